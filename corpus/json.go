@@ -1,0 +1,312 @@
+package corpus
+
+import (
+	"fmt"
+	"strconv"
+	"unicode/utf16"
+	"unicode/utf8"
+)
+
+// maxDepth bounds nesting in skipped values, so that hostile input cannot exhaust the stack.
+const maxDepth = 64
+
+// SyntaxError says where and why a JSON text could not be read. Offset counts bytes from the text's start.
+type SyntaxError struct {
+	Offset int
+	Reason string
+}
+
+func (e *SyntaxError) Error() string {
+	return "at byte " + strconv.Itoa(e.Offset) + ": " + e.Reason
+}
+
+// scanner reads JSON in place, one token after another. The first mistake sticks in err and every later call does nothing.
+type scanner struct {
+	src []byte
+	pos int
+	err error
+}
+
+func (s *scanner) fail(format string, args ...any) {
+	if s.err == nil {
+		s.err = &SyntaxError{s.pos, fmt.Sprintf(format, args...)}
+	}
+}
+
+func (s *scanner) skipSpace() {
+	for s.pos < len(s.src) {
+		switch s.src[s.pos] {
+		case ' ', '\t', '\n', '\r':
+			s.pos++
+		default:
+			return
+		}
+	}
+}
+
+// peek returns the next byte that is not white space, 0 at the end.
+func (s *scanner) peek() byte {
+	s.skipSpace()
+	if s.err != nil || s.pos >= len(s.src) {
+		return 0
+	}
+	return s.src[s.pos]
+}
+
+// accept consumes c if it is next.
+func (s *scanner) accept(c byte) bool {
+	if s.peek() == c && s.err == nil {
+		s.pos++
+		return true
+	}
+	return false
+}
+
+func (s *scanner) expect(c byte) {
+	if s.err == nil && !s.accept(c) {
+		s.fail("%q expected", string(c))
+	}
+}
+
+// end fails unless only white space is left.
+func (s *scanner) end() {
+	s.skipSpace()
+	if s.err == nil && s.pos < len(s.src) {
+		s.fail("text after the value")
+	}
+}
+
+// list calls element for each element of an array, up to its closing bracket.
+func (s *scanner) list(element func()) {
+	s.expect('[')
+	if s.accept(']') {
+		return
+	}
+	for s.err == nil {
+		element()
+		if s.accept(']') {
+			return
+		}
+		s.expect(',')
+	}
+}
+
+// object calls member with each key of an object; member must consume the value.
+func (s *scanner) object(member func(key string)) {
+	s.expect('{')
+	if s.accept('}') {
+		return
+	}
+	for s.err == nil {
+		key := s.string()
+		s.expect(':')
+		if s.err != nil {
+			return
+		}
+		member(key)
+		if s.accept('}') {
+			return
+		}
+		s.expect(',')
+	}
+}
+
+// rawString consumes a JSON string and returns what stands between its quotes, with whether it holds escapes.
+func (s *scanner) rawString() (raw []byte, escaped bool) {
+	s.expect('"')
+	if s.err != nil {
+		return nil, false
+	}
+	start := s.pos
+	ascii := true
+	for ; s.pos < len(s.src); s.pos++ {
+		switch c := s.src[s.pos]; {
+		case c == '"':
+			raw = s.src[start:s.pos]
+			if !ascii && !utf8.Valid(raw) {
+				s.fail("string that is not UTF-8")
+				return nil, false
+			}
+			s.pos++
+			return raw, escaped
+		case c == '\\':
+			escaped = true
+			s.pos++
+		case c < 0x20:
+			s.fail("control character in a string")
+			return nil, false
+		case c >= utf8.RuneSelf:
+			ascii = false
+		}
+	}
+	s.pos = min(s.pos, len(s.src))
+	s.fail("string without end")
+	return nil, false
+}
+
+// string consumes a JSON string and returns its value. A surrogate without its partner becomes U+FFFD, as in encoding/json.
+func (s *scanner) string() string {
+	start := s.pos
+	raw, escaped := s.rawString()
+	if !escaped {
+		return string(raw)
+	}
+	out := make([]byte, 0, len(raw))
+	for i := 0; i < len(raw); i++ {
+		if raw[i] != '\\' {
+			out = append(out, raw[i])
+			continue
+		}
+		i++
+		switch raw[i] {
+		case '"', '\\', '/':
+			out = append(out, raw[i])
+		case 'n':
+			out = append(out, '\n')
+		case 'r':
+			out = append(out, '\r')
+		case 't':
+			out = append(out, '\t')
+		case 'b':
+			out = append(out, '\b')
+		case 'f':
+			out = append(out, '\f')
+		case 'u':
+			r := hex4(raw[i+1:])
+			if r < 0 {
+				s.pos = start
+				s.fail("broken \\u escape in a string")
+				return ""
+			}
+			i += 4
+			if utf16.IsSurrogate(r) {
+				low := rune(-1)
+				if i+2 < len(raw) && raw[i+1] == '\\' && raw[i+2] == 'u' {
+					low = hex4(raw[i+3:])
+				}
+				if r = utf16.DecodeRune(r, low); r != utf8.RuneError {
+					i += 6
+				}
+			}
+			out = utf8.AppendRune(out, r)
+		default:
+			s.pos = start
+			s.fail("unknown escape in a string")
+			return ""
+		}
+	}
+	return string(out)
+}
+
+// hex4 reads four hexadecimal digits of either case, -1 if they are not there.
+func hex4(b []byte) rune {
+	if len(b) < 4 {
+		return -1
+	}
+	r := rune(0)
+	for _, c := range b[:4] {
+		switch {
+		case '0' <= c && c <= '9':
+			c -= '0'
+		case 'a' <= c && c <= 'f':
+			c -= 'a' - 10
+		case 'A' <= c && c <= 'F':
+			c -= 'A' - 10
+		default:
+			return -1
+		}
+		r = r<<4 | rune(c)
+	}
+	return r
+}
+
+// int consumes an integer between 0 and max.
+func (s *scanner) int(max int64, what string) int64 {
+	s.skipSpace()
+	start := s.pos
+	n := int64(0)
+	for s.err == nil && s.pos < len(s.src) && '0' <= s.src[s.pos] && s.src[s.pos] <= '9' {
+		n = n*10 + int64(s.src[s.pos]-'0')
+		s.pos++
+		if n > max || s.pos-start > 18 {
+			s.fail("%s is over %d", what, max)
+		}
+	}
+	digits := s.pos - start
+	if s.err == nil && (digits == 0 || digits > 1 && s.src[start] == '0' || s.pos < len(s.src) && isNumberByte(s.src[s.pos])) {
+		s.pos = start
+		s.fail("%s is not an integer from 0", what)
+	}
+	return n
+}
+
+func isNumberByte(c byte) bool {
+	return '0' <= c && c <= '9' || c == '.' || c == 'e' || c == 'E' || c == '-' || c == '+'
+}
+
+// skip consumes any value and returns its span. Literals and numbers are read loosely: what is skipped is not used.
+func (s *scanner) skip() []byte {
+	s.skipSpace()
+	start := s.pos
+	s.skipValue(0)
+	if s.err != nil {
+		return nil
+	}
+	return s.src[start:s.pos]
+}
+
+func (s *scanner) skipValue(depth int) {
+	if depth > maxDepth {
+		s.fail("nested deeper than %d", maxDepth)
+		return
+	}
+	switch s.peek() {
+	case '"':
+		s.rawString()
+	case '[':
+		s.list(func() { s.skipValue(depth + 1) })
+	case '{':
+		s.expect('{')
+		if s.accept('}') {
+			return
+		}
+		for s.err == nil {
+			s.rawString()
+			s.expect(':')
+			s.skipValue(depth + 1)
+			if s.accept('}') {
+				return
+			}
+			s.expect(',')
+		}
+	default:
+		start := s.pos
+		for s.err == nil && s.pos < len(s.src) && (isNumberByte(s.src[s.pos]) || 'a' <= s.src[s.pos] && s.src[s.pos] <= 'z') {
+			s.pos++
+		}
+		if s.pos == start {
+			s.fail("value expected")
+		}
+	}
+}
+
+// Elements splits a JSON array into the spans of its elements, which point into text: the first step in reading any client or
+// relay message (NIP-01).
+func Elements(text []byte) ([][]byte, error) {
+	s := scanner{src: text}
+	var spans [][]byte
+	s.list(func() { spans = append(spans, s.skip()) })
+	s.end()
+	if s.err != nil {
+		return nil, s.err
+	}
+	return spans, nil
+}
+
+// ParseString decodes a JSON text that is one string.
+func ParseString(text []byte) (string, error) {
+	s := scanner{src: text}
+	v := s.string()
+	s.end()
+	return v, s.err
+}

@@ -1,0 +1,129 @@
+// Package measure holds what a run produces: measurements, findings, and the one record that every report is a function of.
+package measure
+
+import "time"
+
+// Schema identifies the record's form; results.schema.json describes it.
+const Schema = "relaybench/results/1"
+
+// Better says in which direction a metric improves.
+type Better string
+
+// The directions. None marks a figure that is stated and never ranked.
+const (
+	Higher Better = "higher"
+	Lower  Better = "lower"
+	None   Better = "none"
+)
+
+// Measurement is one metric of one relay (of a pair, where Peer is set) in one scenario.
+type Measurement struct {
+	Relay     string    `json:"relay"`
+	Peer      string    `json:"peer,omitempty"`
+	Scenario  string    `json:"scenario"` // a stable dotted key, "query.thread.hot"
+	Metric    string    `json:"metric"`   // "accepted", "ok latency p99"
+	Unit      string    `json:"unit"`     // "events/s", "ms", "bytes/event"
+	Better    Better    `json:"better"`
+	Trials    []float64 `json:"trials"`              // one value for each trial, in the order they ran
+	Samples   int64     `json:"samples,omitempty"`   // how many observations stand behind the values
+	Histogram string    `json:"histogram,omitempty"` // HDR, compressed V2, base64; nanoseconds; trials merged
+	Timeline  []float64 `json:"timeline,omitempty"`  // the last trial second by second, in the unit
+	Exact     bool      `json:"exact,omitempty"`     // deterministic: compared exactly, never by statistics
+	Note      string    `json:"note,omitempty"`      // what a reader must know: "limited by the harness"
+}
+
+// Finding is a check's verdict on a relay with its evidence.
+type Finding struct {
+	Relay    string   `json:"relay"`
+	Peer     string   `json:"peer,omitempty"`
+	Scenario string   `json:"scenario"`
+	Check    string   `json:"check"` // a stable name, "returns what the model returns"
+	OK       bool     `json:"ok"`
+	Required bool     `json:"required"` // a failure makes the relay's numbers mean something else
+	Detail   string   `json:"detail"`   // one sentence
+	Evidence []string `json:"evidence,omitempty"`
+}
+
+// Outcome says how a relay's part in the run ended.
+type Outcome string
+
+// The outcomes. Everything but OutcomeOK comes with a reason.
+const (
+	OutcomeOK      Outcome = "ok"
+	OutcomeFailed  Outcome = "failed"  // booted, then crashed, stalled or fell short
+	OutcomeNoStart Outcome = "nostart" // never became ready
+	OutcomeSkipped Outcome = "skipped" // the run ended first
+)
+
+// Relay is one relay as it was run.
+type Relay struct {
+	Name         string            `json:"name"`
+	Command      string            `json:"command"`          // the template as launched, {port} and {dir} left standing
+	URL          string            `json:"url,omitempty"`    // set for a relay that relaybench did not launch
+	Config       map[string]string `json:"config,omitempty"` // rendered files by path below {dir}
+	Version      string            `json:"version"`
+	SHA256       string            `json:"sha256,omitempty"` // of the program file
+	Durability   string            `json:"durability"`       // commit, batch, none or unknown
+	Capabilities map[string]string `json:"capabilities,omitempty"`
+	Notes        []string          `json:"notes,omitempty"`
+	Outcome      Outcome           `json:"outcome"`
+	Reason       string            `json:"reason,omitempty"`
+	LogTail      []string          `json:"logTail,omitempty"` // with a failure: the log's last lines
+}
+
+// Corpus identifies what was replayed.
+type Corpus struct {
+	Source      string         `json:"source"`
+	Fingerprint string         `json:"fingerprint"` // 64 hexadecimal digits
+	Events      int            `json:"events"`
+	Bytes       int64          `json:"bytes"`
+	Kinds       map[string]int `json:"kinds"`             // events by kind number
+	Dropped     map[string]int `json:"dropped,omitempty"` // left out in preparation, by reason
+}
+
+// Tool is the relaybench that measured.
+type Tool struct {
+	Version  string `json:"version"`
+	Revision string `json:"revision,omitempty"`
+	Modified bool   `json:"modified,omitempty"` // built from a tree with uncommitted changes
+	Go       string `json:"go"`
+	Verifier string `json:"verifier"` // the library that checks signatures
+}
+
+// Environment is the machine, without anything private.
+type Environment struct {
+	OS             string   `json:"os"`
+	Arch           string   `json:"arch"`
+	Kernel         string   `json:"kernel,omitempty"`
+	Distribution   string   `json:"distribution,omitempty"`
+	CPU            string   `json:"cpu,omitempty"`
+	Cores          int      `json:"cores"`
+	MemoryBytes    uint64   `json:"memoryBytes,omitempty"`
+	Virtualization string   `json:"virtualization,omitempty"`
+	FileSystem     string   `json:"fileSystem,omitempty"` // of the work directory
+	LoadBefore     *float64 `json:"loadBefore,omitempty"` // 1-minute load average
+	LoadAfter      *float64 `json:"loadAfter,omitempty"`
+}
+
+// Calibration is one figure of the harness itself on this machine.
+type Calibration struct {
+	Name  string  `json:"name"`
+	Value float64 `json:"value"`
+	Unit  string  `json:"unit"`
+}
+
+// Record is results.json.
+type Record struct {
+	Schema       string         `json:"schema"`
+	Partial      bool           `json:"partial"` // interrupted, failed, or not yet finished
+	StartedAt    time.Time      `json:"startedAt"`
+	FinishedAt   *time.Time     `json:"finishedAt,omitempty"`
+	Tool         Tool           `json:"tool"`
+	Environment  Environment    `json:"environment"`
+	Calibration  []Calibration  `json:"calibration,omitempty"`
+	Corpus       Corpus         `json:"corpus"`
+	Options      map[string]any `json:"options"`
+	Relays       []Relay        `json:"relays"`
+	Measurements []Measurement  `json:"measurements"`
+	Findings     []Finding      `json:"findings"`
+}
