@@ -26,6 +26,7 @@ type Measurement struct {
 	Better    Better    `json:"better"`
 	Trials    []float64 `json:"trials"`              // one value for each trial, in the order they ran
 	Samples   int64     `json:"samples,omitempty"`   // how many observations stand behind the values
+	Clamped   int64     `json:"clamped,omitempty"`   // observations outside 0…60 s, counted in the histogram at that bound
 	Histogram string    `json:"histogram,omitempty"` // HDR, compressed V2, base64; nanoseconds; trials merged
 	Timeline  []float64 `json:"timeline,omitempty"`  // the last trial second by second, in the unit
 	Exact     bool      `json:"exact,omitempty"`     // deterministic: compared exactly, never by statistics
@@ -122,7 +123,7 @@ type Record struct {
 	Environment  Environment    `json:"environment"`
 	Calibration  []Calibration  `json:"calibration,omitempty"`
 	Corpus       Corpus         `json:"corpus"`
-	Options      map[string]any `json:"options"`
+	Options      map[string]any `json:"options"` // by flag name without dashes; "args" holds the command line's words
 	Relays       []Relay        `json:"relays"`
 	Measurements []Measurement  `json:"measurements"`
 	Findings     []Finding      `json:"findings"`

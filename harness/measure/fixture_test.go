@@ -1,0 +1,38 @@
+package measure
+
+import (
+	"strings"
+	"testing"
+	"time"
+)
+
+// fullRecord has every field of the record set, so that what is tested with it is tested for all of them.
+func fullRecord(t testing.TB) *Record {
+	t.Helper()
+	h := NewHistogram()
+	for i := range 2000 {
+		h.Record(time.Duration(i) * time.Microsecond)
+	}
+	finished, load := time.Date(2026, 8, 30, 12, 1, 0, 0, time.UTC), 0.25
+	r := &Record{
+		Schema: Schema, Partial: true, StartedAt: finished.Add(-time.Minute), FinishedAt: &finished,
+		Tool: Tool{Version: "0.1.0", Revision: "abc", Modified: true, Go: "go1.26.8", Verifier: "btcec/v2"},
+		Environment: Environment{OS: "linux", Arch: "amd64", Kernel: "6.8", Distribution: "Debian 12", CPU: "a CPU", Cores: 2, MemoryBytes: 8 << 30,
+			Virtualization: "kvm", FileSystem: "ext4", LoadBefore: &load, LoadAfter: &load},
+		Calibration: []Calibration{{Name: "clock resolution", Value: 58, Unit: "ns"}},
+		Corpus: Corpus{Source: "synthetic", Fingerprint: strings.Repeat("0a", 32), Events: 10, Bytes: 6000,
+			Kinds: map[string]int{"1": 9, "30023": 1}, Dropped: map[string]int{"bad signature": 1}},
+		Options: map[string]any{"events": 10.0, "args": []any{"--events", "10"}},
+		Relays: []Relay{{Name: "a", Command: "a --port {port}", URL: "ws://127.0.0.1:1", Config: map[string]string{"a.conf": "x = 1\n"}, Version: "1",
+			SHA256: strings.Repeat("0b", 32), Durability: "commit", Capabilities: map[string]string{"nip77": "yes"}, Notes: []string{"a note"},
+			Outcome: OutcomeFailed, Reason: "killed", LogTail: []string{"last words"}}},
+		Measurements: []Measurement{{Relay: "a", Peer: "b", Scenario: "ingest.throughput", Metric: "ok latency", Unit: "ms", Better: Lower,
+			Trials: []float64{1, 2}, Clamped: 1, Timeline: []float64{1, 2}, Exact: true, Note: "a note"}},
+		Findings: []Finding{{Relay: "a", Peer: "b", Scenario: "preflight", Check: "refuses bad signatures", OK: true, Required: true, Detail: "it does", Evidence: []string{"e"}}},
+	}
+	if err := r.Measurements[0].SetHistogram(h); err != nil {
+		t.Fatal(err)
+	}
+	r.Measurements[0].Clamped = 1
+	return r
+}

@@ -1,0 +1,250 @@
+package measure
+
+import (
+	"encoding/json"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+	"sync"
+)
+
+// maxEvidence bounds the evidence that one finding gathers over the trials.
+const maxEvidence = 50
+
+// Recorder collects what a run produces into one record. It is safe for concurrent use.
+type Recorder struct {
+	mu   sync.Mutex
+	rec  *Record
+	save func(*Record) error
+
+	saving sync.Mutex // one save at a time, so that an older snapshot never overwrites a newer one
+}
+
+// NewRecorder collects into rec, which belongs to the recorder from now on. Save hands snapshots to save; nil keeps them in memory alone.
+func NewRecorder(rec *Record, save func(*Record) error) *Recorder {
+	if rec == nil {
+		rec = &Record{}
+	}
+	rec.normalize()
+	return &Recorder{rec: rec, save: save}
+}
+
+// Add takes a measurement in. One with the same relay, peer, scenario, metric, unit and direction as an earlier one
+// continues it: trials are appended, histograms merged, samples summed, and the timeline is the newest. Values that
+// are not numbers are left out and noted, because JSON cannot hold them and one of them must not cost the whole record.
+func (r *Recorder) Add(m Measurement) {
+	m = cloneMeasurement(m)
+	finite := func(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
+	kept := slices.DeleteFunc(slices.Clone(m.Trials), func(v float64) bool { return !finite(v) })
+	if len(kept) < len(m.Trials) {
+		m.Note = joinNotes(m.Note, "a trial gave no number")
+	}
+	m.Trials = kept
+	for i, v := range m.Timeline {
+		if !finite(v) {
+			m.Timeline[i] = 0
+		}
+	}
+
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	i := slices.IndexFunc(r.rec.Measurements, func(o Measurement) bool {
+		return o.Relay == m.Relay && o.Peer == m.Peer && o.Scenario == m.Scenario && o.Metric == m.Metric && o.Unit == m.Unit && o.Better == m.Better
+	})
+	if i < 0 {
+		if m.Trials == nil {
+			m.Trials = []float64{}
+		}
+		r.rec.Measurements = append(r.rec.Measurements, m)
+		return
+	}
+	o := &r.rec.Measurements[i]
+	o.Trials = append(o.Trials, m.Trials...)
+	o.Samples += m.Samples
+	o.Clamped += m.Clamped
+	o.Exact = o.Exact && m.Exact
+	if len(m.Timeline) > 0 {
+		o.Timeline = m.Timeline
+	}
+	o.Note = joinNotes(o.Note, m.Note)
+	merged, err := mergeEncoded(o.Histogram, m.Histogram)
+	if err != nil {
+		o.Note = joinNotes(o.Note, "the histogram of a trial could not be read")
+	}
+	o.Histogram = merged
+}
+
+// mergeEncoded returns a with b added; with an error it returns a as it was.
+func mergeEncoded(a, b string) (string, error) {
+	switch {
+	case b == "":
+		return a, nil
+	case a == "":
+		return b, nil
+	}
+	ha, err := DecodeHistogram(a)
+	if err != nil {
+		return a, err
+	}
+	hb, err := DecodeHistogram(b)
+	if err != nil {
+		return a, err
+	}
+	ha.Merge(hb)
+	s, err := ha.Encode()
+	if err != nil {
+		return a, err
+	}
+	return s, nil
+}
+
+// joinNotes appends a note that is not there yet.
+func joinNotes(notes, note string) string {
+	if note == "" || slices.Contains(strings.Split(notes, "; "), note) {
+		return notes
+	}
+	if notes == "" {
+		return note
+	}
+	return notes + "; " + note
+}
+
+// Find takes a finding in. A check that ran in several trials is one finding: it holds if it held every time, its
+// detail is that of the first failure, and evidence gathers up to a bound.
+func (r *Recorder) Find(f Finding) {
+	f.Evidence = slices.Clone(f.Evidence)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	i := slices.IndexFunc(r.rec.Findings, func(o Finding) bool {
+		return o.Relay == f.Relay && o.Peer == f.Peer && o.Scenario == f.Scenario && o.Check == f.Check
+	})
+	if i < 0 {
+		f.Evidence = f.Evidence[:min(len(f.Evidence), maxEvidence)]
+		r.rec.Findings = append(r.rec.Findings, f)
+		return
+	}
+	o := &r.rec.Findings[i]
+	o.Required = o.Required || f.Required
+	switch {
+	case f.OK: // what is known stands
+	case o.OK:
+		o.OK, o.Detail, o.Evidence = false, f.Detail, f.Evidence[:min(len(f.Evidence), maxEvidence)]
+	default:
+		for _, e := range f.Evidence {
+			if len(o.Evidence) < maxEvidence && !slices.Contains(o.Evidence, e) {
+				o.Evidence = append(o.Evidence, e)
+			}
+		}
+	}
+}
+
+// SetRelay adds a relay, or replaces the one of that name.
+func (r *Recorder) SetRelay(relay Relay) {
+	relay = cloneRelay(relay)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if i := slices.IndexFunc(r.rec.Relays, func(o Relay) bool { return o.Name == relay.Name }); i >= 0 {
+		r.rec.Relays[i] = relay
+		return
+	}
+	r.rec.Relays = append(r.rec.Relays, relay)
+}
+
+// Update changes the record under the recorder's lock: Partial, FinishedAt, the load after the run.
+func (r *Recorder) Update(change func(*Record)) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	change(r.rec)
+	r.rec.normalize()
+}
+
+// Save hands a snapshot to the function that NewRecorder was given. Measuring goes on meanwhile: only other saves wait.
+func (r *Recorder) Save() error {
+	if r.save == nil {
+		return nil
+	}
+	r.saving.Lock()
+	defer r.saving.Unlock()
+	snapshot := r.Snapshot()
+	return r.save(&snapshot)
+}
+
+// Snapshot returns a copy that shares no memory with the record.
+func (r *Recorder) Snapshot() Record {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.rec.clone()
+}
+
+// clone copies everything that a caller could change through the copy.
+func (r *Record) clone() Record {
+	c := *r
+	c.FinishedAt = clonePointer(r.FinishedAt)
+	c.Environment.LoadBefore = clonePointer(r.Environment.LoadBefore)
+	c.Environment.LoadAfter = clonePointer(r.Environment.LoadAfter)
+	c.Calibration = slices.Clone(r.Calibration)
+	c.Corpus.Kinds = maps.Clone(r.Corpus.Kinds)
+	c.Corpus.Dropped = maps.Clone(r.Corpus.Dropped)
+	c.Options = cloneOptions(r.Options)
+	c.Relays = cloneEach(r.Relays, cloneRelay)
+	c.Measurements = cloneEach(r.Measurements, cloneMeasurement)
+	c.Findings = cloneEach(r.Findings, func(f Finding) Finding { f.Evidence = slices.Clone(f.Evidence); return f })
+	return c
+}
+
+func cloneRelay(r Relay) Relay {
+	r.Config = maps.Clone(r.Config)
+	r.Capabilities = maps.Clone(r.Capabilities)
+	r.Notes = slices.Clone(r.Notes)
+	r.LogTail = slices.Clone(r.LogTail)
+	return r
+}
+
+func cloneMeasurement(m Measurement) Measurement {
+	m.Trials = slices.Clone(m.Trials)
+	m.Timeline = slices.Clone(m.Timeline)
+	return m
+}
+
+func cloneEach[T any](in []T, clone func(T) T) []T {
+	if in == nil {
+		return nil
+	}
+	out := make([]T, len(in))
+	for i, v := range in {
+		out[i] = clone(v)
+	}
+	return out
+}
+
+func clonePointer[T any](p *T) *T {
+	if p == nil {
+		return nil
+	}
+	v := *p
+	return &v
+}
+
+// cloneOptions goes through JSON when a value is more than a scalar or a list of strings: options may hold anything
+// that JSON can, and are few.
+func cloneOptions(o map[string]any) map[string]any {
+	if o == nil {
+		return nil
+	}
+	c := make(map[string]any, len(o))
+	for k, v := range o {
+		switch v := v.(type) {
+		case nil, bool, string, int, int64, uint64, float64:
+			c[k] = v
+		case []string:
+			c[k] = slices.Clone(v)
+		default:
+			var copied any
+			if b, err := json.Marshal(v); err == nil && json.Unmarshal(b, &copied) == nil {
+				c[k] = copied
+			}
+		}
+	}
+	return c
+}
