@@ -1,0 +1,211 @@
+// Package wire is one WebSocket to a relay: frames out, frames in, each stamped with the time at which it arrived, and nothing between the socket
+// and the clock. The WebSocket library stands behind Conn and can be exchanged there.
+//
+// Frames that are sent are collected and leave in one system call when the next Read has to wait (or on Flush, or after a
+// millisecond). The socket's slowness never keeps Read from reading. No call in the path of a frame allocates.
+package wire
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/coder/websocket"
+)
+
+// closeTimeout bounds the close handshake.
+const closeTimeout = time.Second
+
+// Conn is a client's WebSocket connection. One goroutine may Read; any may use the other methods meanwhile.
+type Conn struct {
+	ws         *websocket.Conn
+	conn       *bufferedConn
+	stream     *stream
+	negotiated string
+	limit      int64
+
+	buf    []byte        // the message last read
+	reads  atomic.Uint64 // odd while a Read waits for its frame
+	binary atomic.Int64
+
+	sendMu  sync.Mutex
+	scratch []byte
+
+	endMu sync.Mutex
+	end   error         // why the connection ended; the first cause wins
+	done  chan struct{} // closed when end is set
+
+	watched atomic.Int64 // Watch's d
+	wake    chan struct{}
+	watch   sync.Once
+}
+
+const (
+	eventHead = `["EVENT",`
+	eventTail = `]`
+)
+
+// SendEvent sends ["EVENT",raw], where raw is an event as JSON (NIP-01), as one text frame. See Send.
+func (c *Conn) SendEvent(raw []byte) error { return c.send(eventHead, raw, eventTail) }
+
+// Send sends one text frame. It returns as soon as the frame is collected; frames leave when the next Read has to wait, or on Flush. While
+// the relay is 64 MiB behind, Send blocks, which Watch bounds. An error is the one that ended the connection; after ErrLost, Read still
+// returns what arrived before, among it perhaps a *CloseError that says why.
+func (c *Conn) Send(frame []byte) error { return c.send("", frame, "") }
+
+func (c *Conn) send(head string, body []byte, tail string) error {
+	c.sendMu.Lock()
+	defer c.sendMu.Unlock()
+	err := c.conn.waitRoom()
+	if err == nil {
+		if head != "" {
+			c.scratch = append(append(append(c.scratch[:0], head...), body...), tail...)
+			body = c.scratch
+		}
+		// A context that can end would cost a timer for each frame. What ends a wait here is the socket's end.
+		err = c.ws.Write(context.Background(), websocket.MessageText, body)
+	}
+	if err != nil {
+		return c.writeFailed(err)
+	}
+	return nil
+}
+
+// Flush gives all frames sent so far to the socket without waiting for the relay to take them. Its errors are those of Send.
+func (c *Conn) Flush() error {
+	if err := c.conn.Flush(); err != nil {
+		return c.writeFailed(err)
+	}
+	return nil
+}
+
+func (c *Conn) writeFailed(err error) error {
+	if end := c.ended(); end != nil {
+		return end
+	}
+	return fmt.Errorf("%w: %w", ErrLost, err)
+}
+
+// Read returns the next text frame, valid until the next Read, and the time on Now's scale at which its last bytes were taken from the socket. The
+// clock is read once for each read of the socket (up to 64 KB), so frames that arrived together carry the same time. Frames that were
+// sent leave before Read waits; pings are answered and binary frames, which NIP-01 does not know, passed over (see BinaryFrames).
+//
+// Any error ends the connection and is returned from then on: *CloseError, ErrStalled, ErrTooLarge, ErrLost, ErrProtocol or ErrClosed.
+func (c *Conn) Read() (frame []byte, at time.Duration, err error) {
+	c.reads.Add(1)
+	for {
+		kind, err := c.readMessage()
+		if err != nil {
+			err = c.readFailed(err)
+			c.reads.Add(1)
+			return nil, 0, err
+		}
+		if kind == websocket.MessageText {
+			break
+		}
+		c.binary.Add(1)
+	}
+	c.reads.Add(1)
+	// The frame's last byte came with the latest read of the socket: no layer asks for more before it has used up what it has.
+	return c.buf, time.Duration(c.conn.arrived.Load()), nil
+}
+
+func (c *Conn) readMessage() (websocket.MessageType, error) {
+	kind, r, err := c.ws.Reader(context.Background())
+	if err != nil {
+		return 0, err
+	}
+	buf := c.buf[:0]
+	for {
+		if len(buf) == cap(buf) {
+			buf = append(buf, make([]byte, max(4<<10, len(buf)))...)[:len(buf)]
+		}
+		n, err := r.Read(buf[len(buf):cap(buf)])
+		buf = buf[:len(buf)+n]
+		if err != nil {
+			c.buf = buf
+			if err == io.EOF {
+				err = nil
+			}
+			return kind, err
+		}
+	}
+}
+
+func (c *Conn) readFailed(err error) error {
+	if end := c.ended(); end != nil {
+		return end
+	}
+	var closed websocket.CloseError
+	switch {
+	case errors.As(err, &closed):
+		err = &CloseError{Code: int(closed.Code), Reason: cut(closed.Reason, 123)}
+	case errors.Is(err, websocket.ErrMessageTooBig):
+		err = fmt.Errorf("%w of %d bytes", ErrTooLarge, c.limit)
+	case c.stream.readErr.Load() != nil:
+		err = fmt.Errorf("%w: %w", ErrLost, *c.stream.readErr.Load())
+	default:
+		err = fmt.Errorf("%w: %w", ErrProtocol, err)
+	}
+	err = c.finish(err)
+	c.ws.CloseNow() // sends the close frame that the library wrote, if any
+	return err
+}
+
+// finish records why the connection ended and returns the cause that was first.
+func (c *Conn) finish(err error) error {
+	c.endMu.Lock()
+	defer c.endMu.Unlock()
+	if c.end == nil {
+		c.end = err
+		close(c.done)
+	}
+	return c.end
+}
+
+func (c *Conn) ended() error {
+	c.endMu.Lock()
+	defer c.endMu.Unlock()
+	return c.end
+}
+
+// Close sends what was collected and a close frame with code 1000, and waits for the relay's, both within a second. Frames that arrive meanwhile are
+// dropped. The error says that the relay did not answer; the connection is closed in any case. Calls after the first do nothing.
+func (c *Conn) Close() error {
+	if c.ended() != nil || c.finish(ErrClosed) != ErrClosed {
+		return nil
+	}
+	timer := time.AfterFunc(closeTimeout, c.conn.abort)
+	err := c.ws.Close(websocket.StatusNormalClosure, "")
+	if !timer.Stop() {
+		return fmt.Errorf("the relay did not answer the close frame within %v", closeTimeout)
+	}
+	c.conn.abort()
+	if err != nil {
+		return fmt.Errorf("closing: %w", err)
+	}
+	return nil
+}
+
+// Abort drops the connection at once, with what was not sent. A waiting Read or Send returns ErrClosed.
+func (c *Conn) Abort() {
+	c.finish(ErrClosed)
+	c.conn.abort()
+}
+
+// BytesRead returns the bytes received since the handshake, frame headers and control frames included. It may be ahead of Read by what is buffered.
+// Under TLS it counts what was inside.
+func (c *Conn) BytesRead() int64 { return c.stream.read.Load() }
+
+// BytesWritten returns the bytes sent since the handshake, collected ones and frame headers included.
+func (c *Conn) BytesWritten() int64 { return c.stream.written.Load() }
+
+// BinaryFrames returns how many binary messages were passed over.
+func (c *Conn) BinaryFrames() int64 { return c.binary.Load() }
+
+// Negotiated returns the extensions the relay agreed to (its Sec-WebSocket-Extensions header), "" for none.
+func (c *Conn) Negotiated() string { return c.negotiated }

@@ -1,0 +1,47 @@
+package wire
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+)
+
+// The ways a connection ends other than by the relay's close frame, which is a *CloseError. Match with errors.Is.
+var (
+	// ErrStalled: a Read or Send waited longer than Watch allows without a text frame arriving.
+	ErrStalled = errors.New("the relay stalled: no frame arrived in time")
+	// ErrTooLarge: the relay sent a message over Options.ReadLimit.
+	ErrTooLarge = errors.New("the relay sent a frame over the read limit")
+	// ErrLost: the connection broke off without a close frame. It wraps the cause: io.EOF, a reset.
+	ErrLost = errors.New("connection lost without a close frame")
+	// ErrProtocol: the relay sent bytes that are not RFC 6455 frames.
+	ErrProtocol = errors.New("the relay broke the WebSocket protocol")
+	// ErrClosed: this side called Close or Abort.
+	ErrClosed = errors.New("connection closed on this side")
+)
+
+// CloseError is the relay's close frame (RFC 6455 section 7.4). Code is 1005 where the frame carried none. Reason is raw text of at most
+// 123 bytes, the most that a close frame holds; it may be anything, control characters included.
+type CloseError struct {
+	Code   int
+	Reason string
+}
+
+func (e *CloseError) Error() string {
+	text := "the relay closed the connection with code " + strconv.Itoa(e.Code)
+	if e.Reason != "" {
+		text += ": " + strconv.Quote(e.Reason)
+	}
+	return text
+}
+
+// StatusError is an HTTP answer to the handshake that is not 101 Switching Protocols.
+type StatusError struct {
+	Code int // HTTP status
+	// Body is the beginning of the answer's body, raw, at most 1,024 bytes.
+	Body string
+}
+
+func (e *StatusError) Error() string {
+	return fmt.Sprintf("the server answered HTTP status %d instead of upgrading to WebSocket (101)", e.Code)
+}

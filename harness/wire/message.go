@@ -1,0 +1,218 @@
+package wire
+
+import (
+	"encoding/hex"
+	"encoding/json"
+	"strconv"
+	"unicode/utf8"
+)
+
+// Type is what a relay's message is, by its first element.
+type Type uint8
+
+// The relay-to-client messages of NIP-01 (EVENT, OK, EOSE, CLOSED, NOTICE), NIP-42 (AUTH), NIP-45 (COUNT) and NIP-77 (NEG-MSG, NEG-ERR).
+const (
+	Unknown Type = iota // not JSON, not an array, another label, or an element of the wrong type
+	Event
+	OK
+	EOSE
+	Closed
+	Notice
+	Auth
+	Count
+	NegMsg
+	NegErr
+)
+
+var typeNames = [...]string{"unknown", "EVENT", "OK", "EOSE", "CLOSED", "NOTICE", "AUTH", "COUNT", "NEG-MSG", "NEG-ERR"}
+
+// String returns the label on the wire, "unknown" for Unknown.
+func (t Type) String() string {
+	if int(t) < len(typeNames) {
+		return typeNames[t]
+	}
+	return "Type(" + strconv.Itoa(int(t)) + ")"
+}
+
+// Message is a relay's message. Its slices point into the frame and live as long, except for a subscription id, label or payload that was
+// written with escapes, which is a decoded copy.
+type Message struct {
+	Type     Type
+	Sub      []byte   // subscription id, decoded: EVENT, EOSE, CLOSED, COUNT, NEG-MSG, NEG-ERR
+	ID       [32]byte // event id: EVENT, OK
+	HasID    bool     // false where there was no id of 64 lower-case hexadecimal digits, or an event named two
+	Accepted bool     // OK
+	Reason   []byte   // what stands between the quotes, still escaped: OK, CLOSED, NOTICE, NEG-ERR; nil where left out
+	Event    []byte   // the event object as sent: EVENT
+	Payload  []byte   // AUTH: the challenge, decoded; COUNT: the object as sent; NEG-MSG: the message's hexadecimal digits
+}
+
+// Parse reads a relay's message into m, overwriting it. It reads the whole frame as strict JSON in one pass, so the Type is only set for
+// a frame that is well formed to its last byte, and the ID is that of the event itself whatever the order of its keys and
+// whatever its tags and content hold. Elements after those that the NIP names are passed over, and a reason left out is
+// nil. What is nested deeper than 64 levels is Unknown. Nothing is allocated unless strings that matter are written with escapes.
+func Parse(frame []byte, m *Message) {
+	*m = Message{}
+	s := scanner{src: frame}
+	s.message(m)
+	if s.bad {
+		*m = Message{}
+	}
+}
+
+func (s *scanner) message(m *Message) {
+	s.expect('[')
+	label := s.text()
+	if s.bad {
+		return
+	}
+	switch string(label) {
+	case "EVENT":
+		m.Type = Event
+		m.Sub = s.nextText()
+		s.expect(',')
+		m.Event = s.event(m)
+	case "OK":
+		m.Type = OK
+		s.expect(',')
+		m.HasID = decodeID(&m.ID, s.text())
+		s.expect(',')
+		m.Accepted = s.boolean()
+		m.Reason = s.reason()
+	case "EOSE":
+		m.Type = EOSE
+		m.Sub = s.nextText()
+	case "CLOSED":
+		m.Type = Closed
+		m.Sub = s.nextText()
+		m.Reason = s.reason()
+	case "NOTICE":
+		m.Type = Notice
+		m.Reason = s.reason()
+	case "AUTH":
+		m.Type = Auth
+		m.Payload = s.nextText()
+	case "COUNT":
+		m.Type = Count
+		m.Sub = s.nextText()
+		s.expect(',')
+		if s.peek() != '{' {
+			s.bad = true
+		}
+		m.Payload = s.value()
+	case "NEG-MSG":
+		m.Type = NegMsg
+		m.Sub = s.nextText()
+		m.Payload = s.nextText()
+	case "NEG-ERR":
+		m.Type = NegErr
+		m.Sub = s.nextText()
+		m.Reason = s.reason()
+	default:
+		s.bad = true
+		return
+	}
+	for s.accept(',') {
+		s.value()
+	}
+	s.expect(']')
+	s.end()
+}
+
+func (s *scanner) nextText() []byte {
+	s.expect(',')
+	return s.text()
+}
+
+// reason reads one more string if there is one more element.
+func (s *scanner) reason() []byte {
+	if !s.accept(',') {
+		return nil
+	}
+	raw, _ := s.string()
+	return raw
+}
+
+// event consumes an object and finds the id among its own keys.
+func (s *scanner) event(m *Message) []byte {
+	s.space()
+	start := s.pos
+	s.expect('{')
+	ids := 0
+	for first := true; !s.bad && !s.accept('}'); first = false {
+		if !first {
+			s.expect(',')
+		}
+		key := s.text()
+		s.expect(':')
+		if string(key) != "id" {
+			s.value()
+			continue
+		}
+		ids++
+		if s.peek() == '"' {
+			m.HasID = decodeID(&m.ID, s.text())
+		} else {
+			s.value()
+		}
+	}
+	if ids != 1 || !m.HasID {
+		m.HasID, m.ID = false, [32]byte{}
+	}
+	if s.bad {
+		return nil
+	}
+	return s.src[start:s.pos]
+}
+
+// ReasonText decodes Reason for people: at most 1,024 bytes of it, "" where there is none. It may hold any characters.
+func (m *Message) ReasonText() string {
+	const most = 1024
+	text := string(unescape(m.Reason))
+	if len(text) <= most {
+		return text
+	}
+	end := most
+	for end > most-utf8.UTFMax && !utf8.RuneStart(text[end]) {
+		end--
+	}
+	return text[:end] + "…"
+}
+
+// Counted returns the count in a COUNT message (NIP-45); ok is false where there is none.
+func (m *Message) Counted() (n int64, ok bool) {
+	var payload struct{ Count *int64 }
+	if m.Type != Count || json.Unmarshal(m.Payload, &payload) != nil || payload.Count == nil {
+		return 0, false
+	}
+	return *payload.Count, *payload.Count >= 0
+}
+
+// digits maps a hexadecimal digit to its value and anything else to 0xff.
+var digits = func() (table [256]byte) {
+	for i := range table {
+		table[i] = 0xff
+	}
+	for i, c := range "0123456789abcdef" {
+		table[c] = byte(i)
+	}
+	return table
+}()
+
+// decodeID reads 64 lower-case hexadecimal digits (NIP-01).
+func decodeID(id *[32]byte, text []byte) bool {
+	if len(text) != hex.EncodedLen(len(id)) {
+		return false
+	}
+	wrong := byte(0)
+	for i := range id {
+		high, low := digits[text[2*i]], digits[text[2*i+1]]
+		id[i] = high<<4 | low
+		wrong |= high | low
+	}
+	if wrong&0xf0 != 0 {
+		*id = [32]byte{}
+		return false
+	}
+	return true
+}
