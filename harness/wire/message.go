@@ -50,7 +50,7 @@ type Message struct {
 // Parse reads a relay's message into m, overwriting it. It reads the whole frame as strict JSON in one pass, so the Type is only set for
 // a frame that is well formed to its last byte, and the ID is that of the event itself whatever the order of its keys and
 // whatever its tags and content hold. Elements after those that the NIP names are passed over, and a reason left out is
-// nil. What is nested deeper than 64 levels is Unknown. Nothing is allocated unless strings that matter are written with escapes.
+// nil. A frame with a value nested deeper than 64 levels is Unknown. Nothing is allocated unless strings that matter are written with escapes.
 func Parse(frame []byte, m *Message) {
 	*m = Message{}
 	s := scanner{src: frame}
