@@ -1,6 +1,7 @@
 package corpus
 
 import (
+	"bytes"
 	"fmt"
 	"strconv"
 	"unicode/utf16"
@@ -98,12 +99,15 @@ func (s *scanner) object(member func(key string)) {
 		return
 	}
 	for s.err == nil {
-		key := s.string()
+		raw, escaped := s.rawString()
 		s.expect(':')
 		if s.err != nil {
 			return
 		}
-		member(key)
+		if escaped {
+			raw = appendUnescaped(nil, raw)
+		}
+		member(fieldName(raw))
 		if s.accept('}') {
 			return
 		}
@@ -111,91 +115,131 @@ func (s *scanner) object(member func(key string)) {
 	}
 }
 
-// rawString consumes a JSON string and returns what stands between its quotes, with whether it holds escapes.
+// fieldName is string(raw) without allocation for the fields of an event (NIP-01).
+func fieldName(raw []byte) string {
+	for _, name := range eventFields {
+		if string(raw) == name {
+			return name
+		}
+	}
+	return string(raw)
+}
+
+// rawString consumes a JSON string and returns what stands between its quotes, valid UTF-8 and valid escapes, with whether it holds
+// escapes.
 func (s *scanner) rawString() (raw []byte, escaped bool) {
 	s.expect('"')
 	if s.err != nil {
 		return nil, false
 	}
 	start := s.pos
-	ascii := true
-	for ; s.pos < len(s.src); s.pos++ {
-		switch c := s.src[s.pos]; {
-		case c == '"':
-			raw = s.src[start:s.pos]
-			if !ascii && !utf8.Valid(raw) {
+	all := byte(0) // every byte or-ed together: tells ASCII, which needs no further check
+	for {
+		i, src := s.pos, s.src
+		for i < len(src) && plain[src[i]] {
+			all |= src[i]
+			i++
+		}
+		s.pos = i
+		switch {
+		case i == len(src):
+			s.fail("string without end")
+		case src[i] == '"':
+			raw = src[start:i]
+			if all >= utf8.RuneSelf && !utf8.Valid(raw) {
 				s.fail("string that is not UTF-8")
 				return nil, false
 			}
 			s.pos++
 			return raw, escaped
-		case c == '\\':
+		case src[i] == '\\':
 			escaped = true
+			s.escape()
 			s.pos++
-		case c < 0x20:
+		default:
 			s.fail("control character in a string")
+		}
+		if s.err != nil {
 			return nil, false
-		case c >= utf8.RuneSelf:
-			ascii = false
 		}
 	}
-	s.pos = min(s.pos, len(s.src))
-	s.fail("string without end")
-	return nil, false
+}
+
+// plain says which bytes stand for themselves within a JSON string.
+var plain = func() (t [256]bool) {
+	for c := range t {
+		t[c] = c >= 0x20 && c != '"' && c != '\\'
+	}
+	return t
+}()
+
+// escape checks the escape that starts at the backslash under pos and moves to its last byte.
+func (s *scanner) escape() {
+	rest := s.src[s.pos+1:]
+	if len(rest) == 0 {
+		return // the caller finds the string without end
+	}
+	switch rest[0] {
+	case '"', '\\', '/', 'n', 'r', 't', 'b', 'f':
+		s.pos++
+	case 'u':
+		if hex4(rest[1:]) < 0 {
+			s.fail("broken \\u escape in a string")
+			return
+		}
+		s.pos += 5
+	default:
+		s.fail("unknown escape in a string")
+	}
 }
 
 // string consumes a JSON string and returns its value. A surrogate without its partner becomes U+FFFD, as in encoding/json.
 func (s *scanner) string() string {
-	start := s.pos
 	raw, escaped := s.rawString()
 	if !escaped {
 		return string(raw)
 	}
-	out := make([]byte, 0, len(raw))
-	for i := 0; i < len(raw); i++ {
-		if raw[i] != '\\' {
-			out = append(out, raw[i])
-			continue
+	return string(appendUnescaped(make([]byte, 0, len(raw)), raw))
+}
+
+// appendUnescaped appends the value of a raw string whose escapes rawString has checked.
+func appendUnescaped(dst, raw []byte) []byte {
+	for {
+		i := bytes.IndexByte(raw, '\\')
+		if i < 0 {
+			return append(dst, raw...)
 		}
-		i++
-		switch raw[i] {
-		case '"', '\\', '/':
-			out = append(out, raw[i])
+		dst = append(dst, raw[:i]...)
+		c := raw[i+1]
+		raw = raw[i+2:]
+		switch c {
 		case 'n':
-			out = append(out, '\n')
+			dst = append(dst, '\n')
 		case 'r':
-			out = append(out, '\r')
+			dst = append(dst, '\r')
 		case 't':
-			out = append(out, '\t')
+			dst = append(dst, '\t')
 		case 'b':
-			out = append(out, '\b')
+			dst = append(dst, '\b')
 		case 'f':
-			out = append(out, '\f')
+			dst = append(dst, '\f')
 		case 'u':
-			r := hex4(raw[i+1:])
-			if r < 0 {
-				s.pos = start
-				s.fail("broken \\u escape in a string")
-				return ""
-			}
-			i += 4
+			r := hex4(raw)
+			raw = raw[4:]
 			if utf16.IsSurrogate(r) {
 				low := rune(-1)
-				if i+2 < len(raw) && raw[i+1] == '\\' && raw[i+2] == 'u' {
-					low = hex4(raw[i+3:])
+				if len(raw) > 1 && raw[0] == '\\' && raw[1] == 'u' {
+					low = hex4(raw[2:])
 				}
 				if r = utf16.DecodeRune(r, low); r != utf8.RuneError {
-					i += 6
+					raw = raw[6:]
 				}
 			}
-			out = utf8.AppendRune(out, r)
+			dst = utf8.AppendRune(dst, r)
 		default:
-			s.pos = start
-			s.fail("unknown escape in a string")
-			return ""
+			dst = append(dst, c)
 		}
 	}
-	return string(out)
 }
 
 // hex4 reads four hexadecimal digits of either case, -1 if they are not there.
@@ -244,7 +288,7 @@ func isNumberByte(c byte) bool {
 	return '0' <= c && c <= '9' || c == '.' || c == 'e' || c == 'E' || c == '-' || c == '+'
 }
 
-// skip consumes any value and returns its span. Literals and numbers are read loosely: what is skipped is not used.
+// skip consumes any value and returns its span.
 func (s *scanner) skip() []byte {
 	s.skipSpace()
 	start := s.pos
@@ -280,14 +324,55 @@ func (s *scanner) skipValue(depth int) {
 			s.expect(',')
 		}
 	default:
-		start := s.pos
-		for s.err == nil && s.pos < len(s.src) && (isNumberByte(s.src[s.pos]) || 'a' <= s.src[s.pos] && s.src[s.pos] <= 'z') {
-			s.pos++
-		}
-		if s.pos == start {
-			s.fail("value expected")
+		s.literal()
+	}
+}
+
+// literal consumes a number, true, false or null.
+func (s *scanner) literal() {
+	if s.err != nil {
+		return
+	}
+	for _, word := range []string{"true", "false", "null"} {
+		if len(s.src)-s.pos >= len(word) && string(s.src[s.pos:s.pos+len(word)]) == word {
+			s.pos += len(word)
+			return
 		}
 	}
+	start := s.pos
+	s.have('-')
+	if !s.have('0') && !s.digits() {
+		s.pos = start
+		s.fail("value expected")
+		return
+	}
+	if s.have('.') && !s.digits() {
+		s.fail("digit expected")
+	}
+	if s.have('e') || s.have('E') {
+		_ = s.have('+') || s.have('-')
+		if !s.digits() {
+			s.fail("digit expected")
+		}
+	}
+}
+
+// have consumes c if it is the very next byte.
+func (s *scanner) have(c byte) bool {
+	if s.pos < len(s.src) && s.src[s.pos] == c {
+		s.pos++
+		return true
+	}
+	return false
+}
+
+// digits consumes decimal digits and reports whether there were any.
+func (s *scanner) digits() bool {
+	start := s.pos
+	for s.pos < len(s.src) && '0' <= s.src[s.pos] && s.src[s.pos] <= '9' {
+		s.pos++
+	}
+	return s.pos > start
 }
 
 // Elements splits a JSON array into the spans of its elements, which point into text: the first step in reading any client or

@@ -33,6 +33,9 @@ const (
 	hasAll = 1<<iota - 1
 )
 
+// eventFields are the fields of an event, in the order of the bits above.
+var eventFields = [...]string{"id", "pubkey", "created_at", "kind", "tags", "content", "sig"}
+
 func (s *scanner) event() (e Event) {
 	seen := 0
 	goodSig := false
@@ -77,7 +80,7 @@ func (s *scanner) event() (e Event) {
 		return e
 	}
 	if missing := hasAll &^ (seen | hasSig); missing != 0 {
-		for i, name := range []string{"id", "pubkey", "created_at", "kind", "tags", "content"} {
+		for i, name := range eventFields {
 			if missing&(1<<i) != 0 {
 				s.fail("field %q is missing", name)
 			}
@@ -106,4 +109,39 @@ func (s *scanner) tags() []Tag {
 		tags = append(tags, tag)
 	})
 	return tags
+}
+
+// scanTags reads only the tags of an event's JSON object: it calls each with every tag's first two elements ("" where absent) and the
+// number of its elements. name and value are valid until each returns. Apart from the tags, whose form is checked as ParseEvent
+// does, the text needs only to be JSON.
+func scanTags(text []byte, each func(name, value []byte, elements int)) error {
+	s := scanner{src: text}
+	var pair [2][]byte
+	var unescaped [2][]byte
+	s.object(func(key string) {
+		if key != "tags" {
+			s.skip()
+			return
+		}
+		s.list(func() {
+			n := 0
+			pair = [2][]byte{}
+			s.list(func() {
+				raw, escaped := s.rawString()
+				if n < len(pair) {
+					if escaped {
+						unescaped[n] = appendUnescaped(unescaped[n][:0], raw)
+						raw = unescaped[n]
+					}
+					pair[n] = raw
+				}
+				n++
+			})
+			if s.err == nil {
+				each(pair[0], pair[1], n)
+			}
+		})
+	})
+	s.end()
+	return s.err
 }

@@ -49,10 +49,19 @@ func NewSecretKey(b [32]byte) (SecretKey, error) {
 func (k SecretKey) Sign(e *Event, aux [32]byte) error {
 	e.PubKey = k.PubKey
 	e.ID = e.Hash()
-	sig, err := schnorr.Sign(k.key, e.ID[:], schnorr.CustomNonce(aux), schnorr.FastSign())
+	sig, err := k.signID(&e.ID, aux)
 	if err != nil {
 		return fmt.Errorf("signing an event: %w", err)
 	}
-	copy(e.Sig[:], sig.Serialize())
+	e.Sig = sig
 	return nil
+}
+
+func (k SecretKey) signID(id *ID, aux [32]byte) (sig Signature, err error) {
+	s, err := schnorr.Sign(k.key, id[:], schnorr.CustomNonce(aux), schnorr.FastSign())
+	if err != nil {
+		return sig, err
+	}
+	copy(sig[:], s.Serialize())
+	return sig, nil
 }
