@@ -1,0 +1,239 @@
+package relays
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/coder/websocket"
+	"github.com/kballard/go-shellquote"
+)
+
+// The test binary is also every relay of these tests: RELAYS_HELPER says how it behaves.
+func TestMain(m *testing.M) {
+	if mode := os.Getenv("RELAYS_HELPER"); mode != "" {
+		helper(mode)
+		return
+	}
+	os.Exit(m.Run())
+}
+
+func helper(mode string) {
+	port, dir := flagValue("--port"), flagValue("--db")
+	serve := func(answer func(ctx context.Context, c *websocket.Conn, sub string)) {
+		l, err := net.Listen("tcp", "127.0.0.1:"+port)
+		if err != nil {
+			fmt.Println("bind:", err)
+			os.Exit(1)
+		}
+		go serveOn(l, answer)
+	}
+	term := make(chan os.Signal, 1)
+	switch mode {
+	case "good", "thief":
+		signal.Notify(term, syscall.SIGTERM)
+		fmt.Println("listening, data in", dir)
+		serve(eose)
+		<-term
+		os.Exit(0)
+	case "chatty": // what a client must put up with before the EOSE
+		serve(func(ctx context.Context, c *websocket.Conn, sub string) {
+			say(ctx, c, "AUTH", "challenge")
+			say(ctx, c, "NOTICE", "welcome")
+			say(ctx, c, "EOSE", "somebody else's")
+			eose(ctx, c, sub)
+		})
+	case "refuses":
+		serve(func(ctx context.Context, c *websocket.Conn, sub string) {
+			say(ctx, c, "CLOSED", sub, "auth-required: members only")
+		})
+	case "notices":
+		serve(func(ctx context.Context, c *websocket.Conn, sub string) { say(ctx, c, "NOTICE", "try again later") })
+	case "mute":
+		l, err := net.Listen("tcp", "127.0.0.1:"+port)
+		if err != nil {
+			os.Exit(1)
+		}
+		_ = l
+	case "deaf":
+	case "exit3":
+		for i := range 30 {
+			fmt.Println("line", i)
+		}
+		fmt.Println("\x1b[31mcannot open\x1b[0m\a the \x1b]0;title\x07store")
+		os.Exit(3)
+	case "exit0":
+		os.Exit(0)
+	case "killed":
+		_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
+	case "stubborn":
+		signal.Ignore(syscall.SIGTERM)
+		serve(eose)
+	case "family": // a grandchild that nobody tells to stop
+		grandchild := exec.Command(os.Args[0])
+		grandchild.Env = append(os.Environ(), "RELAYS_HELPER=deaf")
+		if err := grandchild.Start(); err != nil {
+			os.Exit(1)
+		}
+		_ = os.WriteFile(filepath.Join(dir, "grandchild"), fmt.Append(nil, grandchild.Process.Pid), 0o644)
+		serve(eose)
+	case "tidy": // closes its store for a while on SIGTERM
+		signal.Notify(term, syscall.SIGTERM)
+		serve(eose)
+		<-term
+		time.Sleep(300 * time.Millisecond)
+		_ = os.WriteFile(filepath.Join(dir, "clean"), nil, 0o644)
+		os.Exit(0)
+	case "floods":
+		serve(eose)
+		line := []byte(strings.Repeat("x", 1000) + "\n")
+		for {
+			_, _ = os.Stdout.Write(line)
+		}
+	case "stores":
+		signal.Notify(term, syscall.SIGTERM)
+		_ = os.MkdirAll(filepath.Join(dir, "sealed"), 0o755)
+		_ = os.WriteFile(filepath.Join(dir, "sealed", "events"), make([]byte, 1<<20), 0o644)
+		_ = os.Link(filepath.Join(dir, "sealed", "events"), filepath.Join(dir, "again"))
+		if f, err := os.Create(filepath.Join(dir, "map")); err == nil {
+			_ = f.Truncate(1 << 30)
+			f.Close()
+		}
+		_ = os.Chmod(filepath.Join(dir, "sealed"), 0o500)
+		serve(eose)
+		<-term
+		os.Exit(0)
+	case "burner": // its child burns CPU and ends; it says so by a file
+		child := exec.Command(os.Args[0])
+		child.Env = append(os.Environ(), "RELAYS_HELPER=burn")
+		serve(eose)
+		_ = child.Run()
+		_ = os.WriteFile(filepath.Join(dir, "burnt"), nil, 0o644)
+	case "burn":
+		var use syscall.Rusage
+		for use.Utime.Nano() < int64(400*time.Millisecond) {
+			for range 1_000_000 {
+			}
+			_ = syscall.Getrusage(syscall.RUSAGE_SELF, &use)
+		}
+		os.Exit(0)
+	case "harness": // a relaybench that starts a relay and then hangs
+		d, err := FromTemplate("victim", "RELAYS_HELPER=good "+shellquote.Join(os.Args[0])+" --port {port} --db {dir}")
+		if err != nil {
+			os.Exit(1)
+		}
+		p, err := Start(context.Background(), &d, "", Settings{WorkDir: dir})
+		if err != nil {
+			fmt.Println(err)
+			os.Exit(1)
+		}
+		fmt.Println(p.cmd.Process.Pid)
+	default:
+		fmt.Println("unknown mode", mode)
+		os.Exit(2)
+	}
+	time.Sleep(2 * time.Minute) // a helper that is forgotten does not stay for ever
+}
+
+func flagValue(name string) string {
+	for i, arg := range os.Args {
+		if arg == name && i+1 < len(os.Args) {
+			return os.Args[i+1]
+		}
+	}
+	return ""
+}
+
+func serveOn(l net.Listener, answer func(context.Context, *websocket.Conn, string)) {
+	_ = http.Serve(l, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		c, err := websocket.Accept(w, r, nil)
+		if err != nil {
+			return
+		}
+		for {
+			_, frame, err := c.Read(r.Context())
+			if err != nil {
+				return
+			}
+			var message []any
+			if json.Unmarshal(frame, &message) == nil && len(message) > 1 && message[0] == "REQ" {
+				answer(r.Context(), c, fmt.Sprint(message[1]))
+			}
+		}
+	}))
+}
+
+func say(ctx context.Context, c *websocket.Conn, message ...any) {
+	frame, _ := json.Marshal(message)
+	_ = c.Write(ctx, websocket.MessageText, frame)
+}
+
+func eose(ctx context.Context, c *websocket.Conn, sub string) { say(ctx, c, "EOSE", sub) }
+
+// helperTemplate is the --relay command of a helper.
+func helperTemplate(mode string) string {
+	return "RELAYS_HELPER=" + mode + " " + shellquote.Join(os.Args[0]) + " --port {port} --db {dir}"
+}
+
+func helperDefinition(t *testing.T, mode string) *Definition {
+	t.Helper()
+	d, err := FromTemplate(mode, helperTemplate(mode))
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.ReadyTimeout = Duration(15 * time.Second)
+	return &d
+}
+
+// startHelper boots a helper below a folder with a space in its name, and sees to it that nothing of it outlives the test.
+func startHelper(t *testing.T, mode string, s Settings) *Process {
+	t.Helper()
+	s.WorkDir = either(s.WorkDir, filepath.Join(t.TempDir(), "a folder"))
+	p, err := Start(t.Context(), helperDefinition(t, mode), "", s)
+	if err != nil {
+		t.Fatalf("starting %s: %v", mode, err)
+	}
+	t.Cleanup(func() {
+		if err := p.Cleanup(); err != nil {
+			t.Error(err)
+		}
+		assertGone(t, p)
+	})
+	return p
+}
+
+func assertGone(t *testing.T, p *Process) {
+	t.Helper()
+	if groupAlive(p.cmd.Process.Pid) {
+		t.Errorf("%s: its process group %d still has members", p.Name(), p.cmd.Process.Pid)
+	}
+	if _, err := os.Stat(p.root); err == nil && !p.settings.KeepData {
+		t.Errorf("%s: its folder is still there", p.Name())
+	}
+}
+
+// eventually waits for a condition that other processes bring about.
+func eventually(t *testing.T, what string, condition func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
+		if condition() {
+			return
+		}
+	}
+	t.Fatalf("never came about: %s", what)
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}

@@ -1,0 +1,246 @@
+package relays
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"debug/buildinfo"
+	"encoding/hex"
+	"io"
+	"maps"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/kballard/go-shellquote"
+
+	"relaybench/harness/measure"
+)
+
+// versionTimeout allows for a JVM on a busy machine. A program that takes longer is serving, not answering.
+const versionTimeout = 10 * time.Second
+
+// fileKey identifies the content of a program file, and what is asked of it, well enough to ask only once.
+type fileKey struct {
+	path     string
+	rule     VersionRule
+	size     int64
+	modified time.Time
+}
+
+var (
+	versions sync.Map // fileKey → *answer
+	hashes   sync.Map // fileKey → string
+)
+
+func keyOf(path string, rule VersionRule) fileKey {
+	k := fileKey{path: path, rule: rule}
+	if info, err := os.Stat(path); err == nil {
+		k.size, k.modified = info.Size(), info.ModTime()
+	}
+	return k
+}
+
+// Version asks the program at path for its version, and reads the build information of a Go program that does not say.
+// It returns "" where neither is known, runs for at most 10 seconds, and leaves nothing running.
+func (d *Definition) Version(ctx context.Context, path string) string {
+	if path == "" {
+		return ""
+	}
+	entry, _ := versions.LoadOrStore(keyOf(path, d.VersionRule), &answer{})
+	a := entry.(*answer)
+	a.Lock() // variants of one program wait for its one answer
+	defer a.Unlock()
+	if !a.known {
+		a.text = either(d.askVersion(ctx, path), buildVersion(path))
+		a.known = ctx.Err() == nil
+	}
+	return a.text
+}
+
+type answer struct {
+	sync.Mutex
+	known bool
+	text  string
+}
+
+func (d *Definition) askVersion(ctx context.Context, path string) string {
+	words, err := shellquote.Split(d.VersionRule.Command)
+	if err != nil || len(words) == 0 {
+		return ""
+	}
+	for i, w := range words {
+		words[i] = strings.ReplaceAll(w, "{program}", path)
+	}
+	// Some programs take any argument for a reason to serve: let them do it in a folder of their own, and not for long.
+	dir, err := os.MkdirTemp("", "relaybench-version-")
+	if err != nil {
+		return ""
+	}
+	defer removeAll(dir)
+	ctx, cancel := context.WithTimeout(ctx, versionTimeout)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, words[0], words[1:]...)
+	cmd.Dir = dir
+	var out capped
+	cmd.Stdout, cmd.Stderr = &out, &out
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+	cmd.WaitDelay = time.Second
+	_ = cmd.Run() // some print their version and exit 1
+	if cmd.Process != nil {
+		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
+	}
+	if d.VersionRule.Pattern == "" {
+		line, _, _ := strings.Cut(strings.TrimSpace(out.String()), "\n")
+		return cleanLine([]byte(line), 100)
+	}
+	pattern, err := regexp.Compile(d.VersionRule.Pattern)
+	if err != nil {
+		return ""
+	}
+	match := pattern.FindStringSubmatch(out.String())
+	if match == nil {
+		return ""
+	}
+	return cleanLine([]byte(match[min(1, len(match)-1)]), 100)
+}
+
+// buildVersion reads what the Go toolchain wrote into the program.
+func buildVersion(path string) string {
+	info, err := buildinfo.ReadFile(path)
+	if err != nil {
+		return ""
+	}
+	version, revision, dirty := info.Main.Version, "", ""
+	for _, s := range info.Settings {
+		switch {
+		case s.Key == "vcs.revision":
+			revision = s.Value[:min(12, len(s.Value))]
+		case s.Key == "vcs.modified" && s.Value == "true":
+			dirty = "+dirty"
+		}
+	}
+	if (version == "" || version == "(devel)") && revision != "" {
+		version = revision + dirty
+	}
+	return cleanLine([]byte(version), 100)
+}
+
+// capped keeps the first 64 KiB written to it.
+type capped struct{ bytes.Buffer }
+
+func (c *capped) Write(p []byte) (int, error) {
+	if room := 64<<10 - c.Len(); room > 0 {
+		c.Buffer.Write(p[:min(room, len(p))])
+	}
+	return len(p), nil
+}
+
+// programSHA256 hashes the program file itself, which is the script where a script launches the relay.
+func programSHA256(path string) string {
+	if path == "" {
+		return ""
+	}
+	k := keyOf(path, VersionRule{})
+	if known, ok := hashes.Load(k); ok {
+		return known.(string)
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return ""
+	}
+	defer f.Close()
+	h := sha256.New()
+	if _, err := io.Copy(h, f); err != nil {
+		return ""
+	}
+	sum := hex.EncodeToString(h.Sum(nil))
+	hashes.Store(k, sum)
+	return sum
+}
+
+// Describe returns how the relay goes into the record: the command with {port} and {dir} left standing and the program by its
+// base name, the rendered files, version and sha256. It holds no path of this machine and no secret that can be told by its name.
+func (d *Definition) Describe(ctx context.Context, program string, s Settings) measure.Relay {
+	r := measure.Relay{Name: d.Name, Durability: string(d.Durability), Notes: slices.Clone(d.Notes)}
+	if d.External() {
+		r.URL = publicURL(d.URL)
+		return r
+	}
+	s = s.withDefaults(d)
+	b := recorded(program, s)
+	words, err := d.argv(b)
+	if err != nil {
+		return r
+	}
+	var line []string
+	for _, name := range slices.Sorted(maps.Keys(d.Env)) {
+		line = append(line, name+"="+b.word(d.Env[name]))
+	}
+	r.Command = publicCommand(append(line, words...))
+	r.Config = d.config(b)
+	r.Version = d.Version(ctx, program)
+	r.SHA256 = programSHA256(program)
+	if d.containerised(program) {
+		r.Notes = append(r.Notes, "launched through "+filepath.Base(program)+
+			": CPU, memory and disk are those of that client, not of the relay in the container")
+	}
+	return r
+}
+
+// publicURL drops what may be a secret from an address.
+func publicURL(address string) string {
+	u, err := url.Parse(address)
+	if err != nil {
+		return ""
+	}
+	u.User, u.RawQuery, u.Fragment = nil, "", ""
+	return u.String()
+}
+
+var secretName = regexp.MustCompile(`(?i)(secret|token|passw|passphrase|private|nsec|api[-_]?key|credential)`)
+
+// publicCommand joins words so that they can be read and pasted, with home folders and secrets left out.
+func publicCommand(words []string) string {
+	home, _ := os.UserHomeDir()
+	public := make([]string, len(words))
+	hide := false
+	for i, w := range words {
+		name, value, pair := strings.Cut(w, "=")
+		flag := strings.HasPrefix(w, "-")
+		switch {
+		case hide && !flag:
+			w = "***"
+		case pair && value != "" && !strings.Contains(value, "{") && secretName.MatchString(name):
+			w = name + "=***"
+		}
+		hide = flag && !pair && secretName.MatchString(w)
+		public[i] = quoteWord(hideHome(w, home))
+	}
+	return strings.Join(public, " ")
+}
+
+func hideHome(text, home string) string {
+	if len(home) < 2 {
+		return text
+	}
+	return strings.ReplaceAll(text, home+string(filepath.Separator), "~/")
+}
+
+var plainWord = regexp.MustCompile(`^[A-Za-z0-9_@%+=:,./{}~*-]+$`)
+
+// quoteWord quotes for a POSIX shell, and leaves the braces of placeholders readable.
+func quoteWord(w string) string {
+	if plainWord.MatchString(w) {
+		return w
+	}
+	return "'" + strings.ReplaceAll(w, "'", `'\''`) + "'"
+}

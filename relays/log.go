@@ -1,0 +1,196 @@
+package relays
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+	"time"
+	"unicode"
+	"unicode/utf8"
+)
+
+const (
+	logHeadBytes = 4 << 20   // what a log file holds of the beginning
+	logTailBytes = 256 << 10 // and of the end
+	logLineBytes = 500       // one line in a report
+)
+
+// boundedLog drains a relay's output through a pipe into a file that cannot grow beyond logHeadBytes + logTailBytes, and keeps
+// the end in memory. The relay is never held up by it: on a full disk it goes on draining.
+type boundedLog struct {
+	pipe *os.File
+	done chan struct{}
+
+	mu    sync.Mutex
+	file  *os.File
+	total int64 // bytes seen
+	saved int64 // bytes of the beginning in the file
+	ring  []byte
+	next  int // where the next byte goes, once the ring is full
+}
+
+// openLog returns the log and the end of its pipe that becomes the child's output.
+func openLog(path string) (*boundedLog, *os.File, error) {
+	file, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o644)
+	if err != nil {
+		return nil, nil, err
+	}
+	read, write, err := os.Pipe()
+	if err != nil {
+		file.Close()
+		return nil, nil, err
+	}
+	widenPipe(write)
+	l := &boundedLog{pipe: read, done: make(chan struct{}), file: file}
+	go l.drain()
+	return l, write, nil
+}
+
+func (l *boundedLog) drain() {
+	defer close(l.done)
+	buf := make([]byte, 64<<10)
+	for {
+		n, err := l.pipe.Read(buf)
+		if n > 0 {
+			l.add(buf[:n])
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+func (l *boundedLog) add(p []byte) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.saved == l.total && l.saved < logHeadBytes {
+		n, err := l.file.Write(p[:min(int64(len(p)), logHeadBytes-l.saved)])
+		l.saved += int64(n)
+		if err != nil {
+			l.saved-- // what follows would not join on: from here only the end is kept
+		}
+	}
+	l.total += int64(len(p))
+	if room := logTailBytes - len(l.ring); room > 0 {
+		n := min(room, len(p))
+		l.ring = append(l.ring, p[:n]...)
+		p = p[n:]
+	}
+	for len(p) > 0 {
+		n := copy(l.ring[l.next:], p)
+		l.next = (l.next + n) % logTailBytes
+		p = p[n:]
+	}
+}
+
+// end returns the last bytes seen, in order.
+func (l *boundedLog) end() []byte {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return append(bytes.Clone(l.ring[l.next:]), l.ring[:l.next]...)
+}
+
+// finish waits for what is still in the pipe and completes the file. Only a process that left the group can still hold the
+// pipe; it is not waited for beyond a second.
+func (l *boundedLog) finish() {
+	_ = l.pipe.SetReadDeadline(time.Now().Add(time.Second))
+	<-l.done
+	l.pipe.Close()
+	end := l.end()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if missing := l.total - max(l.saved, 0); missing > 0 {
+		if int64(len(end)) > missing {
+			end = end[int64(len(end))-missing:]
+		}
+		if left := missing - int64(len(end)); left > 0 {
+			fmt.Fprintf(l.file, "\n[%d bytes left out]\n", left)
+		}
+		_, _ = l.file.Write(end)
+	}
+	l.file.Close()
+}
+
+// abandon closes a log that no child was started for.
+func (l *boundedLog) abandon() {
+	_ = l.pipe.SetReadDeadline(time.Unix(0, 1))
+	<-l.done
+	l.pipe.Close()
+	l.file.Close()
+}
+
+// tail returns the last n lines, cleaned; empty lines do not count.
+func (l *boundedLog) tail(n int) []string {
+	var lines []string
+	rest := l.end()
+	for n > 0 && len(rest) > 0 {
+		i := bytes.LastIndexByte(rest, '\n')
+		if line := cleanLine(rest[i+1:], logLineBytes); strings.TrimSpace(line) != "" {
+			lines = append(lines, line)
+			n--
+		}
+		rest = rest[:max(i, 0)]
+	}
+	for i, j := 0, len(lines)-1; i < j; i, j = i+1, j-1 {
+		lines[i], lines[j] = lines[j], lines[i]
+	}
+	return lines
+}
+
+// cleanLine makes a line of a program that is not trusted fit to be shown: no escape sequences, no control or format
+// characters, valid UTF-8, at most limit bytes.
+func cleanLine(line []byte, limit int) string {
+	var out strings.Builder
+	for i := 0; i < len(line); {
+		if line[i] == 0x1b {
+			i += escapeLength(line[i:])
+			continue
+		}
+		r, size := utf8.DecodeRune(line[i:])
+		i += size
+		switch {
+		case r == '\t':
+			r = ' '
+		case !unicode.IsGraphic(r):
+			continue
+		}
+		if out.Len()+utf8.RuneLen(r) > limit-len("…") {
+			out.WriteString("…")
+			break
+		}
+		out.WriteRune(r)
+	}
+	return out.String()
+}
+
+// escapeLength returns the length of the terminal escape sequence that b begins with (ECMA-48).
+func escapeLength(b []byte) int {
+	if len(b) < 2 {
+		return len(b)
+	}
+	switch b[1] {
+	case '[': // parameters and intermediates, then one final byte
+		for i := 2; i < len(b); i++ {
+			if b[i] < 0x20 || b[i] > 0x3f {
+				if b[i] >= 0x40 && b[i] <= 0x7e {
+					i++
+				}
+				return i
+			}
+		}
+		return len(b)
+	case ']', 'P', 'X', '^', '_': // a string, up to BEL or ESC \
+		for i := 2; i < len(b); i++ {
+			if b[i] == 0x07 {
+				return i + 1
+			}
+			if b[i] == 0x1b && i+1 < len(b) && b[i+1] == '\\' {
+				return i + 2
+			}
+		}
+		return len(b)
+	}
+	return 2
+}

@@ -1,0 +1,124 @@
+package relays
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strconv"
+	"strings"
+)
+
+// listener says whose socket listens on a loopback port, by the socket's inode in /proc/net and in the members' descriptors.
+func listener(port int, members []int) (verdict, string) {
+	wanted := map[string]bool{}
+	for _, table := range []string{"/proc/net/tcp", "/proc/net/tcp6"} {
+		listeningInodes(table, port, wanted)
+	}
+	if len(wanted) == 0 {
+		return undecided, "" // another network namespace, or it stopped listening
+	}
+	mine := map[string]bool{}
+	hidden := false
+	for _, pid := range members {
+		inodes, err := socketInodes(pid)
+		if errors.Is(err, fs.ErrPermission) {
+			hidden = true
+		}
+		for _, inode := range inodes {
+			if wanted[inode] {
+				mine[inode] = true
+			}
+		}
+	}
+	// Two processes may share a port (SO_REUSEPORT): then only some connections would reach the relay.
+	if len(mine) == len(wanted) {
+		return own, ""
+	}
+	if hidden {
+		return undecided, ""
+	}
+	for inode := range wanted {
+		if !mine[inode] {
+			return foreign, holder(inode)
+		}
+	}
+	return undecided, ""
+}
+
+// loopbackAddresses are the local addresses, as /proc/net/tcp and tcp6 write them, at which 127.0.0.1 or ::1 is reached. The
+// kernel writes words in the machine's byte order.
+var loopbackAddresses = map[string]bool{
+	"00000000": true, "0100007F": true, "7F000001": true,
+	"00000000000000000000000000000000": true,
+	"00000000000000000000000001000000": true, "00000000000000000000000000000001": true,
+	"0000000000000000FFFF00000100007F": true, "00000000000000000000FFFF7F000001": true,
+}
+
+func listeningInodes(table string, port int, inodes map[string]bool) {
+	f, err := os.Open(table)
+	if err != nil {
+		return
+	}
+	defer f.Close()
+	lines := bufio.NewScanner(f)
+	for lines.Scan() {
+		if inode, ok := parseListening(lines.Text(), port); ok {
+			inodes[inode] = true
+		}
+	}
+}
+
+// parseListening returns the inode from a line of /proc/net/tcp that tells of a socket listening at port (proc_net(5)).
+func parseListening(line string, port int) (inode string, ok bool) {
+	const listening = "0A"
+	fields := strings.Fields(line)
+	if len(fields) < 10 || fields[3] != listening || fields[9] == "0" {
+		return "", false
+	}
+	address, hex, ok := strings.Cut(fields[1], ":")
+	if !ok || !loopbackAddresses[address] {
+		return "", false
+	}
+	if n, err := strconv.ParseUint(hex, 16, 16); err != nil || int(n) != port {
+		return "", false
+	}
+	return fields[9], true
+}
+
+func socketInodes(pid int) ([]string, error) {
+	dir := "/proc/" + strconv.Itoa(pid) + "/fd"
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, err
+	}
+	var inodes []string
+	for _, e := range entries {
+		target, err := os.Readlink(dir + "/" + e.Name())
+		if err != nil {
+			continue
+		}
+		if inode, ok := strings.CutPrefix(target, "socket:["); ok {
+			inodes = append(inodes, strings.TrimSuffix(inode, "]"))
+		}
+	}
+	return inodes, nil
+}
+
+// holder names the process that holds a socket, where it can be seen.
+func holder(inode string) string {
+	for _, pid := range numberedEntries("/proc") {
+		inodes, err := socketInodes(pid)
+		if err != nil {
+			continue
+		}
+		for _, held := range inodes {
+			if held == inode {
+				name, _ := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid))
+				return fmt.Sprintf("process %d (%s)", pid, cleanLine(name, 40))
+			}
+		}
+	}
+	return "another process"
+}

@@ -1,0 +1,292 @@
+package relays
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"relaybench/harness/measure"
+)
+
+// ErrExternal is returned for what cannot be had of a relay that was not launched here.
+var ErrExternal = errors.New("the relay was not launched by relaybench")
+
+// ErrForced is returned by Stop when the relay had to be killed.
+var ErrForced = errors.New("it had to be killed")
+
+// Process is a relay that runs, or has run. Its methods are safe for concurrent use.
+type Process struct {
+	def      *Definition
+	program  string
+	settings Settings
+	root     string // everything of this boot
+	dir      string // {dir}, below root
+	port     int
+	url      string
+
+	cmd  *exec.Cmd // the child; its pid is also its process group's id
+	log  *boundedLog
+	tree *tree
+	done chan struct{}
+
+	mu       sync.Mutex
+	launched bool
+	ended    bool      // the whole group is gone, its id may belong to someone else
+	stopping bool      // Stop or Kill was called
+	grace    time.Time // until when the group may take to end after its leader
+	status   string
+	err      error
+}
+
+func newProcess(d *Definition, program string, s Settings, root string) *Process {
+	return &Process{
+		def: d, program: program, settings: s, root: root, dir: filepath.Join(root, "data"), done: make(chan struct{}),
+	}
+}
+
+// Name returns the relay's name.
+func (p *Process) Name() string { return p.def.Name }
+
+// URL returns the relay's WebSocket address.
+func (p *Process) URL() string { return p.url }
+
+// Dir returns the relay's own folder, which {dir} stands for; "" for a relay that was not launched here.
+func (p *Process) Dir() string { return p.dir }
+
+// LogPath returns the file that holds the relay's output: its beginning while it runs, the end as well once it has ended.
+func (p *Process) LogPath() string { return filepath.Join(p.root, "relay.log") }
+
+// External says whether the relay was connected to rather than launched.
+func (p *Process) External() bool { return p.def.External() }
+
+// Done is closed when the relay has ended, whoever ended it; never for a relay that was not launched here.
+func (p *Process) Done() <-chan struct{} { return p.done }
+
+// Err returns nil while the relay runs and after it was stopped or killed here, and otherwise how it ended:
+// "exited with status 3", "killed by signal: killed".
+func (p *Process) Err() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.err
+}
+
+// Describe returns how the relay goes into the record; the outcome is the caller's to fill in.
+func (p *Process) Describe() measure.Relay {
+	return p.def.Describe(context.Background(), p.program, p.settings)
+}
+
+// LogTail returns the last n lines of the relay's output, without escape sequences, at most 500 bytes each.
+// The relay's folder reads as {dir}, the home folder as ~.
+func (p *Process) LogTail(n int) []string {
+	if p.log == nil {
+		return nil
+	}
+	lines := p.log.tail(n)
+	home, _ := os.UserHomeDir()
+	for i, line := range lines {
+		lines[i] = hideHome(strings.ReplaceAll(strings.ReplaceAll(line, p.dir, "{dir}"), p.root, "{dir}/.."), home)
+	}
+	return lines
+}
+
+// launch renders the configuration and starts the child in a process group of its own.
+func (p *Process) launch() error {
+	if err := os.MkdirAll(p.dir, 0o755); err != nil {
+		return fmt.Errorf("relay %s: creating its folder: %w", p.Name(), err)
+	}
+	b := blanks{port: fmt.Sprint(p.port), dir: p.dir, program: p.program, settings: p.settings}
+	if err := p.def.prepare(b); err != nil {
+		return err
+	}
+	words, err := p.def.argv(b)
+	if err != nil {
+		return err
+	}
+	log, out, err := openLog(p.LogPath())
+	if err != nil {
+		return fmt.Errorf("relay %s: opening its log: %w", p.Name(), err)
+	}
+	defer out.Close()
+	cmd := exec.Command(words[0], words[1:]...)
+	cmd.Env = p.def.environ(os.Environ(), b)
+	cmd.Stdout, cmd.Stderr = out, out
+	if !p.def.Template {
+		// What a relay writes to paths of its own choice lands in its folder. A template stays where it was typed, so
+		// that relative paths in it mean what the person sees.
+		cmd.Dir = p.dir
+	}
+	cmd.SysProcAttr = childAttributes()
+
+	// The lock is held over the fork, so that KillAll either sees the child or comes before it.
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.stopping {
+		log.abandon()
+		return context.Canceled
+	}
+	if err := spawn(cmd); err != nil {
+		log.abandon()
+		return &StartError{Relay: p.Name(), Cause: LaunchFailed, Detail: fmt.Sprintf("%s cannot be run: %v", filepath.Base(words[0]), bare(err))}
+	}
+	p.cmd, p.log, p.launched = cmd, log, true
+	p.tree = watchTree(cmd.Process.Pid)
+	go p.wait()
+	return nil
+}
+
+// bare drops the path from an error, which the message names by itself.
+func bare(err error) error {
+	var path *fs.PathError
+	if errors.As(err, &path) {
+		return path.Err
+	}
+	return err
+}
+
+// wait reaps the child, sees to it that its whole group is gone, and then announces the end.
+func (p *Process) wait() {
+	pgid := p.cmd.Process.Pid
+	awaitExit(p.cmd)
+	p.tree.final()
+	// A launcher script may end at once on the stop signal while the relay it launched still closes its store.
+	for {
+		p.mu.Lock()
+		patient := p.stopping && time.Now().Before(p.grace)
+		p.mu.Unlock()
+		if !patient || !groupAlive(pgid) {
+			break
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	// What else is in the group goes too. From here on nothing is sent to it any more: once its leader is reaped and its
+	// members are gone, its id may be another's.
+	p.mu.Lock()
+	_ = syscall.Kill(-pgid, syscall.SIGKILL)
+	p.ended = true
+	p.mu.Unlock()
+	_ = p.cmd.Wait()
+	for range 200 {
+		if !groupAlive(pgid) {
+			break
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	p.tree.close(p.cmd.ProcessState)
+	p.log.finish()
+
+	p.mu.Lock()
+	p.status = ending(p.cmd.ProcessState)
+	if !p.stopping {
+		p.err = errors.New(p.status)
+	}
+	p.mu.Unlock()
+	close(p.done)
+}
+
+// ending says in words how a process ended.
+func ending(state *os.ProcessState) string {
+	if w, ok := state.Sys().(syscall.WaitStatus); ok && w.Signaled() {
+		return "killed by signal: " + w.Signal().String()
+	}
+	return fmt.Sprintf("exited with status %d", state.ExitCode())
+}
+
+// signal sends to the whole group, unless that is gone and its id may have been given away.
+func (p *Process) signal(sig syscall.Signal) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.launched && !p.ended {
+		_ = syscall.Kill(-p.cmd.Process.Pid, sig)
+	}
+}
+
+// Stop ends the relay: the definition's stop signal to its whole group, SIGKILL after the stop timeout or when ctx ends, and
+// returns when nothing of it runs any more. Having had to kill is an error that wraps ErrForced. A relay that has ended, or
+// was not launched here, is left as it is.
+func (p *Process) Stop(ctx context.Context) error {
+	if p.External() {
+		return nil
+	}
+	p.mu.Lock()
+	launched := p.launched
+	if !p.ended {
+		p.stopping = true
+		p.grace = time.Now().Add(p.settings.StopTimeout)
+	}
+	p.mu.Unlock()
+	if !launched {
+		return nil
+	}
+	sig := stopSignals[p.def.StopSignal]
+	p.signal(sig)
+	timeout := time.NewTimer(p.settings.StopTimeout)
+	defer timeout.Stop()
+	var why string
+	select {
+	case <-p.done:
+		return nil
+	case <-timeout.C:
+		why = fmt.Sprintf("did not end within %s of %s", p.settings.StopTimeout, either(p.def.StopSignal, "SIGTERM"))
+	case <-ctx.Done():
+		why = "was given no more time to end"
+	}
+	p.Kill()
+	<-p.done
+	return fmt.Errorf("relay %s %s: %w", p.Name(), why, ErrForced)
+}
+
+// Kill sends SIGKILL to the relay's whole group and does not wait; Done tells when it is gone. Nothing happens to a relay that
+// was not launched here.
+func (p *Process) Kill() {
+	p.mu.Lock()
+	if !p.ended {
+		p.stopping = true
+		p.grace = time.Time{}
+	}
+	p.mu.Unlock()
+	p.signal(syscall.SIGKILL)
+}
+
+// Cleanup removes the relay's folder, killing the relay first if it still runs. KeepData keeps the folder.
+func (p *Process) Cleanup() error {
+	if p.External() {
+		return nil
+	}
+	p.Kill()
+	p.mu.Lock()
+	launched := p.launched
+	p.mu.Unlock()
+	if launched {
+		<-p.done
+	}
+	if !forget(p) || p.settings.KeepData {
+		return nil
+	}
+	if err := removeAll(p.root); err != nil {
+		return fmt.Errorf("relay %s: removing its folder: %w", p.Name(), err)
+	}
+	return nil
+}
+
+// removeAll removes a folder even where a relay took away its own permission to write.
+func removeAll(dir string) error {
+	err := os.RemoveAll(dir)
+	if err == nil {
+		return nil
+	}
+	_ = filepath.WalkDir(dir, func(path string, e fs.DirEntry, _ error) error {
+		if e != nil && e.IsDir() {
+			_ = os.Chmod(path, 0o700) // before the walk reads it
+		}
+		return nil
+	})
+	return os.RemoveAll(dir)
+}

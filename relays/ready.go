@@ -1,0 +1,189 @@
+package relays
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"relaybench/harness/wire"
+)
+
+const (
+	probeEvery   = 20 * time.Millisecond
+	probeTimeout = 5 * time.Second // one try; a relay that is still opening its store may drop the first
+)
+
+// awaitReady returns nil once the child itself has answered a REQ with EOSE, a *StartError when it will not, or ctx's error.
+func (p *Process) awaitReady(ctx context.Context) error {
+	timeout := p.def.readyTimeout()
+	deadline := time.Now().Add(timeout)
+	listened, last := false, ""
+	for {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		select {
+		case <-p.done:
+			return p.ranAway()
+		default:
+		}
+		left := time.Until(deadline)
+		if left <= 0 {
+			return p.overdue(timeout, listened, last)
+		}
+		if host := listeningHost(p.port); host != "" {
+			listened = true
+			if thief := p.thief(); thief != "" {
+				return p.portTaken(thief)
+			}
+			p.url = "ws://" + net.JoinHostPort(host, strconv.Itoa(p.port))
+			refusal, err := probe(ctx, p.url, min(left, probeTimeout))
+			switch {
+			case err == nil && refusal == "":
+				return p.confirm()
+			case refusal != "":
+				return &StartError{Relay: p.Name(), Cause: NoAnswer, Detail: "it listens but refuses REQ: " + refusal}
+			}
+			last = err.Error()
+		}
+		select {
+		case <-p.done:
+		case <-ctx.Done():
+		case <-time.After(probeEvery):
+		}
+	}
+}
+
+// confirm looks once more after the answer: the child must live, and the port must be its own.
+func (p *Process) confirm() error {
+	select {
+	case <-p.done:
+		return p.ranAway()
+	default:
+	}
+	if thief := p.thief(); thief != "" {
+		return p.portTaken(thief)
+	}
+	return nil
+}
+
+// thief names the process that listens on the port in the child's place, or returns "".
+func (p *Process) thief() string {
+	if p.def.containerised(p.program) {
+		return "" // the container engine's own daemon listens for it
+	}
+	verdict, who := listener(p.port, p.tree.pids())
+	if verdict != foreign {
+		return ""
+	}
+	return either(who, "another process")
+}
+
+func (p *Process) portTaken(thief string) error {
+	return &StartError{Relay: p.Name(), Cause: PortTaken, Detail: fmt.Sprintf("port %d, which it was given, was taken by %s", p.port, thief)}
+}
+
+// ranAway tells apart the ways in which a child ends before it is ready.
+func (p *Process) ranAway() error {
+	if listeningHost(p.port) != "" {
+		return p.portTaken("another process, and then it " + p.status)
+	}
+	cause, detail := EarlyExit, p.status+" before it was ready"
+	if strings.HasPrefix(p.status, "killed") {
+		cause, detail = Crash, "crashed before it was ready ("+p.status+")"
+	} else if p.status == "exited with status 0" {
+		detail += "; its command must stay in the foreground"
+	}
+	return &StartError{Relay: p.Name(), Cause: cause, Detail: detail}
+}
+
+func (p *Process) overdue(timeout time.Duration, listened bool, last string) error {
+	if !listened {
+		return &StartError{Relay: p.Name(), Cause: NeverListened,
+			Detail: fmt.Sprintf("nothing listened on 127.0.0.1:%d within %s", p.port, timeout)}
+	}
+	return &StartError{Relay: p.Name(), Cause: NoAnswer,
+		Detail: fmt.Sprintf("it listens but did not answer a REQ with EOSE within %s (%s)", timeout, last)}
+}
+
+// containerised says whether the program hands the relay to a daemon, so that the relay is no descendant of the child.
+func (d *Definition) containerised(program string) bool {
+	return slices.Contains([]string{"docker", "podman", "nerdctl"}, filepath.Base(program))
+}
+
+const probeSub = "relaybench-ready"
+
+// probe asks for one note. It returns "" and nil for an EOSE, the reason where the REQ was refused with CLOSED (NIP-01), and
+// otherwise an error. AUTH challenges (NIP-42) and NOTICEs are passed over, the last NOTICE kept for the error.
+func probe(ctx context.Context, url string, timeout time.Duration) (refusal string, err error) {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	conn, err := wire.Dial(ctx, url, wire.Options{})
+	if err != nil {
+		if ctx.Err() != nil {
+			err = errors.New("no WebSocket handshake in time")
+		}
+		return "", fmt.Errorf("connecting: %w", err)
+	}
+	defer conn.Abort()
+	// A frame now and then must not keep the probe alive for ever.
+	defer context.AfterFunc(ctx, conn.Abort)()
+	conn.Watch(timeout)
+	if err := conn.Send([]byte(`["REQ","` + probeSub + `",{"kinds":[1],"limit":1}]`)); err != nil {
+		return "", fmt.Errorf("sending REQ: %w", err)
+	}
+	if err := conn.Flush(); err != nil {
+		return "", fmt.Errorf("sending REQ: %w", err)
+	}
+	notice := ""
+	for {
+		frame, _, err := conn.Read()
+		if err != nil {
+			if ctx.Err() != nil || errors.Is(err, wire.ErrStalled) {
+				err = errors.New("no EOSE in time")
+			}
+			if notice != "" {
+				err = fmt.Errorf("%w; its NOTICE: %s", err, notice)
+			}
+			return "", err
+		}
+		var m wire.Message
+		wire.Parse(frame, &m)
+		switch m.Type {
+		case wire.EOSE:
+			if string(m.Sub) == probeSub {
+				return "", nil
+			}
+		case wire.Closed:
+			if string(m.Sub) == probeSub {
+				return either(cleanLine([]byte(m.ReasonText()), 200), "CLOSED without a reason"), nil
+			}
+		case wire.Notice:
+			notice = cleanLine([]byte(m.ReasonText()), 200)
+		}
+	}
+}
+
+// connect takes on a relay that already runs.
+func connect(ctx context.Context, d *Definition, s Settings) (*Process, error) {
+	p := newProcess(d, "", s, "")
+	p.dir, p.url = "", d.URL
+	refusal, err := probe(ctx, d.URL, d.readyTimeout())
+	switch {
+	case ctx.Err() != nil:
+		return nil, ctx.Err()
+	case err != nil:
+		public := publicURL(d.URL) // the error may repeat the address, which may hold a password
+		why := strings.ReplaceAll(err.Error(), d.URL, public)
+		return nil, &StartError{Relay: d.Name, Cause: NoAnswer, Detail: fmt.Sprintf("%s did not answer a REQ with EOSE: %s", public, why)}
+	case refusal != "":
+		return nil, &StartError{Relay: d.Name, Cause: NoAnswer, Detail: fmt.Sprintf("%s refuses REQ: %s", publicURL(d.URL), refusal)}
+	}
+	return p, nil
+}

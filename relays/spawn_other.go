@@ -1,0 +1,14 @@
+//go:build !linux
+
+package relays
+
+import (
+	"os/exec"
+	"syscall"
+)
+
+// childAttributes gives a child its own process group. There is no parent-death signal here: after a SIGKILL of relaybench its
+// relays run on.
+func childAttributes() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
+
+func spawn(cmd *exec.Cmd) error { return cmd.Start() }

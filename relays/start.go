@@ -1,0 +1,159 @@
+package relays
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+// Settings are what one boot needs beyond the definition. The zero value of a field is its default.
+type Settings struct {
+	WorkDir       string        // each boot gets a fresh folder below it; the system's temporary folder unless set
+	MaxEventBytes int           // the corpus's largest event, in bytes; 65,536 unless set
+	MaxTags       int           // the corpus's most tags on one event; 2,000 unless set
+	KeepData      bool          // Cleanup leaves the folder
+	StopTimeout   time.Duration // from the stop signal to SIGKILL; the definition's, or else 10 s, unless set
+}
+
+func (s Settings) withDefaults(d *Definition) Settings {
+	s.WorkDir = either(s.WorkDir, os.TempDir())
+	s.MaxEventBytes = either(s.MaxEventBytes, 65536)
+	s.MaxTags = either(s.MaxTags, 2000)
+	s.StopTimeout = either(either(s.StopTimeout, time.Duration(d.StopTimeout)), 10*time.Second)
+	return s
+}
+
+func (d *Definition) readyTimeout() time.Duration {
+	return either(time.Duration(d.ReadyTimeout), 30*time.Second)
+}
+
+// Cause says why a relay did not become ready.
+type Cause string
+
+// The causes.
+const (
+	LaunchFailed  Cause = "launch failed"  // the system would not run the program
+	Crash         Cause = "crash"          // killed by a signal before it was ready
+	EarlyExit     Cause = "early exit"     // exited before it was ready
+	NeverListened Cause = "never listened" // nothing accepted connections on its port in time
+	NoAnswer      Cause = "no answer"      // it listens, and no REQ was answered with EOSE
+	PortTaken     Cause = "port taken"     // another process listens on the port it was given
+)
+
+// StartError is a relay that did not become ready. Error is one sentence; LogTail holds the last lines of its log, at most 20.
+type StartError struct {
+	Relay   string
+	Cause   Cause
+	Detail  string // "exited with status 3 before it was ready"
+	LogTail []string
+}
+
+func (e *StartError) Error() string { return fmt.Sprintf("relay %s: %s", e.Relay, e.Detail) }
+
+const startLogLines = 20
+
+// attempts is how often a boot is tried when another process takes the port between its choice and its use.
+const attempts = 3
+
+// Start launches a relay in a fresh folder on a free loopback port and waits until it has answered a REQ with EOSE, or
+// connects to one that already runs. program is what Resolve returned; "" has Start resolve it in the environment.
+// A relay that does not become ready is a *StartError; nothing of it is left running, nor on disk unless KeepData is set.
+// The caller owes the process a Stop or Kill, and a Cleanup.
+func Start(ctx context.Context, d *Definition, program string, s Settings) (*Process, error) {
+	s = s.withDefaults(d)
+	if d.External() {
+		return connect(ctx, d, s)
+	}
+	if program == "" {
+		var err error
+		if program, err = d.Resolve(os.Getenv); err != nil {
+			return nil, err
+		}
+	}
+	work, err := filepath.Abs(s.WorkDir)
+	if err == nil {
+		err = os.MkdirAll(work, 0o755)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("relay %s: creating the work folder: %w", d.Name, err)
+	}
+	return retry(func() (*Process, error) {
+		root, err := os.MkdirTemp(work, d.Name+"-")
+		if err != nil {
+			return nil, fmt.Errorf("relay %s: creating its folder: %w", d.Name, err)
+		}
+		p := newProcess(d, program, s, root)
+		if err := p.boot(ctx); err != nil {
+			return nil, errors.Join(err, p.Cleanup())
+		}
+		return p, nil
+	})
+}
+
+// Restart boots the relay again over the data that p left, on a new port. p must have ended. The folder now belongs to the
+// process that is returned; when the boot fails, it stays with p.
+func (p *Process) Restart(ctx context.Context) (*Process, error) {
+	if p.External() {
+		return nil, ErrExternal
+	}
+	select {
+	case <-p.done:
+	default:
+		return nil, fmt.Errorf("relay %s: restarted while it still runs", p.Name())
+	}
+	return retry(func() (*Process, error) {
+		q := newProcess(p.def, p.program, p.settings, p.root)
+		if err := q.boot(ctx); err != nil {
+			forget(q)
+			return nil, err
+		}
+		forget(p)
+		return q, nil
+	})
+}
+
+func retry(boot func() (*Process, error)) (p *Process, err error) {
+	for range attempts {
+		p, err = boot()
+		var failed *StartError
+		if !errors.As(err, &failed) || failed.Cause != PortTaken {
+			break
+		}
+	}
+	return p, err
+}
+
+// boot launches the child and waits until it is ready. On any error nothing of it runs any more.
+func (p *Process) boot(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	remember(p)
+	port, err := freePort()
+	if err != nil {
+		return fmt.Errorf("relay %s: %w", p.Name(), err)
+	}
+	p.port = port
+	if portPicked != nil {
+		portPicked(port)
+	}
+	if err := p.launch(); err != nil {
+		return err
+	}
+	if err := p.awaitReady(ctx); err != nil {
+		p.Kill()
+		<-p.done
+		var failed *StartError
+		if errors.As(err, &failed) {
+			failed.LogTail = p.LogTail(startLogLines)
+		}
+		return err
+	}
+	return nil
+}
+
+// portPicked, where a test sets it, runs between the choice of a port and its use.
+var portPicked func(port int)

@@ -1,0 +1,86 @@
+package relays
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"regexp"
+	"strings"
+
+	"github.com/kballard/go-shellquote"
+)
+
+var assignment = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*=`)
+
+// FromTemplate makes a definition from --relay NAME=COMMAND. The command is split as a POSIX shell splits words, may begin
+// with NAME=VALUE words that become its environment, and must hold {port} (or <port>); {dir} (or <dir>) is its own empty folder.
+// A ws:// or wss:// address instead of a command stands for a relay that already runs.
+// Errors are one sentence that says what to write instead.
+func FromTemplate(name, command string) (Definition, error) {
+	if err := checkName(name); err != nil {
+		return Definition{}, err
+	}
+	command = strings.TrimSpace(command)
+	if scheme, _, ok := strings.Cut(command, "://"); ok && !strings.ContainsAny(scheme, " \t/'\"=") {
+		return fromURL(name, command)
+	}
+	d := Definition{Name: name, Title: name, Family: name, Template: true, Durability: DurabilityOpen}
+	words, err := shellquote.Split(command)
+	if err != nil {
+		return Definition{}, fmt.Errorf("relay %s: the command cannot be split into words: %w", name, quoteTrouble(err))
+	}
+	for len(words) > 0 && assignment.MatchString(words[0]) {
+		key, value, _ := strings.Cut(words[0], "=")
+		if d.Env == nil {
+			d.Env = map[string]string{}
+		}
+		d.Env[key] = value
+		words = words[1:]
+	}
+	if len(words) == 0 || words[0] == "" {
+		return Definition{}, fmt.Errorf("relay %s: the command is empty; write --relay '%s=/path/to/relay --port {port} --db {dir}'", name, name)
+	}
+	d.Command = shellquote.Join(words...)
+	if !d.usesPort() {
+		return Definition{}, fmt.Errorf("relay %s: the command has no {port}, so the relay cannot be told where to listen; "+
+			"write {port} where its port belongs: --relay '%s=%s --port {port}'", name, name, command)
+	}
+	for _, text := range append(words, values(d.Env)...) {
+		if p := unknownPlaceholder(text); p != "" {
+			return Definition{}, fmt.Errorf("relay %s: unknown placeholder %s; known are %s", name, p, knownPlaceholders)
+		}
+	}
+	return d, nil
+}
+
+func fromURL(name, address string) (Definition, error) {
+	u, err := url.Parse(address)
+	if err != nil {
+		var bad *url.Error
+		if errors.As(err, &bad) {
+			err = bad.Err // without the address, which may hold a password
+		}
+		return Definition{}, fmt.Errorf("relay %s: the address cannot be read: %w", name, err)
+	}
+	if u.Scheme != "ws" && u.Scheme != "wss" {
+		return Definition{}, fmt.Errorf("relay %s: a relay that already runs is given as ws://host:port or wss://host, not %s://", name, u.Scheme)
+	}
+	if u.Hostname() == "" {
+		return Definition{}, fmt.Errorf("relay %s: the address names no host; write ws://host:port", name)
+	}
+	return Definition{
+		Name: name, Title: name, Family: name, URL: address, Durability: DurabilityOpen,
+		Notes: []string{"already running, not launched here: no disk, CPU, memory or restart figures, and it may have held events before"},
+	}, nil
+}
+
+// External says whether the relay already runs somewhere and is only connected to.
+func (d *Definition) External() bool { return d.URL != "" }
+
+func values(m map[string]string) []string {
+	list := make([]string, 0, len(m))
+	for _, v := range m {
+		list = append(list, v)
+	}
+	return list
+}

@@ -1,0 +1,276 @@
+package relays
+
+import (
+	"os"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// Usage is what a relay's whole process tree has used since it was launched. Every figure is a lower bound: what a process did
+// between its last sample and its end is known only where its parent, also of the tree, reaped it. No cumulative figure ever falls.
+type Usage struct {
+	CPUSeconds      float64 // user and system time
+	RSS             uint64  // bytes resident now, summed over the tree; shared pages count once for each process
+	PeakRSS         uint64  // bytes: the largest RSS seen, and no less than any one process's own high-water mark
+	ReadBytes       uint64  // bytes fetched from storage
+	WriteBytes      uint64  // bytes sent to storage
+	OpenFiles       int     // descriptors open now
+	ContextSwitches uint64  // voluntary and not, over all threads
+}
+
+// Usage samples the tree now; after the relay's end it returns the last figures. Zero for a relay that was not launched here.
+func (p *Process) Usage() Usage {
+	if p.tree == nil {
+		return Usage{}
+	}
+	return p.tree.usage()
+}
+
+const (
+	sampleEvery = 200 * time.Millisecond
+	fullEvery   = 5  // every how many samples new members and the costly figures are looked for
+	searchEvery = 50 // every how many samples new members are looked for among all processes of the machine
+)
+
+// reading is what the system says of one process. started tells a process from a later one with the same id.
+type reading struct {
+	pid, ppid, pgid int
+	started         uint64
+	zombie          bool
+	cpu             float64 // seconds of its own
+	reaped          float64 // seconds of the children it waited for
+	rss             uint64
+}
+
+// details are the figures that cost more to read. Storage bytes include those of children that were waited for, where the
+// system counts so.
+type details struct {
+	highWater, read, written, switches uint64
+	files                              int
+}
+
+type member struct {
+	reading
+	details
+	gone bool
+}
+
+// tree samples a process and what descends from it or shares its group.
+type tree struct {
+	leader int
+	quit   chan struct{}
+	ended  chan struct{}
+
+	mu       sync.Mutex
+	closed   bool
+	members  map[int]*member // alive, by pid
+	ownCPU   float64         // of members that are gone, each at its highest
+	banked   member          // of members that are gone and were reaped by nobody in the tree
+	switches uint64          // of members that are gone
+	peak     uint64
+	last     Usage
+}
+
+// watchTree begins to sample the group that pid leads.
+func watchTree(pid int) *tree {
+	t := &tree{leader: pid, quit: make(chan struct{}), ended: make(chan struct{}), members: map[int]*member{}}
+	if r, ok := readProcess(pid); ok {
+		t.members[pid] = &member{reading: r}
+	}
+	go t.run()
+	return t
+}
+
+func (t *tree) run() {
+	defer close(t.ended)
+	tick := time.NewTicker(sampleEvery)
+	defer tick.Stop()
+	for n := 1; ; n++ {
+		select {
+		case <-t.quit:
+			return
+		case <-tick.C:
+			t.mu.Lock()
+			if n%searchEvery == 0 {
+				t.search()
+			}
+			t.sample(n%fullEvery == 0)
+			t.mu.Unlock()
+		}
+	}
+}
+
+func (t *tree) usage() Usage {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if !t.closed {
+		t.sample(true)
+	}
+	return t.last
+}
+
+// pids returns the members alive now.
+func (t *tree) pids() []int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.search()
+	var ids []int
+	for pid := range t.members {
+		ids = append(ids, pid)
+	}
+	return ids
+}
+
+// sample reads every member; a full one also looks for new members and reads their details.
+func (t *tree) sample(full bool) {
+	if full {
+		t.discover()
+	}
+	var gone []*member
+	for pid, m := range t.members {
+		r, ok := readProcess(pid)
+		if !ok || r.started != m.started {
+			m.gone = true
+			gone = append(gone, m)
+			continue
+		}
+		r.cpu = max(r.cpu, m.cpu)
+		m.reading = r
+		if full {
+			d := readDetails(pid)
+			if r.zombie {
+				d.files = 0
+			}
+			d.highWater = max(d.highWater, m.highWater)
+			d.read, d.written = max(d.read, m.read), max(d.written, m.written)
+			d.switches = max(d.switches, m.switches)
+			m.details = d
+		}
+	}
+	for _, m := range gone {
+		t.bury(m)
+	}
+	for _, m := range gone {
+		delete(t.members, m.pid)
+	}
+	t.sum()
+}
+
+// bury keeps what a member that ended had used. The kernel adds a child's figures to the parent that waits for it, so they are
+// banked only where no ancestor in the tree is alive to have them.
+func (t *tree) bury(m *member) {
+	t.ownCPU += m.cpu
+	t.switches += m.switches
+	t.banked.highWater = max(t.banked.highWater, m.highWater)
+	for up := m; ; {
+		next := t.members[up.ppid]
+		if next == nil || next == up {
+			break
+		}
+		if !next.gone {
+			return
+		}
+		up = next
+	}
+	t.banked.cpu += m.cpu + m.reaped
+	t.banked.read += m.read
+	t.banked.written += m.written
+}
+
+// sum brings the totals up to date. Two lower bounds of the CPU time are known: with reaped children (which misses those whose
+// parent ignored their end) and each member at its own highest (which misses those that lived between two samples).
+func (t *tree) sum() {
+	now := Usage{ContextSwitches: t.switches, ReadBytes: t.banked.read, WriteBytes: t.banked.written}
+	withReaped, own := t.banked.cpu, t.ownCPU
+	t.peak = max(t.peak, t.banked.highWater)
+	for _, m := range t.members {
+		withReaped += m.cpu + m.reaped
+		own += m.cpu
+		now.ReadBytes += m.read
+		now.WriteBytes += m.written
+		now.ContextSwitches += m.switches
+		now.RSS += m.rss
+		now.OpenFiles += m.files
+		t.peak = max(t.peak, m.highWater)
+	}
+	t.peak = max(t.peak, now.RSS)
+	now.CPUSeconds = max(withReaped, own, t.last.CPUSeconds)
+	now.ReadBytes = max(now.ReadBytes, t.last.ReadBytes)
+	now.WriteBytes = max(now.WriteBytes, t.last.WriteBytes)
+	now.ContextSwitches = max(now.ContextSwitches, t.last.ContextSwitches)
+	now.PeakRSS = t.peak
+	t.last = now
+}
+
+// discover adds the children of members and theirs.
+func (t *tree) discover() {
+	var unseen []int
+	for pid := range t.members {
+		unseen = append(unseen, pid)
+	}
+	for len(unseen) > 0 {
+		pid := unseen[0]
+		unseen = unseen[1:]
+		children, ok := childrenOf(pid)
+		if !ok && t.members[pid] != nil && !t.members[pid].zombie {
+			if _, alive := readProcess(pid); alive {
+				t.search() // the kernel does not list them
+				return
+			}
+		}
+		for _, child := range children {
+			if t.members[child] != nil {
+				continue
+			}
+			if r, ok := readProcess(child); ok {
+				t.members[child] = &member{reading: r}
+				unseen = append(unseen, child)
+			}
+		}
+	}
+}
+
+// search adds what belongs to the group or descends from a member, among all processes: it also finds whose parent ended
+// before it was seen.
+func (t *tree) search() {
+	all := allProcesses()
+	for grew := true; grew; {
+		grew = false
+		for _, r := range all {
+			if t.members[r.pid] == nil && (r.pgid == t.leader || t.members[r.ppid] != nil && r.ppid > 1) {
+				t.members[r.pid] = &member{reading: r}
+				grew = true
+			}
+		}
+	}
+}
+
+// final takes the last sample of a leader that has ended and is not yet reaped.
+func (t *tree) final() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.search()
+	t.sample(true)
+}
+
+// close ends the sampling, and what left the group and is still alive. state is the reaped leader's.
+func (t *tree) close(state *os.ProcessState) {
+	close(t.quit)
+	<-t.ended
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.sample(false)
+	for pid, m := range t.members {
+		if r, ok := readProcess(pid); ok && r.started == m.started && !r.zombie {
+			_ = syscall.Kill(pid, syscall.SIGKILL)
+		}
+	}
+	// The kernel's own account of the leader and all it waited for. Its ru_maxrss is of no use: it includes the moment
+	// between fork and exec, when the child still was a copy of relaybench.
+	if state != nil {
+		t.last.CPUSeconds = max(t.last.CPUSeconds, (state.UserTime() + state.SystemTime()).Seconds())
+	}
+	t.last.RSS, t.last.OpenFiles = 0, 0
+	t.closed = true
+}
