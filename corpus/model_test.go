@@ -1,0 +1,271 @@
+package corpus
+
+import (
+	"cmp"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+func modelOf(t testing.TB, events []Event, offered func(i int) bool) (*Corpus, *Model) {
+	t.Helper()
+	c, err := FromEvents(events)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := NewModel(c, offered, testNow)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c, m
+}
+
+func randomFilter(r *rand.Rand, events []Event) Filter {
+	var f Filter
+	some := func(odds int) bool { return r.IntN(odds) == 0 }
+	e := func() *Event { return &events[r.IntN(len(events))] }
+	if some(5) {
+		f.IDs = []ID{{1}}
+		for range r.IntN(20) {
+			f.IDs = append(f.IDs, e().ID)
+		}
+	}
+	if some(3) {
+		f.Authors = []PubKey{}
+		for range r.IntN(12) {
+			f.Authors = append(f.Authors, cmp.Or(e().PubKey, PubKey{byte(r.IntN(3))}))
+		}
+	}
+	if some(2) {
+		f.Kinds = []int{-1, 1 << 20}
+		for range r.IntN(10) {
+			f.Kinds = append(f.Kinds, e().Kind)
+		}
+	}
+	for _, name := range "deptT" {
+		if some(6) {
+			tf := TagFilter{Name: byte(name), Values: []string{}}
+			for range r.IntN(9) {
+				if tags := e().Tags; len(tags) > 0 {
+					tf.Values = append(tf.Values, tags[r.IntN(len(tags))].Value())
+				}
+			}
+			f.Tags = append(f.Tags, tf)
+		}
+	}
+	if some(4) {
+		f.Since = Int64(e().CreatedAt)
+	}
+	if some(4) {
+		f.Until = Int64(e().CreatedAt)
+	}
+	if some(2) {
+		f.Limit = Int(r.IntN(8))
+	}
+	return f
+}
+
+// However a compliant relay decides where it may, and in whatever order events come, the model must find no fault in it.
+func TestModelFindsNoFaultInCompliantRelays(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	both := map[Doubt]int{}
+	optional := map[Doubt]int{}
+	for round := range 400 {
+		events := randomEvents(r, 4+r.IntN(40))
+		c, m := modelOf(t, events, nil)
+		seen := make([]int, c.Len())
+		const relays = 12
+		for range relays {
+			relay := newTestRelay(r)
+			for _, i := range r.Perm(len(events)) {
+				relay.offer(&events[i])
+			}
+			held := relay.returned(&Filter{})
+			for _, id := range held {
+				i, _ := c.Find(id)
+				seen[i]++
+			}
+			if v := m.Check(&Filter{}, held); !v.OK() || v.Capped {
+				t.Fatalf("round %d: %s %q\nrelay %+v\n%s", round, v.Summary(), v.Evidence(9), relay, listing(c, m))
+			}
+			f := randomFilter(r, events)
+			if v := m.Check(&f, relay.returned(&f)); !v.OK() {
+				t.Fatalf("round %d: %s: %s %q\n%s", round, f.AppendJSON(nil), v.Summary(), v.Evidence(9), listing(c, m))
+			}
+		}
+		for i, n := range seen {
+			optional[m.Doubt(i)]++
+			if 0 < n && n < relays {
+				both[m.Doubt(i)]++
+			}
+		}
+	}
+	for d := DoubtExpiry; d <= DoubtProtected; d++ {
+		t.Logf("%s: %d events, %d of them seen both held and not", d, optional[d], both[d])
+		if both[d] == 0 {
+			t.Errorf("no two relays ever differed for the reason %q", d)
+		}
+	}
+	if both[NoDoubt] > 0 {
+		t.Errorf("relays differed over %d events without doubt", both[NoDoubt])
+	}
+}
+
+func listing(c *Corpus, m *Model) string {
+	var b strings.Builder
+	for i := range c.Len() {
+		e, _ := c.Event(i)
+		fmt.Fprintf(&b, "%x by %x at %d kind %d %q: %s, doubt %s\n", e.ID[:4], e.PubKey[:2], e.CreatedAt, e.Kind, e.Tags, m.Why(i), m.Doubt(i))
+	}
+	return b.String()
+}
+
+func TestModelAgreesWithNaiveRulesAndSearch(t *testing.T) {
+	r := rand.New(rand.NewPCG(3, 4))
+	reasons := map[Reason]int{}
+	for round := range 400 {
+		events := randomEvents(r, 1+r.IntN(40))
+		withheld := map[ID]bool{}
+		for _, e := range events {
+			if r.IntN(10) == 0 {
+				withheld[e.ID] = true
+			}
+		}
+		c, err := FromEvents(events)
+		if err != nil {
+			t.Fatal(err)
+		}
+		n := naive{offered: func(i int) bool { return !withheld[c.Entry(i).ID] }}
+		m, err := NewModel(c, n.offered, testNow)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range c.Len() {
+			e, err := c.Event(i)
+			if err != nil {
+				t.Fatal(err)
+			}
+			n.events = append(n.events, e)
+		}
+		for i := range c.Len() {
+			reason, optional := n.fate(i)
+			reasons[reason]++
+			if m.Why(i) != reason || m.Optional(i) != optional || m.Holds(i) != (reason == Stored) {
+				t.Fatalf("round %d: %x is %s (optional: %v), want %s (%v)\n%s", round, c.Entry(i).ID[:4], m.Why(i), m.Optional(i), reason, optional, listing(c, m))
+			}
+		}
+		var effective []int
+		for i := range c.Len() {
+			if m.Holds(i) {
+				effective = append(effective, i)
+			}
+		}
+		if !slices.Equal(m.Effective(), effective) {
+			t.Fatal("Effective is not what Holds says")
+		}
+		for range 20 {
+			f := randomFilter(r, events)
+			var want []int
+			for i := range n.events {
+				if m.Holds(i) && f.Matches(&n.events[i]) {
+					want = append(want, i)
+				}
+			}
+			count := len(want)
+			slices.SortFunc(want, func(a, b int) int {
+				if newer(&n.events[a], &n.events[b]) {
+					return -1
+				}
+				return 1
+			})
+			want = want[:min(limitOf(&f), len(want))]
+			if got := m.Query(&f); !slices.Equal(got, want) {
+				t.Fatalf("round %d: %s: %v, want %v", round, f.AppendJSON(nil), got, want)
+			}
+			if got := m.Count(&f); got != count {
+				t.Fatalf("round %d: %s: counted %d, want %d", round, f.AppendJSON(nil), got, count)
+			}
+		}
+	}
+	for reason := Stored; reason <= NotOffered; reason++ {
+		if reasons[reason] < 40 {
+			t.Errorf("only %d events were %s: the test does not test that", reasons[reason], reason)
+		}
+	}
+}
+
+func TestModelDoesNotDependOnTheOrderOfEvents(t *testing.T) {
+	r := rand.New(rand.NewPCG(5, 6))
+	for range 200 {
+		events := randomEvents(r, 30)
+		c1, m1 := modelOf(t, events, nil)
+		r.Shuffle(len(events), func(i, j int) { events[i], events[j] = events[j], events[i] })
+		c2, m2 := modelOf(t, events, nil)
+		for i := range c1.Len() {
+			if c1.Entry(i).ID != c2.Entry(i).ID || m1.fates[i] != m2.fates[i] {
+				t.Fatalf("event %d differs", i)
+			}
+		}
+	}
+}
+
+// Long lists and large corpora take other paths through the index: windows of ranks, sets of bits.
+func TestQueryAgreesWithNaiveSearchInALargeCorpus(t *testing.T) {
+	r := rand.New(rand.NewPCG(7, 8))
+	events := make([]Event, 12_000)
+	for i := range events {
+		e := &events[i]
+		for j := range e.ID {
+			e.ID[j] = byte(r.Uint32())
+		}
+		e.PubKey = PubKey{byte(r.IntN(100)), byte(r.IntN(100))}
+		e.CreatedAt = int64(1000 + r.IntN(5000))
+		e.Kind = []int{1, 1, 6, 7}[r.IntN(4)]
+		for range r.IntN(4) {
+			e.Tags = append(e.Tags, Tag{"e", strconv.Itoa(r.IntN(200) * r.IntN(200))})
+		}
+	}
+	c, m := modelOf(t, events, nil)
+	parsed := make([]Event, c.Len())
+	for i := range parsed {
+		parsed[i], _ = c.Event(i)
+	}
+	for range 80 {
+		var f Filter
+		if r.IntN(2) == 0 {
+			for range 1 + r.IntN(300) {
+				f.Authors = append(f.Authors, parsed[r.IntN(len(parsed))].PubKey)
+			}
+		}
+		if r.IntN(2) == 0 {
+			f.Kinds = []int{1, 6, 7}[r.IntN(3):]
+		}
+		if r.IntN(2) == 0 {
+			f.Tags = []TagFilter{{Name: 'e'}}
+			for range 1 + r.IntN(300)*r.IntN(2) {
+				f.Tags[0].Values = append(f.Tags[0].Values, strconv.Itoa(r.IntN(200)*r.IntN(200)))
+			}
+		}
+		if r.IntN(3) == 0 {
+			f.Since = Int64(int64(1000 + r.IntN(5000)))
+		}
+		if r.IntN(3) == 0 {
+			f.Until = Int64(int64(1000 + r.IntN(5000)))
+		}
+		if r.IntN(2) == 0 {
+			f.Limit = Int(1 + r.IntN(500))
+		}
+		var want []int
+		for rank := len(parsed) - 1; rank >= 0 && len(want) < limitOf(&f); rank-- {
+			if i := int(m.flip[rank]); f.Matches(&parsed[i]) {
+				want = append(want, i)
+			}
+		}
+		if got := m.Query(&f); !slices.Equal(got, want) {
+			t.Fatalf("%s: %d events, want %d", f.AppendJSON(nil), len(got), len(want))
+		}
+	}
+}
