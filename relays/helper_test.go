@@ -237,3 +237,12 @@ func exists(path string) bool {
 	_, err := os.Stat(path)
 	return err == nil
 }
+
+func usageOf(t *testing.T, p *Process) Usage {
+	t.Helper()
+	u, err := p.Usage()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return u
+}

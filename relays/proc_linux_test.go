@@ -78,7 +78,7 @@ func BenchmarkSample(b *testing.B) {
 	})
 	b.Run("full", func(b *testing.B) {
 		for b.Loop() {
-			p.Usage()
+			_, _ = p.Usage()
 		}
 	})
 }

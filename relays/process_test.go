@@ -96,7 +96,7 @@ func TestErrSaysHowARelayEnded(t *testing.T) {
 	if tail := p.LogTail(5); len(tail) != 1 || tail[0] != "listening, data in {dir}" {
 		t.Errorf("log tail %q", tail)
 	}
-	if u := p.Usage(); u.CPUSeconds <= 0 && u.PeakRSS == 0 {
+	if u := usageOf(t, p); u.CPUSeconds <= 0 && u.PeakRSS == 0 {
 		t.Errorf("usage of an ended relay: %+v", u)
 	}
 }
@@ -255,14 +255,14 @@ func TestDiskCountsWhatTheRelayStored(t *testing.T) {
 func TestUsageNeverFalls(t *testing.T) {
 	t.Parallel()
 	p := startHelper(t, "burner", Settings{})
-	if u := p.Usage(); u.RSS == 0 || u.OpenFiles == 0 || u.PeakRSS < u.RSS {
+	if u := usageOf(t, p); u.RSS == 0 || u.OpenFiles == 0 || u.PeakRSS < u.RSS {
 		t.Errorf("usage %+v", u)
 	}
 	var before float64
 	burnt := filepath.Join(p.Dir(), "burnt")
 	eventually(t, "the child has burnt its CPU time", func() bool {
 		done := exists(burnt)
-		now := p.Usage().CPUSeconds
+		now := usageOf(t, p).CPUSeconds
 		if now < before {
 			t.Errorf("CPU seconds fell from %v to %v", before, now)
 		}
@@ -272,13 +272,13 @@ func TestUsageNeverFalls(t *testing.T) {
 	if before < 0.39 {
 		t.Errorf("%v CPU seconds, of which a child that ended burnt 0.4", before)
 	}
-	if runtime.GOOS == "linux" && p.Usage().ContextSwitches == 0 {
+	if runtime.GOOS == "linux" && usageOf(t, p).ContextSwitches == 0 {
 		t.Error("no context switches")
 	}
 	if err := p.Stop(t.Context()); err != nil {
 		t.Error(err)
 	}
-	if after := p.Usage(); after.CPUSeconds < before || after.RSS != 0 || after.PeakRSS == 0 {
+	if after := usageOf(t, p); after.CPUSeconds < before || after.RSS != 0 || after.PeakRSS == 0 {
 		t.Errorf("after the end: %+v", after)
 	}
 }

@@ -19,12 +19,13 @@ type Usage struct {
 	ContextSwitches uint64  // voluntary and not, over all threads
 }
 
-// Usage samples the tree now; after the relay's end it returns the last figures. Zero for a relay that was not launched here.
-func (p *Process) Usage() Usage {
-	if p.tree == nil {
-		return Usage{}
+// Usage samples the tree now; after the relay's end it returns the last figures. ErrExternal for a relay that was not launched
+// here.
+func (p *Process) Usage() (Usage, error) {
+	if p.External() {
+		return Usage{}, ErrExternal
 	}
-	return p.tree.usage()
+	return p.tree.usage(), nil
 }
 
 const (
