@@ -1,0 +1,147 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+
+	"relaybench/harness"
+	"relaybench/relays"
+)
+
+// relayFlags are the flags that say which relays take part.
+type relayFlags struct {
+	extra        []string // NAME=COMMAND, NAME=ws://…, or NAME of the catalog
+	dir          string
+	geodeBin     string
+	geodeNoIndex bool
+	strfryBin    string
+}
+
+// environment is os.Getenv with the flags that stand for variables on top.
+func (f *relayFlags) environment(name string) string {
+	switch {
+	case name == "GEODE_BIN" && f.geodeBin != "":
+		return f.geodeBin
+	case name == "STRFRY_BIN" && f.strfryBin != "":
+		return f.strfryBin
+	}
+	return os.Getenv(name)
+}
+
+// catalog returns the embedded definitions, with the user's own replacing those of the same name.
+func (f *relayFlags) catalog() ([]relays.Definition, error) {
+	all, err := relays.Catalog()
+	if err != nil || f.dir == "" {
+		return all, err
+	}
+	own, err := relays.LoadDir(f.dir)
+	if err != nil {
+		return nil, usagef("--relays-dir: %w", err)
+	}
+	for _, d := range own {
+		if i := slices.IndexFunc(all, func(o relays.Definition) bool { return o.Name == d.Name }); i >= 0 {
+			all[i] = d
+		} else {
+			all = append(all, d)
+		}
+	}
+	return all, nil
+}
+
+// added reads the --relay flags. Nothing is booted before all of them are known to be right.
+func (f *relayFlags) added(catalog []relays.Definition) ([]harness.Contender, error) {
+	var all []harness.Contender
+	for _, text := range f.extra {
+		name, command, isPair := strings.Cut(text, "=")
+		var d relays.Definition
+		if isPair {
+			var err error
+			if d, err = relays.FromTemplate(name, command); err != nil {
+				return nil, usagef("--relay: %w", err)
+			}
+		} else {
+			i := slices.IndexFunc(catalog, func(d relays.Definition) bool { return d.Name == name })
+			if i < 0 {
+				return nil, usagef("--relay %q: not in the catalog (relaybench relays lists it); to add a relay, write --relay 'NAME=COMMAND --port {port} --db {dir}'", name)
+			}
+			d = catalog[i]
+		}
+		if slices.ContainsFunc(all, func(c harness.Contender) bool { return c.Definition.Name == d.Name }) {
+			return nil, usagef("--relay: two relays are named %s; give each its own name", d.Name)
+		}
+		program, err := d.Resolve(f.environment)
+		if err != nil {
+			return nil, usagef("--relay: %w", err)
+		}
+		all = append(all, harness.Contender{Definition: &d, Program: program})
+	}
+	return all, nil
+}
+
+// contenders finds the relays of this run: those of the catalog that are on this machine, and those added. It says of each what was found.
+func (f *relayFlags) contenders(ctx context.Context, stderr io.Writer) ([]harness.Contender, error) {
+	catalog, err := f.catalog()
+	if err != nil {
+		return nil, err
+	}
+	added, err := f.added(catalog)
+	if err != nil {
+		return nil, err
+	}
+	wanted := func(name string) bool {
+		return slices.ContainsFunc(added, func(c harness.Contender) bool { return c.Definition.Name == name })
+	}
+	var all []harness.Contender
+	for _, s := range relays.Scan(ctx, catalog, f.environment) {
+		d := s.Definition
+		if f.geodeNoIndex && s.Status == relays.Found {
+			switch d.Name {
+			case "geode":
+				s.Default, s.Reason = false, "--geode-no-search puts geode-nosearch in its place"
+			case "geode-nosearch":
+				s.Default, s.Reason = true, s.Program
+			}
+		}
+		switch {
+		case wanted(d.Name):
+		case s.Status == relays.Broken:
+			return nil, usagef("%s", s.Reason)
+		case s.Default:
+			all = append(all, harness.Contender{Definition: &d, Program: s.Program})
+			fmt.Fprintf(stderr, "  %-16s found: %s\n", d.Name, visible(strings.TrimSpace(s.Program+" "+s.Version)))
+		default:
+			fmt.Fprintf(stderr, "  %-16s %s\n", d.Name, s.Reason)
+		}
+	}
+	for _, c := range added {
+		where := c.Program
+		if c.Definition.External() {
+			where = "runs already: no disk, CPU, memory or restart figures"
+		}
+		fmt.Fprintf(stderr, "  %-16s added: %s\n", c.Definition.Name, visible(where))
+	}
+	all = append(all, added...)
+	if len(all) == 0 {
+		return nil, usagef("there is no relay to measure; add one with --relay 'mine=/path/relay --port {port} --db {dir}'")
+	}
+	return all, nil
+}
+
+// nullRelay is the reference relay without a store, the harness's yardstick; ok is false where the program is not to be found.
+func (f *relayFlags) nullRelay() (c harness.Contender, ok bool) {
+	catalog, err := relays.Catalog()
+	if err != nil {
+		return c, false
+	}
+	for _, d := range catalog {
+		if d.Name == "ref-null" {
+			program, ok, err := d.Find(f.environment)
+			return harness.Contender{Definition: &d, Program: program}, ok && err == nil
+		}
+	}
+	return c, false
+}

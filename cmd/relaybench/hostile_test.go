@@ -1,0 +1,146 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/coder/websocket"
+
+	"relaybench/corpus"
+)
+
+// hostileMode makes the test program a relay that misbehaves: real processes and real sockets, so that what is tested is what a
+// user would meet.
+const hostileMode = "RELAYBENCH_TEST_RELAY"
+
+// refrelayProgram is the reference relay, built once for all tests of this package.
+var refrelayProgram string
+
+func TestMain(m *testing.M) {
+	if mode := os.Getenv(hostileMode); mode != "" {
+		os.Exit(hostileRelay(mode, os.Args[1]))
+	}
+	os.Exit(func() int {
+		dir, err := os.MkdirTemp("", "relaybench-test-")
+		if err != nil {
+			panic(err)
+		}
+		defer os.RemoveAll(dir)
+		refrelayProgram = filepath.Join(dir, "refrelay")
+		build := exec.Command("go", "build", "-o", refrelayProgram, "relaybench/cmd/refrelay")
+		if out, err := build.CombinedOutput(); err != nil {
+			fmt.Fprintf(os.Stderr, "building the reference relay: %v\n%s", err, out)
+			return 1
+		}
+		return m.Run()
+	}())
+}
+
+// hostile returns the --relay argument for a relay that misbehaves.
+func hostile(t *testing.T, name, mode string) string {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return fmt.Sprintf("--relay=%s=%s=%s '%s' {port}", name, hostileMode, mode, self)
+}
+
+// hostileRelay serves on the port until it is stopped. Before it misbehaves it is a relay that answers, so that it becomes ready.
+func hostileRelay(mode, port string) int {
+	if mode == "exits" {
+		fmt.Fprintln(os.Stderr, "cannot open the database: \x1b[31mno such table\x1b[0m")
+		return 3
+	}
+	if mode == "deaf" {
+		time.Sleep(time.Hour)
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:"+port)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	var events atomic.Int64
+	err = http.Serve(l, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		conn, err := websocket.Accept(w, r, nil)
+		if err != nil {
+			return
+		}
+		defer conn.CloseNow()
+		conn.SetReadLimit(1 << 20)
+		ctx := context.Background()
+		say := func(format string, args ...any) {
+			conn.Write(ctx, websocket.MessageText, fmt.Appendf(nil, format, args...))
+		}
+		for {
+			if mode == "mute" {
+				time.Sleep(time.Hour)
+			}
+			_, frame, err := conn.Read(ctx)
+			if err != nil {
+				return
+			}
+			parts, err := corpus.Elements(frame)
+			if err != nil || len(parts) < 2 {
+				continue
+			}
+			switch string(parts[0]) {
+			case `"REQ"`:
+				if mode == "garbage" && events.Load() > 0 {
+					say("[\"EVENT\",%s,{\"id\":\"\x01\"}", parts[1])
+					say("]]]]{{{{ \x1b[2J")
+				}
+				say(`["EOSE",%s]`, parts[1])
+			case `"EVENT"`:
+				e, err := corpus.ParseEvent(parts[1])
+				if err != nil {
+					continue
+				}
+				switch n := events.Add(1); {
+				case mode == "dies" && n == 150:
+					fmt.Fprintln(os.Stderr, "about to be killed")
+					syscall.Kill(os.Getpid(), syscall.SIGKILL)
+				case mode == "refuses":
+					say(`["OK","%s",false,"blocked: \u001b[31mnobody \u202ewrites here"]`, e.ID)
+					continue
+				case mode == "stops" && n > 150:
+					time.Sleep(time.Hour) // reads no more
+				case mode == "hangsup" && n%100 == 0:
+					conn.Close(websocket.StatusPolicyViolation, "that was \x1b[5menough")
+					return
+				}
+				say(`["OK","%s",true,""]`, e.ID)
+			}
+		}
+	}))
+	fmt.Fprintln(os.Stderr, err)
+	return 1
+}
+
+// relaybench runs the program with the reference relay in reach, a cache of its own and nothing of this machine's relays.
+func relaybench(t *testing.T, args ...string) (code int, stdout, stderr string) {
+	t.Helper()
+	return relaybenchContext(t, t.Context(), args...)
+}
+
+func relaybenchContext(t *testing.T, ctx context.Context, args ...string) (code int, stdout, stderr string) {
+	t.Helper()
+	t.Setenv("REFRELAY_BIN", refrelayProgram)
+	t.Setenv("PATH", "/usr/bin:/bin")
+	if os.Getenv("RELAYBENCH_CACHE") == "" {
+		t.Setenv("RELAYBENCH_CACHE", t.TempDir())
+	}
+	var out, errOut strings.Builder
+	code = run(ctx, &out, &errOut, args)
+	return code, out.String(), errOut.String()
+}

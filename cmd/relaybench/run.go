@@ -1,0 +1,349 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path"
+	"path/filepath"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"relaybench/corpus"
+	"relaybench/harness"
+	"relaybench/harness/measure"
+	"relaybench/relays"
+	"relaybench/report"
+	"relaybench/scenarios"
+)
+
+// runFlags are the flags of run.
+type runFlags struct {
+	corpus     corpusFlags
+	relays     relayFlags
+	options    harness.Options
+	ready      time.Duration
+	quick      bool
+	only, skip []string
+	out, work  string
+	keepData   bool
+	noColor    bool
+}
+
+func newRun(stdout, stderr io.Writer) *cobra.Command {
+	var f runFlags
+	cmd := &cobra.Command{
+		Use:   "run",
+		Short: "Measure every relay on this machine, and those added with --relay",
+		Args:  noArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			f.quicken(cmd.Flags())
+			f.options.Seed = f.corpus.seed
+			chosen, err := f.check(cmd)
+			if err != nil {
+				return err
+			}
+			return f.run(cmd.Context(), stdout, stderr, publicFlags(cmd.Flags()), chosen)
+		},
+	}
+	f.corpus.register(cmd)
+	flags := cmd.Flags()
+	flags.SortFlags = false
+	flags.IntVar(&f.options.Samples, "samples", 200, "events published one by one to measure visibility")
+	flags.IntVar(&f.options.Publishers, "publishers", 4, "connections that publish")
+	flags.IntVar(&f.options.Window, "window", 200, "unacknowledged events on each of them")
+	flags.IntVar(&f.options.QueryRounds, "query-rounds", 10, "timed repetitions of each query on one connection")
+	flags.IntVar(&f.options.QueryConns, "query-conns", 8, "connections that ask at once")
+	flags.IntVar(&f.options.Trials, "trials", 1, "fresh boots of each relay, interleaved over the relays")
+	flags.DurationVar(&f.options.Stall, "timeout", 30*time.Second, "give up on a relay that makes no progress for so long")
+	flags.DurationVar(&f.ready, "ready-timeout", 0, "how long a relay may take to become ready (default: what its definition says, 30s)")
+	flags.BoolVar(&f.quick, "quick", false, "a short run: 2,000 events, 50 samples, 3 query rounds on 4 connections, where not set otherwise")
+	flags.StringArrayVar(&f.relays.extra, "relay", nil, "add a relay: NAME=COMMAND with {port} and {dir}, NAME=ws://host:port, or a name of the catalog (repeatable)")
+	flags.StringVar(&f.relays.dir, "relays-dir", "", "folder with relay definitions of your own (TOML)")
+	flags.StringVar(&f.relays.geodeBin, "geode-bin", "", "geode's program (as $GEODE_BIN)")
+	flags.BoolVar(&f.relays.geodeNoIndex, "geode-no-search", false, "run geode without its full-text index")
+	flags.StringVar(&f.relays.strfryBin, "strfry-bin", "", "strfry's program (as $STRFRY_BIN)")
+	flags.StringSliceVar(&f.only, "only", nil, "run only these scenarios: keys or globs, query.thread.* (repeatable, comma-separated)")
+	flags.StringSliceVar(&f.skip, "skip", nil, "leave out these scenarios: keys or globs")
+	flags.StringVar(&f.out, "out", "", "folder for results; each run makes a folder below it (default: $RELAYBENCH_RESULTS, or results)")
+	flags.StringVar(&f.work, "work", "", "folder for the relays' data while they run (default: the system's temporary folder)")
+	flags.BoolVar(&f.keepData, "keep-data", false, "keep the relays' data folders and say where they are")
+	flags.BoolVar(&f.noColor, "no-color", false, "no colours, even on a terminal (so does $NO_COLOR)")
+	return cmd
+}
+
+// quicken lowers what --quick lowers, where nothing else was asked for.
+func (f *runFlags) quicken(flags *pflag.FlagSet) {
+	if !f.quick {
+		return
+	}
+	for name, lower := range map[string]func(){
+		"events":       func() { f.corpus.events = 2000 },
+		"samples":      func() { f.options.Samples = 50 },
+		"query-rounds": func() { f.options.QueryRounds = 3 },
+		"query-conns":  func() { f.options.QueryConns = 4 },
+	} {
+		if !flags.Changed(name) {
+			lower()
+		}
+	}
+}
+
+// check refuses what cannot be meant, and returns the chosen scenarios.
+func (f *runFlags) check(cmd *cobra.Command) ([]harness.Scenario, error) {
+	if err := f.corpus.check(cmd); err != nil {
+		return nil, err
+	}
+	for _, n := range []struct {
+		flag        string
+		value, most int
+	}{
+		{"samples", f.options.Samples, 1_000_000},
+		{"publishers", f.options.Publishers, 1024},
+		{"window", f.options.Window, 100_000},
+		{"query-rounds", f.options.QueryRounds, 100_000},
+		{"query-conns", f.options.QueryConns, 1024},
+		{"trials", f.options.Trials, 1000},
+	} {
+		if n.value < 1 || n.value > n.most {
+			return nil, usagef("--%s %d: give a number from 1 to %d", n.flag, n.value, n.most)
+		}
+	}
+	if f.ready < 0 {
+		return nil, usagef("--ready-timeout %v: give a duration from 0", f.ready)
+	}
+	if f.options.Stall < 100*time.Millisecond {
+		return nil, usagef("--timeout %v: give at least 100ms", f.options.Stall)
+	}
+	chosen, err := harness.Select(allScenarios(), f.only, f.skip)
+	if err != nil {
+		return nil, usagef("%w; the keys are: %s", err, scenarioKeys())
+	}
+	if len(chosen) == 0 {
+		return nil, usagef("--only and --skip leave no scenario to run")
+	}
+	return chosen, nil
+}
+
+// allScenarios lists what a run measures, in the order in which it does.
+func allScenarios() []harness.Scenario {
+	all := []harness.Scenario{scenarios.Visibility{}, scenarios.Throughput{}}
+	all = append(all, scenarios.Queries()...)
+	return append(all, scenarios.Storage{})
+}
+
+func scenarioKeys() string {
+	keys := ""
+	for i, s := range allScenarios() {
+		if i > 0 {
+			keys += ", "
+		}
+		keys += s.Describe().Key
+	}
+	return keys
+}
+
+// publicFlags returns the settings as the record keeps them: everything that bears on the figures, no path of this machine.
+func publicFlags(flags *pflag.FlagSet) map[string]any {
+	public := make(map[string]any)
+	flags.VisitAll(func(flag *pflag.Flag) {
+		switch flag.Name {
+		case "out", "work", "cache", "relays-dir", "geode-bin", "strfry-bin", "relay", "keep-data", "no-color", "help":
+			return
+		case "corpus":
+			if flag.Value.String() != "" {
+				public["corpus"] = path.Base(filepath.ToSlash(flag.Value.String()))
+			}
+			return
+		}
+		switch v := flag.Value.(type) {
+		case pflag.SliceValue:
+			if list := v.GetSlice(); len(list) > 0 {
+				public[flag.Name] = list
+			}
+		default:
+			public[flag.Name] = typed(flag)
+		}
+	})
+	return public
+}
+
+// typed gives numbers and switches their JSON type.
+func typed(flag *pflag.Flag) any {
+	text := flag.Value.String()
+	var n int64
+	if _, err := fmt.Sscan(text, &n); err == nil && fmt.Sprint(n) == text {
+		return n
+	}
+	if flag.Value.Type() == "bool" {
+		return text == "true"
+	}
+	return text
+}
+
+func (f *runFlags) run(ctx context.Context, stdout, stderr io.Writer, options map[string]any, chosen []harness.Scenario) (err error) {
+
+	started := time.Now().UTC()
+	w := newWatcher(stderr)
+	w.scenarios = len(chosen)
+	fmt.Fprintln(stderr, "relays:")
+	contenders, err := f.relays.contenders(ctx, stderr)
+	if err != nil {
+		return err
+	}
+	if f.ready > 0 {
+		for _, c := range contenders {
+			c.Definition.ReadyTimeout = relays.Duration(f.ready)
+		}
+	}
+	out, err := f.openResults(started)
+	if err != nil {
+		return err
+	}
+	work, err := f.openWork()
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if f.keepData {
+			fmt.Fprintf(stderr, "the relays' data is kept in %s\n", work)
+			return
+		}
+		err = errors.Join(err, os.RemoveAll(work))
+	}()
+
+	c, err := f.corpus.load(ctx, w.corpus)
+	w.wait()
+	if err != nil {
+		os.Remove(out) // nothing was measured: leave no empty folder
+		return err
+	}
+	defer c.Close()
+	model, err := corpus.NewModel(c, nil, started.Unix())
+	if err != nil {
+		return fmt.Errorf("computing what a compliant relay holds: %w", err)
+	}
+
+	manifest := c.Manifest()
+	record := &measure.Record{
+		Schema: measure.Schema, Partial: true, StartedAt: started,
+		Tool: harness.Tool(), Environment: harness.Environment(ctx, work),
+		Corpus: measure.Corpus{Source: manifest.Source, Fingerprint: manifest.Fingerprint, Events: manifest.Events,
+			Bytes: manifest.Bytes, Kinds: manifest.Kinds, Dropped: manifest.Dropped},
+		Options: options,
+	}
+	file := filepath.Join(out, "results.json")
+	recorder := measure.NewRecorder(record, func(r *measure.Record) error { return r.Write(file) })
+	settings := relays.Settings{WorkDir: work, MaxEventBytes: f.corpus.prepare.MaxEventBytes, MaxTags: f.corpus.prepare.MaxTags, KeepData: f.keepData}
+	runner := harness.Runner{Contenders: contenders, Scenarios: chosen, Corpus: c, Model: model, Now: started.Unix(), Options: f.options,
+		Settings: settings, Recorder: recorder, Observer: w}
+
+	runErr := recorder.Save() // a folder that cannot be written is found out before an hour of measuring
+	if null, ok := f.relays.nullRelay(); ok && runErr == nil {
+		w.note("calibrating the harness")
+		ceilings, err := harness.Calibrate(ctx, null, settings, c, f.options)
+		if err != nil && ctx.Err() == nil {
+			w.note("calibration fell short: " + err.Error())
+		}
+		recorder.Update(func(r *measure.Record) { r.Calibration = ceilings })
+	}
+	if runErr == nil {
+		runErr = runner.Run(ctx)
+	}
+	w.wait()
+	finished := time.Now().UTC()
+	recorder.Update(func(r *measure.Record) {
+		r.Partial = runErr != nil
+		r.FinishedAt = &finished
+		r.Environment.LoadAfter = harness.LoadAverage(context.WithoutCancel(ctx))
+	})
+	saveErr := recorder.Save()
+	final := recorder.Snapshot()
+	reportErr := f.render(stdout, &final, out)
+	if err := errors.Join(runErr, saveErr, reportErr); err != nil {
+		return err
+	}
+	return verdict(&final)
+}
+
+// verdict turns a finished run into its exit code: what went wrong stands in the report already.
+func verdict(r *measure.Record) error {
+	for _, relay := range r.Relays {
+		if relay.Outcome != measure.OutcomeOK {
+			return &exitError{code: exitFailed, err: fmt.Errorf("%s: %s", relay.Name, visible(relay.Reason))}
+		}
+	}
+	failed := 0
+	for _, f := range r.Findings {
+		if f.Required && !f.OK {
+			failed++
+		}
+	}
+	if failed > 0 {
+		return &exitError{code: exitFailed, err: fmt.Errorf("%d required checks fell short; the report lists them", failed)}
+	}
+	return nil
+}
+
+// render writes the reports of a record beside it, and the terminal's to stdout.
+func (f *runFlags) render(stdout io.Writer, r *measure.Record, out string) error {
+	md, err := os.Create(filepath.Join(out, "report.md"))
+	if err != nil {
+		return fmt.Errorf("writing the Markdown report: %w", err)
+	}
+	if err := errors.Join(report.Markdown(md, r), md.Close()); err != nil {
+		return fmt.Errorf("writing the Markdown report: %w", err)
+	}
+	if err := report.Terminal(stdout, r, terminalOptions(stdout, f.noColor)); err != nil {
+		return fmt.Errorf("writing the report: %w", err)
+	}
+	_, err = fmt.Fprintf(stdout, "\n%s\n%s\n", filepath.Join(out, "results.json"), filepath.Join(out, "report.md"))
+	return err
+}
+
+// openResults makes the run's own folder.
+func (f *runFlags) openResults(started time.Time) (string, error) {
+	parent := f.out
+	if parent == "" {
+		parent = os.Getenv("RELAYBENCH_RESULTS")
+	}
+	if parent == "" {
+		parent = "results"
+	}
+	stamp := started.Format("20060102T150405Z")
+	if err := os.MkdirAll(parent, 0o755); err != nil {
+		return "", fmt.Errorf("the results folder cannot be made: %w; choose another with --out", err)
+	}
+	for n := 1; n < 100; n++ {
+		dir := filepath.Join(parent, stamp)
+		if n > 1 {
+			dir += fmt.Sprintf("-%d", n)
+		}
+		err := os.Mkdir(dir, 0o755)
+		if err == nil {
+			return dir, nil
+		}
+		if !errors.Is(err, os.ErrExist) {
+			return "", fmt.Errorf("results cannot be written: %w; choose another folder with --out", err)
+		}
+	}
+	return "", fmt.Errorf("results cannot be written: %s has too many runs of this second", parent)
+}
+
+// openWork makes the folder that holds the relays' data folders.
+func (f *runFlags) openWork() (string, error) {
+	if f.work != "" {
+		if err := os.MkdirAll(f.work, 0o755); err != nil {
+			return "", fmt.Errorf("the work folder cannot be made: %w; choose another with --work", err)
+		}
+	}
+	work, err := os.MkdirTemp(f.work, "relaybench-")
+	if err != nil {
+		return "", fmt.Errorf("the work folder cannot be used: %w; choose another with --work", err)
+	}
+	return filepath.Abs(work)
+}

@@ -1,0 +1,318 @@
+package main
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"relaybench/harness/measure"
+)
+
+// results reads the one record below a results folder.
+func results(t *testing.T, out string) *measure.Record {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(out, "*", "results.json"))
+	if err != nil || len(files) != 1 {
+		t.Fatalf("results below %s: %v, %v; want one", out, files, err)
+	}
+	r, err := measure.ReadRecord(files[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(filepath.Join(filepath.Dir(files[0]), "report.md")); err != nil {
+		t.Error(err)
+	}
+	return r
+}
+
+func relay(t *testing.T, r *measure.Record, name string) measure.Relay {
+	t.Helper()
+	for _, relay := range r.Relays {
+		if relay.Name == name {
+			return relay
+		}
+	}
+	t.Fatalf("relay %s is not in the record", name)
+	return measure.Relay{}
+}
+
+func finding(r *measure.Record, relay, scenario, check string) *measure.Finding {
+	for i, f := range r.Findings {
+		if f.Relay == relay && f.Scenario == scenario && f.Check == check {
+			return &r.Findings[i]
+		}
+	}
+	return nil
+}
+
+// complete asserts that a relay was measured in every scenario and that nothing was found against it.
+func complete(t *testing.T, r *measure.Record, name string) {
+	t.Helper()
+	if got := relay(t, r, name); got.Outcome != measure.OutcomeOK {
+		t.Errorf("%s: outcome %s: %s", name, got.Outcome, got.Reason)
+	}
+	measured := make(map[string]bool)
+	for _, m := range r.Measurements {
+		if m.Relay == name && len(m.Trials) > 0 {
+			measured[m.Scenario] = true
+		}
+	}
+	for _, s := range allScenarios() {
+		if key := s.Describe().Key; !measured[key] {
+			t.Errorf("%s: nothing measured in %s", name, key)
+		}
+	}
+	for _, f := range r.Findings {
+		if f.Relay == name && !f.OK {
+			t.Errorf("%s: %s: %s: %s %q", name, f.Scenario, f.Check, f.Detail, f.Evidence)
+		}
+	}
+}
+
+func TestRunMeasuresTheReferenceRelayInBothForms(t *testing.T) {
+	out, work := t.TempDir(), t.TempDir()
+	code, stdout, stderr := relaybench(t, "--quick", "--events=600", "--trials=2", "--out", out, "--work", work)
+	if code != exitDone {
+		t.Fatalf("exit code %d\n%s", code, stderr)
+	}
+	r := results(t, out)
+	complete(t, r, "ref-bolt")
+	complete(t, r, "ref-sqlite")
+	if r.Partial {
+		t.Error("the record is marked partial")
+	}
+	for _, m := range r.Measurements {
+		if m.Scenario == "ingest.throughput" && m.Metric == "accepted" && len(m.Trials) != 2 {
+			t.Errorf("%s: %d values for 2 trials", m.Relay, len(m.Trials))
+		}
+	}
+	if !strings.Contains(stdout, "ref-bolt") || !strings.Contains(stdout, r.Corpus.Fingerprint[:16]) {
+		t.Errorf("the report lacks the relay or the fingerprint:\n%s", stdout)
+	}
+	if left, _ := os.ReadDir(work); len(left) > 0 {
+		t.Errorf("left in the work folder: %v", left)
+	}
+}
+
+func TestRunOnRealEvents(t *testing.T) {
+	if os.Getenv("RELAYBENCH_REAL") == "" {
+		t.Skip("RELAYBENCH_REAL is not set: no real events to run on")
+	}
+	out := t.TempDir()
+	if code, _, stderr := relaybench(t, "--real", "--quick", "--out", out); code != exitDone {
+		t.Fatalf("exit code %d\n%s", code, stderr)
+	}
+	r := results(t, out)
+	complete(t, r, "ref-bolt")
+	complete(t, r, "ref-sqlite")
+}
+
+// TestRunOutlivesRelaysThatFail puts each kind of trouble beside a healthy relay: the trouble is named, the healthy relay is
+// measured in full, and the exit code is 1.
+func TestRunOutlivesRelaysThatFail(t *testing.T) {
+	for _, test := range []struct {
+		mode    string
+		outcome measure.Outcome
+		reason  string // part of the relay's reason
+		check   string // a required check that must have failed in scenario, "" for none
+		in      string
+	}{
+		{mode: "exits", outcome: measure.OutcomeNoStart, reason: "exited with status 3"},
+		{mode: "mute", outcome: measure.OutcomeNoStart, reason: "did not answer"},
+		{mode: "dies", outcome: measure.OutcomeFailed, reason: "died in ingest.throughput"},
+		{mode: "stops", outcome: measure.OutcomeFailed, reason: "made no progress"},
+		{mode: "refuses", outcome: measure.OutcomeFailed, check: "accepts what a compliant relay keeps", in: "ingest.throughput"},
+		{mode: "garbage", outcome: measure.OutcomeOK, check: "nothing acknowledged is missing", in: "ingest.throughput"},
+		{mode: "hangsup", outcome: measure.OutcomeOK, check: "nothing acknowledged is missing", in: "ingest.throughput"},
+	} {
+		t.Run(test.mode, func(t *testing.T) {
+			t.Setenv("SKIP_REF_SQLITE", "1")
+			out := t.TempDir()
+			code, stdout, stderr := relaybench(t, "--quick", "--events=600", "--timeout=700ms", "--out", out, hostile(t, "mine", test.mode), "--ready-timeout=2s")
+			if code != exitFailed {
+				t.Errorf("exit code %d, want %d\n%s", code, exitFailed, stderr)
+			}
+			r := results(t, out)
+			complete(t, r, "ref-bolt")
+			mine := relay(t, r, "mine")
+			if mine.Outcome != test.outcome || !strings.Contains(mine.Reason, test.reason) {
+				t.Errorf("outcome %s: %q, want %s: …%s…", mine.Outcome, mine.Reason, test.outcome, test.reason)
+			}
+			if test.check != "" {
+				if f := finding(r, "mine", test.in, test.check); f == nil || f.OK || !f.Required {
+					t.Errorf("finding %q: %+v, want a required failure", test.check, f)
+				}
+			}
+			if test.mode == "dies" && !strings.Contains(strings.Join(mine.LogTail, "\n"), "about to be killed") {
+				t.Errorf("log tail %q lacks the relay's last words", mine.LogTail)
+			}
+			for name, text := range map[string]string{"stdout": stdout, "stderr": stderr} {
+				if strings.ContainsAny(text, "\x1b\u202e") {
+					t.Errorf("a relay's escape sequence reached %s:\n%q", name, text)
+				}
+			}
+		})
+	}
+}
+
+func TestInterruptionKeepsWhatWasMeasured(t *testing.T) {
+	out, work := t.TempDir(), t.TempDir()
+	ctx, cancel := context.WithCancelCause(t.Context())
+	defer cancel(nil)
+	go func() { // as soon as a relay has measurements, as Ctrl-C would
+		for ctx.Err() == nil {
+			time.Sleep(20 * time.Millisecond)
+			files, _ := filepath.Glob(filepath.Join(out, "*", "results.json"))
+			if len(files) == 0 {
+				continue
+			}
+			if r, err := measure.ReadRecord(files[0]); err == nil && len(r.Measurements) > 30 {
+				cancel(errInterrupted)
+			}
+		}
+	}()
+	code, stdout, _ := relaybenchContext(t, ctx, "--quick", "--events=600", "--out", out, "--work", work)
+	if code != exitInterrupted {
+		t.Errorf("exit code %d, want %d", code, exitInterrupted)
+	}
+	r := results(t, out)
+	if !r.Partial || len(r.Measurements) == 0 {
+		t.Errorf("partial %t with %d measurements, want a partial record that has some", r.Partial, len(r.Measurements))
+	}
+	if !strings.Contains(strings.ToUpper(stdout), "PARTIAL") {
+		t.Errorf("the report does not say that it is partial:\n%s", stdout)
+	}
+	if left, _ := os.ReadDir(work); len(left) > 0 {
+		t.Errorf("left in the work folder: %v", left)
+	}
+}
+
+func TestWrongUsageIsOneSentenceAndExitCode2(t *testing.T) {
+	self := "--relay=mine=" + refrelayProgram
+	for _, test := range []struct {
+		name string
+		args []string
+		want string
+	}{
+		{"unknown flag", []string{"run", "--evnets", "5"}, "--evnets"},
+		{"unknown verb", []string{"rnu"}, `unknown command "rnu"`},
+		{"stray argument", []string{"run", "fast"}, `"fast"`},
+		{"two relays of one name", []string{self + " --listen 127.0.0.1:{port}", self + " --listen 127.0.0.1:{port}"}, "mine"},
+		{"template without a port", []string{self + " --dir {dir}"}, "{port}"},
+		{"program that is not there", []string{"--relay=mine=/no/such/relay {port}"}, "/no/such/relay"},
+		{"unbalanced quotes", []string{"--relay=mine='" + refrelayProgram + " {port}"}, "quote"},
+		{"name of no relay", []string{"--relay=strfri"}, "strfri"},
+		{"events of nothing", []string{"--events=0"}, "--events 0"},
+		{"two corpora", []string{"--real", "--corpus=x"}, "--corpus and --real"},
+		{"base time that is no time", []string{"--base-time=yesterday"}, "yesterday"},
+		{"scenario that does not exist", []string{"--only=querry"}, "querry"},
+		{"nothing to run", []string{"--only=storage", "--skip=storage"}, "no scenario"},
+		{"window of none", []string{"--window=0"}, "--window 0"},
+		{"number that is none", []string{"--samples=many"}, "many"},
+		{"report without a file", []string{"report"}, "results.json"},
+		{"unknown report format", []string{"report", "--format=pdf", "x"}, "pdf"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			code, _, stderr := relaybench(t, test.args...)
+			if code != exitUsage {
+				t.Errorf("exit code %d, want %d", code, exitUsage)
+			}
+			if !strings.Contains(stderr, test.want) || strings.Contains(stderr, "goroutine") {
+				t.Errorf("message %q does not name %q", stderr, test.want)
+			}
+		})
+	}
+}
+
+func TestTroubleIsOneSentenceAndExitCode1(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name, text string) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	for _, test := range []struct {
+		name string
+		args []string
+		want string
+	}{
+		{"corpus that is not there", []string{"--corpus", filepath.Join(dir, "none.json")}, "none.json"},
+		{"empty corpus", []string{"--corpus", write("empty.json", "")}, "empty.json"},
+		{"truncated corpus", []string{"--corpus", write("cut.json.gz", "\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\x03ab")}, "cut.json.gz"},
+		{"corpus of nothing usable", []string{"--corpus", write("dropped.json", `{"id":"x"}`)}, "dropped.json"},
+		{"results folder that is a file", []string{"--out", write("file", "")}, "file"},
+		{"results that are not there", []string{"report", filepath.Join(dir, "results.json")}, "results.json"},
+		{"results that are none", []string{"report", write("other.json", `{"schema":"x"}`)}, "other.json"},
+		{"corpus folder that is none", []string{"corpus", "verify", dir}, dir},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			args := test.args
+			if strings.HasPrefix(args[0], "--c") {
+				args = append(args, "--out", t.TempDir())
+			}
+			code, _, stderr := relaybench(t, args...)
+			if code != exitFailed {
+				t.Errorf("exit code %d, want %d", code, exitFailed)
+			}
+			if !strings.Contains(stderr, test.want) || strings.Contains(stderr, "goroutine") {
+				t.Errorf("message %q does not name %q", stderr, test.want)
+			}
+		})
+	}
+}
+
+func TestCorpusVerbs(t *testing.T) {
+	t.Setenv("RELAYBENCH_CACHE", t.TempDir())
+	code, stdout, stderr := relaybench(t, "corpus", "build", "--events=300")
+	if code != exitDone {
+		t.Fatalf("exit code %d: %s", code, stderr)
+	}
+	var dir string
+	for _, line := range strings.Split(stdout, "\n") {
+		if rest, ok := strings.CutPrefix(line, "folder "); ok {
+			dir = strings.TrimSpace(rest)
+		}
+	}
+	if code, again, _ := relaybench(t, "corpus", "info", dir); code != exitDone || again != stdout {
+		t.Errorf("info says %q, build said %q", again, stdout)
+	}
+	if code, verified, stderr := relaybench(t, "corpus", "verify", dir); code != exitDone || !strings.Contains(verified, "300 events") {
+		t.Errorf("verify: exit code %d, %q, %q", code, verified, stderr)
+	}
+	events := filepath.Join(dir, "events.ndjson")
+	text, err := os.ReadFile(events)
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := strings.LastIndex(string(text), `"sig":"`) + len(`"sig":"`)
+	text[at] ^= 1 // one hexadecimal digit becomes another
+	if err := os.WriteFile(events, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if code, _, stderr := relaybench(t, "corpus", "verify", dir); code != exitFailed || !strings.Contains(stderr, "300") {
+		t.Errorf("verify of a forged signature: exit code %d, %q", code, stderr)
+	}
+}
+
+func TestReportRendersTheRecordAgain(t *testing.T) {
+	out := t.TempDir()
+	t.Setenv("SKIP_REF_BOLT", "1")
+	code, stdout, stderr := relaybench(t, "--quick", "--events=300", "--only=ingest,storage", "--out", out)
+	if code != exitDone {
+		t.Fatalf("exit code %d: %s", code, stderr)
+	}
+	files, _ := filepath.Glob(filepath.Join(out, "*", "results.json"))
+	code, again, _ := relaybench(t, "report", files[0])
+	if code != exitDone || !strings.HasPrefix(stdout, again) {
+		t.Errorf("report prints something else than the run did:\n%s\nagainst\n%s", again, stdout)
+	}
+	code, markdown, _ := relaybench(t, "report", "--format=md", files[0])
+	if code != exitDone || !strings.HasPrefix(markdown, "# ") {
+		t.Errorf("exit code %d, Markdown %.100q", code, markdown)
+	}
+}

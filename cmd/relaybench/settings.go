@@ -1,0 +1,109 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"relaybench/corpus"
+)
+
+// corpusFlags are the flags that say which corpus to use. The verbs run and corpus build share them.
+type corpusFlags struct {
+	events   int
+	seed     uint64
+	baseTime string
+	file     string
+	real     bool
+	prepare  corpus.PrepareOptions
+	cache    string
+}
+
+func (f *corpusFlags) register(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.IntVar(&f.events, "events", 10000, "size of the synthetic corpus")
+	flags.Uint64Var(&f.seed, "seed", 1, "seed of the synthetic corpus and of every draw")
+	flags.StringVar(&f.baseTime, "base-time", "1780272000", "when the synthetic corpus ends: Unix seconds, or \"now\"")
+	flags.StringVar(&f.file, "corpus", "", "use the events of this file: NDJSON, concatenated JSON or a JSON array, plain, gzip or zstd")
+	flags.BoolVar(&f.real, "real", false, "use the public dump of real events: $RELAYBENCH_REAL, the cached copy, or a download")
+	flags.IntVar(&f.prepare.Limit, "limit", 0, "keep only the newest N events (0: all)")
+	flags.IntVar(&f.prepare.MaxEventBytes, "max-event-bytes", 65536, "leave out larger events, and set relays up to accept up to this size")
+	flags.IntVar(&f.prepare.MaxTags, "max-tags", 2000, "leave out events with more tags, and set relays up to accept up to so many")
+	flags.StringVar(&f.cache, "cache", "", "folder for prepared corpora (default: $RELAYBENCH_CACHE, or relaybench in the user's cache folder)")
+}
+
+// check refuses what cannot be meant, before anything is built or booted.
+func (f *corpusFlags) check(cmd *cobra.Command) error {
+	switch {
+	case f.events < 1:
+		return usagef("--events %d: a corpus has at least 1 event", f.events)
+	case f.file != "" && f.real:
+		return usagef("--corpus and --real name two corpora; give one of them")
+	case (f.file != "" || f.real) && cmd.Flags().Changed("events"):
+		return usagef("--events sizes the synthetic corpus; to take part of a file, use --limit")
+	case f.prepare.Limit < 0:
+		return usagef("--limit %d: give a number from 0", f.prepare.Limit)
+	case f.prepare.MaxEventBytes < 1:
+		return usagef("--max-event-bytes %d: give a number from 1", f.prepare.MaxEventBytes)
+	case f.prepare.MaxTags < 1:
+		return usagef("--max-tags %d: give a number from 1", f.prepare.MaxTags)
+	}
+	if _, err := f.base(); err != nil {
+		return err
+	}
+	return nil
+}
+
+func (f *corpusFlags) base() (int64, error) {
+	if f.baseTime == "now" {
+		return time.Now().Unix(), nil
+	}
+	// 30 days of events must fit between 1970 and the base time.
+	base, err := strconv.ParseInt(f.baseTime, 10, 64)
+	if err != nil || base < 31*86400 || base > 1<<40 {
+		return 0, usagef("--base-time %q: give Unix seconds (at least 31 days), or \"now\"", f.baseTime)
+	}
+	return base, nil
+}
+
+// load builds the corpus, or takes it from the cache.
+func (f *corpusFlags) load(ctx context.Context, progress corpus.Progress) (*corpus.Corpus, error) {
+	cache, err := cacheDir(f.cache)
+	if err != nil {
+		return nil, err
+	}
+	file := f.file
+	if f.real {
+		if file, err = corpus.RealDump(ctx, cache, progress); err != nil {
+			return nil, err
+		}
+	}
+	if file != "" {
+		return corpus.BuildFile(ctx, file, f.prepare, cache, progress)
+	}
+	base, err := f.base()
+	if err != nil {
+		return nil, err
+	}
+	return corpus.BuildSynthetic(ctx, corpus.Spec{Events: f.events, Seed: f.seed, BaseTime: base}, f.prepare, cache, progress)
+}
+
+// cacheDir returns the folder for corpora: what was asked for, $RELAYBENCH_CACHE, or the user's cache folder.
+func cacheDir(asked string) (string, error) {
+	if asked == "" {
+		asked = os.Getenv("RELAYBENCH_CACHE")
+	}
+	if asked == "" {
+		user, err := os.UserCacheDir()
+		if err != nil {
+			return "", fmt.Errorf("no cache folder: %w; set $RELAYBENCH_CACHE or give --cache", err)
+		}
+		asked = filepath.Join(user, "relaybench")
+	}
+	return filepath.Abs(asked)
+}

@@ -1,0 +1,183 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/vbauerster/mpb/v8"
+	"github.com/vbauerster/mpb/v8/decor"
+	"golang.org/x/term"
+
+	"relaybench/harness"
+)
+
+// watcher shows progress: bars on a terminal, plain lines elsewhere. It implements harness.Observer.
+type watcher struct {
+	out       io.Writer
+	bars      *mpb.Progress // nil where lines are written
+	scenarios int           // how many each turn has
+
+	label atomic.Pointer[string] // what the bar says right now; the bars' own goroutine reads it
+
+	mu    sync.Mutex
+	bar   *mpb.Bar
+	group string // of the last line written
+	stage string // of the corpus
+	begun int    // scenarios of this turn
+	last  time.Time
+}
+
+func newWatcher(out io.Writer) *watcher {
+	w := &watcher{out: out}
+	if f, ok := out.(*os.File); ok && term.IsTerminal(int(f.Fd())) && os.Getenv("TERM") != "dumb" {
+		w.bars = mpb.New(mpb.WithOutput(out), mpb.WithWidth(40), mpb.WithRefreshRate(120*time.Millisecond))
+	}
+	return w
+}
+
+// wait ends the bars, so that what is printed next stands below them.
+func (w *watcher) wait() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.endBar(true)
+	if w.bars != nil {
+		w.bars.Wait()
+		w.bars = mpb.New(mpb.WithOutput(w.out), mpb.WithWidth(40), mpb.WithRefreshRate(120*time.Millisecond))
+	}
+}
+
+func (w *watcher) printf(format string, args ...any) {
+	line := fmt.Sprintf(format, args...) + "\n"
+	if w.bars != nil {
+		if _, err := io.WriteString(w.bars, line); err == nil {
+			return
+		}
+	}
+	io.WriteString(w.out, line)
+}
+
+func (w *watcher) startBar(total int) {
+	w.bar = w.bars.AddBar(int64(total),
+		mpb.PrependDecorators(decor.Any(func(decor.Statistics) string { return *w.label.Load() }, decor.WCSyncSpaceR)),
+		mpb.AppendDecorators(decor.NewPercentage("%d", decor.WC{W: 5}), decor.Elapsed(decor.ET_STYLE_GO, decor.WC{W: 7})))
+}
+
+func (w *watcher) endBar(done bool) {
+	if w.bar == nil {
+		return
+	}
+	if done {
+		w.bar.SetTotal(-1, true)
+	} else {
+		w.bar.Abort(false)
+	}
+	w.bar = nil
+}
+
+func (w *watcher) say(label string) { w.label.Store(&label) }
+
+// corpus implements corpus.Progress.
+func (w *watcher) corpus(stage string, done, total int64) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.stage != stage {
+		w.stage = stage
+		if w.bars == nil {
+			w.printf("corpus: %s", stage)
+			return
+		}
+		w.endBar(true)
+		w.say("corpus: " + stage)
+		w.startBar(int(total))
+	}
+	if w.bar != nil {
+		w.bar.SetTotal(total, false)
+		w.bar.SetCurrent(done)
+	}
+}
+
+// Turn implements harness.Observer.
+func (w *watcher) Turn(relay string, trial, trials int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.begun, w.group = 0, ""
+	label := relay
+	if trials > 1 {
+		label = fmt.Sprintf("%s, trial %d of %d", relay, trial+1, trials)
+	}
+	if w.bars == nil {
+		w.printf("%s: boots", label)
+		return
+	}
+	w.endBar(true)
+	w.say(label)
+	w.startBar(w.scenarios * barUnits)
+}
+
+// barUnits is how finely a scenario's own progress moves the bar of its turn.
+const barUnits = 100
+
+// Scenario implements harness.Observer.
+func (w *watcher) Scenario(relay string, d harness.Description) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	group, _, _ := strings.Cut(d.Key, ".")
+	if group == "ingest" {
+		group = d.Key
+	}
+	if w.bars == nil {
+		if group != w.group {
+			w.printf("%s: %s", relay, group)
+		}
+		w.group = group
+		return
+	}
+	if d.Key != "seeding" {
+		w.begun++
+	}
+	w.say(relay + "  " + d.Key)
+	if w.bar != nil {
+		w.bar.SetCurrent(int64((w.begun - 1) * barUnits))
+	}
+}
+
+// Progress implements harness.Observer.
+func (w *watcher) Progress(done, total int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.bar == nil || total == 0 || time.Since(w.last) < 50*time.Millisecond {
+		return
+	}
+	w.last = time.Now()
+	w.bar.SetCurrent(int64((max(w.begun, 1)-1)*barUnits + done*barUnits/total))
+}
+
+// note writes a line of its own.
+func (w *watcher) note(line string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.printf("%s", visible(line))
+}
+
+// Failed implements harness.Observer.
+func (w *watcher) Failed(relay string, reason error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.endBar(false)
+	w.printf("%s", visible(relay+": "+reason.Error()))
+}
+
+// visible makes a text that a relay may have written safe for a terminal.
+func visible(text string) string {
+	return strings.Map(func(r rune) rune {
+		if r != '\n' && (r < 0x20 || 0x7f <= r && r < 0xa0) {
+			return '·'
+		}
+		return r
+	}, text)
+}

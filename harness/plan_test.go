@@ -1,0 +1,83 @@
+package harness
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+)
+
+func TestPlanInterleavesAndAlternates(t *testing.T) {
+	want := []Turn{{0, 0}, {1, 0}, {2, 0}, {2, 1}, {1, 1}, {0, 1}, {0, 2}, {1, 2}, {2, 2}}
+	if got := Plan(3, 3); !slices.Equal(got, want) {
+		t.Errorf("Plan(3, 3) = %v, want %v", got, want)
+	}
+}
+
+type named string
+
+func (n named) Describe() Description             { return Description{Key: string(n)} }
+func (n named) Run(context.Context, *Trial) error { return nil }
+
+func TestSelect(t *testing.T) {
+	all := []Scenario{named("ingest.visibility"), named("ingest.throughput"), named("query.thread.hot"), named("query.thread.varied"), named("storage")}
+	for _, test := range []struct {
+		name       string
+		only, skip []string
+		want       string // keys, or the error's text
+	}{
+		{"everything by default", nil, nil, "ingest.visibility ingest.throughput query.thread.hot query.thread.varied storage"},
+		{"one key", []string{"storage"}, nil, "storage"},
+		{"a glob", []string{"query.*.hot"}, nil, "query.thread.hot"},
+		{"a family by its name", []string{"ingest"}, nil, "ingest.visibility ingest.throughput"},
+		{"skip wins", []string{"ingest"}, []string{"*.throughput"}, "ingest.visibility"},
+		{"skip alone", nil, []string{"query"}, "ingest.visibility ingest.throughput storage"},
+		{"nothing left", []string{"storage"}, []string{"storage"}, ""},
+		{"a key that does not exist", []string{"querry"}, nil, `scenario pattern "querry" matches no scenario`},
+		{"a skip that does not exist", nil, []string{"storag"}, `scenario pattern "storag" matches no scenario`},
+		{"a broken pattern", []string{"[a"}, nil, `scenario pattern "[a" is not a valid pattern`},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			chosen, err := Select(all, test.only, test.skip)
+			var keys []string
+			for _, s := range chosen {
+				keys = append(keys, s.Describe().Key)
+			}
+			got := strings.Join(keys, " ")
+			if err != nil {
+				got = err.Error()
+			}
+			if got != test.want {
+				t.Errorf("got %q, want %q", got, test.want)
+			}
+		})
+	}
+}
+
+func TestLedgerNeverTakesBackAnAcceptance(t *testing.T) {
+	l := NewLedger(2)
+	l.Set(0, Accepted)
+	l.Set(0, Refused)
+	l.Set(1, Refused)
+	l.Set(1, Duplicate)
+	if !l.Acknowledged(0) || !l.Acknowledged(1) || l.Count(Refused) != 0 {
+		t.Errorf("answers %d and %d, want both acknowledged", l.Get(0), l.Get(1))
+	}
+}
+
+func TestReasonPrefix(t *testing.T) {
+	for text, want := range map[string]string{
+		"blocked: not on the list":             "blocked",
+		"rate-limited: slow down":              "rate-limited",
+		"error":                                "other",
+		"":                                     "other",
+		": nothing before":                     "other",
+		"Blocked: capitals":                    "other",
+		"\x1b[31mred: escape":                  "other",
+		"averyveryveryverylongprefixindeed: x": "other",
+	} {
+		if got := ReasonPrefix([]byte(text)); got != want {
+			t.Errorf("ReasonPrefix(%q) = %q, want %q", text, got, want)
+		}
+	}
+}

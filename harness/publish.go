@@ -1,0 +1,251 @@
+package harness
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"relaybench/corpus"
+	"relaybench/harness/measure"
+	"relaybench/harness/wire"
+)
+
+// Publisher sends events in a closed loop: Conns connections, each with at most Window events unacknowledged.
+type Publisher struct {
+	URL      string
+	Corpus   *corpus.Corpus
+	Conns    int
+	Window   int
+	Stall    time.Duration // without any answer for so long, a connection is given up
+	Ledger   *Ledger
+	Progress func(done, total int) // may be nil; called from several goroutines
+}
+
+// Published is what came of publishing. Times are those of wire.Now.
+type Published struct {
+	Accepted, Duplicates, Refused, Unanswered int64
+
+	Reasons  map[string]*Refusals // by the machine-readable prefix (NIP-01), "other" where there is none
+	First    time.Duration        // the first send
+	Last     time.Duration        // the last OK
+	Latency  *measure.Histogram   // send to OK, all answers
+	Timeline []float64            // accepted events in each second since First
+	Lost     int                  // connections that broke, each dialled anew
+	Loss     error                // why the last of them broke
+	Strays   int64                // OKs for events that were not in flight
+}
+
+// Refusals counts OK false answers of one kind, and keeps one text as an example.
+type Refusals struct {
+	Count   int64
+	Example string
+}
+
+// Seconds is the time from the first send to the last OK.
+func (p *Published) Seconds() float64 { return max(0, (p.Last - p.First).Seconds()) }
+
+// maxBarren is how many connections in a row may break without one answer before a publisher gives up.
+const maxBarren = 3
+
+// Publish sends the events with these corpus indexes, in this order over all connections together, and returns when each has its
+// answer or cannot get one. Handshakes are outside the clock. The error says why some events could not be sent.
+func (p *Publisher) Publish(ctx context.Context, indexes []int) (*Published, error) {
+	workers := make([]*publishing, p.Conns)
+	for k := range workers {
+		conn, err := p.dial(ctx)
+		if err != nil {
+			for _, w := range workers[:k] {
+				w.conn.Abort()
+			}
+			return nil, err
+		}
+		workers[k] = &publishing{Publisher: p, conn: conn, flight: newInflight(p.Window), latency: measure.NewHistogram(), reasons: map[string]*Refusals{}}
+	}
+	var next, done atomic.Int64
+	start := wire.Now()
+	errs := make([]error, p.Conns)
+	var all sync.WaitGroup
+	for k, w := range workers {
+		w.indexes, w.next, w.done, w.start = indexes, &next, &done, start
+		all.Go(func() { errs[k] = w.run(ctx) })
+	}
+	all.Wait()
+
+	total := &Published{First: start, Last: start, Latency: measure.NewHistogram(), Reasons: map[string]*Refusals{}}
+	for _, w := range workers {
+		total.Accepted += w.accepted
+		total.Duplicates += w.duplicates
+		total.Refused += w.refused
+		total.Unanswered += w.unanswered
+		total.Strays += w.strays
+		total.Lost += w.lost
+		if w.loss != nil {
+			total.Loss = w.loss
+		}
+		total.Last = max(total.Last, w.last)
+		total.Latency.Merge(w.latency)
+		for reason, r := range w.reasons {
+			if t := total.Reasons[reason]; t != nil {
+				t.Count += r.Count
+			} else {
+				total.Reasons[reason] = r
+			}
+		}
+		for second, n := range w.timeline {
+			if second == len(total.Timeline) {
+				total.Timeline = append(total.Timeline, 0)
+			}
+			total.Timeline[second] += n
+		}
+	}
+	if unsent := int64(len(indexes)) - min(next.Load(), int64(len(indexes))); unsent > 0 {
+		return total, fmt.Errorf("%d of %d events were not sent: %w", unsent, len(indexes), errors.Join(errs...))
+	}
+	return total, errors.Join(errs...)
+}
+
+func (p *Publisher) dial(ctx context.Context) (*wire.Conn, error) {
+	return wire.Dial(ctx, p.URL, wire.Options{})
+}
+
+// publishing is one connection's share of a Publish.
+type publishing struct {
+	*Publisher
+	conn    *wire.Conn
+	flight  *inflight
+	latency *measure.Histogram
+	indexes []int
+	next    *atomic.Int64 // position in indexes, shared by all connections
+	done    *atomic.Int64
+	start   time.Duration
+
+	accepted, duplicates, refused, unanswered, strays int64
+
+	reasons  map[string]*Refusals
+	timeline []float64
+	last     time.Duration
+	lost     int
+	loss     error
+}
+
+func (w *publishing) run(ctx context.Context) error {
+	barren := 0
+	for {
+		answered := w.accepted + w.duplicates + w.refused
+		err := w.drive(ctx)
+		w.flight.drain(func(s sent) {
+			w.unanswered++
+			w.Ledger.Set(int(s.index), Unanswered)
+		})
+		if err == nil {
+			return w.conn.Close()
+		}
+		w.conn.Abort()
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		w.lost++
+		w.loss = err
+		if barren++; w.accepted+w.duplicates+w.refused > answered {
+			barren = 0
+		}
+		if errors.Is(err, wire.ErrStalled) || barren == maxBarren {
+			return err
+		}
+		if w.conn, err = w.dial(ctx); err != nil {
+			return fmt.Errorf("%w, and dialling again failed: %w", w.loss, err)
+		}
+	}
+}
+
+// drive sends and reads on the connection until every event has its answer. Sends are buffered and leave when a read would block, so that a
+// burst of answers is followed by one burst of events.
+func (w *publishing) drive(ctx context.Context) error {
+	w.conn.Watch(w.Stall)
+	var m wire.Message
+	for {
+		for w.flight.len < w.Window {
+			n := int(w.next.Add(1)) - 1
+			if n >= len(w.indexes) {
+				break
+			}
+			i := w.indexes[n]
+			w.flight.add(&w.Corpus.Entry(i).ID, i, wire.Now())
+			if err := w.conn.SendEvent(w.Corpus.Raw(i)); err != nil {
+				return err
+			}
+		}
+		if w.flight.len == 0 {
+			return nil
+		}
+		frame, at, err := w.conn.Read()
+		if err != nil {
+			return err
+		}
+		if wire.Parse(frame, &m); m.Type == wire.OK {
+			w.answer(&m, at)
+		}
+	}
+}
+
+func (w *publishing) answer(m *wire.Message, at time.Duration) {
+	id := corpus.ID(m.ID)
+	s, ok := w.flight.take(&id)
+	if !ok {
+		w.strays++
+		return
+	}
+	w.latency.Record(at - s.at)
+	w.last = at
+	switch {
+	case !m.Accepted:
+		w.refused++
+		w.Ledger.Set(int(s.index), Refused)
+		w.refusal(m)
+	case hasPrefix(m.Reason, "duplicate:"):
+		w.duplicates++
+		w.Ledger.Set(int(s.index), Duplicate)
+	default:
+		w.accepted++
+		w.Ledger.Set(int(s.index), Accepted)
+		second := int((at - w.start) / time.Second)
+		for len(w.timeline) <= second {
+			w.timeline = append(w.timeline, 0)
+		}
+		w.timeline[second]++
+	}
+	if done := w.done.Add(1); w.Progress != nil && done%256 == 0 {
+		w.Progress(int(done), len(w.indexes))
+	}
+}
+
+func (w *publishing) refusal(m *wire.Message) {
+	prefix := ReasonPrefix(m.Reason)
+	r := w.reasons[prefix]
+	if r == nil {
+		r = &Refusals{Example: m.ReasonText()}
+		w.reasons[prefix] = r
+	}
+	r.Count++
+}
+
+func hasPrefix(b []byte, prefix string) bool {
+	return len(b) >= len(prefix) && string(b[:len(prefix)]) == prefix
+}
+
+// ReasonPrefix returns the machine-readable word before the first colon of an OK or CLOSED message (NIP-01), or "other" where there is
+// none. Relays write these texts, so only short words of small letters and hyphens count.
+func ReasonPrefix(reason []byte) string {
+	for i, c := range reason {
+		if c == ':' && i > 0 {
+			return string(reason[:i])
+		}
+		if i == 24 || (c < 'a' || c > 'z') && c != '-' {
+			break
+		}
+	}
+	return "other"
+}

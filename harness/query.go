@@ -1,0 +1,99 @@
+package harness
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"time"
+
+	"relaybench/corpus"
+	"relaybench/harness/wire"
+)
+
+// Asker puts queries to a relay over one connection, one after another.
+type Asker struct {
+	conn  *wire.Conn
+	stall time.Duration
+	count int64
+	sub   []byte
+	frame []byte
+}
+
+// NewAsker dials the relay. A query that makes no progress for stall fails.
+func NewAsker(ctx context.Context, url string, stall time.Duration) (*Asker, error) {
+	conn, err := wire.Dial(ctx, url, wire.Options{})
+	if err != nil {
+		return nil, err
+	}
+	return &Asker{conn: conn, stall: stall}, nil
+}
+
+// Close closes the connection.
+func (a *Asker) Close() { a.conn.Close() }
+
+// Reply is a relay's answer to one REQ.
+type Reply struct {
+	IDs    []corpus.ID   // of the events, as they came
+	NoID   int           // events whose id could not be read
+	Bytes  int64         // of the frames
+	First  time.Duration // from the REQ to the first event; 0 where none came
+	EOSE   time.Duration // from the REQ to EOSE or CLOSED
+	Closed bool          // CLOSED came instead of EOSE
+	Reason string        // of CLOSED, or of the last NOTICE on the way
+}
+
+// Ask sends one REQ with the filter, given as JSON, and reads up to EOSE or CLOSED into r, whose memory it reuses. The error is a lost
+// connection or a relay that made no progress.
+func (a *Asker) Ask(filter []byte, r *Reply) error {
+	*r = Reply{IDs: r.IDs[:0]}
+	a.count++
+	a.sub = strconv.AppendInt(append(a.sub[:0], 'q'), a.count, 10)
+	a.frame = append(a.frame[:0], `["REQ","`...)
+	a.frame = append(a.frame, a.sub...)
+	a.frame = append(a.frame, `",`...)
+	a.frame = append(a.frame, filter...)
+	a.frame = append(a.frame, ']')
+	a.conn.Watch(a.stall)
+	defer a.conn.Watch(0)
+	sent := wire.Now()
+	if err := a.conn.Send(a.frame); err != nil {
+		return err
+	}
+	var m wire.Message
+	for {
+		frame, at, err := a.conn.Read()
+		if err != nil {
+			if r.Reason != "" {
+				err = fmt.Errorf("%w, after NOTICE %q", err, r.Reason)
+			}
+			return err
+		}
+		wire.Parse(frame, &m)
+		if m.Type == wire.Notice {
+			r.Reason = m.ReasonText()
+		}
+		if string(m.Sub) != string(a.sub) {
+			continue
+		}
+		r.Bytes += int64(len(frame))
+		switch m.Type {
+		case wire.Event:
+			if r.First == 0 {
+				r.First = at - sent
+			}
+			if m.HasID {
+				r.IDs = append(r.IDs, corpus.ID(m.ID))
+			} else {
+				r.NoID++
+			}
+		case wire.EOSE:
+			r.EOSE = at - sent
+			a.frame = append(a.frame[:0], `["CLOSE","`...)
+			a.frame = append(a.frame, a.sub...)
+			return a.conn.Send(append(a.frame, `"]`...))
+		case wire.Closed:
+			r.EOSE, r.Closed, r.Reason = at-sent, true, m.ReasonText()
+			return nil
+		}
+	}
+}

@@ -1,0 +1,247 @@
+package harness
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"relaybench/corpus"
+	"relaybench/harness/measure"
+	"relaybench/harness/wire"
+	"relaybench/relays"
+)
+
+// Contender is a relay that takes part in a run.
+type Contender struct {
+	Definition *relays.Definition
+	Program    string // path of the program file, "" for a relay that runs already
+}
+
+// Observer is told what happens, so that somebody can watch. Its methods may be called from several goroutines.
+type Observer interface {
+	Turn(relay string, trial, trials int)
+	Scenario(relay string, d Description)
+	Progress(done, total int)
+	Failed(relay string, reason error)
+}
+
+// Runner runs scenarios on relays, one relay at a time.
+type Runner struct {
+	Contenders []Contender
+	Scenarios  []Scenario
+	Corpus     *corpus.Corpus
+	Model      *corpus.Model // of the whole corpus, at Now
+	Now        int64         // Unix seconds
+	Options    Options
+	Settings   relays.Settings
+	Recorder   *measure.Recorder
+	Observer   Observer
+}
+
+// Run carries out the plan. A relay that fails is recorded as failed and the others go on; the error is for what ends the whole run: an
+// interruption, or a record that cannot be saved.
+func (r *Runner) Run(ctx context.Context) error {
+	for _, c := range r.Contenders {
+		described := c.Definition.Describe(ctx, c.Program, r.Settings)
+		described.Outcome, described.Reason = measure.OutcomeSkipped, "the run ended before its turn"
+		r.Recorder.SetRelay(described)
+	}
+	failed := make(map[int]bool)
+	for _, turn := range Plan(len(r.Contenders), r.Options.Trials) {
+		c := r.Contenders[turn.Relay]
+		if failed[turn.Relay] {
+			continue
+		}
+		r.Observer.Turn(c.Definition.Name, turn.Trial, r.Options.Trials)
+		err := r.turn(ctx, c, turn.Trial)
+		if ctx.Err() != nil {
+			return errors.Join(context.Cause(ctx), r.Recorder.Save())
+		}
+		if err != nil {
+			failed[turn.Relay] = true
+			r.Observer.Failed(c.Definition.Name, err)
+		}
+		if err := r.Recorder.Save(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// turn boots one relay, runs every scenario on it and stops it.
+func (r *Runner) turn(ctx context.Context, c Contender, number int) (err error) {
+	described := c.Definition.Describe(ctx, c.Program, r.Settings)
+	process, err := relays.Start(ctx, c.Definition, c.Program, r.Settings)
+	if err != nil {
+		described.Outcome, described.Reason = measure.OutcomeNoStart, err.Error()
+		var start *relays.StartError
+		if errors.As(err, &start) {
+			described.LogTail = start.LogTail
+		}
+		r.Recorder.SetRelay(described)
+		return err
+	}
+	defer func() {
+		stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
+		defer cancel()
+		stopErr := process.Stop(stop)
+		if err == nil {
+			err = stopErr
+		}
+		described = process.Describe()
+		described.Outcome = measure.OutcomeOK
+		if err != nil {
+			described.Outcome, described.Reason = measure.OutcomeFailed, err.Error()
+			described.LogTail = process.LogTail(20)
+		}
+		if ctx.Err() != nil {
+			described.Reason = "the run was interrupted"
+		}
+		r.Recorder.SetRelay(described)
+		err = errors.Join(err, process.Cleanup())
+	}()
+
+	t := &Trial{
+		Relay: process, Corpus: r.Corpus, Model: r.Model, Now: r.Now, Options: r.Options, Number: number,
+		Ledger: NewLedger(r.Corpus.Len()), recorder: r.Recorder, progress: r.Observer.Progress,
+	}
+	return r.scenarios(ctx, t)
+}
+
+// maxFailures is how many scenarios in a row a living relay may fail before its trial ends: each may cost a whole deadline.
+const maxFailures = 2
+
+func (r *Runner) scenarios(ctx context.Context, t *Trial) error {
+	loaded, failures := false, 0
+	var all []error
+	for _, s := range r.Scenarios {
+		d := s.Describe()
+		if d.Needs == Loaded && !loaded {
+			if err := r.seed(ctx, t); err != nil {
+				return r.explain(ctx, t, "seeding", err)
+			}
+			loaded = true
+		}
+		r.Observer.Scenario(t.Relay.Name(), d)
+		err := r.scenario(ctx, t, s, d)
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		if err == nil {
+			failures = 0
+		} else {
+			err = r.explain(ctx, t, d.Key, err)
+			all = append(all, err)
+			t.Find(measure.Finding{Check: "completes", Required: true, Detail: err.Error()})
+			if failures++; failures == maxFailures || r.gone(t) {
+				break
+			}
+		}
+		if err := r.Recorder.Save(); err != nil {
+			return err
+		}
+	}
+	return errors.Join(all...)
+}
+
+func (r *Runner) scenario(ctx context.Context, t *Trial, s Scenario, d Description) error {
+	t.scenario = d.Key
+	t.Rand = rand.New(rand.NewChaCha8(draws(r.Options.Seed, d.Key, t.Number)))
+	before, beforeErr := t.Relay.Usage()
+	// A relay that dies ends the scenario at once, whatever deadline it was waiting for.
+	scenarioCtx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	if done := t.Relay.Done(); done != nil {
+		go func() {
+			select {
+			case <-done:
+				if !t.stopped {
+					cancel(errDied)
+				}
+			case <-scenarioCtx.Done():
+			}
+		}()
+	}
+	err := s.Run(scenarioCtx, t)
+	if beforeErr == nil {
+		after := t.used
+		if !t.stopped {
+			if after, err2 := t.Relay.Usage(); err2 == nil {
+				t.used = after
+			}
+			after = t.used
+		}
+		t.resources(before, after)
+	}
+	return err
+}
+
+var errDied = errors.New("the relay died")
+
+// draws derives the seed of a scenario's random source: it depends on the run's seed, the scenario and the trial, never on the relay.
+func draws(seed uint64, key string, trial int) [32]byte {
+	text := binary.LittleEndian.AppendUint64([]byte("relaybench draws "), seed)
+	text = binary.LittleEndian.AppendUint64(text, uint64(trial))
+	return sha256.Sum256(append(text, key...))
+}
+
+// resources records what the relay's process tree used during the scenario.
+func (t *Trial) resources(before, after relays.Usage) {
+	const mib = 1 << 20
+	t.Value("cpu", "s", measure.None, after.CPUSeconds-before.CPUSeconds)
+	t.Value("peak rss", "MiB", measure.None, float64(after.PeakRSS)/mib)
+	t.Value("read", "MiB", measure.None, float64(after.ReadBytes-before.ReadBytes)/mib)
+	t.Value("written", "MiB", measure.None, float64(after.WriteBytes-before.WriteBytes)/mib)
+	t.Value("open files", "files", measure.None, float64(after.OpenFiles))
+}
+
+// seed publishes what the relay was not offered yet, outside the clock: for scenarios that need a loaded relay when nothing before them
+// loaded it.
+func (r *Runner) seed(ctx context.Context, t *Trial) error {
+	var rest []int
+	for i := range r.Corpus.Len() {
+		if t.Ledger.Get(i) == NotOffered {
+			rest = append(rest, i)
+		}
+	}
+	if len(rest) == 0 {
+		return nil
+	}
+	r.Observer.Scenario(t.Relay.Name(), Description{Key: "seeding", Title: "feeding the corpus, not measured"})
+	p := Publisher{URL: t.Relay.URL(), Corpus: r.Corpus, Conns: r.Options.Publishers, Window: r.Options.Window,
+		Stall: r.Options.Stall, Ledger: t.Ledger, Progress: r.Observer.Progress}
+	_, err := p.Publish(ctx, rest)
+	return err
+}
+
+func (r *Runner) gone(t *Trial) bool {
+	select {
+	case <-t.Relay.Done():
+		return true
+	default:
+		return false
+	}
+}
+
+// explain puts what happened to the relay before what the harness saw of it.
+func (r *Runner) explain(ctx context.Context, t *Trial, doing string, err error) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	// A killed process closes its sockets before it can be reaped; give it the moment it needs to become the explanation.
+	if done := t.Relay.Done(); done != nil && !t.stopped {
+		select {
+		case <-done:
+			return fmt.Errorf("%s died in %s: %w", t.Relay.Name(), doing, t.Relay.Err())
+		case <-time.After(500 * time.Millisecond):
+		}
+	}
+	if errors.Is(err, wire.ErrStalled) {
+		return fmt.Errorf("%s made no progress for %v in %s: %w", t.Relay.Name(), r.Options.Stall, doing, err)
+	}
+	return fmt.Errorf("%s failed in %s: %w", t.Relay.Name(), doing, err)
+}

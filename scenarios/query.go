@@ -1,0 +1,252 @@
+package scenarios
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"relaybench/corpus"
+	"relaybench/harness"
+	"relaybench/harness/measure"
+	"relaybench/harness/wire"
+)
+
+// Query asks one of the stock queries: on one connection for the latency, then on several at once for the rate.
+type Query struct {
+	stock  *stock
+	varied bool // parameters drawn anew for each question, instead of the same question over and over
+	shared *subjectsOnce
+}
+
+// Queries returns the stock queries, each in its hot and its varied form.
+func Queries() []harness.Scenario {
+	shared := new(subjectsOnce)
+	var all []harness.Scenario
+	for i := range stocks {
+		all = append(all, &Query{&stocks[i], false, shared}, &Query{&stocks[i], true, shared})
+	}
+	return all
+}
+
+// Describe implements harness.Scenario.
+func (q *Query) Describe() harness.Description {
+	form, title := ".hot", ", the same again and again"
+	if q.varied {
+		form, title = ".varied", ", always another"
+	}
+	return harness.Description{Key: "query." + q.stock.key + form, Title: q.stock.title + title, Needs: harness.Loaded}
+}
+
+// warmUps is how many questions are asked before the clock counts.
+const warmUps = 3
+
+// asked is one question with its answer.
+type asked struct {
+	filter corpus.Filter
+	json   []byte
+	reply  harness.Reply
+}
+
+// Run implements harness.Scenario.
+func (q *Query) Run(ctx context.Context, t *harness.Trial) error {
+	s, err := q.shared.of(t)
+	if err != nil {
+		return err
+	}
+	draw := func() (f corpus.Filter, ok bool) {
+		switch {
+		case len(s.held) == 0:
+			return f, false
+		case q.varied:
+			f, ok = q.stock.varied(s, t.Rand)
+		default:
+			f, ok = q.stock.hot(s)
+		}
+		f.Limit = corpus.Int(stockLimit)
+		return f, ok
+	}
+	rounds, conns := t.Options.QueryRounds, t.Options.QueryConns
+	questions := make([]asked, warmUps+rounds+conns*rounds)
+	for i := range questions {
+		filter, ok := draw()
+		if !ok {
+			t.Find(measure.Finding{Check: "can be asked", OK: true, Detail: "not measured: the corpus has nothing to ask about"})
+			return nil
+		}
+		questions[i] = asked{filter: filter, json: filter.AppendJSON(nil), reply: harness.Reply{IDs: make([]corpus.ID, 0, stockLimit)}}
+	}
+	if err := q.alone(ctx, t, questions[:warmUps], questions[warmUps:warmUps+rounds]); err != nil {
+		return err
+	}
+	if err := q.together(ctx, t, questions[warmUps+rounds:]); err != nil {
+		return err
+	}
+	judge(t, questions)
+	return nil
+}
+
+// alone measures latency on one connection.
+func (q *Query) alone(ctx context.Context, t *harness.Trial, warm, timed []asked) error {
+	asker, err := harness.NewAsker(ctx, t.Relay.URL(), t.Options.Stall)
+	if err != nil {
+		return err
+	}
+	defer asker.Close()
+	for i := range warm {
+		if err := asker.Ask(warm[i].json, &warm[i].reply); err != nil {
+			return err
+		}
+	}
+	first, eose := measure.NewHistogram(), measure.NewHistogram()
+	events := 0
+	for i := range timed {
+		r := &timed[i].reply
+		if err := asker.Ask(timed[i].json, r); err != nil {
+			return err
+		}
+		t.Progress(i+1, len(timed))
+		if r.Closed {
+			continue
+		}
+		if r.First > 0 {
+			first.Record(r.First)
+		}
+		eose.Record(r.EOSE)
+		events += len(r.IDs)
+	}
+	if eose.Count() == 0 {
+		return nil
+	}
+	t.Measure(measure.Measurement{Metric: "events", Unit: "events/query", Better: measure.None, Exact: true,
+		Trials: []float64{float64(events) / float64(eose.Count())}, Samples: eose.Count()})
+	if err := t.Latency("first event", measure.Lower, first); err != nil {
+		return err
+	}
+	return t.Latency("eose", measure.Lower, eose)
+}
+
+// together measures the rate over several connections, whose handshakes are outside the clock.
+func (q *Query) together(ctx context.Context, t *harness.Trial, questions []asked) error {
+	conns := t.Options.QueryConns
+	askers := make([]*harness.Asker, conns)
+	for k := range askers {
+		asker, err := harness.NewAsker(ctx, t.Relay.URL(), t.Options.Stall)
+		if err != nil {
+			return fmt.Errorf("connection %d of %d: %w", k+1, conns, err)
+		}
+		defer asker.Close()
+		askers[k] = asker
+	}
+	errs := make([]error, conns)
+	var all sync.WaitGroup
+	start := wire.Now()
+	for k, asker := range askers {
+		share := questions[k*len(questions)/conns : (k+1)*len(questions)/conns]
+		all.Go(func() {
+			for i := range share {
+				if errs[k] = asker.Ask(share[i].json, &share[i].reply); errs[k] != nil {
+					return
+				}
+			}
+		})
+	}
+	all.Wait()
+	seconds := (wire.Now() - start).Seconds()
+	for k, err := range errs {
+		if err != nil {
+			return fmt.Errorf("connection %d of %d: %w", k+1, conns, err)
+		}
+	}
+	events, answers := 0, 0
+	for i := range questions {
+		if r := &questions[i].reply; !r.Closed {
+			events += len(r.IDs)
+			answers++
+		}
+	}
+	if answers == 0 {
+		return nil
+	}
+	if events > 0 {
+		t.Measure(measure.Measurement{Metric: "events/s", Unit: "events/s", Better: measure.Higher,
+			Trials: []float64{float64(events) / seconds}, Samples: int64(events)})
+	}
+	t.Measure(measure.Measurement{Metric: "queries/s", Unit: "queries/s", Better: measure.Higher,
+		Trials: []float64{float64(answers) / seconds}, Samples: int64(answers)})
+	return nil
+}
+
+// judge checks every answer against the model.
+func judge(t *harness.Trial, questions []asked) {
+	var closed, wrong, capped, events int
+	longest := 0
+	var closedWhy, wrongWhy []string
+	for i := range questions {
+		a := &questions[i]
+		if a.reply.Closed {
+			closed++
+			if len(closedWhy) < 3 {
+				closedWhy = append(closedWhy, a.reply.Reason)
+			}
+			continue
+		}
+		events += len(a.reply.IDs)
+		v := t.Model.Check(&a.filter, a.reply.IDs)
+		switch {
+		case v.Capped:
+			capped++
+			longest = max(longest, v.Got)
+		case !v.OK() || a.reply.NoID > 0:
+			wrong++
+			if len(wrongWhy) < 5 {
+				wrongWhy = append(wrongWhy, v.Summary()+" for "+shorten(a.json))
+				wrongWhy = append(wrongWhy, blame(t, v)...)
+			}
+		}
+	}
+	answered := len(questions) - closed
+	t.Find(measure.Finding{Check: "is answered with EOSE", OK: closed == 0, Required: true,
+		Detail: fmt.Sprintf("%d of %d queries answered", answered, len(questions)), Evidence: closedWhy})
+	if answered == 0 {
+		return
+	}
+	t.Find(measure.Finding{Check: "returns what the model returns", OK: wrong == 0, Required: true,
+		Detail: fmt.Sprintf("%d of %d answers right, %d events", answered-wrong, answered, events), Evidence: wrongWhy})
+	if capped > 0 {
+		t.Find(measure.Finding{Check: "answers in full",
+			Detail: fmt.Sprintf("%d of %d answers hold the newest %d events and no more: the relay caps below the limit asked for", capped, answered, longest)})
+	}
+}
+
+// blame lists a wrong answer's events, and says of the missing ones what the relay had said when they were published.
+func blame(t *harness.Trial, v corpus.Verdict) []string {
+	lines := v.Evidence(3)
+	var acknowledged, refused, unanswered int
+	for _, m := range v.Missing {
+		i, ok := t.Corpus.Find(m.ID)
+		if !ok {
+			continue
+		}
+		switch t.Ledger.Get(i) {
+		case harness.Refused:
+			refused++
+		case harness.Unanswered:
+			unanswered++
+		default:
+			acknowledged++
+		}
+	}
+	if len(v.Missing) > 0 {
+		lines = append(lines, fmt.Sprintf("of the missing, the relay had acknowledged %d, refused %d, never answered %d", acknowledged, refused, unanswered))
+	}
+	return lines
+}
+
+// shorten keeps a filter's text readable as evidence.
+func shorten(text []byte) string {
+	const most = 200
+	if len(text) <= most {
+		return string(text)
+	}
+	return string(text[:most]) + "…"
+}

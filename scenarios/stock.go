@@ -1,0 +1,277 @@
+package scenarios
+
+import (
+	"crypto/sha256"
+	"math/rand/v2"
+	"slices"
+	"sync"
+
+	"relaybench/corpus"
+	"relaybench/harness"
+)
+
+// The stock queries stay inside the limits of a relay as shipped (strfry's: limit 500, 200 elements a filter, 3 tag names), so that
+// no relay has to be reconfigured to answer them.
+const (
+	stockLimit   = 500
+	profileCount = 50
+	archiveCount = 3
+	followCount  = 150
+	watchCount   = 150
+	byIDsCount   = 100
+)
+
+// stock is one stock query. hot is its one fixed filter, varied draws another each time; ok is false where the corpus has nothing to ask
+// about.
+type stock struct {
+	key, title string
+	hot        func(s *subjects) (f corpus.Filter, ok bool)
+	varied     func(s *subjects, r *rand.Rand) (f corpus.Filter, ok bool)
+}
+
+var threadKinds = []int{1, 6, 7, 9735}
+
+var stocks = []stock{
+	{
+		key: "firehose", title: "the newest of everything",
+		hot:    func(s *subjects) (corpus.Filter, bool) { return corpus.Filter{}, true },
+		varied: func(s *subjects, r *rand.Rand) (corpus.Filter, bool) { return corpus.Filter{Until: s.moment(r)}, true },
+	},
+	{
+		key: "global-feed", title: "the newest notes and reposts of all",
+		hot: func(s *subjects) (corpus.Filter, bool) { return corpus.Filter{Kinds: []int{1, 6}}, true },
+		varied: func(s *subjects, r *rand.Rand) (corpus.Filter, bool) {
+			return corpus.Filter{Kinds: []int{1, 6}, Until: s.moment(r)}, true
+		},
+	},
+	{
+		key: "profiles", title: "the profiles of 50 authors",
+		hot: func(s *subjects) (corpus.Filter, bool) {
+			return corpus.Filter{Kinds: []int{0}, Authors: head(s.prolific, profileCount)}, len(s.prolific) > 0
+		},
+		varied: func(s *subjects, r *rand.Rand) (corpus.Filter, bool) {
+			return corpus.Filter{Kinds: []int{0}, Authors: pick(r, s.prolific, profileCount)}, len(s.prolific) > 0
+		},
+	},
+	{
+		key: "author-archive", title: "all that 3 authors wrote",
+		hot: func(s *subjects) (corpus.Filter, bool) {
+			return corpus.Filter{Authors: tail(s.prolific, archiveCount)}, len(s.prolific) > 0
+		},
+		varied: func(s *subjects, r *rand.Rand) (corpus.Filter, bool) {
+			return corpus.Filter{Authors: pick(r, s.prolific, archiveCount)}, len(s.prolific) > 0
+		},
+	},
+	{
+		key: "follow-feed", title: "notes and reposts of 150 authors",
+		hot: func(s *subjects) (corpus.Filter, bool) {
+			return corpus.Filter{Kinds: []int{1, 6}, Authors: head(s.prolific, followCount)}, len(s.prolific) > 0
+		},
+		varied: func(s *subjects, r *rand.Rand) (corpus.Filter, bool) {
+			return corpus.Filter{Kinds: []int{1, 6}, Authors: pick(r, s.prolific, followCount), Until: s.moment(r)}, len(s.prolific) > 0
+		},
+	},
+	{
+		key: "thread", title: "everything on one note",
+		hot: func(s *subjects) (corpus.Filter, bool) {
+			return corpus.Filter{Kinds: threadKinds, Tags: tagged('e', hexes(head(s.referenced, 1)))}, len(s.referenced) > 0
+		},
+		varied: func(s *subjects, r *rand.Rand) (corpus.Filter, bool) {
+			return corpus.Filter{Kinds: threadKinds, Tags: tagged('e', hexes(pick(r, s.referenced, 1)))}, len(s.referenced) > 0
+		},
+	},
+	{
+		key: "notifications", title: "everything that mentions one key",
+		hot: func(s *subjects) (corpus.Filter, bool) {
+			return corpus.Filter{Kinds: threadKinds, Tags: tagged('p', hexes(head(s.mentioned, 1)))}, len(s.mentioned) > 0
+		},
+		varied: func(s *subjects, r *rand.Rand) (corpus.Filter, bool) {
+			return corpus.Filter{Kinds: threadKinds, Tags: tagged('p', hexes(pick(r, s.mentioned, 1)))}, len(s.mentioned) > 0
+		},
+	},
+	{
+		key: "conversation", title: "what one author said to one key",
+		hot: func(s *subjects) (corpus.Filter, bool) { return s.talk(head(s.conversations, 1)) },
+		varied: func(s *subjects, r *rand.Rand) (corpus.Filter, bool) {
+			return s.talk(pick(r, s.conversations, 1))
+		},
+	},
+	{
+		key: "reactions-watch", title: "reactions to 150 notes",
+		hot: func(s *subjects) (corpus.Filter, bool) {
+			return corpus.Filter{Kinds: []int{7}, Tags: tagged('e', hexes(head(s.referenced, watchCount)))}, len(s.referenced) > 0
+		},
+		varied: func(s *subjects, r *rand.Rand) (corpus.Filter, bool) {
+			return corpus.Filter{Kinds: []int{7}, Tags: tagged('e', hexes(pick(r, s.referenced, watchCount)))}, len(s.referenced) > 0
+		},
+	},
+	{
+		key: "hashtag", title: "notes under one hashtag",
+		hot: func(s *subjects) (corpus.Filter, bool) {
+			return corpus.Filter{Kinds: []int{1}, Tags: tagged('t', head(s.hashtags, 1))}, len(s.hashtags) > 0
+		},
+		varied: func(s *subjects, r *rand.Rand) (corpus.Filter, bool) {
+			return corpus.Filter{Kinds: []int{1}, Tags: tagged('t', pick(r, s.hashtags, 1))}, len(s.hashtags) > 0
+		},
+	},
+	{
+		key: "by-ids", title: "100 events by id",
+		hot: func(s *subjects) (corpus.Filter, bool) {
+			return corpus.Filter{IDs: s.spread(byIDsCount)}, len(s.held) > 0
+		},
+		varied: func(s *subjects, r *rand.Rand) (corpus.Filter, bool) {
+			return corpus.Filter{IDs: s.ids(pick(r, s.held, byIDsCount))}, len(s.held) > 0
+		},
+	},
+	{
+		key: "recent-window", title: "notes of the last fifth of the time",
+		hot: func(s *subjects) (corpus.Filter, bool) {
+			return corpus.Filter{Kinds: []int{1}, Since: corpus.Int64(s.newest - s.span()/5)}, true
+		},
+		varied: func(s *subjects, r *rand.Rand) (corpus.Filter, bool) {
+			until := s.moment(r)
+			return corpus.Filter{Kinds: []int{1}, Since: corpus.Int64(*until - s.span()/5), Until: until}, true
+		},
+	},
+	{
+		key: "empty", title: "nothing at all: the floor",
+		hot: func(s *subjects) (corpus.Filter, bool) {
+			return corpus.Filter{IDs: []corpus.ID{sha256.Sum256([]byte("relaybench: no event has this id"))}}, true
+		},
+		varied: func(s *subjects, r *rand.Rand) (corpus.Filter, bool) {
+			var id corpus.ID
+			for i := range id {
+				id[i] = byte(r.Uint64())
+			}
+			return corpus.Filter{IDs: []corpus.ID{id}}, true
+		},
+	},
+	{
+		key: "deep-page", title: "a page from the middle of the time",
+		hot: func(s *subjects) (corpus.Filter, bool) {
+			return corpus.Filter{Until: corpus.Int64(s.middle)}, true
+		},
+		varied: func(s *subjects, r *rand.Rand) (corpus.Filter, bool) {
+			return corpus.Filter{Until: corpus.Int64(s.created(s.held[len(s.held)/4+r.IntN(max(1, len(s.held)/2))]))}, true
+		},
+	},
+}
+
+// subjects are what the stock queries ask about: who and what stands out among the events that a compliant relay holds.
+type subjects struct {
+	corpus        *corpus.Corpus
+	held          []int           // indexes, in corpus order
+	prolific      []corpus.PubKey // authors by notes, most first
+	referenced    []corpus.ID     // notes by references to them, most first
+	mentioned     []corpus.PubKey // keys by mentions, most first
+	hashtags      []string        // by use, most first
+	conversations []corpus.Pair   // an author and a key it mentions, the longest first but for the hot one
+
+	oldest, newest int64 // created_at, Unix seconds
+	middle         int64 // of the event in the middle
+}
+
+func newSubjects(c *corpus.Corpus, m *corpus.Model) (*subjects, error) {
+	popular, err := m.Popular()
+	if err != nil {
+		return nil, err
+	}
+	s := &subjects{
+		corpus: c, held: m.Effective(),
+		prolific: keys(popular.NoteAuthors), referenced: keys(popular.Notes), mentioned: keys(popular.Mentions),
+		hashtags: keys(popular.Hashtags), conversations: keys(popular.Conversations),
+	}
+	if len(s.held) > 0 {
+		s.oldest, s.newest = s.created(s.held[0]), s.created(s.held[len(s.held)-1])
+		s.middle = s.created(s.held[len(s.held)/2])
+	}
+	// The hot conversation is with the most mentioned key, not the longest of all.
+	if i := slices.IndexFunc(s.conversations, func(p corpus.Pair) bool { return p.Tagged == s.mentioned[0] }); i > 0 {
+		s.conversations[0], s.conversations[i] = s.conversations[i], s.conversations[0]
+	}
+	return s, nil
+}
+
+func keys[K any](ranked []corpus.Ranked[K]) []K {
+	list := make([]K, len(ranked))
+	for i, r := range ranked {
+		list[i] = r.Key
+	}
+	return list
+}
+
+// subjectsOnce derives the subjects when they are first needed, and once for all queries, trials and relays.
+type subjectsOnce struct {
+	once sync.Once
+	s    *subjects
+	err  error
+}
+
+func (o *subjectsOnce) of(t *harness.Trial) (*subjects, error) {
+	o.once.Do(func() { o.s, o.err = newSubjects(t.Corpus, t.Model) })
+	return o.s, o.err
+}
+
+func (s *subjects) created(i int) int64 { return s.corpus.Entry(i).CreatedAt }
+
+func (s *subjects) span() int64 { return s.newest - s.oldest }
+
+// moment draws a time at which the corpus was growing.
+func (s *subjects) moment(r *rand.Rand) *int64 {
+	return corpus.Int64(s.oldest + int64(r.Uint64N(uint64(s.span()+1))))
+}
+
+func (s *subjects) ids(indexes []int) []corpus.ID {
+	ids := make([]corpus.ID, len(indexes))
+	for k, i := range indexes {
+		ids[k] = s.corpus.Entry(i).ID
+	}
+	return ids
+}
+
+// spread takes n ids evenly over the held events.
+func (s *subjects) spread(n int) []corpus.ID {
+	n = min(n, len(s.held))
+	indexes := make([]int, n)
+	for k := range indexes {
+		indexes[k] = s.held[k*len(s.held)/n]
+	}
+	return s.ids(indexes)
+}
+
+func (s *subjects) talk(pairs []corpus.Pair) (corpus.Filter, bool) {
+	if len(pairs) == 0 {
+		return corpus.Filter{}, false
+	}
+	return corpus.Filter{Kinds: []int{1}, Authors: []corpus.PubKey{pairs[0].Author}, Tags: tagged('p', []string{pairs[0].Tagged.String()})}, true
+}
+
+func head[T any](list []T, n int) []T { return list[:min(n, len(list))] }
+
+func tail[T any](list []T, n int) []T { return list[max(0, len(list)-n):] }
+
+// pick draws n different elements, all of them where there are no more.
+func pick[T any](r *rand.Rand, list []T, n int) []T {
+	n = min(n, len(list))
+	picked := make([]T, 0, n)
+	taken := make(map[int]bool, n)
+	for len(picked) < n {
+		if i := r.IntN(len(list)); !taken[i] {
+			taken[i] = true
+			picked = append(picked, list[i])
+		}
+	}
+	return picked
+}
+
+func tagged(name byte, values []string) []corpus.TagFilter {
+	return []corpus.TagFilter{{Name: name, Values: values}}
+}
+
+func hexes[T interface{ String() string }](list []T) []string {
+	out := make([]string, len(list))
+	for i, v := range list {
+		out[i] = v.String()
+	}
+	return out
+}

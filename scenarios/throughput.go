@@ -1,0 +1,104 @@
+package scenarios
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"relaybench/harness"
+	"relaybench/harness/measure"
+)
+
+// Throughput publishes the corpus in a closed loop over several connections, each with a window of unacknowledged events, and then
+// looks again for everything that was acknowledged.
+type Throughput struct{}
+
+// Describe implements harness.Scenario.
+func (Throughput) Describe() harness.Description {
+	return harness.Description{Key: "ingest.throughput", Title: "the corpus, as fast as it is taken", Needs: harness.Empty}
+}
+
+// Run implements harness.Scenario.
+func (Throughput) Run(ctx context.Context, t *harness.Trial) error {
+	var rest []int
+	for i := range t.Corpus.Len() {
+		if t.Ledger.Get(i) == harness.NotOffered {
+			rest = append(rest, i)
+		}
+	}
+	p := harness.Publisher{URL: t.Relay.URL(), Corpus: t.Corpus, Conns: t.Options.Publishers, Window: t.Options.Window,
+		Stall: t.Options.Stall, Ledger: t.Ledger, Progress: t.Progress}
+	done, err := p.Publish(ctx, rest)
+	if done == nil {
+		return err
+	}
+	return errors.Join(err, report(t, done), findRefusals(t, done), checkStored(ctx, t))
+}
+
+func report(t *harness.Trial, p *harness.Published) error {
+	seconds := p.Seconds()
+	if seconds == 0 {
+		return nil
+	}
+	t.Measure(measure.Measurement{Metric: "accepted", Unit: "events/s", Better: measure.Higher,
+		Trials: []float64{float64(p.Accepted) / seconds}, Samples: p.Accepted, Timeline: p.Timeline})
+	t.Measure(measure.Measurement{Metric: "rejected", Unit: "events/s", Better: measure.None,
+		Trials: []float64{float64(p.Refused) / seconds}, Samples: p.Refused})
+	for _, reason := range slices.Sorted(maps.Keys(p.Reasons)) {
+		t.Value("rejected: "+reason, "events", measure.None, float64(p.Reasons[reason].Count))
+	}
+	t.Value("duplicates", "events", measure.None, float64(p.Duplicates))
+	t.Value("unacknowledged", "events", measure.Lower, float64(p.Unanswered))
+	return t.Latency("ok latency", measure.Lower, p.Latency)
+}
+
+// findRefusals judges the answers: a relay may refuse what a compliant relay would not keep anyway, and nothing else.
+func findRefusals(t *harness.Trial, p *harness.Published) error {
+	wrong, silent := 0, 0
+	var evidence []string
+	for i := range t.Corpus.Len() {
+		if !t.Model.Holds(i) || t.Model.Optional(i) {
+			continue
+		}
+		switch t.Ledger.Get(i) {
+		case harness.Refused:
+			wrong++
+			if len(evidence) < 5 {
+				e := t.Corpus.Entry(i)
+				evidence = append(evidence, fmt.Sprintf("%s (kind %d)", e.ID, e.Kind))
+			}
+		case harness.Unanswered:
+			silent++
+		}
+	}
+	for _, reason := range slices.Sorted(maps.Keys(p.Reasons)) {
+		r := p.Reasons[reason]
+		evidence = append(evidence, fmt.Sprintf("%s, %d times: %s", reason, r.Count, r.Example))
+	}
+	detail := "every event that a compliant relay keeps was accepted"
+	if wrong > 0 || silent > 0 {
+		var parts []string
+		if wrong > 0 {
+			parts = append(parts, fmt.Sprintf("%d refused", wrong))
+		}
+		if silent > 0 {
+			parts = append(parts, fmt.Sprintf("%d never answered", silent))
+		}
+		detail = fmt.Sprintf("of %d events that a compliant relay keeps: %s", len(t.Model.Effective()), strings.Join(parts, ", "))
+	} else {
+		evidence = nil
+	}
+	t.Find(measure.Finding{Check: "accepts what a compliant relay keeps", OK: wrong == 0 && silent == 0, Required: true, Detail: detail, Evidence: evidence})
+	lost := fmt.Sprintf("%d connections broke", p.Lost)
+	if p.Loss != nil {
+		lost += ", the last one so: " + p.Loss.Error()
+	}
+	t.Find(measure.Finding{Check: "keeps connections open", OK: p.Lost == 0, Detail: lost})
+	if p.Strays > 0 {
+		t.Find(measure.Finding{Check: "answers only what was sent", Detail: fmt.Sprintf("%d OKs named an event that was not waiting for one", p.Strays)})
+	}
+	return nil
+}

@@ -1,0 +1,208 @@
+// Package scenarios holds what relaybench measures, a scenario a file. A scenario knows the corpus, the wire and the record, and no
+// other scenario.
+package scenarios
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"relaybench/corpus"
+	"relaybench/harness"
+	"relaybench/harness/measure"
+	"relaybench/harness/wire"
+)
+
+// Visibility publishes events one by one on one connection while a second connection asks for the event's id, from the same instant,
+// until it comes back.
+type Visibility struct{}
+
+// Describe implements harness.Scenario.
+func (Visibility) Describe() harness.Description {
+	return harness.Description{Key: "ingest.visibility", Title: "one event: stored and queryable", Needs: harness.Empty}
+}
+
+// Run implements harness.Scenario.
+func (Visibility) Run(ctx context.Context, t *harness.Trial) error {
+	publisher, err := wire.Dial(ctx, t.Relay.URL(), wire.Options{})
+	if err != nil {
+		return err
+	}
+	defer publisher.Abort()
+	asker, err := harness.NewAsker(ctx, t.Relay.URL(), t.Options.Stall)
+	if err != nil {
+		return err
+	}
+	defer asker.Close()
+
+	v := visibility{ok: measure.NewHistogram(), visible: measure.NewHistogram(), poll: measure.NewHistogram()}
+	samples := visibilitySamples(t)
+	for n := 0; n < len(samples); n++ {
+		i := samples[n]
+		if err := v.sample(ctx, t, publisher, asker, i); err != nil {
+			return fmt.Errorf("event %s: %w", t.Corpus.Entry(i).ID, err)
+		}
+		t.Progress(n+1, len(samples))
+		if v.never == maxNever {
+			samples = samples[:n+1]
+		}
+	}
+	if len(samples) == 0 {
+		return errors.New("the corpus has no regular event to publish alone")
+	}
+
+	if err := errors.Join(
+		t.Latency("ok", measure.Lower, v.ok),
+		t.Latency("visible", measure.Lower, v.visible),
+		t.Latency("poll round trip", measure.None, v.poll),
+	); err != nil {
+		return err
+	}
+	if v.accepted > 0 {
+		t.Measure(measure.Measurement{Metric: "queryable by ok", Unit: "%", Better: measure.Higher,
+			Trials: []float64{100 * float64(v.byOK) / float64(v.accepted)}, Samples: int64(v.accepted)})
+	}
+	t.Find(measure.Finding{Check: "accepts single events", OK: v.accepted == len(samples), Required: true,
+		Detail:   fmt.Sprintf("%d of %d accepted", v.accepted, len(samples)),
+		Evidence: v.refusals})
+	t.Find(measure.Finding{Check: "accepted events become queryable", OK: v.never == 0, Required: true,
+		Detail:   fmt.Sprintf("%d of %d accepted events came back by id within %v", v.accepted-v.never, v.accepted, deadline(t)),
+		Evidence: v.missing})
+	return nil
+}
+
+// maxNever is after how many events that never became visible the scenario ends: each costs a whole deadline.
+const maxNever = 3
+
+// deadline is how long an accepted event may stay invisible before it counts as never seen.
+func deadline(t *harness.Trial) time.Duration { return min(10*time.Second, t.Options.Stall) }
+
+// visibilitySamples picks regular events that a compliant relay keeps, evenly over the corpus: whatever else is published before or
+// after them, they are stored. At most a fifth of the corpus is spent on them.
+func visibilitySamples(t *harness.Trial) []int {
+	var regular []int
+	for i := range t.Corpus.Len() {
+		kind := int(t.Corpus.Entry(i).Kind)
+		if t.Model.Holds(i) && !corpus.IsReplaceable(kind) && !corpus.IsAddressable(kind) && kind != corpus.KindDeletion && kind != corpus.KindVanish {
+			regular = append(regular, i)
+		}
+	}
+	n := min(t.Options.Samples, max(1, t.Corpus.Len()/5), len(regular))
+	samples := make([]int, n)
+	for k := range samples {
+		samples[k] = regular[k*len(regular)/n]
+	}
+	return samples
+}
+
+type visibility struct {
+	ok, visible, poll     *measure.Histogram
+	accepted, byOK, never int
+	refusals, missing     []string
+}
+
+// sample publishes event i and measures when its OK comes and when the poller first gets it.
+func (v *visibility) sample(ctx context.Context, t *harness.Trial, publisher *wire.Conn, asker *harness.Asker, i int) error {
+	id := t.Corpus.Entry(i).ID
+	filter := corpus.Filter{IDs: []corpus.ID{id}, Limit: corpus.Int(1)}
+	request := filter.AppendJSON(nil)
+
+	type answer struct {
+		at       time.Duration
+		accepted bool
+		reason   string
+		err      error
+	}
+	answered := make(chan answer, 1)
+	okCtx, gotOK := context.WithCancel(ctx)
+	defer gotOK()
+	start := wire.Now()
+	go func() {
+		defer gotOK()
+		var a answer
+		a.at, a.accepted, a.reason, a.err = publishOne(publisher, t.Options.Stall, id, t.Corpus.Raw(i))
+		answered <- a
+	}()
+
+	var reply harness.Reply
+	var seen time.Duration // since start, 0 while unseen
+	pollsAfterOK := 0
+	byOK := false
+	var a answer
+	haveOK := false
+	for seen == 0 {
+		after := okCtx.Err() != nil
+		if after && !haveOK {
+			if a = <-answered; a.err != nil {
+				return a.err
+			}
+			if haveOK = true; !a.accepted {
+				break
+			}
+		}
+		asked := wire.Now()
+		if err := asker.Ask(request, &reply); err != nil {
+			return err
+		}
+		v.poll.Record(wire.Now() - asked)
+		if reply.Closed {
+			return fmt.Errorf("the poll was closed: %q", reply.Reason)
+		}
+		if after {
+			pollsAfterOK++
+		}
+		if len(reply.IDs) > 0 {
+			seen = asked + reply.First - start
+			byOK = pollsAfterOK <= 1
+		} else if haveOK && wire.Now()-a.at > deadline(t) {
+			break
+		}
+	}
+	if !haveOK {
+		if a = <-answered; a.err != nil {
+			return a.err
+		}
+	}
+	v.ok.Record(a.at - start)
+	if !a.accepted {
+		t.Ledger.Set(i, harness.Refused)
+		if len(v.refusals) < 5 {
+			v.refusals = append(v.refusals, id.String()+": "+a.reason)
+		}
+		return nil
+	}
+	t.Ledger.Set(i, harness.Accepted)
+	v.accepted++
+	if seen == 0 {
+		v.never++
+		if len(v.missing) < 5 {
+			v.missing = append(v.missing, id.String())
+		}
+		return nil
+	}
+	if byOK {
+		v.byOK++
+	}
+	v.visible.Record(seen)
+	return nil
+}
+
+// publishOne sends one event and waits for its OK.
+func publishOne(conn *wire.Conn, stall time.Duration, id corpus.ID, raw []byte) (at time.Duration, accepted bool, reason string, err error) {
+	conn.Watch(stall)
+	defer conn.Watch(0)
+	if err := conn.SendEvent(raw); err != nil {
+		return 0, false, "", err
+	}
+	var m wire.Message
+	for {
+		frame, at, err := conn.Read()
+		if err != nil {
+			return 0, false, "", err
+		}
+		if wire.Parse(frame, &m); m.Type == wire.OK && m.ID == id {
+			return at, m.Accepted, m.ReasonText(), nil
+		}
+	}
+}
