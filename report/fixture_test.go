@@ -1,0 +1,199 @@
+package report
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"relaybench/harness/measure"
+)
+
+// A run builds a record the way the scenarios do; each relay has a speed that its figures follow.
+type run struct {
+	t      testing.TB
+	rec    *measure.Recorder
+	trials int
+}
+
+type contender struct {
+	name, durability string
+	speed            float64 // 1 is the yardstick
+}
+
+var (
+	bolt   = contender{"ref-bolt", "batch", 1}
+	sqlite = contender{"ref-sqlite", "batch", 0.62}
+)
+
+func newRun(t testing.TB, trials int, relays ...contender) *run {
+	t.Helper()
+	started := time.Date(2026, 8, 30, 12, 0, 0, 0, time.UTC)
+	finished, before, after := started.Add(58*time.Second), 0.21, 1.87
+	rec := &measure.Record{
+		StartedAt: started, FinishedAt: &finished,
+		Tool: measure.Tool{Version: "0.1.0", Revision: "4f1c2d3e4f5a6b7c8d9e", Go: "go1.26.8", Verifier: "btcec/v2"},
+		Environment: measure.Environment{OS: "linux", Arch: "amd64", Kernel: "6.8.0", Distribution: "Debian 12", CPU: "AMD EPYC 7B13", Cores: 2,
+			MemoryBytes: 8 << 30, Virtualization: "kvm", FileSystem: "ext4", LoadBefore: &before, LoadAfter: &after},
+		Calibration: []measure.Calibration{{Name: "clock resolution", Value: 58, Unit: "ns"}, {Name: "loopback echo, median", Value: 0.031, Unit: "ms"},
+			{Name: "EVENT to OK against null, 4 connections", Value: 412345, Unit: "events/s"}, {Name: "signature checks, all cores", Value: 12410, Unit: "checks/s"}},
+		Corpus: measure.Corpus{Source: "synthetic relaybench-go/1, seed 1", Fingerprint: strings.Repeat("3fa9c01d7be24856", 4), Events: 10000, Bytes: 8412345,
+			Kinds: map[string]int{"0": 612, "1": 4870, "3": 540, "4": 170, "6": 700, "7": 2400, "9735": 520, "10002": 18, "30023": 170}, Dropped: map[string]int{"duplicate id": 3, "bad signature": 1}},
+		Options: map[string]any{"events": 10000.0, "args": []any{"--events", "10000", "--relay", "mine=/opt/my relay/bin --port {port} --db {dir}"}},
+	}
+	r := &run{t: t, rec: measure.NewRecorder(rec, nil), trials: trials}
+	for i, c := range relays {
+		r.rec.SetRelay(measure.Relay{Name: c.name, Command: "refrelay --listen 127.0.0.1:{port} --store " + strings.TrimPrefix(c.name, "ref-") + " --dir {dir}", Version: "refrelay 0.1.0",
+			SHA256: strings.Repeat(fmt.Sprintf("%x1b2c3d4", i+9), 8), Durability: c.durability, Capabilities: map[string]string{"nip45": "yes", "nip77": "no"},
+			Config: map[string]string{"relay.toml": "[limits]\nmax_event_bytes = 65536\n"}, Outcome: measure.OutcomeOK})
+		r.measure(c)
+	}
+	return r
+}
+
+// wobble makes trials differ by a few per cent, the same way every time.
+func wobble(trial int) float64 { return 1 + 0.03*math.Sin(float64(trial)*2.1) }
+
+func (r *run) add(c contender, scenario, metric, unit string, better measure.Better, value float64, change ...func(*measure.Measurement)) {
+	for trial := range r.trials {
+		v := value
+		switch {
+		case better == measure.Higher && unit != "%":
+			v = value * c.speed * wobble(trial)
+		case better == measure.Lower && value > 0:
+			v = value / c.speed * wobble(trial)
+		}
+		m := measure.Measurement{Relay: c.name, Scenario: scenario, Metric: metric, Unit: unit, Better: better, Trials: []float64{v}}
+		for _, f := range change {
+			f(&m)
+		}
+		r.rec.Add(m)
+	}
+}
+
+// spread gives a measurement a histogram of n observations around its value.
+func (r *run) spread(n int) func(*measure.Measurement) {
+	return func(m *measure.Measurement) {
+		h := measure.NewHistogram()
+		for i := range n {
+			q := (float64(i) + 0.5) / float64(n)
+			h.Record(time.Duration(m.Trials[0] * 1e6 * math.Exp(0.35*math.Log(q/(1-q)))))
+		}
+		if err := m.SetHistogram(h); err != nil {
+			r.t.Fatal(err)
+		}
+	}
+}
+
+func exact(m *measure.Measurement) { m.Exact = true }
+
+func (r *run) ingest(c contender) {
+	r.add(c, "ingest.throughput", "accepted", "events/s", measure.Higher, 6200, func(m *measure.Measurement) {
+		m.Timeline = []float64{m.Trials[0] * 0.4, m.Trials[0], m.Trials[0] * 1.1, m.Trials[0] * 0.9}
+	})
+	r.add(c, "ingest.throughput", "rejected", "events/s", measure.None, 0)
+	r.add(c, "ingest.throughput", "unacknowledged", "events", measure.Lower, 0)
+	r.add(c, "ingest.throughput", "duplicates", "events", measure.None, 0)
+	r.add(c, "ingest.throughput", "ok latency", "ms", measure.Lower, 118, r.spread(2000))
+	r.resources(c, "ingest.throughput", 4.1)
+}
+
+func (r *run) resources(c contender, scenario string, cpu float64) {
+	for _, x := range []struct {
+		metric, unit string
+		value        float64
+	}{{"cpu", "s", cpu / c.speed}, {"peak rss", "MiB", 61 + cpu}, {"read", "MiB", 0.4}, {"written", "MiB", 2.2 * cpu}, {"open files", "files", 19}} {
+		r.add(c, scenario, x.metric, x.unit, measure.None, x.value)
+	}
+}
+
+func (r *run) measure(c contender) {
+	r.find(c.name, "preflight", "stores and returns an event", true)
+	r.find(c.name, "preflight", "refuses a bad signature", true)
+	r.ingest(c)
+	r.add(c, "ingest.visibility", "ok", "ms", measure.Lower, 0.61, r.spread(200))
+	r.add(c, "ingest.visibility", "visible", "ms", measure.Lower, 0.84, r.spread(200))
+	r.add(c, "ingest.visibility", "queryable by ok", "%", measure.Higher, 100)
+	r.add(c, "ingest.visibility", "poll round trip", "ms", measure.None, 0.11)
+	for i, key := range []string{"firehose", "thread", "by-ids", "empty"} {
+		for _, form := range []string{"hot", "varied"} {
+			scenario := "query." + key + "." + form
+			events := []float64{500, 212, 100, 0}[i]
+			r.add(c, scenario, "first event", "ms", measure.Lower, 0.3+0.1*float64(i))
+			r.add(c, scenario, "eose", "ms", measure.Lower, []float64{3.1, 1.4, 0.9, 0.08}[i], r.spread(400))
+			if events > 0 {
+				r.add(c, scenario, "events/s", "events/s", measure.Higher, 240000/float64(i+1))
+			}
+			r.add(c, scenario, "events", "count", measure.None, events, exact)
+			r.find(c.name, scenario, "returns what the model returns", true)
+		}
+	}
+	r.resources(c, "query.thread.hot", 0.7)
+	r.resources(c, "query.by-ids.varied", 0.3)
+	r.add(c, "storage", "allocated", "bytes/event", measure.Lower, 1540, exact)
+	r.add(c, "storage", "apparent", "bytes/event", measure.Lower, 1490, exact)
+	r.add(c, "storage", "write amplification", "bytes/byte", measure.Lower, 3.4)
+}
+
+func (r *run) find(relay, scenario, check string, ok bool, evidence ...string) {
+	detail := "it does"
+	if !ok {
+		detail = "3 of 200 answers differ from the model"
+	}
+	r.rec.Find(measure.Finding{Relay: relay, Scenario: scenario, Check: check, OK: ok, Required: true, Detail: detail, Evidence: evidence})
+}
+
+func (r *run) record() *measure.Record {
+	rec := r.rec.Snapshot()
+	return &rec
+}
+
+// hostile is what a program under test might put where a name or a line is expected.
+const hostile = "evil\x1b[2J\x07\r\n|`<img src=x onerror=alert(1)>`![x](http://e.vil)\u202eltr\u200b **b** @all \\| </details>\xff\u0085"
+
+// fixtures are built once: rendering must leave them as they are anyway.
+func fixtures(t testing.TB) map[string]*measure.Record {
+	built.Do(func() { built.records = buildFixtures(t) })
+	return built.records
+}
+
+var built struct {
+	sync.Once
+	records map[string]*measure.Record
+}
+
+func buildFixtures(t testing.TB) map[string]*measure.Record {
+	out := map[string]*measure.Record{}
+	out["two-healthy"] = newRun(t, 1, bolt, sqlite).record()
+	out["three-trials"] = newRun(t, 3, bolt, sqlite, contender{"close", "batch", 0.99}).record()
+	out["one-relay"] = newRun(t, 1, bolt).record()
+
+	killed := newRun(t, 1, bolt, sqlite)
+	doomed := contender{"mine", "unknown", 0.4}
+	killed.rec.SetRelay(measure.Relay{Name: "mine", Command: "/opt/mine --port {port} --db {dir}", Version: "", Durability: "unknown", Outcome: measure.OutcomeFailed,
+		Reason: "killed by signal 9 during ingest.throughput after 4,211 events", LogTail: []string{"listening on 127.0.0.1:40123", "compaction started", "out of memory"}})
+	killed.add(doomed, "ingest.visibility", "ok", "ms", measure.Lower, 0.61, killed.spread(200))
+	out["killed-mid-ingest"] = killed.record()
+
+	partial := newRun(t, 1, bolt, contender{"a-relay-with-quite-a-long-name-indeed", "commit", 0.1})
+	partial.find("ref-bolt", "query.thread.hot", "returns what the model returns", false, "missing "+strings.Repeat("ab", 32), "extra "+strings.Repeat("cd", 32)+" (superseded)")
+	partial.add(sqlite, "query.deep-page.hot", "eose", "ms", measure.Lower, 5, func(m *measure.Measurement) { m.Note = "limited by the harness" })
+	partial.rec.Update(func(rec *measure.Record) { rec.Partial, rec.FinishedAt, rec.Tool.Modified = true, nil, true })
+	partial.rec.Find(measure.Finding{Relay: "ref-bolt", Scenario: "preflight", Check: "answers COUNT", OK: false, Detail: "no answer within 5 s"})
+	out["partial"] = partial.record()
+
+	bad := newRun(t, 1, contender{hostile, "none", 1}, contender{"逐次リレー⚡", "batch", 0.8})
+	bad.rec.SetRelay(measure.Relay{Name: hostile, Command: hostile, Version: hostile, Durability: hostile, Outcome: measure.OutcomeFailed, Reason: hostile, LogTail: []string{hostile, "```"},
+		Notes: []string{hostile}, Capabilities: map[string]string{hostile: hostile}, Config: map[string]string{hostile: hostile + "\n````\n" + hostile}})
+	bad.rec.Add(measure.Measurement{Relay: hostile, Scenario: "ingest.throughput", Metric: "rejected: " + hostile, Unit: hostile, Better: measure.None, Trials: []float64{4}, Note: hostile})
+	bad.rec.Find(measure.Finding{Relay: hostile, Scenario: hostile, Check: hostile, Detail: hostile, Evidence: []string{hostile}, Required: true})
+	bad.rec.Update(func(rec *measure.Record) {
+		rec.Options["args"] = []any{hostile}
+		rec.Corpus.Source, rec.Environment.CPU = hostile, hostile
+		rec.Corpus.Kinds[hostile], rec.Corpus.Dropped[hostile] = 3, 4
+	})
+	out["hostile-names"] = bad.record()
+	return out
+}

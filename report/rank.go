@@ -1,0 +1,280 @@
+package report
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"relaybench/harness/measure"
+)
+
+// harnessLimited is how a measurement's note begins when the harness, and not the relay, set the figure.
+const harnessLimited = "limited by the harness"
+
+// enoughTrials is how many trials a ranking should rest on.
+const enoughTrials = 6
+
+// agreement tells which relays answered the same in a scenario, by its exact figures that have no direction (how many
+// events came back). Relays that answered differently did different work and are not ranked against each other: the
+// largest group that agrees competes, and nobody does when two groups are equally large. A nil result lets all compete.
+func (v *view) agreement(ms []*measure.Measurement) map[string]bool {
+	answers := map[string]string{}
+	var names []string
+	for _, m := range ms {
+		if !m.Exact || m.Better != measure.None || isResource(m.Metric) {
+			continue
+		}
+		if value, ok := m.Value(); ok {
+			k := rowKey{m.Relay, m.Peer}.name()
+			if answers[k] == "" {
+				names = append(names, k)
+			}
+			answers[k] += fmt.Sprintf("%s=%v;", m.Metric, value)
+		}
+	}
+	sizes := map[string]int{}
+	for _, n := range names {
+		sizes[answers[n]]++
+	}
+	if len(sizes) < 2 {
+		return nil
+	}
+	largest, ties := "", 0
+	for _, n := range names {
+		switch a := answers[n]; {
+		case a == largest:
+		case sizes[a] > sizes[largest]:
+			largest, ties = a, 1
+		case sizes[a] == sizes[largest]:
+			ties++
+		}
+	}
+	agreeing := map[string]bool{}
+	if ties == 1 {
+		for _, n := range names {
+			agreeing[n] = answers[n] == largest
+		}
+	}
+	return agreeing
+}
+
+// rank finds who competes in a block and who is best. A relay that did not come through, or failed a required check on
+// this scenario or as a whole, does not compete; neither does a figure that the harness limited, nor does anyone win
+// past one that is better still. Exact ties share no star.
+func (v *view) rank(b *block, agreeing map[string]bool) {
+	var field []*row
+	var disagree bool
+	for _, r := range b.rows {
+		if !r.has {
+			continue
+		}
+		if agreeing != nil && !agreeing[r.name] {
+			disagree = true
+			continue
+		}
+		if v.mayCompete(b, r) {
+			r.competes = true
+			field = append(field, r)
+		}
+	}
+	if disagree && len(field) < 2 {
+		b.unranked = "answers differ: not ranked"
+	}
+	better := func(a, c float64) bool {
+		if b.better == measure.Lower {
+			return a < c
+		}
+		return a > c
+	}
+	if len(field) < 2 {
+		for _, r := range field {
+			r.competes = false
+		}
+		return
+	}
+	b.ranked = true
+	slices.SortStableFunc(field, func(x, y *row) int {
+		switch {
+		case better(x.value, y.value):
+			return -1
+		case better(y.value, x.value):
+			return 1
+		}
+		return 0
+	})
+	first, second := field[0], field[1]
+	for _, r := range field {
+		r.ratio = ratio(b.better, r.value, first.value)
+		r.tied = first.value == second.value && r.value == first.value
+	}
+	b.across = durabilityDecides(b.scenario) && slices.ContainsFunc(field, func(r *row) bool {
+		return r.relay != nil && first.relay != nil && r.relay.Durability != first.relay.Durability
+	})
+	if first.tied {
+		return
+	}
+	for _, r := range b.rows {
+		if r.has && isLimited(r.m) && better(r.value, first.value) {
+			b.unranked = "the best figure is " + harnessLimited
+			return
+		}
+	}
+	// Without a test of significance a best one counts only where even its worst trial beats the next one's best.
+	if settled := first.hi < second.lo || first.lo > second.hi; settled {
+		first.best = true
+	} else {
+		first.close = true
+	}
+}
+
+func isLimited(m *measure.Measurement) bool { return strings.Contains(m.Note, harnessLimited) }
+
+func (v *view) mayCompete(b *block, r *row) bool {
+	if isLimited(r.m) {
+		return false
+	}
+	for _, name := range []string{r.m.Relay, r.m.Peer} {
+		if v.barred[name] != "" {
+			return false
+		}
+		if name != "" && slices.ContainsFunc(v.rec.Findings, func(f measure.Finding) bool {
+			return !f.OK && f.Required && f.Relay == name && (f.Peer == "" || r.m.Peer == "" || f.Peer == r.m.Peer) && f.Scenario != "" && within(b.scenario, f.Scenario)
+		}) {
+			return false
+		}
+	}
+	return true
+}
+
+// ratio is how many times the best a value is, 1 or more; 0 where there is none.
+func ratio(better measure.Better, value, best float64) float64 {
+	if value == best {
+		return 1
+	}
+	if better == measure.Higher {
+		value, best = best, value
+	}
+	r := value / best
+	if math.IsNaN(r) || math.IsInf(r, 0) || r <= 0 {
+		return 0
+	}
+	return r
+}
+
+// A standing is one relay's line in the head-to-head summary.
+type standing struct {
+	name   string
+	wins   int
+	of     int // ranked rows in which it competes and not all are equal
+	cells  []standingCell
+	reason string // why it does not compete at all
+}
+
+type standingCell struct {
+	row   *row
+	scale scale
+	ratio float64 // a geometric mean where the headline stands for several scenarios
+	n, of int     // over how many of them
+}
+
+// headToHead gathers wins and headline figures; ok is false when nothing was ranked.
+func (v *view) headToHead() (titles []string, standings []*standing, ok bool) {
+	var columns [][]*block
+	taken := map[*block]bool{}
+	blocks := v.rankedBlocks()
+	for _, h := range headlines {
+		var members []*block
+		for _, b := range blocks {
+			if b.metric == h.metric && covers(h.scenario, b.scenario) && !pairs(b) {
+				members = append(members, b)
+				taken[b] = true
+			}
+		}
+		if len(members) > 0 {
+			titles, columns = append(titles, h.title), append(columns, members)
+		}
+	}
+	// A section without headlines of its own is represented by the first ranked metric of its scenarios.
+	for _, s := range v.sections {
+		if slices.ContainsFunc(headlines, func(h struct{ scenario, metric, title string }) bool {
+			_, title := sectionOf(h.scenario)
+			return title == s.title
+		}) {
+			continue
+		}
+		for _, sc := range s.scenarios[:min(len(s.scenarios), 4)] {
+			if i := slices.IndexFunc(sc.blocks, func(b *block) bool { return b.ranked && !pairs(b) }); i >= 0 {
+				titles, columns = append(titles, sc.key), append(columns, sc.blocks[i:i+1])
+			}
+		}
+	}
+	for _, r := range v.relays {
+		st := &standing{name: r.Name, reason: v.barred[r.Name]}
+		for _, b := range blocks {
+			if allTied(b) {
+				continue
+			}
+			for _, row := range b.rows {
+				if row.competes && row.m.Relay == r.Name {
+					st.of++
+					ok = true
+					if row.best {
+						st.wins++
+					}
+				}
+			}
+		}
+		for _, members := range columns {
+			st.cells = append(st.cells, cellOf(r.Name, members))
+		}
+		standings = append(standings, st)
+	}
+	return titles, standings, ok
+}
+
+func cellOf(relay string, members []*block) standingCell {
+	c := standingCell{of: len(members)}
+	var logs float64
+	for _, b := range members {
+		for _, r := range b.rows {
+			if r.m == nil || r.m.Relay != relay || !r.has {
+				continue
+			}
+			if len(members) == 1 {
+				c.row, c.scale = r, b.scale
+			}
+			if r.ratio > 0 {
+				logs += math.Log(r.ratio)
+				c.n++
+			}
+		}
+	}
+	if c.n > 0 {
+		c.ratio = math.Exp(logs / float64(c.n))
+	}
+	return c
+}
+
+// allTied tells whether a block was no contest: all who compete in it are equal.
+func allTied(b *block) bool {
+	return !slices.ContainsFunc(b.rows, func(r *row) bool { return r.competes && !r.tied })
+}
+
+func pairs(b *block) bool {
+	return slices.ContainsFunc(b.rows, func(r *row) bool { return r.m != nil && r.m.Peer != "" })
+}
+
+func (v *view) rankedBlocks() []*block {
+	var out []*block
+	for _, s := range v.sections {
+		for _, sc := range s.scenarios {
+			for _, b := range sc.blocks {
+				if b.ranked {
+					out = append(out, b)
+				}
+			}
+		}
+	}
+	return out
+}

@@ -1,0 +1,132 @@
+package report
+
+import (
+	"bytes"
+	"errors"
+	"flag"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+
+	"relaybench/harness/measure"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+func golden(t *testing.T, name string, got []byte) {
+	t.Helper()
+	path := filepath.Join("testdata", name)
+	if *update {
+		if err := os.WriteFile(path, got, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(got, want) {
+		g, w := strings.Split(string(got), "\n"), strings.Split(string(want), "\n")
+		for i := range min(len(g), len(w)) {
+			if g[i] != w[i] {
+				t.Fatalf("%s differs from line %d on (go test -update writes it anew):\n got %q\nwant %q", path, i+1, g[i], w[i])
+			}
+		}
+		t.Fatalf("%s has %d lines, the report %d", path, len(w), len(g))
+	}
+}
+
+func renderTerminal(t testing.TB, r *measure.Record, o TerminalOptions) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	if err := Terminal(&b, r, o); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+func renderMarkdown(t testing.TB, r *measure.Record) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	if err := Markdown(&b, r); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+var paths = []string{"results/20260830T120000Z/report.md", "results/20260830T120000Z/results.json"}
+
+func TestReportsLookAsTheyShould(t *testing.T) {
+	for name, r := range fixtures(t) {
+		t.Run(name, func(t *testing.T) {
+			golden(t, name+".txt", renderTerminal(t, r, TerminalOptions{Width: 100, Files: paths}))
+			golden(t, name+".md", renderMarkdown(t, r))
+		})
+	}
+	two := fixtures(t)["two-healthy"]
+	golden(t, "two-healthy-60.txt", renderTerminal(t, two, TerminalOptions{Width: 60, Files: paths}))
+	golden(t, "two-healthy-160-colour.txt", renderTerminal(t, two, TerminalOptions{Width: 160, Color: true, Files: paths}))
+}
+
+func TestNoLineIsWiderThanTheTerminal(t *testing.T) {
+	for name, r := range fixtures(t) {
+		for w := 60; w <= 200; w += 20 {
+			for i, l := range strings.Split(string(renderTerminal(t, r, TerminalOptions{Width: w})), "\n") {
+				if width(l) > w {
+					t.Fatalf("%s at %d: line %d is %d wide: %q", name, w, i+1, width(l), l)
+				}
+			}
+		}
+	}
+}
+
+func TestWidthIsHeldToWhatCanBeLaidOut(t *testing.T) {
+	r := fixtures(t)["two-healthy"]
+	for asked, meant := range map[int]int{0: 80, -5: 60, 3: 60, 5000: 200} {
+		if !bytes.Equal(renderTerminal(t, r, TerminalOptions{Width: asked}), renderTerminal(t, r, TerminalOptions{Width: meant})) {
+			t.Errorf("width %d is not laid out as %d", asked, meant)
+		}
+	}
+}
+
+func TestRenderingLeavesTheRecordAlone(t *testing.T) {
+	r, again := fixtures(t)["hostile-names"], buildFixtures(t)["hostile-names"]
+	renderTerminal(t, r, TerminalOptions{})
+	renderMarkdown(t, r)
+	if !reflect.DeepEqual(r, again) {
+		t.Error("it was changed")
+	}
+	if !bytes.Equal(renderMarkdown(t, r), renderMarkdown(t, again)) {
+		t.Error("two renderings of one record differ")
+	}
+}
+
+func TestAnEmptyRecordIsStillAReport(t *testing.T) {
+	for _, r := range []*measure.Record{{}, {Measurements: []measure.Measurement{{}}, Findings: []measure.Finding{{}}, Relays: []measure.Relay{{}}, Calibration: []measure.Calibration{{}}}} {
+		if out := string(renderTerminal(t, r, TerminalOptions{})); !strings.Contains(out, "May I publish this?  No") {
+			t.Errorf("got %q", out)
+		}
+		renderMarkdown(t, r)
+	}
+}
+
+type failingWriter struct{ after int }
+
+func (w *failingWriter) Write(p []byte) (int, error) {
+	if w.after -= len(p); w.after < 0 {
+		return 0, errors.New("disk full")
+	}
+	return len(p), nil
+}
+
+func TestWriteErrorsAreReturned(t *testing.T) {
+	r := fixtures(t)["two-healthy"]
+	for _, after := range []int{0, 5000} {
+		if Terminal(&failingWriter{after}, r, TerminalOptions{}) == nil || Markdown(&failingWriter{after}, r) == nil {
+			t.Errorf("no error from a writer that fails after %d bytes", after)
+		}
+	}
+}

@@ -1,0 +1,265 @@
+package report
+
+import (
+	"bytes"
+	"reflect"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"relaybench/harness/measure"
+)
+
+func TestVisibleWritesOutWhatDoesNotShow(t *testing.T) {
+	for in, want := range map[string]string{
+		"plain":                                 "plain",
+		"a\tb\nc\rd":                            `a\u{9}b\u{a}c\u{d}d`,
+		"\x1b[31mred\x1b[0m":                    `\u{1b}[31mred\u{1b}[0m`,
+		"c1\u009b31m":                           `c1\u{9b}31m`,
+		"bidi\u202egnp.exe":                     `bidi\u{202e}gnp.exe`,
+		"iso\u2066late":                         `iso\u{2066}late`,
+		"zero\u200bwidth":                       `zero\u{200b}width`,
+		"join\u200der":                          `join\u{200d}er`,
+		"bom\ufeff":                             `bom\u{feff}`,
+		"soft\u00adhyphen":                      `soft\u{ad}hyphen`,
+		"nbsp\u00a0":                            `nbsp\u{a0}`,
+		"line\u2028sep":                         `line\u{2028}sep`,
+		"filler\u3164":                          `filler\u{3164}`,
+		"braille\u2800":                         `braille\u{2800}`,
+		"tag\U000e0041":                         `tag\u{e0041}`,
+		"private\ue000":                         `private\u{e000}`,
+		"vs\ufe0f":                              `vs\u{fe0f}`,
+		"bad\xff\xc0":                           `bad\x{ff}\x{c0}`,
+		"日本 ⚡ é":                                "日本 ⚡ é",
+		"e\u0301\u0301\u0301\u0301\u0301\u0301": "e\u0301\u0301\u0301\u0301" + `\u{301}\u{301}`,
+		`already \u{1b} written`:                `already \u{5c}u{1b} written`,
+		`C:\temp`:                               `C:\temp`,
+	} {
+		if got := visible(in); got != want {
+			t.Errorf("%q: got %q, want %q", in, got, want)
+		}
+	}
+}
+
+func TestVisibleBoundsWhatItLetsThrough(t *testing.T) {
+	for _, in := range []string{strings.Repeat("x", 1<<20), strings.Repeat("é", maxText), strings.Repeat("\x1b", 1<<20), "x" + strings.Repeat("⚡", maxText)} {
+		got := visible(in)
+		if len(got) > maxText*8 || !strings.HasSuffix(got, "… (cut)") || !utf8.ValidString(got) || strings.Contains(got, `\x{`) {
+			t.Errorf("%d bytes became %d, ending in %q", len(in), len(got), got[len(got)-20:])
+		}
+	}
+}
+
+func TestMarkdownTextCannotBecomeMarkup(t *testing.T) {
+	for in, want := range map[string]string{
+		"a|b":                 `a\|b`,
+		"**b** _i_ `c`":       `\*\*b\*\* \_i\_ \` + "`c\\`",
+		"<img src=x> & </b>":  "&lt;img src=x&gt; &amp; &lt;/b&gt;",
+		"![x](y) [l](m)":      `\!\[x\](y) \[l\](m)`,
+		"- item":              `\- item`,
+		"1. item":             `1\. item`,
+		"1.25 ms":             "1.25 ms",
+		"# head":              `\# head`,
+		"see http://e.vil":    "`see http://e.vil`",
+		"WWW.e.vil":           "`WWW.e.vil`",
+		"@everyone":           "`@everyone`",
+		"@a|b`":               "<code>&#64;a&#124;b&#96;</code>",
+		`back\slash`:          `back\\slash`,
+		"~~gone~~ $x$":        `\~\~gone\~\~ \$x\$`,
+		"ref-bolt 2,000 (ok)": "ref-bolt 2,000 (ok)",
+	} {
+		if got := mdText(in); got != want {
+			t.Errorf("%q: got %q, want %q", in, got, want)
+		}
+	}
+}
+
+func TestFencesAreLongerThanWhatTheyHold(t *testing.T) {
+	got := mdFence("sh", []string{"```", "a ````` b"})
+	if want := "``````sh\n```\na ````` b\n``````\n"; got != want {
+		t.Errorf("got %q", got)
+	}
+}
+
+var ours = regexp.MustCompile(`\x1b\[[0-9;]+m`)
+
+// unsafe finds a character that must not reach a reader, whatever the record holds.
+func unsafe(out string) string {
+	if !utf8.ValidString(out) {
+		return "bytes that are not UTF-8"
+	}
+	for i, r := range out {
+		if r == '\n' {
+			continue
+		}
+		if unicode.Is(unicode.Cc, r) || unicode.Is(unicode.Cf, r) || !unicode.IsPrint(r) && r != ' ' {
+			return out[max(i-20, 0):min(i+20, len(out))]
+		}
+	}
+	return ""
+}
+
+var (
+	escapedTick = regexp.MustCompile("\\\\.")
+	codeSpan    = regexp.MustCompile("`[^`]*`")
+	ourTags     = regexp.MustCompile(`</?(details|summary|code)>`)
+)
+
+// markup returns the first line of a Markdown report that holds markup which is not ours: HTML, a link or an image
+// outside code, or a table row with more or fewer cells than its head.
+func markup(out string) string {
+	fence, cells := "", -1
+	for line := range strings.SplitSeq(out, "\n") {
+		switch {
+		case fence != "":
+			if line == fence {
+				fence = ""
+			}
+			continue
+		case strings.HasPrefix(line, "```"):
+			fence = line[:strings.LastIndex(line, "`")+1]
+			continue
+		}
+		summary := strings.HasPrefix(line, "<details>") // HTML, where a backslash escapes nothing
+		rest := line
+		if !summary {
+			rest = codeSpan.ReplaceAllString(escapedTick.ReplaceAllString(line, ""), "")
+		}
+		rest = ourTags.ReplaceAllString(rest, "")
+		rest = strings.TrimPrefix(rest, "> **PARTIAL**")
+		if strings.ContainsAny(rest, "<>") || !summary && (strings.ContainsAny(rest, "[]`") || strings.Contains(rest, "://")) {
+			return line
+		}
+		if !strings.HasPrefix(line, "|") {
+			cells = -1
+			continue
+		}
+		n := strings.Count(escapedTick.ReplaceAllString(line, ""), "|")
+		if cells >= 0 && n != cells {
+			return line
+		}
+		cells = n
+	}
+	if fence != "" {
+		return "an open fence"
+	}
+	return ""
+}
+
+// filled is a record in which every string is s.
+func filled(s string) *measure.Record {
+	h := measure.NewHistogram()
+	h.RecordN(time.Millisecond, 5)
+	encoded, err := h.Encode()
+	if err != nil {
+		panic(err)
+	}
+	load := 3.0
+	r := &measure.Record{Partial: true, Options: map[string]any{s: s, "list": []any{s, map[string]any{s: s}}}}
+	r.Environment.LoadBefore = &load
+	r.Relays = make([]measure.Relay, 2)
+	r.Calibration = make([]measure.Calibration, 1)
+	r.Measurements = make([]measure.Measurement, 3)
+	r.Findings = make([]measure.Finding, 2)
+	fill(reflect.ValueOf(r).Elem(), s)
+	r.Relays[1].Name = s + "2"
+	r.Relays[1].Outcome = measure.OutcomeOK
+	r.Measurements[0].Histogram, r.Measurements[0].Scenario, r.Measurements[0].Metric = encoded, "query."+s+".hot", "eose"
+	r.Measurements[1].Better, r.Measurements[1].Peer = measure.Lower, ""
+	r.Measurements[2].Better, r.Measurements[2].Peer, r.Measurements[2].Relay = measure.Lower, "", s+"2"
+	r.Measurements[2].Trials = []float64{7}
+	return r
+}
+
+func fill(v reflect.Value, s string) {
+	switch v.Kind() {
+	case reflect.String:
+		v.SetString(s)
+	case reflect.Struct:
+		if v.Type() == reflect.TypeFor[time.Time]() {
+			return
+		}
+		for i := range v.NumField() {
+			fill(v.Field(i), s)
+		}
+	case reflect.Slice:
+		if v.IsNil() {
+			v.Set(reflect.MakeSlice(v.Type(), 2, 2))
+		}
+		for i := range v.Len() {
+			fill(v.Index(i), s)
+		}
+	case reflect.Map:
+		if v.Type().Elem().Kind() == reflect.String {
+			v.Set(reflect.ValueOf(map[string]string{s: s}))
+		} else if v.Type().Elem().Kind() == reflect.Int {
+			v.Set(reflect.ValueOf(map[string]int{s: 3}))
+		}
+	case reflect.Float64:
+		v.SetFloat(2)
+	}
+}
+
+func checkSafe(t *testing.T, r *measure.Record) {
+	t.Helper()
+	plain := string(renderTerminal(t, r, TerminalOptions{Width: 70, Files: []string{r.Corpus.Source}}))
+	if bad := unsafe(plain); bad != "" {
+		t.Errorf("on the terminal: %q", bad)
+	}
+	coloured := string(renderTerminal(t, r, TerminalOptions{Width: 70, Color: true, Files: []string{r.Corpus.Source}}))
+	if stripped := ours.ReplaceAllString(coloured, ""); stripped != plain {
+		t.Error("colours change the text")
+	}
+	files := false
+	for l := range strings.SplitSeq(plain, "\n") {
+		if files = files || strings.HasPrefix(l, "FILES "); width(l) > 70 && !files {
+			t.Errorf("%d cells wide: %q", width(l), l)
+		}
+	}
+	md := string(renderMarkdown(t, r))
+	if bad := unsafe(strings.ReplaceAll(md, "⚠️", "")); bad != "" {
+		t.Errorf("in Markdown: %q", bad)
+	}
+	if bad := markup(md); bad != "" {
+		t.Errorf("markup in Markdown: %q", bad)
+	}
+}
+
+func TestNothingInARecordReachesAReaderUnescaped(t *testing.T) {
+	for _, r := range fixtures(t) {
+		checkSafe(t, r)
+	}
+	for _, s := range []string{hostile, "", " ", "|", "`", "\\", "\\|", "``` \\", "</details>", "-", "1.", "http://x|`", "\xff", "a\nb", "→", "query.x.hot"} {
+		checkSafe(t, filled(s))
+	}
+}
+
+func FuzzReports(f *testing.F) {
+	for _, s := range []string{hostile, "", "\x1b]0;title\x07", "\u202e", "`|\\<", "e\u0301", "👩‍👩‍👧", "</code>", "\\u{1b}", "\x00", "%d%s", "\xa9\u200d👧"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) { checkSafe(t, filled(s)) })
+}
+
+func FuzzVisible(f *testing.F) {
+	f.Add(hostile, "x")
+	f.Add("\x1b", `\u{1b}`)
+	f.Fuzz(func(t *testing.T, a, b string) {
+		va, vb := visible(a), visible(b)
+		if bad := unsafe(va); bad != "" {
+			t.Errorf("%q lets %q through", a, bad)
+		}
+		if strings.Contains(va, "\n") {
+			t.Errorf("%q keeps a line end", a)
+		}
+		if a != b && va == vb && max(len(a), len(b)) <= maxText {
+			t.Errorf("%q and %q both read %q", a, b, va)
+		}
+		if code := mdCode(va); !bytes.HasPrefix([]byte(code), []byte("<code>")) && strings.Count(code, "`") > 2 {
+			t.Errorf("%q breaks out of %q", va, code)
+		}
+	})
+}

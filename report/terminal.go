@@ -1,0 +1,341 @@
+package report
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"relaybench/harness/measure"
+)
+
+// TerminalOptions say what the terminal can do.
+type TerminalOptions struct {
+	Width int      // cells in a line, held to 60…200; 0 is 80
+	Color bool     // SGR colours
+	Files []string // where the results are, shown at the end and never shortened
+}
+
+// Terminal writes the report for a terminal: what was run and whether it may be published, every metric with a
+// bar for each relay and a star at the best, the head-to-head summary, the checks, the relays and the harness's own
+// ceilings. No line but those of o.Files exceeds the width. Errors are those of w.
+func Terminal(w io.Writer, r *measure.Record, o TerminalOptions) error {
+	if o.Width == 0 {
+		o.Width = 80
+	}
+	t := &terminal{screen: newScreen(w, min(max(o.Width, 60), 200), o.Color), v: newView(r)}
+	t.head()
+	for _, s := range t.v.sections {
+		t.section(s)
+	}
+	t.resources()
+	t.headToHead()
+	t.legend()
+	t.findings()
+	t.relays()
+	t.calibration()
+	t.files(o.Files)
+	return t.flush()
+}
+
+type terminal struct {
+	*screen
+	v    *view
+	used string // every mark that was shown: the legend explains those alone
+}
+
+func (t *terminal) heading(title string) {
+	t.line()
+	title = strings.ToUpper(title)
+	t.line(span{title + " ", bold}, span{strings.Repeat("─", max(t.width-width(title)-1, 0)), dim})
+}
+
+func (t *terminal) head() {
+	var names []string
+	for _, r := range t.v.relays {
+		names = append(names, r.Name)
+	}
+	title := "relaybench"
+	if len(names) > 0 {
+		title += "  " + strings.Join(names, " vs ")
+	}
+	t.line(span{fit(title, t.width), bold})
+	if t.v.rec.Partial {
+		t.line(span{" PARTIAL ", "1;37;41"}, span{" the run did not finish; what is missing was not measured", redder})
+	}
+	d := t.v.verdict()
+	st := bright
+	switch {
+	case len(d.grave) > 0:
+		st = redder
+	case len(d.caveats) > 0:
+		st = yellow
+	}
+	t.line(span{"May I publish this?  ", bold}, span{d.answer, st})
+	for _, g := range d.grave {
+		t.paragraph(span{"  ✗ ", red}, span{g, red})
+	}
+	for _, c := range d.caveats {
+		t.paragraph(span{"  ! ", yellow}, span{c, none})
+	}
+	t.line()
+	for _, f := range t.v.head() {
+		t.paragraph(span{padRight("  "+f.key, 11), dim}, span{f.text, none})
+	}
+}
+
+func (t *terminal) section(s *section) {
+	t.heading(s.title)
+	if slices.ContainsFunc(s.scenarios, func(sc *scenario) bool { return primary(sc) != nil }) {
+		t.paragraph(span{"  ", none}, span{"Bars are the time to EOSE: less is better. hot repeats one filter, varied draws others like it.", dim})
+	}
+	for i := 0; i < len(s.scenarios); i++ {
+		sc := s.scenarios[i]
+		if primary(sc) == nil {
+			t.scenario(sc)
+			continue
+		}
+		// The hot and the varied form of one query share a table.
+		group := []*scenario{sc}
+		base, _ := form(sc.key)
+		for i+1 < len(s.scenarios) && primary(s.scenarios[i+1]) != nil {
+			if next, _ := form(s.scenarios[i+1].key); next != base {
+				break
+			}
+			i++
+			group = append(group, s.scenarios[i])
+		}
+		t.query(group)
+	}
+}
+
+// primary is the metric that a query's bars show; nil for every other kind of scenario.
+func primary(s *scenario) *block {
+	if !strings.HasPrefix(s.key, "query.") {
+		return nil
+	}
+	i := slices.IndexFunc(s.blocks, func(b *block) bool { return b.metric == "eose" })
+	if i < 0 {
+		return nil
+	}
+	return s.blocks[i]
+}
+
+func (t *terminal) scenario(s *scenario) {
+	if len(s.blocks) == 0 && len(s.facts) == 0 {
+		return
+	}
+	t.line()
+	key := "  " + s.key
+	if s.title == s.key {
+		key = ""
+	}
+	t.line(span{s.title, bold}, span{key, dim})
+	var plain []*block
+	for _, b := range s.blocks {
+		if flat(b) {
+			plain = append(plain, b)
+			continue
+		}
+		t.block(b)
+	}
+	t.facts(append(plain, s.facts...))
+}
+
+// flat tells whether bars would say nothing: all relays that have the metric are equal, or there is one relay and
+// nothing but its figure.
+func flat(b *block) bool {
+	var have []*row
+	for _, r := range b.rows {
+		if r.has {
+			have = append(have, r)
+		}
+	}
+	if len(b.rows) == 1 {
+		return len(have) == 0 || have[0].dist == nil && len(have[0].m.Timeline) == 0
+	}
+	return len(have) > 1 && !slices.ContainsFunc(have, func(r *row) bool { return r.value != have[0].value })
+}
+
+// direction is what a title says of a metric's better side.
+func direction(b measure.Better) string {
+	switch b {
+	case measure.Higher:
+		return "more is better"
+	case measure.Lower:
+		return "less is better"
+	}
+	return ""
+}
+
+func (b *block) heading() string {
+	title := b.title
+	if u := unitTitle(b.unit); u != "" && !strings.Contains(title, u) {
+		title += ", " + u
+	}
+	switch {
+	case b.unranked != "":
+		title += " (" + b.unranked + ")"
+	case direction(b.better) != "":
+		title += " (" + direction(b.better) + ")"
+	}
+	return title
+}
+
+func (t *terminal) block(b *block) {
+	bt := barTable{title: b.heading(), columns: []barColumn{{"", 0}, {"p50", 2}, {"p99", 1}, {"trials", 3}, {"", 4}}}
+	trials, median := t.v.trials > 1, medianIsP50(b)
+	for _, r := range b.rows {
+		row := barRow{name: r.name, share: share(b, r), style: rowStyle(r), message: r.why, failed: r.failed}
+		if r.has {
+			row.cells = []cell{t.value(b, r), {}, {}, {}, {}}
+			if r.dist != nil {
+				if !median {
+					row.cells[1].text = b.duration(r.dist.p50)
+				}
+				row.cells[2] = t.p99(b, r)
+			}
+			if trials && len(r.m.Trials) > 1 {
+				row.cells[3] = cell{number(r.lo*b.scale.factor) + "–" + number(r.hi*b.scale.factor), dim}
+			}
+			row.cells[4] = cell{padRight(spark(r.m.Timeline, 16), min(len(r.m.Timeline), 16)), blue}
+		}
+		bt.rows = append(bt.rows, row)
+	}
+	if median {
+		bt.columns[0].head = "p50  "
+	}
+	t.barTable(drop(bt))
+	t.notes(b.rows)
+}
+
+// drop removes columns that are empty in every row.
+func drop(bt barTable) barTable {
+	for c := len(bt.columns) - 1; c >= 0; c-- {
+		if slices.ContainsFunc(bt.rows, func(r barRow) bool { return r.message == "" && r.cells[c].text != "" }) {
+			continue
+		}
+		bt.columns = slices.Delete(bt.columns, c, c+1)
+		for i := range bt.rows {
+			if bt.rows[i].message == "" {
+				bt.rows[i].cells = slices.Delete(bt.rows[i].cells, c, c+1)
+			}
+		}
+	}
+	return bt
+}
+
+// medianIsP50 tells whether the values are the histograms' medians anyway, so that one column is enough.
+func medianIsP50(b *block) bool {
+	some := false
+	for _, r := range b.rows {
+		if !r.has {
+			continue
+		}
+		if r.dist == nil || timeBases[b.unit] == 0 {
+			return false
+		}
+		p50 := r.dist.p50 / timeBases[b.unit]
+		if diff := r.value - p50; diff > 0.02*p50+1e-9 || -diff > 0.02*p50+1e-9 {
+			return false
+		}
+		some = true
+	}
+	return some
+}
+
+// duration shows seconds in the block's unit, or in milliseconds where its values are no times.
+func (b *block) duration(seconds float64) string {
+	if base := timeBases[b.unit]; base != 0 {
+		return b.scale.format(seconds / base)
+	}
+	return number(seconds*1e3) + " ms"
+}
+
+func share(b *block, r *row) float64 {
+	top := 0.0
+	for _, o := range b.rows {
+		top = max(top, o.value)
+	}
+	if top <= 0 {
+		return 0
+	}
+	return r.value / top
+}
+
+func rowStyle(r *row) style {
+	switch {
+	case r.best:
+		return green
+	case r.relay != nil && r.relay.Outcome != measure.OutcomeOK:
+		return red
+	}
+	return none
+}
+
+// value is a row's figure with its mark; all are two cells wider than the figure, so that figures align.
+func (t *terminal) value(b *block, r *row) cell {
+	m, st := mark(b, r), none
+	if r.best {
+		st = bright
+	}
+	t.used += m
+	return cell{b.scale.format(r.value) + " " + m, st}
+}
+
+// mark is what stands behind a figure, two cells: ★ best, ~ first but not clearly, = a tie, ! limited by the harness, and
+// † where the first one's competitors are of another durability class.
+func mark(b *block, r *row) string {
+	m := " "
+	switch {
+	case r.best:
+		m = "★"
+	case r.close:
+		m = "~"
+	case r.tied:
+		m = "="
+	case isLimited(r.m):
+		m = "!"
+	}
+	if b.across && (r.best || r.close) {
+		return m + "†"
+	}
+	return m + " "
+}
+
+// fewSamples is the number of observations under which a p99 is a guess.
+const fewSamples = 1000
+
+func (t *terminal) p99(b *block, r *row) cell {
+	text := b.duration(r.dist.p99)
+	if r.dist.n < fewSamples {
+		t.used += "*"
+		return cell{text + "*", none}
+	}
+	return cell{text + " ", none}
+}
+
+// notes writes what readers of a block's rows must know, once for each note.
+func (t *terminal) notes(rows []*row) {
+	byNote := map[string][]string{}
+	var order []string
+	for _, r := range rows {
+		if !r.has {
+			continue
+		}
+		note := r.m.Note
+		if r.dist != nil && r.dist.clamped > 0 {
+			note = strings.TrimPrefix(note+fmt.Sprintf("; %d outside 0–60 s, counted at that bound", r.dist.clamped), "; ")
+		}
+		if note == "" {
+			continue
+		}
+		if byNote[note] == nil {
+			order = append(order, note)
+		}
+		byNote[note] = append(byNote[note], r.name)
+	}
+	for _, n := range order {
+		t.paragraph(span{"      ", none}, span{strings.Join(byNote[n], ", ") + ": " + n, dim})
+	}
+}

@@ -1,0 +1,133 @@
+package report
+
+import (
+	"slices"
+
+	"relaybench/harness/measure"
+)
+
+// queryColumns are a query's metrics beside the time to EOSE, in the order they are shown; a narrow terminal keeps those of low priority.
+var queryColumns = []struct {
+	metric, head string
+	priority     int
+}{
+	{"first event", "first event  ", 4},
+	{"events/s", "events/s  ", 2},
+	{"events", "events", 3},
+}
+
+// query writes the forms of one query as one table: bars for the time to EOSE, the other metrics as columns.
+func (t *terminal) query(forms []*scenario) {
+	base, _ := form(forms[0].key)
+	_, title := scenarioTitle(base)
+	shareScale(forms, "eose")
+	bt := barTable{title: title, columns: []barColumn{{"EOSE  ", 0}, {"p99 ", 1}}}
+	for _, c := range queryColumns {
+		shareScale(forms, c.metric)
+		bt.columns = append(bt.columns, barColumn{c.head, c.priority})
+	}
+	top := 0.0
+	for _, sc := range forms {
+		for _, r := range primary(sc).rows {
+			top = max(top, r.value)
+		}
+	}
+	for _, sc := range forms {
+		_, label := form(sc.key)
+		for _, r := range primary(sc).rows {
+			row := barRow{label: label, name: r.name, style: rowStyle(r), message: r.why, failed: r.failed}
+			label = ""
+			if r.has {
+				row.cells = t.queryCells(sc, r)
+				if top > 0 {
+					row.share = r.value / top
+				}
+			}
+			bt.rows = append(bt.rows, row)
+		}
+	}
+	t.line()
+	t.barTable(drop(bt))
+	for _, sc := range forms {
+		_, label := form(sc.key)
+		if p := primary(sc); p.unranked != "" {
+			t.paragraph(span{"      " + padRight(label, 6) + "  ", blue}, span{p.unranked, dim})
+		}
+		var noted []*row
+		for _, b := range sc.blocks {
+			noted = append(noted, b.rows...)
+		}
+		t.notes(noted)
+		t.facts(others(sc))
+	}
+}
+
+// queryCells are a relay's figures in one form of a query.
+func (t *terminal) queryCells(sc *scenario, r *row) []cell {
+	p := primary(sc)
+	cells := []cell{t.value(p, r), {}}
+	if r.dist != nil {
+		cells[1] = t.p99(p, r)
+	}
+	for _, c := range queryColumns {
+		b := metric(sc, c.metric)
+		i := -1
+		if b != nil {
+			i = slices.IndexFunc(b.rows, func(o *row) bool { return o.name == r.name && o.has })
+		}
+		switch {
+		case i < 0:
+			cells = append(cells, cell{})
+		case b.better == measure.None:
+			cells = append(cells, cell{b.scale.format(b.rows[i].value), none})
+		default:
+			cells = append(cells, t.value(b, b.rows[i]))
+		}
+	}
+	return cells
+}
+
+// metric finds a scenario's block by name; nil when it has none.
+func metric(s *scenario, name string) *block {
+	for _, b := range slices.Concat(s.blocks, s.facts) {
+		if b.metric == name {
+			return b
+		}
+	}
+	return nil
+}
+
+// others are the metrics of a query that have no column.
+func others(s *scenario) []*block {
+	var out []*block
+	for _, b := range slices.Concat(s.blocks, s.facts) {
+		known := b.metric == "eose"
+		for _, c := range queryColumns {
+			known = known || b.metric == c.metric
+		}
+		if !known {
+			out = append(out, b)
+		}
+	}
+	return out
+}
+
+// shareScale shows a metric in the same unit in all forms.
+func shareScale(forms []*scenario, name string) {
+	var values []float64
+	var unit string
+	for _, s := range forms {
+		if b := metric(s, name); b != nil {
+			unit = b.unit
+			for _, r := range b.rows {
+				values = append(values, r.shown(unit)...)
+			}
+		}
+	}
+	shared := scaleFor(unit, values)
+	for _, s := range forms {
+		if b := metric(s, name); b != nil && b.unit == unit {
+			b.scale = shared
+		}
+	}
+}

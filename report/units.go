@@ -1,0 +1,167 @@
+package report
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+)
+
+// A scale shows the values of one block in one unit, so that they compare at a glance.
+type scale struct {
+	factor float64 // from the measurement's unit to the shown one
+	suffix string  // with its leading space; empty where the block's title names the unit
+	whole  bool    // every value is a whole number, and shown as one
+}
+
+// A step is one size of a family of units, in the family's base.
+type step struct {
+	size   float64
+	suffix string
+}
+
+// In a family's smaller size the largest value may reach most; then the next size is taken if the smallest value is at
+// least a quarter of it, or if the largest reaches ten times most and the smallest at least the share floor.
+type family struct {
+	list        []step
+	most, floor float64
+}
+
+var (
+	times = family{[]step{{1e-9, " ns"}, {1e-6, " µs"}, {1e-3, " ms"}, {1, " s"}}, 1000, 0.005}
+	sizes = family{[]step{{1, " B"}, {1 << 10, " KiB"}, {1 << 20, " MiB"}, {1 << 30, " GiB"}, {1 << 40, " TiB"}}, 4000, 0.005}
+	rates = family{[]step{{1, ""}, {1e3, " k"}, {1e6, " M"}}, 10_000, 1}
+)
+
+// bases gives a unit's size in the base of its family: seconds or bytes.
+var (
+	timeBases = map[string]float64{"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1}
+	byteBases = map[string]float64{"B": 1, "byte": 1, "bytes": 1, "kB": 1e3, "MB": 1e6, "GB": 1e9, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
+)
+
+// scaleFor chooses the size in which all values read well: the smallest without many zeros, the largest without many digits.
+func scaleFor(unit string, values []float64) scale {
+	base, steps := 1.0, rates
+	amount, _, per := strings.Cut(unit, "/")
+	amount = strings.TrimSpace(amount)
+	switch {
+	case timeBases[unit] != 0:
+		base, steps = timeBases[unit], times
+	case byteBases[amount] != 0 && !(per && strings.Contains(unit, "byte") && strings.Count(unit, "byte") > 1):
+		base, steps = byteBases[amount], sizes
+	case strings.HasSuffix(unit, "/s"):
+		// rates, as it stands
+	case unit == "%":
+		steps = family{list: []step{{1, " %"}}}
+	case unit == "×" || unit == "x":
+		steps = family{list: []step{{1, "×"}}}
+	default:
+		steps = family{list: []step{{1, ""}}}
+	}
+	low, high, whole := math.Inf(1), 0.0, true
+	for _, v := range values {
+		if a := math.Abs(v) * base; a > 0 {
+			low, high = min(low, a), max(high, a)
+		}
+	}
+	if high == 0 { // nothing but zeros: the unit as it was recorded
+		low, high = base, base
+	}
+	i := 0
+	for i+1 < len(steps.list) {
+		most, least := high/steps.list[i].size, low/steps.list[i+1].size
+		if !(most >= steps.most && least >= 0.25) && !(most >= 10*steps.most && least >= steps.floor) {
+			break
+		}
+		i++
+	}
+	s := scale{factor: base / steps.list[i].size, suffix: steps.list[i].suffix}
+	for _, v := range values {
+		whole = whole && v*s.factor == math.Trunc(v*s.factor)
+	}
+	s.whole = whole
+	return s
+}
+
+// unitTitle is what a heading says of the unit: what the values themselves do not show.
+func unitTitle(unit string) string {
+	if timeBases[unit] != 0 || byteBases[unit] != 0 || unit == "%" || unit == "count" || strings.Count(unit, "byte") > 1 {
+		return ""
+	}
+	if amount, per, ok := strings.Cut(unit, "/"); ok && byteBases[strings.TrimSpace(amount)] != 0 && !strings.Contains(per, "byte") {
+		return "per " + strings.TrimSpace(per)
+	}
+	return unit
+}
+
+func (s scale) format(v float64) string {
+	v *= s.factor
+	if s.whole && v == math.Trunc(v) && math.Abs(v) < 1e15 {
+		return thousands(strconv.FormatFloat(v, 'f', 0, 64)) + s.suffix
+	}
+	return number(v) + s.suffix
+}
+
+// number shows three significant digits, and whole numbers with thousands separators from 100 on.
+func number(v float64) string {
+	a := math.Abs(v)
+	switch {
+	case math.IsNaN(v) || math.IsInf(v, 0):
+		return "n/a"
+	case v == 0:
+		return "0"
+	case a >= 1e15:
+		return strconv.FormatFloat(v, 'g', 3, 64)
+	case a >= 99.95:
+		return thousands(strconv.FormatFloat(v, 'f', 0, 64))
+	case a >= 9.995:
+		return strconv.FormatFloat(v, 'f', 1, 64)
+	case a >= 0.9995:
+		return strconv.FormatFloat(v, 'f', 2, 64)
+	case a >= 0.001:
+		return strconv.FormatFloat(v, 'f', 3, 64)
+	}
+	return strconv.FormatFloat(v, 'g', 2, 64)
+}
+
+func thousands(digits string) string {
+	sign := ""
+	if strings.HasPrefix(digits, "-") {
+		sign, digits = "-", digits[1:]
+	}
+	for i := len(digits) - 3; i > 0; i -= 3 {
+		digits = digits[:i] + "," + digits[i:]
+	}
+	return sign + digits
+}
+
+// bytesText is a size for prose: "8.4 MB" in decimal units, as disks and downloads are spoken of.
+func bytesText(n float64) string {
+	for _, s := range []step{{1e9, "GB"}, {1e6, "MB"}, {1e3, "kB"}} {
+		if n >= s.size {
+			return number(n/s.size) + " " + s.suffix
+		}
+	}
+	return strconv.FormatFloat(n, 'f', 0, 64) + " bytes"
+}
+
+// memoryText is a size of memory, in binary units.
+func memoryText(n uint64) string {
+	return fmt.Sprintf("%s GiB", strconv.FormatFloat(float64(n)/(1<<30), 'f', 1, 64))
+}
+
+// ratioText is how many times the best one a value is.
+func ratioText(r float64) string {
+	if r >= 99.5 {
+		return number(math.Round(r)) + "×"
+	}
+	return strconv.FormatFloat(r, 'f', 2, 64) + "×"
+}
+
+// count is a number with its noun in the right form.
+func count(n int, noun string) string {
+	if n != 1 {
+		noun += "s"
+	}
+	return thousands(strconv.Itoa(n)) + " " + noun
+}

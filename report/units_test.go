@@ -1,0 +1,115 @@
+package report
+
+import (
+	"math"
+	"strings"
+	"testing"
+)
+
+func TestValuesOfABlockShareOneUnit(t *testing.T) {
+	for _, c := range []struct {
+		unit   string
+		values []float64
+		want   string
+	}{
+		{"ms", []float64{0.031}, "31.0 µs"},
+		{"ms", []float64{0.84, 1.356}, "0.840 ms|1.36 ms"},
+		{"ms", []float64{118, 1180}, "118 ms|1,180 ms"},
+		{"ms", []float64{800, 2600}, "0.800 s|2.60 s"},
+		{"ms", []float64{0.3, 24}, "0.300 ms|24.0 ms"},
+		{"ns", []float64{58}, "58 ns"},
+		{"s", []float64{4.1, 0.4}, "4.10 s|0.400 s"},
+		{"s", []float64{0}, "0 s"},
+		{"events/s", []float64{6200, 3844.4}, "6,200|3,844"},
+		{"events/s", []float64{240000, 74400}, "240 k|74.4 k"},
+		{"events/s", []float64{240000, 150}, "240,000|150"},
+		{"bytes/event", []float64{1540, 2484}, "1,540 B|2,484 B"},
+		{"MiB", []float64{2.2, 9.02}, "2.20 MiB|9.02 MiB"},
+		{"MiB", []float64{0.4}, "410 KiB"},
+		{"bytes/byte", []float64{3.4}, "3.40"},
+		{"%", []float64{99.5, 100}, "99.5 %|100 %"},
+		{"count", []float64{500}, "500"},
+		{"wombats", []float64{1234567.5}, "1,234,568"},
+		{"ms", []float64{math.NaN()}, "n/a ms"},
+	} {
+		s := scaleFor(c.unit, c.values)
+		var got []string
+		for _, v := range c.values {
+			got = append(got, s.format(v))
+		}
+		if strings.Join(got, "|") != c.want {
+			t.Errorf("%v %s: got %s, want %s", c.values, c.unit, strings.Join(got, "|"), c.want)
+		}
+	}
+}
+
+func TestNumbersCarryThreeDigits(t *testing.T) {
+	for v, want := range map[float64]string{0: "0", 0.00012: "0.00012", 0.5: "0.500", 9.999: "10.0", 9.99: "9.99", 99.96: "100", 12.34: "12.3", 999.6: "1,000", -1234567: "-1,234,567", 1e20: "1e+20", math.Inf(1): "n/a"} {
+		if got := number(v); got != want {
+			t.Errorf("%v: got %s, want %s", v, got, want)
+		}
+	}
+}
+
+func TestBarsAreProportionalAndNeverVanish(t *testing.T) {
+	for _, c := range []struct {
+		share float64
+		want  string
+	}{{0, ""}, {math.NaN(), ""}, {-1, ""}, {1e-9, "▏"}, {0.5, "████"}, {0.55, "████▍"}, {1, "████████"}, {7, "████████"}} {
+		if got := bar(c.share, 8); got != c.want {
+			t.Errorf("%v: got %q, want %q", c.share, got, c.want)
+		}
+	}
+}
+
+func TestSparksAverageWhatDoesNotFit(t *testing.T) {
+	for _, c := range []struct {
+		values []float64
+		n      int
+		want   string
+	}{{nil, 8, ""}, {[]float64{0, 0}, 8, ""}, {[]float64{0, 7}, 8, "▁█"}, {[]float64{0, 0, 7, 7}, 2, "▁█"}, {[]float64{1, -5}, 2, "█▁"}} {
+		if got := spark(c.values, c.n); got != c.want {
+			t.Errorf("%v in %d: got %q, want %q", c.values, c.n, got, c.want)
+		}
+	}
+}
+
+func TestNamesAreCutInTheMiddleByCells(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		n    int
+		want string
+	}{{"geode-nosearch-a", 20, "geode-nosearch-a"}, {"geode-nosearch-a", 9, "geod…ch-a"}, {"逐次リレー測定", 8, "逐次…定"}, {"abc", 2, "a…"}, {"abc", 0, ""}} {
+		got := fitMiddle(c.name, c.n)
+		if got != c.want || width(got) > c.n {
+			t.Errorf("%q in %d: got %q of %d cells, want %q", c.name, c.n, got, width(got), c.want)
+		}
+	}
+}
+
+func TestWrappingKeepsEveryWord(t *testing.T) {
+	for _, c := range []struct {
+		text string
+		n    int
+		want string
+	}{{"one two three", 7, "one two|three"}, {"abcdefghij kl", 4, "abcd|efgh|ij|kl"}, {"逐次リレー", 3, "逐|次|リ|レ|ー"}, {"逐", 1, "逐"}, {"  ", 5, ""}} {
+		if got := strings.Join(wrap(c.text, c.n), "|"); got != c.want {
+			t.Errorf("%q in %d: got %q, want %q", c.text, c.n, got, c.want)
+		}
+	}
+}
+
+func TestCommandLinesCanBePasted(t *testing.T) {
+	for _, c := range []struct {
+		options map[string]any
+		want    string
+	}{
+		{map[string]any{"args": []any{"--relay", "mine=/opt/my relay --port {port}"}, "events": 5.0}, `--relay 'mine=/opt/my relay --port {port}'`},
+		{map[string]any{"args": []any{}, "events": 5.0}, ""},
+		{map[string]any{"events": 10000.0, "real": false, "quick": true, "corpus": "", "relay": []any{"a=b", "c=d"}, "none": nil}, "--events 10000 --quick --relay a=b --relay c=d"},
+	} {
+		if got := commandLine(c.options); got != c.want {
+			t.Errorf("got %q, want %q", got, c.want)
+		}
+	}
+}

@@ -1,0 +1,228 @@
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"relaybench/harness/measure"
+)
+
+// A verdict answers, at the top of every report, what its reader wants to know first: may these numbers be published?
+type verdict struct {
+	answer  string
+	grave   []string // each one alone makes numbers mean something else
+	caveats []string // each one must be said beside the numbers, or mended first
+}
+
+func (v *view) verdict() verdict {
+	var d verdict
+	grave := func(format string, args ...any) { d.grave = append(d.grave, fmt.Sprintf(format, args...)) }
+	caveat := func(format string, args ...any) { d.caveats = append(d.caveats, fmt.Sprintf(format, args...)) }
+
+	if v.rec.Partial {
+		grave("The run did not finish: what is missing below was not measured.")
+	}
+	for _, r := range v.relays {
+		if r.Outcome != measure.OutcomeOK {
+			grave("%s %s", r.Name, sentence(outcomeText(r)))
+		}
+	}
+	v.judgeFindings(grave, caveat)
+	if len(v.rec.Measurements) == 0 {
+		grave("Nothing was measured.")
+	}
+	switch {
+	case len(v.relays) == 1:
+		caveat("Only one relay took part: nothing is compared.")
+	case v.trials == 1:
+		caveat("One trial: differences are not tested. Use --trials %d.", enoughTrials)
+	case v.trials > 0 && v.trials < enoughTrials:
+		caveat("%d trials are too few to rest a ranking on. Use --trials %d.", v.trials, enoughTrials)
+	}
+	classes := map[string][]string{}
+	for _, r := range v.relays {
+		if r.Outcome == measure.OutcomeOK {
+			classes[r.Durability] = append(classes[r.Durability], r.Name)
+		}
+	}
+	if len(classes) > 1 {
+		var parts []string
+		for _, c := range slices.Sorted(maps.Keys(classes)) {
+			parts = append(parts, strings.Join(classes[c], ", ")+" "+c)
+		}
+		caveat("An OK does not promise the same everywhere (%s): ingest is not like for like.", strings.Join(parts, "; "))
+	}
+	var limited []string
+	for i := range v.rec.Measurements {
+		if m := &v.rec.Measurements[i]; isLimited(m) && !slices.Contains(limited, m.Relay) {
+			limited = append(limited, m.Relay)
+		}
+	}
+	if len(limited) > 0 {
+		caveat("Some figures of %s are limited by the harness: the relay may be faster than they say.", strings.Join(limited, ", "))
+	}
+	if load := v.rec.Environment.LoadBefore; load != nil && v.rec.Environment.Cores > 0 && *load > 0.5*float64(v.rec.Environment.Cores) {
+		caveat("The machine was busy before the run: load %.2f on %s.", *load, count(v.rec.Environment.Cores, "core"))
+	}
+	if v.rec.Tool.Modified {
+		caveat("relaybench was built from a tree with uncommitted changes: others cannot build the same.")
+	}
+	switch {
+	case len(d.grave) > 0:
+		d.answer = "No"
+	case len(d.caveats) > 0:
+		d.answer = "Not yet"
+	default:
+		d.answer = "Yes, with this report beside the numbers"
+	}
+	return d
+}
+
+// judgeFindings speaks of failed checks, one line for each relay and weight.
+func (v *view) judgeFindings(grave, caveat func(string, ...any)) {
+	for _, name := range v.findingRelays() {
+		var required, other []string
+		for i := range v.rec.Findings {
+			f := &v.rec.Findings[i]
+			if f.Relay != name || f.OK {
+				continue
+			}
+			text := f.Check
+			if f.Scenario != "" && f.Scenario != "preflight" {
+				text += " (" + f.Scenario + ")"
+			}
+			if f.Required {
+				required = append(required, text)
+			} else {
+				other = append(other, text)
+			}
+		}
+		if len(required) > 0 {
+			grave("%s failed %s: %s.", speaker(name), count(len(required), "required check"), some(required, 4))
+		}
+		if len(other) > 0 {
+			caveat("%s failed %s: %s.", speaker(name), count(len(other), "check"), some(other, 3))
+		}
+	}
+}
+
+// speaker names whose finding it is.
+func speaker(relay string) string {
+	if relay == "" {
+		return "The harness itself"
+	}
+	return relay
+}
+
+// some lists the first few of a long list.
+func some(list []string, n int) string {
+	if len(list) <= n {
+		return strings.Join(list, "; ")
+	}
+	return fmt.Sprintf("%s; and %d more", strings.Join(list[:n], "; "), len(list)-n)
+}
+
+// sentence ends s with one full stop.
+func sentence(s string) string { return strings.TrimRight(s, ". ") + "." }
+
+// findingRelays lists whom the findings speak of, in the order of the run.
+func (v *view) findingRelays() []string {
+	var names []string
+	for _, r := range v.relays {
+		if slices.ContainsFunc(v.rec.Findings, func(f measure.Finding) bool { return f.Relay == r.Name }) {
+			names = append(names, r.Name)
+		}
+	}
+	for i := range v.rec.Findings {
+		if n := v.rec.Findings[i].Relay; !slices.Contains(names, n) {
+			names = append(names, n)
+		}
+	}
+	return names
+}
+
+// A fact is one line of what was run.
+type fact struct{ key, text string }
+
+// head describes the run: corpus, machine, tool, trials and time.
+func (v *view) head() []fact {
+	r := v.rec
+	var out []fact
+	add := func(key string, parts ...string) {
+		parts = slices.DeleteFunc(parts, func(s string) bool { return s == "" })
+		if len(parts) > 0 {
+			out = append(out, fact{key, strings.Join(parts, " · ")})
+		}
+	}
+	var names []string
+	for _, x := range v.relays {
+		names = append(names, x.Name)
+	}
+	add("relays", strings.Join(names, ", "))
+	size := count(r.Corpus.Events, "event")
+	if r.Corpus.Bytes > 0 {
+		size += ", " + bytesText(float64(r.Corpus.Bytes))
+	}
+	add("corpus", r.Corpus.Source, size, prefixed("fingerprint ", shorten(r.Corpus.Fingerprint, 16)))
+	e := &r.Environment
+	var cores, memory string
+	if e.Cores > 0 {
+		cores = count(e.Cores, "core")
+	}
+	if e.MemoryBytes > 0 {
+		memory = memoryText(e.MemoryBytes)
+	}
+	add("machine", e.CPU, cores, memory, cmp.Or(e.Distribution, e.OS), e.Kernel, e.Virtualization, e.FileSystem)
+	tool := r.Tool.Version
+	if r.Tool.Revision != "" {
+		tool += " (" + shorten(r.Tool.Revision, 12) + ")"
+	}
+	modified := ""
+	if r.Tool.Modified {
+		modified = "uncommitted changes"
+	}
+	add("tool", "relaybench "+tool, modified, r.Tool.Go, prefixed("signatures by ", r.Tool.Verifier))
+	switch {
+	case v.trials == 1:
+		add("trials", "1", "one trial: differences are not tested")
+	case v.trials > 1:
+		add("trials", fmt.Sprint(v.trials), "medians shown; ★ where all trials of the best beat all of the next")
+	}
+	when := r.StartedAt.UTC().Format("2006-01-02 15:04:05") + " UTC"
+	if r.FinishedAt != nil {
+		if took := r.FinishedAt.Sub(r.StartedAt); took > 0 {
+			when += ", took " + durationText(took)
+		}
+	}
+	add("time", when)
+	return out
+}
+
+func prefixed(prefix, s string) string {
+	if s == "" {
+		return ""
+	}
+	return prefix + s
+}
+
+// shorten keeps the first n digits of a hexadecimal name, and leaves alone what cannot be one.
+func shorten(s string, n int) string {
+	if plainASCII(s) && len(s) > n {
+		return s[:n]
+	}
+	return s
+}
+
+func durationText(d time.Duration) string {
+	if d < 10*time.Second {
+		return number(float64(d.Round(100*time.Millisecond))/float64(time.Second)) + " s"
+	}
+	if d < time.Minute {
+		return fmt.Sprintf("%.0f s", d.Seconds())
+	}
+	return d.Round(time.Second).String()
+}

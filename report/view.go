@@ -1,0 +1,282 @@
+// Package report renders the results record for people: on a terminal and as Markdown. Renderings are pure functions of the record.
+package report
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"relaybench/harness/measure"
+)
+
+// A view is the record arranged for reading, without a word of syntax of any rendering.
+type view struct {
+	rec      *measure.Record // sanitized
+	relays   []*measure.Relay
+	barred   map[string]string // by relay: why none of its rows may win
+	sections []*section
+	trials   int // the most that any measurement has
+}
+
+type section struct {
+	title     string
+	scenarios []*scenario
+}
+
+type scenario struct {
+	key       string
+	title     string
+	blocks    []*block // metrics with a direction
+	facts     []*block // stated, never ranked
+	resources []*block
+}
+
+// A block is one metric of one scenario with a row for every relay, or pair of relays.
+type block struct {
+	scenario, metric, title string
+	unit                    string
+	better                  measure.Better
+	rows                    []*row
+	scale                   scale
+	ranked                  bool   // at least two rows compete
+	across                  bool   // the competitors' durability classes differ where that decides
+	unranked                string // why nothing competes, where that is worth saying
+}
+
+type row struct {
+	name   string
+	relay  *measure.Relay // nil for a name that the record's relays do not know
+	m      *measure.Measurement
+	has    bool
+	value  float64 // median of the trials
+	lo, hi float64
+	dist   *distribution
+	why    string // where there is no value
+	failed bool   // the relay did not come through: why says how
+	competes,
+	best, // shown with a star
+	tied, // as good as another one, exactly
+	close bool // first, but its trials overlap with the next one's
+	ratio float64 // how many times the best, 1 or more; 0 where it does not compete
+}
+
+// A distribution is what reports show of a histogram, in seconds.
+type distribution struct {
+	n, clamped               int64
+	p50, p90, p99, p999, top float64
+}
+
+// rowKey names a row: a relay, or a pair.
+type rowKey struct{ relay, peer string }
+
+func (k rowKey) name() string {
+	if k.peer == "" {
+		return k.relay
+	}
+	return k.relay + " → " + k.peer
+}
+
+func newView(r *measure.Record) *view {
+	v := &view{rec: sanitized(r), barred: map[string]string{}}
+	for i := range v.rec.Relays {
+		v.relays = append(v.relays, &v.rec.Relays[i])
+	}
+	for i := range v.rec.Measurements {
+		v.trials = max(v.trials, len(v.rec.Measurements[i].Trials))
+	}
+	for _, r := range v.relays {
+		if r.Outcome != measure.OutcomeOK {
+			v.barred[r.Name] = outcomeText(r)
+		}
+	}
+	for i := range v.rec.Findings {
+		if f := &v.rec.Findings[i]; !f.OK && f.Required && v.global(f) && v.barred[f.Relay] == "" {
+			v.barred[f.Relay] = "failed a required check: " + f.Check
+		}
+	}
+	v.arrange()
+	return v
+}
+
+func (v *view) relay(name string) *measure.Relay {
+	i := slices.IndexFunc(v.relays, func(r *measure.Relay) bool { return r.Name == name })
+	if i < 0 {
+		return nil
+	}
+	return v.relays[i]
+}
+
+// outcomeText says in words how a relay fell out of the run.
+func outcomeText(r *measure.Relay) string {
+	word := map[measure.Outcome]string{measure.OutcomeFailed: "failed", measure.OutcomeNoStart: "did not start", measure.OutcomeSkipped: "skipped"}[r.Outcome]
+	if word == "" {
+		word = string(r.Outcome)
+	}
+	if r.Reason == "" {
+		return word
+	}
+	return word + ": " + r.Reason
+}
+
+// global tells whether a finding speaks of the relay as a whole: of the preflight, or of no scenario that was measured.
+func (v *view) global(f *measure.Finding) bool {
+	if f.Scenario == "" || f.Scenario == "preflight" {
+		return true
+	}
+	return !slices.ContainsFunc(v.rec.Measurements, func(m measure.Measurement) bool { return within(m.Scenario, f.Scenario) })
+}
+
+// within tells whether a scenario is the one named, or one below it.
+func within(scenario, name string) bool {
+	return scenario == name || strings.HasPrefix(scenario, name+".")
+}
+
+// arrange builds sections, scenarios and blocks in reading order: what titles.go knows first, then as recorded.
+func (v *view) arrange() {
+	byKey := map[string]*scenario{}
+	var order []*scenario
+	members := map[string][]*measure.Measurement{}
+	for i := range v.rec.Measurements {
+		m := &v.rec.Measurements[i]
+		if byKey[m.Scenario] == nil {
+			_, title := scenarioTitle(m.Scenario)
+			if _, f := form(m.Scenario); f != "" {
+				title += ", " + f
+			}
+			byKey[m.Scenario] = &scenario{key: m.Scenario, title: title}
+			order = append(order, byKey[m.Scenario])
+		}
+		members[m.Scenario] = append(members[m.Scenario], m)
+	}
+	slices.SortStableFunc(order, func(a, b *scenario) int {
+		ra, ta := sectionOf(a.key)
+		rb, tb := sectionOf(b.key)
+		sa, _ := scenarioTitle(a.key)
+		sb, _ := scenarioTitle(b.key)
+		ka, fa := form(a.key)
+		kb, fb := form(b.key)
+		return cmp.Or(cmp.Compare(ra, rb), cmp.Compare(ta, tb), cmp.Compare(sa, sb), cmp.Compare(ka, kb), cmp.Compare(fa, fb))
+	})
+	for _, s := range order {
+		v.fill(s, members[s.key])
+		_, title := sectionOf(s.key)
+		if n := len(v.sections); n == 0 || v.sections[n-1].title != title {
+			v.sections = append(v.sections, &section{title: title})
+		}
+		last := v.sections[len(v.sections)-1]
+		last.scenarios = append(last.scenarios, s)
+	}
+}
+
+func (v *view) fill(s *scenario, ms []*measure.Measurement) {
+	keys := v.rowKeys(ms)
+	// Under one name but in two units there are two metrics.
+	type metricKey struct {
+		metric, unit string
+		better       measure.Better
+	}
+	found := map[metricKey]map[rowKey]*measure.Measurement{}
+	var metrics []metricKey
+	for _, m := range ms {
+		k := metricKey{m.Metric, m.Unit, m.Better}
+		if found[k] == nil {
+			found[k] = map[rowKey]*measure.Measurement{}
+			metrics = append(metrics, k)
+		}
+		found[k][rowKey{m.Relay, m.Peer}] = m
+	}
+	slices.SortStableFunc(metrics, func(a, b metricKey) int {
+		ra, _ := metricTitle(a.metric)
+		rb, _ := metricTitle(b.metric)
+		return cmp.Compare(ra, rb)
+	})
+	agreeing := v.agreement(ms)
+	for _, k := range metrics {
+		_, title := metricTitle(k.metric)
+		b := &block{scenario: s.key, metric: k.metric, title: title, unit: k.unit, better: k.better}
+		var values []float64
+		for _, rk := range keys {
+			r := v.row(s.key, rk, found[k][rk])
+			b.rows = append(b.rows, r)
+			values = append(values, r.shown(b.unit)...)
+		}
+		b.scale = scaleFor(b.unit, values)
+		switch {
+		case b.better != measure.Higher && b.better != measure.Lower && isResource(b.metric):
+			s.resources = append(s.resources, b)
+		case b.better != measure.Higher && b.better != measure.Lower:
+			s.facts = append(s.facts, b)
+		default:
+			v.rank(b, agreeing)
+			s.blocks = append(s.blocks, b)
+		}
+	}
+}
+
+// rowKeys lists the rows of a scenario: all relays of the run, or the pairs that were measured where it has pairs.
+func (v *view) rowKeys(ms []*measure.Measurement) []rowKey {
+	var keys []rowKey
+	pairs := slices.ContainsFunc(ms, func(m *measure.Measurement) bool { return m.Peer != "" })
+	if !pairs {
+		for _, r := range v.relays {
+			keys = append(keys, rowKey{relay: r.Name})
+		}
+	}
+	seen := map[rowKey]bool{}
+	for _, k := range keys {
+		seen[k] = true
+	}
+	for _, m := range ms {
+		if k := (rowKey{m.Relay, m.Peer}); !seen[k] {
+			seen[k] = true
+			keys = append(keys, k)
+		}
+	}
+	return keys
+}
+
+func (v *view) row(scenario string, k rowKey, m *measure.Measurement) *row {
+	r := &row{name: k.name(), relay: v.relay(k.relay), m: m}
+	if m != nil {
+		r.value, r.has = m.Value()
+		r.lo, r.hi = m.Range()
+		r.dist = distributionOf(m)
+	}
+	if r.has {
+		return r
+	}
+	switch {
+	case r.relay != nil && r.relay.Outcome != measure.OutcomeOK:
+		r.why, r.failed = outcomeText(r.relay), true
+	case m != nil && m.Note != "":
+		r.why = "n/a: " + m.Note
+	case m == nil && r.relay != nil && r.relay.URL != "" && scenario == "storage":
+		r.why = "n/a: it ran already, and its disk is out of sight"
+	default:
+		r.why = "n/a: not measured"
+	}
+	return r
+}
+
+// shown lists the figures of a row that a block's scale has to suit, in its unit.
+func (r *row) shown(unit string) []float64 {
+	if !r.has {
+		return nil
+	}
+	if base := timeBases[unit]; base != 0 && r.dist != nil {
+		return []float64{r.value, r.dist.p99 / base}
+	}
+	return []float64{r.value}
+}
+
+func distributionOf(m *measure.Measurement) *distribution {
+	if m.Histogram == "" {
+		return nil
+	}
+	h, err := measure.DecodeHistogram(m.Histogram)
+	if err != nil || h.Count() == 0 {
+		return nil
+	}
+	q := func(q float64) float64 { return h.Quantile(q).Seconds() }
+	return &distribution{n: h.Count(), clamped: m.Clamped, p50: q(0.5), p90: q(0.9), p99: q(0.99), p999: q(0.999), top: h.Max().Seconds()}
+}
