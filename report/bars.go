@@ -31,6 +31,7 @@ type barRow struct {
 const (
 	barIndent = 4
 	barLeast  = 8
+	barMore   = 16 // before columns of a priority above 2 come in
 	barMost   = 48
 )
 
@@ -96,7 +97,11 @@ func (s *screen) barTable(t barTable) {
 	shown := make([]bool, len(t.columns))
 	for p := 0; p < 9; p++ {
 		for c, col := range t.columns {
-			if col.priority == p && (p == 0 || room >= 2+widths[c]) {
+			spare := 2 + widths[c]
+			if p > 2 {
+				spare += barMore - barLeast
+			}
+			if col.priority == p && (p == 0 || room >= spare) {
 				shown[c] = true
 				room -= 2 + widths[c]
 			}

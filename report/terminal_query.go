@@ -2,6 +2,7 @@ package report
 
 import (
 	"slices"
+	"strings"
 
 	"relaybench/harness/measure"
 )
@@ -13,6 +14,7 @@ var queryColumns = []struct {
 }{
 	{"first event", "first event  ", 4},
 	{"events/s", "events/s  ", 2},
+	{"queries/s", "queries/s  ", 5},
 	{"events", "events", 3},
 }
 
@@ -58,8 +60,17 @@ func (t *terminal) query(forms []*scenario) {
 			noted = append(noted, b.rows...)
 		}
 		t.notes(noted)
-		t.facts(others(sc))
 	}
+	var rest []*block
+	for _, sc := range forms {
+		_, label := form(sc.key)
+		for _, b := range others(sc) {
+			named := *b
+			named.title = strings.TrimSpace(label + " " + b.title)
+			rest = append(rest, &named)
+		}
+	}
+	t.facts(rest)
 }
 
 // queryCells are a relay's figures in one form of a query.

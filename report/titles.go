@@ -51,6 +51,7 @@ var metricTitles = []struct{ key, title string }{
 	{"eose", "time to EOSE"},
 	{"first event", "time to first event"},
 	{"events/s", "events/s from all connections"},
+	{"queries/s", "answers/s from all connections"},
 	{"events", "events in the answer"},
 	{"allocated", "disk blocks"},
 	{"apparent", "file lengths"},
