@@ -76,6 +76,34 @@ func Calibrate(ctx context.Context, null Contender, settings relays.Settings, c 
 	return figures, nil
 }
 
+// nearCeiling is from which share of a ceiling on a figure is the harness's rather than the relay's.
+const nearCeiling = 0.8
+
+// LimitedByHarness is the note on such a figure.
+const LimitedByHarness = "limited by the harness"
+
+// MarkCeilings notes which rates come within 20 % of what the harness reached against the null relay.
+func MarkCeilings(r *measure.Record) {
+	ceilings := make(map[string]float64)
+	for _, c := range r.Calibration {
+		ceilings[c.Name] = c.Value
+	}
+	for i := range r.Measurements {
+		m := &r.Measurements[i]
+		name := CeilingReceive
+		switch m.Metric {
+		case "accepted":
+			name = CeilingPublish
+		case "events/s":
+		default:
+			continue
+		}
+		if value, ok := m.Value(); ok && ceilings[name] > 0 && value >= nearCeiling*ceilings[name] {
+			m.Note = LimitedByHarness
+		}
+	}
+}
+
 // signatureChecks returns checks per second over so many workers.
 func signatureChecks(c *corpus.Corpus, workers int) (float64, error) {
 	sample := make([]corpus.Event, min(c.Len(), 1000))

@@ -93,13 +93,14 @@ func (r *Runner) turn(ctx context.Context, c Contender, number int) (err error) 
 			err = stopErr
 		}
 		described = process.Describe()
-		described.Outcome = measure.OutcomeOK
-		if err != nil {
+		switch {
+		case ctx.Err() != nil:
+			described.Outcome, described.Reason = measure.OutcomeSkipped, "the run was interrupted during its turn"
+		case err != nil:
 			described.Outcome, described.Reason = measure.OutcomeFailed, err.Error()
 			described.LogTail = process.LogTail(20)
-		}
-		if ctx.Err() != nil {
-			described.Reason = "the run was interrupted"
+		default:
+			described.Outcome = measure.OutcomeOK
 		}
 		r.Recorder.SetRelay(described)
 		err = errors.Join(err, process.Cleanup())

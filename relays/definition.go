@@ -289,6 +289,16 @@ func (d *Definition) usesPort() bool {
 	return mentionsPort(d.Command)
 }
 
+// usesDir says whether a template tells the relay where its folder is.
+func (d *Definition) usesDir() bool {
+	for _, text := range append(values(d.Env), d.Command) {
+		if strings.Contains(text, "{dir}") || strings.Contains(text, "<dir>") {
+			return true
+		}
+	}
+	return false
+}
+
 func mentionsPort(text string) bool {
 	return strings.Contains(text, "{port}") || strings.Contains(text, "<port>")
 }

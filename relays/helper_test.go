@@ -46,6 +46,9 @@ func helper(mode string) {
 		serve(eose)
 		<-term
 		os.Exit(0)
+	case "settles": // keeps its data where it is started
+		_ = os.WriteFile("settled", nil, 0o644)
+		serve(eose)
 	case "chatty": // what a client must put up with before the EOSE
 		serve(func(ctx context.Context, c *websocket.Conn, sub string) {
 			say(ctx, c, "AUTH", "challenge")

@@ -118,9 +118,9 @@ func (p *Process) launch() error {
 	cmd := exec.Command(words[0], words[1:]...)
 	cmd.Env = p.def.environ(os.Environ(), b)
 	cmd.Stdout, cmd.Stderr = out, out
-	if !p.def.Template {
-		// What a relay writes to paths of its own choice lands in its folder. A template stays where it was typed, so
-		// that relative paths in it mean what the person sees.
+	if !p.def.Template || !p.def.usesDir() {
+		// What a relay writes to paths of its own choice lands in its folder, where it is measured and removed. A template that says
+		// where {dir} belongs stays where it was typed, so that relative paths in it mean what the person sees.
 		cmd.Dir = p.dir
 	}
 	cmd.SysProcAttr = childAttributes()

@@ -15,6 +15,8 @@ import (
 	"testing"
 	"time"
 	"unicode"
+
+	"github.com/kballard/go-shellquote"
 )
 
 func TestStopEndsTheWholeGroup(t *testing.T) {
@@ -126,6 +128,32 @@ func TestRestartKeepsTheData(t *testing.T) {
 		t.Error(err)
 	}
 	assertGone(t, q)
+}
+
+func TestATemplateWithoutDirRunsInItsFolder(t *testing.T) {
+	for _, test := range []struct {
+		arguments string
+		inside    bool
+	}{{" --port {port}", true}, {" --port {port} --db {dir}", false}} {
+		t.Chdir(t.TempDir())
+		d, err := FromTemplate("mine", "RELAYS_HELPER=settles "+shellquote.Join(os.Args[0])+test.arguments)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, err := Start(t.Context(), &d, "", Settings{WorkDir: t.TempDir()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = os.Stat(filepath.Join(p.Dir(), "settled"))
+		_, errHere := os.Stat("settled")
+		if inside := err == nil && errHere != nil; inside != test.inside {
+			t.Errorf("%q: data in the relay's own folder: %t, want %t", test.arguments, inside, test.inside)
+		}
+		p.Kill()
+		if err := p.Cleanup(); err != nil {
+			t.Error(err)
+		}
+	}
 }
 
 func TestKillAllLeavesNothing(t *testing.T) {

@@ -96,33 +96,40 @@ func (f *relayFlags) contenders(ctx context.Context, stderr io.Writer) ([]harnes
 		return slices.ContainsFunc(added, func(c harness.Contender) bool { return c.Definition.Name == name })
 	}
 	var all []harness.Contender
+	var absent []string
+	say := func(name, text string) { fmt.Fprintf(stderr, "  %-16s %s\n", name, visible(text)) }
 	for _, s := range relays.Scan(ctx, catalog, f.environment) {
 		d := s.Definition
 		if f.geodeNoIndex && s.Status == relays.Found {
 			switch d.Name {
 			case "geode":
-				s.Default, s.Reason = false, "--geode-no-search puts geode-nosearch in its place"
+				s.Default, d.OnRequest = false, "--geode-no-search"
 			case "geode-nosearch":
-				s.Default, s.Reason = true, s.Program
+				s.Default = true
 			}
 		}
 		switch {
 		case wanted(d.Name):
-		case s.Status == relays.Broken:
-			return nil, usagef("%s", s.Reason)
 		case s.Default:
 			all = append(all, harness.Contender{Definition: &d, Program: s.Program})
-			fmt.Fprintf(stderr, "  %-16s found: %s\n", d.Name, visible(strings.TrimSpace(s.Program+" "+s.Version)))
+			say(d.Name, "found "+s.Program+" "+s.Version)
+		case d.Unsuitable != "" || d.OnRequest != "":
+			absent = append(absent, d.Name, "only when named: --relay "+d.Name)
+		case s.Status == relays.Broken:
+			return nil, usagef("%s", s.Reason)
 		default:
-			fmt.Fprintf(stderr, "  %-16s %s\n", d.Name, s.Reason)
+			absent = append(absent, d.Name, s.Reason)
 		}
 	}
 	for _, c := range added {
-		where := c.Program
 		if c.Definition.External() {
-			where = "runs already: no disk, CPU, memory or restart figures"
+			say(c.Definition.Name, "added; it runs already: no disk, CPU, memory or restart figures")
+		} else {
+			say(c.Definition.Name, "added "+c.Program)
 		}
-		fmt.Fprintf(stderr, "  %-16s added: %s\n", c.Definition.Name, visible(where))
+	}
+	for i := 0; i < len(absent); i += 2 {
+		say(absent[i], absent[i+1])
 	}
 	all = append(all, added...)
 	if len(all) == 0 {

@@ -6,8 +6,9 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path"
 	"path/filepath"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -47,7 +48,7 @@ func newRun(stdout, stderr io.Writer) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return f.run(cmd.Context(), stdout, stderr, publicFlags(cmd.Flags()), chosen)
+			return f.run(cmd.Context(), stdout, stderr, cmd.Flags(), chosen)
 		},
 	}
 	f.corpus.register(cmd)
@@ -147,16 +148,19 @@ func scenarioKeys() string {
 	return keys
 }
 
+// private are the flags that say where things are on this machine, or how to show them: they bear on no figure.
+var private = []string{"out", "work", "cache", "relays-dir", "geode-bin", "strfry-bin", "keep-data", "no-color", "help"}
+
 // publicFlags returns the settings as the record keeps them: everything that bears on the figures, no path of this machine.
 func publicFlags(flags *pflag.FlagSet) map[string]any {
 	public := make(map[string]any)
 	flags.VisitAll(func(flag *pflag.Flag) {
-		switch flag.Name {
-		case "out", "work", "cache", "relays-dir", "geode-bin", "strfry-bin", "relay", "keep-data", "no-color", "help":
+		if slices.Contains(private, flag.Name) || flag.Name == "relay" {
 			return
-		case "corpus":
+		}
+		if flag.Name == "corpus" {
 			if flag.Value.String() != "" {
-				public["corpus"] = path.Base(filepath.ToSlash(flag.Value.String()))
+				public["corpus"] = filepath.Base(flag.Value.String())
 			}
 			return
 		}
@@ -172,6 +176,42 @@ func publicFlags(flags *pflag.FlagSet) map[string]any {
 	return public
 }
 
+// repeatable returns the words after "run" that repeat this one on another machine: what was set, with files and programs by their base names.
+func (f *runFlags) repeatable(ctx context.Context, flags *pflag.FlagSet, contenders []harness.Contender, settings relays.Settings) []string {
+	words := []string{}
+	flags.Visit(func(flag *pflag.Flag) {
+		switch {
+		case slices.Contains(private, flag.Name) || flag.Name == "relay":
+		case flag.Name == "corpus":
+			words = append(words, "--corpus", filepath.Base(flag.Value.String()))
+		case flag.Value.Type() == "bool":
+			word := "--" + flag.Name
+			if flag.Value.String() != "true" {
+				word += "=" + flag.Value.String()
+			}
+			words = append(words, word)
+		default:
+			if list, ok := flag.Value.(pflag.SliceValue); ok {
+				words = append(words, "--"+flag.Name, strings.Join(list.GetSlice(), ","))
+			} else {
+				words = append(words, "--"+flag.Name, flag.Value.String())
+			}
+		}
+	})
+	for _, c := range contenders {
+		d := c.Definition
+		switch {
+		case d.External():
+			words = append(words, "--relay", d.Name+"="+d.Describe(ctx, c.Program, settings).URL)
+		case d.Template:
+			words = append(words, "--relay", d.Name+"="+d.Describe(ctx, c.Program, settings).Command)
+		case slices.Contains(f.relays.extra, d.Name):
+			words = append(words, "--relay", d.Name)
+		}
+	}
+	return words
+}
+
 // typed gives numbers and switches their JSON type.
 func typed(flag *pflag.Flag) any {
 	text := flag.Value.String()
@@ -185,7 +225,7 @@ func typed(flag *pflag.Flag) any {
 	return text
 }
 
-func (f *runFlags) run(ctx context.Context, stdout, stderr io.Writer, options map[string]any, chosen []harness.Scenario) (err error) {
+func (f *runFlags) run(ctx context.Context, stdout, stderr io.Writer, flags *pflag.FlagSet, chosen []harness.Scenario) (err error) {
 
 	started := time.Now().UTC()
 	w := newWatcher(stderr)
@@ -228,17 +268,18 @@ func (f *runFlags) run(ctx context.Context, stdout, stderr io.Writer, options ma
 		return fmt.Errorf("computing what a compliant relay holds: %w", err)
 	}
 
+	settings := relays.Settings{WorkDir: work, MaxEventBytes: f.corpus.prepare.MaxEventBytes, MaxTags: f.corpus.prepare.MaxTags, KeepData: f.keepData}
 	manifest := c.Manifest()
 	record := &measure.Record{
 		Schema: measure.Schema, Partial: true, StartedAt: started,
 		Tool: harness.Tool(), Environment: harness.Environment(ctx, work),
 		Corpus: measure.Corpus{Source: manifest.Source, Fingerprint: manifest.Fingerprint, Events: manifest.Events,
 			Bytes: manifest.Bytes, Kinds: manifest.Kinds, Dropped: manifest.Dropped},
-		Options: options,
+		Options: publicFlags(flags),
 	}
+	record.Options["args"] = f.repeatable(ctx, flags, contenders, settings)
 	file := filepath.Join(out, "results.json")
 	recorder := measure.NewRecorder(record, func(r *measure.Record) error { return r.Write(file) })
-	settings := relays.Settings{WorkDir: work, MaxEventBytes: f.corpus.prepare.MaxEventBytes, MaxTags: f.corpus.prepare.MaxTags, KeepData: f.keepData}
 	runner := harness.Runner{Contenders: contenders, Scenarios: chosen, Corpus: c, Model: model, Now: started.Unix(), Options: f.options,
 		Settings: settings, Recorder: recorder, Observer: w}
 
@@ -257,6 +298,7 @@ func (f *runFlags) run(ctx context.Context, stdout, stderr io.Writer, options ma
 	w.wait()
 	finished := time.Now().UTC()
 	recorder.Update(func(r *measure.Record) {
+		harness.MarkCeilings(r)
 		r.Partial = runErr != nil
 		r.FinishedAt = &finished
 		r.Environment.LoadAfter = harness.LoadAverage(context.WithoutCancel(ctx))
@@ -298,11 +340,12 @@ func (f *runFlags) render(stdout io.Writer, r *measure.Record, out string) error
 	if err := errors.Join(report.Markdown(md, r), md.Close()); err != nil {
 		return fmt.Errorf("writing the Markdown report: %w", err)
 	}
-	if err := report.Terminal(stdout, r, terminalOptions(stdout, f.noColor)); err != nil {
+	o := terminalOptions(stdout, f.noColor)
+	o.Files = []string{filepath.Join(out, "results.json"), filepath.Join(out, "report.md")}
+	if err := report.Terminal(stdout, r, o); err != nil {
 		return fmt.Errorf("writing the report: %w", err)
 	}
-	_, err = fmt.Fprintf(stdout, "\n%s\n%s\n", filepath.Join(out, "results.json"), filepath.Join(out, "report.md"))
-	return err
+	return nil
 }
 
 // openResults makes the run's own folder.

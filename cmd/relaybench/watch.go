@@ -22,15 +22,23 @@ type watcher struct {
 	bars      *mpb.Progress // nil where lines are written
 	scenarios int           // how many each turn has
 
-	label atomic.Pointer[string] // what the bar says right now; the bars' own goroutine reads it
-
 	mu    sync.Mutex
-	bar   *mpb.Bar
+	bar   *bar
+	turn  string // the relay and trial
+	label string // the relay and scenario
 	group string // of the last line written
 	stage string // of the corpus
 	begun int    // scenarios of this turn
 	last  time.Time
 }
+
+// bar is a progress bar with a text that changes. The bars' own goroutine reads the text, so that it takes no lock.
+type bar struct {
+	*mpb.Bar
+	text atomic.Pointer[string]
+}
+
+func (b *bar) say(text string) { b.text.Store(&text) }
 
 func newWatcher(out io.Writer) *watcher {
 	w := &watcher{out: out}
@@ -44,7 +52,7 @@ func newWatcher(out io.Writer) *watcher {
 func (w *watcher) wait() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.endBar(true)
+	w.endTurn()
 	if w.bars != nil {
 		w.bars.Wait()
 		w.bars = mpb.New(mpb.WithOutput(w.out), mpb.WithWidth(40), mpb.WithRefreshRate(120*time.Millisecond))
@@ -61,15 +69,23 @@ func (w *watcher) printf(format string, args ...any) {
 	io.WriteString(w.out, line)
 }
 
-func (w *watcher) startBar(total int) {
-	w.bar = w.bars.AddBar(int64(total),
-		mpb.PrependDecorators(decor.Any(func(decor.Statistics) string { return *w.label.Load() }, decor.WCSyncSpaceR)),
+func (w *watcher) startBar(text string, total int) {
+	w.endBar("", true)
+	b := new(bar)
+	b.say(text)
+	b.Bar = w.bars.AddBar(int64(total),
+		mpb.PrependDecorators(decor.Any(func(decor.Statistics) string { return *b.text.Load() }, decor.WC{W: 38, C: decor.DindentRight})),
 		mpb.AppendDecorators(decor.NewPercentage("%d", decor.WC{W: 5}), decor.Elapsed(decor.ET_STYLE_GO, decor.WC{W: 7})))
+	w.bar = b
 }
 
-func (w *watcher) endBar(done bool) {
+// endBar leaves the bar as it stands, full if what it showed was done. A text that is not empty becomes its last.
+func (w *watcher) endBar(text string, done bool) {
 	if w.bar == nil {
 		return
+	}
+	if text != "" {
+		w.bar.say(text)
 	}
 	if done {
 		w.bar.SetTotal(-1, true)
@@ -78,8 +94,6 @@ func (w *watcher) endBar(done bool) {
 	}
 	w.bar = nil
 }
-
-func (w *watcher) say(label string) { w.label.Store(&label) }
 
 // corpus implements corpus.Progress.
 func (w *watcher) corpus(stage string, done, total int64) {
@@ -91,9 +105,7 @@ func (w *watcher) corpus(stage string, done, total int64) {
 			w.printf("corpus: %s", stage)
 			return
 		}
-		w.endBar(true)
-		w.say("corpus: " + stage)
-		w.startBar(int(total))
+		w.startBar("corpus: "+stage, int(total))
 	}
 	if w.bar != nil {
 		w.bar.SetTotal(total, false)
@@ -114,10 +126,13 @@ func (w *watcher) Turn(relay string, trial, trials int) {
 		w.printf("%s: boots", label)
 		return
 	}
-	w.endBar(true)
-	w.say(label)
-	w.startBar(w.scenarios * barUnits)
+	w.endTurn()
+	w.turn = label
+	w.startBar(label, w.scenarios*barUnits)
 }
+
+// endTurn lets the bar of a turn end with the relay's name alone.
+func (w *watcher) endTurn() { w.endBar(w.turn, true) }
 
 // barUnits is how finely a scenario's own progress moves the bar of its turn.
 const barUnits = 100
@@ -140,9 +155,10 @@ func (w *watcher) Scenario(relay string, d harness.Description) {
 	if d.Key != "seeding" {
 		w.begun++
 	}
-	w.say(relay + "  " + d.Key)
+	w.label = relay + "  " + d.Key
 	if w.bar != nil {
-		w.bar.SetCurrent(int64((w.begun - 1) * barUnits))
+		w.bar.say(w.label)
+		w.bar.SetCurrent(int64((max(w.begun, 1) - 1) * barUnits))
 	}
 }
 
@@ -154,6 +170,7 @@ func (w *watcher) Progress(done, total int) {
 		return
 	}
 	w.last = time.Now()
+	w.bar.say(fmt.Sprintf("%s %d %%", w.label, done*100/total))
 	w.bar.SetCurrent(int64((max(w.begun, 1)-1)*barUnits + done*barUnits/total))
 }
 
@@ -168,7 +185,7 @@ func (w *watcher) note(line string) {
 func (w *watcher) Failed(relay string, reason error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.endBar(false)
+	w.endBar(w.turn, false)
 	w.printf("%s", visible(relay+": "+reason.Error()))
 }
 
