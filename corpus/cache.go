@@ -1,0 +1,129 @@
+package corpus
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"syscall"
+	"time"
+)
+
+// cached opens the corpus that cacheDir holds under key. Where there is none, or a damaged one, build writes it into a folder of its own
+// first, which then becomes the entry in one step. Builders of one key wait for each other, in one process or several.
+func cached(ctx context.Context, cacheDir, key string, p Progress, build func(dir string) error) (*Corpus, error) {
+	entry := filepath.Join(cacheDir, key)
+	if c, err := Open(entry); err == nil {
+		return c, nil
+	}
+	if err := os.MkdirAll(cacheDir, 0o777); err != nil {
+		return nil, fmt.Errorf("creating the corpus cache: %w", explainPermission(err))
+	}
+	unlock, err := lock(ctx, entry+".lock", p)
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
+	if c, err := Open(entry); err == nil {
+		return c, nil // somebody else has built it meanwhile
+	}
+	if err := buildEntry(cacheDir, key, build); err != nil {
+		return nil, err
+	}
+	return Open(entry)
+}
+
+// buildEntry builds and installs an entry. The key's lock is held.
+func buildEntry(cacheDir, key string, build func(dir string) error) error {
+	// What a killed builder of this key has left can be nobody else's: the lock is ours.
+	leftovers, _ := filepath.Glob(filepath.Join(globEscape(cacheDir), ".building-"+key+"-*"))
+	for _, dir := range leftovers {
+		_ = os.RemoveAll(dir)
+	}
+	dir, err := os.MkdirTemp(cacheDir, ".building-"+key+"-")
+	if err != nil {
+		return fmt.Errorf("creating a folder in the corpus cache: %w", err)
+	}
+	defer os.RemoveAll(dir)
+	if err := build(dir); err != nil {
+		return explainDisk(err, cacheDir)
+	}
+	if err := os.Chmod(dir, 0o755); err != nil {
+		return fmt.Errorf("installing the prepared corpus: %w", err)
+	}
+	entry := filepath.Join(cacheDir, key)
+	if err := os.RemoveAll(entry); err != nil { // damaged, or not there
+		return fmt.Errorf("removing a damaged corpus: %w", err)
+	}
+	if err := errors.Join(syncDir(dir), os.Rename(dir, entry), syncDir(cacheDir)); err != nil {
+		return fmt.Errorf("installing the prepared corpus: %w", err)
+	}
+	return nil
+}
+
+// explainDisk says what to do where the disk is the trouble.
+func explainDisk(err error, cacheDir string) error {
+	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
+		return fmt.Errorf("%w: preparing needs about twice the size of the events in %s: free some space, or choose another cache folder", err, cacheDir)
+	}
+	return err
+}
+
+// globEscape quotes what Glob would take for a pattern.
+func globEscape(path string) string {
+	var out []byte
+	for i := range len(path) {
+		switch path[i] {
+		case '*', '?', '[', '\\':
+			out = append(out, '\\')
+		}
+		out = append(out, path[i])
+	}
+	return string(out)
+}
+
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	if err := d.Sync(); err != nil && !errors.Is(err, syscall.EINVAL) && !errors.Is(err, errors.ErrUnsupported) { // not every file system can
+		return err
+	}
+	return nil
+}
+
+// lock takes an exclusive lock on the file name, which stays behind empty. The kernel releases the lock of a process that dies. On a
+// file system without locks nothing is locked, and two builders do the same work twice.
+func lock(ctx context.Context, name string, p Progress) (unlock func(), err error) {
+	f, err := os.OpenFile(name, os.O_CREATE|os.O_RDWR, 0o666)
+	if err != nil {
+		return nil, fmt.Errorf("locking the corpus cache: %w", explainPermission(err))
+	}
+	for {
+		err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+		switch {
+		case err == nil, errors.Is(err, errors.ErrUnsupported), err == syscall.ENOLCK:
+			return func() { f.Close() }, nil
+		case err != syscall.EWOULDBLOCK && err != syscall.EINTR:
+			return nil, fmt.Errorf("locking the corpus cache: %w", errors.Join(err, f.Close()))
+		}
+		p.Report("wait", 0, 0)
+		select {
+		case <-time.After(50 * time.Millisecond):
+		case <-ctx.Done():
+			f.Close()
+			return nil, fmt.Errorf("waiting for another run that prepares the same corpus: %w", ctx.Err())
+		}
+	}
+}
+
+func explainPermission(err error) error {
+	if errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS) {
+		return fmt.Errorf("%w: choose a cache folder that can be written to", err)
+	}
+	return err
+}

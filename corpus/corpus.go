@@ -1,0 +1,244 @@
+package corpus
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"syscall"
+)
+
+// Entry is the index's record of one event. Offset and Length bound its JSON text in the events file, newline excluded.
+type Entry struct {
+	ID        ID
+	PubKey    PubKey
+	CreatedAt int64 // Unix seconds
+	Offset    int64
+	Length    uint32
+	Kind      uint16
+}
+
+// Corpus is a prepared corpus: canonical NDJSON in corpus order (created_at ascending, then id ascending), mapped into memory, with
+// an index of 88 bytes an event. Everything but Close is safe for concurrent use.
+type Corpus struct {
+	dir      string
+	manifest *Manifest
+	text     []byte
+	mapped   bool // text is an mmap, not Go memory
+	entries  []Entry
+
+	findOnce sync.Once
+	slots    []uint32 // open addressing over entries: index+1, 0 is free
+}
+
+// Open maps the prepared corpus in dir and builds its index. Every line's form, the order, and all of the manifest's figures are
+// checked, the fingerprint among them; hashes and signatures are not (see Verify). The error is ErrDamaged if anything is amiss, and
+// fs.ErrNotExist if there is no corpus in dir. The caller closes the Corpus.
+func Open(dir string) (*Corpus, error) {
+	c, err := load(dir)
+	if err != nil {
+		return nil, err
+	}
+	if err := c.checkManifest(); err != nil {
+		return nil, errors.Join(err, c.Close())
+	}
+	return c, nil
+}
+
+// load maps and indexes the corpus without comparing what the lines say with what the manifest says of them.
+func load(dir string) (*Corpus, error) {
+	m, err := ReadManifest(dir)
+	if err != nil {
+		return nil, err
+	}
+	name := filepath.Join(dir, EventsFile)
+	text, err := mapFile(name, m.Bytes)
+	if err != nil {
+		return nil, err
+	}
+	c := &Corpus{dir: dir, manifest: m, text: text, mapped: true}
+	if c.entries, err = indexLines(text); err != nil {
+		return nil, errors.Join(fmt.Errorf("%w: %s: %w", ErrDamaged, name, err), c.Close())
+	}
+	return c, nil
+}
+
+// mapFile maps a file that must be exactly size bytes long: reading a mapping beyond its file's end kills the process.
+func mapFile(name string, size int64) ([]byte, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, fmt.Errorf("opening the corpus: %w", err)
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("opening the corpus: %w", err)
+	case !info.Mode().IsRegular():
+		return nil, fmt.Errorf("%w: %s is not a regular file", ErrDamaged, name)
+	case info.Size() != size:
+		return nil, fmt.Errorf("%w: %s is %d bytes long where its manifest says %d", ErrDamaged, name, info.Size(), size)
+	case size == 0:
+		return nil, fmt.Errorf("%w: %s is empty", ErrDamaged, name)
+	}
+	text, err := syscall.Mmap(int(f.Fd()), 0, int(size), syscall.PROT_READ, syscall.MAP_SHARED)
+	if err != nil {
+		return nil, fmt.Errorf("mapping %s into memory: %w", name, err)
+	}
+	return text, nil
+}
+
+// checkManifest compares the index with the manifest.
+func (c *Corpus) checkManifest() error {
+	t := newTally()
+	for i := range c.entries {
+		t.add(&c.entries[i])
+	}
+	got := *c.manifest
+	t.fill(&got)
+	m := c.manifest
+	for _, figure := range []struct {
+		name      string
+		got, want any
+		same      bool
+	}{
+		{"events", got.Events, m.Events, got.Events == m.Events},
+		{"bytes", got.Bytes, m.Bytes, got.Bytes == m.Bytes},
+		{"fingerprint", got.Fingerprint, m.Fingerprint, got.Fingerprint == m.Fingerprint},
+		{"kinds", got.Kinds, m.Kinds, sameKinds(got.Kinds, m.Kinds)},
+		{"oldest created_at", got.OldestUnix, m.OldestUnix, got.OldestUnix == m.OldestUnix},
+		{"newest created_at", got.NewestUnix, m.NewestUnix, got.NewestUnix == m.NewestUnix},
+	} {
+		if !figure.same {
+			return fmt.Errorf("%w: %s: %s of the file: %v, of its manifest: %v", ErrDamaged, c.dir, figure.name, figure.got, figure.want)
+		}
+	}
+	return nil
+}
+
+func sameKinds(a, b map[string]int) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for kind, n := range a {
+		if b[kind] != n {
+			return false
+		}
+	}
+	return true
+}
+
+// FromEvents makes a corpus in memory of events, put into corpus order. Ids and signatures are taken as they are. It fails on two
+// events with one id.
+func FromEvents(events []Event) (*Corpus, error) {
+	order := make([]*Event, len(events))
+	for i := range events {
+		order[i] = &events[i]
+	}
+	slices.SortFunc(order, func(a, b *Event) int {
+		return cmp.Or(cmp.Compare(a.CreatedAt, b.CreatedAt), bytes.Compare(a.ID[:], b.ID[:]))
+	})
+	c := &Corpus{entries: make([]Entry, 0, len(events))}
+	t := newTally()
+	for i, e := range order {
+		if i > 0 && order[i-1].ID == e.ID {
+			return nil, fmt.Errorf("two events with id %s", e.ID)
+		}
+		start := len(c.text)
+		c.text = e.AppendJSON(c.text)
+		entry := Entry{e.ID, e.PubKey, e.CreatedAt, int64(start), uint32(len(c.text) - start), uint16(e.Kind)}
+		c.entries = append(c.entries, entry)
+		c.text = append(c.text, '\n')
+		t.add(&entry)
+	}
+	c.manifest = &Manifest{Format: ManifestFormat, Source: "events in memory", Rules: rulesVersion, Read: len(events)}
+	c.manifest.Dropped = dropCounts{}.named()
+	t.fill(c.manifest)
+	return c, nil
+}
+
+// Len returns the number of events.
+func (c *Corpus) Len() int { return len(c.entries) }
+
+// Raw returns event i's canonical JSON without newline. It points into the corpus: it must not be changed, nor used after Close.
+func (c *Corpus) Raw(i int) []byte {
+	e := &c.entries[i]
+	end := e.Offset + int64(e.Length)
+	return c.text[e.Offset:end:end]
+}
+
+// Entry returns the index's record of event i, which must not be changed.
+func (c *Corpus) Entry(i int) *Entry { return &c.entries[i] }
+
+// Event parses event i. The result shares no memory with the corpus.
+func (c *Corpus) Event(i int) (Event, error) {
+	e, err := ParseEvent(c.Raw(i))
+	if err != nil {
+		return Event{}, fmt.Errorf("event %d of the corpus: %w", i, err)
+	}
+	return e, nil
+}
+
+// Manifest returns what is known of the corpus as a whole. It must not be changed.
+func (c *Corpus) Manifest() *Manifest { return c.manifest }
+
+// Dir returns the folder that the corpus was opened from, "" for one in memory.
+func (c *Corpus) Dir() string { return c.dir }
+
+// Close unmaps the corpus. Nothing that Raw returned may be used afterwards. A second call does nothing.
+func (c *Corpus) Close() error {
+	text := c.text
+	c.text, c.entries = nil, nil
+	if !c.mapped || text == nil {
+		return nil
+	}
+	if err := syscall.Munmap(text); err != nil {
+		return fmt.Errorf("unmapping the corpus: %w", err)
+	}
+	return nil
+}
+
+// Find returns the index of the event with this id. The first call builds a hash table of at most 8 bytes an event; every call
+// after that takes constant time.
+func (c *Corpus) Find(id ID) (i int, ok bool) {
+	c.findOnce.Do(c.buildSlots)
+	mask := uint64(len(c.slots) - 1)
+	for at := idHash(&id) & mask; c.slots[at] != 0; at = (at + 1) & mask {
+		if i := int(c.slots[at] - 1); c.entries[i].ID == id {
+			return i, true
+		}
+	}
+	return 0, false
+}
+
+func (c *Corpus) buildSlots() {
+	size := 2
+	for 2*size < 3*len(c.entries) {
+		size *= 2
+	}
+	c.slots = make([]uint32, size)
+	mask := uint64(size - 1)
+	for i := range c.entries {
+		at := idHash(&c.entries[i].ID) & mask
+		for c.slots[at] != 0 {
+			at = (at + 1) & mask
+		}
+		c.slots[at] = uint32(i + 1)
+	}
+}
+
+// idHash mixes all of an id: in a corpus ids are hashes already, but callers look for any bytes at all.
+func idHash(id *ID) uint64 {
+	var h uint64
+	for i := 0; i < len(id); i += 8 {
+		word := uint64(id[i]) | uint64(id[i+1])<<8 | uint64(id[i+2])<<16 | uint64(id[i+3])<<24 |
+			uint64(id[i+4])<<32 | uint64(id[i+5])<<40 | uint64(id[i+6])<<48 | uint64(id[i+7])<<56
+		h = (h ^ word) * 0x9e3779b97f4a7c15
+		h ^= h >> 29
+	}
+	return h
+}

@@ -1,0 +1,109 @@
+package corpus
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+)
+
+// The two files of a prepared corpus.
+const (
+	EventsFile   = "events.ndjson"
+	ManifestFile = "manifest.json"
+)
+
+// ManifestFormat identifies the form of manifest.json and of the events file beside it.
+const ManifestFormat = "relaybench/corpus/1"
+
+// maxManifestBytes holds a count for each of the 65,536 kinds with room to spare.
+const maxManifestBytes = 4 << 20
+
+// ErrDamaged marks a prepared corpus whose files are incomplete, changed, or not of relaybench's making.
+var ErrDamaged = errors.New("damaged corpus")
+
+// Manifest describes a prepared corpus: where it comes from, what was left out, and what it holds. It names no folder, user or
+// machine, so that it may be published as it is.
+type Manifest struct {
+	Format string `json:"format"`
+	Source string `json:"source"` // one line for people
+
+	Generator        string `json:"generator,omitempty"` // synthetic corpora only, with the next two
+	GeneratorVersion int    `json:"generatorVersion,omitempty"`
+	Spec             *Spec  `json:"spec,omitempty"`
+
+	File       string `json:"file,omitempty"`       // base name of the file that was read
+	FileSHA256 string `json:"fileSha256,omitempty"` // of its bytes as stored, compressed or not
+
+	Rules   int             `json:"rules"` // version of the preparation rules
+	Options ManifestOptions `json:"options"`
+
+	Read       int            `json:"read"`       // event texts found in the source
+	Dropped    map[string]int `json:"dropped"`    // by DropReason; every reason is listed
+	OverLimit  int            `json:"overLimit"`  // good events older than the newest --limit
+	Events     int            `json:"events"`     // events kept
+	Bytes      int64          `json:"bytes"`      // length of the events file, one newline an event included
+	Kinds      map[string]int `json:"kinds"`      // events by kind number
+	OldestUnix int64          `json:"oldestUnix"` // first and last created_at, Unix seconds
+	NewestUnix int64          `json:"newestUnix"`
+
+	// Fingerprint is the sha256, in 64 hexadecimal digits, over the lower-case hexadecimal ids in corpus order without separator.
+	Fingerprint string `json:"fingerprint"`
+}
+
+// ManifestOptions are the preparation's options with the defaults filled in.
+type ManifestOptions struct {
+	MaxEventBytes int  `json:"maxEventBytes"`
+	MaxTags       int  `json:"maxTags"`
+	Limit         int  `json:"limit"` // 0 is no limit
+	KeepDeletions bool `json:"keepDeletions"`
+}
+
+// ShortFingerprint returns the first 16 digits of the fingerprint, which is what people are shown.
+func (m *Manifest) ShortFingerprint() string { return m.Fingerprint[:min(16, len(m.Fingerprint))] }
+
+// ReadManifest reads the manifest of the prepared corpus in dir. The error is ErrDamaged where the file is not a manifest, and
+// fs.ErrNotExist where there is none.
+func ReadManifest(dir string) (*Manifest, error) {
+	f, err := os.Open(filepath.Join(dir, ManifestFile))
+	if err != nil {
+		return nil, fmt.Errorf("opening the corpus manifest: %w", err)
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, maxManifestBytes+1))
+	if err != nil {
+		return nil, fmt.Errorf("reading the corpus manifest: %w", err)
+	}
+	m := new(Manifest)
+	switch {
+	case len(text) > maxManifestBytes:
+		return nil, fmt.Errorf("%w: %s is over %d bytes", ErrDamaged, f.Name(), maxManifestBytes)
+	case json.Unmarshal(text, m) != nil:
+		return nil, fmt.Errorf("%w: %s is not a manifest", ErrDamaged, f.Name())
+	case m.Format != ManifestFormat:
+		return nil, fmt.Errorf("%w: %s has format %.40q, this relaybench reads %q", ErrDamaged, f.Name(), m.Format, ManifestFormat)
+	}
+	return m, nil
+}
+
+// write puts the manifest into dir and waits until it is on disk.
+func (m *Manifest) write(dir string) error {
+	text, err := json.MarshalIndent(m, "", "  ")
+	if err != nil {
+		return fmt.Errorf("encoding the corpus manifest: %w", err)
+	}
+	f, err := os.Create(filepath.Join(dir, ManifestFile))
+	if err != nil {
+		return fmt.Errorf("creating the corpus manifest: %w", err)
+	}
+	_, err = f.Write(append(text, '\n'))
+	if err == nil {
+		err = f.Sync()
+	}
+	if err = errors.Join(err, f.Close()); err != nil {
+		return fmt.Errorf("writing the corpus manifest: %w", err)
+	}
+	return nil
+}

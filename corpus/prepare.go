@@ -1,0 +1,231 @@
+package corpus
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// The defaults of PrepareOptions, which are what strfry accepts unless configured otherwise.
+const (
+	DefaultMaxEventBytes = 65536
+	DefaultMaxTags       = 2000
+)
+
+// MaxTagValueBytes is the longest element that a tag of a prepared event may have.
+const MaxTagValueBytes = 1024
+
+// rulesVersion goes into the cache key: it rises whenever the same input and options would be prepared to something else.
+const rulesVersion = 1
+
+// ErrEmpty marks a source in which there is no event text at all, ErrAllDropped one of which nothing is left after preparation.
+var (
+	ErrEmpty      = errors.New("no events")
+	ErrAllDropped = errors.New("every event was dropped")
+)
+
+// PrepareOptions say which events of a source are kept. The zero value means the defaults.
+type PrepareOptions struct {
+	MaxEventBytes int  // longest canonical JSON of one event in bytes; 0 is DefaultMaxEventBytes
+	MaxTags       int  // most tags of one event; 0 is DefaultMaxTags
+	Limit         int  // keep the newest so many; 0 keeps all
+	KeepDeletions bool // keep kind 5 (NIP-09), whose effect on what is stored depends on the order of arrival
+}
+
+// filled checks the options and puts the defaults in.
+func (o PrepareOptions) filled() (PrepareOptions, error) {
+	switch {
+	case o.MaxEventBytes < 0 || o.MaxEventBytes > maxEventText:
+		return o, fmt.Errorf("largest event of %d bytes: between 1 and %d is possible, 0 is the default of %d", o.MaxEventBytes, maxEventText, DefaultMaxEventBytes)
+	case o.MaxTags < 0:
+		return o, fmt.Errorf("at most %d tags: a number from 1 is possible, 0 is the default of %d", o.MaxTags, DefaultMaxTags)
+	case o.Limit < 0:
+		return o, fmt.Errorf("limit of %d events: a number from 1 is possible, 0 keeps all", o.Limit)
+	}
+	if o.MaxEventBytes == 0 {
+		o.MaxEventBytes = DefaultMaxEventBytes
+	}
+	if o.MaxTags == 0 {
+		o.MaxTags = DefaultMaxTags
+	}
+	return o, nil
+}
+
+func (o PrepareOptions) manifest() ManifestOptions {
+	return ManifestOptions{o.MaxEventBytes, o.MaxTags, o.Limit, o.KeepDeletions}
+}
+
+// DropReason names why preparation left an event out. Its String is a stable key in manifests and results.
+type DropReason uint8
+
+// The reasons, in the order in which they are looked for: an event is counted under the first that applies.
+const (
+	kept             DropReason = iota
+	DropUnparseable             // no JSON object with the fields of NIP-01, or over 16 MiB of text
+	DropDuplicate               // the same event as an earlier one, or its id with another valid signature
+	DropNoSignature             // sig is absent or not 128 hexadecimal digits, as in a NIP-59 rumor
+	DropDeletion                // kind 5 (NIP-09)
+	DropEphemeral               // kind 20000–29999: relays do not store them (NIP-01)
+	DropTooManyTags             // over PrepareOptions.MaxTags
+	DropTagValue                // a tag's element over MaxTagValueBytes
+	DropTooLarge                // over PrepareOptions.MaxEventBytes
+	DropBadID                   // id is not the hash of the event
+	DropBadSignature            // the signature does not verify
+	dropReasons
+)
+
+var dropNames = [dropReasons]string{
+	"kept", "unparseable", "duplicate", "no_signature", "deletion", "ephemeral", "too_many_tags", "tag_value_too_long", "too_large", "bad_id", "bad_signature",
+}
+
+// String returns the reason's key, such as "bad_signature".
+func (r DropReason) String() string { return dropNames[r] }
+
+// DropReasons returns all reasons in the order in which they are looked for.
+func DropReasons() []DropReason {
+	reasons := make([]DropReason, 0, dropReasons-1)
+	for r := DropUnparseable; r < dropReasons; r++ {
+		reasons = append(reasons, r)
+	}
+	return reasons
+}
+
+// dropCounts counts events by reason.
+type dropCounts [dropReasons]int
+
+func (d dropCounts) named() map[string]int {
+	counts := make(map[string]int, dropReasons-1)
+	for _, r := range DropReasons() {
+		counts[r.String()] = d[r]
+	}
+	return counts
+}
+
+// summary lists the reasons that occurred, for people.
+func (d dropCounts) summary() string {
+	var parts []string
+	for _, r := range DropReasons() {
+		if d[r] > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", d[r], r))
+		}
+	}
+	return strings.Join(parts, ", ")
+}
+
+// formReason applies the rules that need neither hash nor signature. length is that of the canonical JSON.
+func (o *PrepareOptions) formReason(e *Event, length int) DropReason {
+	switch {
+	case e.Kind == KindDeletion && !o.KeepDeletions:
+		return DropDeletion
+	case IsEphemeral(e.Kind):
+		return DropEphemeral
+	case len(e.Tags) > o.MaxTags:
+		return DropTooManyTags
+	case hasLongTagValue(e.Tags):
+		return DropTagValue
+	case length > o.MaxEventBytes:
+		return DropTooLarge
+	}
+	return kept
+}
+
+func hasLongTagValue(tags []Tag) bool {
+	for _, t := range tags {
+		for _, element := range t {
+			if len(element) > MaxTagValueBytes {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// BuildFile prepares the events of a file: NDJSON, concatenated JSON or one JSON array, plain or compressed with gzip or zstd. The
+// result is kept in cacheDir under a key of the file's sha256 and the options, and opened from there the next time. The error is
+// ErrEmpty, ErrAllDropped, or a *SourceError for a file that cannot be read to its end. Nothing is left behind on an error.
+func BuildFile(ctx context.Context, path string, o PrepareOptions, cacheDir string, p Progress) (*Corpus, error) {
+	o, err := o.filled()
+	if err != nil {
+		return nil, err
+	}
+	src, err := openSource(path)
+	if err != nil {
+		return nil, err
+	}
+	defer src.Close()
+	sum, err := src.hash(ctx, p)
+	if err != nil {
+		return nil, err
+	}
+	m := Manifest{
+		Format: ManifestFormat, Source: "file " + src.name,
+		File: src.name, FileSHA256: sum,
+		Rules: rulesVersion, Options: o.manifest(),
+	}
+	c, err := cached(ctx, cacheDir, cacheKey("file", m.FileSHA256, m.Options), p, func(dir string) error {
+		return prepareFile(ctx, src, o, m, dir, p)
+	})
+	if err != nil {
+		return nil, err
+	}
+	// A copy of the file under another name has the same content and so the same entry: it is known by the name asked for.
+	c.manifest.Source, c.manifest.File = m.Source, m.File
+	return c, nil
+}
+
+// cacheKey names a cache entry after everything that decides its content: the input's identity and all options.
+func cacheKey(kind string, identity any, o ManifestOptions) string {
+	text, err := json.Marshal([]any{ManifestFormat, rulesVersion, kind, identity, o})
+	if err != nil {
+		panic("corpus: a cache key that JSON cannot hold: " + err.Error()) // all parts are strings, numbers and flags
+	}
+	sum := sha256.Sum256(text)
+	return kind + "-" + hex.EncodeToString(sum[:20])
+}
+
+// prepareFile writes the prepared events of src and their manifest into dir.
+func prepareFile(ctx context.Context, src *source, o PrepareOptions, m Manifest, dir string, p Progress) error {
+	sorted := newSorter(dir)
+	defer sorted.close()
+	drops, read, err := runPipeline(ctx, src, &o, sorted, p)
+	if err != nil {
+		return err
+	}
+	if err := src.unchanged(); err != nil {
+		return err
+	}
+	if read == 0 {
+		return fmt.Errorf("%s: %w: there is only white space or an empty list in it", src.name, ErrEmpty)
+	}
+	return writeSorted(ctx, sorted, &o, m, drops, read, dir, p)
+}
+
+// writeSorted writes what the sorter holds, with the final manifest.
+func writeSorted(ctx context.Context, sorted *sorter, o *PrepareOptions, m Manifest, drops dropCounts, read int, dir string, p Progress) error {
+	if sorted.added == 0 {
+		return fmt.Errorf("%s: %w (%s): none of its %d events can be used", m.Source, ErrAllDropped, drops.summary(), read)
+	}
+	out, err := newWriter(dir)
+	if err != nil {
+		return err
+	}
+	defer out.close()
+	written := 0
+	m.OverLimit, err = sorted.each(ctx, o.Limit, func(r *record, line []byte) error {
+		if written++; written%4096 == 0 {
+			p.Report("write", int64(written), int64(sorted.added))
+		}
+		return out.add(r, line)
+	})
+	if err != nil {
+		return fmt.Errorf("writing the prepared corpus: %w", err)
+	}
+	p.Report("write", int64(written), int64(written))
+	drops[DropDuplicate] += sorted.duplicates
+	m.Read, m.Dropped = read, drops.named()
+	return out.finish(m)
+}

@@ -1,0 +1,329 @@
+package corpus
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"runtime"
+	"sync"
+)
+
+// A batch is what passes from stage to stage. It is small enough that a cancelled preparation stops within a few hundredths of a second, and
+// large enough that handing it over costs nothing.
+const (
+	batchEvents = 128
+	batchBytes  = 256 << 10
+)
+
+// inFlightBytes bounds the event texts held by all stages together.
+const inFlightBytes = 64 << 20
+
+// largeText is an event text that is parsed while no other large one is: what is parsed can take several times the text's memory.
+const largeText = 1 << 20
+
+// batch holds event texts that follow each other in the source, and what has been found out about them.
+type batch struct {
+	texts   []byte
+	ends    []int // of each text in texts
+	tooLong int   // texts that were over maxEventText, and are not in texts
+	read    int64 // bytes of the file read so far
+
+	items  []item
+	lines  []byte // the canonical lines of items
+	parsed chan struct{}
+	judged chan struct{}
+}
+
+// item is one event of a batch.
+type item struct {
+	event Event // dropped when no longer needed
+	line  []byte
+	key   [2]uint64
+	drop  DropReason
+}
+
+// pipeline prepares events in four stages that overlap: one goroutine reads and splits; on all cores, events are parsed and put into canonical form;
+// one goroutine takes out repeated texts, in order of arrival; on all cores, ids and signatures are checked; the caller's goroutine
+// collects, in order of arrival again. What comes out so does not depend on scheduling.
+type pipeline struct {
+	options  *PrepareOptions
+	seen     *seen
+	large    sync.Mutex
+	room     *room
+	toParse  chan *batch
+	toRepeat chan *batch
+	toJudge  chan *batch
+	toKeep   chan *batch
+}
+
+// runPipeline adds the good events of src to sorted and counts the others. read is the number of event texts.
+func runPipeline(ctx context.Context, src *source, o *PrepareOptions, sorted *sorter, p Progress) (drops dropCounts, read int, err error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	workers := runtime.GOMAXPROCS(0)
+	pl := &pipeline{
+		options: o, seen: newSeen(), room: newRoom(inFlightBytes),
+		toParse: make(chan *batch, workers), toRepeat: make(chan *batch, 2*workers),
+		toJudge: make(chan *batch, workers), toKeep: make(chan *batch, 2*workers),
+	}
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	defer cancel(nil)
+	wg.Go(func() {
+		defer close(pl.toParse)
+		defer close(pl.toRepeat)
+		if err := pl.split(ctx, src); err != nil {
+			cancel(err)
+		}
+	})
+	wg.Go(func() {
+		defer close(pl.toJudge)
+		defer close(pl.toKeep)
+		pl.dropRepeated(ctx)
+	})
+	for range workers {
+		wg.Go(func() { pl.parse(ctx) })
+		wg.Go(func() { pl.judge(ctx) })
+	}
+
+	for b := range pl.toKeep {
+		if !reached(ctx, b.judged) {
+			break
+		}
+		drops[DropUnparseable] += b.tooLong
+		read += b.tooLong + len(b.items)
+		for i := range b.items {
+			it := &b.items[i]
+			drops[it.drop]++
+			if it.drop != kept {
+				continue
+			}
+			if err := sorted.add(ctx, it.event.CreatedAt, &it.event.ID, uint16(it.event.Kind), it.line); err != nil {
+				return drops, read, err
+			}
+		}
+		pl.room.give(len(b.texts))
+		p.Report("prepare", b.read, src.size)
+	}
+	// The reader's error and the caller's cancellation are both the context's cause.
+	if err := context.Cause(ctx); err != nil {
+		if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+			err = fmt.Errorf("preparing %s: %w", src.name, err)
+		}
+		return drops, read, err
+	}
+	return drops, read, nil
+}
+
+// split reads the source to its end.
+func (pl *pipeline) split(ctx context.Context, src *source) error {
+	s := newSplitter(src.text)
+	for {
+		b := &batch{parsed: make(chan struct{}), judged: make(chan struct{})}
+		err := fillBatch(ctx, s, b)
+		if err != nil && err != io.EOF {
+			return &SourceError{src.name, s.events, s.offset, err}
+		}
+		b.read = src.read.Load()
+		if !pl.room.take(ctx, len(b.texts)) || !send(ctx, pl.toParse, b) || !send(ctx, pl.toRepeat, b) {
+			return nil // the context knows why
+		}
+		if err == io.EOF {
+			return nil
+		}
+	}
+}
+
+func fillBatch(ctx context.Context, s *splitter, b *batch) error {
+	for len(b.ends)+b.tooLong < batchEvents && len(b.texts) < batchBytes {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		texts, whole, err := s.next(b.texts)
+		if err != nil {
+			return err
+		}
+		b.texts = texts
+		if whole {
+			b.ends = append(b.ends, len(texts))
+		} else {
+			b.tooLong++
+		}
+	}
+	return nil
+}
+
+// parse turns texts into items.
+func (pl *pipeline) parse(ctx context.Context) {
+	for b := range pl.toParse {
+		if ctx.Err() != nil {
+			return
+		}
+		b.items = make([]item, 0, len(b.ends))
+		start := 0
+		for _, end := range b.ends {
+			pl.parseText(b, b.texts[start:end])
+			start = end
+		}
+		close(b.parsed)
+	}
+}
+
+func (pl *pipeline) parseText(b *batch, text []byte) {
+	if len(text) > largeText {
+		pl.large.Lock()
+		defer pl.large.Unlock()
+	}
+	if it := pl.parseOne(b, text); it.drop != DropUnparseable {
+		b.items = append(b.items, it)
+		return
+	}
+	// Two files with no newline at the first one's end, put one behind the other, have a line with two events.
+	for _, part := range objectsIn(text) {
+		b.items = append(b.items, pl.parseOne(b, part))
+	}
+}
+
+// objectsIn splits a line into the objects that it is made of, or returns it whole if it is made of anything else.
+func objectsIn(line []byte) [][]byte {
+	var parts [][]byte
+	for rest := line; len(rest) > 0; {
+		if rest[0] != '{' {
+			return [][]byte{line}
+		}
+		var v value
+		end := 0
+		for end < len(rest) && !v.step(rest[end]) {
+			end++
+		}
+		if end == len(rest) {
+			return [][]byte{line}
+		}
+		parts = append(parts, rest[:end+1])
+		rest = bytes.TrimSpace(rest[end+1:])
+	}
+	return parts
+}
+
+// parseOne reads one event and applies the rules on its form. A large event that is dropped is not kept in memory.
+func (pl *pipeline) parseOne(b *batch, text []byte) item {
+	s := scanner{src: text}
+	e := s.event()
+	s.end()
+	unsigned := errors.Is(s.err, ErrNoSignature)
+	if s.err != nil && !unsigned {
+		return item{drop: DropUnparseable}
+	}
+	start := len(b.lines)
+	b.lines = e.AppendJSON(b.lines)
+	line := b.lines[start:len(b.lines):len(b.lines)]
+	it := item{event: e, line: line, key: pl.seen.key(line), drop: DropNoSignature}
+	if !unsigned {
+		it.drop = pl.options.formReason(&e, len(line))
+	}
+	if it.drop != kept {
+		b.lines = b.lines[:start]
+		it.event, it.line = Event{}, nil
+	}
+	return it
+}
+
+// dropRepeated marks texts that have come before, in order of arrival.
+func (pl *pipeline) dropRepeated(ctx context.Context) {
+	for b := range pl.toRepeat {
+		if !reached(ctx, b.parsed) {
+			return
+		}
+		for i := range b.items {
+			it := &b.items[i]
+			if it.drop != DropUnparseable && pl.seen.add(it.key) {
+				it.drop = DropDuplicate
+			}
+		}
+		if !send(ctx, pl.toJudge, b) || !send(ctx, pl.toKeep, b) {
+			return
+		}
+	}
+}
+
+// judge checks ids and signatures.
+func (pl *pipeline) judge(ctx context.Context) {
+	var buf []byte
+	for b := range pl.toJudge {
+		for i := range b.items {
+			if ctx.Err() != nil {
+				return
+			}
+			it := &b.items[i]
+			if it.drop != kept {
+				continue
+			}
+			e := &it.event
+			if buf = e.AppendSerialization(buf[:0]); sha256.Sum256(buf) != e.ID {
+				it.drop = DropBadID
+			} else if !verifySignature(&e.PubKey, &e.ID, &e.Sig) {
+				it.drop = DropBadSignature
+			}
+		}
+		close(b.judged)
+	}
+}
+
+// send reports false if the context ended first.
+func send(ctx context.Context, to chan<- *batch, b *batch) bool {
+	select {
+	case to <- b:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// reached waits for done and reports false if the context ended first.
+func reached(ctx context.Context, done <-chan struct{}) bool {
+	select {
+	case <-done:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// room is a number of bytes that one goroutine takes from and others give back to.
+type room struct {
+	mu    sync.Mutex
+	free  int
+	freed chan struct{}
+}
+
+func newRoom(size int) *room { return &room{free: size, freed: make(chan struct{}, 1)} }
+
+// take waits until n bytes are free. It reports false if the context ended first.
+func (r *room) take(ctx context.Context, n int) bool {
+	for {
+		r.mu.Lock()
+		if r.free >= n {
+			r.free -= n
+			r.mu.Unlock()
+			return true
+		}
+		r.mu.Unlock()
+		select {
+		case <-r.freed:
+		case <-ctx.Done():
+			return false
+		}
+	}
+}
+
+func (r *room) give(n int) {
+	r.mu.Lock()
+	r.free += n
+	r.mu.Unlock()
+	select {
+	case r.freed <- struct{}{}:
+	default:
+	}
+}

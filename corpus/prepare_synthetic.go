@@ -1,0 +1,51 @@
+package corpus
+
+import (
+	"context"
+	"fmt"
+)
+
+// BuildSynthetic generates the corpus of spec and applies the preparation's rules to it. Signatures, which it has just made, are not
+// checked. The result is kept in cacheDir under a key of generator, version, spec and options, and opened from there the next time.
+// Nothing is left behind on an error.
+func BuildSynthetic(ctx context.Context, spec Spec, o PrepareOptions, cacheDir string, p Progress) (*Corpus, error) {
+	if err := spec.Validate(); err != nil {
+		return nil, err
+	}
+	o, err := o.filled()
+	if err != nil {
+		return nil, err
+	}
+	m := Manifest{
+		Format:    ManifestFormat,
+		Source:    fmt.Sprintf("synthetic: %s %d, %d events, seed %d, base time %d", GeneratorName, GeneratorVersion, spec.Events, spec.Seed, spec.BaseTime),
+		Generator: GeneratorName, GeneratorVersion: GeneratorVersion, Spec: &spec,
+		Rules: rulesVersion, Options: o.manifest(),
+	}
+	key := cacheKey("synthetic", []any{GeneratorName, GeneratorVersion, spec}, m.Options)
+	return cached(ctx, cacheDir, key, p, func(dir string) error {
+		return prepareGenerated(ctx, spec.Generate, o, m, dir, p)
+	})
+}
+
+// prepareGenerated writes the events that generate emits, in whatever order, and their manifest into dir.
+func prepareGenerated(ctx context.Context, generate func(context.Context, Progress, func(*Event) error) error, o PrepareOptions, m Manifest, dir string, p Progress) error {
+	sorted := newSorter(dir)
+	defer sorted.close()
+	var drops dropCounts
+	var line []byte
+	read := 0
+	err := generate(ctx, p, func(e *Event) error {
+		read++
+		line = e.AppendJSON(line[:0])
+		if reason := o.formReason(e, len(line)); reason != kept {
+			drops[reason]++
+			return nil
+		}
+		return sorted.add(ctx, e.CreatedAt, &e.ID, uint16(e.Kind), line)
+	})
+	if err != nil {
+		return fmt.Errorf("generating the synthetic corpus: %w", err)
+	}
+	return writeSorted(ctx, sorted, &o, m, drops, read, dir, p)
+}

@@ -1,0 +1,322 @@
+package corpus
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha1"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// dumpServer serves content over HTTP, by way of handler, and keeps the Range headers that it was asked with.
+type dumpServer struct {
+	*httptest.Server
+	content []byte
+	mu      sync.Mutex
+	ranges  []string
+}
+
+func serveDump(t *testing.T, content []byte, handler func(s *dumpServer, w http.ResponseWriter, r *http.Request)) *dumpServer {
+	t.Helper()
+	s := &dumpServer{content: content}
+	s.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		s.mu.Lock()
+		s.ranges = append(s.ranges, r.Header.Get("Range"))
+		s.mu.Unlock()
+		handler(s, w, r)
+	}))
+	t.Cleanup(s.Close)
+	return s
+}
+
+// whole answers as GitHub does, ranges included.
+func whole(s *dumpServer, w http.ResponseWriter, r *http.Request) {
+	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(s.content))
+}
+
+// calls returns how many requests came before this one.
+func (s *dumpServer) calls() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.ranges) - 1
+}
+
+func (s *dumpServer) download() download {
+	return download{
+		name: "dump.json.gz", url: s.URL + "/dump", blob: gitBlob(s.content), maxSize: int64(len(s.content)),
+		stall: 200 * time.Millisecond, tries: 3, pause: time.Millisecond, client: downloadClient(),
+	}
+}
+
+func gitBlob(content []byte) string {
+	return fmt.Sprintf("%x", sha1.Sum(append(fmt.Appendf(nil, "blob %d\x00", len(content)), content...)))
+}
+
+func randomBytes(n int) []byte {
+	out := make([]byte, n)
+	random := rand.New(rand.NewPCG(3, 4))
+	for i := range out {
+		out[i] = byte(random.Uint32())
+	}
+	return out
+}
+
+func TestGitBlobIDIsGits(t *testing.T) {
+	if got := gitBlob([]byte("hello\n")); got != "ce013625030ba8dba906f756967f9e9ca394464a" { // git hash-object
+		t.Errorf("got %s", got)
+	}
+}
+
+func TestDownloadSurvivesWhatServersDo(t *testing.T) {
+	content := randomBytes(300_000)
+	half := len(content) / 2
+	breakOff := func(w http.ResponseWriter, part []byte) {
+		w.Header().Set("Content-Length", fmt.Sprint(len(part)+1000))
+		w.Write(part)
+		panic(http.ErrAbortHandler)
+	}
+	for name, c := range map[string]struct {
+		part    []byte // what an earlier run has left
+		handler func(s *dumpServer, w http.ResponseWriter, r *http.Request)
+		asked   []string
+	}{
+		"plain":                              {nil, whole, []string{""}},
+		"continues what an earlier run left": {content[:half], whole, []string{fmt.Sprintf("bytes=%d-", half)}},
+		"an earlier run left it complete":    {content, whole, nil},
+		"connection breaks, then continued": {nil, func(s *dumpServer, w http.ResponseWriter, r *http.Request) {
+			if s.calls() == 0 {
+				breakOff(w, s.content[:half])
+			}
+			whole(s, w, r)
+		}, nil},
+		"server ignores ranges": {content[:half], func(s *dumpServer, w http.ResponseWriter, r *http.Request) {
+			w.Write(s.content)
+		}, []string{fmt.Sprintf("bytes=%d-", half)}},
+		"what was left is rubbish": {randomBytes(half + 7)[7:], func(s *dumpServer, w http.ResponseWriter, r *http.Request) {
+			whole(s, w, r)
+		}, nil},
+		"what was left is too long": {append(bytes.Clone(content), 1, 2, 3), whole, []string{fmt.Sprintf("bytes=%d-", len(content)+3), ""}},
+		"server sends another range": {content[:half], func(s *dumpServer, w http.ResponseWriter, r *http.Request) {
+			if s.calls() == 0 {
+				r.Header.Set("Range", "bytes=5-")
+			}
+			whole(s, w, r)
+		}, []string{fmt.Sprintf("bytes=%d-", half), ""}},
+		"server is busy at first": {nil, func(s *dumpServer, w http.ResponseWriter, r *http.Request) {
+			if s.calls() == 0 {
+				w.WriteHeader(http.StatusServiceUnavailable)
+				return
+			}
+			whole(s, w, r)
+		}, []string{"", ""}},
+		"server stalls at first": {nil, func(s *dumpServer, w http.ResponseWriter, r *http.Request) {
+			if s.calls() == 0 {
+				w.Write(s.content[:half])
+				w.(http.Flusher).Flush()
+				<-r.Context().Done()
+				return
+			}
+			whole(s, w, r)
+		}, []string{"", fmt.Sprintf("bytes=%d-", half)}},
+		"redirected": {nil, func(s *dumpServer, w http.ResponseWriter, r *http.Request) {
+			if r.URL.Path == "/dump" {
+				http.Redirect(w, r, "/elsewhere", http.StatusFound)
+				return
+			}
+			whole(s, w, r)
+		}, []string{"", ""}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := serveDump(t, content, c.handler)
+			cache := t.TempDir()
+			d := s.download()
+			if c.part != nil {
+				leavePart(t, cache, d, c.part)
+			}
+			var last [2]int64
+			path, err := d.get(context.Background(), cache, func(stage string, done, total int64) { last = [2]int64{done, total} })
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := os.ReadFile(path)
+			if err != nil || !bytes.Equal(got, content) {
+				t.Fatalf("%d bytes, %v", len(got), err)
+			}
+			if c.asked != nil && strings.Join(c.asked, "; ") != strings.Join(s.ranges, "; ") {
+				t.Errorf("asked for %q, want %q", s.ranges, c.asked)
+			}
+			if len(s.ranges) > 0 && last[0] != int64(len(content)) {
+				t.Errorf("the last progress is %v", last)
+			}
+			asked := len(s.ranges)
+			if again, err := d.get(context.Background(), cache, nil); err != nil || again != path || len(s.ranges) != asked {
+				t.Errorf("the cached copy: %s, %v, after %d more requests", again, err, len(s.ranges)-asked)
+			}
+			if left, _ := filepath.Glob(filepath.Join(cache, "real", "*.part")); left != nil {
+				t.Errorf("left behind: %v", left)
+			}
+		})
+	}
+}
+
+func leavePart(t *testing.T, cache string, d download, part []byte) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Join(cache, "real"), 0o777); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(cache, "real", d.name+".part"), part, 0o666); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestDamagedCopyIsDownloadedAnew(t *testing.T) {
+	s := serveDump(t, randomBytes(1000), whole)
+	cache, d := t.TempDir(), s.download()
+	for range 2 {
+		path, err := d.get(context.Background(), cache, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := d.matches(path); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Truncate(path, 999); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(s.ranges) != 2 {
+		t.Errorf("%d requests", len(s.ranges))
+	}
+}
+
+func TestFailedDownloadNamesTheWaysOut(t *testing.T) {
+	content := randomBytes(100_000)
+	for name, c := range map[string]struct {
+		change   func(d *download)
+		handler  func(s *dumpServer, w http.ResponseWriter, r *http.Request)
+		is       error
+		says     string
+		requests int
+		keeps    bool // the part that came
+	}{
+		"not found":           {handler: func(s *dumpServer, w http.ResponseWriter, r *http.Request) { http.NotFound(w, r) }, says: "404", requests: 1},
+		"wrong content":       {change: func(d *download) { d.blob = gitBlob(nil) }, handler: whole, is: errWrongContent, says: gitBlob(content), requests: 3},
+		"oversize, announced": {change: func(d *download) { d.maxSize-- }, handler: whole, is: errOversize, requests: 1},
+		"oversize, not announced": {change: func(d *download) { d.maxSize-- }, handler: func(s *dumpServer, w http.ResponseWriter, r *http.Request) {
+			w.(http.Flusher).Flush()
+			w.Write(s.content)
+		}, is: errOversize, requests: 1},
+		"stall before the answer": {handler: func(s *dumpServer, w http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, is: errStalled, requests: 3},
+		"stall in the middle": {handler: func(s *dumpServer, w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Length", fmt.Sprint(len(s.content)))
+			w.Write(s.content[:5000])
+			w.(http.Flusher).Flush()
+			<-r.Context().Done()
+		}, is: errStalled, requests: 3, keeps: true},
+		"server error": {handler: func(s *dumpServer, w http.ResponseWriter, r *http.Request) { w.WriteHeader(500) }, says: "500", requests: 3},
+		"offline":      {change: func(d *download) { d.url = "http://127.0.0.1:1/dump" }, handler: whole, requests: 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := serveDump(t, content, c.handler)
+			d, cache := s.download(), t.TempDir()
+			d.stall = 50 * time.Millisecond
+			if c.change != nil {
+				c.change(&d)
+			}
+			_, err := d.get(context.Background(), cache, nil)
+			var typed *RealDumpError
+			if !errors.As(err, &typed) {
+				t.Fatalf("error %v is no RealDumpError", err)
+			}
+			if c.is != nil && !errors.Is(err, c.is) {
+				t.Errorf("error %v is not %v", err, c.is)
+			}
+			cached := filepath.Join(cache, "real", d.name)
+			for _, s := range []string{c.says, "$RELAYBENCH_REAL", cached, d.url, "network", "--corpus FILE"} {
+				if !strings.Contains(err.Error(), s) {
+					t.Errorf("error %q does not say %q", err, s)
+				}
+			}
+			s.Close() // waits for the handlers
+			if len(s.ranges) != c.requests {
+				t.Errorf("%d requests, want %d", len(s.ranges), c.requests)
+			}
+			if _, err := os.Stat(cached); err == nil {
+				t.Error("a file is in the cache")
+			}
+			part, err := os.Stat(cached + ".part")
+			if kept := err == nil && part.Size() > 0; kept != c.keeps {
+				t.Errorf("kept what came: %v, want %v", kept, c.keeps)
+			}
+		})
+	}
+}
+
+func TestDownloadCanBeCancelled(t *testing.T) {
+	s := serveDump(t, randomBytes(100_000), func(s *dumpServer, w http.ResponseWriter, r *http.Request) {
+		w.Write(s.content[:50_000])
+		w.(http.Flusher).Flush()
+		<-r.Context().Done()
+	})
+	d := s.download()
+	d.stall = time.Minute
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	_, err := d.get(ctx, t.TempDir(), func(string, int64, int64) { cancel() })
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("error %v", err)
+	}
+}
+
+func TestGivenDumpComesFirst(t *testing.T) {
+	given := fileOf(t, []byte("[]"))
+	t.Setenv(RealDumpVariable, given)
+	if path, err := RealDump(context.Background(), t.TempDir(), nil); err != nil || path != given {
+		t.Errorf("path %s, %v", path, err)
+	}
+	for _, path := range []string{given + "-absent", t.TempDir()} {
+		t.Setenv(RealDumpVariable, path)
+		if _, err := RealDump(context.Background(), t.TempDir(), nil); err == nil || !strings.Contains(err.Error(), "$RELAYBENCH_REAL") || !strings.Contains(err.Error(), path) {
+			t.Errorf("error %v does not name the variable and %s", err, path)
+		}
+	}
+}
+
+// TestRealEventsHaveTheKnownFingerprint prepares the dump of 1,384 real events that continuous integration provides. The golden figures
+// were computed by other means than this package.
+func TestRealEventsHaveTheKnownFingerprint(t *testing.T) {
+	path := os.Getenv(RealDumpVariable)
+	if path == "" {
+		t.Skip("RELAYBENCH_REAL is not set: no real events to prepare")
+	}
+	c, err := BuildFile(context.Background(), path, PrepareOptions{}, t.TempDir(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if c.Manifest().FileSHA256 != realEventsSHA256 {
+		t.Skipf("RELAYBENCH_REAL has sha256 %s: another dump than the one whose figures are known", c.Manifest().FileSHA256)
+	}
+	if got := c.Manifest().Fingerprint; got != realEventsFingerprint {
+		t.Errorf("fingerprint %s, want %s", got, realEventsFingerprint)
+	}
+	if m := c.Manifest(); m.Read != 1384 || m.Events != 1354 || m.Bytes != 1_382_868 {
+		t.Errorf("%d read, %d kept, %d bytes", m.Read, m.Events, m.Bytes)
+	}
+	checkDropped(t, c, map[DropReason]int{DropDeletion: 26, DropTagValue: 4})
+}
+
+const (
+	realEventsSHA256      = "f17161381555a9c9fa509a63116283dcfc308cee883feb44b11b84592e4d8577"
+	realEventsFingerprint = "bf708cc6856c92e36c5885d29ab9187a13efaf392b9e280b1d08b5bbdcc52b29"
+)
