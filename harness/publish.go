@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -101,10 +102,12 @@ func (p *Publisher) Publish(ctx context.Context, indexes []int) (*Published, err
 			total.Timeline[second] += n
 		}
 	}
-	if unsent := int64(len(indexes)) - min(next.Load(), int64(len(indexes))); unsent > 0 {
-		return total, fmt.Errorf("%d of %d events were not sent: %w", unsent, len(indexes), errors.Join(errs...))
+	failed := slices.DeleteFunc(errs, func(err error) bool { return err == nil })
+	if len(failed) == 0 {
+		return total, nil
 	}
-	return total, errors.Join(errs...)
+	unsent := int64(len(indexes)) - min(next.Load(), int64(len(indexes)))
+	return total, fmt.Errorf("%d of %d connections gave up, %d events were not sent: %w", len(failed), p.Conns, unsent, failed[0])
 }
 
 func (p *Publisher) dial(ctx context.Context) (*wire.Conn, error) {
@@ -141,7 +144,8 @@ func (w *publishing) run(ctx context.Context) error {
 			w.Ledger.Set(int(s.index), Unanswered)
 		})
 		if err == nil {
-			return w.conn.Close()
+			w.conn.Close() // relays that leave without the closing handshake have answered everything all the same
+			return nil
 		}
 		w.conn.Abort()
 		if ctx.Err() != nil {

@@ -146,7 +146,13 @@ func (r *Runner) scenarios(ctx context.Context, t *Trial) error {
 			return err
 		}
 	}
-	return errors.Join(all...)
+	switch len(all) {
+	case 0:
+		return nil
+	case 1:
+		return all[0]
+	}
+	return fmt.Errorf("%w; %d scenarios in all failed", all[0], len(all))
 }
 
 func (r *Runner) scenario(ctx context.Context, t *Trial, s Scenario, d Description) error {
