@@ -1,0 +1,151 @@
+// Command refrelay is relaybench's reference relay as a program: see package relays/reference.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/signal"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"relaybench/corpus"
+	"relaybench/relays/reference"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	os.Exit(run(ctx, os.Stdout, os.Stderr, os.Args[1:]))
+}
+
+// Exit codes.
+const (
+	exitDone   = 0
+	exitFailed = 1
+	exitUsage  = 2
+)
+
+// settings are what the flags say.
+type settings struct {
+	listen, store, dir, durability string
+	options                        reference.Options
+	version                        bool
+}
+
+// run serves until ctx ends. It returns the exit code: 0 after a graceful stop, 1 when serving failed, 2 for wrong usage.
+func run(ctx context.Context, stdout, stderr io.Writer, args []string) int {
+	s, err := parse(args, stdout)
+	switch {
+	case errors.Is(err, pflag.ErrHelp):
+		return exitDone
+	case err != nil:
+		fmt.Fprintf(stderr, "refrelay: %v\nTry refrelay --help.\n", err)
+		return exitUsage
+	case s.version:
+		fmt.Fprintln(stdout, "refrelay", reference.Version)
+		return exitDone
+	}
+	if err := serve(ctx, stdout, stderr, s); err != nil {
+		fmt.Fprintf(stderr, "refrelay: %v\n", err)
+		return exitFailed
+	}
+	return exitDone
+}
+
+func parse(args []string, stdout io.Writer) (settings, error) {
+	var s settings
+	flags := pflag.NewFlagSet("refrelay", pflag.ContinueOnError)
+	flags.SortFlags = false
+	flags.SetOutput(io.Discard)
+	flags.StringVar(&s.listen, "listen", "127.0.0.1:7777", "address to listen on, HOST:PORT; port 0 picks a free one")
+	flags.StringVar(&s.store, "store", "memory", "where events are kept: "+strings.Join(reference.StoreKinds, ", ")+" (null keeps nothing and checks nothing)")
+	flags.StringVar(&s.dir, "dir", "", "the store's directory, created if absent; bolt and sqlite need it")
+	flags.StringVar(&s.durability, "durability", string(reference.DurabilityCommit), "what an OK promises: commit (synced before it), batch (synced a little later), none")
+	flags.BoolVar(&s.options.NoVerify, "no-verify", false, "take ids and signatures on trust")
+	flags.StringVar(&s.options.Name, "name", "relaybench reference relay", "the relay's name in its information document")
+	flags.StringVar(&s.options.URL, "url", "", "URL under which clients know this relay (default ws:// and the address)")
+	flags.IntVar(&s.options.MaxMessageBytes, "max-message-bytes", 1<<20, "longest client message")
+	flags.IntVar(&s.options.MaxEventBytes, "max-event-bytes", 0, "longest event (default: as long as a message may be)")
+	flags.IntVar(&s.options.MaxLimit, "max-limit", 0, "most events that answer one filter (default: all that match)")
+	flags.IntVar(&s.options.MaxSubscriptions, "max-subscriptions", 64, "most subscriptions open on one connection")
+	flags.BoolVar(&s.version, "version", false, "print the version and end")
+	flags.BoolP("help", "h", false, "print this help and end")
+	err := flags.Parse(args)
+	if help, _ := flags.GetBool("help"); help {
+		fmt.Fprintf(stdout, "refrelay: relaybench's reference Nostr relay\n\nUsage: refrelay [flags]\n\n%s", flags.FlagUsages())
+		return s, pflag.ErrHelp
+	}
+	if err != nil {
+		return s, err
+	}
+	return s, s.check(flags)
+}
+
+func (s *settings) check(flags *pflag.FlagSet) error {
+	switch {
+	case flags.NArg() > 0:
+		return fmt.Errorf("unexpected argument %q", flags.Arg(0))
+	case !slices.Contains(reference.StoreKinds, s.store):
+		return fmt.Errorf("--store %q is none of %s", s.store, strings.Join(reference.StoreKinds, ", "))
+	case !slices.Contains(reference.Durabilities, reference.Durability(s.durability)):
+		return fmt.Errorf("--durability %q is none of commit, batch, none", s.durability)
+	case s.dir == "" && (s.store == "bolt" || s.store == "sqlite"):
+		return fmt.Errorf("--store %s needs --dir", s.store)
+	case s.options.MaxEventBytes < 0 || s.options.MaxLimit < 0:
+		return errors.New("limits cannot be negative")
+	case s.options.MaxSubscriptions < 1:
+		return errors.New("--max-subscriptions must be at least 1")
+	case s.options.MaxMessageBytes < 256 || s.options.MaxMessageBytes > 16<<20:
+		return fmt.Errorf("--max-message-bytes %d is not between 256 and %d", s.options.MaxMessageBytes, 16<<20)
+	}
+	if _, _, err := net.SplitHostPort(s.listen); err != nil {
+		return fmt.Errorf("--listen %q is not HOST:PORT", s.listen)
+	}
+	return nil
+}
+
+// serve opens the store, serves, and closes the store whatever happened.
+func serve(ctx context.Context, stdout, stderr io.Writer, s settings) (err error) {
+	listener, err := net.Listen("tcp", s.listen)
+	if err != nil {
+		return fmt.Errorf("listening: %w", err)
+	}
+	defer listener.Close()
+	store, err := reference.OpenStore(s.store, s.dir, reference.Durability(s.durability))
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if closeErr := store.Close(); closeErr != nil {
+			err = errors.Join(err, fmt.Errorf("closing the %s store: %w", s.store, closeErr))
+		}
+	}()
+	s.options.Store = store
+	s.options.Log = func(format string, a ...any) {
+		fmt.Fprintf(stderr, "%s refrelay: %s\n", time.Now().UTC().Format(time.RFC3339), fmt.Sprintf(format, a...))
+	}
+	fmt.Fprintf(stdout, "refrelay %s listening on ws://%s (store %s, durability %s, signatures %s)\n", reference.Version, listener.Addr(), s.store, s.promise(), s.verifier())
+	return reference.Serve(ctx, listener, s.options)
+}
+
+func (s *settings) promise() string {
+	if s.store == "memory" || s.store == "null" {
+		return string(reference.DurabilityNone)
+	}
+	return s.durability
+}
+
+func (s *settings) verifier() string {
+	if s.options.NoVerify || s.store == "null" {
+		return "not checked"
+	}
+	return corpus.Verifier
+}

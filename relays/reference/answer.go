@@ -1,0 +1,175 @@
+package reference
+
+import (
+	"slices"
+)
+
+// What one step of an answer may gather before it is sent. A step holds a read transaction, which must not last as long as a slow
+// reader does: bolt cannot reuse pages, nor grow its map, under an open one.
+const (
+	batchEvents = 512
+	batchBytes  = 512 << 10
+)
+
+// answer merges the filters of one REQ or COUNT into one stream, newest first and without repetition, each filter within its own
+// limit (NIP-01). It can pause after any event and go on in another View.
+type answer struct {
+	queries []*Query
+	left    []int // of each filter's limit
+	upTo    uint64
+	now     int64
+	last    Position
+	done    bool
+
+	heads []head // of the step under way
+}
+
+// head is one filter's next event.
+type head struct {
+	cursor Cursor
+	record *Record
+	filter int
+}
+
+// newAnswer leaves out events accepted after Seq upTo and events that have expired at now (Unix seconds, NIP-40).
+func newAnswer(queries []*Query, upTo uint64, now int64) *answer {
+	a := &answer{queries: queries, upTo: upTo, now: now}
+	for _, q := range queries {
+		a.left = append(a.left, q.Limit)
+	}
+	return a
+}
+
+// batch is the outcome of one step: the events' JSON, copied out of the View.
+type batch struct {
+	bytes []byte
+	ends  []int
+}
+
+func (b *batch) reset() { b.bytes, b.ends = b.bytes[:0], b.ends[:0] }
+
+func (b *batch) add(raw []byte) {
+	b.bytes = append(b.bytes, raw...)
+	b.ends = append(b.ends, len(b.bytes))
+}
+
+func (b *batch) full() bool { return len(b.ends) >= batchEvents || len(b.bytes) >= batchBytes }
+
+// each calls f with every event of the batch until f fails.
+func (b *batch) each(f func(raw []byte) error) error {
+	start := 0
+	for _, end := range b.ends {
+		if err := f(b.bytes[start:end]); err != nil {
+			return err
+		}
+		start = end
+	}
+	return nil
+}
+
+// read fills b with the next events.
+func (a *answer) read(store Store, b *batch) error {
+	b.reset()
+	return a.step(store, func(r *Record) bool {
+		b.add(r.Raw)
+		return !b.full()
+	})
+}
+
+// count goes through some more events and returns how many there were.
+func (a *answer) count(store Store) (n int, err error) {
+	err = a.step(store, func(*Record) bool {
+		n++
+		return n < 64*batchEvents
+	})
+	return n, err
+}
+
+// step takes events in order until take says to stop or there are no more; then done is set.
+func (a *answer) step(store Store, take func(*Record) bool) error {
+	return store.View(func(v View) error {
+		defer a.closeCursors()
+		for i, q := range a.queries {
+			if a.left[i] == 0 || q.nothing {
+				continue
+			}
+			cursor, err := v.Scan(q, a.last)
+			if err != nil {
+				return err
+			}
+			a.heads = append(a.heads, head{cursor: cursor, filter: i})
+			if err := a.advance(len(a.heads) - 1); err != nil {
+				return err
+			}
+		}
+		for {
+			r, err := a.next()
+			if err != nil {
+				return err
+			}
+			if r == nil {
+				a.done = true
+				return nil
+			}
+			a.last = positionOf(r)
+			if !take(r) {
+				return nil
+			}
+		}
+	})
+}
+
+// closeCursors ends a step. What a filter read ahead goes back into its limit: the next step reads it again.
+func (a *answer) closeCursors() {
+	for _, h := range a.heads {
+		if h.record != nil && h.record.ID != a.last.ID {
+			a.left[h.filter]++
+		}
+		h.cursor.Close()
+	}
+	a.heads = a.heads[:0]
+}
+
+// advance moves one filter to its next event that may be sent; its record is nil when there is none.
+func (a *answer) advance(i int) error {
+	h := &a.heads[i]
+	h.record = nil
+	for a.left[h.filter] > 0 {
+		r, err := h.cursor.Next()
+		if err != nil || r == nil {
+			return err
+		}
+		if r.Seq <= a.upTo && r.Expires > a.now {
+			a.left[h.filter]--
+			h.record = r
+			return nil
+		}
+	}
+	return nil
+}
+
+// next takes the first of the heads. The record it returns stays valid until the next call, since heads that show a record already
+// taken move on only then.
+func (a *answer) next() (*Record, error) {
+	if a.last.valid {
+		for i := range a.heads {
+			for a.heads[i].record != nil && a.heads[i].record.ID == a.last.ID {
+				if err := a.advance(i); err != nil {
+					return nil, err
+				}
+			}
+		}
+	}
+	var first *Record
+	for _, h := range a.heads {
+		if h.record != nil && (first == nil || h.record.Before(first)) {
+			first = h.record
+		}
+	}
+	return first, nil
+}
+
+// liveMatch reports whether any filter asks for the event.
+func liveMatch(queries []*Query, r *Record) bool {
+	return slices.ContainsFunc(queries, func(q *Query) bool { return q.Matches(r) })
+}

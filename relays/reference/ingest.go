@@ -1,0 +1,253 @@
+package reference
+
+import (
+	"runtime"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"relaybench/corpus"
+)
+
+// Bounds of the way that events take. What is on it is bounded by count and by bytes; when it is full, connections are not read.
+const (
+	maxInFlight      = 4096
+	maxInFlightBytes = 64 << 20
+	maxGroup         = 1024
+	groupTime        = 25 * time.Millisecond // how long a group waits for events that have arrived and are still being verified
+)
+
+// job is one event on its way from a connection to the store.
+type job struct {
+	session *session
+	raw     []byte // the event as it came; the job's own
+	event   corpus.Event
+	record  Record
+	ready   chan struct{} // closed once it is parsed and verified
+
+	verdict verdict // decided when ready, if refused is set, else by the group
+	refused bool
+	keep    bool // an ephemeral event is passed on without being stored
+	problem error
+}
+
+// ingest verifies events on all cores and commits them in groups. Jobs are queued twice, in the same order: to the verifiers and to
+// the committer, which takes them in the order of arrival and waits for each to be verified.
+type ingest struct {
+	relay   *relay
+	verify  chan *job
+	arrived chan *job
+	bytes   *budget
+	workers sync.WaitGroup
+	groups  chan []*Record // committed, on their way to the hub
+	done    chan struct{}  // the committer and the broadcaster have ended
+}
+
+func startIngest(r *relay) *ingest {
+	in := &ingest{
+		relay:   r,
+		verify:  make(chan *job, maxInFlight),
+		arrived: make(chan *job, maxInFlight),
+		bytes:   newBudget(maxInFlightBytes),
+		groups:  make(chan []*Record, 4),
+		done:    make(chan struct{}),
+	}
+	r.hub.accepted.Store(r.options.Store.LastSeq())
+	for range runtime.GOMAXPROCS(0) {
+		in.workers.Go(func() {
+			for j := range in.verify {
+				j.check(in.relay)
+				close(j.ready)
+			}
+		})
+	}
+	go func() {
+		in.commit()
+		close(in.groups)
+	}()
+	go func() {
+		defer close(in.done)
+		for group := range in.groups {
+			in.relay.hub.publish(group)
+		}
+	}()
+	return in
+}
+
+// add hands an event over. It blocks while too much is under way. raw is copied.
+func (in *ingest) add(s *session, raw []byte) {
+	in.bytes.take(len(raw))
+	j := &job{session: s, raw: append(make([]byte, 0, len(raw)), raw...), ready: make(chan struct{})}
+	in.verify <- j
+	in.arrived <- j
+}
+
+// stop waits until everything that was added is committed and answered. Nothing may be added any more.
+func (in *ingest) stop() {
+	close(in.verify)
+	close(in.arrived)
+	in.workers.Wait()
+	<-in.done
+}
+
+// check parses and verifies: the costly part, done by many jobs at once.
+func (j *job) check(r *relay) {
+	size := len(j.raw)
+	if j.event, j.problem = corpus.ParseEvent(j.raw); j.problem != nil {
+		j.refused = true
+		return
+	}
+	j.refused = true
+	switch {
+	case size > r.options.MaxEventBytes:
+		j.verdict = verdict{false, "invalid: event is " + strconv.Itoa(size) + " bytes, over the limit of " + strconv.Itoa(r.options.MaxEventBytes)}
+		return
+	case r.options.NoVerify:
+	default:
+		if err := j.event.Verify(); err != nil {
+			j.verdict = verdict{false, "invalid: " + err.Error()}
+			return
+		}
+	}
+	if v, refused := refuse(&j.event, r.now()); refused {
+		j.verdict = v
+		return
+	}
+	j.refused, j.keep = false, !corpus.IsEphemeral(j.event.Kind)
+	j.record = NewRecord(&j.event)
+}
+
+// commit is the one writer.
+func (in *ingest) commit() {
+	seq := in.relay.hub.accepted.Load()
+	var group []*job
+	for {
+		if group = in.gather(group[:0]); len(group) == 0 {
+			return
+		}
+		var fresh []*Record
+		fresh, seq = in.store(group, seq)
+		in.answer(group)
+		if len(fresh) > 0 {
+			in.groups <- fresh
+		}
+	}
+}
+
+// gather takes the next event and with it those that have arrived already, so that a lone event is committed at once and a stream of
+// them in groups, whatever a commit costs.
+func (in *ingest) gather(group []*job) []*job {
+	first, ok := <-in.arrived
+	if !ok {
+		return group
+	}
+	<-first.ready
+	group = append(group, first)
+	deadline := time.Now().Add(groupTime)
+	for len(group) < maxGroup {
+		select {
+		case j, ok := <-in.arrived:
+			if !ok {
+				return group
+			}
+			<-j.ready
+			group = append(group, j)
+			if len(group)%16 == 0 && time.Now().After(deadline) {
+				return group
+			}
+		default:
+			return group
+		}
+	}
+	return group
+}
+
+// store commits a group. It returns what is new, for the hub, and the last number given out.
+func (in *ingest) store(group []*job, seq uint64) (fresh []*Record, last uint64) {
+	admitAll := func(tx Tx) error {
+		for _, j := range group {
+			if j.refused {
+				continue
+			}
+			last++
+			j.record.Seq = last
+			j.verdict = stored
+			if j.keep {
+				var err error
+				if j.verdict, err = in.relay.rules.admit(tx, &j.event, &j.record); err != nil {
+					return err
+				}
+			}
+			if j.verdict == stored {
+				fresh = append(fresh, &j.record)
+			}
+		}
+		return nil
+	}
+	last = seq
+	var err error
+	if slices.ContainsFunc(group, func(j *job) bool { return j.keep }) {
+		err = in.relay.options.Store.Update(admitAll)
+	} else {
+		err = admitAll(nil) // nothing to store: a flood of forgeries costs no transaction
+	}
+	if err != nil {
+		in.relay.log("storing %d events: %v", len(group), err)
+		for _, j := range group {
+			if !j.refused {
+				j.verdict = verdict{false, "error: could not store the event: " + err.Error()}
+			}
+		}
+		return nil, last // numbers are not used again: some may be in a transaction whose fate is unknown
+	}
+	in.relay.hub.accepted.Store(last)
+	return fresh, last
+}
+
+// answer sends the OKs and wakes each connection once.
+func (in *ingest) answer(group []*job) {
+	var touched []*session
+	for _, j := range group {
+		j.session.ok(j)
+		if !j.session.touched {
+			j.session.touched = true
+			touched = append(touched, j.session)
+		}
+		in.bytes.give(len(j.raw))
+	}
+	for _, s := range touched {
+		s.touched = false
+		s.out.flush()
+	}
+	clear(group)
+}
+
+// budget bounds a sum of bytes.
+type budget struct {
+	mu   sync.Mutex
+	more sync.Cond
+	left int
+}
+
+func newBudget(n int) *budget {
+	b := &budget{left: n}
+	b.more.L = &b.mu
+	return b
+}
+
+func (b *budget) take(n int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for b.left < n {
+		b.more.Wait()
+	}
+	b.left -= n
+}
+
+func (b *budget) give(n int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.left += n
+	b.more.Broadcast()
+}

@@ -1,0 +1,124 @@
+package reference
+
+import (
+	"slices"
+	"sync"
+
+	"relaybench/corpus"
+)
+
+// Memory is a store without files: a sorted list that every query walks. It is as plain as can be, since the tests hold the other
+// stores against it.
+type Memory struct {
+	mu     sync.RWMutex
+	sorted []*Record // oldest first, ties by highest id: the reverse of an answer, so that new events mostly go to the end
+	byID   map[corpus.ID]*Record
+	notes  map[string][]byte
+
+	lastSeq uint64
+}
+
+// NewMemory makes an empty store.
+func NewMemory() *Memory {
+	return &Memory{byID: map[corpus.ID]*Record{}, notes: map[string][]byte{}}
+}
+
+// Update runs the changes directly on the lists. They cannot fail half-way: only the store's own methods fail, and these do not.
+func (m *Memory) Update(change func(Tx) error) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return change(memoryTx{m})
+}
+
+// View reads under a lock that holds up Update; callers take a bounded batch at a time.
+func (m *Memory) View(read func(View) error) error {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	return read(memoryTx{m})
+}
+
+// LastSeq returns the number of the last event inserted.
+func (m *Memory) LastSeq() uint64 {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	return m.lastSeq
+}
+
+// Close does nothing.
+func (m *Memory) Close() error { return nil }
+
+type memoryTx struct{ *Memory }
+
+// place returns where r stands, or would stand, in the sorted list.
+func (m memoryTx) place(r *Record) int {
+	i, _ := slices.BinarySearchFunc(m.sorted, r, func(have, want *Record) int {
+		switch {
+		case want.Before(have):
+			return -1
+		case have.Before(want):
+			return 1
+		}
+		return 0
+	})
+	return i
+}
+
+func (m memoryTx) Find(id corpus.ID) (Record, bool, error) {
+	if r := m.byID[id]; r != nil {
+		return *r, true, nil
+	}
+	return Record{}, false, nil
+}
+
+func (m memoryTx) Insert(r *Record) (bool, error) {
+	if m.byID[r.ID] != nil {
+		return false, nil
+	}
+	kept := *r
+	m.lastSeq = r.Seq
+	m.byID[r.ID] = &kept
+	m.sorted = slices.Insert(m.sorted, m.place(r), &kept)
+	return true, nil
+}
+
+func (m memoryTx) Remove(r *Record) error {
+	if m.byID[r.ID] != nil {
+		delete(m.byID, r.ID)
+		i := m.place(r)
+		m.sorted = slices.Delete(m.sorted, i, i+1)
+	}
+	return nil
+}
+
+func (m memoryTx) Note(key []byte) ([]byte, error) { return m.notes[string(key)], nil }
+
+func (m memoryTx) SetNote(key, value []byte) error {
+	m.notes[string(key)] = slices.Clone(value)
+	return nil
+}
+
+func (m memoryTx) Scan(q *Query, after Position) (Cursor, error) {
+	next := len(m.sorted)
+	if after.valid {
+		next = m.place(&Record{CreatedAt: after.CreatedAt, ID: after.ID})
+	}
+	return &memoryCursor{q, m.sorted[:next]}, nil
+}
+
+type memoryCursor struct {
+	q    *Query
+	rest []*Record
+}
+
+func (c *memoryCursor) Next() (*Record, error) {
+	for n := len(c.rest); n > 0; n-- {
+		if r := c.rest[n-1]; c.q.Matches(r) {
+			c.rest = c.rest[:n-1]
+			return r, nil
+		}
+	}
+	c.rest = nil
+	return nil, nil
+}
+
+func (c *memoryCursor) Close() {}

@@ -1,0 +1,244 @@
+// Package reference is relaybench's own Nostr relay: the protocol on one side (NIPs 1, 9, 11, 40, 45, 62 and 70), a Store on the
+// other. It is what a fresh machine measures against, and with the null store the yardstick of the harness itself.
+//
+// The way of an event: the connection's goroutine splits the message; a pool of verifiers parses it and checks id and signature; one
+// committer takes verified events in the order of arrival, applies the rules in a group's transaction, answers OK after its
+// commit, and hands what is new to the hub, which passes it on to live subscriptions. The way of a query: a goroutine of its own
+// reads one bounded batch after another, each in a short read transaction, and sends it once the peer has room.
+package reference
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"runtime"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/coder/websocket"
+
+	"relaybench/harness/wire"
+)
+
+// Version is the relay's version, as NIP-11 and `refrelay --version` show it.
+const Version = "1.0.0"
+
+// Options say how to serve. Zero values take the defaults; only Store is needed.
+type Options struct {
+	Store Store
+
+	Name     string // NIP-11 name; "relaybench reference relay"
+	URL      string // under which clients know this relay (NIP-62); ws:// and the listener's address
+	NoVerify bool   // take ids and signatures on trust
+
+	MaxMessageBytes   int // longest client message; 1 MiB, at most 16 MiB
+	MaxEventBytes     int // longest event as sent; MaxMessageBytes
+	MaxLimit          int // most events that one filter is answered with; 0: as many as match
+	MaxSubscriptions  int // open at a time on one connection; 64
+	MaxFilters        int // in one REQ or COUNT; 64
+	MaxFilterElements int // values listed in all filters of one REQ or COUNT; 10,000
+	MaxConnections    int // open at a time; 4,096
+	MaxPending        int // bytes of live events that a slow subscriber may be behind; 4 MiB
+
+	Stall    time.Duration // how long a peer may read nothing that waits for it; 30 s
+	StopTime time.Duration // how long a graceful stop may take; 1.5 s
+
+	Now func() time.Time              // for NIP-40; time.Now
+	Log func(format string, a ...any) // trouble worth telling; nothing by default
+}
+
+func (o Options) withDefaults(addr net.Addr) (Options, error) {
+	if o.Store == nil {
+		return o, errors.New("no store to serve from")
+	}
+	setDefault(&o.Name, "relaybench reference relay")
+	setDefault(&o.URL, "ws://"+addr.String())
+	setDefault(&o.MaxMessageBytes, 1<<20)
+	setDefault(&o.MaxEventBytes, o.MaxMessageBytes)
+	setDefault(&o.MaxSubscriptions, 64)
+	setDefault(&o.MaxFilters, 64)
+	setDefault(&o.MaxFilterElements, 10_000)
+	setDefault(&o.MaxConnections, 4096)
+	setDefault(&o.MaxPending, 4<<20)
+	setDefault(&o.Stall, 30*time.Second)
+	setDefault(&o.StopTime, 1500*time.Millisecond)
+	if o.MaxMessageBytes < 256 || o.MaxMessageBytes > 16<<20 {
+		return o, fmt.Errorf("a message limit of %d bytes is not between 256 and %d", o.MaxMessageBytes, 16<<20)
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Log == nil {
+		o.Log = func(string, ...any) {}
+	}
+	return o, nil
+}
+
+func setDefault[T comparable](v *T, to T) {
+	var zero T
+	if *v == zero {
+		*v = to
+	}
+}
+
+// relay is a server at work.
+type relay struct {
+	options Options
+	log     func(format string, a ...any)
+	rules   rules
+	hub     hub
+	ingest  *ingest
+	ended   context.Context // Serve's
+	readers chan struct{}   // bounds the read transactions, and with them memory
+
+	mu       sync.Mutex
+	conns    map[*outbox]struct{} // WebSockets only
+	stopping bool
+	sessions sync.WaitGroup
+}
+
+// Serve answers clients until ctx ends, then stops gracefully: no more is read, what has arrived is committed and answered, and
+// every connection is closed with a reason. It closes the listener, and not the store. The error is nil after a graceful stop.
+func Serve(ctx context.Context, l net.Listener, o Options) error {
+	defer l.Close()
+	o, err := o.withDefaults(l.Addr())
+	if err != nil {
+		return err
+	}
+	r := &relay{options: o, log: o.Log, ended: ctx, conns: map[*outbox]struct{}{}, readers: make(chan struct{}, max(4, 2*runtime.GOMAXPROCS(0)))}
+	r.rules.isHere = func(tag string) bool { return sameRelay(tag, o.URL) }
+	if _, isNull := o.Store.(Null); isNull {
+		return r.serveHTTP(ctx, wire.BufferedListener(l), r.serveNull, func() {})
+	}
+	r.ingest = startIngest(r)
+	return r.serveHTTP(ctx, outboxListener{l, o.Stall, o.Log}, r.serveClient, r.stop)
+}
+
+// connKey finds a request's connection in its context.
+type connKey struct{}
+
+func (r *relay) serveHTTP(ctx context.Context, l net.Listener, upgraded func(*websocket.Conn, net.Conn), stop func()) error {
+	server := &http.Server{
+		ReadHeaderTimeout: 10 * time.Second,
+		IdleTimeout:       30 * time.Second,
+		MaxHeaderBytes:    16 << 10,
+		ConnContext:       func(ctx context.Context, c net.Conn) context.Context { return context.WithValue(ctx, connKey{}, c) },
+		Handler:           http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) { r.handleHTTP(w, req, upgraded) }),
+	}
+	failed := make(chan error, 1)
+	go func() { failed <- server.Serve(l) }()
+	select {
+	case err := <-failed:
+		stop()
+		return fmt.Errorf("accepting connections: %w", err)
+	case <-ctx.Done():
+		server.Close() // WebSockets are no longer the server's
+		<-failed
+		stop()
+		return nil
+	}
+}
+
+func (r *relay) handleHTTP(w http.ResponseWriter, req *http.Request, upgraded func(*websocket.Conn, net.Conn)) {
+	if !strings.EqualFold(req.Header.Get("Upgrade"), "websocket") {
+		r.serveInfo(w, req)
+		return
+	}
+	conn := req.Context().Value(connKey{}).(net.Conn)
+	ws, err := websocket.Accept(w, req, &websocket.AcceptOptions{InsecureSkipVerify: true, CompressionMode: websocket.CompressionDisabled})
+	if err != nil {
+		return // Accept has answered
+	}
+	ws.SetReadLimit(int64(r.options.MaxMessageBytes))
+	upgraded(ws, conn)
+}
+
+func (r *relay) serveClient(ws *websocket.Conn, conn net.Conn) {
+	out := conn.(*outbox)
+	if reason := r.enter(out); reason != "" {
+		out.end(closeTryLater, reason)
+		ws.CloseNow()
+		return
+	}
+	defer r.leave(out)
+	newSession(r, ws, out).serve()
+}
+
+// enter lists a connection; reason says why it cannot.
+func (r *relay) enter(out *outbox) (reason string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	switch {
+	case r.stopping:
+		return "the relay is shutting down"
+	case len(r.conns) >= r.options.MaxConnections:
+		return "too many connections"
+	}
+	r.conns[out] = struct{}{}
+	r.sessions.Add(1)
+	return ""
+}
+
+func (r *relay) leave(out *outbox) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.conns, out)
+	r.sessions.Done()
+}
+
+// stop ends all sessions: first their reading, then, once what they sent is answered, their connections.
+func (r *relay) stop() {
+	r.mu.Lock()
+	r.stopping = true
+	var conns []*outbox
+	for c := range r.conns {
+		conns = append(conns, c)
+	}
+	r.mu.Unlock()
+	for _, c := range conns {
+		c.stopReading()
+	}
+	r.sessions.Wait()
+	r.ingest.stop()
+	for _, c := range conns {
+		c.end(closeGoingAway, "the relay is shutting down")
+	}
+	patience := time.NewTimer(r.options.StopTime)
+	defer patience.Stop()
+	for _, c := range conns {
+		select {
+		case <-c.done:
+		case <-patience.C:
+			return
+		}
+	}
+}
+
+func (r *relay) now() int64 { return r.options.Now().Unix() }
+
+// sameRelay compares relay URLs as people write them: a slash at the end and the case of scheme and host do not matter.
+func sameRelay(a, b string) bool {
+	ua, errA := url.Parse(strings.TrimSpace(a))
+	ub, errB := url.Parse(b)
+	return errA == nil && errB == nil && strings.EqualFold(ua.Scheme, ub.Scheme) && strings.EqualFold(ua.Host, ub.Host) &&
+		strings.TrimSuffix(ua.Path, "/") == strings.TrimSuffix(ub.Path, "/")
+}
+
+// outboxListener gives every connection its outbox.
+type outboxListener struct {
+	net.Listener
+	stall time.Duration
+	log   func(format string, a ...any)
+}
+
+func (l outboxListener) Accept() (net.Conn, error) {
+	c, err := l.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	return newOutbox(c, l.stall, l.log), nil
+}

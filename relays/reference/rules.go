@@ -1,0 +1,350 @@
+package reference
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"slices"
+	"strconv"
+	"strings"
+
+	"relaybench/corpus"
+)
+
+// A verdict is what an OK message says (NIP-01).
+type verdict struct {
+	accepted bool
+	reason   string
+}
+
+var (
+	stored        = verdict{true, ""}
+	duplicate     = verdict{true, "duplicate: have this event"}
+	replaced      = verdict{false, "replaced: have newer event"}
+	deleted       = verdict{false, "blocked: deleted by its author"}
+	vanished      = verdict{false, "blocked: its author, or the one it is for, asked to vanish"}
+	expired       = verdict{false, "invalid: the event has expired"}
+	protected     = verdict{false, "restricted: protected events need authentication, which this relay does not offer"}
+	shuttingDown  = verdict{false, "error: the relay is shutting down"}
+	kindGiftWrap  = 1059 // NIP-59
+	everyRelayTag = "ALL_RELAYS"
+)
+
+// rules decide what a group's events do to the store. They see events in the order of arrival, and what is held in the end does not
+// depend on that order: what would have removed an event also keeps it out when it comes later.
+type rules struct {
+	isHere func(relayTag string) bool // whether a NIP-62 relay tag names this relay
+}
+
+// refuse judges what can be judged without the store.
+func refuse(e *corpus.Event, now int64) (verdict, bool) {
+	if at, ok := e.Expiration(); ok && at <= now {
+		return expired, true
+	}
+	for _, t := range e.Tags {
+		if len(t) == 1 && t[0] == "-" {
+			return protected, true // NIP-70
+		}
+	}
+	return verdict{}, false
+}
+
+// admit stores an event, or says why not, and carries out what it replaces, deletes or makes vanish.
+func (ru rules) admit(tx Tx, e *corpus.Event, r *Record) (verdict, error) {
+	until, err := ru.vanishedUntil(tx, e)
+	if err != nil {
+		return verdict{}, err
+	}
+	if e.CreatedAt <= until {
+		return ru.admitVanished(tx, e)
+	}
+	note, err := tx.Note(deletedKey(e.ID, e.PubKey))
+	if err != nil {
+		return verdict{}, err
+	}
+	isDeleted := note != nil && deletable(e.Kind)
+	if corpus.IsReplaceable(e.Kind) || corpus.IsAddressable(e.Kind) {
+		return ru.admitVersion(tx, e, r, isDeleted)
+	}
+	if isDeleted {
+		return deleted, nil
+	}
+	inserted, err := tx.Insert(r)
+	switch {
+	case err != nil:
+		return verdict{}, err
+	case !inserted:
+		return duplicate, nil
+	case e.Kind == corpus.KindDeletion:
+		return stored, ru.delete(tx, e)
+	case e.Kind == corpus.KindVanish:
+		return stored, ru.vanish(tx, e)
+	}
+	return stored, nil
+}
+
+// admitVanished refuses an event from before its author vanished. The request to vanish itself, which is kept, comes as a duplicate;
+// a deletion is refused but carried out, as it would have been had it come in time.
+func (ru rules) admitVanished(tx Tx, e *corpus.Event) (verdict, error) {
+	switch e.Kind {
+	case corpus.KindDeletion:
+		return vanished, ru.delete(tx, e)
+	case corpus.KindVanish:
+		if _, ok, err := tx.Find(e.ID); ok || err != nil {
+			return duplicate, err
+		}
+	}
+	return vanished, nil
+}
+
+// admitVersion admits one version of a replaceable or addressable event: the newest stays, of two from the same second the one with
+// the lower id (NIP-01). A version that its author deleted by id is not stored, but still outdates the older ones: they would be
+// gone as well had it come before its deletion.
+func (ru rules) admitVersion(tx Tx, e *corpus.Event, r *Record, isDeleted bool) (verdict, error) {
+	address := addressOf(e)
+	if until, err := timeNote(tx, address.key('D')); err != nil || e.CreatedAt <= until {
+		return deleted, err
+	}
+	key := address.key('A')
+	note, err := tx.Note(key)
+	if err != nil {
+		return verdict{}, err
+	}
+	if at, id, ok := parseVersion(note); ok {
+		current := Record{CreatedAt: at, ID: id}
+		switch {
+		case isDeleted && !r.Before(&current):
+			return deleted, nil
+		case id == e.ID:
+			return duplicate, nil
+		case current.Before(r):
+			return replaced, nil
+		}
+		old, found, err := tx.Find(id)
+		if err == nil && found {
+			err = tx.Remove(&old)
+		}
+		if err != nil {
+			return verdict{}, err
+		}
+	}
+	if err := tx.SetNote(key, versionNote(r)); err != nil {
+		return verdict{}, err
+	}
+	if isDeleted {
+		return deleted, nil
+	}
+	_, err = tx.Insert(r)
+	return stored, err
+}
+
+// deletable: a deletion of a deletion has no effect (NIP-09), nor one of a request to vanish (NIP-62).
+func deletable(kind int) bool { return kind != corpus.KindDeletion && kind != corpus.KindVanish }
+
+// delete carries out NIP-09 for the author's own events: by id whatever their time, by address up to the request's time.
+func (ru rules) delete(tx Tx, e *corpus.Event) error {
+	for _, t := range e.Tags {
+		switch t.Name() {
+		case "e":
+			id, ok := corpus.ParseID(t.Value())
+			if !ok {
+				continue
+			}
+			if err := tx.SetNote(deletedKey(id, e.PubKey), []byte{1}); err != nil {
+				return err
+			}
+			r, found, err := tx.Find(id)
+			if err == nil && found && r.PubKey == e.PubKey && deletable(r.Kind) {
+				err = tx.Remove(&r)
+			}
+			if err != nil {
+				return err
+			}
+		case "a":
+			a, ok := parseAddress(t.Value())
+			if !ok || a.author != e.PubKey {
+				continue
+			}
+			if err := ru.deleteAddress(tx, a, e.CreatedAt); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (ru rules) deleteAddress(tx Tx, a address, until int64) error {
+	if err := raiseTimeNote(tx, a.key('D'), until); err != nil {
+		return err
+	}
+	note, err := tx.Note(a.key('A'))
+	if err != nil {
+		return err
+	}
+	at, id, ok := parseVersion(note)
+	if !ok || at > until {
+		return nil
+	}
+	r, found, err := tx.Find(id)
+	if err != nil || !found {
+		return err
+	}
+	return tx.Remove(&r)
+}
+
+// vanish carries out NIP-62: everything by the author up to the request's time goes, and so do gift wraps for them.
+func (ru rules) vanish(tx Tx, e *corpus.Event) error {
+	if !ru.concerns(e) {
+		return nil
+	}
+	if err := raiseTimeNote(tx, vanishKey(e.PubKey), e.CreatedAt); err != nil {
+		return err
+	}
+	until := corpus.Int64(e.CreatedAt)
+	for _, f := range []corpus.Filter{
+		{Authors: []corpus.PubKey{e.PubKey}, Until: until},
+		{Kinds: []int{kindGiftWrap}, Tags: []corpus.TagFilter{{Name: 'p', Values: []string{e.PubKey.String()}}}, Until: until},
+	} {
+		if err := removeAll(tx, NewQuery(&f, 0), e.ID); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// concerns reports whether a request to vanish is addressed to this relay.
+func (ru rules) concerns(e *corpus.Event) bool {
+	return slices.ContainsFunc(e.Tags, func(t corpus.Tag) bool {
+		return t.Name() == "relay" && (t.Value() == everyRelayTag || ru.isHere != nil && ru.isHere(t.Value()))
+	})
+}
+
+// removeAll removes what a query finds but for one event, in batches, so that an author of a million events costs no memory.
+func removeAll(tx Tx, q *Query, but corpus.ID) error {
+	q.Limit = 1000
+	for after := (Position{}); ; {
+		cursor, err := tx.Scan(q, after)
+		if err != nil {
+			return err
+		}
+		var found []Record
+		for len(found) < q.Limit {
+			r, err := cursor.Next()
+			if err != nil {
+				cursor.Close()
+				return err
+			}
+			if r == nil {
+				break
+			}
+			kept := *r
+			kept.Raw = slices.Clone(r.Raw)
+			found = append(found, kept)
+		}
+		cursor.Close()
+		if len(found) == 0 {
+			return nil
+		}
+		after = positionOf(&found[len(found)-1])
+		for i := range found {
+			if found[i].ID == but {
+				continue
+			}
+			if err := tx.Remove(&found[i]); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// vanishedUntil returns up to which time the event's author, or for a gift wrap anyone it is for, has vanished; -1 if nobody has.
+func (ru rules) vanishedUntil(tx Tx, e *corpus.Event) (int64, error) {
+	until, err := timeNote(tx, vanishKey(e.PubKey))
+	if err != nil || e.Kind != kindGiftWrap {
+		return until, err
+	}
+	for _, t := range e.Tags {
+		if t.Name() != "p" {
+			continue
+		}
+		if pk, ok := corpus.ParsePubKey(t.Value()); ok {
+			other, err := timeNote(tx, vanishKey(pk))
+			if err != nil {
+				return until, err
+			}
+			until = max(until, other)
+		}
+	}
+	return until, nil
+}
+
+// address is what all versions of a replaceable or addressable event share.
+type address struct {
+	kind   int
+	author corpus.PubKey
+	d      string
+}
+
+func addressOf(e *corpus.Event) address {
+	a := address{kind: e.Kind, author: e.PubKey}
+	if corpus.IsAddressable(e.Kind) {
+		a.d = e.D()
+	}
+	return a
+}
+
+// parseAddress reads the value of an a tag: kind:pubkey:d (NIP-01). d may itself hold colons; replaceable kinds have none.
+func parseAddress(s string) (a address, ok bool) {
+	parts := strings.SplitN(s, ":", 3)
+	if len(parts) < 2 {
+		return a, false
+	}
+	kind, err := strconv.ParseUint(parts[0], 10, 16)
+	a.kind = int(kind)
+	a.author, ok = corpus.ParsePubKey(parts[1])
+	if corpus.IsAddressable(a.kind) && len(parts) == 3 {
+		a.d = parts[2]
+	}
+	return a, ok && err == nil && (corpus.IsReplaceable(a.kind) || corpus.IsAddressable(a.kind))
+}
+
+// key makes a note's key: 'A' for the newest version, 'D' for the time up to which versions are deleted.
+func (a address) key(note byte) []byte {
+	d := sha256.Sum256([]byte(a.d))
+	key := append(make([]byte, 0, 67), note, byte(a.kind>>8), byte(a.kind))
+	return append(append(key, a.author[:]...), d[:]...)
+}
+
+func deletedKey(id corpus.ID, by corpus.PubKey) []byte {
+	return append(append(append(make([]byte, 0, 65), 'd'), id[:]...), by[:]...)
+}
+
+func vanishKey(pk corpus.PubKey) []byte { return append(append(make([]byte, 0, 33), 'v'), pk[:]...) }
+
+func versionNote(r *Record) []byte {
+	return append(binary.BigEndian.AppendUint64(make([]byte, 0, 40), uint64(r.CreatedAt)), r.ID[:]...)
+}
+
+func parseVersion(note []byte) (createdAt int64, id corpus.ID, ok bool) {
+	if len(note) != 40 {
+		return 0, id, false
+	}
+	copy(id[:], note[8:])
+	return int64(binary.BigEndian.Uint64(note)), id, true
+}
+
+// timeNote reads a note that holds a Unix time, -1 where there is none.
+func timeNote(tx Tx, key []byte) (int64, error) {
+	note, err := tx.Note(key)
+	if err != nil || len(note) != 8 {
+		return -1, err
+	}
+	return int64(binary.BigEndian.Uint64(note)), nil
+}
+
+func raiseTimeNote(tx Tx, key []byte, to int64) error {
+	have, err := timeNote(tx, key)
+	if err != nil || have >= to {
+		return err
+	}
+	return tx.SetNote(key, binary.BigEndian.AppendUint64(nil, uint64(to)))
+}

@@ -1,0 +1,306 @@
+package reference
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strconv"
+	"sync"
+	"unicode/utf8"
+
+	"github.com/coder/websocket"
+
+	"relaybench/corpus"
+)
+
+const (
+	// roomBytes is how far a peer may be behind before the relay neither reads more from it nor answers more queries of it.
+	roomBytes = 256 << 10
+	// queriesAtOnce is how many stored answers one connection has under way; further ones wait their turn.
+	queriesAtOnce = 4
+	maxSubID      = 64 // characters (NIP-01)
+	maxTagNames   = 52 // NIP-01: a-z and A-Z
+)
+
+var closeBracket = []byte{']'}
+
+// session is one client. Its frames are handled one after another; stored answers run beside that.
+type session struct {
+	relay *relay
+	ws    *websocket.Conn
+	out   *outbox
+	buf   []byte
+
+	mu      sync.Mutex
+	subs    map[string]*subscription
+	slots   chan struct{}
+	queries sync.WaitGroup
+
+	touched bool // the committer's own mark
+}
+
+func newSession(r *relay, ws *websocket.Conn, out *outbox) *session {
+	return &session{relay: r, ws: ws, out: out, subs: map[string]*subscription{}, slots: make(chan struct{}, queriesAtOnce)}
+}
+
+// serve handles frames until the connection ends, and returns when nothing of the session runs any more.
+func (s *session) serve() {
+	defer s.ws.CloseNow() // queues behind what is still to be answered if the relay is stopping
+	defer s.queries.Wait()
+	defer s.cancelAll()
+	for {
+		// One context that never ends: anything else costs a timer a message. The socket's end ends the read.
+		kind, r, err := s.ws.Reader(context.Background())
+		if err != nil {
+			return
+		}
+		if s.buf, err = readInto(s.buf[:0], r); err != nil {
+			return
+		}
+		if kind != websocket.MessageText {
+			s.notice("error: only text frames are understood")
+		} else {
+			s.handle(s.buf)
+		}
+		if cap(s.buf) > 256<<10 {
+			s.buf = nil
+		}
+		if s.out.waitRoom(roomBytes, nil) != nil {
+			return
+		}
+	}
+}
+
+func readInto(buf []byte, r io.Reader) ([]byte, error) {
+	for {
+		if len(buf) == cap(buf) {
+			buf = append(buf, make([]byte, max(4096, cap(buf)))...)[:len(buf)]
+		}
+		n, err := r.Read(buf[len(buf):cap(buf)])
+		buf = buf[:len(buf)+n]
+		if err == io.EOF {
+			return buf, nil
+		}
+		if err != nil {
+			return buf, err
+		}
+	}
+}
+
+// handle answers one client message (NIP-01). Whatever is in it, the worst that happens is a NOTICE.
+func (s *session) handle(frame []byte) {
+	parts, err := corpus.Elements(frame)
+	if err != nil {
+		s.notice("error: message is not a JSON array: " + err.Error())
+		return
+	}
+	if len(parts) < 2 {
+		s.notice("error: message needs a command and something to apply it to")
+		return
+	}
+	switch string(parts[0]) {
+	case `"EVENT"`:
+		s.event(parts)
+	case `"REQ"`:
+		s.req(parts)
+	case `"COUNT"`:
+		s.count(parts)
+	case `"CLOSE"`:
+		s.close(parts)
+	default:
+		s.notice("error: unknown command " + shorten(parts[0]))
+	}
+}
+
+func (s *session) event(parts [][]byte) {
+	if len(parts) != 2 {
+		s.notice("error: EVENT takes one event")
+		return
+	}
+	s.relay.ingest.add(s, parts[1])
+}
+
+// ok answers an event; flush is left to the caller.
+func (s *session) ok(j *job) {
+	id := j.event.ID.String()
+	if j.problem != nil {
+		var partial struct {
+			ID string `json:"id"`
+		}
+		if json.Unmarshal(j.raw, &partial) != nil || len(partial.ID) > 256 || partial.ID == "" {
+			s.send("NOTICE", "invalid: event "+j.problem.Error())
+			return
+		}
+		id, j.verdict = partial.ID, verdict{false, "invalid: event " + j.problem.Error()}
+	}
+	b := append(make([]byte, 0, 160), `["OK",`...)
+	b = corpus.AppendString(b, id)
+	b = strconv.AppendBool(append(b, ','), j.verdict.accepted)
+	b = corpus.AppendString(append(b, ','), j.verdict.reason)
+	s.out.text(append(b, ']'))
+}
+
+// req opens a subscription, in place of one with the same id.
+func (s *session) req(parts [][]byte) {
+	id, name, ok := s.subscriptionID(parts)
+	if !ok {
+		return
+	}
+	queries, err := s.parseFilters(parts[2:])
+	if err != nil {
+		s.end(name)
+		s.closed(id, "invalid: "+err.Error())
+		return
+	}
+	sub := &subscription{session: s, id: id, queries: queries, place: -1, stopped: make(chan struct{}), answered: make(chan struct{})}
+	sub.head = append(append([]byte(`["EVENT",`), id...), ',')
+	s.end(name) // its frames must not follow the new one's
+	s.mu.Lock()
+	tooMany := len(s.subs) >= s.relay.options.MaxSubscriptions
+	if !tooMany {
+		s.subs[name] = sub
+	}
+	s.mu.Unlock()
+	if tooMany {
+		s.closed(id, fmt.Sprintf("error: too many subscriptions: the limit is %d", s.relay.options.MaxSubscriptions))
+		return
+	}
+	s.relay.hub.join(sub)
+	s.queries.Go(sub.run)
+}
+
+// count answers how many events match (NIP-45).
+func (s *session) count(parts [][]byte) {
+	id, _, ok := s.subscriptionID(parts)
+	if !ok {
+		return
+	}
+	queries, err := s.parseFilters(parts[2:])
+	if err != nil {
+		s.closed(id, "invalid: "+err.Error())
+		return
+	}
+	s.slots <- struct{}{} // counts send nothing, so that a slow peer cannot hold a slot; waiting here bounds their number
+	s.queries.Go(func() {
+		defer func() { <-s.slots }()
+		n := 0
+		a := newAnswer(queries, s.relay.hub.accepted.Load(), s.relay.now())
+		for !a.done && s.out.alive() {
+			s.relay.readers <- struct{}{}
+			more, err := a.count(s.relay.options.Store)
+			<-s.relay.readers
+			if err != nil {
+				s.closed(id, "error: "+err.Error())
+				return
+			}
+			n += more
+		}
+		b := append([]byte(`["COUNT",`), id...)
+		b = strconv.AppendInt(append(b, `,{"count":`...), int64(n), 10)
+		s.out.text(append(b, `}]`...))
+		s.out.flush()
+	})
+}
+
+func (s *session) close(parts [][]byte) {
+	if _, name, ok := s.subscriptionID(parts); ok {
+		s.end(name)
+	}
+}
+
+// end cancels a subscription if there is one of that name, and returns when nothing more of it will be sent.
+func (s *session) end(name string) {
+	s.mu.Lock()
+	sub := s.subs[name]
+	delete(s.subs, name)
+	s.mu.Unlock()
+	if sub != nil {
+		sub.cancel()
+		<-sub.answered
+	}
+}
+
+// forget takes a subscription off the list, unless another has taken its name.
+func (s *session) forget(sub *subscription) {
+	s.mu.Lock()
+	for name, have := range s.subs {
+		if have == sub {
+			delete(s.subs, name)
+		}
+	}
+	s.mu.Unlock()
+	s.relay.hub.leave(sub)
+}
+
+func (s *session) cancelAll() {
+	s.mu.Lock()
+	subs := s.subs
+	s.subs = map[string]*subscription{}
+	s.mu.Unlock()
+	for _, sub := range subs {
+		sub.cancel()
+	}
+}
+
+// subscriptionID reads a message's second element, and says so if it will not do. id is the JSON string, name what it stands for.
+func (s *session) subscriptionID(parts [][]byte) (id []byte, name string, ok bool) {
+	name, err := corpus.ParseString(parts[1])
+	if err != nil || name == "" || utf8.RuneCountInString(name) > maxSubID {
+		s.notice(fmt.Sprintf("error: a subscription id is a string of 1 to %d characters, not %s", maxSubID, shorten(parts[1])))
+		return nil, "", false
+	}
+	return corpus.AppendString(nil, name), name, true
+}
+
+func (s *session) parseFilters(texts [][]byte) ([]*Query, error) {
+	o := &s.relay.options
+	if len(texts) == 0 {
+		return nil, fmt.Errorf("a filter is missing")
+	}
+	if len(texts) > o.MaxFilters {
+		return nil, fmt.Errorf("%d filters, over the limit of %d", len(texts), o.MaxFilters)
+	}
+	var queries []*Query
+	elements := 0
+	for _, text := range texts {
+		f, err := corpus.ParseFilter(text)
+		if err != nil {
+			return nil, fmt.Errorf("filter: %w", err)
+		}
+		if len(f.Tags) > maxTagNames {
+			return nil, fmt.Errorf("%d tag conditions, over the limit of %d", len(f.Tags), maxTagNames)
+		}
+		q := NewQuery(&f, o.MaxLimit)
+		if elements += q.elements(); elements > o.MaxFilterElements {
+			return nil, fmt.Errorf("filters list over %d values", o.MaxFilterElements)
+		}
+		queries = append(queries, q)
+	}
+	return queries, nil
+}
+
+func (s *session) notice(text string) {
+	s.send("NOTICE", text)
+	s.out.flush()
+}
+
+// closed says that a subscription was refused or ended (NIP-01). id is a JSON string.
+func (s *session) closed(id []byte, reason string) {
+	b := append([]byte(`["CLOSED",`), id...)
+	b = corpus.AppendString(append(b, ','), reason)
+	s.out.text(append(b, ']'))
+	s.out.flush()
+}
+
+func (s *session) send(command, text string) {
+	b := corpus.AppendString([]byte{'['}, command)
+	b = corpus.AppendString(append(b, ','), text)
+	s.out.text(append(b, ']'))
+}
+
+// shorten makes a client's bytes fit to be quoted in an answer.
+func shorten(b []byte) string {
+	return string(bytes.ToValidUTF8(b[:min(len(b), 40)], []byte("?")))
+}

@@ -1,0 +1,98 @@
+package reference
+
+import (
+	"fmt"
+	"os"
+
+	"relaybench/corpus"
+)
+
+// Store keeps events. The relay's rules (what replaces, deletes or blocks what) are not the store's: they are applied by the one
+// caller of Update, through Tx.
+type Store interface {
+	// Update runs a group of changes as one transaction. When it returns nil the group is as durable as the store was opened for; when it
+	// returns an error nothing of it is kept. There is one Update at a time.
+	Update(func(Tx) error) error
+	// View lets any number of callers read committed events at the same time as one Update runs.
+	View(func(View) error) error
+	// LastSeq returns the highest Seq that is stored or, where the store remembers it, ever was; 0 for a new store.
+	LastSeq() uint64
+	// Close makes everything durable and frees the files.
+	Close() error
+}
+
+// View reads events.
+type View interface {
+	// Scan returns a cursor over the events that match q, newest first, ties by lowest id, strictly after the given position. Limit is a
+	// hint of how many will be taken: enforcing it is the caller's part. Expired events are not left out.
+	Scan(q *Query, after Position) (Cursor, error)
+}
+
+// Tx changes events, and sees its own changes.
+type Tx interface {
+	View
+	// Find returns the stored event with that id.
+	Find(id corpus.ID) (r Record, ok bool, err error)
+	// Insert stores an event under r.Seq, which is higher than any before. inserted is false, and nothing changed, if the id is stored already.
+	Insert(r *Record) (inserted bool, err error)
+	// Remove forgets an event that Find or Scan returned.
+	Remove(r *Record) error
+	// Note returns what SetNote stored under a key, nil for nothing. Notes are the relay's memory of addresses, deletions and vanished keys.
+	Note(key []byte) ([]byte, error)
+	SetNote(key, value []byte) error
+}
+
+// Cursor steps through an answer.
+type Cursor interface {
+	// Next returns the next event, nil at the end. The record is valid until the next call, its Raw until the View ends.
+	Next() (*Record, error)
+	Close()
+}
+
+// Position is a place in an answer: after this event. The zero Position is before the first.
+type Position struct {
+	CreatedAt int64
+	ID        corpus.ID
+	valid     bool
+}
+
+func positionOf(r *Record) Position { return Position{r.CreatedAt, r.ID, true} }
+
+// Durability says what an OK promises: the class that reports compare by.
+type Durability string
+
+const (
+	DurabilityCommit Durability = "commit" // the group is synced to the disk before its OKs: survives a power cut
+	DurabilityBatch  Durability = "batch"  // synced a little later: survives the end of the process, may lose the last moments in a power cut
+	DurabilityNone   Durability = "none"   // never synced by the relay while it runs
+)
+
+// StoreKinds and Durabilities list the values that OpenStore takes.
+var (
+	StoreKinds   = []string{"memory", "bolt", "sqlite", "null"}
+	Durabilities = []Durability{DurabilityCommit, DurabilityBatch, DurabilityNone}
+)
+
+// OpenStore opens or creates a store of one of the StoreKinds. bolt and sqlite need a directory, which is created; memory and null
+// ignore it and the durability.
+func OpenStore(kind, dir string, d Durability) (Store, error) {
+	switch kind {
+	case "memory":
+		return NewMemory(), nil
+	case "null":
+		return Null{}, nil
+	case "bolt", "sqlite":
+	default:
+		return nil, fmt.Errorf("unknown store %q: use one of %v", kind, StoreKinds)
+	}
+	if dir == "" {
+		return nil, fmt.Errorf("the %s store needs a directory", kind)
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return nil, fmt.Errorf("creating the %s store's directory: %w", kind, err)
+	}
+	if kind == "bolt" {
+		return openBolt(dir, d)
+	}
+	return openSQLite(dir, d)
+}
