@@ -15,8 +15,8 @@ import (
 // first, which then becomes the entry in one step. Builders of one key wait for each other, in one process or several.
 func cached(ctx context.Context, cacheDir, key string, p Progress, build func(dir string) error) (*Corpus, error) {
 	entry := filepath.Join(cacheDir, key)
-	if c, err := Open(entry); err == nil {
-		return c, nil
+	if c, err := Open(entry); err == nil || !needsBuild(err) {
+		return c, err
 	}
 	if err := os.MkdirAll(cacheDir, 0o777); err != nil {
 		return nil, fmt.Errorf("creating the corpus cache: %w", explainPermission(err))
@@ -26,13 +26,18 @@ func cached(ctx context.Context, cacheDir, key string, p Progress, build func(di
 		return nil, err
 	}
 	defer unlock()
-	if c, err := Open(entry); err == nil {
-		return c, nil // somebody else has built it meanwhile
+	if c, err := Open(entry); err == nil || !needsBuild(err) {
+		return c, err // somebody else has built it meanwhile
 	}
 	if err := buildEntry(cacheDir, key, build); err != nil {
 		return nil, err
 	}
 	return Open(entry)
+}
+
+// needsBuild tells an entry that is absent or damaged from one that this process merely cannot open, which is to be left alone.
+func needsBuild(err error) bool {
+	return errors.Is(err, ErrDamaged) || errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR)
 }
 
 // buildEntry builds and installs an entry. The key's lock is held.

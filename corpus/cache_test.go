@@ -110,7 +110,7 @@ func TestDamagedEntryIsBuiltAnew(t *testing.T) {
 }
 
 func TestConcurrentBuildersShareOneBuild(t *testing.T) {
-	events := someEvents(300)
+	events := someEvents(150)
 	path, cache := fileOf(t, ndjson(texts(events...)...)), t.TempDir()
 	var built atomic.Int64
 	var wg sync.WaitGroup
@@ -180,7 +180,7 @@ func TestFullDiskLeavesNothing(t *testing.T) {
 	}
 	cache := t.TempDir()
 	cmd := exec.Command(os.Args[0], "-test.run=^"+t.Name()+"$")
-	cmd.Env = append(os.Environ(), variable+"="+cache, variable+"_DUMP="+fileOf(t, ndjson(texts(someEvents(300)...)...)))
+	cmd.Env = append(os.Environ(), variable+"="+cache, variable+"_DUMP="+fileOf(t, ndjson(texts(someEvents(200)...)...)))
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Errorf("%v\n%s", err, out)
 	}
@@ -191,5 +191,25 @@ func TestFullDiskIsExplained(t *testing.T) {
 	err := buildEntry(t.TempDir(), "key", func(string) error { return syscall.ENOSPC })
 	if !errors.Is(err, syscall.ENOSPC) || !strings.Contains(err.Error(), "free some space") {
 		t.Errorf("error %v", err)
+	}
+}
+
+func TestEntryThatCannotBeOpenedIsLeftAlone(t *testing.T) {
+	path, cache := fileOf(t, ndjson(texts(someEvents(2)...)...)), t.TempDir()
+	c, err := BuildFile(context.Background(), path, PrepareOptions{}, cache, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Close()
+	// A link to itself fails to open for everybody, the superuser included.
+	manifest := filepath.Join(c.Dir(), ManifestFile)
+	if err := errors.Join(os.Remove(manifest), os.Symlink(manifest, manifest)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := BuildFile(context.Background(), path, PrepareOptions{}, cache, nil); !errors.Is(err, syscall.ELOOP) {
+		t.Errorf("error %v, want %v", err, syscall.ELOOP)
+	}
+	if _, err := os.Stat(filepath.Join(c.Dir(), EventsFile)); err != nil {
+		t.Error(err)
 	}
 }

@@ -83,7 +83,12 @@ var dropNames = [dropReasons]string{
 }
 
 // String returns the reason's key, such as "bad_signature".
-func (r DropReason) String() string { return dropNames[r] }
+func (r DropReason) String() string {
+	if r >= dropReasons {
+		return "unknown"
+	}
+	return dropNames[r]
+}
 
 // DropReasons returns all reasons in the order in which they are looked for.
 func DropReasons() []DropReason {

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/klauspost/compress/zstd"
@@ -35,18 +36,21 @@ func signed(e Event) Event {
 	return e
 }
 
-// someEvents returns n different good events, not in corpus order, with several in one second and text that needs escapes.
-func someEvents(n int) []Event {
-	events := make([]Event, n)
-	inParallel(n, func(i int) {
+// someEvents returns n different good events, at most 600, not in corpus order, with several in one second and text that needs escapes.
+func someEvents(n int) []Event { return slices.Clone(goodEvents()[:n]) }
+
+// goodEvents are made once: signing is what takes time in these tests.
+var goodEvents = sync.OnceValue(func() []Event {
+	events := make([]Event, 600)
+	inParallel(len(events), func(i int) {
 		events[i] = signed(Event{
-			CreatedAt: 1_700_000_000 + int64(i*7919%n)/3, Kind: 1,
+			CreatedAt: 1_700_000_000 + int64(i*7919%601)/3, Kind: 1,
 			Tags:    []Tag{{"t", "a\nb"}, {"n", fmt.Sprint(i)}},
 			Content: "{[\"\\ }] \u2028 \x01 日本 🎉 " + strings.Repeat("x", i%50),
 		})
 	})
 	return events
-}
+})
 
 func texts(events ...Event) [][]byte {
 	out := make([][]byte, len(events))
