@@ -56,7 +56,7 @@ func (o PrepareOptions) filled() (PrepareOptions, error) {
 }
 
 func (o PrepareOptions) manifest() ManifestOptions {
-	return ManifestOptions{o.MaxEventBytes, o.MaxTags, o.Limit, o.KeepDeletions}
+	return ManifestOptions(o)
 }
 
 // DropReason names why preparation left an event out. Its String is a stable key in manifests and results.

@@ -327,7 +327,7 @@ func (s *splitter) take(dst []byte, atEOF bool, scan func(window []byte) (n int,
 	start, whole := len(dst), true
 	for {
 		if _, err := s.r.Peek(1); err != nil {
-			if err == io.EOF && atEOF == mayEnd {
+			if err == io.EOF && atEOF {
 				return dst, whole, nil
 			}
 			return dst[:start], false, cutShort(err)

@@ -312,7 +312,7 @@ func TestUsageNeverFalls(t *testing.T) {
 }
 
 func FuzzCleanLine(f *testing.F) {
-	for _, s := range []string{"plain", "\x1b[31mred\x1b[0m", "\x1b]0;title\x07rest", "\x1b]0;never ends", "\x1b", "\x1b[", "\xff\xfe", "日本語 ‮ rtl", "a\tb\r", strings.Repeat("é", 400)} {
+	for _, s := range []string{"plain", "\x1b[31mred\x1b[0m", "\x1b]0;title\x07rest", "\x1b]0;never ends", "\x1b", "\x1b[", "\xff\xfe", "日本語 \u202e rtl", "a\tb\r", strings.Repeat("é", 400)} {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, line []byte) {

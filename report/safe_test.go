@@ -103,7 +103,7 @@ func unsafe(out string) string {
 }
 
 var (
-	escapedTick = regexp.MustCompile("\\\\.")
+	escapedTick = regexp.MustCompile(`\\.`)
 	codeSpan    = regexp.MustCompile("`[^`]*`")
 	ourTags     = regexp.MustCompile(`</?(details|summary|code)>`)
 )

@@ -32,14 +32,6 @@ const (
 
 func width(s string) int { return displaywidth.String(s) }
 
-func widthOf(spans []span) int {
-	n := 0
-	for _, s := range spans {
-		n += width(s.text)
-	}
-	return n
-}
-
 // fit shortens s to n cells, with an ellipsis where something is left out.
 func fit(s string, n int) string {
 	if width(s) <= n {

@@ -24,7 +24,6 @@ var (
 	vanished      = verdict{false, "blocked: its author, or the one it is for, asked to vanish"}
 	expired       = verdict{false, "invalid: the event has expired"}
 	protected     = verdict{false, "restricted: protected events need authentication, which this relay does not offer"}
-	shuttingDown  = verdict{false, "error: the relay is shutting down"}
 	kindGiftWrap  = 1059 // NIP-59
 	everyRelayTag = "ALL_RELAYS"
 )

@@ -131,5 +131,6 @@ func (s *subscription) cancel() {
 	s.session.out.stir()
 	// An event that is being offered this moment goes out before whatever answers the client's message.
 	s.mu.Lock()
-	s.mu.Unlock() //nolint:staticcheck // waiting is the purpose
+	//lint:ignore SA2001 waiting for the lock is the purpose
+	s.mu.Unlock()
 }
