@@ -2,6 +2,7 @@ package reference
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -126,8 +127,11 @@ type boltTx struct {
 	lastSeq       uint64
 }
 
-// change is a key to put, or to delete where value is nil.
-type change struct{ key, value []byte }
+// change is a key to put, or to delete where value is nil. at is its place in the order of changes.
+type change struct {
+	key, value []byte
+	at         int
+}
 
 func newBoltTx(tx *bolt.Tx) *boltTx {
 	t := &boltTx{events: tx.Bucket(eventsBucket), index: tx.Bucket(indexBucket)}
@@ -148,12 +152,16 @@ func (t *boltTx) set(key, value []byte) {
 		t.changed = map[string][]byte{}
 	}
 	t.changed[string(key)] = value
-	t.pending = append(t.pending, change{key, value})
+	t.later(key, value)
+}
+
+func (t *boltTx) later(key, value []byte) {
+	t.pending = append(t.pending, change{key, value, len(t.pending)})
 }
 
 // flush brings the index up to date.
 func (t *boltTx) flush() error {
-	slices.SortStableFunc(t.pending, func(a, b change) int { return bytes.Compare(a.key, b.key) })
+	slices.SortFunc(t.pending, func(a, b change) int { return cmp.Or(bytes.Compare(a.key, b.key), cmp.Compare(a.at, b.at)) })
 	for i, c := range t.pending {
 		if i+1 < len(t.pending) && bytes.Equal(c.key, t.pending[i+1].key) {
 			continue // a later change of the same key follows
@@ -202,7 +210,7 @@ func (t *boltTx) Insert(r *Record) (bool, error) {
 	}
 	t.set(key, seq)
 	for _, key := range indexKeys(r) {
-		t.pending = append(t.pending, change{key, seq})
+		t.later(key, seq)
 	}
 	t.lastSeq = r.Seq
 	return true, nil
@@ -210,7 +218,7 @@ func (t *boltTx) Insert(r *Record) (bool, error) {
 
 func (t *boltTx) Remove(r *Record) error {
 	for _, key := range indexKeys(r) {
-		t.pending = append(t.pending, change{key, nil})
+		t.later(key, nil)
 	}
 	t.set(idKey(r.ID), nil)
 	return t.events.Delete(binary.BigEndian.AppendUint64(nil, r.Seq))

@@ -9,11 +9,12 @@ import (
 	"strings"
 )
 
-// sqliteView reads events in two steps: the keys of candidates, in order, from an index; then the events of the keys that are needed.
+// sqliteView reads what stands in order in an index as it stands there; that is all of one kind, one author and kind, or one tag.
 //
 // SQLite cannot merge the index entries of many authors or tags in order of time: given a list it sorts everything that matches. So the
 // time is cut into windows, newest first, each about as wide as it takes to find what is still wanted; within a window sorting is
-// cheap, and every list element costs one seek. Each statement names its index, so that no planner statistics can change the plan.
+// cheap, since only keys are sorted and the events of those that are needed are loaded after that, and every list element costs one
+// seek. Each statement names its index, so that no planner statistics can change the plan.
 type sqliteView struct {
 	store *SQLite
 	on    *statements
@@ -64,11 +65,11 @@ func (c *sqliteCursor) plan() {
 			hashes[i] = sqlHash(t.Name, v)
 		}
 		c.sorted = len(t.Values) == 1
-		distinct := "DISTINCT "
+		c.source = `SELECT DISTINCT t.seq, t.created_at, e.id`
 		if c.sorted {
-			distinct = ""
+			c.source = `SELECT t.seq, t.created_at, e.id, e.expires, e.raw`
 		}
-		c.source = `SELECT ` + distinct + `t.seq, t.created_at, e.id FROM tags t CROSS JOIN events e ON e.seq = t.seq WHERE t.hash` + c.list(hashes)
+		c.source += ` FROM tags t CROSS JOIN events e ON e.seq = t.seq WHERE t.hash` + c.list(hashes)
 		if len(q.Kinds) > 0 {
 			c.source += ` AND +e.kind` + c.list(anys(q.Kinds))
 		}
@@ -95,7 +96,11 @@ func (c *sqliteCursor) plan() {
 	} else {
 		c.sorted = true
 	}
-	c.source = `SELECT e.seq, e.created_at, e.id FROM events e INDEXED BY ` + index + ` WHERE ` + conditions + `e.created_at`
+	c.source = `SELECT e.seq, e.created_at, e.id`
+	if c.sorted {
+		c.source += `, e.expires, e.raw`
+	}
+	c.source += ` FROM events e INDEXED BY ` + index + ` WHERE ` + conditions + `e.created_at`
 }
 
 func anys(list []int) []any {
@@ -224,8 +229,8 @@ func (c *sqliteCursor) windowEnd() (int64, error) {
 			c.over = true
 			return 0, nil
 		}
-		// Wide enough for ten times what is wanted if every event matched.
-		c.width = max(1, int64(float64(newest-oldest)*float64(10*c.wanted())/float64(count)))
+		// Wide enough for three times what is wanted if every event matched.
+		c.width = max(1, int64(float64(newest-oldest)*float64(3*c.wanted())/float64(count)))
 	}
 	if c.from-c.since < c.width {
 		return c.since, nil
@@ -250,11 +255,20 @@ func (c *sqliteCursor) readKeys(oldest int64, limit int) ([]sqliteKey, error) {
 	keys := make([]sqliteKey, 0, limit)
 	err := c.view.on.query(text, args, func(rows *sql.Rows) error {
 		var k sqliteKey
-		if err := rows.Scan(&k.seq, &k.createdAt, &k.id); err != nil {
+		if !c.sorted {
+			err := rows.Scan(&k.seq, &k.createdAt, &k.id)
+			keys = append(keys, k)
 			return err
 		}
+		var expires int64
+		var raw []byte
+		if err := rows.Scan(&k.seq, &k.createdAt, &k.id, &expires, &raw); err != nil {
+			return err
+		}
+		r, err := parseRecord(uint64(k.seq), expires, raw)
+		c.page = append(c.page, &r)
 		keys = append(keys, k)
-		return nil
+		return err
 	})
 	return keys, err
 }
@@ -270,9 +284,9 @@ func (c *sqliteCursor) keyStatement(oldest int64, limit int) (string, []any) {
 	return text + ` ORDER BY 2 DESC, 3 LIMIT ?`, append(args, limit)
 }
 
-// load reads the events of the keys and puts them in the keys' order. One that went in the meantime leaves a gap.
+// load reads the events of the keys, if they did not come with them, and puts them in the keys' order. One that went in the meantime leaves a gap.
 func (c *sqliteCursor) load(keys []sqliteKey) error {
-	if len(keys) == 0 {
+	if len(keys) == 0 || c.sorted {
 		return nil
 	}
 	place := make(map[int64]int, len(keys))
