@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"maps"
+	"os"
 	"reflect"
 	"slices"
 	"strings"
@@ -161,4 +162,24 @@ func TestSchemaAndTypesAgree(t *testing.T) {
 		}
 	}
 	check("record", reflect.TypeFor[Record](), root)
+}
+
+// TestGivenResultsMatchSchema validates the file that RELAYBENCH_VALIDATE names: results of a real run, in CI.
+func TestGivenResultsMatchSchema(t *testing.T) {
+	path := os.Getenv("RELAYBENCH_VALIDATE")
+	if path == "" {
+		t.Skip("RELAYBENCH_VALIDATE is not set: no results file to validate")
+	}
+	file, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	doc, err := jsonschema.UnmarshalJSON(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := compileSchema(t).Validate(doc); err != nil {
+		t.Error(err)
+	}
 }
