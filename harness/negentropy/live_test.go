@@ -59,10 +59,16 @@ func TestLiveAgainstTheLongWay(t *testing.T) {
 				checkStorage(t, r, k.snapshot, k.items)
 			}
 			for len(items) > 0 {
-				it := items[len(items)-1]
-				items = items[:len(items)-1]
+				at := r.IntN(len(items))
+				it := items[at]
+				items = slices.Delete(items, at, at+1)
 				if !live.Delete(it.time, &it.id) {
 					t.Fatal("an item is gone")
+				}
+				if len(items) == 300 {
+					if checkStorage(t, r, live.Snapshot(), items); len(live.blocks) > 2 {
+						t.Errorf("300 items in %d blocks", len(live.blocks))
+					}
 				}
 			}
 			checkStorage(t, r, live.Snapshot(), nil)

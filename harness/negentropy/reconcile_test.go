@@ -264,6 +264,26 @@ func TestOneIDManyTimesInAListIsNamedOnce(t *testing.T) {
 	}
 }
 
+func TestAFullMessageEndsWithAListWhereNothingIsLeft(t *testing.T) {
+	items := makeItems(rand.New(rand.NewPCG(1, 1)), 3000, 2000)
+	ours, theirs := sealed(t, nil), sealed(t, items)
+	n := NewInitiator(ours, 1, nil, nil)
+	n.Open(nil)
+	w := newWriter(theirs, 0)
+	w.begin(nil)
+	for lo := 0; lo < len(items); lo += 2 { // so many differences that the answer cannot take them all
+		bound := infinite
+		if lo+2 < len(items) {
+			bound = between(theirs, lo+2)
+		}
+		w.fingerprint(lo, lo+2, &bound)
+	}
+	reply, err := n.Next(nil, w.finish())
+	if err != nil || len(reply) > MinFrameLimit || !bytes.HasSuffix(reply, []byte{0, 0, modeIDList, 0}) {
+		t.Errorf("%x, %v", reply, err)
+	}
+}
+
 func TestHostilePeersAreNotRememberedBeyondMeasure(t *testing.T) {
 	n := NewInitiator(sealed(t, nil), 0, nil, nil)
 	n.Open(nil)
