@@ -76,6 +76,9 @@ func parse(args []string, stdout io.Writer) (settings, error) {
 	flags.IntVar(&s.options.MaxEventBytes, "max-event-bytes", 0, "longest event (default: as long as a message may be)")
 	flags.IntVar(&s.options.MaxLimit, "max-limit", 0, "most events that answer one filter (default: all that match)")
 	flags.IntVar(&s.options.MaxSubscriptions, "max-subscriptions", 64, "most subscriptions open on one connection")
+	flags.IntVar(&s.options.NegMaxEvents, "neg-max-events", 0, "most events of one reconciliation (default: all for time ranges, 1,000,000 for other filters)")
+	flags.IntVar(&s.options.NegFrameLimit, "neg-frame-limit", 500_000, "longest negentropy message sent, in bytes before hexadecimal digits double it")
+	flags.BoolVar(&s.options.NegRebuild, "neg-rebuild", false, "build the set anew at each NEG-OPEN, as relays without a live index do")
 	flags.BoolVar(&s.version, "version", false, "print the version and end")
 	flags.BoolP("help", "h", false, "print this help and end")
 	err := flags.Parse(args)
@@ -99,8 +102,8 @@ func (s *settings) check(flags *pflag.FlagSet) error {
 		return fmt.Errorf("--durability %q is none of commit, batch, none", s.durability)
 	case s.dir == "" && (s.store == "bolt" || s.store == "sqlite"):
 		return fmt.Errorf("--store %s needs --dir", s.store)
-	case s.options.MaxEventBytes < 0 || s.options.MaxLimit < 0:
-		return errors.New("limits cannot be negative")
+	case s.options.MaxEventBytes < 0 || s.options.MaxLimit < 0 || s.options.NegMaxEvents < 0 || s.options.NegFrameLimit < 1:
+		return errors.New("limits cannot be negative, and --neg-frame-limit not 0")
 	case s.options.MaxSubscriptions < 1:
 		return errors.New("--max-subscriptions must be at least 1")
 	case s.options.MaxMessageBytes < 256 || s.options.MaxMessageBytes > 16<<20:

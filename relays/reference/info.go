@@ -52,7 +52,7 @@ func (r *relay) info() info {
 	return info{
 		Name:          o.Name,
 		Description:   "The reference relay of relaybench, a benchmark of Nostr relays",
-		SupportedNIPs: []int{1, 9, 11, 40, 45, 62, 70},
+		SupportedNIPs: []int{1, 9, 11, 40, 45, 62, 70, 77},
 		Software:      "relaybench refrelay",
 		Version:       Version,
 		Limitation: limitation{

@@ -1,4 +1,4 @@
-// Package reference is relaybench's own Nostr relay: the protocol on one side (NIPs 1, 9, 11, 40, 45, 62 and 70), a Store on the
+// Package reference is relaybench's own Nostr relay: the protocol on one side (NIPs 1, 9, 11, 40, 45, 62, 70 and 77), a Store on the
 // other. It is what a fresh machine measures against, and with the null store the yardstick of the harness itself.
 //
 // The way of an event: the connection's goroutine splits the message; a pool of verifiers parses it and checks id and signature; one
@@ -44,6 +44,12 @@ type Options struct {
 	MaxConnections    int // open at a time; 4,096
 	MaxPending        int // bytes of live events that a slow subscriber may be behind; 4 MiB
 
+	NegMaxEvents  int           // most events of one reconciliation (NIP-77); 0: no limit for time ranges, a million for other filters
+	NegFrameLimit int           // longest negentropy message sent, before hexadecimal digits double it; 500,000
+	NegSessions   int           // reconciliations open at a time on one connection; 16
+	NegIdle       time.Duration // how long one may hear nothing; 60 s
+	NegRebuild    bool          // build the set anew at each NEG-OPEN, as relays without a live index do
+
 	Stall    time.Duration // how long a peer may read nothing that waits for it; 30 s
 	StopTime time.Duration // how long a graceful stop may take; 1.5 s
 
@@ -64,6 +70,9 @@ func (o Options) withDefaults(addr net.Addr) (Options, error) {
 	setDefault(&o.MaxFilterElements, 10_000)
 	setDefault(&o.MaxConnections, 4096)
 	setDefault(&o.MaxPending, 4<<20)
+	setDefault(&o.NegFrameLimit, 500_000)
+	setDefault(&o.NegSessions, 16)
+	setDefault(&o.NegIdle, time.Minute)
 	setDefault(&o.Stall, 30*time.Second)
 	setDefault(&o.StopTime, 1500*time.Millisecond)
 	if o.MaxMessageBytes < 256 || o.MaxMessageBytes > 16<<20 {
@@ -91,6 +100,7 @@ type relay struct {
 	log     func(format string, a ...any)
 	rules   rules
 	hub     hub
+	index   *indexed
 	ingest  *ingest
 	ended   context.Context // Serve's
 	readers chan struct{}   // bounds the read transactions, and with them memory
@@ -114,6 +124,10 @@ func Serve(ctx context.Context, l net.Listener, o Options) error {
 	if _, isNull := o.Store.(Null); isNull {
 		return r.serveHTTP(ctx, wire.BufferedListener(l), r.serveNull, func() {})
 	}
+	if r.index, err = newIndexed(o.Store); err != nil {
+		return fmt.Errorf("reading the store: %w", err)
+	}
+	r.options.Store = r.index
 	r.ingest = startIngest(r)
 	return r.serveHTTP(ctx, outboxListener{l, o.Stall, o.Log}, r.serveClient, r.stop)
 }

@@ -35,6 +35,7 @@ type session struct {
 
 	mu      sync.Mutex
 	subs    map[string]*subscription
+	negs    map[string]*negotiation
 	slots   chan struct{}
 	queries sync.WaitGroup
 
@@ -42,7 +43,7 @@ type session struct {
 }
 
 func newSession(r *relay, ws *websocket.Conn, out *outbox) *session {
-	return &session{relay: r, ws: ws, out: out, subs: map[string]*subscription{}, slots: make(chan struct{}, queriesAtOnce)}
+	return &session{relay: r, ws: ws, out: out, subs: map[string]*subscription{}, negs: map[string]*negotiation{}, slots: make(chan struct{}, queriesAtOnce)}
 }
 
 // serve handles frames until the connection ends, and returns when nothing of the session runs any more.
@@ -50,6 +51,7 @@ func (s *session) serve() {
 	defer s.ws.CloseNow() // queues behind what is still to be answered if the relay is stopping
 	defer s.queries.Wait()
 	defer s.cancelAll()
+	defer s.endNegotiations()
 	for {
 		// One context that never ends: anything else costs a timer a message. The socket's end ends the read.
 		kind, r, err := s.ws.Reader(context.Background())
@@ -109,6 +111,12 @@ func (s *session) handle(frame []byte) {
 		s.count(parts)
 	case `"CLOSE"`:
 		s.close(parts)
+	case `"NEG-OPEN"`:
+		s.negOpen(parts)
+	case `"NEG-MSG"`:
+		s.negMsg(parts)
+	case `"NEG-CLOSE"`:
+		s.negClose(parts)
 	default:
 		s.notice("error: unknown command " + shorten(parts[0]))
 	}
