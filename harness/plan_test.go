@@ -20,7 +20,7 @@ func (n named) Describe() Description             { return Description{Key: stri
 func (n named) Run(context.Context, *Trial) error { return nil }
 
 func TestSelect(t *testing.T) {
-	all := []Scenario{named("ingest.visibility"), named("ingest.throughput"), named("query.thread.hot"), named("query.thread.varied"), named("storage")}
+	all := []Described{named("ingest.visibility"), named("ingest.throughput"), named("query.thread.hot"), named("query.thread.varied"), named("storage")}
 	for _, test := range []struct {
 		name       string
 		only, skip []string
@@ -30,6 +30,7 @@ func TestSelect(t *testing.T) {
 		{"one key", []string{"storage"}, nil, "storage"},
 		{"a glob", []string{"query.*.hot"}, nil, "query.thread.hot"},
 		{"a family by its name", []string{"ingest"}, nil, "ingest.visibility ingest.throughput"},
+		{"what stands below a key", []string{"storage.*"}, nil, "storage"},
 		{"skip wins", []string{"ingest"}, []string{"*.throughput"}, "ingest.visibility"},
 		{"skip alone", nil, []string{"query"}, "ingest.visibility ingest.throughput storage"},
 		{"nothing left", []string{"storage"}, []string{"storage"}, ""},

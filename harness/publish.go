@@ -54,6 +54,49 @@ const maxBarren = 3
 // Publish sends the events with these corpus indexes, in this order over all connections together, and returns when each has its
 // answer or cannot get one. Handshakes are outside the clock. The error says why some events could not be sent.
 func (p *Publisher) Publish(ctx context.Context, indexes []int) (*Published, error) {
+	queue := &indexFeed{corpus: p.Corpus, indexes: indexes}
+	total, failed, err := p.publish(ctx, queue, len(indexes))
+	if len(failed) == 0 {
+		return total, err
+	}
+	return total, fmt.Errorf("%d of %d connections gave up, %d events were not sent: %w", len(failed), p.Conns, queue.left(), failed[0])
+}
+
+// feed hands out what is to be published.
+type feed interface {
+	// next returns the next event, whose memory it leaves to the caller until the call after. ok is false where there is none: none any more
+	// if wait is set, for which it may block, else none at the moment.
+	next(wait bool) (e outgoing, ok bool)
+}
+
+// outgoing is one event to publish. index is its place in the corpus, negative for one that is not of it.
+type outgoing struct {
+	id    *corpus.ID
+	raw   []byte
+	index int
+}
+
+// indexFeed hands out events of the corpus, to all connections together.
+type indexFeed struct {
+	corpus  *corpus.Corpus
+	indexes []int
+	taken   atomic.Int64
+}
+
+func (f *indexFeed) next(bool) (outgoing, bool) {
+	n := int(f.taken.Add(1)) - 1
+	if n >= len(f.indexes) {
+		return outgoing{}, false
+	}
+	i := f.indexes[n]
+	return outgoing{&f.corpus.Entry(i).ID, f.corpus.Raw(i), i}, true
+}
+
+func (f *indexFeed) left() int { return len(f.indexes) - min(int(f.taken.Load()), len(f.indexes)) }
+
+// publish sends what the feed hands out, about count events. failed holds why connections gave up; err, without a result, is one that could not
+// be made.
+func (p *Publisher) publish(ctx context.Context, from feed, count int) (total *Published, failed []error, err error) {
 	workers := make([]*publishing, p.Conns)
 	for k := range workers {
 		conn, err := p.dial(ctx)
@@ -61,21 +104,21 @@ func (p *Publisher) Publish(ctx context.Context, indexes []int) (*Published, err
 			for _, w := range workers[:k] {
 				w.conn.Abort()
 			}
-			return nil, err
+			return nil, nil, err
 		}
 		workers[k] = &publishing{Publisher: p, conn: conn, flight: newInflight(p.Window), latency: measure.NewHistogram(), reasons: map[string]*Refusals{}}
 	}
-	var next, done atomic.Int64
+	var done atomic.Int64
 	start := wire.Now()
 	errs := make([]error, p.Conns)
 	var all sync.WaitGroup
 	for k, w := range workers {
-		w.indexes, w.next, w.done, w.start = indexes, &next, &done, start
+		w.from, w.count, w.done, w.start = from, count, &done, start
 		all.Go(func() { errs[k] = w.run(ctx) })
 	}
 	all.Wait()
 
-	total := &Published{First: start, Last: start, Latency: measure.NewHistogram(), Reasons: map[string]*Refusals{}}
+	total = &Published{First: start, Last: start, Latency: measure.NewHistogram(), Reasons: map[string]*Refusals{}}
 	for _, w := range workers {
 		total.Accepted += w.accepted
 		total.Duplicates += w.duplicates
@@ -102,12 +145,7 @@ func (p *Publisher) Publish(ctx context.Context, indexes []int) (*Published, err
 			total.Timeline[second] += n
 		}
 	}
-	failed := slices.DeleteFunc(errs, func(err error) bool { return err == nil })
-	if len(failed) == 0 {
-		return total, nil
-	}
-	unsent := int64(len(indexes)) - min(next.Load(), int64(len(indexes)))
-	return total, fmt.Errorf("%d of %d connections gave up, %d events were not sent: %w", len(failed), p.Conns, unsent, failed[0])
+	return total, slices.DeleteFunc(errs, func(err error) bool { return err == nil }), nil
 }
 
 func (p *Publisher) dial(ctx context.Context) (*wire.Conn, error) {
@@ -120,9 +158,9 @@ type publishing struct {
 	conn    *wire.Conn
 	flight  *inflight
 	latency *measure.Histogram
-	indexes []int
-	next    *atomic.Int64 // position in indexes, shared by all connections
-	done    *atomic.Int64
+	from    feed
+	count   int           // how many events there will be, for whoever watches
+	done    *atomic.Int64 // of all connections
 	start   time.Duration
 
 	accepted, duplicates, refused, unanswered, strays int64
@@ -141,7 +179,7 @@ func (w *publishing) run(ctx context.Context) error {
 		err := w.drive(ctx)
 		w.flight.drain(func(s sent) {
 			w.unanswered++
-			w.Ledger.Set(int(s.index), Unanswered)
+			w.note(s, Unanswered)
 		})
 		if err == nil {
 			w.conn.Close() // relays that leave without the closing handshake have answered everything all the same
@@ -172,13 +210,12 @@ func (w *publishing) drive(ctx context.Context) error {
 	var m wire.Message
 	for {
 		for w.flight.len < w.Window {
-			n := int(w.next.Add(1)) - 1
-			if n >= len(w.indexes) {
+			e, ok := w.from.next(w.flight.len == 0)
+			if !ok {
 				break
 			}
-			i := w.indexes[n]
-			w.flight.add(&w.Corpus.Entry(i).ID, i, wire.Now())
-			if err := w.conn.SendEvent(w.Corpus.Raw(i)); err != nil {
+			w.flight.add(e.id, e.index, wire.Now())
+			if err := w.conn.SendEvent(e.raw); err != nil {
 				return err
 			}
 		}
@@ -207,14 +244,14 @@ func (w *publishing) answer(m *wire.Message, at time.Duration) {
 	switch {
 	case !m.Accepted:
 		w.refused++
-		w.Ledger.Set(int(s.index), Refused)
+		w.note(s, Refused)
 		w.refusal(m)
 	case hasPrefix(m.Reason, "duplicate:"):
 		w.duplicates++
-		w.Ledger.Set(int(s.index), Duplicate)
+		w.note(s, Duplicate)
 	default:
 		w.accepted++
-		w.Ledger.Set(int(s.index), Accepted)
+		w.note(s, Accepted)
 		second := int((at - w.start) / time.Second)
 		for len(w.timeline) <= second {
 			w.timeline = append(w.timeline, 0)
@@ -222,7 +259,13 @@ func (w *publishing) answer(m *wire.Message, at time.Duration) {
 		w.timeline[second]++
 	}
 	if done := w.done.Add(1); w.Progress != nil && done%256 == 0 {
-		w.Progress(int(done), len(w.indexes))
+		w.Progress(int(done), w.count)
+	}
+}
+
+func (w *publishing) note(s sent, a Answer) {
+	if s.index >= 0 {
+		w.Ledger.Set(int(s.index), a)
 	}
 }
 

@@ -40,6 +40,8 @@ type Runner struct {
 	Settings   relays.Settings
 	Recorder   *measure.Recorder
 	Observer   Observer
+
+	failed map[string]bool // relays that are not booted again, by name
 }
 
 // Run carries out the plan. A relay that fails is recorded as failed and the others go on; the error is for what ends the whole run: an
@@ -50,10 +52,10 @@ func (r *Runner) Run(ctx context.Context) error {
 		described.Outcome, described.Reason = measure.OutcomeSkipped, "the run ended before its turn"
 		r.Recorder.SetRelay(described)
 	}
-	failed := make(map[int]bool)
+	r.failed = make(map[string]bool)
 	for _, turn := range Plan(len(r.Contenders), r.Options.Trials) {
 		c := r.Contenders[turn.Relay]
-		if failed[turn.Relay] {
+		if r.failed[c.Definition.Name] {
 			continue
 		}
 		r.Observer.Turn(c.Definition.Name, turn.Trial, r.Options.Trials)
@@ -62,14 +64,18 @@ func (r *Runner) Run(ctx context.Context) error {
 			return errors.Join(context.Cause(ctx), r.Recorder.Save())
 		}
 		if err != nil {
-			failed[turn.Relay] = true
-			r.Observer.Failed(c.Definition.Name, err)
+			r.fail(c, err)
 		}
 		if err := r.Recorder.Save(); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+func (r *Runner) fail(c Contender, err error) {
+	r.failed[c.Definition.Name] = true
+	r.Observer.Failed(c.Definition.Name, err)
 }
 
 // turn boots one relay, runs every scenario on it and stops it.
@@ -106,11 +112,14 @@ func (r *Runner) turn(ctx context.Context, c Contender, number int) (err error) 
 		err = errors.Join(err, process.Cleanup())
 	}()
 
-	t := &Trial{
+	return r.scenarios(ctx, r.newTrial(process, number))
+}
+
+func (r *Runner) newTrial(process *relays.Process, number int) *Trial {
+	return &Trial{
 		Relay: process, Corpus: r.Corpus, Model: r.Model, Now: r.Now, Options: r.Options, Number: number,
 		Ledger: NewLedger(r.Corpus.Len()), recorder: r.Recorder, progress: r.Observer.Progress,
 	}
-	return r.scenarios(ctx, t)
 }
 
 // maxFailures is how many scenarios in a row a living relay may fail before its trial ends: each may cost a whole deadline.
@@ -157,7 +166,7 @@ func (r *Runner) scenarios(ctx context.Context, t *Trial) error {
 
 func (r *Runner) scenario(ctx context.Context, t *Trial, s Scenario, d Description) error {
 	t.scenario = d.Key
-	t.Rand = rand.New(rand.NewChaCha8(draws(r.Options.Seed, d.Key, t.Number)))
+	t.Rand = r.random(d.Key, t.Number)
 	before, beforeErr := t.Relay.Usage()
 	// A relay that dies ends the scenario at once, whatever deadline it was waiting for.
 	scenarioCtx, cancel := context.WithCancelCause(ctx)
@@ -189,11 +198,11 @@ func (r *Runner) scenario(ctx context.Context, t *Trial, s Scenario, d Descripti
 
 var errDied = errors.New("the relay died")
 
-// draws derives the seed of a scenario's random source: it depends on the run's seed, the scenario and the trial, never on the relay.
-func draws(seed uint64, key string, trial int) [32]byte {
-	text := binary.LittleEndian.AppendUint64([]byte("relaybench draws "), seed)
+// random makes a scenario's random source: it depends on the run's seed, the scenario and the trial, never on the relay.
+func (r *Runner) random(key string, trial int) *rand.Rand {
+	text := binary.LittleEndian.AppendUint64([]byte("relaybench draws "), r.Options.Seed)
 	text = binary.LittleEndian.AppendUint64(text, uint64(trial))
-	return sha256.Sum256(append(text, key...))
+	return rand.New(rand.NewChaCha8(sha256.Sum256(append(text, key...))))
 }
 
 // resources records what the relay's process tree used during the scenario.

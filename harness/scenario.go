@@ -41,6 +41,9 @@ const (
 	Loaded              // all of the corpus
 )
 
+// Described is anything that --only and --skip choose among: a Scenario or a PairScenario.
+type Described interface{ Describe() Description }
+
 // Scenario measures one thing on one running relay. It knows the corpus, the wire and measure, and no other scenario.
 type Scenario interface {
 	Describe() Description
@@ -60,6 +63,8 @@ type Trial struct {
 	Ledger  *Ledger
 
 	scenario string
+	peer     string // the other relay of a pair
+	mute     bool   // the second of two instances of one relay: its figures would be taken for another trial's
 	recorder *measure.Recorder
 	progress func(done, total int)
 	used     relays.Usage // at the last look
@@ -68,7 +73,10 @@ type Trial struct {
 
 // Measure records a measurement of this relay in this scenario.
 func (t *Trial) Measure(m measure.Measurement) {
-	m.Relay, m.Scenario = t.Relay.Name(), t.scenario
+	if t.mute {
+		return
+	}
+	m.Relay, m.Peer, m.Scenario = t.Relay.Name(), t.peer, t.scenario
 	t.recorder.Add(m)
 }
 
@@ -98,7 +106,7 @@ func (t *Trial) Latency(metric string, better measure.Better, h *measure.Histogr
 
 // Find records a check's verdict on this relay in this scenario.
 func (t *Trial) Find(f measure.Finding) {
-	f.Relay, f.Scenario = t.Relay.Name(), t.scenario
+	f.Relay, f.Peer, f.Scenario = t.Relay.Name(), t.peer, t.scenario
 	t.recorder.Find(f)
 }
 
@@ -124,7 +132,7 @@ func Milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Mi
 
 // Select keeps the scenarios whose key matches a pattern in only (all, where only is empty) and none in skip. Patterns are those of
 // path.Match; "query" alone also stands for every key below it. The error is a malformed pattern or one that matches no scenario.
-func Select(all []Scenario, only, skip []string) ([]Scenario, error) {
+func Select(all []Described, only, skip []string) ([]Described, error) {
 	matched := make(map[string]bool)
 	matches := func(patterns []string, key string) (bool, error) {
 		found := false
@@ -136,6 +144,9 @@ func Select(all []Scenario, only, skip []string) ([]Scenario, error) {
 			if !ok {
 				ok, _ = path.Match(p+".*", key)
 			}
+			if !ok { // "negentropy.*" is what stands below "negentropy" as well as that itself
+				ok = p == key+".*"
+			}
 			if ok {
 				matched[p] = true
 				found = true
@@ -143,7 +154,7 @@ func Select(all []Scenario, only, skip []string) ([]Scenario, error) {
 		}
 		return found, nil
 	}
-	var chosen []Scenario
+	var chosen []Described
 	for _, s := range all {
 		key := s.Describe().Key
 		wanted, err := matches(only, key)

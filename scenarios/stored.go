@@ -3,6 +3,7 @@ package scenarios
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"relaybench/corpus"
 	"relaybench/harness"
@@ -33,37 +34,20 @@ func checkStored(ctx context.Context, t *harness.Trial) error {
 	}
 	lost, excused := 0, 0
 	var evidence []string
-	found := make(map[corpus.ID]bool, storedBatch)
-	var reply harness.Reply
-	for batch := 0; batch < len(acknowledged); batch += storedBatch {
-		wanted := acknowledged[batch:min(batch+storedBatch, len(acknowledged))]
-		filter := corpus.Filter{Limit: corpus.Int(len(wanted))}
-		for _, i := range wanted {
-			filter.IDs = append(filter.IDs, t.Corpus.Entry(i).ID)
-		}
-		if err := asker.Ask(filter.AppendJSON(nil), &reply); err != nil {
-			return fmt.Errorf("looking again for what was acknowledged: %w", err)
-		}
-		if reply.Closed {
-			return fmt.Errorf("looking again for what was acknowledged: CLOSED %q", reply.Reason)
-		}
-		clear(found)
-		for _, id := range reply.IDs {
-			found[id] = true
-		}
-		for _, i := range wanted {
-			e := t.Corpus.Entry(i)
-			switch {
-			case found[e.ID]:
-			case held.Holds(i) && !held.Optional(i):
-				lost++
-				if len(evidence) < 5 {
-					evidence = append(evidence, fmt.Sprintf("%s (kind %d)", e.ID, e.Kind))
-				}
-			default:
-				excused++
+	if err := askByID(asker, t.Corpus, acknowledged, func(i int, found bool) {
+		switch {
+		case found:
+		case held.Holds(i) && !held.Optional(i):
+			lost++
+			if len(evidence) < examples {
+				e := t.Corpus.Entry(i)
+				evidence = append(evidence, fmt.Sprintf("%s (kind %d)", e.ID, e.Kind))
 			}
+		default:
+			excused++
 		}
+	}); err != nil {
+		return fmt.Errorf("looking again for what was acknowledged: %w", err)
 	}
 	detail := fmt.Sprintf("all %d acknowledged events were found again", len(acknowledged)-excused)
 	if lost > 0 {
@@ -73,5 +57,31 @@ func checkStored(ctx context.Context, t *harness.Trial) error {
 		detail += fmt.Sprintf("; %d more were superseded, deleted or expired since", excused)
 	}
 	t.Find(measure.Finding{Check: "nothing acknowledged is missing", OK: lost == 0, Required: true, Detail: detail, Evidence: evidence})
+	return nil
+}
+
+// askByID asks for events of the corpus by id, many in one REQ, and tells of each whether it came.
+func askByID(asker *harness.Asker, c *corpus.Corpus, indexes []int, each func(i int, found bool)) error {
+	came := make(map[corpus.ID]bool, storedBatch)
+	var reply harness.Reply
+	for batch := range slices.Chunk(indexes, storedBatch) {
+		filter := corpus.Filter{Limit: corpus.Int(len(batch))}
+		for _, i := range batch {
+			filter.IDs = append(filter.IDs, c.Entry(i).ID)
+		}
+		if err := asker.Ask(filter.AppendJSON(nil), &reply); err != nil {
+			return err
+		}
+		if reply.Closed {
+			return fmt.Errorf("CLOSED %q", reply.Reason)
+		}
+		clear(came)
+		for _, id := range reply.IDs {
+			came[id] = true
+		}
+		for _, i := range batch {
+			each(i, came[c.Entry(i).ID])
+		}
+	}
 	return nil
 }

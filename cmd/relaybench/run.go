@@ -29,6 +29,7 @@ type runFlags struct {
 	options    harness.Options
 	ready      time.Duration
 	quick      bool
+	scattered  bool
 	only, skip []string
 	out, work  string
 	keepData   bool
@@ -70,6 +71,7 @@ func newRun(stdout, stderr io.Writer) *cobra.Command {
 	flags.StringVar(&f.relays.strfryBin, "strfry-bin", "", "strfry's program (as $STRFRY_BIN)")
 	flags.StringSliceVar(&f.only, "only", nil, "run only these scenarios: keys or globs, query.thread.* (repeatable, comma-separated)")
 	flags.StringSliceVar(&f.skip, "skip", nil, "leave out these scenarios: keys or globs")
+	flags.BoolVar(&f.scattered, "neg-scattered", false, "also reconcile (NIP-77) with one event in a hundred missing at random, the algorithm's worst case")
 	flags.StringVar(&f.out, "out", "", "folder for results; each run makes a folder below it (default: $RELAYBENCH_RESULTS, or results)")
 	flags.StringVar(&f.work, "work", "", "folder for the relays' data while they run (default: the system's temporary folder)")
 	flags.BoolVar(&f.keepData, "keep-data", false, "keep the relays' data folders and say where they are")
@@ -95,7 +97,7 @@ func (f *runFlags) quicken(flags *pflag.FlagSet) {
 }
 
 // check refuses what cannot be meant, and returns the chosen scenarios.
-func (f *runFlags) check(cmd *cobra.Command) ([]harness.Scenario, error) {
+func (f *runFlags) check(cmd *cobra.Command) ([]harness.Described, error) {
 	if err := f.corpus.check(cmd); err != nil {
 		return nil, err
 	}
@@ -120,9 +122,9 @@ func (f *runFlags) check(cmd *cobra.Command) ([]harness.Scenario, error) {
 	if f.options.Stall < 100*time.Millisecond {
 		return nil, usagef("--timeout %v: give at least 100ms", f.options.Stall)
 	}
-	chosen, err := harness.Select(allScenarios(), f.only, f.skip)
+	chosen, err := harness.Select(f.allScenarios(), f.only, f.skip)
 	if err != nil {
-		return nil, usagef("%w; the keys are: %s", err, scenarioKeys())
+		return nil, usagef("%w; the keys are: %s", err, f.scenarioKeys())
 	}
 	if len(chosen) == 0 {
 		return nil, usagef("--only and --skip leave no scenario to run")
@@ -131,21 +133,20 @@ func (f *runFlags) check(cmd *cobra.Command) ([]harness.Scenario, error) {
 }
 
 // allScenarios lists what a run measures, in the order in which it does.
-func allScenarios() []harness.Scenario {
-	all := []harness.Scenario{scenarios.Visibility{}, scenarios.Throughput{}}
-	all = append(all, scenarios.Queries()...)
-	return append(all, scenarios.Storage{})
+func (f *runFlags) allScenarios() []harness.Described {
+	all := []harness.Described{scenarios.Visibility{}, scenarios.Throughput{}}
+	for _, s := range scenarios.Queries() {
+		all = append(all, s)
+	}
+	return append(all, scenarios.Storage{}, scenarios.Negentropy{Scattered: f.scattered})
 }
 
-func scenarioKeys() string {
-	keys := ""
-	for i, s := range allScenarios() {
-		if i > 0 {
-			keys += ", "
-		}
-		keys += s.Describe().Key
+func (f *runFlags) scenarioKeys() string {
+	var keys []string
+	for _, s := range f.allScenarios() {
+		keys = append(keys, s.Describe().Key)
 	}
-	return keys
+	return strings.Join(keys, ", ")
 }
 
 // private are the flags that say where things are on this machine, or how to show them: they bear on no figure.
@@ -225,11 +226,21 @@ func typed(flag *pflag.Flag) any {
 	return text
 }
 
-func (f *runFlags) run(ctx context.Context, stdout, stderr io.Writer, flags *pflag.FlagSet, chosen []harness.Scenario) (err error) {
+func (f *runFlags) run(ctx context.Context, stdout, stderr io.Writer, flags *pflag.FlagSet, chosen []harness.Described) (err error) {
 
 	started := time.Now().UTC()
 	w := newWatcher(stderr)
-	w.scenarios = len(chosen)
+	var single []harness.Scenario
+	var paired []harness.PairScenario
+	for _, s := range chosen {
+		switch s := s.(type) {
+		case harness.Scenario:
+			single = append(single, s)
+		case harness.PairScenario:
+			paired = append(paired, s)
+		}
+	}
+	w.scenarios = len(single)
 	fmt.Fprintln(stderr, "relays:")
 	contenders, err := f.relays.contenders(ctx, stderr)
 	if err != nil {
@@ -280,7 +291,7 @@ func (f *runFlags) run(ctx context.Context, stdout, stderr io.Writer, flags *pfl
 	record.Options["args"] = f.repeatable(ctx, flags, contenders, settings)
 	file := filepath.Join(out, "results.json")
 	recorder := measure.NewRecorder(record, func(r *measure.Record) error { return r.Write(file) })
-	runner := harness.Runner{Contenders: contenders, Scenarios: chosen, Corpus: c, Model: model, Now: started.Unix(), Options: f.options,
+	runner := harness.Runner{Contenders: contenders, Scenarios: single, Corpus: c, Model: model, Now: started.Unix(), Options: f.options,
 		Settings: settings, Recorder: recorder, Observer: w}
 
 	runErr := recorder.Save() // a folder that cannot be written is found out before an hour of measuring
@@ -294,6 +305,12 @@ func (f *runFlags) run(ctx context.Context, stdout, stderr io.Writer, flags *pfl
 	}
 	if runErr == nil {
 		runErr = runner.Run(ctx)
+	}
+	for _, s := range paired {
+		if runErr == nil {
+			w.scenarios = 1
+			runErr = runner.RunPairs(ctx, s)
+		}
 	}
 	w.wait()
 	finished := time.Now().UTC()

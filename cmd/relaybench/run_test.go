@@ -61,7 +61,7 @@ func complete(t *testing.T, r *measure.Record, name string, only ...string) {
 			measured[m.Scenario] = true
 		}
 	}
-	chosen, err := harness.Select(allScenarios(), only, nil)
+	chosen, err := harness.Select(new(runFlags).allScenarios(), only, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -34,6 +34,7 @@ func (f *corpusFlags) register(cmd *cobra.Command) {
 	flags.IntVar(&f.prepare.Limit, "limit", 0, "keep only the newest N events (0: all)")
 	flags.IntVar(&f.prepare.MaxEventBytes, "max-event-bytes", 65536, "leave out larger events, and set relays up to accept up to this size")
 	flags.IntVar(&f.prepare.MaxTags, "max-tags", 2000, "leave out events with more tags, and set relays up to accept up to so many")
+	flags.BoolVar(&f.prepare.KeepDeletions, "keep-deletions", false, "keep deletion requests (kind 5) in the corpus")
 	flags.StringVar(&f.cache, "cache", "", "folder for prepared corpora (default: $RELAYBENCH_CACHE, or relaybench in the user's cache folder)")
 }
 

@@ -1,0 +1,161 @@
+package harness
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"relaybench/harness/measure"
+	"relaybench/harness/negentropy"
+	"relaybench/harness/wire"
+	"relaybench/relays"
+)
+
+// PairScenario measures two relays that run side by side, each booted fresh, with nothing else on the machine.
+type PairScenario interface {
+	Describe() Description
+	// RunPair measures both directions. As with Scenario, a wrong answer is a finding; an error says that the pair could not be measured further.
+	RunPair(ctx context.Context, a, b *Trial) error
+}
+
+// reconcileProbe is the scenario key under which it is kept whether a relay speaks NIP-77.
+const reconcileProbe = "negentropy.probe"
+
+// SpeaksNegentropy is the check of that name, and Negentropy the capability.
+const (
+	SpeaksNegentropy = "speaks NIP-77"
+	Negentropy       = "NIP-77"
+)
+
+// Under returns the trial with its figures going under another scenario key.
+func (t *Trial) Under(key string) *Trial {
+	under := *t
+	under.scenario = key
+	return &under
+}
+
+// RunPairs runs the scenario for every pair of relays that speak NIP-77; a relay that is alone in that is paired with itself. It probes them first
+// and records what the others answered.
+func (r *Runner) RunPairs(ctx context.Context, s PairScenario) error {
+	var able []Contender
+	for _, c := range r.Contenders {
+		if r.failed[c.Definition.Name] {
+			continue
+		}
+		ok, err := r.probe(ctx, c)
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		if err != nil {
+			r.fail(c, err)
+		} else if ok {
+			able = append(able, c)
+		}
+	}
+	var pairs [][2]Contender
+	for i, a := range able {
+		for _, b := range able[i+1:] {
+			pairs = append(pairs, [2]Contender{a, b})
+		}
+	}
+	if len(able) == 1 {
+		pairs = append(pairs, [2]Contender{able[0], able[0]})
+	}
+	for _, turn := range Plan(len(pairs), r.Options.Trials) {
+		pair := pairs[turn.Relay]
+		a, b := pair[0].Definition.Name, pair[1].Definition.Name
+		if r.failed[a] || r.failed[b] {
+			continue
+		}
+		r.Observer.Turn(a+" and "+b, turn.Trial, r.Options.Trials)
+		r.Observer.Scenario(a+" and "+b, s.Describe())
+		err := r.pair(ctx, s, pair[0], pair[1], turn.Trial)
+		if ctx.Err() != nil {
+			return errors.Join(context.Cause(ctx), r.Recorder.Save())
+		}
+		if err != nil {
+			r.Observer.Failed(a+" and "+b, err)
+			r.Recorder.Find(measure.Finding{Relay: a, Peer: b, Scenario: s.Describe().Key, Check: "completes", Required: true, Detail: err.Error()})
+		}
+		if err := r.Recorder.Save(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// probe boots a relay and finds out whether it speaks NIP-77.
+func (r *Runner) probe(ctx context.Context, c Contender) (able bool, err error) {
+	name := c.Definition.Name
+	say := func(ok bool, detail string) {
+		r.Recorder.Find(measure.Finding{Relay: name, Scenario: reconcileProbe, Check: SpeaksNegentropy, OK: ok, Detail: detail})
+	}
+	if c.Definition.External() {
+		say(true, "not measured: a relay that runs already cannot be given what a pair needs")
+		return false, nil
+	}
+	process, err := relays.Start(ctx, c.Definition, c.Program, r.Settings)
+	if err != nil {
+		return false, err
+	}
+	defer func() {
+		err = errors.Join(err, process.Stop(context.WithoutCancel(ctx)), process.Cleanup())
+	}()
+	conn, err := wire.Dial(ctx, process.URL(), wire.Options{})
+	if err != nil {
+		return false, err
+	}
+	defer conn.Abort()
+	err = negentropy.Probe(ctx, conn, 0)
+	if unsupported := (*negentropy.UnsupportedError)(nil); errors.As(err, &unsupported) {
+		say(false, unsupported.Error())
+		return false, nil
+	}
+	if err != nil {
+		say(false, err.Error())
+		return false, nil
+	}
+	say(true, "NEG-OPEN is answered")
+	return true, nil
+}
+
+// pair boots two relays and runs the scenario on them.
+func (r *Runner) pair(ctx context.Context, s PairScenario, ca, cb Contender, number int) (failed error) {
+	var trials []*Trial
+	for _, c := range []Contender{ca, cb} {
+		process, err := relays.Start(ctx, c.Definition, c.Program, r.Settings)
+		if err != nil {
+			return err
+		}
+		defer func() {
+			failed = errors.Join(failed, process.Stop(context.WithoutCancel(ctx)), process.Cleanup())
+		}()
+		t := r.newTrial(process, number).Under(s.Describe().Key)
+		t.Rand = r.random(s.Describe().Key, number)
+		trials = append(trials, t)
+	}
+	a, b := trials[0], trials[1]
+	a.peer, b.peer = b.Relay.Name(), a.Relay.Name()
+	b.mute = a.peer == b.peer
+	// The death of either ends the scenario at once.
+	pairCtx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	for _, t := range trials {
+		go func() {
+			select {
+			case <-t.Relay.Done():
+				cancel(errDied)
+			case <-pairCtx.Done():
+			}
+		}()
+	}
+	if err := s.RunPair(pairCtx, a, b); err != nil {
+		for _, t := range trials {
+			if r.gone(t) {
+				return fmt.Errorf("%s died in %s: %w", t.Relay.Name(), s.Describe().Key, t.Relay.Err())
+			}
+		}
+		return err
+	}
+	return nil
+}

@@ -1,0 +1,417 @@
+package scenarios
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"relaybench/corpus"
+	"relaybench/harness"
+	"relaybench/harness/measure"
+	"relaybench/harness/negentropy"
+	"relaybench/harness/wire"
+)
+
+// Negentropy reconciles two relays (NIP-77), each of which begins with four fifths of the corpus: the oldest fifth is the one's alone, the newest the
+// other's. Differences come in stretches of time, as they do between relays; scattered ones are the algorithm's worst case.
+type Negentropy struct {
+	Scattered bool // measure that worst case as well
+}
+
+// The phases, as keys of measurements and findings.
+const (
+	phaseInitial    = "negentropy.initial"
+	phaseTransfer   = "negentropy.transfer"
+	phaseIdentical  = "negentropy.identical"
+	phaseHeartbeat  = "negentropy.heartbeat"
+	phaseAfterWrite = "negentropy.after-write"
+	phaseScattered  = "negentropy.scattered"
+)
+
+const (
+	heartbeats     = 10
+	transferBatch  = 100 // ids in one REQ: within the filter limits of every relay in the catalog
+	transferAtOnce = 4   // REQs in flight: within their subscription limits
+)
+
+// Describe implements harness.PairScenario.
+func (Negentropy) Describe() harness.Description {
+	return harness.Description{Key: "negentropy", Title: "two relays, reconciled", Needs: harness.Empty}
+}
+
+// side is one relay of the pair.
+type side struct {
+	*harness.Trial
+	offered []bool        // by corpus index
+	held    []int         // what it held when it was seeded, or last reconciled, in corpus order
+	seeded  *corpus.Model // of its share
+}
+
+// RunPair implements harness.PairScenario.
+func (n Negentropy) RunPair(ctx context.Context, ta, tb *harness.Trial) error {
+	total := ta.Corpus.Len()
+	a := &side{Trial: ta, offered: make([]bool, total)}
+	b := &side{Trial: tb, offered: make([]bool, total)}
+	oldest, newest := fifths(ta.Model)
+	for i := range total {
+		a.offered[i], b.offered[i] = i < newest, i >= oldest
+	}
+	for _, s := range []*side{a, b} {
+		if err := s.seed(ctx); err != nil {
+			return fmt.Errorf("seeding %s: %w", s.Relay.Name(), err)
+		}
+	}
+	for _, step := range []func(context.Context, *side, *side) error{initial, transfer} {
+		if err := step(ctx, a, b); err != nil {
+			return err
+		}
+		if err := step(ctx, b, a); err != nil {
+			return err
+		}
+	}
+	for _, s := range []*side{a, b} {
+		if err := s.identical(ctx); err != nil {
+			return err
+		}
+		if err := s.heartbeat(ctx); err != nil {
+			return err
+		}
+		if err := s.afterWrite(ctx); err != nil {
+			return err
+		}
+		if n.Scattered {
+			if err := s.scattered(ctx); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// fifths returns the corpus indexes at which the second fifth and the last fifth of what a compliant relay holds begin.
+func fifths(m *corpus.Model) (oldest, newest int) {
+	effective := m.Effective()
+	if len(effective) == 0 {
+		return 0, 0
+	}
+	return effective[len(effective)/5], effective[len(effective)-(len(effective)+4)/5]
+}
+
+// seed publishes the side's share and finds out by asking for every id what it holds.
+func (s *side) seed(ctx context.Context) error {
+	var share []int
+	for i, ok := range s.offered {
+		if ok {
+			share = append(share, i)
+		}
+	}
+	p := harness.Publisher{URL: s.Relay.URL(), Corpus: s.Corpus, Conns: s.Options.Publishers, Window: s.Options.Window,
+		Stall: s.Options.Stall, Ledger: s.Ledger, Progress: s.Progress}
+	if _, err := p.Publish(ctx, share); err != nil {
+		return err
+	}
+	asker, err := harness.NewAsker(ctx, s.Relay.URL(), s.Options.Stall)
+	if err != nil {
+		return err
+	}
+	defer asker.Close()
+	if err := askByID(asker, s.Corpus, share, func(i int, found bool) {
+		if found {
+			s.held = append(s.held, i)
+		}
+	}); err != nil {
+		return err
+	}
+	if s.seeded, err = s.model(); err != nil {
+		return err
+	}
+	d := compare(s, s.seeded, s.held)
+	s.Find(measure.Finding{Check: "holds its share after seeding", OK: d.none(), Required: true, Detail: d.summary(), Evidence: d.evidence()})
+	return nil
+}
+
+// model is of what the relay has been offered so far.
+func (s *side) model() (*corpus.Model, error) {
+	return corpus.NewModel(s.Corpus, func(i int) bool { return s.offered[i] }, s.Now)
+}
+
+// reconcile compares what the relay has with the events of a set.
+func (s *side) reconcile(ctx context.Context, conn *wire.Conn, set negentropy.Storage, o negentropy.Options) (negentropy.Result, error) {
+	o.Stall, o.FirstAnswer = s.Options.Stall, s.Options.Stall
+	return negentropy.ReconcileSplit(ctx, conn, []byte("{}"), set, o)
+}
+
+// setOf seals a set of events of the corpus and others.
+func setOf(c *corpus.Corpus, indexes []int, others ...corpus.Event) (negentropy.Storage, error) {
+	set := negentropy.NewSet(len(indexes) + len(others))
+	for _, i := range indexes {
+		e := c.Entry(i)
+		set.Add(uint64(e.CreatedAt), (*negentropy.ID)(&e.ID))
+	}
+	for i := range others {
+		set.Add(uint64(others[i].CreatedAt), (*negentropy.ID)(&others[i].ID))
+	}
+	return set, set.Seal()
+}
+
+// collect gathers ids.
+func collect(to map[corpus.ID]bool) func([]negentropy.ID) {
+	return func(ids []negentropy.ID) {
+		for _, id := range ids {
+			to[corpus.ID(id)] = true
+		}
+	}
+}
+
+// record keeps what a reconciliation cost.
+func record(t *harness.Trial, r negentropy.Result, exact bool) {
+	t.Value("time", "ms", measure.Lower, harness.Milliseconds(r.Duration))
+	t.Value("first answer", "ms", measure.None, harness.Milliseconds(r.FirstAnswer))
+	t.Value("harness share", "%", measure.None, 100*float64(r.Engine+r.Coding)/float64(max(1, r.Duration)))
+	for _, m := range []measure.Measurement{
+		{Metric: "rounds", Unit: "rounds", Better: measure.None, Trials: []float64{float64(r.Rounds)}},
+		{Metric: "bytes up", Unit: "bytes", Better: measure.None, Trials: []float64{float64(r.BytesUp)}},
+		{Metric: "bytes down", Unit: "bytes", Better: measure.None, Trials: []float64{float64(r.BytesDown)}},
+		{Metric: "have", Unit: "events", Better: measure.None, Trials: []float64{float64(r.Have)}},
+		{Metric: "need", Unit: "events", Better: measure.None, Trials: []float64{float64(r.Need)}},
+	} {
+		m.Exact = exact
+		t.Measure(m)
+	}
+	if differing := r.Have + r.Need; differing > 0 {
+		t.Measure(measure.Measurement{Metric: "bytes per difference", Unit: "bytes/event", Better: measure.Lower, Exact: exact,
+			Trials: []float64{float64(r.BytesUp+r.BytesDown) / float64(differing)}})
+	}
+}
+
+// initial reconciles the server, for the first time since its writes, with what the other holds.
+func initial(ctx context.Context, server, other *side) error {
+	t := server.Under(phaseInitial)
+	set, err := setOf(server.Corpus, other.held)
+	if err != nil {
+		return err
+	}
+	conn, err := wire.Dial(ctx, server.Relay.URL(), wire.Options{})
+	if err != nil {
+		return err
+	}
+	defer conn.Abort()
+	have, need := make(map[corpus.ID]bool), make(map[corpus.ID]bool)
+	result, err := server.reconcile(ctx, conn, set, negentropy.Options{Have: collect(have), Need: collect(need)})
+	if err != nil {
+		return fmt.Errorf("the first reconciliation with %s: %w", server.Relay.Name(), err)
+	}
+	record(t, result, true)
+	wantHave, wantNeed := without(server.Corpus, other.held, server.held), without(server.Corpus, server.held, other.held)
+	wrong := slices.Concat(
+		describeIDs(server.Corpus, "not named as held by the other alone", minus(wantHave, have)),
+		describeIDs(server.Corpus, "wrongly named as held by the other alone", minus(have, wantHave)),
+		describeIDs(server.Corpus, "not named as held by the relay alone", minus(wantNeed, need)),
+		describeIDs(server.Corpus, "wrongly named as held by the relay alone", minus(need, wantNeed)))
+	t.Find(measure.Finding{Check: "finds exactly the difference", OK: len(wrong) == 0, Required: true,
+		Detail:   fmt.Sprintf("%d of %d ids to have and %d of %d to need named", len(have), len(wantHave), len(need), len(wantNeed)),
+		Evidence: wrong})
+	return nil
+}
+
+// transfer carries to the sink what it lacks of the source.
+func transfer(ctx context.Context, sink, source *side) error {
+	t := sink.Under(phaseTransfer)
+	now, err := source.model()
+	if err != nil {
+		return err
+	}
+	lacks := slices.Collect(maps.Keys(without(sink.Corpus, source.held, sink.held)))
+	// What the source was given in the other direction has taken the place of some of what it held: newer versions, deletions.
+	lacks = slices.DeleteFunc(lacks, func(id corpus.ID) bool {
+		i := index(sink.Corpus, id)
+		return source.seeded.Holds(i) && !now.Holds(i)
+	})
+	slices.SortFunc(lacks, func(x, y corpus.ID) int { return index(sink.Corpus, x) - index(sink.Corpus, y) })
+	x := harness.Transfer{From: source.Relay.URL(), To: sink.Relay.URL(), Corpus: sink.Corpus, Batch: transferBatch,
+		InFlight: transferAtOnce, Window: sink.Options.Window, Stall: sink.Options.Stall, Ledger: sink.Ledger}
+	done, err := x.Run(ctx, lacks)
+	if err != nil {
+		return fmt.Errorf("transferring to %s: %w", sink.Relay.Name(), err)
+	}
+	for _, id := range lacks {
+		sink.offered[index(sink.Corpus, id)] = true
+	}
+	t.Value("events", "events", measure.None, float64(done.Asked))
+	if seconds := done.Duration.Seconds(); seconds > 0 {
+		t.Value("duration", "s", measure.Lower, seconds)
+		t.Value("events/s", "events/s", measure.Higher, float64(done.Accepted+done.Duplicates)/seconds)
+	}
+	var refusals []string
+	for _, reason := range slices.Sorted(maps.Keys(done.Reasons)) {
+		r := done.Reasons[reason]
+		t.Value("refused: "+reason, "events", measure.None, float64(r.Count))
+		refusals = append(refusals, fmt.Sprintf("refused, %s, %d times: %s", reason, r.Count, r.Example))
+	}
+	missing := make(map[corpus.ID]bool)
+	for _, id := range done.Missing {
+		missing[id] = true
+	}
+	t.Find(measure.Finding{Check: "carries every event over", OK: len(missing) == 0 && done.Unanswered == 0, Required: true,
+		Detail: fmt.Sprintf("%d asked for, %d fetched, %d accepted, %d refused, %d never answered",
+			done.Asked, done.Fetched, done.Accepted+done.Duplicates, done.Refused, done.Unanswered),
+		Evidence: append(describeIDs(sink.Corpus, "not sent by the source", missing), refusals...)})
+	return nil
+}
+
+// identical reconciles the relay with all that a compliant relay holds now, and explains what is left of the difference.
+func (s *side) identical(ctx context.Context) error {
+	t := s.Under(phaseIdentical)
+	effective := s.Model.Effective()
+	set, err := setOf(s.Corpus, effective)
+	if err != nil {
+		return err
+	}
+	conn, err := wire.Dial(ctx, s.Relay.URL(), wire.Options{})
+	if err != nil {
+		return err
+	}
+	defer conn.Abort()
+	have, need := make(map[corpus.ID]bool), make(map[corpus.ID]bool)
+	result, err := s.reconcile(ctx, conn, set, negentropy.Options{Have: collect(have), Need: collect(need)})
+	if err != nil {
+		return fmt.Errorf("reconciling %s after the transfer: %w", s.Relay.Name(), err)
+	}
+	record(t, result, true)
+	s.held = s.held[:0]
+	unknown := make(map[corpus.ID]bool)
+	for _, i := range effective {
+		if !have[s.Corpus.Entry(i).ID] {
+			s.held = append(s.held, i)
+		}
+	}
+	for id := range need {
+		if i, ok := s.Corpus.Find(id); ok {
+			s.held = append(s.held, i)
+		} else {
+			unknown[id] = true
+		}
+	}
+	slices.Sort(s.held)
+	d := compare(s, s.Model, s.held)
+	t.Find(measure.Finding{Check: "converges", OK: d.none() && len(unknown) == 0, Required: true, Detail: d.summary(),
+		Evidence: append(d.evidence(), describeIDs(s.Corpus, "of no event that was published", unknown)...)})
+	return nil
+}
+
+// heartbeat repeats the reconciliation of what is the same on both sides at once, with no writes between: what a periodic mirror pays.
+func (s *side) heartbeat(ctx context.Context) error {
+	t := s.Under(phaseHeartbeat)
+	set, err := setOf(s.Corpus, s.held)
+	if err != nil {
+		return err
+	}
+	conn, err := wire.Dial(ctx, s.Relay.URL(), wire.Options{})
+	if err != nil {
+		return err
+	}
+	defer conn.Abort()
+	times := measure.NewHistogram()
+	var last negentropy.Result
+	for range heartbeats {
+		if last, err = s.reconcile(ctx, conn, set, negentropy.Options{}); err != nil {
+			return fmt.Errorf("reconciling %s again: %w", s.Relay.Name(), err)
+		}
+		times.Record(last.Duration)
+	}
+	for _, m := range []measure.Measurement{
+		{Metric: "rounds", Unit: "rounds", Better: measure.None, Trials: []float64{float64(last.Rounds)}},
+		{Metric: "bytes up", Unit: "bytes", Better: measure.None, Trials: []float64{float64(last.BytesUp)}},
+		{Metric: "bytes down", Unit: "bytes", Better: measure.None, Trials: []float64{float64(last.BytesDown)}},
+	} {
+		m.Exact = true
+		t.Measure(m)
+	}
+	t.Find(measure.Finding{Check: "stays the same without writes", OK: last.Have+last.Need == 0, Required: true,
+		Detail: fmt.Sprintf("%d ids differ where nothing was written", last.Have+last.Need)})
+	return t.Latency("time", measure.Lower, times)
+}
+
+// afterWrite publishes one event and reconciles once more: a relay that builds its structure anew after each write pays here.
+func (s *side) afterWrite(ctx context.Context) error {
+	t := s.Under(phaseAfterWrite)
+	event, err := freshEvent(s)
+	if err != nil {
+		return err
+	}
+	conn, err := wire.Dial(ctx, s.Relay.URL(), wire.Options{})
+	if err != nil {
+		return err
+	}
+	defer conn.Abort()
+	_, accepted, reason, err := publishOne(conn, s.Options.Stall, event.ID, event.AppendJSON(nil))
+	if err != nil {
+		return fmt.Errorf("publishing one more event to %s: %w", s.Relay.Name(), err)
+	}
+	if !accepted {
+		t.Find(measure.Finding{Check: "accepts one more event", Detail: "refused: " + reason})
+		return nil
+	}
+	set, err := setOf(s.Corpus, s.held, event)
+	if err != nil {
+		return err
+	}
+	result, err := s.reconcile(ctx, conn, set, negentropy.Options{})
+	if err != nil {
+		return fmt.Errorf("reconciling %s after one more event: %w", s.Relay.Name(), err)
+	}
+	record(t, result, false)
+	t.Find(measure.Finding{Check: "knows an event as soon as it is acknowledged", OK: result.Have+result.Need == 0, Required: true,
+		Detail: fmt.Sprintf("%d ids differ after one more event", result.Have+result.Need)})
+	return nil
+}
+
+// freshEvent makes a note that is in no corpus. It is dated a minute back, so that no relay takes it for one from the future.
+func freshEvent(s *side) (corpus.Event, error) {
+	var secret, aux [32]byte
+	for i := range secret {
+		secret[i], aux[i] = byte(s.Rand.Uint64()), byte(s.Rand.Uint64())
+	}
+	secret[0] &= 0x7f // below the order of the group
+	key, err := corpus.NewSecretKey(secret)
+	if err != nil {
+		return corpus.Event{}, err
+	}
+	e := corpus.Event{Kind: 1, CreatedAt: time.Now().Unix() - 60, Tags: []corpus.Tag{}, Content: "one more"}
+	return e, key.Sign(&e, aux)
+}
+
+// scattered reconciles with a set from which one event in a hundred was taken at random: the algorithm's worst case.
+func (s *side) scattered(ctx context.Context) error {
+	t := s.Under(phaseScattered)
+	var left []int
+	removed := make(map[corpus.ID]bool)
+	for _, i := range s.held {
+		if s.Rand.IntN(100) == 0 {
+			removed[s.Corpus.Entry(i).ID] = true
+		} else {
+			left = append(left, i)
+		}
+	}
+	set, err := setOf(s.Corpus, left)
+	if err != nil {
+		return err
+	}
+	conn, err := wire.Dial(ctx, s.Relay.URL(), wire.Options{})
+	if err != nil {
+		return err
+	}
+	defer conn.Abort()
+	need := make(map[corpus.ID]bool)
+	result, err := s.reconcile(ctx, conn, set, negentropy.Options{Need: collect(need)})
+	if err != nil {
+		return fmt.Errorf("reconciling %s with a scattered difference: %w", s.Relay.Name(), err)
+	}
+	record(t, result, false)
+	lost := minus(removed, need)
+	t.Find(measure.Finding{Check: "finds scattered differences", OK: len(lost) == 0, Required: true,
+		Detail: fmt.Sprintf("%d of %d ids taken at random were named", len(removed)-len(lost), len(removed)), Evidence: describeIDs(s.Corpus, "not named", lost)})
+	return nil
+}
