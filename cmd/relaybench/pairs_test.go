@@ -1,0 +1,87 @@
+package main
+
+import (
+	"os"
+	"testing"
+
+	"relaybench/harness/measure"
+)
+
+// value returns the one value of a measurement of a pair.
+func value(t *testing.T, r *measure.Record, relay, peer, scenario, metric string) float64 {
+	t.Helper()
+	for i := range r.Measurements {
+		m := &r.Measurements[i]
+		if m.Relay == relay && m.Peer == peer && m.Scenario == scenario && m.Metric == metric && len(m.Trials) == 1 {
+			return m.Trials[0]
+		}
+	}
+	t.Errorf("no value of %s %s for %s with %s", scenario, metric, relay, peer)
+	return 0
+}
+
+func pairFinding(t *testing.T, r *measure.Record, relay, scenario, check string) measure.Finding {
+	t.Helper()
+	f := finding(r, relay, scenario, check)
+	if f == nil {
+		t.Errorf("%s: no finding %q in %s", relay, check, scenario)
+		return measure.Finding{}
+	}
+	return *f
+}
+
+// TestPairsConverge reconciles the two forms of the reference relay, beside a relay that does not know NIP-77.
+func TestPairsConverge(t *testing.T) {
+	for name, corpusFlags := range map[string][]string{
+		"synthetic": {"--events=800"},
+		"real":      {"--real", "--keep-deletions"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if name == "real" && os.Getenv("RELAYBENCH_REAL") == "" {
+				t.Skip("RELAYBENCH_REAL is not set: no real events to run on")
+			}
+			out := t.TempDir()
+			args := append(corpusFlags, "--quick", "--only=negentropy", "--neg-scattered", "--out", out, hostile(t, "mine", "refuses"))
+			if code, _, stderr := relaybench(t, args...); code != exitDone {
+				t.Errorf("exit code %d\n%s", code, stderr)
+			}
+			r := results(t, out)
+			for _, f := range r.Findings {
+				if f.Relay != "mine" && !f.OK {
+					t.Errorf("%s: %s: %s: %s %q", f.Relay, f.Scenario, f.Check, f.Detail, f.Evidence)
+				}
+			}
+			for _, side := range [][2]string{{"ref-bolt", "ref-sqlite"}, {"ref-sqlite", "ref-bolt"}} {
+				a, b := side[0], side[1]
+				if have, need := value(t, r, a, b, "negentropy.initial", "have"), value(t, r, b, a, "negentropy.initial", "need"); have != need || have == 0 {
+					t.Errorf("%s lacks %v of %s, which has %v that it lacks", a, have, b, need)
+				}
+				for _, scenario := range []string{"negentropy.identical", "negentropy.after-write"} {
+					if left := value(t, r, a, b, scenario, "have") + value(t, r, a, b, scenario, "need"); left != 0 {
+						t.Errorf("%s: %v ids differ in %s", a, left, scenario)
+					}
+				}
+				if rounds := value(t, r, a, b, "negentropy.heartbeat", "rounds"); rounds != 1 {
+					t.Errorf("%s: a heartbeat of %v rounds", a, rounds)
+				}
+				pairFinding(t, r, a, "negentropy.identical", "converges")
+			}
+			if f := pairFinding(t, r, "mine", "negentropy.probe", "speaks NIP-77"); f.OK || f.Required {
+				t.Errorf("a relay that never answers NEG-OPEN: %+v", f)
+			}
+		})
+	}
+}
+
+// TestARelayThatIsAloneWithNIP77IsPairedWithItself leaves one form of the reference relay out.
+func TestARelayThatIsAloneWithNIP77IsPairedWithItself(t *testing.T) {
+	t.Setenv("SKIP_REF_SQLITE", "1")
+	out := t.TempDir()
+	if code, _, stderr := relaybench(t, "--quick", "--events=300", "--only=negentropy", "--out", out); code != exitDone {
+		t.Errorf("exit code %d\n%s", code, stderr)
+	}
+	r := results(t, out)
+	if need := value(t, r, "ref-bolt", "ref-bolt", "negentropy.initial", "need"); need == 0 {
+		t.Error("two instances with different shares do not differ")
+	}
+}
