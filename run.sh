@@ -22,12 +22,14 @@ if [ "${RELAYBENCH_PURE_GO:-}" = "" ] && command -v pkg-config >/dev/null 2>&1 &
 fi
 
 mkdir -p "$bin"
+[ -x "$bin/relaybench" ] || echo "run.sh: building relaybench; the first time, its modules are downloaded" >&2
 (cd "$root" && go build -tags "$tags" -o "$bin/" ./cmd/relaybench ./cmd/refrelay)
 
 RELAYBENCH_RESULTS=${RELAYBENCH_RESULTS:-$root/results}
 export RELAYBENCH_RESULTS
 
 case "${1-}" in
+--version) exec "$bin/relaybench" "$@" ;;
 '' | -*) exec "$bin/relaybench" run "$@" ;;
 *) exec "$bin/relaybench" "$@" ;;
 esac

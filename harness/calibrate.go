@@ -22,9 +22,22 @@ const (
 	CostPublish     = "harness CPU per published event"
 	ChecksOneCore   = "signature checks, one core"
 	ChecksAllCores  = "signature checks, all cores"
-	calibrationTime = 400 * time.Millisecond // for each figure that is a rate over time
+	calibrationTime = 150 * time.Millisecond // for each round of a figure that is a rate over time
 	calibrationSize = 100_000                // events published to the null relay
+	calibrations    = 3                      // rounds, of which the best counts: a ceiling is what can be reached
 )
+
+// bestOf measures a rate several times and returns the highest.
+func bestOf(rate func() (float64, error)) (best float64, err error) {
+	for range calibrations {
+		r, err := rate()
+		if err != nil {
+			return 0, err
+		}
+		best = max(best, r)
+	}
+	return best, nil
+}
 
 // Calibrate measures the harness itself on this machine, against a relay that does no work: what a real relay's figures must stay well
 // below to be the relay's own.
@@ -34,7 +47,7 @@ func Calibrate(ctx context.Context, null Contender, settings relays.Settings, c 
 		figures = append(figures, measure.Calibration{Name: name, Value: value, Unit: unit})
 	}
 	for _, workers := range []int{1, runtime.GOMAXPROCS(0)} {
-		rate, err := signatureChecks(c, workers)
+		rate, err := bestOf(func() (float64, error) { return signatureChecks(c, workers) })
 		if err != nil {
 			return nil, fmt.Errorf("calibrating signature checks: %w", err)
 		}
@@ -68,7 +81,7 @@ func Calibrate(ctx context.Context, null Contender, settings relays.Settings, c 
 	add(CeilingPublish, answered/done.Seconds(), "events/s")
 	add(CostPublish, float64(cpu.Microseconds())/answered, "µs")
 
-	received, err := receive(ctx, process.URL(), o)
+	received, err := bestOf(func() (float64, error) { return receive(ctx, process.URL(), o) })
 	if err != nil {
 		return figures, fmt.Errorf("calibrating against the null relay: %w", err)
 	}

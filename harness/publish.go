@@ -2,7 +2,6 @@ package harness
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -111,12 +110,17 @@ func (p *Publisher) publish(ctx context.Context, from feed, count int) (total *P
 	var done atomic.Int64
 	start := wire.Now()
 	errs := make([]error, p.Conns)
+	running, finished := context.WithCancelCause(ctx)
+	var watching sync.WaitGroup
+	watching.Go(func() { p.watch(running, &done, finished) })
 	var all sync.WaitGroup
 	for k, w := range workers {
 		w.from, w.count, w.done, w.start = from, count, &done, start
-		all.Go(func() { errs[k] = w.run(ctx) })
+		all.Go(func() { errs[k] = w.run(running) })
 	}
 	all.Wait()
+	finished(nil)
+	watching.Wait()
 
 	total = &Published{First: start, Last: start, Latency: measure.NewHistogram(), Reasons: map[string]*Refusals{}}
 	for _, w := range workers {
@@ -148,6 +152,27 @@ func (p *Publisher) publish(ctx context.Context, from feed, count int) (total *P
 	return total, slices.DeleteFunc(errs, func(err error) bool { return err == nil }), nil
 }
 
+// watch ends the publishing when no connection has had an answer for Stall. A relay that serves its connections unevenly makes progress all the
+// same, so that none of them is given up for itself.
+func (p *Publisher) watch(running context.Context, done *atomic.Int64, end context.CancelCauseFunc) {
+	tick := time.NewTicker(max(p.Stall/20, time.Millisecond))
+	defer tick.Stop()
+	seen, since := int64(0), wire.Now()
+	for {
+		select {
+		case <-running.Done():
+			return
+		case <-tick.C:
+		}
+		if now := done.Load(); now != seen {
+			seen, since = now, wire.Now()
+		} else if wire.Now()-since > p.Stall {
+			end(wire.ErrStalled)
+			return
+		}
+	}
+}
+
 func (p *Publisher) dial(ctx context.Context) (*wire.Conn, error) {
 	return wire.Dial(ctx, p.URL, wire.Options{})
 }
@@ -155,7 +180,10 @@ func (p *Publisher) dial(ctx context.Context) (*wire.Conn, error) {
 // publishing is one connection's share of a Publish.
 type publishing struct {
 	*Publisher
-	conn    *wire.Conn
+	mu    sync.Mutex // over conn and ended where another goroutine may look
+	conn  *wire.Conn
+	ended bool
+
 	flight  *inflight
 	latency *measure.Histogram
 	from    feed
@@ -173,6 +201,7 @@ type publishing struct {
 }
 
 func (w *publishing) run(ctx context.Context) error {
+	defer context.AfterFunc(ctx, func() { w.abort() })()
 	barren := 0
 	for {
 		answered := w.accepted + w.duplicates + w.refused
@@ -194,19 +223,37 @@ func (w *publishing) run(ctx context.Context) error {
 		if barren++; w.accepted+w.duplicates+w.refused > answered {
 			barren = 0
 		}
-		if errors.Is(err, wire.ErrStalled) || barren == maxBarren {
+		if barren == maxBarren {
 			return err
 		}
-		if w.conn, err = w.dial(ctx); err != nil {
+		conn, err := w.dial(ctx)
+		if err != nil {
 			return fmt.Errorf("%w, and dialling again failed: %w", w.loss, err)
 		}
+		w.replace(conn)
 	}
+}
+
+// replace and abort share the connection between the worker and the end of its context.
+func (w *publishing) replace(conn *wire.Conn) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.ended {
+		conn.Abort()
+	}
+	w.conn = conn
+}
+
+func (w *publishing) abort() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.ended = true
+	w.conn.Abort()
 }
 
 // drive sends and reads on the connection until every event has its answer. Sends are buffered and leave when a read would block, so that a
 // burst of answers is followed by one burst of events.
 func (w *publishing) drive(ctx context.Context) error {
-	w.conn.Watch(w.Stall)
 	var m wire.Message
 	for {
 		for w.flight.len < w.Window {

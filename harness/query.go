@@ -17,6 +17,9 @@ type Asker struct {
 	count int64
 	sub   []byte
 	frame []byte
+
+	// OnEvent, where it is set, is called with each event's text as it came, which is valid during the call: for checks outside timed paths.
+	OnEvent func(id corpus.ID, text []byte)
 }
 
 // NewAsker dials the relay. A query that makes no progress for stall fails.
@@ -83,6 +86,9 @@ func (a *Asker) Ask(filter []byte, r *Reply) error {
 			}
 			if m.HasID {
 				r.IDs = append(r.IDs, corpus.ID(m.ID))
+				if a.OnEvent != nil {
+					a.OnEvent(corpus.ID(m.ID), m.Event)
+				}
 			} else {
 				r.NoID++
 			}

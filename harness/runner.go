@@ -1,12 +1,14 @@
 package harness
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"time"
 
 	"relaybench/corpus"
@@ -91,6 +93,7 @@ func (r *Runner) turn(ctx context.Context, c Contender, number int) (err error) 
 		r.Recorder.SetRelay(described)
 		return err
 	}
+	version := informationVersion(ctx, process.URL())
 	defer func() {
 		stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
 		defer cancel()
@@ -99,6 +102,7 @@ func (r *Runner) turn(ctx context.Context, c Contender, number int) (err error) 
 			err = stopErr
 		}
 		described = process.Describe()
+		described.Version = cmp.Or(strings.TrimPrefix(described.Version, "(devel)"), version)
 		switch {
 		case ctx.Err() != nil:
 			described.Outcome, described.Reason = measure.OutcomeSkipped, "the run was interrupted during its turn"
@@ -182,7 +186,9 @@ func (r *Runner) scenario(ctx context.Context, t *Trial, s Scenario, d Descripti
 			}
 		}()
 	}
+	peak := watchMemory(scenarioCtx, t.Relay)
 	err := s.Run(scenarioCtx, t)
+	cancel(nil)
 	if beforeErr == nil {
 		after := t.used
 		if !t.stopped {
@@ -191,9 +197,33 @@ func (r *Runner) scenario(ctx context.Context, t *Trial, s Scenario, d Descripti
 			}
 			after = t.used
 		}
-		t.resources(before, after)
+		t.resources(before, after, max(<-peak, after.RSS))
 	}
 	return err
+}
+
+// watchMemory gives, once ctx has ended, the most memory that the relay was seen to hold, in bytes.
+func watchMemory(ctx context.Context, p *relays.Process) <-chan uint64 {
+	result := make(chan uint64, 1)
+	go func() {
+		peak := uint64(0)
+		defer func() { result <- peak }()
+		tick := time.NewTicker(250 * time.Millisecond)
+		defer tick.Stop()
+		for {
+			usage, err := p.Usage()
+			if err != nil {
+				return
+			}
+			peak = max(peak, usage.RSS)
+			select {
+			case <-tick.C:
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	return result
 }
 
 var errDied = errors.New("the relay died")
@@ -206,10 +236,10 @@ func (r *Runner) random(key string, trial int) *rand.Rand {
 }
 
 // resources records what the relay's process tree used during the scenario.
-func (t *Trial) resources(before, after relays.Usage) {
+func (t *Trial) resources(before, after relays.Usage, peak uint64) {
 	const mib = 1 << 20
 	t.Value("cpu", "s", measure.None, after.CPUSeconds-before.CPUSeconds)
-	t.Value("peak rss", "MiB", measure.None, float64(after.PeakRSS)/mib)
+	t.Value("peak rss", "MiB", measure.None, float64(peak)/mib)
 	t.Value("read", "MiB", measure.None, float64(after.ReadBytes-before.ReadBytes)/mib)
 	t.Value("written", "MiB", measure.None, float64(after.WriteBytes-before.WriteBytes)/mib)
 	t.Value("open files", "files", measure.None, float64(after.OpenFiles))

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"time"
 
 	"relaybench/corpus"
 	"relaybench/harness"
@@ -39,6 +40,9 @@ func (q *Query) Describe() harness.Description {
 
 // warmUps is how many questions are asked before the clock counts.
 const warmUps = 3
+
+// rateTime is how long a rate is measured at least.
+const rateTime = 200 * time.Millisecond
 
 // asked is one question with its answer.
 type asked struct {
@@ -138,14 +142,25 @@ func (q *Query) together(ctx context.Context, t *harness.Trial, questions []aske
 		askers[k] = asker
 	}
 	errs := make([]error, conns)
+	counts := make([]struct{ events, answers int }, conns)
 	var all sync.WaitGroup
 	start := wire.Now()
 	for k, asker := range askers {
 		share := questions[k*len(questions)/conns : (k+1)*len(questions)/conns]
 		all.Go(func() {
-			for i := range share {
-				if errs[k] = asker.Ask(share[i].json, &share[i].reply); errs[k] != nil {
-					return
+			// Every question once, and all over again until enough time has passed for a rate.
+			for round := 0; round == 0 || wire.Now()-start < rateTime; round++ {
+				for i := range share {
+					if errs[k] = asker.Ask(share[i].json, &share[i].reply); errs[k] != nil {
+						return
+					}
+					if r := &share[i].reply; !r.Closed {
+						counts[k].events += len(r.IDs)
+						counts[k].answers++
+					}
+				}
+				if counts[k].answers == 0 {
+					return // nothing but CLOSED
 				}
 			}
 		})
@@ -158,11 +173,9 @@ func (q *Query) together(ctx context.Context, t *harness.Trial, questions []aske
 		}
 	}
 	events, answers := 0, 0
-	for i := range questions {
-		if r := &questions[i].reply; !r.Closed {
-			events += len(r.IDs)
-			answers++
-		}
+	for _, c := range counts {
+		events += c.events
+		answers += c.answers
 	}
 	if answers == 0 {
 		return nil

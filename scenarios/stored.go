@@ -1,6 +1,7 @@
 package scenarios
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"slices"
@@ -32,6 +33,16 @@ func checkStored(ctx context.Context, t *harness.Trial) error {
 			acknowledged = append(acknowledged, i)
 		}
 	}
+	changed, altered := 0, []string(nil)
+	asker.OnEvent = func(id corpus.ID, text []byte) {
+		if i, ok := t.Corpus.Find(id); ok {
+			if problem := differs(t.Corpus, i, text); problem != "" {
+				if changed++; changed <= examples {
+					altered = append(altered, id.String()+": "+problem)
+				}
+			}
+		}
+	}
 	lost, excused := 0, 0
 	var evidence []string
 	if err := askByID(asker, t.Corpus, acknowledged, func(i int, found bool) {
@@ -56,6 +67,8 @@ func checkStored(ctx context.Context, t *harness.Trial) error {
 	if excused > 0 {
 		detail += fmt.Sprintf("; %d more were superseded, deleted or expired since", excused)
 	}
+	t.Find(measure.Finding{Check: "events come back as they were sent", OK: changed == 0, Required: true,
+		Detail: fmt.Sprintf("%d of %d events came back with other fields", changed, len(acknowledged)-lost-excused), Evidence: altered})
 	t.Find(measure.Finding{Check: "nothing acknowledged is missing", OK: lost == 0, Required: true, Detail: detail, Evidence: evidence})
 	return nil
 }
@@ -84,4 +97,19 @@ func askByID(asker *harness.Asker, c *corpus.Corpus, indexes []int, each func(i 
 		}
 	}
 	return nil
+}
+
+// differs says what is wrong with an event that a relay sent: every field must be as it was signed, whatever the JSON looks like.
+func differs(c *corpus.Corpus, i int, text []byte) string {
+	if bytes.Equal(text, c.Raw(i)) {
+		return ""
+	}
+	e, err := corpus.ParseEvent(text)
+	if err != nil {
+		return err.Error()
+	}
+	if !bytes.Equal(e.AppendJSON(nil), c.Raw(i)) {
+		return "a field is not as it was signed"
+	}
+	return ""
 }

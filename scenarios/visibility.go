@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"relaybench/corpus"
@@ -67,6 +68,7 @@ func (Visibility) Run(ctx context.Context, t *harness.Trial) error {
 	t.Find(measure.Finding{Check: "accepts single events", OK: v.accepted == len(samples), Required: true,
 		Detail:   fmt.Sprintf("%d of %d accepted", v.accepted, len(samples)),
 		Evidence: v.refusals})
+	findNew(t, v.duplicates, int64(v.accepted))
 	t.Find(measure.Finding{Check: "accepted events become queryable", OK: v.never == 0, Required: true,
 		Detail:   fmt.Sprintf("%d of %d accepted events came back by id within %v", v.accepted-v.never, v.accepted, deadline(t)),
 		Evidence: v.missing})
@@ -103,6 +105,7 @@ func visibilitySamples(t *harness.Trial) []int {
 type visibility struct {
 	ok, visible, poll     *measure.Histogram
 	accepted, byOK, never int
+	duplicates            int64
 	refusals, missing     []string
 }
 
@@ -173,6 +176,9 @@ func (v *visibility) sample(ctx context.Context, t *harness.Trial, publisher *wi
 		}
 	}
 	v.ok.Record(a.at - start)
+	if strings.HasPrefix(a.reason, "duplicate:") {
+		v.duplicates++
+	}
 	if !a.accepted {
 		t.Ledger.Set(i, harness.Refused)
 		if len(v.refusals) < 5 {

@@ -116,10 +116,20 @@ func (f *relayFlags) contenders(ctx context.Context, stderr io.Writer) ([]harnes
 		case d.Unsuitable != "" || d.OnRequest != "":
 			absent = append(absent, d.Name, "only when named: --relay "+d.Name)
 		case s.Status == relays.Broken:
-			return nil, usagef("%s", s.Reason)
+			reason := s.Reason
+			if f.geodeBin != "" {
+				reason = strings.ReplaceAll(reason, "$GEODE_BIN", "--geode-bin")
+			}
+			if f.strfryBin != "" {
+				reason = strings.ReplaceAll(reason, "$STRFRY_BIN", "--strfry-bin")
+			}
+			return nil, usagef("%s", reason)
 		default:
 			absent = append(absent, d.Name, s.Reason)
 		}
+	}
+	if f.geodeNoIndex && !slices.ContainsFunc(all, func(c harness.Contender) bool { return c.Definition.Name == "geode-nosearch" }) {
+		return nil, usagef("--geode-no-search: geode was not found; set $GEODE_BIN or give --geode-bin")
 	}
 	for _, c := range added {
 		if c.Definition.External() {

@@ -41,7 +41,7 @@ func newCorpusBuild(stdout, stderr io.Writer) *cobra.Command {
 			}
 			w := newWatcher(stderr)
 			c, err := f.load(cmd.Context(), w.corpus)
-			w.wait()
+			w.wait(err == nil)
 			if err != nil {
 				return err
 			}
@@ -77,7 +77,7 @@ func newCorpusVerify(stdout, stderr io.Writer) *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			w := newWatcher(stderr)
 			err := corpus.Verify(cmd.Context(), args[0], w.corpus)
-			w.wait()
+			w.wait(err == nil)
 			if err != nil {
 				return err
 			}

@@ -40,7 +40,11 @@ To keep a definition with configuration files, put a TOML file into a folder and
 
 func describeRelay(w io.Writer, s relays.Sighting) {
 	d := s.Definition
-	fmt.Fprintf(w, "%-16s %-8s %s\n", d.Name, s.Status, visible(s.Reason))
+	reason := wrap(visible(s.Reason), 80)
+	fmt.Fprintf(w, "%-16s %-8s %s\n", d.Name, s.Status, reason[0])
+	for _, line := range reason[1:] {
+		fmt.Fprintf(w, "%-16s %s\n", "", line)
+	}
 	about := []string{d.Title, d.Language, d.Storage}
 	if d.Durability != "" {
 		about = append(about, "durability "+string(d.Durability))
@@ -53,6 +57,25 @@ func describeRelay(w io.Writer, s relays.Sighting) {
 	}
 	fmt.Fprintf(w, "%-16s %s\n", "", visible(strings.Join(about, ", ")))
 	for _, note := range d.Notes {
-		fmt.Fprintf(w, "%-16s %s\n", "", note)
+		for _, line := range wrap(note, 80) {
+			fmt.Fprintf(w, "%-16s %s\n", "", line)
+		}
 	}
+}
+
+// wrap breaks a text into lines of so many bytes at spaces; a word that is longer stands alone.
+func wrap(text string, width int) []string {
+	lines := []string{""}
+	for _, word := range strings.Fields(text) {
+		last := &lines[len(lines)-1]
+		switch {
+		case *last == "":
+			*last = word
+		case len(*last)+1+len(word) <= width:
+			*last += " " + word
+		default:
+			lines = append(lines, word)
+		}
+	}
+	return lines
 }

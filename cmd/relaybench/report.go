@@ -3,6 +3,7 @@ package main
 import (
 	"io"
 	"os"
+	"path/filepath"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
@@ -15,14 +16,18 @@ func newReport(stdout io.Writer) *cobra.Command {
 	var format string
 	var noColor bool
 	cmd := &cobra.Command{
-		Use:   "report RESULTS.json",
-		Short: "Render a results file again",
+		Use:   "report RESULTS",
+		Short: "Render a results.json, or the one in a run's folder, again",
 		Args:  exactArgs(1, "one argument, a results.json"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if format != "text" && format != "md" {
 				return usagef("--format %q: give text or md", format)
 			}
-			record, err := measure.ReadRecord(args[0])
+			path := args[0]
+			if info, err := os.Stat(path); err == nil && info.IsDir() {
+				path = filepath.Join(path, "results.json")
+			}
+			record, err := measure.ReadRecord(path)
 			if err != nil {
 				return err
 			}

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/signal"
 	"strings"
+	"sync"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -43,6 +44,34 @@ func usagef(format string, args ...any) error {
 	return &exitError{exitUsage, fmt.Errorf(format, args...)}
 }
 
+// lastWords is what remains to be done when a second signal ends the program at once.
+type lastWords struct {
+	mu   sync.Mutex
+	work string // a folder to remove
+	file string // where the results so far are
+}
+
+type lastWordsKey struct{}
+
+func (l *lastWords) set(work, file string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.work, l.file = work, file
+}
+
+func (l *lastWords) speak(w io.Writer) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.work != "" {
+		os.RemoveAll(l.work)
+	}
+	message := "relaybench: stopped at once"
+	if l.file != "" {
+		message += "; what was measured so far is in " + l.file
+	}
+	fmt.Fprintln(w, message)
+}
+
 // errInterrupted is the cause of a context that a signal ended.
 var errInterrupted = errors.New("interrupted")
 
@@ -53,6 +82,8 @@ func run(ctx context.Context, stdout, stderr io.Writer, args []string) int {
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer signal.Stop(signals)
+	var last lastWords
+	ctx = context.WithValue(ctx, lastWordsKey{}, &last)
 	go func() {
 		select {
 		case <-signals:
@@ -63,6 +94,7 @@ func run(ctx context.Context, stdout, stderr io.Writer, args []string) int {
 		// A second signal does not wait for anything to end well; relays must not outlive it all the same.
 		<-signals
 		relays.KillAll()
+		last.speak(stderr)
 		os.Exit(exitInterrupted)
 	}()
 	defer relays.KillAll()
@@ -114,7 +146,7 @@ A first argument that is a flag means "run".`,
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return usagef("%w; %s --help lists the flags", err, cmd.CommandPath())
 	})
-	root.AddCommand(newRun(stdout, stderr), newCorpus(stdout, stderr), newRelays(stdout), newReport(stdout))
+	root.AddCommand(newRun(stdout, stderr), newCorpus(stdout, stderr), newRelays(stdout), newReport(stdout), newReconcile(stdout, stderr))
 	return root
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -268,7 +269,7 @@ func (f *runFlags) run(ctx context.Context, stdout, stderr io.Writer, flags *pfl
 	}()
 
 	c, err := f.corpus.load(ctx, w.corpus)
-	w.wait()
+	w.wait(err == nil)
 	if err != nil {
 		os.Remove(out) // nothing was measured: leave no empty folder
 		return err
@@ -290,6 +291,13 @@ func (f *runFlags) run(ctx context.Context, stdout, stderr io.Writer, flags *pfl
 	}
 	record.Options["args"] = f.repeatable(ctx, flags, contenders, settings)
 	file := filepath.Join(out, "results.json")
+	if last, ok := ctx.Value(lastWordsKey{}).(*lastWords); ok {
+		keep := work
+		if f.keepData {
+			keep = ""
+		}
+		last.set(keep, file)
+	}
 	recorder := measure.NewRecorder(record, func(r *measure.Record) error { return r.Write(file) })
 	runner := harness.Runner{Contenders: contenders, Scenarios: single, Corpus: c, Model: model, Now: started.Unix(), Options: f.options,
 		Settings: settings, Recorder: recorder, Observer: w}
@@ -312,7 +320,7 @@ func (f *runFlags) run(ctx context.Context, stdout, stderr io.Writer, flags *pfl
 			runErr = runner.RunPairs(ctx, s)
 		}
 	}
-	w.wait()
+	w.wait(runErr == nil)
 	finished := time.Now().UTC()
 	recorder.Update(func(r *measure.Record) {
 		harness.MarkCeilings(r)
@@ -329,23 +337,27 @@ func (f *runFlags) run(ctx context.Context, stdout, stderr io.Writer, flags *pfl
 	return verdict(&final)
 }
 
-// verdict turns a finished run into its exit code: what went wrong stands in the report already.
+// verdict turns a finished run into its exit code and one sentence; the report says the rest.
 func verdict(r *measure.Record) error {
+	var trouble []string
 	for _, relay := range r.Relays {
 		if relay.Outcome != measure.OutcomeOK {
-			return &exitError{code: exitFailed, err: fmt.Errorf("%s: %s", relay.Name, visible(relay.Reason))}
+			trouble = append(trouble, visible(relay.Name+": "+relay.Reason))
 		}
 	}
-	failed := 0
+	short := make(map[string]int)
 	for _, f := range r.Findings {
 		if f.Required && !f.OK {
-			failed++
+			short[f.Relay]++
 		}
 	}
-	if failed > 0 {
-		return &exitError{code: exitFailed, err: fmt.Errorf("%d required checks fell short; the report lists them", failed)}
+	for _, name := range slices.Sorted(maps.Keys(short)) {
+		trouble = append(trouble, visible(fmt.Sprintf("%s: %d required checks fell short, see the report", name, short[name])))
 	}
-	return nil
+	if len(trouble) == 0 {
+		return nil
+	}
+	return &exitError{code: exitFailed, err: errors.New(strings.Join(trouble, "\n  "))}
 }
 
 // render writes the reports of a record beside it, and the terminal's to stdout.

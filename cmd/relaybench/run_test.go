@@ -137,7 +137,7 @@ func TestRunOutlivesRelaysThatFail(t *testing.T) {
 		t.Run(test.mode, func(t *testing.T) {
 			t.Setenv("SKIP_REF_SQLITE", "1")
 			out := t.TempDir()
-			code, stdout, stderr := relaybench(t, "--quick", "--events=600", "--only=ingest,query.thread,storage", "--timeout=700ms", "--ready-timeout=2s",
+			code, stdout, stderr := relaybench(t, "--quick", "--events=600", "--only=ingest,query.thread,storage", "--timeout=2s", "--ready-timeout=4s",
 				"--out", out, hostile(t, "mine", test.mode))
 			if code != exitFailed {
 				t.Errorf("exit code %d, want %d\n%s", code, exitFailed, stderr)

@@ -48,11 +48,11 @@ func newWatcher(out io.Writer) *watcher {
 	return w
 }
 
-// wait ends the bars, so that what is printed next stands below them.
-func (w *watcher) wait() {
+// wait ends the bars, so that what is printed next stands below them. What was not done stays where it was.
+func (w *watcher) wait(done bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.endTurn()
+	w.endBar(w.turn, done)
 	if w.bars != nil {
 		w.bars.Wait()
 		w.bars = mpb.New(mpb.WithOutput(w.out), mpb.WithWidth(40), mpb.WithRefreshRate(120*time.Millisecond))
