@@ -45,12 +45,17 @@ func newRun(t testing.TB, trials int, relays ...contender) *run {
 	}
 	r := &run{t: t, rec: measure.NewRecorder(rec, nil), trials: trials}
 	for i, c := range relays {
-		r.rec.SetRelay(measure.Relay{Name: c.name, Command: "refrelay --listen 127.0.0.1:{port} --store " + strings.TrimPrefix(c.name, "ref-") + " --dir {dir}", Version: "refrelay 0.1.0",
-			SHA256: strings.Repeat(fmt.Sprintf("%x1b2c3d4", i+9), 8), Durability: c.durability, Capabilities: map[string]string{"nip45": "yes", "nip77": "no"},
-			Config: map[string]string{"relay.toml": "[limits]\nmax_event_bytes = 65536\n"}, Outcome: measure.OutcomeOK})
+		r.join(i, c)
 		r.measure(c)
 	}
 	return r
+}
+
+// join adds a relay to the run.
+func (r *run) join(i int, c contender) {
+	r.rec.SetRelay(measure.Relay{Name: c.name, Command: "refrelay --listen 127.0.0.1:{port} --store " + strings.TrimPrefix(c.name, "ref-") + " --dir {dir}", Version: "refrelay 0.1.0",
+		SHA256: strings.Repeat(fmt.Sprintf("%x1b2c3d4", i+9), 8), Durability: c.durability, Capabilities: map[string]string{"nip45": "yes", "nip77": "no"},
+		Config: map[string]string{"relay.toml": "[limits]\nmax_event_bytes = 65536\n"}, Outcome: measure.OutcomeOK})
 }
 
 // wobble makes trials differ by a few per cent, the same way every time.
@@ -195,5 +200,6 @@ func buildFixtures(t testing.TB) map[string]*measure.Record {
 		rec.Corpus.Kinds[hostile], rec.Corpus.Dropped[hostile] = 3, 4
 	})
 	out["hostile-names"] = bad.record()
+	addPairFixtures(t, out)
 	return out
 }

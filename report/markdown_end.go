@@ -13,7 +13,7 @@ import (
 )
 
 func (m *markdown) findings() {
-	if len(m.v.rec.Findings) == 0 {
+	if len(m.v.checks) == 0 {
 		return
 	}
 	m.heading(2, "Checks")
@@ -21,9 +21,9 @@ func (m *markdown) findings() {
 	var failed []*measure.Finding
 	for _, name := range m.v.findingRelays() {
 		passed, bad, required := 0, 0, 0
-		for i := range m.v.rec.Findings {
-			switch f := &m.v.rec.Findings[i]; {
-			case f.Relay != name:
+		for _, f := range m.v.checks {
+			switch {
+			case subject(f) != name:
 			case f.OK:
 				passed++
 			default:
@@ -42,12 +42,12 @@ func (m *markdown) findings() {
 		if f.Required {
 			mark, need = "❌", ", required"
 		}
-		with := ""
-		if f.Peer != "" {
-			with = " with " + mdText(f.Peer)
+		other := ""
+		if subject(f) == f.Relay {
+			other = mdText(with(f))
 		}
-		m.p("\n%s **%s**%s, %s: %s%s. %s\n", mark, mdText(speaker(f.Relay)), with, cmp.Or(mdCode(f.Scenario), "the whole run"), mdText(f.Check), need, mdText(sentence(f.Detail)))
-		if len(f.Evidence) > 0 {
+		m.p("\n%s **%s**%s, %s: %s%s. %s\n", mark, mdText(speaker(subject(f))), other, cmp.Or(mdCode(f.Scenario), "the whole run"), mdText(f.Check), need, mdText(sentence(f.Detail)))
+		if len(f.Evidence) > 0 && !inPair(f) { // else it stands with the pair
 			m.p("\n%s", mdFence("text", f.Evidence))
 		}
 	}

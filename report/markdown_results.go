@@ -10,6 +10,10 @@ import (
 func (m *markdown) section(s *section) {
 	m.heading(2, mdText(s.title))
 	first := true
+	if s.pairing != nil {
+		m.pairing(s.pairing)
+		first = false
+	}
 	var queries []*scenario
 	for _, sc := range s.scenarios {
 		if primary(sc) != nil {
@@ -187,7 +191,11 @@ func (m *markdown) distributions() {
 	var rows [][]string
 	few, clamped := false, false
 	for _, s := range m.v.sections {
-		for _, sc := range s.scenarios {
+		scenarios := s.scenarios
+		if s.pairing != nil {
+			scenarios = slices.Concat(s.pairing.scenarios, scenarios)
+		}
+		for _, sc := range scenarios {
 			for _, b := range slices.Concat(sc.blocks, sc.facts) {
 				var values []float64
 				for _, r := range b.rows {

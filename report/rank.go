@@ -74,18 +74,29 @@ func (v *view) rank(b *block, agreeing map[string]bool) {
 			continue
 		}
 		if v.mayCompete(b, r) {
-			r.competes = true
 			field = append(field, r)
 		}
 	}
 	if disagree && len(field) < 2 {
 		b.unranked = "answers differ: not ranked"
 	}
+	if slices.ContainsFunc(field, func(r *row) bool { return r.m.Peer != field[0].m.Peer }) {
+		b.unranked = "their peers differ: not ranked"
+		return
+	}
+	v.crown(b, field)
+}
+
+// crown ranks the rows of a field and finds the best, if there is one.
+func (v *view) crown(b *block, field []*row) {
 	better := func(a, c float64) bool {
 		if b.better == measure.Lower {
 			return a < c
 		}
 		return a > c
+	}
+	for _, r := range field {
+		r.competes = true
 	}
 	if len(field) < 2 {
 		for _, r := range field {
@@ -134,17 +145,23 @@ func (v *view) mayCompete(b *block, r *row) bool {
 	if isLimited(r.m) {
 		return false
 	}
-	for _, name := range []string{r.m.Relay, r.m.Peer} {
-		if v.barred[name] != "" {
-			return false
-		}
-		if name != "" && slices.ContainsFunc(v.rec.Findings, func(f measure.Finding) bool {
-			return !f.OK && f.Required && f.Relay == name && (f.Peer == "" || r.m.Peer == "" || f.Peer == r.m.Peer) && f.Scenario != "" && within(b.scenario, f.Scenario)
-		}) {
-			return false
-		}
+	if v.barred[r.m.Relay] != "" || r.m.Peer != "" && v.barred[r.m.Peer] != "" {
+		return false
 	}
-	return true
+	return !slices.ContainsFunc(v.checks, func(f *measure.Finding) bool {
+		if f.OK || !f.Required || f.Scenario == "" || !within(b.scenario, f.Scenario) {
+			return false
+		}
+		switch f.Peer {
+		case "": // of one relay alone, which spoils its pairs too
+			return f.Relay == r.m.Relay || r.m.Peer != "" && f.Relay == r.m.Peer
+		case r.m.Peer:
+			return f.Relay == r.m.Relay
+		case r.m.Relay:
+			return f.Relay == r.m.Peer
+		}
+		return false
+	})
 }
 
 // ratio is how many times the best a value is, 1 or more; 0 where there is none.
@@ -273,6 +290,14 @@ func (v *view) rankedBlocks() []*block {
 				if b.ranked {
 					out = append(out, b)
 				}
+			}
+		}
+		if s.pairing == nil {
+			continue
+		}
+		for _, c := range s.pairing.columns {
+			if c.block != nil && c.ranked {
+				out = append(out, c.block)
 			}
 		}
 	}

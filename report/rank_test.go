@@ -89,10 +89,26 @@ func TestTheStarGoesToWhomItIsDue(t *testing.T) {
 		}, "★ -"},
 		{"another durability class is marked", func(r *measure.Record) { r.Relays[1].Durability = "commit" }, "★† -"},
 		{"a relay without the metric leaves no contest", func(r *measure.Record) { r.Measurements = r.Measurements[:1] }, "- -"},
-		{"pairs are ranked too", func(r *measure.Record) { r.Measurements[0].Peer, r.Measurements[1].Peer = "b", "a" }, "★ -"},
-		{"a pair with a barred peer is not", all(failed("b", "preflight", true), func(r *measure.Record) {
-			r.Measurements[0].Peer, r.Measurements[1].Peer = "b", "a"
+		{"pairs with one peer are ranked", func(r *measure.Record) { r.Measurements[0].Peer, r.Measurements[1].Peer = "c", "c" }, "★ -"},
+		{"pairs with different peers are not", func(r *measure.Record) { r.Measurements[0].Peer, r.Measurements[1].Peer = "b", "a" }, "- -"},
+		{"a pair with a barred peer is not", all(third("c", 50), failed("c", "preflight", true), func(r *measure.Record) {
+			r.Measurements[0].Peer, r.Measurements[1].Peer = "c", "c"
+		}), "- - -"},
+		{"a check of the pair bars its row", all(failed("a", "ingest.throughput", true), func(r *measure.Record) {
+			r.Measurements[0].Peer, r.Measurements[1].Peer = "c", "c"
+			r.Findings[0].Peer = "c"
 		}), "- -"},
+		{"a check of another pair does not", all(failed("a", "ingest.throughput", true), func(r *measure.Record) {
+			r.Measurements[0].Peer, r.Measurements[1].Peer = "c", "c"
+			r.Findings[0].Peer = "d"
+		}), "★ -"},
+		{"one of a pair does not bar what a relay does alone", all(failed("a", "ingest.throughput", true), func(r *measure.Record) { r.Findings[0].Peer = "b" }), "★ -"},
+		{"nor does one of a pair that measured nothing", all(failed("a", "negentropy", true), func(r *measure.Record) { r.Findings[0].Peer = "b" }), "★ -"},
+		{"unless it shows a loss", all(third("c", 50), failed("a", "negentropy", true), func(r *measure.Record) {
+			f := &r.Findings[0]
+			f.Peer, f.Check, f.Detail = "b", checkSeeded, "holds 1 where it must hold 2: 1 missing: acknowledged but lost"
+		}), "- ★ -"},
+		{"that a relay lacks NIP-77 does not", all(failed("a", reconcileProbe, true), func(r *measure.Record) { r.Findings[0].Check = "speaks NIP-77" }), "★ -"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var got []string
@@ -172,6 +188,15 @@ func TestTheVerdictNamesEveryReason(t *testing.T) {
 		}},
 		{"uncommitted changes", "Not yet", "uncommitted", func(r *measure.Record) { quiet(r); r.Tool.Modified = true }},
 		{"a limited figure", "Not yet", "figures of a are limited by the harness", func(r *measure.Record) { quiet(r); r.Measurements[0].Note = "limited by the harness" }},
+		{"a relay without NIP-77", "Yes", "", func(r *measure.Record) { quiet(r); failed("a", reconcileProbe, false)(r) }},
+		{"a pair that did not complete", "No", "a ⇄ b failed 1 required check: completes (negentropy).", func(r *measure.Record) {
+			quiet(r)
+			r.Findings = append(r.Findings, measure.Finding{Relay: "a", Peer: "b", Scenario: "negentropy", Check: checkCompletes, Required: true})
+		}},
+		{"a pair that did not converge", "No", "a failed 1 required check: converges (negentropy.identical) with b.", func(r *measure.Record) {
+			quiet(r)
+			r.Findings = append(r.Findings, measure.Finding{Relay: "a", Peer: "b", Scenario: "negentropy.identical", Check: checkConverges, Required: true})
+		}},
 		{"nothing measured", "No", "Nothing was measured", func(r *measure.Record) { r.Measurements = nil }},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -68,6 +68,9 @@ func TestReportsLookAsTheyShould(t *testing.T) {
 	}
 	two := fixtures(t)["two-healthy"]
 	golden(t, "two-healthy-60.txt", renderTerminal(t, two, TerminalOptions{Width: 60, Files: paths}))
+	converging := fixtures(t)["pairs-converging"]
+	golden(t, "pairs-converging-70.txt", renderTerminal(t, converging, TerminalOptions{Width: 70, Files: paths}))
+	golden(t, "pairs-diverging-160-colour.txt", renderTerminal(t, fixtures(t)["pairs-diverging"], TerminalOptions{Width: 160, Color: true, Files: paths}))
 	golden(t, "two-healthy-160-colour.txt", renderTerminal(t, two, TerminalOptions{Width: 160, Color: true, Files: paths}))
 }
 

@@ -171,6 +171,23 @@ func filled(s string) *measure.Record {
 	r.Measurements[1].Better, r.Measurements[1].Peer = measure.Lower, ""
 	r.Measurements[2].Better, r.Measurements[2].Peer, r.Measurements[2].Relay = measure.Lower, "", s+"2"
 	r.Measurements[2].Trials = []float64{7}
+	pair := func(relay, peer, scenario, metric string) {
+		r.Measurements = append(r.Measurements, measure.Measurement{Relay: relay, Peer: peer, Scenario: scenario, Metric: metric, Unit: s, Better: measure.Lower, Trials: []float64{7, 8}, Note: s})
+	}
+	for _, scenario := range []string{"negentropy.initial", "negentropy.heartbeat", "negentropy." + s} {
+		pair("unlisted "+s, s+"2", scenario, "time")
+		for _, metric := range []string{"time", "have", "need", "bytes per difference", "events/s", "events", "refused: " + s, s} {
+			pair(s, s+"2", scenario, metric)
+			pair(s+"2", s, scenario, metric)
+			pair(s, s, scenario, metric)
+		}
+	}
+	for _, check := range []string{checkConverges, checkCompletes, checkSeeded, s} {
+		for _, peer := range []string{s, s + "2", s + "3"} {
+			r.Findings = append(r.Findings, measure.Finding{Relay: s, Peer: peer, Scenario: "negentropy.identical", Check: check, Required: true, Detail: s, Evidence: []string{s, s + ": and 4 more", s + ": " + strings.Repeat("a", 64)}})
+		}
+	}
+	r.Findings = append(r.Findings, measure.Finding{Relay: s + "4", Scenario: reconcileProbe, Check: s, Detail: s})
 	return r
 }
 

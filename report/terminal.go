@@ -86,6 +86,9 @@ func (t *terminal) head() {
 
 func (t *terminal) section(s *section) {
 	t.heading(s.title)
+	if s.pairing != nil {
+		t.pairing(s.pairing)
+	}
 	if slices.ContainsFunc(s.scenarios, func(sc *scenario) bool { return primary(sc) != nil }) {
 		t.paragraph(span{"  ", none}, span{"Bars are the time to EOSE: less is better. hot repeats one filter, varied draws others like it.", dim})
 	}

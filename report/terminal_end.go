@@ -171,7 +171,7 @@ func (t *terminal) legend() {
 }
 
 func (t *terminal) findings() {
-	if len(t.v.rec.Findings) == 0 {
+	if len(t.v.checks) == 0 {
 		return
 	}
 	t.heading("Checks")
@@ -183,9 +183,9 @@ func (t *terminal) findings() {
 	for _, name := range names {
 		var failed []*measure.Finding
 		passed := 0
-		for i := range t.v.rec.Findings {
-			switch f := &t.v.rec.Findings[i]; {
-			case f.Relay != name:
+		for _, f := range t.v.checks {
+			switch {
+			case subject(f) != name:
 			case f.OK:
 				passed++
 			default:
@@ -221,11 +221,17 @@ func (t *terminal) finding(f *measure.Finding) {
 	if f.Required {
 		text, st = text+" (required)", red
 	}
-	if f.Peer != "" {
-		text += " with " + f.Peer
+	if subject(f) == f.Relay {
+		text += with(f)
 	}
 	t.paragraph(span{"      ", none}, span{text, st})
 	t.paragraph(span{"        ", none}, span{f.Scenario + ": " + f.Detail, none})
+	if inPair(f) {
+		if len(f.Evidence) > 0 {
+			t.paragraph(span{"        ", none}, span{"examples stand with the pair, above", dim})
+		}
+		return
+	}
 	for _, e := range f.Evidence[:min(len(f.Evidence), maxProof)] {
 		t.line(span{"        · ", dim}, span{e, dim})
 	}

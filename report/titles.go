@@ -35,10 +35,6 @@ var scenarioTitles = []struct{ key, title string }{
 	{"query.empty", "empty: nothing matches, the floor"},
 	{"query.deep-page", "deep-page: in the middle of the past"},
 	{"storage", "On disk after a clean stop"},
-	{"negentropy.initial", "Negentropy, first sync"},
-	{"negentropy.transfer", "Negentropy, transfer of what is missing"},
-	{"negentropy.identical", "Negentropy, identical sets"},
-	{"negentropy.heartbeat", "Negentropy, heartbeat"},
 }
 
 var metricTitles = []struct{ key, title string }{
@@ -71,6 +67,8 @@ var headlines = []struct{ scenario, metric, title string }{
 	{"query.*", "events/s", "query events/s"},
 	{"storage", "allocated", "disk/event"},
 	{"storage", "write amplification", "written"},
+	{"negentropy.initial", "time", "first reconcile"},
+	{"negentropy.heartbeat", "time", "heartbeat"},
 }
 
 // resourceMetrics are gathered in one table instead of a block each; a metric whose name starts so belongs there.

@@ -86,14 +86,16 @@ func (v *view) verdict() verdict {
 func (v *view) judgeFindings(grave, caveat func(string, ...any)) {
 	for _, name := range v.findingRelays() {
 		var required, other []string
-		for i := range v.rec.Findings {
-			f := &v.rec.Findings[i]
-			if f.Relay != name || f.OK {
+		for _, f := range v.checks {
+			if subject(f) != name || f.OK {
 				continue
 			}
 			text := f.Check
 			if f.Scenario != "" && f.Scenario != "preflight" {
 				text += " (" + f.Scenario + ")"
+			}
+			if subject(f) == f.Relay {
+				text += with(f)
 			}
 			if f.Required {
 				required = append(required, text)
@@ -129,16 +131,35 @@ func some(list []string, n int) string {
 // sentence ends s with one full stop.
 func sentence(s string) string { return strings.TrimRight(s, ". ") + "." }
 
-// findingRelays lists whom the findings speak of, in the order of the run.
+// subject is whom a check speaks of: a relay, or, where neither of two can be told to be at fault, the pair.
+func subject(f *measure.Finding) string {
+	if f.Peer != "" && f.Check == checkCompletes {
+		return (&pair{a: f.Relay, b: f.Peer}).title()
+	}
+	return f.Relay
+}
+
+// with names the other relay of a check on a pair.
+func with(f *measure.Finding) string {
+	switch f.Peer {
+	case "":
+		return ""
+	case f.Relay:
+		return " with a second instance"
+	}
+	return " with " + f.Peer
+}
+
+// findingRelays lists whom the checks speak of, in the order of the run.
 func (v *view) findingRelays() []string {
 	var names []string
 	for _, r := range v.relays {
-		if slices.ContainsFunc(v.rec.Findings, func(f measure.Finding) bool { return f.Relay == r.Name }) {
+		if slices.ContainsFunc(v.checks, func(f *measure.Finding) bool { return subject(f) == r.Name }) {
 			names = append(names, r.Name)
 		}
 	}
-	for i := range v.rec.Findings {
-		if n := v.rec.Findings[i].Relay; !slices.Contains(names, n) {
+	for _, f := range v.checks {
+		if n := subject(f); !slices.Contains(names, n) {
 			names = append(names, n)
 		}
 	}

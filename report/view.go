@@ -13,13 +13,16 @@ import (
 type view struct {
 	rec      *measure.Record // sanitized
 	relays   []*measure.Relay
-	barred   map[string]string // by relay: why none of its rows may win
+	barred   map[string]string  // by relay: why none of its rows may win
+	checks   []*measure.Finding // without those that state what a relay can do
+	paired   *pairing           // nil where relays were not reconciled
 	sections []*section
 	trials   int // the most that any measurement has
 }
 
 type section struct {
 	title     string
+	pairing   *pairing
 	scenarios []*scenario
 }
 
@@ -73,7 +76,10 @@ func (k rowKey) name() string {
 	if k.peer == "" {
 		return k.relay
 	}
-	return k.relay + " → " + k.peer
+	if k.peer == k.relay {
+		return k.relay + " (two instances)"
+	}
+	return k.relay + " with " + k.peer
 }
 
 func newView(r *measure.Record) *view {
@@ -90,10 +96,20 @@ func newView(r *measure.Record) *view {
 		}
 	}
 	for i := range v.rec.Findings {
-		if f := &v.rec.Findings[i]; !f.OK && f.Required && v.global(f) && v.barred[f.Relay] == "" {
+		f := &v.rec.Findings[i]
+		if isStatement(f) {
+			continue
+		}
+		v.checks = append(v.checks, f)
+		switch {
+		case f.OK || !f.Required || v.barred[f.Relay] != "" || !v.global(f):
+		case showsLoss(f):
+			v.barred[f.Relay] = "lost events that it had acknowledged (" + f.Scenario + with(f) + ")"
+		default:
 			v.barred[f.Relay] = "failed a required check: " + f.Check
 		}
 	}
+	v.paired = v.pairing()
 	v.arrange()
 	return v
 }
@@ -119,7 +135,11 @@ func outcomeText(r *measure.Relay) string {
 }
 
 // global tells whether a finding speaks of the relay as a whole: of the preflight, or of no scenario that was measured.
+// One of a pair may be the other's fault, and does so only where it proves a loss.
 func (v *view) global(f *measure.Finding) bool {
+	if f.Peer != "" {
+		return showsLoss(f)
+	}
 	if f.Scenario == "" || f.Scenario == "preflight" {
 		return true
 	}
@@ -138,6 +158,9 @@ func (v *view) arrange() {
 	members := map[string][]*measure.Measurement{}
 	for i := range v.rec.Measurements {
 		m := &v.rec.Measurements[i]
+		if paired(m) {
+			continue
+		}
 		if byKey[m.Scenario] == nil {
 			_, title := scenarioTitle(m.Scenario)
 			if _, f := form(m.Scenario); f != "" {
@@ -166,6 +189,28 @@ func (v *view) arrange() {
 		last := v.sections[len(v.sections)-1]
 		last.scenarios = append(last.scenarios, s)
 	}
+	if v.paired != nil {
+		v.place(v.paired)
+	}
+}
+
+// place puts the pairs into their section, before what else is in it.
+func (v *view) place(g *pairing) {
+	rank, title := sectionOf(reconciliation)
+	i := slices.IndexFunc(v.sections, func(s *section) bool {
+		if len(s.scenarios) == 0 {
+			return false
+		}
+		r, _ := sectionOf(s.scenarios[0].key)
+		return r >= rank
+	})
+	if i < 0 {
+		i = len(v.sections)
+	}
+	if i == len(v.sections) || v.sections[i].title != title {
+		v.sections = slices.Insert(v.sections, i, &section{title: title})
+	}
+	v.sections[i].pairing = g
 }
 
 func (v *view) fill(s *scenario, ms []*measure.Measurement) {

@@ -1,0 +1,270 @@
+package report
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+
+	"relaybench/harness/measure"
+)
+
+// pairRun begins a run in which relays do nothing but reconcile.
+func pairRun(t testing.TB, trials int, relays ...contender) *run {
+	t.Helper()
+	r := newRun(t, trials)
+	for i, c := range relays {
+		r.join(i, c)
+	}
+	return r
+}
+
+// says records a check of a pair.
+func (r *run) says(relay, peer contender, scenario, check string, ok bool, detail string, evidence ...string) {
+	r.rec.Find(measure.Finding{Relay: relay.name, Peer: peer.name, Scenario: scenario, Check: check, OK: ok, Required: true, Detail: detail, Evidence: evidence})
+}
+
+func (r *run) probe(relay string, ok bool, detail string) {
+	r.rec.Find(measure.Finding{Relay: relay, Scenario: reconcileProbe, Check: "speaks NIP-77", OK: ok, Detail: detail})
+}
+
+// peered sets the other relay of a figure.
+func peered(c contender) func(*measure.Measurement) {
+	return func(m *measure.Measurement) { m.Peer = c.name }
+}
+
+// direction records all phases of a pair with the server as the first or the second of it.
+func (r *run) direction(server, peer contender, first bool) {
+	have, need, bytes := 1911.0, 2020.0, 61.0
+	if !first {
+		have, need, bytes = need, have, 67.1
+	}
+	with := peered(peer)
+	r.probe(server.name, true, "NEG-OPEN is answered")
+	r.says(server, peer, "negentropy", checkSeeded, true, "holds the 7765 events that it must")
+	wire := func(scenario string, ms, rounds, have, need, up, down float64) {
+		r.add(server, scenario, "time", "ms", measure.Lower, ms, with)
+		r.add(server, scenario, "first answer", "ms", measure.None, ms*0.6, with)
+		r.add(server, scenario, "harness share", "%", measure.None, math.Min(20/ms, 60), with)
+		r.add(server, scenario, "rounds", "rounds", measure.None, rounds, with, exact)
+		r.add(server, scenario, "bytes up", "bytes", measure.None, up, with, exact)
+		r.add(server, scenario, "bytes down", "bytes", measure.None, down, with, exact)
+		r.add(server, scenario, "have", "events", measure.None, have, with, exact)
+		r.add(server, scenario, "need", "events", measure.None, need, with, exact)
+	}
+	wire("negentropy.initial", 3.1, 3, have, need, 31240, 208551)
+	r.add(server, "negentropy.initial", "bytes per difference", "bytes/event", measure.Lower, bytes*server.speed, with, exact)
+	r.says(server, peer, "negentropy.initial", "finds exactly the difference", true, "1911 of 1911 ids to have and 2020 of 2020 to need named")
+	r.add(server, "negentropy.transfer", "events", "events", measure.None, have, with)
+	r.add(server, "negentropy.transfer", "duration", "s", measure.Lower, have/4200, with)
+	r.add(server, "negentropy.transfer", "events/s", "events/s", measure.Higher, 4200, with)
+	wire("negentropy.identical", 0.42, 1, 0, 0, 708, 26)
+	r.says(server, peer, "negentropy.identical", checkConverges, true, "holds the 9575 events that it must")
+	r.add(server, "negentropy.heartbeat", "rounds", "rounds", measure.None, 1, with, exact)
+	r.add(server, "negentropy.heartbeat", "bytes up", "bytes", measure.None, 708, with, exact)
+	r.add(server, "negentropy.heartbeat", "bytes down", "bytes", measure.None, 26, with, exact)
+	r.add(server, "negentropy.heartbeat", "time", "ms", measure.Lower, 0.105, with, r.spread(10))
+	wire("negentropy.after-write", 0.31, 1, 0, 0, 708, 26)
+}
+
+func (r *run) pairOf(a, b contender) {
+	r.direction(a, b, true)
+	if a.name != b.name {
+		r.direction(b, a, false)
+	}
+}
+
+// all pairs every relay with every other one.
+func (r *run) all(relays ...contender) {
+	for i, a := range relays {
+		for _, b := range relays[i+1:] {
+			r.pairOf(a, b)
+		}
+	}
+}
+
+const noticed = `the relay does not speak NIP-77: it answered NEG-OPEN with NOTICE "could not parse command"`
+
+func addPairFixtures(t testing.TB, out map[string]*measure.Record) {
+	rebuilds, deaf := contender{"rebuilds", "unknown", 0.03}, contender{"deaf", "unknown", 1}
+	converging := pairRun(t, 1, bolt, sqlite, rebuilds, deaf)
+	converging.probe(deaf.name, false, noticed)
+	converging.all(bolt, sqlite, rebuilds)
+	out["pairs-converging"] = converging.record()
+
+	many := pairRun(t, 3, bolt, sqlite, rebuilds, contender{"a-relay-with-quite-a-long-name-indeed", "commit", 0.1})
+	many.all(bolt, sqlite, rebuilds, contender{"a-relay-with-quite-a-long-name-indeed", "commit", 0.1})
+	out["pairs-of-four"] = many.record()
+
+	lossy, mute := contender{"lossy", "none", 1.9}, contender{"mute", "batch", 1}
+	diverging := pairRun(t, 1, bolt, lossy, mute)
+	diverging.pairOf(bolt, lossy)
+	var lost, never []string
+	for i := range 5 {
+		lost = append(lost, fmt.Sprintf("missing, kind 1, acknowledged but lost: %s", strings.Repeat(fmt.Sprintf("%02x", 0xa0+i), 32)))
+		never = append(never, fmt.Sprintf("missing, kind 7, never delivered: %s", strings.Repeat(fmt.Sprintf("%02x", 0xb0+i), 32)))
+	}
+	lost = append(lost, "missing, kind 1, acknowledged but lost: and 72 more", "extra, kind 1, expired: "+strings.Repeat("c4", 32))
+	diverging.says(lossy, bolt, "negentropy", checkSeeded, false, "holds 7689 where it must hold 7765: 77 missing: acknowledged but lost, 1 kept though expired", lost...)
+	diverging.says(lossy, bolt, "negentropy.identical", checkConverges, false, "holds 9499 where it must hold 9575: 77 missing: acknowledged but lost, 1 kept though expired", lost...)
+	diverging.says(bolt, lossy, "negentropy.identical", checkConverges, false, "holds 9555 where it must hold 9575: 20 missing: never delivered", append(never, "missing, kind 7, never delivered: and 15 more")...)
+	diverging.says(bolt, mute, "negentropy", checkSeeded, true, "holds the 7765 events that it must")
+	diverging.says(bolt, mute, "negentropy", checkCompletes, false, "the first reconciliation with mute: no answer to NEG-MSG within 10s")
+	out["pairs-diverging"] = diverging.record()
+
+	alone := pairRun(t, 1, bolt, deaf)
+	alone.probe(deaf.name, false, noticed)
+	alone.pairOf(bolt, bolt)
+	with := peered(bolt)
+	alone.add(bolt, "negentropy.transfer", "refused: rate-limited", "events", measure.None, 12, with)
+	alone.add(bolt, "negentropy.scattered", "time", "ms", measure.Lower, 9.4, with)
+	alone.add(bolt, "negentropy.scattered", "have", "events", measure.None, 0, with)
+	alone.add(bolt, "negentropy.scattered", "need", "events", measure.None, 96, with)
+	alone.add(bolt, "negentropy.scattered", "bytes per difference", "bytes/event", measure.Lower, 1840, with)
+	alone.add(bolt, "negentropy.scattered", "frames split", "frames", measure.None, 2, with)
+	out["pairs-alone"] = alone.record()
+
+	none := pairRun(t, 1, deaf)
+	none.probe(deaf.name, false, noticed)
+	out["pairs-none"] = none.record()
+}
+
+func TestAPairSaysHowItEnded(t *testing.T) {
+	for _, c := range []struct {
+		name, title, status string
+		change              func(*run)
+	}{
+		{"both converged", "ref-bolt ⇄ ref-sqlite", "converged ✓", func(r *run) { r.pairOf(bolt, sqlite) }},
+		{"two instances", "ref-bolt (two instances)", "converged ✓", func(r *run) { r.pairOf(bolt, bolt) }},
+		{"recorded the other way round", "ref-bolt ⇄ ref-sqlite", "converged ✓", func(r *run) { r.pairOf(sqlite, bolt) }},
+		{"one was never compared", "ref-bolt ⇄ ref-sqlite", "not finished", func(r *run) { r.direction(bolt, sqlite, true) }},
+		{"one did not converge", "ref-bolt ⇄ ref-sqlite", "did not converge ✗", func(r *run) {
+			r.pairOf(bolt, sqlite)
+			r.says(sqlite, bolt, "negentropy.identical", checkConverges, false, "it does not")
+		}},
+		{"it broke off", "ref-bolt ⇄ ref-sqlite", "did not complete ✗", func(r *run) {
+			r.says(bolt, sqlite, "negentropy", checkCompletes, false, "ref-sqlite died")
+		}},
+		{"it broke off in one trial of several", "ref-bolt ⇄ ref-sqlite", "did not complete ✗", func(r *run) {
+			r.pairOf(bolt, sqlite)
+			r.says(bolt, sqlite, "negentropy", checkCompletes, false, "ref-sqlite died")
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := pairRun(t, 1, bolt, sqlite)
+			c.change(r)
+			g := newView(r.record()).paired
+			if len(g.pairs) != 1 {
+				t.Fatalf("%d pairs", len(g.pairs))
+			}
+			if status, _, _ := g.pairs[0].status(); status != c.status || g.pairs[0].title() != c.title {
+				t.Errorf("%s: %s", g.pairs[0].title(), status)
+			}
+		})
+	}
+}
+
+// marksOf lists the marks in a column of the summary.
+func marksOf(g *pairing, title string) string {
+	var out []string
+	for _, c := range g.columns {
+		if c.title == title {
+			for _, r := range c.rows {
+				m := strings.TrimSpace(mark(c.block, r))
+				if m == "" {
+					m = "-"
+				}
+				out = append(out, m)
+			}
+		}
+	}
+	return strings.Join(out, " ")
+}
+
+func TestServersAreRankedWhereTheirWorkCompares(t *testing.T) {
+	slow := contender{"slow", "batch", 0.3}
+	for _, c := range []struct {
+		name   string
+		change func(*run)
+		want   map[string]string
+	}{
+		{"the fastest in all its pairs", func(*run) {}, map[string]string{"initial": "★ - -", "identical": "★ - -", "heartbeat": "★ - -", "after-write": "★ - -"}},
+		{"what rests on others too is never ranked", func(*run) {}, map[string]string{"events/s into it": "- - -", "B/differing": "- - -"}},
+		{"a difference of another size", func(r *run) {
+			r.rec.Update(func(rec *measure.Record) {
+				for i := range rec.Measurements {
+					if m := &rec.Measurements[i]; m.Relay == "slow" && m.Metric == "need" && m.Scenario == "negentropy.initial" {
+						m.Trials = []float64{500}
+					}
+				}
+			})
+		}, map[string]string{"initial": "- - -", "identical": "★ - -"}},
+		{"one that did not converge is left out of what comes after", func(r *run) {
+			for _, peer := range []contender{sqlite, slow} {
+				r.says(bolt, peer, "negentropy.identical", checkConverges, false, "1 kept though expired")
+			}
+		}, map[string]string{"initial": "★ - -", "identical": "- ★ -", "heartbeat": "- ★ -", "after-write": "- ★ -"}},
+		{"a failure in one pair leaves the others", func(r *run) {
+			r.says(bolt, slow, "negentropy.identical", checkConverges, false, "1 kept though expired")
+		}, map[string]string{"identical": "★ - -"}},
+		{"one that lost events competes nowhere", func(r *run) {
+			r.says(bolt, slow, "negentropy.identical", checkConverges, false, "5 missing: acknowledged but lost")
+		}, map[string]string{"initial": "- ★ -", "identical": "- ★ -"}},
+		{"the other's failure is not one's own", func(r *run) {
+			r.says(slow, bolt, "negentropy.identical", checkConverges, false, "1 kept though expired")
+		}, map[string]string{"identical": "★ - -"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := pairRun(t, 1, bolt, sqlite, slow)
+			r.all(bolt, sqlite, slow)
+			c.change(r)
+			g := newView(r.record()).paired
+			for title, want := range c.want {
+				if got := marksOf(g, title); got != want {
+					t.Errorf("%s: marked %q, want %q", title, got, want)
+				}
+			}
+		})
+	}
+}
+
+func TestTwoInstancesAreNotRanked(t *testing.T) {
+	g := newView(fixtures(t)["pairs-alone"]).paired
+	for _, title := range []string{"initial", "heartbeat"} {
+		if got := marksOf(g, title); got != "-" {
+			t.Errorf("%s: marked %q", title, got)
+		}
+	}
+	if n := len(g.pairs[0].phases[0].cells); n != 1 {
+		t.Errorf("%d columns for one relay", n)
+	}
+}
+
+func TestTheHeartbeatStandsAgainstTheFirstReconciliation(t *testing.T) {
+	g := newView(fixtures(t)["pairs-converging"]).paired
+	i := slices.IndexFunc(g.columns, func(c *column) bool { return c.block == nil })
+	if i < 0 || g.columns[i].texts[0] != "0.034×" {
+		t.Fatalf("the summary says %+v", g.columns)
+	}
+	for _, c := range g.pairs[0].phases[3].cells {
+		if !slices.ContainsFunc(c.parts, func(p part) bool { return p.text == "0.034× of initial" }) {
+			t.Errorf("the pair says %v", c.parts)
+		}
+	}
+}
+
+func TestARelayWithoutNIP77IsStatedAndNotBlamed(t *testing.T) {
+	r := fixtures(t)["pairs-converging"]
+	out := string(renderTerminal(t, r, TerminalOptions{Width: 100}))
+	if !strings.Contains(out, "deaf  does not speak NIP-77: it answered NEG-OPEN with NOTICE") {
+		t.Error("what it answered is missing")
+	}
+	_, checks, _ := strings.Cut(out, "\nCHECKS ")
+	if checks, _, _ = strings.Cut(checks, "\nRELAYS "); strings.Contains(checks, "deaf") || strings.Contains(checks, "failed") {
+		t.Errorf("blamed: %s", checks)
+	}
+	if d := newView(r).verdict(); len(d.grave) > 0 || strings.Contains(strings.Join(d.caveats, ""), "NIP-77") {
+		t.Errorf("%v %v", d.grave, d.caveats)
+	}
+}

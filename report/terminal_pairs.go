@@ -1,0 +1,307 @@
+package report
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"relaybench/harness/measure"
+)
+
+// maxExamples bounds the lines of evidence that a pair's section shows of one check.
+const maxExamples = 12
+
+// Where a column of a pair has at least this many cells, what follows its main figure hangs beside it.
+const hangFrom = 40
+
+const (
+	summaryNote = "Each relay as the server, the median over its pairs that passed their checks (where none did, over all, and it is not ranked). Times are ranked between relays that had about the same to tell apart " +
+		"(within a tenth), and a star says that even a relay's worst pair beats the next one's best; what is transferred into a relay rests on its source too, and bytes on which side holds more: neither is ranked."
+	summaryMeaning = "initial is the first reconciliation after writes, identical that of sets that are the same, heartbeat the same again with no writes between."
+)
+
+// pairing writes the pairs: a summary with a line for each relay, then each pair by itself.
+func (t *terminal) pairing(g *pairing) {
+	if len(g.columns) > 0 {
+		t.pairSummary(g)
+	}
+	if len(g.apart) > 0 {
+		t.line()
+		t.line(span{"  Not reconciled", bold})
+		n := 0
+		for _, f := range g.apart {
+			n = max(n, min(width(f.key), t.width/4))
+		}
+		for _, f := range g.apart {
+			t.paragraph(span{"    " + padRight(fitMiddle(f.key, n), n) + "  ", none}, span{fit(f.text, 3*(t.width-n-6)), dim})
+		}
+	}
+	for _, p := range g.pairs {
+		t.pair(p)
+	}
+}
+
+func (t *terminal) pairSummary(g *pairing) {
+	head := []string{"as server", "converged"}
+	for _, c := range g.columns {
+		title := c.title
+		if c.marked() {
+			title += "  "
+		}
+		head = append(head, title)
+	}
+	var rows [][]cell
+	for i, first := range g.columns[0].rows {
+		n := g.converged[i]
+		st := green
+		if n[0] < n[1] {
+			st = red
+		}
+		row := []cell{{first.name, none}, {fmt.Sprintf("%d of %d", n[0], n[1]), st}}
+		for _, c := range g.columns {
+			switch {
+			case c.block == nil:
+				row = append(row, cell{c.texts[i], none})
+			case c.rows[i].has:
+				x := t.value(c.block, c.rows[i])
+				if !c.marked() {
+					x.text = strings.TrimRight(x.text, " ")
+				}
+				row = append(row, x)
+			default:
+				row = append(row, cell{"n/a", dim})
+			}
+		}
+		rows = append(rows, row)
+	}
+	t.grid(2, 1, head, rows, func(c int) bool { return c > 0 })
+	for _, l := range g.notes() {
+		t.paragraph(span{"  ", none}, span{l, dim})
+	}
+}
+
+// marked tells whether any figure of the column has a mark behind it.
+func (c *column) marked() bool {
+	return c.block != nil && slices.ContainsFunc(c.rows, func(r *row) bool { return r.has && strings.TrimSpace(mark(c.block, r)) != "" })
+}
+
+// notes says how to read the summary, and which of its columns are without a star.
+func (g *pairing) notes() []string {
+	out := []string{summaryMeaning}
+	if len(g.converged) > 1 {
+		out = append(out, summaryNote)
+	}
+	for _, c := range g.columns {
+		if c.block != nil && c.block.unranked != "" {
+			out = append(out, c.title+": "+c.block.unranked+".")
+		}
+	}
+	return out
+}
+
+func (t *terminal) pair(p *pair) {
+	t.line()
+	text, good, known := p.status()
+	st := yellow
+	if good {
+		st = green
+	} else if known {
+		st = redder
+	}
+	title := fitMiddle(p.title(), t.width-width(text)-3)
+	t.line(span{title, bold}, span{"   " + text, st})
+	said := evidenceOnce{}
+	explanation := p.explanation()
+	for _, f := range explanation {
+		t.explain(f, said.fresh(f))
+	}
+	if len(p.phases) == 0 {
+		return
+	}
+	if len(explanation) > 0 {
+		t.line()
+	}
+	label := 0
+	for _, ph := range p.phases {
+		label = max(label, min(width(ph.title), 20))
+	}
+	const indent, gap = 2, 2
+	servers := p.servers()
+	n := (t.width-indent-label)/len(servers) - gap
+	titles := []span{{strings.Repeat(" ", indent+label), none}}
+	for _, s := range servers {
+		titles = append(titles, span{strings.Repeat(" ", gap) + padRight(fitMiddle(s, n-10)+" as server", n), blue})
+	}
+	t.line(titles...)
+	mains := 0
+	for _, ph := range p.phases {
+		for _, c := range ph.cells {
+			mains = max(mains, min(width(c.main), n/2))
+		}
+	}
+	if n < hangFrom {
+		mains = 0
+	}
+	for _, ph := range p.phases {
+		var columns [][][]span
+		lines := 0
+		for _, c := range ph.cells {
+			columns = append(columns, c.lines(n, mains))
+			lines = max(lines, len(columns[len(columns)-1]))
+		}
+		name := ph.title
+		for l := range lines {
+			spans := []span{{strings.Repeat(" ", indent) + padRight(fitMiddle(name, label), label), none}}
+			name = ""
+			for _, col := range columns {
+				spans = append(spans, span{strings.Repeat(" ", gap), none})
+				used := 0
+				if l < len(col) {
+					for _, sp := range col[l] {
+						used += width(sp.text)
+						spans = append(spans, sp)
+					}
+				}
+				spans = append(spans, span{strings.Repeat(" ", max(n-used, 0)), none})
+			}
+			t.line(spans...)
+		}
+	}
+	for _, ph := range p.phases {
+		for _, c := range ph.cells {
+			if slices.ContainsFunc(c.parts, func(x part) bool { return strings.HasPrefix(x.text, "p50, p99 ") && strings.HasSuffix(x.text, "*") }) {
+				t.used += "*"
+			}
+		}
+	}
+}
+
+// lines lays a cell out in n cells: the main figure, and the rest beside it from hang on, or after it where hang is 0.
+func (c phaseCell) lines(n, hang int) [][]span {
+	if c.main == "" && len(c.parts) == 0 {
+		return [][]span{{{"not measured", dim}}}
+	}
+	var texts []string
+	for _, x := range c.parts {
+		if !x.fine {
+			texts = append(texts, x.text)
+		}
+	}
+	main := c.main
+	if main != "" && len(texts) > 0 {
+		main += ","
+	}
+	main = fit(main, n)
+	first := []span{{main, none}}
+	used := width(main)
+	indent := 0
+	if hang > 0 {
+		main = padRight(fit(c.main, hang), hang)
+		first, used, indent = []span{{main + "  ", none}}, hang+2, hang+2
+	}
+	var out [][]span
+	line, empty := first, hang > 0
+	for i, text := range texts {
+		if i < len(texts)-1 {
+			text += ","
+		}
+		for _, piece := range wrap(text, n-indent) {
+			switch {
+			case empty:
+				line = append(line, span{piece, dim})
+				used += width(piece)
+			case used+1+width(piece) <= n:
+				line = append(line, span{" " + piece, dim})
+				used += 1 + width(piece)
+			default:
+				out = append(out, line)
+				line = []span{{strings.Repeat(" ", indent), none}, {piece, dim}}
+				used = indent + width(piece)
+			}
+			empty = false
+		}
+	}
+	return append(out, line)
+}
+
+// explanation lists what there is to say of a pair that did not come through: what each side holds, then every other failed check.
+func (p *pair) explanation() []*measure.Finding {
+	var out []*measure.Finding
+	if slices.ContainsFunc(p.sides, func(f *measure.Finding) bool { return !f.OK }) {
+		out = append(out, p.sides...)
+	}
+	for _, f := range p.failed {
+		if f.Check != checkConverges {
+			out = append(out, f)
+		}
+	}
+	return out
+}
+
+// subjectOf names whom a line of an explanation speaks of, and by which check.
+func subjectOf(f *measure.Finding) string {
+	switch f.Check {
+	case checkConverges:
+		return f.Relay + " "
+	case checkCompletes:
+		return ""
+	}
+	return f.Relay + ", " + f.Check + ": "
+}
+
+// evidenceOnce remembers which evidence on which relay a pair has shown: what was lost at first is still lost at the end.
+type evidenceOnce map[[2]string]bool
+
+// fresh lists what was not shown before.
+func (o evidenceOnce) fresh(f *measure.Finding) []string {
+	var out []string
+	for _, e := range f.Evidence {
+		if k := [2]string{f.Relay, e}; !o[k] {
+			o[k] = true
+			out = append(out, e)
+		}
+	}
+	return out
+}
+
+const shownAbove = "the examples are the same as above"
+
+func (t *terminal) explain(f *measure.Finding, evidence []string) {
+	if f.OK {
+		t.paragraph(span{"  ✓ ", green}, span{subjectOf(f) + f.Detail, none})
+		return
+	}
+	t.paragraph(span{"  ✗ ", red}, span{subjectOf(f) + f.Detail, none})
+	if len(evidence) == 0 && len(f.Evidence) > 0 {
+		t.line(span{"      " + shownAbove, dim})
+	}
+	group := ""
+	for i, e := range evidence {
+		if i == maxExamples {
+			t.line(span{fmt.Sprintf("      … and %d more lines of evidence in report.md", len(evidence)-i), dim})
+			break
+		}
+		what, id, ok := cutID(e)
+		if !ok {
+			t.paragraph(span{"      ", none}, span{e, dim})
+			group = ""
+			continue
+		}
+		if what != group {
+			t.paragraph(span{"      ", none}, span{what + ":", none})
+			group = what
+		}
+		t.line(span{"        " + id, dim})
+	}
+}
+
+// cutID splits a line of evidence that ends in an event's id, or in how many more there are.
+func cutID(e string) (what, id string, ok bool) {
+	i := strings.LastIndex(e, ": ")
+	if i < 0 {
+		return "", "", false
+	}
+	what, id = e[:i], e[i+2:]
+	hex := len(id) == 64 && strings.Trim(id, "0123456789abcdef") == ""
+	return what, id, hex || strings.HasPrefix(id, "and ") && strings.HasSuffix(id, " more")
+}
