@@ -39,6 +39,7 @@ type ingest struct {
 	verify  chan *job
 	arrived chan *job
 	bytes   *budget
+	ok      []byte // the committer's, for one answer after another
 	workers sync.WaitGroup
 	groups  chan []*Record // committed, on their way to the hub
 	done    chan struct{}  // the committer and the broadcaster have ended
@@ -115,7 +116,7 @@ func (j *job) check(r *relay) {
 		return
 	}
 	j.refused, j.keep = false, !corpus.IsEphemeral(j.event.Kind)
-	j.record = NewRecord(&j.event)
+	j.record = newRecordFrom(&j.event, j.raw)
 }
 
 // commit is the one writer.
@@ -208,18 +209,25 @@ func (in *ingest) store(group []*job, seq uint64) (fresh []*Record, last uint64)
 // answer sends the OKs and wakes each connection once.
 func (in *ingest) answer(group []*job) {
 	var touched []*session
+	size := 0
 	for _, j := range group {
-		j.session.ok(j)
+		if j.problem != nil {
+			j.session.refuseBroken(j)
+		} else {
+			in.ok = appendOK(in.ok[:0], j)
+			j.session.out.text(in.ok)
+		}
 		if !j.session.touched {
 			j.session.touched = true
 			touched = append(touched, j.session)
 		}
-		in.bytes.give(len(j.raw))
+		size += len(j.raw)
 	}
 	for _, s := range touched {
 		s.touched = false
 		s.out.flush()
 	}
+	in.bytes.give(size)
 	clear(group)
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"iter"
 	"math"
+	"strconv"
 
 	"relaybench/corpus"
 )
@@ -33,6 +34,57 @@ func NewRecord(e *corpus.Event) Record {
 	return r
 }
 
+// newRecordFrom makes the record of an event that came as text, which the record keeps where it is canonical as it stands. Most clients
+// send it so.
+func newRecordFrom(e *corpus.Event, text []byte) Record {
+	if !isCanonical(e, text) {
+		return NewRecord(e)
+	}
+	r := Record{ID: e.ID, PubKey: e.PubKey, CreatedAt: e.CreatedAt, Kind: e.Kind, Expires: never, Raw: text}
+	if at, ok := e.Expiration(); ok {
+		r.Expires = at
+	}
+	return r
+}
+
+// isCanonical reports whether the text from which e was parsed is what AppendJSON would write; of some texts with \u escapes it does not know.
+// With the fields in order, anything else that JSON allows makes the text longer: white space, other fields, needless escapes.
+func isCanonical(e *corpus.Event, text []byte) bool {
+	var room [64]byte
+	const afterID, afterPubKey, beforeSig = `","pubkey":"`, `","created_at":`, `","sig":"`
+	middle := strconv.AppendInt(room[:0], e.CreatedAt, 10)
+	middle = strconv.AppendInt(append(middle, `,"kind":`...), int64(e.Kind), 10)
+	middle = append(middle, `,"tags":[`...)
+	size := createdAtAt + len(middle) + len(`],"content":"`) + escapedSize(e.Content) + len(beforeSig) + 128 + len(`"}`)
+	for i, t := range e.Tags {
+		size += len(`[]`) + min(i, 1)
+		for j, s := range t {
+			size += len(`""`) + min(j, 1) + escapedSize(s)
+		}
+	}
+	if len(text) != size {
+		return false
+	}
+	sigAt := size - len(`"}`) - 128 - len(beforeSig)
+	return string(text[:idAt]) == `{"id":"` &&
+		string(text[idAt+64:pubKeyAt]) == afterID &&
+		string(text[pubKeyAt+64:createdAtAt]) == afterPubKey &&
+		bytes.HasPrefix(text[createdAtAt:], middle) &&
+		string(text[sigAt:sigAt+len(beforeSig)]) == beforeSig &&
+		!bytes.Contains(text, []byte(`\u`))
+}
+
+// escapedSize returns the length of s between the quotes of canonical JSON.
+func escapedSize(s string) int {
+	n := len(s)
+	for i := 0; i < len(s); i++ {
+		if c := s[i]; c < 0x20 || c == '"' || c == '\\' {
+			n++ // \u escapes are longer, but no text with such is taken as it is
+		}
+	}
+	return n
+}
+
 // Before reports whether r comes before other in an answer: newest first, ties by lowest id (NIP-01).
 func (r *Record) Before(other *Record) bool {
 	if r.CreatedAt != other.CreatedAt {
@@ -51,8 +103,8 @@ const (
 var errBrokenRecord = errors.New("stored event is not canonical JSON: the store is damaged")
 
 // parseRecord reads the fields of a record back from its canonical JSON, which the record keeps without a copy.
-func parseRecord(seq uint64, expires int64, raw []byte) (r Record, err error) {
-	r = Record{Seq: seq, Expires: expires, Raw: raw}
+func parseRecord(seq uint64, raw []byte) (r Record, err error) {
+	r = Record{Seq: seq, Expires: never, Raw: raw}
 	if len(raw) < createdAtAt {
 		return r, errBrokenRecord
 	}
@@ -66,7 +118,23 @@ func parseRecord(seq uint64, expires int64, raw []byte) (r Record, err error) {
 	if !okID || !okPubKey || !okKind {
 		return r, errBrokenRecord
 	}
+	if bytes.Contains(raw, []byte(`["expiration","`)) { // there, or in somebody's text
+		r.Expires = r.expires()
+	}
 	return r, nil
+}
+
+// expires reads what corpus.Event.Expiration does.
+func (r *Record) expires() int64 {
+	for name, value := range r.valuedTags() {
+		if string(name) == "expiration" {
+			if at, err := strconv.ParseInt(string(value), 10, 64); err == nil {
+				return at
+			}
+			break
+		}
+	}
+	return never
 }
 
 func leadingInt(b []byte) (n int64, rest []byte) {
@@ -77,9 +145,20 @@ func leadingInt(b []byte) (n int64, rest []byte) {
 	return n, b
 }
 
-// indexedTags yields the tags that filters can ask for (NIP-01: single-letter names), name and first value still escaped as in the
-// canonical JSON. Canonical JSON makes this exact without a parser: a quote inside a string is always escaped.
+// indexedTags yields the tags that filters can ask for (NIP-01: single-letter names).
 func (r *Record) indexedTags() iter.Seq2[[]byte, []byte] {
+	return func(yield func(name, value []byte) bool) {
+		for name, value := range r.valuedTags() {
+			if isSingle(name) && !yield(name, value) {
+				return
+			}
+		}
+	}
+}
+
+// valuedTags yields the tags that have a value, name and first value still escaped as in the canonical JSON. Canonical JSON makes this
+// exact without a parser: a quote inside a string is always escaped.
+func (r *Record) valuedTags() iter.Seq2[[]byte, []byte] {
 	return func(yield func(name, value []byte) bool) {
 		if len(r.Raw) < createdAtAt {
 			return
@@ -95,7 +174,7 @@ func (r *Record) indexedTags() iter.Seq2[[]byte, []byte] {
 					first = s
 				} else if i == 1 {
 					second = s
-					if isSingle(first) && !yield(first, second) {
+					if !yield(first, second) {
 						return
 					}
 				}

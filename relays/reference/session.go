@@ -3,6 +3,7 @@ package reference
 import (
 	"bytes"
 	"context"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -93,6 +94,11 @@ func readInto(buf []byte, r io.Reader) ([]byte, error) {
 
 // handle answers one client message (NIP-01). Whatever is in it, the worst that happens is a NOTICE.
 func (s *session) handle(frame []byte) {
+	// What every client sends when it publishes goes on unread: whether it is one event is found out when it is parsed.
+	if rest, ok := bytes.CutPrefix(frame, []byte(`["EVENT",{`)); ok && bytes.HasSuffix(rest, []byte(`}]`)) {
+		s.relay.ingest.add(s, frame[len(`["EVENT",`):len(frame)-1])
+		return
+	}
 	parts, err := corpus.Elements(frame)
 	if err != nil {
 		s.notice("error: message is not a JSON array: " + err.Error())
@@ -130,24 +136,30 @@ func (s *session) event(parts [][]byte) {
 	s.relay.ingest.add(s, parts[1])
 }
 
-// ok answers an event; flush is left to the caller.
-func (s *session) ok(j *job) {
-	id := j.event.ID.String()
-	if j.problem != nil {
-		var partial struct {
-			ID string `json:"id"`
-		}
-		if json.Unmarshal(j.raw, &partial) != nil || len(partial.ID) > 256 || partial.ID == "" {
-			s.send("NOTICE", "invalid: event "+j.problem.Error())
-			return
-		}
-		id, j.verdict = partial.ID, verdict{false, "invalid: event " + j.problem.Error()}
+// appendOK writes the answer to an event.
+func appendOK(b []byte, j *job) []byte {
+	b = append(b, `["OK","`...)
+	b = hex.AppendEncode(b, j.event.ID[:])
+	return appendVerdict(append(b, '"'), j.verdict)
+}
+
+func appendVerdict(b []byte, v verdict) []byte {
+	b = strconv.AppendBool(append(b, ','), v.accepted)
+	b = corpus.AppendString(append(b, ','), v.reason)
+	return append(b, ']')
+}
+
+// refuseBroken answers what was sent as an event and is none: with OK if it has an id to name, else with a NOTICE.
+func (s *session) refuseBroken(j *job) {
+	v := verdict{false, "invalid: event " + j.problem.Error()}
+	var partial struct {
+		ID string `json:"id"`
 	}
-	b := append(make([]byte, 0, 160), `["OK",`...)
-	b = corpus.AppendString(b, id)
-	b = strconv.AppendBool(append(b, ','), j.verdict.accepted)
-	b = corpus.AppendString(append(b, ','), j.verdict.reason)
-	s.out.text(append(b, ']'))
+	if json.Unmarshal(j.raw, &partial) != nil || len(partial.ID) > 256 || partial.ID == "" {
+		s.send("NOTICE", v.reason)
+		return
+	}
+	s.out.text(appendVerdict(corpus.AppendString([]byte(`["OK",`), partial.ID), v))
 }
 
 // req opens a subscription, in place of one with the same id.

@@ -6,75 +6,39 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math/bits"
 	"net/url"
 	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 
 	_ "modernc.org/sqlite" // the "sqlite" driver, in pure Go
-
-	"relaybench/corpus"
 )
 
-// SQLite keeps events in one table with a row for each, their indexed tags in a second and the relay's notes in a third; sqlitequery.go
-// says how they are read. One connection writes, a pool of others reads, in WAL mode.
-type SQLite struct {
+// sqliteEngine keeps its tables as tables whose keys are row numbers. One connection writes, a pool of others reads, in WAL mode.
+type sqliteEngine struct {
 	writer *sql.Conn
 	write  *statements // on the writer's connection
 	read   *statements // on any reader's
 	pools  []*sql.DB
-
-	lastSeq atomic.Int64
-	marks   *bloom // of the notes that exist
-
-	mu    sync.RWMutex
-	kinds []int // that ever were stored
-
-	once   sync.Once
-	closed error
 }
 
-// The tag table's hash is of name and value. Ties by id need no index of their own: SQLite sorts within a second.
-const sqliteSchema = `
-CREATE TABLE IF NOT EXISTS events (
-	seq INTEGER PRIMARY KEY,
-	id BLOB NOT NULL,
-	pubkey BLOB NOT NULL,
-	created_at INTEGER NOT NULL,
-	kind INTEGER NOT NULL,
-	expires INTEGER NOT NULL,
-	raw BLOB NOT NULL
-);
-CREATE UNIQUE INDEX IF NOT EXISTS events_id ON events(id);
-CREATE INDEX IF NOT EXISTS events_time ON events(created_at DESC);
-CREATE INDEX IF NOT EXISTS events_kind ON events(kind, created_at DESC);
-CREATE INDEX IF NOT EXISTS events_author ON events(pubkey, kind, created_at DESC);
-CREATE TABLE IF NOT EXISTS tags (
-	hash INTEGER NOT NULL,
-	created_at INTEGER NOT NULL,
-	seq INTEGER NOT NULL,
-	PRIMARY KEY (hash, created_at DESC, seq)
-) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS notes (key BLOB PRIMARY KEY, value BLOB NOT NULL) WITHOUT ROWID;
-`
-
-func openSQLite(dir string, d Durability) (*SQLite, error) {
+func openSQLite(dir string, d Durability) (engine, error) {
 	path := filepath.Join(dir, "events.sqlite")
-	s := &SQLite{marks: newBloom()}
+	s := &sqliteEngine{}
 	if err := s.open(path, d); err != nil {
-		s.Close()
+		s.close()
 		return nil, fmt.Errorf("opening the sqlite store %s: %w", path, err)
 	}
 	return s, nil
 }
 
-func (s *SQLite) open(path string, d Durability) error {
+func (s *sqliteEngine) open(path string, d Durability) error {
 	synchronous := map[Durability]string{DurabilityCommit: "FULL", DurabilityBatch: "NORMAL", DurabilityNone: "OFF"}[d]
 	pool := func(conns int, pragmas ...string) (*sql.DB, error) {
-		values := url.Values{"_pragma": append([]string{"busy_timeout(5000)", "journal_mode(WAL)", "temp_store(MEMORY)", "cache_size(-32768)", "mmap_size(1073741824)"}, pragmas...)}
+		values := url.Values{"_pragma": append([]string{"busy_timeout(5000)", "page_size(8192)", "journal_mode(WAL)", "temp_store(MEMORY)", "cache_size(-32768)", "mmap_size(1073741824)"}, pragmas...)}
 		db, err := sql.Open("sqlite", (&url.URL{Scheme: "file", Opaque: (&url.URL{Path: path}).EscapedPath(), RawQuery: values.Encode()}).String())
 		if err != nil {
 			return nil, err
@@ -92,7 +56,12 @@ func (s *SQLite) open(path string, d Durability) error {
 	if s.writer, err = db.Conn(ctx); err != nil {
 		return err
 	}
-	if _, err := s.writer.ExecContext(ctx, sqliteSchema); err != nil {
+	for _, name := range tableNames {
+		if _, err := s.writer.ExecContext(ctx, `CREATE TABLE IF NOT EXISTS `+name+` (key INTEGER PRIMARY KEY, value BLOB NOT NULL)`); err != nil {
+			return err
+		}
+	}
+	if _, err := s.writer.ExecContext(ctx, `CREATE TABLE IF NOT EXISTS notes (key BLOB PRIMARY KEY, value BLOB NOT NULL) WITHOUT ROWID`); err != nil {
 		return err
 	}
 	s.write = newStatements(s.writer)
@@ -101,55 +70,11 @@ func (s *SQLite) open(path string, d Durability) error {
 		return err
 	}
 	s.read = newStatements(readers)
-	return s.recall(ctx)
+	return nil
 }
 
-// recall reads back what is kept in memory besides the tables.
-func (s *SQLite) recall(ctx context.Context) error {
-	var lastSeq int64
-	if err := s.writer.QueryRowContext(ctx, `SELECT coalesce(max(seq), 0) FROM events`).Scan(&lastSeq); err != nil {
-		return err
-	}
-	s.lastSeq.Store(lastSeq)
-	rows, err := s.writer.QueryContext(ctx, `SELECT key FROM notes`)
-	if err != nil {
-		return err
-	}
-	defer rows.Close()
-	for rows.Next() {
-		var key sql.RawBytes
-		if err := rows.Scan(&key); err != nil {
-			return err
-		}
-		s.marks.add(key)
-	}
-	if err := rows.Err(); err != nil {
-		return err
-	}
-	// The next kind after each, one seek apiece: DISTINCT would walk the whole index.
-	for last := -1; ; {
-		var next sql.NullInt64
-		if err := s.writer.QueryRowContext(ctx, `SELECT min(kind) FROM events WHERE kind > ?`, last).Scan(&next); err != nil {
-			return err
-		}
-		if !next.Valid {
-			return nil
-		}
-		last = int(next.Int64)
-		s.kinds = append(s.kinds, last)
-	}
-}
-
-// LastSeq returns the highest row number.
-func (s *SQLite) LastSeq() uint64 { return uint64(s.lastSeq.Load()) }
-
-// Close moves the write-ahead log into the database and closes it. Closing again does nothing.
-func (s *SQLite) Close() error {
-	s.once.Do(func() { s.closed = s.closeAll() })
-	return s.closed
-}
-
-func (s *SQLite) closeAll() error {
+// close moves the write-ahead log into the database.
+func (s *sqliteEngine) close() error {
 	var errs []error
 	if s.read != nil {
 		errs = append(errs, s.read.close())
@@ -164,22 +89,18 @@ func (s *SQLite) closeAll() error {
 	return errors.Join(errs...)
 }
 
-// View reads without a transaction: each statement sees one state, and an event that goes between two statements is left out.
-func (s *SQLite) View(read func(View) error) error { return read(&sqliteView{s, s.read}) }
+// view reads without a transaction: each statement sees one state.
+func (s *sqliteEngine) view(read func(engineView) error) error { return read(&sqliteRows{on: s.read}) }
 
-// Update commits a group in one transaction.
-func (s *SQLite) Update(change func(Tx) error) (err error) {
+func (s *sqliteEngine) update(change func(engineTx) error) (err error) {
 	if err := s.write.exec(`BEGIN IMMEDIATE`); err != nil {
 		return err
 	}
-	tx := &sqliteTx{sqliteView: sqliteView{s, s.write}}
+	tx := &sqliteRows{on: s.write}
 	if err = change(tx); err == nil {
-		if err = tx.flushTags(0); err == nil {
+		if err = tx.flush(0); err == nil {
 			err = s.write.exec(`COMMIT`)
 		}
-	}
-	if err == nil && tx.lastSeq > 0 {
-		s.lastSeq.Store(tx.lastSeq)
 	}
 	if err != nil {
 		return errors.Join(err, s.write.exec(`ROLLBACK`))
@@ -187,122 +108,171 @@ func (s *SQLite) Update(change func(Tx) error) (err error) {
 	return nil
 }
 
-// sqliteTx writes. Tag rows are collected: one statement inserts many.
-type sqliteTx struct {
-	sqliteView
-	tags    []any // hash, created_at, seq, ...
-	lastSeq int64
+// sqliteRows reads, or writes in the one transaction there is.
+type sqliteRows struct {
+	on      *statements
+	pending []any // new events, key and value: one statement inserts many
+	room    []byte
 }
 
-func (t *sqliteTx) Find(id corpus.ID) (r Record, ok bool, err error) {
-	err = t.on.query(`SELECT seq, expires, raw FROM events WHERE id = ?`, []any{id[:]}, func(rows *sql.Rows) error {
-		var seq, expires int64
-		var raw []byte
-		if err := rows.Scan(&seq, &expires, &raw); err != nil {
-			return err
-		}
-		ok = true
-		r, err = parseRecord(uint64(seq), expires, raw)
-		return err
-	})
-	return r, ok, err
-}
-
-func (t *sqliteTx) Insert(r *Record) (bool, error) {
-	n, err := t.on.change(`INSERT INTO events (seq, id, pubkey, created_at, kind, expires, raw) VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING`,
-		int64(r.Seq), r.ID[:], r.PubKey[:], r.CreatedAt, r.Kind, r.Expires, r.Raw)
-	if err != nil || n == 0 {
-		return false, err
-	}
-	t.store.knowKind(r.Kind)
-	t.lastSeq = int64(r.Seq)
-	for name, value := range r.indexedTags() {
-		t.tags = append(t.tags, sqlHash(name, value), r.CreatedAt, int64(r.Seq))
-	}
-	return true, t.flushTags(3 * tagRows)
-}
-
-// tagRows is how many tag rows one statement inserts.
-const tagRows = 32
-
+// The statements on one table or another.
 var (
-	insertTags = `INSERT OR IGNORE INTO tags (hash, created_at, seq) VALUES (?, ?, ?)` + strings.Repeat(`, (?, ?, ?)`, tagRows-1)
-	insertTag  = `INSERT OR IGNORE INTO tags (hash, created_at, seq) VALUES (?, ?, ?)`
+	sqliteGet, sqliteEach, sqlitePut, sqliteRemove = perTable(`SELECT value FROM %s WHERE key = ?`), perTable(`SELECT key, value FROM %s WHERE key >= ? ORDER BY key`),
+		perTable(`INSERT INTO %s (key, value) VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value`), perTable(`DELETE FROM %s WHERE key BETWEEN ? AND ?`)
+	sqliteInsertOne  = `INSERT INTO events (key, value) VALUES (?, ?)`
+	sqliteInsertMany = sqliteInsertOne + strings.Repeat(`, (?, ?)`, insertRows-1)
 )
 
-// flushTags inserts collected tag rows while there are at least as many values as given.
-func (t *sqliteTx) flushTags(least int) error {
-	rest := t.tags
-	for len(rest) > 0 && len(rest) >= least {
-		n, text := 3, insertTag
-		if len(rest) >= 3*tagRows {
-			n, text = 3*tagRows, insertTags
+// insertRows is how many events one statement inserts.
+const insertRows = 32
+
+func perTable(format string) (texts [tables]string) {
+	for i, name := range tableNames {
+		texts[i] = fmt.Sprintf(format, name)
+	}
+	return texts
+}
+
+// flush inserts pending events while there are at least as many as given.
+func (r *sqliteRows) flush(least int) error {
+	rest := r.pending
+	for len(rest) > 0 && len(rest) >= 2*least {
+		n, text := 2, sqliteInsertOne
+		if len(rest) >= 2*insertRows {
+			n, text = 2*insertRows, sqliteInsertMany
 		}
-		if err := t.on.exec(text, rest[:n]...); err != nil {
+		if err := r.on.exec(text, rest[:n]...); err != nil {
 			return err
 		}
 		rest = rest[n:]
 	}
-	t.tags = append(t.tags[:0], rest...)
+	r.pending = append(r.pending[:0], rest...)
 	return nil
 }
 
-func (t *sqliteTx) Remove(r *Record) error {
-	if err := t.flushTags(0); err != nil {
-		return err
-	}
-	for name, value := range r.indexedTags() {
-		if err := t.on.exec(`DELETE FROM tags WHERE hash = ? AND created_at = ? AND seq = ?`, sqlHash(name, value), r.CreatedAt, int64(r.Seq)); err != nil {
-			return err
-		}
-	}
-	return t.on.exec(`DELETE FROM events WHERE seq = ?`, int64(r.Seq))
-}
-
-func (t *sqliteTx) Scan(q *Query, after Position) (Cursor, error) {
-	if err := t.flushTags(0); err != nil {
+func (r *sqliteRows) get(t table, key uint64) (value []byte, err error) {
+	if err := r.flush(0); err != nil {
 		return nil, err
 	}
-	return t.sqliteView.Scan(q, after)
-}
-
-func (t *sqliteTx) Note(key []byte) (value []byte, err error) {
-	if !t.store.marks.mayHave(key) {
-		return nil, nil
-	}
-	err = t.on.query(`SELECT value FROM notes WHERE key = ?`, []any{key}, func(rows *sql.Rows) error { return rows.Scan(&value) })
+	err = r.on.query(sqliteGet[t], []any{int64(key)}, func(rows *sql.Rows) error { return rows.Scan(&value) })
 	return value, err
 }
 
-func (t *sqliteTx) SetNote(key, value []byte) error {
-	t.store.marks.add(key)
-	return t.on.exec(`INSERT INTO notes (key, value) VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value`, key, value)
-}
+// eventsAtOnce is how many events one statement asks for.
+const eventsAtOnce = 512
 
-func (s *SQLite) knowKind(kind int) {
-	s.mu.RLock()
-	at, known := slices.BinarySearch(s.kinds, kind)
-	s.mu.RUnlock()
-	if !known {
-		s.mu.Lock()
-		s.kinds = slices.Insert(slices.Clone(s.kinds), at, kind)
-		s.mu.Unlock()
+func (r *sqliteRows) events(seqs []uint64, each func(i int, raw []byte) error) error {
+	if err := r.flush(0); err != nil {
+		return err
 	}
-}
-
-func (s *SQLite) allKinds() []int {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	return s.kinds
-}
-
-func sqlHash[T ~string | ~[]byte](name, value T) int64 {
-	h := tagHash(name, value)
-	n := int64(0)
-	for _, b := range h {
-		n = n<<8 | int64(b)
+	for start := 0; start < len(seqs); start += eventsAtOnce {
+		part := seqs[start:min(len(seqs), start+eventsAtOnce)]
+		place := make(map[uint64]int, len(part))
+		for i, seq := range part {
+			place[seq] = start + i
+		}
+		text, args := selectEvents(part)
+		err := r.on.query(text, args, func(rows *sql.Rows) error {
+			var key int64
+			var raw sql.RawBytes
+			if err := rows.Scan(&key, &raw); err != nil {
+				return err
+			}
+			i, wanted := place[uint64(key)]
+			if !wanted {
+				return nil
+			}
+			return each(i, r.keep(raw))
+		})
+		if err != nil {
+			return err
+		}
 	}
-	return n
+	return nil
+}
+
+// selectEvents writes the statement. Rows that lie close together are read with what is between them, which is cheaper than seeking each.
+func selectEvents(seqs []uint64) (text string, args []any) {
+	first, last := slices.Min(seqs), slices.Max(seqs)
+	if last-first < 2*uint64(len(seqs)) {
+		return `SELECT key, value FROM events WHERE key BETWEEN ? AND ?`, []any{int64(first), int64(last)}
+	}
+	keys := make([]any, len(seqs))
+	for i, seq := range seqs {
+		keys[i] = int64(seq)
+	}
+	in, args := inList(keys)
+	return `SELECT key, value FROM events WHERE key` + in, args
+}
+
+// keep copies a value that goes with the next row to where it stays until the view ends, in pieces of memory for many.
+func (r *sqliteRows) keep(value []byte) []byte {
+	if cap(r.room)-len(r.room) < len(value) {
+		r.room = make([]byte, 0, max(len(value), min(64<<10, 4<<10+2*cap(r.room))))
+	}
+	start := len(r.room)
+	r.room = append(r.room, value...)
+	return r.room[start:len(r.room):len(r.room)]
+}
+
+// inList writes a list, padded to a power of two by repetition so that there are few different statements.
+func inList(values []any) (string, []any) {
+	if len(values) == 0 {
+		return ` IN (NULL)`, nil
+	}
+	n := 1 << bits.Len(uint(len(values)-1))
+	for len(values) < n {
+		values = append(values, values[len(values)-1])
+	}
+	return ` IN (?` + strings.Repeat(`,?`, n-1) + `)`, values
+}
+
+func (r *sqliteRows) each(t table, from uint64, row func(key uint64, value []byte) error) error {
+	if err := r.flush(0); err != nil {
+		return err
+	}
+	return r.on.query(sqliteEach[t], []any{int64(from)}, func(rows *sql.Rows) error {
+		var key int64
+		var value sql.RawBytes
+		if err := rows.Scan(&key, &value); err != nil {
+			return err
+		}
+		return row(uint64(key), value)
+	})
+}
+
+func (r *sqliteRows) note(key []byte) (value []byte, err error) {
+	err = r.on.query(`SELECT value FROM notes WHERE key = ?`, []any{key}, func(rows *sql.Rows) error { return rows.Scan(&value) })
+	return value, err
+}
+
+func (r *sqliteRows) eachNote(note func(key []byte) error) error {
+	return r.on.query(`SELECT key FROM notes`, nil, func(rows *sql.Rows) error {
+		var key sql.RawBytes
+		if err := rows.Scan(&key); err != nil {
+			return err
+		}
+		return note(key)
+	})
+}
+
+func (r *sqliteRows) put(t table, key uint64, value []byte) error {
+	if t == eventsTable {
+		r.pending = append(r.pending, int64(key), value)
+		return r.flush(insertRows)
+	}
+	return r.on.exec(sqlitePut[t], int64(key), value)
+}
+
+func (r *sqliteRows) remove(t table, first, last uint64) error {
+	if err := r.flush(0); err != nil {
+		return err
+	}
+	return r.on.exec(sqliteRemove[t], int64(first), int64(last))
+}
+
+func (r *sqliteRows) setNote(key, value []byte) error {
+	return r.on.exec(`INSERT INTO notes (key, value) VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value`, key, value)
 }
 
 // preparer is a connection or a pool of them.
@@ -339,21 +309,11 @@ func (s *statements) prepare(text string) (*sql.Stmt, error) {
 }
 
 func (s *statements) exec(text string, args ...any) error {
-	_, err := s.change(text, args...)
-	return err
-}
-
-// change returns how many rows it changed.
-func (s *statements) change(text string, args ...any) (int64, error) {
 	stmt, err := s.prepare(text)
-	if err != nil {
-		return 0, err
+	if err == nil {
+		_, err = stmt.ExecContext(context.Background(), args...)
 	}
-	result, err := stmt.ExecContext(context.Background(), args...)
-	if err != nil {
-		return 0, err
-	}
-	return result.RowsAffected()
+	return err
 }
 
 func (s *statements) query(text string, args []any, row func(*sql.Rows) error) error {

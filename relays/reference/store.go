@@ -91,8 +91,17 @@ func OpenStore(kind, dir string, d Durability) (Store, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, fmt.Errorf("creating the %s store's directory: %w", kind, err)
 	}
-	if kind == "bolt" {
-		return openBolt(dir, d)
+	open := openBolt
+	if kind == "sqlite" {
+		open = openSQLite
 	}
-	return openSQLite(dir, d)
+	e, err := open(dir, d)
+	if err != nil {
+		return nil, err
+	}
+	s, err := openDatabase(e, usualSizes)
+	if err != nil {
+		return nil, fmt.Errorf("reading the %s store in %s: %w", kind, dir, err)
+	}
+	return s, nil
 }
