@@ -91,19 +91,41 @@ type Tool struct {
 	Verifier string `json:"verifier"` // the library that checks signatures
 }
 
-// Environment is the machine, without anything private.
+// Environment is the machine, without anything private: no host name, no user, no path.
 type Environment struct {
-	OS             string   `json:"os"`
-	Arch           string   `json:"arch"`
-	Kernel         string   `json:"kernel,omitempty"`
-	Distribution   string   `json:"distribution,omitempty"`
-	CPU            string   `json:"cpu,omitempty"`
-	Cores          int      `json:"cores"`
-	MemoryBytes    uint64   `json:"memoryBytes,omitempty"`
-	Virtualization string   `json:"virtualization,omitempty"`
-	FileSystem     string   `json:"fileSystem,omitempty"` // of the work directory
-	LoadBefore     *float64 `json:"loadBefore,omitempty"` // 1-minute load average
-	LoadAfter      *float64 `json:"loadAfter,omitempty"`
+	OS             string      `json:"os"`
+	Arch           string      `json:"arch"`
+	Kernel         string      `json:"kernel,omitempty"`
+	Distribution   string      `json:"distribution,omitempty"`
+	CPU            string      `json:"cpu,omitempty"`
+	Cores          int         `json:"cores"`                // logical processors that relaybench may use
+	QuotaCores     float64     `json:"quotaCores,omitempty"` // as many cores' time as the control group allows, where it limits it
+	Governor       string      `json:"governor,omitempty"`   // CPU frequency governor
+	MemoryBytes    uint64      `json:"memoryBytes,omitempty"`
+	Virtualization string      `json:"virtualization,omitempty"` // the hypervisor
+	Container      string      `json:"container,omitempty"`      // what runs the container
+	FileSystem     string      `json:"fileSystem,omitempty"`     // of the work directory
+	Disk           string      `json:"disk,omitempty"`           // kind of device that it lies on: "NVMe", "virtio"
+	Rotational     bool        `json:"rotational,omitempty"`     // that device says that it turns
+	HarnessCores   []int       `json:"harnessCores,omitempty"`   // with --pin: the processors that relaybench kept to
+	RelayCores     []int       `json:"relayCores,omitempty"`     // and those that the relays were kept to
+	LoadBefore     *float64    `json:"loadBefore,omitempty"`     // 1-minute load average
+	LoadAfter      *float64    `json:"loadAfter,omitempty"`
+	BusyBefore     *float64    `json:"busyBefore,omitempty"` // cores' worth of work that other programs did just before the run
+	During         *Conditions `json:"during,omitempty"`
+}
+
+// Conditions are what the machine went through during the run.
+type Conditions struct {
+	Seconds          float64 `json:"seconds"`                   // how long it was watched
+	BackgroundCores  float64 `json:"backgroundCores,omitempty"` // cores' worth of work by other programs than relaybench and its relays
+	StolenCores      float64 `json:"stolenCores,omitempty"`     // cores' worth of time that the hypervisor gave to others
+	HarnessCores     float64 `json:"harnessCores,omitempty"`    // cores' worth of relaybench's own work
+	ThrottledPeriods uint64  `json:"throttledPeriods,omitempty"`
+	ThrottledSeconds float64 `json:"throttledSeconds,omitempty"` // how long the control group's quota held processes up
+	ThermalThrottles uint64  `json:"thermalThrottles,omitempty"` // how often the processor slowed down for heat or power
+	SwappedBytes     uint64  `json:"swappedBytes,omitempty"`     // moved to and from swap
+	SwapUsedBytes    uint64  `json:"swapUsedBytes,omitempty"`    // in use at the end
 }
 
 // Calibration is one figure of the harness itself on this machine.

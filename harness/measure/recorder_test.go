@@ -179,7 +179,8 @@ func scribble(r *Record) {
 		r.Calibration[i].Value++
 	}
 	*r.FinishedAt = time.Time{}
-	*r.Environment.LoadBefore = 9
+	*r.Environment.LoadBefore, *r.Environment.BusyBefore = 9, 9
+	r.Environment.During.Seconds, r.Environment.HarnessCores[0], r.Environment.RelayCores[0] = 9, 9, 9
 }
 
 func TestSaveHandsOnTheErrorOfItsFunction(t *testing.T) {
