@@ -17,6 +17,20 @@ const (
 // Ledger keeps what one relay answered for each event of the corpus, by the event's index. It is safe for concurrent use.
 type Ledger struct {
 	answers []atomic.Uint32
+	longest atomic.Int64
+}
+
+// Saw notes how many events one answer to a query held, and returns the most that any has: what a relay can send at once, it does not cap.
+func (l *Ledger) Saw(events int) (longest int) {
+	for {
+		was := l.longest.Load()
+		if int64(events) <= was {
+			return int(was)
+		}
+		if l.longest.CompareAndSwap(was, int64(events)) {
+			return events
+		}
+	}
 }
 
 // NewLedger makes a ledger for a corpus of n events, none offered.

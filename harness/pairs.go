@@ -7,7 +7,6 @@ import (
 
 	"relaybench/harness/measure"
 	"relaybench/harness/negentropy"
-	"relaybench/harness/wire"
 	"relaybench/relays"
 )
 
@@ -101,7 +100,7 @@ func (r *Runner) probe(ctx context.Context, c Contender) (able bool, err error) 
 	defer func() {
 		err = errors.Join(err, process.Stop(context.WithoutCancel(ctx)), process.Cleanup())
 	}()
-	conn, err := wire.Dial(ctx, process.URL(), wire.Options{})
+	conn, err := Dial(ctx, process.URL())
 	if err != nil {
 		return false, err
 	}

@@ -318,6 +318,9 @@ func (w *publishing) note(s sent, a Answer) {
 
 func (w *publishing) refusal(m *wire.Message) {
 	prefix := ReasonPrefix(m.Reason)
+	if len(w.reasons) >= maxReasons && w.reasons[prefix] == nil {
+		prefix = "other"
+	}
 	r := w.reasons[prefix]
 	if r == nil {
 		r = &Refusals{Example: m.ReasonText()}
@@ -325,6 +328,9 @@ func (w *publishing) refusal(m *wire.Message) {
 	}
 	r.Count++
 }
+
+// maxReasons bounds how many kinds of refusal are told apart: relays write them.
+const maxReasons = 12
 
 func hasPrefix(b []byte, prefix string) bool {
 	return len(b) >= len(prefix) && string(b[:len(prefix)]) == prefix

@@ -2,6 +2,7 @@ package harness
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"time"
@@ -24,15 +25,31 @@ type Asker struct {
 
 // NewAsker dials the relay. A query that makes no progress for stall fails.
 func NewAsker(ctx context.Context, url string, stall time.Duration) (*Asker, error) {
-	conn, err := wire.Dial(ctx, url, wire.Options{})
+	conn, err := Dial(ctx, url)
 	if err != nil {
 		return nil, err
 	}
 	return &Asker{conn: conn, stall: stall}, nil
 }
 
+// Dial connects to a relay for as long as ctx lasts: its end aborts the connection, whoever waits on it.
+func Dial(ctx context.Context, url string) (*wire.Conn, error) {
+	conn, err := wire.Dial(ctx, url, wire.Options{})
+	if err != nil {
+		return nil, err
+	}
+	context.AfterFunc(ctx, conn.Abort)
+	return conn, nil
+}
+
 // Close closes the connection.
 func (a *Asker) Close() { a.conn.Close() }
+
+// ErrTooMuch is a relay that goes on sending events far beyond the limit it was asked to keep.
+var ErrTooMuch = errors.New("the relay sends far more events than it was asked for")
+
+// mostEvents is how many events are taken of one answer, so that one without end does not fill memory.
+const mostEvents = 20_000
 
 // Reply is a relay's answer to one REQ.
 type Reply struct {
@@ -56,8 +73,8 @@ func (a *Asker) Ask(filter []byte, r *Reply) error {
 	a.frame = append(a.frame, `",`...)
 	a.frame = append(a.frame, filter...)
 	a.frame = append(a.frame, ']')
-	a.conn.Watch(a.stall)
-	defer a.conn.Watch(0)
+	a.conn.WatchUseful(a.stall)
+	defer a.conn.WatchUseful(0)
 	sent := wire.Now()
 	if err := a.conn.Send(a.frame); err != nil {
 		return err
@@ -79,10 +96,14 @@ func (a *Asker) Ask(filter []byte, r *Reply) error {
 			continue
 		}
 		r.Bytes += int64(len(frame))
+		a.conn.Useful()
 		switch m.Type {
 		case wire.Event:
 			if r.First == 0 {
 				r.First = at - sent
+			}
+			if len(r.IDs)+r.NoID >= mostEvents {
+				return ErrTooMuch
 			}
 			if m.HasID {
 				r.IDs = append(r.IDs, corpus.ID(m.ID))

@@ -65,6 +65,9 @@ func (r *Runner) Run(ctx context.Context) error {
 		if ctx.Err() != nil {
 			return errors.Join(context.Cause(ctx), r.Recorder.Save())
 		}
+		if unsaved := (*saveError)(nil); errors.As(err, &unsaved) {
+			return unsaved.err
+		}
 		if err != nil {
 			r.fail(c, err)
 		}
@@ -74,6 +77,11 @@ func (r *Runner) Run(ctx context.Context) error {
 	}
 	return nil
 }
+
+// saveError is results that cannot be kept: no fault of the relay that is just being measured.
+type saveError struct{ err error }
+
+func (e *saveError) Error() string { return e.err.Error() }
 
 func (r *Runner) fail(c Contender, err error) {
 	r.failed[c.Definition.Name] = true
@@ -103,7 +111,10 @@ func (r *Runner) turn(ctx context.Context, c Contender, number int) (err error) 
 		}
 		described = process.Describe()
 		described.Version = cmp.Or(strings.TrimPrefix(described.Version, "(devel)"), version)
+		unsaved := (*saveError)(nil)
 		switch {
+		case errors.As(err, &unsaved):
+			described.Outcome = measure.OutcomeOK
 		case ctx.Err() != nil:
 			described.Outcome, described.Reason = measure.OutcomeSkipped, "the run was interrupted during its turn"
 		case err != nil:
@@ -156,7 +167,7 @@ func (r *Runner) scenarios(ctx context.Context, t *Trial) error {
 			}
 		}
 		if err := r.Recorder.Save(); err != nil {
-			return err
+			return &saveError{err}
 		}
 	}
 	switch len(all) {

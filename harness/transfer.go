@@ -42,7 +42,7 @@ const ahead = 256
 func (x *Transfer) Run(ctx context.Context, ids []corpus.ID) (*Transferred, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	source, err := wire.Dial(ctx, x.From, wire.Options{})
+	source, err := Dial(ctx, x.From)
 	if err != nil {
 		return nil, fmt.Errorf("the source: %w", err)
 	}
@@ -115,7 +115,7 @@ func (f *fetching) run(ctx context.Context, ids []corpus.ID) error {
 }
 
 func (f *fetching) fetch(ctx context.Context, ids []corpus.ID) error {
-	f.conn.Watch(f.Stall)
+	f.conn.WatchUseful(f.Stall)
 	open := make(map[string]bool, f.InFlight)
 	var m wire.Message
 	for {
@@ -139,6 +139,7 @@ func (f *fetching) fetch(ctx context.Context, ids []corpus.ID) error {
 		if !open[string(m.Sub)] {
 			continue
 		}
+		f.conn.Useful()
 		switch m.Type {
 		case wire.Event:
 			if err := f.take(ctx, &m); err != nil {
@@ -181,6 +182,13 @@ func (f *fetching) take(ctx context.Context, m *wire.Message) error {
 	if i, ok := f.Corpus.Find(id); ok {
 		e.index = i
 	}
+	select {
+	case f.to <- e:
+		return nil
+	default:
+	}
+	f.conn.WatchUseful(0) // a sink that is slow is no fault of the source
+	defer f.conn.WatchUseful(f.Stall)
 	select {
 	case f.to <- e:
 		return nil

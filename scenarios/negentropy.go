@@ -117,7 +117,7 @@ func (s *side) seed(ctx context.Context) error {
 		return err
 	}
 	defer asker.Close()
-	if err := askByID(asker, s.Corpus, share, func(i int, found bool) {
+	if err := askByID(s.Trial, asker, share, func(i int, found bool) {
 		if found {
 			s.held = append(s.held, i)
 		}
@@ -193,7 +193,7 @@ func initial(ctx context.Context, server, other *side) error {
 	if err != nil {
 		return err
 	}
-	conn, err := wire.Dial(ctx, server.Relay.URL(), wire.Options{})
+	conn, err := harness.Dial(ctx, server.Relay.URL())
 	if err != nil {
 		return err
 	}
@@ -269,7 +269,7 @@ func (s *side) identical(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	conn, err := wire.Dial(ctx, s.Relay.URL(), wire.Options{})
+	conn, err := harness.Dial(ctx, s.Relay.URL())
 	if err != nil {
 		return err
 	}
@@ -308,7 +308,7 @@ func (s *side) heartbeat(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	conn, err := wire.Dial(ctx, s.Relay.URL(), wire.Options{})
+	conn, err := harness.Dial(ctx, s.Relay.URL())
 	if err != nil {
 		return err
 	}
@@ -341,7 +341,7 @@ func (s *side) afterWrite(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	conn, err := wire.Dial(ctx, s.Relay.URL(), wire.Options{})
+	conn, err := harness.Dial(ctx, s.Relay.URL())
 	if err != nil {
 		return err
 	}
@@ -399,7 +399,7 @@ func (s *side) scattered(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	conn, err := wire.Dial(ctx, s.Relay.URL(), wire.Options{})
+	conn, err := harness.Dial(ctx, s.Relay.URL())
 	if err != nil {
 		return err
 	}

@@ -45,7 +45,7 @@ func checkStored(ctx context.Context, t *harness.Trial) error {
 	}
 	lost, excused := 0, 0
 	var evidence []string
-	if err := askByID(asker, t.Corpus, acknowledged, func(i int, found bool) {
+	if err := askByID(t, asker, acknowledged, func(i int, found bool) {
 		switch {
 		case found:
 		case held.Holds(i) && !held.Optional(i):
@@ -74,13 +74,13 @@ func checkStored(ctx context.Context, t *harness.Trial) error {
 }
 
 // askByID asks for events of the corpus by id, many in one REQ, and tells of each whether it came.
-func askByID(asker *harness.Asker, c *corpus.Corpus, indexes []int, each func(i int, found bool)) error {
+func askByID(t *harness.Trial, asker *harness.Asker, indexes []int, each func(i int, found bool)) error {
 	came := make(map[corpus.ID]bool, storedBatch)
 	var reply harness.Reply
 	for batch := range slices.Chunk(indexes, storedBatch) {
 		filter := corpus.Filter{Limit: corpus.Int(len(batch))}
 		for _, i := range batch {
-			filter.IDs = append(filter.IDs, c.Entry(i).ID)
+			filter.IDs = append(filter.IDs, t.Corpus.Entry(i).ID)
 		}
 		if err := asker.Ask(filter.AppendJSON(nil), &reply); err != nil {
 			return err
@@ -88,12 +88,13 @@ func askByID(asker *harness.Asker, c *corpus.Corpus, indexes []int, each func(i 
 		if reply.Closed {
 			return fmt.Errorf("CLOSED %q", reply.Reason)
 		}
+		t.Ledger.Saw(len(reply.IDs))
 		clear(came)
 		for _, id := range reply.IDs {
 			came[id] = true
 		}
 		for _, i := range batch {
-			each(i, came[c.Entry(i).ID])
+			each(i, came[t.Corpus.Entry(i).ID])
 		}
 	}
 	return nil

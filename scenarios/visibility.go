@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -26,7 +27,7 @@ func (Visibility) Describe() harness.Description {
 
 // Run implements harness.Scenario.
 func (Visibility) Run(ctx context.Context, t *harness.Trial) error {
-	publisher, err := wire.Dial(ctx, t.Relay.URL(), wire.Options{})
+	publisher, err := harness.Dial(ctx, t.Relay.URL())
 	if err != nil {
 		return err
 	}
@@ -163,7 +164,7 @@ func (v *visibility) sample(ctx context.Context, t *harness.Trial, publisher *wi
 		if after {
 			pollsAfterOK++
 		}
-		if len(reply.IDs) > 0 {
+		if slices.Contains(reply.IDs, id) {
 			seen = asked + reply.First - start
 			byOK = pollsAfterOK <= 1
 		} else if haveOK && wire.Now()-a.at > deadline(t) {
@@ -204,8 +205,8 @@ func (v *visibility) sample(ctx context.Context, t *harness.Trial, publisher *wi
 
 // publishOne sends one event and waits for its OK.
 func publishOne(conn *wire.Conn, stall time.Duration, id corpus.ID, raw []byte) (at time.Duration, accepted bool, reason string, err error) {
-	conn.Watch(stall)
-	defer conn.Watch(0)
+	conn.WatchUseful(stall) // other frames than the OK for this event are no progress
+	defer conn.WatchUseful(0)
 	if err := conn.SendEvent(raw); err != nil {
 		return 0, false, "", err
 	}

@@ -57,7 +57,7 @@ func describeRelay(w io.Writer, s relays.Sighting) {
 	}
 	fmt.Fprintf(w, "%-16s %s\n", "", visible(strings.Join(about, ", ")))
 	for _, note := range d.Notes {
-		for _, line := range wrap(note, 80) {
+		for _, line := range wrap(visible(note), 80) {
 			fmt.Fprintf(w, "%-16s %s\n", "", line)
 		}
 	}

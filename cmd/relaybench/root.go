@@ -82,6 +82,7 @@ func run(ctx context.Context, stdout, stderr io.Writer, args []string) int {
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer signal.Stop(signals)
+	signal.Ignore(syscall.SIGPIPE) // a reader that has left is an error of the write, after which everything is still cleaned up
 	var last lastWords
 	ctx = context.WithValue(ctx, lastWordsKey{}, &last)
 	go func() {
@@ -99,7 +100,7 @@ func run(ctx context.Context, stdout, stderr io.Writer, args []string) int {
 	}()
 	defer relays.KillAll()
 
-	if len(args) > 0 && strings.HasPrefix(args[0], "-") && args[0] != "-h" && args[0] != "--help" && args[0] != "--version" {
+	if len(args) > 0 && strings.HasPrefix(args[0], "-") && args[0] != "-h" && args[0] != "--help" && args[0] != "-v" && args[0] != "--version" {
 		args = append([]string{"run"}, args...)
 	}
 	root := newRoot(stdout, stderr)
@@ -115,8 +116,14 @@ func run(ctx context.Context, stdout, stderr io.Writer, args []string) int {
 	if errors.Is(context.Cause(ctx), errInterrupted) {
 		code = exitInterrupted
 	}
-	if message := err.Error(); message != "" {
-		fmt.Fprintln(stderr, "relaybench:", message)
+	for i, line := range strings.Split(err.Error(), "\n") {
+		switch {
+		case line == "":
+		case i == 0:
+			fmt.Fprintln(stderr, "relaybench:", visible(line))
+		default:
+			fmt.Fprintln(stderr, "  "+visible(strings.TrimSpace(line)))
+		}
 	}
 	return code
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -29,6 +31,7 @@ type runFlags struct {
 	relays     relayFlags
 	options    harness.Options
 	ready      time.Duration
+	lock       *os.File // on the work folder
 	quick      bool
 	scattered  bool
 	only, skip []string
@@ -116,6 +119,15 @@ func (f *runFlags) check(cmd *cobra.Command) ([]harness.Described, error) {
 		if n.value < 1 || n.value > n.most {
 			return nil, usagef("--%s %d: give a number from 1 to %d", n.flag, n.value, n.most)
 		}
+	}
+	if n := f.options.Publishers * f.options.Window; n > 1_000_000 {
+		return nil, usagef("--publishers %d with --window %d: %d events in flight; keep the product within 1,000,000", f.options.Publishers, f.options.Window, n)
+	}
+	if n := f.options.QueryConns * f.options.QueryRounds; n > 20_000 {
+		return nil, usagef("--query-conns %d with --query-rounds %d: %d questions a query; keep the product within 20,000", f.options.QueryConns, f.options.QueryRounds, n)
+	}
+	if err := checkDescriptors(max(f.options.Publishers, f.options.QueryConns)); err != nil {
+		return nil, err
 	}
 	if f.ready < 0 {
 		return nil, usagef("--ready-timeout %v: give a duration from 0", f.ready)
@@ -262,6 +274,7 @@ func (f *runFlags) run(ctx context.Context, stdout, stderr io.Writer, flags *pfl
 	}
 	defer func() {
 		if f.keepData {
+			os.Remove(filepath.Join(work, lockName))
 			fmt.Fprintf(stderr, "the relays' data is kept in %s\n", work)
 			return
 		}
@@ -277,7 +290,7 @@ func (f *runFlags) run(ctx context.Context, stdout, stderr io.Writer, flags *pfl
 	defer c.Close()
 	model, err := corpus.NewModel(c, nil, started.Unix())
 	if err != nil {
-		return fmt.Errorf("computing what a compliant relay holds: %w", err)
+		return fmt.Errorf("computing what a compliant relay holds: %w; check the corpus with relaybench corpus verify %s", err, c.Dir())
 	}
 
 	settings := relays.Settings{WorkDir: work, MaxEventBytes: f.corpus.prepare.MaxEventBytes, MaxTags: f.corpus.prepare.MaxTags, KeepData: f.keepData}
@@ -331,7 +344,10 @@ func (f *runFlags) run(ctx context.Context, stdout, stderr io.Writer, flags *pfl
 	saveErr := recorder.Save()
 	final := recorder.Snapshot()
 	reportErr := f.render(stdout, &final, out)
-	if err := errors.Join(runErr, saveErr, reportErr); err != nil {
+	if runErr != nil { // what cannot be saved once cannot be saved again
+		return runErr
+	}
+	if err := errors.Join(saveErr, reportErr); err != nil {
 		return err
 	}
 	return verdict(&final)
@@ -362,17 +378,24 @@ func verdict(r *measure.Record) error {
 
 // render writes the reports of a record beside it, and the terminal's to stdout.
 func (f *runFlags) render(stdout io.Writer, r *measure.Record, out string) error {
-	md, err := os.Create(filepath.Join(out, "report.md"))
-	if err != nil {
-		return fmt.Errorf("writing the Markdown report: %w", err)
-	}
-	if err := errors.Join(report.Markdown(md, r), md.Close()); err != nil {
-		return fmt.Errorf("writing the Markdown report: %w", err)
-	}
+	mdErr := writeMarkdown(r, filepath.Join(out, "report.md"))
 	o := terminalOptions(stdout, f.noColor)
 	o.Files = []string{filepath.Join(out, "results.json"), filepath.Join(out, "report.md")}
 	if err := report.Terminal(stdout, r, o); err != nil {
-		return fmt.Errorf("writing the report: %w", err)
+		return errors.Join(mdErr, fmt.Errorf("writing the report: %w", err))
+	}
+	return mdErr
+}
+
+// writeMarkdown leaves either the whole report or none.
+func writeMarkdown(r *measure.Record, path string) error {
+	var text bytes.Buffer
+	if err := report.Markdown(&text, r); err != nil {
+		return fmt.Errorf("writing the Markdown report: %w", err)
+	}
+	if err := os.WriteFile(path, text.Bytes(), 0o644); err != nil {
+		os.Remove(path)
+		return fmt.Errorf("writing the Markdown report: %w", err)
 	}
 	return nil
 }
@@ -406,16 +429,65 @@ func (f *runFlags) openResults(started time.Time) (string, error) {
 	return "", fmt.Errorf("results cannot be written: %s has too many runs of this second", parent)
 }
 
-// openWork makes the folder that holds the relays' data folders.
+// workPrefix begins the name of every run's folder of data.
+const workPrefix = "relaybench-"
+
+// openWork makes the folder that holds the relays' data folders. It holds a lock on it as long as it lives, and removes what runs that were killed have
+// left behind: folders whose lock nobody holds.
 func (f *runFlags) openWork() (string, error) {
-	if f.work != "" {
-		if err := os.MkdirAll(f.work, 0o755); err != nil {
-			return "", fmt.Errorf("the work folder cannot be made: %w; choose another with --work", err)
-		}
+	parent := f.work
+	if parent == "" {
+		parent = os.TempDir()
 	}
-	work, err := os.MkdirTemp(f.work, "relaybench-")
+	parent, err := filepath.Abs(parent)
+	if err == nil && f.work != "" {
+		err = os.MkdirAll(parent, 0o755)
+	}
+	if err != nil {
+		return "", fmt.Errorf("the work folder cannot be made: %w; choose another with --work", err)
+	}
+	sweep(parent)
+	work, err := os.MkdirTemp(parent, workPrefix)
 	if err != nil {
 		return "", fmt.Errorf("the work folder cannot be used: %w; choose another with --work", err)
 	}
-	return filepath.Abs(work)
+	lock, err := os.OpenFile(filepath.Join(work, lockName), os.O_CREATE|os.O_RDWR, 0o600)
+	if err == nil {
+		err = syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) // the kernel lets go of it when the program ends
+	}
+	if err != nil {
+		os.RemoveAll(work)
+		return "", fmt.Errorf("the work folder cannot be locked: %w; choose another with --work", err)
+	}
+	f.lock = lock
+	return work, nil
+}
+
+const lockName = ".lock"
+
+// sweep removes the work folders of runs that ended without a chance to do so. A folder without a lock file is not touched: it is kept data.
+func sweep(parent string) {
+	locks, _ := filepath.Glob(filepath.Join(parent, workPrefix+"*", lockName))
+	for _, name := range locks {
+		lock, err := os.OpenFile(name, os.O_RDWR|syscall.O_NOFOLLOW, 0)
+		if err != nil {
+			continue
+		}
+		if syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) == nil {
+			os.RemoveAll(filepath.Dir(name))
+		}
+		lock.Close()
+	}
+}
+
+// checkDescriptors makes sure that a limit on open files does not become the relays' fault.
+func checkDescriptors(conns int) error {
+	var limit syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
+		return nil
+	}
+	if need := uint64(conns) + 64; uint64(limit.Cur) < need {
+		return usagef("%d connections need %d open files, and this shell allows %d: raise ulimit -n, or lower --publishers and --query-conns", conns, need, limit.Cur)
+	}
+	return nil
 }

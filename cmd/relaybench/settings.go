@@ -41,18 +41,20 @@ func (f *corpusFlags) register(cmd *cobra.Command) {
 // check refuses what cannot be meant, before anything is built or booted.
 func (f *corpusFlags) check(cmd *cobra.Command) error {
 	switch {
-	case f.events < 1:
-		return usagef("--events %d: a corpus has at least 1 event", f.events)
+	case cmd.Flags().Changed("corpus") && f.file == "":
+		return usagef("--corpus is empty: name a file of events")
+	case f.events < 1 || f.events > 100_000_000:
+		return usagef("--events %d: give a number from 1 to 100,000,000", f.events)
 	case f.file != "" && f.real:
 		return usagef("--corpus and --real name two corpora; give one of them")
 	case (f.file != "" || f.real) && cmd.Flags().Changed("events"):
 		return usagef("--events sizes the synthetic corpus; to take part of a file, use --limit")
 	case f.prepare.Limit < 0:
 		return usagef("--limit %d: give a number from 0", f.prepare.Limit)
-	case f.prepare.MaxEventBytes < 1:
-		return usagef("--max-event-bytes %d: give a number from 1", f.prepare.MaxEventBytes)
-	case f.prepare.MaxTags < 1:
-		return usagef("--max-tags %d: give a number from 1", f.prepare.MaxTags)
+	case f.prepare.MaxEventBytes < 1 || f.prepare.MaxEventBytes > 15<<20:
+		return usagef("--max-event-bytes %d: give a number from 1 to %d", f.prepare.MaxEventBytes, 15<<20)
+	case f.prepare.MaxTags < 1 || f.prepare.MaxTags > 1_000_000:
+		return usagef("--max-tags %d: give a number from 1 to 1,000,000", f.prepare.MaxTags)
 	}
 	if _, err := f.base(); err != nil {
 		return err

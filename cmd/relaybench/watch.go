@@ -8,6 +8,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+	"unicode"
 
 	"github.com/vbauerster/mpb/v8"
 	"github.com/vbauerster/mpb/v8/decor"
@@ -189,12 +190,15 @@ func (w *watcher) Failed(relay string, reason error) {
 	w.printf("%s", visible(relay+": "+reason.Error()))
 }
 
-// visible makes a text that a relay may have written safe for a terminal.
+// visible makes a text that a relay, a file or a name may have brought safe for a terminal: one line, and nothing in it that is not seen.
 func visible(text string) string {
 	return strings.Map(func(r rune) rune {
-		if r != '\n' && (r < 0x20 || 0x7f <= r && r < 0xa0) {
-			return '·'
+		switch {
+		case r == '\n' || r == '\t':
+			return ' '
+		case unicode.IsPrint(r):
+			return r
 		}
-		return r
+		return '·'
 	}, text)
 }

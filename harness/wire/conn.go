@@ -40,6 +40,8 @@ type Conn struct {
 	done  chan struct{} // closed when end is set
 
 	watched atomic.Int64 // Watch's d
+	strict  atomic.Bool  // WatchUseful's: only what is Useful is progress
+	useful  atomic.Uint64
 	wake    chan struct{}
 	watch   sync.Once
 }

@@ -230,20 +230,26 @@ func (o *outbox) run() {
 
 // send writes buf, giving up when the peer takes nothing for the stall time. It is called without o.mu.
 func (o *outbox) send(buf []byte) (written int, err error) {
+	taken := time.Now() // when the peer last made room
 	for written < len(buf) {
 		o.mu.Lock()
 		if !o.closing {
-			o.Conn.SetWriteDeadline(time.Now().Add(o.stall))
+			// A write that times out may have got a part away at any moment of its time, which would pass for progress: short writes
+			// tell how long ago the last of it was.
+			o.Conn.SetWriteDeadline(time.Now().Add(max(o.stall/20, time.Millisecond)))
 		}
 		closing := o.closing
 		o.mu.Unlock()
 		n, err := o.Conn.Write(buf[written:min(len(buf), written+flushPiece)])
 		written += n
+		if n > 0 {
+			taken = time.Now()
+		}
 		switch {
 		case err == nil:
 		case !errors.Is(err, os.ErrDeadlineExceeded):
 			return written, err
-		case n == 0 || closing:
+		case closing || time.Since(taken) >= o.stall:
 			return written, errStalled
 		}
 	}
@@ -264,7 +270,7 @@ func (o *outbox) fail(buf []byte, written int, err error) {
 	last := appendClose(append([]byte(nil), buf[written:end]...), closeViolation, reason)
 	o.mu.Unlock()
 	o.log("closing %s: %s", o.RemoteAddr(), reason)
-	o.Conn.SetWriteDeadline(time.Now().Add(o.linger()))
+	o.Conn.SetWriteDeadline(time.Now().Add(o.stall)) // its buffers are full: the reason arrives when it reads again
 	o.Conn.Write(last)
 	o.mu.Lock()
 }
