@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -56,6 +57,15 @@ func newRun(stdout, stderr io.Writer) *cobra.Command {
 			return f.run(cmd.Context(), stdout, stderr, cmd.Flags(), chosen)
 		},
 	}
+	f.register(cmd)
+	flags := cmd.Flags()
+	flags.StringArrayVar(&f.relays.extra, "relay", nil, "add a relay: NAME=COMMAND with {port} and {dir}, NAME=ws://host:port, or a name of the catalog (repeatable)")
+	flags.BoolVar(&f.relays.geodeNoIndex, "geode-no-search", false, "run geode without its full-text index")
+	return cmd
+}
+
+// register adds the flags that say how to measure. The verbs run and gate share them.
+func (f *runFlags) register(cmd *cobra.Command) {
 	f.corpus.register(cmd)
 	flags := cmd.Flags()
 	flags.SortFlags = false
@@ -64,14 +74,12 @@ func newRun(stdout, stderr io.Writer) *cobra.Command {
 	flags.IntVar(&f.options.Window, "window", 200, "unacknowledged events on each of them")
 	flags.IntVar(&f.options.QueryRounds, "query-rounds", 10, "timed repetitions of each query on one connection")
 	flags.IntVar(&f.options.QueryConns, "query-conns", 8, "connections that ask at once")
-	flags.IntVar(&f.options.Trials, "trials", 1, "fresh boots of each relay, interleaved over the relays")
+	flags.IntVar(&f.options.Trials, "trials", 3, "fresh boots of each relay, interleaved over the relays (1 with --quick)")
 	flags.DurationVar(&f.options.Stall, "timeout", 30*time.Second, "give up on a relay that makes no progress for so long")
 	flags.DurationVar(&f.ready, "ready-timeout", 0, "how long a relay may take to become ready (default: what its definition says, 30s)")
-	flags.BoolVar(&f.quick, "quick", false, "a short run: 2,000 events, 50 samples, 3 query rounds on 4 connections, where not set otherwise")
-	flags.StringArrayVar(&f.relays.extra, "relay", nil, "add a relay: NAME=COMMAND with {port} and {dir}, NAME=ws://host:port, or a name of the catalog (repeatable)")
+	flags.BoolVar(&f.quick, "quick", false, "a short run: 2,000 events, 50 samples, 3 query rounds on 4 connections, 1 trial, where not set otherwise")
 	flags.StringVar(&f.relays.dir, "relays-dir", "", "folder with relay definitions of your own (TOML)")
 	flags.StringVar(&f.relays.geodeBin, "geode-bin", "", "geode's program (as $GEODE_BIN)")
-	flags.BoolVar(&f.relays.geodeNoIndex, "geode-no-search", false, "run geode without its full-text index")
 	flags.StringVar(&f.relays.strfryBin, "strfry-bin", "", "strfry's program (as $STRFRY_BIN)")
 	flags.StringSliceVar(&f.only, "only", nil, "run only these scenarios: keys or globs, query.thread.* (repeatable, comma-separated)")
 	flags.StringSliceVar(&f.skip, "skip", nil, "leave out these scenarios: keys or globs")
@@ -80,7 +88,6 @@ func newRun(stdout, stderr io.Writer) *cobra.Command {
 	flags.StringVar(&f.work, "work", "", "folder for the relays' data while they run (default: the system's temporary folder)")
 	flags.BoolVar(&f.keepData, "keep-data", false, "keep the relays' data folders and say where they are")
 	flags.BoolVar(&f.noColor, "no-color", false, "no colours, even on a terminal (so does $NO_COLOR)")
-	return cmd
 }
 
 // quicken lowers what --quick lowers, where nothing else was asked for.
@@ -93,6 +100,7 @@ func (f *runFlags) quicken(flags *pflag.FlagSet) {
 		"samples":      func() { f.options.Samples = 50 },
 		"query-rounds": func() { f.options.QueryRounds = 3 },
 		"query-conns":  func() { f.options.QueryConns = 4 },
+		"trials":       func() { f.options.Trials = 1 },
 	} {
 		if !flags.Changed(name) {
 			lower()
@@ -239,8 +247,27 @@ func typed(flag *pflag.Flag) any {
 	return text
 }
 
-func (f *runFlags) run(ctx context.Context, stdout, stderr io.Writer, flags *pflag.FlagSet, chosen []harness.Described) (err error) {
+func (f *runFlags) run(ctx context.Context, stdout, stderr io.Writer, flags *pflag.FlagSet, chosen []harness.Described) error {
+	fmt.Fprintln(stderr, "relays:")
+	contenders, err := f.relays.contenders(ctx, stderr)
+	if err != nil {
+		return err
+	}
+	final, out, err := f.measure(ctx, stderr, flags, chosen, contenders, nil)
+	if final == nil {
+		return err
+	}
+	if err := cmp.Or(err, f.render(stdout, final, out)); err != nil {
+		return err
+	}
+	return verdict(final)
+}
 
+// measure carries out the chosen scenarios on the contenders, and returns the record and the folder that holds it. It returns a record with
+// an error when the run ended early, and none when nothing was measured. Before anything is, may (where it is not nil) sees the record with
+// the corpus, the machine and the settings, and ends the run with an error.
+func (f *runFlags) measure(ctx context.Context, stderr io.Writer, flags *pflag.FlagSet, chosen []harness.Described, contenders []harness.Contender,
+	may func(*measure.Record) error) (final *measure.Record, out string, err error) {
 	started := time.Now().UTC()
 	w := newWatcher(stderr)
 	var single []harness.Scenario
@@ -254,23 +281,17 @@ func (f *runFlags) run(ctx context.Context, stdout, stderr io.Writer, flags *pfl
 		}
 	}
 	w.scenarios = len(single)
-	fmt.Fprintln(stderr, "relays:")
-	contenders, err := f.relays.contenders(ctx, stderr)
-	if err != nil {
-		return err
-	}
 	if f.ready > 0 {
 		for _, c := range contenders {
 			c.Definition.ReadyTimeout = relays.Duration(f.ready)
 		}
 	}
-	out, err := f.openResults(started)
-	if err != nil {
-		return err
+	if out, err = f.openResults(started); err != nil {
+		return nil, "", err
 	}
 	work, err := f.openWork()
 	if err != nil {
-		return err
+		return nil, "", err
 	}
 	defer func() {
 		if f.keepData {
@@ -285,12 +306,12 @@ func (f *runFlags) run(ctx context.Context, stdout, stderr io.Writer, flags *pfl
 	w.wait(err == nil)
 	if err != nil {
 		os.Remove(out) // nothing was measured: leave no empty folder
-		return err
+		return nil, "", err
 	}
 	defer c.Close()
 	model, err := corpus.NewModel(c, nil, started.Unix())
 	if err != nil {
-		return fmt.Errorf("computing what a compliant relay holds: %w; check the corpus with relaybench corpus verify %s", err, c.Dir())
+		return nil, "", fmt.Errorf("computing what a compliant relay holds: %w; check the corpus with relaybench corpus verify %s", err, c.Dir())
 	}
 
 	settings := relays.Settings{WorkDir: work, MaxEventBytes: f.corpus.prepare.MaxEventBytes, MaxTags: f.corpus.prepare.MaxTags, KeepData: f.keepData}
@@ -303,6 +324,12 @@ func (f *runFlags) run(ctx context.Context, stdout, stderr io.Writer, flags *pfl
 		Options: publicFlags(flags),
 	}
 	record.Options["args"] = f.repeatable(ctx, flags, contenders, settings)
+	if may != nil {
+		if err := may(record); err != nil {
+			os.Remove(out)
+			return nil, "", err
+		}
+	}
 	file := filepath.Join(out, "results.json")
 	if last, ok := ctx.Value(lastWordsKey{}).(*lastWords); ok {
 		keep := work
@@ -342,15 +369,8 @@ func (f *runFlags) run(ctx context.Context, stdout, stderr io.Writer, flags *pfl
 		r.Environment.LoadAfter = harness.LoadAverage(context.WithoutCancel(ctx))
 	})
 	saveErr := recorder.Save()
-	final := recorder.Snapshot()
-	reportErr := f.render(stdout, &final, out)
-	if runErr != nil { // what cannot be saved once cannot be saved again
-		return runErr
-	}
-	if err := errors.Join(saveErr, reportErr); err != nil {
-		return err
-	}
-	return verdict(&final)
+	snapshot := recorder.Snapshot()
+	return &snapshot, out, cmp.Or(runErr, saveErr) // what cannot be saved once cannot be saved again
 }
 
 // verdict turns a finished run into its exit code and one sentence; the report says the rest.
