@@ -100,7 +100,7 @@ func (p *Process) LogTail(n int) []string {
 // launch renders the configuration and starts the child in a process group of its own.
 func (p *Process) launch() error {
 	if err := os.MkdirAll(p.dir, 0o755); err != nil {
-		return fmt.Errorf("relay %s: creating its folder: %w", p.Name(), err)
+		return fmt.Errorf("creating its folder: %w", err)
 	}
 	b := blanks{port: fmt.Sprint(p.port), dir: p.dir, program: p.program, settings: p.settings}
 	if err := p.def.prepare(b); err != nil {
@@ -112,7 +112,7 @@ func (p *Process) launch() error {
 	}
 	log, out, err := openLog(p.LogPath())
 	if err != nil {
-		return fmt.Errorf("relay %s: opening its log: %w", p.Name(), err)
+		return fmt.Errorf("opening its log: %w", err)
 	}
 	defer out.Close()
 	cmd := exec.Command(words[0], words[1:]...)
@@ -132,7 +132,7 @@ func (p *Process) launch() error {
 		log.abandon()
 		return context.Canceled
 	}
-	if err := spawn(cmd); err != nil {
+	if err := spawn(cmd, p.settings.Processors); err != nil {
 		log.abandon()
 		return &StartError{Relay: p.Name(), Cause: LaunchFailed, Detail: fmt.Sprintf("%s cannot be run: %v", filepath.Base(words[0]), bare(err))}
 	}
@@ -271,7 +271,7 @@ func (p *Process) Cleanup() error {
 		return nil
 	}
 	if err := removeAll(p.root); err != nil {
-		return fmt.Errorf("relay %s: removing its folder: %w", p.Name(), err)
+		return fmt.Errorf("removing its folder: %w", err)
 	}
 	return nil
 }

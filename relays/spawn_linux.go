@@ -1,10 +1,13 @@
 package relays
 
 import (
+	"fmt"
 	"os/exec"
 	"runtime"
 	"sync"
 	"syscall"
+
+	"golang.org/x/sys/unix"
 )
 
 // childAttributes gives a child its own process group, and has the kernel kill it when relaybench dies without a chance to do
@@ -27,8 +30,30 @@ var launcher = sync.OnceValue(func() chan<- func() {
 	return work
 })
 
-func spawn(cmd *exec.Cmd) error {
+// spawn starts cmd, kept to processors where there are any: the child inherits what the thread that forks it is kept to, so that not even its
+// first instruction runs elsewhere, and a runtime that counts its processors as it starts counts right.
+func spawn(cmd *exec.Cmd, processors []int) error {
 	failed := make(chan error)
-	launcher() <- func() { failed <- cmd.Start() }
+	launcher() <- func() {
+		if len(processors) == 0 {
+			failed <- cmd.Start()
+			return
+		}
+		var before, kept unix.CPUSet
+		for _, p := range processors {
+			kept.Set(p)
+		}
+		if err := unix.SchedGetaffinity(0, &before); err != nil {
+			failed <- err
+			return
+		}
+		if err := unix.SchedSetaffinity(0, &kept); err != nil {
+			failed <- fmt.Errorf("keeping it to processors %v: %w", processors, err)
+			return
+		}
+		err := cmd.Start()
+		_ = unix.SchedSetaffinity(0, &before)
+		failed <- err
+	}
 	return <-failed
 }

@@ -11,4 +11,5 @@ import (
 // relays run on.
 func childAttributes() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
 
-func spawn(cmd *exec.Cmd) error { return cmd.Start() }
+// spawn starts cmd; processes cannot be kept to processors here.
+func spawn(cmd *exec.Cmd, _ []int) error { return cmd.Start() }

@@ -15,6 +15,7 @@ type Settings struct {
 	MaxEventBytes int           // the corpus's largest event, in bytes; 65,536 unless set
 	MaxTags       int           // the corpus's most tags on one event; 2,000 unless set
 	KeepData      bool          // Cleanup leaves the folder
+	Processors    []int         // logical processors that the relay is kept to (Linux); all unless set
 	StopTimeout   time.Duration // from the stop signal to SIGKILL; the definition's, or else 10 s, unless set
 }
 
@@ -78,12 +79,12 @@ func Start(ctx context.Context, d *Definition, program string, s Settings) (*Pro
 		err = os.MkdirAll(work, 0o755)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("relay %s: creating the work folder: %w", d.Name, err)
+		return nil, fmt.Errorf("creating the work folder: %w", err)
 	}
 	return retry(func() (*Process, error) {
 		root, err := os.MkdirTemp(work, d.Name+"-")
 		if err != nil {
-			return nil, fmt.Errorf("relay %s: creating its folder: %w", d.Name, err)
+			return nil, fmt.Errorf("creating its folder: %w", err)
 		}
 		p := newProcess(d, program, s, root)
 		if err := p.boot(ctx); err != nil {
@@ -134,7 +135,7 @@ func (p *Process) boot(ctx context.Context) error {
 	remember(p)
 	port, err := freePort()
 	if err != nil {
-		return fmt.Errorf("relay %s: %w", p.Name(), err)
+		return fmt.Errorf("%w", err)
 	}
 	p.port = port
 	if portPicked != nil {
