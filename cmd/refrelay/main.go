@@ -44,6 +44,7 @@ const (
 type settings struct {
 	listen, store, dir, durability string
 	options                        reference.Options
+	faults                         []string
 	version                        bool
 }
 
@@ -86,11 +87,13 @@ func parse(args []string, stdout io.Writer) (settings, error) {
 	flags.IntVar(&s.options.NegMaxEvents, "neg-max-events", 0, "most events of one reconciliation (default: all for time ranges, 1,000,000 for other filters)")
 	flags.IntVar(&s.options.NegFrameLimit, "neg-frame-limit", 500_000, "longest negentropy message sent, in bytes before hexadecimal digits double it")
 	flags.BoolVar(&s.options.NegRebuild, "neg-rebuild", false, "build the set anew at each NEG-OPEN, as relays without a live index do")
+	flags.DurationVar(&s.options.Delay, "delay", 0, "send each OK so long after its event was committed: latency that costs no throughput of its own")
+	flags.StringArrayVar(&s.faults, "fault", nil, "for tests only: misbehave on purpose, in one of the ways below (repeatable)")
 	flags.BoolVar(&s.version, "version", false, "print the version and end")
 	flags.BoolP("help", "h", false, "print this help and end")
 	err := flags.Parse(args)
 	if help, _ := flags.GetBool("help"); help {
-		fmt.Fprintf(stdout, "refrelay: relaybench's reference Nostr relay\n\nUsage: refrelay [flags]\n\n%s", flags.FlagUsages())
+		fmt.Fprintf(stdout, "refrelay: relaybench's reference Nostr relay\n\nUsage: refrelay [flags]\n\n%s\nFaults, for tests only (a share is of the events, which ones depends on their ids):\n%s", flags.FlagUsages(), reference.FaultHelp())
 		return s, pflag.ErrHelp
 	}
 	if err != nil {
@@ -111,6 +114,10 @@ func (s *settings) check(flags *pflag.FlagSet) error {
 		return fmt.Errorf("--store %s needs --dir", s.store)
 	case s.options.MaxEventBytes < 0 || s.options.MaxLimit < 0 || s.options.NegMaxEvents < 0 || s.options.NegFrameLimit < 1:
 		return errors.New("limits cannot be negative, and --neg-frame-limit not 0")
+	case s.options.Delay < 0 || s.options.Delay > time.Hour:
+		return fmt.Errorf("--delay %v is not between 0 and 1h", s.options.Delay)
+	case s.store == "null" && (s.options.Delay > 0 || len(s.faults) > 0):
+		return errors.New("--store null, which does no work, takes neither --delay nor --fault")
 	case s.options.MaxSubscriptions < 1:
 		return errors.New("--max-subscriptions must be at least 1")
 	case s.options.MaxMessageBytes < 256 || s.options.MaxMessageBytes > 16<<20:
@@ -119,6 +126,11 @@ func (s *settings) check(flags *pflag.FlagSet) error {
 	if _, _, err := net.SplitHostPort(s.listen); err != nil {
 		return fmt.Errorf("--listen %q is not HOST:PORT", s.listen)
 	}
+	faults, err := reference.ParseFaults(s.faults)
+	if err != nil {
+		return fmt.Errorf("--fault %w", err)
+	}
+	s.options.Faults = faults
 	return nil
 }
 
@@ -141,6 +153,9 @@ func serve(ctx context.Context, stdout, stderr io.Writer, s settings) (err error
 	s.options.Store = store
 	s.options.Log = func(format string, a ...any) {
 		fmt.Fprintf(stderr, "%s refrelay: %s\n", time.Now().UTC().Format(time.RFC3339), fmt.Sprintf(format, a...))
+	}
+	if len(s.faults) > 0 {
+		s.options.Log("misbehaves on purpose: %s", strings.Join(s.faults, ", "))
 	}
 	fmt.Fprintf(stdout, "refrelay %s listening on ws://%s (store %s, durability %s, signatures %s)\n", reference.Version, listener.Addr(), s.store, s.promise(), s.verifier())
 	return reference.Serve(ctx, listener, s.options)

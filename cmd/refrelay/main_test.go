@@ -107,10 +107,10 @@ func TestAcknowledgedEventsSurviveAKill(t *testing.T) {
 				var mu sync.Mutex
 				acknowledged := map[[32]byte]bool{}
 				var publishing sync.WaitGroup
-				for c := range 3 {
-					conn := p.dial(t)
+				conns := []*wire.Conn{p.dial(t), p.dial(t), p.dial(t)} // before the first can bring the end about
+				for c, conn := range conns {
 					publishing.Go(func() {
-						for i := c; i < 200_000; i += 3 {
+						for i := c; i < 200_000; i += len(conns) {
 							if conn.SendEvent(event(i)) != nil {
 								return
 							}
@@ -213,6 +213,19 @@ func TestUsage(t *testing.T) {
 		{"no directory", "--store bolt", "--store bolt needs --dir", 2},
 		{"bad address", "--listen here", `--listen "here"`, 2},
 		{"bad limit", "--max-message-bytes 3", "--max-message-bytes 3", 2},
+		{"faults are for tests", "--help", "for tests only", 0},
+		{"unknown fault", "--fault lie", `--fault "lie" is none of ack-without-store:RATE`, 2},
+		{"fault without its argument", "--fault drop-results", `"drop-results" needs an argument: drop-results:RATE`, 2},
+		{"fault with an argument too many", "--fault wrong-order:1", "wrong-order takes no argument", 2},
+		{"fault given twice", "--fault slow-ok:1 --fault slow-ok:2", "slow-ok is given twice", 2},
+		{"rate of more than all", "--fault ack-without-store:1.5", `"ack-without-store:1.5": RATE is`, 2},
+		{"rate that is no number", "--fault drop-results:NaN", "RATE is", 2},
+		{"throttle without its unit", "--fault notice-throttle:5", "as in 100/s", 2},
+		{"slowness that is none", "--fault slow-ok:0", "MS is", 2},
+		{"death before the first event", "--fault die-after:0", "N is", 2},
+		{"pending of nothing", "--fault kill-pending:0", "MB is", 2},
+		{"fault of the null store", "--store null --fault wrong-order", "--store null", 2},
+		{"negative delay", "--delay -1s", "--delay -1s", 2},
 		{"port in use", "--listen " + taken.Addr().String(), "address already in use", 1},
 		{"directory is a file", "--listen 127.0.0.1:0 --store bolt --dir " + file, "directory", 1},
 	} {

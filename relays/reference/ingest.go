@@ -39,7 +39,9 @@ type ingest struct {
 	verify  chan *job
 	arrived chan *job
 	bytes   *budget
-	ok      []byte // the committer's, for one answer after another
+	ok      []byte // reply's, for one answer after another
+	reply   func(group []*job)
+	late    *late // nil where OKs are sent at once
 	workers sync.WaitGroup
 	groups  chan []*Record // committed, on their way to the hub
 	done    chan struct{}  // the committer and the broadcaster have ended
@@ -63,8 +65,14 @@ func startIngest(r *relay) *ingest {
 			}
 		})
 	}
+	in.reply = in.answer
+	if d := r.options.Delay; d > 0 {
+		in.late = startLate(d, in.answer)
+		in.reply = in.late.add
+	}
 	go func() {
 		in.commit()
+		in.late.stop()
 		close(in.groups)
 	}()
 	go func() {
@@ -111,7 +119,11 @@ func (j *job) check(r *relay) {
 			return
 		}
 	}
-	if v, refused := refuse(&j.event, r.now()); refused {
+	v, refused := refuse(&j.event, r.now())
+	if !refused {
+		v, refused = r.options.Faults.takes(j.session)
+	}
+	if refused {
 		j.verdict = v
 		return
 	}
@@ -129,7 +141,7 @@ func (in *ingest) commit() {
 		}
 		var fresh []*Record
 		fresh, seq = in.store(group, seq)
-		in.answer(group)
+		in.reply(group)
 		if len(fresh) > 0 {
 			in.groups <- fresh
 		}

@@ -42,6 +42,7 @@ type outbox struct {
 	queue   []byte    // whole frames, not yet handed to the socket
 	spare   []byte    // the other buffer, while it is not being written
 	sending int       // bytes of the buffer that is being written
+	most    int       // bytes that may wait, over which the peer is closed; 0: producers wait for it instead
 	halted  bool      // the relay is stopping: nothing is read, and Close waits for end
 	closing bool      // take no more; write what is queued, then close
 	err     error     // why the connection broke
@@ -74,6 +75,11 @@ func (o *outbox) text(parts ...[]byte) error {
 	if err := o.refusal(); err != nil {
 		return err
 	}
+	if o.most > 0 && len(o.queue)+o.sending > o.most {
+		o.queue = appendClose(o.queue[:0], closeViolation, "too slow: too much waits to be read")
+		o.finish()
+		return errClosing
+	}
 	o.queue = appendFrame(o.queue, parts...)
 	return nil
 }
@@ -96,7 +102,7 @@ func (o *outbox) waitRoom(n int, stop func() bool) error {
 		if o.halted {
 			return errClosing
 		}
-		if len(o.queue)+o.sending <= n || stop != nil && stop() {
+		if len(o.queue)+o.sending <= n || o.most > 0 || stop != nil && stop() {
 			return nil
 		}
 		o.work.Signal()

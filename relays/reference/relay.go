@@ -50,6 +50,9 @@ type Options struct {
 	NegIdle       time.Duration // how long one may hear nothing; 60 s
 	NegRebuild    bool          // build the set anew at each NEG-OPEN, as relays without a live index do
 
+	Delay  time.Duration // between the commit of an event and its OK: latency that costs no throughput of its own; 0
+	Faults *Faults       // for tests: ways to misbehave; nil for none
+
 	Stall    time.Duration // how long a peer may read nothing that waits for it; 30 s
 	StopTime time.Duration // how long a graceful stop may take; 1.5 s
 
@@ -61,6 +64,7 @@ func (o Options) withDefaults(addr net.Addr) (Options, error) {
 	if o.Store == nil {
 		return o, errors.New("no store to serve from")
 	}
+	o.Faults.apply(&o)
 	setDefault(&o.Name, "relaybench reference relay")
 	setDefault(&o.URL, "ws://"+addr.String())
 	setDefault(&o.MaxMessageBytes, 1<<20)
@@ -119,6 +123,9 @@ func Serve(ctx context.Context, l net.Listener, o Options) error {
 	if err != nil {
 		return err
 	}
+	if o.Faults.deaf() {
+		return holdOpen(ctx, l)
+	}
 	r := &relay{options: o, log: o.Log, ended: ctx, conns: map[*outbox]struct{}{}, readers: make(chan struct{}, max(4, 2*runtime.GOMAXPROCS(0)))}
 	r.rules.isHere = func(tag string) bool { return sameRelay(tag, o.URL) }
 	if _, isNull := o.Store.(Null); isNull {
@@ -127,9 +134,9 @@ func Serve(ctx context.Context, l net.Listener, o Options) error {
 	if r.index, err = newIndexed(o.Store); err != nil {
 		return fmt.Errorf("reading the store: %w", err)
 	}
-	r.options.Store = r.index
+	r.options.Store = o.Faults.store(r.index)
 	r.ingest = startIngest(r)
-	return r.serveHTTP(ctx, outboxListener{l, o.Stall, o.Log}, r.serveClient, r.stop)
+	return r.serveHTTP(ctx, outboxListener{l, o.Stall, o.Log, o.Faults.mostPending()}, r.serveClient, r.stop)
 }
 
 // connKey finds a request's connection in its context.
@@ -247,6 +254,7 @@ type outboxListener struct {
 	net.Listener
 	stall time.Duration
 	log   func(format string, a ...any)
+	most  int // see outbox
 }
 
 func (l outboxListener) Accept() (net.Conn, error) {
@@ -254,5 +262,7 @@ func (l outboxListener) Accept() (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newOutbox(c, l.stall, l.log), nil
+	o := newOutbox(c, l.stall, l.log)
+	o.most = l.most
+	return o, nil
 }

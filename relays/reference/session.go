@@ -293,6 +293,7 @@ func (s *session) parseFilters(texts [][]byte) ([]*Query, error) {
 			return nil, fmt.Errorf("%d tag conditions, over the limit of %d", len(f.Tags), maxTagNames)
 		}
 		q := NewQuery(&f, o.MaxLimit)
+		q.Limit = o.Faults.limit(q.Limit)
 		if elements += q.elements(); elements > o.MaxFilterElements {
 			return nil, fmt.Errorf("filters list over %d values", o.MaxFilterElements)
 		}

@@ -57,6 +57,10 @@ func (s *subscription) run() {
 		return
 	}
 	a := newAnswer(s.queries, s.since, s.session.relay.now())
+	if f := s.session.relay.options.Faults; f != nil {
+		f.misanswer(s, a)
+		return
+	}
 	for !a.done && !s.cancelled.Load() {
 		if err := s.sendBatch(a); err != nil {
 			s.fail("error: " + err.Error())

@@ -1,0 +1,75 @@
+package reference
+
+import "time"
+
+// late sends the OKs of committed groups a fixed time after their commit, in order. Groups wait side by side, so that the delay costs latency and no
+// throughput of its own: it is what a slower disk or a longer way would add, to the microsecond as far as the system's clock goes.
+type late struct {
+	delay  time.Duration
+	answer func(group []*job)
+	queue  chan lateGroup
+	hurry  chan struct{} // closed when nothing waits any longer
+	done   chan struct{}
+}
+
+type lateGroup struct {
+	due  time.Time
+	jobs []*job
+}
+
+// lateGroups is how many groups may wait. What they hold in bytes is bounded with all that is under way.
+const lateGroups = 1 << 16
+
+func startLate(delay time.Duration, answer func([]*job)) *late {
+	l := &late{delay: delay, answer: answer, queue: make(chan lateGroup, lateGroups), hurry: make(chan struct{}), done: make(chan struct{})}
+	go l.run()
+	return l
+}
+
+// add takes a group over; the caller may reuse the slice.
+func (l *late) add(group []*job) {
+	l.queue <- lateGroup{time.Now().Add(l.delay), append([]*job(nil), group...)}
+}
+
+func (l *late) run() {
+	defer close(l.done)
+	for g := range l.queue {
+		l.wait(g.due)
+		l.answer(g.jobs)
+	}
+}
+
+// wait returns at a moment, or at once when there is no time any more.
+func (l *late) wait(due time.Time) {
+	const fine = 3 * time.Millisecond // Go's timers may be over a millisecond late
+	if left := time.Until(due) - fine; left > 0 {
+		timer := time.NewTimer(left)
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+		case <-l.hurry:
+		}
+	}
+	for {
+		select {
+		case <-l.hurry:
+			return
+		default:
+		}
+		left := time.Until(due)
+		if left <= 0 {
+			return
+		}
+		sleepFine(left)
+	}
+}
+
+// stop answers at once whatever waits. Nothing may be added any more.
+func (l *late) stop() {
+	if l == nil {
+		return
+	}
+	close(l.hurry)
+	close(l.queue)
+	<-l.done
+}

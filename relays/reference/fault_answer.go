@@ -1,0 +1,93 @@
+package reference
+
+import (
+	"bytes"
+	"slices"
+	"strings"
+)
+
+// misanswer is subscription.run's part after the wait for a slot, done wrong in the ways that were asked for.
+func (f *Faults) misanswer(s *subscription, a *answer) {
+	out := s.session.out
+	if f.garbage {
+		for range garbage {
+			out.text(f.nextGarbage())
+		}
+	}
+	if f.early {
+		s.goLive()
+	}
+	if f.extra {
+		out.text(s.head, nullEvents()[0]) // with its bracket
+	}
+	for !a.done && !s.cancelled.Load() {
+		if out.waitRoom(roomBytes, s.cancelled.Load) != nil {
+			s.stop()
+			return
+		}
+		events, err := s.nextEvents(a)
+		if err != nil {
+			s.fail("error: " + err.Error())
+			return
+		}
+		if f.backwards {
+			slices.Reverse(events)
+		}
+		cut := f.cut && len(events) > 1
+		if cut {
+			events = events[:len(events)/2]
+		}
+		for _, raw := range events {
+			if f.altered {
+				raw = alter(raw)
+			}
+			out.text(s.head, raw, closeBracket)
+		}
+		if cut {
+			s.fail("error: that is enough")
+			return
+		}
+		out.flush()
+	}
+	if !f.early && !s.goLive() {
+		s.fail("error: more live events came than the relay holds back while it answers")
+	}
+}
+
+// nextEvents reads one batch.
+func (s *subscription) nextEvents(a *answer) (events [][]byte, err error) {
+	relay := s.session.relay
+	relay.readers <- struct{}{}
+	var b batch
+	err = a.read(relay.options.Store, &b)
+	<-relay.readers
+	b.each(func(raw []byte) error {
+		events = append(events, raw)
+		return nil
+	})
+	return events, err
+}
+
+// alter changes an event's content. Between unescaped quotes the key stands nowhere else in canonical JSON.
+func alter(raw []byte) []byte {
+	const key = `"content":"`
+	return bytes.Replace(raw, []byte(key), []byte(key+"altered: "), 1)
+}
+
+// garbage is what is no message of the protocol.
+var garbage = [][]byte{
+	{},
+	[]byte("good morning"),
+	[]byte("\xff\xfe\x00\x01 \x1b[31mred"),
+	[]byte(`["EVENT","`),
+	[]byte(`{"EVENT":["OK"]}`),
+	[]byte(`[]`),
+	[]byte(`]]]]{{{{`),
+	[]byte(strings.Repeat("[", 10_000)),
+	[]byte(`["OK","not an id",true,""]`),
+	[]byte(`["EVENT","nobody's",{"id":17}]`),
+}
+
+func (f *Faults) nextGarbage() []byte {
+	return garbage[f.noise.Add(1)%uint64(len(garbage))]
+}
