@@ -2,6 +2,7 @@ package report
 
 import (
 	"math"
+	"slices"
 	"strings"
 )
 
@@ -71,59 +72,76 @@ func spark(values []float64, n int) string {
 	return b.String()
 }
 
-func (s *screen) barTable(t barTable) {
-	labelWidth, nameWidth := 0, 0
-	widths := make([]int, len(t.columns))
-	for c := range t.columns {
-		widths[c] = width(t.columns[c].head)
+// A barLayout places the columns of one table, or of several with the same columns.
+type barLayout struct {
+	label, name, bar int
+	widths           []int
+	shown            []bool
+	hidden           []string // headings of the columns that have no room
+	alone            bool     // one row: a bar would say nothing
+}
+
+// layout gives the bar its least, then lets columns in by priority, then gives the bar what is left.
+func (s *screen) layout(tables []barTable) barLayout {
+	columns := tables[0].columns
+	l := barLayout{widths: make([]int, len(columns)), shown: make([]bool, len(columns)), alone: true}
+	title := 0
+	for c := range columns {
+		l.widths[c] = width(columns[c].head)
 	}
-	bars := 0
-	for _, r := range t.rows {
-		labelWidth, nameWidth = max(labelWidth, width(r.label)), max(nameWidth, width(r.name))
-		if r.message == "" {
-			bars++
+	for _, t := range tables {
+		l.alone = l.alone && len(t.rows) == 1
+		title = max(title, width(t.title))
+		for _, r := range t.rows {
+			l.label, l.name = max(l.label, width(r.label)), max(l.name, width(r.name))
 			for c := range r.cells {
-				widths[c] = max(widths[c], width(r.cells[c].text))
+				l.widths[c] = max(l.widths[c], width(r.cells[c].text))
 			}
 		}
 	}
-	if labelWidth > 0 {
-		labelWidth += 2
+	if l.label > 0 {
+		l.label += 2
 	}
-	nameWidth = min(nameWidth, max(s.width/4, 10))
-
-	// The bar first gets its least, then columns come in by priority, then the bar takes what is left.
-	room := s.width - barIndent - labelWidth - nameWidth - 2 - barLeast
-	shown := make([]bool, len(t.columns))
-	for p := 0; p < 9; p++ {
-		for c, col := range t.columns {
-			spare := 2 + widths[c]
+	l.name = min(l.name, max(s.width/4, 10))
+	lead := barIndent + l.label + l.name + 2
+	room := s.width - lead - barLeast
+	for p := range 9 {
+		for c, col := range columns {
+			spare := 2 + l.widths[c]
 			if p > 2 {
 				spare += barMore - barLeast
 			}
 			if col.priority == p && (p == 0 || room >= spare) {
-				shown[c] = true
-				room -= 2 + widths[c]
+				l.shown[c] = true
+				room -= 2 + l.widths[c]
 			}
 		}
 	}
-	barWidth := min(barLeast+max(room, 0), barMost)
-	lead := barIndent + labelWidth + nameWidth + 2
-	if alone := len(t.rows) == 1; alone { // a bar says nothing alone: its room goes to the title
-		barWidth = min(max(width(t.title)+2-lead, 0), barWidth)
-		t.rows[0].share = 0
+	for c, col := range columns {
+		if head := strings.TrimSpace(col.head); !l.shown[c] && head != "" {
+			l.hidden = append(l.hidden, head)
+		}
 	}
-	lead += barWidth
+	l.bar = min(barLeast+max(room, 0), barMost)
+	if l.alone { // its room goes to the title
+		l.bar = min(max(title+2-lead, 0), l.bar)
+	}
+	return l
+}
+
+func (s *screen) barTable(t barTable, l barLayout) {
+	bars := slices.ContainsFunc(t.rows, func(r barRow) bool { return r.message == "" })
+	lead := barIndent + l.label + l.name + 2 + l.bar
 	title := []span{{"  ", none}, {padRight(fit(t.title, lead-2), lead-2), bold}}
-	if width(t.title) > lead-2 && bars > 0 {
+	if width(t.title) > lead-2 && bars {
 		// A title that is longer than the space before the figures has a line to itself.
 		s.line(span{"  ", none}, span{t.title, bold})
 		title = []span{{strings.Repeat(" ", lead), none}}
 	}
 	anyHead := false
 	for c, col := range t.columns {
-		if shown[c] && bars > 0 {
-			title = append(title, span{"  " + padLeft(col.head, widths[c]), dim})
+		if l.shown[c] && bars {
+			title = append(title, span{"  " + padLeft(col.head, l.widths[c]), dim})
 			anyHead = anyHead || col.head != ""
 		}
 	}
@@ -132,22 +150,26 @@ func (s *screen) barTable(t barTable) {
 	}
 	for _, r := range t.rows {
 		spans := []span{{strings.Repeat(" ", barIndent), none}}
-		if labelWidth > 0 {
-			spans = append(spans, span{padRight(r.label, labelWidth), blue})
+		if l.label > 0 {
+			spans = append(spans, span{padRight(r.label, l.label), blue})
 		}
-		spans = append(spans, span{padRight(fitMiddle(r.name, nameWidth), nameWidth+2), r.style})
+		spans = append(spans, span{padRight(fitMiddle(r.name, l.name), l.name+2), r.style})
 		if r.message != "" {
 			st := dim
 			if r.failed {
 				st = red
 			}
-			s.line(append(spans, span{r.message, st})...)
+			s.line(append(spans, span{clause(r.message, s.width-barIndent-l.label-l.name-2), st})...)
 			continue
 		}
-		spans = append(spans, span{padRight(bar(r.share, barWidth), barWidth), r.style})
+		drawn := ""
+		if !l.alone {
+			drawn = bar(r.share, l.bar)
+		}
+		spans = append(spans, span{padRight(drawn, l.bar), r.style})
 		for c := range r.cells {
-			if shown[c] {
-				spans = append(spans, span{"  " + padLeft(r.cells[c].text, widths[c]), r.cells[c].style})
+			if l.shown[c] {
+				spans = append(spans, span{"  " + padLeft(r.cells[c].text, l.widths[c]), r.cells[c].style})
 			}
 		}
 		s.line(spans...)

@@ -200,6 +200,7 @@ func buildFixtures(t testing.TB) map[string]*measure.Record {
 		rec.Corpus.Kinds[hostile], rec.Corpus.Dropped[hostile] = 3, 4
 	})
 	out["hostile-names"] = bad.record()
+	out["throttled"] = throttled(t)
 	addPairFixtures(t, out)
 	return out
 }

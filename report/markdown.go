@@ -183,17 +183,9 @@ func (m *markdown) corpus() {
 			rows = append(rows, []string{mdText(k), name, thousands(strconv.Itoa(c.Kinds[k])), shareText(c.Kinds[k], total)})
 		}
 		if others > 0 {
-			rows = append(rows, []string{"others", fmt.Sprintf("%d kinds", others), thousands(strconv.Itoa(other)), shareText(other, total)})
+			rows = append(rows, []string{"others", count(others, "kind"), thousands(strconv.Itoa(other)), shareText(other, total)})
 		}
 		m.table([]string{"kind", "", "events", "share"}, rows, func(c int) bool { return c > 1 })
-	}
-	if len(c.Dropped) > 0 {
-		m.p("\nLeft out in preparation:\n\n")
-		var rows [][]string
-		for _, k := range byCount(c.Dropped) {
-			rows = append(rows, []string{mdText(k), thousands(strconv.Itoa(c.Dropped[k]))})
-		}
-		m.table([]string{"reason", "events"}, rows, firstLeft)
 	}
 }
 
@@ -225,13 +217,13 @@ func (m *markdown) summary() {
 		return
 	}
 	m.heading(2, "Head to head")
-	head := []string{"", "wins"}
+	head := []string{"", m.v.winsTitle()}
 	for _, t := range titles {
 		head = append(head, mdText(t))
 	}
 	var rows [][]string
 	for _, s := range standings {
-		wins := fmt.Sprintf("%d of %d", s.wins, s.of)
+		wins := s.score()
 		if s.reason != "" {
 			wins = "not ranked"
 		}
@@ -247,6 +239,8 @@ func (m *markdown) summary() {
 			m.p("\n%s is not ranked: %s\n", mdText(s.name), mdText(sentence(s.reason)))
 		}
 	}
-	m.p("\n1.00× is the best; several scenarios together are a geometric mean of such ratios.\n")
-	m.p("★ best · ~ first, but its trials overlap with the next one's · = a tie · † against another durability class · ! limited by the harness, never ranked.\n")
+	for _, n := range m.v.winsNotes() {
+		m.p("\n%s\n", mdText(n))
+	}
+	m.p("\n★ best · ~ first, but its trials overlap with the next one's · = a tie · † against another durability class · ! limited by the harness, never ranked.\n")
 }

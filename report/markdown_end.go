@@ -18,38 +18,78 @@ func (m *markdown) findings() {
 	}
 	m.heading(2, "Checks")
 	var rows [][]string
-	var failed []*measure.Finding
-	for _, name := range m.v.findingRelays() {
-		passed, bad, required := 0, 0, 0
-		for _, f := range m.v.checks {
-			switch {
-			case subject(f) != name:
-			case f.OK:
-				passed++
-			default:
-				failed = append(failed, f)
-				bad++
-				if f.Required {
-					required++
-				}
+	all := map[string][]*failure{}
+	names := m.v.findingRelays()
+	for _, name := range names {
+		failures, passed := m.v.failures(name)
+		bad, required := 0, 0
+		for _, f := range failures {
+			bad += len(f.list)
+			if f.required {
+				required += len(f.list)
 			}
 		}
+		all[name] = failures
 		rows = append(rows, []string{mdText(speaker(name)), fmt.Sprint(passed), fmt.Sprint(bad), fmt.Sprint(required)})
 	}
 	m.table([]string{"relay", "passed", "failed", "of these required"}, rows, firstLeft)
-	for _, f := range failed {
-		mark, need := "⚠️", ""
-		if f.Required {
-			mark, need = "❌", ", required"
+	for _, name := range names {
+		for _, f := range all[name] {
+			m.failure(name, f)
 		}
+	}
+}
+
+// Of a check that failed in many scenarios, this many are shown with their evidence.
+const mdExamples = 3
+
+// failure writes one failed check: with its evidence, or, where it failed in many scenarios, with a few examples and the rest folded away.
+func (m *markdown) failure(name string, f *failure) {
+	sign, need := "⚠️", ""
+	if f.required {
+		sign, need = "❌", ", required"
+	}
+	first := f.list[0]
+	if len(f.list) == 1 {
 		other := ""
-		if subject(f) == f.Relay {
-			other = mdText(with(f))
+		if subject(first) == first.Relay {
+			other = mdText(with(first))
 		}
-		m.p("\n%s **%s**%s, %s: %s%s. %s\n", mark, mdText(speaker(subject(f))), other, cmp.Or(mdCode(f.Scenario), "the whole run"), mdText(f.Check), need, mdText(sentence(f.Detail)))
-		if len(f.Evidence) > 0 && !inPair(f) { // else it stands with the pair
-			m.p("\n%s", mdFence("text", f.Evidence))
+		m.p("\n%s **%s**%s, %s: %s%s. %s\n", sign, mdText(speaker(name)), other, cmp.Or(mdCode(first.Scenario), "the whole run"), mdText(f.check), need, mdText(sentence(found(first))))
+	} else {
+		m.p("\n%s **%s**, in %s: %s%s.\n", sign, mdText(speaker(name)), f.where(), mdText(f.check), need)
+	}
+	if f.follows != "" {
+		m.p("\nThis %s\n", mdText(sentence(f.follows)))
+	}
+	if len(f.list) == 1 {
+		m.evidence(first)
+		return
+	}
+	var rows [][]string
+	for i, x := range f.list {
+		where := mdCode(x.Scenario)
+		if subject(x) == x.Relay {
+			where += mdText(with(x))
 		}
+		if i < mdExamples && !inPair(x) && len(x.Evidence) > 0 {
+			m.p("\n%s: %s\n", where, mdText(sentence(found(x))))
+			m.evidence(x)
+			continue
+		}
+		rows = append(rows, []string{where, mdText(found(x))})
+	}
+	if len(rows) == 0 {
+		return
+	}
+	m.p("\n<details><summary>%s, whose evidence is in results.json</summary>\n\n", several(len(rows), "scenario", "scenarios"))
+	m.table([]string{"scenario", "found"}, rows, allLeft)
+	m.p("\n</details>\n")
+}
+
+func (m *markdown) evidence(f *measure.Finding) {
+	if len(f.Evidence) > 0 && !inPair(f) { // else it stands with the pair
+		m.p("\n%s", mdFence("text", reasonsFirst(f.Evidence)))
 	}
 }
 

@@ -56,7 +56,7 @@ func (m *markdown) pair(p *pair) {
 		if f.OK {
 			sign = "✅"
 		}
-		m.p("\n%s %s\n", sign, mdText(sentence(subjectOf(f)+f.Detail)))
+		m.p("\n%s %s\n", sign, mdText(sentence(subjectOf(f)+readable(f.Detail))))
 		switch evidence := said.fresh(f); {
 		case f.OK:
 		case len(evidence) > 0:

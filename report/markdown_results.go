@@ -47,7 +47,7 @@ func (m *markdown) scenario(s *scenario) {
 	}
 	var rows [][]string
 	for _, b := range blocks {
-		row := []string{mdText(b.heading())}
+		row := []string{mdText(b.heading(medianTitle(b)))}
 		for _, r := range b.rows {
 			row = append(row, m.value(b, r))
 		}
@@ -61,7 +61,7 @@ func (m *markdown) scenario(s *scenario) {
 // value is a row's figure with its mark and, over several trials, their range.
 func (m *markdown) value(b *block, r *row) string {
 	if !r.has {
-		return mdText(fit(r.why, 60))
+		return mdText(clause(r.why, 60))
 	}
 	text := mdText(b.scale.format(r.value))
 	if sign := strings.TrimSpace(mark(b, r)); sign != "" {
@@ -74,6 +74,14 @@ func (m *markdown) value(b *block, r *row) string {
 		text = "**" + text + "**"
 	}
 	return text
+}
+
+// medianTitle says of a latency what is shown of it.
+func medianTitle(b *block) string {
+	if timeBases[b.unit] != 0 && slices.ContainsFunc(b.rows, func(r *row) bool { return r.dist != nil }) {
+		return ", median"
+	}
+	return ""
 }
 
 // queries writes a table for each metric: a line for each query in each form, a column for each relay.
@@ -105,6 +113,7 @@ func (m *markdown) queries(list []*scenario) {
 		if u := unitTitle(k.unit); u != "" && !strings.Contains(title, u) {
 			title += ", " + u
 		}
+		title += medianTitle(members[0])
 		if d := direction(members[0].better); d != "" {
 			title += " (" + d + ")"
 		}
@@ -176,7 +185,7 @@ func (m *markdown) timelines(blocks []*block) {
 			n = max(n, width(r.name))
 		}
 		for _, r := range b.rows {
-			if r.has && len(r.m.Timeline) > 1 {
+			if r.has && len(r.m.Timeline) >= fewBins {
 				lines = append(lines, padRight(r.name, min(n, 30))+"  "+spark(r.m.Timeline, 60)+fmt.Sprintf("  (%d s)", len(r.m.Timeline)))
 			}
 		}

@@ -55,6 +55,15 @@ func (v *view) columns(g *pairing) {
 		}
 		g.converged = append(g.converged, [2]int{good, of})
 	}
+	defer func() {
+		var blocks []*block
+		for _, c := range g.columns {
+			if c.block != nil && timeBases[c.unit] != 0 {
+				blocks = append(blocks, c.block)
+			}
+		}
+		shareUnits(blocks)
+	}()
 	for _, c := range summaryColumns {
 		if b := v.column(c.scenario, c.metric, names, c.ranked); b != nil {
 			g.columns = append(g.columns, &column{block: b, title: c.title})

@@ -12,6 +12,9 @@ import (
 // harnessLimited is how a measurement's note begins when the harness, and not the relay, set the figure.
 const harnessLimited = "limited by the harness"
 
+// answersDiffer is why relays that answered differently are not ranked.
+const answersDiffer = "answers differ: not ranked"
+
 // enoughTrials is how many trials a ranking should rest on.
 const enoughTrials = 6
 
@@ -78,7 +81,7 @@ func (v *view) rank(b *block, agreeing map[string]bool) {
 		}
 	}
 	if disagree && len(field) < 2 {
-		b.unranked = "answers differ: not ranked"
+		b.unranked = answersDiffer
 	}
 	if slices.ContainsFunc(field, func(r *row) bool { return r.m.Peer != field[0].m.Peer }) {
 		b.unranked = "their peers differ: not ranked"
@@ -188,6 +191,14 @@ type standing struct {
 	reason string // why it does not compete at all
 }
 
+// score is how many of its contests a relay wins.
+func (s *standing) score() string {
+	if s.of == 0 {
+		return nothing
+	}
+	return fmt.Sprintf("%d of %d", s.wins, s.of)
+}
+
 type standingCell struct {
 	row   *row
 	scale scale
@@ -229,7 +240,7 @@ func (v *view) headToHead() (titles []string, standings []*standing, ok bool) {
 	for _, r := range v.relays {
 		st := &standing{name: r.Name, reason: v.barred[r.Name]}
 		for _, b := range blocks {
-			if allTied(b) {
+			if b.echo || allTied(b) {
 				continue
 			}
 			for _, row := range b.rows {
@@ -271,6 +282,54 @@ func cellOf(relay string, members []*block) standingCell {
 		c.ratio = math.Exp(logs / float64(c.n))
 	}
 	return c
+}
+
+// findEchoes marks the blocks of a query that would only count another one's win a second time: a first event that came with
+// its EOSE (in one packet: within 5 %), and queries per second where they follow from the events per second.
+func findEchoes(s *scenario) {
+	if first, eose := metric(s, "first event"), metric(s, "eose"); first != nil && eose != nil {
+		for i, r := range first.rows {
+			if o := eose.rows[i]; r.has && o.has && (r.best || r.close) {
+				first.echo = first.unit == eose.unit && math.Abs(r.value-o.value) <= 0.05*o.value
+			}
+		}
+	}
+	if answers, events := metric(s, "queries/s"), metric(s, "events/s"); answers != nil && events != nil && events.ranked {
+		low, high := math.Inf(1), 0.0
+		for i, r := range answers.rows {
+			if o := events.rows[i]; r.competes && r.value > 0 {
+				low, high = min(low, o.value/r.value), max(high, o.value/r.value)
+			}
+		}
+		answers.echo = high <= 1.05*low
+	}
+}
+
+// echoes tells whether any ranked block is left out of the count of wins.
+func (v *view) echoes() bool {
+	return slices.ContainsFunc(v.rankedBlocks(), func(b *block) bool { return b.echo })
+}
+
+// winsTitle heads the count of wins. One trial is no test, and nobody wins by it.
+func (v *view) winsTitle() string {
+	if v.trials == 1 {
+		return "best in"
+	}
+	return "wins"
+}
+
+// winsNotes say what is counted, and what may not be concluded from it.
+func (v *view) winsNotes() []string {
+	var out []string
+	if v.trials == 1 {
+		out = append(out, fmt.Sprintf("One trial: a difference may be chance, none is tested (--trials %d tests them). \"best in\" counts the ranked figures in which a relay is ahead, of those it competes in.", enoughTrials))
+	} else {
+		out = append(out, "\"wins\" counts the ranked figures in which all trials of a relay beat all of every other, of those it competes in: where trials overlap (~) or are equal (=) nobody wins, so that wins need not add up.")
+	}
+	if v.echoes() {
+		out = append(out, "Not counted, since it only repeats another figure: a first event that comes with its EOSE, and answers/s where events/s says the same.")
+	}
+	return append(out, "Latencies are medians. 1.00× is the best; several scenarios together are a geometric mean of such ratios.")
 }
 
 // allTied tells whether a block was no contest: all who compete in it are equal.

@@ -65,6 +65,9 @@ func (v *view) resourceTable(merged bool) textTable {
 			}
 		}
 		scales[m] = scaleFor(m.unit, values)
+		if base := byteBases[m.unit]; base != 0 { // one unit for memory and disk, so that columns compare
+			scales[m] = scale{factor: base / (1 << 20), suffix: " MiB"}
+		}
 		title := m.metric
 		if u := unitTitle(m.unit); u != "" && !strings.Contains(title, u) {
 			title += ", " + u
@@ -82,6 +85,9 @@ func (v *view) resourceTable(merged bool) textTable {
 			text := "n/a"
 			if x, ok := sums[lk][m]; ok {
 				text = scales[m].format(x)
+				if m.metric == "cpu" && timeBases[m.unit] != 0 {
+					text = cpuText(x * timeBases[m.unit])
+				}
 			}
 			row = append(row, text)
 		}
@@ -92,5 +98,5 @@ func (v *view) resourceTable(merged bool) textTable {
 
 // adds tells whether a resource accumulates over scenarios, where peaks and counts of what is open do not.
 func adds(metric string) bool {
-	return !strings.HasPrefix(metric, "peak") && !strings.HasPrefix(metric, "open") && !strings.HasPrefix(metric, "cpu per")
+	return !strings.HasPrefix(metric, "peak") && !strings.HasPrefix(metric, "open") && !strings.HasPrefix(metric, "cpu per") && metric != "harness cpu"
 }

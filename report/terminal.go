@@ -40,8 +40,9 @@ func Terminal(w io.Writer, r *measure.Record, o TerminalOptions) error {
 
 type terminal struct {
 	*screen
-	v    *view
-	used string // every mark that was shown: the legend explains those alone
+	v      *view
+	used   string   // every mark that was shown: the legend explains those alone
+	hidden []string // columns of the section that had no room
 }
 
 func (t *terminal) heading(title string) {
@@ -55,11 +56,13 @@ func (t *terminal) head() {
 	for _, r := range t.v.relays {
 		names = append(names, r.Name)
 	}
-	title := "relaybench"
-	if len(names) > 0 {
-		title += "  " + strings.Join(names, " vs ")
+	title, told := "relaybench", false
+	if all := title + "  " + strings.Join(names, " vs "); len(names) > 0 && width(all) <= t.width {
+		title, told = all, true
+	} else if len(names) > 0 {
+		title += "  " + count(len(names), "relay")
 	}
-	t.line(span{fit(title, t.width), bold})
+	t.line(span{title, bold})
 	if t.v.rec.Partial {
 		t.line(span{" PARTIAL ", "1;37;41"}, span{" the run did not finish; what is missing was not measured", redder})
 	}
@@ -80,6 +83,9 @@ func (t *terminal) head() {
 	}
 	t.line()
 	for _, f := range t.v.head() {
+		if f.key == "relays" && told {
+			continue
+		}
 		t.paragraph(span{padRight("  "+f.key, 11), dim}, span{f.text, none})
 	}
 }
@@ -89,9 +95,11 @@ func (t *terminal) section(s *section) {
 	if s.pairing != nil {
 		t.pairing(s.pairing)
 	}
+	t.hidden = nil
 	if slices.ContainsFunc(s.scenarios, func(sc *scenario) bool { return primary(sc) != nil }) {
-		t.paragraph(span{"  ", none}, span{"Bars are the time to EOSE: less is better. hot repeats one filter, varied draws others like it.", dim})
+		t.paragraph(span{"  ", none}, span{"Bars: median time to EOSE, less is better. hot repeats one filter, varied draws others like it.", dim})
 	}
+	var queries []queryTable
 	for i := 0; i < len(s.scenarios); i++ {
 		sc := s.scenarios[i]
 		if primary(sc) == nil {
@@ -108,7 +116,12 @@ func (t *terminal) section(s *section) {
 			i++
 			group = append(group, s.scenarios[i])
 		}
-		t.query(group)
+		queries = append(queries, t.query(group))
+	}
+	t.queries(queries)
+	if len(t.hidden) > 0 {
+		t.line()
+		t.paragraph(span{"  ", none}, span{"No room here for " + strings.Join(t.hidden, ", ") + ": in report.md.", dim})
 	}
 }
 
@@ -136,7 +149,7 @@ func (t *terminal) scenario(s *scenario) {
 	t.line(span{s.title, bold}, span{key, dim})
 	var plain []*block
 	for _, b := range s.blocks {
-		if flat(b) {
+		if flat(b) || slices.Contains(statedMetrics, b.metric) {
 			plain = append(plain, b)
 			continue
 		}
@@ -171,8 +184,9 @@ func direction(b measure.Better) string {
 	return ""
 }
 
-func (b *block) heading() string {
-	title := b.title
+// heading is a block's title with its unit and direction; more stands behind the name.
+func (b *block) heading(more string) string {
+	title := b.title + more
 	if u := unitTitle(b.unit); u != "" && !strings.Contains(title, u) {
 		title += ", " + u
 	}
@@ -183,68 +197,6 @@ func (b *block) heading() string {
 		title += " (" + direction(b.better) + ")"
 	}
 	return title
-}
-
-func (t *terminal) block(b *block) {
-	bt := barTable{title: b.heading(), columns: []barColumn{{"", 0}, {"p50", 2}, {"p99", 1}, {"trials", 3}, {"", 4}}}
-	trials, median := t.v.trials > 1, medianIsP50(b)
-	for _, r := range b.rows {
-		row := barRow{name: r.name, share: share(b, r), style: rowStyle(r), message: r.why, failed: r.failed}
-		if r.has {
-			row.cells = []cell{t.value(b, r), {}, {}, {}, {}}
-			if r.dist != nil {
-				if !median {
-					row.cells[1].text = b.duration(r.dist.p50)
-				}
-				row.cells[2] = t.p99(b, r)
-			}
-			if trials && len(r.m.Trials) > 1 {
-				row.cells[3] = cell{number(r.lo*b.scale.factor) + "–" + number(r.hi*b.scale.factor), dim}
-			}
-			row.cells[4] = cell{padRight(spark(r.m.Timeline, 16), min(len(r.m.Timeline), 16)), blue}
-		}
-		bt.rows = append(bt.rows, row)
-	}
-	if median {
-		bt.columns[0].head = "p50  "
-	}
-	t.barTable(drop(bt))
-	t.notes(b.rows)
-}
-
-// drop removes columns that are empty in every row.
-func drop(bt barTable) barTable {
-	for c := len(bt.columns) - 1; c >= 0; c-- {
-		if slices.ContainsFunc(bt.rows, func(r barRow) bool { return r.message == "" && r.cells[c].text != "" }) {
-			continue
-		}
-		bt.columns = slices.Delete(bt.columns, c, c+1)
-		for i := range bt.rows {
-			if bt.rows[i].message == "" {
-				bt.rows[i].cells = slices.Delete(bt.rows[i].cells, c, c+1)
-			}
-		}
-	}
-	return bt
-}
-
-// medianIsP50 tells whether the values are the histograms' medians anyway, so that one column is enough.
-func medianIsP50(b *block) bool {
-	some := false
-	for _, r := range b.rows {
-		if !r.has {
-			continue
-		}
-		if r.dist == nil || timeBases[b.unit] == 0 {
-			return false
-		}
-		p50 := r.dist.p50 / timeBases[b.unit]
-		if diff := r.value - p50; diff > 0.02*p50+1e-9 || -diff > 0.02*p50+1e-9 {
-			return false
-		}
-		some = true
-	}
-	return some
 }
 
 // duration shows seconds in the block's unit, or in milliseconds where its values are no times.
@@ -281,6 +233,9 @@ func (t *terminal) value(b *block, r *row) cell {
 	m, st := mark(b, r), none
 	if r.best {
 		st = bright
+	}
+	if b.unranked == answersDiffer && strings.TrimSpace(m) == "" && !hasColumn(b.metric) { // once in a line is enough
+		m = "≠ "
 	}
 	t.used += m
 	return cell{b.scale.format(r.value) + " " + m, st}

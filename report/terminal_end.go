@@ -3,7 +3,6 @@ package report
 import (
 	"cmp"
 	"fmt"
-	"slices"
 	"strings"
 
 	"relaybench/harness/measure"
@@ -29,25 +28,32 @@ func (t *terminal) facts(blocks []*block) {
 	var rows [][]cell
 	for _, b := range blocks[:min(len(blocks), maxFacts)] {
 		title := b.title
-		if u := unitTitle(b.unit); u != "" && !strings.Contains(title, u) {
+		if u := unitTitle(b.unit); u != "" && !strings.Contains(title, u) && !strings.HasPrefix(title, refusedFor) {
 			title += ", " + u
 		}
 		row := []cell{{title, none}}
 		for _, r := range b.rows {
+			if r.best {
+				t.used += "★"
+			}
 			row = append(row, factCell(b, r))
 		}
 		rows = append(rows, row)
 	}
 	t.grid(barIndent, 1, head, rows, func(c int) bool { return c > 0 })
 	if more := len(blocks) - maxFacts; more > 0 {
-		t.line(span{fmt.Sprintf("    … and %d more in report.md", more), dim})
+		t.line(span{"    … and " + several(more, "figure", "figures") + " in report.md", dim})
 	}
 }
 
 func factCell(b *block, r *row) cell {
 	switch {
+	case r.best:
+		return cell{b.scale.format(r.value) + " ★", bright}
 	case r.has:
 		return cell{b.scale.format(r.value), none}
+	case r.why == nothing:
+		return cell{r.why, dim}
 	case r.failed:
 		return cell{"failed", red}
 	}
@@ -79,7 +85,7 @@ func (t *terminal) headToHead() {
 		return
 	}
 	t.heading("Head to head")
-	head := []string{"", "wins"}
+	head := []string{"", t.v.winsTitle()}
 	for _, x := range titles {
 		head = append(head, x+"  ")
 	}
@@ -96,7 +102,7 @@ func (t *terminal) headToHead() {
 	var rows [][]cell
 	for _, s := range standings {
 		st := none
-		if s.wins == most && leaders == 1 {
+		if s.wins == most && leaders == 1 && t.v.trials > 1 { // one trial shouts no winner
 			st = bright
 		}
 		row := []cell{{s.name, st}}
@@ -104,7 +110,7 @@ func (t *terminal) headToHead() {
 			row[0].style = red
 			row = append(row, cell{"not ranked", red})
 		} else {
-			row = append(row, cell{fmt.Sprintf("%d of %d", s.wins, s.of), st})
+			row = append(row, cell{s.score(), st})
 		}
 		for _, c := range s.cells {
 			row = append(row, c.cell())
@@ -114,10 +120,16 @@ func (t *terminal) headToHead() {
 	t.grid(2, 1, head, rows, func(c int) bool { return c > 0 })
 	for _, s := range standings {
 		if s.reason != "" {
-			t.paragraph(span{"  " + s.name + ": ", red}, span{s.reason, none})
+			t.line(span{"  " + s.name + ": ", red}, span{clause(s.reason, t.width-width(s.name)-4), none})
 		}
 	}
-	t.paragraph(span{"  ", none}, span{"1.00× is the best; several scenarios together are a geometric mean of such ratios.", dim})
+	notes := t.v.winsNotes()
+	st := dim
+	if t.v.trials == 1 {
+		st = yellow
+	}
+	t.paragraph(span{"  ", none}, span{notes[0], st})
+	t.paragraph(span{"  ", none}, span{strings.Join(notes[1:], " "), dim})
 }
 
 // cell is a headline figure with its ratio to the best one.
@@ -153,6 +165,7 @@ var marks = []struct{ sign, meaning string }{
 	{"~", "first, but its trials overlap with the next one's"},
 	{"=", "a tie"},
 	{"†", "against another durability class"},
+	{"≠", "answers differ: not ranked"},
 	{"!", "limited by the harness, never ranked"},
 	{"*", "p99 from fewer than 1,000 samples"},
 }
@@ -181,62 +194,78 @@ func (t *terminal) findings() {
 	}
 	n = min(n, t.width/3)
 	for _, name := range names {
-		var failed []*measure.Finding
-		passed := 0
-		for _, f := range t.v.checks {
-			switch {
-			case subject(f) != name:
-			case f.OK:
-				passed++
-			default:
-				failed = append(failed, f)
-			}
+		failures, passed := t.v.failures(name)
+		failed := 0
+		for _, f := range failures {
+			failed += len(f.list)
 		}
 		who := padRight(fitMiddle(speaker(name), n), n)
-		if len(failed) == 0 {
+		if failed == 0 {
 			t.line(span{"  ✓ ", green}, span{who, bold}, span{"  " + count(passed, "check") + " passed", none})
 			continue
 		}
-		t.line(span{"  ✗ ", red}, span{who, bold}, span{fmt.Sprintf("  %d of %s failed", len(failed), count(passed+len(failed), "check")), red})
-		slices.SortStableFunc(failed, func(a, b *measure.Finding) int {
-			switch {
-			case a.Required && !b.Required:
-				return -1
-			case b.Required && !a.Required:
-				return 1
-			}
-			return 0
-		})
-		for _, f := range failed[:min(len(failed), maxFailed)] {
-			t.finding(f)
+		t.line(span{"  ✗ ", red}, span{who, bold}, span{fmt.Sprintf("  %d of %s failed", failed, count(passed+failed, "check")), red})
+		for _, f := range failures[:min(len(failures), maxFailed)] {
+			t.failure(f)
 		}
-		if more := len(failed) - maxFailed; more > 0 {
-			t.line(span{fmt.Sprintf("      … and %d more failed checks in report.md", more), dim})
+		if more := len(failures) - maxFailed; more > 0 {
+			t.line(span{"      … and " + several(more, "failed check", "failed checks") + " in report.md", dim})
 		}
 	}
 }
 
-func (t *terminal) finding(f *measure.Finding) {
-	text, st := f.Check, yellow
-	if f.Required {
+// failure writes one failed check with what it follows from and an example or two.
+func (t *terminal) failure(f *failure) {
+	text, st := f.check, yellow
+	if f.required {
 		text, st = text+" (required)", red
 	}
-	if subject(f) == f.Relay {
-		text += with(f)
+	first := f.list[0]
+	alone := len(f.list) == 1
+	if w := f.where(); !alone {
+		text += ": " + w
+	} else if f.of == 1 && subject(first) == first.Relay {
+		text += with(first)
 	}
 	t.paragraph(span{"      ", none}, span{text, st})
-	t.paragraph(span{"        ", none}, span{f.Scenario + ": " + f.Detail, none})
-	if inPair(f) {
-		if len(f.Evidence) > 0 {
-			t.paragraph(span{"        ", none}, span{"examples stand with the pair, above", dim})
+	if f.follows != "" {
+		t.paragraph(span{"        → ", none}, span{f.follows, none})
+	}
+	examples := 2
+	if f.follows != "" {
+		examples = 1
+	}
+	for _, x := range f.list[:min(examples, len(f.list))] {
+		where := x.Scenario
+		if !alone && subject(x) == x.Relay {
+			where += with(x)
 		}
-		return
+		t.paragraph(span{"        ", none}, span{where + ": " + found(x), none})
+		if inPair(x) {
+			if len(x.Evidence) > 0 {
+				t.paragraph(span{"        ", none}, span{"examples stand with the pair, above", dim})
+			}
+			continue
+		}
+		t.evidence(x, alone)
 	}
-	for _, e := range f.Evidence[:min(len(f.Evidence), maxProof)] {
-		t.line(span{"        · ", dim}, span{e, dim})
+	if rest := f.rest(examples); rest != "" {
+		t.paragraph(span{"        ", none}, span{"and in " + rest, dim})
 	}
-	if more := len(f.Evidence) - maxProof; more > 0 {
-		t.line(span{fmt.Sprintf("        … and %d more lines of evidence", more), dim})
+}
+
+// evidence writes what proves a finding: all that there is room for of one that stands alone, the first lines of an example.
+func (t *terminal) evidence(f *measure.Finding, alone bool) {
+	most := 2
+	if alone {
+		most = maxProof
+	}
+	lines := digest(f.Evidence)
+	for _, e := range lines[:min(len(lines), most)] {
+		t.paragraph(span{"        · ", dim}, span{fit(e, 3*(t.width-12)), dim})
+	}
+	if more := len(lines) - most; more > 0 && alone {
+		t.line(span{"        … and " + several(more, "line", "lines") + " of evidence in report.md", dim})
 	}
 }
 

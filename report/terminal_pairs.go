@@ -9,7 +9,7 @@ import (
 )
 
 // maxExamples bounds the lines of evidence that a pair's section shows of one check.
-const maxExamples = 12
+const maxExamples = 6
 
 // Where a column of a pair has at least this many cells, what follows its main figure hangs beside it.
 const hangFrom = 40
@@ -268,40 +268,18 @@ const shownAbove = "the examples are the same as above"
 
 func (t *terminal) explain(f *measure.Finding, evidence []string) {
 	if f.OK {
-		t.paragraph(span{"  ✓ ", green}, span{subjectOf(f) + f.Detail, none})
+		t.paragraph(span{"  ✓ ", green}, span{subjectOf(f) + readable(f.Detail), none})
 		return
 	}
-	t.paragraph(span{"  ✗ ", red}, span{subjectOf(f) + f.Detail, none})
+	t.paragraph(span{"  ✗ ", red}, span{subjectOf(f) + readable(f.Detail), none})
 	if len(evidence) == 0 && len(f.Evidence) > 0 {
 		t.line(span{"      " + shownAbove, dim})
 	}
-	group := ""
-	for i, e := range evidence {
-		if i == maxExamples {
-			t.line(span{fmt.Sprintf("      … and %d more lines of evidence in report.md", len(evidence)-i), dim})
-			break
-		}
-		what, id, ok := cutID(e)
-		if !ok {
-			t.paragraph(span{"      ", none}, span{e, dim})
-			group = ""
-			continue
-		}
-		if what != group {
-			t.paragraph(span{"      ", none}, span{what + ":", none})
-			group = what
-		}
-		t.line(span{"        " + id, dim})
+	lines := digest(evidence)
+	for _, e := range lines[:min(len(lines), maxExamples)] {
+		t.paragraph(span{"      · ", dim}, span{fit(e, 3*(t.width-10)), dim})
 	}
-}
-
-// cutID splits a line of evidence that ends in an event's id, or in how many more there are.
-func cutID(e string) (what, id string, ok bool) {
-	i := strings.LastIndex(e, ": ")
-	if i < 0 {
-		return "", "", false
+	if more := len(lines) - maxExamples; more > 0 {
+		t.line(span{"      … and " + several(more, "line", "lines") + " of evidence in report.md", dim})
 	}
-	what, id = e[:i], e[i+2:]
-	hex := len(id) == 64 && strings.Trim(id, "0123456789abcdef") == ""
-	return what, id, hex || strings.HasPrefix(id, "and ") && strings.HasSuffix(id, " more")
 }

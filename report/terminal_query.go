@@ -18,14 +18,41 @@ var queryColumns = []struct {
 	{"events", "events", 3},
 }
 
-// query writes the forms of one query as one table: bars for the time to EOSE, the other metrics as columns.
-func (t *terminal) query(forms []*scenario) {
+// A queryTable is one query in all its forms.
+type queryTable struct {
+	forms []*scenario
+	bars  barTable
+}
+
+// queries writes all queries with the same columns in the same places.
+func (t *terminal) queries(list []queryTable) {
+	if len(list) == 0 {
+		return
+	}
+	tables := make([]barTable, len(list))
+	for i := range list {
+		tables[i] = list[i].bars
+	}
+	drop(tables)
+	l := t.layout(tables)
+	for i, q := range list {
+		t.line()
+		t.barTable(tables[i], l)
+		t.queryNotes(q.forms)
+	}
+	t.crowded(l)
+}
+
+// query arranges the forms of one query as one table: bars for the time to EOSE, the other metrics as columns.
+func (t *terminal) query(forms []*scenario) queryTable {
 	base, _ := form(forms[0].key)
 	_, title := scenarioTitle(base)
-	shareScale(forms, "eose")
-	bt := barTable{title: title, columns: []barColumn{{"EOSE  ", 0}, {"p99 ", 1}}}
+	head := "EOSE p50  "
+	if slices.ContainsFunc(forms, func(sc *scenario) bool { return primary(sc).trials() > 1 }) {
+		head = "EOSE median  "
+	}
+	bt := barTable{title: title, columns: []barColumn{{head, 0}, {"p99 ", 1}}}
 	for _, c := range queryColumns {
-		shareScale(forms, c.metric)
 		bt.columns = append(bt.columns, barColumn{c.head, c.priority})
 	}
 	top := 0.0
@@ -48,11 +75,14 @@ func (t *terminal) query(forms []*scenario) {
 			bt.rows = append(bt.rows, row)
 		}
 	}
-	t.line()
-	t.barTable(drop(bt))
+	return queryTable{forms, bt}
+}
+
+// queryNotes writes what stands under the table of one query.
+func (t *terminal) queryNotes(forms []*scenario) {
 	for _, sc := range forms {
 		_, label := form(sc.key)
-		if p := primary(sc); p.unranked != "" {
+		if p := primary(sc); p.unranked != "" && p.unranked != answersDiffer { // which has a mark
 			t.paragraph(span{"      " + padRight(label, 6) + "  ", blue}, span{p.unranked, dim})
 		}
 		var noted []*row
@@ -108,37 +138,23 @@ func metric(s *scenario, name string) *block {
 	return nil
 }
 
+// hasColumn tells whether a metric stands beside the time to EOSE.
+func hasColumn(name string) bool {
+	for _, c := range queryColumns {
+		if c.metric == name {
+			return true
+		}
+	}
+	return false
+}
+
 // others are the metrics of a query that have no column.
 func others(s *scenario) []*block {
 	var out []*block
 	for _, b := range slices.Concat(s.blocks, s.facts) {
-		known := b.metric == "eose"
-		for _, c := range queryColumns {
-			known = known || b.metric == c.metric
-		}
-		if !known {
+		if b.metric != "eose" && !hasColumn(b.metric) {
 			out = append(out, b)
 		}
 	}
 	return out
-}
-
-// shareScale shows a metric in the same unit in all forms.
-func shareScale(forms []*scenario, name string) {
-	var values []float64
-	var unit string
-	for _, s := range forms {
-		if b := metric(s, name); b != nil {
-			unit = b.unit
-			for _, r := range b.rows {
-				values = append(values, r.shown(unit)...)
-			}
-		}
-	}
-	shared := scaleFor(unit, values)
-	for _, s := range forms {
-		if b := metric(s, name); b != nil && b.unit == unit {
-			b.scale = shared
-		}
-	}
 }

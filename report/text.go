@@ -59,6 +59,18 @@ func fitMiddle(s string, n int) string {
 	return head + "…" + tail
 }
 
+// clause shortens a sentence that stands in full elsewhere to its first clauses, at most n cells.
+func clause(s string, n int) string {
+	for width(s) > n {
+		i := max(strings.LastIndex(s, ": "), strings.LastIndex(s, "; "), strings.LastIndex(s, ", "))
+		if i < 0 || width(s[:i]) < 6 {
+			return fit(s, n)
+		}
+		s = s[:i]
+	}
+	return s
+}
+
 func padRight(s string, n int) string { return s + strings.Repeat(" ", max(n-width(s), 0)) }
 func padLeft(s string, n int) string  { return strings.Repeat(" ", max(n-width(s), 0)) + s }
 
@@ -184,16 +196,32 @@ func (s *screen) grid(indent, fixed int, head []string, rows [][]cell, right fun
 	for c, h := range head {
 		titles[c] = cell{h, dim}
 	}
-	for from := fixed; from < len(head); {
-		to, used := from, 0
-		for to < len(head) && (to == from || used+gap+widths[to] <= room) {
-			used += gap + widths[to]
-			to++
+	// No more tables than there must be, and none of them much wider than the others.
+	tables := func(room int) (ends []int) {
+		for from := fixed; from < len(head); {
+			to, used := from, 0
+			for to < len(head) && (to == from || used+gap+widths[to] <= room) {
+				used += gap + widths[to]
+				to++
+			}
+			ends = append(ends, to)
+			from = to
 		}
+		return ends
+	}
+	ends := tables(room)
+	for least := len(ends); room > 1 && len(tables(room-1)) == least; room-- {
+		ends = tables(room - 1)
+	}
+	from := fixed
+	for _, to := range ends {
 		if from > fixed {
 			s.line()
 		}
 		for _, cells := range slices.Concat([][]cell{titles}, rows) {
+			if !slices.ContainsFunc(cells[from:to], func(x cell) bool { return x.text != nothing }) {
+				continue
+			}
 			spans := []span{{strings.Repeat(" ", indent), none}}
 			for c, x := range cells {
 				if c >= fixed && (c < from || c >= to) {

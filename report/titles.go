@@ -72,7 +72,10 @@ var headlines = []struct{ scenario, metric, title string }{
 }
 
 // resourceMetrics are gathered in one table instead of a block each; a metric whose name starts so belongs there.
-var resourceMetrics = []string{"cpu", "peak rss", "read", "written", "open files"}
+var resourceMetrics = []string{"cpu", "peak rss", "read", "written", "open files", "context switches", "harness cpu"}
+
+// statedMetrics are better one way, but all relays should be at their best: they are a line of figures and no bars.
+var statedMetrics = []string{"unacknowledged", "queryable by ok"}
 
 func sectionOf(scenario string) (rank int, title string) {
 	prefix, _, _ := strings.Cut(scenario, ".")

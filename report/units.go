@@ -135,9 +135,9 @@ func thousands(digits string) string {
 	return sign + digits
 }
 
-// bytesText is a size for prose: "8.4 MB" in decimal units, as disks and downloads are spoken of.
+// bytesText is a size for prose, in the binary units of all other sizes: "8.02 MiB".
 func bytesText(n float64) string {
-	for _, s := range []step{{1e9, "GB"}, {1e6, "MB"}, {1e3, "kB"}} {
+	for _, s := range []step{{1 << 30, "GiB"}, {1 << 20, "MiB"}, {1 << 10, "KiB"}} {
 		if n >= s.size {
 			return number(n/s.size) + " " + s.suffix
 		}
@@ -148,6 +148,27 @@ func bytesText(n float64) string {
 // memoryText is a size of memory, in binary units.
 func memoryText(n uint64) string {
 	return fmt.Sprintf("%s GiB", strconv.FormatFloat(float64(n)/(1<<30), 'f', 1, 64))
+}
+
+// cpuText is CPU time, which kernels count in ticks of 10 ms: no digit beyond that is shown.
+func cpuText(seconds float64) string {
+	switch {
+	case math.IsNaN(seconds) || math.IsInf(seconds, 0) || seconds < 0:
+		return "n/a"
+	case seconds < 0.005:
+		return "<0.01 s"
+	case seconds < 9.995:
+		return strconv.FormatFloat(seconds, 'f', 2, 64) + " s"
+	}
+	return number(seconds) + " s"
+}
+
+// several is how many more things there are, in the right form: "1 more line", "2 more lines".
+func several(n int, one, many string) string {
+	if n == 1 {
+		return "1 more " + one
+	}
+	return thousands(strconv.Itoa(n)) + " more " + many
 }
 
 // ratioText is how many times the best one a value is.

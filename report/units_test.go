@@ -113,3 +113,32 @@ func TestCommandLinesCanBePasted(t *testing.T) {
 		}
 	}
 }
+
+func TestCPUTimeShowsNoMoreThanWasCounted(t *testing.T) {
+	for seconds, want := range map[float64]string{0: "<0.01 s", 0.07: "0.07 s", 0.175: "0.17 s", 9.999: "10.0 s", 131: "131 s", -1: "n/a"} {
+		if got := cpuText(seconds); got != want {
+			t.Errorf("%v: got %s, want %s", seconds, got, want)
+		}
+	}
+}
+
+func TestLongReasonsLoseTheirLastClauses(t *testing.T) {
+	const reason = "failed: no progress in ingest: 3 of 4 gave up, the relay stalled"
+	for n, want := range map[int]string{80: reason, 50: "failed: no progress in ingest: 3 of 4 gave up", 30: "failed: no progress in ingest", 10: "failed", 3: "fa…"} {
+		if got := clause(reason, n); got != want {
+			t.Errorf("%d: got %q, want %q", n, got, want)
+		}
+	}
+}
+
+func TestColumnsAreSharedOutEvenly(t *testing.T) {
+	var b strings.Builder
+	s := newScreen(&b, 40, false)
+	s.grid(0, 1, []string{"", "aaaaaaaa", "bbbbbbbb", "cccccccc", "dddddddd"}, [][]cell{{{"x", none}, {"1", none}, {"2", none}, {"3", none}, {nothing, none}}}, func(int) bool { return true })
+	if err := s.flush(); err != nil {
+		t.Fatal(err)
+	}
+	if want := "   aaaaaaaa  bbbbbbbb\nx         1         2\n\n   cccccccc  dddddddd\nx         3         –\n"; b.String() != want {
+		t.Errorf("got\n%s", b.String())
+	}
+}

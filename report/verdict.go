@@ -27,6 +27,11 @@ func (v *view) verdict() verdict {
 		grave("The run did not finish: what is missing below was not measured.")
 	}
 	for _, r := range v.relays {
+		if text := v.refusal(r.Name); text != "" {
+			grave("%s", sentence(text))
+		}
+	}
+	for _, r := range v.relays {
 		if r.Outcome != measure.OutcomeOK {
 			grave("%s %s", r.Name, sentence(outcomeText(r)))
 		}
@@ -86,28 +91,22 @@ func (v *view) verdict() verdict {
 func (v *view) judgeFindings(grave, caveat func(string, ...any)) {
 	for _, name := range v.findingRelays() {
 		var required, other []string
-		for _, f := range v.checks {
-			if subject(f) != name || f.OK {
-				continue
-			}
-			text := f.Check
-			if f.Scenario != "" && f.Scenario != "preflight" {
-				text += " (" + f.Scenario + ")"
-			}
-			if subject(f) == f.Relay {
-				text += with(f)
-			}
-			if f.Required {
-				required = append(required, text)
+		var requiredChecks, otherChecks int
+		failures, _ := v.failures(name)
+		for _, f := range failures {
+			if f.required {
+				required = append(required, f.brief())
+				requiredChecks += len(f.list)
 			} else {
-				other = append(other, text)
+				other = append(other, f.brief())
+				otherChecks += len(f.list)
 			}
 		}
-		if len(required) > 0 {
-			grave("%s failed %s: %s.", speaker(name), count(len(required), "required check"), some(required, 4))
+		if requiredChecks > 0 {
+			grave("%s failed %s: %s.", speaker(name), count(requiredChecks, "required check"), some(required, 4))
 		}
-		if len(other) > 0 {
-			caveat("%s failed %s: %s.", speaker(name), count(len(other), "check"), some(other, 3))
+		if otherChecks > 0 {
+			caveat("%s failed %s: %s.", speaker(name), count(otherChecks, "check"), some(other, 3))
 		}
 	}
 }
@@ -184,11 +183,13 @@ func (v *view) head() []fact {
 		names = append(names, x.Name)
 	}
 	add("relays", strings.Join(names, ", "))
+	source := strings.Replace(r.Corpus.Source, fmt.Sprintf(", %d events", r.Corpus.Events), "", 1) // said right behind it
 	size := count(r.Corpus.Events, "event")
 	if r.Corpus.Bytes > 0 {
 		size += ", " + bytesText(float64(r.Corpus.Bytes))
 	}
-	add("corpus", r.Corpus.Source, size, prefixed("fingerprint ", shorten(r.Corpus.Fingerprint, 16)))
+	add("corpus", source, size, prefixed("fingerprint ", shorten(r.Corpus.Fingerprint, 16)))
+	add("left out", leftOut(r.Corpus.Dropped))
 	e := &r.Environment
 	var cores, memory string
 	if e.Cores > 0 {
@@ -209,9 +210,9 @@ func (v *view) head() []fact {
 	add("tool", "relaybench "+tool, modified, r.Tool.Go, prefixed("signatures by ", r.Tool.Verifier))
 	switch {
 	case v.trials == 1:
-		add("trials", "1", "one trial: differences are not tested")
+		add("trials", "1")
 	case v.trials > 1:
-		add("trials", fmt.Sprint(v.trials), "medians shown; ★ where all trials of the best beat all of the next")
+		add("trials", fmt.Sprint(v.trials), "each figure is the median of its trials, a latency of their medians; p99 is of all samples; ★ where all trials of the best beat all of the next")
 	}
 	when := r.StartedAt.UTC().Format("2006-01-02 15:04:05") + " UTC"
 	if r.FinishedAt != nil {
@@ -221,6 +222,28 @@ func (v *view) head() []fact {
 	}
 	add("time", when)
 	return out
+}
+
+// dropTitles say what preparation leaves out, one and many.
+var dropTitles = map[string][2]string{
+	"deletion": {"deletion", "deletions"}, "tag_value_too_long": {"over-long tag", "over-long tags"}, "too_large": {"over-large event", "over-large events"},
+	"too_many_tags": {"event with too many tags", "events with too many tags"}, "duplicate": {"duplicate", "duplicates"}, "ephemeral": {"ephemeral event", "ephemeral events"},
+	"bad_id": {"wrong id", "wrong ids"}, "bad_signature": {"wrong signature", "wrong signatures"}, "no_signature": {"missing signature", "missing signatures"},
+}
+
+// leftOut says what preparation left out, most first.
+func leftOut(dropped map[string]int) string {
+	var parts []string
+	for _, k := range byCount(dropped) {
+		if n := dropped[k]; n > 0 {
+			title, ok := dropTitles[k]
+			if !ok {
+				title = [2]string{strings.ReplaceAll(k, "_", " "), strings.ReplaceAll(k, "_", " ")}
+			}
+			parts = append(parts, thousands(fmt.Sprint(n))+" "+title[min(n-1, 1)])
+		}
+	}
+	return strings.Join(parts, ", ")
 }
 
 func prefixed(prefix, s string) string {

@@ -44,6 +44,7 @@ type block struct {
 	ranked                  bool   // at least two rows compete
 	across                  bool   // the competitors' durability classes differ where that decides
 	unranked                string // why nothing competes, where that is worth saying
+	echo                    bool   // the best in it is the best in another block for the same reason: no contest of its own
 }
 
 type row struct {
@@ -124,14 +125,18 @@ func (v *view) relay(name string) *measure.Relay {
 
 // outcomeText says in words how a relay fell out of the run.
 func outcomeText(r *measure.Relay) string {
+	reason := strings.TrimPrefix(r.Reason, r.Name+" ") // who failed is said beside it
+	if strings.HasPrefix(reason, "failed ") && r.Outcome == measure.OutcomeFailed {
+		return reason
+	}
 	word := map[measure.Outcome]string{measure.OutcomeFailed: "failed", measure.OutcomeNoStart: "did not start", measure.OutcomeSkipped: "skipped"}[r.Outcome]
 	if word == "" {
 		word = string(r.Outcome)
 	}
-	if r.Reason == "" {
+	if reason == "" {
 		return word
 	}
-	return word + ": " + r.Reason
+	return word + ": " + reason
 }
 
 // global tells whether a finding speaks of the relay as a whole: of the preflight, or of no scenario that was measured.
@@ -189,8 +194,36 @@ func (v *view) arrange() {
 		last := v.sections[len(v.sections)-1]
 		last.scenarios = append(last.scenarios, s)
 	}
+	var queries []*scenario
+	for _, s := range order {
+		if primary(s) != nil {
+			queries = append(queries, s)
+		}
+	}
+	for _, metrics := range [][]string{{"eose", "first event"}, {"events/s"}, {"queries/s"}} {
+		shareScale(queries, metrics...)
+	}
 	if v.paired != nil {
 		v.place(v.paired)
+	}
+}
+
+// shareScale shows metrics in the same unit in all of some scenarios.
+func shareScale(list []*scenario, names ...string) {
+	var values []float64
+	var members []*block
+	for _, s := range list {
+		for _, name := range names {
+			if b := metric(s, name); b != nil && (len(members) == 0 || b.unit == members[0].unit) {
+				members = append(members, b)
+				for _, r := range b.rows {
+					values = append(values, r.shown(b.unit)...)
+				}
+			}
+		}
+	}
+	for _, b := range members {
+		b.scale = scaleFor(b.unit, values)
 	}
 }
 
@@ -241,7 +274,7 @@ func (v *view) fill(s *scenario, ms []*measure.Measurement) {
 		b := &block{scenario: s.key, metric: k.metric, title: title, unit: k.unit, better: k.better}
 		var values []float64
 		for _, rk := range keys {
-			r := v.row(s.key, rk, found[k][rk])
+			r := v.row(s.key, k.metric, rk, found[k][rk])
 			b.rows = append(b.rows, r)
 			values = append(values, r.shown(b.unit)...)
 		}
@@ -254,6 +287,26 @@ func (v *view) fill(s *scenario, ms []*measure.Measurement) {
 		default:
 			v.rank(b, agreeing)
 			s.blocks = append(s.blocks, b)
+		}
+	}
+	shareUnits(slices.Concat(s.blocks, s.facts))
+	findEchoes(s)
+}
+
+// shareUnits shows neighbouring times, and neighbouring sizes, in one unit.
+func shareUnits(blocks []*block) {
+	values := map[string][]float64{}
+	for _, b := range blocks {
+		for _, r := range b.rows {
+			values[b.unit] = append(values[b.unit], r.shown(b.unit)...)
+		}
+	}
+	for _, b := range blocks {
+		amount, _, _ := strings.Cut(b.unit, "/")
+		if timeBases[b.unit] != 0 || byteBases[amount] != 0 {
+			whole := b.scale.whole
+			b.scale = scaleFor(b.unit, values[b.unit])
+			b.scale.whole = b.scale.whole || whole && b.scale.factor == 1
 		}
 	}
 }
@@ -280,7 +333,20 @@ func (v *view) rowKeys(ms []*measure.Measurement) []rowKey {
 	return keys
 }
 
-func (v *view) row(scenario string, k rowKey, m *measure.Measurement) *row {
+// refusedFor is how a metric's name begins that counts the events refused for one reason.
+const refusedFor = "rejected: "
+
+// has tells whether a row has a metric.
+func (v *view) has(scenario string, k rowKey, metric string) bool {
+	return slices.ContainsFunc(v.rec.Measurements, func(m measure.Measurement) bool {
+		return m.Scenario == scenario && m.Metric == metric && m.Relay == k.relay && m.Peer == k.peer
+	})
+}
+
+// nothing stands where there was nothing to count.
+const nothing = "–"
+
+func (v *view) row(scenario, metric string, k rowKey, m *measure.Measurement) *row {
 	r := &row{name: k.name(), relay: v.relay(k.relay), m: m}
 	if m != nil {
 		r.value, r.has = m.Value()
@@ -291,6 +357,8 @@ func (v *view) row(scenario string, k rowKey, m *measure.Measurement) *row {
 		return r
 	}
 	switch {
+	case m == nil && strings.HasPrefix(metric, refusedFor) && v.has(scenario, k, "rejected"):
+		r.why = nothing // it refused nothing for that reason
 	case r.relay != nil && r.relay.Outcome != measure.OutcomeOK:
 		r.why, r.failed = outcomeText(r.relay), true
 	case m != nil && m.Note != "":
