@@ -4,32 +4,131 @@ import (
 	"context"
 	"fmt"
 	"runtime"
-	"sync"
-	"sync/atomic"
-	"syscall"
+	"slices"
 	"time"
 
 	"relaybench/corpus"
 	"relaybench/harness/measure"
-	"relaybench/harness/wire"
 	"relaybench/relays"
 )
 
-// Names of the ceilings, as they stand in the record.
+// Names of the figures, as they stand in the record. Those over several connections end as OverConnections says.
 const (
+	ClockResolution = "clock resolution"
+	ClockRead       = "reading the clock"
+	RecordCost      = "recording in a histogram"
+	ChecksOneCore   = "signature checks, one core"
+	ChecksAllCores  = "signature checks, all cores"
+	EventsParsed    = "events parsed (JSON)"
+	FramesScanned   = "EVENT frames scanned for their id"
+	HexEncoded      = "NEG messages written as digits"
+	HexDecoded      = "NEG messages read from digits"
+	SyncMedian      = "fsync p50"
+	SyncTail        = "fsync p99"
+	EchoMedian      = "loopback echo p50"
+	EchoTail        = "loopback echo p99"
+	LateMedian      = "1 ms timer late under load p50"
+	LateTail        = "1 ms timer late under load p99"
 	CeilingPublish  = "null relay, EVENT to OK"
 	CeilingReceive  = "null relay, EVENT frames received"
 	CostPublish     = "harness CPU per published event"
-	ChecksOneCore   = "signature checks, one core"
-	ChecksAllCores  = "signature checks, all cores"
-	calibrationTime = 150 * time.Millisecond // for each round of a figure that is a rate over time
-	calibrationSize = 100_000                // events published to the null relay
-	calibrations    = 3                      // rounds, of which the best counts: a ceiling is what can be reached
 )
 
-// bestOf measures a rate several times and returns the highest.
-func bestOf(rate func() (float64, error)) (best float64, err error) {
-	for range calibrations {
+// OverConnections is the name of a ceiling that was reached over so many connections.
+func OverConnections(ceiling string, connections int) string {
+	if connections == 1 {
+		return ceiling + ", 1 connection"
+	}
+	return fmt.Sprintf("%s, %d connections", ceiling, connections)
+}
+
+// A Calibrator measures the harness itself on this machine, against a relay that does no work: what a real relay's figures must stay well below
+// to be the relay's own.
+type Calibrator struct {
+	Null     *Contender // the null relay; nil where it is not at hand, which leaves out what needs it
+	Settings relays.Settings
+	Corpus   *corpus.Corpus
+	Options  Options
+	Full     bool              // half a minute instead of two seconds, over 1, 4 and 16 connections instead of those that a run uses
+	Progress func(what string) // may be nil
+
+	effort  effort
+	figures []measure.Calibration
+}
+
+// effort is how much is spent on the figures.
+type effort struct {
+	rounds   int           // of a rate, of which the best counts: a ceiling is what can be reached
+	checks   time.Duration // for each round of signature checks
+	coding   time.Duration // for each round of parsing and the like
+	load     time.Duration // for each round against the null relay
+	late     time.Duration // for watching a timer under load
+	echoes   int
+	syncs    int
+	syncTime time.Duration // the most to spend on them
+}
+
+var (
+	briefly    = effort{rounds: 2, checks: 80 * time.Millisecond, coding: 20 * time.Millisecond, load: 120 * time.Millisecond, late: 300 * time.Millisecond, echoes: 1000, syncs: 100, syncTime: 200 * time.Millisecond}
+	thoroughly = effort{rounds: 5, checks: 400 * time.Millisecond, coding: 200 * time.Millisecond, load: 500 * time.Millisecond, late: 3 * time.Second, echoes: 20_000, syncs: 1000, syncTime: 5 * time.Second}
+)
+
+// Run measures. With an error come the figures that there were before it.
+func (c *Calibrator) Run(ctx context.Context) ([]measure.Calibration, error) {
+	c.effort, c.figures = briefly, nil
+	if c.Full {
+		c.effort = thoroughly
+	}
+	if c.Corpus.Len() == 0 {
+		return nil, fmt.Errorf("calibrating: the corpus is empty")
+	}
+	steps := []struct {
+		what string
+		run  func(context.Context) error
+	}{
+		{"the clock", c.clock},
+		{"signature checks", c.checks},
+		{"parsing and coding", c.coding},
+		{"the disk", c.disk},
+		{"the null relay", c.null},
+	}
+	for _, s := range steps {
+		if ctx.Err() != nil {
+			return c.figures, context.Cause(ctx)
+		}
+		c.say(s.what)
+		if err := s.run(ctx); err != nil {
+			if ctx.Err() != nil {
+				err = context.Cause(ctx)
+			}
+			return c.figures, fmt.Errorf("calibrating %s: %w", s.what, err)
+		}
+	}
+	return c.figures, nil
+}
+
+func (c *Calibrator) say(what string) {
+	if c.Progress != nil {
+		c.Progress(what)
+	}
+}
+
+func (c *Calibrator) add(name string, value float64, unit string) {
+	c.figures = append(c.figures, measure.Calibration{Name: name, Value: value, Unit: unit})
+}
+
+// latency adds the median and the tail of a histogram.
+func (c *Calibrator) latency(median, tail string, h *measure.Histogram) {
+	if h.Count() == 0 {
+		return
+	}
+	c.add(median, Milliseconds(h.Quantile(0.5)), "ms")
+	c.add(tail, Milliseconds(h.Quantile(0.99)), "ms")
+}
+
+// best measures a rate several times and returns the highest.
+func (c *Calibrator) best(rate func() (float64, error)) (best float64, err error) {
+	for range c.effort.rounds {
 		r, err := rate()
 		if err != nil {
 			return 0, err
@@ -39,158 +138,46 @@ func bestOf(rate func() (float64, error)) (best float64, err error) {
 	return best, nil
 }
 
-// Calibrate measures the harness itself on this machine, against a relay that does no work: what a real relay's figures must stay well
-// below to be the relay's own.
-func Calibrate(ctx context.Context, null Contender, settings relays.Settings, c *corpus.Corpus, o Options) ([]measure.Calibration, error) {
-	var figures []measure.Calibration
-	add := func(name string, value float64, unit string) {
-		figures = append(figures, measure.Calibration{Name: name, Value: value, Unit: unit})
+// connections returns over how many connections each ceiling is sought, ascending.
+func (c *Calibrator) connections() (publishing, asking []int) {
+	if c.Full {
+		publishing = []int{1, 4, 16}
+		return publishing, publishing
 	}
-	for _, workers := range []int{1, runtime.GOMAXPROCS(0)} {
-		rate, err := bestOf(func() (float64, error) { return signatureChecks(c, workers) })
-		if err != nil {
-			return nil, fmt.Errorf("calibrating signature checks: %w", err)
-		}
-		name := ChecksAllCores
-		if workers == 1 {
-			name = ChecksOneCore
-		}
-		add(name, rate, "checks/s")
-	}
+	publishing = []int{1, max(1, c.Options.Publishers)} // what is carried from relay to relay goes over one
+	slices.Sort(publishing)
+	return slices.Compact(publishing), []int{max(1, c.Options.QueryConns)}
+}
 
-	process, err := relays.Start(ctx, null.Definition, null.Program, settings)
+// null measures what needs the null relay.
+func (c *Calibrator) null(ctx context.Context) error {
+	if c.Null == nil {
+		return nil
+	}
+	process, err := relays.Start(ctx, c.Null.Definition, c.Null.Program, c.Settings)
 	if err != nil {
-		return figures, fmt.Errorf("calibrating against the null relay: %w", err)
+		return err
 	}
 	defer func() {
 		process.Stop(context.WithoutCancel(ctx))
 		process.Cleanup()
 	}()
-	indexes := make([]int, calibrationSize)
-	for k := range indexes {
-		indexes[k] = k % c.Len()
+	url := process.URL()
+	if err := c.echo(ctx, url); err != nil {
+		return err
 	}
-	p := Publisher{URL: process.URL(), Corpus: c, Conns: o.Publishers, Window: o.Window, Stall: o.Stall, Ledger: NewLedger(c.Len())}
-	cpu := ownCPU()
-	done, err := p.Publish(ctx, indexes)
-	if err != nil {
-		return figures, fmt.Errorf("calibrating against the null relay: %w", err)
-	}
-	cpu = ownCPU() - cpu
-	answered := float64(done.Accepted + done.Duplicates + done.Refused)
-	add(CeilingPublish, answered/done.Seconds(), "events/s")
-	add(CostPublish, float64(cpu.Microseconds())/answered, "µs")
-
-	received, err := bestOf(func() (float64, error) { return receive(ctx, process.URL(), o) })
-	if err != nil {
-		return figures, fmt.Errorf("calibrating against the null relay: %w", err)
-	}
-	add(CeilingReceive, received, "events/s")
-	return figures, nil
-}
-
-// nearCeiling is from which share of a ceiling on a figure is the harness's rather than the relay's.
-const nearCeiling = 0.8
-
-// LimitedByHarness is the note on such a figure.
-const LimitedByHarness = "limited by the harness"
-
-// MarkCeilings notes which rates come within 20 % of what the harness reached against the null relay.
-func MarkCeilings(r *measure.Record) {
-	ceilings := make(map[string]float64)
-	for _, c := range r.Calibration {
-		ceilings[c.Name] = c.Value
-	}
-	for i := range r.Measurements {
-		m := &r.Measurements[i]
-		name := CeilingReceive
-		switch m.Metric {
-		case "accepted":
-			name = CeilingPublish
-		case "events/s":
-		default:
-			continue
-		}
-		if value, ok := m.Value(); ok && ceilings[name] > 0 && value >= nearCeiling*ceilings[name] {
-			m.Note = LimitedByHarness
+	publishing, asking := c.connections()
+	for _, n := range publishing {
+		if err := c.publishing(ctx, url, n); err != nil {
+			return err
 		}
 	}
-}
-
-// signatureChecks returns checks per second over so many workers.
-func signatureChecks(c *corpus.Corpus, workers int) (float64, error) {
-	sample := make([]corpus.Event, min(c.Len(), 1000))
-	for i := range sample {
-		var err error
-		if sample[i], err = c.Event(i); err != nil {
-			return 0, err
-		}
-	}
-	var checked atomic.Int64
-	var broken atomic.Pointer[error]
-	start := wire.Now()
-	var all sync.WaitGroup
-	for w := range workers {
-		all.Go(func() {
-			for i := w; wire.Now()-start < calibrationTime; i += workers {
-				if err := sample[i%len(sample)].Verify(); err != nil {
-					broken.Store(&err)
-					return
-				}
-				checked.Add(1)
-			}
-		})
-	}
-	all.Wait()
-	if err := broken.Load(); err != nil {
-		return 0, *err
-	}
-	return float64(checked.Load()) / (wire.Now() - start).Seconds(), nil
-}
-
-// receive returns EVENT frames per second over as many connections as the queries use.
-func receive(ctx context.Context, url string, o Options) (float64, error) {
-	conns := max(1, o.Publishers)
-	var events atomic.Int64
-	errs := make(chan error, conns)
-	askers := make([]*Asker, conns)
-	for k := range askers {
-		asker, err := NewAsker(ctx, url, o.Stall)
+	for _, n := range asking {
+		rate, err := c.best(func() (float64, error) { return c.receive(ctx, url, n) })
 		if err != nil {
-			return 0, err
+			return err
 		}
-		defer asker.Close()
-		askers[k] = asker
+		c.add(OverConnections(CeilingReceive, n), rate, "events/s")
 	}
-	filter := corpus.Filter{Limit: corpus.Int(500)}
-	request := filter.AppendJSON(nil)
-	start := wire.Now()
-	for _, asker := range askers {
-		go func() {
-			var r Reply
-			for wire.Now()-start < calibrationTime {
-				if err := asker.Ask(request, &r); err != nil {
-					errs <- err
-					return
-				}
-				events.Add(int64(len(r.IDs)))
-			}
-			errs <- nil
-		}()
-	}
-	for range conns {
-		if err := <-errs; err != nil {
-			return 0, err
-		}
-	}
-	return float64(events.Load()) / (wire.Now() - start).Seconds(), nil
-}
-
-// ownCPU is the processor time that this process has used.
-func ownCPU() time.Duration {
-	var u syscall.Rusage
-	if syscall.Getrusage(syscall.RUSAGE_SELF, &u) != nil {
-		return 0
-	}
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+	return c.late(ctx, url, 2*runtime.GOMAXPROCS(0))
 }

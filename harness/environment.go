@@ -2,8 +2,10 @@ package harness
 
 import (
 	"context"
+	"os"
 	"runtime"
 	"runtime/debug"
+	"time"
 
 	"github.com/shirou/gopsutil/v4/cpu"
 	"github.com/shirou/gopsutil/v4/disk"
@@ -12,6 +14,7 @@ import (
 	"github.com/shirou/gopsutil/v4/mem"
 
 	"relaybench/corpus"
+	"relaybench/harness/machine"
 	"relaybench/harness/measure"
 )
 
@@ -35,15 +38,14 @@ func Tool() measure.Tool {
 }
 
 // Environment describes this machine as far as it bears on the figures: no host name, no user, no path. What the system does not tell
-// is left empty.
+// is left empty. The relays' data goes below workDir.
 func Environment(ctx context.Context, workDir string) measure.Environment {
-	e := measure.Environment{OS: runtime.GOOS, Arch: runtime.GOARCH, Cores: runtime.NumCPU(), LoadBefore: LoadAverage(ctx)}
+	var here machine.System
+	e := measure.Environment{OS: runtime.GOOS, Arch: runtime.GOARCH, Cores: runtime.NumCPU(), QuotaCores: here.QuotaCores(), Governor: here.Governor(),
+		Virtualization: here.Hypervisor(), Container: here.Container(os.Getenv), LoadBefore: LoadAverage(ctx)}
 	if info, err := host.InfoWithContext(ctx); err == nil {
 		e.Kernel = info.KernelVersion
 		e.Distribution = info.Platform + " " + info.PlatformVersion
-		if info.VirtualizationRole == "guest" {
-			e.Virtualization = info.VirtualizationSystem
-		}
 	}
 	if cpus, err := cpu.InfoWithContext(ctx); err == nil && len(cpus) > 0 {
 		e.CPU = cpus[0].ModelName
@@ -51,8 +53,11 @@ func Environment(ctx context.Context, workDir string) measure.Environment {
 	if m, err := mem.VirtualMemoryWithContext(ctx); err == nil {
 		e.MemoryBytes = m.Total
 	}
-	if u, err := disk.UsageWithContext(ctx, workDir); err == nil {
-		e.FileSystem = u.Fstype
+	e.FileSystem, e.Disk, e.Rotational = here.FileSystem(workDir)
+	if e.FileSystem == "" {
+		if u, err := disk.UsageWithContext(ctx, workDir); err == nil {
+			e.FileSystem = u.Fstype
+		}
 	}
 	return e
 }
@@ -64,4 +69,17 @@ func LoadAverage(ctx context.Context) *float64 {
 		return nil
 	}
 	return &l.Load1
+}
+
+// quietFor is how long the machine is watched before the run to see what others do on it.
+const quietFor = 300 * time.Millisecond
+
+// Background returns how many cores' worth of work other programs do at present; nil where the system does not tell. Nothing that was launched
+// here may run meanwhile.
+func Background(ctx context.Context) *float64 {
+	cores, ok := machine.System{}.Background(ctx, quietFor)
+	if !ok {
+		return nil
+	}
+	return &cores
 }

@@ -182,7 +182,7 @@ func (r *Runner) scenarios(ctx context.Context, t *Trial) error {
 func (r *Runner) scenario(ctx context.Context, t *Trial, s Scenario, d Description) error {
 	t.scenario = d.Key
 	t.Rand = r.random(d.Key, t.Number)
-	before, beforeErr := t.Relay.Usage()
+	t.begin()
 	// A relay that dies ends the scenario at once, whatever deadline it was waiting for.
 	scenarioCtx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -200,41 +200,8 @@ func (r *Runner) scenario(ctx context.Context, t *Trial, s Scenario, d Descripti
 	peak := watchMemory(scenarioCtx, t.Relay)
 	err := s.Run(scenarioCtx, t)
 	cancel(nil)
-	if beforeErr == nil {
-		after := t.used
-		if !t.stopped {
-			if after, err2 := t.Relay.Usage(); err2 == nil {
-				t.used = after
-			}
-			after = t.used
-		}
-		t.resources(before, after, max(<-peak, after.RSS))
-	}
+	t.resources(<-peak)
 	return err
-}
-
-// watchMemory gives, once ctx has ended, the most memory that the relay was seen to hold, in bytes.
-func watchMemory(ctx context.Context, p *relays.Process) <-chan uint64 {
-	result := make(chan uint64, 1)
-	go func() {
-		peak := uint64(0)
-		defer func() { result <- peak }()
-		tick := time.NewTicker(250 * time.Millisecond)
-		defer tick.Stop()
-		for {
-			usage, err := p.Usage()
-			if err != nil {
-				return
-			}
-			peak = max(peak, usage.RSS)
-			select {
-			case <-tick.C:
-			case <-ctx.Done():
-				return
-			}
-		}
-	}()
-	return result
 }
 
 var errDied = errors.New("the relay died")
@@ -244,16 +211,6 @@ func (r *Runner) random(key string, trial int) *rand.Rand {
 	text := binary.LittleEndian.AppendUint64([]byte("relaybench draws "), r.Options.Seed)
 	text = binary.LittleEndian.AppendUint64(text, uint64(trial))
 	return rand.New(rand.NewChaCha8(sha256.Sum256(append(text, key...))))
-}
-
-// resources records what the relay's process tree used during the scenario.
-func (t *Trial) resources(before, after relays.Usage, peak uint64) {
-	const mib = 1 << 20
-	t.Value("cpu", "s", measure.None, after.CPUSeconds-before.CPUSeconds)
-	t.Value("peak rss", "MiB", measure.None, float64(peak)/mib)
-	t.Value("read", "MiB", measure.None, float64(after.ReadBytes-before.ReadBytes)/mib)
-	t.Value("written", "MiB", measure.None, float64(after.WriteBytes-before.WriteBytes)/mib)
-	t.Value("open files", "files", measure.None, float64(after.OpenFiles))
 }
 
 // seed publishes what the relay was not offered yet, outside the clock: for scenarios that need a loaded relay when nothing before them

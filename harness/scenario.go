@@ -69,6 +69,9 @@ type Trial struct {
 	progress func(done, total int)
 	used     relays.Usage // at the last look
 	stopped  bool
+	began    spent // before the scenario
+
+	ownShareSet bool
 }
 
 // Measure records a measurement of this relay in this scenario.

@@ -1,7 +1,6 @@
 package report
 
 import (
-	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -70,8 +69,8 @@ func (v *view) verdict() verdict {
 	if len(limited) > 0 {
 		caveat("Some figures of %s are limited by the harness: the relay may be faster than they say.", strings.Join(limited, ", "))
 	}
-	if load := v.rec.Environment.LoadBefore; load != nil && v.rec.Environment.Cores > 0 && *load > 0.5*float64(v.rec.Environment.Cores) {
-		caveat("The machine was busy before the run: load %.2f on %s.", *load, count(v.rec.Environment.Cores, "core"))
+	for _, text := range MachineWarnings(v.rec) {
+		caveat("%s", text)
 	}
 	if v.rec.Tool.Modified {
 		caveat("relaybench was built from a tree with uncommitted changes: others cannot build the same.")
@@ -190,15 +189,7 @@ func (v *view) head() []fact {
 	}
 	add("corpus", source, size, prefixed("fingerprint ", shorten(r.Corpus.Fingerprint, 16)))
 	add("left out", leftOut(r.Corpus.Dropped))
-	e := &r.Environment
-	var cores, memory string
-	if e.Cores > 0 {
-		cores = count(e.Cores, "core")
-	}
-	if e.MemoryBytes > 0 {
-		memory = memoryText(e.MemoryBytes)
-	}
-	add("machine", e.CPU, cores, memory, cmp.Or(e.Distribution, e.OS), e.Kernel, e.Virtualization, e.FileSystem)
+	add("machine", machineParts(&r.Environment)...)
 	tool := r.Tool.Version
 	if r.Tool.Revision != "" {
 		tool += " (" + shorten(r.Tool.Revision, 12) + ")"

@@ -34,6 +34,7 @@ func (Throughput) Run(ctx context.Context, t *harness.Trial) error {
 	if done == nil {
 		return err
 	}
+	t.Ingested(done.Accepted, acceptedBytes(t, rest))
 	if reportErr := report(t, done); reportErr != nil {
 		return reportErr
 	}
@@ -42,6 +43,16 @@ func (Throughput) Run(ctx context.Context, t *harness.Trial) error {
 		return err
 	}
 	return checkStored(ctx, t)
+}
+
+// acceptedBytes is the size of those of the events that were accepted.
+func acceptedBytes(t *harness.Trial, indexes []int) (bytes int64) {
+	for _, i := range indexes {
+		if t.Ledger.Get(i) == harness.Accepted {
+			bytes += int64(t.Corpus.Entry(i).Length)
+		}
+	}
+	return bytes
 }
 
 func report(t *harness.Trial, p *harness.Published) error {

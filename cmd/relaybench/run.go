@@ -20,6 +20,7 @@ import (
 
 	"relaybench/corpus"
 	"relaybench/harness"
+	"relaybench/harness/machine"
 	"relaybench/harness/measure"
 	"relaybench/relays"
 	"relaybench/report"
@@ -36,6 +37,7 @@ type runFlags struct {
 	quick      bool
 	scattered  bool
 	only, skip []string
+	pin        bool
 	out, work  string
 	keepData   bool
 	noColor    bool
@@ -84,6 +86,7 @@ func (f *runFlags) register(cmd *cobra.Command) {
 	flags.StringSliceVar(&f.only, "only", nil, "run only these scenarios: keys or globs, query.thread.* (repeatable, comma-separated)")
 	flags.StringSliceVar(&f.skip, "skip", nil, "leave out these scenarios: keys or globs")
 	flags.BoolVar(&f.scattered, "neg-scattered", false, "also reconcile (NIP-77) with one event in a hundred missing at random, the algorithm's worst case")
+	flags.BoolVar(&f.pin, "pin", false, "keep relaybench and the relay on processor cores of their own, half of them each (Linux, two cores or more)")
 	flags.StringVar(&f.out, "out", "", "folder for results; each run makes a folder below it (default: $RELAYBENCH_RESULTS, or results)")
 	flags.StringVar(&f.work, "work", "", "folder for the relays' data while they run (default: the system's temporary folder)")
 	flags.BoolVar(&f.keepData, "keep-data", false, "keep the relays' data folders and say where they are")
@@ -142,6 +145,11 @@ func (f *runFlags) check(cmd *cobra.Command) ([]harness.Described, error) {
 	}
 	if f.options.Stall < 100*time.Millisecond {
 		return nil, usagef("--timeout %v: give at least 100ms", f.options.Stall)
+	}
+	if f.pin {
+		if _, err := machine.Divide(); err != nil {
+			return nil, usagef("--pin: %w", err)
+		}
 	}
 	chosen, err := harness.Select(f.allScenarios(), f.only, f.skip)
 	if err != nil {
@@ -269,6 +277,7 @@ func (f *runFlags) run(ctx context.Context, stdout, stderr io.Writer, flags *pfl
 func (f *runFlags) measure(ctx context.Context, stderr io.Writer, flags *pflag.FlagSet, chosen []harness.Described, contenders []harness.Contender,
 	may func(*measure.Record) error) (final *measure.Record, out string, err error) {
 	started := time.Now().UTC()
+	loadBefore := harness.LoadAverage(ctx) // before making a corpus adds to it
 	w := newWatcher(stderr)
 	var single []harness.Scenario
 	var paired []harness.PairScenario
@@ -315,10 +324,19 @@ func (f *runFlags) measure(ctx context.Context, stderr io.Writer, flags *pflag.F
 	}
 
 	settings := relays.Settings{WorkDir: work, MaxEventBytes: f.corpus.prepare.MaxEventBytes, MaxTags: f.corpus.prepare.MaxTags, KeepData: f.keepData}
+	environment := harness.Environment(ctx, work)
+	environment.LoadBefore = loadBefore
+	if f.pin {
+		undo, err := pin(&environment, &settings)
+		if err != nil {
+			return nil, "", err
+		}
+		defer undo()
+	}
 	manifest := c.Manifest()
 	record := &measure.Record{
 		Schema: measure.Schema, Partial: true, StartedAt: started,
-		Tool: harness.Tool(), Environment: harness.Environment(ctx, work),
+		Tool: harness.Tool(), Environment: environment,
 		Corpus: measure.Corpus{Source: manifest.Source, Fingerprint: manifest.Fingerprint, Events: manifest.Events,
 			Bytes: manifest.Bytes, Kinds: manifest.Kinds, Dropped: manifest.Dropped},
 		Options: publicFlags(flags),
@@ -343,13 +361,9 @@ func (f *runFlags) measure(ctx context.Context, stderr io.Writer, flags *pflag.F
 		Settings: settings, Recorder: recorder, Observer: w}
 
 	runErr := recorder.Save() // a folder that cannot be written is found out before an hour of measuring
-	if null, ok := f.relays.nullRelay(); ok && runErr == nil {
-		w.note("calibrating the harness")
-		ceilings, err := harness.Calibrate(ctx, null, settings, c, f.options)
-		if err != nil && ctx.Err() == nil {
-			w.note("calibration fell short: " + err.Error())
-		}
-		recorder.Update(func(r *measure.Record) { r.Calibration = ceilings })
+	watch := machine.System{}.Watch()
+	if runErr == nil {
+		f.calibrate(ctx, w, recorder, c, settings)
 	}
 	if runErr == nil {
 		runErr = runner.Run(ctx)
@@ -362,11 +376,13 @@ func (f *runFlags) measure(ctx context.Context, stderr io.Writer, flags *pflag.F
 	}
 	w.wait(runErr == nil)
 	finished := time.Now().UTC()
+	during := watch.Conditions()
 	recorder.Update(func(r *measure.Record) {
 		harness.MarkCeilings(r)
 		r.Partial = runErr != nil
 		r.FinishedAt = &finished
 		r.Environment.LoadAfter = harness.LoadAverage(context.WithoutCancel(ctx))
+		r.Environment.During = &during
 	})
 	saveErr := recorder.Save()
 	snapshot := recorder.Snapshot()

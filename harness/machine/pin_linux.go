@@ -14,33 +14,37 @@ import (
 // ErrOneCore is returned where there is nothing to divide.
 var ErrOneCore = errors.New("there is one processor core here, and harness and relay cannot each have their own; leave --pin out, or use a machine with two or more")
 
-// Pinned says who runs where.
-type Pinned struct {
-	Harness, Relay []int // logical processors
-	Undo           func()
-}
+// Shares are whose the processors are.
+type Shares struct{ Harness, Relay []int } // logical processors
 
-// Pin keeps this process, all its threads and those to come, to its share of the processors, and as many goroutines at a time as that has. The
-// relays' share is for whoever launches them. Undo gives everything back.
-func Pin() (*Pinned, error) {
+// Divide gives harness and relays processors of their own, out of those that this process may use. Nothing changes yet.
+func Divide() (*Shares, error) {
 	allowed, err := affinity(0)
 	if err != nil {
 		return nil, fmt.Errorf("reading which processors may be used: %w", err)
 	}
-	var p Pinned
-	var ok bool
-	if p.Harness, p.Relay, ok = (System{}).Split(allowed); !ok {
+	harness, relay, ok := System{}.Split(allowed)
+	if !ok {
 		return nil, ErrOneCore
 	}
-	if err := keepTo(p.Harness); err != nil {
+	return &Shares{Harness: harness, Relay: relay}, nil
+}
+
+// Keep keeps this process, all its threads and those to come, to the harness's share, and to as many goroutines at a time as that has processors.
+// The relays' share is for whoever launches them. undo gives everything back.
+func (s *Shares) Keep() (undo func(), err error) {
+	allowed, err := affinity(0)
+	if err != nil {
+		return nil, fmt.Errorf("reading which processors may be used: %w", err)
+	}
+	if err := keepTo(s.Harness); err != nil {
 		return nil, errors.Join(err, keepTo(allowed))
 	}
-	procs := runtime.GOMAXPROCS(len(p.Harness))
-	p.Undo = func() {
+	procs := runtime.GOMAXPROCS(len(s.Harness))
+	return func() {
 		_ = keepTo(allowed)
 		runtime.GOMAXPROCS(procs)
-	}
-	return &p, nil
+	}, nil
 }
 
 // affinity returns the processors that a thread may use; 0 is the calling one.

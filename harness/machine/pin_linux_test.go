@@ -10,16 +10,20 @@ import (
 	"testing"
 )
 
-func TestPinMovesEveryThreadAndThoseToCome(t *testing.T) {
+func TestKeepMovesEveryThreadAndThoseToCome(t *testing.T) {
 	before, err := affinity(0)
 	if err != nil {
 		t.Fatal(err)
 	}
 	procs := runtime.GOMAXPROCS(0)
-	p, err := Pin()
+	p, err := Divide()
 	if errors.Is(err, ErrOneCore) && len(before) == 1 {
 		return // refused as it must be
 	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	undo, err := p.Keep()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,10 +55,10 @@ func TestPinMovesEveryThreadAndThoseToCome(t *testing.T) {
 	everyThread(t, p.Harness)
 	hold.Done()
 	all.Wait()
-	p.Undo()
+	undo()
 	everyThread(t, before)
 	if got := runtime.GOMAXPROCS(0); got != procs {
-		t.Errorf("%d goroutines at a time after Undo, want %d", got, procs)
+		t.Errorf("%d goroutines at a time after undo, want %d", got, procs)
 	}
 }
 

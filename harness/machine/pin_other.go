@@ -7,11 +7,11 @@ import "errors"
 // ErrNotHere is returned where the system does not let a process choose its processors.
 var ErrNotHere = errors.New("only Linux lets processes be kept to processors; leave --pin out")
 
-// Pinned says who runs where.
-type Pinned struct {
-	Harness, Relay []int // logical processors
-	Undo           func()
-}
+// Shares are whose the processors are.
+type Shares struct{ Harness, Relay []int } // logical processors
 
-// Pin cannot be done here.
-func Pin() (*Pinned, error) { return nil, ErrNotHere }
+// Divide cannot be done here.
+func Divide() (*Shares, error) { return nil, ErrNotHere }
+
+// Keep cannot be done here.
+func (*Shares) Keep() (undo func(), err error) { return nil, ErrNotHere }

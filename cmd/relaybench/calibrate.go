@@ -1,0 +1,173 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"relaybench/corpus"
+	"relaybench/harness"
+	"relaybench/harness/machine"
+	"relaybench/harness/measure"
+	"relaybench/relays"
+	"relaybench/report"
+)
+
+// calibrateFlags are the flags of calibrate.
+type calibrateFlags struct {
+	relays      relayFlags
+	options     harness.Options
+	cache, work string
+	short, pin  bool
+	json        bool
+}
+
+func newCalibrate(stdout, stderr io.Writer) *cobra.Command {
+	var f calibrateFlags
+	cmd := &cobra.Command{
+		Use:   "calibrate",
+		Short: "Measure this machine and relaybench itself: what no relay's figures can go beyond here",
+		Long: `Measures the clock, signature checks, parsing and coding, fsync of the disk that --work lies on, the shortest time in which anything can be asked
+and answered over the loopback, and how fast events can be published to and received from the null relay, which does no work, over 1, 4 and 16
+connections. Then it says what on this machine would spoil a measurement, and what to do about it.
+
+Every run does the same in a short form, and marks its own figures that come within 20 % of such a bound as limited by the harness.`,
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if f.options.Window < 1 || f.options.Window > 100_000 {
+				return usagef("--window %d: give a number from 1 to 100000", f.options.Window)
+			}
+			return f.run(cmd.Context(), stdout, stderr)
+		},
+	}
+	flags := cmd.Flags()
+	flags.SortFlags = false
+	flags.StringVar(&f.work, "work", "", "folder whose disk is measured (default: the system's temporary folder)")
+	flags.IntVar(&f.options.Window, "window", 200, "unacknowledged events on each connection")
+	flags.BoolVar(&f.pin, "pin", false, "keep relaybench and the null relay on processor cores of their own, as run --pin does")
+	flags.BoolVar(&f.short, "short", false, "as briefly as every run does it: about 2 seconds, over the connections that a run uses by default")
+	flags.BoolVar(&f.json, "json", false, "print JSON, in the form that results.json has")
+	flags.StringVar(&f.cache, "cache", "", "folder for prepared corpora (default: $RELAYBENCH_CACHE, or relaybench in the user's cache folder)")
+	return cmd
+}
+
+// calibrationEvents is how many events the calibration publishes, again and again.
+const calibrationEvents = 2000
+
+func (f *calibrateFlags) run(ctx context.Context, stdout, stderr io.Writer) (err error) {
+	loadBefore := harness.LoadAverage(ctx)
+	work, err := (&runFlags{work: f.work}).openWork()
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(work)) }()
+	settings := relays.Settings{WorkDir: work}
+	environment := harness.Environment(ctx, work)
+	environment.LoadBefore = loadBefore
+	c, err := (&corpusFlags{events: calibrationEvents, seed: 1, baseTime: "1780272000", cache: f.cache}).load(ctx, nil)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	if f.pin {
+		undo, err := pin(&environment, &settings)
+		if err != nil {
+			return usagef("--pin: %w", err)
+		}
+		defer undo()
+	}
+	environment.BusyBefore = harness.Background(ctx)
+	watch := machine.System{}.Watch()
+	f.options.Publishers, f.options.QueryConns, f.options.Stall = 4, 8, 30*time.Second
+	calibrator := harness.Calibrator{Settings: settings, Corpus: c, Options: f.options, Full: !f.short,
+		Progress: func(what string) { fmt.Fprintln(stderr, "measuring "+what) }}
+	if null, ok := f.relays.nullRelay(); ok {
+		calibrator.Null = &null
+	} else {
+		fmt.Fprintln(stderr, "refrelay is not found, so what needs the null relay is left out; build it beside relaybench, or set $REFRELAY_BIN")
+	}
+	figures, calibrateErr := calibrator.Run(ctx)
+	during := watch.Conditions()
+	environment.During, environment.LoadAfter = &during, harness.LoadAverage(context.WithoutCancel(ctx))
+	record := measure.Record{Tool: harness.Tool(), Environment: environment, Calibration: figures}
+	if f.json {
+		err = writeCalibrationJSON(stdout, &record)
+	} else {
+		err = writeCalibration(stdout, &record)
+	}
+	return cmp.Or(calibrateErr, err)
+}
+
+// pin gives relaybench and the relays that settings are for cores of their own, and notes which.
+func pin(e *measure.Environment, s *relays.Settings) (undo func(), err error) {
+	shares, err := machine.Divide()
+	if err != nil {
+		return nil, err
+	}
+	if undo, err = shares.Keep(); err != nil {
+		return nil, err
+	}
+	e.HarnessCores, e.RelayCores, s.Processors = shares.Harness, shares.Relay, shares.Relay
+	return undo, nil
+}
+
+// calibrate measures the harness itself for a run. What falls short is said, and ends nothing: the figures that are missing mark none of the run's.
+func (f *runFlags) calibrate(ctx context.Context, w *watcher, recorder *measure.Recorder, c *corpus.Corpus, settings relays.Settings) {
+	w.note("calibrating the harness")
+	busy := harness.Background(ctx)
+	calibrator := harness.Calibrator{Settings: settings, Corpus: c, Options: f.options}
+	if null, ok := f.relays.nullRelay(); ok {
+		calibrator.Null = &null
+	}
+	figures, err := calibrator.Run(ctx)
+	if err != nil && ctx.Err() == nil {
+		w.note("calibration fell short: " + err.Error())
+	}
+	recorder.Update(func(r *measure.Record) {
+		r.Calibration = figures
+		r.Environment.BusyBefore = busy
+	})
+}
+
+// writeCalibrationJSON writes the parts of a record that a calibration fills in.
+func writeCalibrationJSON(w io.Writer, r *measure.Record) error {
+	encoder := json.NewEncoder(w)
+	encoder.SetIndent("", "  ")
+	return encoder.Encode(struct {
+		Tool        measure.Tool          `json:"tool"`
+		Environment measure.Environment   `json:"environment"`
+		Calibration []measure.Calibration `json:"calibration"`
+		Warnings    []string              `json:"warnings"`
+	}{r.Tool, r.Environment, r.Calibration, append([]string{}, report.MachineWarnings(r)...)})
+}
+
+// writeCalibration writes a table, and what on this machine would spoil a measurement.
+func writeCalibration(w io.Writer, r *measure.Record) error {
+	var b strings.Builder
+	fmt.Fprintf(&b, "machine     %s\n", report.MachineText(r))
+	fmt.Fprintf(&b, "signatures  by %s\n\n", r.Tool.Verifier)
+	n := 0
+	for _, c := range r.Calibration {
+		n = max(n, len([]rune(c.Name)))
+	}
+	for _, c := range r.Calibration {
+		fmt.Fprintf(&b, "%s%s  %s\n", c.Name, strings.Repeat(" ", n-len([]rune(c.Name))), report.CalibrationText(c))
+	}
+	warnings := report.MachineWarnings(r)
+	if len(warnings) > 0 {
+		b.WriteString("\n")
+	}
+	for _, text := range warnings {
+		fmt.Fprintf(&b, "! %s\n", text)
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}

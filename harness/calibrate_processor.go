@@ -1,0 +1,168 @@
+package harness
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"relaybench/corpus"
+	"relaybench/harness/measure"
+	"relaybench/harness/negentropy"
+	"relaybench/harness/wire"
+)
+
+// sampleSize is how many events of the corpus the processor's figures are taken over: more than its caches hold for nothing.
+const sampleSize = 1000
+
+// clock measures the one clock that all figures are taken with, and what keeping one of them costs.
+func (c *Calibrator) clock(context.Context) error {
+	const reads = 100_000
+	finest := time.Duration(0)
+	start := wire.Now()
+	last := start
+	for range reads {
+		now := wire.Now()
+		if d := now - last; d > 0 && (finest == 0 || d < finest) {
+			finest = d
+		}
+		last = now
+	}
+	if finest > 0 {
+		c.add(ClockResolution, float64(finest), "ns")
+	}
+	c.add(ClockRead, float64(last-start)/reads, "ns")
+
+	h := measure.NewHistogram()
+	cost, err := c.best(func() (float64, error) {
+		return repeat(c.effort.coding, func(i int) error {
+			h.Record(time.Duration(i%5000) * time.Microsecond)
+			return nil
+		})
+	})
+	if err != nil {
+		return err
+	}
+	c.add(RecordCost, 1e9/cost, "ns")
+	return nil
+}
+
+// repeat returns how often a second f can be done. The clock is looked at now and then, not to be measured itself.
+func repeat(d time.Duration, f func(i int) error) (perSecond float64, err error) {
+	const batch = 64
+	start := wire.Now()
+	for done := 0; ; {
+		for range batch {
+			if err := f(done); err != nil {
+				return 0, err
+			}
+			done++
+		}
+		if took := wire.Now() - start; took >= d {
+			return float64(done) / took.Seconds(), nil
+		}
+	}
+}
+
+// sample returns events of the corpus, spread over all of it.
+func (c *Calibrator) sample() (indexes []int) {
+	n := min(c.Corpus.Len(), sampleSize)
+	for k := range n {
+		indexes = append(indexes, k*c.Corpus.Len()/n)
+	}
+	return indexes
+}
+
+// checks measures how fast signatures are checked: no relay that checks them can take in more.
+func (c *Calibrator) checks(context.Context) error {
+	var sample []corpus.Event
+	for _, i := range c.sample() {
+		e, err := c.Corpus.Event(i)
+		if err != nil {
+			return err
+		}
+		sample = append(sample, e)
+	}
+	for _, f := range []struct {
+		name    string
+		workers int
+	}{{ChecksOneCore, 1}, {ChecksAllCores, runtime.GOMAXPROCS(0)}} {
+		rate, err := c.best(func() (float64, error) { return signatureChecks(sample, f.workers, c.effort.checks) })
+		if err != nil {
+			return err
+		}
+		c.add(f.name, rate, "checks/s")
+	}
+	return nil
+}
+
+// signatureChecks returns checks per second over so many workers.
+func signatureChecks(sample []corpus.Event, workers int, d time.Duration) (float64, error) {
+	var checked atomic.Int64
+	errs := make([]error, workers)
+	start := wire.Now()
+	var all sync.WaitGroup
+	for w := range workers {
+		all.Go(func() {
+			for i := w; wire.Now()-start < d; i += workers {
+				if errs[w] = sample[i%len(sample)].Verify(); errs[w] != nil {
+					return
+				}
+				checked.Add(1)
+			}
+		})
+	}
+	all.Wait()
+	return float64(checked.Load()) / (wire.Now() - start).Seconds(), errors.Join(errs...)
+}
+
+// coding measures what the harness does with every frame and every NEG message.
+func (c *Calibrator) coding(context.Context) error {
+	indexes := c.sample()
+	frames := make([][]byte, len(indexes))
+	for k, i := range indexes {
+		frames[k] = append(append([]byte(`["EVENT","q1",`), c.Corpus.Raw(i)...), ']')
+	}
+	message := make([]byte, 16<<10) // as long as a fifth of the largest that is usual
+	for i := range message {
+		message[i] = byte(i * 31)
+	}
+	digits := negentropy.AppendHex(nil, message)
+	var m wire.Message
+	var buf []byte
+	megabytes := float64(len(message)) / 1e6
+	for _, f := range []struct {
+		name, unit string
+		factor     float64
+		do         func(i int) error
+	}{
+		{EventsParsed, "events/s", 1, func(i int) error {
+			_, err := corpus.ParseEvent(c.Corpus.Raw(indexes[i%len(indexes)]))
+			return err
+		}},
+		{FramesScanned, "frames/s", 1, func(i int) error {
+			wire.Parse(frames[i%len(frames)], &m)
+			if !m.HasID {
+				return errors.New("a frame of the corpus has no id")
+			}
+			return nil
+		}},
+		{HexEncoded, "MB/s", megabytes, func(int) error {
+			buf = negentropy.AppendHex(buf[:0], message)
+			return nil
+		}},
+		{HexDecoded, "MB/s", megabytes, func(int) (err error) {
+			buf, err = negentropy.DecodeHex(buf[:0], digits)
+			return err
+		}},
+	} {
+		rate, err := c.best(func() (float64, error) { return repeat(c.effort.coding, f.do) })
+		if err != nil {
+			return err
+		}
+		c.add(f.name, rate*f.factor, f.unit)
+	}
+	return nil
+}
