@@ -1,0 +1,314 @@
+package report
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+
+	"relaybench/harness/measure"
+)
+
+// Side is one side of a comparison: a name for it, and records whose trials are taken together.
+type Side struct {
+	Label   string
+	Records []*measure.Record
+}
+
+// CompareOptions say what a comparison is about.
+type CompareOptions struct {
+	Force bool // compare what is not comparable, and say so
+	All   bool // also the figures without a direction
+}
+
+// Comparison is two sides, figure by figure. It is a pure function of the records, and every string in it is safe to show.
+type Comparison struct {
+	Old, New    Side
+	Differences []Difference // why the sides are not comparable; empty unless forced
+	Cautions    []string     // what a reader must know besides
+	Relays      []RelayComparison
+	Unmatched   []string // relays that one side alone has
+}
+
+// RelayComparison is one relay on both sides.
+type RelayComparison struct {
+	Old, New string // its name on each side
+	Figures  []Figure
+}
+
+// Figure is one metric of one scenario on both sides.
+type Figure struct {
+	Scenario, Metric, Unit string
+	Peer                   string // of a pair; "itself" for a second instance of the same relay
+	Better                 measure.Better
+	Exact                  bool // compared value by value, not by statistics
+	Old, New               measure.Summary
+	Test                   measure.Comparison
+	Outcome                FigureOutcome
+
+	before, after []float64
+}
+
+// FigureOutcome says in a word how a figure moved.
+type FigureOutcome string
+
+// The outcomes. Those of figures that are not exact rest on significance at measure.Alpha, each figure by itself.
+const (
+	Improved  FigureOutcome = "better"
+	Worsened  FigureOutcome = "worse"
+	Changed   FigureOutcome = "changed"  // significantly, or exactly, where neither direction is better
+	Unsettled FigureOutcome = "~"        // no significant difference
+	Equal     FigureOutcome = "="        // exactly the same
+	OldAlone  FigureOutcome = "only old" // not measured on the new side
+	NewAlone  FigureOutcome = "only new" // not measured on the old side
+)
+
+const (
+	itselfPeer       = "itself"     // how a second instance of a relay is called in a comparison
+	oldName, newName = "old", "new" // the sides, where there is no better label
+)
+
+// Worse is how much worse the new median is, as a share of the old one: 0.1 for 10 % worse, negative where it is better; NaN where that
+// cannot be said.
+func (f *Figure) Worse() float64 {
+	switch f.Better {
+	case measure.Higher:
+		return -f.Test.Delta
+	case measure.Lower:
+		return f.Test.Delta
+	}
+	return math.NaN()
+}
+
+// name is how a figure is called in prose.
+func (f *Figure) name() string {
+	name := f.Scenario + " " + f.Metric
+	if f.Peer != "" {
+		name += " with " + f.Peer
+	}
+	return name
+}
+
+// IncomparableError says why two sides must not be compared.
+type IncomparableError struct{ Differences []Difference }
+
+func (e *IncomparableError) Error() string {
+	lines := []string{"the results are not comparable, because they were not measured alike:"}
+	for _, d := range e.Differences {
+		lines = append(lines, "  "+d.String())
+	}
+	return strings.Join(lines, "\n")
+}
+
+// Compare compares two sides. It refuses with an *IncomparableError where corpus, settings or machine differ, unless o.Force is set.
+// Relays are matched by name; where each side has a single relay, they are matched whatever they are called.
+func Compare(before, after Side, o CompareOptions) (*Comparison, error) {
+	if len(before.Records) == 0 || len(after.Records) == 0 {
+		return nil, errors.New("a comparison needs results on both sides")
+	}
+	c := &Comparison{Old: cleanSide(before, oldName), New: cleanSide(after, newName)}
+	c.Differences = differences(slices.Concat(c.Old.Records, c.New.Records)...)
+	if len(c.Differences) > 0 && !o.Force {
+		return nil, &IncomparableError{c.Differences}
+	}
+	c.Cautions = cautions(c.Old.Records, c.New.Records)
+	olds, news := relayNames(c.Old.Records), relayNames(c.New.Records)
+	match := func(name string) (string, bool) {
+		if len(olds) == 1 && len(news) == 1 {
+			return news[0], true
+		}
+		return name, slices.Contains(news, name)
+	}
+	matched := map[string]bool{}
+	for _, name := range olds {
+		other, ok := match(name)
+		if !ok {
+			c.Unmatched = append(c.Unmatched, fmt.Sprintf("%s is in %s alone", name, c.Old.Label))
+			continue
+		}
+		matched[other] = true
+		r := compareRelay(c.Old.Records, name, c.New.Records, other)
+		if !o.All {
+			r.Figures = slices.DeleteFunc(r.Figures, func(f Figure) bool {
+				return !f.Exact && f.Better != measure.Higher && f.Better != measure.Lower
+			})
+		}
+		c.Relays = append(c.Relays, r)
+	}
+	for _, name := range news {
+		if !matched[name] {
+			c.Unmatched = append(c.Unmatched, fmt.Sprintf("%s is in %s alone", name, c.New.Label))
+		}
+	}
+	if c.undecidable() {
+		c.Cautions = append(c.Cautions, fmt.Sprintf("So few trials can never be significant: measure with --trials %d, or give several files a side.", measure.EnoughTrials))
+	}
+	return c, nil
+}
+
+// undecidable tells whether there are figures that only statistics can compare, and not one with trials enough for them.
+func (c *Comparison) undecidable() bool {
+	some := false
+	for _, r := range c.Relays {
+		for _, f := range r.Figures {
+			if f.Exact || f.Test.N1 == 0 || f.Test.N2 == 0 {
+				continue
+			}
+			if some = true; f.Test.Decidable {
+				return false
+			}
+		}
+	}
+	return some
+}
+
+// cleanSide makes every string of a side's records visible.
+func cleanSide(s Side, label string) Side {
+	out := Side{Label: visible(cmp.Or(s.Label, label))}
+	for _, r := range s.Records {
+		out.Records = append(out.Records, sanitized(r))
+	}
+	return out
+}
+
+func relayNames(records []*measure.Record) []string {
+	var names []string
+	for _, r := range records {
+		for _, relay := range r.Relays {
+			if !slices.Contains(names, relay.Name) {
+				names = append(names, relay.Name)
+			}
+		}
+		for _, m := range r.Measurements {
+			if !slices.Contains(names, m.Relay) {
+				names = append(names, m.Relay)
+			}
+		}
+	}
+	return names
+}
+
+// A figureKey is what a figure has in common on both sides.
+type figureKey struct {
+	scenario, metric, unit, peer string
+	better                       measure.Better
+}
+
+// A sample is a figure's trials on one side: record by record, because exact ones are compared trial by trial.
+type figureSample struct {
+	trials [][]float64
+	exact  bool
+}
+
+func (s *figureSample) all() []float64 { return slices.Concat(s.trials...) }
+
+// compareRelay compares all that was measured of a relay, in reading order.
+func compareRelay(before []*measure.Record, oldRelay string, after []*measure.Record, newRelay string) RelayComparison {
+	r := RelayComparison{Old: oldRelay, New: newRelay}
+	old, fresh := samplesOf(before, oldRelay), samplesOf(after, newRelay)
+	keys := slices.Collect(maps.Keys(old))
+	for k := range fresh {
+		if old[k] == nil {
+			keys = append(keys, k)
+		}
+	}
+	slices.SortFunc(keys, readingOrder)
+	for _, k := range keys {
+		r.Figures = append(r.Figures, figureOf(k, old[k], fresh[k]))
+	}
+	return r
+}
+
+func samplesOf(records []*measure.Record, relay string) map[figureKey]*figureSample {
+	out := map[figureKey]*figureSample{}
+	for _, r := range records {
+		for i := range r.Measurements {
+			m := &r.Measurements[i]
+			if m.Relay != relay || len(m.Trials) == 0 {
+				continue
+			}
+			k := figureKey{m.Scenario, m.Metric, m.Unit, m.Peer, m.Better}
+			if m.Peer == m.Relay {
+				k.peer = itselfPeer
+			}
+			s := out[k]
+			if s == nil {
+				s = &figureSample{exact: true}
+				out[k] = s
+			}
+			s.trials = append(s.trials, m.Trials)
+			s.exact = s.exact && m.Exact
+		}
+	}
+	return out
+}
+
+func readingOrder(a, b figureKey) int {
+	rank := func(k figureKey) (section int, scenario int, metric int) {
+		section, _ = sectionOf(k.scenario)
+		scenario, _ = scenarioTitle(k.scenario)
+		metric, _ = metricTitle(k.metric)
+		return section, scenario, metric
+	}
+	a1, a2, a3 := rank(a)
+	b1, b2, b3 := rank(b)
+	return cmp.Or(cmp.Compare(a1, b1), cmp.Compare(a2, b2), cmp.Compare(a.scenario, b.scenario), cmp.Compare(a3, b3),
+		cmp.Compare(a.metric, b.metric), cmp.Compare(a.peer, b.peer), cmp.Compare(a.unit, b.unit), cmp.Compare(a.better, b.better))
+}
+
+func figureOf(k figureKey, old, fresh *figureSample) Figure {
+	f := Figure{Scenario: k.scenario, Metric: k.metric, Unit: k.unit, Peer: k.peer, Better: k.better}
+	if old != nil {
+		f.before = old.all()
+	}
+	if fresh != nil {
+		f.after = fresh.all()
+	}
+	f.Old, f.New, f.Test = measure.Summarize(f.before), measure.Summarize(f.after), measure.Compare(f.before, f.after)
+	switch {
+	case old == nil:
+		f.Exact, f.Outcome = fresh.exact, NewAlone
+	case fresh == nil:
+		f.Exact, f.Outcome = old.exact, OldAlone
+	case old.exact && fresh.exact:
+		f.Exact = true
+		if f.Outcome = Equal; !sameTrials(old.trials, fresh.trials) {
+			f.Outcome = f.moved()
+		}
+	default:
+		if f.Outcome = Unsettled; f.Test.Significant {
+			f.Outcome = f.moved()
+		}
+	}
+	return f
+}
+
+// sameTrials tells whether exact trials are the same. Trials of one number had the same draws, and so must have the same value; a side
+// with more trials has nothing to compare the last ones with.
+func sameTrials(old, fresh [][]float64) bool {
+	values := map[int]float64{}
+	for _, trials := range slices.Concat(old, fresh) {
+		for i, v := range trials {
+			if known, ok := values[i]; ok && known != v {
+				return false
+			}
+			values[i] = v
+		}
+	}
+	return true
+}
+
+// moved says where a figure that differs has gone. A significant difference between equal medians is one of spread.
+func (f *Figure) moved() FigureOutcome {
+	rises := f.New.Center > f.Old.Center
+	switch {
+	case f.New.Center == f.Old.Center, f.Better != measure.Higher && f.Better != measure.Lower:
+		return Changed
+	case rises == (f.Better == measure.Higher):
+		return Improved
+	}
+	return Worsened
+}

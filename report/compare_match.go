@@ -1,0 +1,178 @@
+package report
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"relaybench/harness/measure"
+)
+
+// Difference is something in which results differ that must be the same for their figures to compare.
+type Difference struct {
+	Field  string   // "corpus fingerprint", "option window", "processor"
+	Values []string // the different values, in the order of the records
+}
+
+func (d Difference) String() string { return d.Field + ": " + strings.Join(d.Values, " ≠ ") }
+
+// neutralOptions are the settings that bear on no figure, or whose effect is recorded elsewhere: what the corpus is made of is in its
+// fingerprint, what --quick lowers in the lowered settings, and which scenarios ran in what was measured.
+var neutralOptions = []string{"args", "trials", "only", "skip", "quick", "timeout", "ready-timeout", "geode-no-search",
+	"events", "base-time", "corpus", "real", "limit", "keep-deletions"}
+
+// Differences lists in what records differ that must not: corpus, settings that bear on figures, and class of machine.
+func Differences(records ...*measure.Record) []Difference {
+	clean := make([]*measure.Record, len(records))
+	for i, r := range records {
+		clean[i] = sanitized(r)
+	}
+	return differences(clean...)
+}
+
+// differences is Differences for records whose strings are visible already.
+func differences(records ...*measure.Record) []Difference {
+	var out []Difference
+	field := func(name string, value func(r *measure.Record) string) {
+		var values []string
+		for _, r := range records {
+			if v := value(r); !slices.Contains(values, v) {
+				values = append(values, v)
+			}
+		}
+		if len(values) > 1 {
+			for i := range values {
+				if values[i] == "" {
+					values[i] = "not recorded"
+				}
+			}
+			out = append(out, Difference{name, values})
+		}
+	}
+	field("corpus fingerprint", func(r *measure.Record) string { return shorten(r.Corpus.Fingerprint, 16) })
+	if len(out) == 0 { // the first digits are what people see, but all of them decide
+		field("corpus fingerprint", func(r *measure.Record) string { return r.Corpus.Fingerprint })
+	}
+	options := map[string]bool{}
+	for _, r := range records {
+		for name := range r.Options {
+			options[name] = true
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(options)) {
+		if !slices.Contains(neutralOptions, name) {
+			field("option "+name, func(r *measure.Record) string { return optionText(r.Options[name]) })
+		}
+	}
+	field("operating system", func(r *measure.Record) string { return r.Environment.OS })
+	field("architecture", func(r *measure.Record) string { return r.Environment.Arch })
+	field("processor", func(r *measure.Record) string { return r.Environment.CPU })
+	field("cores", func(r *measure.Record) string { return fmt.Sprint(r.Environment.Cores) })
+	return out
+}
+
+// optionText writes a setting as JSON does, so that a number that was read from a file and one that was not are the same.
+func optionText(v any) string {
+	if v == nil {
+		return ""
+	}
+	if s, ok := v.(string); ok {
+		return s
+	}
+	b, err := json.Marshal(v)
+	if err != nil {
+		return fmt.Sprint(v)
+	}
+	return string(b)
+}
+
+// cautions lists what does not forbid a comparison and must be known all the same.
+func cautions(before, after []*measure.Record) []string {
+	var out []string
+	all := slices.Concat(before, after)
+	differs := func(what string, value func(*measure.Record) string) {
+		var values []string
+		for _, r := range all {
+			if v := value(r); v != "" && !slices.Contains(values, v) {
+				values = append(values, v)
+			}
+		}
+		if len(values) > 1 {
+			out = append(out, fmt.Sprintf("%s: %s.", what, strings.Join(values, ", ")))
+		}
+	}
+	differs("Measured by different versions of relaybench", func(r *measure.Record) string {
+		v := r.Tool.Version
+		if r.Tool.Revision != "" {
+			v += " (" + shorten(r.Tool.Revision, 12) + ")"
+		}
+		return v
+	})
+	differs("Measured on different kernels", func(r *measure.Record) string { return r.Environment.Kernel })
+	differs("Measured on different file systems", func(r *measure.Record) string { return r.Environment.FileSystem })
+	differs("Measured with different virtualisation", func(r *measure.Record) string { return r.Environment.Virtualization })
+	side := func(label string, records []*measure.Record) {
+		partial := 0
+		for _, r := range records {
+			if r.Partial {
+				partial++
+			}
+		}
+		if partial > 0 {
+			out = append(out, fmt.Sprintf("The %s results are partial: that run did not finish.", label))
+		}
+		for _, name := range relayNames(records) {
+			if short := shortOf(records, name); len(short) > 0 {
+				out = append(out, fmt.Sprintf("%s fell short in the %s results: %s.", name, label, some(short, 3)))
+			}
+		}
+	}
+	side("old", before)
+	side("new", after)
+	for _, name := range relayNames(before) {
+		if a, b := durability(before, name), durability(after, name); a != "" && b != "" && a != b {
+			out = append(out, fmt.Sprintf("An OK of %s promises another durability: %s before, %s now. Its ingest is not like for like.", name, a, b))
+		}
+	}
+	return out
+}
+
+// shortOf lists, a phrase each, in what a relay of some records fell short: an outcome that is not ok, and required checks that failed.
+func shortOf(records []*measure.Record, relay string) []string {
+	var out []string
+	add := func(s string) {
+		if !slices.Contains(out, s) {
+			out = append(out, s)
+		}
+	}
+	for _, r := range records {
+		for i := range r.Relays {
+			if x := &r.Relays[i]; x.Name == relay && x.Outcome != measure.OutcomeOK {
+				add(outcomeText(x))
+			}
+		}
+		for _, f := range r.Findings {
+			if f.Relay == relay && f.Required && !f.OK {
+				text := f.Check
+				if f.Scenario != "" {
+					text += " (" + f.Scenario + ")"
+				}
+				add(text)
+			}
+		}
+	}
+	return out
+}
+
+func durability(records []*measure.Record, relay string) string {
+	for _, r := range records {
+		for _, x := range r.Relays {
+			if x.Name == relay {
+				return x.Durability
+			}
+		}
+	}
+	return ""
+}

@@ -1,0 +1,233 @@
+package report
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"relaybench/harness/measure"
+)
+
+// compared is a record of the named relays with ten trials; slower multiplies what it takes, and change does the rest.
+func compared(slower float64, change func(*measure.Record), relays ...string) *measure.Record {
+	r := &measure.Record{
+		Schema: measure.Schema, StartedAt: time.Date(2026, 8, 30, 12, 0, 0, 0, time.UTC),
+		Tool:        measure.Tool{Version: "0.1.0", Revision: "4be1c2d09f7766"},
+		Environment: measure.Environment{OS: "linux", Arch: "amd64", Kernel: "6.8", CPU: "AMD EPYC 7543", Cores: 2},
+		Corpus:      measure.Corpus{Source: "synthetic", Fingerprint: strings.Repeat("3fa9c01d7be24856", 4), Events: 10000},
+		Options:     map[string]any{"window": 200.0, "samples": 200.0, "seed": 1.0, "trials": 10.0, "args": []any{"--trials", "10"}},
+	}
+	trials := func(center float64) []float64 {
+		out := make([]float64, 10)
+		for i := range out {
+			out[i] = center * wobble(i)
+		}
+		return out
+	}
+	for _, name := range relays {
+		r.Relays = append(r.Relays, measure.Relay{Name: name, Durability: "batch", Outcome: measure.OutcomeOK})
+		add := func(scenario, metric, unit string, better measure.Better, exact bool, trials []float64) {
+			r.Measurements = append(r.Measurements, measure.Measurement{Relay: name, Scenario: scenario, Metric: metric, Unit: unit, Better: better, Exact: exact, Trials: trials})
+		}
+		add("ingest.throughput", "accepted", "events/s", measure.Higher, false, trials(6200/slower))
+		add("ingest.throughput", "ok latency", "ms", measure.Lower, false, trials(118*slower))
+		add("ingest.throughput", "cpu", "s", measure.None, false, trials(4))
+		add("query.thread.hot", "eose", "ms", measure.Lower, false, trials(1.4))
+		add("query.thread.hot", "queries/s", "queries/s", measure.Higher, false, trials(2400))
+		add("query.thread.hot", "events", "events/query", measure.None, true, []float64{212, 212, 212})
+		add("storage", "allocated", "bytes/event", measure.Lower, false, trials(1540/slower))
+	}
+	if change != nil {
+		change(r)
+	}
+	return r
+}
+
+func mustCompare(t *testing.T, before, after Side, o CompareOptions) *Comparison {
+	t.Helper()
+	c, err := Compare(before, after, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func side(label string, records ...*measure.Record) Side { return Side{label, records} }
+
+func renderings(t *testing.T, c *Comparison) map[string][]byte {
+	t.Helper()
+	out := map[string][]byte{}
+	for name, write := range map[string]func(io.Writer) error{
+		"txt": func(w io.Writer) error { return c.Terminal(w, TerminalOptions{Width: 100}) }, "md": c.Markdown, "json": c.JSON, "bench": c.Benchfmt,
+	} {
+		var b bytes.Buffer
+		if err := write(&b); err != nil {
+			t.Fatal(err)
+		}
+		out[name] = b.Bytes()
+	}
+	return out
+}
+
+func TestComparisonsLookAsTheyShould(t *testing.T) {
+	before := compared(1, nil, "mine", "other", "gone")
+	after := compared(1.15, func(r *measure.Record) {
+		for i := range r.Measurements {
+			switch m := &r.Measurements[i]; {
+			case m.Relay == "mine" && m.Exact:
+				m.Trials = []float64{100, 100, 100}
+			case m.Relay == "other" && m.Metric == "eose":
+				m.Metric = "renamed"
+			}
+		}
+		r.Relays[1].Durability = "commit"
+		r.Findings = append(r.Findings, measure.Finding{Relay: "mine", Scenario: "query.thread.hot", Check: "returns what the model returns", Required: true})
+		r.Tool.Revision = "99e1c2d09f7766"
+	}, "mine", "other", "come")
+	c := mustCompare(t, side("20260830T120000Z", before), side("20260831T120000Z", after, after), CompareOptions{})
+	for ext, text := range renderings(t, c) {
+		golden(t, "compare."+ext, text)
+	}
+	forced := mustCompare(t, side("a", before), side("b", compared(1, func(r *measure.Record) { r.Environment.Cores = 8 }, "mine")), CompareOptions{Force: true, All: true})
+	golden(t, "compare-forced.txt", renderings(t, forced)["txt"])
+	golden(t, "compare-forced.md", renderings(t, forced)["md"])
+}
+
+func TestComparisonRefusesWhatWasNotMeasuredAlike(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		change func(*measure.Record)
+		want   []string // the differing fields
+	}{
+		{"nothing differs", func(*measure.Record) {}, nil},
+		{"corpus", func(r *measure.Record) { r.Corpus.Fingerprint = strings.Repeat("0", 64) }, []string{"corpus fingerprint: 3fa9c01d7be24856 ≠ 0000000000000000"}},
+		{"corpus in its last digit", func(r *measure.Record) { r.Corpus.Fingerprint = r.Corpus.Fingerprint[:63] + "0" },
+			[]string{"corpus fingerprint: " + strings.Repeat("3fa9c01d7be24856", 4) + " ≠ " + strings.Repeat("3fa9c01d7be24856", 4)[:63] + "0"}},
+		{"a setting", func(r *measure.Record) { r.Options["window"] = 100.0 }, []string{"option window: 200 ≠ 100"}},
+		{"a setting that one lacks", func(r *measure.Record) { r.Options["pin"] = true }, []string{"option pin: not recorded ≠ true"}},
+		{"settings in another type", func(r *measure.Record) { r.Options["window"], r.Options["seed"] = int64(200), uint64(1) }, nil},
+		{"settings that bear on no figure", func(r *measure.Record) { r.Options["trials"], r.Options["args"], r.Options["only"] = 3, nil, "x" }, nil},
+		{"processor", func(r *measure.Record) { r.Environment.CPU = "Xeon" }, []string{"processor: AMD EPYC 7543 ≠ Xeon"}},
+		{"cores and system", func(r *measure.Record) { r.Environment.Cores, r.Environment.OS = 8, "darwin" }, []string{"operating system: linux ≠ darwin", "cores: 2 ≠ 8"}},
+		{"architecture", func(r *measure.Record) { r.Environment.Arch = "arm64" }, []string{"architecture: amd64 ≠ arm64"}},
+		{"kernel and version are cautions", func(r *measure.Record) { r.Environment.Kernel, r.Tool.Version = "7", "2" }, nil},
+		{"a hostile value", func(r *measure.Record) { r.Environment.CPU = "x\x1b[2J" }, []string{`processor: AMD EPYC 7543 ≠ x\u{1b}[2J`}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			before, after := side("", compared(1, nil, "mine")), side("", compared(1, c.change, "mine"))
+			_, err := Compare(before, after, CompareOptions{})
+			var got []string
+			if incomparable := (*IncomparableError)(nil); errors.As(err, &incomparable) {
+				for _, d := range incomparable.Differences {
+					got = append(got, d.String())
+					if !strings.Contains(err.Error(), d.String()) {
+						t.Errorf("the message lacks %q: %v", d, err)
+					}
+				}
+			} else if err != nil {
+				t.Fatal(err)
+			}
+			if !slices.Equal(got, c.want) {
+				t.Errorf("differs in %q, want %q", got, c.want)
+			}
+			forced := mustCompare(t, before, after, CompareOptions{Force: true})
+			if banner := strings.Contains(string(renderings(t, forced)["txt"]), "NOT COMPARABLE"); banner != (len(c.want) > 0) {
+				t.Errorf("banner %t when forced", banner)
+			}
+		})
+	}
+	if _, err := Compare(side("a"), side("b", compared(1, nil, "mine")), CompareOptions{}); err == nil {
+		t.Error("an empty side was compared")
+	}
+}
+
+func TestFiguresMoveOnlyWithEvidence(t *testing.T) {
+	m := func(better measure.Better, exact bool, trials ...float64) *measure.Record {
+		return &measure.Record{Relays: []measure.Relay{{Name: "a", Outcome: measure.OutcomeOK}},
+			Measurements: []measure.Measurement{{Relay: "a", Scenario: "s", Metric: "m", Better: better, Exact: exact, Trials: trials}}}
+	}
+	for _, c := range []struct {
+		name          string
+		before, after *measure.Record
+		want          FigureOutcome
+	}{
+		{"more where more is better", m(measure.Higher, false, 1, 2, 3, 4), m(measure.Higher, false, 6, 7, 8, 9), Improved},
+		{"more where less is better", m(measure.Lower, false, 1, 2, 3, 4), m(measure.Lower, false, 6, 7, 8, 9), Worsened},
+		{"more where neither is", m(measure.None, false, 1, 2, 3, 4), m(measure.None, false, 6, 7, 8, 9), Changed},
+		{"too few trials", m(measure.Lower, false, 1, 2, 3), m(measure.Lower, false, 6, 7, 8), Unsettled},
+		{"overlap", m(measure.Lower, false, 1, 5, 3, 8), m(measure.Lower, false, 6, 2, 8, 4), Unsettled},
+		{"exactly the same", m(measure.None, true, 5, 6), m(measure.None, true, 5, 6, 9), Equal},
+		{"exactly, in one trial", m(measure.None, true, 5, 6), m(measure.None, true, 5, 7), Changed},
+		{"exactly, and worse", m(measure.Lower, true, 5), m(measure.Lower, true, 5.0001), Worsened},
+		{"exactly, and better", m(measure.Lower, true, 5), m(measure.Lower, true, 4), Improved},
+		{"exact on one side alone is not exact", m(measure.Lower, true, 5), m(measure.Lower, false, 4), Unsettled},
+	} {
+		c2 := mustCompare(t, side("", c.before), side("", c.after), CompareOptions{All: true})
+		if got := c2.Relays[0].Figures[0].Outcome; got != c.want {
+			t.Errorf("%s: %q, want %q", c.name, got, c.want)
+		}
+	}
+}
+
+func TestSidesPoolTheirFilesAndLoneRelaysMatch(t *testing.T) {
+	few := func(slower float64, name string) *measure.Record {
+		return compared(slower, func(r *measure.Record) {
+			for i := range r.Measurements {
+				r.Measurements[i].Trials = r.Measurements[i].Trials[:2]
+			}
+		}, name)
+	}
+	c := mustCompare(t, side("", few(1, "mine")), side("", few(2, "yours")), CompareOptions{})
+	if len(c.Relays) != 1 || c.Relays[0].Old != "mine" || c.Relays[0].New != "yours" || len(c.Unmatched) > 0 {
+		t.Errorf("relays that are alone on their sides do not match: %+v %q", c.Relays, c.Unmatched)
+	}
+	if f := c.Relays[0].Figures[0]; f.Outcome != Unsettled || !slices.ContainsFunc(c.Cautions, func(s string) bool { return strings.Contains(s, "never be significant") }) {
+		t.Errorf("two trials a side: %s, %q", f.Outcome, c.Cautions)
+	}
+	c = mustCompare(t, side("", few(1, "mine"), few(1, "mine")), side("", few(2, "mine"), few(2, "mine")), CompareOptions{})
+	if f := c.Relays[0].Figures[0]; f.Outcome != Worsened || f.Test.N1 != 4 || f.Test.N2 != 4 {
+		t.Errorf("two files a side: %s, n=%d+%d", f.Outcome, f.Test.N1, f.Test.N2)
+	}
+	c = mustCompare(t, side("", compared(1, nil, "a", "b")), side("", compared(1, nil, "b", "c")), CompareOptions{})
+	if len(c.Relays) != 1 || c.Relays[0].Old != "b" || len(c.Unmatched) != 2 {
+		t.Errorf("matched %+v, unmatched %q", c.Relays, c.Unmatched)
+	}
+}
+
+func TestComparisonsOfHostileRecordsAreSafe(t *testing.T) {
+	rename := func(r *measure.Record) {
+		for i := range r.Measurements {
+			m := &r.Measurements[i]
+			m.Scenario, m.Unit = m.Scenario+hostile, hostile
+		}
+		r.Environment.CPU, r.Corpus.Fingerprint = hostile, hostile
+		r.Findings = append(r.Findings, measure.Finding{Relay: hostile, Check: hostile, Required: true})
+	}
+	c := mustCompare(t, side(hostile, compared(1, rename, hostile)), side(hostile, compared(1.2, rename, hostile)), CompareOptions{All: true})
+	for ext, text := range renderings(t, c) {
+		if i := bytes.IndexFunc(text, func(r rune) bool { return r != '\n' && !shows(r) }); i >= 0 {
+			t.Errorf("%s lets %q through", ext, text[i:min(i+8, len(text))])
+		}
+		switch ext {
+		case "md":
+			if bad := markup(string(text)); bad != "" {
+				t.Errorf("markup of a record's own in %q", bad)
+			}
+		case "json":
+			if !json.Valid(text) {
+				t.Error("not JSON")
+			}
+		case "txt":
+			for l := range strings.Lines(string(text)) {
+				if width(strings.TrimSuffix(l, "\n")) > 100 {
+					t.Errorf("a line is too wide: %q", l)
+				}
+			}
+		}
+	}
+}

@@ -1,0 +1,177 @@
+package report
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"strings"
+
+	"relaybench/harness/measure"
+)
+
+// Terminal writes the comparison for a terminal, a table for each relay. No line exceeds the width. Errors are those of w.
+func (c *Comparison) Terminal(w io.Writer, o TerminalOptions) error {
+	if o.Width == 0 {
+		o.Width = 80
+	}
+	t := &terminal{screen: newScreen(w, min(max(o.Width, 60), 200), o.Color)}
+	t.line(span{"relaybench compare  ", bold}, span{c.Old.title() + " → " + c.New.title(), bold})
+	if len(c.Differences) > 0 {
+		t.line(span{" NOT COMPARABLE ", "1;37;41"}, span{" shown because of --force; what differs decides the figures too", redder})
+		for _, d := range c.Differences {
+			t.paragraph(span{"  ✗ ", red}, span{d.String(), red})
+		}
+	}
+	for _, x := range c.Cautions {
+		t.paragraph(span{"  ! ", yellow}, span{x, none})
+	}
+	for _, x := range c.Unmatched {
+		t.paragraph(span{"  ! ", yellow}, span{x + ".", none})
+	}
+	for _, r := range c.Relays {
+		t.comparedRelay(&r)
+	}
+	t.line()
+	t.paragraph(span{"  ", none}, span{compareLegend, dim})
+	return t.flush()
+}
+
+const compareLegend = "Medians ± the wider half of their 95 % confidence interval (∞ under 6 trials). ~ no significant difference (Mann–Whitney U, p ≥ 0.05, each figure by itself: of twenty that did not move, one seems to); = exactly equal."
+
+// title is what a side is called in a heading.
+func (s Side) title() string {
+	if len(s.Records) == 1 {
+		return s.Label
+	}
+	return fmt.Sprintf("%s (%s)", s.Label, count(len(s.Records), "file"))
+}
+
+// title is what a relay is called in a heading.
+func (r *RelayComparison) title() string {
+	if r.Old == r.New {
+		return r.Old
+	}
+	return r.Old + " → " + r.New
+}
+
+func (t *terminal) comparedRelay(r *RelayComparison) {
+	t.heading(r.title())
+	if len(r.Figures) == 0 {
+		t.line(span{"  nothing that compares was measured", dim})
+		return
+	}
+	var rows [][]cell
+	last := ""
+	for i := range r.Figures {
+		f := &r.Figures[i]
+		if f.Scenario != last {
+			rows = append(rows, []cell{{f.Scenario, bold}, {}, {}, {}, {}})
+			last = f.Scenario
+		}
+		rows = append(rows, f.cells())
+	}
+	t.grid(0, 1, []string{"", "old", "new", "change", ""}, rows, firstLeftLastToo)
+}
+
+// firstLeftLastToo is the layout of a comparison's columns: figures stand right, words left.
+func firstLeftLastToo(column int) bool { return column > 0 && column < 4 }
+
+// cells are a figure's row.
+func (f *Figure) cells() []cell {
+	s := f.scale()
+	st := map[FigureOutcome]style{Improved: green, Worsened: red, Changed: yellow}[f.Outcome]
+	return []cell{{"  " + f.label(), none}, {summaryText(f.Old, s, f.Exact), none}, {summaryText(f.New, s, f.Exact), none}, {f.change(), st}, {f.evidence(), dim}}
+}
+
+// label is the metric's key, by which thresholds name it, with its unit where the values do not show it.
+func (f *Figure) label() string {
+	label := f.Metric
+	if u := unitTitle(f.Unit); u != "" && !strings.Contains(label, u) {
+		label += ", " + u
+	}
+	if f.Peer != "" {
+		label += " with " + f.Peer
+	}
+	return label
+}
+
+func (f *Figure) scale() scale {
+	var values []float64
+	for _, s := range []measure.Summary{f.Old, f.New} {
+		if s.N > 0 {
+			values = append(values, s.Center)
+		}
+	}
+	return scaleFor(f.Unit, values)
+}
+
+// change is by how much the figure moved and whether that is good, or why that cannot be said.
+func (f *Figure) change() string {
+	switch f.Outcome {
+	case Improved, Worsened, Changed:
+		return percent(f.Test.Delta) + " " + string(f.Outcome)
+	}
+	return string(f.Outcome)
+}
+
+// evidence is p and the number of trials.
+func (f *Figure) evidence() string {
+	switch {
+	case f.Outcome == OldAlone || f.Outcome == NewAlone:
+		return ""
+	case f.Exact:
+		return "exact"
+	}
+	return pText(f.Test.P) + " " + trialsText(f.Test.N1, f.Test.N2)
+}
+
+// summaryText is a median with its interval as a percentage.
+func summaryText(m measure.Summary, s scale, exact bool) string {
+	switch {
+	case m.N == 0:
+		return "–"
+	case exact:
+		return s.format(m.Center)
+	case !m.Bounded():
+		return s.format(m.Center) + " ± ∞"
+	}
+	spread := m.Spread()
+	if math.IsInf(spread, 0) {
+		return s.format(m.Center) + " ± " + s.format(max(m.Hi-m.Center, m.Center-m.Lo))
+	}
+	return fmt.Sprintf("%s ± %.0f %%", s.format(m.Center), 100*spread)
+}
+
+// percent writes a share as a signed percentage.
+func percent(share float64) string {
+	switch a := math.Abs(100 * share); {
+	case math.IsNaN(share):
+		return "from 0"
+	case share == 0:
+		return "0 %"
+	case a >= 1000:
+		return fmt.Sprintf("%s×", number(1+share))
+	case a >= 99.95:
+		return fmt.Sprintf("%+.0f %%", 100*share)
+	case a >= 0.05:
+		return fmt.Sprintf("%+.1f %%", 100*share)
+	}
+	return fmt.Sprintf("%+.2g %%", 100*share)
+}
+
+func pText(p float64) string {
+	switch {
+	case p < 0.0001:
+		return "p<0.0001"
+	case p < 0.001:
+		return fmt.Sprintf("p=%.4f", p)
+	}
+	return fmt.Sprintf("p=%.3f", p)
+}
+
+func trialsText(n1, n2 int) string {
+	if n1 == n2 {
+		return fmt.Sprintf("n=%d", n1)
+	}
+	return fmt.Sprintf("n=%d+%d", n1, n2)
+}
