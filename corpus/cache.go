@@ -7,15 +7,16 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"syscall"
 	"time"
 )
 
-// cached opens the corpus that cacheDir holds under key. Where there is none, or a damaged one, build writes it into a folder of its own
-// first, which then becomes the entry in one step. Builders of one key wait for each other, in one process or several.
-func cached(ctx context.Context, cacheDir, key string, p Progress, build func(dir string) error) (*Corpus, error) {
+// cached opens the corpus that cacheDir holds under key and that is as m says. Where there is none, or a damaged one, build writes it into
+// a folder of its own first, which then becomes the entry in one step. Builders of one key wait for each other, in one process or several.
+func cached(ctx context.Context, cacheDir, key string, m *Manifest, p Progress, build func(dir string) error) (*Corpus, error) {
 	entry := filepath.Join(cacheDir, key)
-	if c, err := Open(entry); err == nil || !needsBuild(err) {
+	if c, err := openAs(entry, m); err == nil || !needsBuild(err) {
 		return c, err
 	}
 	if err := os.MkdirAll(cacheDir, 0o777); err != nil {
@@ -26,13 +27,30 @@ func cached(ctx context.Context, cacheDir, key string, p Progress, build func(di
 		return nil, err
 	}
 	defer unlock()
-	if c, err := Open(entry); err == nil || !needsBuild(err) {
+	if c, err := openAs(entry, m); err == nil || !needsBuild(err) {
 		return c, err // somebody else has built it meanwhile
 	}
 	if err := buildEntry(cacheDir, key, build); err != nil {
 		return nil, err
 	}
-	return Open(entry)
+	// What building has used up is not wanted any more: the index, and whatever the caller does, come in its place and not on top.
+	debug.FreeOSMemory()
+	return openAs(entry, m)
+}
+
+// openAs opens a corpus that must have been prepared from what m says.
+func openAs(dir string, m *Manifest) (*Corpus, error) {
+	c, err := Open(dir)
+	if err != nil {
+		return nil, err
+	}
+	if !c.manifest.sameOrigin(m) {
+		err := fmt.Errorf("%w: the manifest in %s is that of another corpus", ErrDamaged, dir)
+		return nil, errors.Join(err, c.Close())
+	}
+	// A copy of a file under another name has the same content and so the same entry: it is known by the name asked for.
+	c.manifest.Source, c.manifest.File = m.Source, m.File
+	return c, nil
 }
 
 // needsBuild tells an entry that is absent or damaged from one that this process merely cannot open, which is to be left alone.
@@ -101,29 +119,45 @@ func syncDir(dir string) error {
 	return nil
 }
 
-// lock takes an exclusive lock on the file name, which stays behind empty. The kernel releases the lock of a process that dies. On a
-// file system without locks nothing is locked, and two builders do the same work twice.
+// lock takes an exclusive lock on the file name, which unlock removes. The kernel releases the lock of a process that dies. On a file
+// system without locks nothing is locked, and two builders do the same work twice.
 func lock(ctx context.Context, name string, p Progress) (unlock func(), err error) {
-	f, err := os.OpenFile(name, os.O_CREATE|os.O_RDWR, 0o666)
-	if err != nil {
-		return nil, fmt.Errorf("locking the corpus cache: %w", explainPermission(err))
-	}
 	for {
-		err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+		f, err := os.OpenFile(name, os.O_CREATE|os.O_RDWR, 0o666)
+		if err != nil {
+			return nil, fmt.Errorf("locking the corpus cache: %w", explainPermission(err))
+		}
+		err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 		switch {
+		case err == nil && !isAt(f, name): // the holder before has removed it: others lock the new one
+			f.Close()
+			continue
 		case err == nil, errors.Is(err, errors.ErrUnsupported), err == syscall.ENOLCK:
-			return func() { f.Close() }, nil
+			return func() {
+				_ = os.Remove(name) // while it is ours; one that stays does no harm
+				f.Close()
+			}, nil
 		case err != syscall.EWOULDBLOCK && err != syscall.EINTR:
 			return nil, fmt.Errorf("locking the corpus cache: %w", errors.Join(err, f.Close()))
 		}
+		f.Close()
 		p.Report("wait", 0, 0)
 		select {
 		case <-time.After(50 * time.Millisecond):
 		case <-ctx.Done():
-			f.Close()
-			return nil, fmt.Errorf("waiting for another run that prepares the same corpus: %w", ctx.Err())
+			return nil, fmt.Errorf("waiting for another run that prepares the same corpus: %w", context.Cause(ctx))
 		}
 	}
+}
+
+// isAt reports whether the open file is the one that name leads to.
+func isAt(f *os.File, name string) bool {
+	open, err := f.Stat()
+	if err != nil {
+		return false
+	}
+	named, err := os.Stat(name)
+	return err == nil && os.SameFile(open, named)
 }
 
 func explainPermission(err error) error {

@@ -1,12 +1,15 @@
 package corpus
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -75,13 +78,17 @@ func TestDamagedEntryIsBuiltAnew(t *testing.T) {
 	events := someEvents(30)
 	path, cache := fileOf(t, ndjson(texts(events...)...)), t.TempDir()
 	for name, damage := range map[string]func(dir string) error{
-		"events cut":     func(dir string) error { return os.Truncate(filepath.Join(dir, EventsFile), 1000) },
-		"events gone":    func(dir string) error { return os.Remove(filepath.Join(dir, EventsFile)) },
-		"manifest gone":  func(dir string) error { return os.Remove(filepath.Join(dir, ManifestFile)) },
-		"manifest cut":   func(dir string) error { return os.Truncate(filepath.Join(dir, ManifestFile), 50) },
-		"a file instead": func(dir string) error { return errors.Join(os.RemoveAll(dir), os.WriteFile(dir, nil, 0o666)) },
-		"nothing in it":  func(dir string) error { return errors.Join(os.RemoveAll(dir), os.Mkdir(dir, 0o777)) },
-		"nothing amiss":  func(dir string) error { return nil },
+		"events cut":      func(dir string) error { return os.Truncate(filepath.Join(dir, EventsFile), 1000) },
+		"a byte flipped":  func(dir string) error { return rewrite(dir, EventsFile, "日", "月") },
+		"no checksum":     func(dir string) error { return rewrite(dir, ManifestFile, `"checksum"`, `"former"`) },
+		"of another file": func(dir string) error { return rewrite(dir, ManifestFile, `"fileSha256": "`, `"fileSha256": "0`) },
+		"other options":   func(dir string) error { return rewrite(dir, ManifestFile, `"maxTags": 2000`, `"maxTags": 2001`) },
+		"events gone":     func(dir string) error { return os.Remove(filepath.Join(dir, EventsFile)) },
+		"manifest gone":   func(dir string) error { return os.Remove(filepath.Join(dir, ManifestFile)) },
+		"manifest cut":    func(dir string) error { return os.Truncate(filepath.Join(dir, ManifestFile), 50) },
+		"a file instead":  func(dir string) error { return errors.Join(os.RemoveAll(dir), os.WriteFile(dir, nil, 0o666)) },
+		"nothing in it":   func(dir string) error { return errors.Join(os.RemoveAll(dir), os.Mkdir(dir, 0o777)) },
+		"nothing amiss":   func(dir string) error { return nil },
 		"killed builder's": func(dir string) error {
 			return os.Mkdir(filepath.Join(cache, ".building-"+filepath.Base(dir)+"-123"), 0o777)
 		},
@@ -106,6 +113,50 @@ func TestDamagedEntryIsBuiltAnew(t *testing.T) {
 			}
 			checkNothingLeft(t, cache)
 		})
+	}
+}
+
+// rewrite changes the first old in a file to new.
+func rewrite(dir, name, old, new string) error {
+	text, err := os.ReadFile(filepath.Join(dir, name))
+	if err != nil {
+		return err
+	}
+	if !bytes.Contains(text, []byte(old)) {
+		return fmt.Errorf("%q is not in %s", old, name)
+	}
+	return os.WriteFile(filepath.Join(dir, name), bytes.Replace(text, []byte(old), []byte(new), 1), 0o666)
+}
+
+// TestLockIsHeldByOneAtATime goes for the moment at which a lock's file is removed.
+func TestLockIsHeldByOneAtATime(t *testing.T) {
+	dir := t.TempDir()
+	name := filepath.Join(dir, "lock")
+	var holders, most atomic.Int64
+	var wg sync.WaitGroup
+	for range 4 {
+		wg.Go(func() {
+			for range 8 {
+				unlock, err := lock(context.Background(), name, nil)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if n := holders.Add(1); n > most.Load() {
+					most.Store(n)
+				}
+				runtime.Gosched()
+				holders.Add(-1)
+				unlock()
+			}
+		})
+	}
+	wg.Wait()
+	if most.Load() != 1 {
+		t.Errorf("%d held the lock at once", most.Load())
+	}
+	if left, _ := os.ReadDir(dir); len(left) != 0 {
+		t.Errorf("%v is left", left)
 	}
 }
 

@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"sync"
@@ -30,13 +29,14 @@ type Corpus struct {
 	text     []byte
 	mapped   bool // text is an mmap, not Go memory
 	entries  []Entry
+	checksum string // of text, where mapped
 
 	findOnce sync.Once
 	slots    []uint32 // open addressing over entries: index+1, 0 is free
 }
 
-// Open maps the prepared corpus in dir and builds its index. Every line's form, the order, and all of the manifest's figures are
-// checked, the fingerprint among them; hashes and signatures are not (see Verify). The error is ErrDamaged if anything is amiss, and
+// Open maps the prepared corpus in dir and builds its index. Every line's form, the order, the file's checksum and all of the manifest's
+// figures are checked, the fingerprint among them; hashes and signatures are not (see Verify). The error is ErrDamaged if anything is amiss, and
 // fs.ErrNotExist if there is no corpus in dir. The caller closes the Corpus.
 func Open(dir string) (*Corpus, error) {
 	c, err := load(dir)
@@ -61,7 +61,7 @@ func load(dir string) (*Corpus, error) {
 		return nil, err
 	}
 	c := &Corpus{dir: dir, manifest: m, text: text, mapped: true}
-	if c.entries, err = indexLines(text); err != nil {
+	if c.entries, c.checksum, err = indexLines(text, forget); err != nil {
 		return nil, errors.Join(fmt.Errorf("%w: %s: %w", ErrDamaged, name, err), c.Close())
 	}
 	return c, nil
@@ -69,17 +69,15 @@ func load(dir string) (*Corpus, error) {
 
 // mapFile maps a file that must be exactly size bytes long: reading a mapping beyond its file's end kills the process.
 func mapFile(name string, size int64) ([]byte, error) {
-	f, err := os.Open(name)
+	f, info, err := openRegular(name)
+	if errors.Is(err, errNotRegular) {
+		return nil, fmt.Errorf("%w: %w", ErrDamaged, err)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("opening the corpus: %w", err)
 	}
 	defer f.Close()
-	info, err := f.Stat()
 	switch {
-	case err != nil:
-		return nil, fmt.Errorf("opening the corpus: %w", err)
-	case !info.Mode().IsRegular():
-		return nil, fmt.Errorf("%w: %s is not a regular file", ErrDamaged, name)
 	case info.Size() != size:
 		return nil, fmt.Errorf("%w: %s is %d bytes long where its manifest says %d", ErrDamaged, name, info.Size(), size)
 	case size == 0:
@@ -100,6 +98,7 @@ func (c *Corpus) checkManifest() error {
 	}
 	got := *c.manifest
 	t.fill(&got)
+	got.Checksum = c.checksum
 	m := c.manifest
 	for _, figure := range []struct {
 		name      string
@@ -112,6 +111,8 @@ func (c *Corpus) checkManifest() error {
 		{"kinds", got.Kinds, m.Kinds, sameKinds(got.Kinds, m.Kinds)},
 		{"oldest created_at", got.OldestUnix, m.OldestUnix, got.OldestUnix == m.OldestUnix},
 		{"newest created_at", got.NewestUnix, m.NewestUnix, got.NewestUnix == m.NewestUnix},
+		{"checksum", got.Checksum, m.Checksum, got.Checksum == m.Checksum},
+		{"events and what was left out", m.accountedFor(), m.Read, m.accountedFor() == m.Read},
 	} {
 		if !figure.same {
 			return fmt.Errorf("%w: %s: %s of the file: %v, of its manifest: %v", ErrDamaged, c.dir, figure.name, figure.got, figure.want)

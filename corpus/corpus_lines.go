@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"hash"
+	"hash/crc32"
 	"runtime"
 	"strconv"
 	"sync"
@@ -36,11 +37,16 @@ type lineError struct {
 func (e *lineError) Error() string { return "line " + strconv.Itoa(e.line) + ": " + e.err.Error() }
 func (e *lineError) Unwrap() error { return e.err }
 
-// indexLines builds the index of canonical NDJSON on all cores and checks form and order. The error names the first wrong line.
-func indexLines(text []byte) ([]Entry, error) {
+// indexLines builds the index of canonical NDJSON on all cores, checks form and order, and computes the checksum. It calls done, from any
+// goroutine, with each part of text that it has read, so that a long text need not be in memory whole. The error names the first wrong line.
+func indexLines(text []byte, done func(part []byte)) ([]Entry, string, error) {
 	chunks := splitAtNewlines(text, indexChunk)
-	counts := make([]int, len(chunks))
-	inParallel(len(chunks), func(i int) { counts[i] = bytes.Count(chunks[i], []byte{'\n'}) })
+	counts, sums := make([]int, len(chunks)), make([]uint32, len(chunks))
+	inParallel(len(chunks), func(i int) {
+		counts[i] = bytes.Count(chunks[i], []byte{'\n'})
+		sums[i] = crc32.Checksum(chunks[i], castagnoli)
+		done(chunks[i])
+	})
 
 	starts := make([]int, len(chunks))
 	total, offset := 0, int64(0)
@@ -52,7 +58,7 @@ func indexLines(text []byte) ([]Entry, error) {
 	}
 	// A file of newlines alone must not be able to demand an index many times its size.
 	if len(text) == 0 || text[len(text)-1] != '\n' {
-		return nil, &lineError{total + 1, errors.New("the last line has no newline")}
+		return nil, "", &lineError{total + 1, errors.New("the last line has no newline")}
 	}
 	if total > len(text)/shortest {
 		total = len(text)/shortest + 1
@@ -60,18 +66,21 @@ func indexLines(text []byte) ([]Entry, error) {
 
 	entries := make([]Entry, total)
 	errs := make([]error, len(chunks))
-	inParallel(len(chunks), func(i int) { errs[i] = indexInto(entries, starts[i], chunks[i], offsets[i]) })
+	inParallel(len(chunks), func(i int) {
+		errs[i] = indexInto(entries, starts[i], chunks[i], offsets[i])
+		done(chunks[i])
+	})
 	for _, err := range errs {
 		if err != nil {
-			return nil, err
+			return nil, "", err
 		}
 	}
 	for i := 1; i < len(entries); i++ {
 		if !inOrder(&entries[i-1], &entries[i]) {
-			return nil, &lineError{i + 1, errors.New("not in corpus order (created_at ascending, then id ascending, no id twice)")}
+			return nil, "", &lineError{i + 1, errors.New("not in corpus order (created_at ascending, then id ascending, no id twice)")}
 		}
 	}
-	return entries, nil
+	return entries, checksumOf(sums), nil
 }
 
 // indexInto parses a chunk's lines into entries[start:].

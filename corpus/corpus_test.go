@@ -142,13 +142,13 @@ func TestDamageIsFoundAndNamed(t *testing.T) {
 
 	for name, d := range map[string]damage{
 		"none":      {},
-		"content":   {events: swap(t, line(7), strings.Replace(line(7), "日", "月", 1)), verify: "line 7: id is not the hash"},
-		"signature": {events: swap(t, last(9), flipDigit(last(9))), verify: "line 9: signature"},
+		"content":   {events: swap(t, line(7), strings.Replace(line(7), "日", "月", 1)), open: "checksum", verify: "line 7: id is not the hash"},
+		"signature": {events: swap(t, last(9), flipDigit(last(9))), open: "checksum", verify: "line 9: signature"},
 		"two lines": {events: func(b []byte) []byte {
 			return swap(t, last(15), flipDigit(last(15)))(swap(t, last(4), flipDigit(last(4)))(b))
-		}, verify: "line 4: signature"},
+		}, open: "checksum", verify: "line 4: signature"},
 		"escapes":                {events: swap(t, line(3), strings.Replace(line(3), "日", `\u65e5`, 1)), open: "bytes long where"},
-		"other escape as long":   {events: swap(t, line(3), strings.Replace(line(3), `\u0001`, `\u0002`, 1)), verify: "line 3: id is not the hash"},
+		"other escape as long":   {events: swap(t, line(3), strings.Replace(line(3), `\u0001`, `\u0002`, 1)), open: "checksum", verify: "line 3: id is not the hash"},
 		"not canonical":          {events: swap(t, line(3), strings.Replace(line(3), `["t","a\nb"]`, `["t", "a\nb"]`, 1)), manifest: swap(t, `"bytes": `, `"bytes": 1`), open: "bytes long where"},
 		"kind with blank":        {events: swap(t, line(3), strings.Replace(line(3), `"kind":1,`, `"kind": ,`, 1)), open: "line 3: kind", verify: "line 3: kind"},
 		"no object":              {events: swap(t, line(5), strings.Repeat("x", len(line(5))-1)+"\n"), open: "line 5: no id", verify: "line 5: no id"},
@@ -162,6 +162,10 @@ func TestDamageIsFoundAndNamed(t *testing.T) {
 		"id":                     {events: swap(t, id(20), id(20)[:63]+flipDigit(id(20)[63:])), open: "fingerprint", verify: "line 20: id is not"},
 		"fingerprint":            {manifest: swap(t, c.Manifest().Fingerprint, flipDigit(c.Manifest().Fingerprint)), open: "fingerprint", verify: "fingerprint"},
 		"count":                  {manifest: swap(t, `"events": 20`, `"events": 21`), open: "events", verify: "events"},
+		"checksum":               {manifest: swap(t, c.Manifest().Checksum, flipDigit(c.Manifest().Checksum)), open: "checksum", verify: "checksum"},
+		"no checksum":            {manifest: swap(t, `"checksum": "`+c.Manifest().Checksum+`",`, ""), open: "checksum", verify: "checksum"},
+		"number read":            {manifest: swap(t, `"read": 20`, `"read": 21`), open: "left out", verify: "left out"},
+		"number dropped":         {manifest: swap(t, `"bad_id": 0`, `"bad_id": 1`), open: "left out", verify: "left out"},
 		"kinds":                  {manifest: swap(t, `"1": 20`, `"1": 19, "2": 1`), open: "kinds", verify: "kinds"},
 		"span":                   {manifest: swap(t, `"oldestUnix": 1`, `"oldestUnix": 2`), open: "oldest", verify: "oldest"},
 		"manifest no JSON":       {manifest: func(b []byte) []byte { return b[:30] }, open: "not a manifest", verify: "not a manifest"},
@@ -251,7 +255,7 @@ func FuzzIndexLines(f *testing.F) {
 	f.Add(texts(events...)[0])
 	f.Add([]byte("\n\n"))
 	f.Fuzz(func(t *testing.T, text []byte) {
-		entries, err := indexLines(text)
+		entries, _, err := indexLines(text, func([]byte) {})
 		if err != nil {
 			return
 		}

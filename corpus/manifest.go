@@ -49,6 +49,9 @@ type Manifest struct {
 	OldestUnix int64          `json:"oldestUnix"` // first and last created_at, Unix seconds
 	NewestUnix int64          `json:"newestUnix"`
 
+	// Checksum finds damage to the events file, see checksum.
+	Checksum string `json:"checksum"`
+
 	// Fingerprint is the sha256, in 64 hexadecimal digits, over the lower-case hexadecimal ids in corpus order without separator.
 	Fingerprint string `json:"fingerprint"`
 }
@@ -67,7 +70,10 @@ func (m *Manifest) ShortFingerprint() string { return m.Fingerprint[:min(16, len
 // ReadManifest reads the manifest of the prepared corpus in dir. The error is ErrDamaged where the file is not a manifest, and
 // fs.ErrNotExist where there is none.
 func ReadManifest(dir string) (*Manifest, error) {
-	f, err := os.Open(filepath.Join(dir, ManifestFile))
+	f, _, err := openRegular(filepath.Join(dir, ManifestFile))
+	if errors.Is(err, errNotRegular) {
+		return nil, fmt.Errorf("%w: %w", ErrDamaged, err)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("opening the corpus manifest: %w", err)
 	}
@@ -86,6 +92,22 @@ func ReadManifest(dir string) (*Manifest, error) {
 		return nil, fmt.Errorf("%w: %s has format %.40q, this relaybench reads %q", ErrDamaged, f.Name(), m.Format, ManifestFormat)
 	}
 	return m, nil
+}
+
+// sameOrigin reports whether both manifests are of the same source, prepared in the same way.
+func (m *Manifest) sameOrigin(o *Manifest) bool {
+	sameSpec := m.Spec == o.Spec || m.Spec != nil && o.Spec != nil && *m.Spec == *o.Spec
+	return sameSpec && m.Generator == o.Generator && m.GeneratorVersion == o.GeneratorVersion &&
+		m.FileSHA256 == o.FileSHA256 && m.Rules == o.Rules && m.Options == o.Options
+}
+
+// accountedFor returns how many of the events that were read the manifest says the fate of: all of them.
+func (m *Manifest) accountedFor() int {
+	n := m.Events + m.OverLimit
+	for _, dropped := range m.Dropped {
+		n += dropped
+	}
+	return n
 }
 
 // write puts the manifest into dir and waits until it is on disk.

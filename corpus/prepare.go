@@ -16,6 +16,9 @@ const (
 	DefaultMaxTags       = 2000
 )
 
+// MaxEventBytesCeiling is the largest PrepareOptions.MaxEventBytes. No text of an event that is longer is read.
+const MaxEventBytesCeiling = 16 << 20
+
 // MaxTagValueBytes is the longest element that a tag of a prepared event may have.
 const MaxTagValueBytes = 1024
 
@@ -39,8 +42,8 @@ type PrepareOptions struct {
 // filled checks the options and puts the defaults in.
 func (o PrepareOptions) filled() (PrepareOptions, error) {
 	switch {
-	case o.MaxEventBytes < 0 || o.MaxEventBytes > maxEventText:
-		return o, fmt.Errorf("largest event of %d bytes: between 1 and %d is possible, 0 is the default of %d", o.MaxEventBytes, maxEventText, DefaultMaxEventBytes)
+	case o.MaxEventBytes < 0 || o.MaxEventBytes > MaxEventBytesCeiling:
+		return o, fmt.Errorf("largest event of %d bytes: between 1 and %d is possible, 0 is the default of %d", o.MaxEventBytes, MaxEventBytesCeiling, DefaultMaxEventBytes)
 	case o.MaxTags < 0:
 		return o, fmt.Errorf("at most %d tags: a number from 1 is possible, 0 is the default of %d", o.MaxTags, DefaultMaxTags)
 	case o.Limit < 0:
@@ -171,15 +174,9 @@ func BuildFile(ctx context.Context, path string, o PrepareOptions, cacheDir stri
 		File: src.name, FileSHA256: sum,
 		Rules: rulesVersion, Options: o.manifest(),
 	}
-	c, err := cached(ctx, cacheDir, cacheKey("file", m.FileSHA256, m.Options), p, func(dir string) error {
+	return cached(ctx, cacheDir, cacheKey("file", m.FileSHA256, m.Options), &m, p, func(dir string) error {
 		return prepareFile(ctx, src, o, m, dir, p)
 	})
-	if err != nil {
-		return nil, err
-	}
-	// A copy of the file under another name has the same content and so the same entry: it is known by the name asked for.
-	c.manifest.Source, c.manifest.File = m.Source, m.File
-	return c, nil
 }
 
 // cacheKey names a cache entry after everything that decides its content: the input's identity and all options.
@@ -204,15 +201,15 @@ func prepareFile(ctx context.Context, src *source, o PrepareOptions, m Manifest,
 		return err
 	}
 	if read == 0 {
-		return fmt.Errorf("%s: %w: there is only white space or an empty list in it", src.name, ErrEmpty)
+		return fmt.Errorf("%s: %w: there is only white space or an empty list in it", src.path, ErrEmpty)
 	}
-	return writeSorted(ctx, sorted, &o, m, drops, read, dir, p)
+	return writeSorted(ctx, sorted, &o, m, src.path, drops, read, dir, p)
 }
 
-// writeSorted writes what the sorter holds, with the final manifest.
-func writeSorted(ctx context.Context, sorted *sorter, o *PrepareOptions, m Manifest, drops dropCounts, read int, dir string, p Progress) error {
+// writeSorted writes what the sorter holds, with the final manifest. name is what people know the source by.
+func writeSorted(ctx context.Context, sorted *sorter, o *PrepareOptions, m Manifest, name string, drops dropCounts, read int, dir string, p Progress) error {
 	if sorted.added == 0 {
-		return fmt.Errorf("%s: %w (%s): none of its %d events can be used", m.Source, ErrAllDropped, drops.summary(), read)
+		return fmt.Errorf("%s: %w (%s): none of its %d events can be used", name, ErrAllDropped, drops.summary(), read)
 	}
 	out, err := newWriter(dir)
 	if err != nil {

@@ -61,7 +61,8 @@ type pipeline struct {
 
 // runPipeline adds the good events of src to sorted and counts the others. read is the number of event texts.
 func runPipeline(ctx context.Context, src *source, o *PrepareOptions, sorted *sorter, p Progress) (drops dropCounts, read int, err error) {
-	ctx, cancel := context.WithCancelCause(ctx)
+	asked := ctx
+	ctx, cancel := context.WithCancelCause(asked)
 	workers := runtime.GOMAXPROCS(0)
 	pl := &pipeline{
 		options: o, seen: newSeen(), room: newRoom(inFlightBytes),
@@ -109,8 +110,8 @@ func runPipeline(ctx context.Context, src *source, o *PrepareOptions, sorted *so
 	}
 	// The reader's error and the caller's cancellation are both the context's cause.
 	if err := context.Cause(ctx); err != nil {
-		if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
-			err = fmt.Errorf("preparing %s: %w", src.name, err)
+		if asked.Err() != nil {
+			err = fmt.Errorf("preparing %s: %w", src.path, err)
 		}
 		return drops, read, err
 	}
@@ -124,7 +125,7 @@ func (pl *pipeline) split(ctx context.Context, src *source) error {
 		b := &batch{parsed: make(chan struct{}), judged: make(chan struct{})}
 		err := fillBatch(ctx, s, b)
 		if err != nil && err != io.EOF {
-			return &SourceError{src.name, s.events, s.offset, err}
+			return &SourceError{src.path, s.events, s.offset, err}
 		}
 		b.read = src.read.Load()
 		if !pl.room.take(ctx, len(b.texts)) || !send(ctx, pl.toParse, b) || !send(ctx, pl.toRepeat, b) {
@@ -138,8 +139,8 @@ func (pl *pipeline) split(ctx context.Context, src *source) error {
 
 func fillBatch(ctx context.Context, s *splitter, b *batch) error {
 	for len(b.ends)+b.tooLong < batchEvents && len(b.texts) < batchBytes {
-		if err := ctx.Err(); err != nil {
-			return err
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
 		}
 		texts, whole, err := s.next(b.texts)
 		if err != nil {

@@ -177,7 +177,7 @@ func (s *sorter) eachInMemory(ctx context.Context, limit int, visit func(r *reco
 	}
 	for i := over; i < len(records); i++ {
 		if i%4096 == 0 && ctx.Err() != nil {
-			return over, ctx.Err()
+			return over, context.Cause(ctx)
 		}
 		if err := visit(&records[i], s.current.line(&records[i])); err != nil {
 			return over, err
@@ -232,7 +232,7 @@ func (s *sorter) merge(ctx context.Context, visit func(r *record, line []byte) e
 	var last ID
 	for n := 0; len(queue) > 0; n++ {
 		if n%4096 == 0 && ctx.Err() != nil {
-			return ctx.Err()
+			return context.Cause(ctx)
 		}
 		r := queue[0]
 		if n > 0 && r.record.id == last {

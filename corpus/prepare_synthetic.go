@@ -23,7 +23,7 @@ func BuildSynthetic(ctx context.Context, spec Spec, o PrepareOptions, cacheDir s
 		Rules: rulesVersion, Options: o.manifest(),
 	}
 	key := cacheKey("synthetic", []any{GeneratorName, GeneratorVersion, spec}, m.Options)
-	return cached(ctx, cacheDir, key, p, func(dir string) error {
+	return cached(ctx, cacheDir, key, &m, p, func(dir string) error {
 		return prepareGenerated(ctx, spec.Generate, o, m, dir, p)
 	})
 }
@@ -47,5 +47,5 @@ func prepareGenerated(ctx context.Context, generate func(context.Context, Progre
 	if err != nil {
 		return fmt.Errorf("generating the synthetic corpus: %w", err)
 	}
-	return writeSorted(ctx, sorted, &o, m, drops, read, dir, p)
+	return writeSorted(ctx, sorted, &o, m, "the synthetic corpus", drops, read, dir, p)
 }

@@ -3,6 +3,7 @@ package corpus
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
 	"errors"
 	"math/rand/v2"
 	"os"
@@ -10,7 +11,9 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
+	"unicode/utf16"
 
 	"github.com/klauspost/compress/zstd"
 )
@@ -289,20 +292,34 @@ func TestSourcesThatCannotBeUsedSaySoWithNameAndPlace(t *testing.T) {
 		"gzip cut":                    {packed[:len(packed)-100], ErrTruncated, []string{"byte"}},
 		"gzip cut in its trailer":     {packed[:len(packed)-3], ErrTruncated, nil},
 		"gzip cut in its header":      {packed[:7], ErrTruncated, nil},
+		"gzip and a little more":      {append(bytes.Clone(packed), "abc"...), errBehindGzip, []string{"followed by"}},
+		"gzip and the text again":     {append(bytes.Clone(packed), lines...), errBehindGzip, []string{"followed by"}},
+		"gzip and half a member":      {append(bytes.Clone(packed), packed[:5]...), ErrTruncated, nil},
+		"gzip and a member's start":   {append(bytes.Clone(packed), packed[0]), ErrTruncated, nil},
+		"zstd and the text again":     {append(bytes.Clone(zpacked), lines...), zstd.ErrMagicMismatch, []string{"followed by"}},
+		"UTF-16 with a mark":          {utf16Of(lines, binary.LittleEndian, "\ufeff"), nil, []string{"UTF-16", "UTF-8"}},
+		"UTF-16, big-endian":          {utf16Of(array, binary.BigEndian, "\ufeff"), nil, []string{"UTF-16", "UTF-8"}},
+		"UTF-16 without a mark":       {utf16Of(lines, binary.LittleEndian, ""), nil, []string{"UTF-16LE", "UTF-8"}},
+		"UTF-16, big-endian, no mark": {utf16Of(lines, binary.BigEndian, ""), nil, []string{"UTF-16BE", "UTF-8"}},
+		"UTF-16 in gzip":              {gzipped(t, utf16Of(lines, binary.LittleEndian, "\ufeff")), nil, []string{"UTF-16", "UTF-8"}},
+		"UTF-32":                      {[]byte("\xff\xfe\x00\x00{\x00\x00\x00"), nil, []string{"UTF-32", "UTF-8"}},
+		"xz":                          {[]byte("\xfd7zXZ\x00\x00\x04"), nil, []string{"xz"}},
+		"a database":                  {[]byte("SQLite format 3\x00\x10\x00"), nil, []string{"SQLite", "export"}},
 		"gzip broken":                 {broken, nil, []string{"event"}},
 		"zstd cut":                    {zpacked[:len(zpacked)-100], ErrTruncated, nil},
 		"zstd of a huge window":       {[]byte{0x28, 0xb5, 0x2f, 0xfd, 0, 0xa0, 1, 0, 0}, zstd.ErrWindowSizeExceeded, []string{"--long=27"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cache := t.TempDir()
-			_, err := BuildFile(context.Background(), fileOf(t, c.content), PrepareOptions{}, cache, nil)
+			path := fileOf(t, c.content)
+			_, err := BuildFile(context.Background(), path, PrepareOptions{}, cache, nil)
 			if err == nil {
 				t.Fatal("no error")
 			}
 			if c.is != nil && !errors.Is(err, c.is) {
 				t.Errorf("error %q is not %q", err, c.is)
 			}
-			for _, s := range append(c.says, "dump") {
+			for _, s := range append(c.says, path) {
 				if !strings.Contains(err.Error(), s) {
 					t.Errorf("error %q does not say %q", err, s)
 				}
@@ -312,11 +329,47 @@ func TestSourcesThatCannotBeUsedSaySoWithNameAndPlace(t *testing.T) {
 	}
 }
 
+// utf16Of encodes text behind a mark.
+func utf16Of(text []byte, order binary.AppendByteOrder, mark string) []byte {
+	var out []byte
+	for _, unit := range utf16.Encode([]rune(mark + string(text))) {
+		out = order.AppendUint16(out, unit)
+	}
+	return out
+}
+
 func TestFilesThatAreNoneAreRefused(t *testing.T) {
 	dir := t.TempDir()
-	for _, path := range []string{dir, filepath.Join(dir, "absent"), os.DevNull} {
-		if _, err := BuildFile(context.Background(), path, PrepareOptions{}, t.TempDir(), nil); err == nil || !strings.Contains(err.Error(), filepath.Base(path)) {
-			t.Errorf("%s: error %v does not name it", path, err)
+	pipe := filepath.Join(dir, "pipe")
+	if err := syscall.Mkfifo(pipe, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	link := filepath.Join(dir, "link")
+	if err := os.Symlink(pipe, link); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ path, says string }{
+		{dir, "is a folder"}, {pipe, "is not a regular file"}, {link, "is not a regular file"}, {"/dev/zero", "is not a regular file"},
+		{os.DevNull, "is not a regular file"}, {filepath.Join(dir, "absent"), ""},
+	} {
+		cache := t.TempDir()
+		_, err := BuildFile(context.Background(), c.path, PrepareOptions{}, cache, nil)
+		if err == nil || !strings.Contains(err.Error(), c.path) || !strings.Contains(err.Error(), c.says) {
+			t.Errorf("error %v does not say %q of %s", err, c.says, c.path)
+		}
+		checkNothingLeft(t, cache)
+	}
+}
+
+func TestPreparedCorpusMadeOfPipesIsDamaged(t *testing.T) {
+	for _, name := range []string{EventsFile, ManifestFile} {
+		c := build(t, ndjson(texts(someEvents(2)...)...), PrepareOptions{})
+		path := filepath.Join(c.Dir(), name)
+		if err := errors.Join(os.Remove(path), syscall.Mkfifo(path, 0o666)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Open(c.Dir()); !errors.Is(err, ErrDamaged) || !strings.Contains(err.Error(), path) {
+			t.Errorf("error %v does not call %s damaged", err, path)
 		}
 	}
 }
@@ -337,26 +390,48 @@ func TestCancellingStopsAndLeavesNothing(t *testing.T) {
 	path := fileOf(t, ndjson(texts(someEvents(400)...)...))
 	for _, stage := range []string{"hash", "prepare", "write"} {
 		t.Run(stage, func(t *testing.T) {
-			ctx, cancel := context.WithCancel(context.Background())
-			defer cancel()
+			asked := errors.New("interrupted")
+			ctx, cancel := context.WithCancelCause(context.Background())
+			defer cancel(nil)
 			cache := t.TempDir()
 			before := runtime.NumGoroutine()
 			c, err := BuildFile(ctx, path, PrepareOptions{}, cache, func(s string, done, total int64) {
 				if s == stage {
-					cancel()
+					cancel(asked)
 				}
 			})
 			// In the last stage the corpus may be complete before anybody looks.
 			if err == nil && stage == "write" {
 				c.Close()
-			} else if !errors.Is(err, context.Canceled) {
-				t.Errorf("error %v, want %v", err, context.Canceled)
+			} else if !errors.Is(err, asked) || strings.Contains(err.Error(), "context") {
+				t.Errorf("error %v, want %v", err, asked)
 			}
 			checkNothingLeft(t, cache)
 			if after := runtime.NumGoroutine(); after > before {
 				t.Errorf("%d goroutines before, %d after", before, after)
 			}
 		})
+	}
+}
+
+func TestGeneratingCanBeCancelled(t *testing.T) {
+	asked := errors.New("interrupted")
+	for _, stage := range []string{"at once", "generate"} {
+		ctx, cancel := context.WithCancelCause(context.Background())
+		if stage == "at once" {
+			cancel(asked)
+		}
+		cache := t.TempDir()
+		_, err := BuildSynthetic(ctx, Spec{Events: 2 * chunkEvents, Seed: 1, BaseTime: 1_780_272_000}, PrepareOptions{}, cache, func(s string, _, _ int64) {
+			if s == stage {
+				cancel(asked)
+			}
+		})
+		if !errors.Is(err, asked) || strings.Contains(err.Error(), "context") {
+			t.Errorf("%s: error %v, want %v", stage, err, asked)
+		}
+		checkNothingLeft(t, cache)
+		cancel(nil)
 	}
 }
 

@@ -14,6 +14,7 @@ type writer struct {
 	file  *os.File
 	buf   *bufio.Writer
 	tally *tally
+	sum   *checksum
 }
 
 func newWriter(dir string) (*writer, error) {
@@ -21,12 +22,13 @@ func newWriter(dir string) (*writer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("creating the prepared corpus: %w", err)
 	}
-	return &writer{dir: dir, file: f, buf: bufio.NewWriterSize(f, 1<<20), tally: newTally()}, nil
+	return &writer{dir: dir, file: f, buf: bufio.NewWriterSize(f, 1<<20), tally: newTally(), sum: newChecksum()}, nil
 }
 
 // add writes the next event of the corpus order.
 func (w *writer) add(r *record, line []byte) error {
 	w.tally.add(&Entry{ID: r.id, CreatedAt: r.createdAt, Kind: r.kind, Length: uint32(len(line))})
+	w.sum.addLine(line)
 	w.buf.Write(line)
 	return w.buf.WriteByte('\n')
 }
@@ -43,6 +45,7 @@ func (w *writer) finish(m Manifest) error {
 		return fmt.Errorf("writing the prepared corpus: %w", err)
 	}
 	w.tally.fill(&m)
+	m.Checksum = w.sum.String()
 	return m.write(w.dir)
 }
 

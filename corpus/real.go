@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"os"
 	"path/filepath"
 	"time"
@@ -24,8 +25,22 @@ type RealDumpError struct {
 }
 
 func (e *RealDumpError) Error() string {
-	return fmt.Sprintf("no real corpus: set $%s to a file of events, or put %s at %s, or try again with access to the network (%v); --corpus FILE takes any other dump",
-		RealDumpVariable, e.URL, e.CachePath, e.Err)
+	return fmt.Sprintf(`no real corpus: %v
+Any one of these helps:
+  file     put a copy of %s
+           at %s
+  variable set $%s to a file of events
+  network  try again with access to it
+--corpus FILE takes any other dump.`, withoutURL(e.Err), e.URL, e.CachePath, RealDumpVariable)
+}
+
+// withoutURL leaves the request out of what an HTTP client says: the address has been named already.
+func withoutURL(err error) error {
+	var request *url.Error
+	if errors.As(err, &request) {
+		return request.Err
+	}
+	return err
 }
 
 func (e *RealDumpError) Unwrap() error { return e.Err }
@@ -37,6 +52,7 @@ type download struct {
 	blob    string // git's id of the content: sha1 over "blob <size>\0" and the bytes
 	maxSize int64
 	stall   time.Duration // longest wait for the next byte
+	alarm   func(d time.Duration, ring func()) alarm
 	tries   int
 	pause   time.Duration // between tries
 	client  *http.Client
@@ -50,6 +66,7 @@ func realDump() download {
 		blob:    "4d1fc04e5b43e2cd166240a81ae271dd28d0043b",
 		maxSize: 512 << 20,
 		stall:   30 * time.Second,
+		alarm:   afterFunc,
 		tries:   3,
 		pause:   time.Second,
 		client:  downloadClient(),
@@ -68,15 +85,11 @@ func RealDump(ctx context.Context, cacheDir string, p Progress) (path string, er
 
 // checkGiven makes sure that the file exists and can be read.
 func checkGiven(path string) error {
-	f, err := os.Open(path)
+	f, _, err := openRegular(path)
 	if err != nil {
 		return fmt.Errorf("$%s names a file that cannot be read: %w", RealDumpVariable, err)
 	}
-	defer f.Close()
-	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
-		return fmt.Errorf("$%s is %s, which is not a regular file", RealDumpVariable, path)
-	}
-	return nil
+	return f.Close()
 }
 
 // get returns the path of the file in the cache, which is downloaded if it is not there or not what it should be.
@@ -97,27 +110,31 @@ func (d download) get(ctx context.Context, cacheDir string, p Progress) (string,
 		return path, nil
 	}
 	if err := d.fetch(ctx, path, p); err != nil {
+		removeEmpty(path + ".part")
 		if ctx.Err() != nil {
-			return "", fmt.Errorf("downloading the real dump: %w", ctx.Err())
+			return "", fmt.Errorf("downloading the real dump: %w", context.Cause(ctx))
 		}
 		return "", &RealDumpError{CachePath: path, URL: d.url, Err: err}
 	}
 	return path, nil
 }
 
+// removeEmpty removes a file into which nothing has come.
+func removeEmpty(path string) {
+	if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() && info.Size() == 0 {
+		_ = os.Remove(path) // one that stays does no harm
+	}
+}
+
 var errWrongContent = errors.New("its content is not what it should be")
 
 // matches checks the file's content against the git blob id. The error is errWrongContent, or why the file cannot be read.
 func (d download) matches(path string) error {
-	f, err := os.Open(path)
+	f, info, err := openRegular(path)
 	if err != nil {
 		return err
 	}
 	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
-		return err
-	}
 	digest := sha1.New()
 	fmt.Fprintf(digest, "blob %d\x00", info.Size())
 	if _, err := io.Copy(digest, f); err != nil {

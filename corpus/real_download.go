@@ -31,6 +31,14 @@ func downloadClient() *http.Client {
 	return &http.Client{Transport: t}
 }
 
+// alarm is a timer that calls a function once it has run down.
+type alarm interface {
+	Reset(d time.Duration) bool
+	Stop() bool
+}
+
+func afterFunc(d time.Duration, ring func()) alarm { return time.AfterFunc(d, ring) }
+
 // fetch downloads to path, by way of path.part, which stays behind when the connection breaks and is continued the next time.
 func (d download) fetch(ctx context.Context, path string, p Progress) error {
 	part := path + ".part"
@@ -40,7 +48,7 @@ func (d download) fetch(ctx context.Context, path string, p Progress) error {
 			select {
 			case <-time.After(d.pause):
 			case <-ctx.Done():
-				return ctx.Err()
+				return context.Cause(ctx)
 			}
 		}
 		err = d.fetchOnce(ctx, part, p)
@@ -74,7 +82,7 @@ func (d download) install(part, path string) error {
 func (d download) fetchOnce(ctx context.Context, part string, p Progress) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	watchdog := time.AfterFunc(d.stall, func() { cancel(fmt.Errorf("%w (%v)", errStalled, d.stall)) })
+	watchdog := d.alarm(d.stall, func() { cancel(fmt.Errorf("%w (%v)", errStalled, d.stall)) })
 	defer watchdog.Stop()
 
 	f, err := os.OpenFile(part, os.O_CREATE|os.O_RDWR, 0o666)
@@ -132,7 +140,7 @@ func (d download) fetchOnce(ctx context.Context, part string, p Progress) error 
 }
 
 // copy moves the body into the file; every byte that arrives gives the watchdog more time.
-func (d download) copy(ctx context.Context, f *os.File, body io.Reader, done, total int64, watchdog *time.Timer, p Progress) error {
+func (d download) copy(ctx context.Context, f *os.File, body io.Reader, done, total int64, watchdog alarm, p Progress) error {
 	buf := make([]byte, 64<<10)
 	for {
 		n, err := body.Read(buf)

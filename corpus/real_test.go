@@ -11,6 +11,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -23,11 +24,13 @@ type dumpServer struct {
 	content []byte
 	mu      sync.Mutex
 	ranges  []string
+	ring    func()     // lets the client's present alarm run down
+	got     chan int64 // what the client says it has received
 }
 
 func serveDump(t *testing.T, content []byte, handler func(s *dumpServer, w http.ResponseWriter, r *http.Request)) *dumpServer {
 	t.Helper()
-	s := &dumpServer{content: content}
+	s := &dumpServer{content: content, got: make(chan int64, 1000)}
 	s.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s.mu.Lock()
 		s.ranges = append(s.ranges, r.Header.Get("Range"))
@@ -50,10 +53,43 @@ func (s *dumpServer) calls() int {
 	return len(s.ranges) - 1
 }
 
+// stall sends nothing any more, once the client has received n bytes: all that the client would wait for happens, but no time passes.
+func (s *dumpServer) stall(r *http.Request, n int64) {
+	for got := int64(0); got < n; {
+		select {
+		case got = <-s.got:
+		case <-r.Context().Done():
+			return
+		}
+	}
+	s.mu.Lock()
+	ring := s.ring
+	s.mu.Unlock()
+	ring()
+	<-r.Context().Done()
+}
+
+// received is the client's Progress.
+func (s *dumpServer) received(_ string, done, _ int64) { s.got <- done }
+
+// manualAlarm never runs down by itself.
+type manualAlarm struct{}
+
+func (manualAlarm) Reset(time.Duration) bool { return true }
+func (manualAlarm) Stop() bool               { return true }
+
+func (s *dumpServer) alarm(_ time.Duration, ring func()) alarm {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.ring = ring
+	return manualAlarm{}
+}
+
+// download fetches from the server, however slow it is, unless the server stalls on purpose.
 func (s *dumpServer) download() download {
 	return download{
 		name: "dump.json.gz", url: s.URL + "/dump", blob: gitBlob(s.content), maxSize: int64(len(s.content)),
-		stall: 200 * time.Millisecond, tries: 3, pause: time.Millisecond, client: downloadClient(),
+		stall: time.Hour, alarm: s.alarm, tries: 3, pause: time.Millisecond, client: downloadClient(),
 	}
 }
 
@@ -122,7 +158,7 @@ func TestDownloadSurvivesWhatServersDo(t *testing.T) {
 			if s.calls() == 0 {
 				w.Write(s.content[:half])
 				w.(http.Flusher).Flush()
-				<-r.Context().Done()
+				s.stall(r, int64(half))
 				return
 			}
 			whole(s, w, r)
@@ -143,7 +179,10 @@ func TestDownloadSurvivesWhatServersDo(t *testing.T) {
 				leavePart(t, cache, d, c.part)
 			}
 			var last [2]int64
-			path, err := d.get(context.Background(), cache, func(stage string, done, total int64) { last = [2]int64{done, total} })
+			path, err := d.get(context.Background(), cache, func(stage string, done, total int64) {
+				last = [2]int64{done, total}
+				s.received(stage, done, total)
+			})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -215,12 +254,12 @@ func TestFailedDownloadNamesTheWaysOut(t *testing.T) {
 			w.(http.Flusher).Flush()
 			w.Write(s.content)
 		}, is: errOversize, requests: 1},
-		"stall before the answer": {handler: func(s *dumpServer, w http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, is: errStalled, requests: 3},
+		"stall before the answer": {handler: func(s *dumpServer, w http.ResponseWriter, r *http.Request) { s.stall(r, 0) }, is: errStalled, requests: 3},
 		"stall in the middle": {handler: func(s *dumpServer, w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Content-Length", fmt.Sprint(len(s.content)))
 			w.Write(s.content[:5000])
 			w.(http.Flusher).Flush()
-			<-r.Context().Done()
+			s.stall(r, 5000)
 		}, is: errStalled, requests: 3, keeps: true},
 		"server error": {handler: func(s *dumpServer, w http.ResponseWriter, r *http.Request) { w.WriteHeader(500) }, says: "500", requests: 3},
 		"offline":      {change: func(d *download) { d.url = "http://127.0.0.1:1/dump" }, handler: whole, requests: 0},
@@ -229,11 +268,10 @@ func TestFailedDownloadNamesTheWaysOut(t *testing.T) {
 			t.Parallel()
 			s := serveDump(t, content, c.handler)
 			d, cache := s.download(), t.TempDir()
-			d.stall = 50 * time.Millisecond
 			if c.change != nil {
 				c.change(&d)
 			}
-			_, err := d.get(context.Background(), cache, nil)
+			_, err := d.get(context.Background(), cache, s.received)
 			var typed *RealDumpError
 			if !errors.As(err, &typed) {
 				t.Fatalf("error %v is no RealDumpError", err)
@@ -254,9 +292,24 @@ func TestFailedDownloadNamesTheWaysOut(t *testing.T) {
 			if _, err := os.Stat(cached); err == nil {
 				t.Error("a file is in the cache")
 			}
-			part, err := os.Stat(cached + ".part")
-			if kept := err == nil && part.Size() > 0; kept != c.keeps {
-				t.Errorf("kept what came: %v, want %v", kept, c.keeps)
+			var left, want []string
+			if c.keeps {
+				want = []string{d.name + ".part"}
+			}
+			files, err := os.ReadDir(filepath.Dir(cached))
+			for _, f := range files {
+				left = append(left, f.Name())
+			}
+			if err != nil || !slices.Equal(left, want) {
+				t.Errorf("left behind: %v, %v; want %v", left, err, want)
+			}
+			if n := strings.Count(typed.Error(), d.url); n != 1 {
+				t.Errorf("the address is named %d times in\n%v", n, typed)
+			}
+			for line := range strings.Lines(strings.ReplaceAll(typed.Error(), cached, "")) {
+				if len(strings.ReplaceAll(line, d.url, "")) > 180 {
+					t.Errorf("a long line: %s", line)
+				}
 			}
 		})
 	}
@@ -268,13 +321,22 @@ func TestDownloadCanBeCancelled(t *testing.T) {
 		w.(http.Flusher).Flush()
 		<-r.Context().Done()
 	})
+	asked := errors.New("interrupted")
+	ctx, cancel := context.WithCancelCause(context.Background())
+	defer cancel(nil)
+	_, err := s.download().get(ctx, t.TempDir(), func(string, int64, int64) { cancel(asked) })
+	if !errors.Is(err, asked) || strings.Contains(err.Error(), "context") {
+		t.Errorf("error %v, want %v", err, asked)
+	}
+}
+
+// TestSilentServerIsGivenUpByTheClock needs the wait to run down, however long that takes.
+func TestSilentServerIsGivenUpByTheClock(t *testing.T) {
+	s := serveDump(t, randomBytes(1000), func(s *dumpServer, w http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
 	d := s.download()
-	d.stall = time.Minute
-	ctx, cancel := context.WithCancel(context.Background())
-	defer cancel()
-	_, err := d.get(ctx, t.TempDir(), func(string, int64, int64) { cancel() })
-	if !errors.Is(err, context.Canceled) {
-		t.Errorf("error %v", err)
+	d.stall, d.alarm = 20*time.Millisecond, afterFunc
+	if _, err := d.get(context.Background(), t.TempDir(), nil); !errors.Is(err, errStalled) {
+		t.Errorf("error %v, want %v", err, errStalled)
 	}
 }
 

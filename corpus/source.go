@@ -22,7 +22,7 @@ const maxZstdWindow = 128 << 20
 
 // SourceError says where in an event file reading had to stop, and why.
 type SourceError struct {
-	File   string // base name
+	File   string // as it was given
 	Event  int    // which event text of the file, from 1
 	Offset int64  // byte of the decompressed text
 	Err    error
@@ -39,7 +39,8 @@ var ErrTruncated = errors.New("the file is cut short")
 
 // source is an event file being read: the decompressed text and how much of the file has been consumed for it.
 type source struct {
-	name  string // base name
+	path  string // as it was given: what people are told
+	name  string // its base name: what manifests say
 	size  int64  // of the file
 	file  *os.File
 	info  os.FileInfo
@@ -50,11 +51,14 @@ type source struct {
 
 // openSource opens a file of events, plain or compressed, by its first bytes and never by its name.
 func openSource(path string) (*source, error) {
-	f, err := os.Open(path)
+	f, info, err := openRegular(path)
+	if errors.Is(err, errNotRegular) {
+		return nil, fmt.Errorf("%w: save the events to a file first (it is read twice)", err)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("opening the event file: %w", err)
 	}
-	s := &source{name: filepath.Base(path), file: f, close: func() error { return nil }}
+	s := &source{path: path, name: filepath.Base(path), size: info.Size(), file: f, info: info, close: func() error { return nil }}
 	if err := s.open(); err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
@@ -62,21 +66,13 @@ func openSource(path string) (*source, error) {
 }
 
 func (s *source) open() error {
-	info, err := s.file.Stat()
-	if err != nil {
-		return fmt.Errorf("opening the event file: %w", err)
-	}
-	if !info.Mode().IsRegular() {
-		return fmt.Errorf("%s is not a regular file: save the events to a file first (it is read twice)", s.name)
-	}
-	s.info, s.size = info, info.Size()
 	if s.size == 0 {
-		return fmt.Errorf("%s: %w: the file has no bytes", s.name, ErrEmpty)
+		return fmt.Errorf("%s: %w: the file has no bytes", s.path, ErrEmpty)
 	}
 	raw := bufio.NewReaderSize(io.TeeReader(s.file, counter{&s.read}), 256<<10)
-	magic, err := raw.Peek(4)
+	magic, err := raw.Peek(16)
 	if err != nil && err != io.EOF {
-		return fmt.Errorf("reading %s: %w", s.name, err)
+		return fmt.Errorf("reading %s: %w", s.path, err)
 	}
 	switch {
 	case bytes.HasPrefix(magic, []byte{0x1f, 0x8b}):
@@ -84,23 +80,84 @@ func (s *source) open() error {
 	case isZstd(magic):
 		return s.openZstd(raw)
 	}
+	if what := foreign(magic); what != "" {
+		return fmt.Errorf("%s is %s", s.path, what)
+	}
 	s.text = raw
 	return nil
 }
 
-func (s *source) openGzip(raw io.Reader) error {
-	r, err := pgzip.NewReaderN(raw, 256<<10, 4)
+// foreign names what files that cannot be read begin with, "" for anything else. Without it each of their lines would count as an
+// event that is none.
+func foreign(magic []byte) string {
+	for _, known := range []struct{ magic, what string }{
+		{"\xfd7zXZ\x00", "compressed with xz: decompress it first, or compress it with gzip or zstd"},
+		{"BZh", "compressed with bzip2: decompress it first, or compress it with gzip or zstd"},
+		{"\x04\x22\x4d\x18", "compressed with lz4: decompress it first, or compress it with gzip or zstd"},
+		{"PK\x03\x04", "a zip archive: unpack it first"},
+		{"7z\xbc\xaf\x27\x1c", "a 7z archive: unpack it first"},
+		{"SQLite format 3\x00", "an SQLite database: export its events as JSON first"},
+	} {
+		if bytes.HasPrefix(magic, []byte(known.magic)) {
+			return known.what
+		}
+	}
+	return ""
+}
+
+func (s *source) openGzip(raw *bufio.Reader) error {
+	r, err := newGzipReader(raw)
 	if err != nil {
-		return fmt.Errorf("reading %s as gzip: %w", s.name, cutShort(err))
+		return fmt.Errorf("reading %s as gzip: %w", s.path, cutShort(err))
 	}
 	s.text, s.close = r, r.Close
 	return nil
 }
 
+// gzipReader reads gzip members that follow each other. It does so member by member to know what stands behind one: the library takes
+// anything there for the next member, and then for a file that is cut short.
+type gzipReader struct {
+	raw    *bufio.Reader
+	member *pgzip.Reader
+}
+
+func newGzipReader(raw *bufio.Reader) (*gzipReader, error) {
+	member, err := pgzip.NewReaderN(raw, 256<<10, 4)
+	if err != nil {
+		return nil, err
+	}
+	member.Multistream(false)
+	return &gzipReader{raw, member}, nil
+}
+
+var errBehindGzip = errors.New("its gzip data is followed by something that is not gzip: cut that off")
+
+func (r *gzipReader) Read(p []byte) (int, error) {
+	for {
+		n, err := r.member.Read(p)
+		if n > 0 || err != io.EOF {
+			return n, err
+		}
+		next, err := r.raw.Peek(2)
+		switch {
+		case len(next) == 0:
+			return 0, err // io.EOF is the good end
+		case !bytes.HasPrefix([]byte{0x1f, 0x8b}, next):
+			return 0, errBehindGzip
+		}
+		if err := r.member.Reset(r.raw); err != nil {
+			return 0, err
+		}
+		r.member.Multistream(false)
+	}
+}
+
+func (r *gzipReader) Close() error { return r.member.Close() }
+
 func (s *source) openZstd(raw io.Reader) error {
 	r, err := zstd.NewReader(raw, zstd.WithDecoderMaxWindow(maxZstdWindow), zstd.WithDecoderMaxMemory(4*maxZstdWindow), zstd.WithDecoderConcurrency(2))
 	if err != nil {
-		return fmt.Errorf("reading %s as zstd: %w", s.name, err)
+		return fmt.Errorf("reading %s as zstd: %w", s.path, err)
 	}
 	s.text, s.close = r, func() error { r.Close(); return nil }
 	return nil
@@ -111,7 +168,7 @@ func isZstd(magic []byte) bool {
 	if len(magic) < 4 {
 		return false
 	}
-	return bytes.Equal(magic, []byte{0x28, 0xb5, 0x2f, 0xfd}) || magic[0]&0xf0 == 0x50 && bytes.Equal(magic[1:], []byte{0x2a, 0x4d, 0x18})
+	return bytes.HasPrefix(magic, []byte{0x28, 0xb5, 0x2f, 0xfd}) || magic[0]&0xf0 == 0x50 && bytes.HasPrefix(magic[1:], []byte{0x2a, 0x4d, 0x18})
 }
 
 // cutShort gives the libraries' ends of data in the middle of things one name.
@@ -119,6 +176,8 @@ func cutShort(err error) error {
 	switch {
 	case errors.Is(err, io.ErrUnexpectedEOF):
 		return fmt.Errorf("%w: its compressed data ends early", ErrTruncated)
+	case errors.Is(err, zstd.ErrMagicMismatch):
+		return fmt.Errorf("its zstd data is followed by something that is not zstd: cut that off (%w)", err)
 	case errors.Is(err, zstd.ErrWindowSizeExceeded), errors.Is(err, zstd.ErrDecoderSizeExceeded):
 		return fmt.Errorf("its zstd window is over %d MiB: compress it anew with a smaller one (--long=27 or less): %w", maxZstdWindow>>20, err)
 	}
@@ -132,10 +191,10 @@ func (s *source) Close() error { return errors.Join(s.close(), s.file.Close()) }
 func (s *source) unchanged() error {
 	info, err := s.file.Stat()
 	if err != nil {
-		return fmt.Errorf("reading %s: %w", s.name, err)
+		return fmt.Errorf("reading %s: %w", s.path, err)
 	}
 	if info.Size() != s.size || !info.ModTime().Equal(s.info.ModTime()) {
-		return fmt.Errorf("%s changed while it was being read: wait until it is complete and try again", s.name)
+		return fmt.Errorf("%s changed while it was being read: wait until it is complete and try again", s.path)
 	}
 	return nil
 }
@@ -145,8 +204,8 @@ func (s *source) hash(ctx context.Context, p Progress) (string, error) {
 	digest := sha256.New()
 	buf := make([]byte, 1<<20)
 	for done := int64(0); ; {
-		if err := ctx.Err(); err != nil {
-			return "", fmt.Errorf("hashing %s: %w", s.name, err)
+		if err := context.Cause(ctx); err != nil {
+			return "", fmt.Errorf("hashing %s: %w", s.path, err)
 		}
 		n, err := s.file.ReadAt(buf, done)
 		digest.Write(buf[:n])
@@ -156,7 +215,7 @@ func (s *source) hash(ctx context.Context, p Progress) (string, error) {
 			return hex.EncodeToString(digest.Sum(nil)), nil
 		}
 		if err != nil {
-			return "", fmt.Errorf("hashing %s: %w", s.name, err)
+			return "", fmt.Errorf("hashing %s: %w", s.path, err)
 		}
 	}
 }

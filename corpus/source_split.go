@@ -8,7 +8,7 @@ import (
 )
 
 // maxEventText is the longest text of one event that is kept in memory to be parsed. What is longer is passed over unread.
-const maxEventText = 16 << 20
+const maxEventText = MaxEventBytesCeiling
 
 // form is how a text separates its events.
 type form int
@@ -54,7 +54,11 @@ func (s *splitter) next(dst []byte) (out []byte, whole bool, err error) {
 
 // open finds out the text's form from its beginning.
 func (s *splitter) open() error {
-	if bom, _ := s.r.Peek(3); string(bom) == "\xef\xbb\xbf" {
+	head, _ := s.r.Peek(4)
+	if encoding := otherUnicode(head); encoding != "" {
+		return fmt.Errorf("it is %[1]s, and JSON is read as UTF-8: convert it first, for example with iconv -f %[1]s -t UTF-8", encoding)
+	}
+	if bytes.HasPrefix(head, []byte("\xef\xbb\xbf")) {
 		s.discard(3)
 	}
 	first, err := s.skipSpace()
@@ -64,7 +68,7 @@ func (s *splitter) open() error {
 	s.opened = true
 	switch first {
 	case '[':
-		if head, _ := s.r.Peek(64); bytes.HasPrefix(bytes.TrimLeft(head[1:], " \t\r\n"), []byte{'"'}) {
+		if head, _ = s.r.Peek(64); bytes.HasPrefix(bytes.TrimLeft(head[1:], " \t\r\n"), []byte{'"'}) {
 			s.form = formLines // lines of relay messages, none of which is an event
 			return nil
 		}
@@ -72,10 +76,34 @@ func (s *splitter) open() error {
 		s.discard(1)
 		return s.openArray()
 	case '{':
-		head, _ := s.r.Peek(s.r.Size())
+		head, _ = s.r.Peek(s.r.Size())
 		s.form = formOf(head)
 	}
 	return nil
+}
+
+// otherUnicode names the encoding of a text that begins in the way of UTF-16 or UTF-32, with a byte order mark or without: by the zero
+// bytes beside its first character, which no text in UTF-8 has.
+func otherUnicode(head []byte) string {
+	for _, known := range []struct{ head, name string }{
+		{"\xff\xfe\x00\x00", "UTF-32"},
+		{"\x00\x00\xfe\xff", "UTF-32"},
+		{"\xff\xfe", "UTF-16"},
+		{"\xfe\xff", "UTF-16"},
+		{"{\x00\x00\x00", "UTF-32LE"},
+		{"[\x00\x00\x00", "UTF-32LE"},
+		{"\x00\x00\x00{", "UTF-32BE"},
+		{"\x00\x00\x00[", "UTF-32BE"},
+		{"{\x00", "UTF-16LE"},
+		{"[\x00", "UTF-16LE"},
+		{"\x00{", "UTF-16BE"},
+		{"\x00[", "UTF-16BE"},
+	} {
+		if bytes.HasPrefix(head, []byte(known.head)) {
+			return known.name
+		}
+	}
+	return ""
 }
 
 // openArray recognises an array that is empty.

@@ -26,19 +26,19 @@ type Spec struct {
 
 // The bounds of a Spec. A zap is asked for up to half a minute before its receipt, hence the minute.
 const (
-	maxSyntheticEvents = 100_000_000
-	minBaseTime        = windowSeconds + 60
-	maxBaseTime        = 253_402_300_800 // the year 10000
+	MaxEvents   = 100_000_000        // of Spec.Events
+	MinBaseTime = windowSeconds + 60 // of Spec.BaseTime, Unix seconds
+	MaxBaseTime = 253_402_300_800    // likewise: the year 10000
 )
 
 // Validate reports what is wrong with the spec: a number of events that is not 1 to 100,000,000, or a base time less than 30 days and
 // a minute after 1970 or after the year 9999.
 func (s Spec) Validate() error {
-	if s.Events < 1 || s.Events > maxSyntheticEvents {
-		return fmt.Errorf("a synthetic corpus of %d events cannot be generated: ask for 1 to %d", s.Events, maxSyntheticEvents)
+	if s.Events < 1 || s.Events > MaxEvents {
+		return fmt.Errorf("a synthetic corpus of %d events cannot be generated: ask for 1 to %d", s.Events, MaxEvents)
 	}
-	if s.BaseTime < minBaseTime || s.BaseTime > maxBaseTime {
-		return fmt.Errorf("base time %d is out of range: give Unix seconds from %d to %d", s.BaseTime, minBaseTime, int64(maxBaseTime))
+	if s.BaseTime < MinBaseTime || s.BaseTime > MaxBaseTime {
+		return fmt.Errorf("base time %d is out of range: give Unix seconds from %d to %d", s.BaseTime, MinBaseTime, int64(MaxBaseTime))
 	}
 	return nil
 }
@@ -77,7 +77,7 @@ func (s Spec) Generate(ctx context.Context, progress Progress, emit func(*Event)
 	done := 0
 	for events := range chunks {
 		for i := range events {
-			err := ctx.Err()
+			err := context.Cause(ctx)
 			if err == nil {
 				err = emit(&events[i])
 			}
@@ -143,7 +143,7 @@ func (g *generation) run(ctx context.Context, chunks chan<- []Event) error {
 		select {
 		case chunks <- events:
 		case <-ctx.Done():
-			return ctx.Err()
+			return context.Cause(ctx)
 		}
 		first = end
 	}

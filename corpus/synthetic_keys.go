@@ -56,7 +56,7 @@ func spreadWork(ctx context.Context, workers, n int, do func(worker, i int) erro
 				if i >= n {
 					return
 				}
-				err := ctx.Err()
+				err := context.Cause(ctx)
 				if err == nil {
 					err = do(worker, i)
 				}

@@ -52,7 +52,7 @@ func TestGenerateIsFrozen(t *testing.T) {
 		{Spec{200, 1, testBaseTime}, "51869d3299c153795b693aa41473ee22d02a4a87f923b8d480ac28adc34fc4b0", "260d9934c561597d7a4202e33de422ca70f78c15003ab38729929d0d11ca0ee2", 261_869},
 		{Spec{2_000, 1, testBaseTime}, "09a0e70c2b9a7a0d02abc7e33697495e384ea30740881620fbe354f5657e7ebb", "8b9bb126f76c21488e91a811a6034f3d11d0f694bf24a91d9fa2d717c6556d7c", 2_050_753},
 		{Spec{300, 2, testBaseTime}, "4686c5cee6cd24b9f3a3739ba3901bf27cd35525822391189259fc3fd3f699e6", "558a0e0f264b2b549255203038a87c058883575135cd8b880a0b787da2f92640", 322_013},
-		{Spec{300, 1, minBaseTime}, "0cf968378e40b41e4bd1e48d52c58ca5e17f1451977b9339dae9e5c676a2b689", "dbf06d00c8b85f41ca88fe937d796ffa66ecdc5d5428de0443eca617c3f40aad", 308_007},
+		{Spec{300, 1, MinBaseTime}, "0cf968378e40b41e4bd1e48d52c58ca5e17f1451977b9339dae9e5c676a2b689", "dbf06d00c8b85f41ca88fe937d796ffa66ecdc5d5428de0443eca617c3f40aad", 308_007},
 		{Spec{10_000, 1, testBaseTime}, "f28cc279c16967a35f8fa8b22cf3ec3fe208280af2ad8017549f0f4df41a97ba", "05a452b406857f7607ab736a73befea5d1e43ccfa4731f06c95c72d3c72a0f24", 10_255_897},
 	} {
 		t.Run(fmt.Sprintf("events=%d seed=%d base=%d", c.spec.Events, c.spec.Seed, c.spec.BaseTime), func(t *testing.T) {
@@ -204,16 +204,16 @@ func TestSpecRefusesWhatCannotBeGenerated(t *testing.T) {
 	}{
 		{Spec{0, 1, testBaseTime}, "0 events"},
 		{Spec{-5, 1, testBaseTime}, "-5 events"},
-		{Spec{maxSyntheticEvents + 1, 1, testBaseTime}, "100000001 events"},
+		{Spec{MaxEvents + 1, 1, testBaseTime}, "100000001 events"},
 		{Spec{10, 1, 0}, "base time 0"},
-		{Spec{10, 1, maxBaseTime + 1}, "base time 253402300801"},
+		{Spec{10, 1, MaxBaseTime + 1}, "base time 253402300801"},
 	} {
 		err := c.spec.Generate(t.Context(), nil, func(*Event) error { return nil })
 		if err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%+v: error %v, want it to name %q", c.spec, err, c.want)
 		}
 	}
-	for _, at := range []int64{minBaseTime, maxBaseTime} {
+	for _, at := range []int64{MinBaseTime, MaxBaseTime} {
 		for _, e := range generate(t, Spec{60, 1, at}) {
 			if e.CreatedAt < at-windowSeconds || e.CreatedAt >= at {
 				t.Errorf("base time %d: event at %d", at, e.CreatedAt)

@@ -51,7 +51,7 @@ func (c *Corpus) verifyEvents(ctx context.Context, p Progress) error {
 		}
 		p.Report("verify", done.Add(int64(end-chunk*verifyChunk)), int64(c.Len()))
 	})
-	if err := ctx.Err(); err != nil {
+	if err := context.Cause(ctx); err != nil {
 		return fmt.Errorf("verifying the corpus: %w", err)
 	}
 	if first != nil {
