@@ -124,10 +124,12 @@ func (r *Runner) pair(ctx context.Context, s PairScenario, ca, cb Contender, num
 	for _, c := range []Contender{ca, cb} {
 		process, err := relays.Start(ctx, c.Definition, c.Program, r.Settings)
 		if err != nil {
-			return err
+			return fmt.Errorf("%s: %w", c.Definition.Name, err)
 		}
 		defer func() {
-			failed = errors.Join(failed, process.Stop(context.WithoutCancel(ctx)), process.Cleanup())
+			if err := errors.Join(process.Stop(context.WithoutCancel(ctx)), process.Cleanup()); err != nil {
+				failed = errors.Join(failed, fmt.Errorf("%s: %w", c.Definition.Name, err))
+			}
 		}()
 		t := r.newTrial(process, number).Under(s.Describe().Key)
 		t.Rand = r.random(s.Describe().Key, number)

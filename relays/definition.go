@@ -42,9 +42,10 @@ type Definition struct {
 	StopSignal   string   `toml:"stop_signal"`   // SIGTERM unless set
 	StopTimeout  Duration `toml:"stop_timeout"`  // from the stop signal to SIGKILL; 10 s unless set
 
-	Notes      []string `toml:"notes"`      // what a reader of results must know
-	OnRequest  string   `toml:"on_request"` // set: takes part only when asked for, and this is why
-	Unsuitable string   `toml:"unsuitable"` // set: cannot hold a general corpus, and this is why
+	Notes       []string `toml:"notes"`        // what a reader of results must know
+	OnRequest   string   `toml:"on_request"`   // set: takes part only when asked for, and this is why
+	Unsuitable  string   `toml:"unsuitable"`   // set: cannot hold a general corpus, and this is why
+	NeverRanked string   `toml:"never_ranked"` // set: measured, but put in no ranking, and this is why
 
 	VariantsOnly bool      `toml:"variants_only"` // the file itself is no relay, only its variants are
 	Variants     []Variant `toml:"variant"`
@@ -77,6 +78,7 @@ type Limits struct {
 	Subscriptions int `toml:"subscriptions"` // open subscriptions on one connection
 	TagFilters    int `toml:"tag_filters"`   // tag names in one filter
 	MessageBytes  int `toml:"message_bytes"` // one incoming message, where it cannot be configured
+	ContentChars  int `toml:"content_chars"` // the content of one event, in characters, where it cannot be configured
 	SyncEvents    int `toml:"sync_events"`   // events in one negentropy session (NIP-77)
 }
 
@@ -93,18 +95,19 @@ const (
 
 // Variant is a second form of a relay. What it sets replaces what its file sets; env and files are replaced key by key.
 type Variant struct {
-	Name       string            `toml:"name"`
-	Title      string            `toml:"title"`
-	Storage    string            `toml:"storage"`
-	Lookup     *Lookup           `toml:"find"`
-	Command    string            `toml:"command"`
-	Env        map[string]string `toml:"env"`
-	Dirs       []string          `toml:"dirs"`
-	Files      map[string]string `toml:"files"`
-	Limits     *Limits           `toml:"limits"`
-	Durability Durability        `toml:"durability"`
-	Notes      []string          `toml:"notes"`
-	OnRequest  string            `toml:"on_request"`
+	Name        string            `toml:"name"`
+	Title       string            `toml:"title"`
+	Storage     string            `toml:"storage"`
+	Lookup      *Lookup           `toml:"find"`
+	Command     string            `toml:"command"`
+	Env         map[string]string `toml:"env"`
+	Dirs        []string          `toml:"dirs"`
+	Files       map[string]string `toml:"files"`
+	Limits      *Limits           `toml:"limits"`
+	Durability  Durability        `toml:"durability"`
+	Notes       []string          `toml:"notes"`
+	OnRequest   string            `toml:"on_request"`
+	NeverRanked string            `toml:"never_ranked"`
 }
 
 // Duration is a time.Duration written as "30s" or "2m".
@@ -172,6 +175,7 @@ func (d *Definition) expand() []Definition {
 		one.Command = either(v.Command, base.Command)
 		one.Durability = either(v.Durability, base.Durability)
 		one.OnRequest = either(v.OnRequest, base.OnRequest)
+		one.NeverRanked = either(v.NeverRanked, base.NeverRanked)
 		one.Env = overlay(base.Env, v.Env)
 		one.Files = overlay(base.Files, v.Files)
 		if v.Dirs != nil {
@@ -239,7 +243,7 @@ func (d *Definition) validate() error {
 	if len(words) == 0 {
 		return fmt.Errorf("relay %s: command is empty", d.Name)
 	}
-	if !strings.Contains(d.Command, "{program}") {
+	if !mention(words, "{program}") {
 		return fmt.Errorf("relay %s: command has no {program}, which stands for the program that was found", d.Name)
 	}
 	if !d.usesPort() {
@@ -276,31 +280,24 @@ func (d *Definition) validate() error {
 
 // usesPort says whether the relay can be told its port.
 func (d *Definition) usesPort() bool {
-	for _, text := range d.Env {
-		if mentionsPort(text) {
-			return true
-		}
-	}
-	for _, text := range d.Files {
-		if strings.Contains(text, "{port}") {
-			return true
-		}
-	}
-	return mentionsPort(d.Command)
+	return mention(d.told(), "{port}", "<port>") || mention(values(d.Files), "{port}")
 }
 
 // usesDir says whether a template tells the relay where its folder is.
-func (d *Definition) usesDir() bool {
-	for _, text := range append(values(d.Env), d.Command) {
-		if strings.Contains(text, "{dir}") || strings.Contains(text, "<dir>") {
-			return true
-		}
-	}
-	return false
+func (d *Definition) usesDir() bool { return mention(d.told(), "{dir}", "<dir>") }
+
+// told returns what is filled word by word: the values of the environment and the command's words. What was quoted in the
+// command is not searched as it stands, since quotes may come between a placeholder and its braces.
+func (d *Definition) told() []string {
+	words, _ := shellquote.Split(d.Command)
+	return append(values(d.Env), words...)
 }
 
-func mentionsPort(text string) bool {
-	return strings.Contains(text, "{port}") || strings.Contains(text, "<port>")
+// mention says whether one of some texts holds one of the spellings.
+func mention(texts []string, spellings ...string) bool {
+	return slices.ContainsFunc(texts, func(text string) bool {
+		return slices.ContainsFunc(spellings, func(s string) bool { return strings.Contains(text, s) })
+	})
 }
 
 // quoteTrouble says in plain words what is wrong with the quotes.

@@ -16,7 +16,8 @@ type Disk struct {
 }
 
 // Disk measures the relay's folder. Once the relay has ended, its files are synced first, since a file system may give out
-// blocks only as it writes back. ErrExternal for a relay that was not launched here.
+// blocks only as it writes back. A folder that is gone, or no longer a folder, is an error. ErrExternal for a relay that was not launched
+// here.
 func (p *Process) Disk() (Disk, error) {
 	if p.External() {
 		return Disk{}, ErrExternal
@@ -31,7 +32,14 @@ func (p *Process) Disk() (Disk, error) {
 	seen := map[[2]uint64]bool{} // device and inode: a hard link takes no second set of blocks
 	var disk Disk
 	err := filepath.WalkDir(p.dir, func(path string, e fs.DirEntry, err error) error {
+		whole := path == p.dir
+		if err == nil && whole && !e.IsDir() {
+			return errors.New("its data folder is no longer a folder") // a symbolic link is not followed: what it leads to is not the relay's
+		}
 		if err != nil {
+			if whole && errors.Is(err, fs.ErrNotExist) {
+				return errors.New("its data folder is gone")
+			}
 			if errors.Is(err, fs.ErrNotExist) {
 				return nil // gone since its folder was read: relays merge and delete files as they run
 			}
@@ -67,7 +75,7 @@ func (p *Process) Disk() (Disk, error) {
 		return nil
 	})
 	if err != nil {
-		return Disk{}, fmt.Errorf("relay %s: measuring its folder: %w", p.Name(), err)
+		return Disk{}, fmt.Errorf("its disk use cannot be measured: %s", p.Public(brief(err).Error()))
 	}
 	return disk, nil
 }

@@ -75,28 +75,29 @@ func (d *Definition) Find(getenv func(string) string) (path string, ok bool, err
 // Resolve returns the absolute path of the program that Start will run, or "" for a relay that already runs. Errors say what
 // was looked for and how to provide it.
 func (d *Definition) Resolve(getenv func(string) string) (string, error) {
+	path, err := d.resolve(getenv)
+	if err != nil {
+		return "", fmt.Errorf("relay %s: %w", d.Name, err)
+	}
+	return path, nil
+}
+
+func (d *Definition) resolve(getenv func(string) string) (string, error) {
 	switch {
 	case d.External():
 		return "", nil
 	case d.Template:
 		words, err := shellquote.Split(d.Command)
 		if err != nil || len(words) == 0 {
-			return "", fmt.Errorf("relay %s: the command cannot be split into words: %w", d.Name, quoteTrouble(err))
+			return "", fmt.Errorf("the command cannot be split into words: %w", quoteTrouble(err))
 		}
-		path, err := locate(words[0], getenv("PATH"))
-		if err != nil {
-			return "", fmt.Errorf("relay %s: %w", d.Name, err)
-		}
-		return path, nil
+		return locate(words[0], getenv("PATH"))
 	}
 	path, ok, err := d.Find(getenv)
-	if err != nil {
-		return "", fmt.Errorf("relay %s: %w", d.Name, err)
+	if err == nil && !ok {
+		err = errors.New(d.missing())
 	}
-	if !ok {
-		return "", fmt.Errorf("relay %s: %s", d.Name, d.missing())
-	}
-	return path, nil
+	return path, err
 }
 
 func (d *Definition) missing() string {
@@ -121,20 +122,20 @@ func locate(name, searchPath string) (string, error) {
 			return path, nil
 		}
 	}
-	return "", fmt.Errorf("%s is not on the PATH", name)
+	return "", fmt.Errorf("%s is not on the PATH", shortPath(name))
 }
 
 func executable(path string) error {
 	info, err := os.Stat(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return fmt.Errorf("%s does not exist", path)
+		return fmt.Errorf("%s does not exist", shortPath(path))
 	case err != nil:
-		return err
+		return brief(err)
 	case info.IsDir():
-		return fmt.Errorf("%s is a folder, not a program", path)
+		return fmt.Errorf("%s is a folder, not a program", shortPath(path))
 	case info.Mode()&0o111 == 0:
-		return fmt.Errorf("%s is not executable", path)
+		return fmt.Errorf("%s is not executable", shortPath(path))
 	}
 	return nil
 }

@@ -62,6 +62,39 @@ func helper(mode string) {
 		})
 	case "notices":
 		serve(func(ctx context.Context, c *websocket.Conn, sub string) { say(ctx, c, "NOTICE", "try again later") })
+	case "late": // not ready for a while, and says so
+		l, err := net.Listen("tcp", "127.0.0.1:"+port)
+		if err != nil {
+			os.Exit(1)
+		}
+		soon := time.Now().Add(refusalTime + 500*time.Millisecond)
+		go serveHTTP(l, func(w http.ResponseWriter, r *http.Request) {
+			if time.Now().Before(soon) {
+				http.Error(w, "starting", http.StatusServiceUnavailable)
+				return
+			}
+			converse(w, r, eose)
+		})
+	case "forbids", "redirects", "broken":
+		l, err := net.Listen("tcp", "127.0.0.1:"+port)
+		if err != nil {
+			os.Exit(1)
+		}
+		go serveHTTP(l, func(w http.ResponseWriter, r *http.Request) {
+			switch mode {
+			case "forbids":
+				http.Error(w, "members only", http.StatusForbidden)
+			case "redirects":
+				http.Redirect(w, r, "http://192.0.2.1/", http.StatusFound)
+			case "broken":
+				w.Header().Set("Upgrade", "websocket")
+				w.Header().Set("Connection", "Upgrade")
+				w.Header().Set("Sec-WebSocket-Accept", "wrong")
+				w.WriteHeader(http.StatusSwitchingProtocols)
+				_ = http.NewResponseController(w).Flush()
+				<-r.Context().Done()
+			}
+		})
 	case "mute":
 		l, err := net.Listen("tcp", "127.0.0.1:"+port)
 		if err != nil {
@@ -103,6 +136,15 @@ func helper(mode string) {
 		for {
 			_, _ = os.Stdout.Write(line)
 		}
+	case "daemon": // leaves its group, its session and its parent behind, as daemons do
+		serves := exec.Command(os.Args[0], os.Args[1:]...)
+		serves.Env = append(os.Environ(), "RELAYS_HELPER=deaf")
+		serves.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+		if err := serves.Start(); err != nil {
+			os.Exit(1)
+		}
+		_ = os.WriteFile(os.Getenv("ESCAPED"), fmt.Append(nil, serves.Process.Pid), 0o644)
+		os.Exit(0)
 	case "stores":
 		signal.Notify(term, syscall.SIGTERM)
 		_ = os.MkdirAll(filepath.Join(dir, "sealed"), 0o755)
@@ -158,22 +200,26 @@ func flagValue(name string) string {
 }
 
 func serveOn(l net.Listener, answer func(context.Context, *websocket.Conn, string)) {
-	_ = http.Serve(l, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		c, err := websocket.Accept(w, r, nil)
+	serveHTTP(l, func(w http.ResponseWriter, r *http.Request) { converse(w, r, answer) })
+}
+
+func serveHTTP(l net.Listener, handler http.HandlerFunc) { _ = http.Serve(l, handler) }
+
+func converse(w http.ResponseWriter, r *http.Request, answer func(context.Context, *websocket.Conn, string)) {
+	c, err := websocket.Accept(w, r, nil)
+	if err != nil {
+		return
+	}
+	for {
+		_, frame, err := c.Read(r.Context())
 		if err != nil {
 			return
 		}
-		for {
-			_, frame, err := c.Read(r.Context())
-			if err != nil {
-				return
-			}
-			var message []any
-			if json.Unmarshal(frame, &message) == nil && len(message) > 1 && message[0] == "REQ" {
-				answer(r.Context(), c, fmt.Sprint(message[1]))
-			}
+		var message []any
+		if json.Unmarshal(frame, &message) == nil && len(message) > 1 && message[0] == "REQ" {
+			answer(r.Context(), c, fmt.Sprint(message[1]))
 		}
-	}))
+	}
 }
 
 func say(ctx context.Context, c *websocket.Conn, message ...any) {

@@ -91,12 +91,16 @@ func (d *Definition) askVersion(ctx context.Context, path string) string {
 	cmd.Dir = dir
 	var out capped
 	cmd.Stdout, cmd.Stderr = &out, &out
+	mark := newMark()
+	cmd.Env = append(os.Environ(), mark)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	cmd.WaitDelay = time.Second
 	_ = cmd.Run() // some print their version and exit 1
 	if cmd.Process != nil {
 		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
+		self, _ := readProcess(os.Getpid())
+		sweep(mark, self.started)
 	}
 	if d.VersionRule.Pattern == "" {
 		line, _, _ := strings.Cut(strings.TrimSpace(out.String()), "\n")

@@ -8,7 +8,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -31,6 +30,8 @@ type Process struct {
 	dir      string // {dir}, below root
 	port     int
 	url      string
+	mark     string   // what all that is launched has in its environment
+	hidden   []hidden // what Public leaves out
 
 	cmd  *exec.Cmd // the child; its pid is also its process group's id
 	log  *boundedLog
@@ -47,9 +48,14 @@ type Process struct {
 }
 
 func newProcess(d *Definition, program string, s Settings, root string) *Process {
-	return &Process{
-		def: d, program: program, settings: s, root: root, dir: filepath.Join(root, "data"), done: make(chan struct{}),
+	p := &Process{def: d, program: program, settings: s, root: root, mark: newMark(), done: make(chan struct{})}
+	if root != "" {
+		p.dir = filepath.Join(root, "data")
+		p.hidden = hiddenPaths(p.dir, root, filepath.Dir(root))
+	} else {
+		p.hidden = hiddenPaths("", "", "")
 	}
+	return p
 }
 
 // Name returns the relay's name.
@@ -84,15 +90,14 @@ func (p *Process) Describe() measure.Relay {
 }
 
 // LogTail returns the last n lines of the relay's output, without escape sequences, at most 500 bytes each.
-// The relay's folder reads as {dir}, the home folder as ~.
+// Paths of this machine are replaced, as by Public.
 func (p *Process) LogTail(n int) []string {
 	if p.log == nil {
 		return nil
 	}
 	lines := p.log.tail(n)
-	home, _ := os.UserHomeDir()
 	for i, line := range lines {
-		lines[i] = hideHome(strings.ReplaceAll(strings.ReplaceAll(line, p.dir, "{dir}"), p.root, "{dir}/.."), home)
+		lines[i] = p.Public(line)
 	}
 	return lines
 }
@@ -100,7 +105,7 @@ func (p *Process) LogTail(n int) []string {
 // launch renders the configuration and starts the child in a process group of its own.
 func (p *Process) launch() error {
 	if err := os.MkdirAll(p.dir, 0o755); err != nil {
-		return fmt.Errorf("creating its folder: %w", err)
+		return fmt.Errorf("creating its folder: %w", brief(err))
 	}
 	b := blanks{port: fmt.Sprint(p.port), dir: p.dir, program: p.program, settings: p.settings}
 	if err := p.def.prepare(b); err != nil {
@@ -112,11 +117,11 @@ func (p *Process) launch() error {
 	}
 	log, out, err := openLog(p.LogPath())
 	if err != nil {
-		return fmt.Errorf("opening its log: %w", err)
+		return fmt.Errorf("opening its log: %w", brief(err))
 	}
 	defer out.Close()
 	cmd := exec.Command(words[0], words[1:]...)
-	cmd.Env = p.def.environ(os.Environ(), b)
+	cmd.Env = append(p.def.environ(os.Environ(), b), p.mark)
 	cmd.Stdout, cmd.Stderr = out, out
 	if !p.def.Template || !p.def.usesDir() {
 		// What a relay writes to paths of its own choice lands in its folder, where it is measured and removed. A template that says
@@ -138,7 +143,8 @@ func (p *Process) launch() error {
 	}
 	p.cmd, p.log, p.launched = cmd, log, true
 	p.tree = watchTree(cmd.Process.Pid)
-	go p.wait()
+	leader, _ := readProcess(cmd.Process.Pid)
+	go p.wait(leader.started)
 	return nil
 }
 
@@ -151,8 +157,9 @@ func bare(err error) error {
 	return err
 }
 
-// wait reaps the child, sees to it that its whole group is gone, and then announces the end.
-func (p *Process) wait() {
+// wait reaps the child, sees to it that its whole group is gone, and what has left it as well, and then announces the end. since is when the
+// child was started.
+func (p *Process) wait(since uint64) {
 	pgid := p.cmd.Process.Pid
 	awaitExit(p.cmd)
 	p.tree.final()
@@ -180,6 +187,7 @@ func (p *Process) wait() {
 		time.Sleep(10 * time.Millisecond)
 	}
 	p.tree.close(p.cmd.ProcessState)
+	sweep(p.mark, since)
 	p.log.finish()
 
 	p.mu.Lock()
@@ -240,7 +248,7 @@ func (p *Process) Stop(ctx context.Context) error {
 	}
 	p.Kill()
 	<-p.done
-	return fmt.Errorf("relay %s %s: %w", p.Name(), why, ErrForced)
+	return fmt.Errorf("%s: %w", why, ErrForced)
 }
 
 // Kill sends SIGKILL to the relay's whole group and does not wait; Done tells when it is gone. Nothing happens to a relay that
@@ -271,7 +279,7 @@ func (p *Process) Cleanup() error {
 		return nil
 	}
 	if err := removeAll(p.root); err != nil {
-		return fmt.Errorf("removing its folder: %w", err)
+		return fmt.Errorf("removing its folder: %w", brief(err))
 	}
 	return nil
 }

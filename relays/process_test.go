@@ -48,7 +48,7 @@ func TestStopEndsTheWholeGroup(t *testing.T) {
 		t.Parallel()
 		p := startHelper(t, "stubborn", Settings{StopTimeout: 200 * time.Millisecond})
 		err := p.Stop(t.Context())
-		if !errors.Is(err, ErrForced) || !strings.Contains(err.Error(), "stubborn") {
+		if !errors.Is(err, ErrForced) || !strings.HasPrefix(err.Error(), "did not end within 200ms") {
 			t.Errorf("Stop: %v", err)
 		}
 		<-p.Done()

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/http"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -17,6 +18,10 @@ import (
 const (
 	probeEvery   = 20 * time.Millisecond
 	probeTimeout = 5 * time.Second // one try; a relay that is still opening its store may drop the first
+
+	// How often and for how long the same refusal of the handshake must come before it is taken for an answer.
+	refusalTries = 10
+	refusalTime  = 2 * time.Second
 )
 
 // awaitReady returns nil once the child itself has answered a REQ with EOSE, a *StartError when it will not, or ctx's error.
@@ -24,6 +29,7 @@ func (p *Process) awaitReady(ctx context.Context) error {
 	timeout := p.def.readyTimeout()
 	deadline := time.Now().Add(timeout)
 	listened, last := false, ""
+	var refused refusals
 	for {
 		if err := ctx.Err(); err != nil {
 			return err
@@ -51,6 +57,13 @@ func (p *Process) awaitReady(ctx context.Context) error {
 				return &StartError{Relay: p.Name(), Cause: NoAnswer, Detail: "it listens but refuses REQ: " + refusal}
 			}
 			last = err.Error()
+			if refused.settled(err) {
+				var status *wire.StatusError
+				if errors.As(err, &status) {
+					last = fmt.Sprintf("it refuses the WebSocket handshake with HTTP status %d", status.Code)
+				}
+				return &StartError{Relay: p.Name(), Cause: NoAnswer, Detail: last}
+			}
 		}
 		select {
 		case <-p.done:
@@ -58,6 +71,35 @@ func (p *Process) awaitReady(ctx context.Context) error {
 		case <-time.After(probeEvery):
 		}
 	}
+}
+
+// refusals counts how often in a row the handshake was answered, and in the same wrong way.
+type refusals struct {
+	kind  string
+	tries int
+	since time.Time
+}
+
+// settled takes the next failed probe and says whether the relay has made its mind up: what a relay answers while it still starts passes.
+func (r *refusals) settled(err error) bool {
+	kind := ""
+	var status *wire.StatusError
+	switch {
+	case errors.Is(err, wire.ErrHandshake):
+		kind = "broken"
+	case errors.As(err, &status) && final(status.Code):
+		kind = strconv.Itoa(status.Code)
+	}
+	if kind == "" || kind != r.kind {
+		*r = refusals{kind: kind, since: time.Now()}
+	}
+	r.tries++
+	return kind != "" && r.tries >= refusalTries && time.Since(r.since) >= refusalTime
+}
+
+// final says whether an HTTP status is one that time does not change: no server error, and not "too early" or "too many requests".
+func final(code int) bool {
+	return code < http.StatusInternalServerError && code != http.StatusRequestTimeout && code != http.StatusTooEarly && code != http.StatusTooManyRequests
 }
 
 // confirm looks once more after the answer: the child must live, and the port must be its own.
@@ -126,10 +168,16 @@ func probe(ctx context.Context, url string, timeout time.Duration) (refusal stri
 	defer cancel()
 	conn, err := wire.Dial(ctx, url, wire.Options{})
 	if err != nil {
-		if ctx.Err() != nil {
+		var status *wire.StatusError
+		switch inner := errors.Unwrap(err); {
+		case errors.As(err, &status) || errors.Is(err, wire.ErrHandshake):
+			err = inner // without the address, which is either known or secret
+		case ctx.Err() != nil:
 			err = errors.New("no WebSocket handshake in time")
+		case inner != nil:
+			err = inner
 		}
-		return "", fmt.Errorf("connecting: %w", err)
+		return "", err
 	}
 	defer conn.Abort()
 	// A frame now and then must not keep the probe alive for ever.

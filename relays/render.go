@@ -1,6 +1,7 @@
 package relays
 
 import (
+	"errors"
 	"fmt"
 	"io/fs"
 	"maps"
@@ -69,7 +70,7 @@ func (b blanks) file(text string) string {
 func (d *Definition) argv(b blanks) ([]string, error) {
 	words, err := shellquote.Split(d.Command)
 	if err != nil || len(words) == 0 {
-		return nil, fmt.Errorf("relay %s: the command cannot be split into words: %w", d.Name, quoteTrouble(err))
+		return nil, fmt.Errorf("the command cannot be split into words: %w", quoteTrouble(err))
 	}
 	for i, w := range words {
 		words[i] = b.word(w)
@@ -111,23 +112,23 @@ func (d *Definition) config(b blanks) map[string]string {
 // symbolic links that lead out.
 func (d *Definition) prepare(b blanks) error {
 	if strings.ContainsAny(b.dir, "\"\\\n\r\t'") && slices.ContainsFunc(values(d.Files), func(text string) bool { return strings.Contains(text, "{dir}") }) {
-		return fmt.Errorf("relay %s: the work folder's path holds a quote, a backslash or a control character, which cannot be written "+
-			"into the relay's configuration; choose another with --work", d.Name)
+		return errors.New("the work folder's path holds a quote, a backslash or a control character, which cannot be written " +
+			"into the relay's configuration; choose another with --work")
 	}
 	root, err := os.OpenRoot(b.dir)
 	if err != nil {
-		return fmt.Errorf("relay %s: opening its folder: %w", d.Name, err)
+		return fmt.Errorf("opening its folder: %w", brief(err))
 	}
 	defer root.Close()
 	for _, dir := range d.Dirs {
 		if err := root.MkdirAll(dir, 0o755); err != nil {
-			return fmt.Errorf("relay %s: creating %s: %w", d.Name, dir, err)
+			return fmt.Errorf("creating %s: %w", shortPath(dir), brief(err))
 		}
 	}
 	for name, text := range d.config(b) {
 		if dir := path.Dir(name); dir != "." {
 			if err := root.MkdirAll(dir, 0o755); err != nil {
-				return fmt.Errorf("relay %s: creating %s: %w", d.Name, dir, err)
+				return fmt.Errorf("creating %s: %w", shortPath(dir), brief(err))
 			}
 		}
 		mode := fs.FileMode(0o644)
@@ -135,7 +136,7 @@ func (d *Definition) prepare(b blanks) error {
 			mode = 0o755
 		}
 		if err := root.WriteFile(name, []byte(text), mode); err != nil {
-			return fmt.Errorf("relay %s: writing %s: %w", d.Name, name, err)
+			return fmt.Errorf("writing %s: %w", shortPath(name), brief(err))
 		}
 	}
 	return nil

@@ -44,7 +44,8 @@ const (
 	PortTaken     Cause = "port taken"     // another process listens on the port it was given
 )
 
-// StartError is a relay that did not become ready. Error is one sentence; LogTail holds the last lines of its log, at most 20.
+// StartError is a relay that did not become ready. Error is one sentence without the relay's name, which is said by whoever tells of
+// it; LogTail holds the last lines of its log, at most 20.
 type StartError struct {
 	Relay   string
 	Cause   Cause
@@ -52,7 +53,7 @@ type StartError struct {
 	LogTail []string
 }
 
-func (e *StartError) Error() string { return fmt.Sprintf("relay %s: %s", e.Relay, e.Detail) }
+func (e *StartError) Error() string { return e.Detail }
 
 const startLogLines = 20
 
@@ -61,7 +62,7 @@ const attempts = 3
 
 // Start launches a relay in a fresh folder on a free loopback port and waits until it has answered a REQ with EOSE, or
 // connects to one that already runs. program is what Resolve returned; "" has Start resolve it in the environment.
-// A relay that does not become ready is a *StartError; nothing of it is left running, nor on disk unless KeepData is set.
+// Errors do not name the relay. A relay that does not become ready is a *StartError; nothing of it is left running, nor on disk unless KeepData is set.
 // The caller owes the process a Stop or Kill, and a Cleanup.
 func Start(ctx context.Context, d *Definition, program string, s Settings) (*Process, error) {
 	s = s.withDefaults(d)
@@ -70,7 +71,7 @@ func Start(ctx context.Context, d *Definition, program string, s Settings) (*Pro
 	}
 	if program == "" {
 		var err error
-		if program, err = d.Resolve(os.Getenv); err != nil {
+		if program, err = d.resolve(os.Getenv); err != nil {
 			return nil, err
 		}
 	}
@@ -79,12 +80,12 @@ func Start(ctx context.Context, d *Definition, program string, s Settings) (*Pro
 		err = os.MkdirAll(work, 0o755)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("creating the work folder: %w", err)
+		return nil, fmt.Errorf("creating the work folder: %w", brief(err))
 	}
 	return retry(func() (*Process, error) {
 		root, err := os.MkdirTemp(work, d.Name+"-")
 		if err != nil {
-			return nil, fmt.Errorf("creating its folder: %w", err)
+			return nil, fmt.Errorf("creating its folder: %w", brief(err))
 		}
 		p := newProcess(d, program, s, root)
 		if err := p.boot(ctx); err != nil {
@@ -103,7 +104,7 @@ func (p *Process) Restart(ctx context.Context) (*Process, error) {
 	select {
 	case <-p.done:
 	default:
-		return nil, fmt.Errorf("relay %s: restarted while it still runs", p.Name())
+		return nil, errors.New("restarted while it still runs")
 	}
 	return retry(func() (*Process, error) {
 		q := newProcess(p.def, p.program, p.settings, p.root)
@@ -135,7 +136,7 @@ func (p *Process) boot(ctx context.Context) error {
 	remember(p)
 	port, err := freePort()
 	if err != nil {
-		return fmt.Errorf("%w", err)
+		return err
 	}
 	p.port = port
 	if portPicked != nil {
@@ -149,6 +150,7 @@ func (p *Process) boot(ctx context.Context) error {
 		<-p.done
 		var failed *StartError
 		if errors.As(err, &failed) {
+			failed.Detail = p.Public(failed.Detail)
 			failed.LogTail = p.LogTail(startLogLines)
 		}
 		return err

@@ -44,6 +44,9 @@ func TestStartTellsFailuresApart(t *testing.T) {
 		{mode: "refuses", cause: NoAnswer, detail: []string{"refuses REQ", "auth-required: members only"}},
 		{mode: "exit3", cause: EarlyExit, detail: []string{"exited with status 3"}, lastLine: "cannot open the store"},
 		{mode: "exit0", cause: EarlyExit, detail: []string{"exited with status 0", "foreground"}},
+		{mode: "forbids", cause: NoAnswer, detail: []string{"refuses the WebSocket handshake", "HTTP status 403"}},
+		{mode: "redirects", cause: NoAnswer, detail: []string{"refuses the WebSocket handshake", "HTTP status 302"}},
+		{mode: "broken", cause: NoAnswer, detail: []string{"broken WebSocket handshake: the Sec-WebSocket-Accept"}},
 		{mode: "killed", cause: Crash, detail: []string{"crashed", "killed by signal: killed"}},
 		{mode: "segv", command: "sh -c 'kill -SEGV $$' {port}", cause: Crash, detail: []string{"segmentation"}},
 		{mode: "background", command: "sh -c 'sleep 100 & exit 0' {port}", cause: EarlyExit, detail: []string{"foreground"}},
@@ -68,7 +71,10 @@ func TestStartTellsFailuresApart(t *testing.T) {
 			if failed.Cause != c.cause || failed.Relay != c.mode {
 				t.Errorf("cause %q of relay %q: %v", failed.Cause, failed.Relay, err)
 			}
-			for _, part := range append(c.detail, "relay "+c.mode) {
+			if strings.Contains(err.Error(), "relay "+c.mode) {
+				t.Errorf("the name, which whoever tells of it says, is in %q", err)
+			}
+			for _, part := range c.detail {
 				if !strings.Contains(err.Error(), part) {
 					t.Errorf("%q is not in %q", part, err)
 				}
@@ -177,7 +183,12 @@ func TestAnExternalRelayIsOnlyConnectedTo(t *testing.T) {
 	}
 	l.Close()
 	d.ReadyTimeout = Duration(time.Second)
-	if _, err := Start(t.Context(), &d, "", Settings{}); err == nil || strings.Contains(err.Error(), "pass") {
+	if _, err := Start(t.Context(), &d, "", Settings{}); err == nil || strings.Contains(err.Error(), "pass") || strings.Count(err.Error(), "ws://") != 1 || strings.Contains(err.Error(), "connecting") {
 		t.Errorf("connecting to nothing: %v", err)
 	}
+}
+
+func TestARelayThatIsNotReadyAtOnceIsAwaited(t *testing.T) {
+	t.Parallel()
+	startHelper(t, "late", Settings{})
 }

@@ -10,6 +10,9 @@ import (
 	"github.com/kballard/go-shellquote"
 )
 
+// oneSpelling turns the placeholders that may be typed with either brackets into those with braces.
+var oneSpelling = strings.NewReplacer("<port>", "{port}", "<dir>", "{dir}")
+
 var assignment = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*=`)
 
 // FromTemplate makes a definition from --relay NAME=COMMAND. The command is split as a POSIX shell splits words, may begin
@@ -29,6 +32,9 @@ func FromTemplate(name, command string) (Definition, error) {
 	words, err := shellquote.Split(command)
 	if err != nil {
 		return Definition{}, fmt.Errorf("relay %s: the command cannot be split into words: %w", name, quoteTrouble(err))
+	}
+	for i, w := range words {
+		words[i] = oneSpelling.Replace(w)
 	}
 	for len(words) > 0 && assignment.MatchString(words[0]) {
 		key, value, _ := strings.Cut(words[0], "=")

@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"strings"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -34,7 +35,7 @@ type Options struct {
 // Dial connects to a relay at a ws:// or wss:// URL. ctx bounds the handshake, which takes 10 s at most where ctx has no deadline; it does not
 // bound the connection. Environment proxies and redirects are not followed: what is measured is what was named.
 //
-// The error says in one sentence what happened. An HTTP answer other than 101 is a *StatusError; a refused connection wraps syscall.ECONNREFUSED,
+// The error says in one sentence what happened. An HTTP answer other than 101 is a *StatusError, a 101 that breaks RFC 6455 wraps ErrHandshake; a refused connection wraps syscall.ECONNREFUSED,
 // a handshake that took too long context.DeadlineExceeded.
 func Dial(ctx context.Context, address string, o Options) (*Conn, error) {
 	c, err := dial(ctx, address, o, nil)
@@ -87,6 +88,7 @@ func dial(ctx context.Context, address string, o Options, secure *tls.Config) (*
 		return nil, dialError(ctx, err, resp, h.conn.Load() != nil)
 	}
 
+	h.stream.agreed = true
 	c.ws, c.conn, c.stream = ws, h.conn.Load(), h.stream
 	c.negotiated = cut(resp.Header.Get("Sec-WebSocket-Extensions"), 200)
 	c.limit = o.ReadLimit
@@ -108,7 +110,7 @@ func dialError(ctx context.Context, err error, resp *http.Response, connected bo
 		body, _ := io.ReadAll(io.LimitReader(resp.Body, 1024))
 		return &StatusError{Code: resp.StatusCode, Body: string(body)}
 	case resp != nil: // an answer, but a wrong one, even if ctx ended meanwhile
-		return fmt.Errorf("the server did not answer the WebSocket handshake as RFC 6455 asks: %w", err)
+		return fmt.Errorf("%w: %s", ErrHandshake, handshakeFault(err, resp))
 	case errors.Is(ctx.Err(), context.Canceled):
 		return context.Canceled
 	case ctx.Err() != nil || errors.As(err, &timeout) && timeout.Timeout():
@@ -123,6 +125,24 @@ func dialError(ctx context.Context, err error, resp *http.Response, connected bo
 		return fmt.Errorf("the server did not complete the WebSocket handshake: %w", err)
 	}
 	return err
+}
+
+// handshakeFault says what is wrong with a server's 101.
+func handshakeFault(err error, resp *http.Response) string {
+	if accept := resp.Header.Values("Sec-WebSocket-Accept"); len(accept) == 0 {
+		return "the answer has no Sec-WebSocket-Accept"
+	}
+	text := err.Error()
+	switch {
+	case strings.Contains(text, "invalid Sec-WebSocket-Accept"):
+		return fmt.Sprintf("the Sec-WebSocket-Accept %q is not that of the request's key", cut(resp.Header.Get("Sec-WebSocket-Accept"), 60))
+	case strings.Contains(text, "unsupported extensions"):
+		return fmt.Sprintf("the answer switches on %q, which was not offered", cut(resp.Header.Get("Sec-WebSocket-Extensions"), 60))
+	}
+	if _, rest, found := strings.Cut(text, "WebSocket protocol violation: "); found {
+		text = rest
+	}
+	return cut(strings.TrimPrefix(text, "failed to WebSocket dial: "), 200)
 }
 
 // handshake is the http.RoundTripper of one Dial. It puts the buffering connection below HTTP and TLS, and takes hold of the byte stream
@@ -175,11 +195,15 @@ func (h *handshake) abort() {
 // stream is what follows the handshake, counted; under TLS it is the plain text.
 type stream struct {
 	io.ReadWriteCloser
+	agreed        bool // the handshake is done; before, the library reads only for the body of a broken one, which has no end
 	read, written atomic.Int64
 	readErr       atomic.Pointer[error] // tells a broken connection from broken frames
 }
 
 func (s *stream) Read(p []byte) (int, error) {
+	if !s.agreed {
+		return 0, io.EOF
+	}
 	n, err := s.ReadWriteCloser.Read(p)
 	s.read.Add(int64(n))
 	if err != nil {

@@ -3,8 +3,10 @@ package wire
 import (
 	"bufio"
 	"context"
+	"crypto/sha1"
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"io"
@@ -43,6 +45,19 @@ func TestDialSaysWhatWentWrong(t *testing.T) {
 		conn.Write([]byte("HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: x\r\n\r\n"))
 		io.Copy(io.Discard, conn)
 	})
+	unasked := rawServer(t, func(conn net.Conn) {
+		r, err := http.ReadRequest(bufio.NewReader(conn))
+		if err != nil {
+			return
+		}
+		sum := sha1.Sum([]byte(r.Header.Get("Sec-WebSocket-Key") + "258EAFA5-E914-47DA-95CA-C5AB0DC85B11"))
+		fmt.Fprintf(conn, "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: %s\r\n"+
+			"Sec-WebSocket-Extensions: permessage-deflate\r\n\r\n", base64.StdEncoding.EncodeToString(sum[:]))
+		io.Copy(io.Discard, conn)
+	})
+	broken := func(err error) bool {
+		return errors.Is(err, ErrHandshake) && strings.Contains(err.Error(), "broken WebSocket handshake")
+	}
 	var status *StatusError
 	for _, c := range []struct {
 		name, url string
@@ -57,7 +72,8 @@ func TestDialSaysWhatWentWrong(t *testing.T) {
 		{"silent", silent, "not answered in time", func(err error) bool { return errors.Is(err, context.DeadlineExceeded) }},
 		{"hangs up", hangUp, "EOF", nil},
 		{"endless headers", endless, "did not complete the WebSocket handshake", nil},
-		{"wrong accept key", wrongAccept, "Sec-WebSocket-Accept", nil},
+		{"wrong accept key", wrongAccept, "Sec-WebSocket-Accept", broken},
+		{"extension that was not offered", unasked, "permessage-deflate", broken},
 		{"http URL", "http://127.0.0.1:7777", "not a WebSocket URL", nil},
 		{"no host", "ws://", "not a WebSocket URL", nil},
 		{"no URL", "::", "not a WebSocket URL", nil},

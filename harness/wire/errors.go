@@ -16,6 +16,8 @@ var (
 	ErrLost = errors.New("connection lost without a close frame")
 	// ErrProtocol: the relay sent bytes that are not RFC 6455 frames.
 	ErrProtocol = errors.New("the relay broke the WebSocket protocol")
+	// ErrHandshake: the server agreed to WebSocket (101), but not as RFC 6455 asks of it.
+	ErrHandshake = errors.New("broken WebSocket handshake")
 	// ErrClosed: this side called Close or Abort.
 	ErrClosed = errors.New("connection closed on this side")
 )
