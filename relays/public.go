@@ -13,7 +13,7 @@ import (
 )
 
 // Public returns a text by the relay as it may be published: its folder reads as {dir}, the folder of its boot as {dir}/.., the work folder as
-// {work} and the home folder as ~, however they are spelled: through symbolic links, or escaped as in a URL.
+// {work} and the home folder as ~, however they are spelled: through symbolic links, or escaped as in a URL. This machine's name reads as {host}.
 func (p *Process) Public(text string) string {
 	for _, h := range p.hidden {
 		text = h.hide(text)
@@ -21,7 +21,7 @@ func (p *Process) Public(text string) string {
 	return text
 }
 
-// hidden is a path of this machine and what is published in its place.
+// hidden is a path of this machine, or its name, and what is published in its place.
 type hidden struct{ path, placeholder string }
 
 // hiddenPaths returns what Public hides, longer paths before those that they begin with.
@@ -42,6 +42,9 @@ func hiddenPaths(dir, root, work string) []hidden {
 				all = append(all, hidden{escaped, h.placeholder})
 			}
 		}
+	}
+	if host, err := os.Hostname(); err == nil && len(host) > 1 && host != "localhost" {
+		all = append(all, hidden{host, "{host}"})
 	}
 	return all
 }

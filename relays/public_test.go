@@ -17,6 +17,10 @@ func TestPublicHidesThePathsOfThisMachine(t *testing.T) {
 	if err := errors.Join(os.Mkdir(real, 0o755), os.Symlink(real, link), os.Mkdir(root, 0o755)); err != nil {
 		t.Fatal(err)
 	}
+	host, err := os.Hostname()
+	if err != nil {
+		t.Fatal(err)
+	}
 	p := newProcess(&Definition{Name: "mine"}, "", Settings{}, root)
 	for text, want := range map[string]string{
 		"cannot open " + p.dir + "/db: full":   "cannot open {dir}/db: full",
@@ -27,6 +31,7 @@ func TestPublicHidesThePathsOfThisMachine(t *testing.T) {
 		link + "/other-9/data and " + link + ".":                "{work}/other-9/data and {work}.",
 		home + "/.config of " + home:                            "~/.config of ~",
 		"dir" + home + "/x " + home + "stead":                   "dir~/x " + home + "stead",
+		"listening on " + host + ":80, not " + host + "s":       "listening on {host}:80, not " + host + "s",
 		"nothing to hide":                                       "nothing to hide",
 		root + "4/data":                                         "{work}/mine-1234/data",
 	} {

@@ -75,3 +75,22 @@ func everyThread(t *testing.T, want []int) {
 		}
 	}
 }
+
+func TestDivideRefusesOneProcessor(t *testing.T) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	before, err := affinity(0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := setAffinity(0, before[:1]); err != nil {
+		t.Fatal(err)
+	}
+	_, err = Divide()
+	if restore := setAffinity(0, before); restore != nil {
+		t.Fatal(restore)
+	}
+	if !errors.Is(err, ErrOneCore) {
+		t.Errorf("Divide with one processor: %v", err)
+	}
+}

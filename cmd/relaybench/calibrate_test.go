@@ -1,0 +1,125 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"relaybench/harness"
+	"relaybench/harness/machine"
+	"relaybench/harness/measure"
+)
+
+// calibrated are the figures that a calibration has over these connections.
+func calibrated(publishing, asking []int) []string {
+	names := []string{harness.ClockRead, harness.RecordCost, harness.ChecksOneCore, harness.ChecksAllCores, harness.EventsParsed, harness.FramesScanned,
+		harness.HexEncoded, harness.HexDecoded, harness.SyncMedian, harness.SyncTail, harness.EchoMedian, harness.EchoTail, harness.LateMedian, harness.LateTail}
+	for _, n := range publishing {
+		names = append(names, harness.OverConnections(harness.CeilingPublish, n), harness.OverConnections(harness.CostPublish, n))
+	}
+	for _, n := range asking {
+		names = append(names, harness.OverConnections(harness.CeilingReceive, n))
+	}
+	return names
+}
+
+// holds asserts that each figure is there, in a unit, and not below nothing.
+func holds(t *testing.T, figures []measure.Calibration, names []string) {
+	t.Helper()
+	for _, name := range names {
+		i := slices.IndexFunc(figures, func(c measure.Calibration) bool { return c.Name == name })
+		if i < 0 {
+			t.Errorf("no figure %q", name)
+		} else if c := figures[i]; c.Value < 0 || c.Unit == "" {
+			t.Errorf("%s: %v %s", name, c.Value, c.Unit)
+		}
+	}
+}
+
+func TestCalibrateMeasuresTheHarnessAndLeavesNothing(t *testing.T) {
+	work := t.TempDir()
+	code, stdout, stderr := relaybench(t, "calibrate", "--short", "--json", "--work", work)
+	if code != exitDone {
+		t.Fatalf("exit code %d\n%s", code, stderr)
+	}
+	var got struct {
+		Tool        measure.Tool
+		Environment measure.Environment
+		Calibration []measure.Calibration
+		Warnings    []string
+	}
+	if err := json.Unmarshal([]byte(stdout), &got); err != nil {
+		t.Fatalf("%v in %s", err, stdout)
+	}
+	holds(t, got.Calibration, calibrated([]int{1, 4}, []int{8}))
+	if got.Tool.Verifier == "" || got.Environment.During == nil || got.Warnings == nil {
+		t.Errorf("%+v", got)
+	}
+	if left, _ := os.ReadDir(work); len(left) > 0 {
+		t.Errorf("left in the work folder: %v", left)
+	}
+}
+
+func TestCalibrateWithoutTheNullRelaySaysWhatIsLeftOut(t *testing.T) {
+	t.Setenv("RELAYBENCH_CACHE", t.TempDir())
+	t.Setenv("REFRELAY_BIN", "")
+	t.Setenv("PATH", "/nowhere")
+	var stdout, stderr strings.Builder
+	if code := run(t.Context(), &stdout, &stderr, []string{"calibrate", "--short"}); code != exitDone {
+		t.Fatalf("exit code %d\n%s", code, stderr.String())
+	}
+	if !strings.Contains(stderr.String(), "refrelay") || !strings.Contains(stdout.String(), harness.ChecksAllCores) || strings.Contains(stdout.String(), harness.CeilingPublish) {
+		t.Errorf("stdout:\n%s\nstderr:\n%s", stdout.String(), stderr.String())
+	}
+}
+
+// TestRunRecordsMachineAndResources looks at what a run keeps beside its figures: its own ceilings, what the machine went through, who had which
+// cores, and what the relay consumed.
+func TestRunRecordsMachineAndResources(t *testing.T) {
+	t.Setenv("SKIP_REF_SQLITE", "1")
+	out := t.TempDir()
+	args := []string{"--quick", "--events=600", "--only=ingest,query.thread", "--out", out}
+	_, cannot := machine.Divide()
+	if cannot == nil {
+		args = append(args, "--pin")
+	}
+	code, _, stderr := relaybench(t, args...)
+	if code != exitDone {
+		t.Fatalf("exit code %d\n%s", code, stderr)
+	}
+	r := results(t, out)
+	holds(t, r.Calibration, calibrated([]int{1, 4}, []int{4}))
+	e := r.Environment
+	if e.During == nil || e.During.Seconds <= 0 || e.During.HarnessCores <= 0 {
+		t.Errorf("during the run: %+v", e.During)
+	}
+	if cannot == nil {
+		if len(e.HarnessCores) == 0 || len(e.RelayCores) == 0 || slices.ContainsFunc(e.HarnessCores, func(p int) bool { return slices.Contains(e.RelayCores, p) }) {
+			t.Errorf("cores %v and %v, want some each and none in common", e.HarnessCores, e.RelayCores)
+		}
+		if r.Options["pin"] != true {
+			t.Errorf("option pin is %v", r.Options["pin"])
+		}
+	}
+	for _, want := range []struct {
+		scenario, metric string
+		better           measure.Better
+	}{
+		{"ingest.throughput", "cpu per 1,000 accepted", measure.Lower},
+		{"ingest.throughput", "write amplification while publishing", measure.None},
+		{"ingest.throughput", "switches per accepted event", measure.None},
+		{"ingest.throughput", "peak rss", measure.None},
+		{"ingest.throughput", "harness cpu", measure.None},
+		{"query.thread.hot", "context switches", measure.None},
+		{"query.thread.hot", "harness cpu", measure.None},
+	} {
+		i := slices.IndexFunc(r.Measurements, func(m measure.Measurement) bool { return m.Scenario == want.scenario && m.Metric == want.metric })
+		if i < 0 {
+			t.Errorf("%s: no %s", want.scenario, want.metric)
+		} else if m := r.Measurements[i]; m.Better != want.better || len(m.Trials) != 1 || m.Trials[0] < 0 {
+			t.Errorf("%s: %s: %+v", want.scenario, want.metric, m)
+		}
+	}
+}
