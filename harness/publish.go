@@ -36,6 +36,7 @@ type Published struct {
 	Lost     int                  // connections that broke, each dialled anew
 	Loss     error                // why the last of them broke
 	Strays   int64                // OKs for events that were not in flight
+	Garbage  Garbage
 }
 
 // Refusals counts OK false answers of one kind, and keeps one text as an example.
@@ -129,6 +130,7 @@ func (p *Publisher) publish(ctx context.Context, from feed, count int) (total *P
 		total.Refused += w.refused
 		total.Unanswered += w.unanswered
 		total.Strays += w.strays
+		total.Garbage.Add(w.garbage)
 		total.Lost += w.lost
 		if w.loss != nil {
 			total.Loss = w.loss
@@ -192,6 +194,7 @@ type publishing struct {
 	start   time.Duration
 
 	accepted, duplicates, refused, unanswered, strays int64
+	garbage                                           Garbage
 
 	reasons  map[string]*Refusals
 	timeline []float64
@@ -273,8 +276,11 @@ func (w *publishing) drive(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if wire.Parse(frame, &m); m.Type == wire.OK {
+		switch wire.Parse(frame, &m); m.Type {
+		case wire.OK:
 			w.answer(&m, at)
+		case wire.Unknown:
+			w.garbage.see(frame)
 		}
 	}
 }

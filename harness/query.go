@@ -60,6 +60,8 @@ type Reply struct {
 	EOSE   time.Duration // from the REQ to EOSE or CLOSED
 	Closed bool          // CLOSED came instead of EOSE
 	Reason string        // of CLOSED, or of the last NOTICE on the way
+
+	Garbage Garbage // on the way
 }
 
 // Ask sends one REQ with the filter, given as JSON, and reads up to EOSE or CLOSED into r, whose memory it reuses. The error is a lost
@@ -89,8 +91,11 @@ func (a *Asker) Ask(filter []byte, r *Reply) error {
 			return err
 		}
 		wire.Parse(frame, &m)
-		if m.Type == wire.Notice {
+		switch m.Type {
+		case wire.Notice:
 			r.Reason = m.ReasonText()
+		case wire.Unknown:
+			r.Garbage.see(frame)
 		}
 		if string(m.Sub) != string(a.sub) {
 			continue

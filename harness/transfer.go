@@ -29,6 +29,7 @@ type Transferred struct {
 	Asked     int           // ids
 	Fetched   int           // events that came and had been asked for
 	Missing   []corpus.ID   // asked for, and never sent
+	Altered   []corpus.ID   // sent with other fields than they were signed with, and not passed on: what the sink says of them is no verdict on it
 	Strays    int           // events that nobody had asked for, or that came twice
 	Closed    int           // REQs that ended in CLOSED
 	Reason    string        // of the last CLOSED
@@ -181,6 +182,10 @@ func (f *fetching) take(ctx context.Context, m *wire.Message) error {
 	e := outgoing{id: &id, raw: bytes.Clone(m.Event), index: -1}
 	if i, ok := f.Corpus.Find(id); ok {
 		e.index = i
+		if Altered(f.Corpus, i, m.Event) != "" {
+			f.done.Altered = append(f.done.Altered, id)
+			return nil
+		}
 	}
 	select {
 	case f.to <- e:

@@ -117,7 +117,7 @@ func (s *side) seed(ctx context.Context) error {
 		return err
 	}
 	defer asker.Close()
-	if err := askByID(s.Trial, asker, share, func(i int, found bool) {
+	if _, err := askByID(s.Trial, asker, share, func(i int, found bool) {
 		if found {
 			s.held = append(s.held, i)
 		}
@@ -250,6 +250,12 @@ func transfer(ctx context.Context, sink, source *side) error {
 		t.Value("refused: "+reason, "events", measure.None, float64(r.Count))
 		refusals = append(refusals, fmt.Sprintf("refused, %s, %d times: %s", reason, r.Count, r.Example))
 	}
+	altered := make(map[corpus.ID]bool)
+	for _, id := range done.Altered {
+		altered[id] = true
+	}
+	source.Under(phaseTransfer).Find(measure.Finding{Check: "events come back as they were sent", OK: len(altered) == 0, Required: true,
+		Detail: fmt.Sprintf("%d of %d events were sent with other fields", len(altered), done.Fetched), Evidence: describeIDs(sink.Corpus, "altered", altered)})
 	missing := make(map[corpus.ID]bool)
 	for _, id := range done.Missing {
 		missing[id] = true

@@ -98,11 +98,15 @@ func (q *Query) alone(ctx context.Context, t *harness.Trial, warm, timed []asked
 		return err
 	}
 	defer asker.Close()
+	var returned comparison
+	asker.OnEvent = returned.with(t.Corpus)
 	for i := range warm {
 		if err := asker.Ask(warm[i].json, &warm[i].reply); err != nil {
 			return err
 		}
 	}
+	returned.find(t)
+	asker.OnEvent = nil
 	first, eose := measure.NewHistogram(), measure.NewHistogram()
 	events := 0
 	for i := range timed {
@@ -220,9 +224,11 @@ func digest(ids []corpus.ID) (sum uint64) {
 func judge(ctx context.Context, t *harness.Trial, questions []asked) error {
 	var wrong, capped []judged
 	var closedWhy []string
+	var garbage harness.Garbage
 	closed, events, longest := 0, 0, 0
 	for i := range questions {
 		a := &questions[i]
+		garbage.Add(a.reply.Garbage)
 		if a.reply.Closed {
 			closed++
 			if len(closedWhy) < 3 {
@@ -249,6 +255,7 @@ func judge(ctx context.Context, t *harness.Trial, questions []asked) error {
 		}
 	}
 	answered := len(questions) - closed
+	findGarbage(t, garbage)
 	t.Find(measure.Finding{Check: "is answered with EOSE", OK: closed == 0, Required: true,
 		Detail: fmt.Sprintf("%d of %d queries answered", answered, len(questions)), Evidence: closedWhy})
 	if answered == 0 {

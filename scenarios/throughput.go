@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"relaybench/harness"
@@ -118,9 +119,19 @@ func findRefusals(t *harness.Trial, p *harness.Published) {
 		lost += ", the last one so: " + p.Loss.Error()
 	}
 	t.Find(measure.Finding{Check: "keeps connections open", OK: p.Lost == 0, Detail: lost})
+	findGarbage(t, p.Garbage)
 	if p.Strays > 0 {
 		t.Find(measure.Finding{Check: "answers only what was sent", Detail: fmt.Sprintf("%d OKs named an event that was not waiting for one", p.Strays)})
 	}
+}
+
+// findGarbage judges whether all that came was a message.
+func findGarbage(t *harness.Trial, g harness.Garbage) {
+	f := measure.Finding{Check: "sends only messages", OK: g.Count == 0, Required: true, Detail: fmt.Sprintf("%d frames were no message of the protocol", g.Count)}
+	if g.Count > 0 {
+		f.Evidence = []string{"the first: " + strconv.Quote(g.Example)}
+	}
+	t.Find(f)
 }
 
 // findNew judges whether the relay was given anything new. One that had the events already, as one that runs already may, stores nothing and

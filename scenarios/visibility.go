@@ -166,6 +166,9 @@ func (v *visibility) sample(ctx context.Context, t *harness.Trial, publisher *wi
 		}
 		if slices.Contains(reply.IDs, id) {
 			seen = asked + reply.First - start
+			if reply.IDs[0] != id { // when it came among others is not known
+				seen = asked + reply.EOSE - start
+			}
 			byOK = pollsAfterOK <= 1
 		} else if haveOK && wire.Now()-a.at > deadline(t) {
 			break

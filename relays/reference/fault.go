@@ -136,7 +136,7 @@ func turnOn(field func(*Faults) *bool) func(*Faults, string) error {
 func parseRate(to *float64, arg string) error {
 	rate, err := strconv.ParseFloat(arg, 64)
 	if err != nil || !(rate > 0 && rate <= 1) {
-		return errors.New("RATE is a share above 0 and up to 1")
+		return errors.New("give RATE as a share above 0 and up to 1")
 	}
 	*to = rate
 	return nil
@@ -145,7 +145,7 @@ func parseRate(to *float64, arg string) error {
 func parseThrottle(f *Faults, arg string) error {
 	n, err := strconv.Atoi(strings.TrimSuffix(arg, "/s"))
 	if err != nil || n < 1 || !strings.HasSuffix(arg, "/s") {
-		return errors.New("N/s is a number of events from 1, as in 100/s")
+		return errors.New("give N/s as a number of events from 1, as in 100/s")
 	}
 	f.perSecond = n
 	return nil
@@ -154,7 +154,7 @@ func parseThrottle(f *Faults, arg string) error {
 func parseSlow(f *Faults, arg string) error {
 	n, err := strconv.Atoi(arg)
 	if err != nil || n < 1 || n > 3_600_000 {
-		return errors.New("MS is a number of milliseconds from 1 to 3600000")
+		return errors.New("give MS as a number of milliseconds from 1 to 3600000")
 	}
 	f.slow = time.Duration(n) * time.Millisecond
 	return nil
@@ -163,7 +163,7 @@ func parseSlow(f *Faults, arg string) error {
 func parseLast(f *Faults, arg string) error {
 	n, err := strconv.ParseInt(arg, 10, 64)
 	if err != nil || n < 1 {
-		return errors.New("N is a number of events from 1")
+		return errors.New("give N as a number of events from 1")
 	}
 	f.last = n
 	return nil
@@ -172,7 +172,7 @@ func parseLast(f *Faults, arg string) error {
 func parsePending(f *Faults, arg string) error {
 	mb, err := strconv.ParseFloat(arg, 64)
 	if err != nil || !(mb > 0 && mb <= 1024) {
-		return errors.New("MB is a number of megabytes above 0 and up to 1024, as in 0.5")
+		return errors.New("give MB as a number of megabytes above 0 and up to 1024, as in 0.5")
 	}
 	f.pending = max(1, int(mb*1e6))
 	return nil
