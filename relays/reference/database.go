@@ -2,6 +2,7 @@ package reference
 
 import (
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -261,6 +262,13 @@ func (t *databaseTx) Insert(r *Record) (inserted bool, err error) {
 
 // Remove leaves the index entries where they are: reading finds nothing under them, and merging drops them.
 func (t *databaseTx) Remove(r *Record) error {
+	if t.fresh[r.ID] != r.Seq {
+		e := idEntry(&r.ID)
+		seqs, err := t.state.find(t.rows, &e, &t.store.index.cache)
+		if err != nil || !slices.Contains(seqs, r.Seq) {
+			return err // a number that was never stored may be another event's by now
+		}
+	}
 	delete(t.fresh, r.ID)
 	t.gone = append(t.gone, r.Seq)
 	if err := t.rows.put(deadTable, r.Seq, []byte{}); err != nil {

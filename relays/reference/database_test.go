@@ -188,6 +188,20 @@ func TestReadersAreNotDisturbedByMerging(t *testing.T) {
 	}
 }
 
+func TestRemovingWhatIsNotThereRemovesNothingElse(t *testing.T) {
+	for kind, s := range stores(t) {
+		var seq uint64
+		events := []corpus.Event{fake(1, 1, 1, "a"), fake(1, 1, 2, "b")}
+		admitAll(t, s, &seq, events[:1])
+		err := s.Update(func(tx Tx) error {
+			return errors.Join(tx.Remove(&Record{Seq: 1, CreatedAt: 2, ID: events[1].ID}), tx.Remove(&Record{Seq: 9, CreatedAt: 1, ID: corpus.ID{9}}))
+		})
+		if got := ask(t, s, corpus.Filter{}); err != nil || len(got) != 1 {
+			t.Errorf("%s: %d events are left, %v", kind, len(got), err)
+		}
+	}
+}
+
 // brokenEngine fails to write blocks as long as it is told to.
 type brokenEngine struct {
 	engine

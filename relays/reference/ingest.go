@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"relaybench/corpus"
@@ -15,6 +16,7 @@ const (
 	maxInFlight      = 4096
 	maxInFlightBytes = 64 << 20
 	maxGroup         = 1024
+	groupShare       = 3                     // the part of what is under way that a group waits for: the inverse
 	groupTime        = 25 * time.Millisecond // how long a group waits for events that have arrived and are still being verified
 )
 
@@ -24,7 +26,7 @@ type job struct {
 	raw     []byte // the event as it came; the job's own
 	event   corpus.Event
 	record  Record
-	ready   chan struct{} // closed once it is parsed and verified
+	ready   latch // opened once it is parsed and verified
 
 	verdict verdict // decided when ready, if refused is set, else by the group
 	refused bool
@@ -39,6 +41,7 @@ type ingest struct {
 	verify  chan *job
 	arrived chan *job
 	bytes   *budget
+	held    *job   // the committer's: taken from arrived, and to be the first of the next group
 	ok      []byte // reply's, for one answer after another
 	reply   func(group []*job)
 	late    *late // nil where OKs are sent at once
@@ -59,9 +62,16 @@ func startIngest(r *relay) *ingest {
 	r.hub.accepted.Store(r.options.Store.LastSeq())
 	for range runtime.GOMAXPROCS(0) {
 		in.workers.Go(func() {
-			for j := range in.verify {
+			for n := 1; ; n++ {
+				j, ok := <-in.verify
+				if !ok {
+					return
+				}
 				j.check(in.relay)
-				close(j.ready)
+				j.ready.open()
+				if n%4 == 0 {
+					runtime.Gosched() // the committer, back from the disk, would else wait until somebody is preempted
+				}
 			}
 		})
 	}
@@ -87,7 +97,8 @@ func startIngest(r *relay) *ingest {
 // add hands an event over. It blocks while too much is under way. raw is copied.
 func (in *ingest) add(s *session, raw []byte) {
 	in.bytes.take(len(raw))
-	j := &job{session: s, raw: append(make([]byte, 0, len(raw)), raw...), ready: make(chan struct{})}
+	j := &job{session: s, raw: append(make([]byte, 0, len(raw)), raw...)}
+	j.ready.lock()
 	in.verify <- j
 	in.arrived <- j
 }
@@ -149,31 +160,59 @@ func (in *ingest) commit() {
 }
 
 // gather takes the next event and with it those that have arrived already, so that a lone event is committed at once and a stream of
-// them in groups, whatever a commit costs.
+// them in groups, whatever a commit costs. It waits for the verification of a share of what is under way, and takes more only if it is
+// verified: were it to wait for all, verifiers would have nothing to do during a commit, and the committer nothing until all that the OKs bring in
+// is verified.
 func (in *ingest) gather(group []*job) []*job {
-	first, ok := <-in.arrived
-	if !ok {
-		return group
+	j, ok := in.held, true
+	if in.held = nil; j == nil {
+		if j, ok = <-in.arrived; !ok {
+			return group
+		}
 	}
-	<-first.ready
-	group = append(group, first)
+	j.ready.wait()
+	group = append(group, j)
+	share := len(in.arrived) / groupShare
 	deadline := time.Now().Add(groupTime)
 	for len(group) < maxGroup {
 		select {
-		case j, ok := <-in.arrived:
+		case j, ok = <-in.arrived:
 			if !ok {
-				return group
-			}
-			<-j.ready
-			group = append(group, j)
-			if len(group)%16 == 0 && time.Now().After(deadline) {
 				return group
 			}
 		default:
 			return group
 		}
+		if len(group) >= share && !j.ready.opened.Load() {
+			in.held = j
+			return group
+		}
+		j.ready.wait()
+		group = append(group, j)
+		if len(group)%16 == 0 && time.Now().After(deadline) {
+			return group
+		}
 	}
 	return group
+}
+
+// latch is what a channel that is closed once would be, without its memory.
+type latch struct {
+	opened  atomic.Bool
+	waiting sync.WaitGroup
+}
+
+func (l *latch) lock() { l.waiting.Add(1) }
+
+func (l *latch) open() {
+	l.opened.Store(true)
+	l.waiting.Done()
+}
+
+func (l *latch) wait() {
+	if !l.opened.Load() {
+		l.waiting.Wait()
+	}
 }
 
 // store commits a group. It returns what is new, for the hub, and the last number given out.

@@ -108,29 +108,26 @@ func (ru rules) admitVersion(tx Tx, e *corpus.Event, r *Record, isDeleted bool) 
 	if err != nil {
 		return verdict{}, err
 	}
-	if at, id, ok := parseVersion(note); ok {
-		current := Record{CreatedAt: at, ID: id}
+	if current, ok := parseVersion(note); ok {
 		switch {
 		case isDeleted && !r.Before(&current):
 			return deleted, nil
-		case id == e.ID:
+		case current.ID == e.ID:
 			return duplicate, nil
 		case current.Before(r):
 			return replaced, nil
 		}
-		old, found, err := tx.Find(id)
-		if err == nil && found {
-			err = tx.Remove(&old)
+		if current.Seq != 0 {
+			if err := tx.Remove(&current); err != nil {
+				return verdict{}, err
+			}
 		}
-		if err != nil {
-			return verdict{}, err
-		}
-	}
-	if err := tx.SetNote(key, versionNote(r)); err != nil {
-		return verdict{}, err
 	}
 	if isDeleted {
-		return deleted, nil
+		return deleted, tx.SetNote(key, versionNote(r, 0))
+	}
+	if err := tx.SetNote(key, versionNote(r, r.Seq)); err != nil {
+		return verdict{}, err
 	}
 	_, err = tx.Insert(r)
 	return stored, err
@@ -179,15 +176,11 @@ func (ru rules) deleteAddress(tx Tx, a address, until int64) error {
 	if err != nil {
 		return err
 	}
-	at, id, ok := parseVersion(note)
-	if !ok || at > until {
+	current, ok := parseVersion(note)
+	if !ok || current.CreatedAt > until || current.Seq == 0 {
 		return nil
 	}
-	r, found, err := tx.Find(id)
-	if err != nil || !found {
-		return err
-	}
-	return tx.Remove(&r)
+	return tx.Remove(&current)
 }
 
 // vanish carries out NIP-62: everything by the author up to the request's time goes, and so do gift wraps for them.
@@ -319,16 +312,19 @@ func deletedKey(id corpus.ID, by corpus.PubKey) []byte {
 
 func vanishKey(pk corpus.PubKey) []byte { return append(append(make([]byte, 0, 33), 'v'), pk[:]...) }
 
-func versionNote(r *Record) []byte {
-	return append(binary.BigEndian.AppendUint64(make([]byte, 0, 40), uint64(r.CreatedAt)), r.ID[:]...)
+// versionNote remembers a version, with the number under which it is stored, 0 if it is not: such numbers may be used again.
+func versionNote(r *Record, seq uint64) []byte {
+	note := binary.BigEndian.AppendUint64(make([]byte, 0, 48), uint64(r.CreatedAt))
+	return append(binary.BigEndian.AppendUint64(note, seq), r.ID[:]...)
 }
 
-func parseVersion(note []byte) (createdAt int64, id corpus.ID, ok bool) {
-	if len(note) != 40 {
-		return 0, id, false
+// parseVersion reads what Tx.Remove needs of a version.
+func parseVersion(note []byte) (r Record, ok bool) {
+	if len(note) != 48 {
+		return r, false
 	}
-	copy(id[:], note[8:])
-	return int64(binary.BigEndian.Uint64(note)), id, true
+	r.CreatedAt, r.Seq, r.ID = int64(binary.BigEndian.Uint64(note)), binary.BigEndian.Uint64(note[8:]), corpus.ID(note[16:])
+	return r, true
 }
 
 // timeNote reads a note that holds a Unix time, -1 where there is none.

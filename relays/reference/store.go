@@ -35,7 +35,7 @@ type Tx interface {
 	Find(id corpus.ID) (r Record, ok bool, err error)
 	// Insert stores an event under r.Seq, which is higher than any before. inserted is false, and nothing changed, if the id is stored already.
 	Insert(r *Record) (inserted bool, err error)
-	// Remove forgets an event that Find or Scan returned.
+	// Remove forgets an event, of which it needs Seq, CreatedAt and ID. It may be gone already.
 	Remove(r *Record) error
 	// Note returns what SetNote stored under a key, nil for nothing. Notes are the relay's memory of addresses, deletions and vanished keys.
 	Note(key []byte) ([]byte, error)
