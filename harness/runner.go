@@ -42,26 +42,37 @@ type Runner struct {
 	Settings   relays.Settings
 	Recorder   *measure.Recorder
 	Observer   Observer
+	Preflight  bool // inspect each relay before its first trial
 
-	failed map[string]bool // relays that are not booted again, by name
+	failed    map[string]bool        // relays that are not booted again, by name
+	inspected map[string]*Inspection // what the preflight found, by name
 }
+
+// notYet is the reason of a relay whose trials did not come.
+const notYet = "the run ended before its turn"
 
 // Run carries out the plan. A relay that fails is recorded as failed and the others go on; the error is for what ends the whole run: an
 // interruption, or a record that cannot be saved.
 func (r *Runner) Run(ctx context.Context) error {
 	for _, c := range r.Contenders {
 		described := c.Definition.Describe(ctx, c.Program, r.Settings)
-		described.Outcome, described.Reason = measure.OutcomeSkipped, "the run ended before its turn"
+		described.Outcome, described.Reason = measure.OutcomeSkipped, notYet
 		r.Recorder.SetRelay(described)
 	}
-	r.failed = make(map[string]bool)
+	r.failed, r.inspected = make(map[string]bool), make(map[string]*Inspection)
 	for _, turn := range Plan(len(r.Contenders), r.Options.Trials) {
 		c := r.Contenders[turn.Relay]
 		if r.failed[c.Definition.Name] {
 			continue
 		}
 		r.Observer.Turn(c.Definition.Name, turn.Trial, r.Options.Trials)
-		err := r.turn(ctx, c, turn.Trial)
+		var err error
+		if r.Preflight && r.inspected[c.Definition.Name] == nil {
+			err = r.preflight(ctx, c)
+		}
+		if err == nil {
+			err = r.turn(ctx, c, turn.Trial)
+		}
 		if ctx.Err() != nil {
 			return errors.Join(context.Cause(ctx), r.Recorder.Save())
 		}
@@ -118,7 +129,7 @@ func (r *Runner) turn(ctx context.Context, c Contender, number int) (err error) 
 		case ctx.Err() != nil:
 			described.Outcome, described.Reason = measure.OutcomeSkipped, "the run was interrupted during its turn"
 		case err != nil:
-			described.Outcome, described.Reason = measure.OutcomeFailed, err.Error()
+			described.Outcome, described.Reason = measure.OutcomeFailed, process.Public(err.Error())
 			described.LogTail = process.LogTail(20)
 		default:
 			described.Outcome = measure.OutcomeOK

@@ -107,8 +107,12 @@ func (t *Trial) Latency(metric string, better measure.Better, h *measure.Histogr
 	return nil
 }
 
-// Find records a check's verdict on this relay in this scenario.
+// Find records a check's verdict on this relay in this scenario. What the relay wrote may name folders of this machine, which go unnamed.
 func (t *Trial) Find(f measure.Finding) {
+	f.Detail = t.Relay.Public(f.Detail)
+	for i, line := range f.Evidence {
+		f.Evidence[i] = t.Relay.Public(line)
+	}
 	f.Relay, f.Peer, f.Scenario = t.Relay.Name(), t.peer, t.scenario
 	t.recorder.Find(f)
 }

@@ -174,7 +174,7 @@ func (v *view) column(scenario, metric string, names []string, ranked bool) *blo
 // for all that comes after the transfer, holds what it must, since otherwise it reconciled another set than the others.
 func (v *view) sound(m *measure.Measurement) bool {
 	return !slices.ContainsFunc(v.checks, func(f *measure.Finding) bool {
-		if f.OK || !f.Required || f.Peer == "" {
+		if f.OK || f.Peer == "" || !f.Required && f.Check != checkConverges { // whoever is to blame for not converging
 			return false
 		}
 		whole := f.Check == checkCompletes && f.Relay == m.Peer && f.Peer == m.Relay

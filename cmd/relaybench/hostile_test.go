@@ -100,6 +100,17 @@ func hostileRelay(mode, port string) int {
 					say("[\"EVENT\",%s,{\"id\":\"\x01\"}", parts[1])
 					say("]]]]{{{{ \x1b[2J")
 				}
+				for mode == "endless" && events.Load() > 0 {
+					if conn.Write(ctx, websocket.MessageText, fmt.Appendf(nil, `["EVENT",%s,{"id":"%064x"}]`, parts[1], events.Add(1))) != nil {
+						return
+					}
+				}
+				for mode == "chatters" && events.Load() > 0 {
+					if conn.Write(ctx, websocket.MessageText, []byte(`["NOTICE","one moment"]`)) != nil {
+						return
+					}
+					time.Sleep(50 * time.Millisecond)
+				}
 				say(`["EOSE",%s]`, parts[1])
 			case `"EVENT"`:
 				e, err := corpus.ParseEvent(parts[1])

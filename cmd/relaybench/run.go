@@ -179,7 +179,8 @@ func (f *runFlags) scenarioKeys() string {
 }
 
 // private are the flags that say where things are on this machine, or how to show them: they bear on no figure.
-var private = []string{"out", "work", "cache", "relays-dir", "geode-bin", "strfry-bin", "keep-data", "no-color", "help"}
+var private = []string{"out", "work", "cache", "relays-dir", "geode-bin", "strfry-bin", "keep-data", "no-color", "help",
+	"base", "head", "baseline", "aa", "threshold", "thresholds", "junit"}
 
 // publicFlags returns the settings as the record keeps them: everything that bears on the figures, no path of this machine.
 func publicFlags(flags *pflag.FlagSet) map[string]any {
@@ -290,6 +291,11 @@ func (f *runFlags) measure(ctx context.Context, stderr io.Writer, flags *pflag.F
 		}
 	}
 	w.scenarios = len(single)
+	for _, c := range contenders {
+		if ok, why := c.Definition.Accepts(f.corpus.prepare.MaxEventBytes); !ok {
+			fmt.Fprintf(stderr, "  %-16s beware: %s\n", c.Definition.Name, visible(why))
+		}
+	}
 	if f.ready > 0 {
 		for _, c := range contenders {
 			c.Definition.ReadyTimeout = relays.Duration(f.ready)

@@ -132,6 +132,8 @@ func TestRunOutlivesRelaysThatFail(t *testing.T) {
 		{mode: "mute", outcome: measure.OutcomeNoStart, reason: "did not answer"},
 		{mode: "dies", outcome: measure.OutcomeFailed, reason: "died in ingest.throughput"},
 		{mode: "stops", outcome: measure.OutcomeFailed, reason: "made no progress"},
+		{mode: "endless", outcome: measure.OutcomeFailed, reason: "far more events"},
+		{mode: "chatters", outcome: measure.OutcomeFailed, reason: "made no progress"},
 		{mode: "refuses", outcome: measure.OutcomeFailed, check: "accepts what a compliant relay keeps", in: "ingest.throughput"},
 		{mode: "garbage", outcome: measure.OutcomeOK, check: "nothing acknowledged is missing", in: "ingest.throughput"},
 		{mode: "hangsup", outcome: measure.OutcomeOK, check: "nothing acknowledged is missing", in: "ingest.throughput"},
