@@ -83,7 +83,7 @@ func (r *Runner) RunPairs(ctx context.Context, s PairScenario) error {
 	return nil
 }
 
-// probe boots a relay and finds out whether it speaks NIP-77.
+// probe finds out whether a relay speaks NIP-77: from the preflight, or else by booting it.
 func (r *Runner) probe(ctx context.Context, c Contender) (able bool, err error) {
 	name := c.Definition.Name
 	say := func(ok bool, detail string) {
@@ -92,6 +92,10 @@ func (r *Runner) probe(ctx context.Context, c Contender) (able bool, err error) 
 	if c.Definition.External() {
 		say(true, "not measured: a relay that runs already cannot be given what a pair needs")
 		return false, nil
+	}
+	if known := r.inspected[name]; known != nil && known.Result.NegentropyDetail != "" {
+		say(known.Result.Negentropy, known.Result.NegentropyDetail)
+		return known.Result.Negentropy, nil
 	}
 	process, err := relays.Start(ctx, c.Definition, c.Program, r.Settings)
 	if err != nil {

@@ -133,7 +133,7 @@ func (f *relayFlags) contenders(ctx context.Context, stderr io.Writer) ([]harnes
 	}
 	for _, c := range added {
 		if c.Definition.External() {
-			say(c.Definition.Name, "added; it runs already: no disk, CPU, memory or restart figures")
+			say(c.Definition.Name, "added; it runs already: no disk, CPU, memory or restart figures, and the preflight's and the corpus' events stay on it")
 		} else {
 			say(c.Definition.Name, "added "+c.Program)
 		}

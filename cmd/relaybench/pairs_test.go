@@ -41,7 +41,7 @@ func TestPairsConverge(t *testing.T) {
 				t.Skip("RELAYBENCH_REAL is not set: no real events to run on")
 			}
 			out := t.TempDir()
-			args := append(corpusFlags, "--quick", "--only=negentropy", "--neg-scattered", "--out", out, hostile(t, "mine", "refuses"))
+			args := append(corpusFlags, "--quick", "--only=negentropy", "--neg-scattered", "--skip=preflight", "--out", out, hostile(t, "mine", "refuses"))
 			if code, _, stderr := relaybench(t, args...); code != exitDone {
 				t.Errorf("exit code %d\n%s", code, stderr)
 			}

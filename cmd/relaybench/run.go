@@ -151,7 +151,7 @@ func (f *runFlags) check(cmd *cobra.Command) ([]harness.Described, error) {
 			return nil, usagef("--pin: %w", err)
 		}
 	}
-	chosen, err := harness.Select(f.allScenarios(), f.only, f.skip)
+	chosen, err := f.choose()
 	if err != nil {
 		return nil, usagef("%w; the keys are: %s", err, f.scenarioKeys())
 	}
@@ -161,9 +161,24 @@ func (f *runFlags) check(cmd *cobra.Command) ([]harness.Described, error) {
 	return chosen, nil
 }
 
-// allScenarios lists what a run measures, in the order in which it does.
+// choose returns what --only and --skip leave, in the order of the run. The preflight is left out only by --skip: it is cheap beside any scenario,
+// and without it a relay that takes forged events would be ranked.
+func (f *runFlags) choose() ([]harness.Described, error) {
+	all := f.allScenarios()
+	chosen, err := harness.Select(all, f.only, f.skip)
+	if err != nil || slices.Contains(chosen, harness.Described(harness.Preflight{})) || len(chosen) == 0 {
+		return chosen, err
+	}
+	kept, err := harness.Select(all, nil, f.skip)
+	if err == nil && slices.Contains(kept, harness.Described(harness.Preflight{})) {
+		chosen = append([]harness.Described{harness.Preflight{}}, chosen...)
+	}
+	return chosen, err
+}
+
+// allScenarios lists what a run does, in the order in which it does.
 func (f *runFlags) allScenarios() []harness.Described {
-	all := []harness.Described{scenarios.Visibility{}, scenarios.Throughput{}}
+	all := []harness.Described{harness.Preflight{}, scenarios.Visibility{}, scenarios.Throughput{}}
 	for _, s := range scenarios.Queries() {
 		all = append(all, s)
 	}
@@ -282,8 +297,11 @@ func (f *runFlags) measure(ctx context.Context, stderr io.Writer, flags *pflag.F
 	w := newWatcher(stderr)
 	var single []harness.Scenario
 	var paired []harness.PairScenario
+	inspect := false
 	for _, s := range chosen {
 		switch s := s.(type) {
+		case harness.Preflight:
+			inspect = true
 		case harness.Scenario:
 			single = append(single, s)
 		case harness.PairScenario:
@@ -364,7 +382,7 @@ func (f *runFlags) measure(ctx context.Context, stderr io.Writer, flags *pflag.F
 	}
 	recorder := measure.NewRecorder(record, func(r *measure.Record) error { return r.Write(file) })
 	runner := harness.Runner{Contenders: contenders, Scenarios: single, Corpus: c, Model: model, Now: started.Unix(), Options: f.options,
-		Settings: settings, Recorder: recorder, Observer: w}
+		Settings: settings, Recorder: recorder, Observer: w, Preflight: inspect}
 
 	runErr := recorder.Save() // a folder that cannot be written is found out before an hour of measuring
 	watch := machine.System{}.Watch()

@@ -68,7 +68,7 @@ func complete(t *testing.T, r *measure.Record, name string, only ...string) {
 		t.Fatal(err)
 	}
 	for _, s := range chosen {
-		if key := s.Describe().Key; !measured[key] {
+		if key := s.Describe().Key; !measured[key] && s != harness.Described(harness.Preflight{}) {
 			t.Errorf("%s: nothing measured in %s", name, key)
 		}
 	}

@@ -139,12 +139,16 @@ func (r *Recorder) Find(f Finding) {
 	}
 }
 
-// SetRelay adds a relay, or replaces the one of that name.
+// SetRelay adds a relay, or replaces the one of that name. One that comes without capabilities keeps those that are known: they are probed once,
+// and the relay is described anew at each boot.
 func (r *Recorder) SetRelay(relay Relay) {
 	relay = cloneRelay(relay)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if i := slices.IndexFunc(r.rec.Relays, func(o Relay) bool { return o.Name == relay.Name }); i >= 0 {
+		if relay.Capabilities == nil {
+			relay.Capabilities = r.rec.Relays[i].Capabilities
+		}
 		r.rec.Relays[i] = relay
 		return
 	}

@@ -128,6 +128,19 @@ func TestSetRelayReplacesByName(t *testing.T) {
 	}
 }
 
+func TestSetRelayKeepsWhatWasProbed(t *testing.T) {
+	r := newRecorder(t)
+	r.SetRelay(Relay{Name: "a", Capabilities: map[string]string{"NIP-77": "yes"}})
+	r.SetRelay(Relay{Name: "a", Outcome: OutcomeOK})
+	if got := r.Snapshot().Relays[0]; got.Outcome != OutcomeOK || got.Capabilities["NIP-77"] != "yes" {
+		t.Errorf("%+v", got)
+	}
+	r.SetRelay(Relay{Name: "a", Capabilities: map[string]string{"NIP-77": "no"}})
+	if got := r.Snapshot().Relays[0]; got.Capabilities["NIP-77"] != "no" {
+		t.Errorf("%+v", got)
+	}
+}
+
 // Under the race detector this fails as soon as a snapshot shares anything with the record.
 func TestSnapshotsShareNothingWithTheRecord(t *testing.T) {
 	r := NewRecorder(fullRecord(t), func(rec *Record) error { scribble(rec); return nil })

@@ -1,0 +1,186 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"relaybench/harness"
+	"relaybench/harness/measure"
+	"relaybench/harness/preflight"
+	"relaybench/relays"
+	"relaybench/report"
+)
+
+// checkFlags are the flags of check.
+type checkFlags struct {
+	relays   relayFlags
+	settings relays.Settings
+	ready    time.Duration
+	asJSON   bool
+	noColor  bool
+}
+
+func newCheck(stdout, stderr io.Writer) *cobra.Command {
+	var f checkFlags
+	cmd := &cobra.Command{
+		Use:   "check [NAME...]",
+		Short: "Ask relays whether they do what their figures would be taken to mean, and what they can do",
+		Long: `check boots each relay and asks it, over real connections, what every run asks before its first trial: are forged events refused, does what is
+acknowledged come back unchanged, are filters, limits, order and the kinds' rules kept, and what are the relay's own limits.
+
+Without names it asks every relay on this machine, as run does, and those added with --relay. It exits with 1 where a required check fails.
+A relay given as ws://host:port is asked too, which publishes about 1,200 small events of throwaway keys to it.`,
+		RunE: func(cmd *cobra.Command, names []string) error {
+			if f.settings.MaxEventBytes < 1024 {
+				return usagef("--max-event-bytes %d: give at least 1024", f.settings.MaxEventBytes)
+			}
+			if f.ready < 0 {
+				return usagef("--ready-timeout %v: give a duration from 0", f.ready)
+			}
+			return f.run(cmd.Context(), stdout, stderr, names)
+		},
+	}
+	flags := cmd.Flags()
+	flags.SortFlags = false
+	flags.StringArrayVar(&f.relays.extra, "relay", nil, "add a relay: NAME=COMMAND with {port} and {dir}, or NAME=ws://host:port (repeatable)")
+	flags.StringVar(&f.relays.dir, "relays-dir", "", "folder with relay definitions of your own (TOML)")
+	flags.IntVar(&f.settings.MaxEventBytes, "max-event-bytes", 65536, "set relays up to accept events up to this size, and probe up to it")
+	flags.IntVar(&f.settings.MaxTags, "max-tags", 2000, "set relays up to accept events with up to so many tags")
+	flags.DurationVar(&f.ready, "ready-timeout", 0, "how long a relay may take to become ready (default: what its definition says, 30s)")
+	flags.BoolVar(&f.asJSON, "json", false, "write findings and capabilities as JSON")
+	flags.BoolVar(&f.noColor, "no-color", false, "no colours, even on a terminal (so does $NO_COLOR)")
+	return cmd
+}
+
+// choose returns the relays that are named, all that take part where none is.
+func (f *checkFlags) choose(ctx context.Context, stderr io.Writer, names []string) ([]harness.Contender, error) {
+	for _, name := range names {
+		if strings.Contains(name, "=") {
+			return nil, usagef("check %q: to add a relay, write --relay '%s'", name, name)
+		}
+		added := slices.ContainsFunc(f.relays.extra, func(text string) bool { before, _, _ := strings.Cut(text, "="); return before == name })
+		if !added {
+			f.relays.extra = append(f.relays.extra, name)
+		}
+	}
+	if len(names) > 0 {
+		stderr = io.Discard // what else is on this machine is of no interest
+	}
+	all, err := f.relays.contenders(ctx, stderr)
+	if err != nil || len(names) == 0 {
+		return all, err
+	}
+	return slices.DeleteFunc(all, func(c harness.Contender) bool { return !slices.Contains(names, c.Definition.Name) }), nil
+}
+
+func (f *checkFlags) run(ctx context.Context, stdout, stderr io.Writer, names []string) (err error) {
+	contenders, err := f.choose(ctx, stderr, names)
+	if err != nil {
+		return err
+	}
+	if f.settings.WorkDir, err = os.MkdirTemp("", "relaybench-"); err != nil {
+		return fmt.Errorf("the work folder cannot be made: %w", err)
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(f.settings.WorkDir)) }()
+	if last, ok := ctx.Value(lastWordsKey{}).(*lastWords); ok {
+		last.set(f.settings.WorkDir, "")
+	}
+	var found []harness.Inspection
+	var trouble []string
+	for _, c := range contenders {
+		if f.ready > 0 {
+			c.Definition.ReadyTimeout = relays.Duration(f.ready)
+		}
+		if c.Definition.External() {
+			fmt.Fprintf(stderr, "%s: about 1,200 small events of throwaway keys are published to it\n", visible(c.Definition.Name))
+		}
+		i, err := harness.Inspect(ctx, c, f.settings, preflight.Options{MaxEventBytes: f.settings.MaxEventBytes})
+		if err != nil {
+			return err
+		}
+		if i.Relay.Outcome != measure.OutcomeOK || !i.Result.Passed() {
+			trouble = append(trouble, i.Relay.Name)
+		}
+		found = append(found, i)
+		if !f.asJSON { // each as soon as it is known
+			if len(found) > 1 {
+				fmt.Fprintln(stdout)
+			}
+			if err := report.Checks(stdout, []report.Checked{checked(&i)}, terminalOptions(stdout, f.noColor)); err != nil {
+				return fmt.Errorf("writing the checks: %w", err)
+			}
+		}
+	}
+	if f.asJSON {
+		if err := writeJSON(stdout, found); err != nil {
+			return fmt.Errorf("writing the checks: %w", err)
+		}
+	}
+	if len(trouble) > 0 {
+		return &exitError{code: exitFailed, err: errors.New("required checks did not pass: " + visible(strings.Join(trouble, ", ")))}
+	}
+	return nil
+}
+
+// checked arranges what was found for the terminal.
+func checked(i *harness.Inspection) report.Checked {
+	marks := map[preflight.Status]report.Mark{preflight.Passed: report.MarkPassed, preflight.Failed: report.MarkFailed, preflight.NotAsked: report.MarkNone}
+	c := report.Checked{Relay: i.Relay}
+	for _, v := range i.Result.Verdicts {
+		c.Checks = append(c.Checks, report.CheckLine{Check: v.Check, Mark: marks[v.Status], Required: v.Required, Detail: v.Detail, Evidence: v.Evidence})
+	}
+	return c
+}
+
+// writeJSON writes the findings in ASCII alone: what a relay said can neither act on a terminal nor hide on one.
+func writeJSON(w io.Writer, found []harness.Inspection) error {
+	type relay struct {
+		Name         string              `json:"name"`
+		Version      string              `json:"version"`
+		Durability   string              `json:"durability"`
+		Outcome      measure.Outcome     `json:"outcome"`
+		Reason       string              `json:"reason,omitempty"`
+		Passed       bool                `json:"passed"` // every required check
+		Capabilities map[string]string   `json:"capabilities"`
+		Checks       []preflight.Verdict `json:"checks"`
+	}
+	document := struct {
+		Tool   string  `json:"tool"`
+		Relays []relay `json:"relays"`
+	}{"relaybench " + harness.Version, []relay{}}
+	for _, i := range found {
+		r := i.Relay
+		document.Relays = append(document.Relays, relay{r.Name, r.Version, r.Durability, r.Outcome, r.Reason,
+			r.Outcome == measure.OutcomeOK && i.Result.Passed(), i.Result.Capabilities, i.Result.Verdicts})
+	}
+	text, err := json.MarshalIndent(document, "", "  ")
+	if err != nil {
+		return err
+	}
+	var ascii bytes.Buffer
+	for _, r := range string(text) {
+		switch {
+		case r == 0x7f:
+			ascii.WriteString(`\u007f`)
+		case r < 0x80:
+			ascii.WriteRune(r)
+		case r < 0x10000:
+			fmt.Fprintf(&ascii, `\u%04x`, r)
+		default:
+			fmt.Fprintf(&ascii, `\u%04x\u%04x`, 0xd800+(r-0x10000)>>10, 0xdc00+(r-0x10000)&0x3ff)
+		}
+	}
+	ascii.WriteByte('\n')
+	_, err = w.Write(ascii.Bytes())
+	return err
+}

@@ -1,0 +1,223 @@
+package main
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+
+	"relaybench/harness/measure"
+	"relaybench/harness/preflight"
+)
+
+// checkedRelay is one relay of check --json.
+type checkedRelay struct {
+	Name, Durability string
+	Outcome          measure.Outcome
+	Reason           string
+	Passed           bool
+	Capabilities     map[string]string
+	Checks           []preflight.Verdict
+}
+
+func (r *checkedRelay) failed() (required, informative []string) {
+	for _, v := range r.Checks {
+		switch {
+		case v.Status != preflight.Failed:
+		case v.Required:
+			required = append(required, v.Check)
+		default:
+			informative = append(informative, v.Check)
+		}
+	}
+	return required, informative
+}
+
+// checkJSON runs relaybench check --json and returns the relays by name.
+func checkJSON(t *testing.T, want int, args ...string) map[string]checkedRelay {
+	t.Helper()
+	code, stdout, stderr := relaybench(t, append([]string{"check", "--json"}, args...)...)
+	if code != want {
+		t.Errorf("exit code %d, want %d\n%s", code, want, stderr)
+	}
+	var document struct{ Relays []checkedRelay }
+	if err := json.Unmarshal([]byte(stdout), &document); err != nil {
+		t.Fatalf("%v in\n%s", err, stdout)
+	}
+	for i := range len(stdout) {
+		if c := stdout[i]; c >= 0x7f || c < ' ' && c != '\n' {
+			t.Fatalf("byte %#x stands in the JSON as it is", c)
+		}
+	}
+	found := make(map[string]checkedRelay)
+	for _, r := range document.Relays {
+		found[r.Name] = r
+	}
+	return found
+}
+
+func TestTheReferenceRelayPassesEveryCheck(t *testing.T) {
+	found := checkJSON(t, exitDone, "ref-bolt", "ref-sqlite", "ref-memory")
+	if len(found) != 3 {
+		t.Errorf("%d relays, want the three named", len(found))
+	}
+	for name, r := range found {
+		if !r.Passed || len(r.Checks) == 0 {
+			t.Errorf("%s did not pass", name)
+		}
+		for _, v := range r.Checks {
+			if v.Status != preflight.Passed {
+				t.Errorf("%s: %s: %s: %s %q", name, v.Check, v.Status, v.Detail, v.Evidence)
+			}
+		}
+		for capability, want := range map[string]string{
+			"NIP-09": "yes", "NIP-40": "yes", "NIP-45": "yes", "NIP-62": "yes", "NIP-70": "yes", "NIP-77": "yes", "NIP-42": "no challenge", "compression": "none",
+			"limit clamp": "none up to 1100", "subscription cap": "64, then CLOSED", "message size": "at least 65536", "order of ties": "lowest id first", "throttling": "none",
+		} {
+			if got := r.Capabilities[capability]; !strings.HasPrefix(got, want) {
+				t.Errorf("%s: %s: %q, want %q", name, capability, got, want)
+			}
+		}
+	}
+}
+
+func TestLimitsOfTheReferenceRelayAreFound(t *testing.T) {
+	self := refrelayProgram + " --listen 127.0.0.1:{port} --max-limit 250 --max-subscriptions 20 --max-event-bytes 20000"
+	r := checkJSON(t, exitDone, "mine", "--relay=mine="+self)["mine"]
+	for capability, want := range map[string]string{"limit clamp": "250", "default limit": "250", "subscription cap": "20, then CLOSED", "message size": "16384 bytes; an event of 32768 bytes: "} {
+		if got := r.Capabilities[capability]; !strings.HasPrefix(got, want) {
+			t.Errorf("%s: %q, want %q", capability, got, want)
+		}
+	}
+}
+
+func TestChecksCatchFaultsByName(t *testing.T) {
+	const first = "stores and returns a valid event"
+	for _, test := range []struct {
+		fault  string
+		checks []string // among those that fail
+	}{
+		{"ack-without-store:1", []string{first}},
+		{"id-mismatch", []string{first, "returns text unchanged"}},
+		{"half-open", nil},
+		{"wrong-order", []string{"answers newest first"}},
+		{"ignore-limit", []string{"keeps to the limit"}},
+		{"no-verify", []string{"refuses a bad signature", "refuses a bad id"}},
+		{"notice-throttle:50/s", []string{"does not throttle"}},
+		{"die-after:600", []string{"survives the preflight"}},
+	} {
+		t.Run(test.fault, func(t *testing.T) {
+			args := []string{"mine", "--ready-timeout=2s", "--relay=mine=" + refrelayProgram + " --listen 127.0.0.1:{port} --fault " + test.fault}
+			r := checkJSON(t, exitFailed, args...)["mine"]
+			required, _ := r.failed()
+			if r.Passed || (r.Outcome == measure.OutcomeNoStart) != (test.checks == nil) {
+				t.Errorf("passed %t, outcome %s", r.Passed, r.Outcome)
+			}
+			for _, check := range test.checks {
+				if !slices.Contains(required, check) {
+					t.Errorf("failed %q, want %q among them", required, check)
+				}
+			}
+		})
+	}
+}
+
+func TestCheckOutlivesRelaysThatMisbehave(t *testing.T) {
+	for _, test := range []struct {
+		mode    string
+		outcome measure.Outcome
+		reason  string
+		check   string
+	}{
+		{mode: "exits", outcome: measure.OutcomeNoStart, reason: "exited with status 3"},
+		{mode: "refuses", outcome: measure.OutcomeOK, check: "stores and returns a valid event"},
+		{mode: "hangsup", outcome: measure.OutcomeOK, check: "stores and returns a valid event"},
+	} {
+		t.Run(test.mode, func(t *testing.T) {
+			r := checkJSON(t, exitFailed, "mine", hostile(t, "mine", test.mode))["mine"]
+			required, _ := r.failed()
+			if r.Outcome != test.outcome || !strings.Contains(r.Reason, test.reason) || test.check != "" && !slices.Equal(required, []string{test.check}) {
+				t.Errorf("outcome %s %q, failed %q", r.Outcome, r.Reason, required)
+			}
+			if test.mode != "refuses" && test.mode != "exits" {
+				return
+			}
+			code, stdout, stderr := relaybench(t, "check", "mine", hostile(t, "mine", test.mode))
+			if code != exitFailed || strings.ContainsAny(stdout+stderr, "\x1b\u202e") {
+				t.Errorf("exit code %d; escape sequences must not reach the terminal:\n%q\n%q", code, stdout, stderr)
+			}
+			for line := range strings.Lines(stdout) {
+				if len([]rune(line)) > 101 {
+					t.Errorf("a line of %d characters: %s", len([]rune(line)), line)
+				}
+			}
+			if !strings.Contains(stdout, "✗") {
+				t.Errorf("nothing is marked as failed:\n%s", stdout)
+			}
+		})
+	}
+}
+
+func TestCheckRefusesWhatCannotBeMeant(t *testing.T) {
+	for _, test := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"check", "strfri"}, "strfri"},
+		{[]string{"check", "mine=ws://127.0.0.1:1"}, "--relay"},
+		{[]string{"check", "--max-event-bytes=5"}, "--max-event-bytes 5"},
+		{[]string{"check", "--quick"}, "--quick"},
+	} {
+		code, _, stderr := relaybench(t, test.args...)
+		if code != exitUsage || !strings.Contains(stderr, test.want) {
+			t.Errorf("%q: exit code %d, %q", test.args, code, stderr)
+		}
+	}
+}
+
+// TestRunInspectsRelaysFirst: what the preflight found stands in the record, beside capabilities that outlast later boots, and bars the relay.
+func TestRunInspectsRelaysFirst(t *testing.T) {
+	t.Setenv("SKIP_REF_SQLITE", "1")
+	out := t.TempDir()
+	lax := "--relay=lax=" + refrelayProgram + " --listen 127.0.0.1:{port} --store bolt --dir {dir} --no-verify"
+	code, stdout, stderr := relaybench(t, "--quick", "--events=300", "--trials=2", "--only=storage", "--out", out, lax)
+	if code != exitFailed {
+		t.Errorf("exit code %d, want %d\n%s", code, exitFailed, stderr)
+	}
+	r := results(t, out)
+	for _, check := range []string{"refuses a bad signature", "refuses a bad id"} {
+		if f := finding(r, "lax", preflight.Scenario, check); f == nil || f.OK || !f.Required {
+			t.Errorf("lax: %s: %+v, want a required failure", check, f)
+		}
+		if f := finding(r, "ref-bolt", preflight.Scenario, check); f == nil || !f.OK {
+			t.Errorf("ref-bolt: %s: %+v, want it passed", check, f)
+		}
+	}
+	for _, name := range []string{"lax", "ref-bolt"} {
+		got := relay(t, r, name)
+		if got.Outcome != measure.OutcomeOK || got.Capabilities["NIP-77"] != "yes" {
+			t.Errorf("%s: outcome %s, capabilities %v", name, got.Outcome, got.Capabilities)
+		}
+	}
+	if !strings.Contains(stdout, "refuses a bad signature") {
+		t.Errorf("the report does not say why lax is barred:\n%s", stdout)
+	}
+	for _, m := range r.Measurements {
+		if m.Scenario == preflight.Scenario {
+			t.Errorf("the preflight measured %s", m.Metric)
+		}
+	}
+}
+
+func TestThePreflightCanBeLeftOut(t *testing.T) {
+	t.Setenv("SKIP_REF_SQLITE", "1")
+	out := t.TempDir()
+	if code, _, stderr := relaybench(t, "--quick", "--events=300", "--trials=1", "--only=storage", "--skip=preflight", "--out", out); code != exitDone {
+		t.Fatalf("exit code %d\n%s", code, stderr)
+	}
+	for _, f := range results(t, out).Findings {
+		if f.Scenario == preflight.Scenario {
+			t.Errorf("%s was asked", f.Check)
+		}
+	}
+}

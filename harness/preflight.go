@@ -1,0 +1,133 @@
+package harness
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"relaybench/corpus"
+	"relaybench/harness/measure"
+	"relaybench/harness/preflight"
+	"relaybench/relays"
+)
+
+// Preflight stands for the preflight among what --only and --skip choose from. It is no scenario: it comes before each relay's first trial, on
+// a boot of its own.
+type Preflight struct{}
+
+// Describe implements Described.
+func (Preflight) Describe() Description {
+	return Description{Key: preflight.Scenario, Title: "does the relay do what its figures will be taken to mean"}
+}
+
+// survives is the check that the relay still runs when the preflight is over.
+const survives = "survives the preflight"
+
+// Inspection is what a preflight found out about a relay, with the relay as it was run.
+type Inspection struct {
+	Relay  measure.Relay // its outcome says whether it could be asked
+	Result preflight.Result
+}
+
+// Findings returns the verdicts as a record keeps them.
+func (i *Inspection) Findings() []measure.Finding { return i.Result.Findings(i.Relay.Name) }
+
+// Inspect boots a relay, asks it all that preflight asks, and stops it. A relay that does not start is in the Inspection's outcome; the error is
+// the interruption of ctx.
+func Inspect(ctx context.Context, c Contender, settings relays.Settings, o preflight.Options) (Inspection, error) {
+	found := Inspection{Relay: c.Definition.Describe(ctx, c.Program, settings)}
+	relay := &found.Relay
+	process, err := relays.Start(ctx, c.Definition, c.Program, settings)
+	if err != nil {
+		relay.Outcome, relay.Reason = measure.OutcomeNoStart, err.Error()
+		if start := (*relays.StartError)(nil); errors.As(err, &start) {
+			relay.LogTail = start.LogTail
+		}
+		return found, context.Cause(ctx)
+	}
+	defer func() {
+		stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
+		defer cancel()
+		process.Stop(stop) // how it stops is judged after a trial
+		process.Cleanup()
+	}()
+	o.URL = process.URL()
+	version := informationVersion(ctx, o.URL)
+	// A relay that dies ends the questions at once.
+	alive, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	if done := process.Done(); done != nil {
+		go func() {
+			select {
+			case <-done:
+				cancel(errDied)
+			case <-alive.Done():
+			}
+		}()
+	}
+	found.Result, err = preflight.Run(alive, o)
+	if ctx.Err() != nil {
+		return found, context.Cause(ctx)
+	}
+	described := process.Describe()
+	described.Version = cmp.Or(strings.TrimPrefix(described.Version, "(devel)"), version)
+	described.Outcome = measure.OutcomeOK
+	described.Capabilities = found.Result.Capabilities
+	if died(process, !found.Result.Passed()) {
+		described.Outcome, described.Reason = measure.OutcomeFailed, process.Public(fmt.Sprintf("died while it was asked: %v", process.Err()))
+		described.LogTail = process.LogTail(20)
+		found.Result.Verdicts = append(found.Result.Verdicts, preflight.Verdict{Check: survives, Required: true, Status: preflight.Failed, Detail: described.Reason})
+	}
+	found.Relay = described
+	return found, nil
+}
+
+// died tells whether the relay's process has ended. A process closes its sockets before it can be reaped: where something failed, it gets the
+// moment it needs to become the explanation.
+func died(p *relays.Process, failed bool) bool {
+	grace := time.Duration(0)
+	if failed {
+		grace = time.Second
+	}
+	select {
+	case <-p.Done():
+		return true
+	case <-time.After(grace):
+		return false
+	}
+}
+
+// preflight inspects a relay before its first trial, and records what was found. The error says that the relay does not start.
+func (r *Runner) preflight(ctx context.Context, c Contender) error {
+	name := c.Definition.Name
+	r.Observer.Scenario(name, Preflight{}.Describe())
+	o := preflight.Options{MaxEventBytes: r.Settings.MaxEventBytes, Wait: min(r.Options.Stall, 5*time.Second)}
+	o.Oldest, o.Newest = span(r.Corpus)
+	found, err := Inspect(ctx, c, r.Settings, o)
+	if err != nil {
+		return err
+	}
+	r.inspected[name] = &found
+	for _, f := range found.Findings() {
+		r.Recorder.Find(f)
+	}
+	if found.Relay.Outcome == measure.OutcomeNoStart {
+		r.Recorder.SetRelay(found.Relay)
+		return errors.New(found.Relay.Reason)
+	}
+	// The outcome is that of the trials, which are to come.
+	found.Relay.Outcome, found.Relay.Reason = measure.OutcomeSkipped, notYet
+	r.Recorder.SetRelay(found.Relay)
+	return nil
+}
+
+// span returns the times between which a corpus lies, in Unix seconds.
+func span(c *corpus.Corpus) (oldest, newest int64) {
+	if c.Len() == 0 {
+		return 0, 0
+	}
+	return c.Entry(0).CreatedAt, c.Entry(c.Len() - 1).CreatedAt
+}

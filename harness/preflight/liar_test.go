@@ -1,0 +1,318 @@
+package preflight
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/coder/websocket"
+
+	"relaybench/corpus"
+)
+
+// liar is a small relay that keeps to NIP-01 but for what its lies say.
+type liar struct {
+	lies map[string]bool
+
+	mu      sync.Mutex
+	events  []corpus.Event
+	texts   map[corpus.ID]string // how an event is returned, where that is not as it came
+	taken   int
+	clients map[*client]bool
+}
+
+type client struct {
+	conn *websocket.Conn
+	send sync.Mutex
+	mu   sync.Mutex
+	subs map[string][]corpus.Filter
+}
+
+func (c *client) say(format string, args ...any) {
+	c.send.Lock()
+	defer c.send.Unlock()
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	c.conn.Write(ctx, websocket.MessageText, fmt.Appendf(nil, format, args...))
+}
+
+// serveLiar starts a relay with these lies and returns its URL.
+func serveLiar(t *testing.T, lies ...string) string {
+	t.Helper()
+	l := &liar{lies: make(map[string]bool), texts: make(map[corpus.ID]string), clients: make(map[*client]bool)}
+	for _, lie := range lies {
+		l.lies[lie] = true
+	}
+	server := httptest.NewServer(http.HandlerFunc(l.serve))
+	t.Cleanup(server.Close)
+	return "ws" + strings.TrimPrefix(server.URL, "http")
+}
+
+func (l *liar) serve(w http.ResponseWriter, r *http.Request) {
+	options := &websocket.AcceptOptions{CompressionMode: websocket.CompressionDisabled}
+	if l.lies["compresses"] {
+		options.CompressionMode = websocket.CompressionContextTakeover
+	}
+	conn, err := websocket.Accept(w, r, options)
+	if err != nil {
+		return
+	}
+	defer conn.CloseNow()
+	conn.SetReadLimit(1 << 20)
+	c := &client{conn: conn, subs: make(map[string][]corpus.Filter)}
+	l.mu.Lock()
+	l.clients[c] = true
+	l.mu.Unlock()
+	defer func() { l.mu.Lock(); delete(l.clients, c); l.mu.Unlock() }()
+	if l.lies["challenges"] {
+		c.say(`["AUTH","prove it"]`)
+	}
+	for {
+		_, frame, err := conn.Read(context.Background())
+		if err != nil {
+			return
+		}
+		parts, err := corpus.Elements(frame)
+		if err != nil || len(parts) < 2 || l.lies["mute"] {
+			continue
+		}
+		switch string(parts[0]) {
+		case `"EVENT"`:
+			if !l.publish(c, parts[1]) {
+				return
+			}
+		case `"REQ"`:
+			if l.lies["babbles"] {
+				for {
+					if conn.Write(context.Background(), websocket.MessageText, []byte(`["NOTICE","`+strings.Repeat("\\u001b[31m", 3000)+`"]`)) != nil {
+						return
+					}
+				}
+			}
+			l.request(c, strings.Trim(string(parts[1]), `"`), parts[2:])
+		case `"CLOSE"`:
+			if !l.lies["ignores CLOSE"] {
+				c.mu.Lock()
+				delete(c.subs, strings.Trim(string(parts[1]), `"`))
+				c.mu.Unlock()
+			}
+		default:
+			c.say(`["CLOSED",%s,"error: unknown message"]`, parts[1])
+		}
+	}
+}
+
+// publish returns false where the connection is to be closed.
+func (l *liar) publish(c *client, text []byte) bool {
+	e, err := corpus.ParseEvent(text)
+	if err != nil {
+		id, ok := corpus.ParseID(text[7:71])
+		switch {
+		case l.lies["closes on malformed events"]:
+			return false
+		case !ok || l.lies["notices malformed events"]:
+			c.say(`["NOTICE","invalid: that is no event"]`)
+		default:
+			c.say(`["OK","%s",%t,"that is no event"]`, id, l.lies["takes malformed events"])
+		}
+		return true
+	}
+	ok := func(accepted bool, reason string) bool {
+		if !l.lies["sends no OK"] {
+			c.say(`["OK","%s",%t,"%s"]`, e.ID, accepted, reason)
+		}
+		return true
+	}
+	l.mu.Lock()
+	l.taken++
+	n := l.taken
+	l.mu.Unlock()
+	err = e.Verify()
+	at, expires := e.Expiration()
+	switch {
+	case err == corpus.ErrBadID && !l.lies["takes bad ids"], err == corpus.ErrBadSignature && !l.lies["takes bad signatures"]:
+		if l.lies["stores what it refuses"] {
+			l.keep(e)
+		}
+		return ok(false, "invalid: forged")
+	case l.lies["refuses everything"]:
+		return ok(false, "blocked: \u202enobody writes here")
+	case l.lies["limits rates"] && n > 100:
+		return ok(false, "rate-limited: slow down")
+	case l.lies["notices rates"] && n > 130:
+		c.say(`["NOTICE","you are sending too fast"]`)
+		return true
+	case l.lies["hangs up"] && n > 130:
+		c.conn.Close(websocket.StatusPolicyViolation, "enough")
+		return false
+	case l.lies["stops answering"] && n > 130:
+		return true
+	case l.lies["refuses old events"] && e.CreatedAt < time.Now().Unix()-180*86400 && e.CreatedAt < 1_780_000_000,
+		l.lies["refuses events of 2020"] && e.CreatedAt < 1_600_000_000:
+		return ok(false, "invalid: too old")
+	case expires && at < time.Now().Unix():
+		return ok(false, "invalid: expired")
+	case len(text) > 20_000 && l.lies["takes small events alone"]:
+		c.say(`["NOTICE","message too large"]`)
+		return true
+	}
+	l.mu.Lock()
+	known := slices.ContainsFunc(l.events, func(o corpus.Event) bool { return o.ID == e.ID })
+	l.mu.Unlock()
+	if known {
+		return l.lies["ignores duplicates"] || ok(true, "duplicate: have it")
+	}
+	if l.lies["acknowledges first"] {
+		ok(true, "")
+	}
+	switch {
+	case corpus.IsEphemeral(e.Kind) && !l.lies["stores ephemeral events"]:
+	case l.lies["stores nothing"]:
+	default:
+		l.keep(e)
+	}
+	l.push(e)
+	return l.lies["acknowledges first"] || ok(true, "")
+}
+
+// keep stores an event, and removes or keeps out what is superseded.
+func (l *liar) keep(e corpus.Event) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	replaceable := corpus.IsReplaceable(e.Kind) && !l.lies["keeps replaced events"] || corpus.IsAddressable(e.Kind) && !l.lies["keeps addressed events"]
+	same := func(o *corpus.Event) bool {
+		return o.Kind == e.Kind && o.PubKey == e.PubKey && (!corpus.IsAddressable(e.Kind) || o.D() == e.D())
+	}
+	if replaceable {
+		for i := range l.events {
+			if same(&l.events[i]) && l.events[i].CreatedAt > e.CreatedAt && !l.lies["stores late versions"] {
+				return
+			}
+		}
+		l.events = slices.DeleteFunc(l.events, func(o corpus.Event) bool { return same(&o) && o.CreatedAt <= e.CreatedAt })
+	}
+	l.events = append(l.events, e)
+}
+
+// form returns the event as it is sent to readers.
+func (l *liar) form(e *corpus.Event) string {
+	text := string(e.AppendJSON(nil))
+	switch {
+	case l.lies["alters fields"]:
+		return strings.Replace(text, `"sig":"`, `"sig":"00`, 1)[:len(text)] + `"}`
+	case l.lies["escapes as HTML does"]:
+		return strings.NewReplacer("<b>", "&lt;b>").Replace(text)
+	case l.lies["returns tags as text"]:
+		before, rest, _ := strings.Cut(text, `"tags":`)
+		tags, after, _ := strings.Cut(rest, `,"content":`)
+		return before + `"tags":` + string(corpus.AppendString(nil, tags)) + `,"content":` + after
+	}
+	return text
+}
+
+func (l *liar) matches(f *corpus.Filter, e *corpus.Event, live bool) bool {
+	g := *f
+	if l.lies["ignores tags"] || live && l.lies["ignores tags of live events"] {
+		g.Tags = nil
+	}
+	if l.lies["excludes until"] && g.Until != nil && e.CreatedAt == *g.Until {
+		return false
+	}
+	return g.Matches(e)
+}
+
+func (l *liar) push(e corpus.Event) {
+	if l.lies["sends nothing live"] {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for c := range l.clients {
+		c.mu.Lock()
+		var subs []string
+		for sub, filters := range c.subs {
+			if slices.ContainsFunc(filters, func(f corpus.Filter) bool { return l.matches(&f, &e, true) }) {
+				subs = append(subs, sub)
+			}
+		}
+		c.mu.Unlock()
+		for _, sub := range subs {
+			c.say(`["EVENT","%s",%s]`, sub, l.form(&e))
+		}
+	}
+}
+
+func (l *liar) request(c *client, sub string, texts [][]byte) {
+	var filters []corpus.Filter
+	for _, text := range texts {
+		f, err := corpus.ParseFilter(text)
+		if err != nil {
+			c.say(`["CLOSED","%s","error: filter"]`, sub)
+			return
+		}
+		filters = append(filters, f)
+	}
+	c.mu.Lock()
+	full := l.lies["takes ten subscriptions"] && len(c.subs) == 10
+	if !full {
+		c.subs[sub] = filters
+	}
+	c.mu.Unlock()
+	if full {
+		c.say(`["CLOSED","%s","error: no more than ten"]`, sub)
+		return
+	}
+	var found []corpus.Event
+	l.mu.Lock()
+	if l.lies["takes one filter"] {
+		filters = filters[:1]
+	}
+	for _, f := range filters {
+		for _, e := range l.query(&f) {
+			if !slices.ContainsFunc(found, func(o corpus.Event) bool { return o.ID == e.ID }) {
+				found = append(found, e)
+			}
+		}
+	}
+	l.mu.Unlock()
+	for i := range found {
+		c.say(`["EVENT","%s",%s]`, sub, l.form(&found[i]))
+	}
+	c.say(`["EOSE","%s"]`, sub)
+}
+
+func (l *liar) query(f *corpus.Filter) []corpus.Event {
+	var found []corpus.Event
+	for _, e := range l.events {
+		if l.lies["hides private kinds"] && (e.Kind == 4 || e.Kind == 1059) {
+			continue
+		}
+		if l.matches(f, &e, false) {
+			found = append(found, e)
+		}
+	}
+	slices.SortFunc(found, func(a, b corpus.Event) int {
+		return cmp.Or(cmp.Compare(b.CreatedAt, a.CreatedAt), bytes.Compare(a.ID[:], b.ID[:]))
+	})
+	if limit := f.Limit; limit != nil && !l.lies["ignores limits"] {
+		if l.lies["returns the oldest"] {
+			found = found[max(len(found)-*limit, 0):]
+		}
+		found = found[:min(len(found), *limit)]
+	}
+	if l.lies["returns thirty at most"] {
+		found = found[:min(len(found), 30)]
+	}
+	if l.lies["answers oldest first"] {
+		slices.Reverse(found)
+	}
+	return found
+}
