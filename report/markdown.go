@@ -242,5 +242,5 @@ func (m *markdown) summary() {
 	for _, n := range m.v.winsNotes() {
 		m.p("\n%s\n", mdText(n))
 	}
-	m.p("\n★ best · ~ first, but its trials overlap with the next one's · = a tie · † against another durability class · ! limited by the harness, never ranked.\n")
+	m.p("\n★ best · ~ first, but not significantly (Mann–Whitney U, p ≥ 0.05) · = a tie · † against another durability class · ! limited by the harness, never ranked.\n")
 }

@@ -134,12 +134,20 @@ func (v *view) crown(b *block, field []*row) {
 			return
 		}
 	}
-	// Without a test of significance a best one counts only where even its worst trial beats the next one's best.
-	if settled := first.hi < second.lo || first.lo > second.hi; settled {
-		first.best = true
-	} else {
-		first.close = true
-	}
+	first.best = settled(field)
+	first.close = !first.best
+}
+
+// settled tells whether the first of a field is ahead of every other one beyond chance: significantly so, or, where there is nothing to test
+// (one trial each, or exact figures), simply ahead. Two or three trials a side can never be significant.
+func settled(field []*row) bool {
+	first := field[0]
+	return !slices.ContainsFunc(field[1:], func(r *row) bool {
+		if first.m.Exact && r.m.Exact || len(first.m.Trials) == 1 && len(r.m.Trials) == 1 {
+			return first.lo <= r.hi && first.hi >= r.lo
+		}
+		return !measure.Compare(r.m.Trials, first.m.Trials).Significant
+	})
 }
 
 func isLimited(m *measure.Measurement) bool { return strings.Contains(m.Note, harnessLimited) }
@@ -324,7 +332,7 @@ func (v *view) winsNotes() []string {
 	if v.trials == 1 {
 		out = append(out, fmt.Sprintf("One trial: a difference may be chance, none is tested (--trials %d tests them). \"best in\" counts the ranked figures in which a relay is ahead, of those it competes in.", enoughTrials))
 	} else {
-		out = append(out, "\"wins\" counts the ranked figures in which all trials of a relay beat all of every other, of those it competes in: where trials overlap (~) or are equal (=) nobody wins, so that wins need not add up.")
+		out = append(out, "\"wins\" counts the ranked figures in which a relay is significantly ahead of every other (Mann–Whitney U, p < 0.05, each pair by itself), of those it competes in: where the difference may be chance (~) or there is none (=) nobody wins, so that wins need not add up.")
 	}
 	if v.echoes() {
 		out = append(out, "Not counted, since it only repeats another figure: a first event that comes with its EOSE, and answers/s where events/s says the same.")

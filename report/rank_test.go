@@ -81,12 +81,30 @@ func TestTheStarGoesToWhomItIsDue(t *testing.T) {
 		{"answers that differ are not ranked", answers(500, 100), "- -"},
 		{"answers that agree are", answers(500, 500), "★ -"},
 		{"the larger group that agrees competes", all(third("c", 50), answers(100, 500, 500)), "- ★ -"},
-		{"trials that overlap give no star", func(r *measure.Record) {
-			r.Measurements[0].Trials, r.Measurements[1].Trials = []float64{200, 90}, []float64{100, 100}
+		{"a difference that may be chance gives no star", func(r *measure.Record) {
+			r.Measurements[0].Trials, r.Measurements[1].Trials = []float64{200, 90, 190, 210}, []float64{100, 100, 120, 95}
 		}, "~ -"},
-		{"trials that do not, do", func(r *measure.Record) {
-			r.Measurements[0].Trials, r.Measurements[1].Trials = []float64{200, 190}, []float64{100, 110}
+		{"a significant one does", func(r *measure.Record) {
+			r.Measurements[0].Trials, r.Measurements[1].Trials = []float64{200, 190, 210, 195}, []float64{100, 110, 120, 95}
 		}, "★ -"},
+		{"though a trial or two overlap", func(r *measure.Record) {
+			r.Measurements[0].Trials, r.Measurements[1].Trials = []float64{200, 190, 210, 195, 205, 118}, []float64{100, 110, 120, 95, 105, 98}
+		}, "★ -"},
+		{"three trials can never tell", func(r *measure.Record) {
+			r.Measurements[0].Trials, r.Measurements[1].Trials = []float64{200, 190, 210}, []float64{100, 110, 120}
+		}, "~ -"},
+		{"nor can many against one", func(r *measure.Record) {
+			r.Measurements[0].Trials, r.Measurements[1].Trials = []float64{200, 190, 210, 200, 190, 210}, []float64{100}
+		}, "~ -"},
+		{"exact figures need no test", func(r *measure.Record) {
+			for i := range r.Measurements {
+				r.Measurements[i].Exact = true
+			}
+			r.Measurements[0].Trials, r.Measurements[1].Trials = []float64{200, 200, 200}, []float64{100, 100, 100}
+		}, "★ -"},
+		{"the best must be ahead of all", all(third("c", 50), func(r *measure.Record) {
+			r.Measurements[0].Trials, r.Measurements[1].Trials, r.Measurements[2].Trials = []float64{200, 190, 210, 195}, []float64{100, 110, 120, 95}, []float64{50, 50, 500, 50}
+		}), "~ - -"},
 		{"another durability class is marked", func(r *measure.Record) { r.Relays[1].Durability = "commit" }, "★† -"},
 		{"a relay without the metric leaves no contest", func(r *measure.Record) { r.Measurements = r.Measurements[:1] }, "- -"},
 		{"pairs with one peer are ranked", func(r *measure.Record) { r.Measurements[0].Peer, r.Measurements[1].Peer = "c", "c" }, "★ -"},

@@ -162,7 +162,7 @@ func (c standingCell) cell() cell {
 // marks are what may stand behind a figure, with their meaning.
 var marks = []struct{ sign, meaning string }{
 	{"★", "best"},
-	{"~", "first, but its trials overlap with the next one's"},
+	{"~", "first, but not significantly"},
 	{"=", "a tie"},
 	{"†", "against another durability class"},
 	{"≠", "answers differ: not ranked"},

@@ -47,6 +47,9 @@ func (v *view) verdict() verdict {
 	case v.trials > 0 && v.trials < enoughTrials:
 		caveat("%d trials are too few to rest a ranking on. Use --trials %d.", v.trials, enoughTrials)
 	}
+	for _, w := range measure.UnsteadyTrials(v.rec) {
+		caveat("%s", w)
+	}
 	classes := map[string][]string{}
 	for _, r := range v.relays {
 		if r.Outcome == measure.OutcomeOK {
@@ -167,6 +170,14 @@ func (v *view) findingRelays() []string {
 // A fact is one line of what was run.
 type fact struct{ key, text string }
 
+// starRule says when there is a star.
+func starRule(trials int) string {
+	if need := measure.TrialsFor(measure.Alpha); trials < need {
+		return fmt.Sprintf("no ★ from fewer than %d trials, which no test can tell from chance", need)
+	}
+	return "★ where the best is significantly ahead of every other (Mann–Whitney U, p < 0.05)"
+}
+
 // head describes the run: corpus, machine, tool, trials and time.
 func (v *view) head() []fact {
 	r := v.rec
@@ -201,9 +212,9 @@ func (v *view) head() []fact {
 	add("tool", "relaybench "+tool, modified, r.Tool.Go, prefixed("signatures by ", r.Tool.Verifier))
 	switch {
 	case v.trials == 1:
-		add("trials", "1")
+		add("trials", "n=1")
 	case v.trials > 1:
-		add("trials", fmt.Sprint(v.trials), "each figure is the median of its trials, a latency of their medians; p99 is of all samples; ★ where all trials of the best beat all of the next")
+		add("trials", fmt.Sprintf("n=%d", v.trials), "each figure is the median of its trials, a latency of their medians; p99 is of all samples", starRule(v.trials))
 	}
 	when := r.StartedAt.UTC().Format("2006-01-02 15:04:05") + " UTC"
 	if r.FinishedAt != nil {

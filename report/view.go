@@ -60,7 +60,7 @@ type row struct {
 	competes,
 	best, // shown with a star
 	tied, // as good as another one, exactly
-	close bool // first, but its trials overlap with the next one's
+	close bool // first, but not significantly
 	ratio float64 // how many times the best, 1 or more; 0 where it does not compete
 }
 

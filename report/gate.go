@@ -1,0 +1,439 @@
+package report
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"relaybench/harness/measure"
+)
+
+// A gate judges in two steps, because dozens of figures at the level of one would raise false alarms all the time, and a level that allows
+// for dozens would miss real ones behind a single bad trial. The first run looks for suspects: figures that are worse at measure.Alpha, each
+// by itself, and beyond their thresholds. Only what a second run, of those figures alone, finds worse again is held against head.
+
+// GateAlpha is the level of the second step: p, adjusted by Holm's method over all suspects, must be below it. Since its trials are new,
+// a gate in which nothing changed raises a false alarm with a chance below 2 %, and in the worse direction, which alone counts, below 1 %.
+const GateAlpha = 0.02
+
+// gateMetrics are the figures that a gate judges: one or two for each thing that a relay does. Figures that follow from another one (events/s
+// from queries/s) would only make the others harder to tell from chance. Exact figures are judged besides.
+var gateMetrics = []struct{ scenario, metric string }{
+	{"ingest.throughput", "accepted"},
+	{"ingest.throughput", "ok latency"},
+	{"ingest.visibility", "ok"},
+	{"ingest.visibility", "visible"},
+	{"query.*", "eose"},
+	{"query.*", "queries/s"},
+	{"storage", "allocated"},
+	{"storage", "write amplification"},
+	{"negentropy.*", "time"},
+}
+
+// GateFigures is how many figures the gate judges by statistics in a scenario.
+func GateFigures(scenario string) int {
+	n := 0
+	for _, g := range gateMetrics {
+		if covers(g.scenario, scenario) || scenario == "negentropy" && strings.HasPrefix(g.scenario, "negentropy.") {
+			n++
+		}
+	}
+	return n
+}
+
+// GateTrials is how many trials a side a gate of so many figures needs to be able to find anything.
+func GateTrials(figures int) int { return measure.TrialsFor(GateAlpha / float64(max(figures, 1))) }
+
+// GateOptions say what a gate judges and how strictly.
+type GateOptions struct {
+	Base, Head string          // relays of the record; with a Baseline, Base is one of the baseline
+	Again      string          // base once more under another name, for the noise floor; "" without
+	Baseline   *measure.Record // a stored record instead of a base in the same run; nil without
+	Threshold  float64         // what a figure may worsen by, as a share: 0.05
+	Overrides  []Threshold     // for single figures
+}
+
+// GateResult is the verdict in a word.
+type GateResult string
+
+// The verdicts, from the mildest.
+const (
+	GateGreen     GateResult = "green"
+	GateSuspects  GateResult = "suspicious" // the first run has suspects, and no second one has spoken yet
+	GateUndecided GateResult = "undecided"  // too few trials for any verdict
+	GateRed       GateResult = "red"        // something got worse
+	GateShort     GateResult = "fell short" // head failed, or failed a required check: its figures mean nothing
+)
+
+// GateVerdict is what a gate found. It is a pure function of the records, and every string in it is safe to show.
+type GateVerdict struct {
+	Result     GateResult
+	Base, Head string
+	Figures    []GateFigure
+	Short      []string // in what head fell short
+	Cautions   []string
+
+	rec       *measure.Record
+	baseline  *measure.Record // nil where base was measured in the same run
+	threshold float64
+	confirmed bool // a second run has spoken
+}
+
+// GateFigure is one judged figure.
+type GateFigure struct {
+	Figure
+	First     *Figure // of a suspect: what the first run found; the figure itself is the second run's
+	Adjusted  float64 // p, adjusted over all figures that are judged together; 1 for exact ones
+	Threshold float64 // what it may worsen by, as a share
+	Floor     float64 // by how much base differed from itself in the A/A run, as a share; 0 without
+	Judgement Judgement
+}
+
+// Judgement is what a gate says of a figure.
+type Judgement string
+
+// The judgements.
+const (
+	GotWorse    Judgement = "WORSE"      // beyond the threshold, and confirmed: the gate is red
+	Differs     Judgement = "DIFFERENT"  // an exact figure without a direction: the gate is red
+	Suspect     Judgement = "suspect"    // beyond the threshold, to be confirmed
+	NotAgain    Judgement = "not again"  // a suspect that a second run acquitted
+	GotBetter   Judgement = "better"     // significantly among all figures, and by more than the threshold
+	SlightlyOff Judgement = "within"     // significantly by itself, and by no more than the threshold
+	BelowNoise  Judgement = "like noise" // significantly by itself, and by no more than base differs from itself
+	NoEvidence  Judgement = "~"          // not significantly
+	StayedEqual Judgement = "="          // exactly equal
+	Undecidable Judgement = "too few"    // so few trials cannot be significant
+)
+
+func (j Judgement) bad() bool { return j == GotWorse || j == Differs }
+
+// BaselineError says why a base cannot be gated against.
+type BaselineError struct {
+	Relay string
+	Short []string
+}
+
+func (e *BaselineError) Error() string {
+	return fmt.Sprintf("%s cannot be the base of a gate, because it fell short itself: %s", e.Relay, some(e.Short, 3))
+}
+
+// CheckBaseline tells whether a relay of a stored record can be gated against in a run with the settings, corpus and machine of rec, which
+// need not have measured anything yet: an *IncomparableError or *BaselineError if not. An empty name stands for the record's only relay. It
+// returns the relay's name.
+func CheckBaseline(baseline *measure.Record, name string, rec *measure.Record) (string, error) {
+	names := relayNames([]*measure.Record{baseline})
+	switch {
+	case name == "" && len(names) == 1:
+		name = names[0]
+	case name == "":
+		return "", fmt.Errorf("the baseline has %s (%s): name the one to gate against with --base", count(len(names), "relay"), visible(strings.Join(names, ", ")))
+	case !slices.Contains(names, name):
+		return "", fmt.Errorf("the baseline has no relay %s; it has %s", visible(name), visible(strings.Join(names, ", ")))
+	}
+	if d := Differences(baseline, rec); len(d) > 0 {
+		return "", &IncomparableError{d}
+	}
+	clean := sanitized(baseline)
+	if short := shortOf([]*measure.Record{clean}, visible(name)); len(short) > 0 || clean.Partial {
+		if len(short) == 0 {
+			short = []string{"the run did not finish"}
+		}
+		return "", &BaselineError{visible(name), short}
+	}
+	return name, nil
+}
+
+// Gate judges whether head got worse than base. It refuses with an *IncomparableError or a *BaselineError what cannot be judged.
+func Gate(rec *measure.Record, o GateOptions) (*GateVerdict, error) {
+	if o.Baseline != nil {
+		if _, err := CheckBaseline(o.Baseline, o.Base, rec); err != nil {
+			return nil, err
+		}
+	}
+	rec = sanitized(rec)
+	g := &GateVerdict{Base: visible(o.Base), Head: visible(o.Head), rec: rec, threshold: o.Threshold}
+	if o.Baseline != nil {
+		g.baseline = sanitized(o.Baseline)
+	}
+	figures, err := g.compare(rec)
+	if err != nil {
+		return nil, err
+	}
+	g.pick(figures, o)
+	here := []*measure.Record{rec}
+	if o.Again != "" {
+		g.floor(compareRelay(here, g.Base, here, visible(o.Again)).Figures)
+	}
+	for i := range g.Figures {
+		g.Figures[i].judge()
+	}
+	g.conclude()
+	g.remark()
+	return g, nil
+}
+
+// compare compares base and head in one run, and takes in what head fell short of.
+func (g *GateVerdict) compare(rec *measure.Record) ([]Figure, error) {
+	here := []*measure.Record{rec}
+	olds := here
+	if g.baseline != nil {
+		olds = []*measure.Record{g.baseline}
+	} else if short := shortOf(here, g.Base); len(short) > 0 {
+		return nil, &BaselineError{g.Base, short}
+	}
+	if !slices.Contains(relayNames(here), g.Head) {
+		return nil, fmt.Errorf("the run has no relay %s", g.Head)
+	}
+	for _, s := range shortOf(here, g.Head) {
+		if !slices.Contains(g.Short, s) {
+			g.Short = append(g.Short, s)
+		}
+	}
+	return compareRelay(olds, g.Base, here, g.Head).Figures, nil
+}
+
+// Suspects lists the scenarios of figures that a second run has to confirm or acquit.
+func (g *GateVerdict) Suspects() []string {
+	var out []string
+	for i := range g.Figures {
+		if f := &g.Figures[i]; f.Judgement == Suspect && !slices.Contains(out, f.Scenario) {
+			out = append(out, f.Scenario)
+		}
+	}
+	return out
+}
+
+// Confirm takes in a second run of the suspects' scenarios, of the same relays, and concludes.
+func (g *GateVerdict) Confirm(second *measure.Record) error {
+	second = sanitized(second)
+	if d := differences(g.rec, second); len(d) > 0 {
+		return &IncomparableError{d}
+	}
+	figures, err := g.compare(second)
+	if err != nil {
+		return err
+	}
+	g.confirmed = true
+	var suspects []*GateFigure
+	var ps []float64
+	for i := range g.Figures {
+		f := &g.Figures[i]
+		if f.Judgement != Suspect {
+			continue
+		}
+		k := slices.IndexFunc(figures, func(x Figure) bool {
+			return x.Scenario == f.Scenario && x.Metric == f.Metric && x.Peer == f.Peer && x.Unit == f.Unit
+		})
+		if k < 0 || figures[k].Test.N1 == 0 || figures[k].Test.N2 == 0 {
+			g.Short = append(g.Short, "nothing was measured of "+f.name()+" in the second run")
+			continue
+		}
+		first := f.Figure
+		f.First, f.Figure = &first, figures[k]
+		suspects, ps = append(suspects, f), append(ps, f.Test.P)
+	}
+	for k, p := range measure.Holm(ps) {
+		f := suspects[k]
+		f.Adjusted, f.Judgement = p, NotAgain
+		if worse := f.Worse(); p < GateAlpha && (math.IsNaN(worse) && f.Outcome == Worsened || worse > max(f.Threshold, f.Floor)) {
+			f.Judgement = GotWorse
+		}
+	}
+	g.conclude()
+	return nil
+}
+
+// pick takes the figures that are judged, with their thresholds.
+func (g *GateVerdict) pick(figures []Figure, o GateOptions) {
+	measured := map[string]bool{} // scenarios in which head was measured
+	for _, f := range figures {
+		if f.Outcome != OldAlone {
+			measured[f.Scenario] = true
+		}
+	}
+	var unmatched []string
+	for _, f := range figures {
+		if f.Peer != "" && f.Peer != itselfPeer { // what base and head do to each other says nothing of either
+			continue
+		}
+		if !f.Exact && !slices.ContainsFunc(gateMetrics, func(m struct{ scenario, metric string }) bool {
+			return m.metric == f.Metric && covers(m.scenario, f.Scenario)
+		}) {
+			continue
+		}
+		switch {
+		case f.Outcome == NewAlone:
+			unmatched = append(unmatched, f.name()+" (head alone)")
+			continue
+		case f.Outcome == OldAlone && (measured[f.Scenario] || g.baseline == nil):
+			g.Short = append(g.Short, "nothing was measured of "+f.name())
+			continue
+		case f.Outcome == OldAlone:
+			unmatched = append(unmatched, f.name()+" (baseline alone)")
+			continue
+		}
+		x := GateFigure{Figure: f, Adjusted: 1, Threshold: o.Threshold}
+		if f.Exact {
+			x.Threshold = 0
+		}
+		if t, ok := thresholdFor(o.Overrides, f.Scenario+" "+f.Metric); ok {
+			x.Threshold = t.Share
+		}
+		g.Figures = append(g.Figures, x)
+	}
+	if len(unmatched) > 0 {
+		g.caution("Not judged, because one side alone has it: %s.", some(unmatched, 4))
+	}
+	for _, t := range o.Overrides {
+		if !slices.ContainsFunc(g.Figures, func(f GateFigure) bool { return matchGlob(t.Pattern, f.Scenario+" "+f.Metric) }) {
+			g.caution("The threshold for %q fits none of the figures that were judged.", visible(t.Pattern))
+		}
+	}
+	var statistical []int
+	var ps []float64
+	for i := range g.Figures {
+		if f := &g.Figures[i]; !f.Exact {
+			statistical = append(statistical, i)
+			ps = append(ps, f.Test.P)
+		}
+	}
+	for k, p := range measure.Holm(ps) {
+		f := &g.Figures[statistical[k]]
+		f.Adjusted = p
+		// Were all of them suspects, the second step must still be able to tell.
+		if measure.SmallestP(f.Test.N1, f.Test.N2)*float64(len(ps)) >= GateAlpha {
+			f.Judgement = Undecidable
+		}
+	}
+}
+
+func (g *GateVerdict) caution(format string, args ...any) {
+	g.Cautions = append(g.Cautions, fmt.Sprintf(format, args...))
+}
+
+// floor takes in by how much base differs from itself.
+func (g *GateVerdict) floor(figures []Figure) {
+	largest, of := 0.0, ""
+	for i := range figures {
+		a := &figures[i]
+		for k := range g.Figures {
+			f := &g.Figures[k]
+			if f.Scenario != a.Scenario || f.Metric != a.Metric || f.Peer != a.Peer || a.Test.N1 == 0 || a.Test.N2 == 0 || math.IsNaN(a.Test.Delta) {
+				continue
+			}
+			if f.Floor = math.Abs(a.Test.Delta); f.Floor > largest {
+				largest, of = f.Floor, f.name()
+			}
+		}
+	}
+	if of != "" {
+		g.caution("Noise floor: base differs from itself by up to %s (%s). A change within a figure's own floor is not held against head.", strings.TrimPrefix(percent(largest), "+"), of)
+	}
+}
+
+// conclude makes the figures' judgements a verdict.
+func (g *GateVerdict) conclude() {
+	has := func(what ...Judgement) bool {
+		return slices.ContainsFunc(g.Figures, func(f GateFigure) bool { return slices.Contains(what, f.Judgement) })
+	}
+	switch {
+	case len(g.Short) > 0:
+		g.Result = GateShort
+	case has(Suspect):
+		g.Result = GateSuspects
+	case has(GotWorse, Differs):
+		g.Result = GateRed
+	case has(Undecidable) || len(g.Figures) == 0:
+		g.Result = GateUndecided
+	default:
+		g.Result = GateGreen
+	}
+}
+
+// remark gathers what a reader must know beside the verdict.
+func (g *GateVerdict) remark() {
+	if g.baseline != nil {
+		g.caution("The base is a stored record. It was measured at another time, and whatever else ran then or runs now counts as a change: a gate with --base and --head, interleaved in one run, does not have this weakness.")
+	}
+	a, b := relayOf(g.rec, g.Base), relayOf(g.rec, g.Head)
+	switch {
+	case a == nil || b == nil:
+	case a.SHA256 != "" && a.SHA256 == b.SHA256 && a.Command == b.Command:
+		g.caution("Base and head are the same program: this gate measures noise.")
+	case a.Durability != b.Durability && a.Durability != "unknown" && b.Durability != "unknown":
+		g.caution("An OK promises another durability: %s before, %s now. Ingest is not like for like.", a.Durability, b.Durability)
+	}
+	g.Cautions = append(g.Cautions, measure.UnsteadyTrials(g.rec)...)
+	var spreads []float64
+	for i := range g.Figures {
+		if f := &g.Figures[i]; !f.Exact {
+			spreads = append(spreads, max(f.Old.Spread(), f.New.Spread()))
+		}
+	}
+	if spread := measure.Summarize(spreads).Center; len(spreads) > 0 && spread > g.threshold {
+		g.caution("This machine is too noisy to see changes as small as the threshold: half of the medians are not known better than ± %s. Let nothing else run, or use more trials.", percentText(spread))
+	}
+	if load := g.rec.Environment.LoadBefore; load != nil && g.rec.Environment.Cores > 0 && *load > 0.5*float64(g.rec.Environment.Cores) {
+		g.caution("The machine was busy before the run: load %.2f on %s.", *load, count(g.rec.Environment.Cores, "core"))
+	}
+}
+
+func relayOf(r *measure.Record, name string) *measure.Relay {
+	if i := slices.IndexFunc(r.Relays, func(x measure.Relay) bool { return x.Name == name }); i >= 0 {
+		return &r.Relays[i]
+	}
+	return nil
+}
+
+// judge says what a figure's change amounts to after the first run.
+func (f *GateFigure) judge() {
+	worse := f.Worse()
+	switch {
+	case f.Exact && f.Outcome == Equal:
+		f.Judgement = StayedEqual
+	case f.Exact && math.Abs(f.Test.Delta) <= max(f.Threshold, f.Floor) && f.Threshold+f.Floor > 0:
+		f.Judgement = SlightlyOff
+	case f.Exact && (f.Outcome == Changed || math.IsNaN(worse)):
+		f.Judgement = Differs
+	case f.Exact && f.Outcome == Worsened:
+		f.Judgement = GotWorse
+	case f.Exact:
+		f.Judgement = GotBetter
+	case f.Judgement == Undecidable:
+	case !f.Test.Significant || f.Outcome == Changed:
+		f.Judgement = NoEvidence
+	case math.Abs(worse) <= f.Threshold:
+		f.Judgement = SlightlyOff
+	case math.Abs(worse) <= f.Floor:
+		f.Judgement = BelowNoise
+	case f.Outcome == Worsened:
+		f.Judgement = Suspect
+	case f.Adjusted < GateAlpha:
+		f.Judgement = GotBetter
+	default:
+		f.Judgement = NoEvidence
+	}
+}
+
+// Judged lists the figures of which the gate says one of the given things, the largest changes first.
+func (g *GateVerdict) Judged(what ...Judgement) []*GateFigure {
+	var out []*GateFigure
+	for i := range g.Figures {
+		if slices.Contains(what, g.Figures[i].Judgement) {
+			out = append(out, &g.Figures[i])
+		}
+	}
+	slices.SortStableFunc(out, func(a, b *GateFigure) int {
+		x, y := math.Abs(a.Test.Delta), math.Abs(b.Test.Delta)
+		switch {
+		case x > y || math.IsNaN(x) && !math.IsNaN(y):
+			return -1
+		case x < y:
+			return 1
+		}
+		return 0
+	})
+	return out
+}

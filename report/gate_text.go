@@ -1,0 +1,168 @@
+package report
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+)
+
+// Headline is the verdict in one line.
+func (g *GateVerdict) Headline() string {
+	switch g.Result {
+	case GateShort:
+		return fmt.Sprintf("FELL SHORT: %s is not fit to be compared: %s", g.Head, some(g.Short, 3))
+	case GateSuspects:
+		return fmt.Sprintf("SUSPICIOUS: %d of %s may have got worse", len(g.Judged(Suspect)), count(len(g.Figures), "figure"))
+	case GateRed:
+		return fmt.Sprintf("RED: %d of %s got worse", len(g.Judged(GotWorse, Differs)), count(len(g.Figures), "figure"))
+	case GateUndecided:
+		if len(g.Figures) == 0 {
+			return "UNDECIDED: nothing was measured that a gate judges"
+		}
+		return fmt.Sprintf("UNDECIDED: too few trials to judge %s together; use --trials %d", count(len(g.Figures), "figure"), GateTrials(len(g.Figures)))
+	}
+	return fmt.Sprintf("GREEN: none of %s got worse", count(len(g.Figures), "figure"))
+}
+
+// sentences are what the verdict rests on, the worst first: one for each figure that moved.
+func (g *GateVerdict) sentences(what ...Judgement) []string {
+	var out []string
+	for _, f := range g.Judged(what...) {
+		s := f.scale()
+		text := fmt.Sprintf("%s: %s, from %s to %s", f.name(), percent(f.Test.Delta), s.format(f.Old.Center), s.format(f.New.Center))
+		if f.Exact {
+			text += ", compared exactly"
+		} else {
+			text += fmt.Sprintf(" (%s, %s; threshold %s)", pText(f.Test.P), trialsText(f.Test.N1, f.Test.N2), percentText(f.Threshold))
+		}
+		if f.First != nil {
+			text += fmt.Sprintf("; in the first run %s (%s)", percent(f.First.Test.Delta), pText(f.First.Test.P))
+		}
+		out = append(out, text)
+	}
+	return out
+}
+
+// percentText writes a share as per cent, with no more digits than it has.
+func percentText(share float64) string {
+	if x := 100 * share; x < 100 {
+		return fmt.Sprintf("%.3g %%", x)
+	}
+	return number(100*share) + " %"
+}
+
+// Terminal writes the verdict on one screen: what got worse and better, and every figure that was judged. Errors are those of w.
+func (g *GateVerdict) Terminal(w io.Writer, o TerminalOptions) error {
+	if o.Width == 0 {
+		o.Width = 80
+	}
+	t := &terminal{screen: newScreen(w, min(max(o.Width, 60), 200), o.Color)}
+	t.line(span{"relaybench gate  ", bold}, span{g.Base + " → " + g.Head, bold})
+	t.line(span{g.Headline(), map[GateResult]style{GateGreen: bright, GateRed: redder, GateShort: redder, GateUndecided: yellow}[g.Result]})
+	for _, s := range g.sentences(GotWorse, Differs) {
+		t.paragraph(span{"  ✗ ", red}, span{s, red})
+	}
+	for _, s := range g.sentences(Suspect, NotAgain) {
+		t.paragraph(span{"  ? ", yellow}, span{s, none})
+	}
+	for _, s := range g.sentences(GotBetter) {
+		t.paragraph(span{"  ✓ ", green}, span{s, green})
+	}
+	for _, c := range g.Cautions {
+		t.paragraph(span{"  ! ", yellow}, span{c, none})
+	}
+	if len(g.Figures) > 0 {
+		t.line()
+		var rows [][]cell
+		for i := range g.Figures {
+			rows = append(rows, g.Figures[i].gateCells())
+		}
+		t.grid(2, 1, []string{"", "base", "head", "change", "", ""}, rows, firstLeftLastToo)
+	}
+	t.line()
+	t.paragraph(span{"  ", none}, span{g.legend(), dim})
+	for _, f := range o.Files {
+		t.write("  " + visible(f) + "\n")
+	}
+	return t.flush()
+}
+
+// gateCells are a judged figure's row.
+func (f *GateFigure) gateCells() []cell {
+	s := f.scale()
+	st := map[Judgement]style{GotWorse: redder, Differs: redder, GotBetter: green}[f.Judgement]
+	return []cell{{f.name(), none}, {summaryText(f.Old, s, f.Exact), none}, {summaryText(f.New, s, f.Exact), none},
+		{percent(f.Test.Delta), st}, {string(f.Judgement), st}, {f.evidence(), dim}}
+}
+
+// legend says how the verdict came about.
+func (g *GateVerdict) legend() string {
+	var parts []string
+	has := func(j Judgement) bool {
+		return slices.ContainsFunc(g.Figures, func(f GateFigure) bool { return f.Judgement == j })
+	}
+	parts = append(parts, fmt.Sprintf("A figure is worse when two runs find it so: the first significantly by itself (Mann–Whitney U, p < 0.05) and by more than its threshold (%s unless said otherwise), and a second one, of such suspects alone, again (by Holm's method together: under 1 false alarm in 100 gates). Exact figures may not differ at all.",
+		percentText(g.threshold)))
+	for _, x := range []struct {
+		j    Judgement
+		text string
+	}{{NoEvidence, "~ no significant difference"}, {NotAgain, "not again: a suspect that the second run, shown here, acquitted"}, {SlightlyOff, "within: significant, and no more than the threshold"}, {BelowNoise, "like noise: no more than base differs from itself"}} {
+		if has(x.j) {
+			parts = append(parts, x.text+".")
+		}
+	}
+	parts = append(parts, "p is a figure's by itself; ± is the 95 % confidence interval of the median: where it is wider than the threshold, more trials see smaller changes.")
+	return strings.Join(parts, " ")
+}
+
+// Markdown writes the verdict as GitHub-flavoured Markdown that is safe to publish. Errors are those of w.
+func (g *GateVerdict) Markdown(w io.Writer) error {
+	m := &markdown{screen: newScreen(w, 0, false)}
+	m.p("## relaybench gate: %s → %s\n\n**%s**\n\n", mdText(g.Base), mdText(g.Head), mdText(g.Headline()))
+	for _, s := range g.sentences(GotWorse, Differs) {
+		m.p("- ✗ %s\n", mdText(s))
+	}
+	for _, s := range g.sentences(Suspect, NotAgain) {
+		m.p("- ? %s\n", mdText(s))
+	}
+	for _, s := range g.sentences(GotBetter) {
+		m.p("- ✓ %s\n", mdText(s))
+	}
+	if g.Result == GateShort {
+		for _, s := range g.Short {
+			m.p("- ✗ %s\n", mdText(s))
+		}
+	}
+	for _, c := range g.Cautions {
+		m.p("- %s\n", mdText(c))
+	}
+	if len(g.Figures) > 0 {
+		var rows [][]string
+		for i := range g.Figures {
+			f := &g.Figures[i]
+			row := []string{mdCode(f.name())}
+			for _, c := range f.gateCells()[1:] {
+				row = append(row, mdText(c.text))
+			}
+			if f.Judgement.bad() {
+				row[4] = "**" + row[4] + "**"
+			}
+			adjusted := ""
+			if !f.Exact {
+				adjusted = mdText(pText(f.Adjusted))
+			}
+			rows = append(rows, append(row, adjusted, mdText(percentText(f.Threshold))))
+		}
+		m.p("\n")
+		m.table([]string{"figure", "base", "head", "change", "verdict", "evidence", "adjusted", "threshold"}, rows,
+			func(column int) bool { return column > 0 && column < 4 || column == 7 })
+	}
+	m.p("\n%s\n", mdText(g.legend()))
+	if r := g.rec; r.Corpus.Fingerprint != "" {
+		e := r.Environment
+		m.p("\nCorpus %s, %s on %s with %s, relaybench %s.\n", mdCode(shorten(r.Corpus.Fingerprint, 16)), mdText(count(r.Corpus.Events, "event")),
+			mdText(e.CPU), mdText(count(e.Cores, "core")), mdText(r.Tool.Version))
+	}
+	return m.flush()
+}

@@ -1,0 +1,90 @@
+package report
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+
+	"github.com/BurntSushi/toml"
+)
+
+// Threshold is what the figures that a pattern fits may worsen by.
+type Threshold struct {
+	Pattern string  // a glob of "scenario metric": "query.* eose"
+	Share   float64 // 0.05 for 5 %
+}
+
+// ParseThresholds reads thresholds in TOML, a figure's pattern and per cent a line:
+//
+//	"query.* eose" = 10
+//	"storage allocated" = 1.5
+//
+// * stands for any characters, ? for one. Of several patterns that fit, the one with the most characters that are neither wins.
+func ParseThresholds(text string) ([]Threshold, error) {
+	var values map[string]any
+	meta, err := toml.Decode(text, &values)
+	if err != nil {
+		var parse toml.ParseError
+		if errors.As(err, &parse) {
+			return nil, fmt.Errorf("line %d: %s", parse.Position.Line, visible(parse.Message))
+		}
+		return nil, err
+	}
+	var all []Threshold
+	for _, key := range meta.Keys() {
+		if len(key) != 1 {
+			return nil, fmt.Errorf("%q is in a table; write one line a figure, \"scenario metric\" = per cent, with quotes around the name", visible(key.String()))
+		}
+		percent, ok := 0.0, true
+		switch v := values[key[0]].(type) {
+		case int64:
+			percent = float64(v)
+		case float64:
+			percent = v
+		default:
+			ok = false
+		}
+		if !ok || math.IsNaN(percent) || percent < 0 || percent > 10_000 {
+			return nil, fmt.Errorf("%q: give per cent, a number from 0 to 10000; a name with dots or blanks wants quotes", visible(key[0]))
+		}
+		all = append(all, Threshold{key[0], percent / 100})
+	}
+	return all, nil
+}
+
+// thresholdFor finds the threshold that fits a figure best.
+func thresholdFor(all []Threshold, name string) (best Threshold, ok bool) {
+	for _, t := range all {
+		if matchGlob(t.Pattern, name) && (!ok || literals(t.Pattern) >= literals(best.Pattern)) {
+			best, ok = t, true
+		}
+	}
+	return best, ok
+}
+
+func literals(pattern string) int {
+	return len(pattern) - strings.Count(pattern, "*") - strings.Count(pattern, "?")
+}
+
+// matchGlob is path.Match without its slashes, which metrics such as queries/s have too, in time that no pattern can make long.
+func matchGlob(pattern, name string) bool {
+	p, n := 0, 0
+	star, from := -1, 0
+	for n < len(name) {
+		switch {
+		case p < len(pattern) && pattern[p] == '*':
+			star, from = p, n
+			p++
+		case p < len(pattern) && (pattern[p] == '?' || pattern[p] == name[n]):
+			p++
+			n++
+		case star >= 0: // let the last star take one character more
+			from++
+			p, n = star+1, from
+		default:
+			return false
+		}
+	}
+	return strings.Trim(pattern[p:], "*") == ""
+}

@@ -1,0 +1,87 @@
+package report
+
+import (
+	"encoding/xml"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+)
+
+type junitSuite struct {
+	XMLName   xml.Name    `xml:"testsuite"`
+	Name      string      `xml:"name,attr"`
+	Tests     int         `xml:"tests,attr"`
+	Failures  int         `xml:"failures,attr"`
+	Errors    int         `xml:"errors,attr"`
+	Skipped   int         `xml:"skipped,attr"`
+	Time      string      `xml:"time,attr"`
+	Timestamp string      `xml:"timestamp,attr,omitempty"`
+	Cases     []junitCase `xml:"testcase"`
+}
+
+type junitCase struct {
+	Class   string        `xml:"classname,attr"`
+	Name    string        `xml:"name,attr"`
+	Time    string        `xml:"time,attr"`
+	Failure *junitMessage `xml:"failure,omitempty"`
+	Error   *junitMessage `xml:"error,omitempty"`
+	Skipped *junitMessage `xml:"skipped,omitempty"`
+	Output  string        `xml:"system-out,omitempty"`
+}
+
+type junitMessage struct {
+	Message string `xml:"message,attr"`
+	Type    string `xml:"type,attr,omitempty"`
+	Text    string `xml:",chardata"`
+}
+
+// JUnit writes the verdict as JUnit XML: a test for each judged figure, and one for head's checks. Times are 0 but for the whole run's.
+// Errors are those of w.
+func (g *GateVerdict) JUnit(w io.Writer) error {
+	s := junitSuite{Name: "relaybench gate " + g.Base + " → " + g.Head, Time: "0"}
+	if !g.rec.StartedAt.IsZero() {
+		s.Timestamp = g.rec.StartedAt.UTC().Format(time.RFC3339)
+		if g.rec.FinishedAt != nil {
+			s.Time = fmt.Sprintf("%.3f", max(g.rec.FinishedAt.Sub(g.rec.StartedAt).Seconds(), 0))
+		}
+	}
+	checks := junitCase{Class: "relaybench.checks", Name: "head passes its required checks", Time: "0"}
+	if len(g.Short) > 0 {
+		checks.Failure = &junitMessage{Message: some(g.Short, 3), Type: "fell short", Text: strings.Join(g.Short, "\n")}
+		s.Failures++
+	}
+	s.Cases = append(s.Cases, checks)
+	for i := range g.Figures {
+		f := &g.Figures[i]
+		sc := f.scale()
+		line := fmt.Sprintf("base %s, head %s, change %s, %s: %s", summaryText(f.Old, sc, f.Exact), summaryText(f.New, sc, f.Exact), percent(f.Test.Delta), f.evidence(), f.Judgement)
+		c := junitCase{Class: "relaybench." + f.Scenario, Name: f.label(), Time: "0"}
+		switch {
+		case f.Judgement.bad():
+			c.Failure = &junitMessage{Message: line, Type: "regression"}
+			s.Failures++
+		case f.Judgement == Undecidable:
+			c.Skipped = &junitMessage{Message: "too few trials to judge: " + line}
+			s.Skipped++
+		default:
+			c.Output = line
+		}
+		s.Cases = append(s.Cases, c)
+	}
+	if g.Result == GateUndecided {
+		s.Cases = append(s.Cases, junitCase{Class: "relaybench", Name: "verdict", Time: "0", Error: &junitMessage{Message: g.Headline(), Type: "undecided"}})
+		s.Errors++
+	}
+	s.Tests = len(s.Cases)
+	if _, err := io.WriteString(w, xml.Header); err != nil {
+		return err
+	}
+	e := xml.NewEncoder(w)
+	e.Indent("", " ")
+	if err := e.Encode(s); err != nil {
+		return err
+	}
+	_, err := io.WriteString(w, "\n")
+	return err
+}
