@@ -12,6 +12,9 @@ import (
 	"time"
 )
 
+// largeCorpus is from how many bytes on it is worth the time to give back memory between building and indexing.
+const largeCorpus = 128 << 20
+
 // cached opens the corpus that cacheDir holds under key and that is as m says. Where there is none, or a damaged one, build writes it into
 // a folder of its own first, which then becomes the entry in one step. Builders of one key wait for each other, in one process or several.
 func cached(ctx context.Context, cacheDir, key string, m *Manifest, p Progress, build func(dir string) error) (*Corpus, error) {
@@ -33,8 +36,9 @@ func cached(ctx context.Context, cacheDir, key string, m *Manifest, p Progress, 
 	if err := buildEntry(cacheDir, key, build); err != nil {
 		return nil, err
 	}
-	// What building has used up is not wanted any more: the index, and whatever the caller does, come in its place and not on top.
-	debug.FreeOSMemory()
+	if info, err := os.Stat(filepath.Join(entry, EventsFile)); err == nil && info.Size() >= largeCorpus {
+		debug.FreeOSMemory() // the index, and whatever the caller does, come in place of what building has used, and not on top
+	}
 	return openAs(entry, m)
 }
 
@@ -80,7 +84,7 @@ func buildEntry(cacheDir, key string, build func(dir string) error) error {
 	if err := os.RemoveAll(entry); err != nil { // damaged, or not there
 		return fmt.Errorf("removing a damaged corpus: %w", err)
 	}
-	if err := errors.Join(syncDir(dir), os.Rename(dir, entry), syncDir(cacheDir)); err != nil {
+	if err := os.Rename(dir, entry); err != nil {
 		return fmt.Errorf("installing the prepared corpus: %w", err)
 	}
 	return nil

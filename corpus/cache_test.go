@@ -33,6 +33,7 @@ func (s *stages) report(stage string, _, _ int64) {
 }
 
 func TestCacheKnowsFilesByContentAndOptions(t *testing.T) {
+	t.Parallel()
 	cache := t.TempDir()
 	ctx := context.Background()
 	text := ndjson(texts(someEvents(30)...)...)
@@ -75,6 +76,7 @@ func TestCacheKnowsFilesByContentAndOptions(t *testing.T) {
 }
 
 func TestDamagedEntryIsBuiltAnew(t *testing.T) {
+	t.Parallel()
 	events := someEvents(30)
 	path, cache := fileOf(t, ndjson(texts(events...)...)), t.TempDir()
 	for name, damage := range map[string]func(dir string) error{
@@ -130,6 +132,7 @@ func rewrite(dir, name, old, new string) error {
 
 // TestLockIsHeldByOneAtATime goes for the moment at which a lock's file is removed.
 func TestLockIsHeldByOneAtATime(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	name := filepath.Join(dir, "lock")
 	var holders, most atomic.Int64
@@ -161,6 +164,7 @@ func TestLockIsHeldByOneAtATime(t *testing.T) {
 }
 
 func TestConcurrentBuildersShareOneBuild(t *testing.T) {
+	t.Parallel()
 	events := someEvents(150)
 	path, cache := fileOf(t, ndjson(texts(events...)...)), t.TempDir()
 	var built atomic.Int64
@@ -216,6 +220,7 @@ func TestCacheFolderThatCannotBeWrittenIsNamed(t *testing.T) {
 
 // TestFullDiskLeavesNothing runs itself as a process that may not write files over 64 KiB, which fails as a full disk does.
 func TestFullDiskLeavesNothing(t *testing.T) {
+	t.Parallel()
 	const variable = "RELAYBENCH_TEST_SMALL_DISK"
 	if cache := os.Getenv(variable); cache != "" {
 		signal.Ignore(syscall.SIGXFSZ)

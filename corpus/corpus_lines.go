@@ -25,7 +25,7 @@ const (
 	shortest    = createdAtAt + len(`0,"kind":0,"tags":[],"content":"`) + tailLength
 )
 
-// indexChunk is the share of the file that one goroutine takes at a time.
+// indexChunk is the share of the file that one goroutine takes at a time. The checksum in manifests is over such chunks.
 const indexChunk = 4 << 20
 
 // lineError names a line, counted from 1 as editors count, and what is wrong with it.
@@ -188,13 +188,13 @@ func inParallel(n int, work func(i int)) {
 type tally struct {
 	events         int
 	bytes          int64
-	kinds          [1 << 16]int
+	kinds          map[uint16]int
 	oldest, newest int64
 	ids            hash.Hash
 	digits         [64]byte
 }
 
-func newTally() *tally { return &tally{ids: sha256.New()} }
+func newTally() *tally { return &tally{ids: sha256.New(), kinds: make(map[uint16]int)} }
 
 func (t *tally) add(e *Entry) {
 	if t.events == 0 {
@@ -213,10 +213,8 @@ func (t *tally) fill(m *Manifest) {
 	m.Events, m.Bytes = t.events, t.bytes
 	m.OldestUnix, m.NewestUnix = t.oldest, t.newest
 	m.Fingerprint = hex.EncodeToString(t.ids.Sum(nil))
-	m.Kinds = make(map[string]int)
+	m.Kinds = make(map[string]int, len(t.kinds))
 	for kind, n := range t.kinds {
-		if n > 0 {
-			m.Kinds[strconv.Itoa(kind)] = n
-		}
+		m.Kinds[strconv.Itoa(int(kind))] = n
 	}
 }

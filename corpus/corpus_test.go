@@ -52,7 +52,7 @@ func TestOpenedCorpusGivesBackItsEvents(t *testing.T) {
 }
 
 func TestFindKnowsEveryEventAndNoOther(t *testing.T) {
-	for _, n := range []int{0, 1, 2, 3, 100, 600} {
+	for _, n := range []int{0, 1, 2, 3, 100, 200} {
 		c, err := FromEvents(someEvents(n))
 		if err != nil {
 			t.Fatal(err)
@@ -133,6 +133,7 @@ func swap(t *testing.T, old, new string) func([]byte) []byte {
 }
 
 func TestDamageIsFoundAndNamed(t *testing.T) {
+	t.Parallel()
 	c := build(t, ndjson(texts(someEvents(20)...)...), PrepareOptions{})
 	events, manifest := bytes.Clone(c.text), read(t, c.Dir(), ManifestFile)
 	lines := bytes.SplitAfter(events, []byte{'\n'})[:20]

@@ -4,8 +4,10 @@ package corpus
 
 import (
 	"crypto/sha256"
+	"encoding/binary"
 	"encoding/hex"
 	"strconv"
+	"unsafe"
 )
 
 // ID is an event's id, the sha256 of its serialization (NIP-01), in binary.
@@ -106,6 +108,16 @@ func (e *Event) Expiration() (at int64, ok bool) {
 
 // AppendJSON appends the event as canonical JSON: fields in NIP-01's order, NIP-01's escapes, no spaces.
 func (e *Event) AppendJSON(dst []byte) []byte {
+	dst, _ = e.appendJSON(dst)
+	return dst
+}
+
+// bounds are where in an event's canonical JSON the two values lie that the serialization for its id has as well, byte by byte.
+type bounds struct{ tags, tagsEnd, content, contentEnd int }
+
+func (e *Event) appendJSON(dst []byte) ([]byte, bounds) {
+	var at bounds
+	start := len(dst)
 	dst = append(dst, `{"id":"`...)
 	dst = hex.AppendEncode(dst, e.ID[:])
 	dst = append(dst, `","pubkey":"`...)
@@ -115,27 +127,45 @@ func (e *Event) AppendJSON(dst []byte) []byte {
 	dst = append(dst, `,"kind":`...)
 	dst = strconv.AppendInt(dst, int64(e.Kind), 10)
 	dst = append(dst, `,"tags":`...)
+	at.tags = len(dst) - start
 	dst = appendTags(dst, e.Tags)
+	at.tagsEnd = len(dst) - start
 	dst = append(dst, `,"content":`...)
+	at.content = len(dst) - start
 	dst = AppendString(dst, e.Content)
+	at.contentEnd = len(dst) - start
 	dst = append(dst, `,"sig":"`...)
 	dst = hex.AppendEncode(dst, e.Sig[:])
-	return append(dst, `"}`...)
+	return append(dst, `"}`...), at
 }
 
 // AppendSerialization appends the array whose sha256 is the event's id (NIP-01).
 func (e *Event) AppendSerialization(dst []byte) []byte {
+	dst = e.appendSerializationHead(dst)
+	dst = appendTags(dst, e.Tags)
+	dst = append(dst, ',')
+	dst = AppendString(dst, e.Content)
+	return append(dst, ']')
+}
+
+// appendSerializationOf does so from the event's canonical JSON, whose tags and content need not be written once more.
+func (e *Event) appendSerializationOf(dst, line []byte, at bounds) []byte {
+	dst = e.appendSerializationHead(dst)
+	dst = append(dst, line[at.tags:at.tagsEnd]...)
+	dst = append(dst, ',')
+	dst = append(dst, line[at.content:at.contentEnd]...)
+	return append(dst, ']')
+}
+
+// appendSerializationHead appends what comes before the tags.
+func (e *Event) appendSerializationHead(dst []byte) []byte {
 	dst = append(dst, `[0,"`...)
 	dst = hex.AppendEncode(dst, e.PubKey[:])
 	dst = append(dst, `",`...)
 	dst = strconv.AppendInt(dst, e.CreatedAt, 10)
 	dst = append(dst, ',')
 	dst = strconv.AppendInt(dst, int64(e.Kind), 10)
-	dst = append(dst, ',')
-	dst = appendTags(dst, e.Tags)
-	dst = append(dst, ',')
-	dst = AppendString(dst, e.Content)
-	return append(dst, ']')
+	return append(dst, ',')
 }
 
 // Hash computes the id that the event's other fields demand (NIP-01).
@@ -168,11 +198,18 @@ func AppendString(dst []byte, s string) []byte {
 	const digits = "0123456789abcdef"
 	dst = append(dst, '"')
 	start := 0
+	text := unsafe.Slice(unsafe.StringData(s), len(s)) // only read
 	for i := 0; i < len(s); i++ {
-		c := s[i]
-		if c >= 0x20 && c != '"' && c != '\\' {
-			continue
+		for i+8 <= len(text) && allPlain(binary.LittleEndian.Uint64(text[i:])) {
+			i += 8
 		}
+		for i < len(text) && plain[text[i]] {
+			i++
+		}
+		if i == len(text) {
+			break
+		}
+		c := text[i]
 		dst = append(dst, s[start:i]...)
 		start = i + 1
 		switch c {

@@ -2,10 +2,12 @@ package corpus
 
 import (
 	"bytes"
+	"encoding/binary"
 	"fmt"
 	"strconv"
 	"unicode/utf16"
 	"unicode/utf8"
+	"unsafe"
 )
 
 // maxDepth bounds nesting in skipped values, so that hostile input cannot exhaust the stack.
@@ -23,9 +25,10 @@ func (e *SyntaxError) Error() string {
 
 // scanner reads JSON in place, one token after another. The first mistake sticks in err and every later call does nothing.
 type scanner struct {
-	src []byte
-	pos int
-	err error
+	src   []byte
+	pos   int
+	err   error
+	arena *arena // where events read lend their memory from, nil for memory of their own
 }
 
 func (s *scanner) fail(format string, args ...any) {
@@ -133,9 +136,19 @@ func (s *scanner) rawString() (raw []byte, escaped bool) {
 		return nil, false
 	}
 	start := s.pos
-	all := byte(0) // every byte or-ed together: tells ASCII, which needs no further check
+	all := byte(0) // at least utf8.RuneSelf if any byte is: tells ASCII, which needs no further check
 	for {
 		i, src := s.pos, s.src
+		for i+8 <= len(src) {
+			word := binary.LittleEndian.Uint64(src[i:])
+			if !allPlain(word) {
+				break
+			}
+			if word&highBits != 0 {
+				all = utf8.RuneSelf
+			}
+			i += 8
+		}
 		for i < len(src) && plain[src[i]] {
 			all |= src[i]
 			i++
@@ -173,6 +186,18 @@ var plain = func() (t [256]bool) {
 	return t
 }()
 
+// Eight bytes at a time, with the lowest and the highest bit of each.
+const (
+	lowBits  = 0x0101010101010101
+	highBits = 0x8080808080808080
+)
+
+// allPlain reports whether plain holds for all eight bytes of word.
+func allPlain(word uint64) bool {
+	quote, backslash := word^lowBits*'"', word^lowBits*'\\'
+	return ((word-lowBits*0x20)&^word|(quote-lowBits)&^quote|(backslash-lowBits)&^backslash)&highBits == 0
+}
+
 // escape checks the escape that starts at the backslash under pos and moves to its last byte.
 func (s *scanner) escape() {
 	rest := s.src[s.pos+1:]
@@ -196,6 +221,9 @@ func (s *scanner) escape() {
 // string consumes a JSON string and returns its value. A surrogate without its partner becomes U+FFFD, as in encoding/json.
 func (s *scanner) string() string {
 	raw, escaped := s.rawString()
+	if !escaped && s.arena != nil {
+		return unsafe.String(unsafe.SliceData(raw), len(raw))
+	}
 	if !escaped {
 		return string(raw)
 	}

@@ -110,7 +110,7 @@ func (m *Manifest) accountedFor() int {
 	return n
 }
 
-// write puts the manifest into dir and waits until it is on disk.
+// write puts the manifest into dir.
 func (m *Manifest) write(dir string) error {
 	text, err := json.MarshalIndent(m, "", "  ")
 	if err != nil {
@@ -121,9 +121,6 @@ func (m *Manifest) write(dir string) error {
 		return fmt.Errorf("creating the corpus manifest: %w", err)
 	}
 	_, err = f.Write(append(text, '\n'))
-	if err == nil {
-		err = f.Sync()
-	}
 	if err = errors.Join(err, f.Close()); err != nil {
 		return fmt.Errorf("writing the corpus manifest: %w", err)
 	}

@@ -120,6 +120,7 @@ func TestCheckAllowsAnyVersionInDoubtButOnlyOne(t *testing.T) {
 
 // Whatever is done to a right answer of a model without doubts, unless it is still right, must be found.
 func TestCheckFindsEveryMutation(t *testing.T) {
+	t.Parallel()
 	r := rand.New(rand.NewPCG(9, 10))
 	for range 600 {
 		var events []Event

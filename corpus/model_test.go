@@ -70,6 +70,7 @@ func randomFilter(r *rand.Rand, events []Event) Filter {
 
 // However a compliant relay decides where it may, and in whatever order events come, the model must find no fault in it.
 func TestModelFindsNoFaultInCompliantRelays(t *testing.T) {
+	t.Parallel()
 	r := rand.New(rand.NewPCG(1, 2))
 	both := map[Doubt]int{}
 	optional := map[Doubt]int{}
@@ -124,6 +125,7 @@ func listing(c *Corpus, m *Model) string {
 }
 
 func TestModelAgreesWithNaiveRulesAndSearch(t *testing.T) {
+	t.Parallel()
 	r := rand.New(rand.NewPCG(3, 4))
 	reasons := map[Reason]int{}
 	for round := range 400 {
@@ -198,6 +200,7 @@ func TestModelAgreesWithNaiveRulesAndSearch(t *testing.T) {
 }
 
 func TestModelDoesNotDependOnTheOrderOfEvents(t *testing.T) {
+	t.Parallel()
 	r := rand.New(rand.NewPCG(5, 6))
 	for range 200 {
 		events := randomEvents(r, 30)
@@ -214,6 +217,7 @@ func TestModelDoesNotDependOnTheOrderOfEvents(t *testing.T) {
 
 // Long lists and large corpora take other paths through the index: windows of ranks, sets of bits.
 func TestQueryAgreesWithNaiveSearchInALargeCorpus(t *testing.T) {
+	t.Parallel()
 	r := rand.New(rand.NewPCG(7, 8))
 	events := make([]Event, 12_000)
 	for i := range events {

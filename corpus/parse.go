@@ -102,6 +102,9 @@ func (s *scanner) hex(dst []byte, key string) {
 }
 
 func (s *scanner) tags() []Tag {
+	if s.arena != nil {
+		return s.arena.read(s)
+	}
 	tags := []Tag{}
 	s.list(func() {
 		tag := Tag{}
@@ -109,6 +112,23 @@ func (s *scanner) tags() []Tag {
 		tags = append(tags, tag)
 	})
 	return tags
+}
+
+// arena is memory for the tags of one event after another, for readers that are done with each before the next comes. Strings of an event
+// that is read into an arena point into the text that it was read from.
+type arena struct {
+	tags     []Tag
+	elements []string
+}
+
+func (a *arena) read(s *scanner) []Tag {
+	a.tags, a.elements = a.tags[:0], a.elements[:0]
+	s.list(func() {
+		start := len(a.elements)
+		s.list(func() { a.elements = append(a.elements, s.string()) })
+		a.tags = append(a.tags, Tag(a.elements[start:len(a.elements):len(a.elements)]))
+	})
+	return a.tags
 }
 
 // scanTags reads only the tags of an event's JSON object: it calls each with every tag's first two elements ("" where absent) and the

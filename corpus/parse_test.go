@@ -2,9 +2,11 @@ package corpus
 
 import (
 	"bytes"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -223,5 +225,40 @@ func TestAppendStringEscapesAsNIP01Says(t *testing.T) {
 	want := `"\"\\\n\r\t\b\f\u0000\u001f/<>&` + "\x7f\u2028é😀" + `"`
 	if got != want {
 		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
+func TestEightBytesAreJudgedAsEachOfThem(t *testing.T) {
+	for at := range 8 {
+		for _, others := range []byte{' ', 'a', 0x21, 0x23, 0x5b, 0x5d, 0x7f, 0x80, 0xa2, 0xdc, 0xff} {
+			for c := range 256 {
+				text := bytes.Repeat([]byte{others}, 8)
+				text[at] = byte(c)
+				if got := allPlain(binary.LittleEndian.Uint64(text)); got != plain[c] {
+					t.Fatalf("%q: %v", text, got)
+				}
+			}
+		}
+	}
+}
+
+func TestEventsReadIntoOneArenaAreReadAsAlone(t *testing.T) {
+	var memory arena
+	var texts [][]byte
+	for _, tags := range [][]Tag{{{"e", "a\nb", "😀"}, {}, {"p"}}, {}, {{"t", "x"}}, slices.Repeat([]Tag{{"d", "", "y"}}, 100), {{`"\`}}} {
+		e := signed(Event{CreatedAt: 5, Kind: 1, Tags: tags, Content: "\x01 \"long enough for more than one word\" é"})
+		texts = append(texts, e.AppendJSON(nil))
+	}
+	for _, text := range texts {
+		s := scanner{src: text, arena: &memory}
+		got := s.event()
+		want, err := ParseEvent(text)
+		if err != nil || s.err != nil || string(got.AppendJSON(nil)) != string(text) || len(got.Tags) != len(want.Tags) {
+			t.Errorf("%v, %v: %+v, want %+v", err, s.err, got, want)
+		}
+		line, parts := got.appendJSON(nil)
+		if a, b := got.appendSerializationOf(nil, line, parts), want.AppendSerialization(nil); string(a) != string(b) {
+			t.Errorf("serialization from the JSON:\n%s\nwant\n%s", a, b)
+		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 )
 
 func TestPopularCountsHeldEventsOncePerKey(t *testing.T) {
+	t.Parallel()
 	r := rand.New(rand.NewPCG(11, 12))
 	for range 100 {
 		c, m := modelOf(t, randomEvents(r, 60), nil)

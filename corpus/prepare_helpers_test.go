@@ -36,12 +36,12 @@ func signed(e Event) Event {
 	return e
 }
 
-// someEvents returns n different good events, at most 600, not in corpus order, with several in one second and text that needs escapes.
+// someEvents returns n different good events, at most 200, not in corpus order, with several in one second and text that needs escapes.
 func someEvents(n int) []Event { return slices.Clone(goodEvents()[:n]) }
 
 // goodEvents are made once: signing is what takes time in these tests.
 var goodEvents = sync.OnceValue(func() []Event {
-	events := make([]Event, 600)
+	events := make([]Event, 200)
 	inParallel(len(events), func(i int) {
 		events[i] = signed(Event{
 			CreatedAt: 1_700_000_000 + int64(i*7919%601)/3, Kind: 1,

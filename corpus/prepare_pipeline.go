@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"runtime"
+	"slices"
 	"sync"
 )
 
@@ -39,8 +40,9 @@ type batch struct {
 
 // item is one event of a batch.
 type item struct {
-	event Event // dropped when no longer needed
+	event Event // without tags and content, which line has
 	line  []byte
+	parts bounds // of line
 	key   [2]uint64
 	drop  DropReason
 }
@@ -52,6 +54,7 @@ type pipeline struct {
 	options  *PrepareOptions
 	seen     *seen
 	large    sync.Mutex
+	used     sync.Pool // of *batch
 	room     *room
 	toParse  chan *batch
 	toRepeat chan *batch
@@ -106,6 +109,7 @@ func runPipeline(ctx context.Context, src *source, o *PrepareOptions, sorted *so
 			}
 		}
 		pl.room.give(len(b.texts))
+		pl.recycle(b)
 		p.Report("prepare", b.read, src.size)
 	}
 	// The reader's error and the caller's cancellation are both the context's cause.
@@ -122,7 +126,7 @@ func runPipeline(ctx context.Context, src *source, o *PrepareOptions, sorted *so
 func (pl *pipeline) split(ctx context.Context, src *source) error {
 	s := newSplitter(src.text)
 	for {
-		b := &batch{parsed: make(chan struct{}), judged: make(chan struct{})}
+		b := pl.newBatch()
 		err := fillBatch(ctx, s, b)
 		if err != nil && err != io.EOF {
 			return &SourceError{src.path, s.events, s.offset, err}
@@ -134,6 +138,23 @@ func (pl *pipeline) split(ctx context.Context, src *source) error {
 		if err == io.EOF {
 			return nil
 		}
+	}
+}
+
+// newBatch takes the memory of a batch that is done with, if there is one.
+func (pl *pipeline) newBatch() *batch {
+	b, ok := pl.used.Get().(*batch)
+	if !ok {
+		b = &batch{texts: make([]byte, 0, batchBytes+batchBytes/4)}
+	}
+	*b = batch{texts: b.texts[:0], ends: b.ends[:0], items: b.items[:0], lines: b.lines[:0], parsed: make(chan struct{}), judged: make(chan struct{})}
+	return b
+}
+
+// recycle is called once nobody looks at the batch any more. One that has grown large is left to the garbage collector.
+func (pl *pipeline) recycle(b *batch) {
+	if cap(b.texts)+cap(b.lines) <= 4*batchBytes {
+		pl.used.Put(b)
 	}
 }
 
@@ -158,32 +179,35 @@ func fillBatch(ctx context.Context, s *splitter, b *batch) error {
 
 // parse turns texts into items.
 func (pl *pipeline) parse(ctx context.Context) {
+	var memory arena
 	for b := range pl.toParse {
 		if ctx.Err() != nil {
 			return
 		}
-		b.items = make([]item, 0, len(b.ends))
+		b.items = slices.Grow(b.items[:0], len(b.ends))
+		b.lines = slices.Grow(b.lines[:0], len(b.texts))
 		start := 0
 		for _, end := range b.ends {
-			pl.parseText(b, b.texts[start:end])
+			pl.parseText(b, b.texts[start:end], &memory)
 			start = end
 		}
 		close(b.parsed)
 	}
 }
 
-func (pl *pipeline) parseText(b *batch, text []byte) {
+func (pl *pipeline) parseText(b *batch, text []byte, memory *arena) {
 	if len(text) > largeText {
 		pl.large.Lock()
 		defer pl.large.Unlock()
+		memory = new(arena)
 	}
-	if it := pl.parseOne(b, text); it.drop != DropUnparseable {
+	if it := pl.parseOne(b, text, memory); it.drop != DropUnparseable {
 		b.items = append(b.items, it)
 		return
 	}
 	// Two files with no newline at the first one's end, put one behind the other, have a line with two events.
 	for _, part := range objectsIn(text) {
-		b.items = append(b.items, pl.parseOne(b, part))
+		b.items = append(b.items, pl.parseOne(b, part, memory))
 	}
 }
 
@@ -209,8 +233,8 @@ func objectsIn(line []byte) [][]byte {
 }
 
 // parseOne reads one event and applies the rules on its form. A large event that is dropped is not kept in memory.
-func (pl *pipeline) parseOne(b *batch, text []byte) item {
-	s := scanner{src: text}
+func (pl *pipeline) parseOne(b *batch, text []byte, memory *arena) item {
+	s := scanner{src: text, arena: memory}
 	e := s.event()
 	s.end()
 	unsigned := errors.Is(s.err, ErrNoSignature)
@@ -218,9 +242,10 @@ func (pl *pipeline) parseOne(b *batch, text []byte) item {
 		return item{drop: DropUnparseable}
 	}
 	start := len(b.lines)
-	b.lines = e.AppendJSON(b.lines)
+	var parts bounds
+	b.lines, parts = e.appendJSON(b.lines)
 	line := b.lines[start:len(b.lines):len(b.lines)]
-	it := item{event: e, line: line, key: pl.seen.key(line), drop: DropNoSignature}
+	it := item{event: e, line: line, parts: parts, key: pl.seen.key(line), drop: DropNoSignature}
 	if !unsigned {
 		it.drop = pl.options.formReason(&e, len(line))
 	}
@@ -228,6 +253,7 @@ func (pl *pipeline) parseOne(b *batch, text []byte) item {
 		b.lines = b.lines[:start]
 		it.event, it.line = Event{}, nil
 	}
+	it.event.Tags, it.event.Content = nil, "" // what they point into comes to other uses
 	return it
 }
 
@@ -262,7 +288,7 @@ func (pl *pipeline) judge(ctx context.Context) {
 				continue
 			}
 			e := &it.event
-			if buf = e.AppendSerialization(buf[:0]); sha256.Sum256(buf) != e.ID {
+			if buf = e.appendSerializationOf(buf[:0], it.line, it.parts); sha256.Sum256(buf) != e.ID {
 				it.drop = DropBadID
 			} else if !verifySignature(&e.PubKey, &e.ID, &e.Sig) {
 				it.drop = DropBadSignature

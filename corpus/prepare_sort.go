@@ -81,6 +81,10 @@ func (s *sorter) add(ctx context.Context, createdAt int64, id *ID, kind uint16, 
 	}
 	r := s.current
 	r.records = append(r.records, record{createdAt, *id, kind, uint32(len(r.lines)), uint32(len(line))})
+	if len(r.lines)+len(line) > cap(r.lines) {
+		// Twice the size each time, where append takes a quarter more: it would move the text five times over.
+		r.lines = slices.Grow(r.lines, max(len(line), min(len(r.lines), s.runBytes-len(r.lines)), 1<<16))
+	}
 	r.lines = append(r.lines, line...)
 	s.added++
 	return nil

@@ -41,6 +41,7 @@ func sortThrough(t *testing.T, events []Event, runBytes, maxRuns, limit int) (ou
 }
 
 func TestSorterGivesTheSameThroughMemoryAndDisk(t *testing.T) {
+	t.Parallel()
 	events := someEvents(150)
 	for i := range 40 { // the same ids with other signatures, near and far
 		again := events[(i*37)%60]

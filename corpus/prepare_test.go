@@ -19,6 +19,7 @@ import (
 )
 
 func TestEveryFormAndCompressionGivesTheSameCorpus(t *testing.T) {
+	t.Parallel()
 	events := someEvents(40)
 	parts := texts(events...)
 	forms := map[string][]byte{
@@ -66,6 +67,7 @@ func spreadOut(t *testing.T, parts [][]byte) []byte {
 }
 
 func TestEveryDropReasonIsCountedUnderTheFirstThatApplies(t *testing.T) {
+	t.Parallel()
 	good := someEvents(1)[0]
 	edit := func(e Event, old, new string) []byte {
 		text := e.AppendJSON(nil)
@@ -169,6 +171,7 @@ func TestEveryDropReasonIsCountedUnderTheFirstThatApplies(t *testing.T) {
 }
 
 func TestRepeatedEventsKeepTheFirstGoodOne(t *testing.T) {
+	t.Parallel()
 	events := someEvents(3)
 	forged, again := events[0], events[0]
 	forged.Sig[0] ^= 1
@@ -184,6 +187,7 @@ func TestRepeatedEventsKeepTheFirstGoodOne(t *testing.T) {
 }
 
 func TestLimitKeepsTheNewest(t *testing.T) {
+	t.Parallel()
 	events := someEvents(100)
 	all, err := FromEvents(events)
 	if err != nil {
@@ -214,7 +218,7 @@ func TestDeletionsAreKeptOnRequest(t *testing.T) {
 }
 
 func TestOrderOfInputAndNumberOfCoresDoNotMatter(t *testing.T) {
-	events := someEvents(150)
+	events := someEvents(60)
 	c := build(t, ndjson(texts(events...)...), PrepareOptions{})
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))
 	random := rand.New(rand.NewPCG(1, 2))
@@ -228,6 +232,7 @@ func TestOrderOfInputAndNumberOfCoresDoNotMatter(t *testing.T) {
 }
 
 func TestTextOverTheLimitOfMemoryIsOneUnparseableEvent(t *testing.T) {
+	t.Parallel()
 	events := someEvents(3)
 	p := texts(events...)
 	huge := []byte(`{"content":"` + strings.Repeat("a", maxEventText) + `"}`)
@@ -237,6 +242,7 @@ func TestTextOverTheLimitOfMemoryIsOneUnparseableEvent(t *testing.T) {
 }
 
 func TestOneMistakeCostsOneEvent(t *testing.T) {
+	t.Parallel()
 	events := someEvents(4)
 	p := texts(events...)
 	cut := p[0][:len(p[0])-200] // ends in the content
@@ -265,6 +271,7 @@ func TestOneMistakeCostsOneEvent(t *testing.T) {
 }
 
 func TestSourcesThatCannotBeUsedSaySoWithNameAndPlace(t *testing.T) {
+	t.Parallel()
 	p := texts(someEvents(20)...)
 	lines, array := ndjson(p...), jsonArray(p...)
 	packed, zpacked := gzipped(t, lines), zstandard(t, lines)
@@ -387,7 +394,7 @@ func TestOptionsOutOfRangeAreRefused(t *testing.T) {
 }
 
 func TestCancellingStopsAndLeavesNothing(t *testing.T) {
-	path := fileOf(t, ndjson(texts(someEvents(400)...)...))
+	path := fileOf(t, ndjson(texts(someEvents(200)...)...))
 	for _, stage := range []string{"hash", "prepare", "write"} {
 		t.Run(stage, func(t *testing.T) {
 			asked := errors.New("interrupted")
@@ -415,6 +422,7 @@ func TestCancellingStopsAndLeavesNothing(t *testing.T) {
 }
 
 func TestGeneratingCanBeCancelled(t *testing.T) {
+	t.Parallel()
 	asked := errors.New("interrupted")
 	for _, stage := range []string{"at once", "generate"} {
 		ctx, cancel := context.WithCancelCause(context.Background())
@@ -422,7 +430,7 @@ func TestGeneratingCanBeCancelled(t *testing.T) {
 			cancel(asked)
 		}
 		cache := t.TempDir()
-		_, err := BuildSynthetic(ctx, Spec{Events: 2 * chunkEvents, Seed: 1, BaseTime: 1_780_272_000}, PrepareOptions{}, cache, func(s string, _, _ int64) {
+		_, err := BuildSynthetic(ctx, Spec{Events: 100, Seed: 1, BaseTime: 1_780_272_000}, PrepareOptions{}, cache, func(s string, _, _ int64) {
 			if s == stage {
 				cancel(asked)
 			}
@@ -436,7 +444,8 @@ func TestGeneratingCanBeCancelled(t *testing.T) {
 }
 
 func TestSyntheticCorpusIsPreparedAndCached(t *testing.T) {
-	ctx, cache, spec := context.Background(), t.TempDir(), Spec{Events: 300, Seed: 7, BaseTime: 1_780_272_000}
+	t.Parallel()
+	ctx, cache, spec := context.Background(), t.TempDir(), Spec{Events: 120, Seed: 7, BaseTime: 1_780_272_000}
 	c, err := BuildSynthetic(ctx, spec, PrepareOptions{}, cache, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -454,12 +463,12 @@ func TestSyntheticCorpusIsPreparedAndCached(t *testing.T) {
 		t.Fatal(err)
 	}
 	again.Close()
-	newest, err := BuildSynthetic(ctx, spec, PrepareOptions{Limit: 100}, cache, nil)
+	newest, err := BuildSynthetic(ctx, spec, PrepareOptions{Limit: 40}, cache, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer newest.Close()
-	if newest.Len() != 100 || !bytes.HasSuffix(c.text, newest.text) {
-		t.Errorf("limit 100 gives %d events that are not the newest", newest.Len())
+	if newest.Len() != 40 || !bytes.HasSuffix(c.text, newest.text) {
+		t.Errorf("limit 40 gives %d events that are not the newest", newest.Len())
 	}
 }

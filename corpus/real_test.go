@@ -113,6 +113,7 @@ func TestGitBlobIDIsGits(t *testing.T) {
 }
 
 func TestDownloadSurvivesWhatServersDo(t *testing.T) {
+	t.Parallel()
 	content := randomBytes(300_000)
 	half := len(content) / 2
 	breakOff := func(w http.ResponseWriter, part []byte) {
@@ -332,6 +333,7 @@ func TestDownloadCanBeCancelled(t *testing.T) {
 
 // TestSilentServerIsGivenUpByTheClock needs the wait to run down, however long that takes.
 func TestSilentServerIsGivenUpByTheClock(t *testing.T) {
+	t.Parallel()
 	s := serveDump(t, randomBytes(1000), func(s *dumpServer, w http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
 	d := s.download()
 	d.stall, d.alarm = 20*time.Millisecond, afterFunc

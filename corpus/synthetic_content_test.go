@@ -11,6 +11,7 @@ import (
 )
 
 func TestRepostsEmbedTheNoteAsItStandsInTheCorpus(t *testing.T) {
+	t.Parallel()
 	v := newView(shaped())
 	for i := range v.events {
 		e := &v.events[i]
@@ -202,6 +203,7 @@ func TestTextHoldsWhatTripsCarelessCode(t *testing.T) {
 }
 
 func TestSyntheticEventsPassPreparationsLimits(t *testing.T) {
+	t.Parallel()
 	for i, e := range shaped() {
 		if size := len(e.AppendJSON(nil)); size > 65_536 {
 			t.Errorf("event %d has %d bytes", i, size)

@@ -32,6 +32,7 @@ func tagsNamed(e *Event, name string) (found []Tag) {
 }
 
 func TestEverySyntheticEventVerifiesAndIsUnique(t *testing.T) {
+	t.Parallel()
 	events := generate(t, Spec{500, 4, testBaseTime})
 	seen := map[ID]bool{}
 	for i := range events {
