@@ -140,6 +140,7 @@ func (v *view) column(scenario, metric string, names []string, ranked bool) *blo
 			x, _ := m.Value()
 			lo, hi := m.Range()
 			r.m.Trials = append(r.m.Trials, x)
+			r.pooled = append(r.pooled, m.Trials...)
 			if i == 0 {
 				r.lo, r.hi = lo, hi
 			}

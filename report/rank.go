@@ -143,11 +143,27 @@ func (v *view) crown(b *block, field []*row) {
 func settled(field []*row) bool {
 	first := field[0]
 	return !slices.ContainsFunc(field[1:], func(r *row) bool {
-		if first.m.Exact && r.m.Exact || len(first.m.Trials) == 1 && len(r.m.Trials) == 1 {
+		if first.m.Exact && r.m.Exact || first.once() && r.once() {
 			return first.lo <= r.hi && first.hi >= r.lo
 		}
-		return !measure.Compare(r.m.Trials, first.m.Trials).Significant
+		return !measure.Compare(r.sample(), first.sample()).Significant
 	})
+}
+
+// sample is what a test compares.
+func (r *row) sample() []float64 {
+	if r.pooled != nil {
+		return r.pooled
+	}
+	return r.m.Trials
+}
+
+// once tells whether a figure rests on one trial, or on one of each of several pairs.
+func (r *row) once() bool {
+	if r.pooled != nil {
+		return len(r.pooled) == len(r.m.Trials)
+	}
+	return len(r.m.Trials) == 1
 }
 
 func isLimited(m *measure.Measurement) bool { return strings.Contains(m.Note, harnessLimited) }

@@ -54,6 +54,7 @@ type row struct {
 	has    bool
 	value  float64 // median of the trials
 	lo, hi float64
+	pooled []float64 // of a figure over several pairs: the trials of all of them
 	dist   *distribution
 	why    string // where there is no value
 	failed bool   // the relay did not come through: why says how

@@ -1,0 +1,376 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"relaybench/harness"
+	"relaybench/harness/measure"
+	"relaybench/relays"
+	"relaybench/report"
+)
+
+// exitRegression is the gate's own exit code.
+const exitRegression = 3
+
+// gateScenarios are what a gate measures where nothing else is asked for: ingest, storage, and three queries that are answered from indexes
+// of different kinds. All of it takes a few seconds a trial.
+var gateScenarios = []string{"ingest", "query.firehose", "query.follow-feed", "query.thread", "storage"}
+
+// What else a gate does by default, beside what run does.
+const (
+	gateTrials      = 10
+	gateQueryRounds = 30
+)
+
+// gateFlags are the flags of gate.
+type gateFlags struct {
+	runFlags
+	base, head     string
+	baseline       string
+	aa             bool
+	threshold      float64
+	thresholdsFile string
+	junit          string
+
+	overrides []report.Threshold
+	stored    *measure.Record // the baseline
+}
+
+func newGate(stdout, stderr io.Writer) *cobra.Command {
+	var f gateFlags
+	cmd := &cobra.Command{
+		Use:   "gate",
+		Short: "Fail when one build of a relay is slower than another: for CI",
+		Long: `gate measures two builds of a relay, and fails when the second got worse: significantly, by more than a threshold, and again in a second run
+of what became suspect.
+
+With --base and --head both are booted in turn on this machine, interleaved in balanced order: the robust form, for pull requests.
+With --baseline, head is held against a stored results.json of the same class of machine, whose settings it takes over. That is quicker and
+weaker: the day and the machine's load count as changes too.
+
+A relay is NAME=COMMAND, a bare COMMAND with {port} and {dir}, or a name of the catalog.
+
+Exit codes: 0 nothing got worse; 1 head failed or fell short of a required check, or there were too few trials to judge; 2 wrong usage;
+3 head got worse; 4 not comparable: the baseline was measured otherwise, or base itself fell short of a required check.`,
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, args []string) error { return f.gate(cmd, stdout, stderr) },
+	}
+	flags := cmd.Flags()
+	flags.SortFlags = false
+	flags.StringVar(&f.base, "base", "", "the relay as it was; with --baseline, the name of the relay in that record")
+	flags.StringVar(&f.head, "head", "", "the relay as it is to become")
+	flags.StringVar(&f.baseline, "baseline", "", "a stored results.json (or a run's folder) to hold head against, instead of booting base")
+	flags.BoolVar(&f.aa, "aa", false, "run base a second time beside itself, and hold no change within that noise against head")
+	flags.Float64Var(&f.threshold, "threshold", 5, "by how many per cent a figure may get worse")
+	flags.StringVar(&f.thresholdsFile, "thresholds", "", "TOML file with thresholds for single figures: \"query.* eose\" = 10")
+	flags.StringVar(&f.junit, "junit", "", "write the verdict to this file as JUnit XML")
+	f.register(cmd)
+	for name, value := range map[string]string{"trials": fmt.Sprint(gateTrials), "query-rounds": fmt.Sprint(gateQueryRounds)} {
+		flag := flags.Lookup(name)
+		flag.DefValue = value
+		flag.Value.Set(value)
+	}
+	flags.Lookup("trials").Usage = "fresh boots of each relay, interleaved"
+	flags.Lookup("only").Usage = "measure only these scenarios (default: " + strings.Join(gateScenarios, ",") + ")"
+	return cmd
+}
+
+func (f *gateFlags) gate(cmd *cobra.Command, stdout, stderr io.Writer) error {
+	ctx, flags := cmd.Context(), cmd.Flags()
+	if err := f.understand(flags); err != nil {
+		return err
+	}
+	// Set as if asked for: --quick must leave them alone (a quick gate does less in a trial; with fewer trials it could not judge), and who
+	// repeats the run must know them.
+	for name, value := range map[string]string{"trials": fmt.Sprint(f.options.Trials), "only": strings.Join(gateScenarios, ",")} {
+		if !flags.Changed(name) {
+			if err := flags.Set(name, value); err != nil {
+				return err
+			}
+		}
+	}
+	f.quicken(flags)
+	if err := flags.Set("query-rounds", fmt.Sprint(f.options.QueryRounds)); err != nil {
+		return err
+	}
+	f.options.Seed = f.corpus.seed
+	chosen, err := f.check(cmd)
+	if err != nil {
+		return err
+	}
+	figures := 0
+	for _, s := range chosen {
+		figures += report.GateFigures(s.Describe().Key)
+	}
+	if need := report.GateTrials(figures); f.options.Trials < need {
+		return usagef("--trials %d cannot judge %d figures together: give at least %d, or choose fewer scenarios with --only", f.options.Trials, figures, need)
+	}
+	contenders, o, err := f.contenders(ctx, stderr)
+	if err != nil {
+		return err
+	}
+	var may func(*measure.Record) error
+	if f.stored != nil {
+		may = func(r *measure.Record) error {
+			o.Base, err = report.CheckBaseline(f.stored, f.base, r)
+			return refused(err)
+		}
+	}
+	verdict, files, err := f.judge(ctx, stderr, flags, chosen, contenders, &o, may)
+	if err != nil {
+		return err
+	}
+	if err := f.publish(stdout, verdict, files); err != nil {
+		return err
+	}
+	switch verdict.Result {
+	case report.GateGreen:
+		return nil
+	case report.GateRed:
+		return &exitError{exitRegression, errors.New(verdict.Headline())}
+	}
+	return &exitError{exitFailed, errors.New(verdict.Headline())}
+}
+
+// judge measures, and measures once more what became suspect. It returns the files that it wrote, the first run's first.
+func (f *gateFlags) judge(ctx context.Context, stderr io.Writer, flags *pflag.FlagSet, chosen []harness.Described, contenders []harness.Contender,
+	o *report.GateOptions, may func(*measure.Record) error) (*report.GateVerdict, []string, error) {
+	measured := func(chosen []harness.Described) (*measure.Record, []string, error) {
+		r, out, err := f.measure(ctx, stderr, flags, chosen, contenders, may)
+		if r == nil {
+			return nil, nil, err
+		}
+		md := filepath.Join(out, "report.md")
+		return r, []string{filepath.Join(out, "results.json"), md}, errors.Join(err, writeMarkdown(r, md))
+	}
+	first, files, err := measured(chosen)
+	if err != nil {
+		return nil, nil, err
+	}
+	verdict, err := report.Gate(first, *o)
+	if err != nil {
+		return nil, nil, refused(err)
+	}
+	suspects := verdict.Suspects()
+	if verdict.Result != report.GateSuspects {
+		return verdict, files, nil
+	}
+	fmt.Fprintf(stderr, "measuring once more what may have got worse: %s\n", strings.Join(suspects, ", "))
+	again := slices.DeleteFunc(slices.Clone(chosen), func(s harness.Described) bool {
+		key := s.Describe().Key
+		return !slices.ContainsFunc(suspects, func(suspect string) bool { return suspect == key || strings.HasPrefix(suspect, key+".") })
+	})
+	if only, ok := flags.Lookup("only").Value.(pflag.SliceValue); ok {
+		var keys []string
+		for _, s := range again {
+			keys = append(keys, s.Describe().Key)
+		}
+		if err := only.Replace(keys); err != nil {
+			return nil, nil, err
+		}
+	}
+	second, more, err := measured(again)
+	if err != nil {
+		return nil, nil, err
+	}
+	return verdict, append(files, more...), refused(verdict.Confirm(second))
+}
+
+// refused gives what cannot be compared its exit code.
+func refused(err error) error {
+	incomparable, base := (*report.IncomparableError)(nil), (*report.BaselineError)(nil)
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &incomparable), errors.As(err, &base):
+		return &exitError{exitIncomparable, err}
+	}
+	return &exitError{exitUsage, err}
+}
+
+// understand reads what the gate's own flags name, and takes over a baseline's settings.
+func (f *gateFlags) understand(flags *pflag.FlagSet) error {
+	switch {
+	case f.head == "":
+		return usagef("gate wants --head 'COMMAND --port {port} --db {dir}', the relay to judge")
+	case f.base == "" && f.baseline == "":
+		return usagef("gate wants --base, the relay to compare with, or --baseline, a stored results.json")
+	case f.baseline != "" && f.aa:
+		return usagef("--aa runs base beside itself, and with --baseline no base is run; give --base a command instead")
+	case !(f.threshold >= 0 && f.threshold <= 10_000):
+		return usagef("--threshold %v: give per cent, a number from 0", f.threshold)
+	}
+	if f.thresholdsFile != "" {
+		text, err := os.ReadFile(f.thresholdsFile)
+		if err != nil {
+			return usagef("--thresholds: %w", err)
+		}
+		if f.overrides, err = report.ParseThresholds(string(text)); err != nil {
+			return usagef("--thresholds %s: %w", f.thresholdsFile, err)
+		}
+	}
+	if f.baseline == "" {
+		return nil
+	}
+	files, err := resultsIn(f.baseline)
+	if err != nil {
+		return err
+	}
+	if len(files) != 1 {
+		return usagef("--baseline %s holds %d results; name one of them", f.baseline, len(files))
+	}
+	if f.stored, err = measure.ReadRecord(files[0]); err != nil {
+		return usagef("--baseline: %w", err)
+	}
+	return f.adopt(flags)
+}
+
+// adopt takes over the settings of the baseline that were not set otherwise, so that what is measured now compares with it.
+func (f *gateFlags) adopt(flags *pflag.FlagSet) error {
+	keep := []string{"trials", "only", "skip", "quick", "corpus", "args", "timeout", "ready-timeout"}
+	var err error
+	flags.VisitAll(func(flag *pflag.Flag) {
+		value, ok := f.stored.Options[flag.Name]
+		if !ok || err != nil || flag.Changed || slices.Contains(keep, flag.Name) || slices.Contains(private, flag.Name) {
+			return
+		}
+		text := fmt.Sprint(value)
+		if number, isNumber := value.(float64); isNumber {
+			text = fmt.Sprintf("%.0f", number)
+		}
+		if text == flag.Value.String() {
+			return
+		}
+		if flag.Name == "events" && (f.stored.Options["real"] == true || f.stored.Options["corpus"] != nil) {
+			return // it sizes synthetic corpora alone
+		}
+		if setErr := flags.Set(flag.Name, text); setErr != nil {
+			err = usagef("the baseline's --%s %s: %w", flag.Name, text, setErr)
+		}
+	})
+	return err
+}
+
+// plainName is what stands before the = of NAME=COMMAND.
+var plainName = regexp.MustCompile(`^[A-Za-z0-9._-]{1,32}$`)
+
+// contenders makes the relays of the gate, and says what is to be judged.
+func (f *gateFlags) contenders(ctx context.Context, stderr io.Writer) ([]harness.Contender, report.GateOptions, error) {
+	o := report.GateOptions{Baseline: f.stored, Threshold: f.threshold / 100, Overrides: f.overrides}
+	head, err := f.contender("--head", f.head, "head")
+	if err != nil {
+		return nil, o, err
+	}
+	all := []harness.Contender{head}
+	if f.stored == nil {
+		base, err := f.contender("--base", f.base, "base")
+		if err != nil {
+			return nil, o, err
+		}
+		if base.Definition.Name == head.Definition.Name {
+			name := base.Definition.Name
+			rename(&base, short(name)+"-base")
+			rename(&head, short(name)+"-head")
+		}
+		all = []harness.Contender{base, head}
+		if f.aa {
+			again := base
+			rename(&again, short(base.Definition.Name)+"-again")
+			o.Again = again.Definition.Name
+			all = []harness.Contender{base, again, head}
+		}
+		o.Base = base.Definition.Name
+	}
+	o.Head = head.Definition.Name
+	fmt.Fprintln(stderr, "relays:")
+	for _, c := range all {
+		fmt.Fprintf(stderr, "  %-16s %s\n", c.Definition.Name, visible(c.Program))
+	}
+	return all, o, nil
+}
+
+// short leaves room for a suffix in a relay's name.
+func short(name string) string { return name[:min(len(name), 26)] }
+
+// rename gives a contender another name, without touching who else has its definition.
+func rename(c *harness.Contender, name string) {
+	d := *c.Definition
+	d.Name = name
+	c.Definition = &d
+}
+
+// contender reads one of --base and --head.
+func (f *gateFlags) contender(flag, text, name string) (c harness.Contender, err error) {
+	catalog, err := f.relays.catalog()
+	if err != nil {
+		return c, err
+	}
+	var d relays.Definition
+	before, command, isPair := strings.Cut(text, "=")
+	if i := slices.IndexFunc(catalog, func(d relays.Definition) bool { return d.Name == text }); i >= 0 {
+		d = catalog[i]
+	} else {
+		if isPair && plainName.MatchString(before) {
+			name = before
+		} else {
+			command = text
+		}
+		if d, err = relays.FromTemplate(name, command); err != nil {
+			return c, usagef("%s: %w", flag, err)
+		}
+	}
+	if d.External() {
+		return c, usagef("%s %s: a gate boots a fresh relay for each trial, and cannot use one that runs already", flag, text)
+	}
+	program, err := d.Resolve(f.relays.environment)
+	if err != nil {
+		return c, usagef("%s: %w", flag, err)
+	}
+	return harness.Contender{Definition: &d, Program: program}, nil
+}
+
+// publish writes the verdict everywhere it belongs: to stdout, beside the results, into GitHub's summary of the job, and as JUnit XML.
+func (f *gateFlags) publish(stdout io.Writer, v *report.GateVerdict, files []string) error {
+	var md bytes.Buffer
+	if err := v.Markdown(&md); err != nil {
+		return err
+	}
+	beside := filepath.Join(filepath.Dir(files[0]), "gate.md")
+	errs := []error{os.WriteFile(beside, md.Bytes(), 0o644)}
+	if path := os.Getenv("GITHUB_STEP_SUMMARY"); path != "" {
+		errs = append(errs, appendTo(path, md.Bytes()))
+	}
+	if f.junit != "" {
+		var junit bytes.Buffer
+		errs = append(errs, v.JUnit(&junit))
+		errs = append(errs, os.WriteFile(f.junit, junit.Bytes(), 0o644))
+	}
+	o := terminalOptions(stdout, f.noColor)
+	o.Files = append(files, beside)
+	if err := errors.Join(append(errs, v.Terminal(stdout, o))...); err != nil {
+		return fmt.Errorf("writing the verdict (%s): %w", v.Headline(), err)
+	}
+	return nil
+}
+
+// appendTo adds text to a file that others write to as well.
+func appendTo(path string, text []byte) error {
+	file, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
+	if err != nil {
+		return err
+	}
+	_, err = file.Write(append(text, '\n'))
+	return errors.Join(err, file.Close())
+}

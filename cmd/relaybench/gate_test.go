@@ -1,0 +1,148 @@
+package main
+
+import (
+	"encoding/xml"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"relaybench/harness/measure"
+)
+
+// small keeps a gate of real processes short: with --only, two figures, which five trials can judge.
+var small = []string{"--events=300", "--samples=20", "--trials=5"}
+
+// refrelayCommand is a command for the reference relay with further flags.
+func refrelayCommand(flags string) string {
+	return "'" + refrelayProgram + "' --listen 127.0.0.1:{port} --store bolt --dir {dir} --durability none " + flags
+}
+
+func gate(t *testing.T, args ...string) (code int, stdout, stderr, out string) {
+	t.Helper()
+	out = t.TempDir()
+	args = append([]string{"gate", "--out", out}, append(args, small...)...)
+	code, stdout, stderr = relaybench(t, args...)
+	return code, stdout, stderr, out
+}
+
+func TestGateFindsASlowedRelayAndSaysSoEverywhere(t *testing.T) {
+	summary, junit := filepath.Join(t.TempDir(), "summary.md"), filepath.Join(t.TempDir(), "gate.xml")
+	t.Setenv("GITHUB_STEP_SUMMARY", summary)
+	// 20 ms on an OK that takes one: found on any machine, however busy. How small a slowdown is found is a matter of statistics, and tested there.
+	code, stdout, stderr, out := gate(t, "--base", refrelayCommand(""), "--head", "slower="+refrelayCommand("--delay 20ms"), "--junit", junit, "--only=ingest.visibility")
+	if code != exitRegression {
+		t.Fatalf("exit code %d, want %d\n%s\n%s", code, exitRegression, stdout, stderr)
+	}
+	runs, _ := filepath.Glob(filepath.Join(out, "*", "results.json"))
+	if len(runs) != 2 {
+		t.Errorf("%d runs, want the first and one that confirms it", len(runs))
+	}
+	beside, _ := filepath.Glob(filepath.Join(out, "*", "gate.md"))
+	for name, file := range map[string]string{"the summary": summary, "JUnit": junit, "the file beside the results": strings.Join(beside, "")} {
+		text, err := os.ReadFile(file)
+		if err != nil || !strings.Contains(string(text), "ingest.visibility") {
+			t.Errorf("%s: %v: %.200s", name, err, text)
+		}
+	}
+	if text, err := os.ReadFile(junit); err == nil && xml.Unmarshal(text, new(struct{})) != nil {
+		t.Error("the JUnit file is not XML")
+	}
+	if !strings.Contains(stdout, "RED") || !strings.Contains(stdout, "ingest.visibility ok: ") {
+		t.Errorf("the verdict lacks what got worse:\n%s", stdout)
+	}
+	r, err := measure.ReadRecord(runs[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	relay(t, r, "base")
+	relay(t, r, "slower")
+	for _, name := range []string{"base", "head", "junit", "threshold"} {
+		if v, ok := r.Options[name]; ok {
+			t.Errorf("the record holds --%s %v, which bears on no figure", name, v)
+		}
+	}
+}
+
+func TestGateAgainstAStoredRecord(t *testing.T) {
+	out := t.TempDir()
+	t.Setenv("SKIP_REF", "1")
+	args := append([]string{"run", "--out", out, "--only=ingest.visibility", "--relay", "mine=" + refrelayCommand("--delay 20ms")}, small...)
+	if code, _, stderr := relaybench(t, args...); code != exitDone {
+		t.Fatalf("exit code %d\n%s", code, stderr)
+	}
+	t.Run("a faster head is green", func(t *testing.T) {
+		code, stdout, stderr, _ := gate(t, "--baseline", out+"/"+runFolder(t, out), "--head", "mine="+refrelayCommand(""), "--only=ingest.visibility")
+		if code != exitDone || !strings.Contains(stdout, "ingest.visibility ok: -") || !strings.Contains(stdout, "stored record") {
+			t.Errorf("exit code %d\n%s\n%s", code, stdout, stderr)
+		}
+	})
+	t.Run("its settings are taken over, and others refused", func(t *testing.T) {
+		code, _, stderr, left := gate(t, "--baseline", out+"/"+runFolder(t, out), "--head", "mine="+refrelayCommand(""), "--only=ingest.visibility", "--window=7")
+		if code != exitIncomparable || !strings.Contains(stderr, "option window: 200 ≠ 7") {
+			t.Errorf("exit code %d\n%s", code, stderr)
+		}
+		if entries, _ := os.ReadDir(left); len(entries) > 0 {
+			t.Errorf("left behind: %v", entries)
+		}
+	})
+	t.Run("compare reads it too", func(t *testing.T) {
+		code, stdout, stderr := relaybench(t, "compare", out, out)
+		if code != exitDone || !strings.Contains(stdout, "MINE") {
+			t.Errorf("exit code %d\n%s\n%s", code, stdout, stderr)
+		}
+	})
+}
+
+func runFolder(t *testing.T, out string) string {
+	t.Helper()
+	entries, err := os.ReadDir(out)
+	if err != nil || len(entries) != 1 {
+		t.Fatalf("%v, %v", entries, err)
+	}
+	return entries[0].Name()
+}
+
+func TestGateJudgesNoRelayThatFallsShort(t *testing.T) {
+	code, stdout, stderr, _ := gate(t, "--base", refrelayCommand(""), "--head", "lossy="+refrelayCommand("--fault ack-without-store:0.5"), "--only=ingest.throughput")
+	if code != exitFailed || !strings.Contains(stdout, "FELL SHORT: lossy") {
+		t.Errorf("a head that loses events: exit code %d\n%s\n%s", code, stdout, stderr)
+	}
+	code, _, stderr, _ = gate(t, "--base", "lossy="+refrelayCommand("--fault ack-without-store:0.5"), "--head", refrelayCommand(""), "--only=ingest.throughput")
+	if code != exitIncomparable || !strings.Contains(stderr, "lossy cannot be the base of a gate") {
+		t.Errorf("a base that loses events: exit code %d\n%s", code, stderr)
+	}
+}
+
+func TestGateAndCompareRefuseWhatCannotBeMeant(t *testing.T) {
+	thresholds := filepath.Join(t.TempDir(), "thresholds.toml")
+	if err := os.WriteFile(thresholds, []byte("\"query.* eose\" = \"much\"\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	empty := t.TempDir()
+	for _, c := range []struct {
+		args []string
+		code int
+		want string
+	}{
+		{[]string{"gate"}, exitUsage, "gate wants --head"},
+		{[]string{"gate", "--head", "x --port {port}"}, exitUsage, "gate wants --base"},
+		{[]string{"gate", "--head", "ref-bolt", "--base", "ref-bolt", "--trials", "3"}, exitUsage, "--trials 3 cannot judge"},
+		{[]string{"gate", "--head", "ref-bolt", "--base", "ref-bolt", "--threshold", "-1"}, exitUsage, "--threshold -1"},
+		{[]string{"gate", "--head", "ref-bolt", "--base", "ref-bolt", "--threshold", "nan"}, exitUsage, "--threshold NaN"},
+		{[]string{"gate", "--head", "ref-bolt", "--base", "ref-bolt", "--thresholds", thresholds}, exitUsage, "give per cent"},
+		{[]string{"gate", "--head", "ref-bolt", "--base", "mine=ws://127.0.0.1:1"}, exitUsage, "cannot use one that runs already"},
+		{[]string{"gate", "--head", "ref-bolt", "--base", "no-such-program --port {port}"}, exitUsage, "--base"},
+		{[]string{"gate", "--head", "ref-bolt", "--baseline", empty}, exitUsage, "holds no results.json"},
+		{[]string{"gate", "--head", "ref-bolt", "--baseline", empty, "--aa"}, exitUsage, "--aa runs base beside itself"},
+		{[]string{"compare", "only-one"}, exitUsage, "compare wants two arguments"},
+		{[]string{"compare", empty, empty}, exitUsage, "holds no results.json"},
+		{[]string{"compare", empty + "/none", empty}, exitUsage, "no such file"},
+		{[]string{"compare", empty, empty, "--format", "html"}, exitUsage, "--format"},
+	} {
+		code, _, stderr := relaybench(t, c.args...)
+		if code != c.code || !strings.Contains(stderr, c.want) {
+			t.Errorf("%q: exit code %d, want %d\n%s lacks %q", c.args, code, c.code, stderr, c.want)
+		}
+	}
+}
