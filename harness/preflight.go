@@ -68,7 +68,7 @@ func Inspect(ctx context.Context, c Contender, settings relays.Settings, o prefl
 			}
 		}()
 	}
-	found.Result, err = preflight.Run(alive, o)
+	found.Result, _ = preflight.Run(alive, o) // it ends early only with ctx or with the relay, which is looked at below
 	if ctx.Err() != nil {
 		return found, context.Cause(ctx)
 	}

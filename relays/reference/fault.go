@@ -145,7 +145,7 @@ func parseRate(to *float64, arg string) error {
 func parseThrottle(f *Faults, arg string) error {
 	n, err := strconv.Atoi(strings.TrimSuffix(arg, "/s"))
 	if err != nil || n < 1 || !strings.HasSuffix(arg, "/s") {
-		return errors.New("give N/s as a number of events from 1, as in 100/s")
+		return errors.New("want N/s, a number of events from 1, as in 100/s")
 	}
 	f.perSecond = n
 	return nil
