@@ -75,10 +75,16 @@ func (g *GateVerdict) Terminal(w io.Writer, o TerminalOptions) error {
 	if len(g.Figures) > 0 {
 		t.line()
 		var rows [][]cell
+		n := g.alike()
 		for i := range g.Figures {
-			rows = append(rows, g.Figures[i].gateCells())
+			f := &g.Figures[i]
+			row := f.gateCells()
+			if n != "" && !f.Exact { // said once, so that the table fits into lines of 100
+				row[5].text = pText(f.Test.P)
+			}
+			rows = append(rows, row)
 		}
-		t.grid(2, 1, []string{"", "base", "head", "change", "", ""}, rows, firstLeftLastToo)
+		t.grid(2, 1, []string{n, "base", "head", "change", "", ""}, rows, firstLeftLastToo)
 	}
 	t.line()
 	t.paragraph(span{"  ", none}, span{g.legend(), dim})
@@ -86,6 +92,23 @@ func (g *GateVerdict) Terminal(w io.Writer, o TerminalOptions) error {
 		t.write("  " + visible(f) + "\n")
 	}
 	return t.flush()
+}
+
+// alike is the number of trials that all figures rest on, "" where they differ.
+func (g *GateVerdict) alike() string {
+	n := ""
+	for i := range g.Figures {
+		f := &g.Figures[i]
+		if f.Exact {
+			continue
+		}
+		text := trialsText(f.Test.N1, f.Test.N2)
+		if n != "" && n != text {
+			return ""
+		}
+		n = text
+	}
+	return n
 }
 
 // gateCells are a judged figure's row.
