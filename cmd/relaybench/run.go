@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -33,7 +34,6 @@ type runFlags struct {
 	relays     relayFlags
 	options    harness.Options
 	ready      time.Duration
-	lock       *os.File // on the work folder
 	quick      bool
 	scattered  bool
 	only, skip []string
@@ -507,21 +507,29 @@ func (f *runFlags) openWork() (string, error) {
 		return "", fmt.Errorf("the work folder cannot be made: %w; choose another with --work", err)
 	}
 	sweep(parent)
-	work, err := os.MkdirTemp(parent, workPrefix)
+	// The folder gets its name when it is locked: before that, another run's sweep would take it for one that was left behind.
+	made, err := os.MkdirTemp(parent, ".new-"+workPrefix)
 	if err != nil {
 		return "", fmt.Errorf("the work folder cannot be used: %w; choose another with --work", err)
 	}
-	lock, err := os.OpenFile(filepath.Join(work, lockName), os.O_CREATE|os.O_RDWR, 0o600)
+	work := filepath.Join(parent, strings.TrimPrefix(filepath.Base(made), ".new-"))
+	lock, err := os.OpenFile(filepath.Join(made, lockName), os.O_CREATE|os.O_RDWR, 0o600)
 	if err == nil {
 		err = syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) // the kernel lets go of it when the program ends
 	}
+	if err == nil {
+		err = os.Rename(made, work)
+	}
 	if err != nil {
-		os.RemoveAll(work)
+		os.RemoveAll(made)
 		return "", fmt.Errorf("the work folder cannot be locked: %w; choose another with --work", err)
 	}
-	f.lock = lock
+	workLocks.Store(work, lock)
 	return work, nil
 }
+
+// workLocks keeps the locks' files open, by folder, until the program ends.
+var workLocks sync.Map
 
 const lockName = ".lock"
 
