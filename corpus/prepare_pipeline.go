@@ -109,8 +109,8 @@ func runPipeline(ctx context.Context, src *source, o *PrepareOptions, sorted *so
 			}
 		}
 		pl.room.give(len(b.texts))
-		pl.recycle(b)
 		p.Report("prepare", b.read, src.size)
+		pl.recycle(b)
 	}
 	// The reader's error and the caller's cancellation are both the context's cause.
 	if err := context.Cause(ctx); err != nil {
