@@ -165,6 +165,23 @@ func collect(to map[corpus.ID]bool) func([]negentropy.ID) {
 	}
 }
 
+// against reconciles the relay, over a connection of its own, with these events of the corpus, and returns the ids that only they and that only the
+// relay has.
+func (s *side) against(ctx context.Context, indexes []int) (result negentropy.Result, have, need map[corpus.ID]bool, err error) {
+	set, err := setOf(s.Corpus, indexes)
+	if err != nil {
+		return result, nil, nil, err
+	}
+	conn, err := harness.Dial(ctx, s.Relay.URL())
+	if err != nil {
+		return result, nil, nil, err
+	}
+	defer conn.Abort()
+	have, need = make(map[corpus.ID]bool), make(map[corpus.ID]bool)
+	result, err = s.reconcile(ctx, conn, set, negentropy.Options{Have: collect(have), Need: collect(need)})
+	return result, have, need, err
+}
+
 // record keeps what a reconciliation cost.
 func record(t *harness.Trial, r negentropy.Result, exact bool) {
 	t.Value("time", "ms", measure.Lower, harness.Milliseconds(r.Duration))
@@ -189,17 +206,7 @@ func record(t *harness.Trial, r negentropy.Result, exact bool) {
 // initial reconciles the server, for the first time since its writes, with what the other holds.
 func initial(ctx context.Context, server, other *side) error {
 	t := server.Under(phaseInitial)
-	set, err := setOf(server.Corpus, other.held)
-	if err != nil {
-		return err
-	}
-	conn, err := harness.Dial(ctx, server.Relay.URL())
-	if err != nil {
-		return err
-	}
-	defer conn.Abort()
-	have, need := make(map[corpus.ID]bool), make(map[corpus.ID]bool)
-	result, err := server.reconcile(ctx, conn, set, negentropy.Options{Have: collect(have), Need: collect(need)})
+	result, have, need, err := server.against(ctx, other.held)
 	if err != nil {
 		return fmt.Errorf("the first reconciliation with %s: %w", server.Relay.Name(), err)
 	}
@@ -271,17 +278,7 @@ func transfer(ctx context.Context, sink, source *side) error {
 func (s *side) identical(ctx context.Context) error {
 	t := s.Under(phaseIdentical)
 	effective := s.Model.Effective()
-	set, err := setOf(s.Corpus, effective)
-	if err != nil {
-		return err
-	}
-	conn, err := harness.Dial(ctx, s.Relay.URL())
-	if err != nil {
-		return err
-	}
-	defer conn.Abort()
-	have, need := make(map[corpus.ID]bool), make(map[corpus.ID]bool)
-	result, err := s.reconcile(ctx, conn, set, negentropy.Options{Have: collect(have), Need: collect(need)})
+	result, have, need, err := s.against(ctx, effective)
 	if err != nil {
 		return fmt.Errorf("reconciling %s after the transfer: %w", s.Relay.Name(), err)
 	}
@@ -413,17 +410,7 @@ func (s *side) scattered(ctx context.Context) error {
 			left = append(left, i)
 		}
 	}
-	set, err := setOf(s.Corpus, left)
-	if err != nil {
-		return err
-	}
-	conn, err := harness.Dial(ctx, s.Relay.URL())
-	if err != nil {
-		return err
-	}
-	defer conn.Abort()
-	need := make(map[corpus.ID]bool)
-	result, err := s.reconcile(ctx, conn, set, negentropy.Options{Need: collect(need)})
+	result, _, need, err := s.against(ctx, left)
 	if err != nil {
 		return fmt.Errorf("reconciling %s with a scattered difference: %w", s.Relay.Name(), err)
 	}
