@@ -44,6 +44,10 @@ type Message struct {
 	Accepted bool     // OK
 	Reason   []byte   // what stands between the quotes, still escaped: OK, CLOSED, NOTICE, NEG-ERR; nil where left out
 	Event    []byte   // the event object as sent: EVENT
+	// CreatedAt is what the event says, 0 where Dated is false: it names no time, two, or one that is no whole number of int64. It is not
+	// checked beyond that: a relay says it.
+	CreatedAt int64
+	Dated     bool
 	Payload  []byte   // AUTH: the challenge, decoded; COUNT: the object as sent; NEG-MSG: the message's hexadecimal digits
 }
 
@@ -133,31 +137,38 @@ func (s *scanner) reason() []byte {
 	return raw
 }
 
-// event consumes an object and finds the id among its own keys.
+// event consumes an object and finds the id and the time among its own keys.
 func (s *scanner) event(m *Message) []byte {
 	s.space()
 	start := s.pos
 	s.expect('{')
-	ids := 0
+	ids, times := 0, 0
 	for first := true; !s.bad && !s.accept('}'); first = false {
 		if !first {
 			s.expect(',')
 		}
 		key := s.text()
 		s.expect(':')
-		if string(key) != "id" {
-			s.value()
-			continue
-		}
-		ids++
-		if s.peek() == '"' {
-			m.HasID = decodeID(&m.ID, s.text())
-		} else {
+		switch string(key) {
+		case "id":
+			ids++
+			if s.peek() == '"' {
+				m.HasID = decodeID(&m.ID, s.text())
+			} else {
+				s.value()
+			}
+		case "created_at":
+			times++
+			m.CreatedAt, m.Dated = decodeTime(s.value())
+		default:
 			s.value()
 		}
 	}
 	if ids != 1 || !m.HasID {
 		m.HasID, m.ID = false, [32]byte{}
+	}
+	if times != 1 || !m.Dated {
+		m.Dated, m.CreatedAt = false, 0
 	}
 	if s.bad {
 		return nil
@@ -186,6 +197,27 @@ func (m *Message) Counted() (n int64, ok bool) {
 		return 0, false
 	}
 	return *payload.Count, *payload.Count >= 0
+}
+
+// decodeTime reads a whole number.
+func decodeTime(text []byte) (at int64, ok bool) {
+	negative := len(text) > 0 && text[0] == '-'
+	if negative {
+		text = text[1:]
+	}
+	if len(text) == 0 || len(text) > 18 { // what has 19 digits is no time
+		return 0, false
+	}
+	for _, c := range text {
+		if c < '0' || c > '9' {
+			return 0, false
+		}
+		at = 10*at + int64(c-'0')
+	}
+	if negative {
+		at = -at
+	}
+	return at, true
 }
 
 // digits maps a hexadecimal digit to its value and anything else to 0xff.

@@ -317,3 +317,29 @@ func BenchmarkParse(b *testing.B) {
 		})
 	}
 }
+
+func TestParseReadsTheTimeOfTheEventItself(t *testing.T) {
+	for _, c := range []struct {
+		event string
+		at    int64
+		dated bool
+	}{
+		{event(idA, `"created_at":99`), 1780000000, true},
+		{`{"created_at":0}`, 0, true},
+		{`{"created_at": -5 }`, -5, true},
+		{`{"x":{"created_at":7},"content":"\"created_at\":8","created_at":9}`, 9, true},
+		{`{"created_at":1,"created_at":2}`, 0, false},
+		{`{"created_at":1.5}`, 0, false},
+		{`{"created_at":1e9}`, 0, false},
+		{`{"created_at":"1"}`, 0, false},
+		{`{"created_at":9223372036854775807}`, 0, false},
+		{`{"created_at":null}`, 0, false},
+		{`{}`, 0, false},
+	} {
+		var m Message
+		Parse([]byte(`["EVENT","s",`+c.event+`]`), &m)
+		if m.Type != Event || m.CreatedAt != c.at || m.Dated != c.dated {
+			t.Errorf("%.120s: type %v, %d, %v", c.event, m.Type, m.CreatedAt, m.Dated)
+		}
+	}
+}
