@@ -38,6 +38,11 @@ type Definition struct {
 	Limits      Limits            `toml:"limits"`
 	Durability  Durability        `toml:"durability"`
 
+	ImportRule ImportRule `toml:"import"` // its own commands, where it has them
+	ExportRule ExportRule `toml:"export"`
+	SyncRule   SyncRule   `toml:"sync"`
+	BulkRule   *BulkRule  `toml:"bulk"` // what is raised where its events are moved in bulk
+
 	ReadyTimeout Duration `toml:"ready_timeout"` // from launch to the first EOSE; 30 s unless set
 	StopSignal   string   `toml:"stop_signal"`   // SIGTERM unless set
 	StopTimeout  Duration `toml:"stop_timeout"`  // from the stop signal to SIGKILL; 10 s unless set
@@ -105,6 +110,10 @@ type Variant struct {
 	Files       map[string]string `toml:"files"`
 	Limits      *Limits           `toml:"limits"`
 	Durability  Durability        `toml:"durability"`
+	Import      *ImportRule       `toml:"import"` // an empty table: it has no such command
+	Export      *ExportRule       `toml:"export"`
+	Sync        *SyncRule         `toml:"sync"`
+	Bulk        *BulkRule         `toml:"bulk"`
 	Notes       []string          `toml:"notes"`
 	OnRequest   string            `toml:"on_request"`
 	NeverRanked string            `toml:"never_ranked"`
@@ -193,6 +202,18 @@ func (d *Definition) expand() []Definition {
 		if v.Limits != nil {
 			one.Limits = *v.Limits
 		}
+		if v.Import != nil {
+			one.ImportRule = *v.Import
+		}
+		if v.Export != nil {
+			one.ExportRule = *v.Export
+		}
+		if v.Sync != nil {
+			one.SyncRule = *v.Sync
+		}
+		if v.Bulk != nil {
+			one.BulkRule = v.Bulk
+		}
 		all = append(all, one)
 	}
 	return all
@@ -275,7 +296,10 @@ func (d *Definition) validate() error {
 	default:
 		return fmt.Errorf("relay %s: durability %q; use commit, batch, none or unknown", d.Name, d.Durability)
 	}
-	return nil
+	if err := d.validateNative(); err != nil {
+		return err
+	}
+	return d.validateBulk()
 }
 
 // usesPort says whether the relay can be told its port.

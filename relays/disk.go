@@ -22,12 +22,9 @@ func (p *Process) Disk() (Disk, error) {
 	if p.External() {
 		return Disk{}, ErrExternal
 	}
-	ended := false
-	select {
-	case <-p.done:
-		ended = true
-	default:
-	}
+	p.mu.Lock()
+	ended := !p.running()
+	p.mu.Unlock()
 	ours := p.def.config(blanks{settings: p.settings})
 	seen := map[[2]uint64]bool{} // device and inode: a hard link takes no second set of blocks
 	var disk Disk

@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -32,6 +34,7 @@ type Process struct {
 	url      string
 	mark     string   // what all that is launched has in its environment
 	hidden   []hidden // what Public leaves out
+	logName  string
 
 	cmd  *exec.Cmd // the child; its pid is also its process group's id
 	log  *boundedLog
@@ -39,7 +42,10 @@ type Process struct {
 	done chan struct{}
 
 	mu       sync.Mutex
+	guests   map[*Process]bool // commands of its own that work on its folder now
 	launched bool
+	began    time.Time // of the child
+	exited   time.Time // when the child itself had ended
 	ended    bool      // the whole group is gone, its id may belong to someone else
 	stopping bool      // Stop or Kill was called
 	grace    time.Time // until when the group may take to end after its leader
@@ -48,7 +54,7 @@ type Process struct {
 }
 
 func newProcess(d *Definition, program string, s Settings, root string) *Process {
-	p := &Process{def: d, program: program, settings: s, root: root, mark: newMark(), done: make(chan struct{})}
+	p := &Process{def: d, program: program, settings: s, root: root, mark: newMark(), logName: "relay.log", done: make(chan struct{})}
 	if root != "" {
 		p.dir = filepath.Join(root, "data")
 		p.hidden = hiddenPaths(p.dir, root, filepath.Dir(root))
@@ -56,6 +62,22 @@ func newProcess(d *Definition, program string, s Settings, root string) *Process
 		p.hidden = hiddenPaths("", "", "")
 	}
 	return p
+}
+
+// Definition returns what the relay was launched from. It must not be changed.
+func (p *Process) Definition() *Definition { return p.def }
+
+// Program returns the path of the program file, "" for a relay that was not launched here.
+func (p *Process) Program() string { return p.program }
+
+// running says whether the child runs. It needs p.mu.
+func (p *Process) running() bool {
+	select {
+	case <-p.done:
+		return false
+	default:
+		return p.launched
+	}
 }
 
 // Name returns the relay's name.
@@ -68,7 +90,7 @@ func (p *Process) URL() string { return p.url }
 func (p *Process) Dir() string { return p.dir }
 
 // LogPath returns the file that holds the relay's output: its beginning while it runs, the end as well once it has ended.
-func (p *Process) LogPath() string { return filepath.Join(p.root, "relay.log") }
+func (p *Process) LogPath() string { return filepath.Join(p.root, p.logName) }
 
 // External says whether the relay was connected to rather than launched.
 func (p *Process) External() bool { return p.def.External() }
@@ -102,27 +124,47 @@ func (p *Process) LogTail(n int) []string {
 	return lines
 }
 
-// launch renders the configuration and starts the child in a process group of its own.
-func (p *Process) launch() error {
+func (p *Process) blanks() blanks {
+	return blanks{port: fmt.Sprint(p.port), dir: p.dir, program: p.program, settings: p.settings}
+}
+
+// render makes the relay's folder and writes its configuration.
+func (p *Process) render(b blanks) error {
 	if err := os.MkdirAll(p.dir, 0o755); err != nil {
 		return fmt.Errorf("creating its folder: %w", brief(err))
 	}
-	b := blanks{port: fmt.Sprint(p.port), dir: p.dir, program: p.program, settings: p.settings}
-	if err := p.def.prepare(b); err != nil {
+	return p.def.prepare(b)
+}
+
+// launch renders the configuration and starts the child in a process group of its own.
+func (p *Process) launch() error {
+	b := p.blanks()
+	if err := p.render(b); err != nil {
 		return err
 	}
 	words, err := p.def.argv(b)
 	if err != nil {
 		return err
 	}
-	log, out, err := openLog(p.LogPath())
+	return p.execute(words, b, nil, nil)
+}
+
+// execute starts the child. What it writes goes to the log, its standard output elsewhere where out is set.
+func (p *Process) execute(words []string, b blanks, in, out *os.File) error {
+	log, all, err := openLog(p.LogPath())
 	if err != nil {
 		return fmt.Errorf("opening its log: %w", brief(err))
 	}
-	defer out.Close()
+	defer all.Close()
 	cmd := exec.Command(words[0], words[1:]...)
 	cmd.Env = append(p.def.environ(os.Environ(), b), p.mark)
-	cmd.Stdout, cmd.Stderr = out, out
+	cmd.Stdout, cmd.Stderr = all, all
+	if in != nil {
+		cmd.Stdin = in
+	}
+	if out != nil {
+		cmd.Stdout = out
+	}
 	if !p.def.Template || !p.def.usesDir() {
 		// What a relay writes to paths of its own choice lands in its folder, where it is measured and removed. A template that says
 		// where {dir} belongs stays where it was typed, so that relative paths in it mean what the person sees.
@@ -137,6 +179,7 @@ func (p *Process) launch() error {
 		log.abandon()
 		return context.Canceled
 	}
+	p.began = time.Now()
 	if err := spawn(cmd, p.settings.Processors); err != nil {
 		log.abandon()
 		return &StartError{Relay: p.Name(), Cause: LaunchFailed, Detail: fmt.Sprintf("%s cannot be run: %v", filepath.Base(words[0]), bare(err))}
@@ -162,6 +205,9 @@ func bare(err error) error {
 func (p *Process) wait(since uint64) {
 	pgid := p.cmd.Process.Pid
 	awaitExit(p.cmd)
+	p.mu.Lock()
+	p.exited = time.Now()
+	p.mu.Unlock()
 	p.tree.final()
 	// A launcher script may end at once on the stop signal while the relay it launched still closes its store.
 	for {
@@ -263,7 +309,7 @@ func (p *Process) Kill() {
 	p.signal(syscall.SIGKILL)
 }
 
-// Cleanup removes the relay's folder, killing the relay first if it still runs. KeepData keeps the folder.
+// Cleanup removes the relay's folder, killing the relay and its own commands first if they still run. KeepData keeps the folder.
 func (p *Process) Cleanup() error {
 	if p.External() {
 		return nil
@@ -271,9 +317,13 @@ func (p *Process) Cleanup() error {
 	p.Kill()
 	p.mu.Lock()
 	launched := p.launched
+	guests := slices.Collect(maps.Keys(p.guests))
 	p.mu.Unlock()
 	if launched {
 		<-p.done
+	}
+	for _, g := range guests {
+		_ = g.Cleanup()
 	}
 	if !forget(p) || p.settings.KeepData {
 		return nil

@@ -21,12 +21,14 @@ const knownPlaceholders = "{port}, {dir}, {program}, {max_event_bytes}, {max_mes
 var placeholder = regexp.MustCompile(`\{[a-z_]+\}`)
 
 // unknownPlaceholder returns the first {word} of text that stands for nothing, since that is a slip far more often than meant.
-func unknownPlaceholder(text string) string {
+func unknownPlaceholder(text string, alsoKnown ...string) string {
 	for _, p := range placeholder.FindAllString(text, -1) {
 		switch p {
 		case "{port}", "{dir}", "{program}", "{max_event_bytes}", "{max_message_bytes}", "{max_tags}":
 		default:
-			return p
+			if !slices.Contains(alsoKnown, p) {
+				return p
+			}
 		}
 	}
 	return ""
@@ -36,11 +38,15 @@ func unknownPlaceholder(text string) string {
 type blanks struct {
 	port, dir, program string
 	settings           Settings
+	native             nativeBlanks
 }
+
+// nativeBlanks are those that only the relay's own commands have.
+type nativeBlanks struct{ file, url, direction string }
 
 // recorded are the blanks of the published form: port and folder are left standing, and the program goes by its base name.
 func recorded(program string, s Settings) blanks {
-	return blanks{port: "{port}", dir: "{dir}", program: filepath.Base(program), settings: s}
+	return blanks{port: "{port}", dir: "{dir}", program: filepath.Base(program), settings: s, native: nativeBlanks{"{file}", "{url}", "{direction}"}}
 }
 
 func (b blanks) ceilings() []string {
@@ -77,6 +83,22 @@ func (d *Definition) argv(b blanks) ([]string, error) {
 	}
 	if d.Template {
 		words[0] = b.program
+	}
+	return words, nil
+}
+
+// nativeArgv returns the words of one of the relay's own commands.
+func (d *Definition) nativeArgv(v Verb, b blanks) ([]string, error) {
+	words, err := shellquote.Split(d.rule(v).command)
+	if err != nil || len(words) == 0 {
+		return nil, fmt.Errorf("the %s command cannot be split into words: %w", v, quoteTrouble(err))
+	}
+	// One pass over each word: what an address or a path holds is not filled in again.
+	pairs := append(b.ceilings(), "{port}", b.port, "{dir}", b.dir, "{program}", b.program,
+		"{file}", b.native.file, "{url}", b.native.url, "{direction}", b.native.direction)
+	fill := strings.NewReplacer(pairs...)
+	for i, w := range words {
+		words[i] = fill.Replace(w)
 	}
 	return words, nil
 }

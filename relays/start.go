@@ -69,6 +69,41 @@ func Start(ctx context.Context, d *Definition, program string, s Settings) (*Pro
 	if d.External() {
 		return connect(ctx, d, s)
 	}
+	return retry(func() (*Process, error) {
+		p, err := newFolder(d, program, s)
+		if err != nil {
+			return nil, err
+		}
+		if err := p.boot(ctx); err != nil {
+			return nil, errors.Join(err, p.Cleanup())
+		}
+		return p, nil
+	})
+}
+
+// Prepare makes a relay's fresh folder with its configuration and boots nothing: for a relay that is filled by its own import command before it
+// serves. Import works on such a process, and Restart boots it. The caller owes it a Cleanup.
+func Prepare(d *Definition, program string, s Settings) (*Process, error) {
+	s = s.withDefaults(d)
+	if d.External() {
+		return nil, ErrExternal
+	}
+	p, err := newFolder(d, program, s)
+	if err != nil {
+		return nil, err
+	}
+	remember(p)
+	if p.port, err = freePort(); err == nil { // configurations name one, whether anything listens on it or not
+		err = p.render(p.blanks())
+	}
+	if err != nil {
+		return nil, errors.Join(err, p.Cleanup())
+	}
+	return p, nil
+}
+
+// newFolder makes the folder of one boot. program is found where it is not given.
+func newFolder(d *Definition, program string, s Settings) (*Process, error) {
 	if program == "" {
 		var err error
 		if program, err = d.resolve(os.Getenv); err != nil {
@@ -82,30 +117,28 @@ func Start(ctx context.Context, d *Definition, program string, s Settings) (*Pro
 	if err != nil {
 		return nil, fmt.Errorf("creating the work folder: %w", brief(err))
 	}
-	return retry(func() (*Process, error) {
-		root, err := os.MkdirTemp(work, d.Name+"-")
-		if err != nil {
-			return nil, fmt.Errorf("creating its folder: %w", brief(err))
-		}
-		p := newProcess(d, program, s, root)
-		if err := p.boot(ctx); err != nil {
-			return nil, errors.Join(err, p.Cleanup())
-		}
-		return p, nil
-	})
+	root, err := os.MkdirTemp(work, d.Name+"-")
+	if err != nil {
+		return nil, fmt.Errorf("creating its folder: %w", brief(err))
+	}
+	return newProcess(d, program, s, root), nil
 }
 
-// Restart boots the relay again over the data that p left, on a new port. p must have ended. The folder now belongs to the
-// process that is returned; when the boot fails, it stays with p.
+// Restart boots the relay over the data that p left, on a new port: again, or for the first time where p comes from Prepare. Neither p nor a
+// command of its own may be running. The folder now belongs to the process that is returned; when the boot fails, it stays with p.
 func (p *Process) Restart(ctx context.Context) (*Process, error) {
 	if p.External() {
 		return nil, ErrExternal
 	}
-	select {
-	case <-p.done:
-	default:
+	switch p.mu.Lock(); {
+	case p.running():
+		p.mu.Unlock()
 		return nil, errors.New("restarted while it still runs")
+	case len(p.guests) > 0:
+		p.mu.Unlock()
+		return nil, errors.New("restarted while a command of its own still works on its data")
 	}
+	p.mu.Unlock()
 	return retry(func() (*Process, error) {
 		q := newProcess(p.def, p.program, p.settings, p.root)
 		if err := q.boot(ctx); err != nil {

@@ -1,6 +1,7 @@
 package relays
 
 import (
+	"errors"
 	"os"
 	"sync"
 	"syscall"
@@ -19,11 +20,16 @@ type Usage struct {
 	ContextSwitches uint64  // voluntary and not, over all threads
 }
 
+var errNotBooted = errors.New("the relay has not been booted yet")
+
 // Usage samples the tree now; after the relay's end it returns the last figures. ErrExternal for a relay that was not launched
 // here.
 func (p *Process) Usage() (Usage, error) {
-	if p.External() {
+	switch {
+	case p.External():
 		return Usage{}, ErrExternal
+	case p.tree == nil:
+		return Usage{}, errNotBooted
 	}
 	return p.tree.usage(), nil
 }

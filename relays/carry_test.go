@@ -1,0 +1,345 @@
+package relays
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// commandHelper is every import, export and sync command of these tests: the test binary with the mode as its first word and {dir} as its second.
+func commandHelper(mode string) {
+	dir := os.Args[2]
+	store := filepath.Join(dir, "events")
+	switch mode {
+	case "do-take": // standard input, or the file named third
+		in := os.Stdin
+		if len(os.Args) > 3 {
+			var err error
+			if in, err = os.Open(os.Args[3]); err != nil {
+				fmt.Println(err)
+				os.Exit(1)
+			}
+		}
+		text, _ := io.ReadAll(in)
+		_ = os.WriteFile(store, text, 0o644)
+		fmt.Println("took", len(text), "bytes")
+	case "do-give":
+		text, _ := os.ReadFile(store)
+		fmt.Fprintln(os.Stderr, "giving", len(text), "bytes")
+		if len(os.Args) > 3 {
+			_ = os.WriteFile(os.Args[3], text, 0o644)
+		} else {
+			_, _ = os.Stdout.Write(text)
+		}
+	case "do-link": // an export that would have another file read in its place
+		_ = os.Symlink("/etc/passwd", os.Args[3])
+	case "do-pipe": // or that would have its reader wait for ever
+		_ = syscall.Mkfifo(os.Args[3], 0o600)
+	case "do-hang":
+		time.Sleep(2 * time.Minute)
+	case "do-spin": // busy, and gets nowhere
+		for end := time.Now().Add(2 * time.Minute); time.Now().Before(end); {
+		}
+	case "do-die":
+		_, _ = io.CopyN(io.Discard, os.Stdin, 10)
+		fmt.Println("\x1b[31mno room\x1b[0m in " + dir + "/events")
+		os.Exit(3)
+	case "do-crash":
+		_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
+		time.Sleep(time.Minute)
+	case "do-flood":
+		line := []byte(strings.Repeat("x", 1000) + "\n")
+		for {
+			_, _ = os.Stdout.Write(line)
+		}
+	case "do-spoil":
+		_ = os.WriteFile(os.Args[3], []byte("other events"), 0o644)
+	case "do-leave": // ends at once, and leaves behind what its group and its parent do not show
+		left := exec.Command(os.Args[0])
+		left.Env = append(os.Environ(), "RELAYS_HELPER=deaf")
+		left.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+		left.Stdout = os.Stdout
+		if left.Start() == nil {
+			_ = os.WriteFile(filepath.Join(dir, "left"), fmt.Append(nil, left.Process.Pid), 0o644)
+		}
+	case "do-words":
+		_ = os.WriteFile(filepath.Join(dir, "words"), []byte(strings.Join(os.Args[1:], "\n")), 0o644)
+		fmt.Println("with", os.Args[3])
+	}
+	os.Exit(0)
+}
+
+// commandDefinition is a good relay with the commands given: the words after the program.
+func commandDefinition(t *testing.T, imports, exports, syncs string) *Definition {
+	t.Helper()
+	text := "name = 'mine'\ncommand = '{program} --port {port} --db {dir}'\nready_timeout = '15s'\n[env]\nRELAYS_HELPER = 'good'\n[find]\nenv = ['MINE_BIN']\n"
+	for verb, words := range map[string]string{"import": imports, "export": exports, "sync": syncs} {
+		if words != "" {
+			text += "[" + verb + "]\ncommand = '{program} " + words + "'\nrunning = false\n"
+			if verb == "import" && !strings.Contains(words, "{file}") {
+				text += "stdin = true\n"
+			}
+		}
+	}
+	all, err := parse("mine.toml", text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &all[0]
+}
+
+func prepareHelper(t *testing.T, d *Definition) *Process {
+	t.Helper()
+	p, err := Prepare(d, os.Args[0], Settings{WorkDir: filepath.Join(t.TempDir(), "a folder")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := p.Cleanup(); err != nil {
+			t.Error(err)
+		}
+	})
+	return p
+}
+
+func eventsFile(t *testing.T, size int) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "some events.ndjson")
+	if err := os.WriteFile(path, bytes.Repeat([]byte("{\"id\":1}\n"), size/9), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func TestARelayIsFilledBeforeItsFirstBoot(t *testing.T) {
+	t.Parallel()
+	file := eventsFile(t, 3<<20)
+	want, _ := os.ReadFile(file)
+	for _, test := range []struct {
+		name, imports, exports string
+		stdin                  bool
+	}{
+		{"by standard input and output", "do-take {dir}", "do-give {dir}", true},
+		{"by files", "do-take {dir} {file}", "do-give {dir} {file}", false},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			p := prepareHelper(t, commandDefinition(t, test.imports, test.exports, ""))
+			if _, err := p.Usage(); err == nil {
+				t.Error("a relay that was not booted has used something")
+			}
+			done, err := p.Import(t.Context(), file, Carry{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if done.Took <= 0 || done.Usage.CPUSeconds <= 0 || test.stdin != (done.Read == int64(len(want))) {
+				t.Errorf("%+v", done)
+			}
+			if len(done.LogTail) != 1 || done.LogTail[0] != fmt.Sprintf("took %d bytes", len(want)) {
+				t.Errorf("log %q", done.LogTail)
+			}
+			if strings.Contains(done.Command, p.root) || strings.Contains(done.Command, file) || !strings.Contains(done.Command, "{dir}") {
+				t.Errorf("command %q", done.Command)
+			}
+			q, err := p.Restart(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = q.Cleanup() })
+			if _, err := q.Export(t.Context(), io.Discard, 0, Carry{}); err == nil || !strings.Contains(err.Error(), "needs it stopped") {
+				t.Errorf("an export beside the running relay: %v", err)
+			}
+			if err := q.Stop(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			var got bytes.Buffer
+			if done, err = q.Export(t.Context(), &got, 0, Carry{}); err != nil || !bytes.Equal(got.Bytes(), want) || done.Written != int64(len(want)) {
+				t.Errorf("exported %d bytes of %d: %+v, %v", got.Len(), len(want), done, err)
+			}
+			if err := q.Cleanup(); err != nil || exists(q.root) {
+				t.Errorf("the folder is still there: %v", err)
+			}
+		})
+	}
+}
+
+func TestACommandThatGoesWrongIsToldWithoutPaths(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		imports, want string
+		carry         Carry
+	}{
+		{"do-hang {dir}", "its import command made no progress for 300ms and was ended; it had read 0 of", Carry{Stall: 300 * time.Millisecond}},
+		{"do-spin {dir}", "made no progress", Carry{Stall: 300 * time.Millisecond}},
+		{"do-flood {dir}", "made no progress", Carry{Stall: 300 * time.Millisecond}},
+		{"do-hang {dir}", "its import command was ended after the 300ms that it was given", Carry{Limit: 300 * time.Millisecond}},
+		{"do-die {dir}", "its import command exited with status 3", Carry{}},
+		{"do-crash {dir}", "its import command was killed by signal: killed", Carry{}},
+		{"do-spoil {dir} {file}", "changed the file", Carry{}},
+	} {
+		t.Run(test.imports+" "+test.want, func(t *testing.T) {
+			t.Parallel()
+			p := prepareHelper(t, commandDefinition(t, test.imports, "", ""))
+			file := eventsFile(t, 1<<20)
+			done, err := p.Import(t.Context(), file, test.carry)
+			var failed *CommandError
+			if !errors.As(err, &failed) || !strings.Contains(err.Error(), test.want) || done == nil {
+				t.Fatalf("%v, want one with %q", err, test.want)
+			}
+			for _, line := range append(failed.LogTail, err.Error()) {
+				if strings.Contains(line, p.root) || strings.Contains(line, file) || strings.Contains(line, "\x1b") || len(line) > logLineBytes {
+					t.Errorf("told %q", line)
+				}
+			}
+			if strings.HasPrefix(test.imports, "do-die") && (len(failed.LogTail) != 1 || failed.LogTail[0] != "no room in {dir}/events") {
+				t.Errorf("log %q", failed.LogTail)
+			}
+			if info, err := os.Stat(filepath.Join(p.root, "import.log")); err == nil && info.Size() > logHeadBytes+logTailBytes+100 {
+				t.Errorf("its log has %d bytes", info.Size())
+			}
+		})
+	}
+}
+
+func TestACommandEndsWithItsContext(t *testing.T) {
+	t.Parallel()
+	p := prepareHelper(t, commandDefinition(t, "do-hang {dir}", "", ""))
+	ctx, cancel := context.WithTimeoutCause(t.Context(), 200*time.Millisecond, errors.New("enough"))
+	defer cancel()
+	if _, err := p.Import(ctx, eventsFile(t, 100), Carry{}); err == nil || err.Error() != "enough" {
+		t.Errorf("%v", err)
+	}
+	if len(p.guests) != 0 {
+		t.Error("it is still counted as at work")
+	}
+}
+
+func TestWhatACommandLeavesRunningIsEnded(t *testing.T) {
+	t.Parallel()
+	p := prepareHelper(t, commandDefinition(t, "", "do-leave {dir}", ""))
+	if _, err := p.Export(t.Context(), io.Discard, 0, Carry{}); err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(filepath.Join(p.Dir(), "left"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	pid, _ := strconv.Atoi(string(text))
+	eventually(t, "what it left behind has ended", func() bool {
+		r, ok := readProcess(pid)
+		return !ok || r.zombie
+	})
+}
+
+func TestCleanupEndsACommandAtWork(t *testing.T) {
+	t.Parallel()
+	p := prepareHelper(t, commandDefinition(t, "do-hang {dir}", "", ""))
+	ended := make(chan error)
+	go func() {
+		_, err := p.Import(context.Background(), eventsFile(t, 100), Carry{})
+		ended <- err
+	}()
+	eventually(t, "the command is at work", func() bool {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		for g := range p.guests {
+			g.mu.Lock()
+			defer g.mu.Unlock()
+			return g.running()
+		}
+		return false
+	})
+	if _, err := p.Restart(t.Context()); err == nil || !strings.Contains(err.Error(), "still works on its data") {
+		t.Errorf("restarted: %v", err)
+	}
+	if err := p.Cleanup(); err != nil || exists(p.root) {
+		t.Errorf("its folder is still there: %v", err)
+	}
+	if err := <-ended; err == nil {
+		t.Error("a command that was killed has succeeded")
+	}
+}
+
+func TestAnExportIsBounded(t *testing.T) {
+	t.Parallel()
+	for exports, want := range map[string]string{
+		"do-flood {dir}":       "wrote more than 1000000 bytes",
+		"do-link {dir} {file}": "left no file that can be read",
+		"do-pipe {dir} {file}": "something else than a file",
+		"do-hang {dir} {file}": "made no progress",
+	} {
+		t.Run(exports, func(t *testing.T) {
+			t.Parallel()
+			p := prepareHelper(t, commandDefinition(t, "", exports, ""))
+			var got bytes.Buffer
+			_, err := p.Export(t.Context(), &got, 1_000_000, Carry{Stall: 300 * time.Millisecond})
+			if err == nil || !strings.Contains(err.Error(), want) || got.Len() > 1_000_000 {
+				t.Errorf("%d bytes, %v", got.Len(), err)
+			}
+		})
+	}
+}
+
+func TestAnExportThatNobodyCanKeepIsEnded(t *testing.T) {
+	t.Parallel()
+	p := prepareHelper(t, commandDefinition(t, "", "do-flood {dir}", ""))
+	full := errors.New("no room for it")
+	if _, err := p.Export(t.Context(), writerFunc(func([]byte) (int, error) { return 0, full }), 0, Carry{}); !errors.Is(err, full) {
+		t.Errorf("%v", err)
+	}
+}
+
+type writerFunc func([]byte) (int, error)
+
+func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
+
+func TestASyncIsToldWhereAndWhichWay(t *testing.T) {
+	t.Parallel()
+	p := prepareHelper(t, commandDefinition(t, "", "", "do-words {dir} {url} --dir {direction}"))
+	const address = "ws://127.0.0.1:1/{dir};$(x)"
+	done, err := p.Sync(t.Context(), address, Both, Carry{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	words, _ := os.ReadFile(filepath.Join(p.Dir(), "words"))
+	if want := "do-words\n" + p.Dir() + "\n" + address + "\n--dir\nboth"; string(words) != want {
+		t.Errorf("%q, want %q", words, want)
+	}
+	if len(done.LogTail) != 1 || done.LogTail[0] != "with {url}" {
+		t.Errorf("log %q", done.LogTail)
+	}
+	for _, bad := range []string{"http://127.0.0.1:1", "--config", "ws://", "127.0.0.1:80"} {
+		if _, err := p.Sync(t.Context(), bad, Down, Carry{}); err == nil || !strings.Contains(err.Error(), "ws://host:port") {
+			t.Errorf("%s: %v", bad, err)
+		}
+	}
+	if _, err := p.Import(t.Context(), eventsFile(t, 10), Carry{}); err == nil || !strings.Contains(err.Error(), "names no import command") {
+		t.Errorf("an import without a command: %v", err)
+	}
+}
+
+func TestTheFolderOfACommandMustBeOne(t *testing.T) {
+	t.Parallel()
+	p := prepareHelper(t, commandDefinition(t, "do-take {dir}", "", ""))
+	if err := os.RemoveAll(p.Dir()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := p.Import(t.Context(), eventsFile(t, 10), Carry{}); err == nil || !strings.Contains(err.Error(), "folder is gone") {
+		t.Errorf("%v", err)
+	}
+	if err := os.Symlink(t.TempDir(), p.Dir()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := p.Import(t.Context(), eventsFile(t, 10), Carry{}); err == nil || !strings.Contains(err.Error(), "no longer a folder") {
+		t.Errorf("%v", err)
+	}
+}
