@@ -65,20 +65,3 @@ func TestLedgerNeverTakesBackAnAcceptance(t *testing.T) {
 		t.Errorf("answers %d and %d, want both acknowledged", l.Get(0), l.Get(1))
 	}
 }
-
-func TestReasonPrefix(t *testing.T) {
-	for text, want := range map[string]string{
-		"blocked: not on the list":             "blocked",
-		"rate-limited: slow down":              "rate-limited",
-		"error":                                "other",
-		"":                                     "other",
-		": nothing before":                     "other",
-		"Blocked: capitals":                    "other",
-		"\x1b[31mred: escape":                  "other",
-		"averyveryveryverylongprefixindeed: x": "other",
-	} {
-		if got := ReasonPrefix([]byte(text)); got != want {
-			t.Errorf("ReasonPrefix(%q) = %q, want %q", text, got, want)
-		}
-	}
-}

@@ -323,7 +323,7 @@ func (w *publishing) note(s sent, a Answer) {
 }
 
 func (w *publishing) refusal(m *wire.Message) {
-	prefix := ReasonPrefix(m.Reason)
+	prefix := wire.ReasonPrefix(m.Reason)
 	if len(w.reasons) >= maxReasons && w.reasons[prefix] == nil {
 		prefix = "other"
 	}
@@ -340,18 +340,4 @@ const maxReasons = 12
 
 func hasPrefix(b []byte, prefix string) bool {
 	return len(b) >= len(prefix) && string(b[:len(prefix)]) == prefix
-}
-
-// ReasonPrefix returns the machine-readable word before the first colon of an OK or CLOSED message (NIP-01), or "other" where there is
-// none. Relays write these texts, so only short words of small letters and hyphens count.
-func ReasonPrefix(reason []byte) string {
-	for i, c := range reason {
-		if c == ':' && i > 0 {
-			return string(reason[:i])
-		}
-		if i == 24 || (c < 'a' || c > 'z') && c != '-' {
-			break
-		}
-	}
-	return "other"
 }

@@ -48,7 +48,7 @@ type Message struct {
 	// checked beyond that: a relay says it.
 	CreatedAt int64
 	Dated     bool
-	Payload  []byte   // AUTH: the challenge, decoded; COUNT: the object as sent; NEG-MSG: the message's hexadecimal digits
+	Payload   []byte // AUTH: the challenge, decoded; COUNT: the object as sent; NEG-MSG: the message's hexadecimal digits
 }
 
 // Parse reads a relay's message into m, overwriting it. It reads the whole frame as strict JSON in one pass, so the Type is only set for
@@ -188,6 +188,20 @@ func (m *Message) ReasonText() string {
 		end--
 	}
 	return text[:end] + "…"
+}
+
+// ReasonPrefix returns the machine-readable word before the first colon of an OK or CLOSED message (NIP-01), or "other" where there is
+// none. Relays write these texts, so only short words of small letters and hyphens count.
+func ReasonPrefix(reason []byte) string {
+	for i, c := range reason {
+		if c == ':' && i > 0 {
+			return string(reason[:i])
+		}
+		if i == 24 || (c < 'a' || c > 'z') && c != '-' {
+			break
+		}
+	}
+	return "other"
 }
 
 // Counted returns the count in a COUNT message (NIP-45); ok is false where there is none.

@@ -343,3 +343,20 @@ func TestParseReadsTheTimeOfTheEventItself(t *testing.T) {
 		}
 	}
 }
+
+func TestReasonPrefix(t *testing.T) {
+	for text, want := range map[string]string{
+		"blocked: not on the list":             "blocked",
+		"rate-limited: slow down":              "rate-limited",
+		"error":                                "other",
+		"":                                     "other",
+		": nothing before":                     "other",
+		"Blocked: capitals":                    "other",
+		"\x1b[31mred: escape":                  "other",
+		"averyveryveryverylongprefixindeed: x": "other",
+	} {
+		if got := ReasonPrefix([]byte(text)); got != want {
+			t.Errorf("ReasonPrefix(%q) = %q, want %q", text, got, want)
+		}
+	}
+}

@@ -1,0 +1,221 @@
+package pull_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/coder/websocket"
+
+	"relaybench/corpus"
+	"relaybench/harness/pull"
+	"relaybench/harness/wire"
+	"relaybench/relays/reference"
+)
+
+func TestPagesBringEveryEventOnce(t *testing.T) {
+	for _, c := range []struct {
+		name              string
+		events, perSecond int
+		size, clamp       int
+	}{
+		{"an empty relay", 0, 1, 100, 0},
+		{"less than a page", 7, 1, 100, 0},
+		{"one second", 7, 7, 100, 0},
+		{"many pages", 1000, 3, 100, 0},
+		{"many pages of a relay that sends fewer", 1000, 3, 500, 64},
+		{"pages that end where seconds do", 900, 9, 90, 0},
+		{"a page that is one second exactly", 500, 50, 51, 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			events := fakes(c.events, c.perSecond)
+			var got gathered
+			p := pull.Pages{Options: options(serve(t, events, reference.Options{MaxLimit: c.clamp})), Size: c.size, Take: got.take()}
+			done, err := p.Run(context.Background())
+			if err != nil || !done.Complete {
+				t.Fatalf("complete %v, %v", done.Complete, err)
+			}
+			got.check(t, events, false)
+			if len(done.Stepped) > 0 || done.Disorder > 0 || done.Events != int64(c.events) || done.Strays > 0 {
+				t.Errorf("%+v", done)
+			}
+		})
+	}
+}
+
+func TestASecondThatHoldsMoreThanComesAtOnceIsSteppedOverAndNamed(t *testing.T) {
+	events := fakes(200, 50) // four seconds
+	var got gathered
+	p := pull.Pages{Options: options(serve(t, events, reference.Options{MaxLimit: 20})), Size: 100, Take: got.take()}
+	done, err := p.Run(context.Background())
+	if err != nil || !done.Complete {
+		t.Fatal(done, err)
+	}
+	want := []int64{1_700_000_003, 1_700_000_002, 1_700_000_001, 1_700_000_000}
+	if !slices.Equal(done.Stepped, want) || len(got.times) != 4*20 {
+		t.Errorf("%d events, stepped over %v", len(got.times), done.Stepped)
+	}
+}
+
+func TestPagesKeepToTheirRange(t *testing.T) {
+	events := fakes(300, 3)
+	var got gathered
+	p := pull.Pages{Options: options(serve(t, events, reference.Options{})), Size: 20, Take: got.take(),
+		Filter: corpus.Filter{Since: corpus.Int64(1_700_000_010), Until: corpus.Int64(1_700_000_049)}}
+	if done, err := p.Run(context.Background()); err != nil || !done.Complete {
+		t.Fatal(done, err)
+	}
+	got.check(t, events[30:150], false)
+}
+
+func TestPagesOutliveEveryFault(t *testing.T) {
+	for _, c := range []struct {
+		fault  string
+		twice  bool // events may come twice: the page they belong to was given up half-way
+		beyond int  // strangers that may come
+	}{
+		{fault: "extra-results", beyond: 1},
+		{fault: "wrong-order", twice: true},
+		{fault: "ignore-limit", twice: true},
+		{fault: "eose-early", twice: true},
+		{fault: "closed-midway", twice: true},
+		{fault: "garbage-frames"},
+		{fault: "id-mismatch"},
+		{fault: "kill-pending:1"},
+	} {
+		t.Run(c.fault, func(t *testing.T) {
+			t.Parallel()
+			events := fakes(1500, 3)
+			var got gathered
+			p := pull.Pages{Options: options(serve(t, events, reference.Options{}, c.fault)), Size: 100, Confirm: 100 * time.Millisecond, Take: got.take()}
+			done, err := p.Run(context.Background())
+			if err != nil || !done.Complete {
+				t.Fatal(done.Complete, err)
+			}
+			if c.beyond > 0 {
+				known := map[corpus.ID]bool{}
+				for i := range events {
+					known[events[i].ID] = true
+				}
+				for id := range got.times {
+					if !known[id] {
+						delete(got.times, id)
+						c.beyond--
+					}
+				}
+				if c.beyond < 0 {
+					t.Errorf("%d strangers too many", -c.beyond)
+				}
+			}
+			// What shares its second with others may be out of reach; then that is said.
+			events = slices.DeleteFunc(events, func(e corpus.Event) bool {
+				return got.times[e.ID] == 0 && slices.Contains(done.Stepped, e.CreatedAt)
+			})
+			if len(events) < 1500-2 || c.fault != "closed-midway" && len(events) < 1500 {
+				t.Errorf("%d events are out of reach", 1500-len(events))
+			}
+			got.check(t, events, c.twice)
+		})
+	}
+}
+
+func TestPagingGivesUpWhatNeverAnswers(t *testing.T) {
+	o := options(serve(t, nil, reference.Options{}, "half-open"))
+	o.Stall, o.Attempts = 200*time.Millisecond, 2
+	troubles := 0
+	o.Trouble = func(error) { troubles++ }
+	p := pull.Pages{Options: o, Size: 10, Take: pull.Each(func(*pull.Event) {})}
+	done, err := p.Run(context.Background())
+	if done.Complete || err == nil || troubles != 1 {
+		t.Errorf("complete %v after %d attempts more: %v", done.Complete, troubles, err)
+	}
+}
+
+// answer answers one REQ with these frames; %s is the subscription.
+func answer(ws *websocket.Conn, frames ...string) bool {
+	ctx := context.Background()
+	for {
+		_, data, err := ws.Read(ctx)
+		if err != nil {
+			return false
+		}
+		text := string(data)
+		if !strings.HasPrefix(text, `["REQ","`) {
+			continue
+		}
+		sub, _, _ := strings.Cut(text[len(`["REQ","`):], `"`)
+		for _, f := range frames {
+			if ws.Write(ctx, websocket.MessageText, []byte(strings.ReplaceAll(f, "%s", sub))) != nil {
+				return false
+			}
+		}
+		return true
+	}
+}
+
+func TestClosedIsASoftFailureUntilItIsRepeated(t *testing.T) {
+	for _, c := range []struct {
+		name, reason string
+		asks         int32
+	}{
+		{"an error", "error: busy", 4},
+		{"throttled", "rate-limited: slow down", 4},
+		{"who are you", "auth-required: sign in", 1},
+		{"not you", "restricted: members only", 1},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			asks := make(chan struct{}, 100)
+			url := scripted(t, func(_ int, ws *websocket.Conn) {
+				for answer(ws, `["CLOSED","%s","`+c.reason+`"]`) {
+					asks <- struct{}{}
+				}
+			})
+			o := options(url)
+			p := pull.Pages{Options: o, Size: 8, Take: pull.Each(func(*pull.Event) {})}
+			done, err := p.Run(context.Background())
+			var closed *pull.ClosedError
+			if !errors.As(err, &closed) || closed.Reason != c.reason || done.Complete {
+				t.Fatalf("complete %v: %v", done.Complete, err)
+			}
+			if done.Closed < int(c.asks) {
+				t.Errorf("asked %d times, not %d", done.Closed, c.asks)
+			}
+			if prefix := wire.ReasonPrefix([]byte(c.reason)); done.Reasons[prefix] != done.Closed {
+				t.Errorf("counted as %v", done.Reasons)
+			}
+		})
+	}
+}
+
+func TestPagingGoesOnWhereAConnectionBroke(t *testing.T) {
+	events := fakes(400, 3)
+	inner := serve(t, events, reference.Options{})
+	// A go-between that drops each connection after two answers.
+	url := scripted(t, func(_ int, ws *websocket.Conn) {
+		ends := 0
+		relayTo(inner, ws, func(frame string) bool {
+			if strings.HasPrefix(frame, `["EOSE"`) {
+				ends++
+			}
+			return ends < 2
+		})
+	})
+	var got gathered
+	p := pull.Pages{Options: options(url), Size: 50, Take: got.take()}
+	var cursors []int64
+	p.Turned = func(next int64) error {
+		cursors = append(cursors, next)
+		return nil
+	}
+	done, err := p.Run(context.Background())
+	if err != nil || !done.Complete || done.Lost < 3 {
+		t.Fatalf("%d connections lost: %v", done.Lost, err)
+	}
+	got.check(t, events, true)
+	if !slices.IsSortedFunc(cursors, func(a, b int64) int { return int(b - a) }) || len(cursors) != done.Pages {
+		t.Errorf("%d pages, cursors %v", done.Pages, cursors)
+	}
+}

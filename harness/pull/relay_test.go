@@ -1,0 +1,182 @@
+package pull_test
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"net"
+	"net/http"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/coder/websocket"
+
+	"relaybench/corpus"
+	"relaybench/harness/pull"
+	"relaybench/harness/wire"
+	"relaybench/relays/reference"
+)
+
+// fakes makes events whose ids and signatures are made up, perSecond of them in each second.
+func fakes(n, perSecond int) []corpus.Event {
+	events := make([]corpus.Event, n)
+	for i := range events {
+		e := &events[i]
+		binary.BigEndian.PutUint64(e.ID[:], uint64(i+1)*0x9e3779b97f4a7c15)
+		e.PubKey[0], e.PubKey[31] = byte(i%7), 1
+		e.CreatedAt, e.Kind, e.Tags, e.Content = int64(1_700_000_000+i/perSecond), 1, []corpus.Tag{}, fmt.Sprintf("event %d", i)
+	}
+	return events
+}
+
+// serve is a reference relay that holds the events.
+func serve(t *testing.T, events []corpus.Event, o reference.Options, faults ...string) (url string) {
+	t.Helper()
+	store, err := reference.OpenStore("memory", "", reference.DurabilityNone)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { store.Close() })
+	fill(t, store, events)
+	o.Store, o.NoVerify = store, true
+	if o.Faults, err = reference.ParseFaults(faults); err != nil {
+		t.Fatal(err)
+	}
+	return listen(t, o)
+}
+
+// fill publishes the events to an honest relay over the store.
+func fill(t *testing.T, store reference.Store, events []corpus.Event) {
+	t.Helper()
+	conn, err := wire.Dial(context.Background(), listen(t, reference.Options{Store: store, NoVerify: true}), wire.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Abort()
+	conn.Watch(10 * time.Second)
+	for i := range events {
+		if err := conn.SendEvent(events[i].AppendJSON(nil)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range events {
+		frame, _, err := conn.Read()
+		var m wire.Message
+		if wire.Parse(frame, &m); err != nil || !m.Accepted {
+			t.Fatalf("%s, %v", frame, err)
+		}
+	}
+}
+
+func listen(t *testing.T, o reference.Options) (url string) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	served := make(chan error, 1)
+	go func() { served <- reference.Serve(ctx, l, o) }()
+	t.Cleanup(func() {
+		cancel()
+		<-served
+	})
+	return "ws://" + l.Addr().String()
+}
+
+// scripted is a relay that does what the test says with each connection.
+func scripted(t *testing.T, talk func(number int, ws *websocket.Conn)) (url string) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var mu sync.Mutex
+	count := 0
+	server := http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		ws, err := websocket.Accept(w, r, nil)
+		if err != nil {
+			return
+		}
+		defer ws.CloseNow()
+		mu.Lock()
+		count++
+		n := count
+		mu.Unlock()
+		talk(n, ws)
+	})}
+	go server.Serve(l)
+	t.Cleanup(func() { server.Close() })
+	return "ws://" + l.Addr().String()
+}
+
+// relayTo passes messages on between a client and another relay, until the client leaves, or one of the checks says to stop after a frame.
+func relayTo(url string, ws *websocket.Conn, goOn ...func(frame string) bool) {
+	handshake, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	conn, err := wire.Dial(handshake, url, wire.Options{})
+	if err != nil {
+		_, _, _ = ws.Read(context.Background())
+		return
+	}
+	defer conn.Abort()
+	go func() {
+		defer conn.Abort()
+		for {
+			_, data, err := ws.Read(context.Background())
+			if err != nil || conn.Send(data) != nil || conn.Flush() != nil {
+				return
+			}
+		}
+	}()
+	for {
+		frame, _, err := conn.Read()
+		if err != nil || ws.Write(context.Background(), websocket.MessageText, frame) != nil {
+			return
+		}
+		for _, check := range goOn {
+			if !check(string(frame)) {
+				return
+			}
+		}
+	}
+}
+
+// gathered counts how often each id came.
+type gathered struct {
+	mu    sync.Mutex
+	times map[corpus.ID]int
+}
+
+func (g *gathered) take() pull.Take {
+	g.times = make(map[corpus.ID]int)
+	return pull.Each(func(e *pull.Event) {
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		g.times[e.ID]++
+	})
+}
+
+// check demands every event, each exactly once unless twice is said to be allowed.
+func (g *gathered) check(t *testing.T, events []corpus.Event, twice bool) {
+	t.Helper()
+	missing, repeated := 0, 0
+	for i := range events {
+		switch n := g.times[events[i].ID]; {
+		case n == 0:
+			missing++
+		case n > 1:
+			repeated++
+		}
+		delete(g.times, events[i].ID)
+	}
+	if missing > 0 || len(g.times) > 0 || repeated > 0 && !twice {
+		t.Errorf("of %d events %d are missing, %d came more than once, %d strangers came", len(events), missing, repeated, len(g.times))
+	}
+}
+
+// options give up soon what never comes.
+func options(url string) pull.Options {
+	return pull.Options{URL: url, Stall: 5 * time.Second, Attempts: 4, Backoff: time.Millisecond}
+}
