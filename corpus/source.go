@@ -69,7 +69,12 @@ func (s *source) open() error {
 	if s.size == 0 {
 		return fmt.Errorf("%s: %w: the file has no bytes", s.path, ErrEmpty)
 	}
-	raw := bufio.NewReaderSize(io.TeeReader(s.file, counter{&s.read}), 256<<10)
+	return s.openFrom(s.file)
+}
+
+// openFrom finds out how the bytes are compressed.
+func (s *source) openFrom(r io.Reader) error {
+	raw := bufio.NewReaderSize(io.TeeReader(r, counter{&s.read}), 256<<10)
 	magic, err := raw.Peek(16)
 	if err != nil && err != io.EOF {
 		return fmt.Errorf("reading %s: %w", s.path, err)

@@ -10,7 +10,6 @@ import (
 	"os"
 	"os/signal"
 	"runtime/debug"
-	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -30,7 +29,7 @@ func main() {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	os.Exit(run(ctx, os.Stdout, os.Stderr, os.Args[1:]))
+	os.Exit(run(ctx, os.Stdin, os.Stdout, os.Stderr, os.Args[1:]))
 }
 
 // Exit codes.
@@ -42,14 +41,20 @@ const (
 
 // settings are what the flags say.
 type settings struct {
-	listen, store, dir, durability string
-	options                        reference.Options
-	faults                         []string
-	version                        bool
+	storeFlags
+	listen  string
+	options reference.Options
+	faults  []string
+	version bool
 }
 
-// run serves until ctx ends. It returns the exit code: 0 after a graceful stop, 1 when serving failed, 2 for wrong usage.
-func run(ctx context.Context, stdout, stderr io.Writer, args []string) int {
+// run serves until ctx ends, or does what another verb says. It returns the exit code: 0 when all went well, 1 when it failed, 2 for wrong usage.
+func run(ctx context.Context, stdin io.Reader, stdout, stderr io.Writer, args []string) int {
+	if len(args) > 0 {
+		if v := findVerb(args[0]); v != nil {
+			return v.execute(ctx, stdin, stdout, stderr, args[1:])
+		}
+	}
 	s, err := parse(args, stdout)
 	switch {
 	case errors.Is(err, pflag.ErrHelp):
@@ -74,9 +79,7 @@ func parse(args []string, stdout io.Writer) (settings, error) {
 	flags.SortFlags = false
 	flags.SetOutput(io.Discard)
 	flags.StringVar(&s.listen, "listen", "127.0.0.1:7777", "address to listen on, HOST:PORT; port 0 picks a free one")
-	flags.StringVar(&s.store, "store", "memory", "where events are kept: "+strings.Join(reference.StoreKinds, ", ")+" (null keeps nothing and checks nothing)")
-	flags.StringVar(&s.dir, "dir", "", "the store's directory, created if absent; bolt and sqlite need it")
-	flags.StringVar(&s.durability, "durability", string(reference.DurabilityCommit), "what an OK promises: commit (synced before it), batch (synced a little later), none")
+	s.storeFlags.register(flags, "memory", reference.StoreKinds, " (null keeps nothing and checks nothing)")
 	flags.BoolVar(&s.options.NoVerify, "no-verify", false, "take ids and signatures on trust")
 	flags.StringVar(&s.options.Name, "name", "relaybench reference relay", "the relay's name in its information document")
 	flags.StringVar(&s.options.URL, "url", "", "URL under which clients know this relay (default ws:// and the address)")
@@ -93,7 +96,7 @@ func parse(args []string, stdout io.Writer) (settings, error) {
 	flags.BoolP("help", "h", false, "print this help and end")
 	err := flags.Parse(args)
 	if help, _ := flags.GetBool("help"); help {
-		fmt.Fprintf(stdout, "refrelay: relaybench's reference Nostr relay\n\nUsage: refrelay [flags]\n\n%s\nFaults, for tests only (a share is of the events, which ones depends on their ids):\n%s", flags.FlagUsages(), reference.FaultHelp())
+		fmt.Fprintf(stdout, "refrelay: relaybench's reference Nostr relay\n\nUsage: refrelay [flags]                serves\n       refrelay import [flags] [FILE…]  takes events from files or standard input into a store that nobody serves\n       refrelay export [flags]          writes a store's events to standard output\n\n%s\nFaults, for tests only (a share is of the events, which ones depends on their ids):\n%s", flags.FlagUsages(), reference.FaultHelp())
 		return s, pflag.ErrHelp
 	}
 	if err != nil {
@@ -105,13 +108,9 @@ func parse(args []string, stdout io.Writer) (settings, error) {
 func (s *settings) check(flags *pflag.FlagSet) error {
 	switch {
 	case flags.NArg() > 0:
-		return fmt.Errorf("unexpected argument %q", flags.Arg(0))
-	case !slices.Contains(reference.StoreKinds, s.store):
-		return fmt.Errorf("--store %q is none of %s", s.store, strings.Join(reference.StoreKinds, ", "))
-	case !slices.Contains(reference.Durabilities, reference.Durability(s.durability)):
-		return fmt.Errorf("--durability %q is none of commit, batch, none", s.durability)
-	case s.dir == "" && (s.store == "bolt" || s.store == "sqlite"):
-		return fmt.Errorf("--store %s needs --dir", s.store)
+		return fmt.Errorf("unexpected argument %q; the verbs, which come first, are %s", flags.Arg(0), verbNames())
+	case s.storeFlags.check(reference.StoreKinds) != nil:
+		return s.storeFlags.check(reference.StoreKinds)
 	case s.options.MaxEventBytes < 0 || s.options.MaxLimit < 0 || s.options.NegMaxEvents < 0 || s.options.NegFrameLimit < 1:
 		return errors.New("limits cannot be negative, and --neg-frame-limit not 0")
 	case s.options.Delay < 0 || s.options.Delay > time.Hour:
@@ -141,15 +140,11 @@ func serve(ctx context.Context, stdout, stderr io.Writer, s settings) (err error
 		return fmt.Errorf("listening: %w", err)
 	}
 	defer listener.Close()
-	store, err := reference.OpenStore(s.store, s.dir, reference.Durability(s.durability))
+	store, closeStore, err := s.open()
 	if err != nil {
 		return err
 	}
-	defer func() {
-		if closeErr := store.Close(); closeErr != nil {
-			err = errors.Join(err, fmt.Errorf("closing the %s store: %w", s.store, closeErr))
-		}
-	}()
+	defer closeStore(&err)
 	s.options.Store = store
 	s.options.Log = func(format string, a ...any) {
 		fmt.Fprintf(stderr, "%s refrelay: %s\n", time.Now().UTC().Format(time.RFC3339), fmt.Sprintf(format, a...))

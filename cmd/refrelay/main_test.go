@@ -208,6 +208,15 @@ func TestUsage(t *testing.T) {
 		{"version", "--version", "refrelay 1", 0},
 		{"unknown flag", "--frobnicate", "unknown flag: --frobnicate", 2},
 		{"argument", "serve", `unexpected argument "serve"`, 2},
+		{"help of a verb", "import --help", "Usage: refrelay import [flags] [FILE…]", 0},
+		{"verbs in the help", "--help", "refrelay export [flags]", 0},
+		{"unknown flag of a verb", "export --frobnicate", "refrelay export: unknown flag: --frobnicate", 2},
+		{"import without a directory", "import", "--store bolt needs --dir", 2},
+		{"import into memory", "import --store memory", `--store "memory" is none of bolt, sqlite`, 2},
+		{"import of nothing there", "import --dir " + file + ".store " + file + ".missing", "no such file", 1},
+		{"bad limit of an import", "import --dir x --max-event-bytes 0", "give a number from 1", 2},
+		{"export of nothing there", "export --dir " + file + ".missing", "no store to export", 1},
+		{"export to a file", "export --dir x y", `unexpected argument "y"`, 2},
 		{"unknown store", "--store paper", `--store "paper"`, 2},
 		{"unknown durability", "--durability some", `--durability "some"`, 2},
 		{"no directory", "--store bolt", "--store bolt needs --dir", 2},
@@ -233,7 +242,7 @@ func TestUsage(t *testing.T) {
 			ctx, cancel := context.WithCancel(context.Background())
 			cancel()
 			var out bytes.Buffer
-			code := run(ctx, &out, &out, strings.Fields(test.args))
+			code := run(ctx, nil, &out, &out, strings.Fields(test.args))
 			if code != test.code || !strings.Contains(out.String(), test.want) {
 				t.Errorf("code %d, want %d; output %q, want %q in it", code, test.code, out.String(), test.want)
 			}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	bolt "go.etcd.io/bbolt"
+	berrors "go.etcd.io/bbolt/errors"
 )
 
 // boltEngine keeps its tables as buckets of one bbolt file. Rows mostly come in the order of their keys, so that a commit touches the last
@@ -26,12 +27,15 @@ const syncEvery = 200 * time.Millisecond
 func openBolt(dir string, d Durability) (engine, error) {
 	path := filepath.Join(dir, "events.bolt")
 	db, err := bolt.Open(path, 0o644, &bolt.Options{
-		Timeout:         time.Second, // another process has the file: say so instead of waiting for ever
+		Timeout:         time.Second, // another has the file: say so instead of waiting for ever
 		NoSync:          d != DurabilityCommit,
 		NoFreelistSync:  true,
 		FreelistType:    bolt.FreelistMapType,
 		InitialMmapSize: 1 << 30, // address space only: growing the map would wait for readers
 	})
+	if errors.Is(err, berrors.ErrTimeout) {
+		err = errors.New("another process has it open")
+	}
 	if err != nil {
 		return nil, fmt.Errorf("opening the bolt store %s: %w", path, err)
 	}

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"math/bits"
 	"net/url"
+	"os"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -23,11 +24,16 @@ type sqliteEngine struct {
 	write  *statements // on the writer's connection
 	read   *statements // on any reader's
 	pools  []*sql.DB
+	lock   *os.File
 }
 
 func openSQLite(dir string, d Durability) (engine, error) {
 	path := filepath.Join(dir, "events.sqlite")
-	s := &sqliteEngine{}
+	lock, err := lockFolder(dir)
+	if err != nil {
+		return nil, fmt.Errorf("opening the sqlite store %s: %w", path, err)
+	}
+	s := &sqliteEngine{lock: lock}
 	if err := s.open(path, d); err != nil {
 		s.close()
 		return nil, fmt.Errorf("opening the sqlite store %s: %w", path, err)
@@ -86,7 +92,7 @@ func (s *sqliteEngine) close() error {
 		}
 		errs = append(errs, db.Close())
 	}
-	return errors.Join(errs...)
+	return errors.Join(append(errs, s.lock.Close())...)
 }
 
 // view reads without a transaction: each statement sees one state.

@@ -1,0 +1,98 @@
+package reference
+
+import (
+	"bufio"
+	"context"
+	"io"
+	"slices"
+
+	"relaybench/corpus"
+)
+
+// ExportOptions say which events are written, and in which order.
+type ExportOptions struct {
+	Since, Until *int64 // Unix seconds, inclusive; nil for no bound
+	NewestFirst  bool   // ties by lowest id, as in an answer (NIP-01); oldest first is exactly the reverse
+	Now          int64  // Unix seconds: what has expired by then (NIP-40) is left out
+}
+
+// exportBatch is how many events are read at once where the order is not the store's own.
+const exportBatch = 512
+
+// Export writes the events of a store, one a line, and returns how many it wrote.
+func Export(ctx context.Context, s Store, out io.Writer, o ExportOptions) (written int64, err error) {
+	w := bufio.NewWriterSize(out, 256<<10)
+	write := func(r *Record) error {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		if _, err := w.Write(r.Raw); err != nil {
+			return err
+		}
+		written++
+		return w.WriteByte('\n')
+	}
+	held := func(r *Record) bool { return r.Expires > o.Now }
+	q := NewQuery(&corpus.Filter{Since: o.Since, Until: o.Until}, 0)
+	if o.NewestFirst {
+		err = scanAll(s, q, func(r *Record) error {
+			if !held(r) {
+				return nil
+			}
+			return write(r)
+		})
+	} else {
+		err = oldestFirst(ctx, s, q, held, write)
+	}
+	if err != nil {
+		return written, err
+	}
+	return written, w.Flush()
+}
+
+// oldestFirst goes through the ids that the store has in its own order from the end, and reads the events many at a time.
+func oldestFirst(ctx context.Context, s Store, q *Query, held func(*Record) bool, write func(*Record) error) error {
+	var ids []corpus.ID
+	err := scanAll(s, q, func(r *Record) error {
+		if held(r) {
+			ids = append(ids, r.ID)
+		}
+		return context.Cause(ctx)
+	})
+	if err != nil {
+		return err
+	}
+	for end := len(ids); end > 0; {
+		start := max(0, end-exportBatch)
+		batch := NewQuery(&corpus.Filter{IDs: ids[start:end]}, 0)
+		err := s.View(func(v View) error {
+			cursor, err := v.Scan(batch, Position{})
+			if err != nil {
+				return err
+			}
+			defer cursor.Close()
+			var some []Record
+			for {
+				r, err := cursor.Next()
+				if err != nil {
+					return err
+				}
+				if r == nil {
+					break
+				}
+				some = append(some, *r)
+			}
+			for i := range slices.Backward(some) {
+				if err := write(&some[i]); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		end = start
+	}
+	return nil
+}

@@ -1,0 +1,31 @@
+package reference
+
+import (
+	"errors"
+	"os"
+	"syscall"
+	"time"
+)
+
+// lockFolder keeps other processes out of a store's folder for as long as the file that it returns is open: a part of the index is in memory, so
+// that two writers would not see each other's events. bbolt locks its file itself.
+func lockFolder(dir string) (*os.File, error) {
+	f, err := os.Open(dir)
+	if err != nil {
+		return nil, err
+	}
+	for deadline := time.Now().Add(time.Second); ; time.Sleep(20 * time.Millisecond) {
+		err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+		if err == nil {
+			return f, nil
+		}
+		if !errors.Is(err, syscall.EWOULDBLOCK) && !errors.Is(err, syscall.EINTR) {
+			break
+		}
+		if time.Now().After(deadline) {
+			err = errors.New("another process has it open")
+			break
+		}
+	}
+	return nil, errors.Join(err, f.Close())
+}
