@@ -42,6 +42,14 @@ func OverConnections(ceiling string, connections int) string {
 	return fmt.Sprintf("%s, %d connections", ceiling, connections)
 }
 
+// CalibrationStep stands for the calibration among what --only and --skip choose from. It is no scenario: it comes before everything else, once.
+type CalibrationStep struct{}
+
+// Describe implements Described.
+func (CalibrationStep) Describe() Description {
+	return Description{Key: "calibration", Title: "what no figure can go beyond here"}
+}
+
 // A Calibrator measures the harness itself on this machine, against a relay that does no work: what a real relay's figures must stay well below
 // to be the relay's own.
 type Calibrator struct {

@@ -39,6 +39,7 @@ func holds(t *testing.T, figures []measure.Calibration, names []string) {
 }
 
 func TestCalibrateMeasuresTheHarnessAndLeavesNothing(t *testing.T) {
+	t.Parallel()
 	work := t.TempDir()
 	code, stdout, stderr := relaybench(t, "calibrate", "--short", "--json", "--work", work)
 	if code != exitDone {
@@ -63,29 +64,27 @@ func TestCalibrateMeasuresTheHarnessAndLeavesNothing(t *testing.T) {
 }
 
 func TestCalibrateWithoutTheNullRelaySaysWhatIsLeftOut(t *testing.T) {
-	t.Setenv("RELAYBENCH_CACHE", t.TempDir())
-	t.Setenv("REFRELAY_BIN", "")
-	t.Setenv("PATH", "/nowhere")
-	var stdout, stderr strings.Builder
-	if code := run(t.Context(), &stdout, &stderr, []string{"calibrate", "--short"}); code != exitDone {
-		t.Fatalf("exit code %d\n%s", code, stderr.String())
+	t.Parallel()
+	code, stdout, stderr := relaybenchWith(t, []string{"REFRELAY_BIN=", "PATH=/nowhere"}, "calibrate", "--short")
+	if code != exitDone {
+		t.Fatalf("exit code %d\n%s", code, stderr)
 	}
-	if !strings.Contains(stderr.String(), "refrelay") || !strings.Contains(stdout.String(), harness.ChecksAllCores) || strings.Contains(stdout.String(), harness.CeilingPublish) {
-		t.Errorf("stdout:\n%s\nstderr:\n%s", stdout.String(), stderr.String())
+	if !strings.Contains(stderr, "refrelay") || !strings.Contains(stdout, harness.ChecksAllCores) || strings.Contains(stdout, harness.CeilingPublish) {
+		t.Errorf("stdout:\n%s\nstderr:\n%s", stdout, stderr)
 	}
 }
 
 // TestRunRecordsMachineAndResources looks at what a run keeps beside its figures: its own ceilings, what the machine went through, who had which
 // cores, and what the relay consumed.
 func TestRunRecordsMachineAndResources(t *testing.T) {
-	t.Setenv("SKIP_REF_SQLITE", "1")
+	t.Parallel()
 	out := t.TempDir()
 	args := []string{"--quick", "--events=600", "--only=ingest,query.thread", "--out", out}
 	_, cannot := machine.Divide()
 	if cannot == nil {
 		args = append(args, "--pin")
 	}
-	code, _, stderr := relaybench(t, args...)
+	code, _, stderr := relaybenchWith(t, withoutSQLite, args...)
 	if code != exitDone {
 		t.Fatalf("exit code %d\n%s", code, stderr)
 	}

@@ -57,6 +57,7 @@ func checkJSON(t *testing.T, want int, args ...string) map[string]checkedRelay {
 }
 
 func TestTheReferenceRelayPassesEveryCheck(t *testing.T) {
+	t.Parallel()
 	found := checkJSON(t, exitDone, "ref-bolt", "ref-sqlite", "ref-memory")
 	if len(found) != 3 {
 		t.Errorf("%d relays, want the three named", len(found))
@@ -82,6 +83,7 @@ func TestTheReferenceRelayPassesEveryCheck(t *testing.T) {
 }
 
 func TestLimitsOfTheReferenceRelayAreFound(t *testing.T) {
+	t.Parallel()
 	self := refrelayProgram + " --listen 127.0.0.1:{port} --max-limit 250 --max-subscriptions 20 --max-event-bytes 20000"
 	r := checkJSON(t, exitDone, "mine", "--relay=mine="+self)["mine"]
 	for capability, want := range map[string]string{"limit clamp": "250", "default limit": "250", "subscription cap": "20, then CLOSED", "message size": "16384 bytes; an event of 32768 bytes: "} {
@@ -92,6 +94,7 @@ func TestLimitsOfTheReferenceRelayAreFound(t *testing.T) {
 }
 
 func TestChecksCatchFaultsByName(t *testing.T) {
+	t.Parallel()
 	const first = "stores and returns a valid event"
 	for _, test := range []struct {
 		fault  string
@@ -107,6 +110,7 @@ func TestChecksCatchFaultsByName(t *testing.T) {
 		{"die-after:600", []string{"survives the preflight"}},
 	} {
 		t.Run(test.fault, func(t *testing.T) {
+			t.Parallel()
 			args := []string{"mine", "--ready-timeout=2s", "--relay=mine=" + refrelayProgram + " --listen 127.0.0.1:{port} --fault " + test.fault}
 			r := checkJSON(t, exitFailed, args...)["mine"]
 			required, _ := r.failed()
@@ -123,6 +127,7 @@ func TestChecksCatchFaultsByName(t *testing.T) {
 }
 
 func TestCheckOutlivesRelaysThatMisbehave(t *testing.T) {
+	t.Parallel()
 	for _, test := range []struct {
 		mode    string
 		outcome measure.Outcome
@@ -130,11 +135,19 @@ func TestCheckOutlivesRelaysThatMisbehave(t *testing.T) {
 		check   string
 	}{
 		{mode: "exits", outcome: measure.OutcomeNoStart, reason: "exited with status 3"},
+		{mode: "deaf", outcome: measure.OutcomeNoStart, reason: "nothing listened"},
+		{mode: "mute", outcome: measure.OutcomeNoStart, reason: "did not answer"},
+		{mode: "dies", outcome: measure.OutcomeOK, check: "stores and returns a valid event"},
+		{mode: "stops", outcome: measure.OutcomeOK, check: "stores and returns a valid event"},
+		{mode: "endless", outcome: measure.OutcomeOK, check: "stores and returns a valid event"},
+		{mode: "chatters", outcome: measure.OutcomeOK, check: "stores and returns a valid event"},
+		{mode: "garbage", outcome: measure.OutcomeOK, check: "stores and returns a valid event"},
 		{mode: "refuses", outcome: measure.OutcomeOK, check: "stores and returns a valid event"},
 		{mode: "hangsup", outcome: measure.OutcomeOK, check: "stores and returns a valid event"},
 	} {
 		t.Run(test.mode, func(t *testing.T) {
-			r := checkJSON(t, exitFailed, "mine", hostile(t, "mine", test.mode))["mine"]
+			t.Parallel()
+			r := checkJSON(t, exitFailed, "mine", "--ready-timeout=3s", hostile(t, "mine", test.mode))["mine"]
 			required, _ := r.failed()
 			if r.Outcome != test.outcome || !strings.Contains(r.Reason, test.reason) || test.check != "" && !slices.Equal(required, []string{test.check}) {
 				t.Errorf("outcome %s %q, failed %q", r.Outcome, r.Reason, required)
@@ -159,6 +172,7 @@ func TestCheckOutlivesRelaysThatMisbehave(t *testing.T) {
 }
 
 func TestCheckRefusesWhatCannotBeMeant(t *testing.T) {
+	t.Parallel()
 	for _, test := range []struct {
 		args []string
 		want string
@@ -177,10 +191,10 @@ func TestCheckRefusesWhatCannotBeMeant(t *testing.T) {
 
 // TestRunInspectsRelaysFirst: what the preflight found stands in the record, beside capabilities that outlast later boots, and bars the relay.
 func TestRunInspectsRelaysFirst(t *testing.T) {
-	t.Setenv("SKIP_REF_SQLITE", "1")
+	t.Parallel()
 	out := t.TempDir()
 	lax := "--relay=lax=" + refrelayProgram + " --listen 127.0.0.1:{port} --store bolt --dir {dir} --no-verify"
-	code, stdout, stderr := relaybench(t, "--quick", "--events=300", "--trials=2", "--only=storage", "--out", out, lax)
+	code, stdout, stderr := relaybenchWith(t, withoutSQLite, "--quick", "--events=300", "--trials=2", "--only=ingest.throughput,storage", "--skip=calibration", "--out", out, lax)
 	if code != exitFailed {
 		t.Errorf("exit code %d, want %d\n%s", code, exitFailed, stderr)
 	}
@@ -206,13 +220,16 @@ func TestRunInspectsRelaysFirst(t *testing.T) {
 		if m.Scenario == preflight.Scenario {
 			t.Errorf("the preflight measured %s", m.Metric)
 		}
+		if m.Scenario == "ingest.throughput" && m.Metric == "accepted" && len(m.Trials) != 2 {
+			t.Errorf("%s: %d values for 2 trials", m.Relay, len(m.Trials))
+		}
 	}
 }
 
 func TestThePreflightCanBeLeftOut(t *testing.T) {
-	t.Setenv("SKIP_REF_SQLITE", "1")
+	t.Parallel()
 	out := t.TempDir()
-	if code, _, stderr := relaybench(t, "--quick", "--events=300", "--trials=1", "--only=storage", "--skip=preflight", "--out", out); code != exitDone {
+	if code, _, stderr := relaybenchWith(t, withoutSQLite, "--quick", "--events=300", "--trials=1", "--only=storage", "--skip=preflight,calibration", "--out", out); code != exitDone {
 		t.Fatalf("exit code %d\n%s", code, stderr)
 	}
 	for _, f := range results(t, out).Findings {

@@ -18,19 +18,19 @@ func refrelayCommand(flags string) string {
 	return "'" + refrelayProgram + "' --listen 127.0.0.1:{port} --store bolt --dir {dir} --durability none " + flags
 }
 
-func gate(t *testing.T, args ...string) (code int, stdout, stderr, out string) {
+func gate(t *testing.T, env []string, args ...string) (code int, stdout, stderr, out string) {
 	t.Helper()
 	out = t.TempDir()
 	args = append([]string{"gate", "--out", out}, append(args, small...)...)
-	code, stdout, stderr = relaybench(t, args...)
+	code, stdout, stderr = relaybenchWith(t, append([]string{"GITHUB_STEP_SUMMARY="}, env...), args...)
 	return code, stdout, stderr, out
 }
 
 func TestGateFindsASlowedRelayAndSaysSoEverywhere(t *testing.T) {
+	t.Parallel()
 	summary, junit := filepath.Join(t.TempDir(), "summary.md"), filepath.Join(t.TempDir(), "gate.xml")
-	t.Setenv("GITHUB_STEP_SUMMARY", summary)
 	// 20 ms on an OK that takes one: found on any machine, however busy. How small a slowdown is found is a matter of statistics, and tested there.
-	code, stdout, stderr, out := gate(t, "--base", refrelayCommand(""), "--head", "slower="+refrelayCommand("--delay 20ms"), "--junit", junit, "--only=ingest.visibility")
+	code, stdout, stderr, out := gate(t, []string{"GITHUB_STEP_SUMMARY=" + summary}, "--base", refrelayCommand(""), "--head", "slower="+refrelayCommand("--delay 20ms"), "--junit", junit, "--only=ingest.visibility", "--skip=preflight,calibration")
 	if code != exitRegression {
 		t.Fatalf("exit code %d, want %d\n%s\n%s", code, exitRegression, stdout, stderr)
 	}
@@ -65,20 +65,20 @@ func TestGateFindsASlowedRelayAndSaysSoEverywhere(t *testing.T) {
 }
 
 func TestGateAgainstAStoredRecord(t *testing.T) {
+	t.Parallel()
 	out := t.TempDir()
-	t.Setenv("SKIP_REF", "1")
-	args := append([]string{"run", "--out", out, "--only=ingest.visibility", "--relay", "mine=" + refrelayCommand("--delay 20ms")}, small...)
-	if code, _, stderr := relaybench(t, args...); code != exitDone {
+	args := append([]string{"run", "--out", out, "--only=ingest.visibility", "--skip=preflight,calibration", "--relay", "mine=" + refrelayCommand("--delay 20ms")}, small...)
+	if code, _, stderr := relaybenchWith(t, []string{"SKIP_REF=1"}, args...); code != exitDone {
 		t.Fatalf("exit code %d\n%s", code, stderr)
 	}
 	t.Run("a faster head is green", func(t *testing.T) {
-		code, stdout, stderr, _ := gate(t, "--baseline", out+"/"+runFolder(t, out), "--head", "mine="+refrelayCommand(""), "--only=ingest.visibility")
+		code, stdout, stderr, _ := gate(t, nil, "--baseline", out+"/"+runFolder(t, out), "--head", "mine="+refrelayCommand(""), "--only=ingest.visibility", "--skip=preflight,calibration")
 		if code != exitDone || !strings.Contains(stdout, "ingest.visibility ok: -") || !strings.Contains(stdout, "stored record") {
 			t.Errorf("exit code %d\n%s\n%s", code, stdout, stderr)
 		}
 	})
 	t.Run("its settings are taken over, and others refused", func(t *testing.T) {
-		code, _, stderr, left := gate(t, "--baseline", out+"/"+runFolder(t, out), "--head", "mine="+refrelayCommand(""), "--only=ingest.visibility", "--window=7")
+		code, _, stderr, left := gate(t, nil, "--baseline", out+"/"+runFolder(t, out), "--head", "mine="+refrelayCommand(""), "--only=ingest.visibility", "--window=7")
 		if code != exitIncomparable || !strings.Contains(stderr, "option window: 200 ≠ 7") {
 			t.Errorf("exit code %d\n%s", code, stderr)
 		}
@@ -104,17 +104,19 @@ func runFolder(t *testing.T, out string) string {
 }
 
 func TestGateJudgesNoRelayThatFallsShort(t *testing.T) {
-	code, stdout, stderr, _ := gate(t, "--base", refrelayCommand(""), "--head", "lossy="+refrelayCommand("--fault ack-without-store:0.5"), "--only=ingest.throughput")
+	t.Parallel()
+	code, stdout, stderr, _ := gate(t, nil, "--base", refrelayCommand(""), "--head", "lossy="+refrelayCommand("--fault ack-without-store:0.5"), "--only=ingest.throughput", "--skip=preflight,calibration")
 	if code != exitFailed || !strings.Contains(stdout, "FELL SHORT: lossy") {
 		t.Errorf("a head that loses events: exit code %d\n%s\n%s", code, stdout, stderr)
 	}
-	code, _, stderr, _ = gate(t, "--base", "lossy="+refrelayCommand("--fault ack-without-store:0.5"), "--head", refrelayCommand(""), "--only=ingest.throughput")
+	code, _, stderr, _ = gate(t, nil, "--base", "lossy="+refrelayCommand("--fault ack-without-store:0.5"), "--head", refrelayCommand(""), "--only=ingest.throughput")
 	if code != exitIncomparable || !strings.Contains(stderr, "lossy cannot be the base of a gate") {
 		t.Errorf("a base that loses events: exit code %d\n%s", code, stderr)
 	}
 }
 
 func TestGateAndCompareRefuseWhatCannotBeMeant(t *testing.T) {
+	t.Parallel()
 	thresholds := filepath.Join(t.TempDir(), "thresholds.toml")
 	if err := os.WriteFile(thresholds, []byte("\"query.* eose\" = \"much\"\n"), 0o644); err != nil {
 		t.Fatal(err)

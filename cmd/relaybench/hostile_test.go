@@ -2,12 +2,14 @@ package main
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"net"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -23,12 +25,22 @@ import (
 // user would meet.
 const hostileMode = "RELAYBENCH_TEST_RELAY"
 
-// refrelayProgram is the reference relay, built once for all tests of this package.
-var refrelayProgram string
+// programMode makes the test program relaybench itself.
+const programMode = "RELAYBENCH_TEST_PROGRAM"
+
+// What the tests of this package share: the reference relay, built once, and the corpora.
+var refrelayProgram, corpusCache string
 
 func TestMain(m *testing.M) {
 	if mode := os.Getenv(hostileMode); mode != "" {
 		os.Exit(hostileRelay(mode, os.Args[1]))
+	}
+	if os.Getenv(programMode) != "" {
+		main()
+	}
+	flag.Parse()
+	if flag.Lookup("test.parallel").Value.String() == fmt.Sprint(runtime.GOMAXPROCS(0)) { // what go test sets by default
+		flag.Set("test.parallel", fmt.Sprint(2*runtime.GOMAXPROCS(0))) // most of what happens here is waiting
 	}
 	os.Exit(func() int {
 		dir, err := os.MkdirTemp("", "relaybench-test-")
@@ -36,7 +48,7 @@ func TestMain(m *testing.M) {
 			panic(err)
 		}
 		defer os.RemoveAll(dir)
-		refrelayProgram = filepath.Join(dir, "refrelay")
+		refrelayProgram, corpusCache = filepath.Join(dir, "refrelay"), filepath.Join(dir, "cache")
 		build := exec.Command("go", "build", "-o", refrelayProgram, "relaybench/cmd/refrelay")
 		if out, err := build.CombinedOutput(); err != nil {
 			fmt.Fprintf(os.Stderr, "building the reference relay: %v\n%s", err, out)
@@ -138,20 +150,40 @@ func hostileRelay(mode, port string) int {
 	return 1
 }
 
-// relaybench runs the program with the reference relay in reach, a cache of its own and nothing of this machine's relays.
+// relaybench runs the program with the reference relay in reach, a cache that the tests share and nothing of this machine's relays.
 func relaybench(t *testing.T, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
-	return relaybenchContext(t, t.Context(), args...)
+	return relaybenchWith(t, nil, args...)
 }
 
-func relaybenchContext(t *testing.T, ctx context.Context, args ...string) (code int, stdout, stderr string) {
+// relaybenchWith is relaybench with some variables of its environment set.
+func relaybenchWith(t *testing.T, env []string, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
-	t.Setenv("REFRELAY_BIN", refrelayProgram)
-	t.Setenv("PATH", "/usr/bin:/bin")
-	if os.Getenv("RELAYBENCH_CACHE") == "" {
-		t.Setenv("RELAYBENCH_CACHE", t.TempDir())
+	return relaybenchContext(t, t.Context(), env, args...)
+}
+
+// relaybenchContext is relaybenchWith, and interrupts the program as Ctrl-C does when ctx ends. The program is a process of its own, so that tests can
+// run side by side: in one process the end of one run would end the other's relays.
+func relaybenchContext(t *testing.T, ctx context.Context, env []string, args ...string) (code int, stdout, stderr string) {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
 	}
+	cmd := exec.CommandContext(ctx, self, args...)
+	cmd.Env = append(os.Environ(), programMode+"=1", "REFRELAY_BIN="+refrelayProgram, "PATH=/usr/bin:/bin", "RELAYBENCH_CACHE="+corpusCache)
+	cmd.Env = append(cmd.Env, env...)
 	var out, errOut strings.Builder
-	code = run(ctx, &out, &errOut, args)
+	cmd.Stdout, cmd.Stderr = &out, &errOut
+	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
+	if err := cmd.Run(); err != nil && cmd.ProcessState == nil {
+		t.Fatal(err)
+	}
+	if code = cmd.ProcessState.ExitCode(); strings.Contains(errOut.String(), "DATA RACE") || code < 0 {
+		t.Errorf("relaybench %q: %v\n%s", args, cmd.ProcessState, errOut.String())
+	}
 	return code, out.String(), errOut.String()
 }
+
+// withoutSQLite leaves one form of the reference relay out, where a second relay would prove nothing.
+var withoutSQLite = []string{"SKIP_REF_SQLITE=1"}

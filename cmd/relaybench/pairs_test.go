@@ -32,6 +32,7 @@ func pairFinding(t *testing.T, r *measure.Record, relay, scenario, check string)
 
 // TestPairsConverge reconciles the two forms of the reference relay, beside a relay that does not know NIP-77.
 func TestPairsConverge(t *testing.T) {
+	t.Parallel()
 	for name, corpusFlags := range map[string][]string{
 		"synthetic": {"--events=800"},
 		"real":      {"--real", "--keep-deletions"},
@@ -41,7 +42,7 @@ func TestPairsConverge(t *testing.T) {
 				t.Skip("RELAYBENCH_REAL is not set: no real events to run on")
 			}
 			out := t.TempDir()
-			args := append(corpusFlags, "--quick", "--only=negentropy", "--neg-scattered", "--skip=preflight", "--out", out, hostile(t, "mine", "refuses"))
+			args := append(corpusFlags, "--quick", "--only=negentropy", "--neg-scattered", "--skip=preflight,calibration", "--out", out, hostile(t, "mine", "refuses"))
 			if code, _, stderr := relaybench(t, args...); code != exitDone {
 				t.Errorf("exit code %d\n%s", code, stderr)
 			}
@@ -75,9 +76,9 @@ func TestPairsConverge(t *testing.T) {
 
 // TestARelayThatIsAloneWithNIP77IsPairedWithItself leaves one form of the reference relay out.
 func TestARelayThatIsAloneWithNIP77IsPairedWithItself(t *testing.T) {
-	t.Setenv("SKIP_REF_SQLITE", "1")
+	t.Parallel()
 	out := t.TempDir()
-	if code, _, stderr := relaybench(t, "--quick", "--events=300", "--only=negentropy", "--out", out); code != exitDone {
+	if code, _, stderr := relaybenchWith(t, withoutSQLite, "--quick", "--events=300", "--only=negentropy", "--skip=calibration", "--out", out); code != exitDone {
 		t.Errorf("exit code %d\n%s", code, stderr)
 	}
 	r := results(t, out)

@@ -12,6 +12,7 @@ import (
 // TestResultsHoldNothingPrivate publishes what a run leaves behind, of a relay that came through, one that was given by its path, and one that
 // says all it knows of the machine before it fails, and looks in it for what is nobody's business.
 func TestResultsHoldNothingPrivate(t *testing.T) {
+	t.Parallel()
 	home := filepath.Join(t.TempDir(), "home", "somebody")
 	secret := filepath.Join(t.TempDir(), "where-i-keep-things")
 	work, out := filepath.Join(secret, "work"), filepath.Join(secret, "out")
@@ -20,10 +21,7 @@ func TestResultsHoldNothingPrivate(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	t.Setenv("HOME", home)
-	t.Setenv("USER", "somebody")
-	t.Setenv("RELAYBENCH_CACHE", filepath.Join(secret, "cache"))
-	t.Setenv("SKIP_REF_SQLITE", "1")
+	env := append([]string{"HOME=" + home, "USER=somebody", "RELAYBENCH_CACHE=" + filepath.Join(secret, "cache")}, withoutSQLite...)
 	host, err := os.Hostname()
 	if err != nil {
 		t.Fatal(err)
@@ -33,7 +31,7 @@ func TestResultsHoldNothingPrivate(t *testing.T) {
 	if err := os.WriteFile(talker, []byte(script), 0o755); err != nil { //nolint:gosec // it is run
 		t.Fatal(err)
 	}
-	code, stdout, stderr := relaybench(t, "--quick", "--events=300", "--trials=1", "--only=ingest.throughput,query.thread,storage", "--out", out, "--work", work,
+	code, stdout, stderr := relaybenchWith(t, env, "--quick", "--events=300", "--trials=1", "--only=ingest.throughput,query.thread,storage", "--out", out, "--work", work,
 		"--relay", "mine="+refrelayProgram+" --listen 127.0.0.1:{port} --store memory --dir {dir}", "--relay", "talker="+talker+" {port} {dir}")
 	if code != exitFailed {
 		t.Fatalf("exit code %d, want %d for the talker\n%s", code, exitFailed, stderr)

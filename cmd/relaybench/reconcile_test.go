@@ -13,6 +13,7 @@ import (
 )
 
 func TestReconcileTellsTheLayersApart(t *testing.T) {
+	t.Parallel()
 	dir, work := t.TempDir(), t.TempDir()
 	file, profile := filepath.Join(dir, "layers.json"), filepath.Join(dir, "cpu")
 	code, stdout, stderr := relaybench(t, "reconcile", "--sizes=200,1000", "--repeat=3", "--signed-max=500", "--relay=ref-bolt", "--work", work,
@@ -68,6 +69,7 @@ func TestReconcileTellsTheLayersApart(t *testing.T) {
 }
 
 func TestReconcileOutlivesRelaysThatCannot(t *testing.T) {
+	t.Parallel()
 	code, stdout, stderr := relaybench(t, "reconcile", "--sizes=50", "--repeat=1", "--work", t.TempDir(), hostile(t, "crasher", "exits"), hostile(t, "deaf", "refuses"))
 	if code != exitFailed || !strings.Contains(stderr, "crasher at 50 items") {
 		t.Errorf("exit code %d\n%s", code, stderr)
@@ -83,6 +85,7 @@ func TestReconcileOutlivesRelaysThatCannot(t *testing.T) {
 }
 
 func TestReconcileRefusesWhatCannotBeMeant(t *testing.T) {
+	t.Parallel()
 	nowhere := filepath.Join(t.TempDir(), "absent", "file")
 	for want, args := range map[string][]string{
 		`"5" is no number from 10`:               {"--sizes=5"},

@@ -161,24 +161,34 @@ func (f *runFlags) check(cmd *cobra.Command) ([]harness.Described, error) {
 	return chosen, nil
 }
 
-// choose returns what --only and --skip leave, in the order of the run. The preflight is left out only by --skip: it is cheap beside any scenario,
-// and without it a relay that takes forged events would be ranked.
+// choose returns what --only and --skip leave, in the order of the run; nothing where that is no scenario. Calibration and preflight are left out only
+// by --skip: they are cheap beside any scenario, and without them a relay that takes forged events would be ranked, or the harness itself.
 func (f *runFlags) choose() ([]harness.Described, error) {
 	all := f.allScenarios()
 	chosen, err := harness.Select(all, f.only, f.skip)
-	if err != nil || slices.Contains(chosen, harness.Described(harness.Preflight{})) || len(chosen) == 0 {
-		return chosen, err
+	if err != nil || len(chosen) == 0 {
+		return nil, err
 	}
 	kept, err := harness.Select(all, nil, f.skip)
-	if err == nil && slices.Contains(kept, harness.Described(harness.Preflight{})) {
-		chosen = append([]harness.Described{harness.Preflight{}}, chosen...)
+	if err != nil {
+		return nil, err
 	}
-	return chosen, err
+	first := slices.DeleteFunc(kept, func(s harness.Described) bool { return !always(s) })
+	return append(first, slices.DeleteFunc(chosen, always)...), nil
+}
+
+// always tells whether a part of the run takes part whatever --only says.
+func always(s harness.Described) bool {
+	switch s.(type) {
+	case harness.CalibrationStep, harness.Preflight:
+		return true
+	}
+	return false
 }
 
 // allScenarios lists what a run does, in the order in which it does.
 func (f *runFlags) allScenarios() []harness.Described {
-	all := []harness.Described{harness.Preflight{}, scenarios.Visibility{}, scenarios.Throughput{}}
+	all := []harness.Described{harness.CalibrationStep{}, harness.Preflight{}, scenarios.Visibility{}, scenarios.Throughput{}}
 	for _, s := range scenarios.Queries() {
 		all = append(all, s)
 	}
@@ -297,11 +307,13 @@ func (f *runFlags) measure(ctx context.Context, stderr io.Writer, flags *pflag.F
 	w := newWatcher(stderr)
 	var single []harness.Scenario
 	var paired []harness.PairScenario
-	inspect := false
+	inspect, calibrate := false, false
 	for _, s := range chosen {
 		switch s := s.(type) {
 		case harness.Preflight:
 			inspect = true
+		case harness.CalibrationStep:
+			calibrate = true
 		case harness.Scenario:
 			single = append(single, s)
 		case harness.PairScenario:
@@ -386,7 +398,7 @@ func (f *runFlags) measure(ctx context.Context, stderr io.Writer, flags *pflag.F
 
 	runErr := recorder.Save() // a folder that cannot be written is found out before an hour of measuring
 	watch := machine.System{}.Watch()
-	if runErr == nil {
+	if runErr == nil && calibrate {
 		f.calibrate(ctx, w, recorder, c, settings)
 	}
 	if runErr == nil {
