@@ -108,15 +108,15 @@ func (p *Publisher) publish(ctx context.Context, from feed, count int) (total *P
 		}
 		workers[k] = &publishing{Publisher: p, conn: conn, flight: newInflight(p.Window), latency: measure.NewHistogram(), reasons: map[string]*Refusals{}}
 	}
-	var done atomic.Int64
+	var sent, done atomic.Int64
 	start := wire.Now()
 	errs := make([]error, p.Conns)
 	running, finished := context.WithCancelCause(ctx)
 	var watching sync.WaitGroup
-	watching.Go(func() { p.watch(running, &done, finished) })
+	watching.Go(func() { p.watch(running, &sent, &done, finished) })
 	var all sync.WaitGroup
 	for k, w := range workers {
-		w.from, w.count, w.done, w.start = from, count, &done, start
+		w.from, w.count, w.sent, w.done, w.start = from, count, &sent, &done, start
 		all.Go(func() { errs[k] = w.run(running) })
 	}
 	all.Wait()
@@ -155,8 +155,8 @@ func (p *Publisher) publish(ctx context.Context, from feed, count int) (total *P
 }
 
 // watch ends the publishing when no connection has had an answer for Stall. A relay that serves its connections unevenly makes progress all the
-// same, so that none of them is given up for itself.
-func (p *Publisher) watch(running context.Context, done *atomic.Int64, end context.CancelCauseFunc) {
+// same, so that none of them is given up for itself; while nothing is sent, no answer is due.
+func (p *Publisher) watch(running context.Context, sent, done *atomic.Int64, end context.CancelCauseFunc) {
 	tick := time.NewTicker(max(p.Stall/20, time.Millisecond))
 	defer tick.Stop()
 	seen, since := int64(0), wire.Now()
@@ -166,7 +166,7 @@ func (p *Publisher) watch(running context.Context, done *atomic.Int64, end conte
 			return
 		case <-tick.C:
 		}
-		if now := done.Load(); now != seen {
+		if now := done.Load(); now != seen || now >= sent.Load() {
 			seen, since = now, wire.Now()
 		} else if wire.Now()-since > p.Stall {
 			end(wire.ErrStalled)
@@ -190,7 +190,8 @@ type publishing struct {
 	latency *measure.Histogram
 	from    feed
 	count   int           // how many events there will be, for whoever watches
-	done    *atomic.Int64 // of all connections
+	sent    *atomic.Int64 // by all connections
+	done    *atomic.Int64 // answered, or lost with a connection, on all of them
 	start   time.Duration
 
 	accepted, duplicates, refused, unanswered, strays int64
@@ -211,6 +212,7 @@ func (w *publishing) run(ctx context.Context) error {
 		err := w.drive(ctx)
 		w.flight.drain(func(s sent) {
 			w.unanswered++
+			w.done.Add(1)
 			w.note(s, Unanswered)
 		})
 		if err == nil {
@@ -259,6 +261,7 @@ func (w *publishing) abort() {
 func (w *publishing) drive(ctx context.Context) error {
 	var m wire.Message
 	for {
+		was := w.flight.len
 		for w.flight.len < w.Window {
 			e, ok := w.from.next(w.flight.len == 0)
 			if !ok {
@@ -272,6 +275,7 @@ func (w *publishing) drive(ctx context.Context) error {
 		if w.flight.len == 0 {
 			return nil
 		}
+		w.sent.Add(int64(w.flight.len - was))
 		frame, at, err := w.conn.Read()
 		if err != nil {
 			return err

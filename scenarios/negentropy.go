@@ -11,6 +11,7 @@ import (
 	"relaybench/harness"
 	"relaybench/harness/measure"
 	"relaybench/harness/negentropy"
+	"relaybench/harness/pull"
 	"relaybench/harness/wire"
 )
 
@@ -237,16 +238,21 @@ func transfer(ctx context.Context, sink, source *side) error {
 		return source.seeded.Holds(i) && !now.Holds(i)
 	})
 	slices.SortFunc(lacks, func(x, y corpus.ID) int { return index(sink.Corpus, x) - index(sink.Corpus, y) })
-	x := harness.Transfer{From: source.Relay.URL(), To: sink.Relay.URL(), Corpus: sink.Corpus, Batch: transferBatch,
-		InFlight: transferAtOnce, Window: sink.Options.Window, Stall: sink.Options.Stall, Ledger: sink.Ledger}
-	done, err := x.Run(ctx, lacks)
+	x := harness.Transfer{To: sink.Relay.URL(), Corpus: sink.Corpus, Conns: 1, Window: sink.Options.Window, Stall: sink.Options.Stall, Ledger: sink.Ledger}
+	b := pull.ByID{Options: pull.Options{URL: source.Relay.URL(), Stall: sink.Options.Stall}, Batch: transferBatch, InFlight: transferAtOnce}
+	var fetched *pull.Fetched
+	done, err := x.Run(ctx, len(lacks), func(ctx context.Context, take pull.Take) (err error) {
+		b.Take = take
+		fetched, err = b.Run(ctx, lacks)
+		return err
+	})
 	if err != nil {
 		return fmt.Errorf("transferring to %s: %w", sink.Relay.Name(), err)
 	}
 	for _, id := range lacks {
 		sink.offered[index(sink.Corpus, id)] = true
 	}
-	t.Value("events", "events", measure.None, float64(done.Asked))
+	t.Value("events", "events", measure.None, float64(fetched.Asked))
 	if seconds := done.Duration.Seconds(); seconds > 0 {
 		t.Value("duration", "s", measure.Lower, seconds)
 		t.Value("events/s", "events/s", measure.Higher, float64(done.Accepted+done.Duplicates)/seconds)
@@ -262,14 +268,14 @@ func transfer(ctx context.Context, sink, source *side) error {
 		altered[id] = true
 	}
 	source.Under(phaseTransfer).Find(measure.Finding{Check: "events come back as they were sent", OK: len(altered) == 0, Required: true,
-		Detail: fmt.Sprintf("%d of %d events were sent with other fields", len(altered), done.Fetched), Evidence: describeIDs(sink.Corpus, "altered", altered)})
+		Detail: fmt.Sprintf("%d of %d events were sent with other fields", len(altered), fetched.Events), Evidence: describeIDs(sink.Corpus, "altered", altered)})
 	missing := make(map[corpus.ID]bool)
-	for _, id := range done.Missing {
+	for _, id := range slices.Concat(fetched.Missing, fetched.Failed) {
 		missing[id] = true
 	}
 	t.Find(measure.Finding{Check: "carries every event over", OK: len(missing) == 0 && done.Unanswered == 0, Required: true,
 		Detail: fmt.Sprintf("%d asked for, %d fetched, %d accepted, %d refused, %d never answered",
-			done.Asked, done.Fetched, done.Accepted+done.Duplicates, done.Refused, done.Unanswered),
+			fetched.Asked, fetched.Events, done.Accepted+done.Duplicates, done.Refused, done.Unanswered),
 		Evidence: append(describeIDs(sink.Corpus, "not sent by the source", missing), refusals...)})
 	return nil
 }
