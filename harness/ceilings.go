@@ -85,6 +85,8 @@ func newLimits(r *measure.Record) limits {
 func (l limits) rate(m *measure.Measurement) float64 {
 	ceiling, connections := CeilingReceive, l.queryConns
 	switch {
+	case m.Scenario == "import": // the relay's own command: the harness has no part in it
+		return 0
 	case strings.HasPrefix(m.Scenario, "ingest."):
 		ceiling, connections = CeilingPublish, l.publishers
 	case !strings.HasPrefix(m.Scenario, "query."): // from relay to relay over one connection each

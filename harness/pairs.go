@@ -130,12 +130,13 @@ func (r *Runner) pair(ctx context.Context, s PairScenario, ca, cb Contender, num
 		if err != nil {
 			return fmt.Errorf("%s: %w", c.Definition.Name, err)
 		}
+		t := r.newTrial(process, number).Under(s.Describe().Key)
 		defer func() {
+			process := t.Relay // a scenario may have given it another process
 			if err := errors.Join(process.Stop(context.WithoutCancel(ctx)), process.Cleanup()); err != nil {
 				failed = errors.Join(failed, fmt.Errorf("%s: %w", c.Definition.Name, err))
 			}
 		}()
-		t := r.newTrial(process, number).Under(s.Describe().Key)
 		t.Rand = r.random(s.Describe().Key, number)
 		trials = append(trials, t)
 	}
@@ -146,13 +147,9 @@ func (r *Runner) pair(ctx context.Context, s PairScenario, ca, cb Contender, num
 	pairCtx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	for _, t := range trials {
-		go func() {
-			select {
-			case <-t.Relay.Done():
-				cancel(errDied)
-			case <-pairCtx.Done():
-			}
-		}()
+		t.memory = new(memory)
+		t.attend = func() { attend(pairCtx, t.Relay, cancel) }
+		t.attend()
 	}
 	if err := s.RunPair(pairCtx, a, b); err != nil {
 		for _, t := range trials {

@@ -1,7 +1,6 @@
 package harness
 
 import (
-	"context"
 	"runtime"
 	"syscall"
 	"time"
@@ -24,8 +23,8 @@ func (t *Trial) spent() spent {
 	if t.stopped {
 		s.relay, s.relaySet = t.used, true
 	} else if usage, err := t.Relay.Usage(); err == nil {
-		t.used = usage
-		s.relay, s.relaySet = usage, true
+		t.used = together(t.past, usage)
+		s.relay, s.relaySet = t.used, true
 	}
 	return s
 }
@@ -84,30 +83,6 @@ func (t *Trial) Ingested(events, bytes int64) {
 	t.Measure(cpu)
 	t.Value("write amplification while publishing", "bytes/byte", measure.None, float64(a.WriteBytes-b.WriteBytes)/float64(bytes))
 	t.Value("switches per accepted event", "switches/event", measure.None, float64(a.ContextSwitches-b.ContextSwitches)/float64(events))
-}
-
-// watchMemory gives, once ctx has ended, the most memory that the relay was seen to hold, in bytes.
-func watchMemory(ctx context.Context, p *relays.Process) <-chan uint64 {
-	result := make(chan uint64, 1)
-	go func() {
-		peak := uint64(0)
-		defer func() { result <- peak }()
-		tick := time.NewTicker(250 * time.Millisecond)
-		defer tick.Stop()
-		for {
-			usage, err := p.Usage()
-			if err != nil {
-				return
-			}
-			peak = max(peak, usage.RSS)
-			select {
-			case <-tick.C:
-			case <-ctx.Done():
-				return
-			}
-		}
-	}()
-	return result
 }
 
 // ownCPU is the processor time that this process has used.

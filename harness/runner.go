@@ -42,7 +42,8 @@ type Runner struct {
 	Settings   relays.Settings
 	Recorder   *measure.Recorder
 	Observer   Observer
-	Preflight  bool // inspect each relay before its first trial
+	Preflight  bool     // inspect each relay before its first trial
+	Seeder     Scenario // loads a relay where a scenario needs it loaded; nil: the corpus is published
 
 	failed    map[string]bool        // relays that are not booted again, by name
 	inspected map[string]*Inspection // what the preflight found, by name
@@ -113,9 +114,11 @@ func (r *Runner) turn(ctx context.Context, c Contender, number int) (err error) 
 		return err
 	}
 	version := informationVersion(ctx, process.URL())
+	t := r.newTrial(process, number)
 	defer func() {
 		stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
 		defer cancel()
+		process := t.Relay // a scenario may have given it another process
 		stopErr := process.Stop(stop)
 		if err == nil {
 			err = stopErr
@@ -138,7 +141,7 @@ func (r *Runner) turn(ctx context.Context, c Contender, number int) (err error) 
 		err = errors.Join(err, process.Cleanup())
 	}()
 
-	return r.scenarios(ctx, r.newTrial(process, number))
+	return r.scenarios(ctx, t)
 }
 
 func (r *Runner) newTrial(process *relays.Process, number int) *Trial {
@@ -161,6 +164,9 @@ func (r *Runner) scenarios(ctx context.Context, t *Trial) error {
 				return r.explain(ctx, t, "seeding", err)
 			}
 			loaded = true
+		}
+		if t.seeded && d.Key == r.Seeder.Describe().Key {
+			continue // it has loaded this relay already, and that was measured
 		}
 		r.Observer.Scenario(t.Relay.Name(), d)
 		err := r.scenario(ctx, t, s, d)
@@ -197,25 +203,32 @@ func (r *Runner) scenario(ctx context.Context, t *Trial, s Scenario, d Descripti
 	// A relay that dies ends the scenario at once, whatever deadline it was waiting for.
 	scenarioCtx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	if done := t.Relay.Done(); done != nil {
-		go func() {
-			select {
-			case <-done:
-				if !t.stopped {
-					cancel(errDied)
-				}
-			case <-scenarioCtx.Done():
-			}
-		}()
+	t.memory = new(memory)
+	t.attend = func() {
+		attend(scenarioCtx, t.Relay, cancel)
+		t.memory.watch(scenarioCtx, t.Relay)
 	}
-	peak := watchMemory(scenarioCtx, t.Relay)
+	t.attend()
 	err := s.Run(scenarioCtx, t)
 	cancel(nil)
-	t.resources(<-peak)
+	t.resources(t.memory.most())
 	return err
 }
 
 var errDied = errors.New("the relay died")
+
+// attend ends a context when a relay ends that was not stopped.
+func attend(ctx context.Context, relay *relays.Process, end context.CancelCauseFunc) {
+	go func() {
+		select {
+		case <-relay.Done():
+			if relay.Err() != nil {
+				end(errDied)
+			}
+		case <-ctx.Done():
+		}
+	}()
+}
 
 // random makes a scenario's random source: it depends on the run's seed, the scenario and the trial, never on the relay.
 func (r *Runner) random(key string, trial int) *rand.Rand {
@@ -224,9 +237,17 @@ func (r *Runner) random(key string, trial int) *rand.Rand {
 	return rand.New(rand.NewChaCha8(sha256.Sum256(append(text, key...))))
 }
 
-// seed publishes what the relay was not offered yet, outside the clock: for scenarios that need a loaded relay when nothing before them
-// loaded it.
+// seed loads the relay for scenarios that need it loaded when nothing before them did: by the Seeder, which measures that, where the relay has been
+// offered nothing yet. What it was not offered then is published outside the clock.
 func (r *Runner) seed(ctx context.Context, t *Trial) error {
+	if r.Seeder != nil && t.Ledger.Count(NotOffered) == t.Ledger.Len() {
+		d := r.Seeder.Describe()
+		r.Observer.Scenario(t.Relay.Name(), d)
+		if err := r.scenario(ctx, t, r.Seeder, d); err != nil {
+			return err
+		}
+		t.seeded = true
+	}
 	var rest []int
 	for i := range r.Corpus.Len() {
 		if t.Ledger.Get(i) == NotOffered {

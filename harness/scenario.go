@@ -68,10 +68,14 @@ type Trial struct {
 	recorder *measure.Recorder
 	progress func(done, total int)
 	used     relays.Usage // at the last look
+	past     relays.Usage // of processes before the relay's present one
 	stopped  bool
-	began    spent // before the scenario
+	began    spent   // before the scenario
+	memory   *memory // that the relay is seen to hold in the scenario
+	attend   func()  // to be called when the relay has another process
 
 	ownShareSet bool
+	seeded      bool // by the runner's Seeder
 }
 
 // Measure records a measurement of this relay in this scenario.
@@ -127,8 +131,8 @@ func (t *Trial) Progress(done, total int) {
 // Stop ends the relay cleanly, for scenarios that look at what it left behind. No scenario can talk to it afterwards. The usage returned is
 // the last that could be seen.
 func (t *Trial) Stop(ctx context.Context) (relays.Usage, error) {
-	if usage, err := t.Relay.Usage(); err == nil {
-		t.used = usage
+	if usage, err := t.Relay.Usage(); err == nil && !t.stopped {
+		t.used = together(t.past, usage)
 	}
 	t.stopped = true
 	return t.used, t.Relay.Stop(ctx)

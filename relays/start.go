@@ -102,6 +102,9 @@ func Prepare(d *Definition, program string, s Settings) (*Process, error) {
 	return p, nil
 }
 
+// Fresh prepares the same relay in another folder, with the settings of its launch.
+func (p *Process) Fresh() (*Process, error) { return Prepare(p.def, p.program, p.settings) }
+
 // newFolder makes the folder of one boot. program is found where it is not given.
 func newFolder(d *Definition, program string, s Settings) (*Process, error) {
 	if program == "" {
