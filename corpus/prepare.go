@@ -156,6 +156,11 @@ func hasLongTagValue(tags []Tag) bool {
 // result is kept in cacheDir under a key of the file's sha256 and the options, and opened from there the next time. The error is
 // ErrEmpty, ErrAllDropped, or a *SourceError for a file that cannot be read to its end. Nothing is left behind on an error.
 func BuildFile(ctx context.Context, path string, o PrepareOptions, cacheDir string, p Progress) (*Corpus, error) {
+	return buildFile(ctx, path, "", o, cacheDir, p)
+}
+
+// buildFile names the file by itself where source is "".
+func buildFile(ctx context.Context, path, source string, o PrepareOptions, cacheDir string, p Progress) (*Corpus, error) {
 	o, err := o.filled()
 	if err != nil {
 		return nil, err
@@ -169,8 +174,11 @@ func BuildFile(ctx context.Context, path string, o PrepareOptions, cacheDir stri
 	if err != nil {
 		return nil, err
 	}
+	if source == "" {
+		source = "file " + src.name
+	}
 	m := Manifest{
-		Format: ManifestFormat, Source: "file " + src.name,
+		Format: ManifestFormat, Source: source,
 		File: src.name, FileSHA256: sum,
 		Rules: rulesVersion, Options: o.manifest(),
 	}

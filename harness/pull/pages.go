@@ -21,7 +21,10 @@ type Pages struct {
 	Filter  corpus.Filter // Until is where to begin; its Limit is not used
 	Size    int           // events asked for at a time
 	Confirm time.Duration // before "nothing" is asked for again: what a relay may need to send events after their EOSE
-	Take    Take
+	// Single never has two REQs open at once, for relays that allow no more than one. Otherwise an answer without events stays open while it is asked
+	// for again.
+	Single bool
+	Take   Take
 	// Turned is called when a page has been taken whole, before the next is asked for, with where the next begins: all that is newer has
 	// been taken, and what lies in that second perhaps in part. An error ends everything. It may be nil.
 	Turned func(next int64) error
@@ -185,6 +188,11 @@ func (w *paging) page(ctx context.Context, l *link) (*page, error) {
 			confirmed = true
 			if w.Confirm > 0 {
 				if err := sleep(ctx, w.Confirm); err != nil {
+					return nil, err
+				}
+			}
+			if w.Single {
+				if err := w.endAll(l); err != nil {
 					return nil, err
 				}
 			}

@@ -219,3 +219,14 @@ func TestPagingGoesOnWhereAConnectionBroke(t *testing.T) {
 		t.Errorf("%d pages, cursors %v", done.Pages, cursors)
 	}
 }
+
+func TestOneREQAtATimeWhereARelayAllowsNoMore(t *testing.T) {
+	events := fakes(300, 3)
+	var got gathered
+	p := pull.Pages{Options: options(serve(t, events, reference.Options{MaxSubscriptions: 1})), Size: 100, Single: true, Take: got.take()}
+	done, err := p.Run(context.Background())
+	if err != nil || !done.Complete || done.Closed > 0 {
+		t.Fatalf("complete %v, %d REQs closed: %v", done.Complete, done.Closed, err)
+	}
+	got.check(t, events, false)
+}

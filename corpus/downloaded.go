@@ -1,0 +1,31 @@
+package corpus
+
+import "context"
+
+// BuildDownload is BuildFile for a file of events that came from relays: people know the corpus by source, one line that says from where and
+// which, and not by the file's name.
+func BuildDownload(ctx context.Context, path, source string, o PrepareOptions, cacheDir string, p Progress) (*Corpus, error) {
+	return buildFile(ctx, path, source, o, cacheDir, p)
+}
+
+// Drops says why preparation with these options would leave a verified event out, as far as the event alone decides that; ok is false where
+// it would. line is its canonical JSON.
+func (o PrepareOptions) Drops(e *Event, line []byte) (why DropReason, ok bool) {
+	if o.MaxEventBytes == 0 {
+		o.MaxEventBytes = DefaultMaxEventBytes
+	}
+	if o.MaxTags == 0 {
+		o.MaxTags = DefaultMaxTags
+	}
+	why = o.formReason(e, len(line))
+	return why, why == kept
+}
+
+// Lock takes an exclusive lock on the file name, which it creates and unlock removes, for work in a cache folder that two processes must not do at
+// once. It waits for the holder, and reports "wait" meanwhile. The lock of a process that dies is free.
+func Lock(ctx context.Context, name string, p Progress) (unlock func(), err error) {
+	return lock(ctx, name, p)
+}
+
+// SyncDir makes the names in a folder durable, where the file system can.
+func SyncDir(dir string) error { return syncDir(dir) }
