@@ -1,0 +1,108 @@
+package backfill
+
+import (
+	"os"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/shirou/gopsutil/v4/process"
+
+	"relaybench/relays"
+)
+
+// Usage is what a run used: relaybench itself, and each relay's process tree.
+type Usage struct {
+	Tool   Spent
+	Relays []Spent // in the order in which they were given
+}
+
+// Spent is one party's part.
+type Spent struct {
+	Known   bool // false where the system does not tell: of a relay that was not launched here
+	CPU     time.Duration
+	PeakRSS uint64 // bytes: the most that was seen resident
+}
+
+// Meter samples a run from Measure to Stop.
+type Meter struct {
+	relays []*relays.Process
+	own    *process.Process
+	quit   chan struct{}
+	done   chan struct{}
+	once   sync.Once
+	usage  Usage
+	began  []time.Duration // CPU time before, of the tool and the relays
+}
+
+// meterEvery is how often memory is looked at.
+const meterEvery = 200 * time.Millisecond
+
+// Measure begins to sample the tool and the relays.
+func Measure(of ...*relays.Process) *Meter {
+	m := &Meter{relays: of, quit: make(chan struct{}), done: make(chan struct{}), usage: Usage{Relays: make([]Spent, len(of))}}
+	m.own, _ = process.NewProcess(int32(os.Getpid()))
+	m.look()
+	m.began = append(m.began, m.usage.Tool.CPU)
+	for _, r := range m.usage.Relays {
+		m.began = append(m.began, r.CPU)
+	}
+	go m.run()
+	return m
+}
+
+func (m *Meter) run() {
+	defer close(m.done)
+	tick := time.NewTicker(meterEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+			m.look()
+		case <-m.quit:
+			m.look()
+			return
+		}
+	}
+}
+
+// look takes one sample.
+func (m *Meter) look() {
+	if m.own != nil {
+		if memory, err := m.own.MemoryInfo(); err == nil {
+			m.usage.Tool.Known = true
+			m.usage.Tool.PeakRSS = max(m.usage.Tool.PeakRSS, memory.RSS)
+		}
+	}
+	m.usage.Tool.CPU = OwnCPU()
+	for i, p := range m.relays {
+		if u, err := p.Usage(); err == nil {
+			r := &m.usage.Relays[i]
+			r.Known = true
+			r.CPU = time.Duration(u.CPUSeconds * float64(time.Second))
+			r.PeakRSS = max(r.PeakRSS, u.RSS)
+		}
+	}
+}
+
+// Stop ends the sampling and returns what was used since Measure.
+func (m *Meter) Stop() *Usage {
+	m.once.Do(func() {
+		close(m.quit)
+		<-m.done
+		m.usage.Tool.CPU -= m.began[0]
+		for i := range m.usage.Relays {
+			m.usage.Relays[i].CPU -= m.began[i+1]
+		}
+	})
+	return &m.usage
+}
+
+// OwnCPU is the processor time that this process has used.
+func OwnCPU() time.Duration {
+	var u syscall.Rusage
+	if syscall.Getrusage(syscall.RUSAGE_SELF, &u) != nil {
+		return 0
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}

@@ -1,0 +1,265 @@
+package backfill
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"hash/maphash"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"relaybench/corpus"
+)
+
+// State is what records add up to once replaceable and addressable events are folded to their newest version (NIP-01), deletions applied
+// (NIP-09), and what has expired (NIP-40) or vanished (NIP-62) left out.
+type State struct {
+	Records    int // folded, each once
+	Current    int // what is left
+	Superseded int
+	Deleted    int
+	Gone       int // expired or vanished, or of an ephemeral kind
+	Authors    int // whose records came
+	Unread     int // records that came and whose text is not known, in none of the figures above
+}
+
+// FoldCorpus folds those events of a corpus for which delivered(i) is true, at time now in Unix seconds. The error is an event of the corpus that cannot
+// be read.
+func FoldCorpus(c *corpus.Corpus, delivered func(i int) bool, now int64) (*State, error) {
+	m, err := corpus.NewModel(c, delivered, now)
+	if err != nil {
+		return nil, fmt.Errorf("folding what was delivered: %w", err)
+	}
+	s := &State{}
+	authors := make(map[corpus.PubKey]struct{})
+	for i := range c.Len() {
+		why := m.Why(i)
+		if why == corpus.NotOffered {
+			continue
+		}
+		s.Records++
+		authors[c.Entry(i).PubKey] = struct{}{}
+		switch why {
+		case corpus.Stored:
+			s.Current++
+		case corpus.Superseded:
+			s.Superseded++
+		case corpus.Deleted:
+			s.Deleted++
+		default:
+			s.Gone++
+		}
+	}
+	s.Authors = len(authors)
+	return s, nil
+}
+
+// Records remembers of events what folding needs, at some 150 bytes each: for relays whose events nobody knows beforehand. It is safe for concurrent
+// use.
+type Records struct {
+	mu    sync.Mutex
+	seed  maphash.Seed
+	index map[corpus.ID]int32
+	list  []record
+	asks  []request
+}
+
+type record struct {
+	id      corpus.ID
+	author  corpus.PubKey
+	at      int64
+	expires int64  // Unix seconds, 0 for never
+	address uint64 // hash of author, kind and d of an event that has versions, else 0
+	kind    uint16
+}
+
+// request asks for deletion, or to vanish.
+type request struct {
+	record    int32
+	ids       []corpus.ID
+	addresses []uint64
+	all       bool // of kind 62, for every relay
+}
+
+// NewRecords returns an empty memory.
+func NewRecords() *Records {
+	return &Records{seed: maphash.MakeSeed(), index: make(map[corpus.ID]int32)}
+}
+
+// Len returns how many events are remembered.
+func (r *Records) Len() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.list)
+}
+
+// Add remembers an event, and reports whether it was new.
+func (r *Records) Add(e *corpus.Event) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if _, known := r.index[e.ID]; known {
+		return false
+	}
+	n := int32(len(r.list))
+	r.index[e.ID] = n
+	rec := record{id: e.ID, author: e.PubKey, at: e.CreatedAt, kind: uint16(e.Kind)}
+	if at, ok := e.Expiration(); ok && at > 0 {
+		rec.expires = at
+	}
+	switch {
+	case corpus.IsReplaceable(e.Kind):
+		rec.address = r.hash(&e.PubKey, e.Kind, "")
+	case corpus.IsAddressable(e.Kind):
+		rec.address = r.hash(&e.PubKey, e.Kind, e.D())
+	}
+	r.list = append(r.list, rec)
+	switch e.Kind {
+	case corpus.KindDeletion:
+		r.asks = append(r.asks, r.deletion(n, e))
+	case corpus.KindVanish:
+		all := slices.ContainsFunc(e.Tags, func(t corpus.Tag) bool { return t.Name() == "relay" && t.Value() == "ALL_RELAYS" })
+		r.asks = append(r.asks, request{record: n, all: all})
+	}
+	return true
+}
+
+// hash stands for an address; two of a million have the same by one chance in 37 million.
+func (r *Records) hash(author *corpus.PubKey, kind int, d string) uint64 {
+	var h maphash.Hash
+	h.SetSeed(r.seed)
+	h.Write(author[:])
+	h.WriteString(strconv.Itoa(kind))
+	h.WriteByte(':')
+	h.WriteString(d)
+	return max(1, h.Sum64())
+}
+
+// deletion reads what a request refers to. An address is "kind:pubkey:d" (NIP-09).
+func (r *Records) deletion(n int32, e *corpus.Event) request {
+	q := request{record: n}
+	for _, t := range e.Tags {
+		switch t.Name() {
+		case "e":
+			if id, ok := corpus.ParseID(t.Value()); ok {
+				q.ids = append(q.ids, id)
+			}
+		case "a":
+			kindText, rest, _ := strings.Cut(t.Value(), ":")
+			author, d, both := strings.Cut(rest, ":")
+			kind, err := strconv.Atoi(kindText)
+			if err == nil && both && author == e.PubKey.String() && kind <= math.MaxUint16 && (corpus.IsAddressable(kind) || corpus.IsReplaceable(kind) && d == "") {
+				q.addresses = append(q.addresses, r.hash(&e.PubKey, kind, d))
+			}
+		}
+	}
+	return q
+}
+
+// Span returns the oldest and the newest created_at, and false where nothing is remembered.
+func (r *Records) Span() (oldest, newest int64, ok bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for i, rec := range r.list {
+		if i == 0 {
+			oldest, newest = rec.at, rec.at
+		}
+		oldest, newest = min(oldest, rec.at), max(newest, rec.at)
+	}
+	return oldest, newest, len(r.list) > 0
+}
+
+// Fold folds the records with these ids, at time now in Unix seconds; an id may stand there more than once.
+func (r *Records) Fold(ids []corpus.ID, now int64) *State {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	s := &State{}
+	came := make([]bool, len(r.list))
+	strangers := make(map[corpus.ID]struct{})
+	for _, id := range ids {
+		if i, ok := r.index[id]; ok {
+			came[i] = true
+		} else {
+			strangers[id] = struct{}{}
+		}
+	}
+	s.Unread = len(strangers)
+
+	vanished := make(map[corpus.PubKey]int64)
+	for _, q := range r.asks {
+		if rec := &r.list[q.record]; came[q.record] && q.all && rec.lives(now) {
+			vanished[rec.author] = max(vanished[rec.author], rec.at)
+		}
+	}
+	deleted := make([]bool, len(r.list))
+	reach := make(map[uint64]int64)
+	for _, q := range r.asks {
+		rec := &r.list[q.record]
+		if !came[q.record] || rec.kind != corpus.KindDeletion || !rec.lives(now) || rec.at <= vanishedUntil(vanished, rec) {
+			continue
+		}
+		for _, id := range q.ids {
+			if i, ok := r.index[id]; ok {
+				target := &r.list[i]
+				deleted[i] = deleted[i] || target.author == rec.author && target.kind != corpus.KindDeletion && target.kind != corpus.KindVanish
+			}
+		}
+		for _, a := range q.addresses {
+			if until, ok := reach[a]; !ok || rec.at > until {
+				reach[a] = rec.at
+			}
+		}
+	}
+
+	authors := make(map[corpus.PubKey]struct{})
+	newest := make(map[uint64]int32)
+	for i := range r.list {
+		rec := &r.list[i]
+		if !came[i] {
+			continue
+		}
+		s.Records++
+		authors[rec.author] = struct{}{}
+		until, addressed := reach[rec.address]
+		switch {
+		case !rec.lives(now), rec.kind != corpus.KindVanish && rec.at <= vanishedUntil(vanished, rec):
+			s.Gone++
+		case deleted[i], rec.address != 0 && addressed && rec.at <= until:
+			s.Deleted++
+		case rec.address == 0:
+			s.Current++
+		default:
+			if other, ok := newest[rec.address]; !ok {
+				newest[rec.address] = int32(i)
+				s.Current++
+			} else {
+				s.Superseded++
+				if rec.newer(&r.list[other]) {
+					newest[rec.address] = int32(i)
+				}
+			}
+		}
+	}
+	s.Authors = len(authors)
+	return s
+}
+
+// vanishedUntil is up to when the author's events are gone.
+func vanishedUntil(vanished map[corpus.PubKey]int64, rec *record) int64 {
+	if until, ok := vanished[rec.author]; ok {
+		return until
+	}
+	return math.MinInt64
+}
+
+// lives reports whether a relay keeps the event at all.
+func (rec *record) lives(now int64) bool {
+	return !corpus.IsEphemeral(int(rec.kind)) && (rec.expires == 0 || rec.expires > now)
+}
+
+// newer reports whether this version replaces another: the lowest id wins among equally new ones (NIP-01).
+func (rec *record) newer(other *record) bool {
+	return cmp.Or(cmp.Compare(rec.at, other.at), bytes.Compare(other.id[:], rec.id[:])) > 0
+}
