@@ -87,6 +87,10 @@ func (r *Runner) RunPairs(ctx context.Context, s PairScenario) error {
 func (r *Runner) probe(ctx context.Context, c Contender) (able bool, err error) {
 	name := c.Definition.Name
 	say := func(ok bool, detail string) {
+		if r.speaks == nil {
+			r.speaks = make(map[string]answered)
+		}
+		r.speaks[name] = answered{ok, detail}
 		r.Recorder.Find(measure.Finding{Relay: name, Scenario: reconcileProbe, Check: SpeaksNegentropy, OK: ok, Detail: detail})
 	}
 	if c.Definition.External() {
@@ -122,6 +126,12 @@ func (r *Runner) probe(ctx context.Context, c Contender) (able bool, err error) 
 	return true, nil
 }
 
+// answered is whether a relay speaks NIP-77, and its words.
+type answered struct {
+	ok     bool
+	detail string
+}
+
 // pair boots two relays and runs the scenario on them.
 func (r *Runner) pair(ctx context.Context, s PairScenario, ca, cb Contender, number int) (failed error) {
 	var trials []*Trial
@@ -147,11 +157,20 @@ func (r *Runner) pair(ctx context.Context, s PairScenario, ca, cb Contender, num
 	pairCtx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	for _, t := range trials {
+		t.begin()
 		t.memory = new(memory)
-		t.attend = func() { attend(pairCtx, t.Relay, cancel) }
+		t.attend = func() {
+			attend(pairCtx, t.Relay, cancel)
+			t.memory.watch(pairCtx, t.Relay)
+		}
 		t.attend()
 	}
-	if err := s.RunPair(pairCtx, a, b); err != nil {
+	err := s.RunPair(pairCtx, a, b)
+	cancel(nil)
+	for _, t := range trials {
+		t.resources(t.memory.most())
+	}
+	if err != nil {
 		for _, t := range trials {
 			if r.gone(t) {
 				return fmt.Errorf("%s died in %s: %w", t.Relay.Name(), s.Describe().Key, t.Relay.Err())

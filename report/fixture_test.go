@@ -56,6 +56,8 @@ func (r *run) join(i int, c contender) {
 	r.rec.SetRelay(measure.Relay{Name: c.name, Command: "refrelay --listen 127.0.0.1:{port} --store " + strings.TrimPrefix(c.name, "ref-") + " --dir {dir}", Version: "refrelay 0.1.0",
 		SHA256: strings.Repeat(fmt.Sprintf("%x1b2c3d4", i+9), 8), Durability: c.durability, Capabilities: map[string]string{"nip45": "yes", "nip77": "no"},
 		Config: map[string]string{"relay.toml": "[limits]\nmax_event_bytes = 65536\n"}, Outcome: measure.OutcomeOK})
+	r.find(c.name, "preflight", "stores and returns an event", true)
+	r.find(c.name, "preflight", "refuses a bad signature", true)
 }
 
 // wobble makes trials differ by a few per cent, the same way every time.
@@ -115,8 +117,6 @@ func (r *run) resources(c contender, scenario string, cpu float64) {
 }
 
 func (r *run) measure(c contender) {
-	r.find(c.name, "preflight", "stores and returns an event", true)
-	r.find(c.name, "preflight", "refuses a bad signature", true)
 	r.ingest(c)
 	r.add(c, "ingest.visibility", "ok", "ms", measure.Lower, 0.61, r.spread(200))
 	r.add(c, "ingest.visibility", "visible", "ms", measure.Lower, 0.84, r.spread(200))

@@ -206,6 +206,9 @@ func isStatement(f *measure.Finding) bool { return f.Scenario == reconcileProbe 
 
 // showsLoss tells whether a finding proves that a relay lost what it had acknowledged.
 func showsLoss(f *measure.Finding) bool {
+	if !f.OK && f.Check == checkKept {
+		return true
+	}
 	if f.OK || f.Check != checkSeeded && f.Check != checkConverges {
 		return false
 	}

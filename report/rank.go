@@ -25,7 +25,8 @@ func (v *view) agreement(ms []*measure.Measurement) map[string]bool {
 	answers := map[string]string{}
 	var names []string
 	for _, m := range ms {
-		if !m.Exact || m.Better != measure.None || isResource(m.Metric) {
+		// A relay that competes nowhere has no say in what the others should have answered.
+		if !m.Exact || m.Better != measure.None || isResource(m.Metric) || v.barred[m.Relay] != "" {
 			continue
 		}
 		if value, ok := m.Value(); ok {
@@ -72,7 +73,7 @@ func (v *view) rank(b *block, agreeing map[string]bool) {
 		if !r.has {
 			continue
 		}
-		if agreeing != nil && !agreeing[r.name] {
+		if agreeing != nil && !agreeing[r.name] && v.barred[r.m.Relay] == "" {
 			disagree = true
 			continue
 		}

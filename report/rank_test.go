@@ -15,6 +15,8 @@ func contest(change func(*measure.Record)) *measure.Record {
 	r := &measure.Record{
 		Relays:       []measure.Relay{{Name: "a", Durability: "batch", Outcome: measure.OutcomeOK}, {Name: "b", Durability: "batch", Outcome: measure.OutcomeOK}},
 		Measurements: []measure.Measurement{m("a", 200), m("b", 100)},
+		Calibration:  []measure.Calibration{{Name: "clock resolution", Value: 20, Unit: "ns"}},
+		Findings:     []measure.Finding{{Relay: "a", Scenario: "preflight", Check: "p", OK: true}, {Relay: "b", Scenario: "preflight", Check: "p", OK: true}},
 	}
 	change(r)
 	return r
@@ -75,6 +77,12 @@ func TestTheStarGoesToWhomItIsDue(t *testing.T) {
 		{"one on another row does not", all(failed("a", "storage", true), func(r *measure.Record) {
 			r.Measurements = append(r.Measurements, measure.Measurement{Relay: "a", Scenario: "storage", Metric: "m", Better: measure.None})
 		}), "★ -"},
+		{"a loss bars everywhere, for what was lost need not be kept", all(third("c", 50), failed("a", "storage", true), func(r *measure.Record) {
+			r.Measurements = append(r.Measurements, measure.Measurement{Relay: "a", Scenario: "storage", Metric: "m", Better: measure.None})
+			r.Findings[len(r.Findings)-1].Check = checkKept
+		}), "- ★ -"},
+		{"a relay that its definition keeps out does not win", all(third("c", 50), func(r *measure.Record) { r.Relays[0].NeverRanked = "it stores nothing" }), "- ★ -"},
+		{"nor has it a say in what the others should answer", all(third("c", 50), answers(0, 500, 500), func(r *measure.Record) { r.Relays[0].NeverRanked = "it stores nothing" }), "- ★ -"},
 		{"a failed check that is not required does not", failed("a", "ingest.throughput", false), "★ -"},
 		{"what the harness limited is not crowned", all(third("c", 50), func(r *measure.Record) { r.Measurements[0].Note = "limited by the harness" }), "! - -"},
 		{"but a limited one that is slower lets others win", all(third("c", 50), func(r *measure.Record) { r.Measurements[2].Note = "limited by the harness" }), "★ - !"},
@@ -114,19 +122,19 @@ func TestTheStarGoesToWhomItIsDue(t *testing.T) {
 		}), "- - -"},
 		{"a check of the pair bars its row", all(failed("a", "ingest.throughput", true), func(r *measure.Record) {
 			r.Measurements[0].Peer, r.Measurements[1].Peer = "c", "c"
-			r.Findings[0].Peer = "c"
+			r.Findings[len(r.Findings)-1].Peer = "c"
 		}), "- -"},
 		{"a check of another pair does not", all(failed("a", "ingest.throughput", true), func(r *measure.Record) {
 			r.Measurements[0].Peer, r.Measurements[1].Peer = "c", "c"
-			r.Findings[0].Peer = "d"
+			r.Findings[len(r.Findings)-1].Peer = "d"
 		}), "★ -"},
-		{"one of a pair does not bar what a relay does alone", all(failed("a", "ingest.throughput", true), func(r *measure.Record) { r.Findings[0].Peer = "b" }), "★ -"},
-		{"nor does one of a pair that measured nothing", all(failed("a", "negentropy", true), func(r *measure.Record) { r.Findings[0].Peer = "b" }), "★ -"},
+		{"one of a pair does not bar what a relay does alone", all(failed("a", "ingest.throughput", true), func(r *measure.Record) { r.Findings[len(r.Findings)-1].Peer = "b" }), "★ -"},
+		{"nor does one of a pair that measured nothing", all(failed("a", "negentropy", true), func(r *measure.Record) { r.Findings[len(r.Findings)-1].Peer = "b" }), "★ -"},
 		{"unless it shows a loss", all(third("c", 50), failed("a", "negentropy", true), func(r *measure.Record) {
-			f := &r.Findings[0]
+			f := &r.Findings[len(r.Findings)-1]
 			f.Peer, f.Check, f.Detail = "b", checkSeeded, "holds 1 where it must hold 2: 1 missing: acknowledged but lost"
 		}), "- ★ -"},
-		{"that a relay lacks NIP-77 does not", all(failed("a", reconcileProbe, true), func(r *measure.Record) { r.Findings[0].Check = "speaks NIP-77" }), "★ -"},
+		{"that a relay lacks NIP-77 does not", all(failed("a", reconcileProbe, true), func(r *measure.Record) { r.Findings[len(r.Findings)-1].Check = "speaks NIP-77" }), "★ -"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var got []string
@@ -215,6 +223,16 @@ func TestTheVerdictNamesEveryReason(t *testing.T) {
 			quiet(r)
 			r.Findings = append(r.Findings, measure.Finding{Relay: "a", Peer: "b", Scenario: "negentropy.identical", Check: checkConverges, Required: true})
 		}},
+		{"no calibration", "Not yet", "not calibrated", func(r *measure.Record) { quiet(r); r.Calibration = nil }},
+		{"no preflight of one", "Not yet", "Nobody asked b whether", func(r *measure.Record) { quiet(r); r.Findings = r.Findings[:1] }},
+		{"a yardstick that keeps nothing", "Yes", "", func(r *measure.Record) {
+			third("null", 1000)(r)
+			quiet(r)
+			r.Relays[2].NeverRanked = "it stores nothing"
+			failed("null", "preflight", true)(r)
+			r.Measurements[2].Note = "limited by the harness"
+		}},
+		{"a yardstick is no second relay", "Not yet", "Only one relay took part", func(r *measure.Record) { quiet(r); r.Relays[1].NeverRanked = "it stores nothing" }},
 		{"nothing measured", "No", "Nothing was measured", func(r *measure.Record) { r.Measurements = nil }},
 	} {
 		t.Run(c.name, func(t *testing.T) {

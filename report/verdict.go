@@ -36,11 +36,18 @@ func (v *view) verdict() verdict {
 		}
 	}
 	v.judgeFindings(grave, caveat)
+	v.judgeBreaches(caveat)
 	if len(v.rec.Measurements) == 0 {
 		grave("Nothing was measured.")
 	}
+	yardsticks := 0
+	for _, r := range v.relays {
+		if v.yardstick(r.Name) {
+			yardsticks++
+		}
+	}
 	switch {
-	case len(v.relays) == 1:
+	case len(v.relays)-yardsticks == 1:
 		caveat("Only one relay took part: nothing is compared.")
 	case v.trials == 1:
 		caveat("One trial: differences are not tested. Use --trials %d.", enoughTrials)
@@ -65,7 +72,7 @@ func (v *view) verdict() verdict {
 	}
 	var limited []string
 	for i := range v.rec.Measurements {
-		if m := &v.rec.Measurements[i]; isLimited(m) && !slices.Contains(limited, m.Relay) {
+		if m := &v.rec.Measurements[i]; isLimited(m) && !v.yardstick(m.Relay) && !slices.Contains(limited, m.Relay) {
 			limited = append(limited, m.Relay)
 		}
 	}
@@ -89,9 +96,32 @@ func (v *view) verdict() verdict {
 	return d
 }
 
+// judgeBreaches speaks of what every run does and this one left out.
+func (v *view) judgeBreaches(caveat func(string, ...any)) {
+	if len(v.rec.Measurements) == 0 {
+		return
+	}
+	if len(v.rec.Calibration) == 0 {
+		caveat("The harness was not calibrated: nothing tells whether a figure is the relay's or the harness's. Measure without --skip calibration.")
+	}
+	var unasked []string
+	for _, r := range v.relays {
+		asked := slices.ContainsFunc(v.rec.Findings, func(f measure.Finding) bool { return f.Relay == r.Name && f.Scenario == "preflight" })
+		if r.Outcome == measure.OutcomeOK && !asked && !v.yardstick(r.Name) {
+			unasked = append(unasked, r.Name)
+		}
+	}
+	if len(unasked) > 0 {
+		caveat("Nobody asked %s whether forged events are refused and filters kept, which would make any relay fast. Measure without --skip preflight.", strings.Join(unasked, ", "))
+	}
+}
+
 // judgeFindings speaks of failed checks, one line for each relay and weight.
 func (v *view) judgeFindings(grave, caveat func(string, ...any)) {
 	for _, name := range v.findingRelays() {
+		if v.yardstick(name) { // nothing is expected of it
+			continue
+		}
 		var required, other []string
 		var requiredChecks, otherChecks int
 		failures, _ := v.failures(name)
@@ -111,6 +141,12 @@ func (v *view) judgeFindings(grave, caveat func(string, ...any)) {
 			caveat("%s failed %s: %s.", speaker(name), count(otherChecks, "check"), some(other, 3))
 		}
 	}
+}
+
+// yardstick tells whether a relay takes part to show what the harness can do, and not for its own figures.
+func (v *view) yardstick(name string) bool {
+	r := v.relay(name)
+	return r != nil && r.NeverRanked != ""
 }
 
 // speaker names whose finding it is.

@@ -93,8 +93,11 @@ func newView(r *measure.Record) *view {
 		v.trials = max(v.trials, len(v.rec.Measurements[i].Trials))
 	}
 	for _, r := range v.relays {
-		if r.Outcome != measure.OutcomeOK {
+		switch {
+		case r.Outcome != measure.OutcomeOK:
 			v.barred[r.Name] = outcomeText(r)
+		case r.NeverRanked != "":
+			v.barred[r.Name] = r.NeverRanked
 		}
 	}
 	for i := range v.rec.Findings {
@@ -145,6 +148,10 @@ func outcomeText(r *measure.Relay) string {
 func (v *view) global(f *measure.Finding) bool {
 	if f.Peer != "" {
 		return showsLoss(f)
+	}
+	// What was lost need not be found, kept or returned any more: it makes a relay fast in everything.
+	if f.Check == checkKept {
+		return true
 	}
 	if f.Scenario == "" || f.Scenario == "preflight" {
 		return true

@@ -64,7 +64,7 @@ const calibrationEvents = 2000
 
 func (f *calibrateFlags) run(ctx context.Context, stdout, stderr io.Writer) (err error) {
 	loadBefore := harness.LoadAverage(ctx)
-	work, err := (&runFlags{work: f.work}).openWork()
+	work, err := openWork(ctx, f.work)
 	if err != nil {
 		return err
 	}

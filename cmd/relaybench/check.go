@@ -26,6 +26,7 @@ type checkFlags struct {
 	relays   relayFlags
 	settings relays.Settings
 	ready    time.Duration
+	work     string
 	asJSON   bool
 	noColor  bool
 }
@@ -57,6 +58,7 @@ A relay given as ws://host:port is asked too, which publishes about 1,200 small 
 	flags.IntVar(&f.settings.MaxEventBytes, "max-event-bytes", 65536, "set relays up to accept events up to this size, and probe up to it")
 	flags.IntVar(&f.settings.MaxTags, "max-tags", 2000, "set relays up to accept events with up to so many tags")
 	flags.DurationVar(&f.ready, "ready-timeout", 0, "how long a relay may take to become ready (default: what its definition says, 30s)")
+	flags.StringVar(&f.work, "work", "", "folder for the relays' data while they are asked (default: the system's temporary folder)")
 	flags.BoolVar(&f.asJSON, "json", false, "write findings and capabilities as JSON")
 	flags.BoolVar(&f.noColor, "no-color", false, "no colours, even on a terminal (so does $NO_COLOR)")
 	return cmd
@@ -88,13 +90,10 @@ func (f *checkFlags) run(ctx context.Context, stdout, stderr io.Writer, names []
 	if err != nil {
 		return err
 	}
-	if f.settings.WorkDir, err = os.MkdirTemp("", "relaybench-"); err != nil {
-		return fmt.Errorf("the work folder cannot be made: %w", err)
+	if f.settings.WorkDir, err = openWork(ctx, f.work); err != nil {
+		return err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(f.settings.WorkDir)) }()
-	if last, ok := ctx.Value(lastWordsKey{}).(*lastWords); ok {
-		last.set(f.settings.WorkDir, "")
-	}
 	var found []harness.Inspection
 	var trouble []string
 	for _, c := range contenders {

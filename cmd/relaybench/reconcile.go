@@ -88,7 +88,7 @@ func (f *reconcileFlags) run(ctx context.Context, stdout, stderr io.Writer) (err
 	if err := f.contenders(stderr); err != nil {
 		return err
 	}
-	work, err := (&runFlags{work: f.work}).openWork()
+	work, err := openWork(ctx, f.work)
 	if err != nil {
 		return err
 	}

@@ -66,10 +66,9 @@ func (f *corpusFlags) base() (int64, error) {
 	if f.baseTime == "now" {
 		return time.Now().Unix(), nil
 	}
-	// 30 days of events must fit between 1970 and the base time.
 	base, err := strconv.ParseInt(f.baseTime, 10, 64)
-	if err != nil || base < 31*86400 || base > 1<<40 {
-		return 0, usagef("--base-time %q: give Unix seconds (at least 31 days), or \"now\"", f.baseTime)
+	if err != nil || base < corpus.MinBaseTime || base > corpus.MaxBaseTime {
+		return 0, usagef("--base-time %q: give Unix seconds from %d to %d, or \"now\"", f.baseTime, corpus.MinBaseTime, int64(corpus.MaxBaseTime))
 	}
 	return base, nil
 }

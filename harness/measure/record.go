@@ -67,6 +67,7 @@ type Relay struct {
 	Durability   string            `json:"durability"`       // commit, batch, none or unknown
 	Capabilities map[string]string `json:"capabilities,omitempty"`
 	Notes        []string          `json:"notes,omitempty"`
+	NeverRanked  string            `json:"neverRanked,omitempty"` // set: measured, but put in no ranking, and this is why
 	Outcome      Outcome           `json:"outcome"`
 	Reason       string            `json:"reason,omitempty"`
 	LogTail      []string          `json:"logTail,omitempty"` // with a failure: the log's last lines
