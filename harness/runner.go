@@ -47,6 +47,7 @@ type Runner struct {
 
 	failed    map[string]bool        // relays that are not booted again, by name
 	inspected map[string]*Inspection // what the preflight found, by name
+	speaks    map[string]answered    // whether it speaks NIP-77, by name
 }
 
 // notYet is the reason of a relay whose trials did not come.
