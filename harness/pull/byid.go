@@ -82,7 +82,7 @@ func (b *ByID) Run(ctx context.Context, ids []corpus.ID) (*Fetched, error) {
 	return f.done, nil // a connection that gave up does not matter where the others did its work
 }
 
-// takeError is what Take returned.
+// takeError is what Take or Turned returned.
 type takeError struct{ err error }
 
 func (e *takeError) Error() string { return e.err.Error() }

@@ -2,6 +2,7 @@ package pull
 
 import (
 	"context"
+	"errors"
 	"math"
 	"slices"
 	"time"
@@ -54,6 +55,11 @@ func (p *Pages) Run(ctx context.Context) (*Paged, error) {
 	for {
 		from := done.Events
 		err := w.connected(ctx)
+		var taking *takeError
+		if errors.As(err, &taking) {
+			done.Stepped = w.full()
+			return done, taking.err
+		}
 		if err != nil {
 			err = again.after(ctx, err, done.Events > from)
 		}
@@ -134,7 +140,7 @@ func (w *paging) pages(ctx context.Context, l *link) error {
 		w.turn(page)
 		if w.Turned != nil {
 			if err := w.Turned(w.done.Until); err != nil {
-				return err
+				return &takeError{err}
 			}
 		}
 	}
@@ -230,7 +236,10 @@ func (w *paging) event(ctx context.Context, l *link, p *page, at time.Duration) 
 		return nil
 	}
 	p.fresh++
-	return l.pass(ctx, w.Take, at)
+	if err := l.pass(ctx, w.Take, at); err != nil {
+		return &takeError{err}
+	}
+	return nil
 }
 
 // turn moves the cursor.

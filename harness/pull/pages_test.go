@@ -230,3 +230,28 @@ func TestOneREQAtATimeWhereARelayAllowsNoMore(t *testing.T) {
 	}
 	got.check(t, events, false)
 }
+
+func TestPagingEndsWithWhoeverTakes(t *testing.T) {
+	events := fakes(300, 3)
+	url := serve(t, events, reference.Options{})
+	full := errors.New("the disk is full")
+	taken, turned := 0, 0
+	for name, p := range map[string]pull.Pages{
+		"taking": {Take: func(context.Context, *pull.Event, bool) (bool, error) {
+			taken++
+			return true, full
+		}},
+		"turning a page": {Take: pull.Each(func(*pull.Event) {}), Turned: func(int64) error {
+			turned++
+			return full
+		}},
+	} {
+		p.Options, p.Size = options(url), 50
+		if done, err := p.Run(context.Background()); !errors.Is(err, full) || done.Complete {
+			t.Errorf("%s: complete %v, %v", name, done.Complete, err)
+		}
+	}
+	if taken != 1 || turned != 1 {
+		t.Errorf("taken from %d times, turned %d pages", taken, turned)
+	}
+}
