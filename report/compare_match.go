@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 
@@ -66,11 +67,51 @@ func differences(records ...*measure.Record) []Difference {
 			field("option "+name, func(r *measure.Record) string { return optionText(r.Options[name]) })
 		}
 	}
-	field("operating system", func(r *measure.Record) string { return r.Environment.OS })
-	field("architecture", func(r *measure.Record) string { return r.Environment.Arch })
-	field("processor", func(r *measure.Record) string { return r.Environment.CPU })
-	field("cores", func(r *measure.Record) string { return fmt.Sprint(r.Environment.Cores) })
+	for _, m := range machineClass {
+		if m.always || !unknown(records, m.value) {
+			field(m.name, func(r *measure.Record) string { return m.value(&r.Environment) })
+		}
+	}
 	return out
+}
+
+// A machineField is something in which machines must be alike for their figures to compare.
+type machineField struct {
+	name   string
+	always bool                                // every run knows it: records that do not say are not alike
+	value  func(e *measure.Environment) string // "" where it is not known
+}
+
+// machineClass is the class of a machine: what decides how fast a relay can be on it, and does not change from one run to the next by itself.
+var machineClass = []machineField{
+	{"operating system", true, func(e *measure.Environment) string { return e.OS }},
+	{"architecture", true, func(e *measure.Environment) string { return e.Arch }},
+	{"processor", true, func(e *measure.Environment) string { return e.CPU }},
+	{"cores", true, func(e *measure.Environment) string { return fmt.Sprint(e.Cores) }},
+	{"quota of the control group", true, func(e *measure.Environment) string {
+		if e.QuotaCores == 0 {
+			return "none"
+		}
+		return number(e.QuotaCores) + " cores"
+	}},
+	{"frequency governor", false, func(e *measure.Environment) string { return e.Governor }},
+	{"hypervisor", false, func(e *measure.Environment) string { return e.Virtualization }},
+	{"file system of the work folder", false, func(e *measure.Environment) string { return e.FileSystem }},
+	{"disk of the work folder", false, func(e *measure.Environment) string {
+		if e.Disk != "" && e.Rotational {
+			return e.Disk + ", which turns"
+		}
+		return e.Disk
+	}},
+	// Which of them they are may change from boot to boot; that the relay had two of four does not.
+	{"cores of the relays alone", true, func(e *measure.Environment) string { return fmt.Sprint(len(e.RelayCores)) }},
+	{"cores of the harness alone", true, func(e *measure.Environment) string { return fmt.Sprint(len(e.HarnessCores)) }},
+}
+
+// unknown tells whether some of the records do not say. That forbids no comparison, and is told beside it: no machine can be shown to be another one by
+// what was not looked at.
+func unknown(records []*measure.Record, value func(e *measure.Environment) string) bool {
+	return slices.ContainsFunc(records, func(r *measure.Record) bool { return value(&r.Environment) == "" })
 }
 
 // optionText writes a setting as JSON does, so that a number that was read from a file and one that was not are the same.
@@ -111,8 +152,19 @@ func cautions(before, after []*measure.Record) []string {
 		return v
 	})
 	differs("Measured on different kernels", func(r *measure.Record) string { return r.Environment.Kernel })
-	differs("Measured on different file systems", func(r *measure.Record) string { return r.Environment.FileSystem })
-	differs("Measured with different virtualisation", func(r *measure.Record) string { return r.Environment.Virtualization })
+	differs("Measured in different containers", func(r *measure.Record) string { return r.Environment.Container })
+	differs("Measured with different amounts of memory", func(r *measure.Record) string {
+		return bytesText(math.Round(float64(r.Environment.MemoryBytes)/(1<<29)) * (1 << 29)) // what the kernel keeps for itself varies
+	})
+	var silent []string
+	for _, m := range machineClass {
+		if value := m.value; unknown(all, value) && slices.ContainsFunc(all, func(r *measure.Record) bool { return value(&r.Environment) != "" }) {
+			silent = append(silent, m.name)
+		}
+	}
+	if len(silent) > 0 {
+		out = append(out, fmt.Sprintf("Some of the results do not tell the %s: make sure that it was the same.", strings.Join(silent, ", the ")))
+	}
 	side := func(label string, records []*measure.Record) {
 		partial := 0
 		for _, r := range records {

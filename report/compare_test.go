@@ -18,7 +18,7 @@ func compared(slower float64, change func(*measure.Record), relays ...string) *m
 	r := &measure.Record{
 		Schema: measure.Schema, StartedAt: time.Date(2026, 8, 30, 12, 0, 0, 0, time.UTC),
 		Tool:        measure.Tool{Version: "0.1.0", Revision: "4be1c2d09f7766"},
-		Environment: measure.Environment{OS: "linux", Arch: "amd64", Kernel: "6.8", CPU: "AMD EPYC 7543", Cores: 2},
+		Environment: measure.Environment{OS: "linux", Arch: "amd64", Kernel: "6.8", CPU: "AMD EPYC 7543", Cores: 2, Governor: "performance", Virtualization: "kvm", FileSystem: "ext4", Disk: "NVMe"},
 		Corpus:      measure.Corpus{Source: "synthetic", Fingerprint: strings.Repeat("3fa9c01d7be24856", 4), Events: 10000},
 		Options:     map[string]any{"window": 200.0, "samples": 200.0, "seed": 1.0, "trials": 10.0, "args": []any{"--trials", "10"}},
 	}
@@ -115,6 +115,15 @@ func TestComparisonRefusesWhatWasNotMeasuredAlike(t *testing.T) {
 		{"processor", func(r *measure.Record) { r.Environment.CPU = "Xeon" }, []string{"processor: AMD EPYC 7543 ≠ Xeon"}},
 		{"cores and system", func(r *measure.Record) { r.Environment.Cores, r.Environment.OS = 8, "darwin" }, []string{"operating system: linux ≠ darwin", "cores: 2 ≠ 8"}},
 		{"architecture", func(r *measure.Record) { r.Environment.Arch = "arm64" }, []string{"architecture: amd64 ≠ arm64"}},
+		{"a quota", func(r *measure.Record) { r.Environment.QuotaCores = 1.5 }, []string{"quota of the control group: none ≠ 1.50 cores"}},
+		{"governor", func(r *measure.Record) { r.Environment.Governor = "powersave" }, []string{"frequency governor: performance ≠ powersave"}},
+		{"disk and file system", func(r *measure.Record) { r.Environment.Disk, r.Environment.FileSystem = "SATA", "tmpfs" },
+			[]string{"file system of the work folder: ext4 ≠ tmpfs", "disk of the work folder: NVMe ≠ SATA"}},
+		{"a disk that turns", func(r *measure.Record) { r.Environment.Rotational = true }, []string{"disk of the work folder: NVMe ≠ NVMe, which turns"}},
+		{"hypervisor", func(r *measure.Record) { r.Environment.Virtualization = "xen" }, []string{"hypervisor: kvm ≠ xen"}},
+		{"cores of their own", func(r *measure.Record) { r.Environment.RelayCores, r.Environment.HarnessCores = []int{1}, []int{0} },
+			[]string{"cores of the relays alone: 0 ≠ 1", "cores of the harness alone: 0 ≠ 1"}},
+		{"what one does not tell is a caution", func(r *measure.Record) { r.Environment.Governor, r.Environment.Disk = "", "" }, nil},
 		{"kernel and version are cautions", func(r *measure.Record) { r.Environment.Kernel, r.Tool.Version = "7", "2" }, nil},
 		{"a hostile value", func(r *measure.Record) { r.Environment.CPU = "x\x1b[2J" }, []string{`processor: AMD EPYC 7543 ≠ x\u{1b}[2J`}},
 	} {
@@ -185,6 +194,10 @@ func TestSidesPoolTheirFilesAndLoneRelaysMatch(t *testing.T) {
 	c := mustCompare(t, side("", few(1, "mine")), side("", few(2, "yours")), CompareOptions{})
 	if len(c.Relays) != 1 || c.Relays[0].Old != "mine" || c.Relays[0].New != "yours" || len(c.Unmatched) > 0 {
 		t.Errorf("relays that are alone on their sides do not match: %+v %q", c.Relays, c.Unmatched)
+	}
+	untold := mustCompare(t, side("", compared(1, nil, "mine")), side("", compared(1, func(r *measure.Record) { r.Environment.Governor, r.Environment.Disk = "", "" }, "mine")), CompareOptions{})
+	if !slices.Contains(untold.Cautions, "Some of the results do not tell the frequency governor, the disk of the work folder: make sure that it was the same.") {
+		t.Errorf("what one side does not tell: %q", untold.Cautions)
 	}
 	if f := c.Relays[0].Figures[0]; f.Outcome != Unsettled || !slices.ContainsFunc(c.Cautions, func(s string) bool { return strings.Contains(s, "never be significant") }) {
 		t.Errorf("two trials a side: %s, %q", f.Outcome, c.Cautions)

@@ -110,7 +110,7 @@ func readSide(names []string) (report.Side, error) {
 				return s, err
 			}
 			for _, file := range files {
-				r, err := measure.ReadRecord(file)
+				r, err := readResults(file)
 				if err != nil {
 					return s, err
 				}
@@ -124,6 +124,21 @@ func readSide(names []string) (report.Side, error) {
 		}
 	}
 	return s, nil
+}
+
+// readResults reads results to compare with others. A setting that the version of relaybench that took them did not have yet gets its default, which is
+// what was done before there was a choice: what is measured now compares with it as long as it is set so.
+func readResults(file string) (*measure.Record, error) {
+	r, err := measure.ReadRecord(file)
+	if err != nil || len(r.Options) == 0 {
+		return r, err
+	}
+	for name, value := range publicFlags(newRun(io.Discard, io.Discard).Flags()) {
+		if _, ok := r.Options[name]; !ok {
+			r.Options[name] = value
+		}
+	}
+	return r, nil
 }
 
 // sideLabel names a side after its first file or folder, without the folders above: they are nobody's business in a report.

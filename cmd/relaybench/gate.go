@@ -234,7 +234,7 @@ func (f *gateFlags) understand(flags *pflag.FlagSet) error {
 	if len(files) != 1 {
 		return usagef("--baseline %s holds %d results; name one of them", f.baseline, len(files))
 	}
-	if f.stored, err = measure.ReadRecord(files[0]); err != nil {
+	if f.stored, err = readResults(files[0]); err != nil {
 		return usagef("--baseline: %w", err)
 	}
 	return f.adopt(flags)

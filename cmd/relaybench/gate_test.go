@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/xml"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -145,6 +146,42 @@ func TestGateAndCompareRefuseWhatCannotBeMeant(t *testing.T) {
 		code, _, stderr := relaybench(t, c.args...)
 		if code != c.code || !strings.Contains(stderr, c.want) {
 			t.Errorf("%q: exit code %d, want %d\n%s lacks %q", c.args, code, c.code, stderr, c.want)
+		}
+	}
+}
+
+// TestCompareGoesByWhatResultsOfOtherVersionsTell takes a setting out of a record, as a version that did not have it leaves it out.
+func TestCompareGoesByWhatResultsOfOtherVersionsTell(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	save := func(name string, change func(options map[string]any)) string {
+		r := &measure.Record{Environment: measure.Environment{OS: "linux", Arch: "amd64", CPU: "one", Cores: 2}, Corpus: measure.Corpus{Fingerprint: strings.Repeat("a", 64)},
+			Options:      publicFlags(newRun(io.Discard, io.Discard).Flags()),
+			Relays:       []measure.Relay{{Name: "mine", Outcome: measure.OutcomeOK}},
+			Measurements: []measure.Measurement{{Relay: "mine", Scenario: "storage", Metric: "allocated", Unit: "bytes/event", Better: measure.Lower, Trials: []float64{1, 2, 3}}}}
+		change(r.Options)
+		file := filepath.Join(dir, name)
+		if err := r.Write(file); err != nil {
+			t.Fatal(err)
+		}
+		return file
+	}
+	older := save("older.json", func(o map[string]any) { delete(o, "pin"); delete(o, "query-conns") })
+	now := save("now.json", func(map[string]any) {})
+	pinned := save("pinned.json", func(o map[string]any) { o["pin"] = true })
+	newer := save("newer.json", func(o map[string]any) { o["flag-to-come"] = 7 })
+	for _, c := range []struct {
+		name, file string
+		code       int
+		want       string
+	}{
+		{"a flag that the older version lacked, at its default", now, exitDone, "MINE"},
+		{"and set otherwise", pinned, exitIncomparable, "option pin: false ≠ true"},
+		{"a flag that this version does not know", newer, exitIncomparable, "option flag-to-come: not recorded ≠ 7"},
+	} {
+		code, stdout, stderr := relaybench(t, "compare", older, c.file)
+		if code != c.code || !strings.Contains(stdout+stderr, c.want) {
+			t.Errorf("%s: exit code %d, want %d\n%s%s lacks %q", c.name, code, c.code, stdout, stderr, c.want)
 		}
 	}
 }
