@@ -1,0 +1,334 @@
+package scenarios
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"relaybench/corpus"
+	"relaybench/harness"
+	"relaybench/harness/measure"
+	"relaybench/harness/negentropy"
+	"relaybench/harness/pull"
+	"relaybench/harness/wire"
+	"relaybench/relays"
+)
+
+// carried is what relaybench carried from one relay to the other, over all transfers of a mode.
+type carried struct {
+	events     int // accepted by the sink
+	duplicates int
+	refused    map[string]*harness.Refusals
+	unanswered int
+	missing    int // asked for, and not sent
+	altered    []corpus.ID
+	foreign    int
+	took       time.Duration // of the transfers alone
+	waited     time.Duration // for the sink
+	latency    *measure.Histogram
+	ok         *measure.Histogram
+}
+
+func newCarried() *carried {
+	return &carried{refused: map[string]*harness.Refusals{}, latency: measure.NewHistogram(), ok: measure.NewHistogram()}
+}
+
+func (c *carried) measure(t *harness.Trial) {
+	if seconds := c.took.Seconds(); seconds > 0 {
+		t.Value("transfer events/s", "events/s", measure.None, float64(c.events+c.duplicates)/seconds)
+		t.Value("waiting for the sink", "%", measure.None, 100*c.waited.Seconds()/seconds)
+	}
+	t.Value("not sent by the source", "events", measure.None, float64(c.missing))
+	for _, reason := range slices.Sorted(maps.Keys(c.refused)) {
+		t.Value("refused: "+reason, "events", measure.None, float64(c.refused[reason].Count))
+	}
+	_ = t.Latency("REQ to EOSE", measure.None, c.latency)
+	_ = t.Latency("EVENT to OK", measure.None, c.ok)
+}
+
+// add takes in one transfer.
+func (c *carried) add(x *harness.Transferred, s *pull.Stats) {
+	c.events += int(x.Accepted)
+	c.duplicates += int(x.Duplicates)
+	c.unanswered += int(x.Unanswered)
+	for reason, r := range x.Reasons {
+		if c.refused[reason] == nil {
+			c.refused[reason] = &harness.Refusals{Example: r.Example}
+		}
+		c.refused[reason].Count += r.Count
+	}
+	c.altered = append(c.altered, x.Altered...)
+	c.foreign += x.Foreign
+	c.took += x.Duration
+	if x.Latency != nil {
+		c.ok.Merge(x.Latency)
+	}
+	if s != nil {
+		c.waited += s.Waited
+		c.latency.Merge(s.Latency)
+	}
+}
+
+// transfer carries what ask gets of the one relay to the other, and continues the timeline.
+func (r *syncing) transfer(ctx context.Context, to *harness.Trial, total int, ask func(ctx context.Context, take pull.Take) error) (*harness.Transferred, error) {
+	start := wire.Now()
+	x := harness.Transfer{To: to.Relay.URL(), Corpus: to.Corpus, Conns: to.Options.Publishers, Window: to.Options.Window,
+		Stall: to.Options.Stall, Ledger: to.Ledger, Progress: r.Sink.Progress}
+	done, err := x.Run(ctx, total, ask)
+	if to == r.Sink && done.Latency != nil {
+		from := int((start - r.began) / time.Second)
+		for i, n := range done.Timeline {
+			for len(r.done.timeline) <= from+i {
+				r.done.timeline = append(r.done.timeline, 0)
+			}
+			r.done.timeline[from+i] += n
+		}
+	}
+	if done.Latency != nil && done.Last > 0 {
+		r.done.account.Wall = max(r.done.account.Wall, done.Last-r.began)
+	}
+	return done, err
+}
+
+// req asks for everything in pages, newest first, and publishes it at the pace of the sink. It is what a client without anything better does, and is not
+// tried again: a source that does not wait for slow readers ends it.
+func (r *syncing) req(ctx context.Context) error {
+	total := len(r.had[0])
+	r.done.agent, r.done.carried = true, newCarried()
+	var paged *pull.Paged
+	turned := int64(0) // events up to the last page that came whole
+	pages := pull.Pages{Options: pull.Options{URL: r.Source.Relay.URL(), Stall: r.Sink.Options.Stall}, Size: r.Page}
+	done, err := r.transfer(ctx, r.Sink, total, func(ctx context.Context, take pull.Take) (err error) {
+		events := int64(0)
+		pages.Take = func(ctx context.Context, e *pull.Event, wait bool) (bool, error) {
+			ok, err := take(ctx, e, wait)
+			if ok {
+				events++
+			}
+			return ok, err
+		}
+		pages.Turned = func(int64) error {
+			turned = events
+			return nil
+		}
+		paged, err = pages.Run(ctx)
+		return err
+	})
+	if paged == nil {
+		r.done.carried.add(done, nil)
+	} else {
+		r.done.carried.add(done, paged.Stats)
+		r.done.account.Add(paged.Stats)
+		r.Sink.Value("pages", "pages", measure.None, float64(paged.Pages))
+		if n := len(paged.Stepped); n > 0 {
+			r.Sink.Find(measure.Finding{Check: "no second holds more than the source sends at once",
+				Detail: fmt.Sprintf("%d seconds were stepped over, %d the newest of them: what else they hold cannot be asked for by time", n, paged.Stepped[0])})
+		}
+	}
+	return r.ended(ctx, err, func() string {
+		if paged == nil {
+			return ""
+		}
+		size := int64(0)
+		if paged.Events > 0 {
+			size = paged.EventBytes / paged.Events
+		}
+		left := min(int64(r.Page)-(paged.Events-turned), int64(total)-paged.Events)
+		text := fmt.Sprintf("after %d of %d events, with about %.1f MB of the page still to come", paged.Events, total, float64(max(0, left)*size)/1e6)
+		if paged.Waited > paged.Duration/10 {
+			text += "; relaybench had been waiting for the sink: the source does not wait for slow readers"
+		}
+		return text
+	})
+}
+
+// ended makes of what ended a transfer where it stopped; what concerns nobody but relaybench is an error.
+func (r *syncing) ended(ctx context.Context, err error, how func() string) error {
+	var source *harness.SourceError
+	var sink *harness.SinkError
+	switch {
+	case err == nil:
+		return nil
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case errors.As(err, &source):
+		err = fmt.Errorf("stopped by the source: %w", source.Err)
+		r.done.account.Excused = true // not the sink, whose account it is
+	case errors.As(err, &sink):
+		err = fmt.Errorf("stopped by the sink: %w", sink.Err)
+	default:
+		return err
+	}
+	if text := how(); text != "" {
+		err = fmt.Errorf("%w, %s", err, text)
+	}
+	r.done.account.Err = err
+	return nil
+}
+
+// reconciled is what reconciling cost, over all rounds of a mode.
+type reconciled struct {
+	first      negentropy.Result
+	checks     negentropy.Result // after each transfer: whether everything was delivered
+	transfers  int
+	stragglers int // events that a check found to be missing still
+	unknown    int // ids that are not of the corpus
+}
+
+func (c *reconciled) measure(t *harness.Trial) {
+	t.Value("reconcile time", "ms", measure.None, harness.Milliseconds(c.first.Duration))
+	t.Value("reconcile rounds", "rounds", measure.None, float64(c.first.Rounds))
+	t.Value("reconcile bytes", "MiB", measure.None, float64(c.first.BytesUp+c.first.BytesDown)/(1<<20))
+	t.Value("check time", "ms", measure.None, harness.Milliseconds(c.checks.Duration))
+	t.Value("transfers", "transfers", measure.None, float64(c.transfers))
+	t.Value("stragglers", "events", measure.None, float64(c.stragglers))
+}
+
+// way is one direction in which events go.
+type way struct {
+	from, to *harness.Trial
+	lacks    []int // what to lacks
+	tries    map[int]int
+}
+
+const (
+	syncBatch   = 100 // ids in one REQ
+	syncAtOnce  = 8   // REQs in flight
+	syncTries   = 2   // transfers of one event at most
+	syncRetries = 3   // REQs for one id at most, beyond the first, in one transfer
+)
+
+// negentropy reconciles, carries over what differs, and reconciles again, until nothing differs or nothing moves any more. The agent stands at the sink and pulls
+// (down), or at the source and pushes (up); where both have events that the other lacks, it does both.
+func (r *syncing) negentropy(ctx context.Context) error {
+	r.done.agent, r.done.carried, r.done.reconciled = true, newCarried(), &reconciled{}
+	down := &way{from: r.Source, to: r.Sink, tries: map[int]int{}}
+	ways := []*way{down}
+	if err := r.begins(ctx, &ways); err != nil {
+		return err
+	}
+	all := slices.Concat(r.had[0], r.had[1])
+	slices.Sort(all)
+	all = slices.Compact(all)
+	for moving := true; moving; {
+		moving = false
+		for _, w := range ways {
+			if len(w.lacks) == 0 {
+				continue
+			}
+			moving = true
+			err := r.carry(ctx, w)
+			if err != nil || r.done.account.Err != nil {
+				return err
+			}
+		}
+		if !moving {
+			break
+		}
+		for _, w := range ways {
+			if err := r.check(ctx, w, all); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// begins reconciles for the first time.
+func (r *syncing) begins(ctx context.Context, ways *[]*way) error {
+	down := (*ways)[0]
+	server, own := r.Source, r.had[1]
+	if r.Direction == relays.Up {
+		server, own = r.Sink, r.had[0]
+	}
+	result, have, need, err := (&side{Trial: server}).against(ctx, own)
+	if err != nil {
+		return fmt.Errorf("reconciling with %s: %w", server.Relay.Name(), err)
+	}
+	r.done.reconciled.first = result
+	r.done.account.ResponseBytes += result.BytesDown
+	lacks := need
+	if r.Direction == relays.Up {
+		lacks = have
+	}
+	down.lacks, r.done.reconciled.unknown = indexesOf(r.Sink.Corpus, lacks)
+	if r.Direction == relays.Both {
+		up := &way{from: r.Sink, to: r.Source, tries: map[int]int{}}
+		up.lacks, _ = indexesOf(r.Sink.Corpus, have)
+		*ways = append(*ways, up)
+	}
+	return nil
+}
+
+// indexesOf turns ids into places in the corpus, newest first, and counts those that are not of it.
+func indexesOf(c *corpus.Corpus, ids map[corpus.ID]bool) (indexes []int, unknown int) {
+	indexes = make([]int, 0, len(ids))
+	for id := range ids {
+		if i, ok := c.Find(id); ok {
+			indexes = append(indexes, i)
+		} else {
+			unknown++
+		}
+	}
+	slices.SortFunc(indexes, func(a, b int) int { return b - a })
+	return indexes, unknown
+}
+
+// carry transfers what one relay lacks of the other.
+func (r *syncing) carry(ctx context.Context, w *way) error {
+	ids := make([]corpus.ID, len(w.lacks))
+	for n, i := range w.lacks {
+		w.tries[i]++
+		ids[n] = w.to.Corpus.Entry(i).ID
+	}
+	b := pull.ByID{Options: pull.Options{URL: w.from.Relay.URL(), Stall: w.to.Options.Stall, Attempts: 5}, Batch: r.batch(w.from), InFlight: syncAtOnce, Retries: syncRetries}
+	var fetched *pull.Fetched
+	done, err := r.transfer(ctx, w.to, len(ids), func(ctx context.Context, take pull.Take) (err error) {
+		b.Take = take
+		fetched, err = b.Run(ctx, ids)
+		return err
+	})
+	c := r.done.carried
+	r.done.reconciled.transfers++
+	if fetched == nil {
+		c.add(done, nil)
+	} else {
+		c.add(done, fetched.Stats)
+		r.done.account.Add(fetched.Stats)
+		c.missing += len(fetched.Missing) + len(fetched.Failed)
+	}
+	return r.ended(ctx, err, func() string {
+		if fetched == nil {
+			return ""
+		}
+		return fmt.Sprintf("after %d of %d events, %d connections lost", fetched.Events, len(ids), fetched.Lost)
+	})
+}
+
+// batch is how many ids a REQ may have, as far as the source's definition knows.
+func (r *syncing) batch(source *harness.Trial) int {
+	limits := source.Relay.Definition().Limits
+	if limits.FilterLimit > 0 {
+		return min(syncBatch, limits.FilterLimit)
+	}
+	return syncBatch
+}
+
+// check reconciles a relay with all that it should hold by now. What it lacks still is carried once more, unless it said that it does not want it.
+func (r *syncing) check(ctx context.Context, w *way, all []int) error {
+	result, lacks, _, err := (&side{Trial: w.to}).against(ctx, all)
+	if err != nil {
+		return fmt.Errorf("checking what %s holds: %w", w.to.Relay.Name(), err)
+	}
+	c := r.done.reconciled
+	c.checks.Rounds += result.Rounds
+	c.checks.Duration += result.Duration
+	r.done.account.ResponseBytes += result.BytesDown
+	missing, _ := indexesOf(w.to.Corpus, lacks)
+	w.lacks = slices.DeleteFunc(missing, func(i int) bool { return w.tries[i] >= syncTries || w.to.Ledger.Get(i) == harness.Refused })
+	c.stragglers += len(w.lacks)
+	return nil
+}

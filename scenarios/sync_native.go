@@ -1,0 +1,115 @@
+package scenarios
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"relaybench/harness"
+	"relaybench/harness/measure"
+	"relaybench/harness/wire"
+	"relaybench/relays"
+)
+
+// native has the sink's own command get the events. What it says of its success is not believed: the sink is asked afterwards. Where the sink serves meanwhile it is
+// asked once a second how much it holds (NIP-45).
+func (r *syncing) native(ctx context.Context, stopped bool) error {
+	direction := relays.Down
+	if r.Direction == relays.Both {
+		direction = relays.Both
+	}
+	watch := &counting{}
+	c := relays.Carry{Stall: r.Sink.Options.Stall}
+	if stopped {
+		r.done.noTimeline = "the relay does not serve while its command works"
+	} else {
+		counted, cancel := context.WithCancel(ctx)
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			watch.run(counted, r.Sink.Relay.URL())
+		}()
+		defer func() {
+			cancel()
+			<-ended
+			r.done.timeline, r.done.noTimeline = watch.timeline, watch.trouble
+		}()
+		c.Moves = watch.now.Load
+	}
+	done, err := r.Sink.Relay.Sync(ctx, r.Source.Relay.URL(), direction, c)
+	if done != nil {
+		r.done.account.Wall, r.done.command = done.Took, done
+	}
+	var failed *relays.CommandError
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &failed) && ctx.Err() == nil:
+		r.done.account.Err = failed
+		r.Sink.Find(measure.Finding{Check: "its sync command succeeds", Required: true, Detail: failed.Error(), Evidence: failed.LogTail})
+		return nil
+	}
+	return fmt.Errorf("the sync command of %s: %w", r.Sink.Relay.Name(), err)
+}
+
+// counting asks a relay once a second how many events it holds.
+type counting struct {
+	now      atomic.Int64
+	timeline []float64 // growth in each second
+	trouble  string    // why it ended early
+}
+
+func (c *counting) run(ctx context.Context, url string) {
+	conn, err := harness.Dial(ctx, url)
+	if err != nil {
+		c.trouble = "the relay could not be asked how much it holds"
+		return
+	}
+	defer conn.Abort()
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		n, ok := count(conn)
+		if ctx.Err() != nil {
+			return
+		}
+		if !ok {
+			c.trouble = "the relay does not tell how much it holds (NIP-45)"
+			return
+		}
+		c.timeline = append(c.timeline, float64(max(0, n-c.now.Load())))
+		c.now.Store(max(n, c.now.Load()))
+	}
+}
+
+// countWithin is how long a COUNT may take: a relay that counts slower is not asked again, since counting would be what is measured.
+const countWithin = 5 * time.Second
+
+// count asks for the number of all events.
+func count(conn *wire.Conn) (int64, bool) {
+	conn.WatchUseful(countWithin)
+	defer conn.WatchUseful(0)
+	if conn.Send([]byte(`["COUNT","n",{}]`)) != nil {
+		return 0, false
+	}
+	var m wire.Message
+	for {
+		frame, _, err := conn.Read()
+		if err != nil {
+			return 0, false
+		}
+		switch wire.Parse(frame, &m); m.Type {
+		case wire.Count:
+			return m.Counted()
+		case wire.Closed, wire.Notice:
+			return 0, false
+		}
+	}
+}
