@@ -31,7 +31,7 @@ func (t *Trial) spent() spent {
 
 // begin notes what was used before a scenario.
 func (t *Trial) begin() {
-	t.ownShareSet = false
+	t.ownShareSet, t.unmeasured = false, false
 	t.began = t.spent()
 }
 
@@ -40,6 +40,9 @@ const mib = 1 << 20
 // resources records what the relay's process tree used during the scenario, and what share of the processors the harness took itself. peak is the
 // most memory that the relay was seen to hold, in bytes.
 func (t *Trial) resources(peak uint64) {
+	if t.unmeasured {
+		return
+	}
 	before, after := t.began, t.spent()
 	t.ownShare(before, after)
 	if !before.relaySet || !after.relaySet {

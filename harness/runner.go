@@ -134,7 +134,7 @@ func (r *Runner) turn(ctx context.Context, c Contender, number int) (err error) 
 			described.Outcome, described.Reason = measure.OutcomeSkipped, "the run was interrupted during its turn"
 		case err != nil:
 			described.Outcome, described.Reason = measure.OutcomeFailed, process.Public(err.Error())
-			described.LogTail = process.LogTail(20)
+			described.LogTail = lastLines(process, err)
 		default:
 			described.Outcome = measure.OutcomeOK
 		}
@@ -143,6 +143,17 @@ func (r *Runner) turn(ctx context.Context, c Contender, number int) (err error) 
 	}()
 
 	return r.scenarios(ctx, t)
+}
+
+// lastLines is what the program that failed said last: the relay, unless it was a command of its own, or it did not start again.
+func lastLines(process *relays.Process, err error) []string {
+	if command := (*relays.CommandError)(nil); errors.As(err, &command) {
+		return command.LogTail
+	}
+	if start := (*relays.StartError)(nil); errors.As(err, &start) {
+		return start.LogTail
+	}
+	return process.LogTail(20)
 }
 
 func (r *Runner) newTrial(process *relays.Process, number int) *Trial {
@@ -180,7 +191,7 @@ func (r *Runner) scenarios(ctx context.Context, t *Trial) error {
 			err = r.explain(ctx, t, d.Key, err)
 			all = append(all, err)
 			t.Find(measure.Finding{Check: "completes", Required: true, Detail: err.Error()})
-			if failures++; failures == maxFailures || r.gone(t) {
+			if failures++; failures == maxFailures || r.gone(t) || t.stopped {
 				break
 			}
 		}

@@ -76,6 +76,7 @@ type Trial struct {
 
 	ownShareSet bool
 	seeded      bool // by the runner's Seeder
+	unmeasured  bool // the scenario
 }
 
 // Measure records a measurement of this relay in this scenario.
@@ -119,6 +120,12 @@ func (t *Trial) Find(f measure.Finding) {
 	}
 	f.Relay, f.Peer, f.Scenario = t.Relay.Name(), t.peer, t.scenario
 	t.recorder.Find(f)
+}
+
+// NotMeasured records that a scenario is none for this relay, and why; no figures of it are kept.
+func (t *Trial) NotMeasured(why string) {
+	t.unmeasured = true
+	t.Find(measure.Finding{Check: "can be measured", OK: true, Detail: "not measured: " + why})
 }
 
 // Progress tells whoever watches how far the scenario is.

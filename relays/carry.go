@@ -160,6 +160,7 @@ type carrying struct {
 
 const (
 	carryLook     = 200 * time.Millisecond // between two looks at a command's progress
+	carryFirst    = 20 * time.Millisecond  // while it is young: a short one would else never be seen, nor the memory it takes
 	carryLogLines = 20
 	// A command that only talks makes progress for so many bytes, and for so many times what it has read: more is a flood.
 	talkative, talkativePerByte = 64 << 20, 4
@@ -310,8 +311,9 @@ func (run *carrying) collect(guest *Process) (out *os.File, finished func() erro
 
 // watch returns when the command has ended, or has been ended for the trouble that is returned.
 func (run *carrying) watch(ctx context.Context, guest *Process) (trouble string) {
-	tick := time.NewTicker(carryLook)
+	tick := time.NewTicker(carryFirst)
 	defer tick.Stop()
+	young := true
 	moved := time.Now()
 	for {
 		select {
@@ -321,6 +323,10 @@ func (run *carrying) watch(ctx context.Context, guest *Process) (trouble string)
 			guest.Kill()
 			return "was ended"
 		case <-tick.C:
+		}
+		if young && time.Since(guest.began) > 5*carryLook {
+			young = false
+			tick.Reset(carryLook)
 		}
 		if run.moved(guest) {
 			moved = time.Now()

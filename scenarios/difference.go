@@ -31,8 +31,13 @@ type departure struct {
 
 // compare sets what a relay holds against a model, and explains each event by what the relay said of it and by what the protocol demands.
 func compare(s *side, m *corpus.Model, held []int) difference {
-	d := difference{corpus: s.Corpus, held: len(held), groups: make(map[departure][]corpus.ID)}
-	holds := make([]bool, s.Corpus.Len())
+	return compareWith(s.Corpus, m, held, func(i int) string { return missingBecause(s.Ledger.Get(i)) })
+}
+
+// compareWith is compare where missing says why an event that must be held is not there.
+func compareWith(c *corpus.Corpus, m *corpus.Model, held []int, missing func(i int) string) difference {
+	d := difference{corpus: c, held: len(held), groups: make(map[departure][]corpus.ID)}
+	holds := make([]bool, c.Len())
 	for _, i := range held {
 		holds[i] = true
 	}
@@ -46,9 +51,9 @@ func compare(s *side, m *corpus.Model, held []int) difference {
 		}
 		reason := m.Why(i).String()
 		if must {
-			reason = missingBecause(s.Ledger.Get(i))
+			reason = missing(i)
 		}
-		e := s.Corpus.Entry(i)
+		e := c.Entry(i)
 		key := departure{must, reason, int(e.Kind)}
 		d.groups[key] = append(d.groups[key], e.ID)
 	}

@@ -38,6 +38,7 @@ type runFlags struct {
 	scattered  bool
 	only, skip []string
 	pin        bool
+	seedBy     string // publish or import
 	out, work  string
 	keepData   bool
 	noColor    bool
@@ -60,6 +61,7 @@ func newRun(stdout, stderr io.Writer) *cobra.Command {
 		},
 	}
 	f.register(cmd)
+	f.registerSeed(cmd)
 	flags := cmd.Flags()
 	flags.StringArrayVar(&f.relays.extra, "relay", nil, "add a relay: NAME=COMMAND with {port} and {dir}, NAME=ws://host:port, or a name of the catalog (repeatable)")
 	flags.BoolVar(&f.relays.geodeNoIndex, "geode-no-search", false, "run geode without its full-text index")
@@ -140,6 +142,9 @@ func (f *runFlags) check(cmd *cobra.Command) ([]harness.Described, error) {
 	if err := checkDescriptors(max(f.options.Publishers, f.options.QueryConns)); err != nil {
 		return nil, err
 	}
+	if err := f.checkSeed(); err != nil {
+		return nil, err
+	}
 	if f.ready < 0 {
 		return nil, usagef("--ready-timeout %v: give a duration from 0", f.ready)
 	}
@@ -173,6 +178,7 @@ func (f *runFlags) choose() ([]harness.Described, error) {
 	if err != nil {
 		return nil, err
 	}
+	chosen = slices.DeleteFunc(chosen, f.unasked)
 	first := slices.DeleteFunc(kept, func(s harness.Described) bool { return !always(s) })
 	return append(first, slices.DeleteFunc(chosen, always)...), nil
 }
@@ -192,7 +198,7 @@ func (f *runFlags) allScenarios() []harness.Described {
 	for _, s := range scenarios.Queries() {
 		all = append(all, s)
 	}
-	return append(all, scenarios.Storage{}, scenarios.Negentropy{Scattered: f.scattered})
+	return append(all, scenarios.Storage{}, scenarios.Import{}, scenarios.Negentropy{Scattered: f.scattered})
 }
 
 func (f *runFlags) scenarioKeys() string {
@@ -394,7 +400,7 @@ func (f *runFlags) measure(ctx context.Context, stderr io.Writer, flags *pflag.F
 	}
 	recorder := measure.NewRecorder(record, func(r *measure.Record) error { return r.Write(file) })
 	runner := harness.Runner{Contenders: contenders, Scenarios: single, Corpus: c, Model: model, Now: started.Unix(), Options: f.options,
-		Settings: settings, Recorder: recorder, Observer: w, Preflight: inspect}
+		Settings: settings, Recorder: recorder, Observer: w, Preflight: inspect, Seeder: f.seeder()}
 
 	runErr := recorder.Save() // a folder that cannot be written is found out before an hour of measuring
 	watch := machine.System{}.Watch()

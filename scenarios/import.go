@@ -1,0 +1,211 @@
+package scenarios
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"relaybench/corpus"
+	"relaybench/harness"
+	"relaybench/harness/measure"
+	"relaybench/harness/negentropy"
+	"relaybench/relays"
+)
+
+// Import has a relay's own import command fill a fresh folder with the corpus, boots the relay on it, and counts what it holds by asking it. What the
+// command says of itself counts for nothing.
+type Import struct{}
+
+// Describe implements harness.Scenario.
+func (Import) Describe() harness.Description {
+	return harness.Description{Key: "import", Title: "the corpus, by the relay's own import command", Needs: harness.Empty}
+}
+
+// Run implements harness.Scenario. Afterwards the Ledger says of each event whether it was found, as an answer to publishing would have said it.
+func (Import) Run(ctx context.Context, t *harness.Trial) error {
+	if ok, why := t.Relay.Definition().Can(relays.Import); !ok {
+		t.NotMeasured(why)
+		return nil
+	}
+	if t.Corpus.Dir() == "" {
+		return errors.New("the corpus is in no file that could be imported")
+	}
+	var carried *relays.Carried
+	err := t.Refill(ctx, func(relay *relays.Process) (_ *relays.Carried, err error) {
+		carried, err = relay.Import(ctx, filepath.Join(t.Corpus.Dir(), corpus.EventsFile), relays.Carry{
+			Stall: t.Options.Stall,
+			Progress: func(done, total int64) {
+				t.Progress(int(float64(t.Corpus.Len())*float64(done)/float64(max(1, total))), t.Corpus.Len())
+			},
+		})
+		return carried, err
+	})
+	if err != nil {
+		return err
+	}
+	held, how, err := heldAfter(ctx, t)
+	if err != nil {
+		return fmt.Errorf("counting what was imported: %w", err)
+	}
+	recordImport(t, carried, held)
+	findImported(t, held, how)
+	return nil
+}
+
+// holding is what a relay was found to hold.
+type holding struct {
+	events  []int              // of the corpus
+	unknown map[corpus.ID]bool // ids of no event of the corpus
+}
+
+// heldAfter finds out what the relay holds: by reconciling with it, where it speaks NIP-77, and else by asking for every id. Of what was only named, a
+// sample is asked for as well.
+func heldAfter(ctx context.Context, t *harness.Trial) (h holding, how string, err error) {
+	asker, err := harness.NewAsker(ctx, t.Relay.URL(), t.Options.Stall)
+	if err != nil {
+		return h, "", err
+	}
+	defer asker.Close()
+	var returned comparison
+	asker.OnEvent = returned.with(t.Corpus)
+
+	h, err = heldByReconciling(ctx, t)
+	unsupported, refused := (*negentropy.UnsupportedError)(nil), (*negentropy.RelayError)(nil)
+	switch {
+	case errors.As(err, &unsupported) || errors.As(err, &refused):
+		h = holding{}
+		all := make([]int, t.Corpus.Len())
+		for i := range all {
+			all[i] = i
+		}
+		others, err := askByID(t, asker, all, func(i int, found bool) {
+			if found {
+				h.events = append(h.events, i)
+			}
+			if (i+1)%storedBatch == 0 {
+				t.Progress(i+1, len(all))
+			}
+		})
+		if err != nil {
+			return h, "", err
+		}
+		others.find(t)
+		returned.find(t)
+		return h, "asked for every id", nil
+	case err != nil:
+		return h, "", err
+	}
+	named := 0
+	var evidence []string
+	asked := sample(t, h.events)
+	others, err := askByID(t, asker, asked, func(i int, found bool) {
+		if found {
+			return
+		}
+		if named++; named <= examples {
+			evidence = append(evidence, t.Corpus.Entry(i).ID.String())
+		}
+	})
+	if err != nil {
+		return h, "", err
+	}
+	others.find(t)
+	returned.find(t)
+	t.Find(measure.Finding{Check: "returns what it names", OK: named == 0, Required: true, Evidence: evidence,
+		Detail: fmt.Sprintf("%d of %d events that it named in a reconciliation did not come when they were asked for", named, len(asked))})
+	return h, "counted by negentropy", nil
+}
+
+// sampled is how many of the events that a relay has only named are asked for.
+const sampled = 1000
+
+func sample(t *harness.Trial, events []int) []int {
+	if len(events) <= sampled {
+		return events
+	}
+	chosen := make([]int, sampled)
+	for k := range chosen { // one of each part of the whole, so that none is drawn twice
+		low, high := k*len(events)/sampled, (k+1)*len(events)/sampled
+		chosen[k] = events[low+t.Rand.IntN(high-low)]
+	}
+	return chosen
+}
+
+// heldByReconciling compares with what a compliant relay holds: the difference is small.
+func heldByReconciling(ctx context.Context, t *harness.Trial) (h holding, err error) {
+	effective := t.Model.Effective()
+	s := &side{Trial: t}
+	_, have, need, err := s.against(ctx, effective)
+	if err != nil {
+		return h, err
+	}
+	h.unknown = make(map[corpus.ID]bool)
+	for _, i := range effective {
+		if !have[t.Corpus.Entry(i).ID] {
+			h.events = append(h.events, i)
+		}
+	}
+	for id := range need {
+		if i, ok := t.Corpus.Find(id); ok {
+			h.events = append(h.events, i)
+		} else {
+			h.unknown[id] = true
+		}
+	}
+	slices.Sort(h.events)
+	return h, nil
+}
+
+// recordImport keeps what the import cost. Rates count what was found.
+func recordImport(t *harness.Trial, carried *relays.Carried, held holding) {
+	seconds, stored := carried.Took.Seconds(), int64(len(held.events))
+	var bytes int64
+	for _, i := range held.events {
+		bytes += int64(t.Corpus.Entry(i).Length)
+	}
+	if seconds > 0 {
+		t.Measure(measure.Measurement{Metric: "stored", Unit: "events/s", Better: measure.Higher, Trials: []float64{float64(stored) / seconds}, Samples: stored})
+	}
+	t.Value("duration", "s", measure.Lower, seconds)
+	t.Value("events", "events", measure.None, float64(stored))
+	t.Value("cpu of the command", "s", measure.None, carried.Usage.CPUSeconds)
+	if carried.Usage.PeakRSS > 0 { // it lived long enough to be seen
+		t.Value("peak rss of the command", "MiB", measure.None, float64(carried.Usage.PeakRSS)/(1<<20))
+	}
+	if stored > 0 {
+		t.Measure(measure.Measurement{Metric: "cpu per 1,000 stored", Unit: "s", Better: measure.Lower, Trials: []float64{carried.Usage.CPUSeconds * 1000 / float64(stored)}, Samples: stored})
+		t.Value("write amplification while importing", "bytes/byte", measure.None, float64(carried.Usage.WriteBytes)/float64(bytes))
+	}
+}
+
+// findImported judges what was found, explains what was not by what the protocol takes away again, and keeps both in the Ledger.
+func findImported(t *harness.Trial, held holding, how string) {
+	for i := range t.Corpus.Len() {
+		t.Ledger.Set(i, harness.Refused)
+	}
+	for _, i := range held.events {
+		t.Ledger.Set(i, harness.Accepted)
+	}
+	d := compareWith(t.Corpus, t.Model, held.events, func(int) string { return "in the file and not in the relay" })
+	gone := make(map[corpus.Reason]int)
+	for i := range t.Corpus.Len() {
+		if !t.Model.Holds(i) && t.Ledger.Get(i) == harness.Refused {
+			gone[t.Model.Why(i)]++
+		}
+	}
+	var explained []string
+	for _, reason := range slices.Sorted(maps.Keys(gone)) {
+		t.Value("not stored: "+reason.String(), "events", measure.None, float64(gone[reason]))
+		explained = append(explained, fmt.Sprintf("%d %s", gone[reason], reason))
+	}
+	detail := fmt.Sprintf("of %d events in the file it %s; %s", t.Corpus.Len(), d.summary(), how)
+	if len(explained) > 0 {
+		detail += "; a compliant relay does not hold " + strings.Join(explained, ", ")
+	}
+	t.Find(measure.Finding{Check: "holds what was imported", OK: d.none() && len(held.unknown) == 0, Required: true, Detail: detail,
+		Evidence: append(d.evidence(), describeIDs(t.Corpus, "of no event that was imported", held.unknown)...)})
+}
