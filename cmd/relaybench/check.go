@@ -166,20 +166,24 @@ func writeJSON(w io.Writer, found []harness.Inspection) error {
 	if err != nil {
 		return err
 	}
-	var ascii bytes.Buffer
+	_, err = w.Write(append(ascii(text), '\n'))
+	return err
+}
+
+// ascii writes JSON with all else escaped: the same JSON, in which nothing acts on a terminal or hides on one.
+func ascii(text []byte) []byte {
+	var b bytes.Buffer
 	for _, r := range string(text) {
 		switch {
 		case r == 0x7f:
-			ascii.WriteString(`\u007f`)
+			b.WriteString(`\u007f`)
 		case r < 0x80:
-			ascii.WriteRune(r)
+			b.WriteRune(r)
 		case r < 0x10000:
-			fmt.Fprintf(&ascii, `\u%04x`, r)
+			fmt.Fprintf(&b, `\u%04x`, r)
 		default:
-			fmt.Fprintf(&ascii, `\u%04x\u%04x`, 0xd800+(r-0x10000)>>10, 0xdc00+(r-0x10000)&0x3ff)
+			fmt.Fprintf(&b, `\u%04x\u%04x`, 0xd800+(r-0x10000)>>10, 0xdc00+(r-0x10000)&0x3ff)
 		}
 	}
-	ascii.WriteByte('\n')
-	_, err = w.Write(ascii.Bytes())
-	return err
+	return b.Bytes()
 }

@@ -8,7 +8,7 @@ import (
 
 // largestChunk is how many events one worker checks at a time: enough to make the hand-over cheap, few enough that the first event of
 // many does not wait long for the last.
-const largestChunk = 64
+const largestChunk = 16
 
 // verifier checks events on several cores and hands them on in the order in which they were submitted. A chunk stands in two queues: work,
 // from which whichever worker is free takes it, and order, from which they are handed on, each when it is done. Both are
