@@ -174,6 +174,7 @@ func buildFixtures(t testing.TB) map[string]*measure.Record {
 	out["two-healthy"] = newRun(t, 1, bolt, sqlite).record()
 	out["three-trials"] = newRun(t, 3, bolt, sqlite, contender{"close", "batch", 0.99}).record()
 	out["one-relay"] = newRun(t, 1, bolt).record()
+	out["syncs"] = syncRun(t, 2)
 
 	killed := newRun(t, 1, bolt, sqlite)
 	doomed := contender{"mine", "unknown", 0.4}

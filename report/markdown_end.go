@@ -72,7 +72,7 @@ func (m *markdown) failure(name string, f *failure) {
 		if subject(x) == x.Relay {
 			where += mdText(with(x))
 		}
-		if i < mdExamples && !inPair(x) && len(x.Evidence) > 0 {
+		if i < mdExamples && !elsewhere(x) && len(x.Evidence) > 0 {
 			m.p("\n%s: %s\n", where, mdText(sentence(found(x))))
 			m.evidence(x)
 			continue
@@ -88,7 +88,7 @@ func (m *markdown) failure(name string, f *failure) {
 }
 
 func (m *markdown) evidence(f *measure.Finding) {
-	if len(f.Evidence) > 0 && !inPair(f) { // else it stands with the pair
+	if len(f.Evidence) > 0 && !elsewhere(f) { // else it stands with the pair
 		m.p("\n%s", mdFence("text", reasonsFirst(f.Evidence)))
 	}
 }

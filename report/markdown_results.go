@@ -14,6 +14,13 @@ func (m *markdown) section(s *section) {
 		m.pairing(s.pairing)
 		first = false
 	}
+	if s.syncs != nil {
+		if !first {
+			m.p("\n")
+		}
+		m.syncs(s.syncs)
+		first = false
+	}
 	var queries []*scenario
 	for _, sc := range s.scenarios {
 		if primary(sc) != nil {

@@ -103,6 +103,9 @@ func paired(m *measure.Measurement) bool {
 // inPair tells whether a check is explained in a pair's section.
 func inPair(f *measure.Finding) bool { return f.Peer != "" && within(f.Scenario, reconciliation) }
 
+// elsewhere tells whether a check's evidence stands in a section of its own.
+func elsewhere(f *measure.Finding) bool { return inPair(f) || isSync(f.Scenario, f.Peer) }
+
 // pairing gathers the pairs; nil where a run has none and none was looked for.
 func (v *view) pairing() *pairing {
 	g := &pairing{}
@@ -157,7 +160,9 @@ func (v *view) pairing() *pairing {
 		slices.SortStableFunc(p.sides, func(x, y *measure.Finding) int { return cmp.Compare(v.order(x.Relay), v.order(y.Relay)) })
 		p.converged = p.complete && len(p.sides) == len(p.servers()) && !slices.ContainsFunc(p.sides, func(f *measure.Finding) bool { return !f.OK })
 	}
-	v.apart(g)
+	if len(g.pairs) > 0 || !v.syncsOnly() {
+		v.apart(g)
+	}
 	if len(g.pairs)+len(g.apart) == 0 {
 		return nil
 	}
@@ -188,7 +193,7 @@ func (p *pair) take(f *measure.Finding) {
 func (v *view) apart(g *pairing) {
 	for i := range v.rec.Findings {
 		f := &v.rec.Findings[i]
-		if !isStatement(f) || slices.ContainsFunc(g.pairs, func(p *pair) bool { return p.a == f.Relay || p.b == f.Relay }) {
+		if f.Scenario != reconcileProbe || slices.ContainsFunc(g.pairs, func(p *pair) bool { return p.a == f.Relay || p.b == f.Relay }) {
 			continue
 		}
 		text := f.Detail
@@ -202,7 +207,9 @@ func (v *view) apart(g *pairing) {
 }
 
 // isStatement tells whether a finding states what a relay can do, so that neither answer is a fault.
-func isStatement(f *measure.Finding) bool { return f.Scenario == reconcileProbe }
+func isStatement(f *measure.Finding) bool {
+	return f.Scenario == reconcileProbe || within(f.Scenario, syncing) && (f.Check == checkCanSync || f.Check == checkWatched)
+}
 
 // showsLoss tells whether a finding proves that a relay lost what it had acknowledged.
 func showsLoss(f *measure.Finding) bool {

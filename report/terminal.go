@@ -95,6 +95,9 @@ func (t *terminal) section(s *section) {
 	if s.pairing != nil {
 		t.pairing(s.pairing)
 	}
+	if s.syncs != nil {
+		t.syncs(s.syncs)
+	}
 	t.hidden = nil
 	if slices.ContainsFunc(s.scenarios, func(sc *scenario) bool { return primary(sc) != nil }) {
 		t.paragraph(span{"  ", none}, span{"Bars: median time to EOSE, less is better. hot repeats one filter, varied draws others like it.", dim})

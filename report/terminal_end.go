@@ -241,7 +241,7 @@ func (t *terminal) failure(f *failure) {
 			where += with(x)
 		}
 		t.paragraph(span{"        ", none}, span{where + ": " + found(x), none})
-		if inPair(x) {
+		if elsewhere(x) {
 			if len(x.Evidence) > 0 {
 				t.paragraph(span{"        ", none}, span{"examples stand with the pair, above", dim})
 			}

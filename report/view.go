@@ -22,6 +22,7 @@ type view struct {
 
 type section struct {
 	title     string
+	syncs     []*syncTable
 	pairing   *pairing
 	scenarios []*scenario
 }
@@ -171,7 +172,7 @@ func (v *view) arrange() {
 	members := map[string][]*measure.Measurement{}
 	for i := range v.rec.Measurements {
 		m := &v.rec.Measurements[i]
-		if paired(m) {
+		if paired(m) || isSync(m.Scenario, m.Peer) {
 			continue
 		}
 		if byKey[m.Scenario] == nil {
@@ -212,7 +213,10 @@ func (v *view) arrange() {
 		shareScale(queries, metrics...)
 	}
 	if v.paired != nil {
-		v.place(v.paired)
+		v.sectionFor(reconciliation).pairing = v.paired
+	}
+	if tables := v.syncs(); len(tables) > 0 {
+		v.sectionFor(syncing).syncs = tables
 	}
 }
 
@@ -235,14 +239,11 @@ func shareScale(list []*scenario, names ...string) {
 	}
 }
 
-// place puts the pairs into their section, before what else is in it.
-func (v *view) place(g *pairing) {
-	rank, title := sectionOf(reconciliation)
+// sectionFor returns the section of a family of scenarios, which it makes where there is none.
+func (v *view) sectionFor(family string) *section {
+	rank, title := sectionOf(family)
 	i := slices.IndexFunc(v.sections, func(s *section) bool {
-		if len(s.scenarios) == 0 {
-			return false
-		}
-		r, _ := sectionOf(s.scenarios[0].key)
+		r, _ := sectionOf(s.family())
 		return r >= rank
 	})
 	if i < 0 {
@@ -251,7 +252,20 @@ func (v *view) place(g *pairing) {
 	if i == len(v.sections) || v.sections[i].title != title {
 		v.sections = slices.Insert(v.sections, i, &section{title: title})
 	}
-	v.sections[i].pairing = g
+	return v.sections[i]
+}
+
+// family is a scenario that belongs to the section.
+func (s *section) family() string {
+	switch {
+	case s.pairing != nil:
+		return reconciliation
+	case s.syncs != nil:
+		return syncing
+	case len(s.scenarios) > 0:
+		return s.scenarios[0].key
+	}
+	return ""
 }
 
 func (v *view) fill(s *scenario, ms []*measure.Measurement) {

@@ -1,0 +1,88 @@
+package report
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"relaybench/harness/measure"
+)
+
+// syncRun is a run in which two relays fill each other, one of which has no command of its own, and one of which drops slow readers.
+func syncRun(t testing.TB, trials int) *measure.Record {
+	impatient := contender{"impatient", "none", 1.2}
+	r := pairRun(t, trials, bolt, impatient)
+	for _, source := range []contender{bolt, impatient} {
+		for _, sink := range []contender{bolt, impatient} {
+			r.probe(sink.name, true, "NEG-OPEN is answered")
+			r.rec.Find(measure.Finding{Relay: sink.name, Peer: source.name, Scenario: "sync.native", Check: checkCanSync, Detail: "its definition names no sync command"})
+			r.syncs(sink, source, "sync.negentropy", 9574, "")
+			if source.name == "impatient" {
+				r.syncs(sink, source, "sync.req", 484, "stopped by the source: the relay closed the connection with code 1008: \""+hostile+"\", after 484 of 9574 events")
+			} else {
+				r.syncs(sink, source, "sync.req", 9574, "")
+			}
+		}
+	}
+	return r.record()
+}
+
+func (r *run) syncs(sink, source contender, scenario string, delivered float64, stopped string) {
+	with := peered(source)
+	mark := func(m *measure.Measurement) {
+		m.Peer = source.name
+		if stopped != "" {
+			m.MarkIncomplete("it ended early")
+		}
+	}
+	r.add(sink, scenario, "records/s", "events/s", measure.Higher, 5200, mark, func(m *measure.Measurement) { m.Timeline = []float64{900, 5000, 3674} })
+	r.add(sink, scenario, "wall time", "s", measure.None, delivered/5200, mark)
+	r.add(sink, scenario, "delivered", "events", measure.None, delivered, mark)
+	r.add(sink, scenario, "expected", "events", measure.None, 9574, mark)
+	r.add(sink, scenario, "source cpu", "s", measure.None, 0.21, mark)
+	r.add(sink, scenario, "sink cpu", "s", measure.None, 1.31, mark)
+	r.add(sink, scenario, "tool cpu", "s", measure.None, 0.16, mark)
+	r.add(sink, scenario, "tool's share of the sink's cpu", "%", measure.None, 12.2, with)
+	r.add(sink, scenario, "refused: replaced", "events", measure.None, 3, with)
+	if scenario == "sync.negentropy" {
+		r.add(sink, scenario, "reconcile time", "ms", measure.None, 9.2, with)
+		r.add(sink, scenario, "reconcile rounds", "rounds", measure.None, 2, with)
+		r.add(sink, scenario, "transfers", "transfers", measure.None, 1, with)
+		r.add(sink, scenario, "stragglers", "events", measure.None, 0, with)
+	}
+	r.rec.Find(measure.Finding{Relay: sink.name, Peer: source.name, Scenario: scenario, Check: "is complete", OK: stopped == "", Detail: stopped})
+	r.rec.Find(measure.Finding{Relay: sink.name, Peer: source.name, Scenario: scenario, Check: "holds what the source held", OK: stopped == "", Required: stopped == "",
+		Detail: fmt.Sprintf("holds %v where it must hold 9574", delivered), Evidence: []string{"missing, kind 1, never delivered: " + strings.Repeat("ab", 32)}})
+}
+
+func TestSyncsAreMatricesOfSourcesAndSinks(t *testing.T) {
+	text := string(renderTerminal(t, syncRun(t, 1), TerminalOptions{Width: 100}))
+	for _, want := range []string{
+		"by the sink's own sync command",
+		"n/a ref-bolt → ref-bolt, ref-bolt → impatient, and 2 more: its definition names no sync command",
+		"484 of 9,574",
+		"✗ impatient → ref-bolt: stopped by the source: the relay closed the connection with code 1008",
+		"ref-bolt → impatient",
+	} {
+		if !strings.Contains(strings.Join(strings.Fields(text), " "), want) {
+			t.Errorf("%q is not said in\n%s", want, text)
+		}
+	}
+	for _, never := range []string{"NEGENTROPY", "Not reconciled", "★"} {
+		if strings.Contains(text, never) {
+			t.Errorf("%q is said in\n%s", never, text)
+		}
+	}
+}
+
+func TestASyncThatWasCutCountsForNoRanking(t *testing.T) {
+	v := newView(syncRun(t, 6))
+	if len(v.barred) > 0 {
+		t.Errorf("barred: %v", v.barred)
+	}
+	for _, s := range v.sections {
+		if len(s.scenarios) > 0 && s.syncs != nil {
+			t.Errorf("section %s also has %s", s.title, s.scenarios[0].key)
+		}
+	}
+}
