@@ -59,7 +59,7 @@ func roundTrip(m *measure.Measurement) bool {
 		return false
 	}
 	switch m.Metric {
-	case "eose", "first event", "ok", "visible":
+	case "eose", "first event", "ok", "visible", "ok from intended":
 		return true
 	}
 	return false

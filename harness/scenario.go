@@ -19,6 +19,7 @@ type Options struct {
 	Samples     int           // events published one by one in ingest.visibility
 	Publishers  int           // connections in ingest.throughput
 	Window      int           // unacknowledged events on each of them
+	Rate        int           // events per second in ingest.paced, over all of them together
 	QueryRounds int           // timed repetitions of each query on one connection, and on each of QueryConns
 	QueryConns  int           // connections that ask at once
 	Trials      int           // boots of each relay
@@ -96,6 +97,11 @@ func (t *Trial) Value(metric, unit string, better measure.Better, value float64)
 // Latency records the median of a histogram, in milliseconds, as this trial's value, and the histogram with it. An empty histogram
 // records nothing: there is no latency of what never happened.
 func (t *Trial) Latency(metric string, better measure.Better, h *measure.Histogram) error {
+	return t.NotedLatency(metric, better, h, "")
+}
+
+// NotedLatency is Latency with a note on the figure.
+func (t *Trial) NotedLatency(metric string, better measure.Better, h *measure.Histogram, note string) error {
 	if h.Count() == 0 {
 		return nil
 	}
@@ -108,6 +114,7 @@ func (t *Trial) Latency(metric string, better measure.Better, h *measure.Histogr
 		Trials:    []float64{Milliseconds(h.Quantile(0.5))},
 		Samples:   h.Count(),
 		Histogram: payload,
+		Note:      note,
 	})
 	return nil
 }

@@ -12,6 +12,7 @@ var sectionTitles = []struct{ prefix, title string }{
 	{"ingest", "Ingest"},
 	{"query", "Queries"},
 	{"storage", "Storage"},
+	{"crash", "Crash"},
 	{"negentropy", "Negentropy"},
 	{"sync", "Sync"},
 	{"fetch", "Fetch"},
@@ -20,6 +21,7 @@ var sectionTitles = []struct{ prefix, title string }{
 var scenarioTitles = []struct{ key, title string }{
 	{"ingest.throughput", "Publishing at full speed"},
 	{"ingest.visibility", "From publish to readable"},
+	{"ingest.paced", "On a schedule, whatever the answers"},
 	{"query.firehose", "firehose: the newest events of all kinds"},
 	{"query.global-feed", "global-feed: the newest notes"},
 	{"query.profiles", "profiles: of the 50 busiest authors"},
@@ -35,6 +37,7 @@ var scenarioTitles = []struct{ key, title string }{
 	{"query.empty", "empty: nothing matches, the floor"},
 	{"query.deep-page", "deep-page: in the middle of the past"},
 	{"storage", "On disk after a clean stop"},
+	{"crash", "Killed in the middle of publishing, and started again"},
 }
 
 var metricTitles = []struct{ key, title string }{
@@ -44,6 +47,10 @@ var metricTitles = []struct{ key, title string }{
 	{"visible", "EVENT to visible for another reader"},
 	{"ok", "EVENT to OK, one at a time"},
 	{"queryable by ok", "queryable when its OK arrives"},
+	{"ok from intended", "intended sending to OK"},
+	{"ready again", "from start to ready, over what was left"},
+	{"acknowledged before", "acknowledged before"},
+	{"send delay", "sent late by (the harness)"},
 	{"eose", "time to EOSE"},
 	{"first event", "time to first event"},
 	{"events/s", "events/s from all connections"},

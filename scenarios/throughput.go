@@ -43,7 +43,7 @@ func (Throughput) Run(ctx context.Context, t *harness.Trial) error {
 	if err != nil {
 		return err
 	}
-	return checkStored(ctx, t)
+	return checkStored(ctx, t, true)
 }
 
 // acceptedBytes is the size of those of the events that were accepted.

@@ -85,22 +85,9 @@ const longest = time.Minute
 // deadline is how long an accepted event may stay invisible before it counts as never seen.
 func deadline(t *harness.Trial) time.Duration { return min(10*time.Second, t.Options.Stall) }
 
-// visibilitySamples picks regular events that a compliant relay keeps, evenly over the corpus: whatever else is published before or
-// after them, they are stored. At most a fifth of the corpus is spent on them.
+// visibilitySamples picks regular events evenly over the corpus. At most a fifth of it is spent on them.
 func visibilitySamples(t *harness.Trial) []int {
-	var regular []int
-	for i := range t.Corpus.Len() {
-		kind := int(t.Corpus.Entry(i).Kind)
-		if t.Model.Holds(i) && !corpus.IsReplaceable(kind) && !corpus.IsAddressable(kind) && kind != corpus.KindDeletion && kind != corpus.KindVanish {
-			regular = append(regular, i)
-		}
-	}
-	n := min(t.Options.Samples, max(1, t.Corpus.Len()/5), len(regular))
-	samples := make([]int, n)
-	for k := range samples {
-		samples[k] = regular[k*len(regular)/n]
-	}
-	return samples
+	return spread(regularEvents(t), min(t.Options.Samples, max(1, t.Corpus.Len()/5)))
 }
 
 type visibility struct {

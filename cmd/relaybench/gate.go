@@ -26,7 +26,7 @@ const exitRegression = 3
 
 // gateScenarios are what a gate measures where nothing else is asked for: ingest, storage, and three queries that are answered from indexes
 // of different kinds. All of it takes a few seconds a trial.
-var gateScenarios = []string{"ingest", "query.firehose", "query.follow-feed", "query.thread", "storage"}
+var gateScenarios = []string{"ingest.throughput", "ingest.visibility", "query.firehose", "query.follow-feed", "query.thread", "storage"}
 
 // What else a gate does by default, beside what run does.
 const (

@@ -76,6 +76,7 @@ func (f *runFlags) register(cmd *cobra.Command) {
 	flags.IntVar(&f.options.Samples, "samples", 200, "events published one by one to measure visibility")
 	flags.IntVar(&f.options.Publishers, "publishers", 4, "connections that publish")
 	flags.IntVar(&f.options.Window, "window", 200, "unacknowledged events on each of them")
+	flags.IntVar(&f.options.Rate, "rate", 500, "events per second, over those connections together, that ingest.paced publishes on a schedule")
 	flags.IntVar(&f.options.QueryRounds, "query-rounds", 10, "timed repetitions of each query on one connection")
 	flags.IntVar(&f.options.QueryConns, "query-conns", 8, "connections that ask at once")
 	flags.IntVar(&f.options.Trials, "trials", 3, "fresh boots of each relay, interleaved over the relays (1 with --quick)")
@@ -125,6 +126,7 @@ func (f *runFlags) check(cmd *cobra.Command) ([]harness.Described, error) {
 		{"samples", f.options.Samples, 1_000_000},
 		{"publishers", f.options.Publishers, 1024},
 		{"window", f.options.Window, 100_000},
+		{"rate", f.options.Rate, 100_000},
 		{"query-rounds", f.options.QueryRounds, 100_000},
 		{"query-conns", f.options.QueryConns, 1024},
 		{"trials", f.options.Trials, 1000},
@@ -194,11 +196,15 @@ func always(s harness.Described) bool {
 
 // allScenarios lists what a run does, in the order in which it does.
 func (f *runFlags) allScenarios() []harness.Described {
-	all := []harness.Described{harness.CalibrationStep{}, harness.Preflight{}, scenarios.Visibility{}, scenarios.Throughput{}}
+	all := []harness.Described{harness.CalibrationStep{}, harness.Preflight{}, scenarios.Visibility{}, scenarios.Paced{}, scenarios.Throughput{}}
 	for _, s := range scenarios.Queries() {
 		all = append(all, s)
 	}
-	return append(all, scenarios.Storage{}, scenarios.Import{}, scenarios.Negentropy{Scattered: f.scattered})
+	all = append(all, scenarios.Storage{})
+	if f.imports() {
+		all = append(all, scenarios.Import{})
+	}
+	return append(all, scenarios.Crash{}, scenarios.Negentropy{Scattered: f.scattered}, f.sync.scenario())
 }
 
 func (f *runFlags) scenarioKeys() string {

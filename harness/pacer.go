@@ -1,0 +1,218 @@
+package harness
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"relaybench/corpus"
+	"relaybench/harness/measure"
+	"relaybench/harness/wire"
+)
+
+// Pacer sends events in an open loop: on a schedule, whatever the answers. A relay that falls behind is sent the next event all the same, and latencies
+// count from when an event was to be sent, so that a stall is felt by every event that it delays.
+type Pacer struct {
+	URL      string
+	Corpus   *corpus.Corpus
+	Conns    int
+	Rate     int           // events per second over all connections together
+	Stall    time.Duration // without any answer for so long, when one is due, the rest is given up
+	Ledger   *Ledger
+	Progress func(done, total int) // may be nil; called from several goroutines
+}
+
+// Paced is what came of it.
+type Paced struct {
+	Accepted, Duplicates, Refused, Unanswered int64
+
+	Latency *measure.Histogram // from the intended time of sending to the OK, all answers
+	Late    *measure.Histogram // from the intended time of sending to the sending: the harness's own
+	Example string             // the reason of one refusal
+	Garbage Garbage
+}
+
+// longestRest bounds how long nobody looks for an interruption.
+const longestRest = 20 * time.Millisecond
+
+// leadTime is how long the schedule begins after all connections are open.
+const leadTime = 20 * time.Millisecond
+
+// Publish sends the events with these corpus indexes, each at its time, and returns when each has its answer or cannot get one. The error says that a
+// connection was lost or the relay made no progress; what was known by then is returned with it.
+func (p *Pacer) Publish(ctx context.Context, indexes []int) (*Paced, error) {
+	conns := min(p.Conns, max(1, len(indexes)))
+	lines := make([]*pacing, conns)
+	for k := range lines {
+		conn, err := wire.Dial(ctx, p.URL, wire.Options{})
+		if err != nil {
+			for _, l := range lines[:k] {
+				l.conn.Abort()
+			}
+			return nil, err
+		}
+		lines[k] = &pacing{Pacer: p, conn: conn, waiting: make(map[corpus.ID]due), latency: measure.NewHistogram(), late: measure.NewHistogram(), total: len(indexes)}
+	}
+	var done atomic.Int64
+	start := wire.Now() + leadTime
+	for n, i := range indexes {
+		l := lines[n%conns]
+		l.plan = append(l.plan, due{i, start + time.Duration(float64(n)/float64(p.Rate)*float64(time.Second))})
+	}
+	var all sync.WaitGroup
+	errs := make([]error, conns)
+	for k, l := range lines {
+		l.done = &done
+		all.Go(func() { errs[k] = l.run(ctx) })
+	}
+	all.Wait()
+	total := &Paced{Latency: measure.NewHistogram(), Late: measure.NewHistogram()}
+	for _, l := range lines {
+		total.Accepted += l.got.Accepted
+		total.Duplicates += l.got.Duplicates
+		total.Refused += l.got.Refused
+		total.Unanswered += l.got.Unanswered
+		total.Garbage.Add(l.got.Garbage)
+		total.Latency.Merge(l.latency)
+		total.Late.Merge(l.late)
+		if l.got.Example != "" {
+			total.Example = l.got.Example
+		}
+	}
+	if ctx.Err() != nil {
+		return total, context.Cause(ctx)
+	}
+	for _, err := range errs {
+		if err != nil {
+			return total, fmt.Errorf("%d of %d events got their answer: %w", done.Load(), len(indexes), err)
+		}
+	}
+	return total, nil
+}
+
+// due is one event and its time.
+type due struct {
+	index int
+	at    time.Duration
+}
+
+// pacing is one connection's share.
+type pacing struct {
+	*Pacer
+	conn *wire.Conn
+	plan []due
+
+	mu      sync.Mutex
+	waiting map[corpus.ID]due // sent, and not answered
+
+	latency, late *measure.Histogram
+	got           Paced
+	total         int
+	done          *atomic.Int64 // on all connections
+}
+
+func (l *pacing) run(ctx context.Context) error {
+	defer context.AfterFunc(ctx, l.conn.Abort)()
+	sending := make(chan error, 1)
+	go func() { sending <- l.send(ctx) }()
+	readErr := l.read()
+	if readErr != nil {
+		l.conn.Abort() // which ends the sending as well
+	}
+	sendErr := <-sending
+	l.conn.Close()
+	for _, d := range l.plan {
+		switch l.Ledger.Get(d.index) {
+		case NotOffered, Unanswered:
+			l.got.Unanswered++
+		}
+	}
+	if readErr != nil && !errors.Is(readErr, wire.ErrClosed) {
+		return readErr
+	}
+	return errors.Join(sendErr, readErr)
+}
+
+// send keeps the schedule.
+func (l *pacing) send(ctx context.Context) error {
+	for _, d := range l.plan {
+		if wire.Now() < d.at {
+			if err := l.conn.Flush(); err != nil {
+				return err
+			}
+		}
+		for wait := d.at - wire.Now(); wait > 0; wait = d.at - wire.Now() {
+			if ctx.Err() != nil {
+				return context.Cause(ctx)
+			}
+			rest(min(wait, longestRest))
+		}
+		e := l.Corpus.Entry(d.index)
+		l.mu.Lock()
+		l.waiting[e.ID] = d
+		l.mu.Unlock()
+		l.Ledger.Set(d.index, Unanswered)
+		l.late.Record(wire.Now() - d.at)
+		if err := l.conn.SendEvent(l.Corpus.Raw(d.index)); err != nil {
+			return err
+		}
+	}
+	return l.conn.Flush()
+}
+
+// read takes answers until each event of the plan has one. The watchdog counts from when answers are due, and moves with them.
+func (l *pacing) read() error {
+	last := l.plan[len(l.plan)-1].at
+	l.conn.WatchUseful(l.Stall + max(0, last-wire.Now()))
+	defer l.conn.WatchUseful(0)
+	watched := false
+	var m wire.Message
+	for answered := 0; answered < len(l.plan); {
+		frame, at, err := l.conn.Read()
+		if err != nil {
+			return err
+		}
+		switch wire.Parse(frame, &m); m.Type {
+		case wire.Unknown:
+			l.got.Garbage.see(frame)
+			continue
+		case wire.OK:
+		default:
+			continue
+		}
+		id := corpus.ID(m.ID)
+		l.mu.Lock()
+		d, ok := l.waiting[id]
+		delete(l.waiting, id)
+		l.mu.Unlock()
+		if !ok {
+			continue
+		}
+		answered++
+		l.conn.Useful()
+		if !watched && at >= last { // the schedule is over: from here on each wait is the relay's
+			watched = true
+			l.conn.WatchUseful(l.Stall)
+		}
+		l.latency.Record(at - d.at)
+		switch {
+		case !m.Accepted:
+			l.got.Refused++
+			l.got.Example = m.ReasonText()
+			l.Ledger.Set(d.index, Refused)
+		case hasPrefix(m.Reason, "duplicate:"):
+			l.got.Duplicates++
+			l.Ledger.Set(d.index, Duplicate)
+		default:
+			l.got.Accepted++
+			l.Ledger.Set(d.index, Accepted)
+		}
+		if n := l.done.Add(1); l.Progress != nil && n%64 == 0 {
+			l.Progress(int(n), l.total)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,100 @@
+package scenarios
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"relaybench/harness"
+	"relaybench/harness/measure"
+	"relaybench/harness/wire"
+	"relaybench/relays"
+)
+
+// Crash kills the relay with SIGKILL in the middle of publishing, boots it again over what it left, and looks for every event that it had
+// acknowledged. A killed process loses what it kept to itself; what it had given to the system outlives it, synced or not.
+type Crash struct{}
+
+// Describe implements harness.Scenario.
+func (Crash) Describe() harness.Description {
+	return harness.Description{Key: "crash", Title: "killed in the middle of publishing, and started again", Needs: harness.Empty}
+}
+
+// maxCrashEvents is how many events are published at most before the end of the relay: enough to keep it busy for a moment.
+const maxCrashEvents = 20_000
+
+// Run implements harness.Scenario.
+func (Crash) Run(ctx context.Context, t *harness.Trial) error {
+	if t.Relay.External() {
+		t.NotMeasured("a relay that runs already is nobody's to kill")
+		return nil
+	}
+	if err := t.Refill(ctx, func(*relays.Process) (*relays.Carried, error) { return nil, nil }); err != nil {
+		return fmt.Errorf("starting afresh: %w", err)
+	}
+	events := make([]int, min(t.Corpus.Len(), maxCrashEvents))
+	for i := range events {
+		events[i] = i
+	}
+	killed := t.Relay
+	if err := publishUntilKilled(ctx, t, events); err != nil {
+		return err
+	}
+	select {
+	case <-killed.Done():
+	case <-time.After(killTime):
+		return fmt.Errorf("still runs %v after SIGKILL", killTime)
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	start := wire.Now()
+	if err := t.Restart(ctx); err != nil {
+		return fmt.Errorf("does not start over what it left when it was killed: %w", err)
+	}
+	t.Value("ready again", "ms", measure.Lower, harness.Milliseconds(wire.Now()-start))
+	acknowledged := t.Ledger.Count(harness.Accepted) + t.Ledger.Count(harness.Duplicate)
+	t.Value("acknowledged before", "events", measure.None, float64(acknowledged))
+	if acknowledged == 0 {
+		return errors.New("acknowledged nothing before it was killed")
+	}
+	// Where the definition does not say that an OK means stored, a loss is told and held against nobody.
+	durability := t.Relay.Definition().Durability
+	return checkStored(ctx, t, durability == relays.Commit || durability == relays.Batch)
+}
+
+// killTime is how long a killed process may take to be gone: a busy disk holds it up.
+const killTime = 30 * time.Second
+
+// publishUntilKilled publishes at full speed and kills the relay when a third of the events has its answer, or all of a small corpus.
+func publishUntilKilled(ctx context.Context, t *harness.Trial, events []int) error {
+	publishing, over := context.WithCancelCause(ctx)
+	defer over(nil)
+	var once sync.Once
+	kill := func() {
+		once.Do(func() {
+			t.Kill()
+			over(errKilled)
+		})
+	}
+	p := harness.Publisher{URL: t.Relay.URL(), Corpus: t.Corpus, Conns: t.Options.Publishers, Window: t.Options.Window, Stall: t.Options.Stall, Ledger: t.Ledger,
+		Progress: func(done, total int) {
+			t.Progress(done, total)
+			if done >= total/3 {
+				kill()
+			}
+		}}
+	_, err := p.Publish(publishing, events)
+	early := publishing.Err() == nil
+	kill()
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	if early && err != nil {
+		return err
+	}
+	return nil
+}
+
+var errKilled = errors.New("the relay was killed on purpose")

@@ -1,0 +1,74 @@
+package scenarios
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"relaybench/corpus"
+	"relaybench/harness"
+	"relaybench/harness/measure"
+)
+
+// Paced publishes events on a schedule, the same for every relay (an open loop): what an OK takes under a load that does not wait for it. The closed
+// loop of Throughput finds the most that a relay takes, at latencies that its own window makes.
+type Paced struct{}
+
+// Describe implements harness.Scenario.
+func (Paced) Describe() harness.Description {
+	return harness.Description{Key: "ingest.paced", Title: "events on a schedule, whatever the answers", Needs: harness.Empty}
+}
+
+// pacedSeconds is how long the schedule is, where the corpus has events enough.
+const pacedSeconds = 2
+
+// Run implements harness.Scenario.
+func (Paced) Run(ctx context.Context, t *harness.Trial) error {
+	events := spread(regularEvents(t), min(pacedSeconds*t.Options.Rate, max(1, t.Corpus.Len()/5)))
+	if len(events) == 0 {
+		return errors.New("the corpus has no regular event left to publish on a schedule")
+	}
+	p := harness.Pacer{URL: t.Relay.URL(), Corpus: t.Corpus, Conns: t.Options.Publishers, Rate: t.Options.Rate, Stall: t.Options.Stall, Ledger: t.Ledger, Progress: t.Progress}
+	done, err := p.Publish(ctx, events)
+	if done == nil {
+		return err
+	}
+	note := ""
+	if late, all := done.Late.Quantile(0.5), done.Latency.Quantile(0.5); late >= all*4/5 && all > 0 { // then it measures itself
+		note = harness.LimitedByHarness + ": half of the events were sent too late by most of that time"
+	}
+	if err := errors.Join(err, t.NotedLatency("ok from intended", measure.Lower, done.Latency, note), t.Latency("send delay", measure.None, done.Late)); err != nil {
+		return err
+	}
+	findNew(t, done.Duplicates, done.Accepted+done.Duplicates)
+	findGarbage(t, done.Garbage)
+	f := measure.Finding{Check: "accepts events on a schedule", OK: done.Refused+done.Unanswered == 0, Required: true,
+		Detail: fmt.Sprintf("%d of %d accepted at %d events/s", done.Accepted+done.Duplicates, len(events), t.Options.Rate)}
+	if done.Example != "" {
+		f.Evidence = []string{"one refusal: " + done.Example}
+	}
+	t.Find(f)
+	return nil
+}
+
+// regularEvents are those that a compliant relay keeps whatever else is published before or after them, and that it was not offered yet.
+func regularEvents(t *harness.Trial) (regular []int) {
+	for i := range t.Corpus.Len() {
+		kind := int(t.Corpus.Entry(i).Kind)
+		if t.Ledger.Get(i) == harness.NotOffered && t.Model.Holds(i) && !t.Model.Optional(i) &&
+			!corpus.IsReplaceable(kind) && !corpus.IsAddressable(kind) && kind != corpus.KindDeletion && kind != corpus.KindVanish {
+			regular = append(regular, i)
+		}
+	}
+	return regular
+}
+
+// spread picks n of the indexes, evenly.
+func spread(indexes []int, n int) []int {
+	n = min(n, len(indexes))
+	picked := make([]int, n)
+	for k := range picked {
+		picked[k] = indexes[k*len(indexes)/n]
+	}
+	return picked
+}
