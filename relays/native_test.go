@@ -19,6 +19,9 @@ func TestTheCatalogsCommandsAreRendered(t *testing.T) {
 		{"strfry", Export, []string{"/bin/x", "--config", "/w/my data/strfry.conf", "export"}},
 		{"strfry", Sync, []string{"/bin/x", "--config", "/w/my data/strfry.conf", "sync", "ws://127.0.0.1:80", "--dir", "down"}},
 		{"geode", Import, []string{"/bin/x", "import", "--db", "/w/my data/geode.sqlite", "/c/events.ndjson"}},
+		{"ref-bolt", Import, []string{"/bin/x", "import", "--store", "bolt", "--dir", "/w/my data", "--max-event-bytes", "135536"}},
+		{"ref-sqlite", Export, []string{"/bin/x", "export", "--store", "sqlite", "--dir", "/w/my data"}},
+		{"ref-sqlite", Sync, []string{"/bin/x", "sync", "--store", "sqlite", "--dir", "/w/my data", "--max-event-bytes", "135536", "--direction", "down", "ws://127.0.0.1:80"}},
 		{"geode", Export, []string{"/bin/x", "export", "--db", "/w/my data/geode.sqlite"}},
 	} {
 		got, err := byName[test.name].nativeArgv(test.verb, b)
@@ -37,6 +40,9 @@ func TestTheCatalogsCommandsAreRendered(t *testing.T) {
 		{"geode", Import, true, true, false},
 		{"geode", Sync, false, false, false},
 		{"geode-nosearch", Export, true, true, false},
+		{"ref-bolt", Sync, true, true, false},
+		{"ref-memory", Import, false, false, false},
+		{"ref-null", Sync, false, false, false},
 		{"wisp", Import, false, false, false},
 		{"rnostr", Export, false, false, false},
 	} {

@@ -86,6 +86,13 @@ func importFile(ctx context.Context, importer *reference.Importer, stdin io.Read
 
 // printImported says what became of the events.
 func printImported(w io.Writer, n reference.Imported, took time.Duration) {
+	printCounts(w, n)
+	if seconds := took.Seconds(); seconds > 0 {
+		fmt.Fprintf(w, "in %.1f s: %.0f events/s\n", seconds, float64(n.Read)/seconds)
+	}
+}
+
+func printCounts(w io.Writer, n reference.Imported) {
 	for _, line := range []struct {
 		count int64
 		what  string
@@ -105,8 +112,5 @@ func printImported(w io.Writer, n reference.Imported, took time.Duration) {
 		if line.count > 0 || line.what == "read" || line.what == "stored" {
 			fmt.Fprintf(w, "%9d %s\n", line.count, line.what)
 		}
-	}
-	if seconds := took.Seconds(); seconds > 0 {
-		fmt.Fprintf(w, "in %.1f s: %.0f events/s\n", seconds, float64(n.Read)/seconds)
 	}
 }

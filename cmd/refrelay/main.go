@@ -96,7 +96,7 @@ func parse(args []string, stdout io.Writer) (settings, error) {
 	flags.BoolP("help", "h", false, "print this help and end")
 	err := flags.Parse(args)
 	if help, _ := flags.GetBool("help"); help {
-		fmt.Fprintf(stdout, "refrelay: relaybench's reference Nostr relay\n\nUsage: refrelay [flags]                serves\n       refrelay import [flags] [FILE…]  takes events from files or standard input into a store that nobody serves\n       refrelay export [flags]          writes a store's events to standard output\n\n%s\nFaults, for tests only (a share is of the events, which ones depends on their ids):\n%s", flags.FlagUsages(), reference.FaultHelp())
+		fmt.Fprintf(stdout, "refrelay: relaybench's reference Nostr relay\n\nUsage: refrelay [flags]                serves\n       refrelay import [flags] [FILE…]  takes events from files or standard input into a store that nobody serves\n       refrelay export [flags]          writes a store's events to standard output\n       refrelay sync [flags] URL        brings a store in line with another relay\n\n%s\nFaults, for tests only (a share is of the events, which ones depends on their ids):\n%s", flags.FlagUsages(), reference.FaultHelp())
 		return s, pflag.ErrHelp
 	}
 	if err != nil {

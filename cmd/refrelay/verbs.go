@@ -27,6 +27,7 @@ func verbs() []*verb {
 	return []*verb{
 		{"import", "[FILE…]", "Takes events into a store by the rules of a relay: from files, or from standard input where there is none or it is -.\nNDJSON, concatenated JSON or a JSON array, plain or compressed with gzip or zstd. No relay may serve the store meanwhile.", setImport},
 		{"export", "", "Writes the events of a store to standard output, one a line, the oldest first. No relay may serve the store meanwhile.", setExport},
+		{"sync", "URL", "Brings a store in line with another relay that speaks NIP-77: reconciles, fetches, sends, and begins again until nothing differs or\nnothing moves. No relay may serve the store meanwhile.", setSync},
 	}
 }
 

@@ -123,3 +123,43 @@ func TestAnImportThatWasEndedIsCompletedByAnother(t *testing.T) {
 		}
 	}
 }
+
+func TestASyncFetchesAndSends(t *testing.T) {
+	text := signedLines(t, 400)
+	cut := func(event string) int {
+		return bytes.LastIndexByte(text[:bytes.Index(text, []byte(event))], '\n') + 1
+	}
+	theirs, ours := text[:cut("event 300")], text[cut("event 100"):]
+	for _, store := range onDisk {
+		t.Run(store, func(t *testing.T) {
+			source, dir := t.TempDir(), t.TempDir()
+			for folder, events := range map[string][]byte{source: theirs, dir: ours} {
+				cmd := command("import", "--store", store, "--dir", folder)
+				cmd.Stdin = bytes.NewReader(events)
+				if out, err := cmd.CombinedOutput(); err != nil {
+					t.Fatalf("%v: %s", err, out)
+				}
+			}
+			p := start(t, "--store", store, "--dir", source)
+			for _, test := range []struct{ direction, want string }{
+				{"down", "round 1: 100 to fetch, 0 to send\n"}, {"up", "round 1: 0 to fetch, 100 to send\n"}, {"both", "        1 reconciliations"},
+			} {
+				out, err := command("sync", "--store", store, "--dir", dir, "--direction", test.direction, "--batch", "30", "--window", "7", p.url).CombinedOutput()
+				if err != nil || !strings.Contains(string(out), test.want) || strings.Contains(string(out), "left that only") {
+					t.Errorf("%s: %v: %s", test.direction, err, out)
+				}
+			}
+			if n := len(p.ids(t)); n != 400 {
+				t.Errorf("the relay holds %d events", n)
+			}
+			if out, err := command("export", "--store", store, "--dir", dir).Output(); err != nil || !bytes.Equal(out, text) {
+				t.Errorf("the store holds %d bytes of %d: %v", len(out), len(text), err)
+			}
+			p.cmd.Process.Kill()
+			_ = p.cmd.Wait()
+			if out, err := command("sync", "--store", store, "--dir", dir, p.url).CombinedOutput(); err == nil || !strings.Contains(string(out), "refrelay sync: ") {
+				t.Errorf("with a relay that is gone: %v: %s", err, out)
+			}
+		})
+	}
+}
