@@ -180,7 +180,6 @@ func (f *runFlags) choose() ([]harness.Described, error) {
 	if err != nil {
 		return nil, err
 	}
-	chosen = slices.DeleteFunc(chosen, f.unasked)
 	first := slices.DeleteFunc(kept, func(s harness.Described) bool { return !always(s) })
 	return append(first, slices.DeleteFunc(chosen, always)...), nil
 }

@@ -34,8 +34,5 @@ func (f *runFlags) seeder() harness.Scenario {
 	return scenarios.Import{}
 }
 
-// unasked says of a scenario that it takes part only where --only names it or --seed-by asks for it, and neither does.
-func (f *runFlags) unasked(s harness.Described) bool {
-	_, imports := s.(scenarios.Import)
-	return imports && len(f.only) == 0 && f.seedBy != seedByImport
-}
+// imports says whether the scenario import takes part: where --only may name it, or --seed-by asks for it.
+func (f *runFlags) imports() bool { return len(f.only) > 0 || f.seedBy == seedByImport }

@@ -1,0 +1,166 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"relaybench/harness/measure"
+)
+
+// importers writes definitions of the reference relay whose import commands are the shell scripts given: $0 is the program, $1 the data folder, and
+// the events come by standard input, or in $2 where the script mentions it. It returns the flags that add them.
+func importers(t *testing.T, scripts map[string]string) []string {
+	t.Helper()
+	dir := t.TempDir()
+	flags := []string{"--relays-dir", dir}
+	for name, script := range scripts {
+		words, input := "{program} {dir}", "stdin = true"
+		if strings.Contains(script, "$2") {
+			words, input = "{program} {dir} {file}", ""
+		}
+		text := fmt.Sprintf(`name = %q
+command = "{program} --listen 127.0.0.1:{port} --store bolt --dir {dir}"
+durability = "commit"
+[find]
+env = ["REFRELAY_BIN"]
+[import]
+command = '''sh -c '%s' %s'''
+running = false
+%s
+`, name, script, words, input)
+		if err := os.WriteFile(filepath.Join(dir, name+".toml"), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		flags = append(flags, "--relay", name)
+	}
+	return flags
+}
+
+func TestImportIsCountedByAskingTheRelay(t *testing.T) {
+	t.Parallel()
+	out, work := t.TempDir(), t.TempDir()
+	args := append([]string{"run"}, importers(t, map[string]string{
+		"honest": `exec "$0" import --store bolt --dir "$1"`,
+		"liar":   `cat > /dev/null; echo imported 600 events, 0 failed`,
+		"loser":  `head -n 400 | "$0" import --store bolt --dir "$1"; echo all is well`,
+		"dies":   `head -c 1000 > /dev/null; printf "\033[31mno space in $1\n" >&2; exit 3`,
+		"hangs":  `sleep 600`,
+		"floods": `yes`,
+		"spoils": `cat > /dev/null; echo nonsense > "$1/events.bolt"`,
+		"daemon": `"$0" import --store bolt --dir "$1"; (sleep 600 &)`,
+	})...)
+	args = append(args, "--events", "600", "--trials", "1", "--only", "import,storage", "--skip", "preflight,calibration", "--timeout", "2s", "--out", out, "--work", work)
+	code, stdout, stderr := relaybenchWith(t, []string{"SKIP_REF=1"}, args...)
+	if code != exitFailed {
+		t.Fatalf("exit code %d\n%s", code, stderr)
+	}
+	r := results(t, out)
+	const holds = "holds what was imported"
+	for name, want := range map[string]string{"honest": "holds the", "daemon": "holds the", "liar": "in the file and not in the relay", "loser": "in the file and not in the relay"} {
+		f := finding(r, name, "import", holds)
+		if f == nil {
+			t.Errorf("%s: nothing was found", name)
+			continue
+		}
+		if honest := name == "honest" || name == "daemon"; f.OK != honest || !f.Required || !strings.Contains(f.Detail, want) || !strings.Contains(f.Detail, "counted by negentropy") {
+			t.Errorf("%s: %+v", name, f)
+		}
+	}
+	for name, want := range map[string]string{
+		"dies": "its import command exited with status 3", "hangs": "its import command made no progress for 2s and was ended",
+		"floods": "its import command made no progress", "spoils": "did not start on what its import command left",
+	} {
+		got := relay(t, r, name)
+		if f := finding(r, name, "import", "completes"); got.Outcome != measure.OutcomeFailed || !strings.Contains(got.Reason, want) || f == nil || !strings.Contains(f.Detail, want) {
+			t.Errorf("%s: %s %q, %+v", name, got.Outcome, got.Reason, f)
+		}
+		for _, line := range append(got.LogTail, got.Reason) {
+			if strings.Contains(line, work) || strings.Contains(line, "\x1b") {
+				t.Errorf("%s: told %q", name, line)
+			}
+		}
+	}
+	if tail := relay(t, r, "dies").LogTail; len(tail) != 1 || tail[0] != "no space in {dir}" {
+		t.Errorf("the last that it said: %q", tail)
+	}
+	rate, events := figure(r, "honest", "stored"), figure(r, "honest", "events")
+	if rate <= 0 || events < 500 || figure(r, "liar", "events") != 0 || figure(r, "loser", "events") >= events || figure(r, "loser", "events") == 0 {
+		t.Errorf("honest stored %v events, %v/s; liar %v, loser %v", events, rate, figure(r, "liar", "events"), figure(r, "loser", "events"))
+	}
+	if left, _ := os.ReadDir(work); len(left) > 0 {
+		t.Errorf("left in the work folder: %v", left)
+	}
+	if !strings.Contains(stdout, "import") || strings.Contains(stdout, "\x1b[31mno space") {
+		t.Errorf("the report:\n%s", stdout)
+	}
+}
+
+// figure is the only trial's value, -1 where there is none.
+func figure(r *measure.Record, relay, metric string) float64 {
+	for _, m := range r.Measurements {
+		if m.Relay == relay && m.Scenario == "import" && m.Metric == metric && len(m.Trials) == 1 {
+			return m.Trials[0]
+		}
+	}
+	return -1
+}
+
+// A program of the same user can do what it likes with the file: that is found out, and the corpus is not used on trust after that.
+func TestAnImportThatWritesToTheCorpusIsFoundOut(t *testing.T) {
+	t.Parallel()
+	out := t.TempDir()
+	args := append([]string{"run"}, importers(t, map[string]string{"vandal": `echo more >> "$2"`})...)
+	args = append(args, "--events", "100", "--trials", "1", "--only", "import", "--skip", "preflight,calibration", "--out", out, "--cache", t.TempDir())
+	if code, _, stderr := relaybenchWith(t, []string{"SKIP_REF=1"}, args...); code != exitFailed || !strings.Contains(stderr, "changed the file that it was to read") {
+		t.Errorf("exit code %d\n%s", code, stderr)
+	}
+}
+
+func TestSeedingByImport(t *testing.T) {
+	t.Parallel()
+	out := t.TempDir()
+	code, _, stderr := relaybench(t, "run", "--events", "400", "--trials", "1", "--seed-by", "import", "--only", "query.thread.hot,storage", "--skip", "preflight,calibration",
+		"--query-rounds", "2", "--query-conns", "2", "--relay", "ref-memory", "--out", out)
+	if code != exitDone {
+		t.Fatalf("exit code %d\n%s", code, stderr)
+	}
+	r := results(t, out)
+	for _, name := range []string{"ref-bolt", "ref-sqlite"} {
+		if f := finding(r, name, "import", "holds what was imported"); f == nil || !f.OK || figure(r, name, "stored") <= 0 {
+			t.Errorf("%s: %+v", name, f)
+		}
+		if f := finding(r, name, "query.thread.hot", "returns what the model returns"); f == nil || !f.OK {
+			t.Errorf("%s: its answers: %+v", name, f)
+		}
+		complete(t, r, name, "query.thread.hot", "storage")
+	}
+	if f := finding(r, "ref-memory", "import", "can be measured"); f == nil || !strings.Contains(f.Detail, "names no import command") || figure(r, "ref-memory", "stored") != -1 {
+		t.Errorf("a relay without an import command: %+v", f)
+	}
+	complete(t, r, "ref-memory", "query.thread.hot", "storage")
+	if strings.Count(stderr, "ref-memory: seeding") != 1 || strings.Contains(stderr, "ref-bolt: seeding") {
+		t.Errorf("who was published to:\n%s", stderr)
+	}
+	if r.Options["seed-by"] != "import" {
+		t.Errorf("options %v", r.Options)
+	}
+}
+
+// Where ingest has loaded the relay already, the import comes last and on a folder of its own.
+func TestAnImportBesideIngestChangesNothingOfIt(t *testing.T) {
+	t.Parallel()
+	out := t.TempDir()
+	code, _, stderr := relaybenchWith(t, withoutSQLite, "run", "--events", "400", "--trials", "2", "--only", "ingest.throughput,import,query.thread.hot", "--skip", "preflight,calibration",
+		"--query-rounds", "2", "--query-conns", "2", "--out", out)
+	if code != exitDone {
+		t.Fatalf("exit code %d\n%s", code, stderr)
+	}
+	r := results(t, out)
+	complete(t, r, "ref-bolt", "ingest.throughput", "query.thread.hot")
+	if f := finding(r, "ref-bolt", "import", "holds what was imported"); f == nil || !f.OK {
+		t.Errorf("%+v", f)
+	}
+}
