@@ -39,6 +39,7 @@ type runFlags struct {
 	only, skip []string
 	pin        bool
 	seedBy     string // publish or import
+	sync       syncFlags
 	out, work  string
 	keepData   bool
 	noColor    bool
@@ -51,21 +52,33 @@ func newRun(stdout, stderr io.Writer) *cobra.Command {
 		Short: "Measure every relay on this machine, and those added with --relay",
 		Args:  noArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			f.quicken(cmd.Flags())
-			f.options.Seed = f.corpus.seed
-			chosen, err := f.check(cmd)
-			if err != nil {
-				return err
-			}
-			return f.run(cmd.Context(), stdout, stderr, cmd.Flags(), chosen)
+			return f.start(cmd, stdout, stderr)
 		},
 	}
 	f.register(cmd)
 	f.registerSeed(cmd)
+	f.registerRelays(cmd)
+	f.sync.register(cmd)
+	cmd.Flags().BoolVar(&f.sync.on, "sync", false, "also measure how each relay fills each other, as the verb sync does alone")
+	return cmd
+}
+
+// start checks the flags and runs what they ask for.
+func (f *runFlags) start(cmd *cobra.Command, stdout, stderr io.Writer) error {
+	f.quicken(cmd.Flags())
+	f.options.Seed = f.corpus.seed
+	chosen, err := f.check(cmd)
+	if err != nil {
+		return err
+	}
+	return f.run(cmd.Context(), stdout, stderr, cmd.Flags(), chosen)
+}
+
+// registerRelays adds the flags that name relays beside those that were found.
+func (f *runFlags) registerRelays(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringArrayVar(&f.relays.extra, "relay", nil, "add a relay: NAME=COMMAND with {port} and {dir}, NAME=ws://host:port, or a name of the catalog (repeatable)")
 	flags.BoolVar(&f.relays.geodeNoIndex, "geode-no-search", false, "run geode without its full-text index")
-	return cmd
 }
 
 // register adds the flags that say how to measure. The verbs run and gate share them.
@@ -147,6 +160,9 @@ func (f *runFlags) check(cmd *cobra.Command) ([]harness.Described, error) {
 	if err := f.checkSeed(); err != nil {
 		return nil, err
 	}
+	if err := f.sync.check(); err != nil {
+		return nil, err
+	}
 	if f.ready < 0 {
 		return nil, usagef("--ready-timeout %v: give a duration from 0", f.ready)
 	}
@@ -172,7 +188,11 @@ func (f *runFlags) check(cmd *cobra.Command) ([]harness.Described, error) {
 // by --skip: they are cheap beside any scenario, and without them a relay that takes forged events would be ranked, or the harness itself.
 func (f *runFlags) choose() ([]harness.Described, error) {
 	all := f.allScenarios()
-	chosen, err := harness.Select(all, f.only, f.skip)
+	only := f.only
+	if len(only) > 0 && f.sync.on {
+		only = append(slices.Clone(only), "sync")
+	}
+	chosen, err := harness.Select(all, only, f.skip)
 	if err != nil || len(chosen) == 0 {
 		return nil, err
 	}
@@ -180,6 +200,10 @@ func (f *runFlags) choose() ([]harness.Described, error) {
 	if err != nil {
 		return nil, err
 	}
+	chosen = slices.DeleteFunc(chosen, func(s harness.Described) bool {
+		_, syncs := s.(*scenarios.Sync)
+		return syncs && len(f.only) == 0 && !f.sync.on
+	})
 	first := slices.DeleteFunc(kept, func(s harness.Described) bool { return !always(s) })
 	return append(first, slices.DeleteFunc(chosen, always)...), nil
 }
@@ -318,6 +342,7 @@ func (f *runFlags) measure(ctx context.Context, stderr io.Writer, flags *pflag.F
 	w := newWatcher(stderr)
 	var single []harness.Scenario
 	var paired []harness.PairScenario
+	var synced []harness.SyncScenario
 	inspect, calibrate := false, false
 	for _, s := range chosen {
 		switch s := s.(type) {
@@ -329,6 +354,8 @@ func (f *runFlags) measure(ctx context.Context, stderr io.Writer, flags *pflag.F
 			single = append(single, s)
 		case harness.PairScenario:
 			paired = append(paired, s)
+		case harness.SyncScenario:
+			synced = append(synced, s)
 		}
 	}
 	w.scenarios = len(single)
@@ -419,6 +446,12 @@ func (f *runFlags) measure(ctx context.Context, stderr io.Writer, flags *pflag.F
 		if runErr == nil {
 			w.scenarios = 1
 			runErr = runner.RunPairs(ctx, s)
+		}
+	}
+	for _, s := range synced {
+		if runErr == nil {
+			w.scenarios = 1
+			runErr = runner.RunSyncs(ctx, s)
 		}
 	}
 	w.wait(runErr == nil)
