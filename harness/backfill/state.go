@@ -158,19 +158,6 @@ func (r *Records) deletion(n int32, e *corpus.Event) request {
 	return q
 }
 
-// Span returns the oldest and the newest created_at, and false where nothing is remembered.
-func (r *Records) Span() (oldest, newest int64, ok bool) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for i, rec := range r.list {
-		if i == 0 {
-			oldest, newest = rec.at, rec.at
-		}
-		oldest, newest = min(oldest, rec.at), max(newest, rec.at)
-	}
-	return oldest, newest, len(r.list) > 0
-}
-
 // Fold folds the records with these ids, at time now in Unix seconds; an id may stand there more than once.
 func (r *Records) Fold(ids []corpus.ID, now int64) *State {
 	r.mu.Lock()
@@ -262,4 +249,28 @@ func (rec *record) lives(now int64) bool {
 // newer reports whether this version replaces another: the lowest id wins among equally new ones (NIP-01).
 func (rec *record) newer(other *record) bool {
 	return cmp.Or(cmp.Compare(rec.at, other.at), bytes.Compare(other.id[:], rec.id[:])) > 0
+}
+
+// Newest sorts those of the ids that are remembered, newest first, the lowest id first among equals (NIP-01), each once, and returns them with
+// their created_at.
+func (r *Records) Newest(ids []corpus.ID) ([]corpus.ID, []int64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	came := make([]bool, len(r.list))
+	var order []int32
+	for _, id := range ids {
+		if i, ok := r.index[id]; ok && !came[i] {
+			came[i] = true
+			order = append(order, i)
+		}
+	}
+	slices.SortFunc(order, func(a, b int32) int {
+		x, y := &r.list[a], &r.list[b]
+		return cmp.Or(cmp.Compare(y.at, x.at), bytes.Compare(x.id[:], y.id[:]))
+	})
+	sorted, times := make([]corpus.ID, len(order)), make([]int64, len(order))
+	for k, i := range order {
+		sorted[k], times[k] = r.list[i].id, r.list[i].at
+	}
+	return sorted, times
 }

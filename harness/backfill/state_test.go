@@ -88,9 +88,9 @@ func TestFoldingAgreesWithTheModel(t *testing.T) {
 			t.Errorf("the corpus tests nothing: %+v", *want)
 		}
 	}
-	oldest, newest, ok := r.Span()
-	if !ok || oldest != c.Entry(0).CreatedAt || newest != c.Entry(c.Len()-1).CreatedAt {
-		t.Errorf("span %d to %d, %v", oldest, newest, ok)
+	ids := []corpus.ID{c.Entry(5).ID, c.Entry(c.Len() - 1).ID, c.Entry(5).ID, {0: 9}}
+	if sorted, times := r.Newest(ids); len(sorted) != 2 || sorted[0] != ids[1] || sorted[1] != ids[0] || times[1] != c.Entry(5).CreatedAt {
+		t.Errorf("newest first: %v at %v", sorted, times)
 	}
 }
 

@@ -1,0 +1,86 @@
+package harness
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"relaybench/harness/measure"
+	"relaybench/relays"
+)
+
+// bulkScenario moves a relay's events in bulk.
+type bulkScenario interface {
+	Scenario
+	Bulk() // says so
+}
+
+// IsBulk reports whether a scenario moves a relay's events in bulk, so that it is measured by RunBulk.
+func IsBulk(s Described) bool {
+	_, ok := s.(bulkScenario)
+	return ok
+}
+
+// RunBulk runs scenarios on the relays in their bulk form, each booted anew for each trial, after Run. What they were launched as otherwise stands in the
+// record already, and what is raised is noted there. A relay that runs already is not given the corpus a second time and takes no part.
+func (r *Runner) RunBulk(ctx context.Context, list []Scenario) error {
+	for _, turn := range Plan(len(r.Contenders), r.Options.Trials) {
+		c := r.Contenders[turn.Relay]
+		name := c.Definition.Name
+		if r.failed[name] {
+			continue
+		}
+		if c.Definition.External() {
+			for _, s := range list {
+				r.Recorder.Find(measure.Finding{Relay: name, Scenario: s.Describe().Key, Check: "can be measured", OK: true,
+					Detail: "not measured: it runs already, and relaybench fetch reads from such a relay without publishing to it"})
+			}
+			continue
+		}
+		r.Observer.Turn(name, turn.Trial, r.Options.Trials)
+		err := r.bulkTurn(ctx, c, turn.Trial, list)
+		if ctx.Err() != nil {
+			return errors.Join(context.Cause(ctx), r.Recorder.Save())
+		}
+		if unsaved := (*saveError)(nil); errors.As(err, &unsaved) {
+			return unsaved.err
+		}
+		if err != nil {
+			r.Observer.Failed(name, err)
+			if !r.toldOf(name, list) {
+				r.Recorder.Find(measure.Finding{Relay: name, Scenario: list[0].Describe().Key, Check: "completes", Required: true, Detail: err.Error()})
+			}
+		}
+		if err := r.Recorder.Save(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// toldOf reports whether a finding of one of the scenarios says already that it did not complete.
+func (r *Runner) toldOf(relay string, list []Scenario) bool {
+	record := r.Recorder.Snapshot()
+	return slices.ContainsFunc(record.Findings, func(f measure.Finding) bool {
+		return f.Relay == relay && !f.OK && f.Check == "completes" && slices.ContainsFunc(list, func(s Scenario) bool { return s.Describe().Key == f.Scenario })
+	})
+}
+
+// bulkTurn boots one relay in its bulk form, and runs the scenarios on it.
+func (r *Runner) bulkTurn(ctx context.Context, c Contender, number int, list []Scenario) (err error) {
+	process, err := relays.Start(ctx, c.Definition.Bulk(), c.Program, r.Settings)
+	if err != nil {
+		return fmt.Errorf("%s did not start in its bulk form: %w", c.Definition.Name, err)
+	}
+	defer func() {
+		stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
+		defer cancel()
+		err = errors.Join(err, process.Stop(stop), process.Cleanup())
+	}()
+	r.noteBulk(process)
+	bulk := *r
+	bulk.Scenarios = list
+	return bulk.scenarios(ctx, r.newTrial(process, number))
+}

@@ -1,0 +1,237 @@
+package fetch
+
+import (
+	"math"
+	"slices"
+
+	"relaybench/corpus"
+	"relaybench/harness/backfill"
+)
+
+// Ground is what is known of what a relay holds: by the model of a corpus that it was given, or by what it sent before.
+type Ground struct {
+	now    int64
+	corpus *corpus.Corpus // nil where nobody knows
+	model  *corpus.Model
+	must   []int  // corpus indices of what has to come, newest first
+	may    []bool // by corpus index: what may come as well
+	open   bool   // the relay may hold more than the corpus
+
+	records *backfill.Records // of a relay that nobody knows
+	listed  []corpus.ID       // what it sent when it was asked for everything in pages, newest first
+	times   []int64           // of them
+}
+
+// FromCorpus is the ground of a relay that holds what the model says. open says that it may hold more, which is no fault then.
+func FromCorpus(m *corpus.Model, f corpus.Filter, open bool, now int64) *Ground {
+	f.Limit = nil
+	c := m.Corpus()
+	g := &Ground{now: now, corpus: c, model: m, open: open, may: make([]bool, c.Len())}
+	for i := range g.may { // what is in doubt and not held may come all the same
+		g.may[i] = m.Optional(i)
+	}
+	for _, i := range m.Query(&f) {
+		if m.Optional(i) {
+			continue
+		}
+		g.must = append(g.must, i)
+	}
+	return g
+}
+
+// Unknown is the ground of a relay of which nothing is known yet.
+func Unknown(now int64) *Ground { return &Ground{now: now, open: true, records: backfill.NewRecords()} }
+
+// Known reports whether it is known what must come.
+func (g *Ground) Known() bool { return g.corpus != nil }
+
+// IDs lists what can be asked for by id: what must come, or what is known to be there. Newest first.
+func (g *Ground) IDs() []corpus.ID {
+	if g.corpus == nil {
+		return g.listed
+	}
+	ids := make([]corpus.ID, len(g.must))
+	for k, i := range g.must {
+		ids[k] = g.corpus.Entry(i).ID
+	}
+	return ids
+}
+
+// seen are the created_at of what IDs lists, newest first.
+func (g *Ground) seen() []int64 {
+	if g.corpus == nil {
+		return g.times
+	}
+	times := make([]int64, len(g.must))
+	for k, i := range g.must {
+		times[k] = g.corpus.Entry(i).CreatedAt
+	}
+	return times
+}
+
+// learn keeps what a relay that nobody knew sent.
+func (g *Ground) learn(ids []corpus.ID) {
+	if g.corpus != nil {
+		return
+	}
+	g.listed, g.times = g.records.Newest(ids)
+}
+
+// room is how many events an honest answer may hold at most, 0 where nobody knows.
+func (g *Ground) room() int {
+	if g.corpus == nil {
+		return 0
+	}
+	n := len(g.must)
+	for _, may := range g.may {
+		if may {
+			n++
+		}
+	}
+	return n
+}
+
+// tally is what came, held against the ground.
+type tally struct {
+	unique, duplicates int
+	bytes              int64 // of the unique ones as JSON; 0 where nobody knows
+	expected, missing  int   // expected is less than 0 where nobody knows
+	strangers          int   // that should not be there; each counted once
+	newest             bool  // what is missing is older than everything that came: an answer that was cut at its end
+}
+
+// judge counts what came. Of asked, where it is not nil, nothing else is expected.
+func (g *Ground) judge(came, asked []corpus.ID) tally {
+	t := tally{expected: -1}
+	if g.corpus == nil {
+		distinct := make(map[corpus.ID]struct{}, len(came))
+		for _, id := range came {
+			distinct[id] = struct{}{}
+		}
+		t.unique, t.duplicates = len(distinct), len(came)-len(distinct)
+		if asked != nil {
+			t.expected = len(asked)
+			for _, id := range asked {
+				if _, ok := distinct[id]; !ok {
+					t.missing++
+				}
+			}
+		}
+		return t
+	}
+	here := make([]bool, g.corpus.Len())
+	strangers := make(map[corpus.ID]struct{})
+	must := make([]bool, g.corpus.Len())
+	for _, i := range g.must {
+		must[i] = true
+	}
+	oldest := int64(math.MaxInt64)
+	for _, id := range came {
+		i, ok := g.corpus.Find(id)
+		switch {
+		case !ok || !must[i] && !g.may[i]:
+			if _, again := strangers[id]; again {
+				t.duplicates++
+			}
+			strangers[id] = struct{}{}
+		case here[i]:
+			t.duplicates++
+		default:
+			here[i] = true
+			t.unique++
+			e := g.corpus.Entry(i)
+			t.bytes += int64(e.Length)
+			oldest = min(oldest, e.CreatedAt)
+		}
+	}
+	t.newest = t.unique > 0
+	expect := func(i int) {
+		t.expected++
+		if !here[i] {
+			t.missing++
+			t.newest = t.newest && g.corpus.Entry(i).CreatedAt <= oldest
+		}
+	}
+	t.expected = 0
+	if asked != nil {
+		for _, id := range asked {
+			if i, ok := g.corpus.Find(id); ok {
+				expect(i)
+			}
+		}
+	} else {
+		for _, i := range g.must {
+			expect(i)
+		}
+	}
+	if g.open {
+		t.unique += len(strangers)
+	} else {
+		t.strangers = len(strangers)
+	}
+	return t
+}
+
+// fold folds what came.
+func (g *Ground) fold(came []corpus.ID) (*backfill.State, error) {
+	if g.corpus == nil {
+		return g.records.Fold(came, g.now), nil
+	}
+	here := make([]bool, g.corpus.Len())
+	unread := make(map[corpus.ID]struct{})
+	for _, id := range came {
+		if i, ok := g.corpus.Find(id); ok {
+			here[i] = true
+		} else {
+			unread[id] = struct{}{}
+		}
+	}
+	s, err := backfill.FoldCorpus(g.corpus, func(i int) bool { return here[i] }, g.now)
+	if err == nil {
+		s.Unread = len(unread)
+	}
+	return s, err
+}
+
+// span is one share of the time, both ends inclusive; nil is open.
+type span struct{ since, until *int64 }
+
+// genesis is before the first event of Nostr.
+const genesis = 1_600_000_000
+
+// shards divides the time that a filter leaves into shares of equally many events, as far as they are known and seconds allow, and else of equal length.
+func (g *Ground) shards(f *corpus.Filter, n int) []span {
+	times := slices.Clone(g.seen())
+	slices.Sort(times)
+	var cuts []int64 // the first second of each share but the first
+	cut := func(at int64) {
+		if (f.Since == nil || at > *f.Since) && (len(cuts) == 0 || at > cuts[len(cuts)-1]) {
+			cuts = append(cuts, at)
+		}
+	}
+	if len(times) > 0 {
+		for k := 1; k < n; k++ {
+			if at := times[k*len(times)/n]; at > times[0] {
+				cut(at)
+			}
+		}
+	} else {
+		oldest, newest := int64(genesis), g.now
+		if f.Since != nil {
+			oldest = *f.Since
+		}
+		if f.Until != nil {
+			newest = *f.Until
+		}
+		for k := 1; k < n && newest > oldest; k++ {
+			cut(oldest + int64(k)*(newest-oldest)/int64(n))
+		}
+	}
+	var all []span
+	since := f.Since
+	for _, at := range cuts {
+		all = append(all, span{since, corpus.Int64(at - 1)})
+		since = corpus.Int64(at)
+	}
+	return append(all, span{since, f.Until})
+}

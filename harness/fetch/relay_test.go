@@ -1,0 +1,227 @@
+package fetch_test
+
+import (
+	"context"
+	"encoding/binary"
+	"net"
+	"net/http"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/coder/websocket"
+
+	"relaybench/corpus"
+	"relaybench/harness/fetch"
+	"relaybench/harness/wire"
+	"relaybench/relays/reference"
+)
+
+// now is when nothing of the corpus has expired that had not at its end.
+const now = 1_780_272_000
+
+// sample is a signed corpus that all tests share, and its model.
+var sample = sync.OnceValues(func() (*corpus.Model, error) {
+	dir, err := os.MkdirTemp("", "fetch-test-")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(dir) // what is mapped stays
+	c, err := corpus.BuildSynthetic(context.Background(), corpus.Spec{Events: 400, Seed: 3, BaseTime: now}, corpus.PrepareOptions{MaxEventBytes: 65536, MaxTags: 2000}, dir, nil)
+	if err != nil {
+		return nil, err
+	}
+	return corpus.NewModel(c, nil, now)
+})
+
+func model(t *testing.T) *corpus.Model {
+	t.Helper()
+	m, err := sample()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+// serve is a reference relay that holds the corpus.
+func serve(t *testing.T, o reference.Options, faults ...string) (url string) {
+	t.Helper()
+	store, err := reference.OpenStore("memory", "", reference.DurabilityNone)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { store.Close() })
+	fill(t, store, model(t).Corpus())
+	o.Store, o.NoVerify = store, true
+	if o.Faults, err = reference.ParseFaults(faults); err != nil {
+		t.Fatal(err)
+	}
+	return listen(t, o)
+}
+
+// fill publishes the corpus to an honest relay over the store.
+func fill(t *testing.T, store reference.Store, c *corpus.Corpus) {
+	t.Helper()
+	conn, err := wire.Dial(context.Background(), listen(t, reference.Options{Store: store, NoVerify: true}), wire.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Abort()
+	conn.Watch(10 * time.Second)
+	for i := range c.Len() {
+		if err := conn.SendEvent(c.Raw(i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range c.Len() {
+		frame, _, err := conn.Read()
+		var m wire.Message
+		if wire.Parse(frame, &m); err != nil || m.Type != wire.OK {
+			t.Fatalf("%s, %v", frame, err)
+		}
+	}
+}
+
+func listen(t *testing.T, o reference.Options) (url string) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	served := make(chan error, 1)
+	go func() { served <- reference.Serve(ctx, l, o) }()
+	t.Cleanup(func() {
+		cancel()
+		<-served
+	})
+	return "ws://" + l.Addr().String()
+}
+
+// target is a relay of which it is known that it holds the corpus.
+func target(t *testing.T, url string, f corpus.Filter) *fetch.Target {
+	t.Helper()
+	return &fetch.Target{URL: url, Filter: f, Ground: fetch.FromCorpus(model(t), f, false, now)}
+}
+
+// options give up soon what never comes.
+func options() *fetch.Options {
+	return &fetch.Options{Stall: 10 * time.Second, Page: 400, Shards: 3, Now: now, Adaptive: true}
+}
+
+// measured runs all cells of a strategy.
+func measured(t *testing.T, s fetch.Strategy, to *fetch.Target, o *fetch.Options) (all []*fetch.Result) {
+	t.Helper()
+	for _, c := range o.Cells(s) {
+		if c.Adaptive && c.Form != (fetch.Form{}) || c.Matrix && c.Form != (fetch.Form{}) && c.Batch != 50 {
+			continue
+		}
+		all = append(all, c.Run(context.Background(), to, o))
+	}
+	return all
+}
+
+// compressing stands before a relay and agrees to permessage-deflate, which the reference relay does not.
+func compressing(t *testing.T, inner string) (url string) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		ws, err := websocket.Accept(w, r, &websocket.AcceptOptions{CompressionMode: websocket.CompressionContextTakeover})
+		if err != nil {
+			return
+		}
+		defer ws.CloseNow()
+		ws.SetReadLimit(1 << 20)
+		conn, err := wire.Dial(r.Context(), inner, wire.Options{})
+		if err != nil {
+			return
+		}
+		defer conn.Abort()
+		go func() {
+			defer conn.Abort()
+			for {
+				_, data, err := ws.Read(context.Background())
+				if err != nil || conn.Send(data) != nil || conn.Flush() != nil {
+					return
+				}
+			}
+		}()
+		for {
+			frame, _, err := conn.Read()
+			if err != nil || ws.Write(context.Background(), websocket.MessageText, frame) != nil {
+				return
+			}
+		}
+	})}
+	go server.Serve(l)
+	t.Cleanup(func() { server.Close() })
+	return "ws://" + l.Addr().String()
+}
+
+// fillLarge publishes large events, whose ids and signatures are made up.
+func fillLarge(t *testing.T, store reference.Store, n, size int) {
+	t.Helper()
+	conn, err := wire.Dial(context.Background(), listen(t, reference.Options{Store: store, NoVerify: true}), wire.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Abort()
+	conn.Watch(10 * time.Second)
+	e := corpus.Event{Kind: 1, Content: strings.Repeat("x", size)}
+	for i := range n {
+		binary.BigEndian.PutUint64(e.ID[:], uint64(i+1)*0x9e3779b97f4a7c15)
+		e.CreatedAt = now - int64(i)
+		if err := conn.SendEvent(e.AppendJSON(nil)); err != nil {
+			t.Fatal(err)
+		}
+		frame, _, err := conn.Read()
+		var m wire.Message
+		if wire.Parse(frame, &m); err != nil || !m.Accepted {
+			t.Fatalf("%s, %v", frame, err)
+		}
+	}
+}
+
+// slowly stands before a relay and takes from it no more than a slow line would carry.
+func slowly(t *testing.T, inner string) (url string) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	go func() {
+		for {
+			client, err := l.Accept()
+			if err != nil {
+				return
+			}
+			relay, err := net.Dial("tcp", strings.TrimPrefix(inner, "ws://"))
+			if err != nil {
+				client.Close()
+				return
+			}
+			relay.(*net.TCPConn).SetReadBuffer(64 << 10)
+			carry := func(to, from net.Conn, pause time.Duration) {
+				defer to.Close()
+				defer from.Close()
+				part := make([]byte, 128<<10)
+				for {
+					n, err := from.Read(part)
+					if _, failed := to.Write(part[:n]); err != nil || failed != nil {
+						return
+					}
+					time.Sleep(pause)
+				}
+			}
+			go carry(relay, client, 0)
+			go carry(client, relay, 4*time.Millisecond)
+		}
+	}()
+	return "ws://" + l.Addr().String()
+}

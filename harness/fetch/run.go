@@ -1,0 +1,355 @@
+package fetch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"strings"
+	"sync"
+	"time"
+
+	"relaybench/corpus"
+	"relaybench/harness/backfill"
+	"relaybench/harness/negentropy"
+	"relaybench/harness/pull"
+	"relaybench/harness/wire"
+	"relaybench/relays"
+)
+
+// Result is what one cell came to.
+type Result struct {
+	Cell
+	NA string // why it was not measured; nothing else is set then
+	backfill.Account
+	Stats      *pull.Stats
+	Duplicates int           // events that came more than once, as often as they did again
+	Strangers  int           // events that the relay should not have sent
+	Refused    int           // events that failed a check, where events are checked
+	Retried    int           // ids asked for again
+	Failed     int           // ids without an answer
+	MatchBytes int64         // of the distinct events that came, as JSON
+	Settled    int           // REQs in flight on each connection in the end
+	Steps      []pull.Step   // how an adaptive window got there
+	Reconcile  time.Duration // the part of Wall before the ids were known
+	Rounds     int           // of that
+}
+
+// Rate is in distinct events a second, up to the last one that was dealt with.
+func (r *Result) Rate() float64 { return r.RecordsPerSecond() }
+
+// Overfetch is how many bytes came on the sockets for each byte of a distinct event; 0 where that is not known.
+func (r *Result) Overfetch() float64 {
+	if r.MatchBytes == 0 {
+		return 0
+	}
+	return float64(r.ResponseBytes) / float64(r.MatchBytes)
+}
+
+// Configured is how many REQs may be in flight at a time, over all connections.
+func (r *Result) Configured() int { return max(1, r.Conns) * max(1, r.Settled) }
+
+// InFlightMeant is how many REQs were in flight on average, by Little's law: their rate times their mean latency.
+func (r *Result) InFlightMeant() float64 {
+	span := r.Stats.Duration
+	if span <= 0 {
+		return 0
+	}
+	return float64(r.Stats.Latency.Count()) * r.Stats.Latency.Mean().Seconds() / span.Seconds()
+}
+
+// ToolShare is how much of the processors that it may use relaybench itself kept busy, from 0 to 1.
+func (r *Result) ToolShare() float64 {
+	if r.Wall <= 0 || r.Usage == nil {
+		return 0
+	}
+	return r.Usage.Tool.CPU.Seconds() / r.Wall.Seconds() / float64(runtime.GOMAXPROCS(0))
+}
+
+// Unreachable reports that not one connection came about, so that there is no use in going on.
+func (r *Result) Unreachable() bool { return r.NA == "" && r.Err != nil && r.Stats.Dials == 0 }
+
+const (
+	retries  = 2 // for ids that did not come
+	attempts = 2 // for connections and pages in a row
+)
+
+// Run measures one cell. Whatever the relay does ends up in the result; it ends with ctx.
+func (c Cell) Run(ctx context.Context, t *Target, o *Options) *Result {
+	r := &Result{Cell: c, Stats: pull.Sum(), Account: backfill.Account{Expected: -1}}
+	if r.NA = r.Cell.fit(t.Limits); r.NA != "" {
+		return r
+	}
+	var asked []corpus.ID
+	if c.Form.Deflate && !t.compresses(ctx, o) {
+		r.NA = "the relay does not agree to compression"
+		return r
+	}
+	if c.Strategy == ByID {
+		if asked = t.Ground.IDs(); len(asked) == 0 {
+			r.NA = "no ids are known to ask for: measure fetch.paged before"
+			if t.Ground.Known() {
+				r.NA = "no event of the corpus matches the filter"
+			}
+			return r
+		}
+	}
+	cellCtx, end := context.WithCancelCause(ctx)
+	defer end(nil)
+	if o.Time > 0 {
+		timer := time.AfterFunc(o.Time, func() { end(&cutError{"--cell-time " + o.Time.String()}) })
+		defer timer.Stop()
+	}
+	records := t.Ground.records
+	taker := newTaker(ctx, end, c.Form, c.Conns, t.Ground.room(), o, records)
+	f := fetching{Cell: r.Cell, t: t, o: o, r: r, take: taker.take, options: pull.Options{URL: t.URL, Compression: c.Form.Deflate, Stall: o.Stall, Attempts: attempts}}
+	var relay []*relays.Process
+	if t.Process != nil {
+		relay = append(relay, t.Process)
+	}
+	meter := backfill.Measure(relay...)
+	start := wire.Now()
+	ended, err := f.fetch(cellCtx, asked)
+	span := wire.Now() - start
+	got := taker.finish()
+	r.Usage = meter.Stop()
+	if d := r.Stats.Duration; d > 0 {
+		span = d // without connecting and closing
+	}
+	r.Wall = r.Reconcile + span + got.late
+	r.settle(ctx, t, got, f.asked, ended, err)
+	return r
+}
+
+// compresses finds out once whether the relay agrees to permessage-deflate. Where it cannot be asked, the cell shall say why.
+func (t *Target) compresses(ctx context.Context, o *Options) bool {
+	t.asking.Lock()
+	defer t.asking.Unlock()
+	if t.compression == nil {
+		handshake, cancel := context.WithTimeout(ctx, o.Stall)
+		defer cancel()
+		conn, err := wire.Dial(handshake, t.URL, wire.Options{Compression: true})
+		if err != nil {
+			return true
+		}
+		agreed := conn.Negotiated() != ""
+		t.compression = &agreed
+		conn.Close()
+	}
+	return *t.compression
+}
+
+// settle judges what came.
+func (r *Result) settle(ctx context.Context, t *Target, got finished, asked []corpus.ID, ended bool, err error) {
+	g := t.Ground
+	if r.Strategy == Paged && r.Form.Parsed && err == nil {
+		g.learn(got.ids)
+	}
+	y := g.judge(got.ids, asked)
+	r.Account.Add(r.Stats)
+	r.Delivered, r.Duplicates = y.unique, y.duplicates+got.duplicates+int(r.Stats.Duplicates)
+	r.Strangers, r.Refused = y.strangers+int(r.Stats.Strays), got.refused
+	r.Expected, r.Missing, r.MatchBytes = y.expected, y.missing, y.bytes
+	if g.corpus == nil || g.open {
+		r.MatchBytes = 0
+		if n := int64(y.unique + r.Duplicates - int(r.Stats.Duplicates)); n > 0 {
+			r.MatchBytes = r.Stats.EventBytes * int64(y.unique) / n
+		}
+	}
+	if s, foldErr := g.fold(got.ids); foldErr == nil {
+		r.State = s
+	}
+	var cut *cutError
+	switch {
+	case errors.As(err, &cut):
+		r.Cut = cut.limit
+	case err != nil:
+		r.Err = told(ctx, err)
+	case asked != nil:
+		r.Assured = true
+	}
+	if r.Err != nil || r.Cut != "" {
+		return
+	}
+	switch {
+	case y.newest && y.missing > 0 && r.Strategy == Giant && ended:
+		r.Excused, r.Why = true, fmt.Sprintf("the relay caps an answer at its newest %d events", y.unique)
+	case r.Why == "" && r.Expected < 0 && len(g.listed) > y.unique:
+		r.Why = fmt.Sprintf("in pages the relay sent %d", len(g.listed))
+	case r.Why == "" && r.Expected < 0 && r.Strategy == Paged && ended:
+		r.Why = "the relay says that there is no more"
+	}
+	if r.Refused > 0 {
+		r.Err = fmt.Errorf("%d events failed the check of their id or signature", r.Refused)
+	}
+}
+
+// told is an error as it stands in results: of several that are alike, one.
+func told(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	first, rest, more := strings.Cut(err.Error(), "\n")
+	if !more {
+		return errors.New(first)
+	}
+	return fmt.Errorf("%s (and on %d more connections)", first, 1+strings.Count(rest, "\n"))
+}
+
+// fetching is a cell on its way.
+type fetching struct {
+	Cell
+	t       *Target
+	o       *Options
+	r       *Result
+	take    pull.Take
+	options pull.Options
+	asked   []corpus.ID // what was asked for by id, where that is what was to come
+}
+
+// fetch asks. ended says that the relay ended all answers in order.
+func (f *fetching) fetch(ctx context.Context, ids []corpus.ID) (ended bool, err error) {
+	switch f.Strategy {
+	case Giant:
+		f.r.Settled = 1
+		return f.giant(ctx, f.t.Filter)
+	case Paged:
+		f.r.Settled = 1
+		return f.paged(ctx, f.t.Filter)
+	case ShardedGiant:
+		f.r.Settled = 1
+		return f.sharded(ctx, f.giantPart)
+	case ShardedPaged:
+		f.r.Settled = 1
+		return f.sharded(ctx, f.pagedPart)
+	case ByID:
+		return f.byID(ctx, ids)
+	}
+	ids, err = f.reconcile(ctx)
+	if err != nil || len(ids) == 0 {
+		return err == nil, err
+	}
+	return f.byID(ctx, ids)
+}
+
+// mostOfGiant is the limit of a giant REQ where nobody knows how much there is: relays have smaller ones of their own where there is none.
+const mostOfGiant = 1_000_000
+
+func (f *fetching) giant(ctx context.Context, filter corpus.Filter) (bool, error) {
+	s, _, err := f.giantPart(ctx, filter)
+	f.r.Stats = pull.Sum(s)
+	return err == nil, err
+}
+
+func (f *fetching) giantPart(ctx context.Context, filter corpus.Filter) (*pull.Stats, string, error) {
+	filter.Limit = corpus.Int(mostOfGiant)
+	if n := f.t.Ground.room(); n > 0 && !f.t.Ground.open {
+		filter.Limit = corpus.Int(max(n, 1))
+	}
+	s, err := pull.Once(ctx, f.options, filter, f.take)
+	return s, "", err
+}
+
+func (f *fetching) paged(ctx context.Context, filter corpus.Filter) (bool, error) {
+	s, why, err := f.pagedPart(ctx, filter)
+	f.r.Stats, f.r.Why = pull.Sum(s), why
+	return err == nil, err
+}
+
+func (f *fetching) pagedPart(ctx context.Context, filter corpus.Filter) (*pull.Stats, string, error) {
+	size := f.o.Page
+	if most := f.t.Limits.Events; most > 0 {
+		size = min(size, most)
+	}
+	p := pull.Pages{Options: f.options, Filter: filter, Size: size, Take: f.take}
+	done, err := p.Run(ctx)
+	why := ""
+	if n := len(done.Stepped); n > 0 {
+		why = fmt.Sprintf("seconds hold more events than the relay sends at once (%d, the newest is %d)", n, done.Stepped[0])
+	}
+	return done.Stats, why, err
+}
+
+// sharded asks for each share of the time on a connection of its own.
+func (f *fetching) sharded(ctx context.Context, part func(context.Context, corpus.Filter) (*pull.Stats, string, error)) (bool, error) {
+	spans := f.t.Ground.shards(&f.t.Filter, f.Conns)
+	stats, whys, errs := make([]*pull.Stats, len(spans)), make([]string, len(spans)), make([]error, len(spans))
+	var all sync.WaitGroup
+	for k, s := range spans {
+		filter := f.t.Filter
+		filter.Since, filter.Until = s.since, s.until
+		all.Go(func() { stats[k], whys[k], errs[k] = part(ctx, filter) })
+	}
+	all.Wait()
+	f.r.Stats = pull.Sum(stats...)
+	for _, why := range whys {
+		if f.r.Why == "" {
+			f.r.Why = why
+		}
+	}
+	if ctx.Err() != nil {
+		return false, context.Cause(ctx)
+	}
+	err := errors.Join(errs...)
+	return err == nil, err
+}
+
+func (f *fetching) byID(ctx context.Context, ids []corpus.ID) (bool, error) {
+	cut := f.o.Events > 0 && len(ids) > f.o.Events
+	if cut {
+		ids = ids[:f.o.Events]
+	}
+	f.asked = ids
+	b := pull.ByID{Options: f.options, Conns: f.Conns, Batch: f.Batch, InFlight: f.InFlight, Adaptive: f.Adaptive, Retries: retries, Take: f.take}
+	done, err := b.Run(ctx, ids)
+	f.r.Stats = pull.Sum(f.r.Stats, done.Stats)
+	f.r.Retried, f.r.Failed, f.r.Settled, f.r.Steps = done.Retried, len(done.Failed), done.InFlight, done.Steps
+	if cut && err == nil {
+		err = &cutError{fmt.Sprintf("--cell-events %d", f.o.Events)}
+	}
+	return err == nil, err
+}
+
+// reconcile finds the relay's ids by a reconciliation with nothing.
+func (f *fetching) reconcile(ctx context.Context) ([]corpus.ID, error) {
+	handshake, cancel := context.WithTimeout(ctx, f.o.Stall)
+	defer cancel()
+	conn, err := wire.Dial(handshake, f.t.URL, wire.Options{Compression: f.options.Compression})
+	if err != nil {
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+		return nil, fmt.Errorf("connecting: %w", err)
+	}
+	defer context.AfterFunc(ctx, conn.Abort)()
+	defer conn.Close()
+	nothing := new(negentropy.Set)
+	if err := nothing.Seal(); err != nil {
+		return nil, err
+	}
+	filter := f.t.Filter
+	filter.Limit = nil
+	most := negentropy.DefaultMaxNeed
+	if n := f.t.Ground.room(); n > 0 && !f.t.Ground.open {
+		most = 2*n + slack
+	}
+	var ids []corpus.ID
+	began := wire.Now()
+	result, err := negentropy.ReconcileSplit(ctx, conn, filter.AppendJSON(nil), nothing, negentropy.Options{Stall: f.o.Stall, MaxNeed: most,
+		Need: func(need []negentropy.ID) {
+			for _, id := range need {
+				ids = append(ids, corpus.ID(id))
+			}
+		}})
+	f.r.Reconcile, f.r.Rounds = wire.Now()-began, result.Rounds
+	f.r.Stats.Dials = 1
+	f.r.Stats.Bytes, f.r.Stats.BytesUp = conn.BytesRead(), conn.BytesWritten()
+	f.r.Stats.Requests = result.Rounds
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	if unsupported := (*negentropy.UnsupportedError)(nil); errors.As(err, &unsupported) {
+		f.r.NA = unsupported.Error()
+	}
+	return ids, err
+}

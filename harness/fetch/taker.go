@@ -1,0 +1,116 @@
+package fetch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"relaybench/corpus"
+	"relaybench/harness/backfill"
+	"relaybench/harness/pull"
+	"relaybench/harness/receive"
+	"relaybench/harness/wire"
+)
+
+// cutError is a limit of the measurement's own that ended a cell.
+type cutError struct{ limit string }
+
+func (e *cutError) Error() string { return "cut by " + e.limit }
+
+// errFlood is a relay that sends without end.
+var errFlood = errors.New("the relay sends far more events than it holds")
+
+// slack is how many events beyond what is expected, and beyond twice that, are taken before a relay is said to send without end.
+const slack = 100_000
+
+// taker takes the events of one cell from all its connections.
+type taker struct {
+	most int                     // events before it ends, 0 for no end
+	why  error                   // with this
+	end  context.CancelCauseFunc // ends all connections
+
+	mu    sync.Mutex
+	ids   []corpus.ID // as they came, duplicates included
+	taken int         // events, dealt with or not
+
+	pipeline *receive.Pipeline
+	free     chan *receive.Feeder // one for each connection that may call at once
+}
+
+// newTaker makes a taker for so many connections. What has been taken is dealt with even when the cell is cut: only ctx ends that. Where records is not nil, it remembers what comes, which has to be parsed for that.
+func newTaker(ctx context.Context, end context.CancelCauseFunc, form Form, conns, room int, o *Options, records *backfill.Records) *taker {
+	t := &taker{end: end}
+	if room > 0 {
+		t.most, t.why = 2*room+slack, errFlood
+		t.ids = make([]corpus.ID, 0, room)
+	}
+	if o.Events > 0 && (t.most == 0 || o.Events < t.most) {
+		t.most, t.why = o.Events, &cutError{fmt.Sprintf("--cell-events %d", o.Events)}
+	}
+	if !form.Parsed {
+		return t
+	}
+	t.pipeline = receive.New(ctx, receive.Options{Remember: 2*room + slack}, func(b *receive.Batch) error {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		for i := range b.Events {
+			t.ids = append(t.ids, b.Events[i].ID)
+			if records != nil {
+				records.Add(&b.Events[i].Parsed)
+			}
+		}
+		return nil
+	})
+	t.free = make(chan *receive.Feeder, conns)
+	for range conns {
+		t.free <- t.pipeline.Feeder()
+	}
+	return t
+}
+
+// take is the pull.Take of all strategies. Parsed, it waits where signature checks fall behind: that is what such a client does.
+func (t *taker) take(_ context.Context, e *pull.Event, _ bool) (bool, error) {
+	t.mu.Lock()
+	t.taken++
+	enough := t.most > 0 && t.taken >= t.most
+	if t.pipeline == nil {
+		t.ids = append(t.ids, e.ID)
+	}
+	t.mu.Unlock()
+	if t.pipeline != nil {
+		f := <-t.free
+		_, err := f.Event(e.Raw, e.At)
+		t.free <- f
+		if err != nil {
+			t.end(err)
+		}
+	}
+	if enough { // connections end by their context, so that none takes it for a failure to be tried again
+		t.end(t.why)
+	}
+	return true, nil
+}
+
+// finished is what a taker came to.
+type finished struct {
+	ids        []corpus.ID
+	duplicates int // that never got into ids
+	refused    int // that failed a check
+	late       time.Duration
+}
+
+// finish waits until all that was taken is dealt with. It takes late longer than the connections did.
+func (t *taker) finish() finished {
+	f := finished{}
+	if t.pipeline != nil {
+		began := wire.Now()
+		_ = t.pipeline.Close() // why it ended before is known: by end
+		f.late = wire.Now() - began
+		counts := t.pipeline.Stats().Counts
+		f.duplicates, f.refused = int(counts.Duplicates), int(counts.Refused())
+	}
+	f.ids = t.ids
+	return f
+}
