@@ -72,7 +72,7 @@ func TestTheReferenceRelayPassesEveryCheck(t *testing.T) {
 			}
 		}
 		for capability, want := range map[string]string{
-			"NIP-09": "yes", "NIP-40": "yes", "NIP-45": "yes", "NIP-62": "yes", "NIP-70": "yes", "NIP-77": "yes", "NIP-42": "no challenge", "compression": "none",
+			"NIP-09": "yes", "NIP-40": "yes", "NIP-45": "yes", "NIP-62": "yes", "NIP-70": "yes", "NIP-77": "yes", "NIP-42": "no challenge", "compression": "none", "NIP-11": "yes", "NIP-50": "no: CLOSED",
 			"limit clamp": "none up to 1100", "subscription cap": "64, then CLOSED", "message size": "at least 65536", "order of ties": "lowest id first", "throttling": "none",
 		} {
 			if got := r.Capabilities[capability]; !strings.HasPrefix(got, want) {

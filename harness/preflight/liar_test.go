@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -57,6 +58,25 @@ func serveLiar(t *testing.T, lies ...string) string {
 }
 
 func (l *liar) serve(w http.ResponseWriter, r *http.Request) {
+	if r.Header.Get("Accept") == "application/nostr+json" && r.Header.Get("Upgrade") == "" {
+		switch {
+		case l.lies["describes itself"]:
+			fmt.Fprint(w, `{"name":"liar","supported_nips":[1,50,999]}`)
+		case l.lies["describes itself without end"]:
+			for {
+				if _, err := fmt.Fprintf(w, `{"name":%q,`, strings.Repeat("x", 1000)); err != nil {
+					return
+				}
+			}
+		case l.lies["describes itself in prose"]:
+			fmt.Fprint(w, `["a relay"]`)
+		case l.lies["sends to another address"]:
+			http.Redirect(w, r, "http://127.0.0.1:1/", http.StatusFound)
+		default:
+			http.Error(w, "no", http.StatusNotAcceptable)
+		}
+		return
+	}
 	options := &websocket.AcceptOptions{CompressionMode: websocket.CompressionDisabled}
 	if l.lies["compresses"] {
 		options.CompressionMode = websocket.CompressionContextTakeover
@@ -250,9 +270,22 @@ func (l *liar) push(e corpus.Event) {
 	}
 }
 
+// searchMember is the member of a filter that asks for a word (NIP-50).
+var searchMember = regexp.MustCompile(`,"search":"([^"]*)"`)
+
 func (l *liar) request(c *client, sub string, texts [][]byte) {
 	var filters []corpus.Filter
+	search := ""
 	for _, text := range texts {
+		if m := searchMember.FindSubmatch(text); m != nil && !l.lies["does not know searches"] {
+			text = searchMember.ReplaceAll(text, nil)
+			switch search = string(m[1]); {
+			case l.lies["ignores searches"]:
+				search = ""
+			case l.lies["finds nothing"]:
+				search = "what no event contains"
+			}
+		}
 		f, err := corpus.ParseFilter(text)
 		if err != nil {
 			c.say(`["CLOSED","%s","error: filter"]`, sub)
@@ -277,7 +310,7 @@ func (l *liar) request(c *client, sub string, texts [][]byte) {
 	}
 	for _, f := range filters {
 		for _, e := range l.query(&f) {
-			if !slices.ContainsFunc(found, func(o corpus.Event) bool { return o.ID == e.ID }) {
+			if strings.Contains(e.Content, search) && !slices.ContainsFunc(found, func(o corpus.Event) bool { return o.ID == e.ID }) {
 				found = append(found, e)
 			}
 		}

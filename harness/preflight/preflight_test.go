@@ -181,6 +181,15 @@ func TestLimitsAreFoundByAsking(t *testing.T) {
 		{"takes small events alone", "message size", `16384 bytes; an event of 32768 bytes: publishing: no answer but NOTICE "message too large"`},
 		{"challenges", "NIP-42", "yes: clients are challenged when they connect"},
 		{"compresses", "compression", "permessage-deflate"},
+		{"describes itself", "NIP-11", "yes"},
+		{"describes itself without end", "NIP-11", "no: the document is larger than 256 KiB"},
+		{"describes itself in prose", "NIP-11", "no: the answer is no JSON object"},
+		{"sends to another address", "NIP-11", "no: the answer is HTTP 302"},
+		{"describes nothing", "NIP-11", "no: the answer is HTTP 406"},
+		{"searches", "NIP-50", "yes"},
+		{"ignores searches", "NIP-50", "no: a search is answered as if it were none"},
+		{"finds nothing", "NIP-50", "no: a search finds nothing"},
+		{"does not know searches", "NIP-50", `no: CLOSED "error: filter"`},
 	} {
 		t.Run(test.lie+" "+test.capability, func(t *testing.T) {
 			t.Parallel()

@@ -190,8 +190,11 @@ type reply struct {
 }
 
 // ask puts a REQ and waits for its EOSE or CLOSED; the subscription is closed again.
-func (s *session) ask(filters ...corpus.Filter) (reply, error) {
-	sub, r, err := s.subscribe(filters...)
+func (s *session) ask(filters ...corpus.Filter) (reply, error) { return s.askWith("", filters...) }
+
+// askWith is ask with a further member in each filter, as JSON.
+func (s *session) askWith(member string, filters ...corpus.Filter) (reply, error) {
+	sub, r, err := s.subscribeWith(member, filters...)
 	if err == nil && !r.closed {
 		err = s.conn.Send([]byte(`["CLOSE","` + sub + `"]`))
 	}
@@ -200,10 +203,14 @@ func (s *session) ask(filters ...corpus.Filter) (reply, error) {
 
 // subscribe puts a REQ, reads what is stored, and leaves the subscription open.
 func (s *session) subscribe(filters ...corpus.Filter) (sub string, r reply, err error) {
+	return s.subscribeWith("", filters...)
+}
+
+func (s *session) subscribeWith(member string, filters ...corpus.Filter) (sub string, r reply, err error) {
 	s.notice = ""
 	s.subs++
 	sub = "pf" + strconv.Itoa(s.subs)
-	if err := s.conn.Send(request(sub, filters)); err != nil {
+	if err := s.conn.Send(requestWith(sub, member, filters)); err != nil {
 		return sub, r, s.explain("asking", err)
 	}
 	deadline := time.Now().Add(s.o.Wait)
@@ -241,12 +248,18 @@ func (s *session) subscribe(filters ...corpus.Filter) (sub string, r reply, err 
 	}
 }
 
-func request(sub string, filters []corpus.Filter) []byte {
+func request(sub string, filters []corpus.Filter) []byte { return requestWith(sub, "", filters) }
+
+// requestWith is a REQ with a further member in each filter, none of which is empty.
+func requestWith(sub, member string, filters []corpus.Filter) []byte {
 	frame := append([]byte(`["REQ","`), sub...)
 	frame = append(frame, '"')
 	for i := range filters {
 		frame = append(frame, ',')
 		frame = filters[i].AppendJSON(frame)
+		if member != "" {
+			frame = append(append(append(frame[:len(frame)-1], ','), member...), '}')
+		}
 	}
 	return append(frame, ']')
 }
@@ -254,9 +267,13 @@ func request(sub string, filters []corpus.Filter) []byte {
 // poll asks until the answer is good or does not become so while what was acknowledged settles. No filter is put twice: relays may
 // remember answers for a while.
 func (s *session) poll(good func(*reply) bool, filters ...corpus.Filter) (reply, error) {
+	return s.pollWith(good, "", filters...)
+}
+
+func (s *session) pollWith(good func(*reply) bool, member string, filters ...corpus.Filter) (reply, error) {
 	until := time.Now().Add(s.o.Settle)
 	for n := 0; ; n++ {
-		r, err := s.ask(varied(filters, n, s.now)...)
+		r, err := s.askWith(member, varied(filters, n, s.now)...)
 		if err != nil || good(&r) || time.Now().After(until) {
 			return r, err
 		}

@@ -59,6 +59,8 @@ func init() { // the table names functions that look into it
 		{"NIP-40", probeExpiration},
 		{"NIP-62", probeVanish},
 		{"NIP-70", probeProtected},
+		{"NIP-50", probeSearch},
+		{"NIP-11", probeInformation},
 		{"order of ties", probeTies},
 		{"compression", probeCompression},
 	}
