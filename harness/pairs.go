@@ -66,6 +66,7 @@ func (r *Runner) RunPairs(ctx context.Context, s PairScenario) error {
 		if r.failed[a] || r.failed[b] {
 			continue
 		}
+		pair = seated(pair, turn.Trial)
 		r.Observer.Turn(a+" and "+b, turn.Trial, r.Options.Trials)
 		r.Observer.Scenario(a+" and "+b, s.Describe())
 		err := r.pair(ctx, s, pair[0], pair[1], turn.Trial)
@@ -81,6 +82,14 @@ func (r *Runner) RunPairs(ctx context.Context, s PairScenario) error {
 		}
 	}
 	return nil
+}
+
+// seated swaps a pair's places in every other trial: which share of the events a relay begins with, and who goes first, must not decide who is faster.
+func seated(pair [2]Contender, trial int) [2]Contender {
+	if trial%2 == 1 {
+		pair[0], pair[1] = pair[1], pair[0]
+	}
+	return pair
 }
 
 // probe finds out whether a relay speaks NIP-77: from the preflight, or else by booting it.

@@ -164,6 +164,7 @@ func Gate(rec *measure.Record, o GateOptions) (*GateVerdict, error) {
 	g.pick(figures, o)
 	here := []*measure.Record{rec}
 	if o.Again != "" {
+		here[0] = facing(rec, g.Base, visible(o.Again))
 		g.floor(compareRelay(here, g.Base, here, visible(o.Again)).Figures)
 	}
 	for i := range g.Figures {
@@ -176,6 +177,9 @@ func Gate(rec *measure.Record, o GateOptions) (*GateVerdict, error) {
 
 // compare compares base and head in one run, and takes in what head fell short of.
 func (g *GateVerdict) compare(rec *measure.Record) ([]Figure, error) {
+	if g.baseline == nil {
+		rec = facing(rec, g.Base, g.Head)
+	}
 	here := []*measure.Record{rec}
 	olds := here
 	if g.baseline != nil {
@@ -192,6 +196,26 @@ func (g *GateVerdict) compare(rec *measure.Record) ([]Figure, error) {
 		}
 	}
 	return compareRelay(olds, g.Base, here, g.Head).Figures, nil
+}
+
+// otherBuild is how base and head are called as each other's peer.
+const otherBuild = "the other build"
+
+// facing returns the record with what two builds were measured at with each other matched: what reconciling with one takes depends on what the other
+// gave it alone, and that is the same for both over an even number of trials. Counts that follow from who began with which share do not compare.
+func facing(rec *measure.Record, a, b string) *measure.Record {
+	out := *rec
+	out.Measurements = nil
+	for _, m := range rec.Measurements {
+		if m.Relay == a && m.Peer == b || m.Relay == b && m.Peer == a {
+			if m.Exact {
+				continue
+			}
+			m.Peer = otherBuild
+		}
+		out.Measurements = append(out.Measurements, m)
+	}
+	return &out
 }
 
 // Suspects lists the scenarios of figures that a second run has to confirm or acquit.
@@ -255,7 +279,7 @@ func (g *GateVerdict) pick(figures []Figure, o GateOptions) {
 	}
 	var unmatched []string
 	for _, f := range figures {
-		if f.Peer != "" && f.Peer != itselfPeer { // what base and head do to each other says nothing of either
+		if f.Peer != "" && f.Peer != itselfPeer && f.Peer != otherBuild { // with a third relay, which is another for each
 			continue
 		}
 		if !f.Exact && !slices.ContainsFunc(gateMetrics, func(m struct{ scenario, metric string }) bool {

@@ -414,3 +414,30 @@ func FuzzParseThresholds(f *testing.F) {
 		}
 	})
 }
+
+// TestGatesJudgeWhatBuildsTakeToReconcileWithEachOther has two builds that were reconciled with each other, and a third relay that is each one's other peer.
+func TestGatesJudgeWhatBuildsTakeToReconcileWithEachOther(t *testing.T) {
+	reconciled := func(slower float64) *measure.Record {
+		r := gated(10, []string{"base", "head"}, func(_, _ string, trial int, center float64, _ measure.Better) float64 { return center * wobble(trial) })
+		add := func(relay, peer string, factor, lacks float64) {
+			var times, need []float64
+			for trial := range 10 {
+				times, need = append(times, 20*factor*wobble(trial)), append(need, lacks)
+			}
+			r.Measurements = append(r.Measurements,
+				measure.Measurement{Relay: relay, Peer: peer, Scenario: "negentropy.initial", Metric: "time", Unit: "ms", Better: measure.Lower, Trials: times},
+				measure.Measurement{Relay: relay, Peer: peer, Scenario: "negentropy.initial", Metric: "need", Unit: "events", Better: measure.None, Exact: true, Trials: need})
+		}
+		add("base", "head", 1, 100)
+		add("head", "base", slower, 101)
+		add("base", "third", 1, 100)
+		return r
+	}
+	if g := twice(t, reconciled(1), reconciled(1), pairOfBuilds); g.Result != GateGreen {
+		t.Errorf("the same: %s %v", g.Headline(), g.Short)
+	}
+	g := twice(t, reconciled(1.3), reconciled(1.3), pairOfBuilds)
+	if bad := g.Judged(GotWorse, Differs); g.Result != GateRed || len(bad) != 1 || bad[0].name() != "negentropy.initial time with the other build" {
+		t.Errorf("30 %% slower: %s %+v", g.Headline(), bad)
+	}
+}

@@ -1,0 +1,20 @@
+package harness
+
+import (
+	"testing"
+
+	"relaybench/relays"
+)
+
+func TestPairsChangePlacesFromTrialToTrial(t *testing.T) {
+	a, b := Contender{Definition: &relays.Definition{Name: "a"}}, Contender{Definition: &relays.Definition{Name: "b"}}
+	pair := [2]Contender{a, b}
+	for trial, first := range []string{"a", "b", "a", "b"} {
+		if got := seated(pair, trial); got[0].Definition.Name != first || got[1].Definition.Name == first {
+			t.Errorf("trial %d: %s and %s", trial, got[0].Definition.Name, got[1].Definition.Name)
+		}
+	}
+	if pair[0].Definition.Name != "a" {
+		t.Error("the caller's pair was changed")
+	}
+}
