@@ -44,6 +44,7 @@ type Runner struct {
 	Observer   Observer
 	Preflight  bool     // inspect each relay before its first trial
 	Seeder     Scenario // loads a relay where a scenario needs it loaded; nil: the corpus is published
+	ReadOnly   bool     // publish nothing: no relay is given the corpus, which may be nil then
 
 	failed    map[string]bool        // relays that are not booted again, by name
 	inspected map[string]*Inspection // what the preflight found, by name
@@ -157,9 +158,13 @@ func lastLines(process *relays.Process, err error) []string {
 }
 
 func (r *Runner) newTrial(process *relays.Process, number int) *Trial {
+	events := 0
+	if r.Corpus != nil {
+		events = r.Corpus.Len()
+	}
 	return &Trial{
 		Relay: process, Corpus: r.Corpus, Model: r.Model, Now: r.Now, Options: r.Options, Number: number,
-		Ledger: NewLedger(r.Corpus.Len()), recorder: r.Recorder, progress: r.Observer.Progress,
+		Ledger: NewLedger(events), recorder: r.Recorder, progress: r.Observer.Progress,
 	}
 }
 
@@ -171,7 +176,7 @@ func (r *Runner) scenarios(ctx context.Context, t *Trial) error {
 	var all []error
 	for _, s := range r.Scenarios {
 		d := s.Describe()
-		if d.Needs == Loaded && !loaded {
+		if d.Needs == Loaded && !loaded && !r.ReadOnly {
 			if err := r.seed(ctx, t); err != nil {
 				return r.explain(ctx, t, "seeding", err)
 			}

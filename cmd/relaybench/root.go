@@ -153,7 +153,7 @@ A first argument that is a flag means "run".`,
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return usagef("%w; %s --help lists the flags", err, cmd.CommandPath())
 	})
-	root.AddCommand(newRun(stdout, stderr), newSync(stdout, stderr), newCorpus(stdout, stderr), newRelays(stdout), newReport(stdout), newCompare(stdout), newGate(stdout, stderr), newReconcile(stdout, stderr), newCalibrate(stdout, stderr), newCheck(stdout, stderr), newProbe(stdout, stderr))
+	root.AddCommand(newRun(stdout, stderr), newSync(stdout, stderr), newFetch(stdout, stderr), newCorpus(stdout, stderr), newRelays(stdout), newReport(stdout), newCompare(stdout), newGate(stdout, stderr), newReconcile(stdout, stderr), newCalibrate(stdout, stderr), newCheck(stdout, stderr), newProbe(stdout, stderr))
 	return root
 }
 

@@ -40,6 +40,7 @@ type runFlags struct {
 	pin        bool
 	seedBy     string // publish or import
 	sync       syncFlags
+	fetch      fetchFlags
 	out, work  string
 	keepData   bool
 	noColor    bool
@@ -59,6 +60,8 @@ func newRun(stdout, stderr io.Writer) *cobra.Command {
 	f.registerSeed(cmd)
 	f.registerRelays(cmd)
 	f.sync.register(cmd)
+	f.fetch.register(cmd)
+	cmd.Flags().BoolVar(&f.fetch.on, "fetch", false, "also measure how a client downloads from each relay, as the verb fetch does alone")
 	cmd.Flags().BoolVar(&f.sync.on, "sync", false, "also measure how each relay fills each other, as the verb sync does alone")
 	return cmd
 }
@@ -163,6 +166,9 @@ func (f *runFlags) check(cmd *cobra.Command) ([]harness.Described, error) {
 	if err := f.sync.check(); err != nil {
 		return nil, err
 	}
+	if err := f.fetch.check(); err != nil {
+		return nil, err
+	}
 	if f.ready < 0 {
 		return nil, usagef("--ready-timeout %v: give a duration from 0", f.ready)
 	}
@@ -192,6 +198,9 @@ func (f *runFlags) choose() ([]harness.Described, error) {
 	if len(only) > 0 && f.sync.on {
 		only = append(slices.Clone(only), "sync")
 	}
+	if len(only) > 0 && f.fetch.on && f.fetch.target == "" {
+		only = append(slices.Clone(only), scenarios.FetchFamily)
+	}
 	chosen, err := harness.Select(all, only, f.skip)
 	if err != nil || len(chosen) == 0 {
 		return nil, err
@@ -200,6 +209,7 @@ func (f *runFlags) choose() ([]harness.Described, error) {
 	if err != nil {
 		return nil, err
 	}
+	chosen = slices.DeleteFunc(chosen, f.unasked)
 	chosen = slices.DeleteFunc(chosen, func(s harness.Described) bool {
 		_, syncs := s.(*scenarios.Sync)
 		return syncs && len(f.only) == 0 && !f.sync.on
@@ -226,6 +236,9 @@ func (f *runFlags) allScenarios() []harness.Described {
 	all = append(all, scenarios.Storage{})
 	if f.imports() {
 		all = append(all, scenarios.Import{})
+	}
+	for _, s := range f.fetches() {
+		all = append(all, s)
 	}
 	return append(all, scenarios.Crash{}, scenarios.Negentropy{Scattered: f.scattered}, f.sync.scenario())
 }
@@ -340,7 +353,7 @@ func (f *runFlags) measure(ctx context.Context, stderr io.Writer, flags *pflag.F
 	started := time.Now().UTC()
 	loadBefore := harness.LoadAverage(ctx) // before making a corpus adds to it
 	w := newWatcher(stderr)
-	var single []harness.Scenario
+	var single, bulk []harness.Scenario
 	var paired []harness.PairScenario
 	var synced []harness.SyncScenario
 	inspect, calibrate := false, false
@@ -351,7 +364,11 @@ func (f *runFlags) measure(ctx context.Context, stderr io.Writer, flags *pflag.F
 		case harness.CalibrationStep:
 			calibrate = true
 		case harness.Scenario:
-			single = append(single, s)
+			if harness.IsBulk(s) && !f.fetch.readOnly {
+				bulk = append(bulk, s)
+			} else {
+				single = append(single, s)
+			}
 		case harness.PairScenario:
 			paired = append(paired, s)
 		case harness.SyncScenario:
@@ -385,16 +402,23 @@ func (f *runFlags) measure(ctx context.Context, stderr io.Writer, flags *pflag.F
 		err = errors.Join(err, os.RemoveAll(work))
 	}()
 
-	c, err := f.corpus.load(ctx, w.corpus)
-	w.wait(err == nil)
-	if err != nil {
-		os.Remove(out) // nothing was measured: leave no empty folder
-		return nil, "", err
-	}
-	defer c.Close()
-	model, err := corpus.NewModel(c, nil, started.Unix())
-	if err != nil {
-		return nil, "", fmt.Errorf("computing what a compliant relay holds: %w; check the corpus with relaybench corpus verify %s", err, c.Dir())
+	var c *corpus.Corpus
+	var model *corpus.Model
+	described := noCorpus()
+	if !f.fetch.blind {
+		c, err = f.corpus.load(ctx, w.corpus)
+		w.wait(err == nil)
+		if err != nil {
+			os.Remove(out) // nothing was measured: leave no empty folder
+			return nil, "", err
+		}
+		defer c.Close()
+		if model, err = corpus.NewModel(c, nil, started.Unix()); err != nil {
+			return nil, "", fmt.Errorf("computing what a compliant relay holds: %w; check the corpus with relaybench corpus verify %s", err, c.Dir())
+		}
+		manifest := c.Manifest()
+		described = measure.Corpus{Source: manifest.Source, Fingerprint: manifest.Fingerprint, Events: manifest.Events,
+			Bytes: manifest.Bytes, Kinds: manifest.Kinds, Dropped: manifest.Dropped}
 	}
 
 	settings := relays.Settings{WorkDir: work, MaxEventBytes: f.corpus.prepare.MaxEventBytes, MaxTags: f.corpus.prepare.MaxTags, KeepData: f.keepData}
@@ -407,13 +431,9 @@ func (f *runFlags) measure(ctx context.Context, stderr io.Writer, flags *pflag.F
 		}
 		defer undo()
 	}
-	manifest := c.Manifest()
 	record := &measure.Record{
 		Schema: measure.Schema, Partial: true, StartedAt: started,
-		Tool: harness.Tool(), Environment: environment,
-		Corpus: measure.Corpus{Source: manifest.Source, Fingerprint: manifest.Fingerprint, Events: manifest.Events,
-			Bytes: manifest.Bytes, Kinds: manifest.Kinds, Dropped: manifest.Dropped},
-		Options: publicFlags(flags),
+		Tool: harness.Tool(), Environment: environment, Corpus: described, Options: publicFlags(flags),
 	}
 	record.Options["args"] = f.repeatable(ctx, flags, contenders, settings)
 	if may != nil {
@@ -432,7 +452,7 @@ func (f *runFlags) measure(ctx context.Context, stderr io.Writer, flags *pflag.F
 	}
 	recorder := measure.NewRecorder(record, func(r *measure.Record) error { return r.Write(file) })
 	runner := harness.Runner{Contenders: contenders, Scenarios: single, Corpus: c, Model: model, Now: started.Unix(), Options: f.options,
-		Settings: settings, Recorder: recorder, Observer: w, Preflight: inspect, Seeder: f.seeder()}
+		Settings: settings, Recorder: recorder, Observer: w, Preflight: inspect, Seeder: f.seeder(), ReadOnly: f.fetch.readOnly}
 
 	runErr := recorder.Save() // a folder that cannot be written is found out before an hour of measuring
 	watch := machine.System{}.Watch()
@@ -441,6 +461,10 @@ func (f *runFlags) measure(ctx context.Context, stderr io.Writer, flags *pflag.F
 	}
 	if runErr == nil {
 		runErr = runner.Run(ctx)
+	}
+	if runErr == nil && len(bulk) > 0 {
+		w.scenarios = len(bulk)
+		runErr = runner.RunBulk(ctx, bulk)
 	}
 	for _, s := range paired {
 		if runErr == nil {
