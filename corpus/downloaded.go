@@ -26,6 +26,3 @@ func (o PrepareOptions) Drops(e *Event, line []byte) (why DropReason, ok bool) {
 func Lock(ctx context.Context, name string, p Progress) (unlock func(), err error) {
 	return lock(ctx, name, p)
 }
-
-// SyncDir makes the names in a folder durable, where the file system can.
-func SyncDir(dir string) error { return syncDir(dir) }

@@ -15,8 +15,8 @@ import (
 // That second is asked for again, since the limit may have cut it in two. It ends when a relay answers twice in a row, from one second to the next,
 // that there is nothing.
 //
-// No answer ends it before that. A REQ that ends in CLOSED is asked again, for fewer events where it brought none; a page that is not newest first is
-// taken in smaller steps. A second that holds more events than the relay sends at once can be read in part only: it is stepped over, and named.
+// No answer ends it before that. A REQ that ends in CLOSED is asked again, for fewer events where it brought none, and so is one whose connection was lost,
+// for fewer; a page that is not newest first is taken in smaller steps. A second that holds more events than the relay sends at once can be read in part only: it is stepped over, and named.
 type Pages struct {
 	Options
 	Filter  corpus.Filter // Until is where to begin; its Limit is not used
@@ -74,7 +74,7 @@ func (p *Pages) Run(ctx context.Context) (*Paged, error) {
 type paging struct {
 	*Pages
 	done   *Paged
-	size   int                // what is asked for: less than Size after CLOSED
+	size   int                // what is asked for: less than Size after CLOSED or a lost connection
 	before map[corpus.ID]bool // ids of the last page at or before the cursor
 
 	longest, asLong int       // the most events of a page, and how many pages that brought news had as many
@@ -105,6 +105,9 @@ func (w *paging) connected(ctx context.Context) error {
 		return err
 	}
 	err = w.pages(ctx, l)
+	if err != nil {
+		w.size = max(1, w.size/2) // perhaps the page was too much for it
+	}
 	l.close(err != nil)
 	if ctx.Err() != nil {
 		return context.Cause(ctx)

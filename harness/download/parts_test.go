@@ -1,0 +1,142 @@
+package download
+
+import (
+	"encoding/binary"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"relaybench/corpus"
+)
+
+func TestSeenKnowsWhatWasAdded(t *testing.T) {
+	s := newSeen()
+	id := func(n int) *corpus.ID {
+		var id corpus.ID
+		binary.BigEndian.PutUint64(id[:], uint64(n)*0x9e3779b97f4a7c15)
+		binary.BigEndian.PutUint64(id[8:], uint64(n))
+		return &id
+	}
+	const n = 50_000
+	for i := range n {
+		if s.has(id(i)) || !s.add(id(i)) || s.add(id(i)) || !s.has(id(i)) {
+			t.Fatal(i)
+		}
+	}
+	slots, held := 0, 0
+	for i := range s.tables {
+		slots, held = slots+len(s.tables[i].slots), held+s.tables[i].n
+	}
+	if perID := 16 * float64(slots) / n; held != n || perID > 48 {
+		t.Errorf("%d ids, each of which takes %.1f bytes", held, perID)
+	}
+	for i := range n {
+		if !s.has(id(i)) || s.has(id(n+i)) {
+			t.Fatal(i)
+		}
+	}
+}
+
+func TestNewestTellsTheOldestThatIsWanted(t *testing.T) {
+	var all []int64
+	n := newest{want: 20}
+	for range 500 {
+		at := rand.Int64N(300)
+		all = append(all, at)
+		n.add(at)
+		oldest, full := n.oldest()
+		if full != (len(all) >= 20) {
+			t.Fatal(len(all), full)
+		}
+		if sorted := slices.Sorted(slices.Values(all)); full && oldest != sorted[len(sorted)-20] {
+			t.Fatalf("%d, not %d", oldest, sorted[len(sorted)-20])
+		}
+	}
+}
+
+func TestRelayURLs(t *testing.T) {
+	for text, want := range map[string]string{
+		"wss://relay.example.com":                  "wss://relay.example.com",
+		" wss://A.example/ , ws://127.0.0.1:7777,": "wss://a.example ws://127.0.0.1:7777",
+		"wss://a.example,wss://A.EXAMPLE/":         "wss://a.example",
+		"wss://a.example/inbox/":                   "wss://a.example/inbox",
+		"ws://[::1]:7777":                          "ws://[::1]:7777",
+		"":                                         "error: no relay",
+		",":                                        "error: no relay",
+		"relay.example.com":                        "error: is no relay's URL",
+		"https://relay.example.com":                "error: is no relay's URL",
+		"wss://":                                   "error: is no relay's URL",
+		"wss://:7777":                              "error: is no relay's URL",
+		"wss://a\x1b[31m.example":                  "error: is no relay's URL",
+		"wss://me:secret@a.example":                "error: leave out user name",
+		"wss://a.example/?key=secret":              "error: leave out user name",
+		"wss://a.example/#x":                       "error: leave out user name",
+		strings.Repeat("wss://a.example/x,wss://b.example/y,", 4) + manyURLs(): "error: are too many",
+	} {
+		urls, err := ParseURLs(text)
+		if wrong, failing := strings.CutPrefix(want, "error: "); failing {
+			if err == nil || !strings.Contains(err.Error(), wrong) || strings.Contains(err.Error(), "secret") {
+				t.Errorf("%q: %v, %v", text, urls, err)
+			}
+			continue
+		}
+		if got := strings.Join(urls, " "); err != nil || got != want {
+			t.Errorf("%q: %q, %v", text, got, err)
+		}
+	}
+}
+
+func manyURLs() string {
+	var urls []string
+	for c := 'a'; c <= 'z'; c++ {
+		urls = append(urls, "wss://"+string(c)+".example")
+	}
+	return strings.Join(urls, ",")
+}
+
+func TestLimitsOfARelayAreKeptToWithinReason(t *testing.T) {
+	for text, want := range map[string]struct {
+		page    int
+		single  bool
+		warning string
+	}{
+		`{"limitation":{"max_limit":300}}`:                                              {300, false, ""},
+		`{"limitation":{"max_limit":1}}`:                                                {smallestPage, false, ""},
+		`{"limitation":{"max_limit":1000000000}}`:                                       {largestPage, false, ""},
+		`{"limitation":{"max_limit":-5}}`:                                               {usualPage, false, ""},
+		`{"limitation":{"max_limit":0}}`:                                                {usualPage, false, ""},
+		`{"limitation":{"max_limit":99999999999999999999}}`:                             {usualPage, false, ""},
+		`{"limitation":{"max_limit":"many","max_subscriptions":1}}`:                     {usualPage, true, ""},
+		`{"limitation":{"max_limit":2.5}}`:                                              {usualPage, false, ""},
+		`{"limitation":{"auth_required":true}}`:                                         {usualPage, false, "wants authentication,"},
+		`{"limitation":{"auth_required":true,"payment_required":true,"max_limit":100}}`: {100, false, "wants authentication and payment,"},
+		`{"limitation":{"auth_required":"yes","payment_required":1}}`:                   {usualPage, false, ""},
+		`{"limitation":{"max_subscriptions":20,"max_message_length":1}}`:                {usualPage, false, ""},
+		`{"limitation":[]}`:                                                             {usualPage, false, ""},
+		`{}`:                                                                            {usualPage, false, ""},
+		`null`:                                                                          {usualPage, false, ""},
+		`<html>`:                                                                        {usualPage, false, ""},
+		``:                                                                              {usualPage, false, ""},
+		strings.Repeat(`{"limitation":`, 20_000):                                        {usualPage, false, ""},
+	} {
+		l := parseLimits([]byte(text))
+		if l.page() != want.page || l.single() != want.single || (want.warning == "") != (l.warning() == "") || !strings.Contains(l.warning(), want.warning) {
+			t.Errorf("%.80s: %+v, pages of %d, warning %q", text, l, l.page(), l.warning())
+		}
+	}
+}
+
+func FuzzLineHead(f *testing.F) {
+	e := corpus.Event{CreatedAt: 1_700_000_000, Kind: 1, Tags: []corpus.Tag{}, Content: "hello"}
+	f.Add(e.AppendJSON(nil))
+	f.Add([]byte(`{"id":"`))
+	f.Add([]byte{})
+	f.Fuzz(func(t *testing.T, line []byte) {
+		id, at, ok := lineHead(line)
+		parsed, err := corpus.ParseEvent(line)
+		if err == nil && string(parsed.AppendJSON(nil)) == string(line) && (!ok || id != parsed.ID || at != parsed.CreatedAt) {
+			t.Errorf("%s: %v %d %v", line, id, at, ok)
+		}
+	})
+}
