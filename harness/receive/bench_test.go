@@ -6,11 +6,20 @@ import (
 	"fmt"
 	"runtime"
 	"sync"
+	"syscall"
 	"testing"
+	"time"
 
 	"relaybench/corpus"
 	"relaybench/harness/wire"
 )
+
+// cpuTime is what this process has used so far: on a machine that others use too, it tells more than the clock.
+func cpuTime() time.Duration {
+	var u syscall.Rusage
+	syscall.Getrusage(syscall.RUSAGE_SELF, &u)
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
 
 // benchEvents is how many different events the benchmarks use.
 const benchEvents = 4096
@@ -62,6 +71,7 @@ func BenchmarkSeen(b *testing.B) {
 				s.Add(ids[i])
 			}
 			b.ResetTimer()
+			before := cpuTime()
 			var all sync.WaitGroup
 			for w := range n {
 				all.Go(func() {
@@ -71,6 +81,7 @@ func BenchmarkSeen(b *testing.B) {
 				})
 			}
 			all.Wait()
+			b.ReportMetric(float64(cpuTime()-before)/float64(b.N), "cpu-ns/op")
 		})
 	}
 }
@@ -103,9 +114,10 @@ func BenchmarkVerify(b *testing.B) {
 
 // benchPipeline sends b.N frames in all, of which a share in per cent repeats the one before.
 func benchPipeline(b *testing.B, o Options, feeders, share int) {
-	handed := 0
+	handed, batches := 0, 0
 	count := func(batch *Batch) error {
 		handed += len(batch.Events)
+		batches++
 		return nil
 	}
 	all := frames(benchSigned())
@@ -113,6 +125,7 @@ func benchPipeline(b *testing.B, o Options, feeders, share int) {
 	b.ReportAllocs()
 	runtime.GC()
 	b.ResetTimer()
+	before := cpuTime()
 	var total Counts
 	for done := 0; done < b.N; {
 		n := b.N - done
@@ -135,6 +148,8 @@ func benchPipeline(b *testing.B, o Options, feeders, share int) {
 		done += n
 	}
 	b.StopTimer()
+	b.ReportMetric(float64(cpuTime()-before)/float64(b.N), "cpu-ns/op")
+	b.ReportMetric(float64(handed)/float64(max(batches, 1)), "events/batch")
 	b.ReportMetric(float64(total.Duplicates)/float64(total.Events)*100, "%dup")
 	if int64(handed) != total.Delivered || total.Delivered+total.Duplicates != int64(b.N) {
 		b.Errorf("%d handed on of %+v", handed, total)

@@ -86,7 +86,7 @@ type buffer struct {
 }
 
 // Frame takes a text frame that arrived at this time on wire.Now's scale, and keeps nothing of it. The message is valid until the next call and as long as the frame; of an
-// EVENT, Sub, ID and HasID are set as wire.Parse does, while Event is only where the event should be (see Scan).
+// EVENT, Sub, ID and HasID are set as wire.Parse does, while Event is only where the event should be, and its time may be left out (see Scan).
 //
 // Frame waits while Options.Queue bytes of this feeder are pending. An error is why the pipeline ended: the context's cause, the consumer's error or ErrClosed.
 func (f *Feeder) Frame(frame []byte, at time.Duration) (*wire.Message, Fate, error) {
@@ -132,7 +132,7 @@ func (f *Feeder) event(m *wire.Message, frame []byte, at time.Duration) (Fate, e
 		return Nameless, nil
 	}
 	p := f.p
-	if p.seen.Has(m.ID) {
+	if p.options.Checks != Unchecked && p.seen.Has(m.ID) { // Unchecked has nothing to do between asking and adding
 		f.duplicates.Add(1)
 		return Duplicate, nil
 	}

@@ -2,6 +2,7 @@ package receive
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -18,18 +19,26 @@ var key = sync.OnceValue(func() corpus.SecretKey {
 	return k
 })
 
-// signed returns so many different events.
+// pool holds the events signed so far: signing is most of these tests' work.
+var pool struct {
+	sync.Mutex
+	events []corpus.Event
+}
+
+// signed returns so many different events, the same ones each time.
 func signed(t testing.TB, n int) []corpus.Event {
 	t.Helper()
-	events := make([]corpus.Event, n)
-	for i := range events {
-		events[i] = corpus.Event{CreatedAt: 1_700_000_000 + int64(i), Kind: 1, Tags: []corpus.Tag{{"t", "receive"}},
+	pool.Lock()
+	defer pool.Unlock()
+	for i := len(pool.events); i < n; i++ {
+		e := corpus.Event{CreatedAt: 1_700_000_000 + int64(i), Kind: 1, Tags: []corpus.Tag{{"t", "receive"}},
 			Content: fmt.Sprintf("note %d: \"quoted\"\n%s", i, strings.Repeat("words ", 20+i%40))}
-		if err := key().Sign(&events[i], [32]byte{}); err != nil {
+		if err := key().Sign(&e, [32]byte{}); err != nil {
 			t.Fatal(err)
 		}
+		pool.events = append(pool.events, e)
 	}
-	return events
+	return slices.Clone(pool.events[:n])
 }
 
 // texts are the events as canonical JSON.

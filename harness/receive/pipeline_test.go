@@ -31,7 +31,8 @@ func feed(t testing.TB, f *Feeder, frames [][]byte) (fates []Fate) {
 }
 
 func TestEachEventIsHandedOnOnceAndInOrder(t *testing.T) {
-	events := signed(t, 400)
+	const count = 150
+	events := signed(t, count)
 	all := frames(events)
 	for _, checks := range allChecks {
 		t.Run(checks.String(), func(t *testing.T) {
@@ -61,7 +62,7 @@ func TestEachEventIsHandedOnOnceAndInOrder(t *testing.T) {
 				}
 			}
 			s := p.Stats()
-			if s.Delivered != 400 || s.Events != s.Frames || s.Events != 400+s.Duplicates || s.Delay.Count() != 400 || s.Nameless+s.Refused()+s.Doubtful != 0 {
+			if s.Delivered != count || s.Events != s.Frames || s.Events != count+s.Duplicates || s.Delay.Count() != count || s.Nameless+s.Refused()+s.Doubtful != 0 {
 				t.Errorf("%+v", s.Counts)
 			}
 		})
@@ -69,7 +70,7 @@ func TestEachEventIsHandedOnOnceAndInOrder(t *testing.T) {
 }
 
 func TestSeveralRelaysThatSendTheSameAreHeardOnce(t *testing.T) {
-	events := signed(t, 300)
+	events := signed(t, 150)
 	all := frames(events)
 	for _, checks := range allChecks {
 		t.Run(checks.String(), func(t *testing.T) {
@@ -78,7 +79,7 @@ func TestSeveralRelaysThatSendTheSameAreHeardOnce(t *testing.T) {
 			var readers sync.WaitGroup
 			for r := range 4 {
 				f := p.Feeder()
-				own := all[r*50 : r*50+150] // neighbours share 100
+				own := all[r*25 : r*25+75] // neighbours share 50
 				readers.Go(func() { feed(t, f, own) })
 			}
 			readers.Wait()
@@ -96,10 +97,10 @@ func TestSeveralRelaysThatSendTheSameAreHeardOnce(t *testing.T) {
 				}
 				seen[e.ID]++
 			}
-			if len(seen) != 300 || len(got.events) != 300 {
-				t.Errorf("%d ids in %d events, want 300", len(seen), len(got.events))
+			if len(seen) != 150 || len(got.events) != 150 {
+				t.Errorf("%d ids in %d events, want 150", len(seen), len(got.events))
 			}
-			if s := p.Stats(); s.Duplicates != 300 || s.Delivered != 300 {
+			if s := p.Stats(); s.Duplicates != 150 || s.Delivered != 150 {
 				t.Errorf("%+v", s.Counts)
 			}
 		})
@@ -151,7 +152,8 @@ func TestVerdictsNameWhatIsWrong(t *testing.T) {
 
 // TestAForgedEventCannotKeepTheRealOneOut sends forgeries in every position around the real event, so close that they are verified together.
 func TestAForgedEventCannotKeepTheRealOneOut(t *testing.T) {
-	events := signed(t, 200)
+	const count = 80
+	events := signed(t, count)
 	for _, checks := range []Checks{Parallel, Inline} {
 		t.Run(checks.String(), func(t *testing.T) {
 			var got collected
@@ -177,7 +179,7 @@ func TestAForgedEventCannotKeepTheRealOneOut(t *testing.T) {
 					t.Errorf("a forged event was handed on: %s", e.Raw)
 				}
 			}
-			if s := p.Stats(); s.Duplicates+s.BadID != 4*200 || s.BadID < 200 {
+			if s := p.Stats(); s.Duplicates+s.BadID != 4*count || s.BadID < count {
 				t.Errorf("%+v", s.Counts)
 			}
 		})
@@ -383,7 +385,7 @@ func TestAfterCloseNothingIsTaken(t *testing.T) {
 }
 
 func TestEventsMayBeKeptAndRawMayNot(t *testing.T) {
-	events := signed(t, 500)
+	events := signed(t, 150)
 	var kept []corpus.Event
 	p := New(t.Context(), Options{QueueEvents: 8}, func(b *Batch) error {
 		for i := range b.Events {
@@ -400,7 +402,7 @@ func TestEventsMayBeKeptAndRawMayNot(t *testing.T) {
 			t.Fatalf("event %d: %v", i, err)
 		}
 	}
-	if len(kept) != 500 {
+	if len(kept) != 150 {
 		t.Errorf("%d events", len(kept))
 	}
 }

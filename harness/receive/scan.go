@@ -20,8 +20,8 @@ const (
 // length. It returns false, and m means nothing, for other messages and on any doubt: white space, an escape in what it has to read,
 // or a field before the id that is neither a string without escapes nor a number. The caller then asks wire.Parse.
 //
-// What follows the id is not read, so that m.Event is only where an event should be, and may be none. What holds is this: every reading of the
-// whole frame, wire.Parse's and corpus.ParseEvent's of m.Event, finds m.ID, or else no event with an id.
+// What follows the id is not read, so that m.Event is only where an event should be, and may be none, and that m.Dated is false. What holds is this: every
+// reading of the whole frame, wire.Parse's and corpus.ParseEvent's of m.Event, finds m.ID, or else no event with an id.
 func Scan(frame []byte, m *wire.Message) bool {
 	if len(frame) < len(scanHead) || string(frame[:len(scanHead)]) != scanHead || !bytes.HasSuffix(frame, []byte("}]")) {
 		return false
