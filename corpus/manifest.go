@@ -42,7 +42,7 @@ type Manifest struct {
 
 	Read       int            `json:"read"`       // event texts found in the source
 	Dropped    map[string]int `json:"dropped"`    // by DropReason; every reason is listed
-	OverLimit  int            `json:"overLimit"`  // good events older than the newest --limit
+	OverLimit  int            `json:"overLimit"`  // events older than the newest --limit good ones: good themselves, or not looked at further
 	Events     int            `json:"events"`     // events kept
 	Bytes      int64          `json:"bytes"`      // length of the events file, one newline an event included
 	Kinds      map[string]int `json:"kinds"`      // events by kind number

@@ -201,7 +201,7 @@ func cacheKey(kind string, identity any, o ManifestOptions) string {
 func prepareFile(ctx context.Context, src *source, o PrepareOptions, m Manifest, dir string, p Progress) error {
 	sorted := newSorter(dir)
 	defer sorted.close()
-	drops, read, err := runPipeline(ctx, src, &o, sorted, p)
+	drops, read, old, err := runPipeline(ctx, src, &o, sorted, floorLag, p)
 	if err != nil {
 		return err
 	}
@@ -211,6 +211,7 @@ func prepareFile(ctx context.Context, src *source, o PrepareOptions, m Manifest,
 	if read == 0 {
 		return fmt.Errorf("%s: %w: there is only white space or an empty list in it", src.path, ErrEmpty)
 	}
+	m.OverLimit = old
 	return writeSorted(ctx, sorted, &o, m, src.path, drops, read, dir, p)
 }
 
@@ -225,7 +226,7 @@ func writeSorted(ctx context.Context, sorted *sorter, o *PrepareOptions, m Manif
 	}
 	defer out.close()
 	written := 0
-	m.OverLimit, err = sorted.each(ctx, o.Limit, func(r *record, line []byte) error {
+	over, err := sorted.each(ctx, o.Limit, func(r *record, line []byte) error {
 		if written++; written%4096 == 0 {
 			p.Report("write", int64(written), int64(sorted.added))
 		}
@@ -236,6 +237,7 @@ func writeSorted(ctx context.Context, sorted *sorter, o *PrepareOptions, m Manif
 	}
 	p.Report("write", int64(written), int64(written))
 	drops[DropDuplicate] += sorted.duplicates
+	m.OverLimit += over
 	m.Read, m.Dropped = read, drops.named()
 	return out.finish(m)
 }

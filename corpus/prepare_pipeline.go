@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"runtime"
 	"slices"
 	"sync"
@@ -45,6 +46,7 @@ type item struct {
 	parts bounds // of line
 	key   [2]uint64
 	drop  DropReason
+	old   bool // older than as many good events as the limit keeps: not checked, and not kept
 }
 
 // pipeline prepares events in four stages that overlap: one goroutine reads and splits; on all cores, events are parsed and put into canonical form;
@@ -60,18 +62,26 @@ type pipeline struct {
 	toRepeat chan *batch
 	toJudge  chan *batch
 	toKeep   chan *batch
+	lag      int
+	floors   chan int64 // of the newest so many, after each batch that was kept
 }
 
-// runPipeline adds the good events of src to sorted and counts the others. read is the number of event texts.
-func runPipeline(ctx context.Context, src *source, o *PrepareOptions, sorted *sorter, p Progress) (drops dropCounts, read int, err error) {
+// floorLag, the usual lag, is how many batches later the age that an event needs to count is used: a fixed number, so that what is counted does not depend on scheduling, and
+// more than are on their way at a time.
+const floorLag = 256
+
+// runPipeline adds the good events of src to sorted and counts the others. read is the number of event texts, old that of those which were found too old
+// for the limit before they were checked.
+func runPipeline(ctx context.Context, src *source, o *PrepareOptions, sorted *sorter, lag int, p Progress) (drops dropCounts, read, old int, err error) {
 	asked := ctx
 	ctx, cancel := context.WithCancelCause(asked)
 	workers := runtime.GOMAXPROCS(0)
 	pl := &pipeline{
 		options: o, seen: newSeen(), room: newRoom(inFlightBytes),
 		toParse: make(chan *batch, workers), toRepeat: make(chan *batch, 2*workers),
-		toJudge: make(chan *batch, workers), toKeep: make(chan *batch, 2*workers),
+		toJudge: make(chan *batch, workers), toKeep: make(chan *batch, 2*workers), lag: lag, floors: make(chan int64, lag),
 	}
+	top := newNewest(o.Limit)
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	defer cancel(nil)
@@ -100,13 +110,24 @@ func runPipeline(ctx context.Context, src *source, o *PrepareOptions, sorted *so
 		read += b.tooLong + len(b.items)
 		for i := range b.items {
 			it := &b.items[i]
+			if it.old {
+				old++
+				continue
+			}
 			drops[it.drop]++
 			if it.drop != kept {
 				continue
 			}
-			if err := sorted.add(ctx, it.event.CreatedAt, &it.event.ID, uint16(it.event.Kind), it.line); err != nil {
-				return drops, read, err
+			if top != nil {
+				top.add(it.event.CreatedAt, &it.event.ID)
 			}
+			if err := sorted.add(ctx, it.event.CreatedAt, &it.event.ID, uint16(it.event.Kind), it.line); err != nil {
+				return drops, read, old, err
+			}
+		}
+		select {
+		case pl.floors <- top.before():
+		case <-ctx.Done():
 		}
 		pl.room.give(len(b.texts))
 		p.Report("prepare", b.read, src.size)
@@ -117,9 +138,9 @@ func runPipeline(ctx context.Context, src *source, o *PrepareOptions, sorted *so
 		if asked.Err() != nil {
 			err = fmt.Errorf("preparing %s: %w", src.path, err)
 		}
-		return drops, read, err
+		return drops, read, old, err
 	}
-	return drops, read, nil
+	return drops, read, old, nil
 }
 
 // split reads the source to its end.
@@ -257,17 +278,26 @@ func (pl *pipeline) parseOne(b *batch, text []byte, memory *arena) item {
 	return it
 }
 
-// dropRepeated marks texts that have come before, in order of arrival.
+// dropRepeated marks texts that have come before, in order of arrival, and those that are too old to count.
 func (pl *pipeline) dropRepeated(ctx context.Context) {
+	floor, batches := int64(math.MinInt64), 0
 	for b := range pl.toRepeat {
 		if !reached(ctx, b.parsed) {
 			return
+		}
+		if batches++; batches > pl.lag {
+			select {
+			case floor = <-pl.floors:
+			case <-ctx.Done():
+				return
+			}
 		}
 		for i := range b.items {
 			it := &b.items[i]
 			if it.drop != DropUnparseable && pl.seen.add(it.key) {
 				it.drop = DropDuplicate
 			}
+			it.old = it.drop == kept && it.event.CreatedAt < floor
 		}
 		if !send(ctx, pl.toJudge, b) || !send(ctx, pl.toKeep, b) {
 			return
@@ -284,7 +314,7 @@ func (pl *pipeline) judge(ctx context.Context) {
 				return
 			}
 			it := &b.items[i]
-			if it.drop != kept {
+			if it.drop != kept || it.old {
 				continue
 			}
 			e := &it.event
