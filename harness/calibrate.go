@@ -90,15 +90,19 @@ func (c *Calibrator) Run(ctx context.Context) ([]measure.Calibration, error) {
 	if c.Corpus.Len() == 0 {
 		return nil, fmt.Errorf("calibrating: the corpus is empty")
 	}
-	steps := []struct {
+	type step struct {
 		what string
 		run  func(context.Context) error
-	}{
+	}
+	steps := []step{
 		{"the clock", c.clock},
 		{"signature checks", c.checks},
 		{"parsing and coding", c.coding},
 		{"the disk", c.disk},
 		{"the null relay", c.null},
+	}
+	if c.Full { // no figure of a run depends on it
+		steps = slices.Insert(steps, 3, step{"the receive path", c.receivePath})
 	}
 	for _, s := range steps {
 		if ctx.Err() != nil {

@@ -35,11 +35,12 @@ func newCalibrate(stdout, stderr io.Writer) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "calibrate",
 		Short: "Measure this machine and relaybench itself: what no relay's figures can go beyond here",
-		Long: `Measures the clock, signature checks, parsing and coding, fsync of the disk that --work lies on, the shortest time in which anything can be asked
-and answered over the loopback, and how fast events can be published to and received from the null relay, which does no work, over 1, 4 and 16
-connections. Then it says what on this machine would spoil a measurement, and what to do about it.
+		Long: `Measures the clock, signature checks, parsing and coding, the receive path of a client stage by stage, fsync of the disk that --work lies on, the
+shortest time in which anything can be asked and answered over the loopback, and how fast events can be published to and received from the null relay,
+which does no work, over 1, 4 and 16 connections. Then it says what on this machine would spoil a measurement, and what to do about it.
 
-Every run does the same in a short form, and marks its own figures that come within 20 % of such a bound as limited by the harness.`,
+Every run does the same in a short form, without the receive path, and marks its own figures that come within 20 % of such a bound as limited by the
+harness.`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if f.options.Window < 1 || f.options.Window > 100_000 {
