@@ -22,7 +22,8 @@ func (d Difference) String() string { return d.Field + ": " + strings.Join(d.Val
 // neutralOptions are the settings that bear on no figure, or whose effect is recorded elsewhere: what the corpus is made of is in its
 // fingerprint, what --quick lowers in the lowered settings, and which scenarios ran in what was measured.
 var neutralOptions = []string{"args", "trials", "only", "skip", "quick", "timeout", "ready-timeout", "geode-no-search",
-	"events", "base-time", "corpus", "real", "limit", "keep-deletions"}
+	"events", "base-time", "corpus", "real", "limit", "keep-deletions", "download", "download-since", "download-until",
+	"neg-scattered", "sync", "sync-modes", "fetch", "matrix", "adaptive"}
 
 // Differences lists in what records differ that must not: corpus, settings that bear on figures, and class of machine.
 func Differences(records ...*measure.Record) []Difference {

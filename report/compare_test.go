@@ -112,6 +112,7 @@ func TestComparisonRefusesWhatWasNotMeasuredAlike(t *testing.T) {
 		{"a setting that one lacks", func(r *measure.Record) { r.Options["pin"] = true }, []string{"option pin: not recorded ≠ true"}},
 		{"settings in another type", func(r *measure.Record) { r.Options["window"], r.Options["seed"] = int64(200), uint64(1) }, nil},
 		{"settings that bear on no figure", func(r *measure.Record) { r.Options["trials"], r.Options["args"], r.Options["only"] = 3, nil, "x" }, nil},
+		{"scenarios that one alone ran", func(r *measure.Record) { r.Options["neg-scattered"], r.Options["sync"] = true, true }, nil},
 		{"processor", func(r *measure.Record) { r.Environment.CPU = "Xeon" }, []string{"processor: AMD EPYC 7543 ≠ Xeon"}},
 		{"cores and system", func(r *measure.Record) { r.Environment.Cores, r.Environment.OS = 8, "darwin" }, []string{"operating system: linux ≠ darwin", "cores: 2 ≠ 8"}},
 		{"architecture", func(r *measure.Record) { r.Environment.Arch = "arm64" }, []string{"architecture: amd64 ≠ arm64"}},

@@ -152,8 +152,11 @@ func (f *gateFlags) judge(ctx context.Context, stderr io.Writer, flags *pflag.Fl
 		if r == nil {
 			return nil, nil, err
 		}
-		md := filepath.Join(out, "report.md")
-		return r, []string{filepath.Join(out, "results.json"), md}, errors.Join(err, writeMarkdown(r, md))
+		md, file := filepath.Join(out, "report.md"), filepath.Join(out, "results.json")
+		if err != nil {
+			err = fmt.Errorf("%w: there is no verdict; what was measured so far is in %s", err, file)
+		}
+		return r, []string{file, md}, errors.Join(err, writeMarkdown(r, md))
 	}
 	first, files, err := measured(chosen)
 	if err != nil {
