@@ -33,12 +33,13 @@ func MarkCeilings(r *measure.Record) {
 		case roundTrip(m):
 			if limits.echo > 0 && value*nearCeiling <= limits.echo {
 				mark(m)
+				saturated[[3]string{m.Relay, m.Peer, m.Scenario}] = saturated[[3]string{m.Relay, m.Peer, m.Scenario}] || m.Metric == "eose"
 			}
 		}
 	}
-	// In a closed loop the latency is the window divided by the rate: what limits one limits the other.
+	// In a closed loop the latency is the window divided by the rate, and answers come as fast as their events: what limits one limits the other.
 	for i := range r.Measurements {
-		if m := &r.Measurements[i]; m.Metric == "ok latency" && saturated[[3]string{m.Relay, m.Peer, m.Scenario}] {
+		if m := &r.Measurements[i]; (m.Metric == "ok latency" || m.Metric == "queries/s") && saturated[[3]string{m.Relay, m.Peer, m.Scenario}] {
 			mark(m)
 		}
 	}
@@ -89,6 +90,8 @@ func (l limits) rate(m *measure.Measurement) float64 {
 		return 0
 	case strings.HasPrefix(m.Scenario, "ingest."):
 		ceiling, connections = CeilingPublish, l.publishers
+	case strings.HasPrefix(m.Scenario, "fetch."):
+		connections = connectionsOf(m.Scenario)
 	case !strings.HasPrefix(m.Scenario, "query."): // from relay to relay over one connection each
 		ceiling, connections = CeilingPublish, 1
 	}
@@ -102,6 +105,18 @@ func (l limits) rate(m *measure.Measurement) float64 {
 		}
 	}
 	return highest
+}
+
+// connectionsOf reads how many connections a way to download has from its key: fetch.by-id.c4.f8.b50.raw has 4, and one that does not say has 1.
+func connectionsOf(key string) int {
+	for part := range strings.SplitSeq(key, ".") {
+		if digits, ok := strings.CutPrefix(part, "c"); ok {
+			if n, err := strconv.Atoi(digits); err == nil {
+				return n
+			}
+		}
+	}
+	return 1
 }
 
 // number reads an option, which is an integer in the run that took it and a float in a record that was read.

@@ -79,3 +79,25 @@ func TestALimitedRateLimitsItsClosedLoopsLatency(t *testing.T) {
 		}
 	}
 }
+
+func TestWhatLimitsAFigureLimitsThoseThatFollowFromIt(t *testing.T) {
+	m := func(scenario, metric, unit string, better measure.Better, value float64) measure.Measurement {
+		return measure.Measurement{Relay: "a", Scenario: scenario, Metric: metric, Unit: unit, Better: better, Trials: []float64{value}}
+	}
+	r := measure.Record{Calibration: []measure.Calibration{{Name: OverConnections(CeilingReceive, 8), Value: 9000, Unit: "events/s"}, {Name: EchoMedian, Value: 0.04, Unit: "ms"},
+		{Name: OverConnections(CeilingPublish, 4), Value: 3000, Unit: "events/s"}},
+		Options: map[string]any{"publishers": 4, "query-conns": 8},
+		Measurements: []measure.Measurement{
+			m("query.firehose.hot", "queries/s", "queries/s", measure.Higher, 18), m("query.firehose.hot", "events/s", "events/s", measure.Higher, 8900),
+			m("query.empty.hot", "queries/s", "queries/s", measure.Higher, 1e5), m("query.empty.hot", "eose", "ms", measure.Lower, 0.04),
+			m("query.thread.hot", "queries/s", "queries/s", measure.Higher, 18), m("query.thread.hot", "events/s", "events/s", measure.Higher, 100), m("query.thread.hot", "eose", "ms", measure.Lower, 4),
+			m("ingest.throughput", "ok latency", "ms", measure.Lower, 4), m("ingest.throughput", "accepted", "events/s", measure.Higher, 2900),
+		}}
+	MarkCeilings(&r)
+	want := []bool{true, true, true, true, false, false, false, true, true}
+	for i, m := range r.Measurements {
+		if limited := m.Note == LimitedByHarness; limited != want[i] {
+			t.Errorf("%s %s: limited %t", m.Scenario, m.Metric, limited)
+		}
+	}
+}
