@@ -5,6 +5,7 @@ import (
 	"context"
 	"io"
 	"runtime"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -66,15 +67,16 @@ type Importer struct {
 	group   int // events of one commit
 	seq     uint64
 	total   Imported
+	used    sync.Pool // of *importBatch: fresh memory costs as much as storing an event
 }
 
 // How an import is cut. A batch is what one core verifies at a time; what is in flight is bounded by their number and by the longest event.
 const (
 	importBatchEvents = 128
 	importBatchBytes  = 256 << 10
-	importGroup       = 8192     // events of one commit
-	importGroupBytes  = 16 << 20 // or so many bytes
-	importInFlight    = 64       // batches that are read and not yet committed
+	importGroup       = 4096    // events of one commit
+	importGroupBytes  = 8 << 20 // or so many bytes
+	importInFlight    = 32      // batches that are read and not yet committed
 )
 
 // NewImporter makes an importer for a store that it is the only one to write to.
@@ -121,7 +123,7 @@ func (im *Importer) Run(ctx context.Context, next func(dst []byte) (text []byte,
 	defer cancel()
 	go func() {
 		for {
-			b := readBatch(ctx, next)
+			b := im.readBatch(ctx, next)
 			if !handOver(ctx, verify, b) || !handOver(ctx, arrived, b) || b.err != nil {
 				return
 			}
@@ -143,9 +145,11 @@ func (im *Importer) Run(ctx context.Context, next func(dst []byte) (text []byte,
 	for {
 		group, err := gatherBatches(ctx, arrived, im.group)
 		if len(group) > 0 {
-			if failed := im.commit(group); failed != nil {
+			failed := im.commit(group)
+			if failed != nil {
 				return failed
 			}
+			im.recycle(group)
 			if im.options.Progress != nil {
 				im.options.Progress(im.total)
 			}
@@ -193,9 +197,29 @@ func gatherBatches(ctx context.Context, arrived <-chan *importBatch, most int) (
 	return group, nil
 }
 
+// newBatch takes the memory of a batch that is committed, if there is one.
+func (im *Importer) newBatch() *importBatch {
+	b, ok := im.used.Get().(*importBatch)
+	if !ok {
+		b = &importBatch{texts: make([]byte, 0, importBatchBytes/2), jobs: make([]importJob, 0, importBatchEvents)}
+	}
+	*b = importBatch{texts: b.texts[:0], ends: b.ends[:0], jobs: b.jobs[:0], ready: make(chan struct{})}
+	return b
+}
+
+// recycle is called once a batch is committed: no store keeps what it was given. One that has grown large is left to the garbage collector.
+func (im *Importer) recycle(group []*importBatch) {
+	for _, b := range group {
+		if cap(b.texts) <= 2*importBatchBytes {
+			clear(b.jobs)
+			im.used.Put(b)
+		}
+	}
+}
+
 // readBatch reads what one core verifies at a time.
-func readBatch(ctx context.Context, next func([]byte) ([]byte, bool, error)) *importBatch {
-	b := &importBatch{texts: make([]byte, 0, importBatchBytes/2), ready: make(chan struct{})}
+func (im *Importer) readBatch(ctx context.Context, next func([]byte) ([]byte, bool, error)) *importBatch {
+	b := im.newBatch()
 	for len(b.ends) < importBatchEvents && len(b.texts) < importBatchBytes {
 		if b.err = ctx.Err(); b.err != nil {
 			return b
@@ -217,7 +241,7 @@ func readBatch(ctx context.Context, next func([]byte) ([]byte, bool, error)) *im
 
 // check parses and verifies: the costly part.
 func (im *Importer) check(b *importBatch) {
-	b.jobs = make([]importJob, len(b.ends))
+	b.jobs = slices.Grow(b.jobs, len(b.ends))[:len(b.ends)]
 	now, start := im.options.Now().Unix(), 0
 	for i, end := range b.ends {
 		im.checkOne(&b.jobs[i], bytes.TrimSpace(b.texts[start:end:end]), now)

@@ -75,6 +75,7 @@ func (m memoryTx) Insert(r *Record) (bool, error) {
 		return false, nil
 	}
 	kept := *r
+	kept.Raw = slices.Clone(r.Raw) // the text is the caller's
 	m.lastSeq = r.Seq
 	m.byID[r.ID] = &kept
 	m.sorted = slices.Insert(m.sorted, m.place(r), &kept)

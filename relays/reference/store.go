@@ -34,6 +34,7 @@ type Tx interface {
 	// Find returns the stored event with that id.
 	Find(id corpus.ID) (r Record, ok bool, err error)
 	// Insert stores an event under r.Seq, which is higher than any before. inserted is false, and nothing changed, if the id is stored already.
+	// The record's text is not written to until the transaction has ended, and may be written to then.
 	Insert(r *Record) (inserted bool, err error)
 	// Remove forgets an event, of which it needs Seq, CreatedAt and ID. It may be gone already.
 	Remove(r *Record) error
