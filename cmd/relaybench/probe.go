@@ -40,7 +40,7 @@ passes: with signatures checked inline by the consumer, and by a verifier on all
 
 It is a guest and stays small: one connection to each relay in each pass, one REQ at a time with a pause before each, %d events asked for by
 default and %d at most, of %d authors at most; so six REQs to each relay in all. It sends REQ and CLOSE, never EVENT and never AUTH. An answer ends at
-the latest with twice the limit and 100 events, 64 MiB, or a minute.
+the latest with twice the limit and 100 events, 16 MiB, or a minute.
 
 It exits with 1 where a relay does not answer everything to its end, or sends events that do not verify.`, probe.MaxRelays, probe.DefaultLimit, probe.MaxLimit, probe.MaxAuthors),
 		RunE: func(cmd *cobra.Command, urls []string) error {

@@ -30,8 +30,8 @@ const (
 const (
 	connectTime = 10 * time.Second // for TCP, TLS and the WebSocket handshake, where Options.Stall is not shorter
 	answerTime  = time.Minute      // the longest that an answer may take, however steadily it comes
-	maxBytes    = 64 << 20         // of one answer
-	readLimit   = 4 << 20          // of one frame
+	maxBytes    = 16 << 20         // of one answer: with all relays at their worst, memory for a few hundred MiB
+	readLimit   = 1 << 20          // of one frame
 )
 
 // Shape is what a client asks for.

@@ -290,6 +290,16 @@ func TestNobodyListens(t *testing.T) {
 	}
 }
 
+func TestAHostThatNobodyKnowsIsNotReached(t *testing.T) {
+	t.Parallel()
+	o := asking("ws://no-such-host.invalid:7777") // a name that never exists (RFC 2606)
+	o.Shapes = o.Shapes[:1]
+	relay := run(t, o).Passes[0].Relays[0]
+	if relay.Answers[0].Outcome != NotReached || relay.Failure == "" || strings.Contains(relay.Failure, ":53") {
+		t.Errorf("%+v", relay)
+	}
+}
+
 func TestAuthorsGivenAreAskedFor(t *testing.T) {
 	t.Parallel()
 	o := asking(serve(t, world()))
