@@ -33,14 +33,15 @@ func newCorpusBuild(stdout, stderr io.Writer) *cobra.Command {
 	var f corpusFlags
 	cmd := &cobra.Command{
 		Use:   "build",
-		Short: "Generate or prepare a corpus, as run would, and print what it holds",
+		Short: "Generate, download or prepare a corpus, as run would, and print what it holds",
+		Long:  "build generates a corpus, prepares that of a file, or downloads one, as run would, and prints what it holds.\n\n" + downloadHelp,
 		Args:  noArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := f.check(cmd); err != nil {
 				return err
 			}
 			w := newWatcher(stderr)
-			c, err := f.load(cmd.Context(), w.corpus)
+			c, err := f.load(cmd.Context(), w)
 			w.wait(err == nil)
 			if err != nil {
 				return err

@@ -150,7 +150,7 @@ func (f *runFlags) fetchOne(cmd *cobra.Command, stdout, stderr io.Writer) error 
 	}
 	f.fetch.readOnly = isAddress(command)
 	if f.fetch.readOnly {
-		f.fetch.blind = !slices.ContainsFunc([]string{"events", "corpus", "real", "seed", "base-time"}, cmd.Flags().Changed)
+		f.fetch.blind = !slices.ContainsFunc([]string{"events", "corpus", "real", "download", "seed", "base-time"}, cmd.Flags().Changed)
 		if !slices.Contains(f.skip, "preflight") { // which publishes
 			f.skip = append(f.skip, "preflight")
 		}

@@ -104,7 +104,7 @@ func run(ctx context.Context, stdout, stderr io.Writer, args []string) int {
 		args = append([]string{"run"}, args...)
 	}
 	root := newRoot(stdout, stderr)
-	root.SetArgs(args)
+	root.SetArgs(joinDownload(args))
 	err := root.ExecuteContext(ctx)
 	if err == nil {
 		return exitDone

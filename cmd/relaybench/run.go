@@ -98,7 +98,7 @@ func (f *runFlags) register(cmd *cobra.Command) {
 	flags.IntVar(&f.options.Trials, "trials", 3, "fresh boots of each relay, interleaved over the relays (1 with --quick)")
 	flags.DurationVar(&f.options.Stall, "timeout", 30*time.Second, "give up on a relay that makes no progress for so long")
 	flags.DurationVar(&f.ready, "ready-timeout", 0, "how long a relay may take to become ready (default: what its definition says, 30s)")
-	flags.BoolVar(&f.quick, "quick", false, "a short run: 2,000 events, 50 samples, 3 query rounds on 4 connections, 1 trial, where not set otherwise")
+	flags.BoolVar(&f.quick, "quick", false, "a short run: 2,000 events (synthetic or downloaded), 50 samples, 3 query rounds on 4 connections, 1 trial, where not set otherwise")
 	flags.StringVar(&f.relays.dir, "relays-dir", "", "folder with relay definitions of your own (TOML)")
 	flags.StringVar(&f.relays.geodeBin, "geode-bin", "", "geode's program (as $GEODE_BIN)")
 	flags.StringVar(&f.relays.strfryBin, "strfry-bin", "", "strfry's program (as $STRFRY_BIN)")
@@ -123,6 +123,11 @@ func (f *runFlags) quicken(flags *pflag.FlagSet) {
 		"query-rounds": func() { f.options.QueryRounds = 3 },
 		"query-conns":  func() { f.options.QueryConns = 4 },
 		"trials":       func() { f.options.Trials = 1 },
+		"limit": func() {
+			if f.corpus.downloads.urls != "" {
+				f.corpus.prepare.Limit = 2000
+			}
+		},
 	} {
 		if !flags.Changed(name) {
 			lower()
@@ -253,13 +258,13 @@ func (f *runFlags) scenarioKeys() string {
 
 // private are the flags that say where things are on this machine, or how to show them: they bear on no figure.
 var private = []string{"out", "work", "cache", "relays-dir", "geode-bin", "strfry-bin", "keep-data", "no-color", "help",
-	"base", "head", "baseline", "aa", "threshold", "thresholds", "junit"}
+	"base", "head", "baseline", "aa", "threshold", "thresholds", "junit", "download-interval", "download-max-bytes", "download-fresh"}
 
 // publicFlags returns the settings as the record keeps them: everything that bears on the figures, no path of this machine.
 func publicFlags(flags *pflag.FlagSet) map[string]any {
 	public := make(map[string]any)
 	flags.VisitAll(func(flag *pflag.Flag) {
-		if slices.Contains(private, flag.Name) || flag.Name == "relay" {
+		if slices.Contains(private, flag.Name) || flag.Name == "relay" || strings.HasPrefix(flag.Name, "download") && !flag.Changed {
 			return
 		}
 		if flag.Name == "corpus" {
@@ -406,7 +411,7 @@ func (f *runFlags) measure(ctx context.Context, stderr io.Writer, flags *pflag.F
 	var model *corpus.Model
 	described := noCorpus()
 	if !f.fetch.blind {
-		c, err = f.corpus.load(ctx, w.corpus)
+		c, err = f.corpus.load(ctx, w)
 		w.wait(err == nil)
 		if err != nil {
 			os.Remove(out) // nothing was measured: leave no empty folder

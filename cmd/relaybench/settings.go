@@ -22,6 +22,8 @@ type corpusFlags struct {
 	real     bool
 	prepare  corpus.PrepareOptions
 	cache    string
+
+	downloads downloadFlags
 }
 
 func (f *corpusFlags) register(cmd *cobra.Command) {
@@ -31,6 +33,7 @@ func (f *corpusFlags) register(cmd *cobra.Command) {
 	flags.StringVar(&f.baseTime, "base-time", "1780272000", "when the synthetic corpus ends: Unix seconds, or \"now\"")
 	flags.StringVar(&f.file, "corpus", "", "use the events of this file: NDJSON, concatenated JSON or a JSON array, plain, gzip or zstd")
 	flags.BoolVar(&f.real, "real", false, "use the public dump of real events: $RELAYBENCH_REAL, the cached copy, or a download")
+	f.downloads.register(flags)
 	flags.IntVar(&f.prepare.Limit, "limit", 0, "keep only the newest N events (0: all)")
 	flags.IntVar(&f.prepare.MaxEventBytes, "max-event-bytes", 65536, "leave out larger events, and set relays up to accept up to this size")
 	flags.IntVar(&f.prepare.MaxTags, "max-tags", 2000, "leave out events with more tags, and set relays up to accept up to so many")
@@ -59,7 +62,7 @@ func (f *corpusFlags) check(cmd *cobra.Command) error {
 	if _, err := f.base(); err != nil {
 		return err
 	}
-	return nil
+	return f.downloads.check(cmd.Flags())
 }
 
 func (f *corpusFlags) base() (int64, error) {
@@ -73,11 +76,18 @@ func (f *corpusFlags) base() (int64, error) {
 	return base, nil
 }
 
-// load builds the corpus, or takes it from the cache.
-func (f *corpusFlags) load(ctx context.Context, progress corpus.Progress) (*corpus.Corpus, error) {
+// load builds the corpus, or takes it from the cache. The watcher may be nil.
+func (f *corpusFlags) load(ctx context.Context, w *watcher) (*corpus.Corpus, error) {
 	cache, err := cacheDir(f.cache)
 	if err != nil {
 		return nil, err
+	}
+	if f.downloads.urls != "" {
+		return f.download(ctx, cache, w)
+	}
+	var progress corpus.Progress
+	if w != nil {
+		progress = w.corpus
 	}
 	file := f.file
 	if f.real {

@@ -31,6 +31,8 @@ type watcher struct {
 	stage string // of the corpus
 	begun int    // scenarios of this turn
 	last  time.Time
+
+	downloads downloadLines
 }
 
 // bar is a progress bar with a text that changes. The bars' own goroutine reads the text, so that it takes no lock.

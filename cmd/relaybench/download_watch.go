@@ -1,0 +1,99 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/vbauerster/mpb/v8"
+	"github.com/vbauerster/mpb/v8/decor"
+
+	"relaybench/harness/download"
+)
+
+// downloadEvery is how often a download is worth a line where there is no terminal.
+const downloadEvery = 10 * time.Second
+
+// downloadLines are the lines of a download on a terminal, one for each relay and one for all.
+type downloadLines struct {
+	bars  []*mpb.Bar
+	texts []*atomic.Pointer[string]
+}
+
+// download shows how far a download is.
+func (w *watcher) download(s download.Status) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	lines := []string{downloadTotal(s)}
+	for _, r := range s.Relays {
+		lines = append(lines, downloadLine(r))
+	}
+	if w.bars == nil {
+		if time.Since(w.last) < downloadEvery {
+			return
+		}
+		if first := w.last.IsZero(); !first || s.Events > 0 {
+			for _, line := range lines {
+				w.printf("%s", line)
+			}
+		}
+		w.last = time.Now()
+		return
+	}
+	for len(w.downloads.bars) < len(lines) {
+		text := new(atomic.Pointer[string])
+		text.Store(new(string))
+		w.downloads.texts = append(w.downloads.texts, text)
+		w.downloads.bars = append(w.downloads.bars, w.bars.New(1, mpb.NopStyle(),
+			mpb.PrependDecorators(decor.Any(func(decor.Statistics) string { return *text.Load() }))))
+	}
+	for i, line := range lines {
+		w.downloads.texts[i].Store(&line)
+	}
+}
+
+// endDownload takes the lines away: what is said next tells the end.
+func (w *watcher) endDownload() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, b := range w.downloads.bars {
+		b.Abort(true)
+		b.Wait()
+	}
+	w.downloads = downloadLines{}
+	w.last = time.Time{}
+}
+
+func downloadTotal(s download.Status) string {
+	total := "downloading: " + count(int(s.Events)) + " events"
+	if s.Limit > 0 {
+		total += " of " + count(s.Limit) + " and more"
+	}
+	return fmt.Sprintf("%s, %.1f MiB", total, float64(s.Bytes)/(1<<20))
+}
+
+// downloadLine tells of one relay in 78 columns, if its name is not long.
+func downloadLine(r download.RelayStatus) string {
+	_, name, _ := strings.Cut(r.URL, "://")
+	if len(name) > 24 {
+		name = name[:23] + "…"
+	}
+	line := fmt.Sprintf("  %-24s %9s", visible(name), count(int(r.Received)))
+	switch r.Outcome {
+	case download.All:
+		return line + "  has no more"
+	case download.Enough:
+		return line + "  has no more that is wanted"
+	case download.Failed:
+		return line + "  given up"
+	}
+	if r.Received == 0 {
+		return line + "  no answer yet"
+	}
+	line += fmt.Sprintf("  to %s %6s/s", day(r.Cursor)[:16], count(int(r.Rate)))
+	if r.Left > 0 {
+		line += "  " + r.Left.Round(time.Second).String() + " left"
+	}
+	return line
+}
