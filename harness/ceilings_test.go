@@ -36,6 +36,8 @@ func TestMarkCeilingsTakesTheCeilingOfAsManyConnections(t *testing.T) {
 		{"queries below", 4, rate("query.thread.hot", "events/s", 7100), false},
 		{"queries within", 4, rate("query.thread.hot", "events/s", 7200), true},
 		{"from relay to relay", 4, rate("negentropy.transfer", "events/s", 801), true},
+		{"a download over eight connections, below", 4, rate("fetch.by-id.c8.f4.b50.raw", "records/s", 7100), false},
+		{"a download over eight connections, within", 4, rate("fetch.by-id.c8.f4.b50.raw", "records/s", 7200), true},
 		{"answers a second are no events", 4, measure.Measurement{Scenario: "query.empty.hot", Metric: "queries/s", Unit: "queries/s", Better: measure.Higher, Trials: []float64{1e9}}, false},
 		{"a rate that is stated only", 4, measure.Measurement{Scenario: "ingest.throughput", Metric: "rejected", Unit: "events/s", Better: measure.None, Trials: []float64{1e9}}, false},
 		{"an EOSE above the floor", 4, latency("query.empty.hot", "eose", 0.051), false},

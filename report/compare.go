@@ -64,6 +64,8 @@ const (
 	Equal     FigureOutcome = "="        // exactly the same
 	OldAlone  FigureOutcome = "only old" // not measured on the new side
 	NewAlone  FigureOutcome = "only new" // not measured on the old side
+
+	Incomplete FigureOutcome = measure.Incomplete // of a transfer that did not bring all, on one side or both: not compared
 )
 
 const (
@@ -199,8 +201,9 @@ type figureKey struct {
 
 // A sample is a figure's trials on one side: record by record, because exact ones are compared trial by trial.
 type figureSample struct {
-	trials [][]float64
-	exact  bool
+	trials     [][]float64
+	exact      bool
+	incomplete bool
 }
 
 func (s *figureSample) all() []float64 { return slices.Concat(s.trials...) }
@@ -241,6 +244,7 @@ func samplesOf(records []*measure.Record, relay string) map[figureKey]*figureSam
 			}
 			s.trials = append(s.trials, m.Trials)
 			s.exact = s.exact && m.Exact
+			s.incomplete = s.incomplete || m.IsIncomplete()
 		}
 	}
 	return out
@@ -273,6 +277,8 @@ func figureOf(k figureKey, old, fresh *figureSample) Figure {
 		f.Exact, f.Outcome = fresh.exact, NewAlone
 	case fresh == nil:
 		f.Exact, f.Outcome = old.exact, OldAlone
+	case old.incomplete || fresh.incomplete:
+		f.Exact, f.Outcome = old.exact && fresh.exact, Incomplete
 	case old.exact && fresh.exact:
 		f.Exact = true
 		if f.Outcome = Equal; !sameTrials(old.trials, fresh.trials) {

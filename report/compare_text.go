@@ -117,7 +117,7 @@ func (f *Figure) change() string {
 // evidence is p and the number of trials.
 func (f *Figure) evidence() string {
 	switch {
-	case f.Outcome == OldAlone || f.Outcome == NewAlone:
+	case f.Outcome == OldAlone || f.Outcome == NewAlone || f.Outcome == Incomplete:
 		return ""
 	case f.Exact:
 		return "exact"

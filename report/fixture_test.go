@@ -203,5 +203,6 @@ func buildFixtures(t testing.TB) map[string]*measure.Record {
 	out["hostile-names"] = bad.record()
 	out["throttled"] = throttled(t)
 	addPairFixtures(t, out)
+	addFetchFixtures(t, out)
 	return out
 }

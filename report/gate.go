@@ -291,6 +291,9 @@ func (g *GateVerdict) pick(figures []Figure, o GateOptions) {
 		case f.Outcome == NewAlone:
 			unmatched = append(unmatched, f.name()+" (head alone)")
 			continue
+		case f.Outcome == Incomplete:
+			unmatched = append(unmatched, f.name()+" (incomplete)")
+			continue
 		case f.Outcome == OldAlone && (measured[f.Scenario] || g.baseline == nil):
 			g.Short = append(g.Short, "nothing was measured of "+f.name())
 			continue

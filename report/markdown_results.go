@@ -21,6 +21,10 @@ func (m *markdown) section(s *section) {
 		m.syncs(s.syncs)
 		first = false
 	}
+	if s.download != nil {
+		m.download(s.download)
+		first = false
+	}
 	var queries []*scenario
 	for _, sc := range s.scenarios {
 		if primary(sc) != nil {
@@ -210,6 +214,9 @@ func (m *markdown) distributions() {
 		scenarios := s.scenarios
 		if s.pairing != nil {
 			scenarios = slices.Concat(s.pairing.scenarios, scenarios)
+		}
+		if s.download != nil {
+			scenarios = slices.Concat(s.download.scenarios, scenarios)
 		}
 		for _, sc := range scenarios {
 			for _, b := range slices.Concat(sc.blocks, sc.facts) {

@@ -170,7 +170,7 @@ func (r *row) once() bool {
 func isLimited(m *measure.Measurement) bool { return strings.Contains(m.Note, harnessLimited) }
 
 func (v *view) mayCompete(b *block, r *row) bool {
-	if isLimited(r.m) {
+	if isLimited(r.m) || r.m.IsIncomplete() {
 		return false
 	}
 	if v.barred[r.m.Relay] != "" || r.m.Peer != "" && v.barred[r.m.Peer] != "" {
@@ -375,6 +375,9 @@ func (v *view) rankedBlocks() []*block {
 					out = append(out, b)
 				}
 			}
+		}
+		if s.download != nil {
+			out = append(out, slices.DeleteFunc(s.download.contests(), func(b *block) bool { return !b.ranked })...)
 		}
 		if s.pairing == nil {
 			continue

@@ -67,6 +67,7 @@ func TestReportsLookAsTheyShould(t *testing.T) {
 		})
 	}
 	two := fixtures(t)["two-healthy"]
+	golden(t, "fetch-two-relays-80.txt", renderTerminal(t, fixtures(t)["fetch-two-relays"], TerminalOptions{Width: 80, Files: paths}))
 	golden(t, "two-healthy-60.txt", renderTerminal(t, two, TerminalOptions{Width: 60, Files: paths}))
 	converging := fixtures(t)["pairs-converging"]
 	golden(t, "pairs-converging-70.txt", renderTerminal(t, converging, TerminalOptions{Width: 70, Files: paths}))

@@ -98,6 +98,9 @@ func (t *terminal) section(s *section) {
 	if s.syncs != nil {
 		t.syncs(s.syncs)
 	}
+	if s.download != nil {
+		t.download(s.download)
+	}
 	t.hidden = nil
 	if slices.ContainsFunc(s.scenarios, func(sc *scenario) bool { return primary(sc) != nil }) {
 		t.paragraph(span{"  ", none}, span{"Bars: median time to EOSE, less is better. hot repeats one filter, varied draws others like it.", dim})

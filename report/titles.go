@@ -75,6 +75,8 @@ var headlines = []struct{ scenario, metric, title string }{
 	{"storage", "allocated", "disk/event"},
 	{"storage", "write amplification", "written"},
 	{"negentropy.initial", "time", "first reconcile"},
+	{"fetch.giant.raw", metricRecords, "giant REQ"},
+	{"fetch.paged.raw", metricRecords, "paged REQs"},
 	{"negentropy.heartbeat", "time", "heartbeat"},
 }
 

@@ -24,6 +24,7 @@ type section struct {
 	title     string
 	syncs     []*syncTable
 	pairing   *pairing
+	download  *download
 	scenarios []*scenario
 }
 
@@ -172,7 +173,7 @@ func (v *view) arrange() {
 	members := map[string][]*measure.Measurement{}
 	for i := range v.rec.Measurements {
 		m := &v.rec.Measurements[i]
-		if paired(m) || isSync(m.Scenario, m.Peer) {
+		if paired(m) || isSync(m.Scenario, m.Peer) || fetched(m) {
 			continue
 		}
 		if byKey[m.Scenario] == nil {
@@ -218,6 +219,9 @@ func (v *view) arrange() {
 	if tables := v.syncs(); len(tables) > 0 {
 		v.sectionFor(syncing).syncs = tables
 	}
+	if d := v.download(); d != nil {
+		v.sectionFor(downloading).download = d
+	}
 }
 
 // shareScale shows metrics in the same unit in all of some scenarios.
@@ -262,6 +266,8 @@ func (s *section) family() string {
 		return reconciliation
 	case s.syncs != nil:
 		return syncing
+	case s.download != nil:
+		return downloading
 	case len(s.scenarios) > 0:
 		return s.scenarios[0].key
 	}

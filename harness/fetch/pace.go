@@ -14,14 +14,13 @@ const (
 const (
 	// asFast is from which share of the raw rate on verifying has cost nothing.
 	asFast = 0.9
-	// busy is from which share of the processors on it is relaybench that sets the pace, and shared what it has to take at least where the relay, on the same
-	// machine, needs them too.
-	busy   = 0.8
-	shared = 0.5
+	// busy is from which share of the processors on it is relaybench that sets the pace.
+	busy = 0.8
 )
 
-// Discriminate finds out what sets the pace, from the same cell with and without verification: share is the verified rate as a share of the raw one.
-// ok is false where one of the two says nothing.
+// Discriminate finds out what sets the pace, from the same cell with and without verification: share is the verified rate as a share of the raw one. The
+// client's CPU it is where verifying as fast as the raw events came would take more than the processors that there are, whoever else uses them.
+// ok is false where one of the two cells says nothing.
 func Discriminate(raw, parsed *Result) (share float64, p Pace, ok bool) {
 	if raw == nil || parsed == nil || raw.NA+parsed.NA != "" || raw.Err != nil || parsed.Err != nil || raw.Rate() <= 0 || parsed.Rate() <= 0 {
 		return 0, "", false
@@ -32,7 +31,7 @@ func Discriminate(raw, parsed *Result) (share float64, p Pace, ok bool) {
 		return share, ByHarness, true
 	case share >= asFast:
 		return share, ByRelay, true
-	case parsed.ToolShare() >= shared:
+	case parsed.demand()*raw.Rate() >= busy:
 		return share, ByClient, true
 	}
 	return share, Mixed, true

@@ -66,6 +66,14 @@ func (r *Result) ToolShare() float64 {
 	return r.Usage.Tool.CPU.Seconds() / r.Wall.Seconds() / float64(runtime.GOMAXPROCS(0))
 }
 
+// demand is how much of the processors one event a second takes of relaybench.
+func (r *Result) demand() float64 {
+	if r.Delivered == 0 || r.Usage == nil {
+		return 0
+	}
+	return r.Usage.Tool.CPU.Seconds() / float64(r.Delivered) / float64(runtime.GOMAXPROCS(0))
+}
+
 // Unreachable reports that not one connection came about, so that there is no use in going on.
 func (r *Result) Unreachable() bool { return r.NA == "" && r.Err != nil && r.Stats.Dials == 0 }
 

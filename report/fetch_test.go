@@ -1,0 +1,150 @@
+package report
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"relaybench/harness/measure"
+)
+
+// cell records a way to download in one trial after another.
+func (r *run) cell(c contender, key string, rate float64, change ...func(*measure.Measurement)) {
+	scenario := downloading + "." + key
+	add := func(metric, unit string, better measure.Better, value float64, more ...func(*measure.Measurement)) {
+		r.add(c, scenario, metric, unit, better, value, append(more, change...)...)
+	}
+	add(metricRecords, "events/s", measure.Higher, rate)
+	add("MB/s", "MB/s", measure.None, rate*c.speed/1000)
+	add("delivered", "events", measure.None, 10000)
+	add("expected", "events", measure.None, 10000)
+	add("missing", "events", measure.None, 0)
+	add("duplicates", "events", measure.None, 3)
+	add("overfetch", "bytes/byte", measure.None, 1.02)
+	add("requests", "requests", measure.None, 80)
+	add("request latency", "ms", measure.None, 1e5/rate, r.spread(80))
+	add("in flight by Little's law", "requests", measure.None, 3.1)
+	add("in flight configured", "requests", measure.None, 4)
+	add("tool cpu per event", "us", measure.None, 2.2)
+}
+
+// downloads is a run in which relays were downloaded from.
+func downloads(t testing.TB, trials int, relays ...contender) *run {
+	r := newRun(t, trials)
+	for i, c := range relays {
+		r.join(i, c)
+		for j, strategy := range []string{"giant", "paged", "sharded-giant", "sharded-paged", "negentropy"} {
+			for _, form := range []string{"raw", "parsed"} {
+				rate := 300_000 / float64(j+1)
+				if form == "parsed" {
+					rate /= 20
+				}
+				r.cell(c, strategy+"."+form, rate, func(m *measure.Measurement) {
+					if form == "parsed" && m.Metric == metricRecords {
+						m.Note = harnessLimited
+					}
+				})
+				if form == "parsed" {
+					r.add(c, downloading+"."+strategy+".parsed", "parsed of raw", "%", measure.None, 5, func(m *measure.Measurement) { m.Note = "paced by the client's CPU when events are verified" })
+				}
+			}
+		}
+		for _, batch := range []int{50, 250} {
+			for _, conns := range []int{1, 4} {
+				for _, inFlight := range []int{1, 8} {
+					key := fmt.Sprintf("by-id.c%d.f%d.b%d.", conns, inFlight, batch)
+					r.cell(c, key+"raw", float64(20_000*conns*inFlight)*float64(batch)/100)
+					r.cell(c, key+"parsed", float64(1000*conns))
+				}
+			}
+		}
+		r.cell(c, "by-id.c4.adaptive.b125.raw", 640_000)
+		for _, step := range []int{1, 2, 4} {
+			r.add(c, downloading+".by-id.c4.adaptive.b125.raw", fmt.Sprintf("with %d in flight", step), "events/s", measure.None, float64(step)*1e5)
+		}
+		r.add(c, downloading+".giant", "peak rss", "MiB", measure.None, 60)
+		r.find(c.name, downloading+".giant", "is complete", true)
+		for trial := range trials {
+			r.rec.Add(measure.Measurement{Relay: c.name, Scenario: downloading + ".giant.raw-deflate", Metric: metricRecords, Unit: "events/s", Better: measure.Higher, Note: "the relay does not agree to compression"})
+			_ = trial
+		}
+	}
+	return r
+}
+
+// incomplete marks what one relay did by one strategy.
+func incomplete(r *measure.Record, relay, scenario, reason string) {
+	for i := range r.Measurements {
+		if m := &r.Measurements[i]; m.Relay == relay && m.Scenario == scenario {
+			m.MarkIncomplete(reason)
+		}
+	}
+}
+
+func addFetchFixtures(t testing.TB, out map[string]*measure.Record) {
+	out["fetch-one-relay"] = downloads(t, 1, bolt).record()
+	two := downloads(t, 4, bolt, sqlite).record()
+	incomplete(two, "ref-sqlite", "fetch.giant.raw", "the relay caps an answer at its newest 500 events")
+	incomplete(two, "ref-sqlite", "fetch.by-id.c4.f8.b250.raw", "cut by --cell-time 20s")
+	out["fetch-two-relays"] = two
+}
+
+func TestADownloadThatIsIncompleteIsNotRanked(t *testing.T) {
+	rank := func(change func(*measure.Record)) (marks []string, wins int) {
+		r := downloads(t, 4, bolt, sqlite).record()
+		change(r)
+		v := newView(r)
+		d := v.download()
+		for _, c := range d.cells {
+			if c.key == "fetch.giant.raw" {
+				for _, row := range c.rate.rows {
+					marks = append(marks, strings.TrimSpace(mark(c.rate, row)))
+				}
+			}
+		}
+		_, standings, _ := v.headToHead()
+		return marks, standings[0].wins
+	}
+	whole, wins := rank(func(*measure.Record) {})
+	if strings.Join(whole, ",") != "★," || wins != 5 {
+		t.Errorf("complete: %q, %d wins", whole, wins)
+	}
+	for _, relay := range []string{"ref-bolt", "ref-sqlite"} {
+		if marks, fewer := rank(func(r *measure.Record) { incomplete(r, relay, "fetch.giant.raw", "records are missing") }); strings.Join(marks, ",") != "," || fewer != 4 {
+			t.Errorf("%s incomplete: %q, %d wins", relay, marks, fewer)
+		}
+	}
+}
+
+func TestAnIncompleteFigureIsNotCompared(t *testing.T) {
+	before, after := downloads(t, 6, bolt).record(), downloads(t, 6, contender{bolt.name, "batch", 0.3}).record()
+	incomplete(after, "ref-bolt", "fetch.giant.raw", "it ended early")
+	c, err := Compare(Side{Records: []*measure.Record{before}}, Side{Records: []*measure.Record{after}}, CompareOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	outcomes := map[string]FigureOutcome{}
+	for _, f := range c.Relays[0].Figures {
+		outcomes[f.Scenario] = f.Outcome
+	}
+	if outcomes["fetch.giant.raw"] != Incomplete || outcomes["fetch.paged.raw"] != Worsened {
+		t.Errorf("giant %s, paged %s", outcomes["fetch.giant.raw"], outcomes["fetch.paged.raw"])
+	}
+}
+
+func TestTheMatrixNamesTheBestSetting(t *testing.T) {
+	d := newView(fixtures(t)["fetch-two-relays"]).download()
+	if best := d.best("ref-bolt", "raw"); best == nil || best.name() != "by-id, 4 × 8 × 250, raw" {
+		t.Errorf("%+v", best)
+	}
+	// One that was cut is not the best while another was not.
+	if best := d.best("ref-sqlite", "raw"); best == nil || best.name() != "by-id, 1 × 8 × 250, raw" {
+		t.Errorf("%+v", best)
+	}
+	if d.best("ref-bolt", "raw-deflate") != nil {
+		t.Error("a form that was not measured has a best")
+	}
+	for _, key := range []string{"fetch.giant", "fetch", "query.thread.hot", "fetch.by-id.c.raw", "fetch..raw"} {
+		parseFetchKey(key) // no key of a foreign record may break the report
+	}
+}

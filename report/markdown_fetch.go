@@ -1,0 +1,77 @@
+package report
+
+import (
+	"fmt"
+)
+
+// download writes all that Terminal shows of downloads, and the matrix of each form.
+func (m *markdown) download(d *download) {
+	m.p("%s\n\n", mdText(fetchMeaning))
+	several := len(d.relays) > 1
+	head := []string{"", "form"}
+	if several {
+		head = append(head, "relay")
+	}
+	head = append(head, "events/s")
+	for _, h := range fetchHead {
+		head = append(head, mdText(h))
+	}
+	var rows [][]string
+	for _, l := range d.lines() {
+		row := []string{mdText(l.label), mdText(l.cell.form)}
+		if several {
+			row = append(row, mdText(l.relay))
+		}
+		row = append(row, m.value(l.cell.rate, l.cell.row(l.relay)))
+		for _, text := range l.figures() {
+			row = append(row, mdText(text))
+		}
+		rows = append(rows, row)
+	}
+	if len(rows) > 0 {
+		left := 2
+		if several {
+			left = 3
+		}
+		m.table(head, rows, func(c int) bool { return c >= left })
+		m.p("\n%s\n", mdText(fetchColumns))
+	}
+	for _, list := range [][]string{d.paces(), d.reasons(12)} {
+		if len(list) > 0 {
+			m.p("\n")
+		}
+		for _, l := range list {
+			m.p("- %s\n", mdText(l))
+		}
+	}
+	for _, x := range d.matrices("") {
+		title := "By id, " + x.form + ", events/s"
+		if several {
+			title += ": " + x.relay
+		}
+		m.p("\n### %s\n\n", mdText(title))
+		head := []string{"batch", "connections"}
+		for _, n := range x.inFlight {
+			head = append(head, fmt.Sprintf("%d in flight", n))
+		}
+		var rows [][]string
+		for _, r := range x.rows {
+			row := []string{fmt.Sprint(r.batch), fmt.Sprint(r.conns)}
+			for i, text := range r.texts {
+				text = mdText(text)
+				if i == r.best {
+					text = "**" + text + "**"
+				}
+				row = append(row, text)
+			}
+			rows = append(rows, row)
+		}
+		m.table(head, rows, func(int) bool { return true })
+	}
+	if lines := d.windows(); len(lines) > 0 {
+		m.p("\n")
+		for _, l := range lines {
+			m.p("- %s\n", mdText(l))
+		}
+	}
+}
