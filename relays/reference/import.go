@@ -124,7 +124,8 @@ func (im *Importer) Run(ctx context.Context, next func(dst []byte) (text []byte,
 	go func() {
 		for {
 			b := im.readBatch(ctx, next)
-			if !handOver(ctx, verify, b) || !handOver(ctx, arrived, b) || b.err != nil {
+			last := b.err != nil // once it is handed over, its memory may be another's
+			if !handOver(ctx, verify, b) || !handOver(ctx, arrived, b) || last {
 				return
 			}
 		}
