@@ -13,6 +13,7 @@ var sectionTitles = []struct{ prefix, title string }{
 	{"query", "Queries"},
 	{"storage", "Storage"},
 	{"crash", "Crash"},
+	{"import", "Import"},
 	{"negentropy", "Negentropy"},
 	{"sync", "Sync"},
 	{"fetch", "Fetch"},
@@ -38,6 +39,7 @@ var scenarioTitles = []struct{ key, title string }{
 	{"query.deep-page", "deep-page: in the middle of the past"},
 	{"storage", "On disk after a clean stop"},
 	{"crash", "Killed in the middle of publishing, and started again"},
+	{"import", "Filled by its own import command, and counted by asking"},
 }
 
 var metricTitles = []struct{ key, title string }{
@@ -59,6 +61,8 @@ var metricTitles = []struct{ key, title string }{
 	{"allocated", "disk blocks"},
 	{"apparent", "file lengths"},
 	{"write amplification", "bytes written for each corpus byte"},
+	{"stored", "stored"},
+	{"held afterwards", "held afterwards"},
 	{"rejected", "rejected"},
 	{"duplicates", "duplicates"},
 	{"poll round trip", "poll round trip (the resolution)"},

@@ -86,9 +86,9 @@ func TestImportIsCountedByAskingTheRelay(t *testing.T) {
 	if tail := relay(t, r, "dies").LogTail; len(tail) != 1 || tail[0] != "no space in {dir}" {
 		t.Errorf("the last that it said: %q", tail)
 	}
-	rate, events := figure(r, "honest", "stored"), figure(r, "honest", "events")
-	if rate <= 0 || events < 500 || figure(r, "liar", "events") != 0 || figure(r, "loser", "events") >= events || figure(r, "loser", "events") == 0 {
-		t.Errorf("honest stored %v events, %v/s; liar %v, loser %v", events, rate, figure(r, "liar", "events"), figure(r, "loser", "events"))
+	rate, events := figure(r, "honest", "stored"), figure(r, "honest", "held afterwards")
+	if rate <= 0 || events < 500 || figure(r, "liar", "held afterwards") != 0 || figure(r, "loser", "held afterwards") >= events || figure(r, "loser", "held afterwards") == 0 {
+		t.Errorf("honest stored %v events, %v/s; liar %v, loser %v", events, rate, figure(r, "liar", "held afterwards"), figure(r, "loser", "held afterwards"))
 	}
 	if left, _ := os.ReadDir(work); len(left) > 0 {
 		t.Errorf("left in the work folder: %v", left)
