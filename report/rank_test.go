@@ -204,6 +204,9 @@ func TestTheVerdictNamesEveryReason(t *testing.T) {
 		{"a failed relay", "No", "a failed: it burnt.", func(r *measure.Record) {
 			r.Relays[0].Outcome, r.Relays[0].Reason = measure.OutcomeFailed, "it burnt"
 		}},
+		{"a relay of many words", "No", "burnt and burnt …", func(r *measure.Record) {
+			r.Relays[0].Outcome, r.Relays[0].Reason = measure.OutcomeFailed, "it burnt"+strings.Repeat(" and burnt", 1000)
+		}},
 		{"a required check", "No", "b failed 1 required check: c.", failed("b", "preflight", true)},
 		{"another check", "Not yet", "b failed 1 check: c (ingest.throughput).", failed("b", "ingest.throughput", false)},
 		{"durability", "Not yet", "a batch; b commit", func(r *measure.Record) { quiet(r); r.Relays[1].Durability = "commit" }},

@@ -19,8 +19,8 @@ type verdict struct {
 
 func (v *view) verdict() verdict {
 	var d verdict
-	grave := func(format string, args ...any) { d.grave = append(d.grave, fmt.Sprintf(format, args...)) }
-	caveat := func(format string, args ...any) { d.caveats = append(d.caveats, fmt.Sprintf(format, args...)) }
+	grave := func(format string, args ...any) { d.grave = append(d.grave, headline(fmt.Sprintf(format, args...))) }
+	caveat := func(format string, args ...any) { d.caveats = append(d.caveats, headline(fmt.Sprintf(format, args...))) }
 
 	if v.rec.Partial {
 		grave("The run did not finish: what is missing below was not measured.")
@@ -94,6 +94,15 @@ func (v *view) verdict() verdict {
 		d.answer = "Yes, with this report beside the numbers"
 	}
 	return d
+}
+
+// headline bounds one reason: relays' words may be in it, and all of them stand further down.
+func headline(s string) string {
+	const most = 400
+	if runes := []rune(s); len(runes) > most {
+		return string(runes[:most-1]) + "…"
+	}
+	return s
 }
 
 // judgeBreaches speaks of what every run does and this one left out.
