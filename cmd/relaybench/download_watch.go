@@ -66,11 +66,11 @@ func (w *watcher) endDownload() {
 }
 
 func downloadTotal(s download.Status) string {
-	total := "downloading: " + count(int(s.Events)) + " events"
+	total := fmt.Sprintf("downloading: %s different events, %.1f MiB", count(int(s.Events)), float64(s.Bytes)/(1<<20))
 	if s.Limit > 0 {
-		total += " of " + count(s.Limit) + " and more"
+		total += "; the newest " + count(s.Limit) + " are wanted"
 	}
-	return fmt.Sprintf("%s, %.1f MiB", total, float64(s.Bytes)/(1<<20))
+	return total
 }
 
 // downloadLine tells of one relay in 78 columns, if its name is not long.

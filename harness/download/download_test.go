@@ -179,7 +179,7 @@ func TestARelayThatFailsDoesNotEndTheOthers(t *testing.T) {
 	if failed := done.Failures(); len(failed) != 2 || failed[0].URL != deaf || failed[1].URL != gone {
 		t.Errorf("%+v", failed)
 	}
-	for _, line := range []string{deaf + " is given up after 0 events: connecting: ", gone + " is given up after 0 events: connecting: ", "nothing listens there"} {
+	for _, line := range []string{deaf + " is given up after 0 events: connecting to ", gone + " is given up after 0 events: connecting to ", "nothing listens there"} {
 		if !strings.Contains(said.String(), line) {
 			t.Errorf("%q is not said in:\n%s", line, &said)
 		}

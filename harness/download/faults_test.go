@@ -34,7 +34,7 @@ func TestEveryFaultOfARelayEndsAsItShould(t *testing.T) {
 		{fault: "ignore-limit"},
 		{fault: "eose-early"},
 		{fault: "closed-midway", missing: 2, note: "it is asked again"},
-		{fault: "half-open", failure: "connecting: "},
+		{fault: "half-open", failure: "connecting to "},
 		{fault: "garbage-frames"},
 		{fault: "id-mismatch", failure: "are forged or malformed"},
 		{fault: "kill-pending:0.05"},

@@ -2,7 +2,6 @@ package pull
 
 import (
 	"context"
-	"fmt"
 	"strconv"
 	"time"
 
@@ -39,7 +38,7 @@ func dial(ctx context.Context, o *Options, stats *Stats) (*link, error) {
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
 		}
-		return nil, fmt.Errorf("connecting: %w", err)
+		return nil, err
 	}
 	stats.Dials++
 	stats.Extensions = conn.Negotiated()
