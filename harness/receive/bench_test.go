@@ -32,6 +32,7 @@ func BenchmarkParse(b *testing.B) {
 	b.Run("frame", func(b *testing.B) {
 		b.ReportAllocs()
 		var m wire.Message
+		b.ResetTimer()
 		for i := range b.N {
 			if wire.Parse(all[i%len(all)], &m); !m.HasID {
 				b.Fatal("no id")
@@ -41,6 +42,7 @@ func BenchmarkParse(b *testing.B) {
 	b.Run("event", func(b *testing.B) {
 		b.ReportAllocs()
 		lines := texts(benchSigned())
+		b.ResetTimer()
 		for i := range b.N {
 			if _, err := corpus.ParseEvent(lines[i%len(lines)]); err != nil {
 				b.Fatal(err)
@@ -53,6 +55,7 @@ func BenchmarkScan(b *testing.B) {
 	all := frames(benchSigned())
 	b.ReportAllocs()
 	var m wire.Message
+	b.ResetTimer()
 	for i := range b.N {
 		if !Scan(all[i%len(all)], &m) {
 			b.Fatal("no id")
