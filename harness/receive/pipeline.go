@@ -60,7 +60,8 @@ type Options struct {
 // Consumer takes a batch. It is called by one goroutine; an error ends the pipeline and comes back from Close and from every Frame.
 type Consumer func(*Batch) error
 
-// Pipeline carries events from feeders to a consumer. Its memory is bounded: what pends for each feeder, and eight chunks a worker of at most what pends for one.
+// Pipeline carries events from feeders to a consumer. Its memory is bounded: what may pend for each feeder, the ids, and for each worker the buffers of
+// eight chunks, of which none is larger than what may pend.
 type Pipeline struct {
 	options Options
 	consume Consumer
