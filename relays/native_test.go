@@ -94,6 +94,13 @@ func TestBulkRaisesWhatStandsInTheWay(t *testing.T) {
 	if d := byName["ref-bolt"]; d.Bulk() != d {
 		t.Error("the reference relay has something to raise")
 	}
+	for name, flag := range map[string]string{"geode": "geode.sqlite", "geode-nosearch": "--no-search"} {
+		d := byName[name].Bulk()
+		words, err := d.argv(b)
+		if text := d.config(b)["bulk.toml"]; err != nil || !strings.Contains(text, "max_sync_events = 100000000") || !slices.Contains(words, "/w/data/bulk.toml") || !strings.HasSuffix(words[len(words)-1], flag) {
+			t.Errorf("%s: %q with %q, %v", name, words, text, err)
+		}
+	}
 	for _, name := range []string{"rnostr", "wisp"} {
 		if d := byName[name]; d.Bulk().Limits.FilterLimit <= d.Limits.FilterLimit {
 			t.Errorf("%s: its bulk form answers with %d events at most", name, d.Bulk().Limits.FilterLimit)
