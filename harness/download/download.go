@@ -58,6 +58,8 @@ type Options struct {
 	Note  func(line string)
 	Watch func(Status)
 	Wait  corpus.Progress
+
+	mostOfAnswer int // tests lower it
 }
 
 // Result is a finished download.
@@ -144,6 +146,9 @@ func (o *Options) fill() {
 	}
 	if o.Confirm <= 0 {
 		o.Confirm = defaultConfirm
+	}
+	if o.mostOfAnswer == 0 {
+		o.mostOfAnswer = mostOfAnswer
 	}
 	if o.Prepare.MaxEventBytes == 0 {
 		o.Prepare.MaxEventBytes = corpus.DefaultMaxEventBytes

@@ -106,8 +106,8 @@ func (r *relay) mostRaw() int64 { return min(6*int64(r.o.Prepare.MaxEventBytes)+
 // take implements pull.Take. An id is known only if an event was verified under it.
 func (r *relay) take(_ context.Context, e *pull.Event, wait bool) (ok bool, err error) {
 	switch {
-	case r.answer >= mostOfAnswer:
-		return true, fmt.Errorf("it answers one REQ with over %d events", mostOfAnswer)
+	case r.answer >= r.o.mostOfAnswer:
+		return true, fmt.Errorf("it answers one REQ with over %d events", r.o.mostOfAnswer)
 	case r.seen.has(&e.ID):
 	case !wait && r.pending() >= mostPending:
 		return false, nil
