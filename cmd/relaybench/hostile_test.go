@@ -108,6 +108,10 @@ func hostileRelay(mode, port string) int {
 			}
 			switch string(parts[0]) {
 			case `"REQ"`:
+				if mode == "vanishes" && events.Load() > 0 {
+					say(`["EVENT",%s,{"id":"%064x"}]`, parts[1], 1)
+					syscall.Kill(os.Getpid(), syscall.SIGKILL)
+				}
 				if mode == "garbage" && events.Load() > 0 {
 					say("[\"EVENT\",%s,{\"id\":\"\x01\"}", parts[1])
 					say("]]]]{{{{ \x1b[2J")

@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"relaybench/harness"
 	"relaybench/harness/measure"
 )
 
@@ -64,7 +63,7 @@ func complete(t *testing.T, r *measure.Record, name string, only ...string) {
 			measured[family] = true // the phases of a reconciliation have keys of their own
 		}
 	}
-	chosen, err := harness.Select(new(runFlags).allScenarios(), only, nil)
+	chosen, err := (&runFlags{only: only}).choose()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -169,6 +169,8 @@ func (r *Result) settle(ctx context.Context, t *Target, got finished, asked []co
 	}
 	var cut *cutError
 	switch {
+	case errors.As(err, &cut) && y.unique == 0:
+		r.Err = fmt.Errorf("nothing came within %s", cut.limit) // that is no matter of how much was asked for
 	case errors.As(err, &cut):
 		r.Cut = cut.limit
 	case err != nil:

@@ -200,7 +200,7 @@ func TestACellThatIsCutSaysSo(t *testing.T) {
 	o.Time = 50 * time.Millisecond
 	for _, s := range []fetch.Strategy{fetch.Giant, fetch.ByID, fetch.Negentropy} {
 		r := o.Cells(s)[0].Run(context.Background(), target(t, serve(t, reference.Options{}, "half-open"), corpus.Filter{}), o)
-		if got, reason := r.Completeness(); got != backfill.Capped || !strings.Contains(reason, "--cell-time 50ms") {
+		if got, reason := r.Completeness(); got != backfill.Failed || !strings.Contains(reason, "nothing came within --cell-time 50ms") {
 			t.Errorf("%s: %s (%s)", r.Key(), got, reason)
 		}
 	}

@@ -1,0 +1,298 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"net"
+	"net/http"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/coder/websocket"
+
+	"relaybench/corpus"
+	"relaybench/harness/backfill"
+	"relaybench/harness/measure"
+	"relaybench/harness/wire"
+	"relaybench/relays/reference"
+)
+
+// cellValue is the last trial of a figure of a way to download; ok is false where it was not measured.
+func cellValue(r *measure.Record, relay, key, metric string) (v float64, ok bool) {
+	for _, m := range r.Measurements {
+		if m.Relay == relay && m.Scenario == "fetch."+key && m.Metric == metric && len(m.Trials) > 0 {
+			return m.Trials[len(m.Trials)-1], true
+		}
+	}
+	return 0, false
+}
+
+func note(r *measure.Record, key string) string {
+	for _, m := range r.Measurements {
+		if m.Scenario == "fetch."+key && m.Metric == "records/s" {
+			return m.Note
+		}
+	}
+	return "not in the record"
+}
+
+func TestFetchRefusesWhatCannotBeMeant(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		args []string
+		says string
+	}{
+		{nil, "wants one relay"},
+		{[]string{"ref-bolt", "ref-sqlite"}, "wants one relay"},
+		{[]string{"nobody"}, "not in the catalog"},
+		{[]string{"ws://"}, "not an address"},
+		{[]string{"ref-bolt", "--filter", "{"}, "--filter"},
+		{[]string{"ref-bolt", "--filter", `{"limit":5}`}, "leave the limit out"},
+		{[]string{"ref-bolt", "--filter", `{"search":"x"}`}, `unknown filter field "search"`},
+		{[]string{"ref-bolt", "--matrix", "huge"}, "give small or full"},
+		{[]string{"ref-bolt", "--page", "0"}, "--page 0"},
+		{[]string{"ref-bolt", "--cell-time", "-1s"}, "--cell-time"},
+		{[]string{"ref-bolt", "--cell-events", "-1"}, "--cell-events"},
+		{[]string{"ref-bolt", "--shards", "65"}, "--shards 65"},
+		{[]string{"ref-bolt", "--only", "ingest"}, "fetch measures fetch.* alone"},
+		{[]string{"ref-bolt", "--only", "fetch.nothing"}, "matches no scenario"},
+	} {
+		code, _, stderr := relaybench(t, append([]string{"fetch"}, c.args...)...)
+		if code != exitUsage || !strings.Contains(stderr, c.says) {
+			t.Errorf("%q: exit code %d, %s", c.args, code, stderr)
+		}
+	}
+}
+
+func TestFetchingIsMeasuredOnlyWhereItIsAskedFor(t *testing.T) {
+	for _, c := range []struct {
+		only []string
+		on   bool
+		want int
+	}{{nil, false, 0}, {nil, true, 6}, {[]string{"fetch"}, false, 6}, {[]string{"fetch.giant", "ingest"}, false, 1}, {[]string{"ingest"}, false, 0}, {[]string{"ingest"}, true, 6}} {
+		f := runFlags{only: c.only, fetch: fetchFlags{on: c.on}}
+		chosen, err := f.choose()
+		n := 0
+		for _, s := range chosen {
+			if strings.HasPrefix(s.Describe().Key, "fetch.") {
+				n++
+			}
+		}
+		if err != nil || n != c.want {
+			t.Errorf("--only %q, --fetch %v: %d ways to fetch, %v", c.only, c.on, n, err)
+		}
+	}
+}
+
+func TestFetchMeasuresARelayInEveryWay(t *testing.T) {
+	t.Parallel()
+	out := t.TempDir()
+	code, stdout, stderr := relaybench(t, "fetch", "ref-bolt", "--events=300", "--skip=preflight,calibration", "--adaptive", "--out", out, "--work", t.TempDir())
+	if code != exitDone {
+		t.Fatalf("exit code %d\n%s", code, stderr)
+	}
+	r := results(t, out)
+	if got := relay(t, r, "ref-bolt"); got.Outcome != measure.OutcomeOK {
+		t.Errorf("outcome %s: %s", got.Outcome, got.Reason)
+	}
+	expected, _ := cellValue(r, "ref-bolt", "giant.raw", "expected")
+	for _, key := range []string{"giant", "paged", "sharded-giant", "sharded-paged", "by-id.c1.f1.b50", "by-id.c4.f8.b250", "by-id.c4.adaptive.b125", "negentropy"} {
+		for _, form := range []string{".raw", ".parsed"} {
+			delivered, _ := cellValue(r, "ref-bolt", key+form, "delivered")
+			missing, ok := cellValue(r, "ref-bolt", key+form, "missing")
+			rate, _ := cellValue(r, "ref-bolt", key+form, "records/s")
+			peak, _ := cellValue(r, "ref-bolt", key+form, "relay peak rss")
+			state, _ := cellValue(r, "ref-bolt", key+form, "current state")
+			if !ok || missing != 0 || delivered != expected || rate <= 0 || peak <= 0 || state != expected {
+				t.Errorf("%s%s: %v of %v, %v missing, %v/s, peak %v, current %v", key, form, delivered, expected, missing, rate, peak, state)
+			}
+		}
+		if got := note(r, key+".raw-deflate"); !strings.Contains(got, "does not agree to compression") {
+			t.Errorf("%s, compressed: %q", key, got)
+		}
+		strategy, _, _ := strings.Cut(key, ".")
+		if f := finding(r, "ref-bolt", "fetch."+strategy, backfill.IsComplete); f == nil || !f.OK {
+			t.Errorf("%s: %+v", strategy, f)
+		}
+	}
+	if args, _ := r.Options["args"].([]any); len(args) < 2 || args[0] != "fetch" || args[1] != "ref-bolt" {
+		t.Errorf("it is repeated by %v", r.Options["args"])
+	}
+	for _, part := range []string{"FETCH", "by-id", "REQs in flight", "paced by", "adaptive"} {
+		if !strings.Contains(stdout, part) {
+			t.Errorf("the report says nothing of %q", part)
+		}
+	}
+}
+
+func TestFetchSaysWhatIsWrong(t *testing.T) {
+	t.Parallel()
+	out := t.TempDir()
+	code, stdout, stderr := relaybench(t, "fetch", "lossy='"+refrelayProgram+"' --listen 127.0.0.1:{port} --fault drop-results:0.3", "--events=300", "--skip=preflight,calibration",
+		"--only=fetch.giant,fetch.by-id", "--out", out, "--work", t.TempDir())
+	if code != exitFailed {
+		t.Errorf("exit code %d\n%s", code, stderr)
+	}
+	r := results(t, out)
+	for _, strategy := range []string{"giant", "by-id"} {
+		if f := finding(r, "lossy", "fetch."+strategy, backfill.IsComplete); f == nil || f.OK || !f.Required || !strings.Contains(f.Detail, "records never came") {
+			t.Errorf("%s: %+v", strategy, f)
+		}
+	}
+	if !strings.Contains(note(r, "giant.raw"), measure.Incomplete) || !strings.Contains(stdout, "incomplete") {
+		t.Errorf("note %q", note(r, "giant.raw"))
+	}
+}
+
+// Relays that never come to an end, say nothing of use, or end while they are read from cost a cell or two, and never the run.
+func TestFetchOutlivesARelayThatMisbehaves(t *testing.T) {
+	t.Parallel()
+	for mode, says := range map[string]string{"endless": "events came that were not asked for", "chatters": "the relay stalled", "hangsup": "never came", "vanishes": "died in fetch.giant"} {
+		t.Run(mode, func(t *testing.T) {
+			t.Parallel()
+			out := t.TempDir()
+			named := strings.TrimPrefix(hostile(t, "bad", mode), "--relay=")
+			code, _, stderr := relaybench(t, "fetch", named, "--events=60", "--skip=preflight,calibration", "--only=fetch.giant",
+				"--cell-time=4s", "--timeout=1s", "--out", out, "--work", t.TempDir())
+			if code != exitFailed {
+				t.Errorf("exit code %d\n%s", code, stderr)
+			}
+			r := results(t, out)
+			text, _ := json.Marshal(r.Findings)
+			if r.Partial || !strings.Contains(string(text), says) {
+				t.Errorf("partial %v, findings %s", r.Partial, text)
+			}
+		})
+	}
+}
+
+func TestFetchOnlyReadsFromARelayThatRuns(t *testing.T) {
+	t.Parallel()
+	url, events, published := watched(t, 200)
+	for _, c := range []struct {
+		name string
+		args []string
+	}{{"nobody knows what it holds", nil}, {"it holds a corpus", []string{"--events=200", "--skip=calibration"}}} {
+		out := t.TempDir()
+		args := append([]string{"fetch", url, "--only=fetch.paged,fetch.giant,fetch.by-id", "--out", out, "--work", t.TempDir()}, c.args...)
+		code, stdout, stderr := relaybench(t, args...)
+		if code != exitDone {
+			t.Fatalf("%s: exit code %d\n%s", c.name, code, stderr)
+		}
+		r := results(t, out)
+		name := r.Relays[0].Name
+		for _, key := range []string{"paged.raw", "paged.parsed", "giant.raw", "by-id.c4.f8.b50.raw"} {
+			if got, _ := cellValue(r, name, key, "delivered"); int(got) != events {
+				t.Errorf("%s, %s: %v of %d", c.name, key, got, events)
+			}
+			unresolved := c.args == nil && !strings.HasPrefix(key, "by-id")
+			if got := note(r, key); strings.Contains(got, measure.Incomplete) != unresolved {
+				t.Errorf("%s, %s: note %q", c.name, key, got)
+			}
+		}
+		args2, _ := r.Options["args"].([]any)
+		if len(args2) < 2 || args2[0] != "fetch" || !strings.Contains(args2[1].(string), url) {
+			t.Errorf("%s: it is repeated by %v", c.name, args2)
+		}
+		if !strings.Contains(stdout, "FETCH") || !strings.Contains(stderr, "none is published") {
+			t.Errorf("%s:\n%s", c.name, stderr)
+		}
+	}
+	if n := published.Load(); n > 0 {
+		t.Errorf("%d messages other than REQ, CLOSE and NEG- were sent to it", n)
+	}
+}
+
+// watched is a relay that holds the synthetic corpus of so many events, with a count of the messages that would have changed it.
+func watched(t *testing.T, n int) (url string, held int, published *atomic.Int64) {
+	t.Helper()
+	c, err := corpus.BuildSynthetic(context.Background(), corpus.Spec{Events: n, Seed: 1, BaseTime: 1780272000},
+		corpus.PrepareOptions{MaxEventBytes: 65536, MaxTags: 2000}, filepath.Join(t.TempDir(), "cache"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	store, err := reference.OpenStore("memory", "", reference.DurabilityNone)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { store.Close() })
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	served := make(chan error, 1)
+	go func() { served <- reference.Serve(ctx, l, reference.Options{Store: store, NoVerify: true}) }()
+	t.Cleanup(func() {
+		cancel()
+		<-served
+	})
+	inner := "ws://" + l.Addr().String()
+	conn, err := wire.Dial(ctx, inner, wire.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Abort()
+	for i := range c.Len() {
+		if err := conn.SendEvent(c.Raw(i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range c.Len() {
+		if _, _, err := conn.Read(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	m, err := corpus.NewModel(c, nil, 1780272000)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	published = new(atomic.Int64)
+	front, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	allowed := []string{`["REQ"`, `["CLOSE"`, `["NEG-OPEN"`, `["NEG-MSG"`, `["NEG-CLOSE"`}
+	server := http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		ws, err := websocket.Accept(w, r, nil)
+		if err != nil {
+			return
+		}
+		defer ws.CloseNow()
+		ws.SetReadLimit(1 << 20)
+		conn, err := wire.Dial(r.Context(), inner, wire.Options{})
+		if err != nil {
+			return
+		}
+		defer conn.Abort()
+		go func() {
+			defer conn.Abort()
+			for {
+				_, data, err := ws.Read(context.Background())
+				if err != nil {
+					return
+				}
+				if !slices.ContainsFunc(allowed, func(head string) bool { return strings.HasPrefix(string(data), head) }) {
+					published.Add(1)
+				}
+				if conn.Send(data) != nil || conn.Flush() != nil {
+					return
+				}
+			}
+		}()
+		for {
+			frame, _, err := conn.Read()
+			if err != nil || ws.Write(context.Background(), websocket.MessageText, frame) != nil {
+				return
+			}
+		}
+	})}
+	go server.Serve(front)
+	t.Cleanup(func() { server.Close() })
+	return "ws://" + front.Addr().String(), len(m.Effective()), published
+}
