@@ -54,13 +54,13 @@ func newFetch(stdout, stderr io.Writer) *cobra.Command {
 and each of them raw (ids are found and counted) and parsed (every event is parsed and verified), with and without permessage-deflate.
 
 A relay that runs already (ws://… or wss://…) is only read from: no event is ever published to it. What it must send is known only where a corpus is
-named (--corpus, --real, --events, --seed); else it is listed by paging first. A relay of the catalog, or one given as NAME=COMMAND with {port} and {dir}, is
+named (--corpus, --real, --download, --events, --seed); else it is listed by paging first. A relay of the catalog, or one given as NAME=COMMAND with {port} and {dir}, is
 booted, with the limits raised that stand in the way of a bulk transfer where its definition says which, and given the corpus first.`,
 		Example: `  relaybench fetch ref-bolt --events 50000 --matrix full
   relaybench fetch wss://relay.example.com --filter '{"kinds":[1],"since":1780000000}' --cell-time 10s --only fetch.paged,fetch.giant`,
 		Args: exactArgs(1, "one relay: ws://… or wss://…, a name of the catalog, or NAME=COMMAND"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			for flag, value := range map[string]string{"trials": "1", "only": scenarios.FetchFamily} { // set as flags, so that the record names them
+			for flag, value := range fetchDefaults { // set as flags, so that the record names them
 				if !cmd.Flags().Changed(flag) {
 					if err := cmd.Flags().Set(flag, value); err != nil {
 						return err
@@ -75,6 +75,9 @@ booted, with the limits raised that stand in the way of a bulk transfer where it
 	f.registerSeed(cmd)
 	f.fetch.register(cmd)
 	cmd.Flags().IntVar(&f.fetch.page, "page", 5000, "events asked for in a page")
+	for name, value := range fetchDefaults {
+		cmd.Flags().Lookup(name).DefValue = value
+	}
 	for _, name := range []string{"samples", "rate", "query-rounds", "query-conns", "neg-scattered", "quick"} { // they bear on other scenarios
 		if cmd.Flags().Lookup(name) != nil {
 			_ = cmd.Flags().MarkHidden(name)
@@ -82,6 +85,9 @@ booted, with the limits raised that stand in the way of a bulk transfer where it
 	}
 	return cmd
 }
+
+// fetchDefaults are what the verb does where its flags say nothing else.
+var fetchDefaults = map[string]string{"trials": "1", "only": scenarios.FetchFamily}
 
 // register adds the flags that say how to fetch. The verb and run share them.
 func (f *fetchFlags) register(cmd *cobra.Command) {

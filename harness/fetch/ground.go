@@ -13,6 +13,7 @@ type Ground struct {
 	now    int64
 	corpus *corpus.Corpus // nil where nobody knows
 	model  *corpus.Model
+	whole  *backfill.State
 	must   []int  // corpus indices of what has to come, newest first
 	may    []bool // by corpus index: what may come as well
 	open   bool   // the relay may hold more than the corpus
@@ -172,10 +173,14 @@ func (g *Ground) judge(came, asked []corpus.ID) tally {
 	return t
 }
 
-// fold folds what came.
-func (g *Ground) fold(came []corpus.ID) (*backfill.State, error) {
+// fold folds what came, which adds up to y. What all that must come folds to is worked out once.
+func (g *Ground) fold(came []corpus.ID, y *tally) (*backfill.State, error) {
 	if g.corpus == nil {
 		return g.records.Fold(came, g.now), nil
+	}
+	whole := y.missing == 0 && y.unique == len(g.must) && y.expected == len(g.must) && y.strangers == 0
+	if whole && g.whole != nil {
+		return g.whole, nil
 	}
 	here := make([]bool, g.corpus.Len())
 	unread := make(map[corpus.ID]struct{})
@@ -189,6 +194,9 @@ func (g *Ground) fold(came []corpus.ID) (*backfill.State, error) {
 	s, err := backfill.FoldCorpus(g.corpus, func(i int) bool { return here[i] }, g.now)
 	if err == nil {
 		s.Unread = len(unread)
+	}
+	if err == nil && whole {
+		g.whole = s
 	}
 	return s, err
 }

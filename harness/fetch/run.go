@@ -164,7 +164,7 @@ func (r *Result) settle(ctx context.Context, t *Target, got finished, asked []co
 			r.MatchBytes = r.Stats.EventBytes * int64(y.unique) / n
 		}
 	}
-	if s, foldErr := g.fold(got.ids); foldErr == nil {
+	if s, foldErr := g.fold(got.ids, &y); foldErr == nil {
 		r.State = s
 	}
 	var cut *cutError
