@@ -265,9 +265,14 @@ func (r *Runner) seed(ctx context.Context, t *Trial) error {
 		}
 		t.seeded = true
 	}
+	return r.publish(ctx, t, func(int) bool { return true })
+}
+
+// publish gives the relay those events of a share of the corpus that it was not offered yet, outside the clock.
+func (r *Runner) publish(ctx context.Context, t *Trial, share func(i int) bool) error {
 	var rest []int
 	for i := range r.Corpus.Len() {
-		if t.Ledger.Get(i) == NotOffered {
+		if share(i) && t.Ledger.Get(i) == NotOffered {
 			rest = append(rest, i)
 		}
 	}

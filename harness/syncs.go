@@ -18,7 +18,8 @@ type SyncScenario interface {
 	// RunSync measures one mode of one pair. As with Scenario, a wrong answer is a finding; an error says that the pair could not be measured in
 	// this mode.
 	RunSync(ctx context.Context, mode string, s *Syncing) error
-	// Shares says which events of the corpus source and sink begin with. A sink with a share makes the source not to be used again.
+	// Shares says which events of the corpus source and sink begin with: nil is all of them for the source, and none for the sink. A sink with a share
+	// makes the source not to be used again.
 	Shares(m *corpus.Model) (source, sink func(i int) bool)
 }
 
@@ -58,7 +59,10 @@ func (s *Syncing) Boot(ctx context.Context) error {
 	}
 	s.adopt(process)
 	s.watch(process)
-	return s.runner.share(ctx, s.Sink, s.offer)
+	if s.offer == nil {
+		return nil
+	}
+	return s.runner.publish(ctx, s.Sink, s.offer)
 }
 
 // Prepare makes the sink's fresh folder and starts nothing: for a sync command that works on a relay that does not run. Restart boots it.
@@ -187,13 +191,16 @@ func (s *syncSource) ready(ctx context.Context, number int, d Description) error
 		return nil
 	}
 	s.end(ctx)
-	process, err := r.filled(ctx, s.contender, s.offered)
+	process, err := relays.Start(ctx, s.contender.Definition, s.contender.Program, r.Settings)
 	if err != nil {
 		return err
 	}
 	s.trial = r.newTrial(process, number)
 	r.noteBulk(process)
-	return r.share(ctx, s.trial, s.offered)
+	if s.offered == nil {
+		return r.seed(ctx, s.trial)
+	}
+	return r.publish(ctx, s.trial, s.offered)
 }
 
 // end stops the source and removes its data.
@@ -206,32 +213,6 @@ func (s *syncSource) end(ctx context.Context) {
 		s.runner.Observer.Failed(s.contender.Definition.Name, err)
 	}
 	s.trial = nil
-}
-
-// filled boots a relay for a share of the corpus.
-func (r *Runner) filled(ctx context.Context, c Contender, _ func(i int) bool) (*relays.Process, error) {
-	return relays.Start(ctx, c.Definition, c.Program, r.Settings)
-}
-
-// share publishes the events of a relay's share that it has not been offered yet, outside the clock.
-func (r *Runner) share(ctx context.Context, t *Trial, offered func(i int) bool) error {
-	if offered == nil {
-		return nil
-	}
-	var share []int
-	for i := range r.Corpus.Len() {
-		if offered(i) && t.Ledger.Get(i) == NotOffered {
-			share = append(share, i)
-		}
-	}
-	if len(share) == 0 {
-		return nil
-	}
-	r.Observer.Scenario(t.Relay.Name(), Description{Key: "seeding", Title: "feeding the corpus, not measured"})
-	p := Publisher{URL: t.Relay.URL(), Corpus: r.Corpus, Conns: r.Options.Publishers, Window: r.Options.Window,
-		Stall: r.Options.Stall, Ledger: t.Ledger, Progress: r.Observer.Progress}
-	_, err := p.Publish(ctx, share)
-	return err
 }
 
 // noteBulk keeps in the record how a relay was launched where its limits were raised.

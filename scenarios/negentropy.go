@@ -169,18 +169,23 @@ func collect(to map[corpus.ID]bool) func([]negentropy.ID) {
 // against reconciles the relay, over a connection of its own, with these events of the corpus, and returns the ids that only they and that only the
 // relay has.
 func (s *side) against(ctx context.Context, indexes []int) (result negentropy.Result, have, need map[corpus.ID]bool, err error) {
+	have, need = make(map[corpus.ID]bool), make(map[corpus.ID]bool)
+	result, err = s.differ(ctx, indexes, collect(have), collect(need))
+	return result, have, need, err
+}
+
+// differ is against with the ids handed over as they come.
+func (s *side) differ(ctx context.Context, indexes []int, have, need func([]negentropy.ID)) (result negentropy.Result, err error) {
 	set, err := setOf(s.Corpus, indexes)
 	if err != nil {
-		return result, nil, nil, err
+		return result, err
 	}
 	conn, err := harness.Dial(ctx, s.Relay.URL())
 	if err != nil {
-		return result, nil, nil, err
+		return result, err
 	}
 	defer conn.Abort()
-	have, need = make(map[corpus.ID]bool), make(map[corpus.ID]bool)
-	result, err = s.reconcile(ctx, conn, set, negentropy.Options{Have: collect(have), Need: collect(need)})
-	return result, have, need, err
+	return s.reconcile(ctx, conn, set, negentropy.Options{Have: have, Need: need})
 }
 
 // record keeps what a reconciliation cost.

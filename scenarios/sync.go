@@ -55,7 +55,7 @@ func (y *Sync) Modes() []string {
 // the newest fifth and the sink without the oldest.
 func (y *Sync) Shares(m *corpus.Model) (source, sink func(i int) bool) {
 	if y.Direction != relays.Both {
-		return func(int) bool { return true }, nil
+		return nil, nil
 	}
 	oldest, newest := fifths(m)
 	return func(i int) bool { return i < newest }, func(i int) bool { return i >= oldest }
@@ -76,8 +76,9 @@ func (e *noWay) Error() string { return e.why }
 type syncing struct {
 	*harness.Syncing
 	*Sync
-	mode string
-	had  [2][]int // what source and sink held before, in corpus order
+	mode     string
+	had      [2][]int      // what source and sink held before, in corpus order
+	expected *corpus.Model // of what both held
 
 	meter *backfill.Meter
 	began time.Duration
@@ -136,6 +137,13 @@ func (r *syncing) run(ctx context.Context) error {
 	}
 	if len(r.had[0]) == 0 {
 		return errors.New("the source holds nothing")
+	}
+	had := make([]bool, r.Source.Corpus.Len())
+	for _, i := range slices.Concat(r.had[0], r.had[1]) {
+		had[i] = true
+	}
+	if r.expected, err = corpus.NewModel(r.Source.Corpus, func(i int) bool { return had[i] }, r.Source.Now); err != nil {
+		return err
 	}
 	if stopped {
 		r.meter = backfill.Measure(r.Source.Relay)
@@ -206,11 +214,14 @@ func (r *syncing) find(ctx context.Context, t *harness.Trial) ([]int, error) {
 	}
 	s := &side{Trial: t}
 	if ok, _ := r.NegentropyOf(t.Relay.Name()); ok {
-		_, lacks, _, err := s.against(ctx, all)
-		if err != nil {
+		lacks := located{corpus: t.Corpus}
+		if _, err := s.differ(ctx, all, lacks.add, nil); err != nil {
 			return nil, err
 		}
-		return slices.DeleteFunc(all, func(i int) bool { return lacks[t.Corpus.Entry(i).ID] }), nil
+		for _, i := range lacks.indexes {
+			all[i] = -1
+		}
+		return slices.DeleteFunc(all, func(i int) bool { return i < 0 }), nil
 	}
 	asker, err := harness.NewAsker(ctx, t.Relay.URL(), t.Options.Stall)
 	if err != nil {
@@ -240,19 +251,10 @@ func (r *syncing) countCommand(c *relays.Carried) {
 // account finds out what the sink holds now, whatever anybody said of it, and explains what is not there.
 func (r *syncing) account(ctx context.Context) error {
 	t := r.Sink
-	had := make([]bool, t.Corpus.Len())
-	for _, list := range r.had {
-		for _, i := range list {
-			had[i] = true
-		}
-	}
-	before := make([]bool, len(had))
+	expected := r.expected
+	before := make([]bool, t.Corpus.Len())
 	for _, i := range r.had[1] {
 		before[i] = true
-	}
-	expected, err := corpus.NewModel(t.Corpus, func(i int) bool { return had[i] }, t.Now)
-	if err != nil {
-		return err
 	}
 	sides := []*harness.Trial{t}
 	if r.Direction == relays.Both {

@@ -190,8 +190,8 @@ func (c *reconciled) measure(t *harness.Trial) {
 // way is one direction in which events go.
 type way struct {
 	from, to *harness.Trial
-	lacks    []int // what to lacks
-	tries    map[int]int
+	lacks    []int   // what to lacks
+	tries    []uint8 // how often each event of the corpus was carried
 }
 
 const (
@@ -205,14 +205,11 @@ const (
 // (down), or at the source and pushes (up); where both have events that the other lacks, it does both.
 func (r *syncing) negentropy(ctx context.Context) error {
 	r.done.agent, r.done.carried, r.done.reconciled = true, newCarried(), &reconciled{}
-	down := &way{from: r.Source, to: r.Sink, tries: map[int]int{}}
+	down := &way{from: r.Source, to: r.Sink, tries: make([]uint8, r.Sink.Corpus.Len())}
 	ways := []*way{down}
 	if err := r.begins(ctx, &ways); err != nil {
 		return err
 	}
-	all := slices.Concat(r.had[0], r.had[1])
-	slices.Sort(all)
-	all = slices.Compact(all)
 	for moving := true; moving; {
 		moving = false
 		for _, w := range ways {
@@ -229,7 +226,7 @@ func (r *syncing) negentropy(ctx context.Context) error {
 			break
 		}
 		for _, w := range ways {
-			if err := r.check(ctx, w, all); err != nil {
+			if err := r.check(ctx, w); err != nil {
 				return err
 			}
 		}
@@ -244,7 +241,8 @@ func (r *syncing) begins(ctx context.Context, ways *[]*way) error {
 	if r.Direction == relays.Up {
 		server, own = r.Sink, r.had[0]
 	}
-	result, have, need, err := (&side{Trial: server}).against(ctx, own)
+	have, need := located{corpus: server.Corpus}, located{corpus: server.Corpus}
+	result, err := (&side{Trial: server}).differ(ctx, own, have.add, need.add)
 	if err != nil {
 		return fmt.Errorf("reconciling with %s: %w", server.Relay.Name(), err)
 	}
@@ -254,27 +252,35 @@ func (r *syncing) begins(ctx context.Context, ways *[]*way) error {
 	if r.Direction == relays.Up {
 		lacks = have
 	}
-	down.lacks, r.done.reconciled.unknown = indexesOf(r.Sink.Corpus, lacks)
+	down.lacks, r.done.reconciled.unknown = lacks.newestFirst(), lacks.unknown
 	if r.Direction == relays.Both {
-		up := &way{from: r.Sink, to: r.Source, tries: map[int]int{}}
-		up.lacks, _ = indexesOf(r.Sink.Corpus, have)
+		up := &way{from: r.Sink, to: r.Source, tries: make([]uint8, r.Sink.Corpus.Len())}
+		up.lacks = have.newestFirst()
 		*ways = append(*ways, up)
 	}
 	return nil
 }
 
-// indexesOf turns ids into places in the corpus, newest first, and counts those that are not of it.
-func indexesOf(c *corpus.Corpus, ids map[corpus.ID]bool) (indexes []int, unknown int) {
-	indexes = make([]int, 0, len(ids))
-	for id := range ids {
-		if i, ok := c.Find(id); ok {
-			indexes = append(indexes, i)
+// located turns ids into places in the corpus as they come: a million of them take 8 MB.
+type located struct {
+	corpus  *corpus.Corpus
+	indexes []int
+	unknown int // ids that are not of it
+}
+
+func (l *located) add(ids []negentropy.ID) {
+	for _, id := range ids {
+		if i, ok := l.corpus.Find(corpus.ID(id)); ok {
+			l.indexes = append(l.indexes, i)
 		} else {
-			unknown++
+			l.unknown++
 		}
 	}
-	slices.SortFunc(indexes, func(a, b int) int { return b - a })
-	return indexes, unknown
+}
+
+func (l *located) newestFirst() []int {
+	slices.SortFunc(l.indexes, func(a, b int) int { return b - a })
+	return slices.Compact(l.indexes) // a relay may name an id twice
 }
 
 // carry transfers what one relay lacks of the other.
@@ -318,8 +324,9 @@ func (r *syncing) batch(source *harness.Trial) int {
 }
 
 // check reconciles a relay with all that it should hold by now. What it lacks still is carried once more, unless it said that it does not want it.
-func (r *syncing) check(ctx context.Context, w *way, all []int) error {
-	result, lacks, _, err := (&side{Trial: w.to}).against(ctx, all)
+func (r *syncing) check(ctx context.Context, w *way) error {
+	lacks := located{corpus: w.to.Corpus}
+	result, err := (&side{Trial: w.to}).differ(ctx, r.expected.Effective(), lacks.add, nil)
 	if err != nil {
 		return fmt.Errorf("checking what %s holds: %w", w.to.Relay.Name(), err)
 	}
@@ -327,8 +334,7 @@ func (r *syncing) check(ctx context.Context, w *way, all []int) error {
 	c.checks.Rounds += result.Rounds
 	c.checks.Duration += result.Duration
 	r.done.account.ResponseBytes += result.BytesDown
-	missing, _ := indexesOf(w.to.Corpus, lacks)
-	w.lacks = slices.DeleteFunc(missing, func(i int) bool { return w.tries[i] >= syncTries || w.to.Ledger.Get(i) == harness.Refused })
+	w.lacks = slices.DeleteFunc(lacks.newestFirst(), func(i int) bool { return w.tries[i] >= syncTries || w.to.Ledger.Get(i) == harness.Refused })
 	c.stragglers += len(w.lacks)
 	return nil
 }
