@@ -383,6 +383,13 @@ type fetchMatrixRow struct {
 	best         int // the column of the best of all, else -1
 }
 
+// unfinished tells whether any figure is of an incomplete download.
+func (m *fetchMatrix) unfinished() bool {
+	return slices.ContainsFunc(m.rows, func(r fetchMatrixRow) bool {
+		return slices.ContainsFunc(r.texts, func(text string) bool { return strings.HasSuffix(text, "…") })
+	})
+}
+
 // matrices are the tables of a form, or of all where it is "".
 func (d *download) matrices(form string) (all []*fetchMatrix) {
 	for _, relay := range d.relays {
@@ -465,7 +472,7 @@ func (d *download) windows() (lines []string) {
 			} else {
 				text += strings.Join(steps, ", ") + " events/s, "
 			}
-			lines = append(lines, text+fmt.Sprintf("so that it stayed at %.0f in flight on each", settled/float64(c.conns)))
+			lines = append(lines, text+fmt.Sprintf("and it ended at %.0f in flight on each", settled/float64(c.conns)))
 		}
 	}
 	return lines

@@ -67,6 +67,9 @@ func (m *markdown) download(d *download) {
 			rows = append(rows, row)
 		}
 		m.table(head, rows, func(int) bool { return true })
+		if x.unfinished() {
+			m.p("\n… incomplete.\n")
+		}
 	}
 	if lines := d.windows(); len(lines) > 0 {
 		m.p("\n")

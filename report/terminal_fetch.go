@@ -74,7 +74,11 @@ func (t *terminal) fetchMatrix(m *fetchMatrix, several bool) {
 	if several {
 		title += ": " + m.relay
 	}
-	t.line(span{"  " + title, bold}, span{"   REQs in flight on each connection across", dim})
+	across := "   REQs in flight on each connection across"
+	if m.unfinished() {
+		across += ", … incomplete"
+	}
+	t.line(span{"  " + title, bold}, span{across, dim})
 	head := []string{"batch", "connections"}
 	for _, n := range m.inFlight {
 		head = append(head, fmt.Sprint(n))
