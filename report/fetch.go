@@ -301,6 +301,26 @@ func (l fetchLine) figures() []string {
 	return append(out, text("tool cpu per event", func(x float64) string { return number(x) + " µs" }))
 }
 
+// fetchAccount are the columns of the account behind a line's label, form and relay.
+var fetchAccount = []string{"wall time", "received", "REQs: answered, closed, unfinished", "delivered", "current state", "superseded", "deleted", "expired or vanished", "authors", "peak RSS of relaybench", "of the relay"}
+
+// account is what a line's download came to.
+func (l fetchLine) account() []string {
+	text := func(metric, unit string) string {
+		if x, ok := l.cell.value(l.relay, metric); ok {
+			return scaleFor(unit, []float64{x}).format(x)
+		}
+		return nothing
+	}
+	whole := func(metric string) string { return text(metric, "events") }
+	requests := nothing
+	if _, ok := l.cell.value(l.relay, "requests"); ok {
+		requests = whole("requests") + ": " + whole("requests answered") + ", " + whole("requests closed") + ", " + whole("requests unfinished")
+	}
+	return []string{text("wall time", "s"), text("response bytes", "MiB"), requests, whole("delivered"), whole("current state"), whole("superseded"), whole("deleted"),
+		whole("expired or vanished"), whole("authors"), text("tool peak rss", "MiB"), text("relay peak rss", "MiB")}
+}
+
 // paces says what sets the pace, once for each answer.
 func (d *download) paces() (lines []string) {
 	var order []string

@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"slices"
 )
 
 // download writes all that Terminal shows of downloads, and the matrix of each form.
@@ -16,25 +17,32 @@ func (m *markdown) download(d *download) {
 	for _, h := range fetchHead {
 		head = append(head, mdText(h))
 	}
-	var rows [][]string
+	left := 2
+	if several {
+		left = 3
+	}
+	var rows, accounts [][]string
 	for _, l := range d.lines() {
 		row := []string{mdText(l.label), mdText(l.cell.form)}
 		if several {
 			row = append(row, mdText(l.relay))
 		}
+		account := slices.Clone(row[:left])
 		row = append(row, m.value(l.cell.rate, l.cell.row(l.relay)))
 		for _, text := range l.figures() {
 			row = append(row, mdText(text))
 		}
-		rows = append(rows, row)
+		for _, text := range l.account() {
+			account = append(account, mdText(text))
+		}
+		rows, accounts = append(rows, row), append(accounts, account)
 	}
 	if len(rows) > 0 {
-		left := 2
-		if several {
-			left = 3
-		}
 		m.table(head, rows, func(c int) bool { return c >= left })
 		m.p("\n%s\n", mdText(fetchColumns))
+		m.p("\n### What each download came to\n\n")
+		m.table(append(slices.Clone(head[:left]), fetchAccount...), accounts, func(c int) bool { return c >= left })
+		m.p("\nThe state is what the records that came fold to: replaceable and addressable events to their newest, deletions applied. REQs of a reconciliation are its rounds.\n")
 	}
 	for _, list := range [][]string{d.paces(), d.reasons(12)} {
 		if len(list) > 0 {
