@@ -32,6 +32,8 @@ type Paced struct {
 	Latency *measure.Histogram // from the intended time of sending to the OK, all answers
 	Late    *measure.Histogram // from the intended time of sending to the sending: the harness's own
 	Example string             // the reason of one refusal
+	Lost    int                // connections that broke, each dialled anew
+	Loss    error              // why the last of them broke
 	Garbage Garbage
 }
 
@@ -76,6 +78,10 @@ func (p *Pacer) Publish(ctx context.Context, indexes []int) (*Paced, error) {
 		total.Refused += l.got.Refused
 		total.Unanswered += l.got.Unanswered
 		total.Garbage.Add(l.got.Garbage)
+		total.Lost += l.got.Lost
+		if l.got.Loss != nil {
+			total.Loss = l.got.Loss
+		}
 		total.Latency.Merge(l.latency)
 		total.Late.Merge(l.late)
 		if l.got.Example != "" {
@@ -110,43 +116,80 @@ type pacing struct {
 
 	latency, late *measure.Histogram
 	got           Paced
+	answered      int // over all its connections
 	total         int
 	done          *atomic.Int64 // on all connections
 }
 
+// run publishes the plan. A connection that breaks is dialled anew, for what is left of the plan: what was waiting for an answer gets none.
 func (l *pacing) run(ctx context.Context) error {
-	defer context.AfterFunc(ctx, l.conn.Abort)()
+	defer func() {
+		for _, d := range l.plan {
+			if a := l.Ledger.Get(d.index); a == NotOffered || a == Unanswered {
+				l.got.Unanswered++
+			}
+		}
+	}()
+	rest, barren := l.plan, 0
+	for {
+		before := l.answered
+		sent, err := l.drive(ctx, rest)
+		if err == nil || ctx.Err() != nil {
+			return err
+		}
+		if rest = rest[sent:]; len(rest) == 0 || errors.Is(err, wire.ErrStalled) {
+			return err
+		}
+		l.got.Lost++
+		l.got.Loss = err
+		if barren++; l.answered > before {
+			barren = 0
+		}
+		if barren == maxBarren {
+			return err
+		}
+		clear(l.waiting)
+		conn, dialErr := wire.Dial(ctx, l.URL, wire.Options{})
+		if dialErr != nil {
+			return fmt.Errorf("%w, and dialling again failed: %w", err, dialErr)
+		}
+		l.conn = conn
+	}
+}
+
+// drive publishes over one connection and says how many of the events it sent.
+func (l *pacing) drive(ctx context.Context, plan []due) (sent int, err error) {
+	conn := l.conn
+	defer context.AfterFunc(ctx, conn.Abort)()
 	sending := make(chan error, 1)
-	go func() { sending <- l.send(ctx) }()
-	readErr := l.read()
+	go func() {
+		var err error
+		sent, err = l.send(ctx, conn, plan)
+		sending <- err
+	}()
+	readErr := l.read(conn, plan)
 	if readErr != nil {
-		l.conn.Abort() // which ends the sending as well
+		conn.Abort() // which ends the sending as well
 	}
 	sendErr := <-sending
-	l.conn.Close()
-	for _, d := range l.plan {
-		switch l.Ledger.Get(d.index) {
-		case NotOffered, Unanswered:
-			l.got.Unanswered++
-		}
-	}
+	conn.Close()
 	if readErr != nil && !errors.Is(readErr, wire.ErrClosed) {
-		return readErr
+		return sent, readErr
 	}
-	return errors.Join(sendErr, readErr)
+	return sent, errors.Join(sendErr, readErr)
 }
 
 // send keeps the schedule.
-func (l *pacing) send(ctx context.Context) error {
-	for _, d := range l.plan {
+func (l *pacing) send(ctx context.Context, conn *wire.Conn, plan []due) (sent int, err error) {
+	for n, d := range plan {
 		if wire.Now() < d.at {
-			if err := l.conn.Flush(); err != nil {
-				return err
+			if err := conn.Flush(); err != nil {
+				return n, err
 			}
 		}
 		for wait := d.at - wire.Now(); wait > 0; wait = d.at - wire.Now() {
 			if ctx.Err() != nil {
-				return context.Cause(ctx)
+				return n, context.Cause(ctx)
 			}
 			rest(min(wait, longestRest))
 		}
@@ -156,22 +199,22 @@ func (l *pacing) send(ctx context.Context) error {
 		l.mu.Unlock()
 		l.Ledger.Set(d.index, Unanswered)
 		l.late.Record(wire.Now() - d.at)
-		if err := l.conn.SendEvent(l.Corpus.Raw(d.index)); err != nil {
-			return err
+		if err := conn.SendEvent(l.Corpus.Raw(d.index)); err != nil {
+			return n + 1, err
 		}
 	}
-	return l.conn.Flush()
+	return len(plan), conn.Flush()
 }
 
-// read takes answers until each event of the plan has one. The watchdog counts from when answers are due, and moves with them.
-func (l *pacing) read() error {
-	last := l.plan[len(l.plan)-1].at
-	l.conn.WatchUseful(l.Stall + max(0, last-wire.Now()))
-	defer l.conn.WatchUseful(0)
+// read takes answers until each event has one. The watchdog counts from when answers are due, and moves with them.
+func (l *pacing) read(conn *wire.Conn, plan []due) error {
+	last := plan[len(plan)-1].at
+	conn.WatchUseful(l.Stall + max(0, last-wire.Now()))
+	defer conn.WatchUseful(0)
 	watched := false
 	var m wire.Message
-	for answered := 0; answered < len(l.plan); {
-		frame, at, err := l.conn.Read()
+	for answered := 0; answered < len(plan); {
+		frame, at, err := conn.Read()
 		if err != nil {
 			return err
 		}
@@ -192,10 +235,11 @@ func (l *pacing) read() error {
 			continue
 		}
 		answered++
-		l.conn.Useful()
+		l.answered++
+		conn.Useful()
 		if !watched && at >= last { // the schedule is over: from here on each wait is the relay's
 			watched = true
-			l.conn.WatchUseful(l.Stall)
+			conn.WatchUseful(l.Stall)
 		}
 		l.latency.Record(at - d.at)
 		switch {

@@ -42,6 +42,7 @@ func (Paced) Run(ctx context.Context, t *harness.Trial) error {
 	}
 	findNew(t, done.Duplicates, done.Accepted+done.Duplicates)
 	findGarbage(t, done.Garbage)
+	findLost(t, done.Lost, done.Loss)
 	f := measure.Finding{Check: "accepts events on a schedule", OK: done.Refused+done.Unanswered == 0, Required: true,
 		Detail: fmt.Sprintf("%d of %d accepted at %d events/s", done.Accepted+done.Duplicates, len(events), t.Options.Rate)}
 	if done.Example != "" {

@@ -114,15 +114,20 @@ func findRefusals(t *harness.Trial, p *harness.Published) {
 		}
 	}
 	t.Find(measure.Finding{Check: "accepts what a compliant relay keeps", OK: wrong == 0 && silent == 0, Required: true, Detail: detail, Evidence: evidence})
-	lost := fmt.Sprintf("%d connections broke", p.Lost)
-	if p.Loss != nil {
-		lost += ", the last one so: " + p.Loss.Error()
-	}
-	t.Find(measure.Finding{Check: "keeps connections open", OK: p.Lost == 0, Detail: lost})
+	findLost(t, p.Lost, p.Loss)
 	findGarbage(t, p.Garbage)
 	if p.Strays > 0 {
 		t.Find(measure.Finding{Check: "answers only what was sent", Detail: fmt.Sprintf("%d OKs named an event that was not waiting for one", p.Strays)})
 	}
+}
+
+// findLost judges whether connections were kept; why is that of the last that was not.
+func findLost(t *harness.Trial, lost int, why error) {
+	detail := fmt.Sprintf("%d connections broke", lost)
+	if why != nil {
+		detail += ", the last one so: " + why.Error()
+	}
+	t.Find(measure.Finding{Check: "keeps connections open", OK: lost == 0, Detail: detail})
 }
 
 // findGarbage judges whether all that came was a message.

@@ -130,15 +130,19 @@ func readSide(names []string) (report.Side, error) {
 // what was done before there was a choice: what is measured now compares with it as long as it is set so.
 func readResults(file string) (*measure.Record, error) {
 	r, err := measure.ReadRecord(file)
-	if err != nil || len(r.Options) == 0 {
-		return r, err
+	if err == nil && len(r.Options) > 0 {
+		fillIn(r.Options)
 	}
+	return r, err
+}
+
+// fillIn adds the defaults of what run could be asked for and was not.
+func fillIn(options map[string]any) {
 	for name, value := range publicFlags(newRun(io.Discard, io.Discard).Flags()) {
-		if _, ok := r.Options[name]; !ok {
-			r.Options[name] = value
+		if _, ok := options[name]; !ok {
+			options[name] = value
 		}
 	}
-	return r, nil
 }
 
 // sideLabel names a side after its first file or folder, without the folders above: they are nobody's business in a report.

@@ -124,6 +124,7 @@ func (f *gateFlags) gate(cmd *cobra.Command, stdout, stderr io.Writer) error {
 	var may func(*measure.Record) error
 	if f.stored != nil {
 		may = func(r *measure.Record) error {
+			fillIn(r.Options)
 			o.Base, err = report.CheckBaseline(f.stored, f.base, r)
 			return refused(err)
 		}

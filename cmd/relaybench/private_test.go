@@ -31,7 +31,7 @@ func TestResultsHoldNothingPrivate(t *testing.T) {
 	if err := os.WriteFile(talker, []byte(script), 0o755); err != nil { //nolint:gosec // it is run
 		t.Fatal(err)
 	}
-	code, stdout, stderr := relaybenchWith(t, env, "--quick", "--events=300", "--trials=1", "--only=ingest.throughput,query.thread,storage", "--out", out, "--work", work,
+	code, stdout, stderr := relaybenchWith(t, env, "--quick", "--events=300", "--trials=1", "--only=ingest.throughput,query.thread,storage", "--skip=calibration", "--out", out, "--work", work,
 		"--relay", "mine="+refrelayProgram+" --listen 127.0.0.1:{port} --store memory --dir {dir}", "--relay", "talker="+talker+" {port} {dir}")
 	if code != exitFailed {
 		t.Fatalf("exit code %d, want %d for the talker\n%s", code, exitFailed, stderr)

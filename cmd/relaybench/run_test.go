@@ -156,12 +156,12 @@ func TestRunOutlivesRelaysThatFail(t *testing.T) {
 			for k := i; k < len(all); k += runs {
 				args = append(args, hostile(t, all[k].mode, all[k].mode))
 			}
-			code, stdout, stderr := relaybenchWith(t, withoutSQLite, args...)
+			code, stdout, stderr := relaybenchWith(t, withHonest, append(args, honest())...)
 			if code != exitFailed {
 				t.Errorf("exit code %d, want %d\n%s", code, exitFailed, stderr)
 			}
 			r := results(t, out)
-			complete(t, r, "ref-bolt", "ingest", "query.thread", "storage")
+			complete(t, r, "honest", "ingest", "query.thread", "storage")
 			for k := i; k < len(all); k += runs {
 				test := all[k]
 				failed := relay(t, r, test.mode)

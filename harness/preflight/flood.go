@@ -3,7 +3,9 @@ package preflight
 import (
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
+	"sync"
 	"time"
 
 	"relaybench/corpus"
@@ -17,6 +19,22 @@ const (
 	floodTime = 3 * time.Second
 )
 
+// prepareFlood makes the events of the flood, on all cores.
+func (p *prober) prepareFlood() {
+	a := &asking{prober: p, key: newKey()}
+	p.floodKey, p.flood = a.key, make([]*corpus.Event, p.o.flood)
+	var group sync.WaitGroup
+	workers := runtime.GOMAXPROCS(0)
+	for w := range workers {
+		group.Go(func() {
+			for i := w; i < len(p.flood); i += workers {
+				p.flood[i] = a.event(1, a.recent(-i), "small")
+			}
+		})
+	}
+	group.Wait()
+}
+
 // doesNotThrottle publishes events as fast as they are taken: a limiter would be what is measured. With the events stored it asks for limits
 // of answers.
 func doesNotThrottle(a *asking) (string, error) {
@@ -24,11 +42,8 @@ func doesNotThrottle(a *asking) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	events := make([]*corpus.Event, a.o.flood)
-	for i := range events {
-		events[i] = a.event(1, a.recent(-i), "small")
-	}
-	stored, took, err := s.flood(events)
+	a.key = a.floodKey
+	stored, took, err := s.flood(a.prober.flood)
 	if len(stored) > 1 {
 		a.capable("limit clamp", a.clamp(stored, true))
 		a.capable("default limit", a.clamp(stored, false))

@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"relaybench/corpus"
 	"relaybench/harness/measure"
 )
 
@@ -117,6 +118,9 @@ type prober struct {
 	challenged atomic.Bool // an AUTH frame (NIP-42) came
 	readable   atomic.Bool // an event that was acknowledged came back, in whatever form
 
+	floodKey corpus.SecretKey
+	flood    []*corpus.Event // newest first
+
 	mu        sync.Mutex
 	throttled string // the first text that speaks of a rate limit
 	result    Result
@@ -133,6 +137,7 @@ func Run(ctx context.Context, o Options) (Result, error) {
 	for i, c := range table {
 		p.result.Verdicts[i] = Verdict{Check: c.name, Required: c.required, Status: NotAsked, Detail: "not asked: no event was accepted and returned before"}
 	}
+	p.prepareFlood() // before any clock runs: on a busy machine signing takes longer than asking, and is none of the relay's time
 	total, cancel := context.WithTimeoutCause(ctx, p.o.Total, errOutOfTime)
 	defer cancel()
 
