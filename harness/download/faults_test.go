@@ -45,7 +45,7 @@ func TestEveryFaultOfARelayEndsAsItShould(t *testing.T) {
 			t.Errorf("%s is not tested", name)
 		}
 	}
-	events := genuine()[:400]
+	events := genuine()
 	for _, c := range cases {
 		t.Run(c.fault, func(t *testing.T) {
 			t.Parallel()
@@ -94,7 +94,7 @@ func TestEveryFaultOfARelayEndsAsItShould(t *testing.T) {
 // TestOneHonestRelayMakesUpForEveryFault reads a relay with a fault beside an honest one.
 func TestOneHonestRelayMakesUpForEveryFault(t *testing.T) {
 	t.Parallel()
-	events := genuine()[:400]
+	events := genuine()
 	honest := serve(t, events, reference.Options{})
 	for _, fault := range []string{"drop-results:0.5", "id-mismatch", "closed-midway", "wrong-order", "half-open", "eose-early", "garbage-frames"} {
 		t.Run(fault, func(t *testing.T) {

@@ -95,7 +95,7 @@ const baseTime = 1_780_272_000
 // genuine are events with real ids and signatures, oldest first, none of which replaces another.
 var genuine = sync.OnceValue(func() []corpus.Event {
 	var events []corpus.Event
-	err := corpus.Spec{Events: 800, Seed: 7, BaseTime: baseTime}.Generate(context.Background(), nil, func(e *corpus.Event) error {
+	err := corpus.Spec{Events: 400, Seed: 7, BaseTime: baseTime}.Generate(context.Background(), nil, func(e *corpus.Event) error {
 		if !corpus.IsReplaceable(e.Kind) && !corpus.IsAddressable(e.Kind) && !corpus.IsEphemeral(e.Kind) && e.Kind != corpus.KindDeletion {
 			events = append(events, *e)
 		}
@@ -105,6 +105,15 @@ var genuine = sync.OnceValue(func() []corpus.Event {
 		panic(err)
 	}
 	return events
+})
+
+// texts are the genuine events as JSON.
+var texts = sync.OnceValue(func() map[corpus.ID]string {
+	known := map[corpus.ID]string{}
+	for _, e := range genuine() {
+		known[e.ID] = string(e.AppendJSON(nil))
+	}
+	return known
 })
 
 // serve is a reference relay that holds the events.
@@ -178,8 +187,9 @@ func read(t *testing.T, file string) []corpus.Event {
 	var events []corpus.Event
 	known := map[corpus.ID]bool{}
 	for line := range bytes.Lines(text) {
-		e, err := corpus.ParseEvent(bytes.TrimSuffix(line, []byte("\n")))
-		if err == nil {
+		line = bytes.TrimSuffix(line, []byte("\n"))
+		e, err := corpus.ParseEvent(line)
+		if err == nil && texts()[e.ID] != string(line) { // what is as it was made need not be verified once more
 			err = e.Verify()
 		}
 		if err != nil {

@@ -82,11 +82,11 @@ func TestADownloadKilledAtAnyMomentLosesAndRepeatsNothing(t *testing.T) {
 		want  []corpus.Event
 		urls  []string
 	}{
-		{"one relay", 0, events, []string{serve(t, events, reference.Options{MaxLimit: 50})}},
+		{"one relay", 0, events, []string{serve(t, events, reference.Options{MaxLimit: 25})}},
 		{"three relays that share events", 0, events, []string{
-			serve(t, events[:half+50], reference.Options{MaxLimit: 50}), serve(t, events[half-50:], reference.Options{MaxLimit: 60}), serve(t, events[100:half+100], reference.Options{MaxLimit: 40}, "closed-midway")}},
-		{"the newest of two", 400, newestOf(events, 400), []string{
-			serve(t, events, reference.Options{MaxLimit: 50}), serve(t, events[half:], reference.Options{MaxLimit: 35})}},
+			serve(t, events[:half+50], reference.Options{MaxLimit: 25}), serve(t, events[half-50:], reference.Options{MaxLimit: 30}), serve(t, events[50:half+50], reference.Options{MaxLimit: 20}, "closed-midway")}},
+		{"the newest of two", 200, newestOf(events, 200), []string{
+			serve(t, events, reference.Options{MaxLimit: 25}), serve(t, events[half:], reference.Options{MaxLimit: 18})}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

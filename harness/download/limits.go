@@ -31,12 +31,16 @@ type limits struct {
 	Auth, Payment    bool
 }
 
-// page is how many events to ask for at a time.
-func (l limits) page() int {
-	if l.MaxLimit <= 0 {
-		return usualPage
+// page is how many events to ask for at a time where so many are wanted in all, or all (0).
+func (l limits) page(wanted int) int {
+	size := usualPage
+	if l.MaxLimit > 0 {
+		size = min(max(l.MaxLimit, smallestPage), largestPage)
 	}
-	return min(max(l.MaxLimit, smallestPage), largestPage)
+	if wanted > 0 {
+		size = min(size, wanted+wanted/10+smallestPage) // some more, so that few may do with one page
+	}
+	return size
 }
 
 // single says whether no more than one REQ may be open.

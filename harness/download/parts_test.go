@@ -121,8 +121,16 @@ func TestLimitsOfARelayAreKeptToWithinReason(t *testing.T) {
 		strings.Repeat(`{"limitation":`, 20_000):                                        {usualPage, false, ""},
 	} {
 		l := parseLimits([]byte(text))
-		if l.page() != want.page || l.single() != want.single || (want.warning == "") != (l.warning() == "") || !strings.Contains(l.warning(), want.warning) {
-			t.Errorf("%.80s: %+v, pages of %d, warning %q", text, l, l.page(), l.warning())
+		if l.page(0) != want.page || l.single() != want.single || (want.warning == "") != (l.warning() == "") || !strings.Contains(l.warning(), want.warning) {
+			t.Errorf("%.80s: %+v, pages of %d, warning %q", text, l, l.page(0), l.warning())
+		}
+	}
+}
+
+func TestFewEventsAreNotAskedForInLargePages(t *testing.T) {
+	for wanted, page := range map[int]int{1: 51, 100: 160, 1000: 500, 0: 500} {
+		if got := (limits{}).page(wanted); got != page {
+			t.Errorf("%d wanted: pages of %d, not %d", wanted, got, page)
 		}
 	}
 }

@@ -53,7 +53,7 @@ func (r *relay) run(ctx context.Context) {
 		Options: pull.Options{URL: r.state.URL, Stall: r.o.Stall, Interval: r.o.Interval, Attempts: r.o.Attempts, Backoff: r.o.Backoff,
 			ReadLimit: r.mostRaw() + 4096, Trouble: r.trouble},
 		Filter: corpus.Filter{Since: r.o.Since, Until: corpus.Int64(r.state.Next)},
-		Size:   said.page(), Single: said.single(), Confirm: r.o.Confirm, Take: r.take, Turned: r.turned,
+		Size:   said.page(r.o.Limit), Single: said.single(), Confirm: r.o.Confirm, Take: r.take, Turned: r.turned,
 	}
 	done, err := p.Run(ctx)
 	if closing := pipeline.Close(); err == nil {

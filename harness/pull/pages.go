@@ -142,9 +142,11 @@ func (w *paging) pages(ctx context.Context, l *link) error {
 		w.done.Pages++
 		w.turn(page)
 		if w.Turned != nil {
+			l.conn.WatchUseful(0) // as long as it takes, which is no fault of the relay
 			if err := w.Turned(w.done.Until); err != nil {
 				return &takeError{err}
 			}
+			l.conn.WatchUseful(l.o.stall())
 		}
 	}
 	w.done.Complete = true
