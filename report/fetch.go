@@ -42,6 +42,9 @@ var (
 	fetchForms      = []string{"raw", "parsed", "raw-deflate", "parsed-deflate"}
 )
 
+// unresolved is a download of which nobody knows whether it is all.
+const unresolved = "unresolved"
+
 const (
 	fetchMeaning = "One client downloads everything that matches the filter: giant in one REQ, paged by until, sharded with the time divided over connections, by-id once ids are known, negentropy finding them by a reconciliation first. raw finds ids and counts; parsed parses and verifies every event; deflate has it compressed."
 	fetchColumns = "by-id: connections × REQs in flight on each × ids in a REQ, the best of all that were tried; auto finds the second by itself. again: events that came more than once. overfetch: bytes on the socket for each byte of a distinct event. in flight: REQs on average by Little's law (their rate × their latency), of as many as may be. CPU: relaybench's own for each event."
@@ -228,8 +231,8 @@ func (c *fetchCell) state(relay string) string {
 	case strings.Contains(r.m.Note, measure.Incomplete+": cut by"):
 		return "cut"
 	}
-	if _, known := c.value(relay, "expected"); !known {
-		return "unresolved"
+	if strings.Contains(r.m.Note, measure.Incomplete+": "+unresolved) {
+		return unresolved
 	}
 	return "incomplete"
 }
@@ -370,7 +373,10 @@ func (d *download) reasons(most int) (lines []string) {
 				if note == "" || note == harnessLimited || note == measure.Incomplete {
 					continue
 				}
-				key := note
+				key := strings.TrimPrefix(note, measure.Incomplete+": ")
+				if key != note && !strings.HasPrefix(key, unresolved) {
+					key = note
+				}
 				if !r.has {
 					key = "not measured: " + note
 				}

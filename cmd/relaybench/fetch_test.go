@@ -189,7 +189,7 @@ func TestFetchOnlyReadsFromARelayThatRuns(t *testing.T) {
 				t.Errorf("%s, %s: %v of %d", c.name, key, got, events)
 			}
 			unresolved := c.args == nil && !strings.HasPrefix(key, "by-id")
-			if got := note(r, key); strings.Contains(got, measure.Incomplete) != unresolved {
+			if got := note(r, key); strings.Contains(got, measure.Incomplete+": unresolved") != unresolved {
 				t.Errorf("%s, %s: note %q", c.name, key, got)
 			}
 		}

@@ -116,9 +116,9 @@ func (a *Account) kind() string {
 		return "records are missing"
 	case Unresolved:
 		if a.Why != "" {
-			return a.Why
+			return "unresolved, " + a.Why
 		}
-		return "nothing says whether it is all"
+		return "unresolved, nothing says whether it is all"
 	}
 	return ""
 }
@@ -178,7 +178,7 @@ func (a *Account) Measurements() []measure.Measurement {
 // IsComplete is the check under which an account's verdict is kept.
 const IsComplete = "is complete"
 
-// Finding is the account's verdict; ok is false for a run that was cut on purpose, which is no verdict on anybody. What bars a relay from
+// Finding is the account's verdict; ok is false for a run that was cut on purpose, or that is unresolved: neither is a verdict on anybody. What bars a relay from
 // rankings is required: that it ended a run early, or did not send what it holds.
 func (a *Account) Finding() (f measure.Finding, ok bool) {
 	f.Check = IsComplete
@@ -193,8 +193,6 @@ func (a *Account) Finding() (f measure.Finding, ok bool) {
 	case Failed:
 		f.Required = !a.Excused
 		f.Detail = reason
-	case Unresolved:
-		f.Detail = fmt.Sprintf("unresolved: %d records came; %s", a.Delivered, reason)
 	default:
 		return f, false
 	}

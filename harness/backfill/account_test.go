@@ -34,7 +34,7 @@ func TestAnAccountSaysWhetherItIsAll(t *testing.T) {
 			t.Errorf("%s: %s, %q", c.name, got, reason)
 		}
 		f, stated := c.account.Finding()
-		if stated != (c.want != backfill.Capped) || stated && (f.OK != (c.want == backfill.Complete) || f.Required != c.required || f.Detail == "") {
+		if stated != (c.want == backfill.Complete || c.want == backfill.Failed) || stated && (f.OK != (c.want == backfill.Complete) || f.Required != c.required || f.Detail == "") {
 			t.Errorf("%s: finding %+v, %v", c.name, f, stated)
 		}
 		c.account.Wall = time.Second

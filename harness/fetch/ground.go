@@ -98,11 +98,12 @@ type tally struct {
 	bytes              int64 // of the unique ones as JSON; 0 where nobody knows
 	expected, missing  int   // expected is less than 0 where nobody knows
 	strangers          int   // that should not be there; each counted once
-	newest             bool  // what is missing is older than everything that came: an answer that was cut at its end
+	newest             bool  // in each share of the time, what is missing is older than everything that came: answers that were cut at their end
 }
 
-// judge counts what came. Of asked, where it is not nil, nothing else is expected.
-func (g *Ground) judge(came, asked []corpus.ID) tally {
+// judge counts what came. Of asked, where it is not nil, nothing else is expected. spans are the shares of the time that were asked for one by one, oldest
+// first.
+func (g *Ground) judge(came, asked []corpus.ID, spans []span) tally {
 	t := tally{expected: -1}
 	if g.corpus == nil {
 		distinct := make(map[corpus.ID]struct{}, len(came))
@@ -126,7 +127,16 @@ func (g *Ground) judge(came, asked []corpus.ID) tally {
 	for _, i := range g.must {
 		must[i] = true
 	}
-	oldest := int64(math.MaxInt64)
+	share := func(at int64) int { // the span that a second lies in
+		i, _ := slices.BinarySearchFunc(spans, at, func(s span, at int64) int {
+			if s.until == nil || *s.until >= at {
+				return 1
+			}
+			return -1
+		})
+		return min(i, len(spans))
+	}
+	oldest := slices.Repeat([]int64{math.MaxInt64}, len(spans)+1)
 	for _, id := range came {
 		i, ok := g.corpus.Find(id)
 		switch {
@@ -142,7 +152,8 @@ func (g *Ground) judge(came, asked []corpus.ID) tally {
 			t.unique++
 			e := g.corpus.Entry(i)
 			t.bytes += int64(e.Length)
-			oldest = min(oldest, e.CreatedAt)
+			k := share(e.CreatedAt)
+			oldest[k] = min(oldest[k], e.CreatedAt)
 		}
 	}
 	t.newest = t.unique > 0
@@ -150,7 +161,9 @@ func (g *Ground) judge(came, asked []corpus.ID) tally {
 		t.expected++
 		if !here[i] {
 			t.missing++
-			t.newest = t.newest && g.corpus.Entry(i).CreatedAt <= oldest
+			at := g.corpus.Entry(i).CreatedAt
+			k := share(at)
+			t.newest = t.newest && oldest[k] < math.MaxInt64 && at <= oldest[k]
 		}
 	}
 	t.expected = 0

@@ -125,7 +125,7 @@ func (c Cell) Run(ctx context.Context, t *Target, o *Options) *Result {
 		span = d // without connecting and closing
 	}
 	r.Wall = r.Reconcile + span + got.late
-	r.settle(ctx, t, got, f.asked, ended, err)
+	r.settle(ctx, t, got, &f, ended, err)
 	return r
 }
 
@@ -148,12 +148,12 @@ func (t *Target) compresses(ctx context.Context, o *Options) bool {
 }
 
 // settle judges what came.
-func (r *Result) settle(ctx context.Context, t *Target, got finished, asked []corpus.ID, ended bool, err error) {
-	g := t.Ground
+func (r *Result) settle(ctx context.Context, t *Target, got finished, f *fetching, ended bool, err error) {
+	g, asked := t.Ground, f.asked
 	if r.Strategy == Paged && r.Form.Parsed && err == nil {
 		g.learn(got.ids)
 	}
-	y := g.judge(got.ids, asked)
+	y := g.judge(got.ids, asked, f.spans)
 	r.Account.Add(r.Stats)
 	r.Delivered, r.Duplicates = y.unique, y.duplicates+got.duplicates+int(r.Stats.Duplicates)
 	r.Strangers, r.Refused = y.strangers+int(r.Stats.Strays), got.refused
@@ -184,10 +184,12 @@ func (r *Result) settle(ctx context.Context, t *Target, got finished, asked []co
 	switch {
 	case y.newest && y.missing > 0 && r.Strategy == Giant && ended:
 		r.Excused, r.Why = true, fmt.Sprintf("the relay caps an answer at its newest %d events", y.unique)
+	case y.newest && y.missing > 0 && r.Strategy == ShardedGiant && ended:
+		r.Excused, r.Why = true, "the relay caps answers at their newest events"
 	case r.Why == "" && r.Expected < 0 && len(g.listed) > y.unique:
 		r.Why = fmt.Sprintf("in pages the relay sent %d", len(g.listed))
 	case r.Why == "" && r.Expected < 0 && r.Strategy == Paged && ended:
-		r.Why = "the relay says that there is no more"
+		r.Why = "the end is where the relay says that there is no more"
 	}
 	if r.Refused > 0 {
 		r.Err = fmt.Errorf("%d events failed the check of their id or signature", r.Refused)
@@ -215,6 +217,7 @@ type fetching struct {
 	take    pull.Take
 	options pull.Options
 	asked   []corpus.ID // what was asked for by id, where that is what was to come
+	spans   []span      // the shares of the time, where it was divided
 }
 
 // fetch asks. ended says that the relay ended all answers in order.
@@ -283,6 +286,7 @@ func (f *fetching) pagedPart(ctx context.Context, filter corpus.Filter) (*pull.S
 // sharded asks for each share of the time on a connection of its own.
 func (f *fetching) sharded(ctx context.Context, part func(context.Context, corpus.Filter) (*pull.Stats, string, error)) (bool, error) {
 	spans := f.t.Ground.shards(&f.t.Filter, f.Conns)
+	f.spans = spans
 	stats, whys, errs := make([]*pull.Stats, len(spans)), make([]string, len(spans)), make([]error, len(spans))
 	var all sync.WaitGroup
 	for k, s := range spans {

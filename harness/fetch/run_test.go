@@ -93,6 +93,7 @@ func TestWhatIsWrongWithARelayIsSaid(t *testing.T) {
 		reason   string
 	}{
 		{"drop-results:0.2", fetch.Giant, backfill.Failed, "records never came"},
+		{"drop-results:0.2", fetch.ShardedGiant, backfill.Failed, "records never came"},
 		{"drop-results:0.2", fetch.Paged, backfill.Failed, "records never came"},
 		{"drop-results:0.2", fetch.ShardedPaged, backfill.Failed, "records never came"},
 		{"drop-results:0.2", fetch.ByID, backfill.Failed, "records never came"},
@@ -173,6 +174,10 @@ func TestACapOnAnswersIsNoFault(t *testing.T) {
 	}
 	if f, ok := r.Account.Finding(); !ok || f.OK || f.Required {
 		t.Errorf("%+v", f)
+	}
+	sharded := options().Cells(fetch.ShardedGiant)[0].Run(context.Background(), target(t, serve(t, reference.Options{MaxLimit: 90}), corpus.Filter{}), options())
+	if got, reason := sharded.Completeness(); got != backfill.Failed || !sharded.Excused || !strings.Contains(reason, "caps answers") {
+		t.Errorf("sharded: %s: %q, excused %v", got, reason, sharded.Excused)
 	}
 	paged := options().Cells(fetch.Paged)[0].Run(context.Background(), to, options())
 	if got, reason := paged.Completeness(); got != backfill.Complete {
