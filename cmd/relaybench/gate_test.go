@@ -65,6 +65,25 @@ func TestGateFindsASlowedRelayAndSaysSoEverywhere(t *testing.T) {
 	}
 }
 
+// TestGateFindsTheNoiseFloorWithRealRelays runs base twice beside head. The threshold is beyond what noise can reach, on any machine.
+func TestGateFindsTheNoiseFloorWithRealRelays(t *testing.T) {
+	t.Parallel()
+	code, stdout, stderr, out := gate(t, nil, "--aa", "--base", refrelayCommand(""), "--head", refrelayCommand("--neg-rebuild"), "--threshold=10000",
+		"--only=ingest.visibility", "--skip=preflight,calibration")
+	if code != exitDone || !strings.Contains(stdout, "GREEN") || !strings.Contains(stdout, "Noise floor: base differs from itself by up to") {
+		t.Errorf("exit code %d\n%s\n%s", code, stdout, stderr)
+	}
+	r := results(t, out)
+	for _, name := range []string{"base", "base-again", "head"} {
+		relay(t, r, name)
+	}
+	for _, m := range r.Measurements {
+		if m.Metric == "ok" && len(m.Trials) != 5 {
+			t.Errorf("%s: %d trials, want 5", m.Relay, len(m.Trials))
+		}
+	}
+}
+
 func TestGateAgainstAStoredRecord(t *testing.T) {
 	t.Parallel()
 	out := t.TempDir()
