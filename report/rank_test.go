@@ -1,6 +1,7 @@
 package report
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -184,6 +185,26 @@ func TestHeadToHeadCountsContestsAlone(t *testing.T) {
 		if s.wins != want.wins || s.of != want.of || s.cells[0].ratio < want.ratios[0]-1e-9 || s.cells[0].ratio > want.ratios[0]+1e-9 || s.cells[1].ratio < want.ratios[1]-1e-9 || s.cells[1].ratio > want.ratios[1]+1e-9 {
 			t.Errorf("%s: %+v", s.name, s)
 		}
+	}
+}
+
+func TestAYardstickIsNamedWithItsReasonAndNotBlamed(t *testing.T) {
+	v := newView(contest(func(r *measure.Record) {
+		third("null", 1000)(r)
+		r.Relays[2].NeverRanked, r.Relays[2].Durability = "it stores nothing", "none"
+		failed("null", "preflight", true)(r)
+	}))
+	if v.barred["null"] != "it stores nothing" {
+		t.Errorf("barred because %q", v.barred["null"])
+	}
+	if !slices.ContainsFunc(v.head(), func(f fact) bool { return f.key == "unranked" && f.text == "null: it stores nothing" }) {
+		t.Errorf("the head says %v", v.head())
+	}
+	if names := v.findingRelays(); slices.Contains(names, "null") {
+		t.Errorf("checks are told of %v", names)
+	}
+	if d := v.verdict(); len(d.grave) > 0 || strings.Contains(strings.Join(d.caveats, ""), "null") {
+		t.Errorf("%q %q", d.grave, d.caveats)
 	}
 }
 

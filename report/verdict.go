@@ -20,7 +20,9 @@ type verdict struct {
 func (v *view) verdict() verdict {
 	var d verdict
 	grave := func(format string, args ...any) { d.grave = append(d.grave, headline(fmt.Sprintf(format, args...))) }
-	caveat := func(format string, args ...any) { d.caveats = append(d.caveats, headline(fmt.Sprintf(format, args...))) }
+	caveat := func(format string, args ...any) {
+		d.caveats = append(d.caveats, headline(fmt.Sprintf(format, args...)))
+	}
 
 	if v.rec.Partial {
 		grave("The run did not finish: what is missing below was not measured.")
@@ -59,7 +61,7 @@ func (v *view) verdict() verdict {
 	}
 	classes := map[string][]string{}
 	for _, r := range v.relays {
-		if r.Outcome == measure.OutcomeOK {
+		if r.Outcome == measure.OutcomeOK && !v.yardstick(r.Name) {
 			classes[r.Durability] = append(classes[r.Durability], r.Name)
 		}
 	}
@@ -128,9 +130,6 @@ func (v *view) judgeBreaches(caveat func(string, ...any)) {
 // judgeFindings speaks of failed checks, one line for each relay and weight.
 func (v *view) judgeFindings(grave, caveat func(string, ...any)) {
 	for _, name := range v.findingRelays() {
-		if v.yardstick(name) { // nothing is expected of it
-			continue
-		}
 		var required, other []string
 		var requiredChecks, otherChecks int
 		failures, _ := v.failures(name)
@@ -209,7 +208,7 @@ func (v *view) findingRelays() []string {
 			names = append(names, n)
 		}
 	}
-	return names
+	return slices.DeleteFunc(names, v.yardstick) // of which nothing is expected
 }
 
 // A fact is one line of what was run.
@@ -238,6 +237,13 @@ func (v *view) head() []fact {
 		names = append(names, x.Name)
 	}
 	add("relays", strings.Join(names, ", "))
+	var unranked []string
+	for _, x := range v.relays {
+		if x.NeverRanked != "" {
+			unranked = append(unranked, x.Name+": "+x.NeverRanked)
+		}
+	}
+	add("unranked", unranked...)
 	source := strings.Replace(r.Corpus.Source, fmt.Sprintf(", %d events", r.Corpus.Events), "", 1) // said right behind it
 	size := count(r.Corpus.Events, "event")
 	if r.Corpus.Bytes > 0 {
