@@ -91,7 +91,10 @@ func downloadLine(r download.RelayStatus) string {
 	if r.Received == 0 {
 		return line + "  no answer yet"
 	}
-	line += fmt.Sprintf("  to %s %6s/s", day(r.Cursor)[:16], count(int(r.Rate)))
+	line += "  to " + day(r.Cursor)[:16]
+	if r.Rate >= 1 {
+		line += fmt.Sprintf(" %6s/s", count(int(r.Rate)))
+	}
 	if r.Left > 0 {
 		line += "  " + r.Left.Round(time.Second).String() + " left"
 	}
