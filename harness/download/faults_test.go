@@ -111,3 +111,19 @@ func TestOneHonestRelayMakesUpForEveryFault(t *testing.T) {
 		})
 	}
 }
+
+// TestAnswersThatNeverEndWellStillAddUp reads a relay each of whose answers ends in CLOSED: it must not be read beyond what is wanted.
+func TestAnswersThatNeverEndWellStillAddUp(t *testing.T) {
+	t.Parallel()
+	events := genuine()
+	o := quick(serve(t, events, reference.Options{MaxLimit: 40}, "closed-midway"))
+	o.Limit = 100
+	done, err := download.Run(context.Background(), t.TempDir(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r := done.Relays[0]; r.Outcome != download.Enough || done.Events >= int64(len(events))/2 {
+		t.Errorf("%d events, %+v", done.Events, r)
+	}
+	sameEvents(t, newestOf(read(t, done.File), 100), newestOf(events, 100))
+}

@@ -26,8 +26,8 @@ type Pages struct {
 	// for again.
 	Single bool
 	Take   Take
-	// Turned is called when a page has been taken whole, before the next is asked for, with where the next begins: all that is newer has
-	// been taken, and what lies in that second perhaps in part. An error ends everything. It may be nil.
+	// Turned is called when a page has been taken, whole or up to its CLOSED, before the next is asked for, with where the next begins: all that is newer
+	// has been taken, and what lies in that second perhaps in part. An error ends everything. It may be nil.
 	Turned func(next int64) error
 }
 
@@ -131,6 +131,9 @@ func (w *paging) pages(ctx context.Context, l *link) error {
 				w.size = max(1, w.size/2)
 			}
 			w.turn(page)
+			if err := w.turned(l); err != nil {
+				return err
+			}
 			l.conn.WatchUseful(0)
 			if err := again.after(ctx, page.closed, page.fresh > 0); err != nil {
 				return err
@@ -141,15 +144,24 @@ func (w *paging) pages(ctx context.Context, l *link) error {
 		again.barren = 0
 		w.done.Pages++
 		w.turn(page)
-		if w.Turned != nil {
-			l.conn.WatchUseful(0) // as long as it takes, which is no fault of the relay
-			if err := w.Turned(w.done.Until); err != nil {
-				return &takeError{err}
-			}
-			l.conn.WatchUseful(l.o.stall())
+		if err := w.turned(l); err != nil {
+			return err
 		}
 	}
 	w.done.Complete = true
+	return nil
+}
+
+// turned tells how far it is. It may take its time, which is no fault of the relay.
+func (w *paging) turned(l *link) error {
+	if w.Turned == nil {
+		return nil
+	}
+	l.conn.WatchUseful(0)
+	if err := w.Turned(w.done.Until); err != nil {
+		return &takeError{err}
+	}
+	l.conn.WatchUseful(l.o.stall())
 	return nil
 }
 
