@@ -255,11 +255,11 @@ func (f *fetching) connected(ctx context.Context, stats *Stats) (err error) {
 			}
 		case wire.EOSE:
 			refused = 0
+			f.window.answered(a.n, at)
+			f.settle(a.batch, a.rest(), true) // before CLOSE, which may find the connection broken: the answer stands
 			if err := l.end(r, true); err != nil {
 				return err
 			}
-			f.window.answered(a.n, at)
-			f.settle(a.batch, a.rest(), true)
 		default:
 			closed := &ClosedError{l.m.ReasonText()}
 			_ = l.end(r, false)

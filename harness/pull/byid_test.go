@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -177,4 +178,22 @@ func TestOnceBringsAllOrSaysWhyNot(t *testing.T) {
 	if _, err := pull.Once(context.Background(), options(serve(t, events, reference.Options{}, "closed-midway")), corpus.Filter{}, got.take()); !errors.As(err, &closed) {
 		t.Errorf("%v", err)
 	}
+}
+
+func TestByIDGoesOnWhereEveryConnectionBreaks(t *testing.T) {
+	events := fakes(400, 3)
+	inner := serve(t, events, reference.Options{})
+	url := scripted(t, func(_ int, ws *websocket.Conn) {
+		relayTo(inner, ws, func(frame string) bool { return !strings.HasPrefix(frame, `["EOSE"`) })
+	})
+	var got gathered
+	o := options(url)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute) // far more than it takes
+	defer cancel()
+	b := pull.ByID{Options: o, Conns: 2, InFlight: 1, Batch: 20, Take: got.take()}
+	done, err := b.Run(ctx, ids(events))
+	if err != nil || done.Lost < 2 {
+		t.Fatalf("%d connections lost: %v", done.Lost, err)
+	}
+	got.check(t, events, false)
 }

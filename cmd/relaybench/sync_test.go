@@ -1,0 +1,140 @@
+package main
+
+import (
+	"strings"
+	"testing"
+
+	"relaybench/harness/measure"
+)
+
+// syncValue returns the one value of a sink and a source.
+func syncValue(t *testing.T, r *measure.Record, source, sink, mode, metric string) float64 {
+	t.Helper()
+	return value(t, r, sink, source, "sync."+mode, metric)
+}
+
+func syncFinding(r *measure.Record, source, sink, mode, check string) *measure.Finding {
+	for i := range r.Findings {
+		if f := &r.Findings[i]; f.Relay == sink && f.Peer == source && f.Scenario == "sync."+mode && f.Check == check {
+			return f
+		}
+	}
+	return nil
+}
+
+// TestRelaysFillEachOtherInEveryMode syncs the two forms of the reference relay with each other and with themselves.
+func TestRelaysFillEachOtherInEveryMode(t *testing.T) {
+	t.Parallel()
+	out := t.TempDir()
+	code, stdout, stderr := relaybench(t, "sync", "--quick", "--events=800", "--page=300", "--seed-by=import", "--skip=preflight,calibration", "--out", out)
+	if code != exitDone {
+		t.Errorf("exit code %d\n%s", code, stderr)
+	}
+	r := results(t, out)
+	for _, f := range r.Findings {
+		if !f.OK && f.Check != "is watched second by second" {
+			t.Errorf("%s with %s: %s: %s: %s %q", f.Relay, f.Peer, f.Scenario, f.Check, f.Detail, f.Evidence)
+		}
+	}
+	for _, source := range []string{"ref-bolt", "ref-sqlite"} {
+		for _, sink := range []string{"ref-bolt", "ref-sqlite"} {
+			var expected float64
+			for _, mode := range []string{"native", "negentropy", "req"} {
+				want, got := syncValue(t, r, source, sink, mode, "expected"), syncValue(t, r, source, sink, mode, "delivered")
+				if want != got || want < 700 || expected != 0 && want != expected {
+					t.Errorf("%s → %s by %s: %v of %v events", source, sink, mode, got, want)
+				}
+				expected = want
+			}
+			if pages := syncValue(t, r, source, sink, "req", "pages"); pages < expected/300 {
+				t.Errorf("%v events in %v pages of 300", expected, pages)
+			}
+			if left := syncValue(t, r, source, sink, "negentropy", "stragglers"); left != 0 {
+				t.Errorf("%v stragglers", left)
+			}
+		}
+	}
+	if !strings.Contains(stdout, "from ↓  to →") {
+		t.Errorf("no matrix in\n%s", stdout)
+	}
+}
+
+// TestASourceThatKillsSlowReadersIsNamed pulls from a relay that drops whoever leaves too much unread, into one that is slow.
+func TestASourceThatKillsSlowReadersIsNamed(t *testing.T) {
+	t.Parallel()
+	out := t.TempDir()
+	code, stdout, stderr := relaybenchWith(t, []string{"SKIP_REF=1"}, "sync", "--quick", "--events=3000", "--sync-modes=req,negentropy", "--skip=preflight,calibration", "--out", out,
+		"--relay", "killer='"+refrelayProgram+"' --listen 127.0.0.1:{port} --store memory --fault kill-pending:0.2",
+		"--relay", "slow='"+refrelayProgram+"' --listen 127.0.0.1:{port} --store memory --delay 60ms",
+		"--publishers=1", "--window=20")
+	if code != exitDone {
+		t.Errorf("exit code %d: what a source does to slow readers is no failure of anybody\n%s", code, stderr)
+	}
+	r := results(t, out)
+	f := syncFinding(r, "killer", "slow", "req", "is complete")
+	if f == nil || f.OK || f.Required || !strings.Contains(f.Detail, "stopped by the source") || !strings.Contains(f.Detail, "too slow") || !strings.Contains(f.Detail, "of the page still to come") {
+		t.Errorf("%+v", f)
+	}
+	if want, got := syncValue(t, r, "killer", "slow", "negentropy", "expected"), syncValue(t, r, "killer", "slow", "negentropy", "delivered"); want != got || want == 0 {
+		t.Errorf("%v of %v events by negentropy", got, want)
+	}
+	for i := range r.Measurements {
+		if m := &r.Measurements[i]; m.Scenario == "sync.req" && m.Peer == "killer" && m.Relay == "slow" && m.Metric == "records/s" && !m.IsIncomplete() {
+			t.Error("the rate of a part passes for that of the whole")
+		}
+	}
+	if !strings.Contains(stdout, "✗ killer → slow: stopped by the source") {
+		t.Errorf("the report does not say what happened:\n%s", stdout)
+	}
+}
+
+// TestEachSideGetsWhatItLacks syncs both ways, and pushes.
+func TestEachSideGetsWhatItLacks(t *testing.T) {
+	t.Parallel()
+	for _, dir := range []string{"up", "both"} {
+		t.Run(dir, func(t *testing.T) {
+			t.Parallel()
+			out := t.TempDir()
+			if code, _, stderr := relaybenchWith(t, withoutSQLite, "sync", "--quick", "--events=400", "--sync-modes=negentropy", "--dir="+dir, "--skip=preflight,calibration", "--out", out); code != exitDone {
+				t.Errorf("exit code %d\n%s", code, stderr)
+			}
+			r := results(t, out)
+			f := syncFinding(r, "ref-bolt", "ref-bolt", "negentropy", "holds what the source held")
+			if f == nil || !f.OK {
+				t.Errorf("%+v", f)
+			}
+			if got := syncValue(t, r, "ref-bolt", "ref-bolt", "negentropy", "delivered"); got == 0 {
+				t.Error("nothing went over")
+			}
+		})
+	}
+}
+
+// TestRelaysWithoutAWayAreSaidToHaveNone leaves out what a relay cannot do.
+func TestRelaysWithoutAWayAreSaidToHaveNone(t *testing.T) {
+	t.Parallel()
+	out := t.TempDir()
+	code, stdout, _ := relaybenchWith(t, []string{"SKIP_REF=1"}, "sync", "--quick", "--events=100", "--skip=preflight,calibration", "--out", out, hostile(t, "mine", "refuses"))
+	if code != exitDone && code != exitFailed {
+		t.Errorf("exit code %d", code)
+	}
+	r := results(t, out)
+	for mode, why := range map[string]string{"native": "names no sync command", "negentropy": "NIP-77"} {
+		if f := syncFinding(r, "mine", "mine", mode, "has a way"); f == nil || f.OK || f.Required || !strings.Contains(f.Detail, why) {
+			t.Errorf("%s: %+v", mode, f)
+		}
+	}
+	if !strings.Contains(stdout, "n/a") {
+		t.Errorf("no n/a in\n%s", stdout)
+	}
+}
+
+func TestSyncFlagsAreChecked(t *testing.T) {
+	t.Parallel()
+	for flag, want := range map[string]string{"--sync-modes=carrier-pigeon": "the modes are", "--dir=sideways": "give down, up or both", "--page=-1": "--page -1"} {
+		code, _, stderr := relaybench(t, "sync", flag)
+		if code != exitUsage || !strings.Contains(stderr, want) {
+			t.Errorf("%s: exit code %d, %q", flag, code, stderr)
+		}
+	}
+}
