@@ -33,6 +33,15 @@ type Model struct {
 // expiry, NIP-62 vanishing, NIP-70 protection. A relay without one of these NIPs differs, and Check's reasons tell by which.
 // The error is that an event of the corpus cannot be read.
 func NewModel(c *Corpus, offered func(i int) bool, now int64) (*Model, error) {
+	return newModel(c, offered, now, true)
+}
+
+// NewFates is NewModel for those who ask only what is held and why, event by event: it answers no filter, and takes much less memory.
+func NewFates(c *Corpus, offered func(i int) bool, now int64) (*Model, error) {
+	return newModel(c, offered, now, false)
+}
+
+func newModel(c *Corpus, offered func(i int) bool, now int64, indexed bool) (*Model, error) {
 	m := &Model{corpus: c, fates: make([]fate, c.Len()), flip: ranking(c)}
 	for i := range m.fates {
 		switch {
@@ -42,7 +51,7 @@ func NewModel(c *Corpus, offered func(i int) bool, now int64) (*Model, error) {
 			m.fates[i] = newFate(Ephemeral, NoDoubt)
 		}
 	}
-	s, err := m.survey(now)
+	s, err := m.survey(now, indexed)
 	if err != nil {
 		return nil, err
 	}
@@ -54,7 +63,9 @@ func NewModel(c *Corpus, offered func(i int) bool, now int64) (*Model, error) {
 		return nil, err
 	}
 	m.supersede(s.versions, deleted)
-	m.buildIndex(s)
+	if indexed {
+		m.buildIndex(s)
+	}
 	return m, nil
 }
 

@@ -9,6 +9,7 @@ import (
 // survey is what one parallel pass over the offered events collects for the rules and for the index.
 type survey struct {
 	seed     maphash.Seed
+	indexed  bool // tags are collected
 	tags     [tagBuckets][]tagPosting
 	versions []version
 	requests []uint32 // indices of kinds 5 and 62, in no particular order
@@ -24,12 +25,12 @@ type version struct {
 const surveyChunk = 2048
 
 // survey reads the tags of every event that may be held, and decides expiry and protection, which need nothing but the event itself.
-func (m *Model) survey(now int64) (*survey, error) {
-	whole := &survey{seed: maphash.MakeSeed()}
+func (m *Model) survey(now int64, indexed bool) (*survey, error) {
+	whole := &survey{seed: maphash.MakeSeed(), indexed: indexed}
 	var mu sync.Mutex
 	var firstErr error
 	chunks := (len(m.fates) + surveyChunk - 1) / surveyChunk
-	spare := sync.Pool{New: func() any { return &survey{seed: whole.seed} }}
+	spare := sync.Pool{New: func() any { return &survey{seed: whole.seed, indexed: indexed} }}
 	inParallel(chunks, func(chunk int) {
 		part := spare.Get().(*survey)
 		for i := chunk * surveyChunk; i < min((chunk+1)*surveyChunk, len(m.fates)); i++ {
@@ -60,7 +61,7 @@ func (s *survey) read(m *Model, i int, now int64) error {
 	expiry := noExpiry
 	err := scanTags(m.corpus.Raw(i), func(name, value []byte, elements int) {
 		switch {
-		case elements > 1 && len(name) == 1:
+		case elements > 1 && len(name) == 1 && s.indexed:
 			h := hashTag(s.seed, name[0], value)
 			s.tags[h>>tagBucketShift] = append(s.tags[h>>tagBucketShift], tagPosting{h, rank})
 		case elements > 0 && string(name) == "expiration":
