@@ -31,17 +31,28 @@ type watcher struct {
 	stage string // of the corpus
 	begun int    // scenarios of this turn
 	last  time.Time
+	since time.Time // when the step that is under way began
 
 	downloads downloadLines
 }
 
-// bar is a progress bar with a text that changes. The bars' own goroutine reads the text, so that it takes no lock.
+// bar is a progress bar with texts that change. The bars' own goroutine reads them, so that it takes no lock.
 type bar struct {
 	*mpb.Bar
-	text atomic.Pointer[string]
+	text, left atomic.Pointer[string]
 }
 
 func (b *bar) say(text string) { b.text.Store(&text) }
+
+// expect says how long the step that is under way will take yet, going by how far it has come since then; nothing as long as that is a guess.
+func (b *bar) expect(since time.Time, done, total int64) {
+	text := ""
+	if took := time.Since(since); took > time.Second && done > 0 && done < total {
+		left := time.Duration(float64(took) * float64(total-done) / float64(done))
+		text = "  " + max(left, time.Second).Round(time.Second).String() + " left"
+	}
+	b.left.Store(&text)
+}
 
 func newWatcher(out io.Writer) *watcher {
 	w := &watcher{out: out}
@@ -76,9 +87,12 @@ func (w *watcher) startBar(text string, total int) {
 	w.endBar("", true)
 	b := new(bar)
 	b.say(text)
+	w.since = time.Now()
+	b.expect(w.since, 0, 0)
 	b.Bar = w.bars.AddBar(int64(total),
 		mpb.PrependDecorators(decor.Any(func(decor.Statistics) string { return *b.text.Load() }, decor.WC{W: 38, C: decor.DindentRight})),
-		mpb.AppendDecorators(decor.NewPercentage("%d", decor.WC{W: 5}), decor.Elapsed(decor.ET_STYLE_GO, decor.WC{W: 7})))
+		mpb.AppendDecorators(decor.NewPercentage("%d", decor.WC{W: 5}), decor.Elapsed(decor.ET_STYLE_GO, decor.WC{W: 7}),
+			decor.Any(func(decor.Statistics) string { return *b.left.Load() })))
 	w.bar = b
 }
 
@@ -90,6 +104,7 @@ func (w *watcher) endBar(text string, done bool) {
 	if text != "" {
 		w.bar.say(text)
 	}
+	w.bar.expect(w.since, 0, 0)
 	if done {
 		w.bar.SetTotal(-1, true)
 	} else {
@@ -113,6 +128,7 @@ func (w *watcher) corpus(stage string, done, total int64) {
 	if w.bar != nil {
 		w.bar.SetTotal(total, false)
 		w.bar.SetCurrent(done)
+		w.bar.expect(w.since, done, total)
 	}
 }
 
@@ -159,7 +175,9 @@ func (w *watcher) Scenario(relay string, d harness.Description) {
 		w.begun++
 	}
 	w.label = relay + "  " + d.Key
+	w.since = time.Now()
 	if w.bar != nil {
+		w.bar.expect(w.since, 0, 0)
 		w.bar.say(w.label)
 		w.bar.SetCurrent(int64((max(w.begun, 1) - 1) * barUnits))
 	}
@@ -174,6 +192,7 @@ func (w *watcher) Progress(done, total int) {
 	}
 	w.last = time.Now()
 	w.bar.say(fmt.Sprintf("%s %d %%", w.label, done*100/total))
+	w.bar.expect(w.since, int64(done), int64(total))
 	w.bar.SetCurrent(int64((max(w.begun, 1)-1)*barUnits + done*barUnits/total))
 }
 
