@@ -2,9 +2,7 @@ package download
 
 import (
 	"encoding/binary"
-	"fmt"
 	"math/rand/v2"
-	"net"
 	"slices"
 	"strings"
 	"testing"
@@ -149,14 +147,4 @@ func FuzzLineHead(f *testing.F) {
 			t.Errorf("%s: %v %d %v", line, id, at, ok)
 		}
 	})
-}
-
-func TestAReasonNamesNoNameServer(t *testing.T) {
-	err := fmt.Errorf("connecting: %w", &net.DNSError{Err: "no such host", Name: "a.example", Server: "192.0.2.53:53", IsNotFound: true})
-	if got := reason(err); got != "its name was not found: no such host" {
-		t.Error(got)
-	}
-	if got := reason(errEnough); got != errEnough.Error() {
-		t.Error(got)
-	}
 }

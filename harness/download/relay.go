@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"sync/atomic"
 	"time"
 
@@ -71,7 +70,7 @@ func (r *relay) run(ctx context.Context) {
 	case errors.Is(err, errEnough):
 		r.state.Outcome = Enough
 	case err != nil:
-		r.state.Failure = reason(err)
+		r.state.Failure = err.Error()
 	case refused > 0 && refused >= r.state.Received:
 		r.state.Failure = fmt.Sprintf("all %d events that it sent are forged or malformed", refused)
 	default:
@@ -207,14 +206,5 @@ func (r *relay) trouble(err error) {
 		return
 	}
 	r.troubled = time.Now()
-	r.note("%s: %s; it is asked again", r.state.URL, reason(err))
-}
-
-// reason is the error for people, without the address of this machine's name server.
-func reason(err error) string {
-	var lookup *net.DNSError
-	if errors.As(err, &lookup) {
-		return "its name was not found: " + lookup.Err
-	}
-	return err.Error()
+	r.note("%s: %s; it is asked again", r.state.URL, err.Error())
 }

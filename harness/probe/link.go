@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"strings"
 	"sync"
 	"time"
@@ -87,10 +86,7 @@ func (l *link) connect(ctx context.Context) {
 	start := wire.Now()
 	conn, err := wire.Dial(ctx, l.url, wire.Options{ReadLimit: readLimit, Compression: l.o.Compression})
 	if l.failure = err; err != nil {
-		var lookup *net.DNSError
-		if errors.As(err, &lookup) { // without the address of this machine's name server
-			l.failure = fmt.Errorf("its name was not found: %s", lookup.Err)
-		} else if cause := errors.Unwrap(err); cause != nil { // without the URL, which is known
+		if cause := errors.Unwrap(err); cause != nil { // without the URL, which is known
 			l.failure = cause
 		}
 		return

@@ -102,6 +102,7 @@ func dial(ctx context.Context, address string, o Options, secure *tls.Config) (*
 func dialError(ctx context.Context, err error, resp *http.Response, connected bool) error {
 	var timeout net.Error
 	var request *url.Error
+	var lookup *net.DNSError
 	if errors.As(err, &request) {
 		err = request.Err // without the layers' repetitions of what was tried
 	}
@@ -121,6 +122,8 @@ func dialError(ctx context.Context, err error, resp *http.Response, connected bo
 		return fmt.Errorf("%s: %w", what, context.DeadlineExceeded)
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return fmt.Errorf("nothing listens there: %w", syscall.ECONNREFUSED)
+	case errors.As(err, &lookup): // without the address of this machine's name server
+		return fmt.Errorf("its name was not found: %s", lookup.Err)
 	case connected:
 		return fmt.Errorf("the server did not complete the WebSocket handshake: %w", err)
 	}

@@ -210,3 +210,13 @@ func TestNagleIsOffOnBothSides(t *testing.T) {
 		}
 	}
 }
+
+func TestAnUnknownNameIsSaidWithoutTheNameServer(t *testing.T) {
+	_, err := Dial(context.Background(), "ws://no-such-host.invalid:7777", Options{})
+	if errors.Is(err, context.DeadlineExceeded) {
+		t.Skip("this machine's name server does not answer")
+	}
+	if err == nil || !strings.Contains(err.Error(), "its name was not found") || strings.Contains(err.Error(), ":53") {
+		t.Error(err)
+	}
+}
