@@ -17,6 +17,7 @@ import (
 	"relaybench/corpus"
 	"relaybench/harness/download"
 	"relaybench/relays/reference"
+	"relaybench/relays/reference/referencetest"
 )
 
 func TestRelaysThatShareEventsGiveEachOnce(t *testing.T) {
@@ -221,8 +222,8 @@ func TestWhereNoRelayAnswersEachReasonIsGiven(t *testing.T) {
 func TestAFinishedDownloadIsUsedAgainUnlessAskedForAnew(t *testing.T) {
 	t.Parallel()
 	events := genuine()[:300]
-	store := storeOf(t, events[:200])
-	o := quick(listen(t, reference.Options{Store: store}, nil))
+	store := referencetest.Filled(t, events[:200])
+	o := quick(referencetest.Serve(t, reference.Options{Store: store}))
 	cache := t.TempDir()
 	first, err := download.Run(context.Background(), cache, o)
 	if err != nil || first.Reused || first.Events != 200 {

@@ -3,11 +3,9 @@ package download_test
 import (
 	"bytes"
 	"context"
-	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -20,8 +18,8 @@ import (
 
 	"relaybench/corpus"
 	"relaybench/harness/download"
-	"relaybench/harness/wire"
 	"relaybench/relays/reference"
+	"relaybench/relays/reference/referencetest"
 )
 
 // childMode makes the test program one that downloads, so that it can be killed.
@@ -119,62 +117,7 @@ var texts = sync.OnceValue(func() map[corpus.ID]string {
 // serve is a reference relay that holds the events.
 func serve(t *testing.T, events []corpus.Event, o reference.Options, faults ...string) (url string) {
 	t.Helper()
-	store := storeOf(t, events)
-	var err error
-	if o.Faults, err = reference.ParseFaults(faults); err != nil {
-		t.Fatal(err)
-	}
-	o.Store = store
-	return listen(t, o, nil)
-}
-
-// storeOf is a store that an honest but credulous relay has filled.
-func storeOf(t *testing.T, events []corpus.Event) reference.Store {
-	t.Helper()
-	store, err := reference.OpenStore("memory", "", reference.DurabilityNone)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { store.Close() })
-	conn, err := wire.Dial(context.Background(), listen(t, reference.Options{Store: store, NoVerify: true}, nil), wire.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Abort()
-	conn.Watch(10 * time.Second)
-	for i := range events {
-		if err := conn.SendEvent(events[i].AppendJSON(nil)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	for range events {
-		frame, _, err := conn.Read()
-		var m wire.Message
-		if wire.Parse(frame, &m); err != nil || !m.Accepted {
-			t.Fatalf("%s, %v", frame, err)
-		}
-	}
-	return store
-}
-
-func listen(t *testing.T, o reference.Options, secure *tls.Config) (url string) {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	url = "ws://" + l.Addr().String()
-	if secure != nil {
-		l, url = tls.NewListener(l, secure), "wss://"+l.Addr().String()
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	served := make(chan error, 1)
-	go func() { served <- reference.Serve(ctx, l, o) }()
-	t.Cleanup(func() {
-		cancel()
-		<-served
-	})
-	return url
+	return referencetest.Holding(t, events, o, faults...)
 }
 
 // read returns the events of a download, and demands that they are genuine and each there once.

@@ -17,6 +17,7 @@ import (
 	"relaybench/corpus"
 	"relaybench/harness/download"
 	"relaybench/relays/reference"
+	"relaybench/relays/reference/referencetest"
 )
 
 // finishAfterKills starts the download and kills it, again and again at moments drawn at random, and lets it end at last.
@@ -148,7 +149,7 @@ func TestRelaysAreReachedOverTLS(t *testing.T) {
 	web := httptest.NewTLSServer(nil)
 	defer web.Close()
 	events := genuine()[:200]
-	url := listen(t, reference.Options{Store: storeOf(t, events), MaxLimit: 80}, &tls.Config{Certificates: web.TLS.Certificates})
+	url := referencetest.ServeTLS(t, reference.Options{Store: referencetest.Filled(t, events), MaxLimit: 80}, &tls.Config{Certificates: web.TLS.Certificates})
 	told := child{Cache: t.TempDir(), URLs: []string{url}, Interval: -1}
 
 	cmd, said := told.start(t)

@@ -13,8 +13,8 @@ import (
 
 	"relaybench/corpus"
 	"relaybench/harness/receive"
-	"relaybench/harness/wire"
 	"relaybench/relays/reference"
+	"relaybench/relays/reference/referencetest"
 )
 
 // people are the authors of these tests' events.
@@ -54,75 +54,7 @@ var world = sync.OnceValue(func() (events []corpus.Event) {
 // serve starts a reference relay that holds the events, and misbehaves as the faults say.
 func serve(t *testing.T, events []corpus.Event, faults ...string) string {
 	t.Helper()
-	f, err := reference.ParseFaults(faults)
-	if err != nil {
-		t.Fatal(err)
-	}
-	store := reference.NewMemory()
-	if len(events) > 0 {
-		fill(t, store, events)
-	}
-	return start(t, reference.Options{Store: store, Faults: f, StopTime: 100 * time.Millisecond})
-}
-
-// start serves until the test ends.
-func start(t *testing.T, o reference.Options) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	served := make(chan error, 1)
-	go func() { served <- reference.Serve(ctx, l, o) }()
-	t.Cleanup(func() {
-		cancel()
-		if err := <-served; err != nil {
-			t.Errorf("serving: %v", err)
-		}
-	})
-	return "ws://" + l.Addr().String()
-}
-
-// fill publishes to a relay that believes everything, over the store that another will serve.
-func fill(t *testing.T, store reference.Store, events []corpus.Event) {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	served := make(chan error, 1)
-	go func() {
-		served <- reference.Serve(ctx, l, reference.Options{Store: store, NoVerify: true, StopTime: 100 * time.Millisecond})
-	}()
-	defer func() {
-		cancel()
-		if err := <-served; err != nil {
-			t.Fatal(err)
-		}
-	}()
-	conn, err := wire.Dial(ctx, "ws://"+l.Addr().String(), wire.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Abort()
-	conn.Watch(20 * time.Second)
-	for i := range events {
-		if err := conn.SendEvent(events[i].AppendJSON(nil)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	var m wire.Message
-	for range events {
-		frame, _, err := conn.Read()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if wire.Parse(frame, &m); m.Type != wire.OK || !m.Accepted {
-			t.Fatalf("filling: %s", frame)
-		}
-	}
+	return referencetest.Holding(t, events, reference.Options{}, faults...)
 }
 
 // asking are options that do not wait.

@@ -16,6 +16,7 @@ import (
 	"relaybench/harness/pull"
 	"relaybench/harness/wire"
 	"relaybench/relays/reference"
+	"relaybench/relays/reference/referencetest"
 )
 
 // fakes makes events whose ids and signatures are made up, perSecond of them in each second.
@@ -30,59 +31,11 @@ func fakes(n, perSecond int) []corpus.Event {
 	return events
 }
 
-// serve is a reference relay that holds the events.
+// serve is a reference relay that holds the events and asks nobody for genuine ones.
 func serve(t *testing.T, events []corpus.Event, o reference.Options, faults ...string) (url string) {
 	t.Helper()
-	store, err := reference.OpenStore("memory", "", reference.DurabilityNone)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { store.Close() })
-	fill(t, store, events)
-	o.Store, o.NoVerify = store, true
-	if o.Faults, err = reference.ParseFaults(faults); err != nil {
-		t.Fatal(err)
-	}
-	return listen(t, o)
-}
-
-// fill publishes the events to an honest relay over the store.
-func fill(t *testing.T, store reference.Store, events []corpus.Event) {
-	t.Helper()
-	conn, err := wire.Dial(context.Background(), listen(t, reference.Options{Store: store, NoVerify: true}), wire.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Abort()
-	conn.Watch(10 * time.Second)
-	for i := range events {
-		if err := conn.SendEvent(events[i].AppendJSON(nil)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	for range events {
-		frame, _, err := conn.Read()
-		var m wire.Message
-		if wire.Parse(frame, &m); err != nil || !m.Accepted {
-			t.Fatalf("%s, %v", frame, err)
-		}
-	}
-}
-
-func listen(t *testing.T, o reference.Options) (url string) {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	served := make(chan error, 1)
-	go func() { served <- reference.Serve(ctx, l, o) }()
-	t.Cleanup(func() {
-		cancel()
-		<-served
-	})
-	return "ws://" + l.Addr().String()
+	o.NoVerify = true
+	return referencetest.Holding(t, events, o, faults...)
 }
 
 // scripted is a relay that does what the test says with each connection.
