@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"runtime/debug"
 	"strings"
 	"sync"
 	"time"
@@ -102,6 +103,7 @@ func (c Cell) Run(ctx context.Context, t *Target, o *Options) *Result {
 			return r
 		}
 	}
+	debug.FreeOSMemory() // what the cell before left is neither this one's memory nor its work
 	cellCtx, end := context.WithCancelCause(ctx)
 	defer end(nil)
 	if o.Time > 0 {
