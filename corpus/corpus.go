@@ -190,6 +190,14 @@ func (c *Corpus) Manifest() *Manifest { return c.manifest }
 // Dir returns the folder that the corpus was opened from, "" for one in memory.
 func (c *Corpus) Dir() string { return c.dir }
 
+// Forget gives back the memory that holds the events' text where that is a file: most of what a large corpus takes, once all of it has been read. Whoever
+// reads it again gets it from the system's cache of the file. It may be called at any time.
+func (c *Corpus) Forget() {
+	if c.mapped {
+		forget(c.text)
+	}
+}
+
 // Close unmaps the corpus. Nothing that Raw returned may be used afterwards. A second call does nothing.
 func (c *Corpus) Close() error {
 	text := c.text

@@ -272,3 +272,16 @@ func FuzzIndexLines(f *testing.F) {
 		}
 	})
 }
+
+func TestACorpusThatWasForgottenIsReadAgain(t *testing.T) {
+	events := someEvents(50)
+	c := build(t, ndjson(texts(events...)...), PrepareOptions{})
+	c.Forget()
+	checkHolds(t, c, events)
+	inMemory, err := FromEvents(events)
+	if err != nil {
+		t.Fatal(err)
+	}
+	inMemory.Forget()
+	checkHolds(t, inMemory, events)
+}

@@ -174,6 +174,7 @@ func (r *Runner) pair(ctx context.Context, s PairScenario, ca, cb Contender, num
 		}
 		t.attend()
 	}
+	r.Corpus.Forget()
 	err := s.RunPair(pairCtx, a, b)
 	cancel(nil)
 	for _, t := range trials {

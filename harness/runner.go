@@ -214,6 +214,7 @@ func (r *Runner) scenarios(ctx context.Context, t *Trial) error {
 }
 
 func (r *Runner) scenario(ctx context.Context, t *Trial, s Scenario, d Description) error {
+	r.Corpus.Forget()
 	t.scenario = d.Key
 	t.Rand = r.random(d.Key, t.Number)
 	t.begin()

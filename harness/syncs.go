@@ -263,6 +263,7 @@ func (r *Runner) sync(ctx context.Context, s SyncScenario, mode, key string, sou
 			failed = errors.Join(failed, fmt.Errorf("%s: %w", sink.Definition.Name, err))
 		}
 	}()
+	r.Corpus.Forget()
 	err := s.RunSync(syncCtx, mode, y)
 	for _, t := range []*Trial{y.Source, y.Sink} {
 		if err != nil && t != nil && t.Relay.Err() != nil {
