@@ -33,8 +33,9 @@ const (
 
 const (
 	heartbeats     = 10
-	transferBatch  = 100 // ids in one REQ: within the filter limits of every relay in the catalog
-	transferAtOnce = 4   // REQs in flight: within their subscription limits
+	transferBatch  = 100     // ids in one REQ: within the filter limits of every relay in the catalog
+	transferAtOnce = 4       // REQs in flight: within their subscription limits
+	mostForeign    = 100_000 // ids that a relay may claim beside those of the corpus, before it is not listened to any longer: they take memory
 )
 
 // Describe implements harness.PairScenario.
@@ -141,6 +142,7 @@ func (s *side) model() (*corpus.Model, error) {
 // reconcile compares what the relay has with the events of a set.
 func (s *side) reconcile(ctx context.Context, conn *wire.Conn, set negentropy.Storage, o negentropy.Options) (negentropy.Result, error) {
 	o.Stall, o.FirstAnswer = s.Options.Stall, s.Options.Stall
+	o.MaxNeed = s.Corpus.Len() + mostForeign
 	return negentropy.ReconcileSplit(ctx, conn, []byte("{}"), set, o)
 }
 
@@ -188,10 +190,11 @@ func (s *side) differ(ctx context.Context, indexes []int, have, need func([]nege
 	return s.reconcile(ctx, conn, set, negentropy.Options{Have: have, Need: need})
 }
 
-// record keeps what a reconciliation cost.
+// record keeps what a reconciliation cost. Where the relay had time ranges split, what it cost rests on the time of day as well and is not exact.
 func record(t *harness.Trial, r negentropy.Result, exact bool) {
 	t.Value("time", "ms", measure.Lower, harness.Milliseconds(r.Duration))
 	t.Value("first answer", "ms", measure.None, harness.Milliseconds(r.FirstAnswer))
+	exact = exact && r.Refused == 0
 	t.Value("harness share", "%", measure.None, 100*float64(r.Engine+r.Coding)/float64(max(1, r.Duration)))
 	for _, m := range []measure.Measurement{
 		{Metric: "rounds", Unit: "rounds", Better: measure.None, Trials: []float64{float64(r.Rounds)}},
@@ -341,22 +344,29 @@ func (s *side) heartbeat(ctx context.Context) error {
 	defer conn.Abort()
 	times := measure.NewHistogram()
 	var last negentropy.Result
+	differing, differed := 0, 0 // ids at most, and how often
 	for range heartbeats {
 		if last, err = s.reconcile(ctx, conn, set, negentropy.Options{}); err != nil {
 			return fmt.Errorf("reconciling %s again: %w", s.Relay.Name(), err)
 		}
 		times.Record(last.Duration)
+		if n := last.Have + last.Need; n > 0 {
+			differing, differed = max(differing, n), differed+1
+		}
 	}
 	for _, m := range []measure.Measurement{
 		{Metric: "rounds", Unit: "rounds", Better: measure.None, Trials: []float64{float64(last.Rounds)}},
 		{Metric: "bytes up", Unit: "bytes", Better: measure.None, Trials: []float64{float64(last.BytesUp)}},
 		{Metric: "bytes down", Unit: "bytes", Better: measure.None, Trials: []float64{float64(last.BytesDown)}},
 	} {
-		m.Exact = true
+		m.Exact = last.Refused == 0
 		t.Measure(m)
 	}
-	t.Find(measure.Finding{Check: "stays the same without writes", OK: last.Have+last.Need == 0, Required: true,
-		Detail: fmt.Sprintf("%d ids differ where nothing was written", last.Have+last.Need)})
+	detail := "0 ids differ where nothing was written"
+	if differed > 0 {
+		detail = fmt.Sprintf("up to %d ids differ where nothing was written, in %d of %d reconciliations", differing, differed, heartbeats)
+	}
+	t.Find(measure.Finding{Check: "stays the same without writes", OK: differed == 0, Required: true, Detail: detail})
 	return t.Latency("time", measure.Lower, times)
 }
 

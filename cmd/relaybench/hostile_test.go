@@ -77,6 +77,9 @@ func hostileRelay(mode, port string) int {
 	if mode == "deaf" {
 		time.Sleep(time.Hour)
 	}
+	if strings.HasPrefix(mode, "neg-") {
+		return negLiar(mode, port)
+	}
 	l, err := net.Listen("tcp", "127.0.0.1:"+port)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)

@@ -27,6 +27,10 @@ const (
 	DefaultMaxNeed     = 20_000_000
 )
 
+// maxBarren is how many answers in a row may name no id. From one to the next the first range that differs is split, so that a peer that keeps
+// to the protocol, at whatever limits, names ids every few rounds; one that does not could send each answer just in time, for days.
+const maxBarren = 50
+
 // noticeGrace is how long an answer may still take after a NOTICE that sounds like an answer to NEG-OPEN.
 const noticeGrace = 2 * time.Second
 
@@ -39,7 +43,8 @@ type Options struct {
 	FirstAnswer time.Duration
 	// Stall is how long each later answer may take.
 	Stall time.Duration
-	// MaxRounds and MaxNeed bound what a hostile relay can make of one reconciliation: its rounds, and the ids it says it has.
+	// MaxRounds and MaxNeed bound what a hostile relay can make of one reconciliation: its rounds, among which ReconcileSplit counts the
+	// refusals, and the ids it says it has.
 	MaxRounds, MaxNeed int
 	// Have and Need are called with ids that only the local set has, and that only the relay has, as rounds arrive. The slices are valid
 	// during the call and must not be written to. Either may be nil.
@@ -99,7 +104,7 @@ func (r *Result) add(o Result) {
 // them unsolicited AUTH and NOTICE, are passed over.
 //
 // The Result counts what was done also where there is an error. The connection can be used further after a *RelayError, a *FormatError or
-// *HexError (an answer that cannot be read), more rounds or ids than Options allow, and an *UnsupportedError by CLOSED or NEG-ERR. It has
+// *HexError (an answer that cannot be read), more rounds or ids than Options allow, rounds that lead nowhere, and an *UnsupportedError by CLOSED or NEG-ERR. It has
 // ended after any other *UnsupportedError, an error that wraps wire.ErrStalled (no progress in time), ctx's error, and the connection's own.
 func Reconcile(ctx context.Context, conn *wire.Conn, filter []byte, s Storage, o Options) (Result, error) {
 	c := clients.Get().(*client)
@@ -172,6 +177,7 @@ func (c *client) reconcile(ctx context.Context, conn *wire.Conn, filter []byte, 
 	c.frame = append(append(c.frame, filter...), `,"`...)
 	err := c.send(conn, w, &mark)
 
+	named, barren := 0, 0
 	for err == nil && !c.initiator.Done() {
 		var payload []byte
 		if payload, err = c.receive(conn, w, sub, start); err != nil {
@@ -186,14 +192,19 @@ func (c *client) reconcile(ctx context.Context, conn *wire.Conn, filter []byte, 
 		r.Coding += lap(&mark)
 		c.message, err = c.initiator.Next(c.message[:0], c.reply)
 		r.Engine += lap(&mark)
+		if barren++; r.Have+r.Need > named {
+			named, barren = r.Have+r.Need, 0
+		}
 		switch {
 		case err != nil:
 			err = fmt.Errorf("answer %d: %w", r.Rounds, err)
 		case r.Need > o.MaxNeed:
 			err = fmt.Errorf("the relay names more than %d ids as its own: more than were to be taken", o.MaxNeed)
 		case c.initiator.Done():
-		case r.Rounds == o.MaxRounds:
-			err = fmt.Errorf("no end after %d rounds", o.MaxRounds)
+		case barren == maxBarren:
+			err = fmt.Errorf("no progress: the relay finds that the sets differ, and named no id in %d rounds", barren)
+		case r.Rounds >= o.MaxRounds:
+			err = fmt.Errorf("no end after %d rounds", r.Rounds)
 		default:
 			w.progress(o.Stall)
 			c.frame = append(c.frame[:0], c.head...)

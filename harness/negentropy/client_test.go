@@ -232,11 +232,20 @@ func TestHostileRelaysComeToAnEnd(t *testing.T) {
 	for i := range 100 {
 		list = append(list, slices.Repeat([]byte{byte(i)}, IDSize)...)
 	}
-	conn := dial(t, startRelay(t, scripted(func(ws *websocket.Conn, sub string, _ int) { say(ws, `["NEG-MSG",%q,"%s"]`, sub, differs) })))
-	if r, err := Reconcile(t.Context(), conn, []byte(`{}`), ours, Options{MaxRounds: 50}); err == nil || r.Rounds != 50 {
-		t.Errorf("%d rounds, %v", r.Rounds, err)
+	for _, test := range []struct {
+		o      Options
+		rounds int
+		says   string
+	}{
+		{Options{MaxRounds: 20}, 20, "no end after 20 rounds"},
+		{Options{}, maxBarren, "no progress"}, // of the 100,000 rounds that are allowed
+	} {
+		conn := dial(t, startRelay(t, scripted(func(ws *websocket.Conn, sub string, _ int) { say(ws, `["NEG-MSG",%q,"%s"]`, sub, differs) })))
+		if r, err := Reconcile(t.Context(), conn, []byte(`{}`), ours, test.o); err == nil || r.Rounds != test.rounds || !strings.Contains(err.Error(), test.says) {
+			t.Errorf("%d rounds, %v", r.Rounds, err)
+		}
 	}
-	conn = dial(t, startRelay(t, scripted(func(ws *websocket.Conn, sub string, _ int) { say(ws, `["NEG-MSG",%q,"%s"]`, sub, AppendHex(nil, list)) })))
+	conn := dial(t, startRelay(t, scripted(func(ws *websocket.Conn, sub string, _ int) { say(ws, `["NEG-MSG",%q,"%s"]`, sub, AppendHex(nil, list)) })))
 	named := 0
 	if _, err := Reconcile(t.Context(), conn, []byte(`{}`), ours, Options{MaxNeed: 10, Need: func(ids []ID) { named += len(ids) }}); err == nil || named > 10 {
 		t.Errorf("%d ids named, %v", named, err)

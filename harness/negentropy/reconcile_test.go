@@ -24,6 +24,7 @@ func run(tb testing.TB, ours Storage, ourLimit int, answer func(message []byte) 
 		func(ids []ID) { x.have = append(x.have, ids...) },
 		func(ids []ID) { x.need = append(x.need, ids...) })
 	message := n.Open(nil)
+	named, barren := 0, 0
 	for !n.Done() {
 		if ourLimit > 0 && len(message) > max(ourLimit, MinFrameLimit) {
 			tb.Fatalf("the initiator's message has %d bytes, the limit is %d", len(message), ourLimit)
@@ -37,6 +38,12 @@ func run(tb testing.TB, ours Storage, ourLimit int, answer func(message []byte) 
 		var err error
 		if message, err = n.Next(message[:0], reply); err != nil {
 			tb.Fatalf("round %d: %v", x.rounds, err)
+		}
+		if barren++; len(x.have)+len(x.need) > named {
+			named, barren = len(x.have)+len(x.need), 0
+		}
+		if barren > maxBarren/5 { // what the client takes for no progress is far from what happens between honest peers
+			tb.Fatalf("round %d: no id was named for %d rounds", x.rounds, barren)
 		}
 	}
 	sortedIDs(x.have)

@@ -21,6 +21,7 @@ type testRelay struct {
 	set        Storage
 	frameLimit int
 	max        int    // records; 0 for any number
+	widest     uint64 // range of time that is not refused, in seconds; 0 for any
 	tellMax    string // what follows the reason in a refusal of too many
 	greeting   []string
 	before     []string // frames before each answer; %s is the subscription
@@ -65,7 +66,7 @@ func (r *testRelay) serve(ws *websocket.Conn) {
 				until = uint64(*filter.Until)
 			}
 			set := Between(r.set, uint64(filter.Since), until)
-			if r.max > 0 && set.Len() > r.max {
+			if r.max > 0 && set.Len() > r.max || r.widest > 0 && until-uint64(filter.Since) >= r.widest {
 				send(`["NEG-ERR",%q,"blocked: too many query results"%s]`, sub, r.tellMax)
 				continue
 			}

@@ -15,6 +15,10 @@ import (
 // before that.
 const maxDepth = 256
 
+// maxVain is how many NEG-OPENs in a row may come to nothing: refused, or about ranges in which neither side has an item. Between two ranges that
+// hold something a tree of halves has at most so many of them, but a relay could refuse all ranges, billions of them, that are wider than a second.
+const maxVain = 4 * maxDepth
+
 // latest is the highest created_at that every JSON reader takes for what it is.
 const latest = 1<<53 - 1
 
@@ -32,7 +36,8 @@ func ReconcileSplit(ctx context.Context, conn *wire.Conn, filter []byte, s Stora
 		return result, wrong
 	}
 	result.Refused++
-	return result, splitter{ctx, conn, fields, s, o, &result}.halves(all, 0, err)
+	p := splitter{ctx: ctx, conn: conn, fields: fields, s: s, o: o, result: &result}
+	return result, p.halves(all, 0, err)
 }
 
 // splittable reports whether the relay refused the query as too big, and before it named any id.
@@ -54,10 +59,11 @@ type splitter struct {
 	s      Storage
 	o      Options
 	result *Result
+	vain   int // NEG-OPENs in a row that came to nothing
 }
 
 // halves reconciles the two halves of a range that the relay refused.
-func (p splitter) halves(r seconds, depth int, refused error) error {
+func (p *splitter) halves(r seconds, depth int, refused error) error {
 	if r.since >= r.until || depth == maxDepth {
 		return fmt.Errorf("created_at %d to %d cannot be split further: %w", r.since, r.until, refused)
 	}
@@ -74,7 +80,7 @@ func (p splitter) halves(r seconds, depth int, refused error) error {
 }
 
 // part reconciles one range, and its halves if the relay refuses it too.
-func (p splitter) part(r seconds, depth int) error {
+func (p *splitter) part(r seconds, depth int) error {
 	filter, err := p.filter(r)
 	if err != nil {
 		return err
@@ -85,8 +91,19 @@ func (p splitter) part(r seconds, depth int) error {
 	}
 	o := p.o
 	o.MaxNeed = max(1, o.MaxNeed-p.result.Need)
-	part, err := Reconcile(p.ctx, p.conn, filter, Between(p.s, r.since, until), o)
+	o.MaxRounds -= p.result.Rounds + p.result.Refused
+	switch {
+	case o.MaxRounds <= 0:
+		return fmt.Errorf("reconciling: no end after %d rounds and %d refusals", p.result.Rounds, p.result.Refused)
+	case p.vain == maxVain:
+		return fmt.Errorf("reconciling: the relay refuses ranges of time as too big, and %d smaller ones in a row came to nothing", p.vain)
+	}
+	own := Between(p.s, r.since, until)
+	part, err := Reconcile(p.ctx, p.conn, filter, own, o)
 	p.result.add(part)
+	if p.vain++; err == nil && own.Len()+part.Need > 0 {
+		p.vain = 0
+	}
 	if splittable(part, err) {
 		p.result.Refused++
 		return p.halves(r, depth, err)
@@ -96,7 +113,7 @@ func (p splitter) part(r seconds, depth int) error {
 
 // middle returns the last second of the older half: where our own items have their middle, since the relay's are probably like them,
 // and every second time the middle of the time itself, in case they are not.
-func (p splitter) middle(r seconds, depth int) uint64 {
+func (p *splitter) middle(r seconds, depth int) uint64 {
 	half := r.since + (r.until-r.since)/2
 	if depth%2 == 1 {
 		return half
@@ -108,7 +125,7 @@ func (p splitter) middle(r seconds, depth int) uint64 {
 	return min(max(own.Timestamp(own.Len()/2), r.since+1)-1, r.until-1)
 }
 
-func (p splitter) filter(r seconds) ([]byte, error) {
+func (p *splitter) filter(r seconds) ([]byte, error) {
 	p.fields["since"], _ = json.Marshal(r.since)
 	p.fields["until"], _ = json.Marshal(r.until)
 	if r.open {

@@ -6,6 +6,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -64,6 +65,33 @@ func TestASecondThatIsBlockedIsAnError(t *testing.T) {
 			}
 			t.Log(err)
 			if n := relay.opened.Load(); n > 200 {
+				t.Errorf("%d NEG-OPENs", n)
+			}
+		})
+	}
+}
+
+// TestRefusalsWithoutEndComeToAnEnd is about relays that refuse all ranges that are wider than a second: there are billions of seconds.
+func TestRefusalsWithoutEndComeToAnEnd(t *testing.T) {
+	items := makeItems(rand.New(rand.NewPCG(2, 2)), 500, 400)
+	for _, test := range []struct {
+		name string
+		set  []item // of the relay
+		most int64  // NEG-OPENs
+		o    Options
+		says string
+	}{
+		{"nothing in any of them", nil, maxVain + maxDepth, Options{}, "came to nothing"},
+		{"something in each of them", items, 100 + maxDepth, Options{MaxRounds: 100}, "no end after"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			relay := &testRelay{set: sealed(t, test.set), widest: 1}
+			filter := []byte(`{"since":1700000000,"until":1701000000}`)
+			r, err := ReconcileSplit(t.Context(), dial(t, startRelay(t, relay.serve)), filter, sealed(t, nil), test.o)
+			if err == nil || !strings.Contains(err.Error(), test.says) {
+				t.Errorf("%+v, %v", r, err)
+			}
+			if n := relay.opened.Load(); n > test.most {
 				t.Errorf("%d NEG-OPENs", n)
 			}
 		})

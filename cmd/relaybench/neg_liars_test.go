@@ -1,0 +1,103 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/coder/websocket"
+
+	"relaybench/relays/reference"
+)
+
+// negLiar serves a reference relay on the port that lies when it reconciles (NIP-77):
+//
+//	neg-flickers   on one connection, the third and the sixth time: it claims to hold one event, and that no one knows
+//	neg-endless    its answers say without end that something differs, and never what
+func negLiar(mode, port string) int {
+	behind, err := net.Listen("tcp", "127.0.0.1:0")
+	if err == nil {
+		go reference.Serve(context.Background(), behind, reference.Options{Store: reference.NewMemory()})
+		err = http.ListenAndServe("127.0.0.1:"+port, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if client, err := websocket.Accept(w, r, nil); err == nil {
+				defer client.CloseNow()
+				negLies(mode, client, "ws://"+behind.Addr().String())
+			}
+		}))
+	}
+	fmt.Fprintln(os.Stderr, err)
+	return 1
+}
+
+// negLies passes frames on in both directions, except for what it answers itself.
+func negLies(mode string, client *websocket.Conn, honest string) {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	relay, _, err := websocket.Dial(ctx, honest, nil)
+	if err != nil {
+		return
+	}
+	defer relay.CloseNow()
+	for _, conn := range []*websocket.Conn{client, relay} {
+		conn.SetReadLimit(4 << 20)
+	}
+	go func() {
+		defer cancel()
+		for {
+			kind, frame, err := relay.Read(ctx)
+			if err != nil || client.Write(ctx, kind, frame) != nil {
+				return
+			}
+		}
+	}()
+	for opens := 0; ; {
+		kind, frame, err := client.Read(ctx)
+		if err != nil {
+			return
+		}
+		var parts []json.RawMessage
+		json.Unmarshal(frame, &parts)
+		lie := ""
+		switch opening := bytes.HasPrefix(frame, []byte(`["NEG-OPEN"`)); {
+		case opening && string(parts[2]) != "{}", !opening && !bytes.HasPrefix(frame, []byte(`["NEG-MSG"`)): // the probe, and all else
+		case mode == "neg-endless":
+			lie = "61000001" + strings.Repeat("ab", 16)
+		case opening:
+			if opens++; opens == 3 || opens == 6 {
+				lie = "6100000201" + strings.Repeat("cd", 32)
+			}
+		}
+		if lie != "" {
+			client.Write(ctx, websocket.MessageText, fmt.Appendf(nil, `["NEG-MSG",%s,"%s"]`, parts[1], lie))
+		} else if relay.Write(ctx, kind, frame) != nil {
+			return
+		}
+	}
+}
+
+func TestLiesOfRelaysThatReconcileAreFound(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct{ mode, scenario, check, says string }{
+		{"neg-flickers", "negentropy.heartbeat", "stays the same without writes", "in 2 of 10 reconciliations"},
+		{"neg-endless", "negentropy", "completes", "no progress"},
+	} {
+		t.Run(test.mode, func(t *testing.T) {
+			t.Parallel()
+			out := t.TempDir()
+			code, _, stderr := relaybenchWith(t, withHonest, "--quick", "--events=300", "--only=negentropy", "--skip=preflight,calibration", "--timeout=10s", "--out", out, hostile(t, "liar", test.mode))
+			if code != exitFailed {
+				t.Errorf("exit code %d, want %d\n%s", code, exitFailed, stderr)
+			}
+			f := pairFinding(t, results(t, out), "liar", test.scenario, test.check)
+			if f.OK || !f.Required || !strings.Contains(f.Detail, test.says) {
+				t.Errorf("%+v", f)
+			}
+		})
+	}
+}
