@@ -191,9 +191,9 @@ func (c *Corpus) Manifest() *Manifest { return c.manifest }
 func (c *Corpus) Dir() string { return c.dir }
 
 // Forget gives back the memory that holds the events' text where that is a file: most of what a large corpus takes, once all of it has been read. Whoever
-// reads it again gets it from the system's cache of the file. It may be called at any time.
+// reads it again gets it from the system's cache of the file. A nil corpus has nothing to forget.
 func (c *Corpus) Forget() {
-	if c.mapped {
+	if c != nil && c.mapped {
 		forget(c.text)
 	}
 }

@@ -17,6 +17,7 @@ import (
 	"relaybench/harness/fetch"
 	"relaybench/harness/wire"
 	"relaybench/relays/reference"
+	"relaybench/relays/reference/referencetest"
 )
 
 // now is when nothing of the corpus has expired that had not at its end.
@@ -48,56 +49,15 @@ func model(t *testing.T) *corpus.Model {
 // serve is a reference relay that holds the corpus.
 func serve(t *testing.T, o reference.Options, faults ...string) (url string) {
 	t.Helper()
-	store, err := reference.OpenStore("memory", "", reference.DurabilityNone)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { store.Close() })
-	fill(t, store, model(t).Corpus())
-	o.Store, o.NoVerify = store, true
-	if o.Faults, err = reference.ParseFaults(faults); err != nil {
-		t.Fatal(err)
-	}
-	return listen(t, o)
-}
-
-// fill publishes the corpus to an honest relay over the store.
-func fill(t *testing.T, store reference.Store, c *corpus.Corpus) {
-	t.Helper()
-	conn, err := wire.Dial(context.Background(), listen(t, reference.Options{Store: store, NoVerify: true}), wire.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Abort()
-	conn.Watch(10 * time.Second)
-	for i := range c.Len() {
-		if err := conn.SendEvent(c.Raw(i)); err != nil {
+	c := model(t).Corpus()
+	events := make([]corpus.Event, c.Len())
+	for i := range events {
+		var err error
+		if events[i], err = c.Event(i); err != nil {
 			t.Fatal(err)
 		}
 	}
-	for range c.Len() {
-		frame, _, err := conn.Read()
-		var m wire.Message
-		if wire.Parse(frame, &m); err != nil || m.Type != wire.OK {
-			t.Fatalf("%s, %v", frame, err)
-		}
-	}
-}
-
-func listen(t *testing.T, o reference.Options) (url string) {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	served := make(chan error, 1)
-	go func() { served <- reference.Serve(ctx, l, o) }()
-	t.Cleanup(func() {
-		cancel()
-		<-served
-	})
-	return "ws://" + l.Addr().String()
+	return referencetest.Holding(t, events, o, faults...)
 }
 
 // target is a relay of which it is known that it holds the corpus.
@@ -163,28 +123,15 @@ func compressing(t *testing.T, inner string) (url string) {
 	return "ws://" + l.Addr().String()
 }
 
-// fillLarge publishes large events, whose ids and signatures are made up.
-func fillLarge(t *testing.T, store reference.Store, n, size int) {
-	t.Helper()
-	conn, err := wire.Dial(context.Background(), listen(t, reference.Options{Store: store, NoVerify: true}), wire.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Abort()
-	conn.Watch(10 * time.Second)
-	e := corpus.Event{Kind: 1, Content: strings.Repeat("x", size)}
-	for i := range n {
+// large are events of a size, whose ids and signatures are made up.
+func large(n, size int) []corpus.Event {
+	events := make([]corpus.Event, n)
+	for i := range events {
+		e := &events[i]
 		binary.BigEndian.PutUint64(e.ID[:], uint64(i+1)*0x9e3779b97f4a7c15)
-		e.CreatedAt = now - int64(i)
-		if err := conn.SendEvent(e.AppendJSON(nil)); err != nil {
-			t.Fatal(err)
-		}
-		frame, _, err := conn.Read()
-		var m wire.Message
-		if wire.Parse(frame, &m); err != nil || !m.Accepted {
-			t.Fatalf("%s, %v", frame, err)
-		}
+		e.Kind, e.Tags, e.Content, e.CreatedAt = 1, []corpus.Tag{}, strings.Repeat("x", size), now-int64(i)
 	}
+	return events
 }
 
 // slowly stands before a relay and takes from it no more than a slow line would carry.

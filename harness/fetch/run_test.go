@@ -11,6 +11,7 @@ import (
 	"relaybench/harness/backfill"
 	"relaybench/harness/fetch"
 	"relaybench/relays/reference"
+	"relaybench/relays/reference/referencetest"
 )
 
 func TestEveryStrategyBringsAllInEveryForm(t *testing.T) {
@@ -50,6 +51,172 @@ func TestEveryStrategyBringsAllInEveryForm(t *testing.T) {
 func TestAnUnknownRelayIsLearnt(t *testing.T) {
 	t.Parallel()
 	url := serve(t, reference.Options{MaxLimit: 5000})
+	to := &fetch.Target{URL: url, Ground: fetch.Unknown(now)}
+	want := model(t).Count(&corpus.Filter{})
+	for _, s := range fetch.Strategies() {
+		for _, r := range measured(t, s, to, options()) {
+			if r.Form.Deflate {
+				if r.NA != "the relay does not agree to compression" {
+					t.Errorf("%s: n/a %q", r.Key(), r.NA)
+				}
+				continue
+			}
+			completeness := backfill.Unresolved
+			if s == fetch.ByID || s == fetch.Negentropy {
+				completeness = backfill.Complete
+			}
+			got, reason := r.Completeness()
+			if got != completeness || r.Delivered != want || r.State == nil {
+				t.Errorf("%s: %s (%s), %d of %d", r.Key(), got, reason, r.Delivered, want)
+			} else if r.State.Unread > 0 && (s != fetch.Paged || r.Form.Parsed) {
+				t.Errorf("%s: %d records were folded unread", r.Key(), r.State.Unread)
+			}
+		}
+	}
+}
+
+func TestByIDNeedsIDs(t *testing.T) {
+	to := &fetch.Target{URL: "ws://127.0.0.1:1", Ground: fetch.Unknown(now)}
+	for _, r := range measured(t, fetch.ByID, to, options()) {
+		if !r.Form.Deflate && !strings.Contains(r.NA, "no ids are known") {
+			t.Errorf("%s: %q", r.Key(), r.NA)
+		}
+	}
+}
+
+func TestWhatIsWrongWithARelayIsSaid(t *testing.T) {
+	short := *options()
+	short.Stall, short.Adaptive = 300*time.Millisecond, false
+	for _, c := range []struct {
+		fault    string
+		strategy fetch.Strategy
+		want     backfill.Completeness
+		reason   string
+	}{
+		{"drop-results:0.2", fetch.Giant, backfill.Failed, "records never came"},
+		{"drop-results:0.2", fetch.ShardedGiant, backfill.Failed, "records never came"},
+		{"drop-results:0.2", fetch.Paged, backfill.Failed, "records never came"},
+		{"drop-results:0.2", fetch.ShardedPaged, backfill.Failed, "records never came"},
+		{"drop-results:0.2", fetch.ByID, backfill.Failed, "records never came"},
+		{"drop-results:0.2", fetch.Negentropy, backfill.Failed, "records never came"},
+		{"closed-midway", fetch.Giant, backfill.Failed, "closed the REQ"},
+		{"closed-midway", fetch.ShardedGiant, backfill.Failed, "closed the REQ"},
+		{"eose-early", fetch.Giant, backfill.Failed, "records never came"},
+		{"ignore-limit", fetch.Paged, backfill.Complete, ""},
+		{"ignore-limit", fetch.Giant, backfill.Complete, ""},
+		{"half-open", fetch.Giant, backfill.Failed, "in time"},
+		{"half-open", fetch.ByID, backfill.Failed, "in time"},
+		{"half-open", fetch.Negentropy, backfill.Failed, "in time"},
+		{"garbage-frames", fetch.Giant, backfill.Complete, ""},
+	} {
+		t.Run(c.fault+" "+string(c.strategy), func(t *testing.T) {
+			t.Parallel()
+			to := target(t, serve(t, reference.Options{MaxLimit: 5000}, c.fault), corpus.Filter{})
+			o := short
+			if c.fault != "half-open" {
+				o.Stall = 10 * time.Second
+			}
+			for _, cell := range o.Cells(c.strategy) {
+				if cell.Form.Deflate || cell.Matrix && (cell.Conns != 4 || cell.Batch != 50) {
+					continue
+				}
+				r := cell.Run(context.Background(), to, &o)
+				got, reason := r.Completeness()
+				if got != c.want || !strings.Contains(reason, c.reason) {
+					t.Errorf("%s: %s: %q", r.Key(), got, reason)
+				}
+				f, ok := r.Account.Finding()
+				if !ok || f.OK != (c.want == backfill.Complete) || !f.Required {
+					t.Errorf("%s: %+v", r.Key(), f)
+				}
+				if r.Unreachable() != (c.fault == "half-open") {
+					t.Errorf("%s: unreachable is %v", r.Key(), r.Unreachable())
+				}
+			}
+		})
+	}
+}
+
+func TestAlteredEventsAreRefusedWhereTheyAreVerified(t *testing.T) {
+	t.Parallel()
+	to := target(t, serve(t, reference.Options{MaxLimit: 5000}, "id-mismatch"), corpus.Filter{})
+	for _, r := range measured(t, fetch.Giant, to, options()) {
+		if r.NA != "" {
+			continue
+		}
+		got, reason := r.Completeness()
+		switch {
+		case r.Form.Parsed && (got != backfill.Failed || r.Refused == 0 || !strings.Contains(reason, "check of their id")):
+			t.Errorf("%s: %s (%s), %d refused", r.Key(), got, reason, r.Refused)
+		case !r.Form.Parsed && got != backfill.Complete:
+			t.Errorf("%s: %s (%s)", r.Key(), got, reason)
+		}
+	}
+}
+
+func TestStrangersAreCounted(t *testing.T) {
+	t.Parallel()
+	to := target(t, serve(t, reference.Options{MaxLimit: 5000}, "extra-results"), corpus.Filter{})
+	for _, s := range []fetch.Strategy{fetch.Giant, fetch.Paged, fetch.ByID} {
+		if r := options().Cells(s)[0].Run(context.Background(), to, options()); r.Strangers == 0 || r.Delivered != r.Expected {
+			t.Errorf("%s: %d strangers, %d of %d", r.Key(), r.Strangers, r.Delivered, r.Expected)
+		}
+	}
+}
+
+// A cap on answers is the relay's right: the giant REQ is incomplete, and no fault is found.
+func TestACapOnAnswersIsNoFault(t *testing.T) {
+	t.Parallel()
+	to := target(t, serve(t, reference.Options{MaxLimit: 150}), corpus.Filter{})
+	r := options().Cells(fetch.Giant)[0].Run(context.Background(), to, options())
+	got, reason := r.Completeness()
+	if got != backfill.Failed || !r.Excused || !strings.Contains(reason, "caps an answer at its newest 150 events") {
+		t.Errorf("%s: %q, excused %v", got, reason, r.Excused)
+	}
+	if f, ok := r.Account.Finding(); !ok || f.OK || f.Required {
+		t.Errorf("%+v", f)
+	}
+	sharded := options().Cells(fetch.ShardedGiant)[0].Run(context.Background(), target(t, serve(t, reference.Options{MaxLimit: 90}), corpus.Filter{}), options())
+	if got, reason := sharded.Completeness(); got != backfill.Failed || !sharded.Excused || !strings.Contains(reason, "caps answers") {
+		t.Errorf("sharded: %s: %q, excused %v", got, reason, sharded.Excused)
+	}
+	paged := options().Cells(fetch.Paged)[0].Run(context.Background(), to, options())
+	if got, reason := paged.Completeness(); got != backfill.Complete {
+		t.Errorf("paged: %s: %s", got, reason)
+	}
+}
+
+func TestACellThatIsCutSaysSo(t *testing.T) {
+	t.Parallel()
+	url := serve(t, reference.Options{MaxLimit: 5000})
+	o := options()
+	o.Events = 120
+	for _, s := range fetch.Strategies() {
+		for _, r := range measured(t, s, target(t, url, corpus.Filter{}), o) {
+			if r.NA != "" {
+				continue
+			}
+			got, reason := r.Completeness()
+			if got != backfill.Capped || !strings.Contains(reason, "--cell-events 120") || r.Delivered < 30 || r.Delivered > model(t).Corpus().Len() {
+				t.Errorf("%s: %s (%s), %d came", r.Key(), got, reason, r.Delivered)
+			}
+		}
+	}
+	o = options()
+	o.Time = 50 * time.Millisecond
+	for _, s := range []fetch.Strategy{fetch.Giant, fetch.ByID, fetch.Negentropy} {
+		r := o.Cells(s)[0].Run(context.Background(), target(t, serve(t, reference.Options{}, "half-open"), corpus.Filter{}), o)
+		if got, reason := r.Completeness(); got != backfill.Failed || !strings.Contains(reason, "nothing came within --cell-time 50ms") {
+			t.Errorf("%s: %s (%s)", r.Key(), got, reason)
+		}
+	}
+}
+
+// A relay that drops whom it has to wait for ends a giant REQ; pages, each of which fits into what may wait, come through.
+func TestARelayThatDropsSlowReadersIsReported(t *testing.T) {
+	t.Parallel()
+	const events, size = 300, 60_000
+	url := slowly(t, referencetest.Holding(t, large(events, size), reference.Options{NoVerify: true, MaxLimit: 5000}, "kill-pending:1"))
 	to := &fetch.Target{URL: url, Ground: fetch.Unknown(now)}
 	want := model(t).Count(&corpus.Filter{})
 	for _, s := range fetch.Strategies() {
