@@ -167,18 +167,27 @@ func (c *syncCell) amount(metric string) string {
 
 func (c *syncCell) title() string { return c.source + " → " + c.sink }
 
-// short is a figure in its own unit, with the range over several trials.
+// short is a figure in its own unit: the median of its trials.
 func (c *syncCell) short(metric string) string {
 	m, x := c.value(metric)
 	if m == nil {
 		return ""
 	}
+	return scaleFor(m.Unit, []float64{x}).format(x)
+}
+
+// trials is the range over several trials.
+func (c *syncCell) trials() string {
+	m, _ := c.value("wall time")
+	if m == nil {
+		return ""
+	}
 	lo, hi := m.Range()
 	if len(m.Trials) < 2 || lo == hi {
-		return scaleFor(m.Unit, []float64{x}).format(x)
+		return ""
 	}
-	s := scaleFor(m.Unit, []float64{x, lo, hi})
-	return s.format(x) + " (" + s.format(lo) + "–" + s.format(hi) + ")"
+	s := scaleFor(m.Unit, []float64{lo, hi})
+	return number(lo*s.factor) + "–" + s.format(hi)
 }
 
 // syncColumns are what a table of the pairs shows of each beside its rate.
@@ -186,7 +195,7 @@ var syncColumns = []struct {
 	head, metric string
 	more         func(c *syncCell) string // that belongs to it
 }{
-	{"took", "wall time", nil},
+	{"took", "wall time", (*syncCell).trials},
 	{"reconciled in", "reconcile time", func(c *syncCell) string {
 		_, n := c.value("reconcile rounds")
 		return counted(n, "round")
