@@ -297,21 +297,8 @@ func (s *side) identical(ctx context.Context) error {
 		return fmt.Errorf("reconciling %s after the transfer: %w", s.Relay.Name(), err)
 	}
 	record(t, result, true)
-	s.held = s.held[:0]
-	unknown := make(map[corpus.ID]bool)
-	for _, i := range effective {
-		if !have[s.Corpus.Entry(i).ID] {
-			s.held = append(s.held, i)
-		}
-	}
-	for id := range need {
-		if i, ok := s.Corpus.Find(id); ok {
-			s.held = append(s.held, i)
-		} else {
-			unknown[id] = true
-		}
-	}
-	slices.Sort(s.held)
+	found := reconciledHolding(s.Corpus, effective, have, need)
+	s.held = found.events
 	d := compare(s, s.Model, s.held)
 	// A relay answers for what it acknowledged. What its peer lost it never got, and may rightly hold what that would have replaced.
 	given, err := corpus.NewModel(s.Corpus, s.Ledger.Acknowledged, s.Now)
@@ -321,12 +308,15 @@ func (s *side) identical(ctx context.Context) error {
 	own := compare(s, given, s.held)
 	refused := s.Ledger.Count(harness.Unanswered) > 0 || slices.ContainsFunc(effective, func(i int) bool { return s.Ledger.Get(i) == harness.Refused })
 	detail := d.summary()
-	innocent := !d.none() && own.none() && !refused && len(unknown) == 0
+	innocent := !d.none() && own.none() && !refused && found.sound()
 	if innocent {
 		detail += "; it holds all that it was given"
 	}
-	t.Find(measure.Finding{Check: "converges", OK: d.none() && len(unknown) == 0, Required: !innocent, Detail: detail,
-		Evidence: append(d.evidence(), describeIDs(s.Corpus, "of no event that was published", unknown)...)})
+	if n := len(found.twice); n > 0 {
+		detail += fmt.Sprintf("; names %d of the events on both sides as its alone", n)
+	}
+	t.Find(measure.Finding{Check: "converges", OK: d.none() && found.sound(), Required: !innocent, Detail: detail,
+		Evidence: append(d.evidence(), found.evidence(s.Corpus, "of no event that was published")...)})
 	return nil
 }
 

@@ -9,25 +9,29 @@ import (
 	"net/http"
 	"os"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/coder/websocket"
 
+	"relaybench/corpus"
 	"relaybench/relays/reference"
 )
 
 // negLiar serves a reference relay on the port that lies when it reconciles (NIP-77):
 //
 //	neg-flickers   on one connection, the third and the sixth time: it claims to hold one event, and that no one knows
+//	neg-twice      where everything is compared, it names the last note that it was given as its alone, whoever has it
 //	neg-endless    its answers say without end that something differs, and never what
 func negLiar(mode, port string) int {
+	var last atomic.Value // id of the note
 	behind, err := net.Listen("tcp", "127.0.0.1:0")
 	if err == nil {
 		go reference.Serve(context.Background(), behind, reference.Options{Store: reference.NewMemory()})
 		err = http.ListenAndServe("127.0.0.1:"+port, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if client, err := websocket.Accept(w, r, nil); err == nil {
 				defer client.CloseNow()
-				negLies(mode, client, "ws://"+behind.Addr().String())
+				negLies(mode, client, "ws://"+behind.Addr().String(), &last)
 			}
 		}))
 	}
@@ -36,7 +40,7 @@ func negLiar(mode, port string) int {
 }
 
 // negLies passes frames on in both directions, except for what it answers itself.
-func negLies(mode string, client *websocket.Conn, honest string) {
+func negLies(mode string, client *websocket.Conn, honest string, last *atomic.Value) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	relay, _, err := websocket.Dial(ctx, honest, nil)
@@ -63,11 +67,18 @@ func negLies(mode string, client *websocket.Conn, honest string) {
 		}
 		var parts []json.RawMessage
 		json.Unmarshal(frame, &parts)
+		if bytes.HasPrefix(frame, []byte(`["EVENT"`)) {
+			if e, err := corpus.ParseEvent(parts[1]); err == nil && e.Kind == 1 {
+				last.Store(e.ID.String())
+			}
+		}
 		lie := ""
 		switch opening := bytes.HasPrefix(frame, []byte(`["NEG-OPEN"`)); {
 		case opening && string(parts[2]) != "{}", !opening && !bytes.HasPrefix(frame, []byte(`["NEG-MSG"`)): // the probe, and all else
 		case mode == "neg-endless":
 			lie = "61000001" + strings.Repeat("ab", 16)
+		case mode == "neg-twice":
+			lie = fmt.Sprintf("6102000201%v", last.Load()) // in the first second of 1970
 		case opening:
 			if opens++; opens == 3 || opens == 6 {
 				lie = "6100000201" + strings.Repeat("cd", 32)
@@ -85,6 +96,7 @@ func TestLiesOfRelaysThatReconcileAreFound(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct{ mode, scenario, check, says string }{
 		{"neg-flickers", "negentropy.heartbeat", "stays the same without writes", "in 2 of 10 reconciliations"},
+		{"neg-twice", "negentropy.identical", "converges", "names 1 of the events on both sides as its alone"},
 		{"neg-endless", "negentropy", "completes", "no progress"},
 	} {
 		t.Run(test.mode, func(t *testing.T) {
