@@ -98,3 +98,39 @@ func (d *Definition) validateBulk() error {
 	}
 	return nil
 }
+
+// empty says that nothing at all is set: how a variant says that its file's bulk form is not for it.
+func (b *BulkRule) empty() bool {
+	return b.Command == "" && len(b.Env)+len(b.Files)+len(b.Edits)+len(b.Notes) == 0 && b.Limits == nil
+}
+
+// validateInherited refuses a variant in whose bulk form something of the file's would stand in place of what makes it a variant: it would be measured as
+// another relay under its name.
+func (d *Definition) validateInherited(v *Variant) error {
+	b := d.BulkRule
+	if b == nil || v.Bulk != nil {
+		return nil
+	}
+	lost := ""
+	switch env, files := common(b.Env, v.Env), common(b.Files, v.Files); {
+	case b.Command != "" && v.Command != "":
+		lost = "command"
+	case len(env) > 0:
+		lost = "env " + env[0]
+	case len(files) > 0:
+		lost = fmt.Sprintf("file %q", files[0])
+	default:
+		return nil
+	}
+	return fmt.Errorf("relay %s: the file's [bulk] would replace the variant's own %s: give it [variant.bulk], or bulk = {} where nothing is to be raised", v.Name, lost)
+}
+
+// common lists the keys that both have, in order.
+func common(a, b map[string]string) (keys []string) {
+	for _, key := range slices.Sorted(maps.Keys(a)) {
+		if _, ok := b[key]; ok {
+			keys = append(keys, key)
+		}
+	}
+	return keys
+}

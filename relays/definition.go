@@ -113,7 +113,7 @@ type Variant struct {
 	Import      *ImportRule       `toml:"import"` // an empty table: it has no such command
 	Export      *ExportRule       `toml:"export"`
 	Sync        *SyncRule         `toml:"sync"`
-	Bulk        *BulkRule         `toml:"bulk"`
+	Bulk        *BulkRule         `toml:"bulk"` // an empty table: nothing is raised
 	Notes       []string          `toml:"notes"`
 	OnRequest   string            `toml:"on_request"`
 	NeverRanked string            `toml:"never_ranked"`
@@ -154,6 +154,11 @@ func parse(origin, text string) ([]Definition, error) {
 	}
 	for i := range all {
 		if err := all[i].validate(); err != nil {
+			return nil, fmt.Errorf("%s: %w", origin, err)
+		}
+	}
+	for i := range d.Variants {
+		if err := d.validateInherited(&d.Variants[i]); err != nil {
 			return nil, fmt.Errorf("%s: %w", origin, err)
 		}
 	}
@@ -213,6 +218,9 @@ func (d *Definition) expand() []Definition {
 		}
 		if v.Bulk != nil {
 			one.BulkRule = v.Bulk
+			if v.Bulk.empty() {
+				one.BulkRule = nil
+			}
 		}
 		all = append(all, one)
 	}

@@ -172,3 +172,39 @@ bulk = { command = "{program} {port} --unlimited" }
 		t.Errorf("%+v", other)
 	}
 }
+
+func TestAVariantIsNotReplacedByItsFilesBulkForm(t *testing.T) {
+	const file = `
+name = "x"
+command = "{program} {port}"
+[files]
+"a" = "1"
+[bulk]
+command = "{program} {port} --unlimited"
+env = { LIMIT = "0" }
+files = { "a" = "2" }
+[[variant]]
+name = "y"
+`
+	for _, test := range []struct{ name, variant, want string }{
+		{"command", "command = '{program} {port} --no-sync'", "relay y: the file's [bulk] would replace the variant's own command: give it [variant.bulk], or bulk = {}"},
+		{"environment", "env = { LIMIT = '5', OTHER = '1' }", "own env LIMIT"},
+		{"file", "files = { 'a' = '3' }", `own file "a"`},
+		{"nothing in common", "env = { OTHER = '1' }", ""},
+		{"bulk form of its own", "command = '{program} {port} --no-sync'\nbulk = { command = '{program} {port} --no-sync --unlimited' }", ""},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			_, err := parse("x.toml", file+test.variant)
+			if test.want == "" && err != nil || test.want != "" && (err == nil || !strings.Contains(err.Error(), test.want)) {
+				t.Errorf("error %v, want %q", err, test.want)
+			}
+		})
+	}
+	all, err := parse("x.toml", file+"command = '{program} {port} --no-sync'\nbulk = {}")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := &all[1]; d.Bulk() != d {
+		t.Errorf("a variant that raises nothing has the bulk form %+v", d.Bulk())
+	}
+}

@@ -131,6 +131,9 @@ func (f *corpusFlags) download(ctx context.Context, cache string, w *watcher) (*
 		return nil, err
 	}
 	f.sayDownloaded(w, done)
+	if done.Events == 0 {
+		return nil, fmt.Errorf("%s: %w: no relay sent one that is wanted, and the same command asks them again", done.Source, corpus.ErrEmpty)
+	}
 	return corpus.BuildDownload(ctx, done.File, done.Source, prepare, cache, w.corpus)
 }
 

@@ -14,6 +14,8 @@ import (
 	"relaybench/corpus"
 	"relaybench/harness/download"
 	"relaybench/harness/wire"
+	"relaybench/relays/reference"
+	"relaybench/relays/reference/referencetest"
 )
 
 // holding serves a relay that holds synthetic events, and returns how many.
@@ -121,6 +123,15 @@ func TestARunMeasuresADownload(t *testing.T) {
 	}
 	if args := fmt.Sprint(r.Options["args"]); !strings.Contains(args, "--download "+url+" ") || strings.Contains(args, "interval") {
 		t.Errorf("args %s", args)
+	}
+}
+
+func TestADownloadOfNothingSaysSo(t *testing.T) {
+	t.Parallel()
+	url := referencetest.Holding(t, nil, reference.Options{})
+	code, _, stderr := relaybenchWith(t, []string{"RELAYBENCH_CACHE=" + t.TempDir()}, "corpus", "build", "--download", url, "--download-interval=0s", "--limit=10")
+	if code != exitFailed || !strings.Contains(stderr, "no relay sent one that is wanted") || strings.Contains(stderr, "events.ndjson") {
+		t.Errorf("exit code %d\n%s", code, stderr)
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"relaybench/corpus"
 	"relaybench/harness"
@@ -100,7 +101,7 @@ func (f *fetchFlags) register(cmd *cobra.Command) {
 	flags.IntVar(&f.shards, "shards", 4, "connections that the sharded ways divide the time over")
 }
 
-func (f *fetchFlags) check() (err error) {
+func (f *fetchFlags) check(flags *pflag.FlagSet) (err error) {
 	if f.filter != "" {
 		if f.parsed, err = corpus.ParseFilter([]byte(f.filter)); err != nil {
 			return usagef("--filter %s: %w", f.filter, err)
@@ -117,7 +118,7 @@ func (f *fetchFlags) check() (err error) {
 		return usagef("--cell-events %d: give a number from 0", f.events)
 	case f.on && f.target != "" && (f.page < 1 || f.page > 1_000_000):
 		return usagef("--page %d: give a number from 1 to 1,000,000", f.page)
-	case f.shards < 0 || f.shards > 64:
+	case flags.Lookup("shards") != nil && (f.shards < 1 || f.shards > 64):
 		return usagef("--shards %d: give a number from 1 to 64", f.shards)
 	}
 	return nil

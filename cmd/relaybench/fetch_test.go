@@ -57,6 +57,7 @@ func TestFetchRefusesWhatCannotBeMeant(t *testing.T) {
 		{[]string{"ref-bolt", "--cell-time", "-1s"}, "--cell-time"},
 		{[]string{"ref-bolt", "--cell-events", "-1"}, "--cell-events"},
 		{[]string{"ref-bolt", "--shards", "65"}, "--shards 65"},
+		{[]string{"ref-bolt", "--shards", "0"}, "--shards 0"},
 		{[]string{"ref-bolt", "--only", "ingest"}, "fetch measures fetch.* alone"},
 		{[]string{"ref-bolt", "--only", "fetch.nothing"}, "matches no scenario"},
 	} {

@@ -168,10 +168,10 @@ func (f *runFlags) check(cmd *cobra.Command) ([]harness.Described, error) {
 	if err := f.checkSeed(); err != nil {
 		return nil, err
 	}
-	if err := f.sync.check(); err != nil {
+	if err := f.sync.check(cmd.Flags()); err != nil {
 		return nil, err
 	}
-	if err := f.fetch.check(); err != nil {
+	if err := f.fetch.check(cmd.Flags()); err != nil {
 		return nil, err
 	}
 	if f.ready < 0 {

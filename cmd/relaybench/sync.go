@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"relaybench/relays"
 	"relaybench/scenarios"
@@ -31,7 +32,7 @@ func newSync(stdout, stderr io.Writer) *cobra.Command {
 It takes the flags of run. Relays run with the limits raised that stand in the way of a bulk transfer, where their definition says which.`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			for flag, value := range map[string]string{"trials": "1", "only": "sync"} { // set as flags, so that the record names them
+			for flag, value := range syncDefaults { // set as flags, so that the record names them
 				if !cmd.Flags().Changed(flag) {
 					if err := cmd.Flags().Set(flag, value); err != nil {
 						return err
@@ -45,8 +46,14 @@ It takes the flags of run. Relays run with the limits raised that stand in the w
 	f.registerRelays(cmd)
 	f.registerSeed(cmd)
 	f.sync.register(cmd)
+	for name, value := range syncDefaults {
+		cmd.Flags().Lookup(name).DefValue = value
+	}
 	return cmd
 }
+
+// syncDefaults are what the verb does where its flags say nothing else.
+var syncDefaults = map[string]string{"trials": "1", "only": "sync"}
 
 // register adds the flags that say how to sync.
 func (f *syncFlags) register(cmd *cobra.Command) {
@@ -56,18 +63,22 @@ func (f *syncFlags) register(cmd *cobra.Command) {
 	flags.IntVar(&f.page, "page", scenarios.DefaultPage, "events asked for at a time in mode req")
 }
 
-func (f *syncFlags) check() error {
+// check refuses what cannot be meant. Verbs that have none of these flags have nothing to be refused.
+func (f *syncFlags) check(flags *pflag.FlagSet) error {
+	if flags.Lookup("sync-modes") == nil {
+		return nil
+	}
 	for _, mode := range f.modes {
 		if !slices.Contains(scenarios.SyncModes(), mode) {
 			return usagef("--sync-modes %s: the modes are %s", mode, strings.Join(scenarios.SyncModes(), ", "))
 		}
 	}
 	switch relays.Direction(f.direction) {
-	case relays.Down, relays.Up, relays.Both, "":
+	case relays.Down, relays.Up, relays.Both:
 	default:
 		return usagef("--dir %s: give down, up or both", f.direction)
 	}
-	if f.page < 0 || f.page > 10_000_000 {
+	if f.page < 1 || f.page > 10_000_000 {
 		return usagef("--page %d: give a number from 1 to 10,000,000", f.page)
 	}
 	return nil

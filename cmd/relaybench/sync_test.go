@@ -131,10 +131,24 @@ func TestRelaysWithoutAWayAreSaidToHaveNone(t *testing.T) {
 
 func TestSyncFlagsAreChecked(t *testing.T) {
 	t.Parallel()
-	for flag, want := range map[string]string{"--sync-modes=carrier-pigeon": "the modes are", "--dir=sideways": "give down, up or both", "--page=-1": "--page -1"} {
+	for flag, want := range map[string]string{"--sync-modes=carrier-pigeon": "the modes are", "--dir=sideways": "give down, up or both", "--page=-1": "--page -1", "--page=0": "--page 0"} {
 		code, _, stderr := relaybench(t, "sync", flag)
 		if code != exitUsage || !strings.Contains(stderr, want) {
 			t.Errorf("%s: exit code %d, %q", flag, code, stderr)
+		}
+	}
+}
+
+// TestHelpTellsTheDefaultsOfTheVerb since they differ from those of run.
+func TestHelpTellsTheDefaultsOfTheVerb(t *testing.T) {
+	t.Parallel()
+	for verb, want := range map[string][]string{"sync": {"(default 1)", "(default sync)"}, "fetch": {"(default 1)", "(default fetch)"}, "run": {"(default 3)"}} {
+		_, stdout, _ := relaybench(t, verb, "--help")
+		for line := range strings.Lines(stdout) {
+			trials, only := strings.Contains(line, "--trials int "), strings.Contains(line, "--only strings ")
+			if trials && !strings.Contains(line, want[0]) || only && len(want) > 1 && !strings.Contains(line, want[1]) {
+				t.Errorf("%s: %q lacks one of %q", verb, line, want)
+			}
 		}
 	}
 }

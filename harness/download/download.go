@@ -173,6 +173,9 @@ func (d *download) open(of *identity) (err error) {
 	if d.state, err = readCheckpoint(d.dir, of); err != nil {
 		return err
 	}
+	if d.state != nil && d.state.Finished > 0 && d.state.Events == 0 {
+		d.state = nil // nothing came that could be used again: there may be something now
+	}
 	begin := d.state == nil
 	if begin {
 		now := time.Now().Unix()

@@ -1,6 +1,7 @@
 package download_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -16,6 +17,7 @@ import (
 
 	"relaybench/corpus"
 	"relaybench/harness/download"
+	"relaybench/harness/wire"
 	"relaybench/relays/reference"
 	"relaybench/relays/reference/referencetest"
 )
@@ -249,6 +251,33 @@ func TestAFinishedDownloadIsUsedAgainUnlessAskedForAnew(t *testing.T) {
 	}
 	if _, err := download.Run(context.Background(), cache, o); !errors.Is(err, download.ErrDamaged) {
 		t.Errorf("%v", err)
+	}
+}
+
+func TestAnEmptyDownloadIsNotUsedAgain(t *testing.T) {
+	t.Parallel()
+	url := referencetest.Holding(t, nil, reference.Options{})
+	o := quick(url)
+	cache := t.TempDir()
+	if first, err := download.Run(context.Background(), cache, o); err != nil || first.Events != 0 {
+		t.Fatalf("%+v, %v", first, err)
+	}
+	conn, err := wire.Dial(t.Context(), url, wire.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Abort()
+	conn.Watch(30 * time.Second)
+	for _, e := range genuine()[:20] {
+		if err := conn.SendEvent(e.AppendJSON(nil)); err != nil {
+			t.Fatal(err)
+		}
+		if frame, _, err := conn.Read(); err != nil || !bytes.Contains(frame, []byte("true")) {
+			t.Fatalf("%s, %v", frame, err)
+		}
+	}
+	if again, err := download.Run(context.Background(), cache, o); err != nil || again.Reused || again.Events != 20 {
+		t.Errorf("%+v, %v", again, err)
 	}
 }
 
