@@ -143,6 +143,13 @@ var clients = sync.Pool{New: func() any { return new(client) }}
 
 var subscriptions atomic.Uint64
 
+// subscription makes an id that no other reconciliation on a connection has. All are equally long, so that the bytes of a frame do not depend on
+// how many came before it: they are compared exactly.
+func subscription() string {
+	const first, many = 100_000, 900_000
+	return "neg" + strconv.FormatUint(first+subscriptions.Add(1)%many, 10)
+}
+
 func (c *client) reconcile(ctx context.Context, conn *wire.Conn, filter []byte, s Storage, o Options) (Result, error) {
 	if err := checkFilter(filter); err != nil {
 		return Result{}, err
@@ -164,7 +171,7 @@ func (c *client) reconcile(ctx context.Context, conn *wire.Conn, filter []byte, 
 		})
 	defer c.initiator.setUp(nil, 0, nil, nil) // lets go of the caller's
 
-	sub := "neg" + strconv.FormatUint(subscriptions.Add(1), 10)
+	sub := subscription()
 	c.head = append(append(append(c.head[:0], `["NEG-MSG","`...), sub...), `","`...)
 	w := watch(ctx, conn, o.FirstAnswer)
 	defer w.stop()

@@ -164,7 +164,7 @@ func TestWarmExchangesDoNotAllocate(t *testing.T) {
 		for _, storage := range []Storage{theirs, live.Snapshot()} {
 			r := NewResponder(storage, 8192)
 			var message, reply []byte
-			allocations := testing.AllocsPerRun(5, func() {
+			exchange := func() {
 				n.Reset(ours)
 				r.Reset(storage)
 				message = n.Open(message[:0])
@@ -172,7 +172,12 @@ func TestWarmExchangesDoNotAllocate(t *testing.T) {
 					reply, _ = r.Next(reply[:0], message)
 					message, _ = n.Next(message[:0], reply)
 				}
-			})
+			}
+			// What other goroutines allocate counts as well, connections of tests that have ended among them, but not each time.
+			allocations := testing.AllocsPerRun(5, exchange)
+			for range 5 {
+				allocations = min(allocations, testing.AllocsPerRun(5, exchange))
+			}
 			if allocations > 0 {
 				t.Errorf("%s, %T: %v allocations", s.name, storage, allocations)
 			}
