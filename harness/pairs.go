@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"relaybench/harness/measure"
 	"relaybench/harness/negentropy"
@@ -16,6 +17,25 @@ type PairScenario interface {
 	// RunPair measures both directions. As with Scenario, a wrong answer is a finding; an error says that the pair could not be measured further.
 	RunPair(ctx context.Context, a, b *Trial) error
 }
+
+// Fault says that an error of a pair is this relay's, and not its peer's.
+func (t *Trial) Fault(err error) error {
+	if err == nil {
+		return nil
+	}
+	return &faultError{t.Relay.Name(), err}
+}
+
+// faultError is an error of one relay of a pair.
+type faultError struct {
+	relay string
+	error
+}
+
+func (e *faultError) Unwrap() error { return e.error }
+
+// reapTime is how long a process that was killed, and has closed its sockets, may take to be reaped.
+const reapTime = 500 * time.Millisecond
 
 // reconcileProbe is the scenario key under which it is kept whether a relay speaks NIP-77.
 const reconcileProbe = "negentropy.probe"
@@ -75,6 +95,9 @@ func (r *Runner) RunPairs(ctx context.Context, s PairScenario) error {
 		}
 		if err != nil {
 			r.Observer.Failed(a+" and "+b, err)
+			if fault := (*faultError)(nil); errors.As(err, &fault) && fault.relay == b {
+				a, b = b, a // the other one failed nothing
+			}
 			r.Recorder.Find(measure.Finding{Relay: a, Peer: b, Scenario: s.Describe().Key, Check: "completes", Required: true, Detail: err.Error()})
 		}
 		if err := r.Recorder.Save(); err != nil {
@@ -147,7 +170,7 @@ func (r *Runner) pair(ctx context.Context, s PairScenario, ca, cb Contender, num
 	for _, c := range []Contender{ca, cb} {
 		process, err := relays.Start(ctx, c.Definition, c.Program, r.Settings)
 		if err != nil {
-			return fmt.Errorf("%s: %w", c.Definition.Name, err)
+			return &faultError{c.Definition.Name, fmt.Errorf("%s: %w", c.Definition.Name, err)}
 		}
 		t := r.newTrial(process, number).Under(s.Describe().Key)
 		defer func() {
@@ -180,13 +203,18 @@ func (r *Runner) pair(ctx context.Context, s PairScenario, ca, cb Contender, num
 	for _, t := range trials {
 		t.resources(t.memory.most())
 	}
-	if err != nil {
-		for _, t := range trials {
-			if r.gone(t) {
-				return fmt.Errorf("%s died in %s: %w", t.Relay.Name(), s.Describe().Key, t.Relay.Err())
-			}
-		}
+	if err == nil || ctx.Err() != nil {
 		return err
 	}
-	return nil
+	select { // the lost connection is seen before the death
+	case <-a.Relay.Done():
+	case <-b.Relay.Done():
+	case <-time.After(reapTime):
+	}
+	for _, t := range trials {
+		if r.gone(t) {
+			return t.Fault(fmt.Errorf("%s died in %s: %w", t.Relay.Name(), s.Describe().Key, t.Relay.Err()))
+		}
+	}
+	return err
 }

@@ -306,7 +306,7 @@ func (r *Runner) explain(ctx context.Context, t *Trial, doing string, err error)
 		select {
 		case <-done:
 			return fmt.Errorf("%s died in %s: %w", t.Relay.Name(), doing, t.Relay.Err())
-		case <-time.After(500 * time.Millisecond):
+		case <-time.After(reapTime):
 		}
 	}
 	if errors.Is(err, wire.ErrStalled) {

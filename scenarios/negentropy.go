@@ -2,6 +2,7 @@ package scenarios
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -62,7 +63,7 @@ func (n Negentropy) RunPair(ctx context.Context, ta, tb *harness.Trial) error {
 	}
 	for _, s := range []*side{a, b} {
 		if err := s.seed(ctx); err != nil {
-			return fmt.Errorf("seeding %s: %w", s.Relay.Name(), err)
+			return s.Fault(fmt.Errorf("seeding %s: %w", s.Relay.Name(), err))
 		}
 	}
 	for _, step := range []func(context.Context, *side, *side) error{initial, transfer} {
@@ -74,18 +75,13 @@ func (n Negentropy) RunPair(ctx context.Context, ta, tb *harness.Trial) error {
 		}
 	}
 	for _, s := range []*side{a, b} {
-		if err := s.identical(ctx); err != nil {
-			return err
-		}
-		if err := s.heartbeat(ctx); err != nil {
-			return err
-		}
-		if err := s.afterWrite(ctx); err != nil {
-			return err
-		}
+		steps := []func(*side, context.Context) error{(*side).identical, (*side).heartbeat, (*side).afterWrite}
 		if n.Scattered {
-			if err := s.scattered(ctx); err != nil {
-				return err
+			steps = append(steps, (*side).scattered)
+		}
+		for _, step := range steps {
+			if err := step(s, ctx); err != nil {
+				return s.Fault(err)
 			}
 		}
 	}
@@ -217,7 +213,7 @@ func initial(ctx context.Context, server, other *side) error {
 	t := server.Under(phaseInitial)
 	result, have, need, err := server.against(ctx, other.held)
 	if err != nil {
-		return fmt.Errorf("the first reconciliation with %s: %w", server.Relay.Name(), err)
+		return server.Fault(fmt.Errorf("the first reconciliation with %s: %w", server.Relay.Name(), err))
 	}
 	record(t, result, true)
 	wantHave, wantNeed := without(server.Corpus, other.held, server.held), without(server.Corpus, server.held, other.held)
@@ -255,7 +251,11 @@ func transfer(ctx context.Context, sink, source *side) error {
 		return err
 	})
 	if err != nil {
-		return fmt.Errorf("transferring to %s: %w", sink.Relay.Name(), err)
+		err = fmt.Errorf("transferring from %s to %s: %w", source.Relay.Name(), sink.Relay.Name(), err)
+		if theirs := (*harness.SourceError)(nil); errors.As(err, &theirs) {
+			return source.Fault(err)
+		}
+		return sink.Fault(err)
 	}
 	for _, id := range lacks {
 		sink.offered[index(sink.Corpus, id)] = true

@@ -22,6 +22,7 @@ import (
 //
 //	neg-flickers   on one connection, the third and the sixth time: it claims to hold one event, and that no one knows
 //	neg-twice      where everything is compared, it names the last note that it was given as its alone, whoever has it
+//	neg-dies       it ends where everything is compared
 //	neg-endless    its answers say without end that something differs, and never what
 func negLiar(mode, port string) int {
 	var last atomic.Value // id of the note
@@ -77,6 +78,9 @@ func negLies(mode string, client *websocket.Conn, honest string, last *atomic.Va
 		case opening && string(parts[2]) != "{}", !opening && !bytes.HasPrefix(frame, []byte(`["NEG-MSG"`)): // the probe, and all else
 		case mode == "neg-endless":
 			lie = "61000001" + strings.Repeat("ab", 16)
+		case mode == "neg-dies":
+			fmt.Fprintln(os.Stderr, "the tree is corrupt")
+			os.Exit(2)
 		case mode == "neg-twice":
 			lie = fmt.Sprintf("6102000201%v", last.Load()) // in the first second of 1970
 		case opening:
@@ -92,23 +96,32 @@ func negLies(mode string, client *websocket.Conn, honest string, last *atomic.Va
 	}
 }
 
+// TestLiesOfRelaysThatReconcileAreFound pairs each liar with an honest relay, on whom nothing may be blamed.
 func TestLiesOfRelaysThatReconcileAreFound(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct{ mode, scenario, check, says string }{
 		{"neg-flickers", "negentropy.heartbeat", "stays the same without writes", "in 2 of 10 reconciliations"},
 		{"neg-twice", "negentropy.identical", "converges", "names 1 of the events on both sides as its alone"},
 		{"neg-endless", "negentropy", "completes", "no progress"},
+		{"neg-dies", "negentropy", "completes", "liar died in negentropy"},
 	} {
 		t.Run(test.mode, func(t *testing.T) {
 			t.Parallel()
 			out := t.TempDir()
-			code, _, stderr := relaybenchWith(t, withHonest, "--quick", "--events=300", "--only=negentropy", "--skip=preflight,calibration", "--timeout=10s", "--out", out, hostile(t, "liar", test.mode))
+			code, _, stderr := relaybenchWith(t, withHonest, "--quick", "--events=300", "--only=negentropy", "--skip=preflight,calibration", "--timeout=10s", "--out", out,
+				honest(), hostile(t, "liar", test.mode))
 			if code != exitFailed {
 				t.Errorf("exit code %d, want %d\n%s", code, exitFailed, stderr)
 			}
-			f := pairFinding(t, results(t, out), "liar", test.scenario, test.check)
+			r := results(t, out)
+			f := pairFinding(t, r, "liar", test.scenario, test.check)
 			if f.OK || !f.Required || !strings.Contains(f.Detail, test.says) {
 				t.Errorf("%+v", f)
+			}
+			for _, f := range r.Findings {
+				if f.Relay == "honest" && !f.OK && f.Required {
+					t.Errorf("the honest relay is blamed: %+v", f)
+				}
 			}
 		})
 	}
