@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"relaybench/corpus"
 	"relaybench/harness/measure"
@@ -46,6 +47,13 @@ func (s *Syncing) NegentropyOf(name string) (bool, string) {
 func (s *Syncing) Say(f measure.Finding) {
 	f.Relay, f.Peer, f.Scenario = s.sink.Definition.Name, s.Source.Relay.Name(), s.key
 	s.runner.Recorder.Find(f)
+}
+
+// SayOf records a finding on one of the relays by itself, whatever the other did.
+func (s *Syncing) SayOf(t *Trial, f measure.Finding) {
+	alone := *t
+	alone.peer = ""
+	alone.Find(f)
 }
 
 // SinkDefinition is the sink as it will be launched.
@@ -155,14 +163,28 @@ func (r *Runner) syncsFrom(ctx context.Context, s SyncScenario, able []Contender
 				r.Observer.Scenario(label, d)
 				err = r.sync(ctx, s, mode, d.Key, source, sink, turn.Trial, sinkOffered)
 			} else if ctx.Err() == nil {
-				r.fail(source.contender, fmt.Errorf("%s could not be filled: %w", name, err))
+				if source.trial != nil {
+					if dead := diedIn(source.trial, "seeding"); dead != nil {
+						err = dead
+					} else {
+						err = r.explain(ctx, source.trial, "seeding", err)
+					}
+				}
+				err = &sourceFailure{err}
+				r.failed[name] = true
 			}
 			if ctx.Err() != nil {
 				return errors.Join(context.Cause(ctx), r.Recorder.Save())
 			}
 			if err != nil {
 				r.Observer.Failed(label, err)
-				r.Recorder.Find(measure.Finding{Relay: sink.Definition.Name, Peer: name, Scenario: d.Key, Check: "completes", Required: true, Detail: err.Error()})
+				var theirs *sourceFailure
+				ofSource := errors.As(err, &theirs)
+				log := lastWords(err)
+				r.Recorder.Find(measure.Finding{Relay: sink.Definition.Name, Peer: name, Scenario: d.Key, Check: "completes", Required: !ofSource, Detail: err.Error(), Evidence: log})
+				if ofSource {
+					r.Recorder.Find(measure.Finding{Relay: name, Scenario: d.Key, Check: "serves as a source", Required: true, Detail: err.Error(), Evidence: log})
+				}
 				source.end(ctx) // who knows what state it is in
 			}
 			if sinkOffered != nil {
@@ -175,6 +197,11 @@ func (r *Runner) syncsFrom(ctx context.Context, s SyncScenario, able []Contender
 	}
 	return nil
 }
+
+// sourceFailure is what kept a source from being one: no failure of the sink.
+type sourceFailure struct{ error }
+
+func (e *sourceFailure) Unwrap() error { return e.error }
 
 // syncSource is a source that is filled when it is needed.
 type syncSource struct {
@@ -265,10 +292,57 @@ func (r *Runner) sync(ctx context.Context, s SyncScenario, mode, key string, sou
 	}()
 	r.Corpus.Forget()
 	err := s.RunSync(syncCtx, mode, y)
-	for _, t := range []*Trial{y.Source, y.Sink} {
-		if err != nil && t != nil && t.Relay.Err() != nil {
-			return fmt.Errorf("%s died in %s: %w", t.Relay.Name(), key, t.Relay.Err())
+	if err == nil || ctx.Err() != nil {
+		return err
+	}
+	if death := diedIn(y.Source, key); death != nil {
+		return &sourceFailure{death}
+	}
+	if y.Sink != nil {
+		if death := diedIn(y.Sink, key); death != nil {
+			return death
 		}
 	}
 	return err
+}
+
+// diedIn says so of a relay that did. A killed process closes its sockets before it can be reaped; it is given the moment it needs to become the explanation of
+// what went wrong.
+func diedIn(t *Trial, doing string) error {
+	select {
+	case <-t.Relay.Done():
+	case <-time.After(250 * time.Millisecond):
+	}
+	if err := t.Relay.Err(); err != nil {
+		return &death{fmt.Errorf("%s died in %s: %w", t.Relay.Name(), doing, err), t.Relay.LogTail(wordsKept)}
+	}
+	return nil
+}
+
+// death is the end of a relay that was not told to end, with what its log said last.
+type death struct {
+	error
+	log []string
+}
+
+func (e *death) Unwrap() error { return e.error }
+
+// wordsKept is how many lines of the log of a relay that failed stand with the pair.
+const wordsKept = 5
+
+// lastWords is what the relay or the command that failed said last.
+func lastWords(err error) []string {
+	var log []string
+	var dead *death
+	var start *relays.StartError
+	var command *relays.CommandError
+	switch {
+	case errors.As(err, &dead):
+		log = dead.log
+	case errors.As(err, &start):
+		log = start.LogTail
+	case errors.As(err, &command):
+		log = command.LogTail
+	}
+	return log[max(0, len(log)-wordsKept):]
 }

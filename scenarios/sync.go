@@ -94,6 +94,7 @@ type synced struct {
 	command    *relays.Carried // the sink's own command did
 	reconciled *reconciled     // nil where nothing was
 	carried    *carried        // nil where relaybench carried nothing
+	stepped    []int64         // seconds of which pages by time may not have brought everything, newest first
 }
 
 // RunSync implements harness.SyncScenario.
@@ -266,15 +267,65 @@ func (r *syncing) account(ctx context.Context) error {
 			return fmt.Errorf("finding out what %s holds: %w", of.Relay.Name(), err)
 		}
 		d := compare(&side{Trial: of}, expected, held)
+		excused := r.blame(of, expected, held)
 		if of == t {
+			r.done.account.Excused = r.done.account.Excused || excused
 			if err := r.measure(expected, held, before); err != nil {
 				return err
 			}
 		}
-		of.Find(measure.Finding{Check: "holds what the source held", OK: d.none(), Required: !r.done.account.Excused,
+		of.Find(measure.Finding{Check: "holds what the source held", OK: d.none(), Required: !r.done.account.Excused && !excused,
 			Detail: d.summary() + r.beyond(expected), Evidence: d.evidence()})
 	}
 	return nil
+}
+
+// blame tells apart what a receiver lacks since the giver did not send it, though it has it and was asked, which is the giver's failure. The receiver is excused
+// where nothing else is missing. A transfer that was ended, or that relaybench had no part in, is judged as a whole.
+func (r *syncing) blame(receiver *harness.Trial, expected *corpus.Model, held []int) (excused bool) {
+	a := &r.done.account
+	if !r.done.agent || a.Err != nil {
+		return false
+	}
+	has := make([]bool, receiver.Corpus.Len())
+	for _, i := range held {
+		has[i] = true
+	}
+	withheld, other := 0, 0
+	for _, i := range expected.Effective() {
+		switch {
+		case has[i]:
+		case receiver.Ledger.Get(i) == harness.NotOffered:
+			withheld++
+		default:
+			other++
+		}
+	}
+	giver := r.Source
+	if receiver == giver {
+		giver = r.Sink
+	}
+	if n := len(r.done.stepped); n > 0 && withheld > 0 { // nobody's failure: there is no way to ask for the rest
+		receiver.Find(measure.Finding{Check: "no second holds more than a page",
+			Detail: fmt.Sprintf("%d seconds hold as many events as are asked for, or sent, at once, %d the newest of them: what else they hold cannot be asked for by time", n, r.done.stepped[0])})
+		a.Why = "seconds hold more than a page"
+		return other == 0
+	}
+	f := measure.Finding{Check: "sends what it holds", OK: withheld == 0, Required: true, Detail: "every event that was asked for came"}
+	if withheld > 0 {
+		a.Why = "the source did not send them"
+		f.Detail = fmt.Sprintf("%d events that it holds did not come when %s was to get them", withheld, receiver.Relay.Name())
+		altered := map[corpus.ID]bool{}
+		for _, id := range r.done.carried.altered {
+			altered[id] = true
+		}
+		if n := len(altered); n > 0 {
+			f.Detail += fmt.Sprintf("; %d came with other fields than they were signed with", n)
+			f.Evidence = describeIDs(receiver.Corpus, "altered", altered)
+		}
+	}
+	r.SayOf(giver, f)
+	return withheld > 0 && other == 0
 }
 
 // beyond says what became of those events of the corpus that need not be at the sink.

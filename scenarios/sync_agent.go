@@ -123,16 +123,13 @@ func (r *syncing) req(ctx context.Context) error {
 		r.done.carried.add(done, paged.Stats)
 		r.done.account.Add(paged.Stats)
 		r.Sink.Value("pages", "pages", measure.None, float64(paged.Pages))
-		if n := len(paged.Stepped); n > 0 {
-			r.Sink.Find(measure.Finding{Check: "no second holds more than the source sends at once",
-				Detail: fmt.Sprintf("%d seconds were stepped over, %d the newest of them: what else they hold cannot be asked for by time", n, paged.Stepped[0])})
-		}
+		r.done.stepped = paged.Stepped
 	}
 	return r.ended(ctx, err, func() string {
 		if paged == nil {
 			return ""
 		}
-		size := int64(0)
+		size := r.Source.Corpus.Manifest().Bytes / int64(r.Source.Corpus.Len()) // it may end before the first event
 		if paged.Events > 0 {
 			size = paged.EventBytes / paged.Events
 		}

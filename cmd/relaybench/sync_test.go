@@ -152,3 +152,54 @@ func TestHelpTellsTheDefaultsOfTheVerb(t *testing.T) {
 		}
 	}
 }
+
+// TestWhatASourceDoesIsNoFailureOfTheSink pulls from relays that do not send what they hold, send it altered, or die.
+func TestWhatASourceDoesIsNoFailureOfTheSink(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		fault, check, detail string
+		modes                []string
+	}{
+		{"drop-results:0.2", "sends what it holds", "events that it holds did not come", []string{"negentropy", "req"}},
+		{"eose-early", "sends what it holds", "events that it holds did not come", []string{"req"}},
+		{"id-mismatch", "sends what it holds", "came with other fields than they were signed with", []string{"negentropy", "req"}},
+		{"die-after:60", "serves as a source", "bad died in seeding: killed by signal", []string{"req"}},
+	} {
+		t.Run(test.fault, func(t *testing.T) {
+			t.Parallel()
+			out := t.TempDir()
+			code, _, stderr := relaybenchWith(t, []string{"SKIP_REF=1"}, "sync", "--quick", "--events=200", "--sync-modes="+strings.Join(test.modes, ","), "--skip=preflight,calibration", "--out", out,
+				"--relay", "bad='"+refrelayProgram+"' --listen 127.0.0.1:{port} --store memory --fault "+test.fault,
+				"--relay", "good='"+refrelayProgram+"' --listen 127.0.0.1:{port} --store memory")
+			last := stderr[strings.LastIndex(stderr, "relaybench: ")+1:]
+			if code != exitFailed || !strings.Contains(last, "bad: ") || strings.Contains(last, "good: ") {
+				t.Errorf("exit code %d\n%s", code, stderr)
+			}
+			r := results(t, out)
+			for _, mode := range test.modes {
+				if f := syncFinding(r, "", "bad", mode, test.check); f == nil || f.OK || !f.Required || !strings.Contains(f.Detail, test.detail) {
+					t.Errorf("%s: of the source: %+v", mode, f)
+				}
+				for i := range r.Findings {
+					if f := &r.Findings[i]; f.Relay == "good" && !f.OK && f.Required {
+						t.Errorf("%s: of the sink: %+v", mode, f)
+					}
+				}
+			}
+		})
+	}
+}
+
+// TestASecondThatIsNoPageIsNobodysFailure asks for less at once than came in one second.
+func TestASecondThatIsNoPageIsNobodysFailure(t *testing.T) {
+	t.Parallel()
+	out := t.TempDir()
+	code, stdout, stderr := relaybenchWith(t, withoutSQLite, "sync", "--quick", "--events=100", "--sync-modes=req", "--page=1", "--skip=preflight,calibration", "--out", out)
+	if code != exitDone || !strings.Contains(stdout, "cannot be asked for by time") {
+		t.Errorf("exit code %d\n%s%s", code, stdout, stderr)
+	}
+	r := results(t, out)
+	if f := syncFinding(r, "ref-bolt", "ref-bolt", "req", "is complete"); f == nil || f.OK || f.Required || !strings.Contains(f.Detail, "seconds hold more than a page") {
+		t.Errorf("%+v", f)
+	}
+}

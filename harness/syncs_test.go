@@ -1,0 +1,27 @@
+package harness
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+
+	"relaybench/relays"
+)
+
+func TestAFailedSyncKeepsWhatTheRelaySaidLast(t *testing.T) {
+	lines := []string{"1", "2", "3", "4", "5", "6", "7"}
+	for name, err := range map[string]error{
+		"a relay that did not start": &relays.StartError{LogTail: lines},
+		"a command that failed":      &relays.CommandError{LogTail: lines},
+		"a relay that died":          &death{errors.New("killed"), lines},
+	} {
+		got := lastWords(&sourceFailure{fmt.Errorf("starting the sink: %w", err)})
+		if !slices.Equal(got, lines[2:]) {
+			t.Errorf("%s: %q", name, got)
+		}
+	}
+	if got := lastWords(errors.New("anything else")); len(got) != 0 {
+		t.Errorf("%q", got)
+	}
+}
