@@ -23,16 +23,25 @@ func (t *Trial) Fault(err error) error {
 	if err == nil {
 		return nil
 	}
-	return &faultError{t.Relay.Name(), err}
+	return &faultError{relay: t.Relay.Name(), error: err}
 }
 
 // faultError is an error of one relay of a pair.
 type faultError struct {
 	relay string
+	log   []string // what it said last, where it died
 	error
 }
 
 func (e *faultError) Unwrap() error { return e.error }
+
+// ofLog makes lines of a relay's log evidence.
+func ofLog(lines []string) (evidence []string) {
+	for _, line := range lines {
+		evidence = append(evidence, "its log: "+line)
+	}
+	return evidence
+}
 
 // reapTime is how long a process that was killed, and has closed its sockets, may take to be reaped.
 const reapTime = 500 * time.Millisecond
@@ -67,6 +76,7 @@ func (r *Runner) RunPairs(ctx context.Context, s PairScenario) error {
 		}
 		if err != nil {
 			r.fail(c, err)
+			r.Recorder.Find(measure.Finding{Relay: c.Definition.Name, Scenario: reconcileProbe, Check: SpeaksNegentropy, Required: true, Detail: err.Error()})
 		} else if ok {
 			able = append(able, c)
 		}
@@ -95,10 +105,13 @@ func (r *Runner) RunPairs(ctx context.Context, s PairScenario) error {
 		}
 		if err != nil {
 			r.Observer.Failed(a+" and "+b, err)
-			if fault := (*faultError)(nil); errors.As(err, &fault) && fault.relay == b {
-				a, b = b, a // the other one failed nothing
+			var log []string
+			if fault := (*faultError)(nil); errors.As(err, &fault) {
+				if log = fault.log; fault.relay == b {
+					a, b = b, a // the other one failed nothing
+				}
 			}
-			r.Recorder.Find(measure.Finding{Relay: a, Peer: b, Scenario: s.Describe().Key, Check: "completes", Required: true, Detail: err.Error()})
+			r.Recorder.Find(measure.Finding{Relay: a, Peer: b, Scenario: s.Describe().Key, Check: "completes", Required: true, Detail: err.Error(), Evidence: log})
 		}
 		if err := r.Recorder.Save(); err != nil {
 			return err
@@ -170,7 +183,11 @@ func (r *Runner) pair(ctx context.Context, s PairScenario, ca, cb Contender, num
 	for _, c := range []Contender{ca, cb} {
 		process, err := relays.Start(ctx, c.Definition, c.Program, r.Settings)
 		if err != nil {
-			return &faultError{c.Definition.Name, fmt.Errorf("%s: %w", c.Definition.Name, err)}
+			fault := &faultError{relay: c.Definition.Name, error: fmt.Errorf("%s: %w", c.Definition.Name, err)}
+			if start := (*relays.StartError)(nil); errors.As(err, &start) {
+				fault.log = ofLog(start.LogTail)
+			}
+			return fault
 		}
 		t := r.newTrial(process, number).Under(s.Describe().Key)
 		defer func() {
@@ -213,7 +230,7 @@ func (r *Runner) pair(ctx context.Context, s PairScenario, ca, cb Contender, num
 	}
 	for _, t := range trials {
 		if r.gone(t) {
-			return t.Fault(fmt.Errorf("%s died in %s: %w", t.Relay.Name(), s.Describe().Key, t.Relay.Err()))
+			return &faultError{t.Relay.Name(), ofLog(t.Relay.LogTail(20)), fmt.Errorf("%s died in %s: %w", t.Relay.Name(), s.Describe().Key, t.Relay.Err())}
 		}
 	}
 	return err

@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -117,6 +118,9 @@ func TestLiesOfRelaysThatReconcileAreFound(t *testing.T) {
 			f := pairFinding(t, r, "liar", test.scenario, test.check)
 			if f.OK || !f.Required || !strings.Contains(f.Detail, test.says) {
 				t.Errorf("%+v", f)
+			}
+			if last := "its log: the tree is corrupt"; test.mode == "neg-dies" && !slices.Contains(f.Evidence, last) {
+				t.Errorf("%q, want %q", f.Evidence, last)
 			}
 			for _, f := range r.Findings {
 				if f.Relay == "honest" && !f.OK && f.Required {
