@@ -100,7 +100,7 @@ func (r *syncing) req(ctx context.Context) error {
 	r.done.agent, r.done.carried = true, newCarried()
 	var paged *pull.Paged
 	turned := int64(0) // events up to the last page that came whole
-	pages := pull.Pages{Options: pull.Options{URL: r.Source.Relay.URL(), Stall: r.Sink.Options.Stall}, Size: r.Page}
+	pages := pull.Pages{Options: pull.Options{URL: r.Source.Relay.URL(), Stall: r.Sink.Options.Stall}, Size: r.Page, Widest: max(r.Page, DefaultPage)}
 	done, err := r.transfer(ctx, r.Sink, total, func(ctx context.Context, take pull.Take) (err error) {
 		events := int64(0)
 		pages.Take = func(ctx context.Context, e *pull.Event, wait bool) (bool, error) {

@@ -16,6 +16,7 @@ const (
 	usualPage    = 500
 	smallestPage = 50
 	largestPage  = 5000
+	widestPage   = 20_000 // of one second, where the relay names no limit
 )
 
 const (
@@ -41,6 +42,14 @@ func (l limits) page(wanted int) int {
 		size = min(size, wanted+wanted/10+smallestPage) // some more, so that few may do with one page
 	}
 	return size
+}
+
+// widest is how many events of one second to ask for, where they fill a page: the cursor goes by seconds, and what is not in the answer is lost.
+func (l limits) widest() int {
+	if l.MaxLimit > 0 {
+		return min(l.MaxLimit, widestPage)
+	}
+	return widestPage
 }
 
 // single says whether no more than one REQ may be open.

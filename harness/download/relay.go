@@ -53,7 +53,7 @@ func (r *relay) run(ctx context.Context) {
 		Options: pull.Options{URL: r.state.URL, Stall: r.o.Stall, Interval: r.o.Interval, Attempts: r.o.Attempts, Backoff: r.o.Backoff,
 			ReadLimit: r.mostRaw() + 4096, Trouble: r.trouble},
 		Filter: corpus.Filter{Since: r.o.Since, Until: corpus.Int64(r.state.Next)},
-		Size:   said.page(r.o.Limit), Single: said.single(), Confirm: r.o.Confirm, Take: r.take, Turned: r.turned,
+		Size:   said.page(r.o.Limit), Widest: said.widest(), Single: said.single(), Confirm: r.o.Confirm, Take: r.take, Turned: r.turned,
 	}
 	done, err := p.Run(ctx)
 	if closing := pipeline.Close(); err == nil {
@@ -96,7 +96,7 @@ func (r *relay) conclude() {
 		r.note("%s sent %d events that are forged or malformed (%d with a wrong id, %d with a wrong signature): they are left out", s.URL, n, s.BadID, s.BadSignature)
 	}
 	if s.Stepped > 0 {
-		r.note("%s sends fewer events at once than it has of some seconds: of %d seconds not all may have come", s.URL, s.Stepped)
+		r.note("%s may hold more events of %d seconds than it sends at once: not all of them may have come", s.URL, s.Stepped)
 	}
 }
 

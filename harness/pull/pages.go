@@ -21,6 +21,7 @@ type Pages struct {
 	Options
 	Filter  corpus.Filter // Until is where to begin; its Limit is not used
 	Size    int           // events asked for at a time
+	Widest  int           // and of a second that fills a page, so that it can be read whole: asked for by and by, up to so many; 0: never more than Size
 	Confirm time.Duration // before "nothing" is asked for again: what a relay may need to send events after their EOSE
 	// Single never has two REQs open at once, for relays that allow no more than one. Otherwise an answer without events stays open while it is asked
 	// for again.
@@ -74,7 +75,8 @@ func (p *Pages) Run(ctx context.Context) (*Paged, error) {
 type paging struct {
 	*Pages
 	done   *Paged
-	size   int                // what is asked for: less than Size after CLOSED or a lost connection
+	size   int                // what is asked for: less than Size after CLOSED or a lost connection, more where a second fills a page
+	narrow bool               // asking for more than Size led to CLOSED or a lost connection, and is not tried again
 	before map[corpus.ID]bool // ids of the last page at or before the cursor
 
 	longest, asLong int       // the most events of a page, and how many pages that brought news had as many
@@ -106,7 +108,7 @@ func (w *paging) connected(ctx context.Context) error {
 	}
 	err = w.pages(ctx, l)
 	if err != nil {
-		w.size = max(1, w.size/2) // perhaps the page was too much for it
+		w.shrink() // perhaps the page was too much for it
 	}
 	l.close(err != nil)
 	if ctx.Err() != nil {
@@ -128,7 +130,7 @@ func (w *paging) pages(ctx context.Context, l *link) error {
 		}
 		if page.closed != nil {
 			if len(page.times) == 0 {
-				w.size = max(1, w.size/2)
+				w.shrink()
 			}
 			w.turn(page)
 			if err := w.turned(l); err != nil {
@@ -150,6 +152,15 @@ func (w *paging) pages(ctx context.Context, l *link) error {
 	}
 	w.done.Complete = true
 	return nil
+}
+
+// shrink asks for less from here on.
+func (w *paging) shrink() {
+	if w.size > w.Size {
+		w.size, w.narrow = w.Size, true
+		return
+	}
+	w.size = max(1, w.size/2)
 }
 
 // turned tells how far it is. It may take its time, which is no fault of the relay.
@@ -292,11 +303,16 @@ func (w *paging) turn(p *page) {
 			w.size = min(w.Size, 4*w.size)
 			return
 		}
+		if full && p.closed == nil && w.size < w.Widest && !w.narrow {
+			w.size = min(w.Widest, 4*w.size)
+			return
+		}
 		if p.fresh > 0 && (p.closed != nil || !full) {
 			return
 		}
 		if len(w.stepped) < maxStepped {
-			w.stepped = append(w.stepped, stepped{until, n, full})
+			capped := w.size > w.Size && n <= w.Size // more was asked for, and no more came
+			w.stepped = append(w.stepped, stepped{until, n, full || capped})
 		}
 		next-- // what else that second holds cannot be asked for
 	}

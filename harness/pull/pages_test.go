@@ -2,6 +2,7 @@ package pull_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"slices"
 	"strings"
@@ -58,6 +59,76 @@ func TestASecondThatHoldsMoreThanComesAtOnceIsSteppedOverAndNamed(t *testing.T) 
 	if !slices.Equal(done.Stepped, want) || len(got.times) != 4*20 {
 		t.Errorf("%d events, stepped over %v", len(got.times), done.Stepped)
 	}
+}
+
+func TestASecondThatFillsAPageIsReadWhole(t *testing.T) {
+	for _, c := range []struct {
+		name                    string
+		perSecond, clamp, most  int
+		widest, brought, listed int // listed: seconds that are stepped over
+	}{
+		{"in one step", 50, 0, 1000, 1000, 200, 0},
+		{"in several steps", 200, 0, 1000, 1000, 200, 0},
+		{"as many as may be asked for", 100, 0, 1000, 100, 200, 2},
+		{"more than may be asked for", 200, 0, 1000, 100, 100, 1},
+		{"of a relay that sends no more", 50, 10, 1000, 1000, 4 * 10, 4},
+		{"of a relay that closes what asks for more", 50, 0, 10, 1000, 4 * 10, 4},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			events := fakes(200, c.perSecond)
+			var got gathered
+			o := reference.Options{MaxLimit: c.clamp}
+			url := serve(t, events, o)
+			if c.most < 1000 {
+				url = pickyProxy(t, url, c.most)
+			}
+			p := pull.Pages{Options: options(url), Size: 10, Widest: c.widest, Take: got.take()}
+			done, err := p.Run(context.Background())
+			if err != nil || !done.Complete {
+				t.Fatalf("%+v, %v", done, err)
+			}
+			if len(got.times) != c.brought || len(done.Stepped) != c.listed {
+				t.Errorf("%d events, stepped over %v", len(got.times), done.Stepped)
+			}
+		})
+	}
+}
+
+// pickyProxy stands before a relay and closes each REQ that asks for more events than it likes.
+func pickyProxy(t *testing.T, relay string, most int) string {
+	return scripted(t, func(_ int, ws *websocket.Conn) {
+		ctx := t.Context()
+		behind, _, err := websocket.Dial(ctx, relay, nil)
+		if err != nil {
+			return
+		}
+		defer behind.CloseNow()
+		behind.SetReadLimit(1 << 20)
+		go func() {
+			for {
+				kind, text, err := behind.Read(ctx)
+				if err != nil || ws.Write(ctx, kind, text) != nil {
+					return
+				}
+			}
+		}()
+		for {
+			kind, text, err := ws.Read(ctx)
+			if err != nil {
+				return
+			}
+			var req []json.RawMessage
+			var filter struct{ Limit int }
+			if json.Unmarshal(text, &req) == nil && len(req) > 2 && json.Unmarshal(req[2], &filter) == nil && filter.Limit > most {
+				err = ws.Write(ctx, kind, []byte(`["CLOSED",`+string(req[1])+`,"error: too many"]`))
+			} else {
+				err = behind.Write(ctx, kind, text)
+			}
+			if err != nil {
+				return
+			}
+		}
+	})
 }
 
 func TestPagesKeepToTheirRange(t *testing.T) {
