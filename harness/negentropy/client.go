@@ -31,7 +31,7 @@ const (
 // to the protocol, at whatever limits, names ids every few rounds; one that does not could send each answer just in time, for days.
 const maxBarren = 50
 
-// noticeGrace is how long an answer may still take after a NOTICE that sounds like an answer to NEG-OPEN.
+// noticeGrace is how long an answer may still take after a NOTICE that can hardly be about anything but NEG-OPEN.
 const noticeGrace = 2 * time.Second
 
 // Options say how to reconcile with a relay. Zero values stand for the defaults.
@@ -265,7 +265,7 @@ func (c *client) receive(conn *wire.Conn, w *watchdog, sub string, start time.Du
 		case m.Type == wire.Notice && opening:
 			if text := m.ReasonText(); w.notice == nil || soundsLikeRefusal(text) {
 				w.notice = &text
-				if soundsLikeRefusal(text) {
+				if answersNegOpen(text) {
 					w.limit(noticeGrace)
 				}
 			}

@@ -266,3 +266,18 @@ func TestFiltersThatWouldBreakTheFrameAreNotSent(t *testing.T) {
 		t.Error("something was sent")
 	}
 }
+
+func TestAComplaintAboutAnythingElseIsNoAnswer(t *testing.T) {
+	t.Parallel()
+	conn := dial(t, startRelay(t, scripted(func(ws *websocket.Conn, sub string, n int) {
+		if n > 0 {
+			return
+		}
+		say(ws, `["NOTICE","error: bad client, please sign in some day"]`)
+		time.Sleep(noticeGrace + 700*time.Millisecond)
+		say(ws, `["NEG-MSG",%q,"61"]`, sub)
+	})))
+	if _, err := Reconcile(t.Context(), conn, []byte(`{}`), sealed(t, nil), Options{FirstAnswer: time.Minute}); err != nil {
+		t.Error(err)
+	}
+}

@@ -44,6 +44,12 @@ func soundsLikeRefusal(text string) bool {
 	return contains(text, absentWords) || contains(text, confusedWords)
 }
 
+// answersNegOpen reports whether a NOTICE is so clearly about NEG-OPEN that no other answer will come. A relay may complain of anything as it greets, and
+// need its time for an answer all the same.
+func answersNegOpen(text string) bool {
+	return contains(text, absentWords) || contains(text, []string{"neg"})
+}
+
 func contains(text string, words []string) bool {
 	text = strings.ToLower(text)
 	return slices.ContainsFunc(words, func(word string) bool { return strings.Contains(text, word) })
