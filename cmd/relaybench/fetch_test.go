@@ -3,21 +3,17 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"net"
-	"net/http"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
 
-	"github.com/coder/websocket"
-
 	"relaybench/corpus"
 	"relaybench/harness/backfill"
 	"relaybench/harness/measure"
-	"relaybench/harness/wire"
 	"relaybench/relays/reference"
+	"relaybench/relays/reference/referencetest"
 )
 
 // cellValue is the last trial of a figure of a way to download; ok is false where it was not measured.
@@ -216,84 +212,18 @@ func watched(t *testing.T, n int) (url string, held int, published *atomic.Int64
 		t.Fatal(err)
 	}
 	defer c.Close()
-	store, err := reference.OpenStore("memory", "", reference.DurabilityNone)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { store.Close() })
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	served := make(chan error, 1)
-	go func() { served <- reference.Serve(ctx, l, reference.Options{Store: store, NoVerify: true}) }()
-	t.Cleanup(func() {
-		cancel()
-		<-served
-	})
-	inner := "ws://" + l.Addr().String()
-	conn, err := wire.Dial(ctx, inner, wire.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Abort()
-	for i := range c.Len() {
-		if err := conn.SendEvent(c.Raw(i)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	for range c.Len() {
-		if _, _, err := conn.Read(); err != nil {
-			t.Fatal(err)
-		}
-	}
+	inner := referencetest.Holding(t, referencetest.Events(t, c), reference.Options{NoVerify: true})
 	m, err := corpus.NewModel(c, nil, 1780272000)
 	if err != nil {
 		t.Fatal(err)
 	}
 
 	published = new(atomic.Int64)
-	front, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
 	allowed := []string{`["REQ"`, `["CLOSE"`, `["NEG-OPEN"`, `["NEG-MSG"`, `["NEG-CLOSE"`}
-	server := http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		ws, err := websocket.Accept(w, r, nil)
-		if err != nil {
-			return
+	spy := referencetest.Between{Up: func(m []byte) {
+		if !slices.ContainsFunc(allowed, func(head string) bool { return strings.HasPrefix(string(m), head) }) {
+			published.Add(1)
 		}
-		defer ws.CloseNow()
-		ws.SetReadLimit(1 << 20)
-		conn, err := wire.Dial(r.Context(), inner, wire.Options{})
-		if err != nil {
-			return
-		}
-		defer conn.Abort()
-		go func() {
-			defer conn.Abort()
-			for {
-				_, data, err := ws.Read(context.Background())
-				if err != nil {
-					return
-				}
-				if !slices.ContainsFunc(allowed, func(head string) bool { return strings.HasPrefix(string(data), head) }) {
-					published.Add(1)
-				}
-				if conn.Send(data) != nil || conn.Flush() != nil {
-					return
-				}
-			}
-		}()
-		for {
-			frame, _, err := conn.Read()
-			if err != nil || ws.Write(context.Background(), websocket.MessageText, frame) != nil {
-				return
-			}
-		}
-	})}
-	go server.Serve(front)
-	t.Cleanup(func() { server.Close() })
-	return "ws://" + front.Addr().String(), len(m.Effective()), published
+	}}
+	return spy.Serve(t, inner), len(m.Effective()), published
 }

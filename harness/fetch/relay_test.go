@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/binary"
 	"net"
-	"net/http"
 	"os"
 	"strings"
 	"sync"
@@ -15,7 +14,6 @@ import (
 
 	"relaybench/corpus"
 	"relaybench/harness/fetch"
-	"relaybench/harness/wire"
 	"relaybench/relays/reference"
 	"relaybench/relays/reference/referencetest"
 )
@@ -49,15 +47,7 @@ func model(t *testing.T) *corpus.Model {
 // serve is a reference relay that holds the corpus.
 func serve(t *testing.T, o reference.Options, faults ...string) (url string) {
 	t.Helper()
-	c := model(t).Corpus()
-	events := make([]corpus.Event, c.Len())
-	for i := range events {
-		var err error
-		if events[i], err = c.Event(i); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return referencetest.Holding(t, events, o, faults...)
+	return referencetest.Holding(t, referencetest.Events(t, model(t).Corpus()), o, faults...)
 }
 
 // target is a relay of which it is known that it holds the corpus.
@@ -86,41 +76,7 @@ func measured(t *testing.T, s fetch.Strategy, to *fetch.Target, o *fetch.Options
 // compressing stands before a relay and agrees to permessage-deflate, which the reference relay does not.
 func compressing(t *testing.T, inner string) (url string) {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	server := http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		ws, err := websocket.Accept(w, r, &websocket.AcceptOptions{CompressionMode: websocket.CompressionContextTakeover})
-		if err != nil {
-			return
-		}
-		defer ws.CloseNow()
-		ws.SetReadLimit(1 << 20)
-		conn, err := wire.Dial(r.Context(), inner, wire.Options{})
-		if err != nil {
-			return
-		}
-		defer conn.Abort()
-		go func() {
-			defer conn.Abort()
-			for {
-				_, data, err := ws.Read(context.Background())
-				if err != nil || conn.Send(data) != nil || conn.Flush() != nil {
-					return
-				}
-			}
-		}()
-		for {
-			frame, _, err := conn.Read()
-			if err != nil || ws.Write(context.Background(), websocket.MessageText, frame) != nil {
-				return
-			}
-		}
-	})}
-	go server.Serve(l)
-	t.Cleanup(func() { server.Close() })
-	return "ws://" + l.Addr().String()
+	return referencetest.Between{Accept: &websocket.AcceptOptions{CompressionMode: websocket.CompressionContextTakeover}}.Serve(t, inner)
 }
 
 // large are events of a size, whose ids and signatures are made up.

@@ -1,19 +1,18 @@
 package pull_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"testing"
 	"time"
-
-	"github.com/coder/websocket"
 
 	"relaybench/corpus"
 	"relaybench/harness/pull"
 	"relaybench/relays/reference"
+	"relaybench/relays/reference/referencetest"
 )
 
 func ids(events []corpus.Event) (list []corpus.ID) {
@@ -149,13 +148,12 @@ func TestByIDGoesOnOverOtherConnections(t *testing.T) {
 	honest := serve(t, events, reference.Options{})
 	silent := serve(t, nil, reference.Options{}, "half-open")
 	// The second connection gets nowhere.
-	url := scripted(t, func(number int, ws *websocket.Conn) {
-		target := honest
-		if number == 2 {
-			target = silent
+	url := referencetest.Between{Relay: func(n int) string {
+		if n == 2 {
+			return silent
 		}
-		relayTo(target, ws)
-	})
+		return honest
+	}}.Serve(t, honest)
 	o := options(url)
 	o.Stall, o.Attempts = 500*time.Millisecond, 1
 	var got gathered
@@ -183,9 +181,7 @@ func TestOnceBringsAllOrSaysWhyNot(t *testing.T) {
 func TestByIDGoesOnWhereEveryConnectionBreaks(t *testing.T) {
 	events := fakes(400, 3)
 	inner := serve(t, events, reference.Options{})
-	url := scripted(t, func(_ int, ws *websocket.Conn) {
-		relayTo(inner, ws, func(frame string) bool { return !strings.HasPrefix(frame, `["EOSE"`) })
-	})
+	url := referencetest.Between{Down: func(_ int, m []byte) bool { return !bytes.HasPrefix(m, []byte(`["EOSE"`)) }}.Serve(t, inner)
 	var got gathered
 	o := options(url)
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute) // far more than it takes

@@ -1,11 +1,13 @@
 package pull_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -15,6 +17,7 @@ import (
 	"relaybench/harness/pull"
 	"relaybench/harness/wire"
 	"relaybench/relays/reference"
+	"relaybench/relays/reference/referencetest"
 )
 
 func TestPagesBringEveryEventOnce(t *testing.T) {
@@ -264,16 +267,16 @@ func TestClosedIsASoftFailureUntilItIsRepeated(t *testing.T) {
 func TestPagingGoesOnWhereAConnectionBroke(t *testing.T) {
 	events := fakes(400, 3)
 	inner := serve(t, events, reference.Options{})
-	// A go-between that drops each connection after two answers.
-	url := scripted(t, func(_ int, ws *websocket.Conn) {
-		ends := 0
-		relayTo(inner, ws, func(frame string) bool {
-			if strings.HasPrefix(frame, `["EOSE"`) {
-				ends++
-			}
-			return ends < 2
-		})
-	})
+	var mu sync.Mutex
+	ends := map[int]int{} // of each connection, which breaks after two answers
+	url := referencetest.Between{Down: func(n int, m []byte) bool {
+		mu.Lock()
+		defer mu.Unlock()
+		if bytes.HasPrefix(m, []byte(`["EOSE"`)) {
+			ends[n]++
+		}
+		return ends[n] < 2
+	}}.Serve(t, inner)
 	var got gathered
 	p := pull.Pages{Options: options(url), Size: 50, Take: got.take()}
 	var cursors []int64

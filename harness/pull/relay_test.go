@@ -1,7 +1,6 @@
 package pull_test
 
 import (
-	"context"
 	"encoding/binary"
 	"fmt"
 	"net"
@@ -14,7 +13,6 @@ import (
 
 	"relaybench/corpus"
 	"relaybench/harness/pull"
-	"relaybench/harness/wire"
 	"relaybench/relays/reference"
 	"relaybench/relays/reference/referencetest"
 )
@@ -62,38 +60,6 @@ func scripted(t *testing.T, talk func(number int, ws *websocket.Conn)) (url stri
 	go server.Serve(l)
 	t.Cleanup(func() { server.Close() })
 	return "ws://" + l.Addr().String()
-}
-
-// relayTo passes messages on between a client and another relay, until the client leaves, or one of the checks says to stop after a frame.
-func relayTo(url string, ws *websocket.Conn, goOn ...func(frame string) bool) {
-	handshake, cancel := context.WithTimeout(context.Background(), time.Second)
-	defer cancel()
-	conn, err := wire.Dial(handshake, url, wire.Options{})
-	if err != nil {
-		_, _, _ = ws.Read(context.Background())
-		return
-	}
-	defer conn.Abort()
-	go func() {
-		defer conn.Abort()
-		for {
-			_, data, err := ws.Read(context.Background())
-			if err != nil || conn.Send(data) != nil || conn.Flush() != nil {
-				return
-			}
-		}
-	}()
-	for {
-		frame, _, err := conn.Read()
-		if err != nil || ws.Write(context.Background(), websocket.MessageText, frame) != nil {
-			return
-		}
-		for _, check := range goOn {
-			if !check(string(frame)) {
-				return
-			}
-		}
-	}
 }
 
 // gathered counts how often each id came.

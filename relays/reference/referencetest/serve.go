@@ -24,6 +24,19 @@ func Holding(t testing.TB, events []corpus.Event, o reference.Options, faults ..
 	return Serve(t, o)
 }
 
+// Events are the events of a corpus, for Holding.
+func Events(t testing.TB, c *corpus.Corpus) []corpus.Event {
+	t.Helper()
+	events := make([]corpus.Event, c.Len())
+	for i := range events {
+		var err error
+		if events[i], err = c.Event(i); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return events
+}
+
 // Filled is a store that a relay which believes everything has filled with the events.
 func Filled(t testing.TB, events []corpus.Event) reference.Store {
 	t.Helper()
