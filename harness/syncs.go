@@ -111,8 +111,9 @@ func (r *Runner) RunSyncs(ctx context.Context, s SyncScenario) error {
 			continue
 		}
 		if c.Definition.External() {
-			r.Recorder.Find(measure.Finding{Relay: name, Scenario: s.Describe().Key, Check: CanSync,
-				Detail: "not measured: a relay that runs already is not to be filled"})
+			const why = "not measured: a relay that runs already is not to be filled"
+			r.Recorder.Find(measure.Finding{Relay: name, Scenario: s.Describe().Key, Check: CanSync, Detail: why})
+			r.Observer.Failed(name, errors.New("sync is "+why))
 			continue
 		}
 		if _, known := r.speaks[name]; !known {

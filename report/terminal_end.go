@@ -242,7 +242,7 @@ func (t *terminal) failure(f *failure) {
 		}
 		t.paragraph(span{"        ", none}, span{where + ": " + found(x), none})
 		if elsewhere(x) {
-			if len(x.Evidence) > 0 {
+			if len(x.Evidence) > 0 && (x.Required || !isSync(x.Scenario, x.Peer)) {
 				t.paragraph(span{"        ", none}, span{"examples stand with the pair, above", dim})
 			}
 			continue

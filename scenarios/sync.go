@@ -307,7 +307,7 @@ func (r *syncing) blame(receiver *harness.Trial, expected *corpus.Model, held []
 	}
 	if n := len(r.done.stepped); n > 0 && withheld > 0 { // nobody's failure: there is no way to ask for the rest
 		receiver.Find(measure.Finding{Check: "no second holds more than a page",
-			Detail: fmt.Sprintf("%d seconds hold as many events as are asked for, or sent, at once, %d the newest of them: what else they hold cannot be asked for by time", n, r.done.stepped[0])})
+			Detail: fmt.Sprintf("seconds that hold as many events as are asked for, or sent, at once: %d (the newest is %d); what else they hold cannot be asked for by time", n, r.done.stepped[0])})
 		a.Why = "seconds hold more than a page"
 		return other == 0
 	}

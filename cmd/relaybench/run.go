@@ -436,7 +436,11 @@ func verdict(r *measure.Record) error {
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(short)) {
-		trouble = append(trouble, visible(fmt.Sprintf("%s: %d required checks fell short, see the report", name, short[name])))
+		checks := "checks"
+		if short[name] == 1 {
+			checks = "check"
+		}
+		trouble = append(trouble, visible(fmt.Sprintf("%s: %d required %s fell short, see the report", name, short[name], checks)))
 	}
 	if len(trouble) == 0 {
 		return nil

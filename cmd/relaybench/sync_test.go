@@ -203,3 +203,12 @@ func TestASecondThatIsNoPageIsNobodysFailure(t *testing.T) {
 		t.Errorf("%+v", f)
 	}
 }
+
+// TestARelayThatRunsIsNotFilled and whoever names it is told.
+func TestARelayThatRunsIsNotFilled(t *testing.T) {
+	t.Parallel()
+	_, _, stderr := relaybenchWith(t, []string{"SKIP_REF=1"}, "sync", "--quick", "--events=50", "--skip=preflight,calibration", "--out", t.TempDir(), "--relay", "up="+listening(t))
+	if !strings.Contains(stderr, "up: sync is not measured: a relay that runs already is not to be filled") {
+		t.Errorf("%s", stderr)
+	}
+}

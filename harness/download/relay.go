@@ -96,7 +96,7 @@ func (r *relay) conclude() {
 		r.note("%s sent %d events that are forged or malformed (%d with a wrong id, %d with a wrong signature): they are left out", s.URL, n, s.BadID, s.BadSignature)
 	}
 	if s.Stepped > 0 {
-		r.note("%s may hold more events of %d seconds than it sends at once: not all of them may have come", s.URL, s.Stepped)
+		r.note("%s may hold more events of a second than it sends at once, so that not all may have come; seconds of which this is so: %d", s.URL, s.Stepped)
 	}
 }
 
