@@ -198,6 +198,14 @@ func (c *Corpus) Forget() {
 	}
 }
 
+// forgetPart is Forget for the events from lo up to hi.
+func (c *Corpus) forgetPart(lo, hi int) {
+	if c.mapped && lo < hi {
+		last := &c.entries[hi-1]
+		forget(c.text[c.entries[lo].Offset : last.Offset+int64(last.Length)])
+	}
+}
+
 // Close unmaps the corpus. Nothing that Raw returned may be used afterwards. A second call does nothing.
 func (c *Corpus) Close() error {
 	text := c.text

@@ -24,6 +24,9 @@ type version struct {
 // surveyChunk is how many events a goroutine takes at a time.
 const surveyChunk = 2048
 
+// letGoFrom is how many events have so much text that it is let go as it has been read.
+const letGoFrom = 200_000
+
 // survey reads the tags of every event that may be held, and decides expiry and protection, which need nothing but the event itself.
 func (m *Model) survey(now int64, indexed bool) (*survey, error) {
 	whole := &survey{seed: maphash.MakeSeed(), indexed: indexed}
@@ -43,6 +46,9 @@ func (m *Model) survey(now int64, indexed bool) (*survey, error) {
 				mu.Unlock()
 				return
 			}
+		}
+		if len(m.fates) >= letGoFrom {
+			m.corpus.forgetPart(chunk*surveyChunk, min((chunk+1)*surveyChunk, len(m.fates)))
 		}
 		mu.Lock()
 		defer mu.Unlock()

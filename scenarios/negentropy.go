@@ -132,7 +132,7 @@ func (s *side) seed(ctx context.Context) error {
 
 // model is of what the relay has been offered so far.
 func (s *side) model() (*corpus.Model, error) {
-	return corpus.NewModel(s.Corpus, func(i int) bool { return s.offered[i] }, s.Now)
+	return corpus.NewFates(s.Corpus, func(i int) bool { return s.offered[i] }, s.Now)
 }
 
 // reconcile compares what the relay has with the events of a set.
@@ -301,7 +301,7 @@ func (s *side) identical(ctx context.Context) error {
 	s.held = found.events
 	d := compare(s, s.Model, s.held)
 	// A relay answers for what it acknowledged. What its peer lost it never got, and may rightly hold what that would have replaced.
-	given, err := corpus.NewModel(s.Corpus, s.Ledger.Acknowledged, s.Now)
+	given, err := corpus.NewFates(s.Corpus, s.Ledger.Acknowledged, s.Now)
 	if err != nil {
 		return err
 	}

@@ -17,7 +17,7 @@ const storedBatch = 100
 // protocol takes away again, given what this relay was sent and did not refuse: superseded, deleted, expired or vanished events. required says whether a loss is held
 // against the relay.
 func checkStored(ctx context.Context, t *harness.Trial, required bool) error {
-	held, err := corpus.NewModel(t.Corpus, t.Ledger.Acknowledged, t.Now)
+	held, err := corpus.NewFates(t.Corpus, t.Ledger.Acknowledged, t.Now)
 	if err != nil {
 		return err
 	}
@@ -25,7 +25,7 @@ func checkStored(ctx context.Context, t *harness.Trial, required bool) error {
 	perhaps := held
 	if t.Ledger.Count(harness.Unanswered) > 0 {
 		sent := func(i int) bool { return t.Ledger.Acknowledged(i) || t.Ledger.Get(i) == harness.Unanswered }
-		if perhaps, err = corpus.NewModel(t.Corpus, sent, t.Now); err != nil {
+		if perhaps, err = corpus.NewFates(t.Corpus, sent, t.Now); err != nil {
 			return err
 		}
 	}

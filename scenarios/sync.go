@@ -143,7 +143,7 @@ func (r *syncing) run(ctx context.Context) error {
 	for _, i := range slices.Concat(r.had[0], r.had[1]) {
 		had[i] = true
 	}
-	if r.expected, err = corpus.NewModel(r.Source.Corpus, func(i int) bool { return had[i] }, r.Source.Now); err != nil {
+	if r.expected, err = corpus.NewFates(r.Source.Corpus, func(i int) bool { return had[i] }, r.Source.Now); err != nil {
 		return err
 	}
 	if stopped {

@@ -66,7 +66,7 @@ func TestASourceThatKillsSlowReadersIsNamed(t *testing.T) {
 	code, stdout, stderr := relaybenchWith(t, []string{"SKIP_REF=1"}, "sync", "--quick", "--events=3000", "--sync-modes=req,negentropy", "--skip=preflight,calibration", "--out", out,
 		"--relay", "killer='"+refrelayProgram+"' --listen 127.0.0.1:{port} --store memory --fault kill-pending:0.2",
 		"--relay", "slow='"+refrelayProgram+"' --listen 127.0.0.1:{port} --store memory --delay 60ms",
-		"--publishers=1", "--window=20")
+		"--publishers=1", "--window=100")
 	if code != exitDone {
 		t.Errorf("exit code %d: what a source does to slow readers is no failure of anybody\n%s", code, stderr)
 	}
