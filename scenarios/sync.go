@@ -80,9 +80,10 @@ type syncing struct {
 	had      [2][]int      // what source and sink held before, in corpus order
 	expected *corpus.Model // of what both held
 
-	meter *backfill.Meter
-	began time.Duration
-	done  synced
+	throttle int64 // refusals as rate-limited so far
+	meter    *backfill.Meter
+	began    time.Duration
+	done     synced
 }
 
 // synced is what came of it.

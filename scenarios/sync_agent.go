@@ -189,6 +189,7 @@ type way struct {
 	from, to *harness.Trial
 	lacks    []int   // what to lacks
 	tries    []uint8 // how often each event of the corpus was carried
+	left     int     // how many events to lacked at the last check
 }
 
 const (
@@ -196,6 +197,8 @@ const (
 	syncAtOnce  = 8   // REQs in flight
 	syncTries   = 2   // transfers of one event at most
 	syncRetries = 3   // REQs for one id at most, beyond the first, in one transfer
+
+	throttlePause = time.Second // before a relay that limits its clients gets more
 )
 
 // negentropy reconciles, carries over what differs, and reconciles again, until nothing differs or nothing moves any more. The agent stands at the sink and pulls
@@ -284,7 +287,7 @@ func (l *located) newestFirst() []int {
 func (r *syncing) carry(ctx context.Context, w *way) error {
 	ids := make([]corpus.ID, len(w.lacks))
 	for n, i := range w.lacks {
-		w.tries[i]++
+		w.tries[i] = min(w.tries[i]+1, syncTries)
 		ids[n] = w.to.Corpus.Entry(i).ID
 	}
 	b := pull.ByID{Options: pull.Options{URL: w.from.Relay.URL(), Stall: w.to.Options.Stall, Attempts: 5}, Batch: r.batch(w.from), InFlight: syncAtOnce, Retries: syncRetries}
@@ -320,18 +323,41 @@ func (r *syncing) batch(source *harness.Trial) int {
 	return syncBatch
 }
 
-// check reconciles a relay with all that it should hold by now. What it lacks still is carried once more, unless it said that it does not want it.
+// check reconciles a relay with all that it should hold by now. What it lacks still is carried once more, unless it said that it does not want it; what it
+// took for too much at once is carried again as long as that gets any further.
 func (r *syncing) check(ctx context.Context, w *way) error {
 	lacks := located{corpus: w.to.Corpus}
 	result, err := (&side{Trial: w.to}).differ(ctx, r.expected.Effective(), lacks.add, nil)
 	if err != nil {
 		return fmt.Errorf("checking what %s holds: %w", w.to.Relay.Name(), err)
 	}
-	c := r.done.reconciled
+	c, left := r.done.reconciled, lacks.newestFirst()
+	again := r.throttled() && (w.left == 0 || len(left) < w.left)
+	w.left = len(left)
 	c.checks.Rounds += result.Rounds
 	c.checks.Duration += result.Duration
 	r.done.account.ResponseBytes += result.BytesDown
-	w.lacks = slices.DeleteFunc(lacks.newestFirst(), func(i int) bool { return w.tries[i] >= syncTries || w.to.Ledger.Get(i) == harness.Refused })
+	w.lacks = slices.DeleteFunc(left, func(i int) bool {
+		refused := w.to.Ledger.Get(i) == harness.Refused
+		return !(again && refused) && (refused || w.tries[i] >= syncTries)
+	})
 	c.stragglers += len(w.lacks)
-	return nil
+	if !again || len(w.lacks) == 0 {
+		return nil
+	}
+	select {
+	case <-time.After(throttlePause):
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// throttled says whether the last transfer was held up by "rate-limited:" (NIP-01), which is no answer for good.
+func (r *syncing) throttled() bool {
+	was := r.throttle
+	if refused := r.done.carried.refused["rate-limited"]; refused != nil {
+		r.throttle = refused.Count
+	}
+	return r.throttle > was
 }

@@ -212,3 +212,21 @@ func TestARelayThatRunsIsNotFilled(t *testing.T) {
 		t.Errorf("%s", stderr)
 	}
 }
+
+// TestASinkThatLimitsItsClientsGetsEverythingInTheEnd syncs into a relay that takes so many events a second.
+func TestASinkThatLimitsItsClientsGetsEverythingInTheEnd(t *testing.T) {
+	t.Parallel()
+	out := t.TempDir()
+	code, _, stderr := relaybenchWith(t, withoutSQLite, "sync", "--quick", "--events=400", "--sync-modes=negentropy", "--skip=preflight,calibration", "--out", out,
+		"--relay", "limiter='"+refrelayProgram+"' --listen 127.0.0.1:{port} --store memory --fault notice-throttle:150/s")
+	if code != exitDone && code != exitFailed { // as a source, the limiter could not be filled
+		t.Errorf("exit code %d\n%s", code, stderr)
+	}
+	r := results(t, out)
+	if f := syncFinding(r, "ref-bolt", "limiter", "negentropy", "holds what the source held"); f == nil || !f.OK {
+		t.Errorf("%+v", f)
+	}
+	if left := syncValue(t, r, "ref-bolt", "limiter", "negentropy", "stragglers"); left == 0 {
+		t.Error("nothing was held up")
+	}
+}

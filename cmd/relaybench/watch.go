@@ -161,7 +161,7 @@ func (w *watcher) Scenario(relay string, d harness.Description) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	group, _, _ := strings.Cut(d.Key, ".")
-	if group == "ingest" {
+	if group == "ingest" || group == "sync" {
 		group = d.Key
 	}
 	if w.bars == nil {
