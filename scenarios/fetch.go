@@ -128,7 +128,7 @@ func (f *Fetch) Run(ctx context.Context, t *harness.Trial) error {
 			return context.Cause(ctx)
 		}
 		if r.Unreachable() {
-			f.shared.dead = "no connection came about before: " + r.Err.Error()
+			f.shared.dead = "given up before: " + r.Err.Error()
 		}
 		recordFetch(t, r, raw)
 		raw = nil

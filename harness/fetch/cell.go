@@ -114,7 +114,8 @@ type Target struct {
 	Limits  Limits
 
 	asking      sync.Mutex
-	compression *bool // whether it agrees to permessage-deflate; nil until it was asked
+	compression *bool   // whether it agrees to permessage-deflate; nil until it was asked
+	no77        *string // why it does not speak NIP-77, "" where it does; nil until it was asked
 }
 
 // Limits are what a relay says it keeps to. Zero is unknown or unlimited.
@@ -122,6 +123,14 @@ type Limits struct {
 	Subscriptions int // open REQs on one connection
 	Events        int // of one answer
 	From          string
+}
+
+// widest is how many events of one second to ask for where they fill a page: the cursor goes by seconds, and what is not in the answer is lost.
+func (l Limits) widest() int {
+	if l.Events > 0 {
+		return min(l.Events, widestPage)
+	}
+	return widestPage
 }
 
 // matrix are the settings of fetching by id that are tried out in every combination.

@@ -75,12 +75,19 @@ func (r *Result) demand() float64 {
 	return r.Usage.Tool.CPU.Seconds() / float64(r.Delivered) / float64(runtime.GOMAXPROCS(0))
 }
 
-// Unreachable reports that not one connection came about, so that there is no use in going on.
-func (r *Result) Unreachable() bool { return r.NA == "" && r.Err != nil && r.Stats.Dials == 0 }
+// Unreachable reports that not one connection came about, or that the relay answers nothing at all, so that there is no use in going on.
+func (r *Result) Unreachable() bool {
+	return r.NA == "" && r.Err != nil && (r.Stats.Dials == 0 || errors.Is(r.Err, errSilent))
+}
 
 const (
 	retries  = 2 // for ids that did not come
-	attempts = 2 // for connections and pages in a row
+	attempts = 2 // for connections in a row
+	// pageAttempts is how many pages in a row may bring nothing: each lost connection halves the next page, so that a relay that drops whom it
+	// has to wait for is asked for little enough in the end, as it is by a download.
+	pageAttempts = 5
+	// widestPage is how many events of one second are asked for at most where they fill a page and the relay names no limit: as many as a download asks for.
+	widestPage = 20_000
 )
 
 // Run measures one cell. Whatever the relay does ends up in the result; it ends with ctx.
@@ -93,6 +100,11 @@ func (c Cell) Run(ctx context.Context, t *Target, o *Options) *Result {
 	if c.Form.Deflate && !t.compresses(ctx, o) {
 		r.NA = "the relay does not agree to compression"
 		return r
+	}
+	if c.Strategy == Negentropy {
+		if r.NA = t.withoutNegentropy(ctx, o); r.NA != "" {
+			return r
+		}
 	}
 	if c.Strategy == ByID {
 		if asked = t.Ground.IDs(); len(asked) == 0 {
@@ -149,6 +161,25 @@ func (t *Target) compresses(ctx context.Context, o *Options) bool {
 	return *t.compression
 }
 
+// errSilent is a relay that answers nothing at all.
+var errSilent = errors.New("the relay does not answer a REQ for one event either")
+
+// answers finds out whether the relay answers anything: a cell that was cut before anything came says nothing of that, since the time may have been
+// too short for anybody.
+func (t *Target) answers(ctx context.Context, o *Options) error {
+	came := errors.New("an event came")
+	take := func(context.Context, *pull.Event, bool) (bool, error) { return true, came }
+	_, err := pull.Once(ctx, pull.Options{URL: t.URL, Stall: o.Stall}, corpus.Filter{Limit: corpus.Int(1)}, take)
+	var closed *pull.ClosedError
+	if err == nil || errors.Is(err, came) || errors.As(err, &closed) {
+		return nil
+	}
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return fmt.Errorf("%w: %w", errSilent, err)
+}
+
 // settle judges what came.
 func (r *Result) settle(ctx context.Context, t *Target, got finished, f *fetching, ended bool, err error) {
 	g, asked := t.Ground, f.asked
@@ -171,14 +202,20 @@ func (r *Result) settle(ctx context.Context, t *Target, got finished, f *fetchin
 	}
 	var cut *cutError
 	switch {
-	case errors.As(err, &cut) && y.unique == 0:
-		r.Err = fmt.Errorf("nothing came within %s", cut.limit) // that is no matter of how much was asked for
+	case errors.As(err, &cut) && r.Stats.Events == 0:
+		r.Cut = cut.limit
+		if silent := t.answers(ctx, f.o); silent != nil {
+			r.Cut, r.Err = "", fmt.Errorf("nothing came before it was %w: %w", cut, silent)
+		}
 	case errors.As(err, &cut):
 		r.Cut = cut.limit
 	case err != nil:
 		r.Err = told(ctx, err)
 	case asked != nil:
 		r.Assured = true
+	}
+	if r.Refused > 0 && (r.Err == nil || r.Cut != "") { // which no cut excuses
+		r.Cut, r.Err = "", fmt.Errorf("%d events failed the check of their id or signature", r.Refused)
 	}
 	if r.Err != nil || r.Cut != "" {
 		return
@@ -192,9 +229,6 @@ func (r *Result) settle(ctx context.Context, t *Target, got finished, f *fetchin
 		r.Why = fmt.Sprintf("in pages the relay sent %d", len(g.listed))
 	case r.Why == "" && r.Expected < 0 && r.Strategy == Paged && ended:
 		r.Why = "the end is where the relay says that there is no more"
-	}
-	if r.Refused > 0 {
-		r.Err = fmt.Errorf("%d events failed the check of their id or signature", r.Refused)
 	}
 }
 
@@ -276,11 +310,13 @@ func (f *fetching) pagedPart(ctx context.Context, filter corpus.Filter) (*pull.S
 	if most := f.t.Limits.Events; most > 0 {
 		size = min(size, most)
 	}
-	p := pull.Pages{Options: f.options, Filter: filter, Size: size, Take: f.take}
+	options := f.options
+	options.Attempts = pageAttempts
+	p := pull.Pages{Options: options, Filter: filter, Size: size, Widest: max(size, f.t.Limits.widest()), Single: f.t.Limits.Subscriptions == 1, Take: f.take}
 	done, err := p.Run(ctx)
 	why := ""
 	if n := len(done.Stepped); n > 0 {
-		why = fmt.Sprintf("seconds hold more events than the relay sends at once (%d, the newest is %d)", n, done.Stepped[0])
+		why = fmt.Sprintf("seconds hold more events than came in one answer (%d, the newest is %d; %d were asked for at most)", n, done.Stepped[0], p.Widest)
 	}
 	return done.Stats, why, err
 }

@@ -202,12 +202,89 @@ func TestACellThatIsCutSaysSo(t *testing.T) {
 			}
 		}
 	}
-	o = options()
-	o.Time = 50 * time.Millisecond
+}
+
+// A time in which nobody could have sent anything blames nobody; a relay that answers nothing afterwards either is at fault.
+func TestACutBeforeAnythingCameBlamesOnlyARelayThatIsSilent(t *testing.T) {
+	t.Parallel()
+	o := options()
+	o.Time = time.Nanosecond
+	able := serve(t, reference.Options{MaxLimit: 5000})
+	for _, s := range fetch.Strategies() {
+		for _, r := range measured(t, s, target(t, able, corpus.Filter{}), o) {
+			if r.NA != "" {
+				continue
+			}
+			got, reason := r.Completeness()
+			if _, stated := r.Account.Finding(); stated || got != backfill.Capped || reason != "cut by --cell-time 1ns" || r.Unreachable() {
+				t.Errorf("%s: %s (%s), a verdict: %v, unreachable: %v", r.Key(), got, reason, stated, r.Unreachable())
+			}
+		}
+	}
+	o.Time, o.Stall = 50*time.Millisecond, 300*time.Millisecond
 	for _, s := range []fetch.Strategy{fetch.Giant, fetch.ByID, fetch.Negentropy} {
 		r := o.Cells(s)[0].Run(context.Background(), target(t, serve(t, reference.Options{}, "half-open"), corpus.Filter{}), o)
-		if got, reason := r.Completeness(); got != backfill.Failed || !strings.Contains(reason, "nothing came within --cell-time 50ms") {
-			t.Errorf("%s: %s (%s)", r.Key(), got, reason)
+		got, reason := r.Completeness()
+		if f, ok := r.Account.Finding(); !ok || f.OK || !f.Required || got != backfill.Failed || !strings.Contains(reason, "cut by --cell-time 50ms") || !strings.Contains(reason, "does not answer") || !r.Unreachable() {
+			t.Errorf("%s: %s (%s), %+v", r.Key(), got, reason, f)
+		}
+	}
+}
+
+// A relay may ignore NEG-OPEN, and is waited for outside the cell's time.
+func TestARelayWithoutNIP77IsNotMeasuredByIt(t *testing.T) {
+	t.Parallel()
+	ignoring := referencetest.Between{Up: func(m []byte) {
+		if strings.HasPrefix(string(m), `["NEG-OPEN"`) {
+			harmless := `["CLOSE","none"]`
+			copy(m, harmless+strings.Repeat(" ", len(m)-len(harmless)))
+		}
+	}}.Serve(t, serve(t, reference.Options{MaxLimit: 5000}))
+	o := options()
+	o.Time = 200 * time.Millisecond
+	to := target(t, ignoring, corpus.Filter{})
+	for _, c := range o.Cells(fetch.Negentropy)[:2] {
+		r := c.Run(context.Background(), to, o)
+		if r.NA != "the relay does not speak NIP-77: it does not answer NEG-OPEN" {
+			t.Errorf("%s: n/a %q, error %v", r.Key(), r.NA, r.Err)
+		}
+	}
+	if r := o.Cells(fetch.Giant)[0].Run(context.Background(), to, o); r.NA != "" || r.Delivered == 0 {
+		t.Errorf("giant: n/a %q, %d came", r.NA, r.Delivered)
+	}
+}
+
+// Each lost connection halves the page, up to where it fits into what may wait.
+func TestPagesShrinkForARelayThatDropsWhomItWaitsFor(t *testing.T) {
+	t.Parallel()
+	const events = 800
+	to := &fetch.Target{URL: referencetest.Holding(t, large(events, 1000), reference.Options{NoVerify: true, MaxLimit: 5000}, "kill-pending:0.2"), Ground: fetch.Unknown(now)}
+	o := options()
+	o.Page = events
+	r := o.Cells(fetch.Paged)[0].Run(context.Background(), to, o)
+	if got, reason := r.Completeness(); got != backfill.Unresolved || r.Delivered != events {
+		t.Errorf("%s (%s), %d of %d came", got, reason, r.Delivered, events)
+	}
+}
+
+// The cursor goes by seconds: one that holds more than a page is read whole where the relay sends as many, and else named.
+func TestASecondThatFillsAPageIsReadWhole(t *testing.T) {
+	t.Parallel()
+	const events = 600
+	busy := large(events, 100)
+	for i := range busy {
+		busy[i].CreatedAt = now
+	}
+	for most, want := range map[int]int{5000: events, 250: 250} {
+		to := &fetch.Target{URL: referencetest.Holding(t, busy, reference.Options{NoVerify: true, MaxLimit: most}), Ground: fetch.Unknown(now), Limits: fetch.Limits{Events: most}}
+		o := options()
+		o.Page = 100
+		for _, s := range []fetch.Strategy{fetch.Paged, fetch.ShardedPaged} {
+			r := o.Cells(s)[0].Run(context.Background(), to, o)
+			got, reason := r.Completeness()
+			if got != backfill.Unresolved || r.Delivered != want || strings.Contains(reason, "more events than came in one answer") != (want < events) {
+				t.Errorf("%s of at most %d: %s (%s), %d of %d came", s, most, got, reason, r.Delivered, want)
+			}
 		}
 	}
 }
