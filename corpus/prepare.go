@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 )
 
@@ -37,6 +38,10 @@ type PrepareOptions struct {
 	MaxTags       int  // most tags of one event; 0 is DefaultMaxTags
 	Limit         int  // keep the newest so many; 0 keeps all
 	KeepDeletions bool // keep kind 5 (NIP-09), whose effect on what is stored depends on the order of arrival
+
+	// Spill is a folder for what a large preparation writes while it sorts, about as much as it prepares; "" is beside the result. It bears on nothing
+	// that is prepared.
+	Spill string
 }
 
 // filled checks the options and puts the defaults in.
@@ -59,7 +64,7 @@ func (o PrepareOptions) filled() (PrepareOptions, error) {
 }
 
 func (o PrepareOptions) manifest() ManifestOptions {
-	return ManifestOptions(o)
+	return ManifestOptions{MaxEventBytes: o.MaxEventBytes, MaxTags: o.MaxTags, Limit: o.Limit, KeepDeletions: o.KeepDeletions}
 }
 
 // DropReason names why preparation left an event out. Its String is a stable key in manifests and results.
@@ -197,9 +202,26 @@ func cacheKey(kind string, identity any, o ManifestOptions) string {
 	return kind + "-" + hex.EncodeToString(sum[:20])
 }
 
+// sorter makes the sorter of a preparation into dir.
+func (o *PrepareOptions) sorter(dir string) (*sorter, error) {
+	if o.Spill == "" {
+		return newSorter(dir), nil
+	}
+	own, err := os.MkdirTemp(o.Spill, "sort-")
+	if err != nil {
+		return nil, fmt.Errorf("making room to sort in: %w", err)
+	}
+	s := newSorter(own)
+	s.own = true
+	return s, nil
+}
+
 // prepareFile writes the prepared events of src and their manifest into dir.
 func prepareFile(ctx context.Context, src *source, o PrepareOptions, m Manifest, dir string, p Progress) error {
-	sorted := newSorter(dir)
+	sorted, err := o.sorter(dir)
+	if err != nil {
+		return err
+	}
 	defer sorted.close()
 	drops, read, old, err := runPipeline(ctx, src, &o, sorted, floorLag, p)
 	if err != nil {

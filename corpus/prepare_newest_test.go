@@ -93,3 +93,34 @@ func TestForgedAndRepeatedEventsMakeNoOtherTooOld(t *testing.T) {
 		t.Error("without a limit something is too old")
 	}
 }
+
+func TestSortingSpillsWhereItIsTold(t *testing.T) {
+	t.Parallel()
+	events := someEvents(60)
+	spill, cache := t.TempDir(), t.TempDir()
+	path := filepath.Join(t.TempDir(), "events")
+	if err := os.WriteFile(path, ndjson(texts(events...)...), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c, err := BuildFile(context.Background(), path, PrepareOptions{Spill: spill}, cache, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	checkHolds(t, c, events)
+	if left, err := os.ReadDir(spill); err != nil || len(left) > 0 {
+		t.Errorf("%v is left, %v", left, err)
+	}
+	again, err := BuildFile(context.Background(), path, PrepareOptions{}, cache, func(stage string, _, _ int64) {
+		if stage == "prepare" {
+			t.Error("where it sorts makes another corpus of it")
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	again.Close()
+	if _, err := BuildFile(context.Background(), path, PrepareOptions{Spill: filepath.Join(spill, "absent"), MaxTags: 3}, cache, nil); err == nil {
+		t.Error("an absent folder was sorted in")
+	}
+}

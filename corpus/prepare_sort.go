@@ -56,6 +56,7 @@ func (r *run) sort() {
 // events with one id it keeps the one that was added first.
 type sorter struct {
 	dir        string
+	own        bool // dir was made for it alone
 	runBytes   int
 	maxRuns    int
 	added      int
@@ -127,6 +128,9 @@ func (s *sorter) close() {
 	_ = s.wait()
 	for _, name := range s.files {
 		_ = os.Remove(name) // the folder is removed or used: a file left over does no harm to either
+	}
+	if s.own {
+		_ = os.RemoveAll(s.dir)
 	}
 }
 

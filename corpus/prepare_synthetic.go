@@ -30,12 +30,15 @@ func BuildSynthetic(ctx context.Context, spec Spec, o PrepareOptions, cacheDir s
 
 // prepareGenerated writes the events that generate emits, in whatever order, and their manifest into dir.
 func prepareGenerated(ctx context.Context, generate func(context.Context, Progress, func(*Event) error) error, o PrepareOptions, m Manifest, dir string, p Progress) error {
-	sorted := newSorter(dir)
+	sorted, err := o.sorter(dir)
+	if err != nil {
+		return err
+	}
 	defer sorted.close()
 	var drops dropCounts
 	var line []byte
 	read := 0
-	err := generate(ctx, p, func(e *Event) error {
+	err = generate(ctx, p, func(e *Event) error {
 		read++
 		line = e.AppendJSON(line[:0])
 		if reason := o.formReason(e, len(line)); reason != kept {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"os"
 	"slices"
 	"time"
 
@@ -31,6 +32,7 @@ func newCorpus(stdout, stderr io.Writer) *cobra.Command {
 
 func newCorpusBuild(stdout, stderr io.Writer) *cobra.Command {
 	var f corpusFlags
+	var work string
 	cmd := &cobra.Command{
 		Use:   "build",
 		Short: "Generate, download or prepare a corpus, as run would, and print what it holds",
@@ -39,6 +41,14 @@ func newCorpusBuild(stdout, stderr io.Writer) *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := f.check(cmd); err != nil {
 				return err
+			}
+			if work != "" {
+				folder, err := openWork(cmd.Context(), work)
+				if err != nil {
+					return err
+				}
+				defer os.RemoveAll(folder)
+				f.prepare.Spill = folder
 			}
 			w := newWatcher(stderr)
 			c, err := f.load(cmd.Context(), w)
@@ -51,6 +61,7 @@ func newCorpusBuild(stdout, stderr io.Writer) *cobra.Command {
 		},
 	}
 	f.register(cmd)
+	cmd.Flags().StringVar(&work, "work", "", "folder for what sorting a large corpus writes meanwhile (default: beside the prepared corpus)")
 	return cmd
 }
 

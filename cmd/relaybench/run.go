@@ -107,7 +107,7 @@ func (f *runFlags) register(cmd *cobra.Command) {
 	flags.BoolVar(&f.scattered, "neg-scattered", false, "also reconcile (NIP-77) with one event in a hundred missing at random, the algorithm's worst case")
 	flags.BoolVar(&f.pin, "pin", false, "keep relaybench and the relay on processor cores of their own, half of them each (Linux, two cores or more)")
 	flags.StringVar(&f.out, "out", "", "folder for results; each run makes a folder below it (default: $RELAYBENCH_RESULTS, or results)")
-	flags.StringVar(&f.work, "work", "", "folder for the relays' data while they run (default: the system's temporary folder)")
+	flags.StringVar(&f.work, "work", "", "folder for the relays' data while they run, and for sorting a large corpus (default: the system's temporary folder, and beside the corpus)")
 	flags.BoolVar(&f.keepData, "keep-data", false, "keep the relays' data folders and say where they are")
 	flags.BoolVar(&f.noColor, "no-color", false, "no colours, even on a terminal (so does $NO_COLOR)")
 }
@@ -319,6 +319,9 @@ func (f *runFlags) measure(ctx context.Context, stderr io.Writer, flags *pflag.F
 	work, err := openWork(ctx, f.work)
 	if err != nil {
 		return nil, "", err
+	}
+	if f.work != "" {
+		f.corpus.prepare.Spill = work
 	}
 	defer func() {
 		if f.keepData {
