@@ -83,8 +83,8 @@ func (r *Result) Unreachable() bool {
 const (
 	retries  = 2 // for ids that did not come
 	attempts = 2 // for connections in a row
-	// pageAttempts is how many pages in a row may bring nothing: each lost connection halves the next page, so that a relay that drops whom it
-	// has to wait for is asked for little enough in the end, as it is by a download.
+	// pageAttempts is how many pages in a row may bring nothing: each connection that is lost makes the next page smaller, so that a relay
+	// that drops whom it has to wait for is asked for little enough in the end, as it is by a download.
 	pageAttempts = 5
 	// widestPage is how many events of one second are asked for at most where they fill a page and the relay names no limit: as many as a download asks for.
 	widestPage = 20_000

@@ -254,13 +254,13 @@ func TestARelayWithoutNIP77IsNotMeasuredByIt(t *testing.T) {
 	}
 }
 
-// Each lost connection halves the page, up to where it fits into what may wait.
+// Each lost connection makes the page smaller, down to where it fits into what may wait.
 func TestPagesShrinkForARelayThatDropsWhomItWaitsFor(t *testing.T) {
 	t.Parallel()
 	const events = 800
 	to := &fetch.Target{URL: referencetest.Holding(t, large(events, 1000), reference.Options{NoVerify: true, MaxLimit: 5000}, "kill-pending:0.2"), Ground: fetch.Unknown(now)}
 	o := options()
-	o.Page = events
+	o.Page = 20_000
 	r := o.Cells(fetch.Paged)[0].Run(context.Background(), to, o)
 	if got, reason := r.Completeness(); got != backfill.Unresolved || r.Delivered != events {
 		t.Errorf("%s (%s), %d of %d came", got, reason, r.Delivered, events)

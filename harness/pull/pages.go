@@ -16,7 +16,7 @@ import (
 // that there is nothing.
 //
 // No answer ends it before that. A REQ that ends in CLOSED is asked again, for fewer events where it brought none, and so is one whose connection was lost,
-// for fewer; a page that is not newest first is taken in smaller steps. A second that holds more events than the relay sends at once can be read in part only: it is stepped over, and named.
+// for half as many, or a quarter where it brought none; a page that is not newest first is taken in smaller steps. A second that holds more events than the relay sends at once can be read in part only: it is stepped over, and named.
 type Pages struct {
 	Options
 	Filter  corpus.Filter // Until is where to begin; its Limit is not used
@@ -106,9 +106,13 @@ func (w *paging) connected(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	before := w.done.Events
 	err = w.pages(ctx, l)
 	if err != nil {
 		w.shrink() // perhaps the page was too much for it
+		if w.done.Events == before {
+			w.shrink() // and by far: attempts that bring nothing are few
+		}
 	}
 	l.close(err != nil)
 	if ctx.Err() != nil {
