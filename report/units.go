@@ -95,6 +95,9 @@ func unitTitle(unit string) string {
 }
 
 func (s scale) format(v float64) string {
+	if v == 0 && (s.suffix == " k" || s.suffix == " M") { // how many times nothing is said for nothing
+		return "0"
+	}
 	v *= s.factor
 	if s.whole && v == math.Trunc(v) && math.Abs(v) < 1e15 {
 		return thousands(strconv.FormatFloat(v, 'f', 0, 64)) + s.suffix

@@ -23,6 +23,8 @@ func TestValuesOfABlockShareOneUnit(t *testing.T) {
 		{"events/s", []float64{6200, 3844.4}, "6,200|3,844"},
 		{"events/s", []float64{240000, 74400}, "240 k|74.4 k"},
 		{"events/s", []float64{240000, 150}, "240,000|150"},
+		{"events/s", []float64{240000, 0}, "240 k|0"},
+		{"events/s", []float64{24e6, 0}, "24 M|0"},
 		{"bytes/event", []float64{1540, 2484}, "1,540 B|2,484 B"},
 		{"MiB", []float64{2.2, 9.02}, "2.20 MiB|9.02 MiB"},
 		{"MiB", []float64{0.4}, "410 KiB"},

@@ -75,7 +75,7 @@ booted, with the limits raised that stand in the way of a bulk transfer where it
 	f.register(cmd)
 	f.registerSeed(cmd)
 	f.fetch.register(cmd)
-	cmd.Flags().IntVar(&f.fetch.page, "page", 5000, "events asked for in a page")
+	cmd.Flags().IntVar(&f.fetch.page, "page", scenarios.DefaultPage, "events asked for in a page, or as many as the relay says that it sends at once (NIP-11); the same as run's --page")
 	for name, value := range fetchDefaults {
 		cmd.Flags().Lookup(name).DefValue = value
 	}
@@ -124,7 +124,7 @@ func (f *fetchFlags) check(flags *pflag.FlagSet) (err error) {
 	return nil
 }
 
-// fetches are what the flags measure. Where the verb's own flag does not set the page, it is that of sync.
+// fetches are what the flags measure. Of run, --page is for sync's mode req and for these.
 func (f *runFlags) fetches() []harness.Scenario {
 	page := f.fetch.page
 	if page == 0 {
@@ -154,6 +154,9 @@ func (f *runFlags) fetchOne(cmd *cobra.Command, stdout, stderr io.Writer) error 
 			name = nameOf(u.Host)
 			target = name + "=" + target
 		}
+	}
+	if scheme, _, ok := strings.Cut(command, "://"); ok && !isAddress(command) && regexp.MustCompile(`^[A-Za-z][A-Za-z0-9+.-]*$`).MatchString(scheme) {
+		return usagef("fetch %s: not an address of a relay; write ws://host:port or wss://host", command)
 	}
 	f.fetch.readOnly = isAddress(command)
 	if f.fetch.readOnly {

@@ -45,6 +45,8 @@ func TestFetchRefusesWhatCannotBeMeant(t *testing.T) {
 		{[]string{"ref-bolt", "ref-sqlite"}, "wants one relay"},
 		{[]string{"nobody"}, "not in the catalog"},
 		{[]string{"ws://"}, "not an address"},
+		{[]string{"http://relay.example.com"}, "write ws://host:port or wss://host"},
+		{[]string{"mine=https://relay.example.com"}, "write ws://host:port or wss://host"},
 		{[]string{"ref-bolt", "--filter", "{"}, "--filter"},
 		{[]string{"ref-bolt", "--filter", `{"limit":5}`}, "leave the limit out"},
 		{[]string{"ref-bolt", "--filter", `{"search":"x"}`}, `unknown filter field "search"`},
@@ -60,6 +62,19 @@ func TestFetchRefusesWhatCannotBeMeant(t *testing.T) {
 		code, _, stderr := relaybench(t, append([]string{"fetch"}, c.args...)...)
 		if code != exitUsage || !strings.Contains(stderr, c.says) {
 			t.Errorf("%q: exit code %d, %s", c.args, code, stderr)
+		}
+	}
+}
+
+// Alone and as a part of run, fetching asks for pages of the same size, and both say so.
+func TestTheVerbAndRunFetchTheSamePages(t *testing.T) {
+	t.Parallel()
+	for verb, other := range map[string]string{"fetch": "the same as run's --page", "run": "the same as fetch's --page"} {
+		_, stdout, _ := relaybench(t, verb, "--help")
+		help := strings.Join(strings.Fields(stdout), " ")
+		_, page, _ := strings.Cut(help, " --page int ")
+		if says, standard, _ := strings.Cut(page, " (default "); !strings.HasSuffix(says, other) || !strings.HasPrefix(standard, "20000)") {
+			t.Errorf("%s: --page %.300s", verb, page)
 		}
 	}
 }

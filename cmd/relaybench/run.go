@@ -61,6 +61,7 @@ func newRun(stdout, stderr io.Writer) *cobra.Command {
 	f.registerRelays(cmd)
 	f.sync.register(cmd)
 	f.fetch.register(cmd)
+	cmd.Flags().Lookup("page").Usage = "events asked for at a time in sync's mode req, and in the pages of --fetch, or as many as the relay says that it sends at once (NIP-11); the same as fetch's --page"
 	cmd.Flags().BoolVar(&f.fetch.on, "fetch", false, "also measure how a client downloads from each relay, as the verb fetch does alone")
 	cmd.Flags().BoolVar(&f.sync.on, "sync", false, "also measure how each relay fills each other, as the verb sync does alone")
 	return cmd
