@@ -47,7 +47,7 @@ const unresolved = "unresolved"
 
 const (
 	fetchMeaning = "One client downloads everything that matches the filter: giant in one REQ, paged by until, sharded with the time divided over connections, by-id once ids are known, negentropy finding them by a reconciliation first. raw finds ids and counts; parsed parses and verifies every event; deflate has it compressed."
-	fetchColumns = "by-id: connections × REQs in flight on each × ids in a REQ, the best of all that were tried; auto finds the second by itself. again: events that came more than once. overfetch: bytes on the socket for each byte of a distinct event. in flight: REQs on average by Little's law (their rate × their latency), of as many as may be. CPU: relaybench's own for each event."
+	fetchColumns = "by-id: connections × REQs in flight on each × ids in a REQ, the best of all that were tried; auto finds the second by itself. retried, failed: ids asked for again, and ids that were never answered, where events are asked for by id. again: events that came more than once. overfetch: bytes on the socket for each byte of a distinct event. in flight: REQs on average by Little's law (their rate × their latency), of as many as may be. CPU: relaybench's own for each event."
 )
 
 // parseFetchKey reads a cell's key; ok is false for another scenario.
@@ -273,7 +273,7 @@ func (d *download) lines() (all []fetchLine) {
 }
 
 // fetchHead are the columns behind a line's label, form, relay and rate.
-var fetchHead = []string{"MB/s", "all?", "missing", "again", "overfetch", "REQs", "REQ p50", "p99", "max", "in flight", "CPU"}
+var fetchHead = []string{"MB/s", "all?", "missing", "retried", "failed", "again", "overfetch", "REQs", "REQ p50", "p99", "max", "in flight", "CPU"}
 
 // figures are a line's columns. The text of a p99 from few samples ends in a star.
 func (l fetchLine) figures() []string {
@@ -284,7 +284,7 @@ func (l fetchLine) figures() []string {
 		return nothing
 	}
 	count := func(x float64) string { return thousands(strconv.FormatFloat(x, 'f', 0, 64)) }
-	out := []string{text("MB/s", number), l.cell.state(l.relay), text("missing", count), text("duplicates", count), text("overfetch", ratioText), text("requests", count)}
+	out := []string{text("MB/s", number), l.cell.state(l.relay), text("missing", count), text("retried", count), text("failed", count), text("duplicates", count), text("overfetch", ratioText), text("requests", count)}
 	p50, p99, top := nothing, nothing, nothing
 	if d := l.cell.latency(l.relay); d != nil {
 		s := scaleFor("s", []float64{d.p50, d.top})
@@ -302,6 +302,16 @@ func (l fetchLine) figures() []string {
 		out = append(out, nothing)
 	}
 	return append(out, text("tool cpu per event", func(x float64) string { return number(x) + " µs" }))
+}
+
+// tried lists all settings of fetching by id from one relay in one form, in the order of its matrix, those that were not measured left out.
+func (d *download) tried(relay, form string) (all []fetchLine) {
+	for _, c := range d.cells {
+		if r := c.row(relay); c.inMatrix() && c.form == form && r != nil && r.has {
+			all = append(all, fetchLine{fmt.Sprintf("%d×%d×%d", c.conns, c.inFlight, c.batch), c, relay})
+		}
+	}
+	return all
 }
 
 // fetchAccount are the columns of the account behind a line's label, form and relay.

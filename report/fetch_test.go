@@ -1,7 +1,10 @@
 package report
 
 import (
+	"bytes"
+	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -19,6 +22,10 @@ func (r *run) cell(c contender, key string, rate float64, change ...func(*measur
 	add("delivered", "events", measure.None, 10000)
 	add("expected", "events", measure.None, 10000)
 	add("missing", "events", measure.None, 0)
+	if strings.HasPrefix(key, "by-id") || strings.HasPrefix(key, "negentropy") {
+		add("retried", "ids", measure.None, 250)
+		add("failed", "ids", measure.None, 7)
+	}
 	add("duplicates", "events", measure.None, 3)
 	add("overfetch", "bytes/byte", measure.None, 1.02)
 	add("requests", "requests", measure.None, 80)
@@ -139,6 +146,68 @@ func TestAnIncompleteFigureIsNotCompared(t *testing.T) {
 	}
 	if outcomes["fetch.giant.raw"] != Incomplete || outcomes["fetch.paged.raw"] != Worsened {
 		t.Errorf("giant %s, paged %s", outcomes["fetch.giant.raw"], outcomes["fetch.paged.raw"])
+	}
+}
+
+// What was asked for again and what was never answered stand beside what is missing, for every setting, with how long a REQ took and how many were open.
+func TestEverySettingHasItsFigures(t *testing.T) {
+	d := newView(fixtures(t)["fetch-two-relays"]).download()
+	tried := d.tried("ref-sqlite", "raw")
+	if len(tried) != 8 || tried[0].label != "1×1×50" || tried[7].label != "4×8×250" {
+		t.Fatalf("%d settings: %+v", len(tried), tried)
+	}
+	for _, l := range append(tried, d.lines()...) {
+		figures := l.figures()
+		of := func(column string) string { return figures[slices.Index(fetchHead, column)] }
+		retried, failed := "250", "7"
+		if l.cell.strategy != "by-id" && l.cell.strategy != "negentropy" {
+			retried, failed = nothing, nothing
+		}
+		if len(figures) != len(fetchHead) || of("retried") != retried || of("failed") != failed || of("missing") != "0" || of("again") != "3" || of("in flight") != "3.1 of 4" {
+			t.Errorf("%s, %s: %q", l.label, l.cell.form, figures)
+		}
+		for _, column := range []string{"REQ p50", "p99", "max"} {
+			if of(column) == nothing {
+				t.Errorf("%s, %s: no %s", l.label, l.cell.form, column)
+			}
+		}
+	}
+}
+
+func TestATerminalSparesColumnsThatSayNothing(t *testing.T) {
+	r := downloads(t, 1, bolt).record()
+	shown := func() (retried, failed bool) {
+		text := string(renderTerminal(t, r, TerminalOptions{Width: 200}))
+		_, text, _ = strings.Cut(text, "events/s  ")
+		text, _, _ = strings.Cut(text, "giant")
+		return strings.Contains(text, "retried"), strings.Contains(text, "failed")
+	}
+	if retried, failed := shown(); !retried || !failed {
+		t.Errorf("what is not zero is shown: retried %v, failed %v", retried, failed)
+	}
+	for i := range r.Measurements {
+		if m := &r.Measurements[i]; m.Metric == "failed" {
+			m.Trials = []float64{0}
+		}
+	}
+	if retried, failed := shown(); !retried || failed {
+		t.Errorf("nothing failed: retried %v, failed %v", retried, failed)
+	}
+}
+
+// Without a corpus nothing has a fingerprint, though the record holds one.
+func TestARunWithoutACorpusSaysSo(t *testing.T) {
+	r := downloads(t, 1, bolt).record()
+	const print = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
+	r.Corpus = measure.Corpus{Source: "none: what the relay holds is not known beforehand", Fingerprint: print, Kinds: map[string]int{}}
+	var text, md bytes.Buffer
+	if err := errors.Join(Terminal(&text, r, TerminalOptions{Width: 160}), Markdown(&md, r)); err != nil {
+		t.Fatal(err)
+	}
+	for name, out := range map[string]string{"terminal": text.String(), "report.md": md.String()} {
+		if !strings.Contains(out, "no corpus was named") || strings.Contains(out, print[:8]) || strings.Contains(out, "0 events") {
+			t.Errorf("%s:\n%.3000s", name, out)
+		}
 	}
 }
 

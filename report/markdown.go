@@ -148,7 +148,9 @@ func (m *markdown) head() {
 	load("load before", e.LoadBefore)
 	load("load after", e.LoadAfter)
 	rows = append(rows, []string{"platform", mdText(e.OS + "/" + e.Arch)})
-	rows = append(rows, []string{"fingerprint", mdCode(m.v.rec.Corpus.Fingerprint)})
+	if !m.v.corpusless() {
+		rows = append(rows, []string{"fingerprint", mdCode(m.v.rec.Corpus.Fingerprint)})
+	}
 	m.table([]string{"", ""}, rows, allLeft)
 	m.corpus()
 }

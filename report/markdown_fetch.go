@@ -78,6 +78,20 @@ func (m *markdown) download(d *download) {
 		if x.unfinished() {
 			m.p("\n… incomplete.\n")
 		}
+		m.p("\nEach setting, as connections × REQs in flight × ids in a REQ:\n\n")
+		var each [][]string
+		for _, l := range d.tried(x.relay, x.form) {
+			row := []string{mdText(l.label), m.value(l.cell.rate, l.cell.row(l.relay))}
+			for _, text := range l.figures() {
+				row = append(row, mdText(text))
+			}
+			each = append(each, row)
+		}
+		titles := []string{"", "events/s"}
+		for _, h := range fetchHead {
+			titles = append(titles, mdText(h))
+		}
+		m.table(titles, each, func(c int) bool { return c > 0 })
 	}
 	if lines := d.windows(); len(lines) > 0 {
 		m.p("\n")

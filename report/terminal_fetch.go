@@ -14,10 +14,17 @@ func (t *terminal) download(d *download) {
 	if several {
 		head, fixed = append(head, ""), 3
 	}
-	head = append(append(head, "events/s  "), fetchHead...)
+	lines := d.lines()
+	spared := d.spared(lines)
+	head = append(head, "events/s  ")
+	for _, h := range fetchHead {
+		if !spared[h] {
+			head = append(head, h)
+		}
+	}
 	var rows [][]cell
 	last := ""
-	for _, l := range d.lines() {
+	for _, l := range lines {
 		label := l.label
 		if label == last {
 			label = ""
@@ -29,6 +36,9 @@ func (t *terminal) download(d *download) {
 		}
 		row = append(row, t.value(l.cell.rate, l.cell.row(l.relay)))
 		for i, text := range l.figures() {
+			if spared[fetchHead[i]] {
+				continue
+			}
 			st := none
 			switch {
 			case fetchHead[i] == "all?" && text == "complete":
@@ -56,6 +66,19 @@ func (t *terminal) download(d *download) {
 		t.paragraph(span{"  ", none}, span{"The same for the other forms is in report.md.", dim})
 	}
 	t.list(d.windows(), "· ")
+}
+
+// spared are columns that a terminal has no room for while they say nothing: report.md has them all.
+func (d *download) spared(lines []fetchLine) map[string]bool {
+	spared := map[string]bool{"retried": true, "failed": true}
+	for _, l := range lines {
+		for i, text := range l.figures() {
+			if text != "0" && text != nothing {
+				delete(spared, fetchHead[i])
+			}
+		}
+	}
+	return spared
 }
 
 // list writes sentences, one below the other.

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"crypto/sha256"
 	"fmt"
 	"maps"
 	"slices"
@@ -249,7 +250,11 @@ func (v *view) head() []fact {
 	if r.Corpus.Bytes > 0 {
 		size += ", " + bytesText(float64(r.Corpus.Bytes))
 	}
-	add("corpus", source, size, prefixed("fingerprint ", shorten(r.Corpus.Fingerprint, 16)))
+	if v.corpusless() {
+		add("corpus", "no corpus was named: what the relay holds is not known beforehand")
+	} else {
+		add("corpus", source, size, prefixed("fingerprint ", shorten(r.Corpus.Fingerprint, 16)))
+	}
 	add("left out", leftOut(r.Corpus.Dropped))
 	add("machine", machineParts(&r.Environment)...)
 	tool := r.Tool.Version
@@ -275,6 +280,12 @@ func (v *view) head() []fact {
 	}
 	add("time", when)
 	return out
+}
+
+// corpusless tells whether the run had no corpus. Its fingerprint is then that of nothing, which is no thing to show.
+func (v *view) corpusless() bool {
+	c := &v.rec.Corpus
+	return c.Events == 0 && c.Fingerprint == fmt.Sprintf("%x", sha256.Sum256(nil))
 }
 
 // dropTitles say what preparation leaves out, one and many.

@@ -159,6 +159,25 @@ func TestFetchSaysWhatIsWrong(t *testing.T) {
 	}
 }
 
+// A time in which nobody could have sent anything is the user's own, and no fault of the relay.
+func TestFetchBlamesNobodyForACut(t *testing.T) {
+	t.Parallel()
+	out := t.TempDir()
+	code, stdout, stderr := relaybench(t, "fetch", "ref-bolt", "--events=100", "--skip=preflight,calibration", "--cell-time=1ns", "--out", out, "--work", t.TempDir())
+	if code != exitDone {
+		t.Errorf("exit code %d\n%s", code, stderr)
+	}
+	r := results(t, out)
+	for _, f := range r.Findings {
+		if f.Check == backfill.IsComplete {
+			t.Errorf("%+v", f)
+		}
+	}
+	if got := note(r, "giant.raw"); !strings.Contains(got, "cut by --cell-time 1ns") || strings.Contains(stdout, "0 k") {
+		t.Errorf("note %q\n%s", got, stdout)
+	}
+}
+
 // Relays that never come to an end, say nothing of use, or end while they are read from cost a cell or two, and never the run.
 func TestFetchOutlivesARelayThatMisbehaves(t *testing.T) {
 	t.Parallel()
@@ -208,6 +227,9 @@ func TestFetchOnlyReadsFromARelayThatRuns(t *testing.T) {
 		args2, _ := r.Options["args"].([]any)
 		if len(args2) < 2 || args2[0] != "fetch" || !strings.Contains(args2[1].(string), url) {
 			t.Errorf("%s: it is repeated by %v", c.name, args2)
+		}
+		if unnamed := strings.Contains(stdout, "no corpus was named"); unnamed != (c.args == nil) || len(r.Corpus.Fingerprint) != 64 {
+			t.Errorf("%s: said to be without a corpus: %v, fingerprint %q", c.name, unnamed, r.Corpus.Fingerprint)
 		}
 		if !strings.Contains(stdout, "FETCH") || !strings.Contains(stderr, "none is published") {
 			t.Errorf("%s:\n%s", c.name, stderr)
