@@ -96,15 +96,20 @@ func (g *Ground) room() int {
 type tally struct {
 	unique, duplicates int
 	bytes              int64 // of the unique ones as JSON; 0 where nobody knows
+	stepped            int   // of those missing, how many lie in seconds that were left before they had been read whole
 	expected, missing  int   // expected is less than 0 where nobody knows
 	strangers          int   // that should not be there; each counted once
 	newest             bool  // in each share of the time, what is missing is older than everything that came: answers that were cut at their end
 }
 
 // judge counts what came. Of asked, where it is not nil, nothing else is expected. spans are the shares of the time that were asked for one by one, oldest
-// first.
-func (g *Ground) judge(came, asked []corpus.ID, spans []span) tally {
+// first, and stepped the seconds that were left before they had been read whole.
+func (g *Ground) judge(came, asked []corpus.ID, spans []span, stepped []int64) tally {
 	t := tally{expected: -1}
+	left := make(map[int64]bool, len(stepped))
+	for _, at := range stepped {
+		left[at] = true
+	}
 	if g.corpus == nil {
 		distinct := make(map[corpus.ID]struct{}, len(came))
 		for _, id := range came {
@@ -162,6 +167,9 @@ func (g *Ground) judge(came, asked []corpus.ID, spans []span) tally {
 		if !here[i] {
 			t.missing++
 			at := g.corpus.Entry(i).CreatedAt
+			if left[at] {
+				t.stepped++
+			}
 			k := share(at)
 			t.newest = t.newest && oldest[k] < math.MaxInt64 && at <= oldest[k]
 		}

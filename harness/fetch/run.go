@@ -186,7 +186,7 @@ func (r *Result) settle(ctx context.Context, t *Target, got finished, f *fetchin
 	if r.Strategy == Paged && r.Form.Parsed && err == nil {
 		g.learn(got.ids)
 	}
-	y := g.judge(got.ids, asked, f.spans)
+	y := g.judge(got.ids, asked, f.spans, f.stepped)
 	r.Account.Add(r.Stats)
 	r.Delivered, r.Duplicates = y.unique, y.duplicates+got.duplicates+int(r.Stats.Duplicates)
 	r.Strangers, r.Refused = y.strangers+int(r.Stats.Strays), got.refused
@@ -225,6 +225,8 @@ func (r *Result) settle(ctx context.Context, t *Target, got finished, f *fetchin
 		r.Excused, r.Why = true, fmt.Sprintf("the relay caps an answer at its newest %d events", y.unique)
 	case y.newest && y.missing > 0 && r.Strategy == ShardedGiant && ended:
 		r.Excused, r.Why = true, "the relay caps answers at their newest events"
+	case y.missing > 0 && y.missing == y.stepped: // the answers are capped, and until knows no part of a second
+		r.Excused = true
 	case r.Why == "" && r.Expected < 0 && len(g.listed) > y.unique:
 		r.Why = fmt.Sprintf("in pages the relay sent %d", len(g.listed))
 	case r.Why == "" && r.Expected < 0 && r.Strategy == Paged && ended:
@@ -254,6 +256,9 @@ type fetching struct {
 	options pull.Options
 	asked   []corpus.ID // what was asked for by id, where that is what was to come
 	spans   []span      // the shares of the time, where it was divided
+
+	stepping sync.Mutex // guards what shares of the time have in common
+	stepped  []int64    // seconds that were left before they had been read whole, in no order
 }
 
 // fetch asks. ended says that the relay ended all answers in order.
@@ -316,6 +321,9 @@ func (f *fetching) pagedPart(ctx context.Context, filter corpus.Filter) (*pull.S
 	done, err := p.Run(ctx)
 	why := ""
 	if n := len(done.Stepped); n > 0 {
+		f.stepping.Lock()
+		f.stepped = append(f.stepped, done.Stepped...)
+		f.stepping.Unlock()
 		why = fmt.Sprintf("seconds hold more events than came in one answer (%d, the newest is %d; %d were asked for at most)", n, done.Stepped[0], p.Widest)
 	}
 	return done.Stats, why, err

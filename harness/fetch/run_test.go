@@ -186,6 +186,33 @@ func TestACapOnAnswersIsNoFault(t *testing.T) {
 	}
 }
 
+// What a second holds beyond the cap cannot be asked for by until. That is no fault; what is missing elsewhere is.
+func TestASecondBeyondTheCapIsNoFault(t *testing.T) {
+	t.Parallel()
+	crowded, seconds := 0, map[int64]int{}
+	c := model(t).Corpus()
+	for _, i := range model(t).Query(&corpus.Filter{}) {
+		at := c.Entry(i).CreatedAt
+		if seconds[at]++; seconds[at] > 1 && !model(t).Optional(i) {
+			crowded++
+		}
+	}
+	if crowded == 0 {
+		t.Fatal("no second of the corpus holds two events")
+	}
+	for _, s := range []fetch.Strategy{fetch.Paged, fetch.ShardedPaged} {
+		for _, faults := range [][]string{nil, {"drop-results:0.2"}} {
+			to := target(t, serve(t, reference.Options{MaxLimit: 1}, faults...), corpus.Filter{})
+			to.Limits = fetch.Limits{Events: 1}
+			r := options().Cells(s)[0].Run(context.Background(), to, options())
+			got, reason := r.Completeness()
+			if f, ok := r.Account.Finding(); !ok || f.OK || f.Required != (faults != nil) || got != backfill.Failed || r.Missing < 1 || !strings.Contains(reason, "more events than came in one answer") {
+				t.Errorf("%s, %q: %s (%s), %d missing, %+v", s, faults, got, reason, r.Missing, f)
+			}
+		}
+	}
+}
+
 func TestACellThatIsCutSaysSo(t *testing.T) {
 	t.Parallel()
 	url := serve(t, reference.Options{MaxLimit: 5000})
