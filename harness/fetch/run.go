@@ -108,7 +108,7 @@ func (c Cell) Run(ctx context.Context, t *Target, o *Options) *Result {
 	}
 	if c.Strategy == ByID {
 		if asked = t.Ground.IDs(); len(asked) == 0 {
-			r.NA = "no ids are known to ask for: measure fetch.paged before"
+			r.NA = "no ids are known to ask for: fetch.paged, which lists them, was not measured or brought none"
 			if t.Ground.Known() {
 				r.NA = "no event of the corpus matches the filter"
 			}

@@ -114,7 +114,7 @@ func TestWhatIsWrongWithARelayIsSaid(t *testing.T) {
 			to := target(t, serve(t, reference.Options{MaxLimit: 5000}, c.fault), corpus.Filter{})
 			o := short
 			if c.fault != "half-open" {
-				o.Stall = 10 * time.Second
+				o.Stall = time.Minute
 			}
 			for _, cell := range o.Cells(c.strategy) {
 				if cell.Form.Deflate || cell.Matrix && (cell.Conns != 4 || cell.Batch != 50) {
@@ -268,7 +268,7 @@ func TestARelayWithoutNIP77IsNotMeasuredByIt(t *testing.T) {
 		}
 	}}.Serve(t, serve(t, reference.Options{MaxLimit: 5000}))
 	o := options()
-	o.Time = 200 * time.Millisecond
+	o.Time, o.Stall = 200*time.Millisecond, 5*time.Second
 	to := target(t, ignoring, corpus.Filter{})
 	for _, c := range o.Cells(fetch.Negentropy)[:2] {
 		r := c.Run(context.Background(), to, o)
@@ -276,7 +276,7 @@ func TestARelayWithoutNIP77IsNotMeasuredByIt(t *testing.T) {
 			t.Errorf("%s: n/a %q, error %v", r.Key(), r.NA, r.Err)
 		}
 	}
-	if r := o.Cells(fetch.Giant)[0].Run(context.Background(), to, o); r.NA != "" || r.Delivered == 0 {
+	if r := o.Cells(fetch.Giant)[0].Run(context.Background(), to, options()); r.NA != "" || r.Delivered == 0 {
 		t.Errorf("giant: n/a %q, %d came", r.NA, r.Delivered)
 	}
 }

@@ -3,6 +3,7 @@ package fetch
 import (
 	"context"
 	"errors"
+	"time"
 
 	"relaybench/harness/negentropy"
 	"relaybench/harness/wire"
@@ -17,21 +18,40 @@ func (t *Target) withoutNegentropy(ctx context.Context, o *Options) string {
 	if t.no77 != nil {
 		return *t.no77
 	}
+	why := ""
+	unsupported, err := t.probe(ctx, o, 0)
+	if err == nil && unsupported != nil && unsupported.How == negentropy.BySilence {
+		began := wire.Now()
+		if silent := t.answers(ctx, o); silent != nil || wire.Now()-began > prompt {
+			unsupported, err = t.probe(ctx, o, o.Stall)
+		}
+	}
+	if err != nil {
+		return ""
+	}
+	if unsupported != nil {
+		why = unsupported.Error()
+	}
+	t.no77 = &why
+	return why
+}
+
+// prompt is how soon a relay sends one event whose silence on NEG-OPEN means what it seems to: one that is slow at everything, on a busy machine say,
+// is asked again and given more time.
+const prompt = 300 * time.Millisecond
+
+// probe reconciles nothing. The error says that this left it open whether the relay speaks NIP-77.
+func (t *Target) probe(ctx context.Context, o *Options, within time.Duration) (unsupported *negentropy.UnsupportedError, err error) {
 	handshake, cancel := context.WithTimeout(ctx, o.Stall)
 	defer cancel()
 	conn, err := wire.Dial(handshake, t.URL, wire.Options{})
 	if err != nil {
-		return ""
+		return nil, err
 	}
 	defer conn.Abort()
-	err = negentropy.Probe(ctx, conn, 0)
-	why := ""
-	switch unsupported := (*negentropy.UnsupportedError)(nil); {
-	case errors.As(err, &unsupported):
-		why = unsupported.Error()
-	case err != nil:
-		return ""
+	err = negentropy.Probe(ctx, conn, within)
+	if errors.As(err, &unsupported) {
+		return unsupported, nil
 	}
-	t.no77 = &why
-	return why
+	return nil, err
 }
