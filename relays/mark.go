@@ -21,18 +21,18 @@ func newMark() string {
 const maxEnvironment = 4 << 20
 
 const (
-	sweepTime  = 2 * time.Second      // for those that start others as fast as they are killed
-	sweepAgain = 2 * time.Millisecond // from one look to the next
-	sweepLooks = 5                    // at processes that are just being given their program and show no environment
+	sweepTime  = 2 * time.Second        // for those that start others as fast as they are killed
+	sweepAgain = 2 * time.Millisecond   // from one look to the next
+	loadTime   = 300 * time.Millisecond // for those that are just being given their program, or are on their way out, and show no environment
 )
 
 // sweep kills every process that bears a mark and returns when none is left, or after sweepTime. since is the start of the first that can
 // bear it, in the unit of reading.started.
 func sweep(mark string, since uint64) {
-	deadline := time.Now().Add(sweepTime)
-	for look := 1; time.Now().Before(deadline); look++ {
+	began := time.Now()
+	for time.Since(began) < sweepTime {
 		found, unclear := killMarked(mark, since)
-		if !found && (!unclear || look >= sweepLooks) {
+		if !found && (!unclear || time.Since(began) >= loadTime) {
 			return
 		}
 		time.Sleep(sweepAgain)

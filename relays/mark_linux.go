@@ -2,6 +2,7 @@ package relays
 
 import (
 	"bytes"
+	"errors"
 	"io"
 	"os"
 	"strconv"
@@ -11,7 +12,7 @@ import (
 )
 
 // killMarked looks once through all processes, and kills those that bear the mark. unclear says that another, as young, shows no environment at
-// all: the kernel empties it for a moment while a program is loaded.
+// all: the kernel empties it for a moment while a program is loaded, and takes it away as a process ends.
 func killMarked(mark string, since uint64) (found, unclear bool) {
 	const kernelThreads = 2 // the parent of them all; they have no environment
 	self := os.Getpid()
@@ -33,11 +34,12 @@ func killMarked(mark string, since uint64) (found, unclear bool) {
 	return found, unclear
 }
 
-// bears says whether a process has the mark in the environment that it was started with. One that may not be read has not.
+// bears says whether a process has the mark in the environment that it was started with. One that may not be read has not; one that is on its way out, as
+// after a kill, has lost its memory before its files, and shows none.
 func bears(pid int, mark string) (marked, empty bool) {
 	f, err := os.Open("/proc/" + strconv.Itoa(pid) + "/environ")
 	if err != nil {
-		return false, false
+		return false, errors.Is(err, syscall.ESRCH)
 	}
 	defer f.Close()
 	text, err := io.ReadAll(io.LimitReader(f, maxEnvironment))
