@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"relaybench/corpus"
+	"relaybench/harness/machine"
 	"relaybench/harness/measure"
 	"relaybench/harness/wire"
 )
@@ -65,7 +66,7 @@ func (c *Calibrator) publishing(ctx context.Context, url string, connections int
 	var cost float64 // µs, of the best round
 	var most float64
 	rate, err := c.best(func() (float64, error) {
-		cpu := ownCPU()
+		cpu := machine.OwnCPU()
 		done, err := c.publish(ctx, url, connections, c.effort.load)
 		if err != nil {
 			return 0, err
@@ -76,7 +77,7 @@ func (c *Calibrator) publishing(ctx context.Context, url string, connections int
 		}
 		rate := answered / done.Seconds()
 		if rate > most {
-			most, cost = rate, float64((ownCPU()-cpu).Nanoseconds())/1000/answered
+			most, cost = rate, float64((machine.OwnCPU()-cpu).Nanoseconds())/1000/answered
 		}
 		return rate, nil
 	})

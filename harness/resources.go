@@ -2,9 +2,9 @@ package harness
 
 import (
 	"runtime"
-	"syscall"
 	"time"
 
+	"relaybench/harness/machine"
 	"relaybench/harness/measure"
 	"relaybench/harness/wire"
 	"relaybench/relays"
@@ -19,7 +19,7 @@ type spent struct {
 }
 
 func (t *Trial) spent() spent {
-	s := spent{own: ownCPU(), at: wire.Now()}
+	s := spent{own: machine.OwnCPU(), at: wire.Now()}
 	if t.stopped {
 		s.relay, s.relaySet = t.used, true
 	} else if usage, err := t.Relay.Usage(); err == nil {
@@ -86,13 +86,4 @@ func (t *Trial) Ingested(events, bytes int64) {
 	t.Measure(cpu)
 	t.Value("write amplification while publishing", "bytes/byte", measure.None, float64(a.WriteBytes-b.WriteBytes)/float64(bytes))
 	t.Value("switches per accepted event", "switches/event", measure.None, float64(a.ContextSwitches-b.ContextSwitches)/float64(events))
-}
-
-// ownCPU is the processor time that this process has used.
-func ownCPU() time.Duration {
-	var u syscall.Rusage
-	if syscall.Getrusage(syscall.RUSAGE_SELF, &u) != nil {
-		return 0
-	}
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }

@@ -42,6 +42,8 @@ func (c *carried) measure(t *harness.Trial) {
 		t.Value("waiting for the sink", "%", measure.None, 100*c.waited.Seconds()/seconds)
 	}
 	t.Value("not sent by the source", "events", measure.None, float64(c.missing))
+	t.Value("never answered by the sink", "events", measure.None, float64(c.unanswered))
+	t.Value("of no corpus event", "events", measure.None, float64(c.foreign))
 	for _, reason := range slices.Sorted(maps.Keys(c.refused)) {
 		t.Value("refused: "+reason, "events", measure.None, float64(c.refused[reason].Count))
 	}
@@ -182,6 +184,7 @@ func (c *reconciled) measure(t *harness.Trial) {
 	t.Value("check time", "ms", measure.None, harness.Milliseconds(c.checks.Duration))
 	t.Value("transfers", "transfers", measure.None, float64(c.transfers))
 	t.Value("stragglers", "events", measure.None, float64(c.stragglers))
+	t.Value("ids of no corpus event", "ids", measure.None, float64(c.unknown))
 }
 
 // way is one direction in which events go.

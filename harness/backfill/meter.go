@@ -3,11 +3,11 @@ package backfill
 import (
 	"os"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/shirou/gopsutil/v4/process"
 
+	"relaybench/harness/machine"
 	"relaybench/relays"
 )
 
@@ -74,7 +74,7 @@ func (m *Meter) look() {
 			m.usage.Tool.PeakRSS = max(m.usage.Tool.PeakRSS, memory.RSS)
 		}
 	}
-	m.usage.Tool.CPU = OwnCPU()
+	m.usage.Tool.CPU = machine.OwnCPU()
 	for i, p := range m.relays {
 		if u, err := p.Usage(); err == nil {
 			r := &m.usage.Relays[i]
@@ -96,13 +96,4 @@ func (m *Meter) Stop() *Usage {
 		}
 	})
 	return &m.usage
-}
-
-// OwnCPU is the processor time that this process has used.
-func OwnCPU() time.Duration {
-	var u syscall.Rusage
-	if syscall.Getrusage(syscall.RUSAGE_SELF, &u) != nil {
-		return 0
-	}
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }

@@ -85,7 +85,7 @@ func (s System) counters() (c counters) {
 		}
 		c.known, c.worked, c.stolen = true, ticks(1)+ticks(2)+ticks(3), ticks(8)
 	}
-	c.harness, c.relays = processorTime(syscall.RUSAGE_SELF), processorTime(syscall.RUSAGE_CHILDREN)
+	c.harness, c.relays = OwnCPU().Seconds(), processorTime(syscall.RUSAGE_CHILDREN).Seconds()
 	c.periods, c.held = s.throttled()
 	c.thermal = s.thermalThrottles()
 	vm := s.read("/proc/vmstat")
@@ -99,10 +99,13 @@ func (s System) swapUsed() uint64 {
 	return grown(field(info, "SwapTotal:"), field(info, "SwapFree:")) * 1024
 }
 
-func processorTime(whose int) float64 {
+// OwnCPU is the processor time that this process has used.
+func OwnCPU() time.Duration { return processorTime(syscall.RUSAGE_SELF) }
+
+func processorTime(whose int) time.Duration {
 	var u syscall.Rusage
 	if syscall.Getrusage(whose, &u) != nil {
 		return 0
 	}
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano()).Seconds()
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }

@@ -121,7 +121,7 @@ func (r *retry) after(ctx context.Context, err error, progress bool) error {
 	if r.barren++; progress {
 		r.barren = 1
 	}
-	if r.barren >= max(1, r.o.Attempts) && !(progress && r.o.Attempts > 1) {
+	if r.barren >= max(1, r.o.Attempts) {
 		return err
 	}
 	if r.o.Trouble != nil {
