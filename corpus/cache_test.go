@@ -57,6 +57,7 @@ func TestCacheKnowsFilesByContentAndOptions(t *testing.T) {
 		"a limit":                     {other, PrepareOptions{Limit: 1000}, false},
 		"a size":                      {other, PrepareOptions{MaxEventBytes: 65537}, false},
 		"a number of tags":            {other, PrepareOptions{MaxTags: 1999}, false},
+		"control characters":          {other, PrepareOptions{KeepControlCharacters: true}, false},
 		"deletions":                   {other, PrepareOptions{KeepDeletions: true}, false},
 		"one byte more":               {fileOf(t, append(text, '\n')), PrepareOptions{}, false},
 	} {

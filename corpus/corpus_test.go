@@ -149,7 +149,7 @@ func TestDamageIsFoundAndNamed(t *testing.T) {
 			return swap(t, last(15), flipDigit(last(15)))(swap(t, last(4), flipDigit(last(4)))(b))
 		}, open: "checksum", verify: "line 4: signature"},
 		"escapes":                {events: swap(t, line(3), strings.Replace(line(3), "日", `\u65e5`, 1)), open: "bytes long where"},
-		"other escape as long":   {events: swap(t, line(3), strings.Replace(line(3), `\u0001`, `\u0002`, 1)), open: "checksum", verify: "line 3: id is not the hash"},
+		"other escape as long":   {events: swap(t, line(3), strings.Replace(line(3), ` \b `, ` \f `, 1)), open: "checksum", verify: "line 3: id is not the hash"},
 		"not canonical":          {events: swap(t, line(3), strings.Replace(line(3), `["t","a\nb"]`, `["t", "a\nb"]`, 1)), manifest: swap(t, `"bytes": `, `"bytes": 1`), open: "bytes long where"},
 		"kind with blank":        {events: swap(t, line(3), strings.Replace(line(3), `"kind":1,`, `"kind": ,`, 1)), open: "line 3: kind", verify: "line 3: kind"},
 		"no object":              {events: swap(t, line(5), strings.Repeat("x", len(line(5))-1)+"\n"), open: "line 5: no id", verify: "line 5: no id"},

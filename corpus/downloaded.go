@@ -17,7 +17,7 @@ func (o PrepareOptions) Drops(e *Event, line []byte) (why DropReason, ok bool) {
 	if o.MaxTags == 0 {
 		o.MaxTags = DefaultMaxTags
 	}
-	why = o.formReason(e, len(line))
+	why = o.formReason(e, line)
 	return why, why == kept
 }
 

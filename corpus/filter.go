@@ -2,6 +2,7 @@ package corpus
 
 import (
 	"cmp"
+	"fmt"
 	"math"
 	"slices"
 	"strconv"
@@ -107,8 +108,13 @@ func appendList[T any](dst []byte, list []T, element func([]byte, T) []byte) []b
 	return append(dst, ']')
 }
 
-// ParseFilter reads one JSON object as a filter: the fields of NIP-01 with the right types. Fields that it does not know are an
-// error, since leaving one out would widen the answer.
+// UnknownFieldError is a field of a filter that NIP-01 does not have.
+type UnknownFieldError struct{ Field string }
+
+func (e *UnknownFieldError) Error() string { return fmt.Sprintf("unknown filter field %q", e.Field) }
+
+// ParseFilter reads one JSON object as a filter: the fields of NIP-01 with the right types. A field that it does not know is an
+// *UnknownFieldError, since leaving it out would widen the answer.
 func ParseFilter(text []byte) (Filter, error) {
 	s := scanner{src: text}
 	var f Filter
@@ -145,7 +151,9 @@ func ParseFilter(text []byte) (Filter, error) {
 			f.Limit = Int(int(s.int(math.MaxInt32, key)))
 		default:
 			if len(key) != 2 || key[0] != '#' {
-				s.fail("unknown filter field %q", key)
+				if s.err == nil {
+					s.err = &UnknownFieldError{key}
+				}
 				return
 			}
 			t := TagFilter{Name: key[1], Values: []string{}}

@@ -49,11 +49,31 @@ type Manifest struct {
 	OldestUnix int64          `json:"oldestUnix"` // first and last created_at, Unix seconds
 	NewestUnix int64          `json:"newestUnix"`
 
+	// FirstUnparseable is the first text that is no event, nil where every one is.
+	FirstUnparseable *Failure `json:"firstUnparseable,omitempty"`
+	// Undoubled counts the events kept whose backslashes psql's COPY had doubled, which was undone.
+	Undoubled int `json:"undoubledBackslashes,omitempty"`
+
 	// Checksum finds damage to the events file, see checksum.
 	Checksum string `json:"checksum"`
 
 	// Fingerprint is the sha256, in 64 hexadecimal digits, over the lower-case hexadecimal ids in corpus order without separator.
 	Fingerprint string `json:"fingerprint"`
+}
+
+// Failure says where a source has a text that is no event, and why it is none.
+type Failure struct {
+	Part string `json:"part,omitempty"` // name of the file within a tar archive: whoever packed it chose it
+	Line int    `json:"line"`           // of the decompressed text, from 1
+	Why  string `json:"why"`
+}
+
+func (f *Failure) String() string {
+	part := ""
+	if f.Part != "" {
+		part = fmt.Sprintf("%.200q, ", f.Part)
+	}
+	return fmt.Sprintf("%sline %d: %s", part, f.Line, f.Why)
 }
 
 // ManifestOptions are the preparation's options with the defaults filled in.
@@ -62,6 +82,8 @@ type ManifestOptions struct {
 	MaxTags       int  `json:"maxTags"`
 	Limit         int  `json:"limit"` // 0 is no limit
 	KeepDeletions bool `json:"keepDeletions"`
+
+	KeepControlCharacters bool `json:"keepControlCharacters"`
 }
 
 // ShortFingerprint returns the first 16 digits of the fingerprint, which is what people are shown.

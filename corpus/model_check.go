@@ -101,7 +101,6 @@ func (a *answer) compare(f *Filter) {
 	v := &a.verdict
 	room, edge := a.limit, int64(0) // edge: the created_at at which room ran out
 	var missing, late []int         // late: valid, at the edge, after room ran out
-	met := 0
 	for i := range a.m.matching(f) {
 		at := a.m.corpus.Entry(i).CreatedAt
 		if room == 0 && v.Want == a.limit && (a.limit == 0 || at < edge) {
@@ -111,7 +110,7 @@ func (a *answer) compare(f *Filter) {
 			v.Want++
 		}
 		if room == 0 {
-			if a.limit > 0 && at == edge && a.valid[i] {
+			if at == edge && a.valid[i] {
 				late = append(late, i)
 			}
 			continue
@@ -123,7 +122,6 @@ func (a *answer) compare(f *Filter) {
 		case a.valid[i]:
 			a.valid[i] = false
 			a.oldest = at
-			met++
 			room--
 		case a.m.fates[i].certain():
 			missing = append(missing, i)

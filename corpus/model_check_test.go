@@ -41,6 +41,7 @@ func TestCheckNamesWhatIsWrong(t *testing.T) {
 		"unknown":                         {Filter{Kinds: []int{0}}, []byte{99, 12}, "2/1 extra 99:not in the corpus"},
 		"no match":                        {Filter{Kinds: []int{0}}, []byte{9, 12}, "2/1 extra 9:does not match the filter"},
 		"outside since":                   {Filter{Since: Int64(1004)}, []byte{9, 10, 7}, "3/2 extra 7:does not match the filter"},
+		"outside until":                   {Filter{Until: Int64(902)}, []byte{2, 12}, "2/1 extra 2:does not match the filter"},
 		"twice":                           {limited(2), []byte{9, 10, 9}, "3/2 twice 9"},
 		"oldest first":                    {limited(3), []byte{7, 9, 10}, "3/3 order 9"},
 		"tie order":                       {limited(2), []byte{10, 9}, "ok 2/2 ties 9"},
@@ -56,6 +57,8 @@ func TestCheckNamesWhatIsWrong(t *testing.T) {
 		"a cap through a tie":             {notes, []byte{9, 10, 8}, "capped 3/10"},
 		"a hole is no cap":                {notes, []byte{9, 10, 5, 6}, "4/10 missing 7 8 3 4 1 2"},
 		"a cap with an event of its own":  {notes, []byte{99, 9, 10}, "3/10 missing 7 8 5 6 3 4 1 2 extra 99:not in the corpus"},
+		"a cap out of order":              {notes, []byte{7, 9, 10, 8}, "4/10 missing 5 6 3 4 1 2 order 9"},
+		"a cap with an event twice":       {notes, []byte{9, 10, 7, 8, 9}, "5/10 missing 5 6 3 4 1 2 twice 9"},
 		"a cap on by ids":                 {Filter{IDs: []ID{{9}, {7}}}, []byte{9}, "capped 1/2"},
 		"ids of which some are not there": {Filter{IDs: []ID{{9}, {99}, {11}}}, []byte{9}, "ok 1/1"},
 	} {
@@ -101,7 +104,8 @@ func verdictText(v Verdict) string {
 func TestCheckAllowsAnyVersionInDoubtButOnlyOne(t *testing.T) {
 	author := PubKey{1}
 	_, m := modelOf(t, []Event{
-		{ID: ID{1}, PubKey: author, CreatedAt: 1}, {ID: ID{2}, PubKey: author, CreatedAt: 2}, {ID: ID{3}, PubKey: author, CreatedAt: 3},
+		{ID: ID{9}, PubKey: author, CreatedAt: 0, Kind: 1, Tags: []Tag{{"t", "x"}}},
+		{ID: ID{1}, PubKey: author, CreatedAt: 1, Tags: []Tag{{"t", "x"}}}, {ID: ID{2}, PubKey: author, CreatedAt: 2}, {ID: ID{3}, PubKey: author, CreatedAt: 3},
 		{ID: ID{4}, PubKey: author, CreatedAt: 4, Kind: 5, Tags: []Tag{{"e", ID{3}.String()}}},
 	}, nil)
 	profiles := Filter{Kinds: []int{0}}
@@ -112,8 +116,16 @@ func TestCheckAllowsAnyVersionInDoubtButOnlyOne(t *testing.T) {
 		{nil, "ok 0/1"}, {[]ID{{1}}, "ok 1/1"}, {[]ID{{2}}, "ok 1/1"},
 		{[]ID{{2}, {1}}, "2/1 extra 1:superseded"}, {[]ID{{3}}, "1/1 extra 3:deleted"},
 	} {
-		if got := verdictText(m.Check(&profiles, c.got)); got != c.want {
-			t.Errorf("%v: got %s, want %s", c.got, got, c.want)
+		v := m.Check(&profiles, c.got)
+		if got := verdictText(v); got != c.want || v.Optional != 2 {
+			t.Errorf("%v: got %s, %d optional; want %s, 2", c.got, got, v.Optional, c.want)
+		}
+	}
+	// A version that stands in the place of what a relay without it would send: that is wanted all the same.
+	tagged := Filter{Tags: []TagFilter{{'t', []string{"x"}}}, Limit: Int(1)}
+	for _, got := range []ID{{1}, {9}} {
+		if v := m.Check(&tagged, []ID{got}); verdictText(v) != "ok 1/1" {
+			t.Errorf("%v: %s", got, v.Summary())
 		}
 	}
 }

@@ -221,7 +221,7 @@ func (c *condition) newestFirst(low, high uint32) iter.Seq[uint32] {
 			left := 0
 			for _, list := range c.lists {
 				window.add(within(list, start, end))
-				if len(list) > 0 && list[0] < start {
+				if list[0] < start {
 					left++
 				}
 			}

@@ -190,7 +190,7 @@ func (r *deletion) readAddress(value string) {
 	authorText, d, both := strings.Cut(rest, ":")
 	kind, err := strconv.Atoi(strings.TrimSpace(kindText))
 	author, ok := ParsePubKey(strings.ToLower(strings.TrimSpace(authorText)))
-	if err != nil || !ok || kind > math.MaxUint16 || !IsReplaceable(kind) && !IsAddressable(kind) {
+	if err != nil || !ok || !IsReplaceable(kind) && !IsAddressable(kind) {
 		return
 	}
 	if author != r.entry.PubKey {

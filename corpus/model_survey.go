@@ -70,14 +70,14 @@ func (s *survey) read(m *Model, i int, now int64) error {
 		case elements > 1 && len(name) == 1 && s.indexed:
 			h := hashTag(s.seed, name[0], value)
 			s.tags[h>>tagBucketShift] = append(s.tags[h>>tagBucketShift], tagPosting{h, rank})
-		case elements > 0 && string(name) == "expiration":
+		case string(name) == "expiration":
 			expiry = expiry.with(readExpiry(value, now))
 		}
 		switch {
-		case elements > 0 && !hasD && string(name) == "d":
+		case !hasD && string(name) == "d":
 			hasD = true
 			d = append(d, value...)
-		case elements > 0 && string(name) == "-":
+		case string(name) == "-":
 			protected = true
 		}
 	})

@@ -273,3 +273,27 @@ func TestQueryAgreesWithNaiveSearchInALargeCorpus(t *testing.T) {
 		}
 	}
 }
+
+// TestEachEventIsSurveyedOnce in a corpus of several chunks: a version that came twice would be superseded by itself.
+func TestEachEventIsSurveyedOnce(t *testing.T) {
+	t.Parallel()
+	for _, n := range []int{surveyChunk - 1, surveyChunk, surveyChunk + 1, 2*surveyChunk + 2} {
+		var events []Event
+		for i := range n {
+			key := [2]byte{byte(i), byte(i >> 8)}
+			events = append(events, Event{ID: ID{key[0], key[1]}, PubKey: PubKey{key[0], key[1]}, CreatedAt: 1000 + int64(i)})
+		}
+		if _, m := modelOf(t, events, nil); len(m.Effective()) != n {
+			t.Errorf("%d of %d profiles are held", len(m.Effective()), n)
+		}
+	}
+}
+
+// A tag without a value has none that a filter could ask for, not even an empty one.
+func TestATagWithoutAValueIsNotFound(t *testing.T) {
+	t.Parallel()
+	_, m := modelOf(t, []Event{{ID: ID{1}, Kind: 1, CreatedAt: 1, Tags: []Tag{{"t"}}}, {ID: ID{2}, Kind: 1, CreatedAt: 2, Tags: []Tag{{"t", ""}}}}, nil)
+	if got := m.Query(&Filter{Tags: []TagFilter{{'t', []string{""}}}}); !slices.Equal(got, []int{1}) {
+		t.Errorf("found %v, want the second event alone", got)
+	}
+}

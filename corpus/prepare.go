@@ -1,6 +1,7 @@
 package corpus
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -24,7 +25,7 @@ const MaxEventBytesCeiling = 16 << 20
 const MaxTagValueBytes = 1024
 
 // rulesVersion goes into the cache key: it rises whenever the same input and options would be prepared to something else.
-const rulesVersion = 1
+const rulesVersion = 2
 
 // ErrEmpty marks a source in which there is no event text at all, ErrAllDropped one of which nothing is left after preparation.
 var (
@@ -38,6 +39,8 @@ type PrepareOptions struct {
 	MaxTags       int  // most tags of one event; 0 is DefaultMaxTags
 	Limit         int  // keep the newest so many; 0 keeps all
 	KeepDeletions bool // keep kind 5 (NIP-09), whose effect on what is stored depends on the order of arrival
+	// KeepControlCharacters keeps events with characters that implementations hash differently, see DropControlCharacter.
+	KeepControlCharacters bool
 
 	// Spill is a folder for what a large preparation writes while it sorts, about as much as it prepares; "" is beside the result. It bears on nothing
 	// that is prepared.
@@ -64,7 +67,8 @@ func (o PrepareOptions) filled() (PrepareOptions, error) {
 }
 
 func (o PrepareOptions) manifest() ManifestOptions {
-	return ManifestOptions{MaxEventBytes: o.MaxEventBytes, MaxTags: o.MaxTags, Limit: o.Limit, KeepDeletions: o.KeepDeletions}
+	return ManifestOptions{MaxEventBytes: o.MaxEventBytes, MaxTags: o.MaxTags, Limit: o.Limit, KeepDeletions: o.KeepDeletions,
+		KeepControlCharacters: o.KeepControlCharacters}
 }
 
 // DropReason names why preparation left an event out. Its String is a stable key in manifests and results.
@@ -72,22 +76,25 @@ type DropReason uint8
 
 // The reasons, in the order in which they are looked for: an event is counted under the first that applies.
 const (
-	kept             DropReason = iota
-	DropUnparseable             // no JSON object with the fields of NIP-01, or over 16 MiB of text
-	DropDuplicate               // the same event as an earlier one, or its id with another valid signature
-	DropNoSignature             // sig is absent or not 128 hexadecimal digits, as in a NIP-59 rumor
-	DropDeletion                // kind 5 (NIP-09)
-	DropEphemeral               // kind 20000–29999: relays do not store them (NIP-01)
-	DropTooManyTags             // over PrepareOptions.MaxTags
-	DropTagValue                // a tag's element over MaxTagValueBytes
-	DropTooLarge                // over PrepareOptions.MaxEventBytes
-	DropBadID                   // id is not the hash of the event
-	DropBadSignature            // the signature does not verify
+	kept            DropReason = iota
+	DropUnparseable            // no JSON object with the fields of NIP-01, or over 16 MiB of text
+	DropDuplicate              // the same event as an earlier one, or its id with another valid signature
+	DropNoSignature            // sig is absent or not 128 hexadecimal digits, as in a NIP-59 rumor
+	DropDeletion               // kind 5 (NIP-09)
+	DropEphemeral              // kind 20000–29999: relays do not store them (NIP-01)
+	DropTooManyTags            // over PrepareOptions.MaxTags
+	DropTagValue               // a tag's element over MaxTagValueBytes
+	DropTooLarge               // over PrepareOptions.MaxEventBytes
+	// DropControlCharacter is a character below U+0020 but for \n, \r, \t, \b and \f, or U+007F, in the content or in a tag. NIP-01 escapes seven characters and wants
+	// all others verbatim, which JSON forbids for these but the last: implementations hash them in different ways, and so take each other's events for forged.
+	DropControlCharacter
+	DropBadID        // id is not the hash of the event
+	DropBadSignature // the signature does not verify
 	dropReasons
 )
 
 var dropNames = [dropReasons]string{
-	"kept", "unparseable", "duplicate", "no_signature", "deletion", "ephemeral", "too_many_tags", "tag_value_too_long", "too_large", "bad_id", "bad_signature",
+	"kept", "unparseable", "duplicate", "no_signature", "deletion", "ephemeral", "too_many_tags", "tag_value_too_long", "too_large", "control_character", "bad_id", "bad_signature",
 }
 
 // String returns the reason's key, such as "bad_signature".
@@ -129,8 +136,8 @@ func (d dropCounts) summary() string {
 	return strings.Join(parts, ", ")
 }
 
-// formReason applies the rules that need neither hash nor signature. length is that of the canonical JSON.
-func (o *PrepareOptions) formReason(e *Event, length int) DropReason {
+// formReason applies the rules that need neither hash nor signature. line is the canonical JSON.
+func (o *PrepareOptions) formReason(e *Event, line []byte) DropReason {
 	switch {
 	case e.Kind == KindDeletion && !o.KeepDeletions:
 		return DropDeletion
@@ -140,10 +147,34 @@ func (o *PrepareOptions) formReason(e *Event, length int) DropReason {
 		return DropTooManyTags
 	case hasLongTagValue(e.Tags):
 		return DropTagValue
-	case length > o.MaxEventBytes:
+	case len(line) > o.MaxEventBytes:
 		return DropTooLarge
+	case !o.KeepControlCharacters && hasControlCharacter(line):
+		return DropControlCharacter
 	}
 	return kept
+}
+
+// hasControlCharacter looks for what DropControlCharacter is about in canonical JSON, which writes U+007F as it is and no others but those with \u.
+func hasControlCharacter(line []byte) bool {
+	if bytes.IndexByte(line, 0x7f) >= 0 {
+		return true
+	}
+	for from := 0; ; {
+		i := bytes.Index(line[from:], []byte(`\u00`))
+		if i < 0 {
+			return false
+		}
+		i += from
+		from = i + 1
+		escapes := true // unless the backslash is escaped itself
+		for k := i - 1; k >= 0 && line[k] == '\\'; k-- {
+			escapes = !escapes
+		}
+		if escapes {
+			return true
+		}
+	}
 }
 
 func hasLongTagValue(tags []Tag) bool {
@@ -157,7 +188,8 @@ func hasLongTagValue(tags []Tag) bool {
 	return false
 }
 
-// BuildFile prepares the events of a file: NDJSON, concatenated JSON or one JSON array, plain or compressed with gzip or zstd. The
+// BuildFile prepares the events of a file: JSON events in any sequence, one a line or not, in arrays, in relays' messages or around {"events":[…]}, as psql's COPY writes them or as
+// RFC 7464 does, or a tar archive of such files, plain or compressed with gzip or zstd. The
 // result is kept in cacheDir under a key of the file's sha256 and the options, and opened from there the next time. The error is
 // ErrEmpty, ErrAllDropped, or a *SourceError for a file that cannot be read to its end. Nothing is left behind on an error.
 func BuildFile(ctx context.Context, path string, o PrepareOptions, cacheDir string, p Progress) (*Corpus, error) {
@@ -223,24 +255,28 @@ func prepareFile(ctx context.Context, src *source, o PrepareOptions, m Manifest,
 		return err
 	}
 	defer sorted.close()
-	drops, read, old, err := runPipeline(ctx, src, &o, sorted, floorLag, p)
+	done, err := runPipeline(ctx, src, &o, sorted, floorLag, p)
 	if err != nil {
 		return err
 	}
 	if err := src.unchanged(); err != nil {
 		return err
 	}
-	if read == 0 {
+	if done.read == 0 {
 		return fmt.Errorf("%s: %w: there is only white space or an empty list in it", src.path, ErrEmpty)
 	}
-	m.OverLimit = old
-	return writeSorted(ctx, sorted, &o, m, src.path, drops, read, dir, p)
+	m.OverLimit, m.Undoubled, m.FirstUnparseable = done.old, done.copied, done.first
+	return writeSorted(ctx, sorted, &o, m, src.path, done.drops, done.read, dir, p)
 }
 
 // writeSorted writes what the sorter holds, with the final manifest. name is what people know the source by.
 func writeSorted(ctx context.Context, sorted *sorter, o *PrepareOptions, m Manifest, name string, drops dropCounts, read int, dir string, p Progress) error {
 	if sorted.added == 0 {
-		return fmt.Errorf("%s: %w (%s): none of its %d events can be used", name, ErrAllDropped, drops.summary(), read)
+		err := fmt.Errorf("%s: %w (%s): none of its %d events can be used", name, ErrAllDropped, drops.summary(), read)
+		if first := m.FirstUnparseable; first != nil {
+			err = fmt.Errorf("%w; the first that is unparseable is in %s", err, first)
+		}
+		return err
 	}
 	out, err := newWriter(dir)
 	if err != nil {

@@ -46,7 +46,7 @@ var goodEvents = sync.OnceValue(func() []Event {
 		events[i] = signed(Event{
 			CreatedAt: 1_700_000_000 + int64(i*7919%601)/3, Kind: 1,
 			Tags:    []Tag{{"t", "a\nb"}, {"n", fmt.Sprint(i)}},
-			Content: "{[\"\\ }] \u2028 \x01 日本 🎉 " + strings.Repeat("x", i%50),
+			Content: "{[\"\\ }] \u2028 \b 日本 🎉 " + strings.Repeat("x", i%50),
 		})
 	})
 	return events

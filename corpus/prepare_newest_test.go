@@ -30,7 +30,7 @@ func prepared(t *testing.T, limit, lag int, lines ...[]byte) (ids []ID, drops dr
 	if err != nil {
 		t.Fatal(err)
 	}
-	drops, _, old, err = runPipeline(context.Background(), src, &o, sorted, lag, nil)
+	done, err := runPipeline(context.Background(), src, &o, sorted, lag, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -41,7 +41,7 @@ func prepared(t *testing.T, limit, lag int, lines ...[]byte) (ids []ID, drops dr
 	if err != nil {
 		t.Fatal(err)
 	}
-	return ids, drops, old, over
+	return ids, done.drops, done.old, over
 }
 
 func TestWhatIsTooOldForTheLimitIsNotChecked(t *testing.T) {

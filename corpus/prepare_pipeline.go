@@ -1,7 +1,6 @@
 package corpus
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -28,10 +27,10 @@ const largeText = 1 << 20
 
 // batch holds event texts that follow each other in the source, and what has been found out about them.
 type batch struct {
-	texts   []byte
-	ends    []int // of each text in texts
-	tooLong int   // texts that were over maxEventText, and are not in texts
-	read    int64 // bytes of the file read so far
+	texts  []byte
+	ends   []int   // of each text in texts; one that was over maxEventText is empty
+	places []place // where each begins
+	read   int64   // bytes of the file read so far
 
 	items  []item
 	lines  []byte // the canonical lines of items
@@ -47,6 +46,10 @@ type item struct {
 	key   [2]uint64
 	drop  DropReason
 	old   bool // older than as many good events as the limit keeps: not checked, and not kept
+
+	copied bool   // its doubled backslashes have been undone
+	at     place  // of what is unparseable
+	why    string // it is
 }
 
 // pipeline prepares events in four stages that overlap: one goroutine reads and splits; on all cores, events are parsed and put into canonical form;
@@ -70,9 +73,17 @@ type pipeline struct {
 // more than are on their way at a time.
 const floorLag = 256
 
-// runPipeline adds the good events of src to sorted and counts the others. read is the number of event texts, old that of those which were found too old
-// for the limit before they were checked.
-func runPipeline(ctx context.Context, src *source, o *PrepareOptions, sorted *sorter, lag int, p Progress) (drops dropCounts, read, old int, err error) {
+// outcome is what became of the event texts of a source.
+type outcome struct {
+	read   int        // event texts
+	drops  dropCounts // those that were left out
+	old    int        // those that were found too old for the limit before they were checked
+	copied int        // those kept whose doubled backslashes were undone
+	first  *Failure   // the first that was unparseable
+}
+
+// runPipeline adds the good events of src to sorted and counts the others.
+func runPipeline(ctx context.Context, src *source, o *PrepareOptions, sorted *sorter, lag int, p Progress) (done outcome, err error) {
 	asked := ctx
 	ctx, cancel := context.WithCancelCause(asked)
 	workers := runtime.GOMAXPROCS(0)
@@ -106,23 +117,28 @@ func runPipeline(ctx context.Context, src *source, o *PrepareOptions, sorted *so
 		if !reached(ctx, b.judged) {
 			break
 		}
-		drops[DropUnparseable] += b.tooLong
-		read += b.tooLong + len(b.items)
+		done.read += len(b.items)
 		for i := range b.items {
 			it := &b.items[i]
 			if it.old {
-				old++
+				done.old++
 				continue
 			}
-			drops[it.drop]++
+			done.drops[it.drop]++
+			if it.drop == DropUnparseable && done.first == nil {
+				done.first = &Failure{Part: it.at.part, Line: it.at.line, Why: it.why}
+			}
 			if it.drop != kept {
 				continue
+			}
+			if it.copied {
+				done.copied++
 			}
 			if top != nil {
 				top.add(it.event.CreatedAt, &it.event.ID)
 			}
 			if err := sorted.add(ctx, it.event.CreatedAt, &it.event.ID, uint16(it.event.Kind), it.line); err != nil {
-				return drops, read, old, err
+				return done, err
 			}
 		}
 		select {
@@ -138,19 +154,35 @@ func runPipeline(ctx context.Context, src *source, o *PrepareOptions, sorted *so
 		if asked.Err() != nil {
 			err = fmt.Errorf("preparing %s: %w", src.path, err)
 		}
-		return drops, read, old, err
+		return done, err
 	}
-	return drops, read, old, nil
+	return done, nil
 }
 
 // split reads the source to its end.
 func (pl *pipeline) split(ctx context.Context, src *source) error {
-	s := newSplitter(src.text)
+	var s *splitter // of the text that is being read
+	var part string
 	for {
 		b := pl.newBatch()
-		err := fillBatch(ctx, s, b)
+		var err error
+		for err == nil && !b.full() {
+			if s == nil {
+				var text io.Reader
+				if part, text, err = src.next(ctx); err == nil {
+					s = newSplitter(text)
+				}
+				continue
+			}
+			switch err = fillBatch(ctx, s, part, b); {
+			case err == io.EOF:
+				s, err = nil, nil
+			case err != nil:
+				err = s.failure(src.path, part, err)
+			}
+		}
 		if err != nil && err != io.EOF {
-			return &SourceError{src.path, s.events, s.offset, err}
+			return err
 		}
 		b.read = src.read.Load()
 		if !pl.room.take(ctx, len(b.texts)) || !send(ctx, pl.toParse, b) || !send(ctx, pl.toRepeat, b) {
@@ -168,7 +200,7 @@ func (pl *pipeline) newBatch() *batch {
 	if !ok {
 		b = &batch{texts: make([]byte, 0, batchBytes+batchBytes/4)}
 	}
-	*b = batch{texts: b.texts[:0], ends: b.ends[:0], items: b.items[:0], lines: b.lines[:0], parsed: make(chan struct{}), judged: make(chan struct{})}
+	*b = batch{texts: b.texts[:0], ends: b.ends[:0], places: b.places[:0], items: b.items[:0], lines: b.lines[:0], parsed: make(chan struct{}), judged: make(chan struct{})}
 	return b
 }
 
@@ -179,21 +211,20 @@ func (pl *pipeline) recycle(b *batch) {
 	}
 }
 
-func fillBatch(ctx context.Context, s *splitter, b *batch) error {
-	for len(b.ends)+b.tooLong < batchEvents && len(b.texts) < batchBytes {
+func (b *batch) full() bool { return len(b.ends) >= batchEvents || len(b.texts) >= batchBytes }
+
+func fillBatch(ctx context.Context, s *splitter, part string, b *batch) error {
+	for !b.full() {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		texts, whole, err := s.next(b.texts)
+		texts, _, err := s.next(b.texts)
 		if err != nil {
 			return err
 		}
 		b.texts = texts
-		if whole {
-			b.ends = append(b.ends, len(texts))
-		} else {
-			b.tooLong++
-		}
+		b.ends = append(b.ends, len(texts))
+		b.places = append(b.places, place{part, s.at})
 	}
 	return nil
 }
@@ -208,59 +239,22 @@ func (pl *pipeline) parse(ctx context.Context) {
 		b.items = slices.Grow(b.items[:0], len(b.ends))
 		b.lines = slices.Grow(b.lines[:0], len(b.texts))
 		start := 0
-		for _, end := range b.ends {
-			pl.parseText(b, b.texts[start:end], &memory)
+		for i, end := range b.ends {
+			pl.parseText(b, b.texts[start:end], b.places[i], &memory)
 			start = end
 		}
 		close(b.parsed)
 	}
 }
 
-func (pl *pipeline) parseText(b *batch, text []byte, memory *arena) {
-	if len(text) > largeText {
-		pl.large.Lock()
-		defer pl.large.Unlock()
-		memory = new(arena)
-	}
-	if it := pl.parseOne(b, text, memory); it.drop != DropUnparseable {
-		b.items = append(b.items, it)
-		return
-	}
-	// Two files with no newline at the first one's end, put one behind the other, have a line with two events.
-	for _, part := range objectsIn(text) {
-		b.items = append(b.items, pl.parseOne(b, part, memory))
-	}
-}
-
-// objectsIn splits a line into the objects that it is made of, or returns it whole if it is made of anything else.
-func objectsIn(line []byte) [][]byte {
-	var parts [][]byte
-	for rest := line; len(rest) > 0; {
-		if rest[0] != '{' {
-			return [][]byte{line}
-		}
-		var v value
-		end := 0
-		for end < len(rest) && !v.step(rest[end]) {
-			end++
-		}
-		if end == len(rest) {
-			return [][]byte{line}
-		}
-		parts = append(parts, rest[:end+1])
-		rest = bytes.TrimSpace(rest[end+1:])
-	}
-	return parts
-}
-
-// parseOne reads one event and applies the rules on its form. A large event that is dropped is not kept in memory.
-func (pl *pipeline) parseOne(b *batch, text []byte, memory *arena) item {
+// parseOne reads one event and applies the rules on its form. A large event that is dropped is not kept in memory. The error says why the text is no event.
+func (pl *pipeline) parseOne(b *batch, text []byte, memory *arena) (item, error) {
 	s := scanner{src: text, arena: memory}
 	e := s.event()
 	s.end()
 	unsigned := errors.Is(s.err, ErrNoSignature)
 	if s.err != nil && !unsigned {
-		return item{drop: DropUnparseable}
+		return item{}, s.err
 	}
 	start := len(b.lines)
 	var parts bounds
@@ -268,14 +262,14 @@ func (pl *pipeline) parseOne(b *batch, text []byte, memory *arena) item {
 	line := b.lines[start:len(b.lines):len(b.lines)]
 	it := item{event: e, line: line, parts: parts, key: pl.seen.key(line), drop: DropNoSignature}
 	if !unsigned {
-		it.drop = pl.options.formReason(&e, len(line))
+		it.drop = pl.options.formReason(&e, line)
 	}
 	if it.drop != kept {
 		b.lines = b.lines[:start]
 		it.event, it.line = Event{}, nil
 	}
 	it.event.Tags, it.event.Content = nil, "" // what they point into comes to other uses
-	return it
+	return it, nil
 }
 
 // dropRepeated marks texts that have come before, in order of arrival, and those that are too old to count.
@@ -318,14 +312,26 @@ func (pl *pipeline) judge(ctx context.Context) {
 				continue
 			}
 			e := &it.event
-			if buf = e.appendSerializationOf(buf[:0], it.line, it.parts); sha256.Sum256(buf) != e.ID {
+			if buf = e.appendSerializationOf(buf[:0], it.line, it.parts); sha256.Sum256(buf) != e.ID && !pl.uncopy(it) {
 				it.drop = DropBadID
-			} else if !verifySignature(&e.PubKey, &e.ID, &e.Sig) {
+			} else if it.drop == kept && !verifySignature(&e.PubKey, &e.ID, &e.Sig) {
 				it.drop = DropBadSignature
 			}
 		}
 		close(b.judged)
 	}
+}
+
+// uncopy makes an event whose id is wrong what it was before psql's COPY doubled its backslashes, and reports whether that is what is wrong with it.
+func (pl *pipeline) uncopy(it *item) bool {
+	e, err := ParseEvent(undoCopy(it.line))
+	if err != nil || !e.CheckID() {
+		return false
+	}
+	it.line, it.parts = e.appendJSON(nil)
+	it.copied = true
+	it.drop = pl.options.formReason(&e, it.line)
+	return true
 }
 
 // send reports false if the context ended first.

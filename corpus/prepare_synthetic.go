@@ -41,7 +41,7 @@ func prepareGenerated(ctx context.Context, generate func(context.Context, Progre
 	err = generate(ctx, p, func(e *Event) error {
 		read++
 		line = e.AppendJSON(line[:0])
-		if reason := o.formReason(e, len(line)); reason != kept {
+		if reason := o.formReason(e, line); reason != kept {
 			drops[reason]++
 			return nil
 		}

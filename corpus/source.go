@@ -23,13 +23,19 @@ const maxZstdWindow = 128 << 20
 // SourceError says where in an event file reading had to stop, and why.
 type SourceError struct {
 	File   string // as it was given
-	Event  int    // which event text of the file, from 1
+	Part   string // the file's name within a tar archive, "" where there is none
+	Event  int    // which event text of it, from 1
+	Line   int    // of the decompressed text, from 1
 	Offset int64  // byte of the decompressed text
 	Err    error
 }
 
 func (e *SourceError) Error() string {
-	return fmt.Sprintf("reading %s: at event %d, byte %d of the text: %v", e.File, e.Event, e.Offset, e.Err)
+	part := ""
+	if e.Part != "" {
+		part = fmt.Sprintf("%.200q, ", e.Part)
+	}
+	return fmt.Sprintf("reading %s: %sat event %d, line %d, byte %d of the text: %v", e.File, part, e.Event, e.Line, e.Offset, e.Err)
 }
 
 func (e *SourceError) Unwrap() error { return e.Err }
@@ -37,15 +43,24 @@ func (e *SourceError) Unwrap() error { return e.Err }
 // ErrTruncated marks a file that ends inside an event, inside its JSON array or inside its compressed data.
 var ErrTruncated = errors.New("the file is cut short")
 
-// source is an event file being read: the decompressed text and how much of the file has been consumed for it.
+// source is an event file being read: its texts, decompressed, and how much of the file has been consumed for them. A plain file is one text, a tar archive has one
+// for each of its files.
 type source struct {
-	path  string // as it was given: what people are told
-	name  string // its base name: what manifests say
-	size  int64  // of the file
-	file  *os.File
-	info  os.FileInfo
-	read  atomic.Int64 // bytes of the file consumed
-	text  io.Reader
+	path    string // as it was given: what people are told
+	name    string // its base name: what manifests say
+	size    int64  // of the file
+	file    *os.File
+	info    os.FileInfo
+	read    atomic.Int64 // bytes of the file consumed
+	whole   *text        // of the file
+	archive *archive     // of the whole text, where it is one
+	part    *text        // of the file in it that is being read
+	begun   bool         // the whole text is being read
+}
+
+// text is what is read of a file, or of one in an archive, decompressed.
+type text struct {
+	*bufio.Reader
 	close func() error
 }
 
@@ -58,7 +73,7 @@ func openSource(path string) (*source, error) {
 	if err != nil {
 		return nil, fmt.Errorf("opening the event file: %w", err)
 	}
-	s := &source{path: path, name: filepath.Base(path), size: info.Size(), file: f, info: info, close: func() error { return nil }}
+	s := &source{path: path, name: filepath.Base(path), size: info.Size(), file: f, info: info}
 	if err := s.open(); err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
@@ -72,24 +87,92 @@ func (s *source) open() error {
 	return s.openFrom(s.file)
 }
 
-// openFrom finds out how the bytes are compressed.
+// openFrom finds out what the bytes of a file are.
 func (s *source) openFrom(r io.Reader) error {
-	raw := bufio.NewReaderSize(io.TeeReader(r, counter{&s.read}), 256<<10)
+	whole, err := openText(bufio.NewReaderSize(io.TeeReader(r, counter{&s.read}), 256<<10))
+	if err != nil {
+		return s.explain("", err)
+	}
+	s.whole = whole
+	if tarAhead(whole.Reader) { // what goes wrong here does so again when it is read
+		s.archive = newArchive(whole)
+	}
+	return nil
+}
+
+// tarAhead says whether a tar archive begins here. What begins as JSON does is none, and is not waited for: a stream may
+// say little for long.
+func tarAhead(r *bufio.Reader) bool {
+	if first, _ := r.Peek(1); len(first) == 1 && bytes.IndexByte([]byte("{[\" \t\r\n\x1e"), first[0]) >= 0 {
+		return false
+	}
+	head, _ := r.Peek(tarBlock)
+	return isTar(head)
+}
+
+// next returns the next text and its name in the archive, which is "" for the text of a plain file. The error is io.EOF behind the last.
+func (s *source) next(ctx context.Context) (name string, r *bufio.Reader, err error) {
+	if s.archive == nil {
+		if s.begun {
+			return "", nil, io.EOF
+		}
+		s.begun = true
+		return "", s.whole.Reader, nil
+	}
+	if s.part != nil {
+		if err, s.part = s.part.close(), nil; err != nil {
+			return "", nil, s.explain("", err)
+		}
+	}
+	name, file, err := s.archive.next(ctx)
+	if err == io.EOF || ctx.Err() != nil {
+		return "", nil, err
+	}
+	if err != nil {
+		return "", nil, s.explain("", err)
+	}
+	if s.part, err = openText(bufio.NewReaderSize(file, 256<<10)); err != nil {
+		return "", nil, s.explain(name, err)
+	}
+	if tarAhead(s.part.Reader) {
+		return "", nil, s.explain(name, errors.New("a tar archive within a tar archive: unpack it first"))
+	}
+	return name, s.part.Reader, nil
+}
+
+// explain says of which file an error is.
+func (s *source) explain(part string, err error) error {
+	if part != "" {
+		return fmt.Errorf("reading %s: %.200q: %w", s.path, part, err)
+	}
+	return fmt.Errorf("reading %s: %w", s.path, err)
+}
+
+// openText finds out how the bytes are compressed.
+func openText(raw *bufio.Reader) (*text, error) {
 	magic, err := raw.Peek(16)
 	if err != nil && err != io.EOF {
-		return fmt.Errorf("reading %s: %w", s.path, err)
+		return nil, err
 	}
-	switch {
+	var r io.Reader = raw
+	done := func() error { return nil }
+	switch what := foreign(magic); {
 	case bytes.HasPrefix(magic, []byte{0x1f, 0x8b}):
-		return s.openGzip(raw)
+		gzip, err := newGzipReader(raw)
+		if err != nil {
+			return nil, fmt.Errorf("its gzip data: %w", cutShort(err))
+		}
+		r, done = gzip, gzip.Close
 	case isZstd(magic):
-		return s.openZstd(raw)
+		d, err := zstd.NewReader(raw, zstd.WithDecoderMaxWindow(maxZstdWindow), zstd.WithDecoderMaxMemory(4*maxZstdWindow), zstd.WithDecoderConcurrency(2))
+		if err != nil {
+			return nil, fmt.Errorf("its zstd data: %w", err)
+		}
+		r, done = d, func() error { d.Close(); return nil }
+	case what != "":
+		return nil, fmt.Errorf("it is %s", what)
 	}
-	if what := foreign(magic); what != "" {
-		return fmt.Errorf("%s is %s", s.path, what)
-	}
-	s.text = raw
-	return nil
+	return &text{bufio.NewReaderSize(r, 1<<20), done}, nil
 }
 
 // foreign names what files that cannot be read begin with, "" for anything else. Without it each of their lines would count as an
@@ -108,15 +191,6 @@ func foreign(magic []byte) string {
 		}
 	}
 	return ""
-}
-
-func (s *source) openGzip(raw *bufio.Reader) error {
-	r, err := newGzipReader(raw)
-	if err != nil {
-		return fmt.Errorf("reading %s as gzip: %w", s.path, cutShort(err))
-	}
-	s.text, s.close = r, r.Close
-	return nil
 }
 
 // gzipReader reads gzip members that follow each other. It does so member by member to know what stands behind one: the library takes
@@ -159,15 +233,6 @@ func (r *gzipReader) Read(p []byte) (int, error) {
 
 func (r *gzipReader) Close() error { return r.member.Close() }
 
-func (s *source) openZstd(raw io.Reader) error {
-	r, err := zstd.NewReader(raw, zstd.WithDecoderMaxWindow(maxZstdWindow), zstd.WithDecoderMaxMemory(4*maxZstdWindow), zstd.WithDecoderConcurrency(2))
-	if err != nil {
-		return fmt.Errorf("reading %s as zstd: %w", s.path, err)
-	}
-	s.text, s.close = r, func() error { r.Close(); return nil }
-	return nil
-}
-
 // isZstd knows a zstd frame and a skippable frame, either of which may come first (RFC 8878).
 func isZstd(magic []byte) bool {
 	if len(magic) < 4 {
@@ -189,8 +254,19 @@ func cutShort(err error) error {
 	return err
 }
 
-// Close closes the decompressor and the file.
-func (s *source) Close() error { return errors.Join(s.close(), s.file.Close()) }
+// Close closes the decompressors and the file.
+func (s *source) Close() error {
+	return errors.Join(s.closeTexts(), s.file.Close())
+}
+
+func (s *source) closeTexts() (err error) {
+	for _, t := range []*text{s.part, s.whole} {
+		if t != nil {
+			err = errors.Join(err, t.close())
+		}
+	}
+	return err
+}
 
 // unchanged fails if the file has been written to since it was opened.
 func (s *source) unchanged() error {

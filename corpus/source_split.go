@@ -3,6 +3,7 @@ package corpus
 import (
 	"bufio"
 	"bytes"
+	"encoding/binary"
 	"fmt"
 	"io"
 )
@@ -10,75 +11,131 @@ import (
 // maxEventText is the longest text of one event that is kept in memory to be parsed. What is longer is passed over unread.
 const maxEventText = MaxEventBytesCeiling
 
-// form is how a text separates its events.
-type form int
+// lineAhead is how far the end of a line is looked for where something else than JSON stands on it.
+const lineAhead = 64 << 10
+
+// recordSeparator begins each text of a JSON text sequence (RFC 7464). It stands in no valid JSON.
+const recordSeparator = 0x1e
+
+// container is what the values that are being read lie in.
+type container int
 
 const (
-	formLines   form = iota // NDJSON: one event a line
-	formObjects             // concatenated JSON, with any or no white space between
-	formArray               // one JSON array
+	inNothing container = iota // one value after another, with white space, commas or nothing between them
+	inArray                    // the elements of an array, which is flattened
+	inEvents                   // those of the array in {"events":[…]}
+	inTail                     // what follows that array in its object
 )
 
-// splitter cuts a stream into the texts of its events without parsing them. It holds no more than its buffer, whatever comes in.
+// splitter cuts a stream of JSON values into the texts of its events without parsing them, whatever form the values have: one a line, spread out over
+// lines, in arrays, or all of that mixed. Where a value is broken it goes on where the next begins. It holds no more than its buffer,
+// whatever comes in.
 type splitter struct {
 	r      *bufio.Reader
-	form   form
 	offset int64 // bytes consumed
+	line   int   // that is being read, from 1
+	at     int   // line in which the text that was read last begins
 	events int   // event texts started, the one being read included
-	done   bool  // the array's end has been passed
-	opened bool  // the form is known and an array's bracket consumed
 	limit  int   // longest text that is kept
+	opened bool  // the encoding has been looked at
+
+	in     container
+	since  int  // line in which it begins
+	filled bool // it has had an element, and no comma since
+	fresh  bool // only white space stands before on the line
 }
 
 func newSplitter(r io.Reader) *splitter {
-	return &splitter{r: bufio.NewReaderSize(r, 1<<20), limit: maxEventText}
+	return &splitter{r: bufio.NewReaderSize(r, 1<<20), line: 1, limit: maxEventText, fresh: true}
 }
 
 // next appends the next event's text to dst. whole is false, and nothing is appended, where the text is over the limit. After
-// the last event the error is io.EOF; ErrTruncated marks an end inside of something.
+// the last event the error is io.EOF; ErrTruncated marks an end inside of something. A text may hold more than one event, or none: see salvage.
 func (s *splitter) next(dst []byte) (out []byte, whole bool, err error) {
 	if !s.opened {
 		if err := s.open(); err != nil {
 			return dst, false, err
 		}
 	}
-	switch s.form {
-	case formLines:
-		return s.nextLine(dst)
-	case formObjects:
-		return s.nextObject(dst)
-	default:
-		return s.nextElement(dst)
+	for {
+		c, err := s.skipSeparators()
+		if err == io.EOF && s.in != inNothing {
+			err = fmt.Errorf("%w: the %s that begins in line %d has no end", ErrTruncated, s.in, s.since)
+		}
+		if err != nil {
+			return dst, false, err
+		}
+		s.at = s.line
+		switch {
+		case s.in == inTail && c == '}':
+			s.discard(1)
+			s.in = inNothing
+			continue
+		case s.in == inTail:
+			s.in = inNothing
+			s.events++
+			dst = append(dst, `{"events":[],`...)
+			if c != '"' { // no field
+				return dst, true, nil
+			}
+			return s.value(dst, len(`{"events":[],`), value{depth: 1, objects: 1})
+		case s.in != inNothing && c == ']':
+			s.discard(1)
+			if s.in == inEvents {
+				s.in = inTail
+			} else {
+				s.in = inNothing
+			}
+			s.fresh = false
+			continue
+		case s.in != inNothing && s.filled && s.fresh && (c == '{' || c == '['):
+			// A new line begins with a value where a comma or the end is due: the array was cut, and this is the line behind it.
+			s.in, s.at = inNothing, s.since
+			s.events++
+			return append(dst, '['), true, nil
+		case s.in == inNothing && c == '[' && !s.isMessage():
+			s.enter(inArray, 1)
+			continue
+		case s.in == inNothing && c == '{':
+			if n := s.eventsAhead(); n > 0 {
+				s.enter(inEvents, n)
+				continue
+			}
+		}
+		s.events++
+		s.filled, s.fresh = true, false
+		switch {
+		case c == '{', c == '[', c == '"' && s.in != inNothing:
+			return s.value(dst, 0, value{})
+		case s.in == inNothing:
+			return s.rubbishLine(dst)
+		}
+		return s.rubbishElement(dst)
 	}
 }
 
-// open finds out the text's form from its beginning.
+func (c container) String() string {
+	if c == inTail {
+		return `object around "events"`
+	}
+	return "JSON array"
+}
+
+// enter passes n bytes, up to an array's bracket.
+func (s *splitter) enter(in container, n int) {
+	s.in, s.since, s.filled, s.fresh = in, s.line, false, false
+	window, _ := s.r.Peek(n)
+	s.line += bytes.Count(window, []byte{'\n'})
+	s.discard(n)
+}
+
+// open makes sure that the text is UTF-8.
 func (s *splitter) open() error {
 	head, _ := s.r.Peek(4)
 	if encoding := otherUnicode(head); encoding != "" {
 		return fmt.Errorf("it is %[1]s, and JSON is read as UTF-8: convert it first, for example with iconv -f %[1]s -t UTF-8", encoding)
 	}
-	if bytes.HasPrefix(head, []byte("\xef\xbb\xbf")) {
-		s.discard(3)
-	}
-	first, err := s.skipSpace()
-	if err != nil {
-		return err
-	}
 	s.opened = true
-	switch first {
-	case '[':
-		if head, _ = s.r.Peek(64); bytes.HasPrefix(bytes.TrimLeft(head[1:], " \t\r\n"), []byte{'"'}) {
-			s.form = formLines // lines of relay messages, none of which is an event
-			return nil
-		}
-		s.form = formArray
-		s.discard(1)
-		return s.openArray()
-	case '{':
-		head, _ = s.r.Peek(s.r.Size())
-		s.form = formOf(head)
-	}
 	return nil
 }
 
@@ -106,241 +163,203 @@ func otherUnicode(head []byte) string {
 	return ""
 }
 
-// openArray recognises an array that is empty.
-func (s *splitter) openArray() error {
-	c, err := s.skipSpace()
-	if err == io.EOF {
-		return fmt.Errorf("%w: its JSON array has no end", ErrTruncated)
-	}
-	if err == nil && c == ']' {
-		s.discard(1)
-		return s.endArray()
-	}
-	return err
+// isMessage tells a relay's message, which begins with its type, from a list of events.
+func (s *splitter) isMessage() bool {
+	head, _ := s.r.Peek(64)
+	return bytes.HasPrefix(bytes.TrimLeft(head[1:], " \t\r\n"), []byte{'"'})
 }
 
-// formOf tells one object a line from objects that follow each other otherwise, by where the first object and the first line end. A
-// line break inside a string, which JSON forbids, means a line that was cut off. An object that fills head is read as an object, which
-// does for one on a line of its own as well.
-func formOf(head []byte) form {
-	var v value
-	for i, c := range head {
-		if c == '\n' && v.inString {
-			return formLines
-		}
-		if c == '\n' {
-			return formObjects
-		}
-		if v.step(c) {
-			rest := bytes.TrimLeft(head[i+1:], " \t\r")
-			if len(rest) > 0 && rest[0] != '\n' {
-				return formObjects
-			}
-			return formLines
+// eventsAhead returns how long {"events":[ is where that comes next, 0 where it does not.
+func (s *splitter) eventsAhead() int {
+	head, _ := s.r.Peek(64)
+	rest := head
+	for _, token := range []string{"{", `"events"`, ":", "["} {
+		var found bool
+		if rest, found = bytes.CutPrefix(bytes.TrimLeft(rest, " \t\r\n"), []byte(token)); !found {
+			return 0
 		}
 	}
-	return formObjects
+	return len(head) - len(rest)
 }
 
-// value follows one JSON object, array or string to its end. It needs no stack: brackets are only counted, and whether they match is
-// left to the parser.
+// value follows one JSON object, array or string to its end, or to where it turns out to be broken and something else begins. Brackets are only counted, and whether
+// they match is left to the parser.
 type value struct {
 	depth    int
+	objects  uint64 // of the innermost 64 levels, those that are objects, the innermost in the lowest bit
 	inString bool
 	escaped  bool
+	last     byte // the one before that is no white space, outside of strings
+	fresh    bool // only white space stands before on the line
+	lines    int  // line breaks passed
 }
 
-// step takes the next byte and reports whether it is the value's last.
-func (v *value) step(c byte) (ends bool) {
-	if v.inString {
-		switch {
-		case v.escaped:
-			v.escaped = false
-		case c == '\\':
-			v.escaped = true
-		case c == '"':
-			v.inString = false
-			return v.depth == 0
-		}
-		return false
-	}
-	switch c {
-	case '"':
-		v.inString = true
-	case '{', '[':
-		v.depth++
-	case '}', ']':
-		v.depth--
-		return v.depth <= 0
-	}
-	return false
-}
-
-// endsInside reports whether text stops before the value that it begins with does.
-func endsInside(text []byte) bool {
-	var v value
-	for _, c := range text {
-		if v.step(c) {
-			return false
-		}
-	}
-	return true
-}
-
-// nextLine reads up to a line break, passing over blank lines.
-func (s *splitter) nextLine(dst []byte) ([]byte, bool, error) {
-	start := len(dst)
-	for {
-		s.events++
-		whole := true
-		for {
-			piece, err := s.r.ReadSlice('\n')
-			s.offset += int64(len(piece))
-			if whole = whole && len(dst)-start+len(piece) <= s.limit; whole {
-				dst = append(dst, piece...)
-			} else {
-				dst = dst[:start]
+// scan takes what comes next and returns how much of it belongs to the value, and whether the value ends there.
+func (v *value) scan(window []byte) (n int, ends bool) {
+	for i := 0; i < len(window); i++ {
+		if v.inString {
+			if v.escaped {
+				v.escaped = false
+				if window[i] != '\n' { // which no escape has
+					continue
+				}
 			}
-			if err == nil {
+			for i+8 <= len(window) && allPlain(binary.LittleEndian.Uint64(window[i:])) {
+				i += 8
+			}
+			for i < len(window) && plain[window[i]] {
+				i++
+			}
+			if i == len(window) {
 				break
 			}
-			if err == bufio.ErrBufferFull {
-				continue
+			switch window[i] {
+			case '\\':
+				v.escaped = true
+			case '"':
+				v.inString = false
+				if v.depth == 0 {
+					return i + 1, true
+				}
+			case '\n', recordSeparator: // which JSON forbids: the line was cut off
+				return i, true
 			}
-			if err != io.EOF {
-				return dst[:start], false, cutShort(err)
-			}
-			line := bytes.TrimSpace(dst[start:])
-			if whole && len(line) == 0 {
-				s.events--
-				return dst[:start], false, io.EOF
-			}
-			if whole && line[0] == '{' && endsInside(line) {
-				return dst[:start], false, fmt.Errorf("%w: its last line ends inside an event", ErrTruncated)
-			}
-			break
-		}
-		if line := bytes.TrimSpace(dst[start:]); whole && len(line) == 0 {
-			s.events--
-			dst = dst[:start]
 			continue
 		}
-		return dst, whole, nil
+		c := window[i]
+		switch c {
+		case ' ', '\t', '\r':
+			continue
+		case '\n':
+			v.lines++
+			v.fresh = true
+			continue
+		}
+		if c == recordSeparator || v.fresh && v.depth > 0 && !v.goesOn(c) {
+			return i, true
+		}
+		switch c {
+		case '"':
+			v.inString = true
+		case '{', '[':
+			v.depth++
+			v.objects <<= 1
+			if c == '{' {
+				v.objects |= 1
+			}
+		case '}', ']':
+			v.objects >>= 1
+			if v.depth--; v.depth <= 0 {
+				return i + 1, true
+			}
+		}
+		v.last, v.fresh = c, false
 	}
+	return len(window), false
 }
 
-// nextObject reads one object, whatever lies around it. After a broken object reading goes on where a line begins with the next, so
-// that one mistake costs one event.
-func (s *splitter) nextObject(dst []byte) ([]byte, bool, error) {
-	first, err := s.skipSpace()
-	if err != nil {
-		return dst, false, err
+// goesOn reports whether c may come next. A line that begins with what may not is no part of the value.
+func (v *value) goesOn(c byte) bool {
+	inObject := v.objects&1 == 1
+	switch c {
+	case '{', '[':
+		return v.last == ':' || !inObject && (v.last == ',' || v.last == '[')
+	case '}', ']':
+		return inObject == (c == '}')
+	case ',':
+		return true
 	}
-	s.events++
-	if first != '{' && first != '[' {
-		return s.take(dst, mayEnd, func(window []byte) (int, bool) {
-			if i := bytes.IndexAny(window, "{\n"); i >= 0 {
-				return i, true
-			}
-			return len(window), false
-		})
+	return v.last != '}' && v.last != ']'
+}
+
+// value reads one value, of which so many bytes of dst are the beginning. After a broken one reading goes on where the next begins, so that
+// one mistake costs one event.
+func (s *splitter) value(dst []byte, begun int, v value) ([]byte, bool, error) {
+	out, whole, err := s.take(dst, len(dst)-begun, mustEnd, v.scan)
+	s.line += v.lines
+	s.fresh = v.fresh
+	switch {
+	case err == io.EOF && whole && lastIsWhole(out[len(dst)-begun:]):
+		return out, true, nil
+	case err == io.EOF:
+		return dst[:len(dst)-begun], false, fmt.Errorf("%w: it ends inside an event, which begins in line %d", ErrTruncated, s.at)
+	}
+	if err != nil || !whole || s.in != inNothing || s.fresh {
+		return out, whole, err
+	}
+	return s.restOfLine(out, len(dst)-begun), true, nil
+}
+
+// lastIsWhole tells a broken value from one that is cut short: behind it a line begins with an object that comes to its end, or it ends with a line that has both an object's
+// brackets, whatever is wrong between them.
+func lastIsWhole(text []byte) bool {
+	trimmed := bytes.TrimRight(text, " \t\r\n,")
+	line := trimmed[bytes.LastIndexByte(trimmed, '\n')+1:]
+	if text[len(text)-1] == '\n' && len(line) > 1 && line[0] == '{' && line[len(line)-1] == '}' {
+		return true
 	}
 	var v value
-	last := byte(0)
-	out, whole, err := s.take(dst, mustEnd, func(window []byte) (int, bool) {
-		for i, c := range window {
-			if c == '\n' && v.inString {
-				return i + 1, true
-			}
-			if c == '{' && last == '\n' && v.depth > 0 && !v.inString {
-				return i, true
-			}
-			if v.step(c) {
-				return i + 1, true
-			}
-			last = c
+	last := trimmed[bytes.LastIndex(trimmed, []byte("\n{"))+1:]
+	n, ends := v.scan(last)
+	return len(last) < len(trimmed) && ends && n == len(last) && v.depth == 0 && !v.inString
+}
+
+// restOfLine adds what else stands on the line where that is no JSON: whoever parses the text can tell what the line was meant to be.
+func (s *splitter) restOfLine(dst []byte, start int) []byte {
+	if next, _ := s.r.Peek(1); len(next) == 0 || next[0] == '\n' || next[0] == '{' {
+		return dst
+	}
+	window, _ := s.r.Peek(lineAhead)
+	rest := bytes.TrimLeft(window, " \t\r,")
+	if len(rest) == 0 || rest[0] == '\n' || rest[0] == '{' || rest[0] == '[' || rest[0] == recordSeparator {
+		return dst
+	}
+	n := lineEnd(window)
+	if n < 0 || len(dst)-start+n > s.limit {
+		return dst
+	}
+	dst = append(dst, window[:n]...)
+	s.discard(n)
+	return dst
+}
+
+// lineEnd returns where the first line of a window of lineAhead ends, -1 if it is longer.
+func lineEnd(window []byte) int {
+	n := bytes.IndexByte(window, '\n')
+	if n < 0 && len(window) < lineAhead {
+		n = len(window)
+	}
+	return n
+}
+
+// rubbishLine reads a line that begins like no event, or, of a long one, what stands before the next object.
+func (s *splitter) rubbishLine(dst []byte) ([]byte, bool, error) {
+	window, err := s.r.Peek(lineAhead)
+	if err != nil && err != io.EOF {
+		return dst, false, cutShort(err)
+	}
+	if n := lineEnd(window); n >= 0 {
+		return s.take(dst, len(dst), mayEnd, func([]byte) (int, bool) { return n, true })
+	}
+	return s.take(dst, len(dst), mayEnd, func(window []byte) (int, bool) {
+		if i := bytes.IndexAny(window, "{\n"); i >= 0 {
+			return i, true
 		}
 		return len(window), false
 	})
-	if err == io.EOF {
-		err = fmt.Errorf("%w: it ends inside an event", ErrTruncated)
-	}
-	return out, whole, err
 }
 
-// nextElement reads one element of the array and the comma or bracket behind it.
-func (s *splitter) nextElement(dst []byte) ([]byte, bool, error) {
-	if s.done {
-		return dst, false, io.EOF
-	}
-	first, err := s.skipSpace()
-	if err == io.EOF {
-		return dst, false, fmt.Errorf("%w: its JSON array has no end", ErrTruncated)
-	}
-	if err != nil {
-		return dst, false, err
-	}
-	s.events++
-	var out []byte
-	var whole bool
-	switch first {
-	case '{', '[', '"':
-		var v value
-		out, whole, err = s.take(dst, mustEnd, func(window []byte) (int, bool) {
-			for i, c := range window {
-				if v.step(c) {
-					return i + 1, true
-				}
-			}
-			return len(window), false
-		})
-	case ',', ']', '}', ':':
-		return dst, false, fmt.Errorf("the JSON array has %q where an event is expected", first)
-	default:
-		out, whole, err = s.take(dst, mustEnd, func(window []byte) (int, bool) {
-			if i := bytes.IndexAny(window, " \t\r\n,]}"); i >= 0 {
-				return i, true
-			}
-			return len(window), false
-		})
-	}
-	if err == io.EOF {
-		return dst, false, fmt.Errorf("%w: it ends inside an event", ErrTruncated)
-	}
-	if err != nil {
-		return dst, false, err
-	}
-	return out, whole, s.afterElement()
-}
-
-func (s *splitter) afterElement() error {
-	c, err := s.skipSpace()
-	switch {
-	case err == io.EOF:
-		return fmt.Errorf("%w: its JSON array has no end", ErrTruncated)
-	case err != nil:
-		return err
-	case c == ',':
-		s.discard(1)
-		return nil
-	case c == ']':
-		s.discard(1)
-		if err := s.endArray(); err != io.EOF {
-			return err
+// rubbishElement reads an element of an array that begins like no event.
+func (s *splitter) rubbishElement(dst []byte) ([]byte, bool, error) {
+	first := 1 // byte, whatever it is
+	return s.take(dst, len(dst), mayEnd, func(window []byte) (int, bool) {
+		i := bytes.IndexAny(window[first:], " \t\r\n,]{[\x1e")
+		if i >= 0 {
+			return first + i, true
 		}
-		return nil
-	}
-	return fmt.Errorf("the JSON array has %q where a comma or its end is expected", c)
-}
-
-// endArray makes sure that nothing follows the array. It returns io.EOF when that is so.
-func (s *splitter) endArray() error {
-	s.done = true
-	c, err := s.skipSpace()
-	if err == nil {
-		return fmt.Errorf("%q follows the end of the JSON array: one array a file, or no array at all", c)
-	}
-	return err
+		first = 0
+		return len(window), false
+	})
 }
 
 // What the end of the stream means to take: io.EOF, or the end of a text that needs no closing bracket.
@@ -349,14 +368,17 @@ const (
 	mayEnd  = true
 )
 
-// take appends to dst what scan accepts of the stream. scan is given what is buffered and returns how much of it belongs to the
+// take appends to dst, in which the text begins at start, what scan accepts of the stream. scan is given what is buffered and returns how much of it belongs to the
 // text, and whether the text ends there.
-func (s *splitter) take(dst []byte, atEOF bool, scan func(window []byte) (n int, ends bool)) ([]byte, bool, error) {
-	start, whole := len(dst), true
+func (s *splitter) take(dst []byte, start int, atEOF bool, scan func(window []byte) (n int, ends bool)) ([]byte, bool, error) {
+	whole := true
 	for {
 		if _, err := s.r.Peek(1); err != nil {
-			if err == io.EOF && atEOF {
-				return dst, whole, nil
+			if err == io.EOF {
+				if atEOF {
+					err = nil
+				}
+				return dst, whole, err
 			}
 			return dst[:start], false, cutShort(err)
 		}
@@ -374,18 +396,31 @@ func (s *splitter) take(dst []byte, atEOF bool, scan func(window []byte) (n int,
 	}
 }
 
-// skipSpace passes over white space and peeks at the byte behind it.
-func (s *splitter) skipSpace() (byte, error) {
+// skipSeparators passes over what may stand between values, and peeks at the byte behind it.
+func (s *splitter) skipSeparators() (byte, error) {
 	for {
 		if _, err := s.r.Peek(1); err != nil {
 			return 0, cutShort(err)
 		}
 		window, _ := s.r.Peek(s.r.Buffered())
-		rest := bytes.TrimLeft(window, " \t\r\n")
-		s.discard(len(window) - len(rest))
-		if len(rest) > 0 {
-			return rest[0], nil
+		for i, c := range window {
+			switch c {
+			case '\n':
+				s.line++
+				s.fresh = true
+			case ' ', '\t', '\r', recordSeparator:
+			case ',':
+				s.filled = false
+			default:
+				s.discard(i)
+				if head, _ := s.r.Peek(3); c == 0xef && string(head) == "\ufeff" { // files put one behind the other may have several
+					s.discard(3)
+					return s.skipSeparators()
+				}
+				return c, nil
+			}
 		}
+		s.discard(len(window))
 	}
 }
 
@@ -393,4 +428,12 @@ func (s *splitter) skipSpace() (byte, error) {
 func (s *splitter) discard(n int) {
 	discarded, _ := s.r.Discard(n)
 	s.offset += int64(discarded)
+}
+
+// failure says where an error of next came about.
+func (s *splitter) failure(file, part string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return &SourceError{file, part, s.events, s.line, s.offset, err}
 }
