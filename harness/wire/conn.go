@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -31,6 +32,9 @@ type Conn struct {
 	buf    []byte        // the message last read
 	reads  atomic.Uint64 // odd while a Read waits for its frame
 	binary atomic.Int64
+
+	garbageMu sync.Mutex
+	garbage   Garbage
 
 	sendMu  sync.Mutex
 	scratch []byte
@@ -94,9 +98,9 @@ func (c *Conn) writeFailed(err error) error {
 
 // Read returns the next text frame, valid until the next Read, and the time on Now's scale at which its last bytes were taken from the socket. The
 // clock is read once for each read of the socket (up to 64 KB), so frames that arrived together carry the same time. Frames that were
-// sent leave before Read waits; pings are answered and binary frames, which NIP-01 does not know, passed over (see BinaryFrames).
+// sent leave before Read waits; pings are answered and binary frames, which NIP-01 does not know, passed over (see BinaryFrames and Garbage).
 //
-// Any error ends the connection and is returned from then on: *CloseError, ErrStalled, ErrTooLarge, ErrLost, ErrProtocol or ErrClosed.
+// Any error ends the connection and is returned from then on: *CloseError, *StallError, *TooLargeError, ErrLost, ErrProtocol or ErrClosed.
 func (c *Conn) Read() (frame []byte, at time.Duration, err error) {
 	c.reads.Add(1)
 	for {
@@ -110,10 +114,54 @@ func (c *Conn) Read() (frame []byte, at time.Duration, err error) {
 			break
 		}
 		c.binary.Add(1)
+		c.note(Binary, NoField, c.buf)
 	}
-	c.reads.Add(1)
+	n := c.reads.Add(1) / 2
 	// The frame's last byte came with the latest read of the socket: no layer asks for more before it has used up what it has.
-	return c.buf, time.Duration(c.conn.arrived.Load()), nil
+	at = time.Duration(c.conn.arrived.Load())
+	handedOver(n, at)
+	return c.buf, at, nil
+}
+
+// ReadMessage is Read and Parse, and collects what is at fault with the frame (see Garbage). A message at fault is returned all the same.
+func (c *Conn) ReadMessage(m *Message) (frame []byte, at time.Duration, err error) {
+	if frame, at, err = c.Read(); err != nil {
+		return nil, 0, err
+	}
+	c.ParseMessage(frame, m)
+	return frame, at, nil
+}
+
+// ParseMessage is ReadMessage for a frame that was just read: for who takes the time of both apart.
+func (c *Conn) ParseMessage(frame []byte, m *Message) {
+	if Parse(frame, m); m.Fault != Sound {
+		c.note(m.Fault, m.Field, frame)
+	}
+}
+
+func (c *Conn) note(fault Fault, field Field, frame []byte) {
+	c.garbageMu.Lock()
+	defer c.garbageMu.Unlock()
+	c.garbage.see(fault, field, frame)
+}
+
+// Garbage returns what came on the connection and was no valid message: binary frames, and what ReadMessage found at fault. Any goroutine may call it, also
+// after the connection's end.
+func (c *Conn) Garbage() Garbage {
+	c.garbageMu.Lock()
+	defer c.garbageMu.Unlock()
+	g := c.garbage
+	g.Kinds = slices.Clone(g.Kinds)
+	return g
+}
+
+// TakeGarbage returns what Garbage does, which is forgotten then: for who asks more than once on a connection, and tells of each answer apart.
+func (c *Conn) TakeGarbage() Garbage {
+	c.garbageMu.Lock()
+	defer c.garbageMu.Unlock()
+	g := c.garbage
+	c.garbage = Garbage{}
+	return g
 }
 
 func (c *Conn) readMessage() (websocket.MessageType, error) {
@@ -143,11 +191,15 @@ func (c *Conn) readFailed(err error) error {
 		return end
 	}
 	var closed websocket.CloseError
+	var large *TooLargeError
 	switch {
+	case errors.As(err, &large):
+		c.ws.Close(websocket.StatusMessageTooBig, "") // the answer is not waited for: nothing is read any more
+		err = large
 	case errors.As(err, &closed):
 		err = &CloseError{Code: int(closed.Code), Reason: cut(closed.Reason, 123)}
 	case errors.Is(err, websocket.ErrMessageTooBig):
-		err = fmt.Errorf("%w of %d bytes", ErrTooLarge, c.limit)
+		err = &TooLargeError{Limit: c.limit}
 	case c.stream.readErr.Load() != nil:
 		err = fmt.Errorf("%w: %w", ErrLost, *c.stream.readErr.Load())
 	default:

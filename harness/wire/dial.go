@@ -88,7 +88,6 @@ func dial(ctx context.Context, address string, o Options, secure *tls.Config) (*
 		return nil, dialError(ctx, err, resp, h.conn.Load() != nil)
 	}
 
-	h.stream.agreed = true
 	c.ws, c.conn, c.stream = ws, h.conn.Load(), h.stream
 	c.negotiated = cut(resp.Header.Get("Sec-WebSocket-Extensions"), 200)
 	c.limit = o.ReadLimit
@@ -96,6 +95,8 @@ func dial(ctx context.Context, address string, o Options, secure *tls.Config) (*
 		c.limit = defaultReadLimit
 	}
 	ws.SetReadLimit(c.limit)
+	h.stream.headers.limit = c.limit
+	h.stream.agreed = true
 	return c, nil
 }
 
@@ -201,14 +202,25 @@ type stream struct {
 	agreed        bool // the handshake is done; before, the library reads only for the body of a broken one, which has no end
 	read, written atomic.Int64
 	readErr       atomic.Pointer[error] // tells a broken connection from broken frames
+	headers       headers               // the reader's own, as is refused
+	refused       *TooLargeError        // what is read next
 }
 
 func (s *stream) Read(p []byte) (int, error) {
 	if !s.agreed {
 		return 0, io.EOF
 	}
+	if s.refused != nil {
+		return 0, s.refused
+	}
 	n, err := s.ReadWriteCloser.Read(p)
 	s.read.Add(int64(n))
+	if n, s.refused = s.headers.pass(p[:n]); s.refused != nil {
+		if n == 0 {
+			return 0, s.refused
+		}
+		return n, nil // the frames before are good
+	}
 	if err != nil {
 		failure := err // so that err itself stays off the heap
 		s.readErr.Store(&failure)

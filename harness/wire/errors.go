@@ -8,9 +8,9 @@ import (
 
 // The ways a connection ends other than by the relay's close frame, which is a *CloseError. Match with errors.Is.
 var (
-	// ErrStalled: a Read or Send waited longer than Watch allows without a text frame arriving.
+	// ErrStalled: a Read or Send waited longer than Watch allows without a text frame arriving; a *StallError.
 	ErrStalled = errors.New("the relay stalled: no frame arrived in time")
-	// ErrTooLarge: the relay sent a message over Options.ReadLimit.
+	// ErrTooLarge: the relay sent a message over Options.ReadLimit; a *TooLargeError.
 	ErrTooLarge = errors.New("the relay sent a frame over the read limit")
 	// ErrLost: the connection broke off without a close frame. It wraps the cause: io.EOF, a reset.
 	ErrLost = errors.New("connection lost without a close frame")
@@ -21,6 +21,40 @@ var (
 	// ErrClosed: this side called Close or Abort.
 	ErrClosed = errors.New("connection closed on this side")
 )
+
+// TooLargeError is a message over the read limit. It is refused at the frame header that takes it over the limit, before anything of that frame is
+// read. errors.Is finds ErrTooLarge in it.
+type TooLargeError struct {
+	// Announced is the message's length in bytes as its frame headers tell it so far, 0 where only inflating (RFC 7692) took it over the limit.
+	Announced int64
+	Limit     int64 // Options.ReadLimit, in bytes
+}
+
+func (e *TooLargeError) Error() string {
+	text := fmt.Sprintf("%v of %d bytes", ErrTooLarge, e.Limit)
+	if e.Announced > 0 {
+		text += fmt.Sprintf(": its header announces %d", e.Announced)
+	}
+	return text
+}
+
+// Is says that the error is an ErrTooLarge.
+func (e *TooLargeError) Is(target error) bool { return target == ErrTooLarge }
+
+// StallError is a connection that a watchdog ended. errors.Is finds ErrStalled in it.
+type StallError struct {
+	Garbage Garbage // what came on the connection and was no message, and is not taken yet
+}
+
+func (e *StallError) Error() string {
+	if e.Garbage.Count == 0 {
+		return ErrStalled.Error()
+	}
+	return "the relay stalled: what was waited for did not arrive in time, but " + e.Garbage.String()
+}
+
+// Is says that the error is an ErrStalled.
+func (e *StallError) Is(target error) bool { return target == ErrStalled }
 
 // CloseError is the relay's close frame (RFC 6455 section 7.4). Code is 1005 where the frame carried none. Reason is raw text of at most
 // 123 bytes, the most that a close frame holds; it may be anything, control characters included.

@@ -48,19 +48,26 @@ type Message struct {
 	// checked beyond that: a relay says it.
 	CreatedAt int64
 	Dated     bool
-	Payload   []byte // AUTH: the challenge, decoded; COUNT: the object as sent; NEG-MSG: the message's hexadecimal digits
+	// Fault is what is wrong with the frame, whatever the Type: a NOTICE that is not UTF-8 is a Notice, an event whose kind is text an Event.
+	Fault   Fault
+	Field   Field  // of WrongField: which field of the event; the first of several
+	Payload []byte // AUTH: the challenge, decoded; COUNT: the object as sent; NEG-MSG: the message's hexadecimal digits
 }
 
 // Parse reads a relay's message into m, overwriting it. It reads the whole frame as strict JSON in one pass, so the Type is only set for
 // a frame that is well formed to its last byte, and the ID is that of the event itself whatever the order of its keys and
 // whatever its tags and content hold. Elements after those that the NIP names are passed over, and a reason left out is
-// nil. A frame with a value nested deeper than 64 levels is Unknown. Nothing is allocated unless strings that matter are written with escapes.
+// nil. A frame with a value nested deeper than 64 levels is Unknown. Nothing is allocated unless strings that matter are written with escapes, or
+// the frame is Unknown: it is looked at once more then, and the Fault says why.
 func Parse(frame []byte, m *Message) {
 	*m = Message{}
 	s := scanner{src: frame}
 	s.message(m)
-	if s.bad {
-		*m = Message{}
+	switch {
+	case s.bad:
+		*m = Message{Fault: faultOf(frame)}
+	case s.notUTF8: // outside of strings it would be bad
+		m.Fault, m.Field = NotUTF8, NoField
 	}
 }
 
@@ -155,11 +162,29 @@ func (s *scanner) event(m *Message) []byte {
 			if s.peek() == '"' {
 				m.HasID = decodeID(&m.ID, s.text())
 			} else {
+				m.wrong(FieldID)
 				s.value()
 			}
 		case "created_at":
 			times++
-			m.CreatedAt, m.Dated = decodeTime(s.value())
+			if m.CreatedAt, m.Dated = decodeTime(s.value()); !m.Dated {
+				m.wrong(FieldCreatedAt)
+			}
+		case "kind":
+			if _, ok := decodeTime(s.value()); !ok {
+				m.wrong(FieldKind)
+			}
+		case "pubkey":
+			s.ofString(m, FieldPubkey)
+		case "content":
+			s.ofString(m, FieldContent)
+		case "sig":
+			s.ofString(m, FieldSig)
+		case "tags":
+			if s.peek() != '[' {
+				m.wrong(FieldTags)
+			}
+			s.value()
 		default:
 			s.value()
 		}
@@ -174,6 +199,23 @@ func (s *scanner) event(m *Message) []byte {
 		return nil
 	}
 	return s.src[start:s.pos]
+}
+
+// ofString consumes the value of a field that is to be a string.
+func (s *scanner) ofString(m *Message, field Field) {
+	if s.peek() == '"' {
+		s.string()
+		return
+	}
+	m.wrong(field)
+	s.value()
+}
+
+// wrong notes that a field of the event is of the wrong type.
+func (m *Message) wrong(field Field) {
+	if m.Fault == Sound {
+		m.Fault, m.Field = WrongField, field
+	}
 }
 
 // ReasonText decodes Reason for people: at most 1,024 bytes of it, "" where there is none. It may hold any characters.

@@ -7,6 +7,7 @@ import (
 	"io"
 	"strings"
 	"testing"
+	"unicode/utf8"
 )
 
 var (
@@ -159,6 +160,13 @@ func FuzzParse(f *testing.F) {
 	f.Fuzz(func(t *testing.T, frame []byte) {
 		want := oracle(frame)
 		got := parse(string(frame))
+		var m Message
+		switch Parse(frame, &m); {
+		case (m.Fault == NotUTF8) != !utf8.Valid(frame), (m.Fault == WrongField) != (m.Field != NoField), m.Fault == NotJSON && json.Valid(frame):
+			t.Errorf("%q: fault %v %v", frame, m.Fault, m.Field)
+		case m.Type != Unknown && m.Fault != Sound && m.Fault != NotUTF8 && m.Fault != WrongField:
+			t.Errorf("%q: %v with fault %v", frame, m.Type, m.Fault)
+		}
 		// A subscription id that is not UTF-8 stays as it was sent; the oracle cannot say that.
 		got.sub, got.payload = strings.ToValidUTF8(got.sub, "\ufffd"), strings.ToValidUTF8(got.payload, "\ufffd")
 		want.sub, want.payload = strings.ToValidUTF8(want.sub, "\ufffd"), strings.ToValidUTF8(want.payload, "\ufffd")
@@ -299,15 +307,13 @@ func tooDeep(value []byte) bool {
 func BenchmarkParse(b *testing.B) {
 	frames := messages()
 	tags := strings.Repeat(`["p","`+idB+`","wss://relay.example.com"],`, 500)
-	frames = append(frames, strings.Replace(frames[0], `"tags":[`, `"tags":[`+tags, 1))
+	special := map[int]string{len(frames): "-500-tags", len(frames) + 1: "-Japanese"}
+	frames = append(frames, strings.Replace(frames[0], `"tags":[`, `"tags":[`+tags, 1), `["EVENT","sub",`+event(idA, strings.Repeat("日本語の文章です。", 10))+`]`)
 	for i, frame := range frames {
 		data := []byte(frame)
 		var m Message
 		Parse(data, &m)
-		name := m.Type.String()
-		if i == len(frames)-1 {
-			name += "-500-tags"
-		}
+		name := m.Type.String() + special[i]
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
 			b.SetBytes(int64(len(data)))

@@ -8,11 +8,12 @@ import (
 )
 
 // scanner reads strict JSON (RFC 8259) in place. The first mistake sets bad; what is read after that means nothing. Like
-// encoding/json it does not ask whether strings are UTF-8.
+// encoding/json it takes strings that are not UTF-8, but says so.
 type scanner struct {
-	src []byte
-	pos int
-	bad bool
+	src     []byte
+	pos     int
+	bad     bool
+	notUTF8 bool // a string is not
 }
 
 func (s *scanner) space() {
@@ -28,6 +29,13 @@ func (s *scanner) space() {
 
 // peek returns the next byte that is not white space, 0 at the end.
 func (s *scanner) peek() byte {
+	if s.pos < len(s.src) && s.src[s.pos] > ' ' { // nearly always, and short enough to be inlined
+		return s.src[s.pos]
+	}
+	return s.peekPast()
+}
+
+func (s *scanner) peekPast() byte {
 	s.space()
 	if s.pos < len(s.src) {
 		return s.src[s.pos]
@@ -62,10 +70,18 @@ func (s *scanner) string() (raw []byte, escaped bool) {
 		return nil, false
 	}
 	start := s.pos
-	for s.pos = plain(s.src, s.pos); s.pos < len(s.src); s.pos = plain(s.src, s.pos) {
-		switch s.src[s.pos] {
+	for {
+		at, high := plain(s.src, s.pos)
+		if high&tops != 0 && !validUTF8(s.src[s.pos:at]) {
+			s.notUTF8 = true
+		}
+		s.pos = at
+		if at >= len(s.src) {
+			break
+		}
+		switch s.src[at] {
 		case '"':
-			raw = s.src[start:s.pos]
+			raw = s.src[start:at]
 			s.pos++
 			return raw, escaped
 		case '\\':
@@ -82,23 +98,30 @@ func (s *scanner) string() (raw []byte, escaped bool) {
 	return nil, false
 }
 
-// plain returns the position, from pos on, of the first quote, backslash or control character, eight bytes at a time.
-func plain(src []byte, pos int) int {
-	const ones, tops = 0x0101010101010101, 0x8080808080808080
+// tops has the top bit of each byte set.
+const tops = 0x8080808080808080
+
+// plain returns the position, from pos on, of the first quote, backslash or control character, eight bytes at a time. high has a top bit set
+// where there is a byte over 0x7f before it, or close behind it.
+func plain(src []byte, pos int) (at int, high uint64) {
+	const ones = 0x0101010101010101
 	for ; pos+8 <= len(src); pos += 8 {
 		// (x - n·ones) &^ x & tops marks the lowest byte below n, for n up to 128, and perhaps bytes above it. Only the lowest is used.
 		x := binary.LittleEndian.Uint64(src[pos:])
+		high |= x
 		quote, slash := x^('"'*ones), x^('\\'*ones)
 		if hit := ((x-' '*ones)&^x | (quote-ones)&^quote | (slash-ones)&^slash) & tops; hit != 0 {
-			return pos + bits.TrailingZeros64(hit)/8
+			return pos + bits.TrailingZeros64(hit)/8, high
 		}
 	}
 	for ; pos < len(src); pos++ {
-		if c := src[pos]; c == '"' || c == '\\' || c < ' ' {
+		c := src[pos]
+		if c == '"' || c == '\\' || c < ' ' {
 			break
 		}
+		high |= uint64(c)
 	}
-	return pos
+	return pos, high
 }
 
 func (s *scanner) escape() {

@@ -58,13 +58,13 @@ func (c *Conn) watchdog() {
 			useful, since = u, Now()
 		case c.strict.Load() && Now()-since < limit:
 		case c.strict.Load():
-			c.finish(ErrStalled)
+			c.finish(&StallError{Garbage: c.Garbage()})
 			c.conn.abort()
 			return
 		case r != reads || b != blocked || r%2 == 0 && b%2 == 0:
 			reads, blocked, since = r, b, Now()
 		case Now()-since >= limit:
-			c.finish(ErrStalled)
+			c.finish(&StallError{Garbage: c.Garbage()})
 			c.conn.abort()
 			return
 		}

@@ -1,0 +1,195 @@
+package wire
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
+// Fault is what is wrong with a frame, from the outside inwards: the first that applies.
+type Fault uint8
+
+// The faults.
+const (
+	Sound        Fault = iota // none. A message with a label that is not known is sound: relays may have their own
+	Binary                    // a binary frame; messages are text (NIP-01)
+	NotUTF8                   // text that is not UTF-8 (RFC 6455 section 8.1)
+	NotJSON                   // text that is no JSON value (RFC 8259)
+	NotMessage                // JSON that is no array which begins with a label (NIP-01)
+	WrongElement              // a known label, and an element that is missing or of the wrong type
+	WrongField                // EVENT, and a field of the event that is of the wrong type (NIP-01)
+)
+
+var faultNames = [...]string{"sound", "binary-frame", "not-utf8", "not-json", "not-a-message", "wrong-element", "wrong-field"}
+
+// String returns a name that does not change between versions: "binary-frame".
+func (f Fault) String() string {
+	if int(f) < len(faultNames) {
+		return faultNames[f]
+	}
+	return fmt.Sprintf("Fault(%d)", uint8(f))
+}
+
+// MarshalText writes the name.
+func (f Fault) MarshalText() ([]byte, error) { return []byte(f.String()), nil }
+
+// Field is a field of an event (NIP-01).
+type Field uint8
+
+// The fields.
+const (
+	NoField Field = iota
+	FieldID
+	FieldPubkey
+	FieldCreatedAt
+	FieldKind
+	FieldTags
+	FieldContent
+	FieldSig
+)
+
+var fieldNames = [...]string{"", "id", "pubkey", "created_at", "kind", "tags", "content", "sig"}
+
+// String returns the field's key, "" for NoField.
+func (f Field) String() string {
+	if int(f) < len(fieldNames) {
+		return fieldNames[f]
+	}
+	return fmt.Sprintf("Field(%d)", uint8(f))
+}
+
+// MarshalText writes the key.
+func (f Field) MarshalText() ([]byte, error) { return []byte(f.String()), nil }
+
+// Malformation is what came of one kind of fault.
+type Malformation struct {
+	Fault   Fault
+	Message Type  // by its label; Unknown where there is none that is known
+	Field   Field // of WrongField
+	Count   int
+	Example string // the first, cut to 80 bytes; a relay wrote it, and what is not UTF-8 in it is replaced
+}
+
+// String is for people.
+func (m Malformation) String() string {
+	what := map[Fault]string{
+		Binary: "binary, not text", NotUTF8: "not UTF-8", NotJSON: "not JSON", NotMessage: "JSON, but no message",
+		WrongElement: "with an element missing or of the wrong type", WrongField: fmt.Sprintf("with a %v of the wrong type", m.Field),
+	}[m.Fault]
+	label := ""
+	if m.Message != Unknown {
+		label = " of " + m.Message.String()
+	}
+	noun := "frames"
+	if m.Count == 1 {
+		noun = "frame"
+	}
+	return fmt.Sprintf("%d %s%s %s: %q", m.Count, noun, label, what, m.Example)
+}
+
+// Garbage counts a relay's frames that are no valid message of the protocol. The zero value is none. It takes a few KB at most.
+type Garbage struct {
+	Count   int
+	Example string         // the first of all, as in Malformation
+	Kinds   []Malformation // one for each fault, label and field, in the order in which they first came
+}
+
+// longestExample is how much of a frame is kept, in bytes.
+const longestExample = 80
+
+func (g *Garbage) see(fault Fault, field Field, frame []byte) {
+	label := labelOf(frame)
+	k := g.kind(Malformation{Fault: fault, Message: label, Field: field})
+	if k.Count == 0 {
+		k.Example = strings.ToValidUTF8(string(frame[:min(len(frame), longestExample)]), "\ufffd")
+	}
+	k.Count++
+	g.count(1, k.Example)
+}
+
+// kind returns the entry for what is like m.
+func (g *Garbage) kind(m Malformation) *Malformation {
+	i := slices.IndexFunc(g.Kinds, func(k Malformation) bool { return k.Fault == m.Fault && k.Message == m.Message && k.Field == m.Field })
+	if i < 0 {
+		i = len(g.Kinds)
+		g.Kinds = append(g.Kinds, Malformation{Fault: m.Fault, Message: m.Message, Field: m.Field})
+	}
+	return &g.Kinds[i]
+}
+
+func (g *Garbage) count(n int, example string) {
+	if g.Count == 0 {
+		g.Example = example
+	}
+	g.Count += n
+}
+
+// Add joins two counts.
+func (g *Garbage) Add(other Garbage) {
+	if other.Count > 0 {
+		g.count(other.Count, other.Example)
+	}
+	for _, o := range other.Kinds {
+		k := g.kind(o)
+		if k.Count == 0 {
+			k.Example = o.Example
+		}
+		k.Count += o.Count
+	}
+}
+
+// Of returns how many of the frames had a message's label, in whatever way they were malformed.
+func (g Garbage) Of(label Type) int {
+	n := 0
+	for _, k := range g.Kinds {
+		if k.Message == label {
+			n += k.Count
+		}
+	}
+	return n
+}
+
+// String is for people: "" for none.
+func (g Garbage) String() string {
+	parts := make([]string, len(g.Kinds))
+	for i, k := range g.Kinds {
+		parts[i] = k.String()
+	}
+	return strings.Join(parts, "; ")
+}
+
+// faultOf says what is wrong with a frame in which Parse finds no message. It is slow: good frames do not come here.
+func faultOf(frame []byte) Fault {
+	var elements []json.RawMessage
+	var label string
+	switch {
+	case !utf8.Valid(frame):
+		return NotUTF8
+	case !json.Valid(frame):
+		return NotJSON
+	case json.Unmarshal(frame, &elements) != nil || len(elements) == 0 || elements[0][0] != '"' || json.Unmarshal(elements[0], &label) != nil:
+		return NotMessage
+	case labelType(label) != Unknown:
+		return WrongElement
+	}
+	return Sound
+}
+
+// labelOf reads the label at the beginning of a frame, whatever follows it.
+func labelOf(frame []byte) Type {
+	s := scanner{src: frame}
+	s.expect('[')
+	if label := s.text(); !s.bad {
+		return labelType(string(label))
+	}
+	return Unknown
+}
+
+func labelType(label string) Type {
+	if i := slices.Index(typeNames[1:], label); i >= 0 {
+		return Type(1 + i)
+	}
+	return Unknown
+}
