@@ -11,6 +11,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -21,6 +22,11 @@ import (
 
 // The test binary is also every relay of these tests: RELAYS_HELPER says how it behaves.
 func TestMain(m *testing.M) {
+	if len(os.Args) > 3 && os.Args[1] == "hermit" { // it has no environment to say so
+		hermit(os.Args[2], os.Args[3], os.Args[4:])
+		return
+	}
+	kill = killUnlessSpared
 	if mode := os.Getenv("RELAYS_HELPER"); mode != "" {
 		if len(os.Args) > 1 && strings.HasPrefix(os.Args[1], "do-") {
 			mode = os.Args[1]
@@ -64,6 +70,14 @@ func helper(mode string) {
 	case "refuses":
 		serve(func(ctx context.Context, c *websocket.Conn, sub string) {
 			say(ctx, c, "CLOSED", sub, "auth-required: members only")
+		})
+	case "binary": // everything in frames that NIP-01 does not know
+		serve(func(ctx context.Context, c *websocket.Conn, sub string) {
+			_ = c.Write(ctx, websocket.MessageBinary, []byte(`["EOSE","`+sub+`"]`))
+		})
+	case "oversized":
+		serve(func(ctx context.Context, c *websocket.Conn, sub string) {
+			_ = c.Write(ctx, websocket.MessageText, make([]byte, 4<<20+1))
 		})
 	case "notices":
 		serve(func(ctx context.Context, c *websocket.Conn, sub string) { say(ctx, c, "NOTICE", "try again later") })
@@ -150,6 +164,25 @@ func helper(mode string) {
 		}
 		_ = os.WriteFile(os.Getenv("ESCAPED"), fmt.Append(nil, serves.Process.Pid), 0o644)
 		os.Exit(0)
+	case "hides": // leaves a process behind that has nothing in common with it any more
+		args := []string{"hermit", "parent", os.Getenv("ESCAPED")}
+		if os.Getenv("HOLDS") != "" {
+			args = append(args, filepath.Join(dir, "held"))
+		}
+		if err := hermitCommand(args...).Run(); err != nil {
+			os.Exit(1)
+		}
+		signal.Notify(term, syscall.SIGTERM)
+		serve(eose)
+		<-term
+		os.Exit(0)
+	case "litters": // leaves processes behind that end by themselves
+		for n := range 20 {
+			if err := hermitCommand("hermit", "brief parent", filepath.Join(os.Getenv("ESCAPED"), fmt.Sprint(n))).Run(); err != nil {
+				os.Exit(1)
+			}
+		}
+		serve(eose)
 	case "stores":
 		signal.Notify(term, syscall.SIGTERM)
 		_ = os.MkdirAll(filepath.Join(dir, "sealed"), 0o755)
@@ -193,6 +226,44 @@ func helper(mode string) {
 		os.Exit(2)
 	}
 	time.Sleep(2 * time.Minute) // a helper that is forgotten does not stay for ever
+}
+
+// hermitCommand starts the test program without an environment, in a session of its own, away from any relay's folder.
+func hermitCommand(args ...string) *exec.Cmd {
+	cmd := exec.Command(os.Args[0], args...)
+	cmd.Env, cmd.Dir, cmd.SysProcAttr = []string{}, "/", &syscall.SysProcAttr{Setsid: true}
+	return cmd
+}
+
+// hermit is first the parent that ends at once, and then the orphan, which writes down its id and keeps the files open that it is given.
+func hermit(role, file string, hold []string) {
+	switch role {
+	case "parent", "brief parent":
+		if err := hermitCommand(append([]string{"hermit", strings.Replace(role, "parent", "orphan", 1), file}, hold...)...).Start(); err != nil {
+			os.Exit(1)
+		}
+		return
+	}
+	for _, path := range hold {
+		if _, err := os.Create(path); err != nil {
+			os.Exit(1)
+		}
+	}
+	_ = os.WriteFile(file+".new", fmt.Append(nil, os.Getpid()), 0o644)
+	_ = os.Rename(file+".new", file)
+	if role == "orphan" {
+		time.Sleep(2 * time.Minute)
+	}
+}
+
+// spared are processes that cannot be killed, as those of another user cannot.
+var spared sync.Map
+
+func killUnlessSpared(pid int, sig syscall.Signal) error {
+	if _, ok := spared.Load(pid); ok {
+		return syscall.EPERM
+	}
+	return syscall.Kill(pid, sig)
 }
 
 func flagValue(name string) string {

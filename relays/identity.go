@@ -91,16 +91,15 @@ func (d *Definition) askVersion(ctx context.Context, path string) string {
 	cmd.Dir = dir
 	var out capped
 	cmd.Stdout, cmd.Stderr = &out, &out
-	mark := newMark()
-	cmd.Env = append(os.Environ(), mark)
+	f := &family{mark: newMark(), root: dir}
+	cmd.Env = append(os.Environ(), f.mark)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	cmd.WaitDelay = time.Second
-	_ = cmd.Run() // some print their version and exit 1
-	if cmd.Process != nil {
-		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
-		self, _ := readProcess(os.Getpid())
-		sweep(mark, self.started)
+	if f.start(cmd, nil) == nil {
+		_ = cmd.Wait() // some print their version and exit 1
+		_ = syscall.Kill(-f.group, syscall.SIGKILL)
+		f.end()
 	}
 	if d.VersionRule.Pattern == "" {
 		line, _, _ := strings.Cut(strings.TrimSpace(out.String()), "\n")

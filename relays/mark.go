@@ -25,16 +25,3 @@ const (
 	sweepAgain = 2 * time.Millisecond   // from one look to the next
 	loadTime   = 300 * time.Millisecond // for those that are just being given their program, or are on their way out, and show no environment
 )
-
-// sweep kills every process that bears a mark and returns when none is left, or after sweepTime. since is the start of the first that can
-// bear it, in the unit of reading.started.
-func sweep(mark string, since uint64) {
-	began := time.Now()
-	for time.Since(began) < sweepTime {
-		found, unclear := killMarked(mark, since)
-		if !found && (!unclear || time.Since(began) >= loadTime) {
-			return
-		}
-		time.Sleep(sweepAgain)
-	}
-}

@@ -13,7 +13,7 @@ import (
 
 // killMarked looks once through all processes, and kills those that bear the mark. unclear says that another, as young, shows no environment at
 // all: the kernel empties it for a moment while a program is loaded, and takes it away as a process ends.
-func killMarked(mark string, since uint64) (found, unclear bool) {
+func killMarked(mark string, since uint64) (found []int, unclear bool) {
 	const kernelThreads = 2 // the parent of them all; they have no environment
 	self := os.Getpid()
 	for _, pid := range numberedEntries("/proc") {
@@ -25,9 +25,9 @@ func killMarked(mark string, since uint64) (found, unclear bool) {
 			continue
 		}
 		marked, empty := bears(pid, mark)
-		found = found || marked
 		unclear = unclear || empty
 		if marked {
+			found = append(found, pid)
 			killIfMarked(pid, mark)
 		}
 	}

@@ -11,10 +11,10 @@ import (
 )
 
 // killMarked looks once through all processes, and kills those that bear the mark, where the system shows the environment of another process.
-func killMarked(mark string, since uint64) (found, unclear bool) {
+func killMarked(mark string, since uint64) (found []int, unclear bool) {
 	pids, err := process.Pids()
 	if err != nil {
-		return false, false
+		return nil, false
 	}
 	for _, pid := range pids {
 		p := &process.Process{Pid: pid}
@@ -22,7 +22,7 @@ func killMarked(mark string, since uint64) (found, unclear bool) {
 			continue
 		}
 		if environment, err := p.Environ(); err == nil && slices.Contains(environment, mark) {
-			found = true
+			found = append(found, int(pid))
 			_ = syscall.Kill(int(pid), syscall.SIGKILL)
 		}
 	}

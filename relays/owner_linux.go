@@ -115,8 +115,7 @@ func holder(inode string) string {
 		}
 		for _, held := range inodes {
 			if held == inode {
-				name, _ := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid))
-				return fmt.Sprintf("process %d (%s)", pid, cleanLine(name, 40))
+				return fmt.Sprintf("process %d (%s)", pid, commandOf(pid))
 			}
 		}
 	}

@@ -20,8 +20,26 @@ import (
 // ErrExternal is returned for what cannot be had of a relay that was not launched here.
 var ErrExternal = errors.New("the relay was not launched by relaybench")
 
-// ErrForced is returned by Stop when the relay had to be killed.
+// ErrForced is what errors.Is finds in a *StopError.
 var ErrForced = errors.New("it had to be killed")
+
+// StopError is a relay that was told to end and had to be killed. What it stored may not be all on disk; nothing of it runs any more.
+type StopError struct {
+	Signal string        // that it was sent: "SIGTERM"
+	Grace  time.Duration // that it was to be given, Settings.StopGrace
+	// Interrupted says that the context ended before the grace: that it did not end by itself is not held against it.
+	Interrupted bool
+}
+
+func (e *StopError) Error() string {
+	if e.Interrupted {
+		return fmt.Sprintf("was given no more time to end: %v", ErrForced)
+	}
+	return fmt.Sprintf("did not end within %s of %s: %v", e.Grace, e.Signal, ErrForced)
+}
+
+// Is says that the error is an ErrForced.
+func (e *StopError) Is(target error) bool { return target == ErrForced }
 
 // Process is a relay that runs, or has run. Its methods are safe for concurrent use.
 type Process struct {
@@ -32,7 +50,7 @@ type Process struct {
 	dir      string // {dir}, below root
 	port     int
 	url      string
-	mark     string   // what all that is launched has in its environment
+	family   *family
 	hidden   []hidden // what Public leaves out
 	logName  string
 
@@ -51,10 +69,11 @@ type Process struct {
 	grace    time.Time // until when the group may take to end after its leader
 	status   string
 	err      error
+	left     []Survivor // could not be ended, and was not told yet
 }
 
 func newProcess(d *Definition, program string, s Settings, root string) *Process {
-	p := &Process{def: d, program: program, settings: s, root: root, mark: newMark(), logName: "relay.log", done: make(chan struct{})}
+	p := &Process{def: d, program: program, settings: s, root: root, family: &family{mark: newMark(), root: root}, logName: "relay.log", done: make(chan struct{})}
 	if root != "" {
 		p.dir = filepath.Join(root, "data")
 		p.hidden = hiddenPaths(p.dir, root, filepath.Dir(root))
@@ -157,7 +176,7 @@ func (p *Process) execute(words []string, b blanks, in, out *os.File) error {
 	}
 	defer all.Close()
 	cmd := exec.Command(words[0], words[1:]...)
-	cmd.Env = append(p.def.environ(os.Environ(), b), p.mark)
+	cmd.Env = append(p.def.environ(os.Environ(), b), p.family.mark)
 	cmd.Stdout, cmd.Stderr = all, all
 	if in != nil {
 		cmd.Stdin = in
@@ -180,14 +199,13 @@ func (p *Process) execute(words []string, b blanks, in, out *os.File) error {
 		return context.Canceled
 	}
 	p.began = time.Now()
-	if err := spawn(cmd, p.settings.Processors); err != nil {
+	if err := p.family.start(cmd, p.settings.Processors); err != nil {
 		log.abandon()
 		return &StartError{Relay: p.Name(), Cause: LaunchFailed, Detail: fmt.Sprintf("%s cannot be run: %v", filepath.Base(words[0]), bare(err))}
 	}
 	p.cmd, p.log, p.launched = cmd, log, true
-	p.tree = watchTree(cmd.Process.Pid)
-	leader, _ := readProcess(cmd.Process.Pid)
-	go p.wait(leader.started)
+	p.tree = p.family.watch()
+	go p.wait()
 	return nil
 }
 
@@ -200,9 +218,8 @@ func bare(err error) error {
 	return err
 }
 
-// wait reaps the child, sees to it that its whole group is gone, and what has left it as well, and then announces the end. since is when the
-// child was started.
-func (p *Process) wait(since uint64) {
+// wait reaps the child, sees to it that its whole group is gone, and what has left it as well, and then announces the end.
+func (p *Process) wait() {
 	pgid := p.cmd.Process.Pid
 	awaitExit(p.cmd)
 	p.mu.Lock()
@@ -233,10 +250,11 @@ func (p *Process) wait(since uint64) {
 		time.Sleep(10 * time.Millisecond)
 	}
 	p.tree.close(p.cmd.ProcessState)
-	sweep(p.mark, since)
+	left := p.family.end()
 	p.log.finish()
 
 	p.mu.Lock()
+	p.left = left
 	p.status = ending(p.cmd.ProcessState)
 	if !p.stopping {
 		p.err = errors.New(p.status)
@@ -263,8 +281,8 @@ func (p *Process) signal(sig syscall.Signal) {
 }
 
 // Stop ends the relay: the definition's stop signal to its whole group, SIGKILL after the stop timeout or when ctx ends, and
-// returns when nothing of it runs any more. Having had to kill is an error that wraps ErrForced. A relay that has ended, or
-// was not launched here, is left as it is.
+// returns when nothing of it runs any more. Having had to kill is a *StopError; a process that could not be ended at all a *LeftoverError, told once, here
+// or by Cleanup. A relay that has ended, or was not launched here, is left as it is.
 func (p *Process) Stop(ctx context.Context) error {
 	if p.External() {
 		return nil
@@ -273,7 +291,7 @@ func (p *Process) Stop(ctx context.Context) error {
 	launched := p.launched
 	if !p.ended {
 		p.stopping = true
-		p.grace = time.Now().Add(p.settings.StopTimeout)
+		p.grace = time.Now().Add(p.settings.StopGrace)
 	}
 	p.mu.Unlock()
 	if !launched {
@@ -281,20 +299,34 @@ func (p *Process) Stop(ctx context.Context) error {
 	}
 	sig := stopSignals[p.def.StopSignal]
 	p.signal(sig)
-	timeout := time.NewTimer(p.settings.StopTimeout)
+	timeout := time.NewTimer(p.settings.StopGrace)
 	defer timeout.Stop()
-	var why string
+	forced := &StopError{Signal: either(p.def.StopSignal, "SIGTERM"), Grace: p.settings.StopGrace}
 	select {
 	case <-p.done:
-		return nil
+		return p.leftovers()
 	case <-timeout.C:
-		why = fmt.Sprintf("did not end within %s of %s", p.settings.StopTimeout, either(p.def.StopSignal, "SIGTERM"))
 	case <-ctx.Done():
-		why = "was given no more time to end"
+		forced.Interrupted = true
 	}
 	p.Kill()
 	<-p.done
-	return fmt.Errorf("%s: %w", why, ErrForced)
+	if left := p.leftovers(); left != nil {
+		return errors.Join(forced, left)
+	}
+	return forced
+}
+
+// leftovers tells once what could not be ended of a process that has ended.
+func (p *Process) leftovers() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.left) == 0 {
+		return nil
+	}
+	left := &LeftoverError{p.left}
+	p.left = nil
+	return left
 }
 
 // Kill sends SIGKILL to the relay's whole group and does not wait; Done tells when it is gone. Nothing happens to a relay that
@@ -309,7 +341,8 @@ func (p *Process) Kill() {
 	p.signal(syscall.SIGKILL)
 }
 
-// Cleanup removes the relay's folder, killing the relay and its own commands first if they still run. KeepData keeps the folder.
+// Cleanup removes the relay's folder, killing the relay and its own commands first if they still run. KeepData keeps the folder. What could not be
+// ended, of it or of its commands, is a *LeftoverError.
 func (p *Process) Cleanup() error {
 	if p.External() {
 		return nil
@@ -319,19 +352,21 @@ func (p *Process) Cleanup() error {
 	launched := p.launched
 	guests := slices.Collect(maps.Keys(p.guests))
 	p.mu.Unlock()
+	var left error
 	if launched {
 		<-p.done
+		left = p.leftovers()
 	}
 	for _, g := range guests {
-		_ = g.Cleanup()
+		left = errors.Join(left, g.Cleanup())
 	}
 	if !forget(p) || p.settings.KeepData {
-		return nil
+		return left
 	}
 	if err := removeAll(p.root); err != nil {
-		return fmt.Errorf("removing its folder: %w", brief(err))
+		left = errors.Join(left, fmt.Errorf("removing its folder: %w", brief(err)))
 	}
-	return nil
+	return left
 }
 
 // removeAll removes a folder even where a relay took away its own permission to write.

@@ -46,10 +46,16 @@ func TestStopEndsTheWholeGroup(t *testing.T) {
 	})
 	t.Run("ignores SIGTERM", func(t *testing.T) {
 		t.Parallel()
-		p := startHelper(t, "stubborn", Settings{StopTimeout: 200 * time.Millisecond})
+		p := startHelper(t, "stubborn", Settings{StopGrace: 200 * time.Millisecond})
+		told := time.Now()
 		err := p.Stop(t.Context())
-		if !errors.Is(err, ErrForced) || !strings.HasPrefix(err.Error(), "did not end within 200ms") {
+		var forced *StopError
+		if !errors.As(err, &forced) || *forced != (StopError{Signal: "SIGTERM", Grace: 200 * time.Millisecond}) || !errors.Is(err, ErrForced) ||
+			err.Error() != "did not end within 200ms of SIGTERM: it had to be killed" {
 			t.Errorf("Stop: %v", err)
+		}
+		if took := time.Since(told); took < 200*time.Millisecond {
+			t.Errorf("killed after %v already", took)
 		}
 		<-p.Done()
 		if p.status != "killed by signal: killed" {
@@ -61,8 +67,25 @@ func TestStopEndsTheWholeGroup(t *testing.T) {
 		p := startHelper(t, "stubborn", Settings{})
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		if err := p.Stop(ctx); !errors.Is(err, ErrForced) {
+		var forced *StopError
+		if err := p.Stop(ctx); !errors.As(err, &forced) || *forced != (StopError{"SIGTERM", 10 * time.Second, true}) || !errors.Is(err, ErrForced) {
 			t.Errorf("Stop: %v", err)
+		}
+	})
+	t.Run("the definition's own grace and signal", func(t *testing.T) {
+		t.Parallel()
+		d := helperDefinition(t, "stubborn")
+		d.StopTimeout, d.StopSignal = Duration(100*time.Millisecond), "SIGINT"
+		for _, c := range []struct{ settings, want time.Duration }{{0, 100 * time.Millisecond}, {150 * time.Millisecond, 150 * time.Millisecond}} {
+			p, err := Start(t.Context(), d, "", Settings{WorkDir: t.TempDir(), StopGrace: c.settings})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer p.Cleanup()
+			var forced *StopError
+			if err := p.Stop(t.Context()); err != nil && (!errors.As(err, &forced) || *forced != (StopError{Signal: "SIGINT", Grace: c.want})) {
+				t.Errorf("Stop: %v", err)
+			}
 		}
 	})
 	t.Run("the launcher ends before the relay", func(t *testing.T) {
@@ -71,7 +94,7 @@ func TestStopEndsTheWholeGroup(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		p, err := Start(t.Context(), &d, "", Settings{WorkDir: t.TempDir(), StopTimeout: time.Minute})
+		p, err := Start(t.Context(), &d, "", Settings{WorkDir: t.TempDir(), StopGrace: time.Minute})
 		if err != nil {
 			t.Fatal(err)
 		}

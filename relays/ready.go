@@ -73,7 +73,7 @@ func (p *Process) awaitReady(ctx context.Context) error {
 	}
 }
 
-// refusals counts how often in a row the handshake was answered, and in the same wrong way.
+// refusals counts how often in a row the handshake or the REQ was answered, and in the same wrong way.
 type refusals struct {
 	kind  string
 	tries int
@@ -82,19 +82,23 @@ type refusals struct {
 
 // settled takes the next failed probe and says whether the relay has made its mind up: what a relay answers while it still starts passes.
 func (r *refusals) settled(err error) bool {
-	kind := ""
+	kind, enough := "", refusalTries
 	var status *wire.StatusError
 	switch {
 	case errors.Is(err, wire.ErrHandshake):
 		kind = "broken"
 	case errors.As(err, &status) && final(status.Code):
 		kind = strconv.Itoa(status.Code)
+	case errors.Is(err, wire.ErrTooLarge):
+		kind = "too large"
+	case errors.Is(err, wire.ErrStalled): // with what came in an answer's place, see probe
+		kind, enough = "garbage", 2 // which each took all the time of a probe
 	}
 	if kind == "" || kind != r.kind {
 		*r = refusals{kind: kind, since: time.Now()}
 	}
 	r.tries++
-	return kind != "" && r.tries >= refusalTries && time.Since(r.since) >= refusalTime
+	return kind != "" && r.tries >= enough && time.Since(r.since) >= refusalTime
 }
 
 // final says whether an HTTP status is one that time does not change: no server error, and not "too early" or "too many requests".
@@ -162,7 +166,7 @@ func (d *Definition) containerised(program string) bool {
 const probeSub = "relaybench-ready"
 
 // probe asks for one note. It returns "" and nil for an EOSE, the reason where the REQ was refused with CLOSED (NIP-01), and
-// otherwise an error. AUTH challenges (NIP-42) and NOTICEs are passed over, the last NOTICE kept for the error.
+// otherwise an error: an ErrStalled where what came is no message. AUTH challenges (NIP-42) and NOTICEs are passed over, the last NOTICE kept for the error.
 func probe(ctx context.Context, url string, timeout time.Duration) (refusal string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
@@ -191,9 +195,11 @@ func probe(ctx context.Context, url string, timeout time.Duration) (refusal stri
 	}
 	notice := ""
 	for {
-		frame, _, err := conn.Read()
-		if err != nil {
-			if ctx.Err() != nil || errors.Is(err, wire.ErrStalled) {
+		var m wire.Message
+		if _, _, err := conn.ReadMessage(&m); err != nil {
+			if garbage := conn.Garbage(); garbage.Count > 0 && (ctx.Err() != nil || errors.Is(err, wire.ErrStalled)) {
+				err = &wire.StallError{Garbage: garbage}
+			} else if ctx.Err() != nil || errors.Is(err, wire.ErrStalled) {
 				err = errors.New("no EOSE in time")
 			}
 			if notice != "" {
@@ -201,8 +207,6 @@ func probe(ctx context.Context, url string, timeout time.Duration) (refusal stri
 			}
 			return "", err
 		}
-		var m wire.Message
-		wire.Parse(frame, &m)
 		switch m.Type {
 		case wire.EOSE:
 			if string(m.Sub) == probeSub {

@@ -1,6 +1,9 @@
 package relays
 
-import "sync"
+import (
+	"errors"
+	"sync"
+)
 
 // registry knows every boot whose folder is not yet cleaned up, so that an exit by any path can end and remove them all.
 var registry struct {
@@ -28,8 +31,8 @@ func forget(p *Process) bool {
 
 // KillAll kills every relay that still runs, with its whole process group, and removes their folders (unless KeepData is set).
 // It returns when that is done; a signal handler calls it before the program exits. Relays that are being started are killed
-// too; end their context first, so that no start is tried again.
-func KillAll() {
+// too; end their context first, so that no start is tried again. The error says what could not be ended, a *LeftoverError, or removed.
+func KillAll() error {
 	registry.Lock()
 	var all []*Process
 	for p := range registry.boots {
@@ -40,8 +43,10 @@ func KillAll() {
 		p.Kill()
 	}
 	var wg sync.WaitGroup
-	for _, p := range all {
-		wg.Go(func() { _ = p.Cleanup() })
+	errs := make([]error, len(all))
+	for i, p := range all {
+		wg.Go(func() { errs[i] = p.Cleanup() })
 	}
 	wg.Wait()
+	return errors.Join(errs...)
 }

@@ -16,14 +16,14 @@ type Settings struct {
 	MaxTags       int           // the corpus's most tags on one event; 2,000 unless set
 	KeepData      bool          // Cleanup leaves the folder
 	Processors    []int         // logical processors that the relay is kept to (Linux); all unless set
-	StopTimeout   time.Duration // from the stop signal to SIGKILL; the definition's, or else 10 s, unless set
+	StopGrace     time.Duration // from the stop signal to SIGKILL; the definition's, or else 10 s, unless set
 }
 
 func (s Settings) withDefaults(d *Definition) Settings {
 	s.WorkDir = either(s.WorkDir, os.TempDir())
 	s.MaxEventBytes = either(s.MaxEventBytes, 65536)
 	s.MaxTags = either(s.MaxTags, 2000)
-	s.StopTimeout = either(either(s.StopTimeout, time.Duration(d.StopTimeout)), 10*time.Second)
+	s.StopGrace = either(either(s.StopGrace, time.Duration(d.StopTimeout)), 10*time.Second)
 	return s
 }
 

@@ -39,8 +39,10 @@ func TestStartTellsFailuresApart(t *testing.T) {
 		lastLine      string
 	}{
 		{mode: "deaf", ready: 400 * time.Millisecond, cause: NeverListened, detail: []string{"nothing listened", "400ms"}},
-		{mode: "mute", ready: time.Second, cause: NoAnswer, detail: []string{"listens but did not answer"}},
-		{mode: "notices", ready: time.Second, cause: NoAnswer, detail: []string{"no EOSE", "try again later"}},
+		{mode: "mute", ready: 4 * time.Second, cause: NoAnswer, detail: []string{"listens but did not answer"}},
+		{mode: "notices", ready: 4 * time.Second, cause: NoAnswer, detail: []string{"no EOSE", "try again later"}},
+		{mode: "binary", ready: 4 * time.Second, cause: NoAnswer, detail: []string{"1 frame of EOSE", "binary"}},
+		{mode: "oversized", cause: NoAnswer, detail: []string{"over the read limit"}},
 		{mode: "refuses", cause: NoAnswer, detail: []string{"refuses REQ", "auth-required: members only"}},
 		{mode: "exit3", cause: EarlyExit, detail: []string{"exited with status 3"}, lastLine: "cannot open the store"},
 		{mode: "exit0", cause: EarlyExit, detail: []string{"exited with status 0", "foreground"}},

@@ -80,7 +80,7 @@ func parseStat(text []byte) (reading, bool) {
 	}
 	pid, err := strconv.Atoi(string(bytes.TrimSpace(text[:open])))
 	r := reading{
-		pid: pid, ppid: int(signed(4)), pgid: int(signed(5)),
+		pid: pid, ppid: int(signed(4)), pgid: int(signed(5)), session: int(signed(6)),
 		started: number(22),
 		zombie:  fields[0][0] == 'Z' || fields[0][0] == 'X',
 		cpu:     float64(number(14)+number(15)) / ticksPerSecond,

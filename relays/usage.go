@@ -43,6 +43,7 @@ const (
 // reading is what the system says of one process. started tells a process from a later one with the same id.
 type reading struct {
 	pid, ppid, pgid int
+	session         int // Linux only
 	started         uint64
 	zombie          bool
 	cpu             float64 // seconds of its own
@@ -66,6 +67,7 @@ type member struct {
 // tree samples a process and what descends from it or shares its group.
 type tree struct {
 	leader int
+	reap   func() // waits for members that ended as orphans
 	quit   chan struct{}
 	ended  chan struct{}
 
@@ -80,8 +82,8 @@ type tree struct {
 }
 
 // watchTree begins to sample the group that pid leads.
-func watchTree(pid int) *tree {
-	t := &tree{leader: pid, quit: make(chan struct{}), ended: make(chan struct{}), members: map[int]*member{}}
+func watchTree(pid int, reap func()) *tree {
+	t := &tree{leader: pid, reap: reap, quit: make(chan struct{}), ended: make(chan struct{}), members: map[int]*member{}}
 	if r, ok := readProcess(pid); ok {
 		t.members[pid] = &member{reading: r}
 	}
@@ -104,6 +106,9 @@ func (t *tree) run() {
 			}
 			t.sample(n%fullEvery == 0)
 			t.mu.Unlock()
+			if n%fullEvery == 0 {
+				t.reap()
+			}
 		}
 	}
 }
@@ -261,18 +266,40 @@ func (t *tree) final() {
 	t.sample(true)
 }
 
-// close ends the sampling, and what left the group and is still alive. state is the reaped leader's.
+// has says whether a process is or was a member, and not just another with its id.
+func (t *tree) has(r reading) bool {
+	if t == nil {
+		return false
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	m := t.members[r.pid]
+	return m != nil && m.started == r.started
+}
+
+// kill ends the members that are still alive, in whatever group, and returns them.
+func (t *tree) kill() (alive []int) {
+	if t == nil {
+		return nil
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for pid, m := range t.members {
+		if r, ok := readProcess(pid); ok && r.started == m.started && !r.zombie {
+			_ = kill(pid, syscall.SIGKILL)
+			alive = append(alive, pid)
+		}
+	}
+	return alive
+}
+
+// close ends the sampling. state is the reaped leader's.
 func (t *tree) close(state *os.ProcessState) {
 	close(t.quit)
 	<-t.ended
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.sample(false)
-	for pid, m := range t.members {
-		if r, ok := readProcess(pid); ok && r.started == m.started && !r.zombie {
-			_ = syscall.Kill(pid, syscall.SIGKILL)
-		}
-	}
 	// The kernel's own account of the leader and all it waited for. Its ru_maxrss is of no use: it includes the moment
 	// between fork and exec, when the child still was a copy of relaybench.
 	if state != nil {

@@ -42,7 +42,7 @@ func (s *session) negOpen(parts [][]byte) {
 		return
 	}
 	if err != nil {
-		s.negErr(id, "invalid: "+err.Error())
+		s.negErr(id, refusal(err))
 		return
 	}
 	n := &negotiation{responder: negentropy.NewResponder(storage, s.relay.options.NegFrameLimit)}

@@ -139,6 +139,7 @@ func TestReconciliationsAreBounded(t *testing.T) {
 		{`["NEG-MSG","b","6g"]`, `["NEG-ERR","b","invalid: *"]`},
 		{`["NEG-MSG","b","61"]`, `["NEG-ERR","b","closed: no such *"]`},
 		{`["NEG-OPEN","d",{"kinds":"x"},"61"]`, `["NEG-ERR","d","invalid: *"]`},
+		{`["NEG-OPEN","d",{"search":"x"},"61"]`, `["NEG-ERR","d","unsupported: *search*"]`},
 		{`["NEG-OPEN","d",{}]`, `["NEG-ERR","d","invalid: *"]`},
 		{`["NEG-OPEN","d",{},"61ff"]`, `["NEG-ERR","d","invalid: *"]`},
 		{`["NEG-OPEN","",{},"61"]`, `["NOTICE","*"]`},

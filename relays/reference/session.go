@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"strconv"
@@ -171,7 +172,7 @@ func (s *session) req(parts [][]byte) {
 	queries, err := s.parseFilters(parts[2:])
 	if err != nil {
 		s.end(name)
-		s.closed(id, "invalid: "+err.Error())
+		s.closed(id, refusal(err))
 		return
 	}
 	sub := &subscription{session: s, id: id, queries: queries, place: -1, stopped: make(chan struct{}), answered: make(chan struct{})}
@@ -199,7 +200,7 @@ func (s *session) count(parts [][]byte) {
 	}
 	queries, err := s.parseFilters(parts[2:])
 	if err != nil {
-		s.closed(id, "invalid: "+err.Error())
+		s.closed(id, refusal(err))
 		return
 	}
 	s.slots <- struct{}{} // counts send nothing, so that a slow peer cannot hold a slot; waiting here bounds their number
@@ -300,6 +301,14 @@ func (s *session) parseFilters(texts [][]byte) ([]*Query, error) {
 		queries = append(queries, q)
 	}
 	return queries, nil
+}
+
+// refusal is why a filter is not answered, with the prefix of NIP-01 for it.
+func refusal(err error) string {
+	if unknown := (*corpus.UnknownFieldError)(nil); errors.As(err, &unknown) {
+		return "unsupported: " + err.Error()
+	}
+	return "invalid: " + err.Error()
 }
 
 func (s *session) notice(text string) {

@@ -1,0 +1,137 @@
+package relays
+
+import (
+	"bytes"
+	"io"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// adoptOrphans makes this process the parent of whatever descends from it and loses its own parent (PR_SET_CHILD_SUBREAPER, Linux 3.4): a
+// daemon that cleared its environment and changed its session is found among the children.
+var adoptOrphans = sync.OnceFunc(func() { _ = unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) })
+
+// orphans reaps the family's orphans that have ended and returns the others, which it kills if it is told to. Only ids that are known not to be waited
+// for by anybody else are waited for.
+func (f *family) orphans(end bool) (alive []int) {
+	kin.Lock()
+	defer kin.Unlock()
+	session, err := unix.Getsid(0)
+	if err != nil {
+		return nil
+	}
+	for _, r := range strangers() {
+		if !f.owns(r, session) {
+			continue
+		}
+		if r.zombie { // which its first thread alone may be
+			if pid, err := unix.Wait4(r.pid, nil, unix.WNOHANG, nil); pid == r.pid || err != nil {
+				continue
+			}
+		}
+		alive = append(alive, r.pid)
+		if end {
+			_ = kill(r.pid, syscall.SIGKILL) // our child, which nobody else waits for: the id is still its own
+		}
+	}
+	return alive
+}
+
+// strangers returns this process's children that were not launched by this package. The caller holds kin's lock.
+func strangers() (found []reading) {
+	self := os.Getpid()
+	children, ok := childrenOf(self)
+	if !ok {
+		for _, r := range allProcesses() {
+			children = append(children, r.pid)
+		}
+	}
+	for _, pid := range children {
+		if r, ok := readProcess(pid); ok && r.ppid == self && !kin.launched[pid] {
+			found = append(found, r)
+		}
+	}
+	return found
+}
+
+// owns says whether a child that was not launched here is the family's. Other code of this program may launch children, but no daemons: what is in
+// this program's own session, and was not seen to descend from the leader, is left alone. The caller holds kin's lock.
+func (f *family) owns(r reading, session int) bool {
+	switch {
+	case r.started < f.since:
+		return false
+	case f.saw(r):
+		return true
+	case r.session == session:
+		return false
+	}
+	var others []*family
+	for o := range kin.living {
+		if o != f && o.since <= r.started {
+			if o.saw(r) {
+				return false
+			}
+			others = append(others, o)
+		}
+	}
+	if len(others) == 0 {
+		return true
+	}
+	// Several relays run that may have left it behind. What it still has of one of them tells; else it is left for the last to end.
+	environment, paths := environmentOf(r.pid), pathsOf(r.pid)
+	for _, o := range others {
+		if bytes.Contains(environment, []byte(o.mark)) || o.holds(paths) {
+			return false
+		}
+	}
+	return bytes.Contains(environment, []byte(f.mark)) || f.holds(paths)
+}
+
+// saw says whether a process is in the leader's group, or was found to descend from the leader while its parents lived.
+func (f *family) saw(r reading) bool { return r.pgid == f.group || f.tree.has(r) }
+
+// holds says whether one of the paths lies in the family's folder.
+func (f *family) holds(paths []string) bool {
+	for _, path := range paths {
+		if f.root != "" && (path == f.root || strings.HasPrefix(path, f.root+"/")) {
+			return true
+		}
+	}
+	return false
+}
+
+// pathsOf returns where a process works and the files that it has open, as far as that may be read.
+func pathsOf(pid int) (paths []string) {
+	dir := "/proc/" + strconv.Itoa(pid)
+	links := []string{dir + "/cwd"}
+	for _, n := range numberedEntries(dir + "/fd") {
+		links = append(links, dir+"/fd/"+strconv.Itoa(n))
+	}
+	for _, link := range links {
+		if path, err := os.Readlink(link); err == nil {
+			paths = append(paths, path)
+		}
+	}
+	return paths
+}
+
+func environmentOf(pid int) []byte {
+	f, err := os.Open("/proc/" + strconv.Itoa(pid) + "/environ")
+	if err != nil {
+		return nil
+	}
+	defer f.Close()
+	text, _ := io.ReadAll(io.LimitReader(f, maxEnvironment))
+	return text
+}
+
+// commandOf returns a process's name (proc_pid_comm(5)).
+func commandOf(pid int) string {
+	name, _ := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/comm")
+	return cleanLine(name, 40)
+}
