@@ -31,6 +31,9 @@ const (
 // to the protocol, at whatever limits, names ids every few rounds; one that does not could send each answer just in time, for days.
 const maxBarren = 50
 
+// maxForeign is how many ids that nobody knows are kept as examples.
+const maxForeign = 5
+
 // noticeGrace is how long an answer may still take after a NOTICE that can hardly be about anything but NEG-OPEN.
 const noticeGrace = 2 * time.Second
 
@@ -46,6 +49,9 @@ type Options struct {
 	// MaxRounds and MaxNeed bound what a hostile relay can make of one reconciliation: its rounds, among which ReconcileSplit counts the
 	// refusals, and the ids it says it has.
 	MaxRounds, MaxNeed int
+	// Known, where it is set, says whether there is any event with the id, wherever it was published. The ids that the relay names and nobody knows are
+	// counted in Result.Foreign.
+	Known func(id *ID) bool
 	// Have and Need are called with ids that only the local set has, and that only the relay has, as rounds arrive. The slices are valid
 	// during the call and must not be written to. Either may be nil.
 	Have, Need func(ids []ID)
@@ -82,6 +88,8 @@ type Result struct {
 	// PayloadUp and PayloadDown are the bytes of the negentropy messages in them, binary.
 	PayloadUp, PayloadDown int64
 	Have, Need             int
+	Foreign                int           // of the ids to need: those that Options.Known does not know, each as often as it was named
+	ForeignIDs             []ID          // the first of them, at most 5
 	Duration               time.Duration // from NEG-OPEN until the last answer was dealt with
 	FirstAnswer            time.Duration // from NEG-OPEN to the arrival of the first answer
 	Engine                 time.Duration // the part of Duration spent on the protocol, Have and Need included
@@ -92,7 +100,8 @@ func (r *Result) add(o Result) {
 	r.Parts, r.Refused, r.Rounds = r.Parts+o.Parts, r.Refused+o.Refused, r.Rounds+o.Rounds
 	r.BytesUp, r.BytesDown = r.BytesUp+o.BytesUp, r.BytesDown+o.BytesDown
 	r.PayloadUp, r.PayloadDown = r.PayloadUp+o.PayloadUp, r.PayloadDown+o.PayloadDown
-	r.Have, r.Need = r.Have+o.Have, r.Need+o.Need
+	r.Have, r.Need, r.Foreign = r.Have+o.Have, r.Need+o.Need, r.Foreign+o.Foreign
+	r.ForeignIDs = append(r.ForeignIDs, o.ForeignIDs[:min(len(o.ForeignIDs), maxForeign-len(r.ForeignIDs))]...)
 	r.Duration, r.Engine, r.Coding = r.Duration+o.Duration, r.Engine+o.Engine, r.Coding+o.Coding
 	if r.FirstAnswer == 0 {
 		r.FirstAnswer = o.FirstAnswer
@@ -103,9 +112,12 @@ func (r *Result) add(o Result) {
 // the local ids that match it. conn carries nothing else meanwhile, and has a read limit of at least MinReadLimit: other frames, among
 // them unsolicited AUTH and NOTICE, are passed over.
 //
-// The Result counts what was done also where there is an error. The connection can be used further after a *RelayError, a *FormatError or
-// *HexError (an answer that cannot be read), more rounds or ids than Options allow, rounds that lead nowhere, and an *UnsupportedError by CLOSED or NEG-ERR. It has
-// ended after any other *UnsupportedError, an error that wraps wire.ErrStalled (no progress in time), ctx's error, and the connection's own.
+// The Result counts what was done also where there is an error:
+//
+//   - *UnsupportedError: the relay does not speak NIP-77. The connection can be used further where it said so by CLOSED or NEG-ERR.
+//   - *RelayError: it does, and has a reason not to reconcile, or not to go on. The connection can be used further.
+//   - *ProtocolError: it does, and breaks NIP-77. Which of them end the connection is said there.
+//   - ctx's error, and the connection's own: the connection has ended.
 func Reconcile(ctx context.Context, conn *wire.Conn, filter []byte, s Storage, o Options) (Result, error) {
 	c := clients.Get().(*client)
 	defer clients.Put(c)
@@ -117,7 +129,8 @@ func Reconcile(ctx context.Context, conn *wire.Conn, filter []byte, s Storage, o
 }
 
 // Probe finds out within the time given, 0 for 3 s, whether a relay speaks NIP-77, by a reconciliation of nothing. Its errors are those of
-// Reconcile: an *UnsupportedError where it does not; a *RelayError, `auth-required:` say, leaves it open.
+// Reconcile: an *UnsupportedError where it does not; a *RelayError, `auth-required:` say, leaves it open; a *ProtocolError where it does, wrongly.
+// No event matches what is asked for, so that any id it names is an UnexpectedIDs.
 func Probe(ctx context.Context, conn *wire.Conn, within time.Duration) error {
 	if within <= 0 {
 		within = 3 * time.Second
@@ -127,7 +140,10 @@ func Probe(ctx context.Context, conn *wire.Conn, within time.Duration) error {
 		return err
 	}
 	filter := `{"ids":["` + string(bytes.Repeat([]byte("0"), 2*IDSize)) + `"]}`
-	_, err := Reconcile(ctx, conn, []byte(filter), s, Options{FirstAnswer: within, Stall: within})
+	result, err := Reconcile(ctx, conn, []byte(filter), s, Options{FirstAnswer: within, Stall: within})
+	if err == nil && result.Need > 0 {
+		err = fmt.Errorf("reconciling: %w", &ProtocolError{Code: UnexpectedIDs, Answer: result.Rounds, Count: uint64(result.Need)})
+	}
 	return err
 }
 
@@ -137,6 +153,8 @@ type client struct {
 	head                  []byte // of NEG-MSG frames, up to the payload
 	frame, message, reply []byte
 	result                Result
+	garbage               int // NEG-MSGs at fault that came before, on this connection
+	strays                int // NEG-MSGs under other ids
 }
 
 var clients = sync.Pool{New: func() any { return new(client) }}
@@ -154,7 +172,7 @@ func (c *client) reconcile(ctx context.Context, conn *wire.Conn, filter []byte, 
 	if err := checkFilter(filter); err != nil {
 		return Result{}, err
 	}
-	c.result = Result{}
+	c.result, c.strays, c.garbage = Result{}, 0, conn.Garbage().Of(wire.NegMsg)
 	r := &c.result
 	c.initiator.setUp(s, o.FrameLimit,
 		func(ids []ID) {
@@ -165,6 +183,9 @@ func (c *client) reconcile(ctx context.Context, conn *wire.Conn, filter []byte, 
 		},
 		func(ids []ID) {
 			r.Need += len(ids)
+			if o.Known != nil {
+				r.foreign(ids, o.Known)
+			}
 			if o.Need != nil && r.Need <= o.MaxNeed {
 				o.Need(ids)
 			}
@@ -192,7 +213,7 @@ func (c *client) reconcile(ctx context.Context, conn *wire.Conn, filter []byte, 
 		}
 		mark = wire.Now()
 		if c.reply, err = DecodeHex(c.reply[:0], payload); err != nil {
-			err = fmt.Errorf("answer %d: %w", r.Rounds, err)
+			err = breach(r.Rounds, err)
 			break
 		}
 		r.PayloadDown += int64(len(c.reply))
@@ -204,14 +225,14 @@ func (c *client) reconcile(ctx context.Context, conn *wire.Conn, filter []byte, 
 		}
 		switch {
 		case err != nil:
-			err = fmt.Errorf("answer %d: %w", r.Rounds, err)
+			err = breach(r.Rounds, err)
 		case r.Need > o.MaxNeed:
-			err = fmt.Errorf("the relay names more than %d ids as its own: more than were to be taken", o.MaxNeed)
+			err = &ProtocolError{Code: UnexpectedIDs, Answer: r.Rounds, Count: uint64(r.Need), Limit: uint64(o.MaxNeed)}
 		case c.initiator.Done():
-		case barren == maxBarren:
-			err = fmt.Errorf("no progress: the relay finds that the sets differ, and named no id in %d rounds", barren)
 		case r.Rounds >= o.MaxRounds:
-			err = fmt.Errorf("no end after %d rounds", r.Rounds)
+			err = endless(r.Rounds, r.Rounds, o.MaxRounds)
+		case barren == maxBarren:
+			err = endless(r.Rounds, barren, o.MaxRounds)
 		default:
 			w.progress(o.Stall)
 			c.frame = append(c.frame[:0], c.head...)
@@ -252,14 +273,14 @@ func (c *client) close(conn *wire.Conn, sub string, err error) {
 func (c *client) receive(conn *wire.Conn, w *watchdog, sub string, start time.Duration) ([]byte, error) {
 	r := &c.result
 	opening := r.Rounds == 0
+	var m wire.Message
 	for {
 		frame, at, err := conn.Read()
 		if err != nil {
-			return nil, c.readFailed(err, w, opening)
+			return nil, c.readFailed(err, conn, w)
 		}
 		mark := wire.Now()
-		var m wire.Message
-		wire.Parse(frame, &m)
+		conn.ParseMessage(frame, &m)
 		r.Coding += lap(&mark)
 		switch {
 		case m.Type == wire.Notice && opening:
@@ -270,6 +291,9 @@ func (c *client) receive(conn *wire.Conn, w *watchdog, sub string, start time.Du
 				}
 			}
 		case string(m.Sub) != sub:
+			if m.Type == wire.NegMsg {
+				c.strays++
+			}
 		case m.Type == wire.NegMsg:
 			r.BytesDown += frameBytes(len(frame))
 			if r.Rounds++; opening {
@@ -278,27 +302,55 @@ func (c *client) receive(conn *wire.Conn, w *watchdog, sub string, start time.Du
 			return m.Payload, nil
 		case m.Type == wire.NegErr:
 			r.BytesDown += frameBytes(len(frame))
-			return nil, refusal(ByNegErr, &m, frame, opening)
+			return nil, refusal(ByNegErr, &m, frame, r.Rounds)
 		case m.Type == wire.Closed:
 			r.BytesDown += frameBytes(len(frame))
-			return nil, refusal(ByClosed, &m, frame, opening)
+			return nil, refusal(ByClosed, &m, frame, r.Rounds)
 		}
 	}
 }
 
-func (c *client) readFailed(err error, w *watchdog, opening bool) error {
+// readFailed says what it means that no answer came.
+func (c *client) readFailed(err error, conn *wire.Conn, w *watchdog) error {
 	err = w.cause(err)
+	answer, opening, stalled := c.result.Rounds+1, c.result.Rounds == 0, errors.Is(err, wire.ErrStalled)
+	garbage := conn.Garbage()
 	var closed *wire.CloseError
+	var large *wire.TooLargeError
 	switch {
-	case !opening:
-	case errors.As(err, &closed):
-		return &UnsupportedError{How: ByDisconnect, Text: closed.Reason}
-	case errors.Is(err, wire.ErrStalled) && w.notice != nil:
+	case errors.As(err, &large):
+		return &ProtocolError{Code: Oversized, Answer: answer, Count: uint64(large.Announced), Limit: uint64(large.Limit), Err: err}
+	case stalled && garbage.Of(wire.NegMsg) > c.garbage:
+		return &ProtocolError{Code: Malformed, Answer: answer, Err: &wire.StallError{Garbage: garbage}}
+	case stalled && c.strays > 0:
+		return &ProtocolError{Code: WrongSubscription, Answer: answer, Count: uint64(c.strays), Err: err}
+	case stalled && !opening:
+		return &ProtocolError{Code: Silent, Answer: answer, Err: err}
+	case stalled && w.notice != nil:
 		return &UnsupportedError{How: ByNotice, Text: *w.notice}
-	case errors.Is(err, wire.ErrStalled):
+	case stalled:
 		return &UnsupportedError{How: BySilence}
+	case opening && errors.As(err, &closed):
+		return &UnsupportedError{How: ByDisconnect, Text: closed.Reason}
 	}
-	return fmt.Errorf("waiting for answer %d: %w", c.result.Rounds+1, err)
+	return fmt.Errorf("waiting for answer %d: %w", answer, err)
+}
+
+// endless says that there were so many rounds and refusals, of which so many were allowed; where they were fewer, that they led nowhere.
+func endless(answer, count, limit int) error {
+	return &ProtocolError{Code: Endless, Answer: answer, Count: uint64(count), Limit: uint64(limit)}
+}
+
+// foreign counts the ids that nobody knows.
+func (r *Result) foreign(ids []ID, known func(*ID) bool) {
+	for i := range ids {
+		if known(&ids[i]) {
+			continue
+		}
+		if r.Foreign++; len(r.ForeignIDs) < maxForeign {
+			r.ForeignIDs = append(r.ForeignIDs, ids[i])
+		}
+	}
 }
 
 // checkFilter keeps what would break the frame, or mean another message, from being sent.

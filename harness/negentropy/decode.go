@@ -9,6 +9,9 @@ import (
 type FormatError struct {
 	Offset int
 	Reason string
+	Code   Code // Malformed, WrongVersion or CountTooLarge
+	// Count and Limit are of CountTooLarge: how many ids are announced, and how many there are bytes for.
+	Count, Limit uint64
 }
 
 func (e *FormatError) Error() string {
@@ -50,7 +53,7 @@ func (d *decoder) next(p *part) bool {
 		start = d.pos
 		count := d.varint("number of ids")
 		if left := len(d.src) - d.pos; d.err == nil && count > uint64(left)/IDSize {
-			d.fail(start, "%d ids announced, %d bytes left", count, left)
+			d.err = &FormatError{start, fmt.Sprintf("%d ids announced, %d bytes left", count, left), CountTooLarge, count, uint64(left) / IDSize}
 			return false
 		}
 		p.payload = d.bytes(int(count)*IDSize, "ids")
@@ -126,7 +129,7 @@ func (d *decoder) bytes(n int, what string) []byte {
 
 func (d *decoder) fail(at int, format string, args ...any) {
 	if d.err == nil {
-		d.err = &FormatError{at, fmt.Sprintf(format, args...)}
+		d.err = &FormatError{Offset: at, Reason: fmt.Sprintf(format, args...), Code: Malformed}
 	}
 }
 

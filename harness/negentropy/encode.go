@@ -3,6 +3,9 @@ package negentropy
 // Version is the protocol's version byte.
 const Version = 0x61
 
+// isVersion says whether a byte can stand for a version of the protocol.
+func isVersion(b byte) bool { return b>>4 == Version>>4 }
+
 // The modes of a range.
 const (
 	modeSkip        = 0

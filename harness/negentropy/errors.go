@@ -1,6 +1,7 @@
 package negentropy
 
 import (
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -17,6 +18,74 @@ const (
 	BySilence    How = "silence"
 	ByDisconnect How = "disconnect" // it closed the connection with a close frame
 )
+
+// Code says how a relay that speaks NIP-77 breaks it.
+type Code string
+
+// The breaches.
+const (
+	NotHex            Code = "not-hex"            // a NEG-MSG whose payload is not hexadecimal
+	Malformed         Code = "malformed"          // no message of negentropy, or NEG-MSG in a form that NIP-77 does not know
+	WrongVersion      Code = "wrong-version"      // a message of another version of negentropy
+	CountTooLarge     Code = "count-too-large"    // a list of more ids than there are bytes for
+	Oversized         Code = "oversized"          // an answer over the connection's read limit
+	Endless           Code = "endless"            // rounds that lead nowhere, or more of them than were allowed
+	UnexpectedIDs     Code = "unexpected-ids"     // ids where there can be none, or more of them than were to be taken
+	Silent            Code = "silent"             // it began, and then answered no more
+	WrongSubscription Code = "wrong-subscription" // it answered under another subscription id, and to ours not at all
+)
+
+// ProtocolError says that the relay began to reconcile, or answered NEG-OPEN with what can be nothing else, and broke the protocol. It speaks
+// NIP-77, wrongly. After Oversized, Silent, WrongSubscription, and Malformed that wraps wire.ErrStalled, the connection has ended.
+type ProtocolError struct {
+	Code   Code
+	Answer int // which answer, from 1
+	// Count is how many ids were announced (CountTooLarge) or named (UnexpectedIDs), bytes announced (Oversized, 0 where unknown), rounds and
+	// refusals, or those in a row that came to nothing (Endless), or answers under another id (WrongSubscription).
+	Count uint64
+	Limit uint64 // of the Count, where there is one
+	Err   error  // the cause: a *HexError, a *FormatError, a *wire.TooLargeError, one that wraps wire.ErrStalled; nil where there is none beside
+}
+
+func (e *ProtocolError) Error() string {
+	what := ""
+	switch e.Code {
+	case NotHex, Malformed, WrongVersion, CountTooLarge:
+		return fmt.Sprintf("the relay breaks NIP-77 in answer %d: %v", e.Answer, e.Err)
+	case Oversized:
+		if what = fmt.Sprintf("its answer was larger than the limit of %d bytes", e.Limit); e.Count > 0 {
+			what += fmt.Sprintf(": %d bytes are announced", e.Count)
+		}
+	case Endless:
+		switch {
+		case e.Err != nil:
+			what = e.Err.Error()
+		case e.Limit > e.Count:
+			what = fmt.Sprintf("no progress: it finds that the sets differ, and named no id in %d rounds", e.Count)
+		default:
+			what = fmt.Sprintf("no end after %d rounds and refusals", e.Count)
+		}
+	case UnexpectedIDs:
+		what = fmt.Sprintf("it names %d ids as its own, of which there can be %d at most", e.Count, e.Limit)
+	case Silent:
+		what = "it began, and then answered no more"
+	case WrongSubscription:
+		what = fmt.Sprintf("it sent %d answers under subscription ids that were not asked for", e.Count)
+	}
+	return fmt.Sprintf("the relay breaks NIP-77 in answer %d: %s", e.Answer, what)
+}
+
+// Unwrap returns the cause.
+func (e *ProtocolError) Unwrap() error { return e.Err }
+
+// breach makes a mistake in the answer's text a ProtocolError.
+func breach(answer int, err error) error {
+	var format *FormatError
+	if errors.As(err, &format) {
+		return &ProtocolError{Code: format.Code, Answer: answer, Count: format.Count, Limit: format.Limit, Err: err}
+	}
+	return &ProtocolError{Code: NotHex, Answer: answer, Err: err}
+}
 
 // UnsupportedError says that the relay does not speak NIP-77. After ByNotice, BySilence and ByDisconnect the connection has ended.
 type UnsupportedError struct {
@@ -41,6 +110,8 @@ type RelayError struct {
 	Reason string
 	// Max is how many records the relay would reconcile, where a `blocked:` told it; else 0.
 	Max int64
+	// Answers is how many NEG-MSGs came before: more than 0 where it began.
+	Answers int
 }
 
 func (e *RelayError) Error() string {

@@ -67,9 +67,11 @@ func (n *Initiator) Next(dst, message []byte) ([]byte, error) {
 	case n.done || len(n.open) == 0:
 		return dst, errors.New("negentropy: a message while nothing is asked")
 	case len(message) == 0:
-		n.failed = &FormatError{0, "empty"}
+		n.failed = &FormatError{Reason: "empty", Code: Malformed}
+	case !isVersion(message[0]):
+		n.failed = &FormatError{Reason: fmt.Sprintf("0x%02x is not a version byte of negentropy", message[0]), Code: Malformed}
 	case message[0] != Version:
-		n.failed = &FormatError{0, fmt.Sprintf("protocol version 0x%02x, only 0x%02x is spoken here", message[0], Version)}
+		n.failed = &FormatError{Reason: fmt.Sprintf("protocol version 0x%02x, only 0x%02x is spoken here", message[0], Version), Code: WrongVersion}
 	}
 	if n.failed != nil {
 		return dst, n.failed

@@ -11,9 +11,9 @@ import (
 )
 
 // refusal tells a relay that does not speak NIP-77 from one that does and has a reason not to.
-func refusal(how How, m *wire.Message, frame []byte, opening bool) error {
-	e := &RelayError{Reason: m.ReasonText()}
-	if opening && !e.knownReason() && (how == ByClosed || contains(e.Reason, absentWords)) {
+func refusal(how How, m *wire.Message, frame []byte, answers int) error {
+	e := &RelayError{Reason: m.ReasonText(), Answers: answers}
+	if answers == 0 && !e.knownReason() && (how == ByClosed || contains(e.Reason, absentWords)) {
 		return &UnsupportedError{How: how, Text: e.Reason}
 	}
 	if e.Blocked() {

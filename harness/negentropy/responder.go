@@ -18,11 +18,11 @@ func (r *Responder) Reset(s Storage) { r.storage = s }
 // The answer is at most the frame limit long. Without a limit it may be as long as 32 bytes for each item, besides 53 for each byte of the message.
 func (r *Responder) Next(dst, message []byte) ([]byte, error) {
 	if len(message) == 0 {
-		return dst, &FormatError{0, "empty"}
+		return dst, &FormatError{Reason: "empty", Code: Malformed}
 	}
 	if version := message[0]; version != Version {
-		if version < 0x60 || version > 0x6f {
-			return dst, &FormatError{0, "not a version byte of negentropy"}
+		if !isVersion(version) {
+			return dst, &FormatError{Reason: "not a version byte of negentropy", Code: Malformed}
 		}
 		return append(dst, Version), nil
 	}

@@ -94,9 +94,10 @@ func (p *splitter) part(r seconds, depth int) error {
 	o.MaxRounds -= p.result.Rounds + p.result.Refused
 	switch {
 	case o.MaxRounds <= 0:
-		return fmt.Errorf("reconciling: no end after %d rounds and %d refusals", p.result.Rounds, p.result.Refused)
+		return fmt.Errorf("reconciling: %w", endless(p.result.Rounds, p.result.Rounds+p.result.Refused, p.o.MaxRounds))
 	case p.vain == maxVain:
-		return fmt.Errorf("reconciling: the relay refuses ranges of time as too big, and %d smaller ones in a row came to nothing", p.vain)
+		return fmt.Errorf("reconciling: %w", &ProtocolError{Code: Endless, Answer: p.result.Rounds, Count: uint64(p.vain), Limit: maxVain,
+			Err: fmt.Errorf("it refuses ranges of time as too big, and %d smaller ones in a row came to nothing", p.vain)})
 	}
 	own := Between(p.s, r.since, until)
 	part, err := Reconcile(p.ctx, p.conn, filter, own, o)
