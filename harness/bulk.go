@@ -34,8 +34,7 @@ func (r *Runner) RunBulk(ctx context.Context, list []Scenario) error {
 		}
 		if c.Definition.External() {
 			for _, s := range list {
-				r.Recorder.Find(measure.Finding{Relay: name, Scenario: s.Describe().Key, Check: "can be measured", OK: true,
-					Detail: "not measured: it runs already, and relaybench fetch reads from such a relay without publishing to it"})
+				r.Recorder.Find(measure.Finding{Relay: name, Scenario: s.Describe().Key, Code: measure.CodeMeasurable, Verdict: measure.Stated, Cause: measure.ExternalBulk})
 			}
 			continue
 		}
@@ -50,7 +49,11 @@ func (r *Runner) RunBulk(ctx context.Context, list []Scenario) error {
 		if err != nil {
 			r.Observer.Failed(name, err)
 			if !r.toldOf(name, list) {
-				r.Recorder.Find(measure.Finding{Relay: name, Scenario: list[0].Describe().Key, Check: "completes", Required: true, Detail: err.Error()})
+				d := list[0].Describe()
+				r.Recorder.Describe(d.Scenario, d.Metrics...)
+				f := incomplete(d, err, nil)
+				f.Relay, f.Blames = name, name
+				r.Recorder.Find(f)
 			}
 		}
 		if err := r.Recorder.Save(); err != nil {
@@ -64,7 +67,7 @@ func (r *Runner) RunBulk(ctx context.Context, list []Scenario) error {
 func (r *Runner) toldOf(relay string, list []Scenario) bool {
 	record := r.Recorder.Snapshot()
 	return slices.ContainsFunc(record.Findings, func(f measure.Finding) bool {
-		return f.Relay == relay && !f.OK && f.Check == "completes" && slices.ContainsFunc(list, func(s Scenario) bool { return s.Describe().Key == f.Scenario })
+		return f.Relay == relay && f.Code == measure.CodeCompletes && slices.ContainsFunc(list, func(s Scenario) bool { return s.Describe().Key == f.Scenario })
 	})
 }
 
@@ -74,13 +77,15 @@ func (r *Runner) bulkTurn(ctx context.Context, c Contender, number int, list []S
 	if err != nil {
 		return fmt.Errorf("%s did not start in its bulk form: %w", c.Definition.Name, err)
 	}
+	t := r.newTrial(process, number)
 	defer func() {
-		stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
+		stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute+r.Settings.StopGrace)
 		defer cancel()
-		err = errors.Join(err, process.Stop(stop), process.Cleanup())
+		process := t.Relay // it may have been started again
+		err = errors.Join(err, t.ended(errors.Join(process.Stop(stop), process.Cleanup())))
 	}()
 	r.noteBulk(process)
 	bulk := *r
 	bulk.Scenarios = list
-	return bulk.scenarios(ctx, r.newTrial(process, number))
+	return bulk.scenarios(ctx, t)
 }

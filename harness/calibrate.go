@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"runtime"
 	"slices"
+	"strconv"
 	"time"
 
 	"relaybench/corpus"
@@ -12,42 +13,12 @@ import (
 	"relaybench/relays"
 )
 
-// Names of the figures, as they stand in the record. Those over several connections end as OverConnections says.
-const (
-	ClockResolution = "clock resolution"
-	ClockRead       = "reading the clock"
-	RecordCost      = "recording in a histogram"
-	ChecksOneCore   = "signature checks, one core"
-	ChecksAllCores  = "signature checks, all cores"
-	EventsParsed    = "events parsed (JSON)"
-	FramesScanned   = "EVENT frames scanned for their id"
-	HexEncoded      = "NEG messages written as digits"
-	HexDecoded      = "NEG messages read from digits"
-	SyncMedian      = "fsync p50"
-	SyncTail        = "fsync p99"
-	EchoMedian      = "loopback echo p50"
-	EchoTail        = "loopback echo p99"
-	LateMedian      = "1 ms timer late under load p50"
-	LateTail        = "1 ms timer late under load p99"
-	CeilingPublish  = "null relay, EVENT to OK"
-	CeilingReceive  = "null relay, EVENT frames received"
-	CostPublish     = "harness CPU per published event"
-)
-
-// OverConnections is the name of a ceiling that was reached over so many connections.
-func OverConnections(ceiling string, connections int) string {
-	if connections == 1 {
-		return ceiling + ", 1 connection"
-	}
-	return fmt.Sprintf("%s, %d connections", ceiling, connections)
-}
-
 // CalibrationStep stands for the calibration among what --only and --skip choose from. It is no scenario: it comes before everything else, once.
 type CalibrationStep struct{}
 
 // Describe implements Described.
 func (CalibrationStep) Describe() Description {
-	return Description{Key: "calibration", Title: "what no figure can go beyond here"}
+	return described("calibration", "what no figure can go beyond here")
 }
 
 // A Calibrator measures the harness itself on this machine, against a relay that does no work: what a real relay's figures must stay well below
@@ -58,6 +29,7 @@ type Calibrator struct {
 	Corpus   *corpus.Corpus
 	Options  Options
 	Full     bool              // half a minute instead of two seconds, over 1, 4 and 16 connections instead of those that a run uses
+	After    bool              // the run is over: only what its marks rest on, once more
 	Progress func(what string) // may be nil
 
 	effort  effort
@@ -70,6 +42,7 @@ type effort struct {
 	checks   time.Duration // for each round of signature checks
 	coding   time.Duration // for each round of parsing and the like
 	load     time.Duration // for each round against the null relay
+	longest  time.Duration // for a round of any of them, where shorter ones brought nothing
 	late     time.Duration // for watching a timer under load
 	echoes   int
 	syncs    int
@@ -77,8 +50,8 @@ type effort struct {
 }
 
 var (
-	briefly    = effort{rounds: 2, checks: 80 * time.Millisecond, coding: 20 * time.Millisecond, load: 120 * time.Millisecond, late: 300 * time.Millisecond, echoes: 1000, syncs: 100, syncTime: 200 * time.Millisecond}
-	thoroughly = effort{rounds: 5, checks: 400 * time.Millisecond, coding: 200 * time.Millisecond, load: 500 * time.Millisecond, late: 3 * time.Second, echoes: 20_000, syncs: 1000, syncTime: 5 * time.Second}
+	briefly    = effort{rounds: 2, checks: 80 * time.Millisecond, coding: 20 * time.Millisecond, load: 120 * time.Millisecond, longest: 4 * time.Second, late: 300 * time.Millisecond, echoes: 1000, syncs: 100, syncTime: 200 * time.Millisecond}
+	thoroughly = effort{rounds: 5, checks: 400 * time.Millisecond, coding: 200 * time.Millisecond, load: 500 * time.Millisecond, longest: 8 * time.Second, late: 3 * time.Second, echoes: 20_000, syncs: 1000, syncTime: 5 * time.Second}
 )
 
 // Run measures. With an error come the figures that there were before it.
@@ -101,7 +74,10 @@ func (c *Calibrator) Run(ctx context.Context) ([]measure.Calibration, error) {
 		{"the disk", c.disk},
 		{"the null relay", c.null},
 	}
-	if c.Full { // no figure of a run depends on it
+	switch {
+	case c.After:
+		steps = steps[len(steps)-1:]
+	case c.Full: // no figure of a run depends on it
 		steps = slices.Insert(steps, 3, step{"the receive path", c.receivePath})
 	}
 	for _, s := range steps {
@@ -126,7 +102,19 @@ func (c *Calibrator) say(what string) {
 }
 
 func (c *Calibrator) add(name string, value float64, unit string) {
-	c.figures = append(c.figures, measure.Calibration{Name: name, Value: value, Unit: unit})
+	c.addUnder(nil, name, value, unit)
+}
+
+// addOver adds a figure that was reached over so many connections.
+func (c *Calibrator) addOver(name string, connections int, value float64, unit string) {
+	c.addUnder(measure.Labels{measure.LabelConnections: strconv.Itoa(connections)}, name, value, unit)
+}
+
+func (c *Calibrator) addUnder(labels measure.Labels, name string, value float64, unit string) {
+	if c.After {
+		labels = labels.With(afterRun)
+	}
+	c.figures = append(c.figures, measure.Calibration{Name: name, Labels: labels, Value: value, Unit: unit})
 }
 
 // latency adds the median and the tail of a histogram.
@@ -138,12 +126,28 @@ func (c *Calibrator) latency(median, tail string, h *measure.Histogram) {
 	c.add(tail, Milliseconds(h.Quantile(0.99)), "ms")
 }
 
-// best measures a rate several times and returns the highest.
-func (c *Calibrator) best(rate func() (float64, error)) (best float64, err error) {
-	for range c.effort.rounds {
-		r, err := rate()
-		if err != nil {
-			return 0, err
+// stall is how long the null relay may make no progress. It is no relay under test: a short
+// --timeout is not meant for it.
+func (c *Calibrator) stall() time.Duration { return max(c.Options.Stall, c.effort.longest) }
+
+// best measures a rate several times, in rounds of about d, and returns the highest. While nothing
+// at all gets done in a round, since the machine is busy with something else, the next one is twice
+// as long.
+func (c *Calibrator) best(ctx context.Context, what string, d time.Duration, rate func(d time.Duration) (float64, error)) (best float64, err error) {
+	for round := 0; round < c.effort.rounds; {
+		if ctx.Err() != nil {
+			return 0, context.Cause(ctx)
+		}
+		r, err := rate(d)
+		switch {
+		case err != nil:
+			return 0, fmt.Errorf("%s: %w", what, err)
+		case r > 0 || best > 0: // nothing after something: it works, and was held up
+			round++
+		case 2*d > c.effort.longest:
+			return 0, fmt.Errorf("%s: nothing was done in %v; stop what else keeps this machine busy, and measure again", what, d)
+		default:
+			d *= 2
 		}
 		best = max(best, r)
 	}
@@ -185,11 +189,23 @@ func (c *Calibrator) null(ctx context.Context) error {
 		}
 	}
 	for _, n := range asking {
-		rate, err := c.best(func() (float64, error) { return c.receive(ctx, url, n) })
+		what := measure.CeilingReceive + over(n)
+		rate, err := c.best(ctx, what, c.effort.load, func(d time.Duration) (float64, error) { return c.receive(ctx, url, n, d) })
 		if err != nil {
 			return err
 		}
-		c.add(OverConnections(CeilingReceive, n), rate, "events/s")
+		c.addOver(measure.CeilingReceive, n, rate, "events/s")
+	}
+	if c.After {
+		return nil
 	}
 	return c.late(ctx, url, 2*runtime.GOMAXPROCS(0))
+}
+
+// over says in an error over how many connections something was tried.
+func over(connections int) string {
+	if connections == 1 {
+		return " over 1 connection"
+	}
+	return fmt.Sprintf(" over %d connections", connections)
 }

@@ -47,6 +47,6 @@ func (c *Calibrator) disk(ctx context.Context) (err error) {
 		}
 		h.Record(wire.Now() - start)
 	}
-	c.latency(SyncMedian, SyncTail, h)
+	c.latency(measure.SyncMedian, measure.SyncTail, h)
 	return nil
 }

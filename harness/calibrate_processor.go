@@ -18,7 +18,7 @@ import (
 const sampleSize = 1000
 
 // clock measures the one clock that all figures are taken with, and what keeping one of them costs.
-func (c *Calibrator) clock(context.Context) error {
+func (c *Calibrator) clock(ctx context.Context) error {
 	const reads = 50_000
 	var finest, cost time.Duration
 	for round := range c.effort.rounds {
@@ -36,13 +36,13 @@ func (c *Calibrator) clock(context.Context) error {
 		}
 	}
 	if finest > 0 {
-		c.add(ClockResolution, float64(finest), "ns")
+		c.add(measure.ClockResolution, float64(finest), "ns")
 	}
-	c.add(ClockRead, float64(cost)/reads, "ns")
+	c.add(measure.ClockRead, float64(cost)/reads, "ns")
 
 	h := measure.NewHistogram()
-	records, err := c.best(func() (float64, error) {
-		return repeat(c.effort.coding, func(i int) error {
+	records, err := c.best(ctx, measure.RecordCost, c.effort.coding, func(d time.Duration) (float64, error) {
+		return repeat(d, func(i int) error {
 			h.Record(time.Duration(i%5000) * time.Microsecond)
 			return nil
 		})
@@ -50,7 +50,7 @@ func (c *Calibrator) clock(context.Context) error {
 	if err != nil {
 		return err
 	}
-	c.add(RecordCost, 1e9/records, "ns")
+	c.add(measure.RecordCost, 1e9/records, "ns")
 	return nil
 }
 
@@ -81,7 +81,7 @@ func (c *Calibrator) sample() (indexes []int) {
 }
 
 // checks measures how fast signatures are checked: no relay that checks them can take in more.
-func (c *Calibrator) checks(context.Context) error {
+func (c *Calibrator) checks(ctx context.Context) error {
 	var sample []corpus.Event
 	for _, i := range c.sample() {
 		e, err := c.Corpus.Event(i)
@@ -93,8 +93,8 @@ func (c *Calibrator) checks(context.Context) error {
 	for _, f := range []struct {
 		name    string
 		workers int
-	}{{ChecksOneCore, 1}, {ChecksAllCores, runtime.GOMAXPROCS(0)}} {
-		rate, err := c.best(func() (float64, error) { return signatureChecks(sample, f.workers, c.effort.checks) })
+	}{{measure.ChecksOneCore, 1}, {measure.ChecksAllCores, runtime.GOMAXPROCS(0)}} {
+		rate, err := c.best(ctx, f.name, c.effort.checks, func(d time.Duration) (float64, error) { return signatureChecks(sample, f.workers, d) })
 		if err != nil {
 			return err
 		}
@@ -111,7 +111,7 @@ func signatureChecks(sample []corpus.Event, workers int, d time.Duration) (float
 	var all sync.WaitGroup
 	for w := range workers {
 		all.Go(func() {
-			for i := w; wire.Now()-start < d; i += workers {
+			for i := w; i == w || wire.Now()-start < d; i += workers { // one at least, however late it is
 				if errs[w] = sample[i%len(sample)].Verify(); errs[w] != nil {
 					return
 				}
@@ -124,7 +124,7 @@ func signatureChecks(sample []corpus.Event, workers int, d time.Duration) (float
 }
 
 // coding measures what the harness does with every frame and every NEG message.
-func (c *Calibrator) coding(context.Context) error {
+func (c *Calibrator) coding(ctx context.Context) error {
 	indexes := c.sample()
 	frames := make([][]byte, len(indexes))
 	for k, i := range indexes {
@@ -143,27 +143,27 @@ func (c *Calibrator) coding(context.Context) error {
 		factor     float64
 		do         func(i int) error
 	}{
-		{EventsParsed, "events/s", 1, func(i int) error {
+		{measure.EventsParsed, "events/s", 1, func(i int) error {
 			_, err := corpus.ParseEvent(c.Corpus.Raw(indexes[i%len(indexes)]))
 			return err
 		}},
-		{FramesScanned, "frames/s", 1, func(i int) error {
+		{measure.FramesScanned, "frames/s", 1, func(i int) error {
 			wire.Parse(frames[i%len(frames)], &m)
 			if !m.HasID {
 				return errors.New("a frame of the corpus has no id")
 			}
 			return nil
 		}},
-		{HexEncoded, "MB/s", megabytes, func(int) error {
+		{measure.HexEncoded, "MB/s", megabytes, func(int) error {
 			buf = negentropy.AppendHex(buf[:0], message)
 			return nil
 		}},
-		{HexDecoded, "MB/s", megabytes, func(int) (err error) {
+		{measure.HexDecoded, "MB/s", megabytes, func(int) (err error) {
 			buf, err = negentropy.DecodeHex(buf[:0], digits)
 			return err
 		}},
 	} {
-		rate, err := c.best(func() (float64, error) { return repeat(c.effort.coding, f.do) })
+		rate, err := c.best(ctx, f.name, c.effort.coding, func(d time.Duration) (float64, error) { return repeat(d, f.do) })
 		if err != nil {
 			return err
 		}

@@ -50,28 +50,29 @@ func (c *Calibrator) receivePath(ctx context.Context) error {
 			return err
 		}
 	}
-	through := func(checks receive.Checks, feeders int, d time.Duration) func() (float64, error) {
-		return func() (float64, error) { return received(ctx, frames, checks, feeders, d) }
+	through := func(checks receive.Checks, feeders int) func(time.Duration) (float64, error) {
+		return func(d time.Duration) (float64, error) { return received(ctx, frames, checks, feeders, d) }
 	}
 	for _, f := range []struct {
 		name, unit string
-		rate       func() (float64, error)
+		d          time.Duration
+		rate       func(d time.Duration) (float64, error)
 	}{
-		{ReceiveScanned, "frames/s", func() (float64, error) {
-			return repeat(c.effort.coding, func(i int) error {
+		{ReceiveScanned, "frames/s", c.effort.coding, func(d time.Duration) (float64, error) {
+			return repeat(d, func(i int) error {
 				if !receive.Scan(frames[i%n], &m) {
 					return errors.New("a frame of the corpus was not scanned")
 				}
 				return nil
 			})
 		}},
-		{ReceiveKnown, "frames/s", func() (float64, error) { return repeat(c.effort.coding, feed) }},
-		{overFeeders(ReceiveDispatched, 1), "events/s", through(receive.Raw, 1, c.effort.coding)},
-		{overFeeders(ReceiveDispatched, 4), "events/s", through(receive.Raw, 4, c.effort.coding)},
-		{ReceiveInline, "events/s", through(receive.Inline, 1, c.effort.checks)},
-		{ReceiveParallel, "events/s", through(receive.Parallel, 1, c.effort.checks)},
+		{ReceiveKnown, "frames/s", c.effort.coding, func(d time.Duration) (float64, error) { return repeat(d, feed) }},
+		{overFeeders(ReceiveDispatched, 1), "events/s", c.effort.coding, through(receive.Raw, 1)},
+		{overFeeders(ReceiveDispatched, 4), "events/s", c.effort.coding, through(receive.Raw, 4)},
+		{ReceiveInline, "events/s", c.effort.checks, through(receive.Inline, 1)},
+		{ReceiveParallel, "events/s", c.effort.checks, through(receive.Parallel, 1)},
 	} {
-		rate, err := c.best(f.rate)
+		rate, err := c.best(ctx, f.name, f.d, f.rate)
 		if err != nil {
 			return errors.Join(err, known.Close())
 		}

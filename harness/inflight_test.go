@@ -50,6 +50,14 @@ func TestInflightAgreesWithAMap(t *testing.T) {
 	}
 }
 
+func TestInflightIsFourTimesTheWindow(t *testing.T) {
+	for window, want := range map[int]int{1: 4, 2: 8, 8: 32, 9: 64, 200: 1024} {
+		if got := len(newInflight(window).slots); got != want {
+			t.Errorf("a window of %d: %d slots, want %d", window, got, want)
+		}
+	}
+}
+
 func TestInflightDoesNotAllocate(t *testing.T) {
 	table := newInflight(200)
 	var id corpus.ID

@@ -137,21 +137,26 @@ func (l *pacing) run(ctx context.Context) error {
 		if err == nil || ctx.Err() != nil {
 			return err
 		}
-		if rest = rest[sent:]; len(rest) == 0 || errors.Is(err, wire.ErrStalled) {
+		if errors.Is(err, wire.ErrStalled) {
 			return err
 		}
+		rest = rest[sent:]
 		l.got.Lost++
 		l.got.Loss = err
 		if barren++; l.answered > before {
 			barren = 0
 		}
-		if barren == maxBarren {
+		if barren == maxBarren || barren > 0 && len(rest) == 0 {
 			return err
 		}
 		clear(l.waiting)
 		conn, dialErr := wire.Dial(ctx, l.URL, wire.Options{})
 		if dialErr != nil {
 			return fmt.Errorf("%w, and dialling again failed: %w", err, dialErr)
+		}
+		if len(rest) == 0 { // all was sent before the connection broke: that it broke late makes it no worse a loss
+			conn.Abort()
+			return nil
 		}
 		l.conn = conn
 	}
@@ -211,19 +216,15 @@ func (l *pacing) read(conn *wire.Conn, plan []due) error {
 	last := plan[len(plan)-1].at
 	conn.WatchUseful(l.Stall + max(0, last-wire.Now()))
 	defer conn.WatchUseful(0)
+	defer func() { l.got.Garbage.Add(conn.TakeGarbage()) }()
 	watched := false
 	var m wire.Message
 	for answered := 0; answered < len(plan); {
-		frame, at, err := conn.Read()
+		_, at, err := conn.ReadMessage(&m)
 		if err != nil {
 			return err
 		}
-		switch wire.Parse(frame, &m); m.Type {
-		case wire.Unknown:
-			l.got.Garbage.see(frame)
-			continue
-		case wire.OK:
-		default:
+		if m.Type != wire.OK {
 			continue
 		}
 		id := corpus.ID(m.ID)

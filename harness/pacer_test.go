@@ -1,68 +1,51 @@
 package harness
 
 import (
+	"cmp"
 	"errors"
-	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/coder/websocket"
-
-	"relaybench/corpus"
 	"relaybench/harness/measure"
+	"relaybench/harness/scripted"
 	"relaybench/harness/wire"
 )
 
-// paced publishes 100 events at 200 a second over one connection to a relay that calls answer for each, which returns false to answer it no more.
-func paced(t *testing.T, stall time.Duration, answer func(n int) (frame string, ok bool)) (*Paced, *Ledger, error) {
+// paced is what came of publishing notes on a schedule.
+type paced struct {
+	*Paced
+	relay  *scripted.Relay
+	ledger *Ledger
+	began  time.Duration // of scripted.Clock
+	took   time.Duration
+	err    error
+}
+
+func pace(t *testing.T, s scripted.Script, n int, p Pacer) paced {
 	t.Helper()
-	c, err := corpus.BuildSynthetic(t.Context(), corpus.Spec{Events: 100, Seed: 1, BaseTime: 1780272000}, corpus.PrepareOptions{}, t.TempDir(), nil)
-	if err != nil {
-		t.Fatal(err)
+	got := paced{relay: scripted.Serve(t, s), ledger: NewLedger(n)}
+	p.URL, p.Corpus, p.Ledger = got.relay.URL, scripted.Notes(t, n), got.ledger
+	p.Stall = cmp.Or(p.Stall, 30*time.Second)
+	got.began = scripted.Clock()
+	began := wire.Now()
+	got.Paced, got.err = p.Publish(t.Context(), all(p.Corpus))
+	if got.took = wire.Now() - began; got.Paced == nil {
+		t.Fatal(got.err)
 	}
-	defer c.Close()
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		conn, err := websocket.Accept(w, r, nil)
-		if err != nil {
-			return
-		}
-		defer conn.CloseNow()
-		conn.SetReadLimit(1 << 20)
-		for n := 0; ; n++ {
-			_, frame, err := conn.Read(r.Context())
-			if err != nil {
-				return
-			}
-			parts, err := corpus.Elements(frame)
-			if err != nil || len(parts) != 2 {
-				return
-			}
-			e, err := corpus.ParseEvent(parts[1])
-			if err != nil {
-				return
-			}
-			reply, ok := answer(n)
-			if !ok {
-				return
-			}
-			if reply == "" {
-				continue
-			}
-			if conn.Write(r.Context(), websocket.MessageText, []byte(strings.ReplaceAll(reply, "ID", e.ID.String()))) != nil {
-				return
-			}
-		}
-	}))
-	defer server.Close()
-	indexes := make([]int, c.Len())
-	for i := range indexes {
-		indexes[i] = i
+	return got
+}
+
+func (got *paced) answers(t *testing.T, accepted, duplicates, refused, unanswered int64) {
+	t.Helper()
+	expect(t, "accepted", got.Accepted, accepted)
+	expect(t, "duplicates", got.Duplicates, duplicates)
+	expect(t, "refused", got.Refused, refused)
+	expect(t, "unanswered", got.Unanswered, unanswered)
+	for a, n := range map[Answer]int64{Accepted: accepted, Duplicate: duplicates, Refused: refused} {
+		expect(t, "in the ledger", int64(got.ledger.Count(a)), n)
 	}
-	p := Pacer{URL: "ws" + strings.TrimPrefix(server.URL, "http"), Corpus: c, Conns: 1, Rate: 200, Stall: stall, Ledger: NewLedger(c.Len())}
-	got, err := p.Publish(t.Context(), indexes)
-	return got, p.Ledger, err
+	expect(t, "latencies", got.Latency.Count(), accepted+duplicates+refused)
 }
 
 // above counts the samples of a histogram from d on, as far as its quantiles tell.
@@ -75,58 +58,147 @@ func above(h *measure.Histogram, d time.Duration) (n int) {
 	return n
 }
 
-// TestAStallIsFeltByEveryEventThatWasDueInIt stops the relay for 300 ms, in which 60 events are due. In a closed loop it would be one slow answer.
+// TestPacedCountsAreThoseOfTheScript has 200 notes: each tenth is refused (20), each fourth of the
+// others known (50 - 10).
+func TestPacedCountsAreThoseOfTheScript(t *testing.T) {
+	t.Parallel()
+	for _, conns := range []int{1, 3} {
+		told := make(chan [2]int, 10)
+		got := pace(t, scripted.Script{RefuseEvery: 10, RefuseReasons: []string{"blocked: not you"}, DuplicateEvery: 4, GarbageEvery: 20}, 200,
+			Pacer{Conns: conns, Rate: 4000, Progress: func(done, total int) { told <- [2]int{done, total} }})
+		if got.err != nil {
+			t.Error(got.err)
+		}
+		got.answers(t, 140, 40, 20, 0)
+		expect(t, "sendings", got.Late.Count(), 200)
+		expect(t, "a refusal", got.Example, "blocked: not you")
+		expectGarbage(t, got.Garbage, 10, "]]garbage")
+		expect(t, "lost", got.Lost, 0)
+		expect(t, "connections", got.relay.Connections.N(), int64(conns))
+		expect(t, "told", len(told), 3)
+		for range 3 {
+			if told := <-told; told[0]%64 != 0 || told[1] != 200 {
+				t.Errorf("progress %v", told)
+			}
+		}
+	}
+}
+
+// TestTheScheduleIsKept compares when the relay saw the first and the last event with the rate,
+// which is that of all connections together. No event is sent before its time, and none is seen
+// later than its latency says.
+func TestTheScheduleIsKept(t *testing.T) {
+	t.Parallel()
+	const rate, n, d = 200, 101, 150 * time.Millisecond
+	for _, conns := range []int{1, 4} {
+		got := pace(t, scripted.Script{OKAfter: d}, n, Pacer{Conns: conns, Rate: rate})
+		if got.err != nil {
+			t.Error(got.err)
+		}
+		got.answers(t, n, 0, 0, 0)
+		within(t, "the first event", got.began+leadTime, got.relay.Events.First(), got.relay.Events.Last())
+		span := (n - 1) * time.Second / rate
+		slack := got.Latency.Max()
+		within(t, "from the first event to the last", span-slack, got.relay.Events.Last()-got.relay.Events.First(), span+slack)
+		within(t, "least latency", resolved(d), got.Latency.Min(), got.Latency.Quantile(0.5))
+		// Each latency is the event's delay in sending, and the time until its OK, which the relay
+		// held for so long at least.
+		held := time.Duration(got.relay.HeldNanos.Load()) / n
+		within(t, "mean latency", resolved(got.Late.Mean()+max(d, held)), got.Latency.Mean(), got.Latency.Max())
+	}
+}
+
+// TestAStallIsFeltByEveryEventThatWasDueInIt freezes the relay for a second, in which 180 events
+// are due that go on being sent. In a closed loop it would be one slow answer. The schedule alone
+// decides how many latencies exceed a time, however slow this machine is.
 func TestAStallIsFeltByEveryEventThatWasDueInIt(t *testing.T) {
-	got, ledger, err := paced(t, 20*time.Second, func(n int) (string, bool) {
-		if n == 20 {
-			time.Sleep(300 * time.Millisecond)
-		}
-		return `["OK","ID",true,""]`, true
-	})
-	if err != nil {
-		t.Fatal(err)
+	t.Parallel()
+	const rate, d = 200, time.Second
+	got := pace(t, scripted.Script{FreezeAt: 20, Freeze: d}, 200, Pacer{Conns: 1, Rate: rate})
+	if got.err != nil {
+		t.Error(got.err)
 	}
-	if got.Accepted != 100 || got.Unanswered != 0 || ledger.Count(Accepted) != 100 || got.Latency.Count() != 100 || got.Late.Count() != 100 {
-		t.Errorf("%+v", got)
+	got.answers(t, 200, 0, 0, 0)
+	for _, x := range []time.Duration{900 * time.Millisecond, 500 * time.Millisecond, 250 * time.Millisecond} {
+		within(t, "latencies from "+x.String()+" on", int(rate*(d-x)/time.Second)-1, above(got.Latency, resolved(x)), 200)
 	}
-	// The relay answers none of those that are due in the first 200 ms of the stall before 100 ms have gone by. They are 40; the schedule alone
-	// decides it, however slow this machine is.
-	if n := above(got.Latency, 100*time.Millisecond); n < 38 {
-		t.Errorf("%d events felt the stall", n)
-	}
+	within(t, "median latency", resolved(500*time.Millisecond), got.Latency.Quantile(0.5), got.Latency.Max())
+	within(t, "longest latency", resolved(d), got.Latency.Max(), got.took+got.took/500)
+	// The harness was late by what it was late in sending, and not by what the relay did.
+	within(t, "mean delay in sending", 0, got.Late.Mean(), got.Latency.Mean()*9/10)
 }
 
-func TestThePacerTellsAnswersApart(t *testing.T) {
-	got, ledger, err := paced(t, 20*time.Second, func(n int) (string, bool) {
-		switch {
-		case n%10 == 3:
-			return `["OK","ID",false,"blocked: not you"]`, true
-		case n%10 == 4:
-			return `["OK","ID",true,"duplicate: known"]`, true
-		}
-		return `["OK","ID",true,""]`, true
-	})
-	if err != nil || got.Accepted != 80 || got.Refused != 10 || got.Duplicates != 10 || got.Example != "blocked: not you" || ledger.Count(Refused) != 10 {
-		t.Errorf("%v, %+v", err, got)
+// TestLatencyCountsFromTheIntendedTime has the relay hang up at the 160th note and take no call for
+// a second. What is due meanwhile is sent late and then answered at once: counted from its sending
+// it would have been served well.
+func TestLatencyCountsFromTheIntendedTime(t *testing.T) {
+	t.Parallel()
+	const rate, d, x = 200, time.Second, 500 * time.Millisecond
+	got := pace(t, scripted.Script{HangUpEvery: 160, FreezeAt: 160, Freeze: d}, 300, Pacer{Conns: 1, Rate: rate})
+	if got.err != nil {
+		t.Error(got.err)
 	}
+	got.answers(t, 300-got.Unanswered, 0, 0, got.Unanswered)
+	expect(t, "lost connections", [2]int{got.Lost, int(got.relay.HangUps.N())}, [2]int{1, 1})
+	within(t, "unanswered", 1, got.Unanswered, 300) // all that was on its way: on a busy machine, much
+	if !errors.Is(got.Loss, wire.ErrLost) {
+		t.Errorf("the loss: %v", got.Loss)
+	}
+	late := int(rate*(d-x)/time.Second) - 1 - int(got.Unanswered)
+	within(t, "late sendings", late, above(got.Late, resolved(x)), 300)
+	within(t, "long latencies", late, above(got.Latency, resolved(x)), 300)
+	// No event was answered before it was sent.
+	sum := func(h *measure.Histogram) float64 { return h.Mean().Seconds() * float64(h.Count()) }
+	lost := float64(got.Unanswered) * got.Late.Max().Seconds()
+	within(t, "seconds late in all", 0, sum(got.Late), 1.002*(sum(got.Latency)+lost))
 }
 
+// TestThePacerOutlivesRelaysThatStop has a relay that answers 50 notes and no more, and one that
+// drops each connection.
 func TestThePacerOutlivesRelaysThatStop(t *testing.T) {
-	got, ledger, err := paced(t, time.Second, func(n int) (string, bool) {
-		if n >= 50 {
-			return "", true // reads on, and answers no more
-		}
-		return `["OK","ID",true,""]`, true
-	})
-	if !errors.Is(err, wire.ErrStalled) || got.Accepted != 50 || got.Unanswered != 50 || ledger.Count(Unanswered) != 50 || !strings.Contains(err.Error(), "50 of 100") {
-		t.Errorf("silent from half of the events on: %v, %+v", err, got)
+	t.Parallel()
+	got := pace(t, scripted.Script{Honest: 50, SilentEvery: 1}, 100, Pacer{Conns: 1, Rate: 400, Stall: 8 * time.Second})
+	if !errors.Is(got.err, wire.ErrStalled) || !strings.Contains(got.err.Error(), "50 of 100") {
+		t.Errorf("silent from half of the notes on: %v", got.err)
 	}
-	got, _, err = paced(t, 20*time.Second, func(n int) (string, bool) { return `["OK","ID",true,""]`, n < 50 })
-	if err != nil || got.Accepted < 90 || got.Accepted+got.Unanswered != 100 || got.Lost != 1 || got.Loss == nil {
-		t.Errorf("a relay that hangs up after 50 events, and takes the next call: %v, %+v", err, got)
+	got.answers(t, 50, 0, 0, 50)
+	expect(t, "in the ledger", got.ledger.Count(Unanswered), 50)
+
+	got = pace(t, scripted.Script{HangUpEvery: 1}, 100, Pacer{Conns: 1, Rate: 400})
+	if got.err == nil {
+		t.Error("a relay that always hangs up is no error")
 	}
-	got, _, err = paced(t, 20*time.Second, func(int) (string, bool) { return "", false })
-	if err == nil || got.Accepted != 0 || got.Unanswered != 100 {
-		t.Errorf("a relay that always hangs up: %v, %+v", err, got)
+	got.answers(t, 0, 0, 0, 100)
+}
+
+// TestALossAtTheEndIsOneAllTheSame has the connection drop at the last note. Where it had answered
+// others before, no more is wrong than that it was lost.
+func TestALossAtTheEndIsOneAllTheSame(t *testing.T) {
+	t.Parallel()
+	got := pace(t, scripted.Script{HangUpEvery: 20}, 20, Pacer{Conns: 1, Rate: 40})
+	expect(t, "after others were answered", got.err, nil)
+	expect(t, "lost", got.Lost, 1)
+	got.answers(t, 20-got.Unanswered, 0, 0, got.Unanswered)
+	within(t, "unanswered", 1, got.Unanswered, 19)
+
+	got = pace(t, scripted.Script{HangUpEvery: 1}, 1, Pacer{Conns: 1, Rate: 40})
+	if !errors.Is(got.err, wire.ErrLost) || !strings.Contains(got.err.Error(), "0 of 1 events") {
+		t.Errorf("after none was: %v", got.err)
 	}
+	expect(t, "lost", got.Lost, 1)
+	got.answers(t, 0, 0, 0, 1)
+}
+
+// TestWhoClosesIsSentNoMore has a relay that closes at the first event, and reads on: what is left
+// of the schedule goes over the next connection, until three brought nothing.
+func TestWhoClosesIsSentNoMore(t *testing.T) {
+	t.Parallel()
+	p := Pacer{URL: repeating(t, "\x88\x00"), Corpus: scripted.Notes(t, 200), Ledger: NewLedger(200), Conns: 1, Rate: 100, Stall: 30 * time.Second}
+	got, err := p.Publish(t.Context(), all(p.Corpus))
+	if err == nil {
+		t.Error("a relay that always closes is no error")
+	}
+	expect(t, "lost", got.Lost, maxBarren)
+	within(t, "sendings", maxBarren, got.Late.Count(), 199)
+	expect(t, "unanswered", got.Unanswered, 200)
 }

@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"relaybench/harness/measure"
 	"relaybench/harness/negentropy"
+	"relaybench/harness/preflight"
 	"relaybench/relays"
 )
 
@@ -29,16 +31,26 @@ func (t *Trial) Fault(err error) error {
 // faultError is an error of one relay of a pair.
 type faultError struct {
 	relay string
-	log   []string // what it said last, where it died
+	log   []measure.Evidence // what it said last, where it died
 	error
 }
 
 func (e *faultError) Unwrap() error { return e.error }
 
+// breaches is the finding on a relay that began NIP-77 in a scenario and broke it, where that is what an error says.
+func breaches(d Description, err error) []measure.Finding {
+	var broken *negentropy.ProtocolError
+	if !errors.As(err, &broken) {
+		return nil
+	}
+	return []measure.Finding{{Scenario: d.Key, Labels: d.Labels, Code: measure.CodeNIP77, Verdict: measure.Failed, Cause: measure.CauseBreaks,
+		Texts: map[string]string{"error": broken.Error(), "code": string(broken.Code)}, BearsOn: measure.BearsOn(measure.CodeNIP77, d.Key, d.Labels)}}
+}
+
 // ofLog makes lines of a relay's log evidence.
-func ofLog(lines []string) (evidence []string) {
+func ofLog(lines []string) (evidence []measure.Evidence) {
 	for _, line := range lines {
-		evidence = append(evidence, "its log: "+line)
+		evidence = append(evidence, measure.Evidence{Code: measure.EvidenceLog, Text: line})
 	}
 	return evidence
 }
@@ -49,22 +61,24 @@ const reapTime = 500 * time.Millisecond
 // reconcileProbe is the scenario key under which it is kept whether a relay speaks NIP-77.
 const reconcileProbe = "negentropy.probe"
 
-// SpeaksNegentropy is the check of that name, and Negentropy the capability.
-const (
-	SpeaksNegentropy = "speaks NIP-77"
-	Negentropy       = "NIP-77"
-)
+// Negentropy is the capability of that name.
+const Negentropy = "NIP-77"
 
-// Under returns the trial with its figures going under another scenario key.
-func (t *Trial) Under(key string) *Trial {
+// Under returns the trial with its figures going under another scenario, which it describes in the
+// record and which begins now.
+func (t *Trial) Under(d Description) *Trial {
 	under := *t
-	under.scenario = key
+	under.scenario, under.labels = d.Key, d.Labels
+	under.readingSet, under.ownCPUSet, under.began.own = false, false, ownNow()
+	t.recorder.Describe(d.Scenario, append(slices.Clone(d.Metrics), resourceMetrics...)...)
 	return &under
 }
 
 // RunPairs runs the scenario for every pair of relays that speak NIP-77; a relay that is alone in that is paired with itself. It probes them first
 // and records what the others answered.
 func (r *Runner) RunPairs(ctx context.Context, s PairScenario) error {
+	d := s.Describe()
+	r.Recorder.Describe(d.Scenario, d.Metrics...)
 	var able []Contender
 	for _, c := range r.Contenders {
 		if r.failed[c.Definition.Name] {
@@ -76,7 +90,8 @@ func (r *Runner) RunPairs(ctx context.Context, s PairScenario) error {
 		}
 		if err != nil {
 			r.fail(c, err)
-			r.Recorder.Find(measure.Finding{Relay: c.Definition.Name, Scenario: reconcileProbe, Check: SpeaksNegentropy, Required: true, Detail: err.Error()})
+			r.Recorder.Find(measure.Finding{Relay: c.Definition.Name, Scenario: reconcileProbe, Code: measure.CodeNIP77, Verdict: measure.Undecided,
+				Cause: measure.NIP77Unreached, Texts: map[string]string{"error": err.Error()}})
 		} else if ok {
 			able = append(able, c)
 		}
@@ -105,13 +120,16 @@ func (r *Runner) RunPairs(ctx context.Context, s PairScenario) error {
 		}
 		if err != nil {
 			r.Observer.Failed(a+" and "+b, err)
-			var log []string
+			blamed, log := "", []measure.Evidence(nil)
 			if fault := (*faultError)(nil); errors.As(err, &fault) {
-				if log = fault.log; fault.relay == b {
+				if blamed, log = fault.relay, fault.log; blamed == b {
 					a, b = b, a // the other one failed nothing
 				}
 			}
-			r.Recorder.Find(measure.Finding{Relay: a, Peer: b, Scenario: s.Describe().Key, Check: "completes", Required: true, Detail: err.Error(), Evidence: log})
+			for _, f := range append(breaches(s.Describe(), err), incomplete(s.Describe(), err, log)) {
+				f.Relay, f.Peer, f.Blames = a, b, blamed
+				r.Recorder.Find(f)
+			}
 		}
 		if err := r.Recorder.Save(); err != nil {
 			return err
@@ -131,50 +149,45 @@ func seated(pair [2]Contender, trial int) [2]Contender {
 // probe finds out whether a relay speaks NIP-77: from the preflight, or else by booting it.
 func (r *Runner) probe(ctx context.Context, c Contender) (able bool, err error) {
 	name := c.Definition.Name
-	say := func(ok bool, detail string) {
+	say := func(how preflight.Negentropy) bool {
 		if r.speaks == nil {
-			r.speaks = make(map[string]answered)
+			r.speaks = make(map[string]preflight.Negentropy)
 		}
-		r.speaks[name] = answered{ok, detail}
-		r.Recorder.Find(measure.Finding{Relay: name, Scenario: reconcileProbe, Check: SpeaksNegentropy, OK: ok, Detail: detail})
+		r.speaks[name] = how
+		if r.inspected[name] != nil && r.inspected[name].Result.Negentropy.Cause != "" {
+			return how.Answered() // the preflight has told it
+		}
+		f := measure.Finding{Relay: name, Scenario: reconcileProbe, Code: measure.CodeNIP77, Verdict: measure.Stated, Cause: how.Cause, Texts: how.Texts}
+		switch {
+		case how.Broken():
+			f.Verdict, f.Blames, f.BearsOn = measure.Failed, name, measure.BearsOn(measure.CodeNIP77, reconcileProbe, nil)
+			if how.Unkept {
+				f.Counts = map[string]float64{"advertised": 1}
+			}
+		case how.Cause == "":
+			f.Verdict, f.Cause = measure.Undecided, measure.NIP77Unreached
+		}
+		r.Recorder.Find(f)
+		return how.Answered()
 	}
 	if c.Definition.External() {
-		say(true, "not measured: a relay that runs already cannot be given what a pair needs")
+		say(preflight.Negentropy{Cause: measure.NIP77External})
 		return false, nil
 	}
-	if known := r.inspected[name]; known != nil && known.Result.NegentropyDetail != "" {
-		say(known.Result.Negentropy, known.Result.NegentropyDetail)
-		return known.Result.Negentropy, nil
+	known := r.inspected[name]
+	if known == nil || known.Result.Negentropy.Cause == "" {
+		o := r.preflightOptions()
+		o.Only = []string{measure.CodeNIP77}
+		asked, err := Inspect(ctx, c, r.Settings, o)
+		if err != nil {
+			return false, err
+		}
+		if asked.Relay.Outcome == measure.OutcomeNoStart {
+			return false, errors.New(asked.Relay.Reason)
+		}
+		known = &asked
 	}
-	process, err := relays.Start(ctx, c.Definition, c.Program, r.Settings)
-	if err != nil {
-		return false, err
-	}
-	defer func() {
-		err = errors.Join(err, process.Stop(context.WithoutCancel(ctx)), process.Cleanup())
-	}()
-	conn, err := Dial(ctx, process.URL())
-	if err != nil {
-		return false, err
-	}
-	defer conn.Abort()
-	err = negentropy.Probe(ctx, conn, 0)
-	if unsupported := (*negentropy.UnsupportedError)(nil); errors.As(err, &unsupported) {
-		say(false, unsupported.Error())
-		return false, nil
-	}
-	if err != nil {
-		say(false, err.Error())
-		return false, nil
-	}
-	say(true, "NEG-OPEN is answered")
-	return true, nil
-}
-
-// answered is whether a relay speaks NIP-77, and its words.
-type answered struct {
-	ok     bool
-	detail string
+	return say(known.Result.Negentropy), nil
 }
 
 // pair boots two relays and runs the scenario on them.
@@ -189,10 +202,10 @@ func (r *Runner) pair(ctx context.Context, s PairScenario, ca, cb Contender, num
 			}
 			return fault
 		}
-		t := r.newTrial(process, number).Under(s.Describe().Key)
+		t := r.newTrial(process, number).Under(s.Describe())
 		defer func() {
 			process := t.Relay // a scenario may have given it another process
-			if err := errors.Join(process.Stop(context.WithoutCancel(ctx)), process.Cleanup()); err != nil {
+			if err := t.ended(errors.Join(process.Stop(context.WithoutCancel(ctx)), process.Cleanup())); err != nil {
 				failed = errors.Join(failed, fmt.Errorf("%s: %w", c.Definition.Name, err))
 			}
 		}()

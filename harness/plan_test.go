@@ -16,7 +16,7 @@ func TestPlanInterleavesAndAlternates(t *testing.T) {
 
 type named string
 
-func (n named) Describe() Description             { return Description{Key: string(n)} }
+func (n named) Describe() Description             { return described(string(n), "") }
 func (n named) Run(context.Context, *Trial) error { return nil }
 
 func TestSelect(t *testing.T) {

@@ -20,11 +20,8 @@ type Preflight struct{}
 
 // Describe implements Described.
 func (Preflight) Describe() Description {
-	return Description{Key: preflight.Scenario, Title: "does the relay do what its figures will be taken to mean"}
+	return described(preflight.Scenario, "does the relay do what its figures will be taken to mean")
 }
-
-// survives is the check that the relay still runs when the preflight is over.
-const survives = "survives the preflight"
 
 // Inspection is what a preflight found out about a relay, with the relay as it was run.
 type Inspection struct {
@@ -33,7 +30,7 @@ type Inspection struct {
 }
 
 // Findings returns the verdicts as a record keeps them.
-func (i *Inspection) Findings() []measure.Finding { return i.Result.Findings(i.Relay.Name) }
+func (i *Inspection) Findings() []measure.Finding { return i.Result.Findings }
 
 // Inspect boots a relay, asks it all that preflight asks, and stops it. A relay that does not start is in the Inspection's outcome; the error is
 // the interruption of ctx.
@@ -54,7 +51,7 @@ func Inspect(ctx context.Context, c Contender, settings relays.Settings, o prefl
 		process.Stop(stop) // how it stops is judged after a trial
 		process.Cleanup()
 	}()
-	o.URL = process.URL()
+	o.URL, o.Relay = process.URL(), relay.Name
 	version := informationVersion(ctx, o.URL)
 	// A relay that dies ends the questions at once.
 	alive, cancel := context.WithCancelCause(ctx)
@@ -76,20 +73,22 @@ func Inspect(ctx context.Context, c Contender, settings relays.Settings, o prefl
 	described.Version = cmp.Or(strings.TrimPrefix(described.Version, "(devel)"), version)
 	described.Outcome = measure.OutcomeOK
 	described.Capabilities = found.Result.Capabilities
-	if died(process, !found.Result.Passed()) {
+	if died(process, !found.Result.Passed() || len(found.Result.AskAgain) > 0) {
 		described.Outcome, described.Reason = measure.OutcomeFailed, process.Public(fmt.Sprintf("died while it was asked: %v", process.Err()))
 		described.LogTail = process.LogTail(20)
-		found.Result.Verdicts = append(found.Result.Verdicts, preflight.Verdict{Check: survives, Required: true, Status: preflight.Failed, Detail: described.Reason})
+		found.Result.Findings = append(found.Result.Findings, measure.Finding{Relay: relay.Name, Scenario: preflight.Scenario, Code: measure.CodeSurvives,
+			Verdict: measure.Failed, Blames: relay.Name, BearsOn: measure.BearsOn(measure.CodeSurvives, preflight.Scenario, nil),
+			Texts: map[string]string{"error": described.Reason}})
 	}
 	found.Relay = described
 	return found, nil
 }
 
-// died tells whether the relay's process has ended. A process closes its sockets before it can be reaped: where something failed, it gets the
-// moment it needs to become the explanation.
-func died(p *relays.Process, failed bool) bool {
+// died tells whether the relay's process has ended. A process closes its sockets before it can be reaped: where something failed or could not be asked,
+// it gets the moment it needs to become the explanation.
+func died(p *relays.Process, wanting bool) bool {
 	grace := time.Duration(0)
-	if failed {
+	if wanting {
 		grace = time.Second
 	}
 	select {
@@ -104,9 +103,7 @@ func died(p *relays.Process, failed bool) bool {
 func (r *Runner) preflight(ctx context.Context, c Contender) error {
 	name := c.Definition.Name
 	r.Observer.Scenario(name, Preflight{}.Describe())
-	o := preflight.Options{MaxEventBytes: r.Settings.MaxEventBytes, Wait: min(r.Options.Stall, 5*time.Second)}
-	o.Oldest, o.Newest = span(r.Corpus)
-	found, err := Inspect(ctx, c, r.Settings, o)
+	found, err := Inspect(ctx, c, r.Settings, r.preflightOptions())
 	if err != nil {
 		return err
 	}
@@ -122,6 +119,45 @@ func (r *Runner) preflight(ctx context.Context, c Contender) error {
 	found.Relay.Outcome, found.Relay.Reason = measure.OutcomeSkipped, notYet
 	r.Recorder.SetRelay(found.Relay)
 	return nil
+}
+
+// preflightAgain asks once more what could not be asked before: of a relay or a machine that was busy then.
+func (r *Runner) preflightAgain(ctx context.Context) error {
+	for _, c := range r.Contenders {
+		name := c.Definition.Name
+		found := r.inspected[name]
+		if found == nil || r.failed[name] {
+			continue
+		}
+		open := found.Result.AskAgain
+		if len(open) == 0 {
+			continue
+		}
+		r.Observer.Scenario(name, Preflight{}.Describe())
+		o := r.preflightOptions()
+		o.Only = open
+		again, err := Inspect(ctx, c, r.Settings, o)
+		if err != nil {
+			return err
+		}
+		found.Result.Merge(&again.Result)
+		for _, f := range again.Findings() {
+			r.Recorder.Find(f)
+		}
+	}
+	return nil
+}
+
+func (r *Runner) preflightOptions() preflight.Options {
+	o := preflight.Options{MaxEventBytes: r.Settings.MaxEventBytes, Wait: min(r.Options.Stall, 5*time.Second)}
+	o.Oldest, o.Newest = span(r.Corpus)
+	record := r.Recorder.Snapshot()
+	for _, c := range record.Calibration {
+		if c.Name == measure.SyncMedian {
+			o.Fsync = time.Duration(c.Value * float64(time.Millisecond))
+		}
+	}
+	return o
 }
 
 // span returns the times between which a corpus lies, in Unix seconds.

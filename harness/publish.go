@@ -210,6 +210,7 @@ func (w *publishing) run(ctx context.Context) error {
 	for {
 		answered := w.accepted + w.duplicates + w.refused
 		err := w.drive(ctx)
+		w.garbage.Add(w.conn.TakeGarbage())
 		w.flight.drain(func(s sent) {
 			w.unanswered++
 			w.done.Add(1)
@@ -276,15 +277,12 @@ func (w *publishing) drive(ctx context.Context) error {
 			return nil
 		}
 		w.sent.Add(int64(w.flight.len - was))
-		frame, at, err := w.conn.Read()
+		_, at, err := w.conn.ReadMessage(&m)
 		if err != nil {
 			return err
 		}
-		switch wire.Parse(frame, &m); m.Type {
-		case wire.OK:
+		if m.Type == wire.OK {
 			w.answer(&m, at)
-		case wire.Unknown:
-			w.garbage.see(frame)
 		}
 	}
 }

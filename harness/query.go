@@ -45,6 +45,27 @@ func Dial(ctx context.Context, url string) (*wire.Conn, error) {
 // Close closes the connection.
 func (a *Asker) Close() { a.conn.Close() }
 
+// UnansweredError is a question that got no end.
+type UnansweredError struct {
+	Filter string // as JSON, cut short
+	Err    error
+}
+
+func (e *UnansweredError) Error() string { return e.Err.Error() }
+func (e *UnansweredError) Unwrap() error { return e.Err }
+
+// longestFilter is how much of a filter stands in an UnansweredError, in bytes.
+const longestFilter = 400
+
+// own reports whether a subscription id is one of this Asker's: what an earlier question left may still come.
+func (a *Asker) own(sub []byte) bool {
+	if len(sub) < 2 || sub[0] != 'q' {
+		return false
+	}
+	n, err := strconv.ParseInt(string(sub[1:]), 10, 64)
+	return err == nil && n > 0 && n <= a.count
+}
+
 // ErrTooMuch is a relay that goes on sending events far beyond the limit it was asked to keep.
 var ErrTooMuch = errors.New("the relay sends far more events than it was asked for")
 
@@ -53,13 +74,15 @@ const mostEvents = 20_000
 
 // Reply is a relay's answer to one REQ.
 type Reply struct {
-	IDs    []corpus.ID   // of the events, as they came
-	NoID   int           // events whose id could not be read
-	Bytes  int64         // of the frames
-	First  time.Duration // from the REQ to the first event; 0 where none came
-	EOSE   time.Duration // from the REQ to EOSE or CLOSED
-	Closed bool          // CLOSED came instead of EOSE
-	Reason string        // of CLOSED, or of the last NOTICE on the way
+	IDs  []corpus.ID // of the events, as they came
+	NoID int         // events whose id could not be read
+	// Elsewhere counts events that came under a subscription id that was never asked under.
+	Elsewhere int
+	Bytes     int64         // of the frames
+	First     time.Duration // from the REQ to the first event; 0 where none came
+	EOSE      time.Duration // from the REQ to EOSE or CLOSED
+	Closed    bool          // CLOSED came instead of EOSE
+	Reason    string        // of CLOSED, or of the last NOTICE on the way
 
 	Garbage Garbage // on the way
 }
@@ -67,6 +90,17 @@ type Reply struct {
 // Ask sends one REQ with the filter, given as JSON, and reads up to EOSE or CLOSED into r, whose memory it reuses. The error is a lost
 // connection or a relay that made no progress.
 func (a *Asker) Ask(filter []byte, r *Reply) error {
+	if err := a.ask(filter, r); err != nil {
+		text := string(filter[:min(len(filter), longestFilter)])
+		if len(filter) > longestFilter {
+			text += "…"
+		}
+		return &UnansweredError{text, err}
+	}
+	return nil
+}
+
+func (a *Asker) ask(filter []byte, r *Reply) error {
 	*r = Reply{IDs: r.IDs[:0]}
 	a.count++
 	a.sub = strconv.AppendInt(append(a.sub[:0], 'q'), a.count, 10)
@@ -77,27 +111,27 @@ func (a *Asker) Ask(filter []byte, r *Reply) error {
 	a.frame = append(a.frame, ']')
 	a.conn.WatchUseful(a.stall)
 	defer a.conn.WatchUseful(0)
+	defer func() { r.Garbage = a.conn.TakeGarbage() }()
 	sent := wire.Now()
 	if err := a.conn.Send(a.frame); err != nil {
 		return err
 	}
 	var m wire.Message
 	for {
-		frame, at, err := a.conn.Read()
+		frame, at, err := a.conn.ReadMessage(&m)
 		if err != nil {
 			if r.Reason != "" {
 				err = fmt.Errorf("%w, after NOTICE %q", err, r.Reason)
 			}
 			return err
 		}
-		wire.Parse(frame, &m)
-		switch m.Type {
-		case wire.Notice:
+		if m.Type == wire.Notice {
 			r.Reason = m.ReasonText()
-		case wire.Unknown:
-			r.Garbage.see(frame)
 		}
 		if string(m.Sub) != string(a.sub) {
+			if m.Type == wire.Event && !a.own(m.Sub) {
+				r.Elsewhere++
+			}
 			continue
 		}
 		r.Bytes += int64(len(frame))

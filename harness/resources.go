@@ -14,12 +14,20 @@ import (
 type spent struct {
 	relay    relays.Usage // of its whole process tree
 	relaySet bool         // false for a relay that was not launched here
-	own      time.Duration
-	at       time.Duration
+	own      own
 }
 
+// own is what the harness itself had used at one moment, and how long the frames that it had read
+// had waited for it.
+type own struct {
+	at, cpu time.Duration
+	delays  *wire.Delays
+}
+
+func ownNow() own { return own{at: wire.Now(), cpu: machine.OwnCPU(), delays: wire.ReadingDelays()} }
+
 func (t *Trial) spent() spent {
-	s := spent{own: machine.OwnCPU(), at: wire.Now()}
+	s := spent{own: ownNow()}
 	if t.stopped {
 		s.relay, s.relaySet = t.used, true
 	} else if usage, err := t.Relay.Usage(); err == nil {
@@ -31,9 +39,26 @@ func (t *Trial) spent() spent {
 
 // begin notes what was used before a scenario.
 func (t *Trial) begin() {
-	t.ownShareSet, t.unmeasured = false, false
+	t.readingSet, t.ownCPUSet, t.unmeasured = false, false, false
 	t.began = t.spent()
 }
+
+// resourceMetrics describes what every scenario records beside its own figures.
+var resourceMetrics = []measure.Metric{
+	{Key: "cpu", Title: "cpu", Role: measure.RoleResource, Sums: true}, {Key: "peak rss", Title: "peak rss", Role: measure.RoleResource},
+	{Key: "read", Title: "read", Role: measure.RoleResource, Sums: true}, {Key: "written", Title: "written", Role: measure.RoleResource, Sums: true},
+	{Key: "open files", Title: "open files", Role: measure.RoleResource}, {Key: "context switches", Title: "context switches", Role: measure.RoleResource, Sums: true},
+	{Key: metricOwnCPU, Title: "harness cpu", Role: measure.RoleResource}, {Key: metricReading, Title: "frames waited to be read", Role: measure.RoleResource},
+	{Key: metricReadingTail, Title: "frames waited, p99", Role: measure.RoleResource},
+	{Key: "cpu per 1,000 accepted", Title: "cpu per 1,000 accepted", Role: measure.RoleResource},
+}
+
+// The harness's own evidence, in each scenario.
+const (
+	metricOwnCPU = "harness cpu" // % of the processors that it may use
+	// ms from a frame's arrival to its reading: the median, which is held against medians, and p99.
+	metricReading, metricReadingTail = "reading delay", "reading delay p99"
+)
 
 const mib = 1 << 20
 
@@ -44,7 +69,7 @@ func (t *Trial) resources(peak uint64) {
 		return
 	}
 	before, after := t.began, t.spent()
-	t.ownShare(before, after)
+	t.ownPart(after.own)
 	if !before.relaySet || !after.relaySet {
 		return
 	}
@@ -57,12 +82,33 @@ func (t *Trial) resources(peak uint64) {
 	t.Value("context switches", "switches", measure.None, float64(a.ContextSwitches-b.ContextSwitches))
 }
 
-// ownShare records how much of the processors that it may use the harness kept busy, once in a scenario. From there on where it nears all of them
-// (half of them, where the relay has to share them) the harness may hold the relay back.
-func (t *Trial) ownShare(before, after spent) {
-	if took := after.at - before.at; took > 0 && !t.ownShareSet {
-		t.ownShareSet = true
-		t.Value("harness cpu", "%", measure.None, 100*float64(after.own-before.own)/float64(took)/float64(runtime.GOMAXPROCS(0)))
+// OwnPart records the harness's own part in what was measured since the scenario began, or since
+// Under: evidence on whether the figures are the relay's. A scenario calls it as soon as the timed
+// work is done, before it looks at anything else; the first call counts, and where there is none
+// the end of the scenario does.
+func (t *Trial) OwnPart() { t.ownPart(ownNow()) }
+
+func (t *Trial) ownPart(now own) {
+	t.reading(now)
+	if took := now.at - t.began.own.at; took > 0 && !t.ownCPUSet {
+		t.ownCPUSet = true
+		t.Value(metricOwnCPU, "%", measure.None, 100*float64(now.cpu-t.began.own.cpu)/float64(took)/float64(runtime.GOMAXPROCS(0)))
+	}
+}
+
+// OwnReading is OwnPart for how long frames waited to be read, alone: where the latencies are
+// measured first, and what comes after them is another load.
+func (t *Trial) OwnReading() { t.reading(ownNow()) }
+
+func (t *Trial) reading(now own) {
+	waited := now.delays.Since(t.began.own.delays)
+	if waited.Samples == 0 || t.readingSet {
+		return
+	}
+	t.readingSet = true
+	for metric, q := range map[string]float64{metricReading: 0.5, metricReadingTail: 0.99} {
+		t.Measure(measure.Measurement{Metric: metric, Unit: "ms", Better: measure.None,
+			Trials: []float64{Milliseconds(waited.Quantile(q))}, Samples: int64(waited.Samples)})
 	}
 }
 
@@ -73,7 +119,7 @@ const coarseCPU = 0.2
 // as they are accepted, before it looks at anything else.
 func (t *Trial) Ingested(events, bytes int64) {
 	before, after := t.began, t.spent()
-	t.ownShare(before, after)
+	t.ownPart(after.own)
 	if events == 0 || bytes == 0 || !before.relaySet || !after.relaySet {
 		return
 	}
@@ -81,7 +127,7 @@ func (t *Trial) Ingested(events, bytes int64) {
 	cpu := measure.Measurement{Metric: "cpu per 1,000 accepted", Unit: "s", Better: measure.Lower,
 		Trials: []float64{(a.CPUSeconds - b.CPUSeconds) * 1000 / float64(events)}, Samples: events}
 	if a.CPUSeconds-b.CPUSeconds < coarseCPU {
-		cpu.Note = "coarse: from less than 0.2 s of CPU time, which is counted in steps of 10 ms"
+		cpu.AddStatus(measure.Status{Code: measure.StatusCoarse, Counts: map[string]float64{"below s": coarseCPU, "step s": 0.01}})
 	}
 	t.Measure(cpu)
 	t.Value("write amplification while publishing", "bytes/byte", measure.None, float64(a.WriteBytes-b.WriteBytes)/float64(bytes))

@@ -8,11 +8,13 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"time"
 
 	"relaybench/corpus"
 	"relaybench/harness/measure"
+	"relaybench/harness/preflight"
 	"relaybench/harness/wire"
 	"relaybench/relays"
 )
@@ -46,9 +48,10 @@ type Runner struct {
 	Seeder     Scenario // loads a relay where a scenario needs it loaded; nil: the corpus is published
 	ReadOnly   bool     // publish nothing: no relay is given the corpus, which may be nil then
 
-	failed    map[string]bool        // relays that are not booted again, by name
-	inspected map[string]*Inspection // what the preflight found, by name
-	speaks    map[string]answered    // whether it speaks NIP-77, by name
+	failed    map[string]bool                 // relays that are not booted again, by name: they do not start
+	ended     map[string]measure.Relay        // how the worst of a relay's trials ended, by name
+	inspected map[string]*Inspection          // what the preflight found, by name
+	speaks    map[string]preflight.Negentropy // whether it speaks NIP-77, by name
 }
 
 // notYet is the reason of a relay whose trials did not come.
@@ -62,7 +65,7 @@ func (r *Runner) Run(ctx context.Context) error {
 		described.Outcome, described.Reason = measure.OutcomeSkipped, notYet
 		r.Recorder.SetRelay(described)
 	}
-	r.failed, r.inspected = make(map[string]bool), make(map[string]*Inspection)
+	r.failed, r.inspected, r.ended = make(map[string]bool), make(map[string]*Inspection), make(map[string]measure.Relay)
 	for _, turn := range Plan(len(r.Contenders), r.Options.Trials) {
 		c := r.Contenders[turn.Relay]
 		if r.failed[c.Definition.Name] {
@@ -82,14 +85,19 @@ func (r *Runner) Run(ctx context.Context) error {
 		if unsaved := (*saveError)(nil); errors.As(err, &unsaved) {
 			return unsaved.err
 		}
-		if err != nil {
+		if noStart := (*relays.StartError)(nil); errors.As(err, &noStart) {
 			r.fail(c, err)
+		} else if err != nil {
+			r.Observer.Failed(c.Definition.Name, err)
 		}
 		if err := r.Recorder.Save(); err != nil {
 			return err
 		}
 	}
-	return nil
+	if !r.Preflight {
+		return nil
+	}
+	return r.preflightAgain(ctx)
 }
 
 // saveError is results that cannot be kept: no fault of the relay that is just being measured.
@@ -118,10 +126,10 @@ func (r *Runner) turn(ctx context.Context, c Contender, number int) (err error) 
 	version := informationVersion(ctx, process.URL())
 	t := r.newTrial(process, number)
 	defer func() {
-		stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
+		stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute+r.Settings.StopGrace)
 		defer cancel()
 		process := t.Relay // a scenario may have given it another process
-		stopErr := process.Stop(stop)
+		stopErr := t.ended(process.Stop(stop))
 		if err == nil {
 			err = stopErr
 		}
@@ -139,11 +147,22 @@ func (r *Runner) turn(ctx context.Context, c Contender, number int) (err error) 
 		default:
 			described.Outcome = measure.OutcomeOK
 		}
-		r.Recorder.SetRelay(described)
-		err = errors.Join(err, process.Cleanup())
+		r.Recorder.SetRelay(r.worst(described))
+		err = errors.Join(err, t.ended(process.Cleanup()))
 	}()
 
 	return r.scenarios(ctx, t)
+}
+
+// worst keeps how the worst of a relay's trials ended: a later one that went well takes nothing back.
+func (r *Runner) worst(now measure.Relay) measure.Relay {
+	if was, ok := r.ended[now.Name]; ok && now.Outcome == measure.OutcomeOK {
+		now.Outcome, now.Reason, now.LogTail = was.Outcome, was.Reason, was.LogTail
+	}
+	if now.Outcome == measure.OutcomeFailed {
+		r.ended[now.Name] = now
+	}
+	return now
 }
 
 // lastLines is what the program that failed said last: the relay, unless it was a command of its own, or it did not start again.
@@ -157,6 +176,15 @@ func lastLines(process *relays.Process, err error) []string {
 	return process.LogTail(20)
 }
 
+// lastWords is the log of the program that ended in a scenario, as evidence; none where the relay still runs.
+func (r *Runner) lastWords(t *Trial, err error) []measure.Evidence {
+	command, start := (*relays.CommandError)(nil), (*relays.StartError)(nil)
+	if errors.As(err, &command) || errors.As(err, &start) || !t.stopped && r.gone(t) {
+		return ofLog(lastLines(t.Relay, err))
+	}
+	return nil
+}
+
 func (r *Runner) newTrial(process *relays.Process, number int) *Trial {
 	events := 0
 	if r.Corpus != nil {
@@ -165,57 +193,97 @@ func (r *Runner) newTrial(process *relays.Process, number int) *Trial {
 	return &Trial{
 		Relay: process, Corpus: r.Corpus, Model: r.Model, Now: r.Now, Options: r.Options, Number: number,
 		Ledger: NewLedger(events), recorder: r.Recorder, progress: r.Observer.Progress,
+		Rand: r.random("seeding", number), // until a scenario begins
 	}
 }
 
-// maxFailures is how many scenarios in a row a living relay may fail before its trial ends: each may cost a whole deadline.
-const maxFailures = 2
+// maxFailures is how many scenarios in a row a relay may fail before its trial ends: each may cost a whole deadline.
+const maxFailures = 3
 
+// scenarios runs them one after another. One that fails costs its own figures and no others: the relay is started
+// again over its data, and goes on with the next one.
 func (r *Runner) scenarios(ctx context.Context, t *Trial) error {
 	loaded, failures := false, 0
-	var all []error
-	for _, s := range r.Scenarios {
+	var last error
+	for i, s := range r.Scenarios {
 		d := s.Describe()
-		if d.Needs == Loaded && !loaded && !r.ReadOnly {
-			if err := r.seed(ctx, t); err != nil {
-				return r.explain(ctx, t, "seeding", err)
+		err := r.load(ctx, t, d, &loaded)
+		if err == nil {
+			if t.seeded && d.Key == r.Seeder.Describe().Key {
+				continue // it has loaded this relay already, and that was measured
 			}
-			loaded = true
+			r.Observer.Scenario(t.Relay.Name(), d)
+			if err = r.scenario(ctx, t, s, d); err != nil {
+				err = r.explain(ctx, t, d.Key, err)
+			}
 		}
-		if t.seeded && d.Key == r.Seeder.Describe().Key {
-			continue // it has loaded this relay already, and that was measured
-		}
-		r.Observer.Scenario(t.Relay.Name(), d)
-		err := r.scenario(ctx, t, s, d)
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
 		if err == nil {
 			failures = 0
 		} else {
-			err = r.explain(ctx, t, d.Key, err)
-			all = append(all, err)
-			t.Find(measure.Finding{Check: "completes", Required: true, Detail: err.Error()})
-			if failures++; failures == maxFailures || r.gone(t) || t.stopped {
-				break
+			last = err
+			t.scenario, t.labels = d.Key, d.Labels
+			t.Find(incomplete(d, err, r.lastWords(t, err)))
+			failures++
+			if failures == maxFailures {
+				return fmt.Errorf("%w; %d scenarios in a row failed", last, failures)
+			}
+			if i+1 < len(r.Scenarios) {
+				if err := r.again(ctx, t); err != nil {
+					return fmt.Errorf("%w; and it did not start again over its data: %w", last, err)
+				}
 			}
 		}
 		if err := r.Recorder.Save(); err != nil {
 			return &saveError{err}
 		}
 	}
-	switch len(all) {
-	case 0:
+	return nil
+}
+
+// load feeds the relay where the scenario needs that.
+func (r *Runner) load(ctx context.Context, t *Trial, d Description, loaded *bool) error {
+	if d.Needs != Loaded || *loaded || r.ReadOnly {
 		return nil
-	case 1:
-		return all[0]
 	}
-	return fmt.Errorf("%w; %d scenarios in all failed", all[0], len(all))
+	t.scenario, t.labels, t.Rand = "", nil, r.random("seeding", t.Number) // it is of no scenario
+	if err := r.seed(ctx, t); err != nil {
+		return r.explain(ctx, t, "seeding", err)
+	}
+	*loaded = true
+	return nil
+}
+
+// again starts the relay over the data of the process that failed a scenario. One that runs already is left as it is.
+func (r *Runner) again(ctx context.Context, t *Trial) error {
+	if t.Relay.External() {
+		return nil
+	}
+	if !t.stopped && !r.gone(t) {
+		if _, err := t.Stop(ctx); err != nil {
+			return err
+		}
+	}
+	t.attend = func() {} // each scenario attends to the relay that it is given
+	return t.Restart(ctx)
+}
+
+// incomplete is the finding on a scenario that did not come to its end.
+func incomplete(d Description, err error, log []measure.Evidence) measure.Finding {
+	f := measure.Finding{Scenario: d.Key, Labels: d.Labels, Code: measure.CodeCompletes, Verdict: measure.Failed,
+		Texts: map[string]string{"error": err.Error()}, BearsOn: measure.BearsOn(measure.CodeCompletes, d.Key, d.Labels), Evidence: log}
+	if unanswered := (*UnansweredError)(nil); errors.As(err, &unanswered) {
+		f.Evidence = append(f.Evidence, measure.Evidence{Code: measure.EvidenceQuestion, Text: unanswered.Filter})
+	}
+	return f
 }
 
 func (r *Runner) scenario(ctx context.Context, t *Trial, s Scenario, d Description) error {
 	r.Corpus.Forget()
-	t.scenario = d.Key
+	t.scenario, t.labels = d.Key, d.Labels
+	r.Recorder.Describe(d.Scenario, append(slices.Clone(d.Metrics), resourceMetrics...)...)
 	t.Rand = r.random(d.Key, t.Number)
 	t.begin()
 	// A relay that dies ends the scenario at once, whatever deadline it was waiting for.
@@ -280,11 +348,13 @@ func (r *Runner) publish(ctx context.Context, t *Trial, share func(i int) bool) 
 	if len(rest) == 0 {
 		return nil
 	}
-	r.Observer.Scenario(t.Relay.Name(), Description{Key: "seeding", Title: "feeding the corpus, not measured"})
-	p := Publisher{URL: t.Relay.URL(), Corpus: r.Corpus, Conns: r.Options.Publishers, Window: r.Options.Window,
-		Stall: r.Options.Stall, Ledger: t.Ledger, Progress: r.Observer.Progress}
-	_, err := p.Publish(ctx, rest)
-	return err
+	r.Observer.Scenario(t.Relay.Name(), described("seeding", "feeding the corpus, not measured"))
+	return t.Forged(ctx, func(progress func(done, total int)) error {
+		p := Publisher{URL: t.Relay.URL(), Corpus: r.Corpus, Conns: r.Options.Publishers, Window: r.Options.Window,
+			Stall: r.Options.Stall, Ledger: t.Ledger, Progress: progress}
+		_, err := p.Publish(ctx, rest)
+		return err
+	})
 }
 
 func (r *Runner) gone(t *Trial) bool {
@@ -305,12 +375,12 @@ func (r *Runner) explain(ctx context.Context, t *Trial, doing string, err error)
 	if done := t.Relay.Done(); done != nil && !t.stopped {
 		select {
 		case <-done:
-			return fmt.Errorf("%s died in %s: %w", t.Relay.Name(), doing, t.Relay.Err())
+			return fmt.Errorf("died in %s: %w", doing, t.Relay.Err())
 		case <-time.After(reapTime):
 		}
 	}
 	if errors.Is(err, wire.ErrStalled) {
-		return fmt.Errorf("%s made no progress for %v in %s: %w", t.Relay.Name(), r.Options.Stall, doing, err)
+		return fmt.Errorf("made no progress for %v in %s: %w", r.Options.Stall, doing, err)
 	}
-	return fmt.Errorf("%s failed in %s: %w", t.Relay.Name(), doing, err)
+	return fmt.Errorf("failed in %s: %w", doing, err)
 }

@@ -26,11 +26,17 @@ type Options struct {
 	Stall       time.Duration // how long a relay may make no progress
 }
 
-// Description says what a scenario is, for people and for --only and --skip.
+// Description says what a scenario is: for people, for --only and --skip, and for the record, from which reports are laid out.
 type Description struct {
-	Key   string // stable, dotted: "ingest.throughput"
-	Title string // a few words
-	Needs State
+	measure.Scenario                  // Key is stable and dotted: "ingest.throughput"
+	Labels           measure.Labels   // of all that it measures and finds
+	Metrics          []measure.Metric // in reading order; those that are not described are figures under their own name
+	Needs            State
+}
+
+// described is a stage that records no figures of its own.
+func described(key, title string) Description {
+	return Description{Scenario: measure.Scenario{Key: key, Title: title}}
 }
 
 // State is what a scenario needs the relay to hold.
@@ -64,6 +70,7 @@ type Trial struct {
 	Ledger  *Ledger
 
 	scenario string
+	labels   measure.Labels
 	peer     string // the other relay of a pair
 	mute     bool   // the second of two instances of one relay: its figures would be taken for another trial's
 	recorder *measure.Recorder
@@ -75,17 +82,18 @@ type Trial struct {
 	memory   *memory // that the relay is seen to hold in the scenario
 	attend   func()  // to be called when the relay has another process
 
-	ownShareSet bool
-	seeded      bool // by the runner's Seeder
-	unmeasured  bool // the scenario
+	readingSet bool // recorded in this scenario
+	ownCPUSet  bool
+	seeded     bool // by the runner's Seeder
+	unmeasured bool // the scenario
 }
 
-// Measure records a measurement of this relay in this scenario.
+// Measure records a measurement of this relay in this scenario. Its labels are added to those of the scenario.
 func (t *Trial) Measure(m measure.Measurement) {
 	if t.mute {
 		return
 	}
-	m.Relay, m.Peer, m.Scenario = t.Relay.Name(), t.peer, t.scenario
+	m.Relay, m.Peer, m.Scenario, m.Labels = t.Relay.Name(), t.peer, t.scenario, t.labels.With(m.Labels)
 	t.recorder.Add(m)
 }
 
@@ -94,45 +102,49 @@ func (t *Trial) Value(metric, unit string, better measure.Better, value float64)
 	t.Measure(measure.Measurement{Metric: metric, Unit: unit, Better: better, Trials: []float64{value}})
 }
 
-// Latency records the median of a histogram, in milliseconds, as this trial's value, and the histogram with it. An empty histogram
-// records nothing: there is no latency of what never happened.
-func (t *Trial) Latency(metric string, better measure.Better, h *measure.Histogram) error {
-	return t.NotedLatency(metric, better, h, "")
-}
-
-// NotedLatency is Latency with a note on the figure.
-func (t *Trial) NotedLatency(metric string, better measure.Better, h *measure.Histogram, note string) error {
+// Latency records the median of a histogram, in milliseconds, as this trial's value, and the histogram with it. An
+// empty histogram records nothing: there is no latency of what never happened.
+func (t *Trial) Latency(metric string, better measure.Better, h *measure.Histogram, status ...measure.Status) error {
 	if h.Count() == 0 {
 		return nil
 	}
-	payload, err := h.Encode()
-	if err != nil {
+	m := measure.Measurement{Metric: metric, Unit: "ms", Better: better, Trials: []float64{Milliseconds(h.Quantile(0.5))}, Status: status}
+	if err := m.SetHistogram(h); err != nil {
 		return err
 	}
-	t.Measure(measure.Measurement{
-		Metric: metric, Unit: "ms", Better: better,
-		Trials:    []float64{Milliseconds(h.Quantile(0.5))},
-		Samples:   h.Count(),
-		Histogram: payload,
-		Note:      note,
-	})
+	t.Measure(m)
 	return nil
 }
 
-// Find records a check's verdict on this relay in this scenario. What the relay wrote may name folders of this machine, which go unnamed.
+// Find records what a check found out about this relay in this scenario. A failure is this relay's fault unless
+// Blames says otherwise, and bears on what measure.BearsOn says unless BearsOn does. What the relay wrote may name
+// folders of this machine, which go unnamed.
 func (t *Trial) Find(f measure.Finding) {
-	f.Detail = t.Relay.Public(f.Detail)
-	for i, line := range f.Evidence {
-		f.Evidence[i] = t.Relay.Public(line)
+	if f.Verdict == measure.Failed && f.Blames == "" {
+		f.Blames = t.Relay.Name()
 	}
-	f.Relay, f.Peer, f.Scenario = t.Relay.Name(), t.peer, t.scenario
+	t.FindUnblamed(f)
+}
+
+// FindUnblamed is Find for a failure of which nobody knows whose fault it is: it bears on both of a pair.
+func (t *Trial) FindUnblamed(f measure.Finding) {
+	for name, text := range f.Texts {
+		f.Texts[name] = t.Relay.Public(text)
+	}
+	for i := range f.Evidence {
+		f.Evidence[i].Text = t.Relay.Public(f.Evidence[i].Text)
+	}
+	f.Relay, f.Peer, f.Scenario, f.Labels = t.Relay.Name(), t.peer, t.scenario, t.labels.With(f.Labels)
+	if f.Verdict == measure.Failed && f.BearsOn == nil {
+		f.BearsOn = measure.BearsOn(f.Code, f.Scenario, f.Labels)
+	}
 	t.recorder.Find(f)
 }
 
 // NotMeasured records that a scenario is none for this relay, and why; no figures of it are kept.
-func (t *Trial) NotMeasured(why string) {
+func (t *Trial) NotMeasured(cause string, texts map[string]string) {
 	t.unmeasured = true
-	t.Find(measure.Finding{Check: "can be measured", OK: true, Detail: "not measured: " + why})
+	t.Find(measure.Finding{Code: measure.CodeMeasurable, Verdict: measure.Stated, Cause: cause, Texts: texts})
 }
 
 // Progress tells whoever watches how far the scenario is.
@@ -149,7 +161,7 @@ func (t *Trial) Stop(ctx context.Context) (relays.Usage, error) {
 		t.used = together(t.past, usage)
 	}
 	t.stopped = true
-	return t.used, t.Relay.Stop(ctx)
+	return t.used, t.ended(t.Relay.Stop(ctx))
 }
 
 // Milliseconds converts a duration to the unit of all latency metrics.

@@ -9,6 +9,7 @@ import (
 
 	"relaybench/corpus"
 	"relaybench/harness/measure"
+	"relaybench/harness/preflight"
 	"relaybench/relays"
 )
 
@@ -16,6 +17,8 @@ import (
 type SyncScenario interface {
 	Describe() Description
 	Modes() []string // in the order in which they are measured: "native"
+	// DescribeMode is Describe for one mode.
+	DescribeMode(mode string) Description
 	// RunSync measures one mode of one pair. As with Scenario, a wrong answer is a finding; an error says that the pair could not be measured in
 	// this mode.
 	RunSync(ctx context.Context, mode string, s *Syncing) error
@@ -29,28 +32,28 @@ type Syncing struct {
 	Source *Trial
 	Sink   *Trial // after Boot or Prepare
 
-	runner *Runner
-	sink   Contender
-	number int
-	key    string
-	offer  func(i int) bool
-	watch  func(*relays.Process) // its death ends the mode at once
+	runner      *Runner
+	sink        Contender
+	number      int
+	description Description
+	offer       func(i int) bool
+	watch       func(*relays.Process) // its death ends the mode at once
 }
 
 // NegentropyOf says whether the relay of this name was found to speak NIP-77, and what it answered.
-func (s *Syncing) NegentropyOf(name string) (bool, string) {
+func (s *Syncing) NegentropyOf(name string) (bool, preflight.Negentropy) {
 	known := s.runner.speaks[name]
-	return known.ok, known.detail
+	return known.Answered(), known
 }
 
-// Say records a finding on a sink that was not booted.
-func (s *Syncing) Say(f measure.Finding) {
-	f.Relay, f.Peer, f.Scenario = s.sink.Definition.Name, s.Source.Relay.Name(), s.key
-	s.runner.Recorder.Find(f)
+// NoWay records why the mode is none for a sink, which was not booted.
+func (s *Syncing) NoWay(why measure.Reason) {
+	s.runner.Recorder.Find(measure.Finding{Relay: s.sink.Definition.Name, Peer: s.Source.Relay.Name(), Scenario: s.description.Key, Labels: s.description.Labels,
+		Code: measure.CodeHasWay, Verdict: measure.Stated, Cause: why.Code, Counts: why.Counts, Texts: why.Texts})
 }
 
-// SayOf records a finding on one of the relays by itself, whatever the other did.
-func (s *Syncing) SayOf(t *Trial, f measure.Finding) {
+// FindAlone records a finding on one of the relays by itself, whatever the other did.
+func (s *Syncing) FindAlone(t *Trial, f measure.Finding) {
 	alone := *t
 	alone.peer = ""
 	alone.Find(f)
@@ -95,10 +98,10 @@ func (s *Syncing) Restart(ctx context.Context) error {
 }
 
 func (s *Syncing) adopt(process *relays.Process) {
-	s.Sink = s.runner.newTrial(process, s.number).Under(s.key)
+	s.Sink = s.runner.newTrial(process, s.number).Under(s.description)
 	s.Sink.peer = s.Source.Relay.Name()
 	s.Source.peer = process.Name()
-	s.Sink.Rand = s.runner.random(s.key, s.number)
+	s.Sink.Rand = s.runner.random(s.description.Key, s.number)
 }
 
 // RunSyncs runs the scenario for every ordered pair of relays that can be launched here. A source is filled once and serves all sinks in turn, unless they
@@ -111,9 +114,8 @@ func (r *Runner) RunSyncs(ctx context.Context, s SyncScenario) error {
 			continue
 		}
 		if c.Definition.External() {
-			const why = "not measured: a relay that runs already is not to be filled"
-			r.Recorder.Find(measure.Finding{Relay: name, Scenario: s.Describe().Key, Check: CanSync, Detail: why})
-			r.Observer.Failed(name, errors.New("sync is "+why))
+			r.Recorder.Find(measure.Finding{Relay: name, Scenario: s.Describe().Key, Code: measure.CodeHasWay, Verdict: measure.Stated, Cause: measure.ExternalSync})
+			r.Observer.Failed(name, errors.New("a relay that runs already is not filled: it takes no part in sync"))
 			continue
 		}
 		if _, known := r.speaks[name]; !known {
@@ -137,9 +139,6 @@ func (r *Runner) RunSyncs(ctx context.Context, s SyncScenario) error {
 	return nil
 }
 
-// CanSync is the check under which it is kept why a pair cannot be measured in a mode.
-const CanSync = "has a way"
-
 // syncsFrom measures one source with all sinks.
 func (r *Runner) syncsFrom(ctx context.Context, s SyncScenario, able []Contender, turn Turn) error {
 	offered, sinkOffered := s.Shares(r.Model)
@@ -156,13 +155,13 @@ func (r *Runner) syncsFrom(ctx context.Context, s SyncScenario, able []Contender
 			if r.failed[name] || r.failed[sink.Definition.Name] {
 				continue
 			}
-			d := s.Describe()
-			d.Key, d.Title = d.Key+"."+mode, d.Title+", "+mode
+			d := s.DescribeMode(mode)
+			r.Recorder.Describe(d.Scenario, d.Metrics...)
 			r.Observer.Turn(label, turn.Trial, r.Options.Trials)
 			err := source.ready(ctx, turn.Trial, d)
 			if err == nil {
 				r.Observer.Scenario(label, d)
-				err = r.sync(ctx, s, mode, d.Key, source, sink, turn.Trial, sinkOffered)
+				err = r.sync(ctx, s, mode, d, source, sink, turn.Trial, sinkOffered)
 			} else if ctx.Err() == nil {
 				if source.trial != nil {
 					if dead := diedIn(source.trial, "seeding"); dead != nil {
@@ -181,10 +180,25 @@ func (r *Runner) syncsFrom(ctx context.Context, s SyncScenario, able []Contender
 				r.Observer.Failed(label, err)
 				var theirs *sourceFailure
 				ofSource := errors.As(err, &theirs)
-				log := lastWords(err)
-				r.Recorder.Find(measure.Finding{Relay: sink.Definition.Name, Peer: name, Scenario: d.Key, Check: "completes", Required: !ofSource, Detail: err.Error(), Evidence: log})
+				f := incomplete(d, err, ofLog(lastWords(err)))
+				f.Blames = sink.Definition.Name
+				if fault := (*faultError)(nil); errors.As(err, &fault) {
+					f.Blames = fault.relay
+				}
+				role := measure.AsRelay
+				if ofSource || f.Blames != sink.Definition.Name {
+					f.Blames, role = name, measure.AsPeer
+				}
+				for i := range f.BearsOn {
+					f.BearsOn[i].Role = role
+				}
+				for _, broken := range append(breaches(d, err), f) {
+					broken.Relay, broken.Peer, broken.Blames = sink.Definition.Name, name, f.Blames
+					r.Recorder.Find(broken)
+				}
 				if ofSource {
-					r.Recorder.Find(measure.Finding{Relay: name, Scenario: d.Key, Check: "serves as a source", Required: true, Detail: err.Error(), Evidence: log})
+					f.Relay, f.Peer, f.Code = name, "", measure.CodeServesSource
+					r.Recorder.Find(f)
 				}
 				source.end(ctx) // who knows what state it is in
 			}
@@ -237,7 +251,7 @@ func (s *syncSource) end(ctx context.Context) {
 		return
 	}
 	ctx = context.WithoutCancel(ctx)
-	if err := errors.Join(s.trial.Relay.Stop(ctx), s.trial.Relay.Cleanup()); err != nil {
+	if err := s.trial.ended(errors.Join(s.trial.Relay.Stop(ctx), s.trial.Relay.Cleanup())); err != nil {
 		s.runner.Observer.Failed(s.contender.Definition.Name, err)
 	}
 	s.trial = nil
@@ -267,7 +281,7 @@ func (r *Runner) noteBulk(p *relays.Process) {
 }
 
 // sync measures one mode on one pair.
-func (r *Runner) sync(ctx context.Context, s SyncScenario, mode, key string, source *syncSource, sink Contender, number int, offered func(i int) bool) (failed error) {
+func (r *Runner) sync(ctx context.Context, s SyncScenario, mode string, d Description, source *syncSource, sink Contender, number int, offered func(i int) bool) (failed error) {
 	syncCtx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	watch := func(p *relays.Process) {
@@ -281,13 +295,13 @@ func (r *Runner) sync(ctx context.Context, s SyncScenario, mode, key string, sou
 			}
 		}()
 	}
-	y := &Syncing{Source: source.trial.Under(key), runner: r, sink: sink, number: number, key: key, offer: offered, watch: watch}
+	y := &Syncing{Source: source.trial.Under(d), runner: r, sink: sink, number: number, description: d, offer: offered, watch: watch}
 	watch(y.Source.Relay)
 	defer func() {
 		if y.Sink == nil {
 			return
 		}
-		if err := errors.Join(y.Sink.Relay.Stop(context.WithoutCancel(ctx)), y.Sink.Relay.Cleanup()); err != nil {
+		if err := y.Sink.ended(errors.Join(y.Sink.Relay.Stop(context.WithoutCancel(ctx)), y.Sink.Relay.Cleanup())); err != nil {
 			failed = errors.Join(failed, fmt.Errorf("%s: %w", sink.Definition.Name, err))
 		}
 	}()
@@ -296,11 +310,11 @@ func (r *Runner) sync(ctx context.Context, s SyncScenario, mode, key string, sou
 	if err == nil || ctx.Err() != nil {
 		return err
 	}
-	if death := diedIn(y.Source, key); death != nil {
+	if death := diedIn(y.Source, d.Key); death != nil {
 		return &sourceFailure{death}
 	}
 	if y.Sink != nil {
-		if death := diedIn(y.Sink, key); death != nil {
+		if death := diedIn(y.Sink, d.Key); death != nil {
 			return death
 		}
 	}

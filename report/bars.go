@@ -6,14 +6,16 @@ import (
 	"strings"
 )
 
-// A barTable is rows of name, bar and figures under one title: the way every ranked metric is shown on a terminal.
+// A barTable is rows of name, bar and figures under one title: the way every ranked metric is shown
+// on a terminal.
 type barTable struct {
 	title   string
 	columns []barColumn
 	rows    []barRow
 }
 
-// A barColumn is shown if there is room for it and for all columns of a lower priority; 0 is always shown.
+// A barColumn is shown if there is room for it and for all columns of a lower priority; 0 is always
+// shown.
 type barColumn struct {
 	head     string
 	priority int
@@ -81,7 +83,8 @@ type barLayout struct {
 	alone            bool     // one row: a bar would say nothing
 }
 
-// layout gives the bar its least, then lets columns in by priority, then gives the bar what is left.
+// layout gives the bar its least, then lets columns in by priority, then gives the bar what is
+// left.
 func (s *screen) layout(tables []barTable) barLayout {
 	columns := tables[0].columns
 	l := barLayout{widths: make([]int, len(columns)), shown: make([]bool, len(columns)), alone: true}

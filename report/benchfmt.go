@@ -59,7 +59,7 @@ func (c *Comparison) Benchfmt(w io.Writer) error {
 		// Figures of a scenario stand together, so that a line holds one trial of all of them.
 		for from := 0; from < len(relay.Figures); {
 			to := from
-			for to < len(relay.Figures) && relay.Figures[to].Scenario == relay.Figures[from].Scenario && relay.Figures[to].Peer == relay.Figures[from].Peer {
+			for to < len(relay.Figures) && benchPlace(&relay.Figures[to]) == benchPlace(&relay.Figures[from]) {
 				to++
 			}
 			benchLines(s, &relay, relay.Figures[from:to])
@@ -70,10 +70,7 @@ func (c *Comparison) Benchfmt(w io.Writer) error {
 }
 
 func benchLines(s *screen, relay *RelayComparison, figures []Figure) {
-	name := "Benchmark" + benchName(figures[0].Scenario) + "/relay=" + benchWord(relay.New)
-	if figures[0].Peer != "" {
-		name += "/peer=" + benchWord(figures[0].Peer)
-	}
+	name := "Benchmark" + benchPlace(&figures[0]) + "/relay=" + benchWord(relay.New)
 	for _, side := range []struct {
 		name   string
 		trials func(*Figure) []float64
@@ -92,6 +89,21 @@ func benchLines(s *screen, relay *RelayComparison, figures []Figure) {
 			s.write(fmt.Sprintf("%s/side=%s 1%s\n", name, side.name, line))
 		}
 	}
+}
+
+// benchPlace is what a figure's name begins with: its scenario, the labels that tell it from others
+// there, and its peer.
+func benchPlace(f *Figure) string {
+	name := benchName(f.Scenario)
+	for _, label := range f.telling {
+		if value, ok := f.Labels[label]; ok {
+			name += "/" + benchWord(label) + "=" + benchWord(value)
+		}
+	}
+	if f.Peer != "" {
+		name += "/peer=" + benchWord(f.Peer)
+	}
+	return name
 }
 
 // benchName makes a scenario's key a benchmark's name: "query.thread.hot" is QueryThreadHot.
@@ -114,7 +126,8 @@ func benchWord(s string) string {
 	}, cmp.Or(s, "unnamed"))
 }
 
-// benchUnit names a metric as a unit that benchstat scales rightly, with the factor that takes values to it.
+// benchUnit names a metric as a unit that benchstat scales rightly, with the factor that takes
+// values to it.
 func benchUnit(f *Figure) (unit string, factor float64) {
 	amount, per, rate := strings.Cut(f.Unit, "/")
 	factor = 1
@@ -127,7 +140,7 @@ func benchUnit(f *Figure) (unit string, factor float64) {
 	case byteBases[amount] != 0:
 		amount, factor = "B", byteBases[amount]
 	}
-	unit = benchWord(strings.Join(strings.Fields(f.Metric), "-"))
+	unit = benchWord(strings.ReplaceAll(f.Metric, " ", "-"))
 	if amount != "" && amount != f.Metric {
 		unit += "-" + benchWord(amount)
 	}

@@ -13,31 +13,13 @@ import (
 
 // Checked is what the preflight found out about one relay.
 type Checked struct {
-	Relay  measure.Relay
-	Checks []CheckLine
+	Relay    measure.Relay
+	Findings []measure.Finding
 }
 
-// Mark is how a check ended.
-type Mark string
-
-// The marks of a check.
-const (
-	MarkPassed Mark = "✓"
-	MarkFailed Mark = "✗"
-	MarkNone   Mark = "–" // not asked
-)
-
-// CheckLine is one check of a relay.
-type CheckLine struct {
-	Check    string
-	Mark     Mark
-	Required bool
-	Detail   string
-	Evidence []string
-}
-
-// Checks writes what was found out about relays for a terminal: every check with its detail, the evidence of those that failed, and what
-// each relay can do. Texts in it are made visible first, and no line exceeds the width. Errors are those of w.
+// Checks writes what was found out about relays for a terminal: every check with its detail, the
+// evidence of those that failed, and what each relay can do. Texts in it are made visible first,
+// and no line exceeds the width. Errors are those of w.
 func Checks(w io.Writer, all []Checked, o TerminalOptions) error {
 	if o.Width == 0 {
 		o.Width = 80
@@ -67,18 +49,13 @@ func (s *screen) checked(c *Checked) {
 		}
 	}
 	column := 0
-	for _, l := range c.Checks {
-		column = max(column, width(l.Check))
+	counts := map[measure.Verdict]int{}
+	for i := range c.Findings {
+		column = max(column, width(checkTitle(c.Findings[i].Code)))
+		counts[c.Findings[i].Verdict]++
 	}
-	required, failed := 0, 0
-	for _, l := range c.Checks {
-		s.checkLine(l, column)
-		if l.Required {
-			required++
-			if l.Mark != MarkPassed {
-				failed++
-			}
-		}
+	for i := range c.Findings {
+		s.checkLine(&c.Findings[i], column)
 	}
 	if len(c.Relay.Capabilities) > 0 {
 		s.line(span{"  what was found by asking", dim})
@@ -91,31 +68,39 @@ func (s *screen) checked(c *Checked) {
 			s.paragraph(span{"    " + padRight(fit(name, 30), min(column, 30)) + "  ", none}, span{c.Relay.Capabilities[name], none})
 		}
 	}
-	switch {
-	case len(c.Checks) == 0:
-	case failed == 0:
-		s.line(span{fmt.Sprintf("  all %d required checks passed", required), green})
-	default:
-		s.line(span{fmt.Sprintf("  %d of %d required checks did not pass: the relay would be measured, and not ranked", failed, required), red})
+	if len(c.Findings) == 0 {
+		return
 	}
+	st := green
+	text := count(counts[measure.Passed], "check") + " passed"
+	for _, x := range []struct {
+		verdict measure.Verdict
+		text    string
+	}{{measure.Stated, "stated"}, {measure.Undecided, "could not be asked"}, {measure.Failed, "failed"}} {
+		if n := counts[x.verdict]; n > 0 {
+			text += fmt.Sprintf(", %d %s", n, x.text)
+		}
+	}
+	if counts[measure.Failed] > 0 {
+		st, text = red, text+": the relay would be measured, and not ranked where that bears on a figure"
+	}
+	s.paragraph(span{"  ", none}, span{text, st})
 }
 
 // checkLine writes one check; where there is no room for its detail beside the name, below it.
-func (s *screen) checkLine(l CheckLine, column int) {
-	mark, detail := none, dim
-	text := l.Detail
-	switch {
-	case l.Mark == MarkPassed:
-		mark = green
-	case l.Mark == MarkFailed && l.Required:
-		mark, detail = red, none
-	case l.Mark == MarkFailed:
-		mark, detail = yellow, none
-		text = "(informative) " + text
+func (s *screen) checkLine(f *measure.Finding, column int) {
+	sign, detail := signs[f.Verdict], none
+	if f.Verdict == measure.Passed {
+		detail = dim
 	}
-	s.beside(span{"  " + string(l.Mark) + " ", mark}, padRight(l.Check, column)+"  ", text, detail)
-	if l.Mark == MarkFailed {
-		for _, e := range l.Evidence[:min(len(l.Evidence), maxProof)] {
+	title, text := checkTitle(f.Code), findingText(f)
+	if text == title {
+		text = "" // once in a line is enough
+	}
+	s.beside(span{"  " + sign.text + " ", sign.style}, padRight(title, column)+"  ", text, detail)
+	if f.Verdict != measure.Passed {
+		lines := evidenceLines(f.Evidence, true)
+		for _, e := range lines[:min(len(lines), maxProof)] {
 			s.line(span{"      " + e, dim})
 		}
 	}

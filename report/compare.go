@@ -24,7 +24,8 @@ type CompareOptions struct {
 	All   bool // also the figures without a direction
 }
 
-// Comparison is two sides, figure by figure. It is a pure function of the records, and every string in it is safe to show.
+// Comparison is two sides, figure by figure. It is a pure function of the records, and every string
+// in it is safe to show.
 type Comparison struct {
 	Old, New    Side
 	Differences []Difference // why the sides are not comparable; empty unless forced
@@ -42,6 +43,7 @@ type RelayComparison struct {
 // Figure is one metric of one scenario on both sides.
 type Figure struct {
 	Scenario, Metric, Unit string
+	Labels                 measure.Labels
 	Peer                   string // of a pair; "itself" for a second instance of the same relay
 	Better                 measure.Better
 	Exact                  bool // compared value by value, not by statistics
@@ -49,13 +51,15 @@ type Figure struct {
 	Test                   measure.Comparison
 	Outcome                FigureOutcome
 
+	telling       []string // the labels that tell it from others of its scenario
 	before, after []float64
 }
 
 // FigureOutcome says in a word how a figure moved.
 type FigureOutcome string
 
-// The outcomes. Those of figures that are not exact rest on significance at measure.Alpha, each figure by itself.
+// The outcomes. Those of figures that are not exact rest on significance at measure.Alpha, each
+// figure by itself.
 const (
 	Improved  FigureOutcome = "better"
 	Worsened  FigureOutcome = "worse"
@@ -65,7 +69,7 @@ const (
 	OldAlone  FigureOutcome = "only old" // not measured on the new side
 	NewAlone  FigureOutcome = "only new" // not measured on the old side
 
-	Incomplete FigureOutcome = measure.Incomplete // of a transfer that did not bring all, on one side or both: not compared
+	Incomplete FigureOutcome = "incomplete" // of a transfer that did not bring all, on one side or both: not compared
 )
 
 const (
@@ -73,8 +77,8 @@ const (
 	oldName, newName = "old", "new" // the sides, where there is no better label
 )
 
-// Worse is how much worse the new median is, as a share of the old one: 0.1 for 10 % worse, negative where it is better; NaN where that
-// cannot be said.
+// Worse is how much worse the new median is, as a share of the old one: 0.1 for 10 % worse,
+// negative where it is better; NaN where that cannot be said.
 func (f *Figure) Worse() float64 {
 	switch f.Better {
 	case measure.Higher:
@@ -87,11 +91,25 @@ func (f *Figure) Worse() float64 {
 
 // name is how a figure is called in prose.
 func (f *Figure) name() string {
-	name := f.Scenario + " " + f.Metric
+	name := f.place() + " " + f.Metric + prefixed(": ", f.Labels[measure.LabelReason])
 	if f.Peer != "" {
 		name += " with " + f.Peer
 	}
 	return name
+}
+
+// place is the scenario of a figure, with the labels that tell it from others there.
+func (f *Figure) place() string {
+	names := slices.DeleteFunc(slices.Clone(f.telling), func(name string) bool { return name == measure.LabelReason })
+	if text := labelText(f.Labels, names); text != "" {
+		return f.Scenario + ", " + text
+	}
+	return f.Scenario
+}
+
+// same tells whether another figure is of the same thing.
+func (f *Figure) same(o *Figure) bool {
+	return f.Scenario == o.Scenario && f.Metric == o.Metric && f.Peer == o.Peer && f.Unit == o.Unit && f.Labels.Equal(o.Labels)
 }
 
 // IncomparableError says why two sides must not be compared.
@@ -105,8 +123,9 @@ func (e *IncomparableError) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// Compare compares two sides. It refuses with an *IncomparableError where corpus, settings or machine differ, unless o.Force is set.
-// Relays are matched by name; where each side has a single relay, they are matched whatever they are called.
+// Compare compares two sides. It refuses with an *IncomparableError where corpus, settings or
+// machine differ, unless o.Force is set. Relays are matched by name; where each side has a single
+// relay, they are matched whatever they are called.
 func Compare(before, after Side, o CompareOptions) (*Comparison, error) {
 	if len(before.Records) == 0 || len(after.Records) == 0 {
 		return nil, errors.New("a comparison needs results on both sides")
@@ -151,7 +170,8 @@ func Compare(before, after Side, o CompareOptions) (*Comparison, error) {
 	return c, nil
 }
 
-// undecidable tells whether there are figures that only statistics can compare, and not one with trials enough for them.
+// undecidable tells whether there are figures that only statistics can compare, and not one with
+// trials enough for them.
 func (c *Comparison) undecidable() bool {
 	some := false
 	for _, r := range c.Relays {
@@ -195,12 +215,14 @@ func relayNames(records []*measure.Record) []string {
 
 // A figureKey is what a figure has in common on both sides.
 type figureKey struct {
-	scenario, metric, unit, peer string
-	better                       measure.Better
+	scenario, labels, metric, unit, peer string
+	better                               measure.Better
 }
 
-// A sample is a figure's trials on one side: record by record, because exact ones are compared trial by trial.
+// A sample is a figure's trials on one side: record by record, because exact ones are compared
+// trial by trial.
 type figureSample struct {
+	labels     measure.Labels
 	trials     [][]float64
 	exact      bool
 	incomplete bool
@@ -218,9 +240,22 @@ func compareRelay(before []*measure.Record, oldRelay string, after []*measure.Re
 			keys = append(keys, k)
 		}
 	}
-	slices.SortFunc(keys, readingOrder)
+	slices.SortFunc(keys, readingOrder(slices.Concat(before, after)))
+	labels := map[string]map[string]measure.Labels{}
 	for _, k := range keys {
-		r.Figures = append(r.Figures, figureOf(k, old[k], fresh[k]))
+		f := figureOf(k, old[k], fresh[k])
+		r.Figures = append(r.Figures, f)
+		if labels[k.scenario] == nil {
+			labels[k.scenario] = map[string]measure.Labels{}
+		}
+		labels[k.scenario][k.labels] = f.Labels
+	}
+	telling := map[string][]string{}
+	for scenario, all := range labels {
+		telling[scenario] = varying(slices.Collect(maps.Values(all)))
+	}
+	for i := range r.Figures {
+		r.Figures[i].telling = telling[r.Figures[i].Scenario]
 	}
 	return r
 }
@@ -233,43 +268,57 @@ func samplesOf(records []*measure.Record, relay string) map[figureKey]*figureSam
 			if m.Relay != relay || len(m.Trials) == 0 {
 				continue
 			}
-			k := figureKey{m.Scenario, m.Metric, m.Unit, m.Peer, m.Better}
+			k := figureKey{m.Scenario, labelKey(m.Labels), m.Metric, m.Unit, m.Peer, m.Better}
 			if m.Peer == m.Relay {
 				k.peer = itselfPeer
 			}
 			s := out[k]
 			if s == nil {
-				s = &figureSample{exact: true}
+				s = &figureSample{labels: m.Labels, exact: true}
 				out[k] = s
 			}
 			s.trials = append(s.trials, m.Trials)
 			s.exact = s.exact && m.Exact
-			s.incomplete = s.incomplete || m.IsIncomplete()
+			s.incomplete = s.incomplete || m.Is(measure.StatusIncomplete) != nil
 		}
 	}
 	return out
 }
 
-func readingOrder(a, b figureKey) int {
-	rank := func(k figureKey) (section int, scenario int, metric int) {
-		section, _ = sectionOf(k.scenario)
-		scenario, _ = scenarioTitle(k.scenario)
-		metric, _ = metricTitle(k.metric)
-		return section, scenario, metric
+// readingOrder sorts figures as the records describe their scenarios and metrics, the others behind
+// them.
+func readingOrder(records []*measure.Record) func(a, b figureKey) int {
+	scenarios, metrics := map[string]int{}, map[string]int{}
+	for _, r := range records {
+		for _, s := range r.Scenarios {
+			scenarios[s.Key] = s.Order
+		}
+		for i, m := range r.Metrics {
+			if _, known := metrics[m.Key]; !known {
+				metrics[m.Key] = i
+			}
+		}
 	}
-	a1, a2, a3 := rank(a)
-	b1, b2, b3 := rank(b)
-	return cmp.Or(cmp.Compare(a1, b1), cmp.Compare(a2, b2), cmp.Compare(a.scenario, b.scenario), cmp.Compare(a3, b3),
-		cmp.Compare(a.metric, b.metric), cmp.Compare(a.peer, b.peer), cmp.Compare(a.unit, b.unit), cmp.Compare(a.better, b.better))
+	rank := func(in map[string]int, key string) int {
+		if n, ok := in[key]; ok {
+			return n
+		}
+		return math.MaxInt
+	}
+	return func(a, b figureKey) int {
+		return cmp.Or(cmp.Compare(rank(scenarios, a.scenario), rank(scenarios, b.scenario)), cmp.Compare(a.scenario, b.scenario),
+			cmp.Compare(a.labels, b.labels), cmp.Compare(rank(metrics, a.metric), rank(metrics, b.metric)),
+			cmp.Compare(a.metric, b.metric), cmp.Compare(a.peer, b.peer), cmp.Compare(a.unit, b.unit), cmp.Compare(a.better, b.better))
+	}
 }
 
 func figureOf(k figureKey, old, fresh *figureSample) Figure {
 	f := Figure{Scenario: k.scenario, Metric: k.metric, Unit: k.unit, Peer: k.peer, Better: k.better}
 	if old != nil {
-		f.before = old.all()
+		f.before, f.Labels = old.all(), old.labels
 	}
 	if fresh != nil {
-		f.after = fresh.all()
+		f.after, f.Labels = fresh.all(), fresh.labels
 	}
 	f.Old, f.New, f.Test = measure.Summarize(f.before), measure.Summarize(f.after), measure.Compare(f.before, f.after)
 	switch {
@@ -292,8 +341,8 @@ func figureOf(k figureKey, old, fresh *figureSample) Figure {
 	return f
 }
 
-// sameTrials tells whether exact trials are the same. Trials of one number had the same draws, and so must have the same value; a side
-// with more trials has nothing to compare the last ones with.
+// sameTrials tells whether exact trials are the same. Trials of one number had the same draws, and
+// so must have the same value; a side with more trials has nothing to compare the last ones with.
 func sameTrials(old, fresh [][]float64) bool {
 	values := map[int]float64{}
 	for _, trials := range slices.Concat(old, fresh) {
@@ -307,7 +356,8 @@ func sameTrials(old, fresh [][]float64) bool {
 	return true
 }
 
-// moved says where a figure that differs has gone. A significant difference between equal medians is one of spread.
+// moved says where a figure that differs has gone. A significant difference between equal medians
+// is one of spread.
 func (f *Figure) moved() FigureOutcome {
 	rises := f.New.Center > f.Old.Center
 	switch {

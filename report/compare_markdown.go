@@ -8,7 +8,8 @@ import (
 	"relaybench/harness/measure"
 )
 
-// Markdown writes the comparison as GitHub-flavoured Markdown that is safe to publish. Errors are those of w.
+// Markdown writes the comparison as GitHub-flavoured Markdown that is safe to publish. Errors are
+// those of w.
 func (c *Comparison) Markdown(w io.Writer) error {
 	m := &markdown{screen: newScreen(w, 0, false)}
 	m.p("# relaybench compare: %s → %s\n\n", mdText(c.Old.title()), mdText(c.New.title()))
@@ -42,7 +43,7 @@ func (m *markdown) figures(figures []Figure) {
 	var rows [][]string
 	for i := range figures {
 		f := &figures[i]
-		row := []string{mdCode(f.Scenario)}
+		row := []string{mdCode(f.place())}
 		for _, c := range f.cells() {
 			row = append(row, mdText(c.text))
 		}
@@ -81,6 +82,7 @@ type comparedRelayJS struct {
 // figureJSON leaves out what is not a number: an interval of too few trials, a change from 0.
 type figureJSON struct {
 	Scenario string         `json:"scenario"`
+	Labels   measure.Labels `json:"labels,omitempty"`
 	Metric   string         `json:"metric"`
 	Peer     string         `json:"peer,omitempty"`
 	Unit     string         `json:"unit"`
@@ -124,7 +126,7 @@ func (c *Comparison) JSON(w io.Writer) error {
 }
 
 func (f *Figure) json() figureJSON {
-	x := figureJSON{Scenario: f.Scenario, Metric: f.Metric, Peer: f.Peer, Unit: f.Unit, Better: f.Better, Exact: f.Exact,
+	x := figureJSON{Scenario: f.Scenario, Labels: f.Labels, Metric: f.Metric, Peer: f.Peer, Unit: f.Unit, Better: f.Better, Exact: f.Exact,
 		Old: jsonSummary(f.Old), New: jsonSummary(f.New), Outcome: f.Outcome}
 	if x.Old != nil && x.New != nil {
 		x.Change = finite(f.Test.Delta)

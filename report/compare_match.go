@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -11,7 +12,8 @@ import (
 	"relaybench/harness/measure"
 )
 
-// Difference is something in which results differ that must be the same for their figures to compare.
+// Difference is something in which results differ that must be the same for their figures to
+// compare.
 type Difference struct {
 	Field  string   // "corpus fingerprint", "option window", "processor"
 	Values []string // the different values, in the order of the records
@@ -19,13 +21,15 @@ type Difference struct {
 
 func (d Difference) String() string { return d.Field + ": " + strings.Join(d.Values, " ≠ ") }
 
-// neutralOptions are the settings that bear on no figure, or whose effect is recorded elsewhere: what the corpus is made of is in its
-// fingerprint, what --quick lowers in the lowered settings, and which scenarios ran in what was measured.
-var neutralOptions = []string{"args", "trials", "only", "skip", "quick", "timeout", "ready-timeout", "geode-no-search",
-	"events", "base-time", "corpus", "real", "limit", "keep-deletions", "download", "download-since", "download-until",
+// neutralOptions are the settings that bear on no figure, or whose effect is recorded elsewhere:
+// what the corpus is made of is in its fingerprint, what --quick lowers in the lowered settings,
+// and which scenarios ran in what was measured.
+var neutralOptions = []string{"args", "trials", "only", "skip", "quick", "timeout", "ready-timeout", "stop-grace", "geode-no-search",
+	"events", "base-time", "corpus", "real", "limit", "keep-deletions", "keep-control-characters", "download", "download-since", "download-until",
 	"neg-scattered", "sync", "sync-modes", "fetch", "matrix", "adaptive"}
 
-// Differences lists in what records differ that must not: corpus, settings that bear on figures, and class of machine.
+// Differences lists in what records differ that must not: corpus, settings that bear on figures,
+// and class of machine.
 func Differences(records ...*measure.Record) []Difference {
 	clean := make([]*measure.Record, len(records))
 	for i, r := range records {
@@ -83,7 +87,8 @@ type machineField struct {
 	value  func(e *measure.Environment) string // "" where it is not known
 }
 
-// machineClass is the class of a machine: what decides how fast a relay can be on it, and does not change from one run to the next by itself.
+// machineClass is the class of a machine: what decides how fast a relay can be on it, and does not
+// change from one run to the next by itself.
 var machineClass = []machineField{
 	{"operating system", true, func(e *measure.Environment) string { return e.OS }},
 	{"architecture", true, func(e *measure.Environment) string { return e.Arch }},
@@ -109,13 +114,14 @@ var machineClass = []machineField{
 	{"cores of the harness alone", true, func(e *measure.Environment) string { return fmt.Sprint(len(e.HarnessCores)) }},
 }
 
-// unknown tells whether some of the records do not say. That forbids no comparison, and is told beside it: no machine can be shown to be another one by
-// what was not looked at.
+// unknown tells whether some of the records do not say. That forbids no comparison, and is told
+// beside it: no machine can be shown to be another one by what was not looked at.
 func unknown(records []*measure.Record, value func(e *measure.Environment) string) bool {
 	return slices.ContainsFunc(records, func(r *measure.Record) bool { return value(&r.Environment) == "" })
 }
 
-// optionText writes a setting as JSON does, so that a number that was read from a file and one that was not are the same.
+// optionText writes a setting as JSON does, so that a number that was read from a file and one that
+// was not are the same.
 func optionText(v any) string {
 	if v == nil {
 		return ""
@@ -177,7 +183,7 @@ func cautions(before, after []*measure.Record) []string {
 			out = append(out, fmt.Sprintf("The %s results are partial: that run did not finish.", label))
 		}
 		for _, name := range relayNames(records) {
-			if short := shortOf(records, name); len(short) > 0 {
+			if short := shortOf(records, name, directed); len(short) > 0 {
 				out = append(out, fmt.Sprintf("%s fell short in the %s results: %s.", name, label, some(short, 3)))
 			}
 		}
@@ -192,8 +198,11 @@ func cautions(before, after []*measure.Record) []string {
 	return out
 }
 
-// shortOf lists, a phrase each, in what a relay of some records fell short: an outcome that is not ok, and required checks that failed.
-func shortOf(records []*measure.Record, relay string) []string {
+// shortOf lists, a phrase each, in what a relay of some records fell short: an outcome that is not
+// ok, and failed checks of which it is to blame.
+//
+// A failed check counts where it bears on a figure that matters here.
+func shortOf(records []*measure.Record, relay string, matters func(*measure.Measurement) bool) []string {
 	var out []string
 	add := func(s string) {
 		if !slices.Contains(out, s) {
@@ -206,18 +215,49 @@ func shortOf(records []*measure.Record, relay string) []string {
 				add(outcomeText(x))
 			}
 		}
-		for _, f := range r.Findings {
-			if f.Relay == relay && f.Required && !f.OK {
-				text := f.Check
-				if f.Scenario != "" {
-					text += " (" + f.Scenario + ")"
-				}
-				add(text)
+		bars := barringFindings(r, relay, matters)
+		for i := range r.Findings {
+			f := &r.Findings[i]
+			if !bars[f] || cmp.Or(f.Blames, f.Relay) != relay || f.Blames == "" && f.Peer != "" {
+				continue
 			}
+			text := checkTitle(f.Code)
+			if f.Scenario != "" {
+				text += " (" + f.Scenario + ")"
+			}
+			add(text)
 		}
 	}
 	return out
 }
+
+// barringFindings are those of a record that bar a figure of a relay that matters. What was lost, or
+// kept a relay from being measured at all, matters even where there is no figure.
+func barringFindings(r *measure.Record, relay string, matters func(*measure.Measurement) bool) map[*measure.Finding]bool {
+	bars := map[*measure.Finding]bool{}
+	measured := map[string]bool{}
+	for i := range r.Measurements {
+		m := &r.Measurements[i]
+		if m.Relay != relay && m.Peer != relay || !matters(m) {
+			continue
+		}
+		measured[m.Scenario] = true
+		for _, f := range r.Barring(m) {
+			bars[f] = true
+		}
+	}
+	for i := range r.Findings {
+		f := &r.Findings[i]
+		everything := slices.ContainsFunc(f.BearsOn, func(s measure.Scope) bool { return s.Scenario == "*" && s.Uses == "" })
+		if f.Verdict == measure.Failed && (everything || f.Code == measure.CodeCompletes && !measured[f.Scenario]) {
+			bars[f] = true
+		}
+	}
+	return bars
+}
+
+// directed tells whether a figure is better one way.
+func directed(m *measure.Measurement) bool { return m.Better != measure.None }
 
 func durability(records []*measure.Record, relay string) string {
 	for _, r := range records {

@@ -45,7 +45,10 @@ func compared(slower float64, change func(*measure.Record), relays ...string) *m
 	if change != nil {
 		change(r)
 	}
-	return r
+	if len(r.Measurements) == 0 {
+		return r
+	}
+	return described(r)
 }
 
 func mustCompare(t *testing.T, before, after Side, o CompareOptions) *Comparison {
@@ -86,7 +89,7 @@ func TestComparisonsLookAsTheyShould(t *testing.T) {
 			}
 		}
 		r.Relays[1].Durability = "commit"
-		r.Findings = append(r.Findings, measure.Finding{Relay: "mine", Scenario: "query.thread.hot", Check: "returns what the model returns", Required: true})
+		r.Findings = append(r.Findings, finding("mine", "", "query.thread.hot", measure.CodeModel, false, "it does not"))
 		r.Tool.Revision = "99e1c2d09f7766"
 	}, "mine", "other", "come")
 	c := mustCompare(t, side("20260830T120000Z", before), side("20260831T120000Z", after, after), CompareOptions{})
@@ -220,7 +223,7 @@ func TestComparisonsOfHostileRecordsAreSafe(t *testing.T) {
 			m.Scenario, m.Unit = m.Scenario+hostile, hostile
 		}
 		r.Environment.CPU, r.Corpus.Fingerprint = hostile, hostile
-		r.Findings = append(r.Findings, measure.Finding{Relay: hostile, Check: hostile, Required: true})
+		r.Findings = append(r.Findings, finding(hostile, "", "", hostile, false, hostile))
 	}
 	c := mustCompare(t, side(hostile, compared(1, rename, hostile)), side(hostile, compared(1.2, rename, hostile)), CompareOptions{All: true})
 	for ext, text := range renderings(t, c) {

@@ -4,12 +4,12 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"strings"
 
 	"relaybench/harness/measure"
 )
 
-// Terminal writes the comparison for a terminal, a table for each relay. No line exceeds the width. Errors are those of w.
+// Terminal writes the comparison for a terminal, a table for each relay. No line exceeds the width.
+// Errors are those of w.
 func (c *Comparison) Terminal(w io.Writer, o TerminalOptions) error {
 	if o.Width == 0 {
 		o.Width = 80
@@ -36,7 +36,8 @@ func (c *Comparison) Terminal(w io.Writer, o TerminalOptions) error {
 	return t.flush()
 }
 
-const compareLegend = "Medians ± the wider half of their 95 % confidence interval (∞ under 6 trials). ~ no significant difference (Mann–Whitney U, p ≥ 0.05, each figure by itself: of twenty that did not move, one seems to); = exactly equal."
+const compareLegend = "Medians ± the wider half of their 95 % confidence interval (∞ under 6 trials). ~ no significant difference " +
+	"(Mann–Whitney U, p ≥ 0.05, each figure by itself: of twenty that did not move, one seems to); = exactly equal."
 
 // title is what a side is called in a heading.
 func (s Side) title() string {
@@ -64,9 +65,9 @@ func (t *terminal) comparedRelay(r *RelayComparison) {
 	last := ""
 	for i := range r.Figures {
 		f := &r.Figures[i]
-		if f.Scenario != last {
-			rows = append(rows, []cell{{f.Scenario, bold}, {}, {}, {}, {}})
-			last = f.Scenario
+		if place := f.place(); place != last {
+			rows = append(rows, []cell{{place, bold}, {}, {}, {}, {}})
+			last = place
 		}
 		rows = append(rows, f.cells())
 	}
@@ -83,12 +84,10 @@ func (f *Figure) cells() []cell {
 	return []cell{{"  " + f.label(), none}, {summaryText(f.Old, s, f.Exact), none}, {summaryText(f.New, s, f.Exact), none}, {f.change(), st}, {f.evidence(), dim}}
 }
 
-// label is the metric's key, by which thresholds name it, with its unit where the values do not show it.
+// label is the metric's key, by which thresholds name it, with its unit where the values do not
+// show it.
 func (f *Figure) label() string {
-	label := f.Metric
-	if u := unitTitle(f.Unit); u != "" && !strings.Contains(label, u) {
-		label += ", " + u
-	}
+	label := withUnit(f.Metric+prefixed(": ", f.Labels[measure.LabelReason]), f.Unit)
 	if f.Peer != "" {
 		label += " with " + f.Peer
 	}

@@ -10,25 +10,18 @@ import (
 	"relaybench/harness/measure"
 )
 
-// downloading is the family of scenarios that download from one relay.
-const downloading = "fetch"
-
-// fetched tells whether a measurement belongs to the section of downloads. What a relay consumed stands with the other resources.
-func fetched(m *measure.Measurement) bool {
-	return within(m.Scenario, downloading) && !isResource(m.Metric)
-}
-
 // A download is all that a run says of downloading.
 type download struct {
-	relays    []string
-	cells     []*fetchCell
-	scenarios []*scenario // of the cells, for their distributions
-	scale     scale       // of all rates
+	relays []string
+	forms  []string // as they were measured
+	cells  []*fetchCell
+	scale  scale // of all rates
 }
 
-// A fetchCell is one way to download in one form: its key is fetch.STRATEGY[.cN.fN.bN|.cN.adaptive.bN].FORM.
+// A fetchCell is one way to download in one form.
 type fetchCell struct {
-	key, strategy, form    string
+	*scenario
+	strategy, form         string
 	conns, inFlight, batch int // of one cell of the matrix
 	adaptive               bool
 	rate                   *block // records a second, with a row for each relay
@@ -36,106 +29,115 @@ type fetchCell struct {
 	all                    map[string][]*measure.Measurement
 }
 
-// fetchStrategies is the order of the table, and fetchForms that of its lines.
-var (
-	fetchStrategies = []string{"giant", "paged", "sharded-giant", "sharded-paged", "by-id", "negentropy"}
-	fetchForms      = []string{"raw", "parsed", "raw-deflate", "parsed-deflate"}
-)
-
-// unresolved is a download of which nobody knows whether it is all.
-const unresolved = "unresolved"
-
 const (
-	fetchMeaning = "One client downloads everything that matches the filter: giant in one REQ, paged by until, sharded with the time divided over connections, by-id once ids are known, negentropy finding them by a reconciliation first. raw finds ids and counts; parsed parses and verifies every event; deflate has it compressed."
-	fetchColumns = "by-id: connections × REQs in flight on each × ids in a REQ, the best of all that were tried; auto finds the second by itself. retried, failed: ids asked for again, and ids that were never answered, where events are asked for by id. again: events that came more than once. overfetch: bytes on the socket for each byte of a distinct event. in flight: REQs on average by Little's law (their rate × their latency), of as many as may be. CPU: relaybench's own for each event."
+	fetchMeaning = "One client downloads everything that matches the filter: giant in one REQ, paged by until, sharded with the time " +
+		"divided over connections, by-id once ids are known, negentropy finding them by a reconciliation first. raw finds ids and " +
+		"counts; parsed parses and verifies every event; deflate has it compressed."
+	fetchColumns = "by-id: connections × REQs in flight on each × ids in a REQ, the best of all that were tried; auto finds the " +
+		"second by itself. retried, failed: ids asked for again, and ids that were never answered, where events are asked for by " +
+		"id. again: events that came more than once. overfetch: bytes on the socket for each byte of a distinct event. in flight: " +
+		"REQs on average by Little's law (their rate × their latency), of as many as may be. CPU: relaybench's own for each event."
 )
 
-// parseFetchKey reads a cell's key; ok is false for another scenario.
-func parseFetchKey(key string) (c *fetchCell, ok bool) {
-	parts := strings.Split(key, ".")
-	if len(parts) < 3 || parts[0] != downloading {
-		return nil, false
+// The values of labels that tell cells apart.
+const (
+	adaptive  = "adaptive" // of REQs in flight: found on the way
+	formRaw   = "raw"
+	stepTaken = "step" // the metric of one number of REQs in flight, on the way
+)
+
+// cellLabels are the labels that a cell goes by.
+var cellLabels = []string{measure.LabelStrategy, measure.LabelConnections, measure.LabelInFlight, measure.LabelBatch,
+	measure.LabelForm, measure.LabelEncoding}
+
+// newCell makes the cell that labels of a download name.
+func newCell(d *measure.Scenario, l measure.Labels) *fetchCell {
+	number := func(name string) int {
+		n, _ := strconv.Atoi(l[name])
+		return n
 	}
-	c = &fetchCell{key: key, strategy: parts[1], form: parts[len(parts)-1], all: map[string][]*measure.Measurement{}}
-	for _, part := range parts[2 : len(parts)-1] {
-		n, err := strconv.Atoi(strings.TrimLeft(part, "cfb"))
-		switch {
-		case part == "adaptive":
-			c.adaptive = true
-		case err != nil:
-		case part[0] == 'c':
-			c.conns = n
-		case part[0] == 'f':
-			c.inFlight = n
-		case part[0] == 'b':
-			c.batch = n
+	c := &fetchCell{scenario: &scenario{Scenario: d, labels: measure.Labels{}}, strategy: cmp.Or(l[measure.LabelStrategy], d.Title),
+		form: l[measure.LabelForm], conns: number(measure.LabelConnections), inFlight: number(measure.LabelInFlight),
+		batch: number(measure.LabelBatch), adaptive: l[measure.LabelInFlight] == adaptive, all: map[string][]*measure.Measurement{}}
+	if encoding := l[measure.LabelEncoding]; encoding != "" {
+		c.form += "-" + encoding
+	}
+	for _, name := range cellLabels {
+		if value, ok := l[name]; ok {
+			c.labels[name] = value
 		}
 	}
-	return c, true
+	return c
 }
 
 // inMatrix tells whether the cell is one of many settings.
 func (c *fetchCell) inMatrix() bool { return c.batch > 0 && !c.adaptive }
 
-// name is the cell in a list.
-func (c *fetchCell) name() string {
+// setting is how a cell asks by id: connections × REQs in flight on each × ids in a REQ; "" for
+// other strategies.
+func (c *fetchCell) setting() string {
 	switch {
 	case c.adaptive:
-		return fmt.Sprintf("%s, %d × adaptive × %d, %s", c.strategy, c.conns, c.batch, c.form)
+		return fmt.Sprintf("%d×auto×%d", c.conns, c.batch)
 	case c.inMatrix():
-		return fmt.Sprintf("%s, %d × %d × %d, %s", c.strategy, c.conns, c.inFlight, c.batch, c.form)
+		return fmt.Sprintf("%d×%d×%d", c.conns, c.inFlight, c.batch)
 	}
-	return c.strategy + ", " + c.form
+	return ""
 }
+
+// label is the strategy with its setting.
+func (c *fetchCell) label() string { return strings.TrimRight(c.strategy+" "+c.setting(), " ") }
+
+// name is the cell in a list.
+func (c *fetchCell) name() string { return c.label() + ", " + c.form }
 
 // download gathers the cells; nil where a run has none.
 func (v *view) download() *download {
 	d := &download{}
 	byKey := map[string]*fetchCell{}
-	members := map[string][]*measure.Measurement{}
+	members := map[*fetchCell][]*measure.Measurement{}
 	for i := range v.rec.Measurements {
 		m := &v.rec.Measurements[i]
-		if !fetched(m) {
+		if !v.in(m, measure.LayoutDownloads) {
 			continue
 		}
-		c := byKey[m.Scenario]
-		if c == nil {
-			var ok bool
-			if c, ok = parseFetchKey(m.Scenario); !ok {
-				continue
-			}
-			byKey[m.Scenario] = c
+		c := newCell(v.scenario(m.Scenario), m.Labels)
+		k := m.Scenario + labelKey(c.labels)
+		if byKey[k] == nil {
+			byKey[k] = c
 			d.cells = append(d.cells, c)
 		}
+		c = byKey[k]
 		c.all[m.Relay] = append(c.all[m.Relay], m)
-		members[m.Scenario] = append(members[m.Scenario], m)
+		if m.Metric != stepTaken {
+			members[c] = append(members[c], m)
+		}
 		if !slices.Contains(d.relays, m.Relay) {
 			d.relays = append(d.relays, m.Relay)
+		}
+		if !slices.Contains(d.forms, c.form) {
+			d.forms = append(d.forms, c.form)
 		}
 	}
 	if len(d.cells) == 0 {
 		return nil
 	}
-	place := func(list []string, s string) int {
-		if i := slices.Index(list, s); i >= 0 {
-			return i
-		}
-		return len(list)
-	}
 	slices.SortStableFunc(d.cells, func(a, b *fetchCell) int {
-		return cmp.Or(cmp.Compare(place(fetchStrategies, a.strategy), place(fetchStrategies, b.strategy)), cmp.Compare(boolean(a.adaptive), boolean(b.adaptive)), cmp.Compare(a.batch, b.batch), cmp.Compare(a.conns, b.conns),
-			cmp.Compare(a.inFlight, b.inFlight), cmp.Compare(place(fetchForms, a.form), place(fetchForms, b.form)))
+		return cmp.Or(cmp.Compare(a.Order, b.Order), cmp.Compare(boolean(a.adaptive), boolean(b.adaptive)), cmp.Compare(a.batch, b.batch),
+			cmp.Compare(a.conns, b.conns), cmp.Compare(a.inFlight, b.inFlight),
+			cmp.Compare(slices.Index(d.forms, a.form), slices.Index(d.forms, b.form)))
 	})
 	slices.SortStableFunc(d.relays, func(a, b string) int { return cmp.Compare(v.order(a), v.order(b)) })
 	var rates []float64
 	for _, c := range d.cells {
-		s := &scenario{key: c.key}
-		v.fill(s, members[c.key])
-		d.scenarios = append(d.scenarios, s)
-		if i := slices.IndexFunc(s.facts, func(b *block) bool { return b.metric == "request latency" }); i >= 0 {
-			c.requests = s.facts[i]
+		if len(members[c]) == 0 {
+			continue
 		}
-		if c.rate = metric(s, metricRecords); c.rate != nil {
+		c.scenario = v.fill(c.Scenario, members[c])
+		if i := slices.IndexFunc(c.facts, func(b *block) bool { return b.metric.Key == "request latency" }); i >= 0 {
+			c.requests = c.facts[i]
+		}
+		if c.rate = metric(c.scenario, metricRecords); c.rate != nil {
 			for _, r := range c.rate.rows {
 				rates = append(rates, r.shown(c.rate.unit)...)
 			}
@@ -150,10 +152,11 @@ func (v *view) download() *download {
 	return d
 }
 
-// contests are the rates that count for the standings: verified ones say what a client can do, and of the many settings each counts for little.
+// contests are the rates that count for the standings: verified ones say what a client can do, and
+// of the many settings each counts for little.
 func (d *download) contests() (list []*block) {
 	for _, c := range d.cells {
-		if c.rate != nil && c.form == "raw" && !c.inMatrix() && !c.adaptive {
+		if c.rate != nil && c.form == formRaw && !c.inMatrix() && !c.adaptive {
 			list = append(list, c.rate)
 		}
 	}
@@ -192,83 +195,58 @@ func (c *fetchCell) value(relay, metric string) (float64, bool) {
 	return 0, false
 }
 
-// best is the cell of the matrix in which a relay was fastest in a form, of those that are complete if there are any.
+// best is the cell of the matrix in which a relay was fastest in a form, of those that are complete
+// if there are any.
 func (d *download) best(relay, form string) (best *fetchCell) {
-	rank := func(c *fetchCell) (complete bool, rate float64, ok bool) {
-		r := c.row(relay)
-		if r == nil || !r.has {
-			return false, 0, false
-		}
-		return !r.m.IsIncomplete(), r.value, true
-	}
+	var first *row
 	for _, c := range d.cells {
-		if !c.inMatrix() || c.form != form {
+		r := c.row(relay)
+		if !c.inMatrix() || c.form != form || r == nil || !r.has {
 			continue
 		}
-		complete, rate, ok := rank(c)
-		if !ok {
-			continue
+		if first == nil || cmp.Or(boolean(r.whole())-boolean(first.whole()), cmp.Compare(r.value, first.value)) > 0 {
+			best, first = c, r
 		}
-		if best != nil {
-			bestComplete, bestRate, _ := rank(best)
-			if bestComplete && !complete || bestComplete == complete && rate <= bestRate {
-				continue
-			}
-		}
-		best = c
 	}
 	return best
 }
 
+// whole tells whether a download brought all.
+func (r *row) whole() bool { return r.m.Is(measure.StatusIncomplete) == nil }
+
 // state is how complete a cell was, in a word.
 func (c *fetchCell) state(relay string) string {
 	r := c.row(relay)
-	switch {
-	case r == nil || !r.has:
+	if r == nil || !r.has {
 		return nothing
-	case !r.m.IsIncomplete():
+	}
+	s := r.m.Is(measure.StatusIncomplete)
+	if s == nil {
 		return "complete"
-	case strings.Contains(r.m.Note, measure.Incomplete+": cut by"):
-		return "cut"
 	}
-	if strings.Contains(r.m.Note, measure.Incomplete+": "+unresolved) {
-		return unresolved
-	}
-	return "incomplete"
+	word := map[string]string{measure.CauseCut: "cut", measure.CauseUnresolved: "unresolved"}[s.Cause]
+	return cmp.Or(word, "incomplete")
 }
 
 // A fetchLine is a line of the table of strategies: a cell for a relay.
 type fetchLine struct {
-	label string
 	cell  *fetchCell
 	relay string
 }
 
 // lines lists the strategies in all forms: of the matrix the best setting.
 func (d *download) lines() (all []fetchLine) {
-	for _, strategy := range fetchStrategies {
-		for _, form := range fetchForms {
-			for _, relay := range d.relays {
-				best := d.best(relay, form)
-				for _, c := range d.cells {
-					if c.strategy != strategy || c.form != form || c.inMatrix() && c != best {
-						continue
-					}
-					if r := c.row(relay); r == nil || !r.has {
-						continue
-					}
-					label := strategy
-					switch {
-					case c.adaptive:
-						label += fmt.Sprintf(" %d×auto×%d", c.conns, c.batch)
-					case c.inMatrix():
-						label += fmt.Sprintf(" %d×%d×%d", c.conns, c.inFlight, c.batch)
-					}
-					all = append(all, fetchLine{label, c, relay})
-				}
+	for _, relay := range d.relays {
+		for _, c := range d.cells {
+			if r := c.row(relay); r != nil && r.has && (!c.inMatrix() || c == d.best(relay, c.form)) {
+				all = append(all, fetchLine{c, relay})
 			}
 		}
 	}
+	slices.SortStableFunc(all, func(a, b fetchLine) int {
+		return cmp.Or(cmp.Compare(a.cell.Order, b.cell.Order),
+			cmp.Compare(slices.Index(d.forms, a.cell.form), slices.Index(d.forms, b.cell.form)))
+	})
 	return all
 }
 
@@ -289,7 +267,7 @@ func (l fetchLine) figures() []string {
 	if d := l.cell.latency(l.relay); d != nil {
 		s := scaleFor("s", []float64{d.p50, d.top})
 		p50, p99, top = s.format(d.p50), s.format(d.p99), s.format(d.top)
-		if d.n < fewSamples {
+		if l.few() {
 			p99 += "*"
 		}
 	}
@@ -304,11 +282,18 @@ func (l fetchLine) figures() []string {
 	return append(out, text("tool cpu per event", func(x float64) string { return number(x) + " µs" }))
 }
 
-// tried lists all settings of fetching by id from one relay in one form, in the order of its matrix, those that were not measured left out.
+// few tells whether the p99 rests on few samples.
+func (l fetchLine) few() bool {
+	d := l.cell.latency(l.relay)
+	return d != nil && d.n < fewSamples
+}
+
+// tried lists all settings of fetching by id from one relay in one form, in the order of its
+// matrix, those that were not measured left out.
 func (d *download) tried(relay, form string) (all []fetchLine) {
 	for _, c := range d.cells {
 		if r := c.row(relay); c.inMatrix() && c.form == form && r != nil && r.has {
-			all = append(all, fetchLine{fmt.Sprintf("%d×%d×%d", c.conns, c.inFlight, c.batch), c, relay})
+			all = append(all, fetchLine{c, relay})
 		}
 	}
 	return all
@@ -336,100 +321,115 @@ func (l fetchLine) account() []string {
 
 // paces says what sets the pace, once for each answer.
 func (d *download) paces() (lines []string) {
-	var order []string
-	who := map[string][]string{}
+	var said grouped
 	list := d.lines()
 	for _, relay := range d.relays {
 		for _, l := range list {
 			m := find(l.cell.all[relay], "parsed of raw")
-			if l.relay != relay || m == nil || m.Note == "" {
+			if l.relay != relay || m == nil || m.Is(measure.StatusPace) == nil {
 				continue
 			}
 			share, _ := m.Value()
-			key := m.Note
-			if strings.Contains(key, "; ") {
+			texts := statusTexts([]*measure.Measurement{m})
+			key := strings.Join(texts, "; ")
+			if len(texts) > 1 {
 				key = "trials differ: " + key
 			}
-			if who[key] == nil {
-				order = append(order, key)
-			}
-			text := l.label
-			if strings.HasSuffix(l.cell.form, "-deflate") {
+			text := l.cell.label()
+			if l.cell.labels[measure.LabelEncoding] != "" {
 				text += " compressed"
 			}
 			if len(d.relays) > 1 {
 				text += " on " + relay
 			}
-			who[key] = append(who[key], fmt.Sprintf("%s %s %%", text, number(share)))
+			said.add(key, fmt.Sprintf("%s %s %%", text, number(share)))
 		}
 	}
-	for _, key := range order {
-		lines = append(lines, key+"; verified, of the raw rate: "+strings.Join(who[key], ", "))
+	for _, g := range said {
+		lines = append(lines, g.key+"; verified, of the raw rate: "+strings.Join(g.members, ", "))
 	}
 	return lines
 }
 
 // reasons says why cells are incomplete or were not measured, once for each reason.
 func (d *download) reasons(most int) (lines []string) {
-	var order []string
-	who := map[string][]string{}
+	var said grouped
 	for _, relay := range d.relays {
 		for _, c := range d.cells {
 			r := c.row(relay)
 			if r == nil || r.m == nil {
 				continue
 			}
-			for note := range strings.SplitSeq(r.m.Note, "; ") {
-				if note == "" || note == harnessLimited || note == measure.Incomplete {
+			for i := range r.m.Status {
+				s := &r.m.Status[i]
+				if s.Code == measure.StatusLimited || s.Code == measure.StatusPace { // which are said elsewhere
 					continue
 				}
-				key := strings.TrimPrefix(note, measure.Incomplete+": ")
-				if key != note && !strings.HasPrefix(key, unresolved) {
-					key = note
-				}
+				key := statusText(s)
 				if !r.has {
-					key = "not measured: " + note
+					key = "not measured: " + key
 				}
 				if len(d.relays) > 1 {
 					key = relay + ": " + key
 				}
-				if who[key] == nil {
-					order = append(order, key)
-				}
-				who[key] = append(who[key], c.name())
+				said.add(key, c.name())
 			}
 		}
 	}
-	for _, key := range order {
-		lines = append(lines, key+" ("+some(who[key], most)+")")
+	for _, g := range said {
+		lines = append(lines, g.key+" ("+some(g.members, most)+")")
 	}
 	return lines
 }
 
-// A fetchMatrix is fetching by id from one relay in one form: batches and connections down, REQs in flight across.
+// grouped are things that have something to say in common, in the order in which it was said first.
+type grouped []group
+
+type group struct {
+	key     string
+	members []string
+}
+
+func (g *grouped) add(key, member string) {
+	for i := range *g {
+		if x := &(*g)[i]; x.key == key {
+			x.members = append(x.members, member)
+			return
+		}
+	}
+	*g = append(*g, group{key, []string{member}})
+}
+
+// A fetchMatrix is fetching by id from one relay in one form: batches and connections down, REQs in
+// flight across.
 type fetchMatrix struct {
 	relay, form string
 	inFlight    []int
 	rows        []fetchMatrixRow
+	scale       scale
 }
 
 type fetchMatrixRow struct {
 	batch, conns int
-	texts        []string
+	cells        []*row
 	best         int // the column of the best of all, else -1
 }
 
-// unfinished tells whether any figure is of an incomplete download.
-func (m *fetchMatrix) unfinished() bool {
-	return slices.ContainsFunc(m.rows, func(r fetchMatrixRow) bool {
-		return slices.ContainsFunc(r.texts, func(text string) bool { return strings.HasSuffix(text, "…") })
-	})
+// text is a cell of the matrix.
+func (m *fetchMatrix) text(r *row, foot *footnotes) string {
+	switch {
+	case r == nil:
+		return nothing
+	case !r.has:
+		return "n/a"
+	}
+	return m.scale.format(r.value) + foot.sign(r.notes())
 }
 
 // matrices are the tables of a form, or of all where it is "".
 func (d *download) matrices(form string) (all []*fetchMatrix) {
 	for _, relay := range d.relays {
-		for _, f := range fetchForms {
+		for _, f := range d.forms {
 			if form != "" && f != form {
 				continue
 			}
@@ -442,7 +442,7 @@ func (d *download) matrices(form string) (all []*fetchMatrix) {
 }
 
 func (d *download) matrix(relay, form string) *fetchMatrix {
-	m := &fetchMatrix{relay: relay, form: form}
+	m := &fetchMatrix{relay: relay, form: form, scale: d.scale}
 	best := d.best(relay, form)
 	if best == nil {
 		return nil
@@ -460,18 +460,11 @@ func (d *download) matrix(relay, form string) *fetchMatrix {
 		}
 		n := len(m.rows)
 		if n == 0 || m.rows[n-1].batch != c.batch || m.rows[n-1].conns != c.conns {
-			m.rows = append(m.rows, fetchMatrixRow{batch: c.batch, conns: c.conns, texts: slices.Repeat([]string{nothing}, len(m.inFlight)), best: -1})
+			m.rows = append(m.rows, fetchMatrixRow{batch: c.batch, conns: c.conns, cells: make([]*row, len(m.inFlight)), best: -1})
 			n++
 		}
 		column := slices.Index(m.inFlight, c.inFlight)
-		text := "n/a"
-		if r.has {
-			text = d.scale.format(r.value)
-			if r.m.IsIncomplete() {
-				text += "…"
-			}
-		}
-		m.rows[n-1].texts[column] = text
+		m.rows[n-1].cells[column] = r
 		if c == best {
 			m.rows[n-1].best = column
 		}
@@ -488,11 +481,8 @@ func (d *download) windows() (lines []string) {
 			}
 			var steps []string
 			for _, m := range c.all[relay] {
-				rest, ok := strings.CutPrefix(m.Metric, "with ")
-				if n, in := strings.CutSuffix(rest, " in flight"); ok && in {
-					if x, ok := m.Value(); ok {
-						steps = append(steps, n+": "+d.scale.format(x))
-					}
+				if x, ok := m.Value(); ok && m.Metric == stepTaken {
+					steps = append(steps, m.Labels[measure.LabelStep]+": "+d.scale.format(x))
 				}
 			}
 			settled, ok := c.value(relay, "in flight configured")

@@ -13,7 +13,7 @@ import (
 
 // cell records a way to download in one trial after another.
 func (r *run) cell(c contender, key string, rate float64, change ...func(*measure.Measurement)) {
-	scenario := downloading + "." + key
+	scenario := "fetch." + key
 	add := func(metric, unit string, better measure.Better, value float64, more ...func(*measure.Measurement)) {
 		r.add(c, scenario, metric, unit, better, value, append(more, change...)...)
 	}
@@ -58,11 +58,13 @@ func downloads(t testing.TB, trials int, relays ...contender) *run {
 				}
 				r.cell(c, strategy+"."+form, rate, func(m *measure.Measurement) {
 					if form == "parsed" && m.Metric == metricRecords {
-						m.Note = harnessLimited
+						limited(m)
 					}
 				})
 				if form == "parsed" {
-					r.add(c, downloading+"."+strategy+".parsed", "parsed of raw", "%", measure.None, 5, func(m *measure.Measurement) { m.Note = "paced by the client's CPU when events are verified" })
+					r.add(c, "fetch."+strategy+".parsed", "parsed of raw", "%", measure.None, 5, func(m *measure.Measurement) {
+						m.AddStatus(measure.Status{Code: measure.StatusPace, Cause: measure.CausePaceClient})
+					})
 				}
 			}
 		}
@@ -77,32 +79,39 @@ func downloads(t testing.TB, trials int, relays ...contender) *run {
 		}
 		r.cell(c, "by-id.c4.adaptive.b125.raw", 640_000)
 		for _, step := range []int{1, 2, 4} {
-			r.add(c, downloading+".by-id.c4.adaptive.b125.raw", fmt.Sprintf("with %d in flight", step), "events/s", measure.None, float64(step)*1e5)
+			r.add(c, "fetch.by-id.c4.adaptive.b125.raw", fmt.Sprintf("with %d in flight", step), "events/s", measure.None, float64(step)*1e5)
 		}
-		r.add(c, downloading+".giant", "peak rss", "MiB", measure.None, 60)
-		r.find(c.name, downloading+".giant", "is complete", true)
+		r.add(c, "fetch.giant", "peak rss", "MiB", measure.None, 60)
+		r.find(c.name, "fetch.giant", measure.CodeComplete, true)
 		for trial := range trials {
-			r.rec.Add(measure.Measurement{Relay: c.name, Scenario: downloading + ".giant.raw-deflate", Metric: metricRecords, Unit: "events/s", Better: measure.Higher, Note: "the relay does not agree to compression"})
+			r.rec.Add(measure.Measurement{Relay: c.name, Scenario: "fetch.giant.raw-deflate", Metric: metricRecords, Unit: "events/s", Better: measure.Higher,
+				Status: []measure.Status{{Code: measure.StatusNotMeasured, Texts: map[string]string{"text": "the relay does not agree to compression"}}}})
 			_ = trial
 		}
 	}
 	return r
 }
 
-// incomplete marks what one relay did by one strategy.
-func incomplete(r *measure.Record, relay, scenario, reason string) {
+// incomplete marks what one relay did in one cell: a strategy and its labels.
+func incomplete(r *measure.Record, relay, scenario string, labels measure.Labels, s measure.Status) {
+	s.Code = measure.StatusIncomplete
 	for i := range r.Measurements {
-		if m := &r.Measurements[i]; m.Relay == relay && m.Scenario == scenario {
-			m.MarkIncomplete(reason)
+		if m := &r.Measurements[i]; m.Relay == relay && m.Scenario == scenario && m.Labels.Contains(labels) && m.Labels[measure.LabelEncoding] == "" {
+			m.AddStatus(s)
 		}
 	}
 }
 
+var raw = measure.Labels{measure.LabelForm: "raw"}
+
 func addFetchFixtures(t testing.TB, out map[string]*measure.Record) {
 	out["fetch-one-relay"] = downloads(t, 1, bolt).record()
 	two := downloads(t, 4, bolt, sqlite).record()
-	incomplete(two, "ref-sqlite", "fetch.giant.raw", "the relay caps an answer at its newest 500 events")
-	incomplete(two, "ref-sqlite", "fetch.by-id.c4.f8.b250.raw", "cut by --cell-time 20s")
+	incomplete(two, "ref-sqlite", "fetch.giant", raw,
+		measure.Status{Cause: measure.CauseMissing, Texts: map[string]string{"text": "the relay caps an answer at its newest 500 events"}})
+	incomplete(two, "ref-sqlite", "fetch.by-id",
+		measure.Labels{measure.LabelConnections: "4", measure.LabelInFlight: "8", measure.LabelBatch: "250", measure.LabelForm: "raw"},
+		measure.Status{Cause: measure.CauseCut, Texts: map[string]string{"limit": "--cell-time 20s"}})
 	out["fetch-two-relays"] = two
 }
 
@@ -113,9 +122,9 @@ func TestADownloadThatIsIncompleteIsNotRanked(t *testing.T) {
 		v := newView(r)
 		d := v.download()
 		for _, c := range d.cells {
-			if c.key == "fetch.giant.raw" {
+			if c.strategy == "giant" && c.form == "raw" {
 				for _, row := range c.rate.rows {
-					marks = append(marks, strings.TrimSpace(mark(c.rate, row)))
+					marks = append(marks, mark(c.rate, row))
 				}
 			}
 		}
@@ -127,7 +136,9 @@ func TestADownloadThatIsIncompleteIsNotRanked(t *testing.T) {
 		t.Errorf("complete: %q, %d wins", whole, wins)
 	}
 	for _, relay := range []string{"ref-bolt", "ref-sqlite"} {
-		if marks, fewer := rank(func(r *measure.Record) { incomplete(r, relay, "fetch.giant.raw", "records are missing") }); strings.Join(marks, ",") != "," || fewer != 4 {
+		if marks, fewer := rank(func(r *measure.Record) {
+			incomplete(r, relay, "fetch.giant", raw, measure.Status{Cause: measure.CauseMissing})
+		}); strings.Join(marks, ",") != "," || fewer != 4 {
 			t.Errorf("%s incomplete: %q, %d wins", relay, marks, fewer)
 		}
 	}
@@ -135,17 +146,19 @@ func TestADownloadThatIsIncompleteIsNotRanked(t *testing.T) {
 
 func TestAnIncompleteFigureIsNotCompared(t *testing.T) {
 	before, after := downloads(t, 6, bolt).record(), downloads(t, 6, contender{bolt.name, "batch", 0.3}).record()
-	incomplete(after, "ref-bolt", "fetch.giant.raw", "it ended early")
+	incomplete(after, "ref-bolt", "fetch.giant", raw, measure.Status{Cause: measure.CauseEnded})
 	c, err := Compare(Side{Records: []*measure.Record{before}}, Side{Records: []*measure.Record{after}}, CompareOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	outcomes := map[string]FigureOutcome{}
 	for _, f := range c.Relays[0].Figures {
-		outcomes[f.Scenario] = f.Outcome
+		if f.Metric == metricRecords {
+			outcomes[f.place()] = f.Outcome
+		}
 	}
-	if outcomes["fetch.giant.raw"] != Incomplete || outcomes["fetch.paged.raw"] != Worsened {
-		t.Errorf("giant %s, paged %s", outcomes["fetch.giant.raw"], outcomes["fetch.paged.raw"])
+	if outcomes["fetch.giant, raw"] != Incomplete || outcomes["fetch.giant, parsed"] != Worsened || outcomes["fetch.paged, raw"] != Worsened {
+		t.Errorf("%v", outcomes)
 	}
 }
 
@@ -153,7 +166,7 @@ func TestAnIncompleteFigureIsNotCompared(t *testing.T) {
 func TestEverySettingHasItsFigures(t *testing.T) {
 	d := newView(fixtures(t)["fetch-two-relays"]).download()
 	tried := d.tried("ref-sqlite", "raw")
-	if len(tried) != 8 || tried[0].label != "1×1×50" || tried[7].label != "4×8×250" {
+	if len(tried) != 8 || tried[0].cell.setting() != "1×1×50" || tried[7].cell.setting() != "4×8×250" {
 		t.Fatalf("%d settings: %+v", len(tried), tried)
 	}
 	for _, l := range append(tried, d.lines()...) {
@@ -164,11 +177,11 @@ func TestEverySettingHasItsFigures(t *testing.T) {
 			retried, failed = nothing, nothing
 		}
 		if len(figures) != len(fetchHead) || of("retried") != retried || of("failed") != failed || of("missing") != "0" || of("again") != "3" || of("in flight") != "3.1 of 4" {
-			t.Errorf("%s, %s: %q", l.label, l.cell.form, figures)
+			t.Errorf("%s, %s: %q", l.cell.label(), l.cell.form, figures)
 		}
 		for _, column := range []string{"REQ p50", "p99", "max"} {
 			if of(column) == nothing {
-				t.Errorf("%s, %s: no %s", l.label, l.cell.form, column)
+				t.Errorf("%s, %s: no %s", l.cell.label(), l.cell.form, column)
 			}
 		}
 	}
@@ -213,17 +226,14 @@ func TestARunWithoutACorpusSaysSo(t *testing.T) {
 
 func TestTheMatrixNamesTheBestSetting(t *testing.T) {
 	d := newView(fixtures(t)["fetch-two-relays"]).download()
-	if best := d.best("ref-bolt", "raw"); best == nil || best.name() != "by-id, 4 × 8 × 250, raw" {
+	if best := d.best("ref-bolt", "raw"); best == nil || best.name() != "by-id 4×8×250, raw" {
 		t.Errorf("%+v", best)
 	}
 	// One that was cut is not the best while another was not.
-	if best := d.best("ref-sqlite", "raw"); best == nil || best.name() != "by-id, 1 × 8 × 250, raw" {
+	if best := d.best("ref-sqlite", "raw"); best == nil || best.name() != "by-id 1×8×250, raw" {
 		t.Errorf("%+v", best)
 	}
 	if d.best("ref-bolt", "raw-deflate") != nil {
 		t.Error("a form that was not measured has a best")
-	}
-	for _, key := range []string{"fetch.giant", "fetch", "query.thread.hot", "fetch.by-id.c.raw", "fetch..raw"} {
-		parseFetchKey(key) // no key of a foreign record may break the report
 	}
 }

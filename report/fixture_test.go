@@ -1,8 +1,11 @@
 package report
 
 import (
+	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
+	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -56,8 +59,8 @@ func (r *run) join(i int, c contender) {
 	r.rec.SetRelay(measure.Relay{Name: c.name, Command: "refrelay --listen 127.0.0.1:{port} --store " + strings.TrimPrefix(c.name, "ref-") + " --dir {dir}", Version: "refrelay 0.1.0",
 		SHA256: strings.Repeat(fmt.Sprintf("%x1b2c3d4", i+9), 8), Durability: c.durability, Capabilities: map[string]string{"nip45": "yes", "nip77": "no"},
 		Config: map[string]string{"relay.toml": "[limits]\nmax_event_bytes = 65536\n"}, Outcome: measure.OutcomeOK})
-	r.find(c.name, "preflight", "stores and returns an event", true)
-	r.find(c.name, "preflight", "refuses a bad signature", true)
+	r.find(c.name, "preflight", measure.CodeStores, true)
+	r.find(c.name, "preflight", measure.CodeBadSignature, true)
 }
 
 // wobble makes trials differ by a few per cent, the same way every time.
@@ -132,7 +135,7 @@ func (r *run) measure(c contender) {
 				r.add(c, scenario, "events/s", "events/s", measure.Higher, 240000/float64(i+1))
 			}
 			r.add(c, scenario, "events", "count", measure.None, events, exact)
-			r.find(c.name, scenario, "returns what the model returns", true)
+			r.find(c.name, scenario, measure.CodeModel, true)
 		}
 	}
 	r.resources(c, "query.thread.hot", 0.7)
@@ -142,17 +145,72 @@ func (r *run) measure(c contender) {
 	r.add(c, "storage", "write amplification", "bytes/byte", measure.Lower, 3.4)
 }
 
-func (r *run) find(relay, scenario, check string, ok bool, evidence ...string) {
+// finding is a check that passed, or that failed, bears on what its code says, and blames the relay.
+func finding(relay, peer, scenario, code string, ok bool, detail string, evidence ...measure.Evidence) measure.Finding {
+	f := measure.Finding{Relay: relay, Peer: peer, Scenario: scenario, Code: code, Verdict: measure.Holds(ok), Evidence: evidence,
+		Cause: measure.StatusText, Texts: map[string]string{"text": detail}}
+	if !ok {
+		f.Blames, f.BearsOn = relay, measure.BearsOn(code, scenario, nil)
+	}
+	return f
+}
+
+func (r *run) find(relay, scenario, code string, ok bool, evidence ...measure.Evidence) {
 	detail := "it does"
 	if !ok {
 		detail = "3 of 200 answers differ from the model"
 	}
-	r.rec.Find(measure.Finding{Relay: relay, Scenario: scenario, Check: check, OK: ok, Required: true, Detail: detail, Evidence: evidence})
+	r.rec.Find(finding(relay, "", scenario, code, ok, detail, evidence...))
 }
 
 func (r *run) record() *measure.Record {
 	rec := r.rec.Snapshot()
-	return &rec
+	return described(&rec)
+}
+
+// described has a record's scenarios and metrics described, and its keys taken apart, as those of form 1 are on reading.
+// Findings stay as they are.
+func described(r *measure.Record) *measure.Record {
+	type check struct {
+		Relay    string `json:"relay"`
+		Peer     string `json:"peer"`
+		Scenario string `json:"scenario"`
+	}
+	old := struct {
+		*measure.Record
+		Schema   string  `json:"schema"`
+		Findings []check `json:"findings"`
+	}{Record: r, Schema: "relaybench/results/1"}
+	for _, f := range r.Findings {
+		old.Findings = append(old.Findings, check{f.Relay, f.Peer, f.Scenario})
+	}
+	f, err := os.CreateTemp("", "results-*.json")
+	if err == nil {
+		defer os.Remove(f.Name())
+		err = errors.Join(json.NewEncoder(f).Encode(old), f.Close())
+	}
+	if err != nil {
+		panic(err)
+	}
+	out, err := measure.ReadRecord(f.Name())
+	if err != nil {
+		panic(err)
+	}
+	out.Findings = r.Findings
+	for i := range out.Measurements { // JSON replaces what is not UTF-8
+		m, was := &out.Measurements[i], &r.Measurements[i]
+		m.Relay, m.Peer, m.Unit = was.Relay, was.Peer, was.Unit
+	}
+	for i := range out.Relays {
+		out.Relays[i] = r.Relays[i]
+	}
+	out.Options, out.Corpus, out.Environment = r.Options, r.Corpus, r.Environment
+	return out
+}
+
+// limited marks a figure as the harness's.
+func limited(m *measure.Measurement) {
+	m.AddStatus(measure.Status{Code: measure.StatusLimited, Cause: measure.CauseCeiling})
 }
 
 // hostile is what a program under test might put where a name or a line is expected.
@@ -184,17 +242,22 @@ func buildFixtures(t testing.TB) map[string]*measure.Record {
 	out["killed-mid-ingest"] = killed.record()
 
 	partial := newRun(t, 1, bolt, contender{"a-relay-with-quite-a-long-name-indeed", "commit", 0.1})
-	partial.find("ref-bolt", "query.thread.hot", "returns what the model returns", false, "missing "+strings.Repeat("ab", 32), "extra "+strings.Repeat("cd", 32)+" (superseded)")
-	partial.add(sqlite, "query.deep-page.hot", "eose", "ms", measure.Lower, 5, func(m *measure.Measurement) { m.Note = "limited by the harness" })
+	partial.find("ref-bolt", "query.thread.hot", measure.CodeModel, false,
+		measure.Evidence{Code: measure.EvidenceMissing, ID: strings.Repeat("ab", 32)},
+		measure.Evidence{Code: measure.EvidenceExtra, ID: strings.Repeat("cd", 32), Cause: "superseded"})
+	partial.add(sqlite, "query.deep-page.hot", "eose", "ms", measure.Lower, 5, limited)
 	partial.rec.Update(func(rec *measure.Record) { rec.Partial, rec.FinishedAt, rec.Tool.Modified = true, nil, true })
-	partial.rec.Find(measure.Finding{Relay: "ref-bolt", Scenario: "preflight", Check: "answers COUNT", OK: false, Detail: "no answer within 5 s"})
+	partial.rec.Find(measure.Finding{Relay: "ref-bolt", Scenario: "preflight", Code: "answers-count", Verdict: measure.Stated,
+		Cause: measure.StatusText, Texts: map[string]string{"text": "no answer within 5 s"}})
 	out["partial"] = partial.record()
 
 	bad := newRun(t, 1, contender{hostile, "none", 1}, contender{"逐次リレー⚡", "batch", 0.8})
 	bad.rec.SetRelay(measure.Relay{Name: hostile, Command: hostile, Version: hostile, Durability: hostile, Outcome: measure.OutcomeFailed, Reason: hostile, LogTail: []string{hostile, "```"},
 		Notes: []string{hostile}, Capabilities: map[string]string{hostile: hostile}, Config: map[string]string{hostile: hostile + "\n````\n" + hostile}})
-	bad.rec.Add(measure.Measurement{Relay: hostile, Scenario: "ingest.throughput", Metric: "rejected: " + hostile, Unit: hostile, Better: measure.None, Trials: []float64{4}, Note: hostile})
-	bad.rec.Find(measure.Finding{Relay: hostile, Scenario: hostile, Check: hostile, Detail: hostile, Evidence: []string{hostile}, Required: true})
+	bad.rec.Add(measure.Measurement{Relay: hostile, Scenario: "ingest.throughput", Metric: "rejected: " + hostile, Unit: hostile, Better: measure.None, Trials: []float64{4},
+		Status: []measure.Status{{Code: hostile, Cause: hostile, Texts: map[string]string{"text": hostile}}}})
+	bad.rec.Find(finding(hostile, "", hostile, hostile, false, hostile,
+		measure.Evidence{Code: hostile, ID: hostile, Cause: hostile, Text: hostile}, measure.Evidence{Code: measure.EvidenceText, Text: hostile}))
 	bad.rec.Update(func(rec *measure.Record) {
 		rec.Options["args"] = []any{hostile}
 		rec.Corpus.Source, rec.Environment.CPU = hostile, hostile

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -11,11 +12,20 @@ import (
 
 // A gate judges in two steps, because dozens of figures at the level of one would raise false alarms all the time, and a level that allows
 // for dozens would miss real ones behind a single bad trial. The first run looks for suspects: figures that are worse at measure.Alpha, each
-// by itself, and beyond their thresholds. Only what a second run, of those figures alone, finds worse again is held against head.
+// by itself, and beyond their thresholds, or so much worse that no p acquits them. Only what new trials, of those figures alone, find worse
+// again is held against head (see Confirm).
 
-// GateAlpha is the level of the second step: p, adjusted by Holm's method over all suspects, must be below it. Since its trials are new,
-// a gate in which nothing changed raises a false alarm with a chance below 2 %, and in the worse direction, which alone counts, below 1 %.
+// GateAlpha is the level of the second step: p, adjusted over all suspects and all looks at them, must be below it. Since its trials are
+// new, a gate in which nothing changed raises a false alarm with a chance below 2 %, and in the worse direction, which alone counts,
+// below 1 %.
 const GateAlpha = 0.02
+
+// What makes a suspect whatever p says, in times as slow or as large as base: a test that cannot tell nine times from noise has not shown
+// that nothing happened.
+const (
+	grossly = 1.5 // the median of head
+	widely  = 5   // the worst that the medians' confidence intervals leave room for
+)
 
 // gateMetrics are the figures that a gate judges: one or two for each thing that a relay does. Figures that follow from another one (events/s
 // from queries/s) would only make the others harder to tell from chance. Exact figures are judged besides.
@@ -33,17 +43,40 @@ var gateMetrics = []struct{ scenario, metric string }{
 
 // GateFigures is how many figures the gate judges by statistics in a scenario.
 func GateFigures(scenario string) int {
+	if scenario == "negentropy" {
+		return negentropyPhases
+	}
 	n := 0
 	for _, g := range gateMetrics {
-		if covers(g.scenario, scenario) || scenario == "negentropy" && strings.HasPrefix(g.scenario, "negentropy.") {
+		if measure.MatchScenario(g.scenario, scenario) {
 			n++
 		}
 	}
 	return n
 }
 
-// GateTrials is how many trials a side a gate of so many figures needs to be able to find anything.
-func GateTrials(figures int) int { return measure.TrialsFor(GateAlpha / float64(max(figures, 1))) }
+// negentropyPhases is how many phases of reconciling record their time: initial, identical, heartbeat, after-write, scattered.
+const negentropyPhases = 5
+
+// judgedByGate tells whether a gate judges a metric by statistics.
+func judgedByGate(scenario, metric string) bool {
+	return slices.ContainsFunc(gateMetrics, func(m struct{ scenario, metric string }) bool {
+		return m.metric == metric && measure.MatchScenario(m.scenario, scenario)
+	})
+}
+
+// judgedFigure is judgedByGate for a figure; exact ones are always judged.
+func judgedFigure(m *measure.Measurement) bool { return m.Exact || judgedByGate(m.Scenario, m.Metric) }
+
+// GateTrials is how many trials a side a gate of so many figures needs to be able to find anything in its second run.
+func GateTrials(figures int) int {
+	return measure.TrialsFor(lookAlpha(1) / float64(max(figures, 1)))
+}
+
+// decides tells whether so many figures, were all of them suspects, can be told by n1 and n2 trials.
+func decides(figures, n1, n2 int) bool {
+	return measure.SmallestP(n1, n2)*float64(figures) < lookAlpha(1)
+}
 
 // GateOptions say what a gate judges and how strictly.
 type GateOptions struct {
@@ -52,6 +85,7 @@ type GateOptions struct {
 	Baseline   *measure.Record // a stored record instead of a base in the same run; nil without
 	Threshold  float64         // what a figure may worsen by, as a share: 0.05
 	Overrides  []Threshold     // for single figures
+	MaxTrials  int             // a side, that a confirmation may rest on; no more than the first run's where that has more
 }
 
 // GateResult is the verdict in a word.
@@ -60,8 +94,8 @@ type GateResult string
 // The verdicts, from the mildest.
 const (
 	GateGreen     GateResult = "green"
-	GateSuspects  GateResult = "suspicious" // the first run has suspects, and no second one has spoken yet
-	GateUndecided GateResult = "undecided"  // too few trials for any verdict
+	GateSuspects  GateResult = "suspicious" // there are suspects, and more trials are to be measured: see MoreTrials
+	GateUndecided GateResult = "undecided"  // no trials, or these trials, can tell
 	GateRed       GateResult = "red"        // something got worse
 	GateShort     GateResult = "fell short" // head failed, or failed a required check: its figures mean nothing
 )
@@ -77,14 +111,16 @@ type GateVerdict struct {
 	rec       *measure.Record
 	baseline  *measure.Record // nil where base was measured in the same run
 	threshold float64
-	confirmed bool // a second run has spoken
+	maxTrials int
+	runs      []int             // the trials a side of each run that may follow the first
+	later     []*measure.Record // those that did
 }
 
 // GateFigure is one judged figure.
 type GateFigure struct {
 	Figure
-	First     *Figure // of a suspect: what the first run found; the figure itself is the second run's
-	Adjusted  float64 // p, adjusted over all figures that are judged together; 1 for exact ones
+	First     *Figure // of a suspect: what the first run found; the figure itself is all later runs' together
+	Adjusted  float64 // p, adjusted over all figures, and looks, that are judged together; 1 for exact ones
 	Threshold float64 // what it may worsen by, as a share
 	Floor     float64 // by how much base differed from itself in the A/A run, as a share; 0 without
 	Judgement Judgement
@@ -98,7 +134,8 @@ const (
 	GotWorse    Judgement = "WORSE"      // beyond the threshold, and confirmed: the gate is red
 	Differs     Judgement = "DIFFERENT"  // an exact figure without a direction: the gate is red
 	Suspect     Judgement = "suspect"    // beyond the threshold, to be confirmed
-	NotAgain    Judgement = "not again"  // a suspect that a second run acquitted
+	Unclear     Judgement = "undecided"  // a suspect that new trials neither confirm nor acquit
+	NotAgain    Judgement = "not again"  // a suspect that new trials acquitted
 	GotBetter   Judgement = "better"     // significantly among all figures, and by more than the threshold
 	SlightlyOff Judgement = "within"     // significantly by itself, and by no more than the threshold
 	BelowNoise  Judgement = "like noise" // significantly by itself, and by no more than base differs from itself
@@ -136,13 +173,36 @@ func CheckBaseline(baseline *measure.Record, name string, rec *measure.Record) (
 		return "", &IncomparableError{d}
 	}
 	clean := sanitized(baseline)
-	if short := shortOf([]*measure.Record{clean}, visible(name)); len(short) > 0 || clean.Partial {
+	if short := shortOf([]*measure.Record{clean}, visible(name), judgedFigure); len(short) > 0 || clean.Partial {
 		if len(short) == 0 {
 			short = []string{"the run did not finish"}
 		}
 		return "", &BaselineError{visible(name), short}
 	}
 	return name, nil
+}
+
+// BaselineDecides tells whether the trials of a relay of a stored record, with so many of head, can judge the figures of the given
+// scenarios together; nil if they can.
+func BaselineDecides(baseline *measure.Record, name string, scenarios []string, trials int) error {
+	figures, fewest := 0, math.MaxInt
+	for _, m := range baseline.Measurements {
+		if m.Relay != name || m.Exact || len(m.Trials) == 0 || !judgedByGate(m.Scenario, m.Metric) ||
+			!slices.ContainsFunc(scenarios, func(s string) bool { return partOf(s, m.Scenario) }) {
+			continue
+		}
+		figures, fewest = figures+1, min(fewest, len(m.Trials))
+	}
+	if figures == 0 || decides(figures, fewest, trials) {
+		return nil
+	}
+	return fmt.Errorf("the baseline has %s, which cannot judge %s together with %d of head: store a run with at least --trials %d",
+		count(fewest, "trial"), count(figures, "figure"), trials, GateTrials(figures))
+}
+
+// partOf tells whether a figure's scenario is the given one or a part of it: negentropy.initial of negentropy.
+func partOf(scenario, figure string) bool {
+	return measure.MatchScenario(scenario+".*", figure)
 }
 
 // Gate judges whether head got worse than base. It refuses with an *IncomparableError or a *BaselineError what cannot be judged.
@@ -162,6 +222,12 @@ func Gate(rec *measure.Record, o GateOptions) (*GateVerdict, error) {
 		return nil, err
 	}
 	g.pick(figures, o)
+	trials := 1
+	for i := range g.Figures {
+		trials = max(trials, g.Figures[i].Test.N2)
+	}
+	g.maxTrials = max(o.MaxTrials, trials)
+	g.runs = confirmingRuns(trials, g.maxTrials)
 	here := []*measure.Record{rec}
 	if o.Again != "" {
 		here[0] = facing(rec, g.Base, visible(o.Again))
@@ -175,22 +241,24 @@ func Gate(rec *measure.Record, o GateOptions) (*GateVerdict, error) {
 	return g, nil
 }
 
-// compare compares base and head in one run, and takes in what head fell short of.
-func (g *GateVerdict) compare(rec *measure.Record) ([]Figure, error) {
+// compare compares base and head over the trials of some runs together, and takes in what head fell short of.
+func (g *GateVerdict) compare(runs ...*measure.Record) ([]Figure, error) {
+	here := slices.Clone(runs)
 	if g.baseline == nil {
-		rec = facing(rec, g.Base, g.Head)
+		for i, rec := range here {
+			here[i] = facing(rec, g.Base, g.Head)
+		}
 	}
-	here := []*measure.Record{rec}
 	olds := here
 	if g.baseline != nil {
 		olds = []*measure.Record{g.baseline}
-	} else if short := shortOf(here, g.Base); len(short) > 0 {
+	} else if short := shortOf(here, g.Base, judgedFigure); len(short) > 0 {
 		return nil, &BaselineError{g.Base, short}
 	}
 	if !slices.Contains(relayNames(here), g.Head) {
 		return nil, fmt.Errorf("the run has no relay %s", g.Head)
 	}
-	for _, s := range shortOf(here, g.Head) {
+	for _, s := range shortOf(here, g.Head, judgedFigure) {
 		if !slices.Contains(g.Short, s) {
 			g.Short = append(g.Short, s)
 		}
@@ -218,57 +286,6 @@ func facing(rec *measure.Record, a, b string) *measure.Record {
 	return &out
 }
 
-// Suspects lists the scenarios of figures that a second run has to confirm or acquit.
-func (g *GateVerdict) Suspects() []string {
-	var out []string
-	for i := range g.Figures {
-		if f := &g.Figures[i]; f.Judgement == Suspect && !slices.Contains(out, f.Scenario) {
-			out = append(out, f.Scenario)
-		}
-	}
-	return out
-}
-
-// Confirm takes in a second run of the suspects' scenarios, of the same relays, and concludes.
-func (g *GateVerdict) Confirm(second *measure.Record) error {
-	second = sanitized(second)
-	if d := differences(g.rec, second); len(d) > 0 {
-		return &IncomparableError{d}
-	}
-	figures, err := g.compare(second)
-	if err != nil {
-		return err
-	}
-	g.confirmed = true
-	var suspects []*GateFigure
-	var ps []float64
-	for i := range g.Figures {
-		f := &g.Figures[i]
-		if f.Judgement != Suspect {
-			continue
-		}
-		k := slices.IndexFunc(figures, func(x Figure) bool {
-			return x.Scenario == f.Scenario && x.Metric == f.Metric && x.Peer == f.Peer && x.Unit == f.Unit
-		})
-		if k < 0 || figures[k].Test.N1 == 0 || figures[k].Test.N2 == 0 {
-			g.Short = append(g.Short, "nothing was measured of "+f.name()+" in the second run")
-			continue
-		}
-		first := f.Figure
-		f.First, f.Figure = &first, figures[k]
-		suspects, ps = append(suspects, f), append(ps, f.Test.P)
-	}
-	for k, p := range measure.Holm(ps) {
-		f := suspects[k]
-		f.Adjusted, f.Judgement = p, NotAgain
-		if worse := f.Worse(); p < GateAlpha && (math.IsNaN(worse) && f.Outcome == Worsened || worse > max(f.Threshold, f.Floor)) {
-			f.Judgement = GotWorse
-		}
-	}
-	g.conclude()
-	return nil
-}
-
 // pick takes the figures that are judged, with their thresholds.
 func (g *GateVerdict) pick(figures []Figure, o GateOptions) {
 	measured := map[string]bool{} // scenarios in which head was measured
@@ -282,9 +299,7 @@ func (g *GateVerdict) pick(figures []Figure, o GateOptions) {
 		if f.Peer != "" && f.Peer != itselfPeer && f.Peer != otherBuild { // with a third relay, which is another for each
 			continue
 		}
-		if !f.Exact && !slices.ContainsFunc(gateMetrics, func(m struct{ scenario, metric string }) bool {
-			return m.metric == f.Metric && covers(m.scenario, f.Scenario)
-		}) {
+		if !f.Exact && !judgedByGate(f.Scenario, f.Metric) {
 			continue
 		}
 		switch {
@@ -329,8 +344,7 @@ func (g *GateVerdict) pick(figures []Figure, o GateOptions) {
 	for k, p := range measure.Holm(ps) {
 		f := &g.Figures[statistical[k]]
 		f.Adjusted = p
-		// Were all of them suspects, the second step must still be able to tell.
-		if measure.SmallestP(f.Test.N1, f.Test.N2)*float64(len(ps)) >= GateAlpha {
+		if !decides(len(ps), f.Test.N1, f.Test.N2) {
 			f.Judgement = Undecidable
 		}
 	}
@@ -347,7 +361,7 @@ func (g *GateVerdict) floor(figures []Figure) {
 		a := &figures[i]
 		for k := range g.Figures {
 			f := &g.Figures[k]
-			if f.Scenario != a.Scenario || f.Metric != a.Metric || f.Peer != a.Peer || a.Test.N1 == 0 || a.Test.N2 == 0 || math.IsNaN(a.Test.Delta) {
+			if !f.same(a) || a.Test.N1 == 0 || a.Test.N2 == 0 || math.IsNaN(a.Test.Delta) {
 				continue
 			}
 			if f.Floor = math.Abs(a.Test.Delta); f.Floor > largest {
@@ -372,7 +386,9 @@ func (g *GateVerdict) conclude() {
 		g.Result = GateSuspects
 	case has(GotWorse, Differs):
 		g.Result = GateRed
-	case has(Undecidable) || len(g.Figures) == 0:
+	case has(Unclear) && len(g.later) < len(g.runs):
+		g.Result = GateSuspects
+	case has(Unclear, Undecidable) || len(g.Figures) == 0:
 		g.Result = GateUndecided
 	default:
 		g.Result = GateGreen
@@ -399,7 +415,7 @@ func (g *GateVerdict) remark() {
 			spreads = append(spreads, max(f.Old.Spread(), f.New.Spread()))
 		}
 	}
-	if spread := measure.Summarize(spreads).Center; len(spreads) > 0 && spread > g.threshold {
+	if spread := measure.Summarize(spreads).Center; spread > g.threshold { // not where there are none: NaN
 		g.caution("This machine is too noisy to see changes as small as the threshold: half of the medians are not known better than ± %s. Let nothing else run, or use more trials.", percentText(spread))
 	}
 	if load := g.rec.Environment.LoadBefore; load != nil && g.rec.Environment.Cores > 0 && *load > 0.5*float64(g.rec.Environment.Cores) {
@@ -429,6 +445,8 @@ func (f *GateFigure) judge() {
 	case f.Exact:
 		f.Judgement = GotBetter
 	case f.Judgement == Undecidable:
+	case f.doubtful(): // even within the noise floor: who differs from itself so much can judge nobody
+		f.Judgement = Suspect
 	case !f.Test.Significant || f.Outcome == Changed:
 		f.Judgement = NoEvidence
 	case math.Abs(worse) <= f.Threshold:
@@ -452,15 +470,12 @@ func (g *GateVerdict) Judged(what ...Judgement) []*GateFigure {
 			out = append(out, &g.Figures[i])
 		}
 	}
-	slices.SortStableFunc(out, func(a, b *GateFigure) int {
-		x, y := math.Abs(a.Test.Delta), math.Abs(b.Test.Delta)
-		switch {
-		case x > y || math.IsNaN(x) && !math.IsNaN(y):
-			return -1
-		case x < y:
-			return 1
+	size := func(f *GateFigure) float64 {
+		if math.IsNaN(f.Test.Delta) { // from nothing to something
+			return math.Inf(1)
 		}
-		return 0
-	})
+		return math.Abs(f.Test.Delta)
+	}
+	slices.SortStableFunc(out, func(a, b *GateFigure) int { return cmp.Compare(size(b), size(a)) })
 	return out
 }

@@ -13,16 +13,36 @@ func (g *GateVerdict) Headline() string {
 	case GateShort:
 		return fmt.Sprintf("FELL SHORT: %s is not fit to be compared: %s", g.Head, some(g.Short, 3))
 	case GateSuspects:
-		return fmt.Sprintf("SUSPICIOUS: %d of %s may have got worse", len(g.Judged(Suspect)), count(len(g.Figures), "figure"))
+		return fmt.Sprintf("SUSPICIOUS: %d of %s may have got worse", len(g.Judged(Suspect, Unclear)), count(len(g.Figures), "figure"))
 	case GateRed:
 		return fmt.Sprintf("RED: %d of %s got worse", len(g.Judged(GotWorse, Differs)), count(len(g.Figures), "figure"))
 	case GateUndecided:
-		if len(g.Figures) == 0 {
-			return "UNDECIDED: nothing was measured that a gate judges"
-		}
-		return fmt.Sprintf("UNDECIDED: too few trials to judge %s together; use --trials %d", count(len(g.Figures), "figure"), GateTrials(len(g.Figures)))
+		return "UNDECIDED: " + g.whyUndecided()
 	}
 	return fmt.Sprintf("GREEN: none of %s got worse", count(len(g.Figures), "figure"))
+}
+
+// whyUndecided says what could not be told, and what to do.
+func (g *GateVerdict) whyUndecided() string {
+	unclear := g.Judged(Unclear)
+	if len(unclear) > 0 {
+		f, more := unclear[0], ""
+		if n := len(unclear) - 1; n > 0 {
+			more = fmt.Sprintf(", and so may %s", count(n, "other figure"))
+		}
+		return fmt.Sprintf("%s may have got worse (%s, %s)%s: these trials cannot tell; use a quieter machine, or more trials (--max-trials above %d)",
+			f.name(), percent(f.Test.Delta), f.evidence(), more, g.maxTrials)
+	}
+	if len(g.Figures) == 0 {
+		return "nothing was measured that a gate judges"
+	}
+	n := 0
+	for i := range g.Figures {
+		if !g.Figures[i].Exact {
+			n++
+		}
+	}
+	return fmt.Sprintf("too few trials to judge %s; use --trials %d", count(n, "figure"), GateTrials(n))
 }
 
 // sentences are what the verdict rests on, the worst first: one for each figure that moved.
@@ -59,11 +79,11 @@ func (g *GateVerdict) Terminal(w io.Writer, o TerminalOptions) error {
 	}
 	t := &terminal{screen: newScreen(w, min(max(o.Width, 60), 200), o.Color)}
 	t.line(span{"relaybench gate  ", bold}, span{g.Base + " → " + g.Head, bold})
-	t.line(span{g.Headline(), map[GateResult]style{GateGreen: bright, GateRed: redder, GateShort: redder, GateUndecided: yellow}[g.Result]})
+	t.paragraph(span{}, span{g.Headline(), map[GateResult]style{GateGreen: bright, GateRed: redder, GateShort: redder, GateUndecided: yellow}[g.Result]})
 	for _, s := range g.sentences(GotWorse, Differs) {
 		t.paragraph(span{"  ✗ ", red}, span{s, red})
 	}
-	for _, s := range g.sentences(Suspect, NotAgain) {
+	for _, s := range g.sentences(Suspect, Unclear, NotAgain) {
 		t.paragraph(span{"  ? ", yellow}, span{s, none})
 	}
 	for _, s := range g.sentences(GotBetter) {
@@ -114,7 +134,7 @@ func (g *GateVerdict) alike() string {
 // gateCells are a judged figure's row.
 func (f *GateFigure) gateCells() []cell {
 	s := f.scale()
-	st := map[Judgement]style{GotWorse: redder, Differs: redder, GotBetter: green}[f.Judgement]
+	st := map[Judgement]style{GotWorse: redder, Differs: redder, Unclear: yellow, GotBetter: green}[f.Judgement]
 	return []cell{{f.name(), none}, {summaryText(f.Old, s, f.Exact), none}, {summaryText(f.New, s, f.Exact), none},
 		{percent(f.Test.Delta), st}, {string(f.Judgement), st}, {f.evidence(), dim}}
 }
@@ -125,12 +145,12 @@ func (g *GateVerdict) legend() string {
 	has := func(j Judgement) bool {
 		return slices.ContainsFunc(g.Figures, func(f GateFigure) bool { return f.Judgement == j })
 	}
-	parts = append(parts, fmt.Sprintf("A figure is worse when two runs find it so: the first significantly by itself (Mann–Whitney U, p < 0.05) and by more than its threshold (%s unless said otherwise), and a second one, of such suspects alone, again (by Holm's method together: under 1 false alarm in 100 gates). Exact figures may not differ at all.",
-		percentText(g.threshold)))
+	parts = append(parts, fmt.Sprintf("A figure is worse when two runs find it so: the first significantly by itself (Mann–Whitney U, p < 0.05) and by more than its threshold (%s unless said otherwise), or so much (%v times) or so uncertainly (up to %d times) that no p acquits it; and a second one, of such suspects alone, again. Where that cannot tell, more trials join it, up to %d a side. By Holm's method over the suspects, at half the level with each look: under 1 false alarm in 100 gates. Exact figures may not differ at all.",
+		percentText(g.threshold), grossly, widely, g.maxTrials))
 	for _, x := range []struct {
 		j    Judgement
 		text string
-	}{{NoEvidence, "~ no significant difference"}, {NotAgain, "not again: a suspect that the second run, shown here, acquitted"}, {SlightlyOff, "within: significant, and no more than the threshold"}, {BelowNoise, "like noise: no more than base differs from itself"}} {
+	}{{NoEvidence, "~ no significant difference"}, {Unclear, "undecided: a suspect that later trials, shown here, neither confirm nor acquit"}, {NotAgain, "not again: a suspect that later trials, shown here, acquitted"}, {SlightlyOff, "within: significant, and no more than the threshold"}, {BelowNoise, "like noise: no more than base differs from itself"}} {
 		if has(x.j) {
 			parts = append(parts, x.text+".")
 		}
@@ -146,7 +166,7 @@ func (g *GateVerdict) Markdown(w io.Writer) error {
 	for _, s := range g.sentences(GotWorse, Differs) {
 		m.p("- ✗ %s\n", mdText(s))
 	}
-	for _, s := range g.sentences(Suspect, NotAgain) {
+	for _, s := range g.sentences(Suspect, Unclear, NotAgain) {
 		m.p("- ? %s\n", mdText(s))
 	}
 	for _, s := range g.sentences(GotBetter) {

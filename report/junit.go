@@ -61,6 +61,9 @@ func (g *GateVerdict) JUnit(w io.Writer) error {
 		case f.Judgement.bad():
 			c.Failure = &junitMessage{Message: line, Type: "regression"}
 			s.Failures++
+		case f.Judgement == Unclear:
+			c.Error = &junitMessage{Message: "these trials cannot tell whether it got worse: " + line, Type: string(GateUndecided)}
+			s.Errors++
 		case f.Judgement == Undecidable:
 			c.Skipped = &junitMessage{Message: "too few trials to judge: " + line}
 			s.Skipped++
@@ -70,7 +73,7 @@ func (g *GateVerdict) JUnit(w io.Writer) error {
 		s.Cases = append(s.Cases, c)
 	}
 	if g.Result == GateUndecided {
-		s.Cases = append(s.Cases, junitCase{Class: "relaybench", Name: "verdict", Time: "0", Error: &junitMessage{Message: g.Headline(), Type: "undecided"}})
+		s.Cases = append(s.Cases, junitCase{Class: "relaybench", Name: "verdict", Time: "0", Error: &junitMessage{Message: g.Headline(), Type: string(GateUndecided)}})
 		s.Errors++
 	}
 	s.Tests = len(s.Cases)

@@ -10,9 +10,10 @@ import (
 	"relaybench/harness/measure"
 )
 
-// Markdown writes the whole report: all that Terminal shows, and every metric, distribution, resource figure, failed
-// check with its evidence, configuration file, and how to repeat the run. It is GitHub-flavoured, and safe to
-// publish: nothing in the record can add markup, links, mentions or HTML. Errors are those of w.
+// Markdown writes the whole report: all that Terminal shows, and every metric, distribution,
+// resource figure, failed check with its evidence, configuration file, and how to repeat the run.
+// It is GitHub-flavoured, and safe to publish: nothing in the record can add markup, links,
+// mentions or HTML. Errors are those of w.
 func Markdown(w io.Writer, r *measure.Record) error {
 	m := &markdown{screen: newScreen(w, 0, false), v: newView(r)}
 	m.head()
@@ -31,7 +32,19 @@ func Markdown(w io.Writer, r *measure.Record) error {
 
 type markdown struct {
 	*screen
-	v *view
+	v    *view
+	foot footnotes // of the table that is being written
+}
+
+// footnotes writes what the numbers of a table stand for, and begins anew.
+func (m *markdown) footnotes() {
+	for i, text := range m.foot {
+		if i == 0 {
+			m.p("\n")
+		}
+		m.p("%s %s  \n", superscript(i+1), mdText(sentence(text)))
+	}
+	m.foot = nil
 }
 
 // p writes formatted text; arguments are escaped by the caller, who knows where they stand.
@@ -41,7 +54,8 @@ func (m *markdown) heading(level int, title string) {
 	m.p("\n%s %s\n\n", strings.Repeat("#", level), title)
 }
 
-// table writes cells that are escaped already, padded so that the source reads as a table too. Columns for which right holds stand right.
+// table writes cells that are escaped already, padded so that the source reads as a table too.
+// Columns for which right holds stand right.
 func (m *markdown) table(head []string, rows [][]string, right func(column int) bool) {
 	widths := make([]int, len(head))
 	for c := range head {
@@ -155,7 +169,8 @@ func (m *markdown) head() {
 	m.corpus()
 }
 
-// kindNames are the kinds that a corpus is mostly made of, by number (NIP-01, 02, 04, 09, 18, 23, 25, 57, 59, 65).
+// kindNames are the kinds that a corpus is mostly made of, by number (NIP-01, 02, 04, 09, 18, 23,
+// 25, 57, 59, 65).
 var kindNames = map[int]string{0: "profile", 1: "note", 3: "contact list", 4: "encrypted message", 5: "deletion", 6: "repost", 7: "reaction",
 	16: "generic repost", 1059: "gift wrap", 1984: "report", 9734: "zap request", 9735: "zap receipt", 10002: "relay list", 30023: "article"}
 
@@ -231,18 +246,20 @@ func (m *markdown) summary() {
 		}
 		row := []string{mdText(s.name), wins}
 		for _, c := range s.cells {
-			row = append(row, mdText(strings.TrimSpace(c.cell().text)))
+			row = append(row, mdText(strings.TrimSpace(c.cell(&m.foot).text)))
 		}
 		rows = append(rows, row)
 	}
 	m.narrower(head, rows)
+	m.footnotes()
 	for _, s := range standings {
 		if s.reason != "" {
-			m.p("\n%s is not ranked: %s\n", mdText(s.name), mdText(sentence(s.reason)))
+			m.p("\nNot ranked: %s\n", mdText(sentence(s.reason)))
 		}
 	}
 	for _, n := range m.v.winsNotes() {
 		m.p("\n%s\n", mdText(n))
 	}
-	m.p("\n★ best · ~ first, but not significantly (Mann–Whitney U, p ≥ 0.05) · = a tie · † against another durability class · ! limited by the harness, never ranked.\n")
+	m.p("\n★ best · ~ first, but no test tells it from chance (Mann–Whitney U, p ≥ 0.05) · = a tie · " +
+		"† against another durability class.\n")
 }

@@ -18,66 +18,60 @@ func (m *markdown) findings() {
 	}
 	m.heading(2, "Checks")
 	var rows [][]string
-	all := map[string][]*failure{}
 	names := m.v.findingRelays()
 	for _, name := range names {
-		failures, passed := m.v.failures(name)
-		bad, required := 0, 0
-		for _, f := range failures {
-			bad += len(f.list)
-			if f.required {
-				required += len(f.list)
-			}
+		o := m.v.outcomes(name)
+		row := []string{mdText(speaker(name)), fmt.Sprint(o.passed)}
+		for _, verdict := range []measure.Verdict{measure.Failed, measure.Undecided, measure.Stated} {
+			row = append(row, fmt.Sprint(o.count(verdict)))
 		}
-		all[name] = failures
-		rows = append(rows, []string{mdText(speaker(name)), fmt.Sprint(passed), fmt.Sprint(bad), fmt.Sprint(required)})
+		rows = append(rows, row)
 	}
-	m.table([]string{"relay", "passed", "failed", "of these required"}, rows, firstLeft)
-	for _, name := range names {
-		for _, f := range all[name] {
-			m.failure(name, f)
+	m.table([]string{"relay", "passed", "failed", "undecided", "stated"}, rows, firstLeft)
+	for _, x := range []struct {
+		verdict    measure.Verdict
+		sign, word string
+	}{{measure.Failed, "❌", ""}, {measure.Undecided, "❔", "undecided, and held against nobody: "}, {measure.Stated, "·", "stated: "}} {
+		for _, name := range names {
+			for _, o := range m.v.outcomes(name).of(x.verdict) {
+				m.outcome(name, x.sign, x.word, o)
+			}
 		}
 	}
 }
 
-// Of a check that failed in many scenarios, this many are shown with their evidence.
+// Of a check that ended so in many scenarios, this many are shown with their evidence.
 const mdExamples = 3
 
-// failure writes one failed check: with its evidence, or, where it failed in many scenarios, with a few examples and the rest folded away.
-func (m *markdown) failure(name string, f *failure) {
-	sign, need := "⚠️", ""
-	if f.required {
-		sign, need = "❌", ", required"
+// outcome writes one check: with its evidence, or, where it ended so in many scenarios, with a few
+// examples and the rest folded away.
+func (m *markdown) outcome(name, sign, word string, o *outcome) {
+	where := mdText(m.v.places(o))
+	if where != "" {
+		where = ", " + where
 	}
-	first := f.list[0]
-	if len(f.list) == 1 {
-		other := ""
-		if subject(first) == first.Relay {
-			other = mdText(with(first))
-		}
-		m.p("\n%s **%s**%s, %s: %s%s. %s\n", sign, mdText(speaker(name)), other, cmp.Or(mdCode(first.Scenario), "the whole run"), mdText(f.check), need, mdText(sentence(found(first))))
+	m.p("\n%s **%s**%s: %s%s", sign, mdText(speaker(name)), where, word, mdText(checkTitle(o.code)))
+	first := o.list[0]
+	if len(o.list) == 1 {
+		m.p(". %s\n", mdText(sentence(findingText(first))))
 	} else {
-		m.p("\n%s **%s**, in %s: %s%s.\n", sign, mdText(speaker(name)), f.where(), mdText(f.check), need)
+		m.p(".\n")
 	}
-	if f.follows != "" {
-		m.p("\nThis %s\n", mdText(sentence(f.follows)))
+	if o.follows != "" {
+		m.p("\nThis %s\n", mdText(sentence(o.follows)))
 	}
-	if len(f.list) == 1 {
+	if len(o.list) == 1 {
 		m.evidence(first)
 		return
 	}
 	var rows [][]string
-	for i, x := range f.list {
-		where := mdCode(x.Scenario)
-		if subject(x) == x.Relay {
-			where += mdText(with(x))
-		}
-		if i < mdExamples && !elsewhere(x) && len(x.Evidence) > 0 {
-			m.p("\n%s: %s\n", where, mdText(sentence(found(x))))
+	for i, x := range o.list {
+		if i < mdExamples && !m.v.elsewhere(x) && len(x.Evidence) > 0 {
+			m.p("\n%s: %s\n", mdText(m.v.where(x)), mdText(sentence(findingText(x))))
 			m.evidence(x)
 			continue
 		}
-		rows = append(rows, []string{where, mdText(found(x))})
+		rows = append(rows, []string{mdText(m.v.where(x)), mdText(findingText(x))})
 	}
 	if len(rows) == 0 {
 		return
@@ -88,8 +82,8 @@ func (m *markdown) failure(name string, f *failure) {
 }
 
 func (m *markdown) evidence(f *measure.Finding) {
-	if len(f.Evidence) > 0 && !elsewhere(f) { // else it stands with the pair
-		m.p("\n%s", mdFence("text", reasonsFirst(f.Evidence)))
+	if len(f.Evidence) > 0 && !m.v.elsewhere(f) { // else it stands with the pair
+		m.p("\n%s", mdFence("text", evidenceLines(f.Evidence, false)))
 	}
 }
 
@@ -154,7 +148,7 @@ func (m *markdown) calibration() {
 	m.heading(2, "What the harness itself reaches here")
 	var rows [][]string
 	for _, c := range m.v.rec.Calibration {
-		rows = append(rows, []string{mdText(c.Name), mdText(calibrationText(c))})
+		rows = append(rows, []string{mdText(calibrationName(c)), mdText(calibrationText(c))})
 	}
 	m.table([]string{"", ""}, rows, firstLeft)
 }
@@ -170,47 +164,16 @@ func (m *markdown) repeat() {
 	m.p("Results compare only where the corpus fingerprint and the settings are the same.\n")
 }
 
-// commandLine is the words the run was started with, quoted for a shell; where they were not kept, the options as flags.
+// commandLine is the words the run was started with, quoted for a shell.
 func commandLine(options map[string]any) string {
+	var words []string
 	switch args := options["args"].(type) {
 	case []string:
-		return shellquote.Join(args...)
+		words = args
 	case []any:
-		var words []string
 		for _, a := range args {
 			words = append(words, fmt.Sprint(a))
 		}
-		return shellquote.Join(words...)
-	}
-	var words []string
-	for _, k := range slices.Sorted(maps.Keys(options)) {
-		switch x := options[k].(type) {
-		case nil:
-		case bool:
-			if x {
-				words = append(words, "--"+k)
-			}
-		case float64:
-			words = append(words, "--"+k, plainNumber(x))
-		case []any:
-			for _, y := range x {
-				words = append(words, "--"+k, fmt.Sprint(y))
-			}
-		case string:
-			if x != "" {
-				words = append(words, "--"+k, x)
-			}
-		default:
-			words = append(words, "--"+k, fmt.Sprint(x))
-		}
 	}
 	return shellquote.Join(words...)
-}
-
-// plainNumber writes a JSON number as a flag takes it: without an exponent.
-func plainNumber(x float64) string {
-	if x == float64(int64(x)) {
-		return fmt.Sprint(int64(x))
-	}
-	return fmt.Sprint(x)
 }

@@ -23,7 +23,7 @@ func (m *markdown) download(d *download) {
 	}
 	var rows, accounts [][]string
 	for _, l := range d.lines() {
-		row := []string{mdText(l.label), mdText(l.cell.form)}
+		row := []string{mdText(l.cell.label()), mdText(l.cell.form)}
 		if several {
 			row = append(row, mdText(l.relay))
 		}
@@ -39,6 +39,7 @@ func (m *markdown) download(d *download) {
 	}
 	if len(rows) > 0 {
 		m.table(head, rows, func(c int) bool { return c >= left })
+		m.footnotes()
 		m.p("\n%s\n", mdText(fetchColumns))
 		m.p("\n### What each download came to\n\n")
 		m.table(append(slices.Clone(head[:left]), fetchAccount...), accounts, func(c int) bool { return c >= left })
@@ -65,8 +66,8 @@ func (m *markdown) download(d *download) {
 		var rows [][]string
 		for _, r := range x.rows {
 			row := []string{fmt.Sprint(r.batch), fmt.Sprint(r.conns)}
-			for i, text := range r.texts {
-				text = mdText(text)
+			for i, c := range r.cells {
+				text := mdText(x.text(c, &m.foot))
 				if i == r.best {
 					text = "**" + text + "**"
 				}
@@ -75,13 +76,11 @@ func (m *markdown) download(d *download) {
 			rows = append(rows, row)
 		}
 		m.table(head, rows, func(int) bool { return true })
-		if x.unfinished() {
-			m.p("\n… incomplete.\n")
-		}
+		m.footnotes()
 		m.p("\nEach setting, as connections × REQs in flight × ids in a REQ:\n\n")
 		var each [][]string
 		for _, l := range d.tried(x.relay, x.form) {
-			row := []string{mdText(l.label), m.value(l.cell.rate, l.cell.row(l.relay))}
+			row := []string{mdText(l.cell.setting()), m.value(l.cell.rate, l.cell.row(l.relay))}
 			for _, text := range l.figures() {
 				row = append(row, mdText(text))
 			}
@@ -92,6 +91,7 @@ func (m *markdown) download(d *download) {
 			titles = append(titles, mdText(h))
 		}
 		m.table(titles, each, func(c int) bool { return c > 0 })
+		m.footnotes()
 	}
 	if lines := d.windows(); len(lines) > 0 {
 		m.p("\n")

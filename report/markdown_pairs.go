@@ -3,6 +3,8 @@ package report
 import (
 	"fmt"
 	"strings"
+
+	"relaybench/harness/measure"
 )
 
 // pairing writes the summary of the pairs, the relays in none of them, and a part for each pair.
@@ -26,6 +28,7 @@ func (m *markdown) pairing(g *pairing) {
 			rows = append(rows, row)
 		}
 		m.table(head, rows, firstLeft)
+		m.footnotes()
 		for _, l := range g.notes() {
 			m.p("\n%s\n", mdText(l))
 		}
@@ -53,14 +56,14 @@ func (m *markdown) pair(p *pair) {
 	said := evidenceOnce{}
 	for _, f := range p.explanation() {
 		sign := "❌"
-		if f.OK {
+		if f.Verdict == measure.Passed {
 			sign = "✅"
 		}
-		m.p("\n%s %s\n", sign, mdText(sentence(subjectOf(f)+readable(f.Detail))))
+		m.p("\n%s %s\n", sign, mdText(sentence(explained(f))))
 		switch evidence := said.fresh(f); {
-		case f.OK:
+		case f.Verdict == measure.Passed:
 		case len(evidence) > 0:
-			m.p("\n%s", mdFence("text", evidence))
+			m.p("\n%s", mdFence("text", evidenceLines(evidence, false)))
 		case len(f.Evidence) > 0:
 			m.p("\n(%s)\n", shownAbove)
 		}
@@ -68,6 +71,7 @@ func (m *markdown) pair(p *pair) {
 	if len(p.phases) == 0 {
 		return
 	}
+	p.number(&m.foot)
 	head := []string{""}
 	for _, s := range p.servers() {
 		head = append(head, mdText(s+" as server"))
@@ -82,6 +86,7 @@ func (m *markdown) pair(p *pair) {
 	}
 	m.p("\n")
 	m.table(head, rows, allLeft)
+	m.footnotes()
 }
 
 // markdown is the whole of a cell, the main figure in bold.

@@ -3,7 +3,8 @@ package report
 import (
 	"fmt"
 	"slices"
-	"strings"
+
+	"relaybench/harness/measure"
 )
 
 // section writes a scenario a table; queries, which are many and alike, a table for each metric.
@@ -46,10 +47,10 @@ func (m *markdown) section(s *section) {
 }
 
 func (m *markdown) scenario(s *scenario) {
-	if s.title == s.key {
-		m.p("### %s\n\n", mdCode(s.key))
+	if s.Title == s.Key {
+		m.p("### %s\n\n", mdCode(s.Key))
 	} else {
-		m.p("### %s (%s)\n\n", mdText(s.title), mdCode(s.key))
+		m.p("### %s (%s)\n\n", mdText(s.Title), mdCode(s.Key))
 	}
 	blocks := slices.Concat(s.blocks, s.facts)
 	head := []string{""}
@@ -65,7 +66,7 @@ func (m *markdown) scenario(s *scenario) {
 		rows = append(rows, row)
 	}
 	m.narrower(head, rows)
-	m.notes(blocks)
+	m.footnotes()
 	m.timelines(blocks)
 }
 
@@ -75,7 +76,7 @@ func (m *markdown) value(b *block, r *row) string {
 		return mdText(clause(r.why, 60))
 	}
 	text := mdText(b.scale.format(r.value))
-	if sign := strings.TrimSpace(mark(b, r)); sign != "" {
+	if sign := mark(b, r) + m.foot.sign(r.notes()); sign != "" {
 		text += " " + sign
 	}
 	if len(r.m.Trials) > 1 && r.lo != r.hi {
@@ -95,36 +96,27 @@ func medianTitle(b *block) string {
 	return ""
 }
 
-// queries writes a table for each metric: a line for each query in each form, a column for each relay.
+// queries writes a table for each metric: a line for each query in each form, a column for each
+// relay.
 func (m *markdown) queries(list []*scenario) {
-	type metricKey struct{ metric, unit string }
+	type metricKey struct{ title, unit string }
 	var metrics []metricKey
+	blocks := map[metricKey][]*block{}
 	for _, s := range list {
 		for _, b := range slices.Concat(s.blocks, s.facts) {
-			if k := (metricKey{b.metric, b.unit}); !slices.Contains(metrics, k) {
+			k := metricKey{b.title, b.unit}
+			if blocks[k] == nil {
 				metrics = append(metrics, k)
 			}
+			blocks[k] = append(blocks[k], b)
 		}
 	}
-	first := true
-	for _, k := range metrics {
-		var members []*block
-		for _, s := range list {
-			for _, b := range slices.Concat(s.blocks, s.facts) {
-				if b.metric == k.metric && b.unit == k.unit {
-					members = append(members, b)
-				}
-			}
-		}
-		if !first {
+	for i, k := range metrics {
+		members := blocks[k]
+		if i > 0 {
 			m.p("\n")
 		}
-		first = false
-		title := members[0].title
-		if u := unitTitle(k.unit); u != "" && !strings.Contains(title, u) {
-			title += ", " + u
-		}
-		title += medianTitle(members[0])
+		title := withUnit(members[0].title, k.unit) + medianTitle(members[0])
 		if d := direction(members[0].better); d != "" {
 			title += " (" + d + ")"
 		}
@@ -143,7 +135,10 @@ func (m *markdown) queries(list []*scenario) {
 		}
 		var rows [][]string
 		for _, b := range members {
-			label := mdCode(strings.TrimPrefix(b.scenario, "query."))
+			label := mdCode(b.scenario.Key)
+			if l := labelText(b.labels, []string{measure.LabelQuery, measure.LabelForm}); l != "" {
+				label = mdText(l)
+			}
 			if b.unranked != "" {
 				label += " (" + mdText(b.unranked) + ")"
 			}
@@ -158,51 +153,53 @@ func (m *markdown) queries(list []*scenario) {
 			rows = append(rows, line)
 		}
 		m.table(head, rows, firstLeft)
-		m.notes(members)
+		m.footnotes()
 	}
 }
 
-// notes writes what a reader of the table above must know, once for each note.
-func (m *markdown) notes(blocks []*block) {
-	where := map[string][]string{}
-	var order []string
-	for _, b := range blocks {
-		for _, r := range b.rows {
-			if !r.has || r.m.Note == "" {
-				continue
-			}
-			k := r.name + "\x00" + r.m.Note
-			if where[k] == nil {
-				order = append(order, k)
-			}
-			where[k] = append(where[k], strings.TrimPrefix(b.scenario, "query.")+" "+b.metric)
-		}
-	}
-	if len(order) > 0 {
-		m.p("\n")
-	}
-	for _, k := range order {
-		name, note, _ := strings.Cut(k, "\x00")
-		m.p("- %s: %s (%s)\n", mdText(name), mdText(note), mdText(some(where[k], 4)))
-	}
-}
-
-// timelines draws a metric second by second.
+// timelines draws metrics second by second.
 func (m *markdown) timelines(blocks []*block) {
 	for _, b := range blocks {
-		var lines []string
-		n := 0
+		var t timelines
 		for _, r := range b.rows {
-			n = max(n, width(r.name))
-		}
-		for _, r := range b.rows {
-			if r.has && len(r.m.Timeline) >= fewBins {
-				lines = append(lines, padRight(r.name, min(n, 30))+"  "+spark(r.m.Timeline, 60)+fmt.Sprintf("  (%d s)", len(r.m.Timeline)))
+			if r.has {
+				t.add(r.name, r.m.Timeline)
 			}
 		}
-		if len(lines) > 0 {
-			m.p("\n%s, second by second in the last trial:\n\n%s", mdText(b.title), mdFence("text", lines))
-		}
+		m.timeline(b.title, t)
+	}
+}
+
+// timelines are how something went second by second, by name.
+type timelines []timeline
+
+type timeline struct {
+	name   string
+	values []float64
+}
+
+// add takes in one that is long enough to have a shape.
+func (t *timelines) add(name string, values []float64) {
+	if len(values) >= fewBins {
+		*t = append(*t, timeline{name, values})
+	}
+}
+
+// width is that of the longest name, and no more than most.
+func (t timelines) width(most int) (n int) {
+	for _, x := range t {
+		n = max(n, min(width(x.name), most))
+	}
+	return n
+}
+
+func (m *markdown) timeline(title string, t timelines) {
+	var lines []string
+	for _, x := range t {
+		lines = append(lines, padRight(x.name, t.width(30))+"  "+spark(x.values, 60)+fmt.Sprintf("  (%d s)", len(x.values)))
+	}
+	if len(lines) > 0 {
+		m.p("\n%s, second by second in the last trial:\n\n%s", mdText(title), mdFence("text", lines))
 	}
 }
 
@@ -216,7 +213,9 @@ func (m *markdown) distributions() {
 			scenarios = slices.Concat(s.pairing.scenarios, scenarios)
 		}
 		if s.download != nil {
-			scenarios = slices.Concat(s.download.scenarios, scenarios)
+			for _, c := range s.download.cells {
+				scenarios = append(scenarios, c.scenario)
+			}
 		}
 		for _, sc := range scenarios {
 			for _, b := range slices.Concat(sc.blocks, sc.facts) {
@@ -240,7 +239,7 @@ func (m *markdown) distributions() {
 					if d.clamped > 0 {
 						n, clamped = n+"‡", true
 					}
-					rows = append(rows, []string{mdCode(b.scenario), mdText(b.metric), mdText(r.name), n, sc.format(d.p50), sc.format(d.p90), p99, sc.format(d.p999), sc.format(d.top)})
+					rows = append(rows, []string{mdText(m.v.place(b.scenario.Key, b.labels)), mdText(b.title), mdText(r.name), n, sc.format(d.p50), sc.format(d.p90), p99, sc.format(d.p999), sc.format(d.top)})
 				}
 			}
 		}

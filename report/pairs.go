@@ -3,22 +3,8 @@ package report
 import (
 	"cmp"
 	"slices"
-	"strings"
 
 	"relaybench/harness/measure"
-)
-
-// What the reconciliation of pairs (NIP-77) is recorded under.
-const (
-	reconciliation = "negentropy"       // the family of scenarios, and the scenario of findings on a pair as a whole
-	reconcileProbe = "negentropy.probe" // whether a relay can be paired: a statement, whichever way it goes
-)
-
-// The checks of a pair that decide what its heading says.
-const (
-	checkSeeded    = "holds its share after seeding"
-	checkConverges = "converges"
-	checkCompletes = "completes"
 )
 
 // A pairing is all that a run says of relays that were reconciled with each other.
@@ -40,16 +26,30 @@ type pair struct {
 	converged bool
 }
 
-// A phase is one measured step of a pair, with a cell for each relay as the server (for a transfer: as the one that receives).
+// A phase is one measured step of a pair, with a cell for each relay as the server (for a transfer:
+// as the one that receives).
 type phase struct {
-	key, title string
-	cells      []phaseCell // one for two instances
+	title string
+	cells []phaseCell // one for two instances
 }
 
 // A phaseCell is what a phase cost on one relay: its main figure, and all others as short phrases.
 type phaseCell struct {
 	main  string
 	parts []part
+	few   bool     // its p99 rests on few samples
+	notes []string // why it competes with nothing
+}
+
+// number puts the numbers of notes behind the main figures of a pair.
+func (p *pair) number(foot *footnotes) {
+	for _, ph := range p.phases {
+		for i := range ph.cells {
+			if c := &ph.cells[i]; c.main != "" {
+				c.main += foot.sign(c.notes)
+			}
+		}
+	}
 }
 
 type part struct {
@@ -64,9 +64,15 @@ func (p *pair) title() string {
 	return p.a + " ⇄ " + p.b
 }
 
-// status is how the pair ended, and whether that is good; nothing is known of a pair that was interrupted.
+// diverged tells whether a side does not hold what it must.
+func (p *pair) diverged() bool {
+	return slices.ContainsFunc(p.sides, func(f *measure.Finding) bool { return f.Verdict != measure.Passed })
+}
+
+// status is how the pair ended, and whether that is good; nothing is known of a pair that was
+// interrupted.
 func (p *pair) status() (text string, good, known bool) {
-	diverged := slices.ContainsFunc(p.sides, func(f *measure.Finding) bool { return !f.OK })
+	diverged := p.diverged()
 	switch {
 	case !p.complete && diverged:
 		return "did not converge, and did not complete ✗", false, true
@@ -95,16 +101,18 @@ func (p *pair) peer(server string) string {
 	return p.a
 }
 
-// paired tells whether a measurement belongs to a pair's section. What a relay consumed stands with the other resources.
-func paired(m *measure.Measurement) bool {
-	return m.Peer != "" && within(m.Scenario, reconciliation) && !isResource(m.Metric)
+// inPair tells whether a check is explained in a pair's section.
+func (v *view) inPair(f *measure.Finding) bool {
+	return f.Peer != "" && v.layout(f.Scenario) == measure.LayoutPairs
 }
 
-// inPair tells whether a check is explained in a pair's section.
-func inPair(f *measure.Finding) bool { return f.Peer != "" && within(f.Scenario, reconciliation) }
+// inSync tells whether a check is explained in a matrix.
+func (v *view) inSync(f *measure.Finding) bool {
+	return f.Peer != "" && v.layout(f.Scenario) == measure.LayoutMatrix
+}
 
 // elsewhere tells whether a check's evidence stands in a section of its own.
-func elsewhere(f *measure.Finding) bool { return inPair(f) || isSync(f.Scenario, f.Peer) }
+func (v *view) elsewhere(f *measure.Finding) bool { return v.inPair(f) || v.inSync(f) }
 
 // pairing gathers the pairs; nil where a run has none and none was looked for.
 func (v *view) pairing() *pairing {
@@ -124,120 +132,99 @@ func (v *view) pairing() *pairing {
 		}
 		return byKey[k]
 	}
-	var order []string
+	var order []*measure.Scenario
 	members := map[string][]*measure.Measurement{}
 	for i := range v.rec.Measurements {
 		m := &v.rec.Measurements[i]
-		if !paired(m) {
+		if !v.in(m, measure.LayoutPairs) {
 			continue
 		}
 		at(m.Relay, m.Peer)
 		if members[m.Scenario] == nil {
-			order = append(order, m.Scenario)
+			order = append(order, v.scenario(m.Scenario))
 		}
 		members[m.Scenario] = append(members[m.Scenario], m)
 	}
 	for _, f := range v.checks {
-		if inPair(f) {
+		if v.inPair(f) {
 			at(f.Relay, f.Peer).take(f)
 		}
 	}
-	slices.SortStableFunc(order, func(a, b string) int { return cmp.Compare(phaseRank(a), phaseRank(b)) })
-	for _, key := range order {
-		s := &scenario{key: key}
-		v.fill(s, members[key])
-		g.scenarios = append(g.scenarios, s)
+	slices.SortStableFunc(order, func(a, b *measure.Scenario) int { return cmp.Compare(a.Order, b.Order) })
+	for _, d := range order {
+		g.scenarios = append(g.scenarios, v.fill(d, members[d.Key]))
 	}
 	slices.SortStableFunc(g.pairs, func(x, y *pair) int {
 		return cmp.Or(cmp.Compare(v.order(x.a), v.order(y.a)), cmp.Compare(v.order(x.b), v.order(y.b)))
 	})
 	for _, p := range g.pairs {
-		for _, key := range order {
-			if ph := phaseOf(p, key, members[key], members["negentropy.initial"]); ph != nil {
+		for _, s := range g.scenarios {
+			if ph := v.phaseOf(p, s, members[s.Key], members[g.first()]); ph != nil {
 				p.phases = append(p.phases, ph)
 			}
 		}
 		slices.SortStableFunc(p.sides, func(x, y *measure.Finding) int { return cmp.Compare(v.order(x.Relay), v.order(y.Relay)) })
-		p.converged = p.complete && len(p.sides) == len(p.servers()) && !slices.ContainsFunc(p.sides, func(f *measure.Finding) bool { return !f.OK })
+		p.converged = p.complete && len(p.sides) == len(p.servers()) && !p.diverged()
 	}
 	if len(g.pairs) > 0 || !v.syncsOnly() {
-		v.apart(g)
+		v.unpaired(g)
 	}
 	if len(g.pairs)+len(g.apart) == 0 {
 		return nil
 	}
-	v.columns(g)
+	v.summarize(g)
 	return g
 }
 
-// order is a relay's place in the run; unknown ones come last.
-func (v *view) order(name string) int {
-	if i := slices.IndexFunc(v.relays, func(r *measure.Relay) bool { return r.Name == name }); i >= 0 {
-		return i
-	}
-	return len(v.relays)
+// order is a relay's place in the run; the largest for unknown ones.
+func (v *view) order(name string) uint {
+	return uint(slices.IndexFunc(v.relays, func(r *measure.Relay) bool { return r.Name == name }))
 }
 
 // take keeps a check of the pair.
 func (p *pair) take(f *measure.Finding) {
-	if f.Check == checkConverges {
+	if f.Code == measure.CodeConverges && f.Verdict != measure.Undecided {
 		p.sides = append(p.sides, f)
 	}
-	if !f.OK {
+	if f.Verdict == measure.Failed {
 		p.failed = append(p.failed, f)
-		p.complete = p.complete && f.Check != checkCompletes
+		p.complete = p.complete && f.Code != measure.CodeCompletes
 	}
 }
 
-// apart lists the relays that were probed and are in no pair.
-func (v *view) apart(g *pairing) {
-	for i := range v.rec.Findings {
-		f := &v.rec.Findings[i]
-		if f.Scenario != reconcileProbe || slices.ContainsFunc(g.pairs, func(p *pair) bool { return p.a == f.Relay || p.b == f.Relay }) {
+// unpaired lists the relays that do not speak NIP-77, or of which that is not known, and are in no pair.
+func (v *view) unpaired(g *pairing) {
+	for _, f := range v.checks {
+		if f.Code != measure.CodeNIP77 || f.Verdict == measure.Passed || f.Peer != "" ||
+			slices.ContainsFunc(g.pairs, func(p *pair) bool { return p.a == f.Relay || p.b == f.Relay }) {
 			continue
 		}
-		text := f.Detail
-		if answer, ok := strings.CutPrefix(text, "the relay does not speak NIP-77"); ok {
-			text = "does not speak NIP-77" + answer
-		} else if f.OK && !strings.HasPrefix(text, "not measured") {
-			text = "in no pair, though it may speak NIP-77: " + text
+		g.apart = append(g.apart, fact{f.Relay, findingText(f)})
+	}
+}
+
+// metricTime is how long a reconciliation took.
+const metricTime = "time"
+
+// The phases of a pair whose times are set against each other.
+const (
+	phaseInitial   = "initial"
+	phaseHeartbeat = "heartbeat"
+)
+
+// first is the scenario of the first reconciliation of a pair; "" where it was not measured.
+func (g *pairing) first() string {
+	for _, s := range g.scenarios {
+		if s.labels[measure.LabelPhase] == phaseInitial {
+			return s.Key
 		}
-		g.apart = append(g.apart, fact{f.Relay, text})
 	}
-}
-
-// isStatement tells whether a finding states what a relay can do, so that neither answer is a fault.
-func isStatement(f *measure.Finding) bool {
-	return f.Scenario == reconcileProbe || within(f.Scenario, syncing) && (f.Check == checkCanSync || f.Check == checkWatched)
-}
-
-// showsLoss tells whether a finding proves that a relay lost what it had acknowledged.
-func showsLoss(f *measure.Finding) bool {
-	if !f.OK && f.Check == checkKept {
-		return true
-	}
-	if f.OK || f.Check != checkSeeded && f.Check != checkConverges {
-		return false
-	}
-	const lost = "acknowledged but lost"
-	return strings.Contains(f.Detail, lost) || slices.ContainsFunc(f.Evidence, func(e string) bool { return strings.Contains(e, lost) })
-}
-
-// phaseOrder is the order in which a pair's phases run.
-var phaseOrder = []string{"initial", "transfer", "identical", "heartbeat", "after-write", "scattered"}
-
-func phaseTitle(key string) string { return strings.TrimPrefix(key, reconciliation+".") }
-
-func phaseRank(key string) int {
-	if i := slices.Index(phaseOrder, phaseTitle(key)); i >= 0 {
-		return i
-	}
-	return len(phaseOrder)
+	return ""
 }
 
 // phaseOf builds a phase of a pair; nil where neither relay has it.
-func phaseOf(p *pair, key string, ms, initial []*measure.Measurement) *phase {
-	ph := &phase{key: key, title: phaseTitle(key)}
+func (v *view) phaseOf(p *pair, sc *scenario, ms, initial []*measure.Measurement) *phase {
+	ph := &phase{title: sc.Title}
 	var times []float64
 	var sides [][]*measure.Measurement
 	some := false
@@ -246,7 +233,7 @@ func phaseOf(p *pair, key string, ms, initial []*measure.Measurement) *phase {
 		some = some || len(own) > 0
 		sides = append(sides, own)
 		for _, m := range own {
-			if base := timeBases[m.Unit]; base != 0 && (m.Metric == "time" || m.Metric == "first answer") {
+			if base := timeBases[m.Unit]; base != 0 && (m.Metric == metricTime || m.Metric == "first answer") {
 				value, _ := m.Value()
 				times = append(times, value*base)
 			}
@@ -257,9 +244,12 @@ func phaseOf(p *pair, key string, ms, initial []*measure.Measurement) *phase {
 	}
 	clock := scaleFor("s", times) // one unit for both directions
 	for i, s := range p.servers() {
-		c := cellFor(sides[i], clock)
-		if phaseTitle(key) == "heartbeat" && c.main != "" {
-			if r, ok := quotient(find(sides[i], "time"), find(of(initial, s, p.peer(s)), "time")); ok {
+		c := v.cellFor(sides[i], clock)
+		if m := find(sides[i], sc.Primary); m != nil {
+			c.notes = v.bars(m)
+		}
+		if sc.labels[measure.LabelPhase] == phaseHeartbeat && c.main != "" {
+			if r, ok := quotient(find(sides[i], metricTime), find(of(initial, s, p.peer(s)), metricTime)); ok {
 				at := min(1, len(c.parts))
 				c.parts = slices.Insert(c.parts, at, part{text: shareOfText(r) + " of initial"})
 			}

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"strings"
 
 	"relaybench/harness/measure"
 )
@@ -30,9 +29,9 @@ func shareOfText(r float64) string {
 	return ratioText(r)
 }
 
-// cellFor says all that was measured of one direction in one phase: what is known by name in a form of its own, and
-// whatever else there is under its own name.
-func cellFor(ms []*measure.Measurement, clock scale) phaseCell {
+// cellFor says all that was measured of one direction in one phase: what is known by name in a form
+// of its own, and whatever else there is under its own name.
+func (v *view) cellFor(ms []*measure.Measurement, clock scale) phaseCell {
 	var c phaseCell
 	said := map[*measure.Measurement]bool{}
 	take := func(metric string) (*measure.Measurement, float64) {
@@ -46,15 +45,20 @@ func cellFor(ms []*measure.Measurement, clock scale) phaseCell {
 	}
 	say := func(format string, args ...any) { c.parts = append(c.parts, part{text: fmt.Sprintf(format, args...)}) }
 	fine := func(format string, args ...any) { c.parts = append(c.parts, part{fmt.Sprintf(format, args...), true}) }
+	trials := func(m *measure.Measurement, s scale) {
+		if text := rangeText(m, s); text != "" {
+			say("trials %s", text)
+		}
+	}
 	plain := func(m *measure.Measurement, value float64) string {
 		return scaleFor(m.Unit, []float64{value}).format(value)
 	}
 
 	if m, x := take("events/s"); m != nil {
 		c.main = plain(m, x) + "/s"
-		c.trials(m, scaleFor(m.Unit, []float64{x}), 1)
+		trials(m, scaleFor(m.Unit, []float64{x}))
 	}
-	if m, x := take("time"); m != nil {
+	if m, x := take(metricTime); m != nil {
 		base := timeBases[m.Unit]
 		if base == 0 {
 			c.main = plain(m, x) + " " + unitTitle(m.Unit)
@@ -62,12 +66,12 @@ func cellFor(ms []*measure.Measurement, clock scale) phaseCell {
 			c.main = clock.format(x * base)
 			if d := distributionOf(m); d != nil {
 				few := ""
-				if d.n < fewSamples {
+				if c.few = d.n < fewSamples; c.few {
 					few = "*"
 				}
 				say("p50, p99 %s%s", clock.format(d.p99), few)
 			}
-			c.trials(m, clock, base)
+			trials(m, scale{factor: clock.factor * base, suffix: clock.suffix})
 		}
 	}
 	if m, x := take("events"); m != nil {
@@ -105,37 +109,37 @@ func cellFor(ms []*measure.Measurement, clock scale) phaseCell {
 		}
 		fine("first answer %s", text)
 	}
-	var notes []string
 	for _, m := range ms {
-		if m.Note != "" && !slices.Contains(notes, m.Note) {
-			notes = append(notes, m.Note)
-		}
 		value, ok := m.Value()
 		if said[m] || !ok {
 			continue
 		}
-		if reason, ok := strings.CutPrefix(m.Metric, "refused: "); ok {
-			say("%s refused: %s", amount(value), reason)
+		if reason := m.Labels[measure.LabelReason]; reason != "" {
+			say("%s %s: %s", amount(value), m.Metric, reason)
 			continue
 		}
-		_, title := metricTitle(m.Metric)
-		text := title + " " + plain(m, value)
+		text := v.rec.Metric(m.Metric).Title + " " + plain(m, value)
 		if u := unitTitle(m.Unit); u != "" {
 			text += " " + u
 		}
 		say("%s", text)
 	}
-	for _, n := range notes {
-		say("%s", n)
+	for _, text := range statusTexts(ms) {
+		say("%s", text)
 	}
 	return c
 }
 
-// trials adds the range over several trials.
-func (c *phaseCell) trials(m *measure.Measurement, s scale, base float64) {
-	if lo, hi := m.Range(); len(m.Trials) > 1 && lo != hi {
-		c.parts = append(c.parts, part{text: "trials " + number(lo*base*s.factor) + "–" + number(hi*base*s.factor)})
+// statusTexts are what figures say of themselves and does not bar them, each once.
+func statusTexts(ms []*measure.Measurement) (all []string) {
+	for _, m := range ms {
+		for i := range m.Status {
+			if text := statusText(&m.Status[i]); !barring[m.Status[i].Code] && !slices.Contains(all, text) {
+				all = append(all, text)
+			}
+		}
 	}
+	return all
 }
 
 // amount is a number of things: without decimals where it is whole.

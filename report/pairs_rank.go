@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"slices"
 
 	"relaybench/harness/measure"
@@ -13,27 +14,12 @@ type column struct {
 	texts []string // by row, where the figure is no measurement
 }
 
-// summaryColumns are the figures, in reading order. Those that are not ranked rest on more than the relay itself: what is
-// transferred to it comes from another one, and the bytes on the wire depend on which side holds more.
-var summaryColumns = []struct {
-	scenario, metric, title string
-	ranked                  bool
-}{
-	{"negentropy.initial", "time", "initial", true},
-	{"negentropy.identical", "time", "identical", true},
-	{"negentropy.heartbeat", "time", "heartbeat", true},
-	{"negentropy.after-write", "time", "after-write", true},
-	{"negentropy.scattered", "time", "scattered", true},
-	{"negentropy.transfer", "events/s", "events/s into it", false},
-	{"negentropy.initial", "bytes per difference", "B/differing", false},
-}
-
-// comparable work is within this factor: which events a pair has to tell apart depends a little on which relay got which
-// share of the corpus.
+// comparable work is within this factor: which events a pair has to tell apart depends a little on
+// which relay got which share of the corpus.
 const sameWork = 1.1
 
-// columns builds the summary.
-func (v *view) columns(g *pairing) {
+// summarize builds the summary.
+func (v *view) summarize(g *pairing) {
 	var names []string
 	for _, p := range g.pairs {
 		for _, s := range p.servers() {
@@ -42,7 +28,7 @@ func (v *view) columns(g *pairing) {
 			}
 		}
 	}
-	slices.SortStableFunc(names, func(a, b string) int { return v.order(a) - v.order(b) })
+	slices.SortStableFunc(names, func(a, b string) int { return cmp.Compare(v.order(a), v.order(b)) })
 	for _, n := range names {
 		var good, of int
 		for _, p := range g.pairs {
@@ -64,18 +50,26 @@ func (v *view) columns(g *pairing) {
 		}
 		shareUnits(blocks)
 	}()
-	for _, c := range summaryColumns {
-		if b := v.column(c.scenario, c.metric, names, c.ranked); b != nil {
-			g.columns = append(g.columns, &column{block: b, title: c.title})
+	first := g.first()
+	var others []*column
+	for _, sc := range g.scenarios {
+		// Times alone are ranked: whatever else there is rests on the other relay too, or on which
+		// side holds more.
+		switch b := v.column(sc, sc.Primary, names); {
+		case b == nil:
+		case timeBases[b.unit] == 0:
+			others = append(others, &column{block: b, title: b.unit + " into it"})
+		default:
+			g.columns = append(g.columns, &column{block: b, title: sc.Title})
 		}
-		if c.scenario != "negentropy.heartbeat" {
+		if sc.labels[measure.LabelPhase] != phaseHeartbeat {
 			continue
 		}
 		ratios := &column{title: "÷ initial"}
 		some := false
 		for _, n := range names {
 			text := "n/a"
-			if r, ok := v.heartbeatRatio(n); ok {
+			if r, ok := v.heartbeatRatio(n, sc.Key, first); ok {
 				text, some = shareOfText(r), true
 			}
 			ratios.texts = append(ratios.texts, text)
@@ -84,13 +78,23 @@ func (v *view) columns(g *pairing) {
 			g.columns = append(g.columns, ratios)
 		}
 	}
+	for _, sc := range g.scenarios {
+		if b := v.column(sc, metricWire, names); b != nil && sc.Key == first {
+			others = append(others, &column{block: b, title: "B/differing"})
+		}
+	}
+	g.columns = append(g.columns, others...)
 }
 
-// heartbeatRatio is the median over a relay's pairs of the heartbeat against the first reconciliation.
-func (v *view) heartbeatRatio(relay string) (float64, bool) {
+// metricWire is what a reconciliation sends and receives for each event that differs.
+const metricWire = "bytes per difference"
+
+// heartbeatRatio is the median over a relay's pairs of the heartbeat against the first
+// reconciliation.
+func (v *view) heartbeatRatio(relay, heartbeat, initial string) (float64, bool) {
 	var ratios measure.Measurement
-	for _, beat := range v.asServer(relay, "negentropy.heartbeat", "time") {
-		for _, first := range v.asServer(relay, "negentropy.initial", "time") {
+	for _, beat := range v.asServer(relay, heartbeat, metricTime) {
+		for _, first := range v.asServer(relay, initial, metricTime) {
 			if r, ok := quotient(beat, first); ok && first.Peer == beat.Peer {
 				ratios.Trials = append(ratios.Trials, r)
 			}
@@ -104,35 +108,39 @@ func (v *view) asServer(relay, scenario, metric string) []*measure.Measurement {
 	var out []*measure.Measurement
 	for i := range v.rec.Measurements {
 		m := &v.rec.Measurements[i]
-		if _, ok := m.Value(); ok && paired(m) && m.Relay == relay && m.Scenario == scenario && m.Metric == metric {
+		if _, ok := m.Value(); ok && v.in(m, measure.LayoutPairs) && m.Relay == relay && m.Scenario == scenario && m.Metric == metric {
 			out = append(out, m)
 		}
 	}
 	return out
 }
 
-// column builds one figure of all relays; nil where nobody has it. A relay's figure is the median over its pairs that
-// passed their checks, or over all of them, and then it does not compete, where none did.
-func (v *view) column(scenario, metric string, names []string, ranked bool) *block {
-	b := &block{scenario: scenario, metric: metric, better: measure.None}
+// column builds one figure of all relays; nil where nobody has it. A relay's figure is the median
+// over its pairs that nothing bars, or over all of them, and then it does not compete, where
+// something bars each.
+func (v *view) column(sc *scenario, metric string, names []string) *block {
+	b := &block{scenario: sc.Scenario, metric: v.rec.Metric(metric), labels: sc.labels, better: measure.None}
 	var values []float64
 	var field []*row
 	for _, n := range names {
 		r := &row{name: n, relay: v.relay(n), why: "n/a"}
 		b.rows = append(b.rows, r)
-		all := v.asServer(n, scenario, metric)
-		sound := slices.DeleteFunc(slices.Clone(all), func(m *measure.Measurement) bool { return !v.sound(m) })
-		competes := len(sound) > 0 && v.barred[n] == ""
-		if len(sound) == 0 {
-			sound = all
+		all, sound := v.asServer(n, sc.Key, metric), []*measure.Measurement(nil)
+		for _, m := range all {
+			if len(v.bars(m)) == 0 {
+				sound = append(sound, m)
+			}
+		}
+		if len(all) == 0 {
+			continue
 		}
 		if len(sound) == 0 {
-			continue
+			sound, r.bars = all, v.bars(all...)
 		}
 		if b.unit == "" {
 			b.unit, b.better = sound[0].Unit, sound[0].Better
 		}
-		r.m = &measure.Measurement{Relay: n, Scenario: scenario, Metric: metric, Unit: b.unit, Better: b.better}
+		r.m = &measure.Measurement{Relay: n, Scenario: sc.Key, Metric: metric, Unit: b.unit, Better: b.better, Exact: true}
 		for i, m := range sound {
 			if m.Unit != b.unit {
 				continue
@@ -140,20 +148,18 @@ func (v *view) column(scenario, metric string, names []string, ranked bool) *blo
 			x, _ := m.Value()
 			lo, hi := m.Range()
 			r.m.Trials = append(r.m.Trials, x)
+			r.m.Exact = r.m.Exact && m.Exact
 			r.pooled = append(r.pooled, m.Trials...)
 			if i == 0 {
 				r.lo, r.hi = lo, hi
 			}
 			r.lo, r.hi = min(r.lo, lo), max(r.hi, hi)
-			if isLimited(m) {
-				r.m.Note = m.Note
-			}
 		}
 		if r.value, r.has = r.m.Value(); !r.has {
 			continue
 		}
 		values = append(values, r.value)
-		if competes && !isLimited(r.m) {
+		if len(r.bars) == 0 {
 			field = append(field, r)
 		}
 	}
@@ -162,8 +168,8 @@ func (v *view) column(scenario, metric string, names []string, ranked bool) *blo
 	}
 	b.scale = scaleFor(b.unit, values)
 	switch {
-	case !ranked || len(field) < 2 || b.better != measure.Lower && b.better != measure.Higher:
-	case !v.sameWork(scenario, field):
+	case timeBases[b.unit] == 0 || len(field) < 2 || b.better != measure.Lower && b.better != measure.Higher:
+	case !v.sameWork(sc.Key, field):
 		b.unranked = "what was to be told apart differs: not ranked"
 	default:
 		v.crown(b, field)
@@ -171,29 +177,15 @@ func (v *view) column(scenario, metric string, names []string, ranked bool) *blo
 	return b
 }
 
-// sound tells whether a figure of a pair means what it says: the relay passed the checks on the pair and on the phase, and,
-// for all that comes after the transfer, holds what it must, since otherwise it reconciled another set than the others.
-func (v *view) sound(m *measure.Measurement) bool {
-	return !slices.ContainsFunc(v.checks, func(f *measure.Finding) bool {
-		if f.OK || f.Peer == "" || !f.Required && f.Check != checkConverges { // whoever is to blame for not converging
-			return false
-		}
-		whole := f.Check == checkCompletes && f.Relay == m.Peer && f.Peer == m.Relay
-		if !whole && (f.Relay != m.Relay || f.Peer != m.Peer) {
-			return false
-		}
-		return within(m.Scenario, f.Scenario) || f.Check == checkConverges && phaseRank(m.Scenario) > phaseRank("negentropy.transfer")
-	})
-}
-
-// sameWork tells whether the relays of a field had about the same number of events to name and to learn of.
+// sameWork tells whether the relays of a field had about the same number of events to name and to
+// learn of.
 func (v *view) sameWork(scenario string, field []*row) bool {
 	for _, metric := range []string{"have", "need"} {
 		var low, high float64
 		for i, r := range field {
 			var counts measure.Measurement
 			for _, m := range v.asServer(r.name, scenario, metric) {
-				if x, _ := m.Value(); v.sound(m) {
+				if x, _ := m.Value(); len(v.bars(m)) == 0 {
 					counts.Trials = append(counts.Trials, x)
 				}
 			}

@@ -21,12 +21,32 @@ func pairRun(t testing.TB, trials int, relays ...contender) *run {
 }
 
 // says records a check of a pair.
-func (r *run) says(relay, peer contender, scenario, check string, ok bool, detail string, evidence ...string) {
-	r.rec.Find(measure.Finding{Relay: relay.name, Peer: peer.name, Scenario: scenario, Check: check, OK: ok, Required: true, Detail: detail, Evidence: evidence})
+func (r *run) says(relay, peer contender, scenario, code string, ok bool, detail string, evidence ...measure.Evidence) {
+	f := finding(relay.name, peer.name, scenario, code, ok, detail, evidence...)
+	if code == measure.CodeCompletes {
+		f.Blames = ""
+	}
+	r.rec.Find(f)
+}
+
+// blames records that one of a pair is at fault for what was seen at the other.
+func (r *run) blames(fault, relay, peer contender, scenario, code, detail string, evidence ...measure.Evidence) {
+	f := finding(relay.name, peer.name, scenario, code, false, detail, evidence...)
+	f.Blames = fault.name
+	r.rec.Find(f)
+}
+
+// loses records that a relay lost what it had acknowledged, as its pairs show.
+func (r *run) loses(relay, peer contender, scenario, code string, detail string, evidence ...measure.Evidence) {
+	f := finding(relay.name, peer.name, scenario, code, false, detail, evidence...)
+	f.BearsOn = []measure.Scope{{Scenario: "*"}}
+	r.rec.Find(f)
 }
 
 func (r *run) probe(relay string, ok bool, detail string) {
-	r.rec.Find(measure.Finding{Relay: relay, Scenario: reconcileProbe, Check: "speaks NIP-77", OK: ok, Detail: detail})
+	f := finding(relay, "", "negentropy.probe", measure.CodeNIP77, true, detail)
+	f.Verdict = measure.States(ok)
+	r.rec.Find(f)
 }
 
 // peered sets the other relay of a figure.
@@ -42,7 +62,7 @@ func (r *run) direction(server, peer contender, first bool) {
 	}
 	with := peered(peer)
 	r.probe(server.name, true, "NEG-OPEN is answered")
-	r.says(server, peer, "negentropy", checkSeeded, true, "holds the 7765 events that it must")
+	r.says(server, peer, "negentropy", measure.CodeShare, true, "holds the 7765 events that it must")
 	wire := func(scenario string, ms, rounds, have, need, up, down float64) {
 		r.add(server, scenario, "time", "ms", measure.Lower, ms, with)
 		r.add(server, scenario, "first answer", "ms", measure.None, ms*0.6, with)
@@ -55,12 +75,12 @@ func (r *run) direction(server, peer contender, first bool) {
 	}
 	wire("negentropy.initial", 3.1, 3, have, need, 31240, 208551)
 	r.add(server, "negentropy.initial", "bytes per difference", "bytes/event", measure.Lower, bytes*server.speed, with, exact)
-	r.says(server, peer, "negentropy.initial", "finds exactly the difference", true, "1911 of 1911 ids to have and 2020 of 2020 to need named")
+	r.says(server, peer, "negentropy.initial", measure.CodeDifference, true, "1911 of 1911 ids to have and 2020 of 2020 to need named")
 	r.add(server, "negentropy.transfer", "events", "events", measure.None, have, with)
 	r.add(server, "negentropy.transfer", "duration", "s", measure.Lower, have/4200, with)
 	r.add(server, "negentropy.transfer", "events/s", "events/s", measure.Higher, 4200, with)
 	wire("negentropy.identical", 0.42, 1, 0, 0, 708, 26)
-	r.says(server, peer, "negentropy.identical", checkConverges, true, "holds the 9575 events that it must")
+	r.says(server, peer, "negentropy.identical", measure.CodeConverges, true, "holds the 9575 events that it must")
 	r.add(server, "negentropy.heartbeat", "rounds", "rounds", measure.None, 1, with, exact)
 	r.add(server, "negentropy.heartbeat", "bytes up", "bytes", measure.None, 708, with, exact)
 	r.add(server, "negentropy.heartbeat", "bytes down", "bytes", measure.None, 26, with, exact)
@@ -100,17 +120,24 @@ func addPairFixtures(t testing.TB, out map[string]*measure.Record) {
 	lossy, mute := contender{"lossy", "none", 1.9}, contender{"mute", "batch", 1}
 	diverging := pairRun(t, 1, bolt, lossy, mute)
 	diverging.pairOf(bolt, lossy)
-	var lost, never []string
-	for i := range 5 {
-		lost = append(lost, fmt.Sprintf("missing, kind 1, acknowledged but lost: %s", strings.Repeat(fmt.Sprintf("%02x", 0xa0+i), 32)))
-		never = append(never, fmt.Sprintf("missing, kind 7, never delivered: %s", strings.Repeat(fmt.Sprintf("%02x", 0xb0+i), 32)))
+	var lost, never []measure.Evidence
+	one, seven := 1, 7
+	missing := func(kind *int, cause string) measure.Evidence {
+		return measure.Evidence{Code: measure.EvidenceMissing, Kind: kind, Cause: cause}
 	}
-	lost = append(lost, "missing, kind 1, acknowledged but lost: and 72 more", "extra, kind 1, expired: "+strings.Repeat("c4", 32))
-	diverging.says(lossy, bolt, "negentropy", checkSeeded, false, "holds 7689 where it must hold 7765: 77 missing: acknowledged but lost, 1 kept though expired", lost...)
-	diverging.says(lossy, bolt, "negentropy.identical", checkConverges, false, "holds 9499 where it must hold 9575: 77 missing: acknowledged but lost, 1 kept though expired", lost...)
-	diverging.says(bolt, lossy, "negentropy.identical", checkConverges, false, "holds 9555 where it must hold 9575: 20 missing: never delivered", append(never, "missing, kind 7, never delivered: and 15 more")...)
-	diverging.says(bolt, mute, "negentropy", checkSeeded, true, "holds the 7765 events that it must")
-	diverging.says(bolt, mute, "negentropy", checkCompletes, false, "the first reconciliation with mute: no answer to NEG-MSG within 10s")
+	for i := range 5 {
+		l, n := missing(&one, "acknowledged-but-lost"), missing(&seven, "never-delivered")
+		l.ID, n.ID = strings.Repeat(fmt.Sprintf("%02x", 0xa0+i), 32), strings.Repeat(fmt.Sprintf("%02x", 0xb0+i), 32)
+		lost, never = append(lost, l), append(never, n)
+	}
+	more, fifteen := missing(&one, "acknowledged-but-lost"), missing(&seven, "never-delivered")
+	more.Count, fifteen.Count = 72, 15
+	lost = append(lost, more, measure.Evidence{Code: measure.EvidenceExtra, Kind: &one, Cause: "expired", ID: strings.Repeat("c4", 32)})
+	diverging.loses(lossy, bolt, "negentropy", measure.CodeShare, "holds 7689 where it must hold 7765: 77 missing: acknowledged but lost, 1 kept though expired", lost...)
+	diverging.loses(lossy, bolt, "negentropy.identical", measure.CodeConverges, "holds 9499 where it must hold 9575: 77 missing: acknowledged but lost, 1 kept though expired", lost...)
+	diverging.blames(lossy, bolt, lossy, "negentropy.identical", measure.CodeConverges, "holds 9555 where it must hold 9575: 20 missing: never delivered", append(never, fifteen)...)
+	diverging.says(bolt, mute, "negentropy", measure.CodeShare, true, "holds the 7765 events that it must")
+	diverging.says(bolt, mute, "negentropy", measure.CodeCompletes, false, "the first reconciliation with mute: no answer to NEG-MSG within 10s")
 	out["pairs-diverging"] = diverging.record()
 
 	alone := pairRun(t, 1, bolt, deaf)
@@ -141,14 +168,14 @@ func TestAPairSaysHowItEnded(t *testing.T) {
 		{"one was never compared", "ref-bolt ⇄ ref-sqlite", "not finished", func(r *run) { r.direction(bolt, sqlite, true) }},
 		{"one did not converge", "ref-bolt ⇄ ref-sqlite", "did not converge ✗", func(r *run) {
 			r.pairOf(bolt, sqlite)
-			r.says(sqlite, bolt, "negentropy.identical", checkConverges, false, "it does not")
+			r.says(sqlite, bolt, "negentropy.identical", measure.CodeConverges, false, "it does not")
 		}},
 		{"it broke off", "ref-bolt ⇄ ref-sqlite", "did not complete ✗", func(r *run) {
-			r.says(bolt, sqlite, "negentropy", checkCompletes, false, "ref-sqlite died")
+			r.says(bolt, sqlite, "negentropy", measure.CodeCompletes, false, "ref-sqlite died")
 		}},
 		{"it broke off in one trial of several", "ref-bolt ⇄ ref-sqlite", "did not complete ✗", func(r *run) {
 			r.pairOf(bolt, sqlite)
-			r.says(bolt, sqlite, "negentropy", checkCompletes, false, "ref-sqlite died")
+			r.says(bolt, sqlite, "negentropy", measure.CodeCompletes, false, "ref-sqlite died")
 		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -171,7 +198,7 @@ func marksOf(g *pairing, title string) string {
 	for _, c := range g.columns {
 		if c.title == title {
 			for _, r := range c.rows {
-				m := strings.TrimSpace(mark(c.block, r))
+				m := mark(c.block, r)
 				if m == "" {
 					m = "-"
 				}
@@ -195,28 +222,28 @@ func TestServersAreRankedWhereTheirWorkCompares(t *testing.T) {
 			r.rec.Update(func(rec *measure.Record) {
 				for i := range rec.Measurements {
 					if m := &rec.Measurements[i]; m.Relay == "slow" && m.Metric == "need" && m.Scenario == "negentropy.initial" {
-						m.Trials = []float64{500}
+						m.Trials = []float64{500, 500, 500, 500}
 					}
 				}
 			})
 		}, map[string]string{"initial": "- - -", "identical": "★ - -"}},
 		{"one that did not converge is left out of what comes after", func(r *run) {
 			for _, peer := range []contender{sqlite, slow} {
-				r.says(bolt, peer, "negentropy.identical", checkConverges, false, "1 kept though expired")
+				r.says(bolt, peer, "negentropy.identical", measure.CodeConverges, false, "1 kept though expired")
 			}
 		}, map[string]string{"initial": "★ - -", "identical": "- ★ -", "heartbeat": "- ★ -", "after-write": "- ★ -"}},
 		{"a failure in one pair leaves the others", func(r *run) {
-			r.says(bolt, slow, "negentropy.identical", checkConverges, false, "1 kept though expired")
+			r.says(bolt, slow, "negentropy.identical", measure.CodeConverges, false, "1 kept though expired")
 		}, map[string]string{"identical": "★ - -"}},
 		{"one that lost events competes nowhere", func(r *run) {
-			r.says(bolt, slow, "negentropy.identical", checkConverges, false, "5 missing: acknowledged but lost")
+			r.loses(bolt, slow, "negentropy.identical", measure.CodeConverges, "5 missing: acknowledged but lost")
 		}, map[string]string{"initial": "- ★ -", "identical": "- ★ -"}},
 		{"the other's failure is not one's own", func(r *run) {
-			r.says(slow, bolt, "negentropy.identical", checkConverges, false, "1 kept though expired")
+			r.says(slow, bolt, "negentropy.identical", measure.CodeConverges, false, "1 kept though expired")
 		}, map[string]string{"identical": "★ - -"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			r := pairRun(t, 1, bolt, sqlite, slow)
+			r := pairRun(t, 4, bolt, sqlite, slow)
 			r.all(bolt, sqlite, slow)
 			c.change(r)
 			g := newView(r.record()).paired
@@ -257,7 +284,7 @@ func TestTheHeartbeatStandsAgainstTheFirstReconciliation(t *testing.T) {
 func TestARelayWithoutNIP77IsStatedAndNotBlamed(t *testing.T) {
 	r := fixtures(t)["pairs-converging"]
 	out := string(renderTerminal(t, r, TerminalOptions{Width: 100}))
-	if !strings.Contains(out, "deaf  does not speak NIP-77: it answered NEG-OPEN with NOTICE") {
+	if !strings.Contains(out, "deaf  the relay does not speak NIP-77: it answered NEG-OPEN with NOTICE") {
 		t.Error("what it answered is missing")
 	}
 	_, checks, _ := strings.Cut(out, "\nCHECKS ")

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -9,24 +10,19 @@ import (
 	"relaybench/harness/measure"
 )
 
-// harnessLimited is how a measurement's note begins when the harness, and not the relay, set the figure.
-const harnessLimited = "limited by the harness"
-
 // answersDiffer is why relays that answered differently are not ranked.
 const answersDiffer = "answers differ: not ranked"
 
-// enoughTrials is how many trials a ranking should rest on.
-const enoughTrials = 6
-
-// agreement tells which relays answered the same in a scenario, by its exact figures that have no direction (how many
-// events came back). Relays that answered differently did different work and are not ranked against each other: the
-// largest group that agrees competes, and nobody does when two groups are equally large. A nil result lets all compete.
+// agreement tells which relays answered the same in a scenario, by its exact figures that have no
+// direction (how many events came back). Relays that answered differently did different work and
+// are not ranked against each other: the largest group that agrees competes, and nobody does when
+// two groups are equally large. A nil result lets all compete.
 func (v *view) agreement(ms []*measure.Measurement) map[string]bool {
 	answers := map[string]string{}
 	var names []string
 	for _, m := range ms {
-		// A relay that competes nowhere has no say in what the others should have answered.
-		if !m.Exact || m.Better != measure.None || isResource(m.Metric) || v.barred[m.Relay] != "" {
+		// A relay that does not compete has no say in what the others should have answered.
+		if !m.Exact || m.Better != measure.None || v.rec.Metric(m.Metric).Role == measure.RoleResource || len(v.bars(m)) > 0 {
 			continue
 		}
 		if value, ok := m.Value(); ok {
@@ -34,7 +30,7 @@ func (v *view) agreement(ms []*measure.Measurement) map[string]bool {
 			if answers[k] == "" {
 				names = append(names, k)
 			}
-			answers[k] += fmt.Sprintf("%s=%v;", m.Metric, value)
+			answers[k] += fmt.Sprintf("%s%s=%v;", m.Metric, labelKey(m.Labels), value)
 		}
 	}
 	sizes := map[string]int{}
@@ -63,21 +59,18 @@ func (v *view) agreement(ms []*measure.Measurement) map[string]bool {
 	return agreeing
 }
 
-// rank finds who competes in a block and who is best. A relay that did not come through, or failed a required check on
-// this scenario or as a whole, does not compete; neither does a figure that the harness limited, nor does anyone win
-// past one that is better still. Exact ties share no star.
+// rank finds who competes in a block and who is best. A figure that anything bars does not compete,
+// nor does anyone win past one that the harness limited and that is better still. Exact ties share
+// no star.
 func (v *view) rank(b *block, agreeing map[string]bool) {
 	var field []*row
-	var disagree bool
+	disagree := false
 	for _, r := range b.rows {
-		if !r.has {
-			continue
-		}
-		if agreeing != nil && !agreeing[r.name] && v.barred[r.m.Relay] == "" {
+		switch {
+		case !r.has || len(r.bars) > 0:
+		case agreeing != nil && !agreeing[r.name]:
 			disagree = true
-			continue
-		}
-		if v.mayCompete(b, r) {
+		default:
 			field = append(field, r)
 		}
 	}
@@ -123,28 +116,32 @@ func (v *view) crown(b *block, field []*row) {
 		r.ratio = ratio(b.better, r.value, first.value)
 		r.tied = first.value == second.value && r.value == first.value
 	}
-	b.across = durabilityDecides(b.scenario) && slices.ContainsFunc(field, func(r *row) bool {
+	b.across = b.scenario.Durability && slices.ContainsFunc(field, func(r *row) bool {
 		return r.relay != nil && first.relay != nil && r.relay.Durability != first.relay.Durability
 	})
 	if first.tied {
 		return
 	}
 	for _, r := range b.rows {
-		if r.has && isLimited(r.m) && better(r.value, first.value) {
-			b.unranked = "the best figure is " + harnessLimited
+		if r.has && r.m.Is(measure.StatusLimited) != nil && !v.accused(r.m) && better(r.value, first.value) {
+			b.unranked = "the best figure is limited by the harness"
 			return
 		}
 	}
-	first.best = settled(field)
+	first.best = v.tested() && settled(field)
 	first.close = !first.best
 }
 
-// settled tells whether the first of a field is ahead of every other one beyond chance: significantly so, or, where there is nothing to test
-// (one trial each, or exact figures), simply ahead. Two or three trials a side can never be significant.
+// tested tells whether the run has trials enough for a test to tell a difference from chance. With
+// fewer there are no stars.
+func (v *view) tested() bool { return v.trials >= measure.TrialsFor(measure.Alpha) }
+
+// settled tells whether the first of a field is ahead of every other one beyond chance:
+// significantly so, or, where both figures are exact and there is nothing to test, simply ahead.
 func settled(field []*row) bool {
 	first := field[0]
 	return !slices.ContainsFunc(field[1:], func(r *row) bool {
-		if first.m.Exact && r.m.Exact || first.once() && r.once() {
+		if first.m.Exact && r.m.Exact {
 			return first.lo <= r.hi && first.hi >= r.lo
 		}
 		return !measure.Compare(r.sample(), first.sample()).Significant
@@ -157,39 +154,6 @@ func (r *row) sample() []float64 {
 		return r.pooled
 	}
 	return r.m.Trials
-}
-
-// once tells whether a figure rests on one trial, or on one of each of several pairs.
-func (r *row) once() bool {
-	if r.pooled != nil {
-		return len(r.pooled) == len(r.m.Trials)
-	}
-	return len(r.m.Trials) == 1
-}
-
-func isLimited(m *measure.Measurement) bool { return strings.Contains(m.Note, harnessLimited) }
-
-func (v *view) mayCompete(b *block, r *row) bool {
-	if isLimited(r.m) || r.m.IsIncomplete() {
-		return false
-	}
-	if v.barred[r.m.Relay] != "" || r.m.Peer != "" && v.barred[r.m.Peer] != "" {
-		return false
-	}
-	return !slices.ContainsFunc(v.checks, func(f *measure.Finding) bool {
-		if f.OK || !f.Required || f.Scenario == "" || !within(b.scenario, f.Scenario) {
-			return false
-		}
-		switch f.Peer {
-		case "": // of one relay alone, which spoils its pairs too
-			return f.Relay == r.m.Relay || r.m.Peer != "" && f.Relay == r.m.Peer
-		case r.m.Peer:
-			return f.Relay == r.m.Relay
-		case r.m.Relay:
-			return f.Relay == r.m.Peer
-		}
-		return false
-	})
 }
 
 // ratio is how many times the best a value is, 1 or more; 0 where there is none.
@@ -210,7 +174,7 @@ func ratio(better measure.Better, value, best float64) float64 {
 // A standing is one relay's line in the head-to-head summary.
 type standing struct {
 	name   string
-	wins   int
+	wins   int // or, where nothing can be tested, in how many it is ahead
 	of     int // ranked rows in which it competes and not all are equal
 	cells  []standingCell
 	reason string // why it does not compete at all
@@ -227,68 +191,117 @@ func (s *standing) score() string {
 type standingCell struct {
 	row   *row
 	scale scale
-	ratio float64 // a geometric mean where the headline stands for several scenarios
-	n, of int     // over how many of them
+	ratio float64  // a geometric mean where the headline stands for several scenarios
+	n, of int      // over how many of them
+	notes []string // why it does not compete in all of them
+}
+
+// A headline is a column of the summary: all blocks that stand under one title.
+type headline struct {
+	title  string
+	blocks []*block
+}
+
+// headlines are the columns that scenarios name. A section that names none is represented by the
+// first ranked metric of its scenarios.
+func (v *view) headlines() (columns []*headline) {
+	add := func(title string, b *block) {
+		i := slices.IndexFunc(columns, func(h *headline) bool { return h.title == title })
+		if i < 0 {
+			i = len(columns)
+			columns = append(columns, &headline{title: title})
+		}
+		columns[i].blocks = append(columns[i].blocks, b)
+	}
+	for _, s := range v.sections {
+		named, blocks := false, s.contests()
+		for _, b := range blocks {
+			for _, h := range b.scenario.Headlines {
+				named = true
+				if h.Metric == b.metric.Key && b.labels.Contains(h.Labels) && b.contested() {
+					add(h.Title, b)
+				}
+			}
+		}
+		if named {
+			continue
+		}
+		seen := map[string]bool{}
+		for _, b := range blocks {
+			if b.ranked && !seen[b.scenario.Key] && len(seen) < 4 {
+				seen[b.scenario.Key] = true
+				add(b.scenario.Key, b)
+			}
+		}
+	}
+	return columns
+}
+
+// contested tells whether several relays have the figure for themselves, whether or not they may
+// compete.
+func (b *block) contested() bool {
+	n := 0
+	for _, r := range b.rows {
+		if r.has && r.m.Peer != "" {
+			return false
+		}
+		if r.has {
+			n++
+		}
+	}
+	return n > 1
 }
 
 // headToHead gathers wins and headline figures; ok is false when nothing was ranked.
 func (v *view) headToHead() (titles []string, standings []*standing, ok bool) {
-	var columns [][]*block
-	taken := map[*block]bool{}
-	blocks := v.rankedBlocks()
-	for _, h := range headlines {
-		var members []*block
-		for _, b := range blocks {
-			if b.metric == h.metric && covers(h.scenario, b.scenario) && !pairs(b) {
-				members = append(members, b)
-				taken[b] = true
-			}
-		}
-		if len(members) > 0 {
-			titles, columns = append(titles, h.title), append(columns, members)
-		}
-	}
-	// A section without headlines of its own is represented by the first ranked metric of its scenarios.
-	for _, s := range v.sections {
-		if slices.ContainsFunc(headlines, func(h struct{ scenario, metric, title string }) bool {
-			_, title := sectionOf(h.scenario)
-			return title == s.title
-		}) {
-			continue
-		}
-		for _, sc := range s.scenarios[:min(len(s.scenarios), 4)] {
-			if i := slices.IndexFunc(sc.blocks, func(b *block) bool { return b.ranked && !pairs(b) }); i >= 0 {
-				titles, columns = append(titles, sc.key), append(columns, sc.blocks[i:i+1])
-			}
-		}
+	columns := v.headlines()
+	for _, h := range columns {
+		titles = append(titles, h.title)
 	}
 	for _, r := range v.relays {
-		st := &standing{name: r.Name, reason: v.barred[r.Name]}
-		for _, b := range blocks {
-			if b.echo || allTied(b) {
-				continue
-			}
-			for _, row := range b.rows {
-				if row.competes && row.m.Relay == r.Name {
+		st := &standing{name: r.Name}
+		competes, why := false, ""
+		if text := v.out(r); text != "" {
+			why = r.Name + ": " + text
+		}
+		for _, s := range v.sections {
+			for _, b := range s.contests() {
+				for _, row := range b.rows {
+					if row.m == nil || row.m.Relay != r.Name {
+						continue
+					}
+					if len(row.bars) > 0 {
+						why = cmp.Or(why, strings.Join(row.bars, "; "))
+					}
+					if !row.competes {
+						continue
+					}
+					competes, ok = true, true
+					if b.echo || allTied(b) {
+						continue
+					}
 					st.of++
-					ok = true
-					if row.best {
+					if row.best || row.close && !v.tested() {
 						st.wins++
 					}
 				}
 			}
 		}
-		for _, members := range columns {
-			st.cells = append(st.cells, cellOf(r.Name, members))
+		if !competes {
+			st.reason = cmp.Or(why, r.Name+" has no figures to set beside another relay's")
+		}
+		for _, h := range columns {
+			st.cells = append(st.cells, v.cellOf(r.Name, h.blocks))
 		}
 		standings = append(standings, st)
 	}
 	return titles, standings, ok
 }
 
-func cellOf(relay string, members []*block) standingCell {
+func (v *view) cellOf(relay string, members []*block) standingCell {
 	c := standingCell{of: len(members)}
 	var logs float64
+	var barred []*row
 	for _, b := range members {
 		for _, r := range b.rows {
 			if r.m == nil || r.m.Relay != relay || !r.has {
@@ -300,45 +313,83 @@ func cellOf(relay string, members []*block) standingCell {
 			if r.ratio > 0 {
 				logs += math.Log(r.ratio)
 				c.n++
+				continue
+			}
+			if len(r.bars) > 0 {
+				barred = append(barred, r)
+			} else if why := b.unranked; why != "" && !slices.Contains(c.notes, why) {
+				c.notes = append(c.notes, why)
 			}
 		}
+	}
+	switch len(barred) {
+	case 0:
+	case 1:
+		c.notes = append(c.notes, strings.Join(barred[0].bars, "; "))
+	default:
+		var ms []*measure.Measurement
+		for _, r := range barred {
+			ms = append(ms, r.m)
+		}
+		c.notes = append(c.notes, strings.Join(v.bars(ms...), "; "))
 	}
 	if c.n > 0 {
 		c.ratio = math.Exp(logs / float64(c.n))
 	}
+	if len(c.notes) > 2 { // a cell has no room for more numbers
+		c.notes = []string{some(c.notes, 3)}
+	}
 	return c
 }
 
-// findEchoes marks the blocks of a query that would only count another one's win a second time: a first event that came with
-// its EOSE (in one packet: within 5 %), and queries per second where they follow from the events per second.
+// findEchoes marks the blocks of a query that would only count another one's win a second time: a
+// time that is that of a headline (a first event in the packet of its EOSE: within 5 %), and a rate
+// that follows from a headline's rate.
 func findEchoes(s *scenario) {
-	if first, eose := metric(s, "first event"), metric(s, "eose"); first != nil && eose != nil {
-		for i, r := range first.rows {
-			if o := eose.rows[i]; r.has && o.has && (r.best || r.close) {
-				first.echo = first.unit == eose.unit && math.Abs(r.value-o.value) <= 0.05*o.value
+	if s.Layout != measure.LayoutQueries {
+		return
+	}
+	for _, b := range s.blocks {
+		for _, o := range s.blocks {
+			if b.headline() || !o.headline() || b.better != o.better {
+				continue
+			}
+			if b.unit == o.unit {
+				for i, r := range b.rows {
+					if other := o.rows[i]; r.has && other.has && (r.best || r.close) {
+						b.echo = math.Abs(r.value-other.value) <= 0.05*other.value
+					}
+				}
+			} else if o.ranked {
+				low, high := math.Inf(1), 0.0
+				for i, r := range b.rows {
+					if r.competes && r.value > 0 {
+						x := o.rows[i].value / r.value
+						low, high = min(low, x), max(high, x)
+					}
+				}
+				b.echo = b.echo || high <= 1.05*low
 			}
 		}
 	}
-	if answers, events := metric(s, "queries/s"), metric(s, "events/s"); answers != nil && events != nil && events.ranked {
-		low, high := math.Inf(1), 0.0
-		for i, r := range answers.rows {
-			if o := events.rows[i]; r.competes && r.value > 0 {
-				low, high = min(low, o.value/r.value), max(high, o.value/r.value)
-			}
-		}
-		answers.echo = high <= 1.05*low
-	}
+}
+
+// headline tells whether a scenario names the metric for the summary.
+func (b *block) headline() bool {
+	return slices.ContainsFunc(b.scenario.Headlines, func(h measure.Headline) bool { return h.Metric == b.metric.Key })
 }
 
 // echoes tells whether any ranked block is left out of the count of wins.
 func (v *view) echoes() bool {
-	return slices.ContainsFunc(v.rankedBlocks(), func(b *block) bool { return b.echo })
+	return slices.ContainsFunc(v.sections, func(s *section) bool {
+		return slices.ContainsFunc(s.contests(), func(b *block) bool { return b.echo && b.ranked })
+	})
 }
 
-// winsTitle heads the count of wins. One trial is no test, and nobody wins by it.
+// winsTitle heads the count of wins. Without a test nobody wins.
 func (v *view) winsTitle() string {
-	if v.trials == 1 {
-		return "best in"
+	if !v.tested() {
+		return "ahead in"
 	}
 	return "wins"
 }
@@ -346,13 +397,17 @@ func (v *view) winsTitle() string {
 // winsNotes say what is counted, and what may not be concluded from it.
 func (v *view) winsNotes() []string {
 	var out []string
-	if v.trials == 1 {
-		out = append(out, fmt.Sprintf("One trial: a difference may be chance, none is tested (--trials %d tests them). \"best in\" counts the ranked figures in which a relay is ahead, of those it competes in.", enoughTrials))
+	if !v.tested() {
+		out = append(out, fmt.Sprintf("%s: no test can tell a difference from chance, and there is no ★ (--trials %d tests them). "+
+			"\"ahead in\" counts the ranked figures in which a relay is ahead, of those it competes in.", count(v.trials, "trial"), measure.EnoughTrials))
 	} else {
-		out = append(out, "\"wins\" counts the ranked figures in which a relay is significantly ahead of every other (Mann–Whitney U, p < 0.05, each pair by itself), of those it competes in: where the difference may be chance (~) or there is none (=) nobody wins, so that wins need not add up.")
+		out = append(out, "\"wins\" counts the ranked figures in which a relay is significantly ahead of every other (Mann–Whitney U, "+
+			"p < 0.05, each pair by itself), of those it competes in: where the difference may be chance (~) or there is none (=) "+
+			"nobody wins, so that wins need not add up.")
 	}
 	if v.echoes() {
-		out = append(out, "Not counted, since it only repeats another figure: a first event that comes with its EOSE, and answers/s where events/s says the same.")
+		out = append(out, "Not counted, since it only repeats another figure: a first event that comes with its EOSE, "+
+			"and answers/s where events/s says the same.")
 	}
 	return append(out, "Latencies are medians. 1.00× is the best; several scenarios together are a geometric mean of such ratios.")
 }
@@ -362,28 +417,17 @@ func allTied(b *block) bool {
 	return !slices.ContainsFunc(b.rows, func(r *row) bool { return r.competes && !r.tied })
 }
 
-func pairs(b *block) bool {
-	return slices.ContainsFunc(b.rows, func(r *row) bool { return r.m != nil && r.m.Peer != "" })
-}
-
-func (v *view) rankedBlocks() []*block {
-	var out []*block
-	for _, s := range v.sections {
-		for _, sc := range s.scenarios {
-			for _, b := range sc.blocks {
-				if b.ranked {
-					out = append(out, b)
-				}
-			}
-		}
-		if s.download != nil {
-			out = append(out, slices.DeleteFunc(s.download.contests(), func(b *block) bool { return !b.ranked })...)
-		}
-		if s.pairing == nil {
-			continue
-		}
+// contests are the blocks of a section that count for the standings.
+func (s *section) contests() (out []*block) {
+	for _, sc := range s.scenarios {
+		out = append(out, sc.blocks...)
+	}
+	if s.download != nil {
+		out = append(out, s.download.contests()...)
+	}
+	if s.pairing != nil {
 		for _, c := range s.pairing.columns {
-			if c.block != nil && c.ranked {
+			if c.block != nil {
 				out = append(out, c.block)
 			}
 		}

@@ -8,6 +8,11 @@ import (
 	"relaybench/harness/measure"
 )
 
+// spread is four trials about a value, which are as many as a test needs.
+func spread(value float64) []float64 {
+	return []float64{value, value * 1.01, value * 0.99, value * 1.02}
+}
+
 // contest is a record of two relays, a and b, with one metric, in which a is the faster one.
 func contest(change func(*measure.Record)) *measure.Record {
 	m := func(relay string, trials ...float64) measure.Measurement {
@@ -15,17 +20,67 @@ func contest(change func(*measure.Record)) *measure.Record {
 	}
 	r := &measure.Record{
 		Relays:       []measure.Relay{{Name: "a", Durability: "batch", Outcome: measure.OutcomeOK}, {Name: "b", Durability: "batch", Outcome: measure.OutcomeOK}},
-		Measurements: []measure.Measurement{m("a", 200), m("b", 100)},
+		Measurements: []measure.Measurement{m("a", spread(200)...), m("b", spread(100)...)},
 		Calibration:  []measure.Calibration{{Name: "clock resolution", Value: 20, Unit: "ns"}},
-		Findings:     []measure.Finding{{Relay: "a", Scenario: "preflight", Check: "p", OK: true}, {Relay: "b", Scenario: "preflight", Check: "p", OK: true}},
+		Findings:     []measure.Finding{finding("a", "", "preflight", measure.CodeStores, true, ""), finding("b", "", "preflight", measure.CodeStores, true, "")},
 	}
 	change(r)
-	return r
+	return described(r)
 }
 
-func failed(relay, scenario string, required bool) func(*measure.Record) {
+// failed is a failed check of a relay that bears on figures.
+func failed(relay string, bearsOn ...string) func(*measure.Record) {
 	return func(r *measure.Record) {
-		r.Findings = append(r.Findings, measure.Finding{Relay: relay, Scenario: scenario, Check: "c", Required: required})
+		f := finding(relay, "", "preflight", "c", false, "it does not")
+		f.BearsOn = nil
+		for _, scenario := range bearsOn {
+			f.BearsOn = append(f.BearsOn, measure.Scope{Scenario: scenario})
+		}
+		r.Findings = append(r.Findings, f)
+	}
+}
+
+// stated is a check of a relay that found a property.
+func stated(relay string) func(*measure.Record) {
+	return all(failed(relay), func(r *measure.Record) { r.Findings[len(r.Findings)-1].Verdict = measure.Stated })
+}
+
+// seenWith makes the last finding one of a pair.
+func seenWith(peer, blames string) func(*measure.Record) {
+	return func(r *measure.Record) {
+		f := &r.Findings[len(r.Findings)-1]
+		f.Peer, f.Blames = peer, blames
+	}
+}
+
+// paired makes the figures those of pairs.
+func paired(peers ...string) func(*measure.Record) {
+	return func(r *measure.Record) {
+		for i, peer := range peers {
+			r.Measurements[i].Peer = peer
+		}
+	}
+}
+
+// trials sets those of the relays in order.
+func trials(all ...[]float64) func(*measure.Record) {
+	return func(r *measure.Record) {
+		for i, values := range all {
+			r.Measurements[i].Trials = values
+		}
+	}
+}
+
+// told gives a relay's figure a status.
+func told(i int, code string) func(*measure.Record) {
+	return func(r *measure.Record) { r.Measurements[i].AddStatus(measure.Status{Code: code}) }
+}
+
+func all(changes ...func(*measure.Record)) func(*measure.Record) {
+	return func(r *measure.Record) {
+		for _, c := range changes {
+			c(r)
+		}
 	}
 }
 
@@ -37,121 +92,100 @@ func answers(counts ...float64) func(*measure.Record) {
 	}
 }
 
+func exactly(r *measure.Record) { r.Measurements[0].Exact, r.Measurements[1].Exact = true, true }
+
+func less(r *measure.Record) {
+	r.Measurements[0].Better, r.Measurements[1].Better = measure.Lower, measure.Lower
+}
+
 func third(name string, value float64) func(*measure.Record) {
 	return func(r *measure.Record) {
 		r.Relays = append(r.Relays, measure.Relay{Name: name, Durability: "batch", Outcome: measure.OutcomeOK})
 		m := r.Measurements[0]
-		m.Relay, m.Trials = name, []float64{value}
+		m.Relay, m.Trials, m.Status = name, spread(value), nil
 		r.Measurements = append(r.Measurements, m)
 	}
 }
 
 func TestTheStarGoesToWhomItIsDue(t *testing.T) {
-	all := func(changes ...func(*measure.Record)) func(*measure.Record) {
-		return func(r *measure.Record) {
-			for _, c := range changes {
-				c(r)
-			}
-		}
-	}
 	for _, c := range []struct {
 		name   string
 		change func(*measure.Record)
-		want   string // the marks of the rows in order
+		want   string // the marks of the rows in order; a number is that of a footnote
 	}{
 		{"more is better", all(), "★ -"},
-		{"less is better", func(r *measure.Record) {
-			r.Measurements[0].Better, r.Measurements[1].Better = measure.Lower, measure.Lower
-		}, "- ★"},
+		{"less is better", less, "- ★"},
 		{"a stated figure is not ranked", func(r *measure.Record) {
 			r.Measurements[0].Better, r.Measurements[1].Better = measure.None, measure.None
 		}, ""},
-		{"an exact tie shares no star", func(r *measure.Record) { r.Measurements[1].Trials = []float64{200} }, "= ="},
+		{"an exact tie shares no star", trials(spread(200), spread(200)), "= ="},
 		{"a tie at the top of three", third("c", 200), "= - ="},
-		{"a relay that failed does not win", func(r *measure.Record) { r.Relays[0].Outcome = measure.OutcomeFailed }, "- -"},
-		{"nor does the only one left beside it", all(third("c", 50), func(r *measure.Record) { r.Relays[0].Outcome = measure.OutcomeFailed }), "- ★ -"},
-		{"a failed required preflight check bars", all(failed("a", "preflight", true), third("c", 50)), "- ★ -"},
-		{"so does one of the whole run", all(failed("a", "", true), third("c", 50)), "- ★ -"},
-		{"and one of a scenario that measured nothing", all(failed("a", "restart", true), third("c", 50)), "- ★ -"},
-		{"one on this row bars", all(failed("a", "ingest.throughput", true), third("c", 50)), "- ★ -"},
-		{"one on this family bars", all(failed("a", "ingest", true), third("c", 50)), "- ★ -"},
-		{"one on another row does not", all(failed("a", "storage", true), func(r *measure.Record) {
-			r.Measurements = append(r.Measurements, measure.Measurement{Relay: "a", Scenario: "storage", Metric: "m", Better: measure.None})
-		}), "★ -"},
-		{"a loss bars everywhere, for what was lost need not be kept", all(third("c", 50), failed("a", "storage", true), func(r *measure.Record) {
-			r.Measurements = append(r.Measurements, measure.Measurement{Relay: "a", Scenario: "storage", Metric: "m", Better: measure.None})
-			r.Findings[len(r.Findings)-1].Check = checkKept
-		}), "- ★ -"},
-		{"a relay that its definition keeps out does not win", all(third("c", 50), func(r *measure.Record) { r.Relays[0].NeverRanked = "it stores nothing" }), "- ★ -"},
-		{"nor has it a say in what the others should answer", all(third("c", 50), answers(0, 500, 500), func(r *measure.Record) { r.Relays[0].NeverRanked = "it stores nothing" }), "- ★ -"},
-		{"a failed check that is not required does not", failed("a", "ingest.throughput", false), "★ -"},
-		{"what the harness limited is not crowned", all(third("c", 50), func(r *measure.Record) { r.Measurements[0].Note = "limited by the harness" }), "! - -"},
-		{"but a limited one that is slower lets others win", all(third("c", 50), func(r *measure.Record) { r.Measurements[2].Note = "limited by the harness" }), "★ - !"},
+		{"a relay that failed does not win", func(r *measure.Record) { r.Relays[0].Outcome = measure.OutcomeFailed }, "¹ -"},
+		{"nor does the only one left beside it", all(third("c", 50), func(r *measure.Record) { r.Relays[0].Outcome = measure.OutcomeFailed }), "¹ ★ -"},
+		{"a failed check on everything bars", all(failed("a", "*"), third("c", 50)), "¹ ★ -"},
+		{"one on this row bars", all(failed("a", "ingest.throughput"), third("c", 50)), "¹ ★ -"},
+		{"one on this family bars", all(failed("a", "ingest.*"), third("c", 50)), "¹ ★ -"},
+		{"one on another row does not", failed("a", "storage", "query.*"), "★ -"},
+		{"one that bears on nothing does not", failed("a"), "★ -"},
+		{"a stated one bars nothing", all(failed("a", "*"), func(r *measure.Record) { r.Findings[2].Verdict = measure.Stated }), "★ -"},
+		{"an undecided one bars nothing", all(failed("a", "*"), func(r *measure.Record) { r.Findings[2].Verdict = measure.Undecided }), "★ -"},
+		{"one that uses a condition bars where that is asked for", all(failed("a", "*"), third("c", 50), func(r *measure.Record) {
+			r.Findings[2].BearsOn[0].Uses = "#t"
+		}), "★ - -"},
+		{"a relay that its definition keeps out does not win", all(third("c", 50), func(r *measure.Record) { r.Relays[0].NeverRanked = "it stores nothing" }), "¹ ★ -"},
+		{"nor has it a say in what the others should answer", all(third("c", 50), answers(0, 500, 500), func(r *measure.Record) { r.Relays[0].NeverRanked = "it stores nothing" }), "¹ ★ -"},
+		{"nor has one that answered wrongly", all(third("c", 50), answers(100, 500, 100), failed("a", "ingest.*"), func(r *measure.Record) {
+			f := r.Findings[2]
+			f.Relay, f.Blames = "c", "c"
+			r.Findings = append(r.Findings, f)
+		}), "¹ - ²"},
+		{"what the harness limited is not crowned", all(third("c", 50), told(0, measure.StatusLimited)), "¹ - -"},
+		{"nor does it hold others up where it means nothing", all(third("c", 50), told(0, measure.StatusLimited), failed("a", "ingest.throughput")), "¹ ★ -"},
+		{"but a limited one that is slower lets others win", all(third("c", 50), told(2, measure.StatusLimited)), "★ - ¹"},
+		{"an incomplete one does not compete", all(third("c", 50), told(0, measure.StatusIncomplete)), "¹ ★ -"},
+		{"one for other work does not", all(third("c", 50), told(0, measure.StatusNotComparable)), "¹ ★ -"},
+		{"a coarse one does, and says so", told(0, measure.StatusCoarse), "★¹ -"},
+		{"two that have the same to say share a note", all(third("c", 50), told(1, measure.StatusCoarse), told(2, measure.StatusCoarse)), "★ ¹ ¹"},
 		{"answers that differ are not ranked", answers(500, 100), "- -"},
 		{"answers that agree are", answers(500, 500), "★ -"},
 		{"the larger group that agrees competes", all(third("c", 50), answers(100, 500, 500)), "- ★ -"},
-		{"a difference that may be chance gives no star", func(r *measure.Record) {
-			r.Measurements[0].Trials, r.Measurements[1].Trials = []float64{200, 90, 190, 210}, []float64{100, 100, 120, 95}
-		}, "~ -"},
-		{"a significant one does", func(r *measure.Record) {
-			r.Measurements[0].Trials, r.Measurements[1].Trials = []float64{200, 190, 210, 195}, []float64{100, 110, 120, 95}
-		}, "★ -"},
-		{"though a trial or two overlap", func(r *measure.Record) {
-			r.Measurements[0].Trials, r.Measurements[1].Trials = []float64{200, 190, 210, 195, 205, 118}, []float64{100, 110, 120, 95, 105, 98}
-		}, "★ -"},
-		{"three trials can never tell", func(r *measure.Record) {
-			r.Measurements[0].Trials, r.Measurements[1].Trials = []float64{200, 190, 210}, []float64{100, 110, 120}
-		}, "~ -"},
-		{"nor can many against one", func(r *measure.Record) {
-			r.Measurements[0].Trials, r.Measurements[1].Trials = []float64{200, 190, 210, 200, 190, 210}, []float64{100}
-		}, "~ -"},
-		{"exact figures need no test", func(r *measure.Record) {
-			for i := range r.Measurements {
-				r.Measurements[i].Exact = true
-			}
-			r.Measurements[0].Trials, r.Measurements[1].Trials = []float64{200, 200, 200}, []float64{100, 100, 100}
-		}, "★ -"},
-		{"the best must be ahead of all", all(third("c", 50), func(r *measure.Record) {
-			r.Measurements[0].Trials, r.Measurements[1].Trials, r.Measurements[2].Trials = []float64{200, 190, 210, 195}, []float64{100, 110, 120, 95}, []float64{50, 50, 500, 50}
-		}), "~ - -"},
+		{"a difference that may be chance gives no star", trials([]float64{200, 90, 190, 210}, []float64{100, 100, 120, 95}), "~ -"},
+		{"a significant one does", trials([]float64{200, 190, 210, 195}, []float64{100, 110, 120, 95}), "★ -"},
+		{"though a trial or two overlap", trials([]float64{200, 190, 210, 195, 205, 118}, []float64{100, 110, 120, 95, 105, 98}), "★ -"},
+		{"three trials can never tell", trials([]float64{200, 190, 210}, []float64{100, 110, 120}), "~ -"},
+		{"nor can two", trials([]float64{200, 190}, []float64{100, 110}), "~ -"},
+		{"nor can one", trials([]float64{200}, []float64{100}), "~ -"},
+		{"nor can many against one", trials([]float64{200, 190, 210, 200, 190, 210}, []float64{100}), "~ -"},
+		{"exact figures need no test", all(trials([]float64{200, 200, 200, 200}, []float64{100, 100, 100, 100}), exactly), "★ -"},
+		{"but must not touch", all(trials([]float64{200, 200, 220, 200}, []float64{100, 200, 100, 100}), exactly), "~ -"},
+		{"nor touch where less is better", all(trials([]float64{200, 220, 200, 200}, []float64{100, 200, 100, 100}), exactly, less), "- ~"},
+		{"apart where less is better", all(trials([]float64{200, 220, 200, 200}, []float64{100, 199, 100, 100}), exactly, less), "- ★"},
+		{"and have no star in a run without stars", all(trials([]float64{200}, []float64{100}), exactly), "~ -"},
+		{"the best must be ahead of all", all(third("c", 50), trials([]float64{200, 190, 210, 195}, []float64{100, 110, 120, 95}, []float64{50, 50, 500, 50})), "~ - -"},
 		{"another durability class is marked", func(r *measure.Record) { r.Relays[1].Durability = "commit" }, "★† -"},
 		{"a relay without the metric leaves no contest", func(r *measure.Record) { r.Measurements = r.Measurements[:1] }, "- -"},
-		{"pairs with one peer are ranked", func(r *measure.Record) { r.Measurements[0].Peer, r.Measurements[1].Peer = "c", "c" }, "★ -"},
-		{"pairs with different peers are not", func(r *measure.Record) { r.Measurements[0].Peer, r.Measurements[1].Peer = "b", "a" }, "- -"},
-		{"a pair with a barred peer is not", all(third("c", 50), failed("c", "preflight", true), func(r *measure.Record) {
-			r.Measurements[0].Peer, r.Measurements[1].Peer = "c", "c"
-		}), "- - -"},
-		{"a check of the pair bars its row", all(failed("a", "ingest.throughput", true), func(r *measure.Record) {
-			r.Measurements[0].Peer, r.Measurements[1].Peer = "c", "c"
-			r.Findings[len(r.Findings)-1].Peer = "c"
-		}), "- -"},
-		{"a check of another pair does not", all(failed("a", "ingest.throughput", true), func(r *measure.Record) {
-			r.Measurements[0].Peer, r.Measurements[1].Peer = "c", "c"
-			r.Findings[len(r.Findings)-1].Peer = "d"
-		}), "★ -"},
-		{"one of a pair does not bar what a relay does alone", all(failed("a", "ingest.throughput", true), func(r *measure.Record) { r.Findings[len(r.Findings)-1].Peer = "b" }), "★ -"},
-		{"nor does one of a pair that measured nothing", all(failed("a", "negentropy", true), func(r *measure.Record) { r.Findings[len(r.Findings)-1].Peer = "b" }), "★ -"},
-		{"unless it shows a loss", all(third("c", 50), failed("a", "negentropy", true), func(r *measure.Record) {
-			f := &r.Findings[len(r.Findings)-1]
-			f.Peer, f.Check, f.Detail = "b", checkSeeded, "holds 1 where it must hold 2: 1 missing: acknowledged but lost"
-		}), "- ★ -"},
-		{"that a relay lacks NIP-77 does not", all(failed("a", reconcileProbe, true), func(r *measure.Record) { r.Findings[len(r.Findings)-1].Check = "speaks NIP-77" }), "★ -"},
+		{"pairs with one peer are ranked", paired("c", "c"), "★ -"},
+		{"pairs with different peers are not", paired("b", "a"), "- -"},
+		{"a pair with a barred peer is not", all(third("c", 50), failed("c", "*"), paired("c", "c")), "¹ ¹ ¹"},
+		{"a check of the pair bars its row", all(paired("c", "c"), failed("a", "ingest.*"), seenWith("c", "a")), "¹ -"},
+		{"a check of another pair does not", all(paired("c", "c"), failed("a", "ingest.*"), seenWith("d", "a")), "★ -"},
+		{"one of a pair does not bar what a relay does alone", all(failed("a", "ingest.*"), seenWith("b", "")), "★ -"},
+		{"unless it bears on everything", all(third("c", 50), failed("a", "*"), seenWith("b", "a")), "¹ ★ -"},
+		{"it bars whom it blames, and not whom it asked", all(third("c", 50), failed("a", "*"), seenWith("b", "b")), "★ ¹ -"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var got []string
+			var notes footnotes
 			for _, s := range newView(contest(c.change)).sections {
 				for _, sc := range s.scenarios {
 					for _, b := range sc.blocks {
-						if b.metric != "accepted" {
+						if b.metric.Key != "accepted" {
 							continue
 						}
 						for _, r := range b.rows {
 							m := "-"
-							if r.has {
-								m = strings.TrimSpace(mark(b, r))
-							}
-							if m == "" {
-								m = "-"
+							if r.has && mark(b, r)+notes.sign(r.notes()) != "" {
+								m = mark(b, r) + notes.sign(r.notes())
 							}
 							got = append(got, m)
 						}
@@ -159,9 +193,29 @@ func TestTheStarGoesToWhomItIsDue(t *testing.T) {
 				}
 			}
 			if strings.Join(got, " ") != c.want {
-				t.Errorf("marked %q, want %q", strings.Join(got, " "), c.want)
+				t.Errorf("marked %q, want %q; notes %q", strings.Join(got, " "), c.want, notes)
 			}
 		})
+	}
+}
+
+// Whoever reads a table is told why a cell of it does not compete, by the check and the relay.
+func TestABarredCellSaysWhy(t *testing.T) {
+	r := contest(all(third("c", 50), failed("a", "ingest.*")))
+	for name, text := range map[string]string{"terminal": string(renderTerminal(t, r, TerminalOptions{Width: 100})), "report.md": string(renderMarkdown(t, r))} {
+		if n := strings.Count(text, "¹ a failed: c"); n != 2 { // in its table and head to head
+			t.Errorf("%s says it %d times:\n%s", name, n, text)
+		}
+	}
+}
+
+func TestARelayThatCompetesNowhereSaysWhy(t *testing.T) {
+	_, standings, ok := newView(contest(all(third("c", 50), failed("a", "*")))).headToHead()
+	if !ok || standings[0].reason != "a failed: c" || standings[1].reason != "" {
+		t.Errorf("%+v", standings)
+	}
+	if _, _, ok := newView(contest(failed("a", "*"))).headToHead(); ok {
+		t.Error("one relay alone is ranked")
 	}
 }
 
@@ -169,8 +223,8 @@ func TestHeadToHeadCountsContestsAlone(t *testing.T) {
 	r := contest(func(r *measure.Record) {
 		for _, relay := range []string{"a", "b"} {
 			r.Measurements = append(r.Measurements,
-				measure.Measurement{Relay: relay, Scenario: "ingest.throughput", Metric: "unacknowledged", Better: measure.Lower, Trials: []float64{0}},
-				measure.Measurement{Relay: relay, Scenario: "new.kind", Metric: "speed", Unit: "things/s", Better: measure.Higher, Trials: []float64{map[string]float64{"a": 10, "b": 40}[relay]}})
+				measure.Measurement{Relay: relay, Scenario: "ingest.throughput", Metric: "unacknowledged", Better: measure.Lower, Trials: []float64{0, 0, 0, 0}},
+				measure.Measurement{Relay: relay, Scenario: "new.kind", Metric: "speed", Unit: "things/s", Better: measure.Higher, Trials: spread(map[string]float64{"a": 10, "b": 40}[relay])})
 		}
 	})
 	titles, standings, ok := newView(r).headToHead()
@@ -188,14 +242,43 @@ func TestHeadToHeadCountsContestsAlone(t *testing.T) {
 	}
 }
 
+func TestASectionWithoutHeadlinesHasFourColumns(t *testing.T) {
+	r := contest(func(r *measure.Record) {
+		for _, scenario := range []string{"new.1", "new.2", "new.3", "new.4", "new.5"} {
+			for _, relay := range []string{"a", "b"} {
+				for _, metric := range []string{"speed", "haste"} {
+					r.Measurements = append(r.Measurements, measure.Measurement{Relay: relay, Scenario: scenario, Metric: metric, Unit: "things/s",
+						Better: measure.Higher, Trials: spread(map[string]float64{"a": 10, "b": 40}[relay])})
+				}
+			}
+		}
+	})
+	if titles, _, _ := newView(r).headToHead(); strings.Join(titles, ",") != "accepted/s,new.1,new.2,new.3,new.4" {
+		t.Errorf("columns %q", titles)
+	}
+}
+
+func TestLabelsAreSaidInWords(t *testing.T) {
+	for _, c := range []struct{ name, value, want string }{
+		{measure.LabelConnections, "1", "1 connection"}, {measure.LabelConnections, "4", "4 connections"}, {measure.LabelConnections, "some", "some"},
+		{measure.LabelInFlight, "8", "8 in flight"}, {measure.LabelBatch, "100", "batches of 100"}, {measure.LabelWhen, "after", "at the end"},
+		{measure.LabelWhen, "before", "before"}, {measure.LabelForm, "after", "after"},
+	} {
+		l := measure.Labels{c.name: c.value, "other": "x"}
+		if got := labelText(l, []string{c.name, "absent"}); got != c.want {
+			t.Errorf("%s=%s: %q, want %q", c.name, c.value, got, c.want)
+		}
+	}
+}
+
 func TestAYardstickIsNamedWithItsReasonAndNotBlamed(t *testing.T) {
 	v := newView(contest(func(r *measure.Record) {
 		third("null", 1000)(r)
 		r.Relays[2].NeverRanked, r.Relays[2].Durability = "it stores nothing", "none"
-		failed("null", "preflight", true)(r)
+		failed("null", "*")(r)
 	}))
-	if v.barred["null"] != "it stores nothing" {
-		t.Errorf("barred because %q", v.barred["null"])
+	if _, standings, _ := v.headToHead(); standings[2].reason != "null: it stores nothing" {
+		t.Errorf("barred because %q", standings[2].reason)
 	}
 	if !slices.ContainsFunc(v.head(), func(f fact) bool { return f.key == "unranked" && f.text == "null: it stores nothing" }) {
 		t.Errorf("the head says %v", v.head())
@@ -219,8 +302,8 @@ func TestTheVerdictNamesEveryReason(t *testing.T) {
 		change             func(*measure.Record)
 	}{
 		{"six quiet trials", "Yes", "", quiet},
-		{"one trial", "Not yet", "One trial", func(*measure.Record) {}},
-		{"three trials", "Not yet", "3 trials are too few", func(r *measure.Record) { r.Measurements[0].Trials = []float64{1, 2, 3} }},
+		{"one trial", "Not yet", "One trial", trials([]float64{1}, []float64{2})},
+		{"three trials", "Not yet", "3 trials are too few", trials([]float64{1, 2, 3}, []float64{1, 2, 3})},
 		{"partial", "No", "did not finish", func(r *measure.Record) { r.Partial = true }},
 		{"a failed relay", "No", "a failed: it burnt.", func(r *measure.Record) {
 			r.Relays[0].Outcome, r.Relays[0].Reason = measure.OutcomeFailed, "it burnt"
@@ -228,8 +311,11 @@ func TestTheVerdictNamesEveryReason(t *testing.T) {
 		{"a relay of many words", "No", "burnt and burnt …", func(r *measure.Record) {
 			r.Relays[0].Outcome, r.Relays[0].Reason = measure.OutcomeFailed, "it burnt"+strings.Repeat(" and burnt", 1000)
 		}},
-		{"a required check", "No", "b failed 1 required check: c.", failed("b", "preflight", true)},
-		{"another check", "Not yet", "b failed 1 check: c (ingest.throughput).", failed("b", "ingest.throughput", false)},
+		{"a failed check", "No", "b failed 1 check: c.", failed("b", "*")},
+		{"one in a scenario", "No", "b failed 1 check: c (ingest.throughput).", all(failed("b", "*"), func(r *measure.Record) { r.Findings[2].Scenario = "ingest.throughput" })},
+		{"one that shows at another relay", "No", "b failed 1 check: c (with a).", all(failed("a", "*"), seenWith("b", "b"))},
+		{"a check that could not be asked", "Not yet", "b could not be asked in 1 check: c.", all(quiet, failed("b", "*"), func(r *measure.Record) { r.Findings[2].Verdict = measure.Undecided })},
+		{"a check that is stated", "Yes", "", all(quiet, failed("b", "*"), func(r *measure.Record) { r.Findings[2].Verdict = measure.Stated })},
 		{"durability", "Not yet", "a batch; b commit", func(r *measure.Record) { quiet(r); r.Relays[1].Durability = "commit" }},
 		{"a busy machine", "Not yet", "load 3.00 on 2 cores", func(r *measure.Record) {
 			quiet(r)
@@ -237,15 +323,18 @@ func TestTheVerdictNamesEveryReason(t *testing.T) {
 			r.Environment.Cores, r.Environment.LoadBefore = 2, &load
 		}},
 		{"uncommitted changes", "Not yet", "uncommitted", func(r *measure.Record) { quiet(r); r.Tool.Modified = true }},
-		{"a limited figure", "Not yet", "figures of a are limited by the harness", func(r *measure.Record) { quiet(r); r.Measurements[0].Note = "limited by the harness" }},
-		{"a relay without NIP-77", "Yes", "", func(r *measure.Record) { quiet(r); failed("a", reconcileProbe, false)(r) }},
-		{"a pair that did not complete", "No", "a ⇄ b failed 1 required check: completes (negentropy).", func(r *measure.Record) {
+		{"a limited figure", "Not yet", "figures of a are limited by the harness", func(r *measure.Record) { quiet(r); told(0, measure.StatusLimited)(r) }},
+		{"a pair that did not complete", "No", "a ⇄ b failed 1 check: " + checkTitle(measure.CodeCompletes) + " (negentropy).", func(r *measure.Record) {
 			quiet(r)
-			r.Findings = append(r.Findings, measure.Finding{Relay: "a", Peer: "b", Scenario: "negentropy", Check: checkCompletes, Required: true})
+			f := finding("a", "b", "negentropy", measure.CodeCompletes, false, "it broke off")
+			f.Blames = ""
+			r.Findings = append(r.Findings, f)
 		}},
-		{"a pair that did not converge", "No", "a failed 1 required check: converges (negentropy.identical) with b.", func(r *measure.Record) {
+		{"a pair that did not converge", "No", "b failed 1 check: " + checkTitle(measure.CodeConverges) + " (negentropy.identical with a).", func(r *measure.Record) {
 			quiet(r)
-			r.Findings = append(r.Findings, measure.Finding{Relay: "a", Peer: "b", Scenario: "negentropy.identical", Check: checkConverges, Required: true})
+			f := finding("a", "b", "negentropy.identical", measure.CodeConverges, false, "it lacks what b dropped")
+			f.Blames = "b"
+			r.Findings = append(r.Findings, f)
 		}},
 		{"no calibration", "Not yet", "not calibrated", func(r *measure.Record) { quiet(r); r.Calibration = nil }},
 		{"no preflight of one", "Not yet", "Nobody asked b whether", func(r *measure.Record) { quiet(r); r.Findings = r.Findings[:1] }},
@@ -253,8 +342,8 @@ func TestTheVerdictNamesEveryReason(t *testing.T) {
 			third("null", 1000)(r)
 			quiet(r)
 			r.Relays[2].NeverRanked = "it stores nothing"
-			failed("null", "preflight", true)(r)
-			r.Measurements[2].Note = "limited by the harness"
+			failed("null", "*")(r)
+			told(2, measure.StatusLimited)(r)
 		}},
 		{"a yardstick is no second relay", "Not yet", "Only one relay took part", func(r *measure.Record) { quiet(r); r.Relays[1].NeverRanked = "it stores nothing" }},
 		{"nothing measured", "No", "Nothing was measured", func(r *measure.Record) { r.Measurements = nil }},

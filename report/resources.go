@@ -1,8 +1,10 @@
 package report
 
 import (
+	"cmp"
 	"slices"
-	"strings"
+
+	"relaybench/harness/measure"
 )
 
 // A textTable is a table ready for either rendering.
@@ -11,7 +13,8 @@ type textTable struct {
 	rows [][]string
 }
 
-// resourceTable lists what each relay consumed. Merged, all queries are one line: totals add up, peaks are the highest.
+// resourceTable lists what each relay consumed. Merged, all queries are one line: the sum, or, of
+// what does not add up, the most.
 func (v *view) resourceTable(merged bool) textTable {
 	type lineKey struct{ group, name string }
 	type metricKey struct{ metric, unit string }
@@ -20,12 +23,12 @@ func (v *view) resourceTable(merged bool) textTable {
 	sums := map[lineKey]map[metricKey]float64{}
 	for _, s := range v.sections {
 		for _, sc := range s.scenarios {
-			group := sc.key
-			if merged && strings.HasPrefix(group, "query.") {
-				group = "query.*"
+			group := sc.Key
+			if merged && sc.Layout == measure.LayoutQueries {
+				group = sc.Section
 			}
 			for _, b := range sc.resources {
-				mk := metricKey{b.metric, b.unit}
+				mk := metricKey{b.metric.Key, b.unit}
 				if !slices.Contains(metrics, mk) {
 					metrics = append(metrics, mk)
 				}
@@ -38,23 +41,16 @@ func (v *view) resourceTable(merged bool) textTable {
 						sums[lk] = map[metricKey]float64{}
 						lines = append(lines, lk)
 					}
-					old, ok := sums[lk][mk]
-					switch {
-					case !ok:
-						sums[lk][mk] = r.value
-					case adds(mk.metric):
-						sums[lk][mk] = old + r.value
-					default:
-						sums[lk][mk] = max(old, r.value)
+					if b.metric.Sums {
+						sums[lk][mk] += r.value
+					} else {
+						sums[lk][mk] = max(sums[lk][mk], r.value)
 					}
 				}
 			}
 		}
 	}
-	rank := func(m metricKey) int {
-		return slices.IndexFunc(resourceMetrics, func(p string) bool { return strings.HasPrefix(m.metric, p) })
-	}
-	slices.SortStableFunc(metrics, func(a, b metricKey) int { return rank(a) - rank(b) })
+	slices.SortStableFunc(metrics, func(a, b metricKey) int { return cmp.Compare(v.metricRank(a.metric), v.metricRank(b.metric)) })
 	t := textTable{head: []string{"scenario", "relay"}}
 	scales := map[metricKey]scale{}
 	for _, m := range metrics {
@@ -65,14 +61,7 @@ func (v *view) resourceTable(merged bool) textTable {
 			}
 		}
 		scales[m] = scaleFor(m.unit, values)
-		if base := byteBases[m.unit]; base != 0 { // one unit for memory and disk, so that columns compare
-			scales[m] = scale{factor: base / (1 << 20), suffix: " MiB"}
-		}
-		title := m.metric
-		if u := unitTitle(m.unit); u != "" && !strings.Contains(title, u) {
-			title += ", " + u
-		}
-		t.head = append(t.head, title)
+		t.head = append(t.head, withUnit(v.rec.Metric(m.metric).Title, m.unit))
 	}
 	last := ""
 	for _, lk := range lines {
@@ -82,11 +71,14 @@ func (v *view) resourceTable(merged bool) textTable {
 		}
 		last = lk.group
 		for _, m := range metrics {
-			text := "n/a"
+			text := nothing
 			if x, ok := sums[lk][m]; ok {
 				text = scales[m].format(x)
-				if m.metric == "cpu" && timeBases[m.unit] != 0 {
-					text = cpuText(x * timeBases[m.unit])
+				if base := byteBases[m.unit]; base != 0 { // one unit for memory and disk, so that columns compare
+					text = columnSize(x * base)
+				}
+				if base := timeBases[m.unit]; base != 0 { // processor time
+					text = cpuText(x * base)
 				}
 			}
 			row = append(row, text)
@@ -94,9 +86,4 @@ func (v *view) resourceTable(merged bool) textTable {
 		t.rows = append(t.rows, row)
 	}
 	return t
-}
-
-// adds tells whether a resource accumulates over scenarios, where peaks and counts of what is open do not.
-func adds(metric string) bool {
-	return !strings.HasPrefix(metric, "peak") && !strings.HasPrefix(metric, "open") && !strings.HasPrefix(metric, "cpu per") && metric != "harness cpu"
 }

@@ -167,27 +167,53 @@ func filled(s string) *measure.Record {
 	fill(reflect.ValueOf(r).Elem(), s)
 	r.Relays[1].Name = s + "2"
 	r.Relays[1].Outcome = measure.OutcomeOK
-	r.Measurements[0].Histogram, r.Measurements[0].Scenario, r.Measurements[0].Metric = encoded, "query."+s+".hot", "eose"
+	queries, pairs, matrix, downloads := "query."+s, "negentropy."+s, "sync."+s, "fetch."+s
+	r.Scenarios = nil
+	for i, d := range []measure.Scenario{{Key: queries, Layout: measure.LayoutQueries, Primary: "eose"}, {Key: pairs, Layout: measure.LayoutPairs, Primary: "time"},
+		{Key: "negentropy.heartbeat", Layout: measure.LayoutPairs, Primary: "time"}, {Key: matrix, Layout: measure.LayoutMatrix}, {Key: downloads, Layout: measure.LayoutDownloads}} {
+		d.Title, d.Section, d.Order, d.Headlines = s, s, i, []measure.Headline{{Metric: d.Primary, Title: s}}
+		r.Scenarios = append(r.Scenarios, d)
+	}
+	r.Measurements[0].Histogram, r.Measurements[0].Scenario, r.Measurements[0].Metric = encoded, queries, "eose"
 	r.Measurements[1].Better, r.Measurements[1].Peer = measure.Lower, ""
 	r.Measurements[2].Better, r.Measurements[2].Peer, r.Measurements[2].Relay = measure.Lower, "", s+"2"
 	r.Measurements[2].Trials = []float64{7}
-	pair := func(relay, peer, scenario, metric string) {
-		r.Measurements = append(r.Measurements, measure.Measurement{Relay: relay, Peer: peer, Scenario: scenario, Metric: metric, Unit: s, Better: measure.Lower, Trials: []float64{7, 8}, Note: s})
+	words := map[string]string{"text": s, "error": s, "limit": s}
+	status := []measure.Status{{Code: measure.StatusIncomplete, Cause: s, Texts: words}, {Code: measure.StatusPace, Cause: s}, {Code: s, Cause: s, Texts: words}}
+	add := func(relay, peer, scenario, metric string, labels measure.Labels) {
+		r.Measurements = append(r.Measurements, measure.Measurement{Relay: relay, Peer: peer, Scenario: scenario, Metric: metric, Unit: s, Better: measure.Lower,
+			Trials: []float64{7, 8}, Labels: labels, Status: status})
 	}
-	for _, scenario := range []string{"negentropy.initial", "negentropy.heartbeat", "negentropy." + s} {
-		pair("unlisted "+s, s+"2", scenario, "time")
-		for _, metric := range []string{"time", "have", "need", "bytes per difference", "events/s", "events", "refused: " + s, s} {
-			pair(s, s+"2", scenario, metric)
-			pair(s+"2", s, scenario, metric)
-			pair(s, s, scenario, metric)
+	for _, scenario := range []string{pairs, "negentropy.heartbeat", matrix} {
+		phase := measure.Labels{measure.LabelPhase: map[string]string{pairs: "initial", "negentropy.heartbeat": "heartbeat"}[scenario], s: s}
+		add("unlisted "+s, s+"2", scenario, "time", phase)
+		for _, metric := range []string{"time", "have", "need", "bytes per difference", "events/s", "events", "refused", "records/s", s} {
+			labels := phase
+			if metric == "refused" {
+				labels = phase.With(measure.Labels{measure.LabelReason: s})
+			}
+			add(s, s+"2", scenario, metric, labels)
+			add(s+"2", s, scenario, metric, labels)
+			add(s, s, scenario, metric, labels)
 		}
 	}
-	for _, check := range []string{checkConverges, checkCompletes, checkSeeded, s} {
-		for _, peer := range []string{s, s + "2", s + "3"} {
-			r.Findings = append(r.Findings, measure.Finding{Relay: s, Peer: peer, Scenario: "negentropy.identical", Check: check, Required: true, Detail: s, Evidence: []string{s, s + ": and 4 more", s + ": " + strings.Repeat("a", 64)}})
+	for _, metric := range []string{"records/s", "step", "parsed of raw", s} {
+		for _, form := range []string{"raw", s} {
+			add(s, "", downloads, metric, measure.Labels{measure.LabelForm: form, measure.LabelInFlight: "2", measure.LabelBatch: "5", measure.LabelConnections: s, measure.LabelEncoding: s})
+			add(s, "", downloads, metric, measure.Labels{measure.LabelForm: form, measure.LabelInFlight: "adaptive", measure.LabelBatch: "5", measure.LabelStrategy: s})
 		}
 	}
-	r.Findings = append(r.Findings, measure.Finding{Relay: s + "4", Scenario: reconcileProbe, Check: s, Detail: s})
+	for _, code := range []string{measure.CodeConverges, measure.CodeCompletes, measure.CodeShare, measure.CodeHasWay, s} {
+		for _, peer := range []string{"", s, s + "2", s + "3"} {
+			for i, verdict := range []measure.Verdict{measure.Failed, measure.Stated, measure.Undecided} {
+				f := finding(s, peer, []string{pairs, matrix, s}[i], code, false, s, measure.Evidence{Code: s, Cause: s, Text: s}, measure.Evidence{Code: measure.EvidenceMissing, ID: s, Count: 4},
+					measure.Evidence{Code: measure.EvidenceText, Text: s + ": " + strings.Repeat("a", 64)})
+				f.Verdict = verdict
+				r.Findings = append(r.Findings, f)
+			}
+		}
+	}
+	r.Findings = append(r.Findings, measure.Finding{Relay: s + "4", Code: measure.CodeNIP77, Texts: words, Cause: measure.StatusText})
 	return r
 }
 

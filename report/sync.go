@@ -9,20 +9,19 @@ import (
 	"relaybench/harness/measure"
 )
 
-// What relays that fill each other are recorded under, with the sink as the relay and the source as its peer.
-const (
-	syncing       = "sync"
-	checkCanSync  = "has a way"                   // a statement: whether a pair can be synced in a mode
-	checkWatched  = "is watched second by second" // another
-	metricRecords = "records/s"                   // the main figure of whatever moves events in bulk
-	syncMeaning   = "A full source on the left, an empty sink above: events per second from the first byte to the last event at the sink, found there by asking it. A figure rests on both relays, so that none is ranked. What relaybench itself used is set against what the sink used."
-)
+// metricRecords is the main figure of whatever moves events in bulk.
+const metricRecords = "records/s"
+
+const syncMeaning = "A full source on the left, an empty sink above: events per second from the first byte to the last event at the " +
+	"sink, found there by asking it. A figure rests on both relays, so that none is ranked. What relaybench itself used is set " +
+	"against what the sink used."
 
 // A syncTable is one mode over all pairs of relays.
 type syncTable struct {
-	key, title     string
+	*measure.Scenario
 	sources, sinks []string
 	cells          []*syncCell
+	figures        []*block
 	scale          scale
 }
 
@@ -30,34 +29,23 @@ type syncTable struct {
 type syncCell struct {
 	source, sink string
 	rate         *measure.Measurement // nil where there is none
-	partial      bool
-	none         string // why there is no way
-	failed       []*measure.Finding
-	timeline     []float64
-	unwatched    string // why there is no timeline
+	none         string               // why there is no way
+	told         []*measure.Finding   // that did not simply pass
+	notes        []string             // on the rate
+	unwatched    string               // why there is no timeline
 	all          []*measure.Measurement
 }
 
-var syncTitles = map[string]string{
-	"sync.native":     "by the sink's own sync command",
-	"sync.negentropy": "by reconciliation (NIP-77), relaybench between the two",
-	"sync.req":        "by REQs in pages, newest first",
-}
-
-func isSync(scenario, peer string) bool { return peer != "" && within(scenario, syncing) }
-
 // syncsOnly tells whether relays were asked whether they speak NIP-77 for the sake of syncs.
-func (v *view) syncsOnly() bool {
-	return slices.ContainsFunc(v.rec.Findings, func(f measure.Finding) bool { return isSync(f.Scenario, f.Peer) })
-}
+func (v *view) syncsOnly() bool { return slices.ContainsFunc(v.checks, v.inSync) }
 
-// syncs gathers the tables, in the order in which they were measured.
+// syncs gathers the tables, in reading order.
 func (v *view) syncs() (tables []*syncTable) {
 	at := func(scenario, sink, source string) *syncCell {
-		i := slices.IndexFunc(tables, func(t *syncTable) bool { return t.key == scenario })
+		i := slices.IndexFunc(tables, func(t *syncTable) bool { return t.Key == scenario })
 		if i < 0 {
 			i = len(tables)
-			tables = append(tables, &syncTable{key: scenario, title: cmp.Or(syncTitles[scenario], "")})
+			tables = append(tables, &syncTable{Scenario: v.scenario(scenario)})
 		}
 		t := tables[i]
 		if c := t.cell(source, sink); c != nil {
@@ -67,37 +55,54 @@ func (v *view) syncs() (tables []*syncTable) {
 		t.cells = append(t.cells, c)
 		return c
 	}
-	for i := range v.rec.Findings {
-		f := &v.rec.Findings[i]
-		if !isSync(f.Scenario, f.Peer) {
+	for _, f := range v.checks {
+		if f.Verdict == measure.Passed || !v.inSync(f) {
 			continue
 		}
 		c := at(f.Scenario, f.Relay, f.Peer)
-		switch {
-		case f.OK:
-		case f.Check == checkCanSync:
-			c.none = f.Detail
-		case f.Check == checkWatched:
-			c.unwatched = f.Detail
+		switch f.Code {
+		case measure.CodeHasWay:
+			c.none = findingText(f)
+		case measure.CodeWatched:
+			c.unwatched = findingText(f)
 		default:
-			c.failed = append(c.failed, f)
+			// A command that failed is said once, and not of the transfer again.
+			if !slices.ContainsFunc(c.told, func(o *measure.Finding) bool { return c.says(o) == c.says(f) }) {
+				c.told = append(c.told, f)
+			}
 		}
 	}
+	members := map[string][]*measure.Measurement{}
 	for i := range v.rec.Measurements {
 		m := &v.rec.Measurements[i]
-		if !isSync(m.Scenario, m.Peer) || isResource(m.Metric) {
+		if !v.in(m, measure.LayoutMatrix) {
 			continue
 		}
+		members[m.Scenario] = append(members[m.Scenario], m)
 		c := at(m.Scenario, m.Relay, m.Peer)
 		c.all = append(c.all, m)
 		if m.Metric == metricRecords {
-			c.rate, c.partial, c.timeline = m, m.IsIncomplete(), m.Timeline
+			c.rate, c.notes = m, v.bars(m)
 		}
 	}
+	slices.SortStableFunc(tables, func(a, b *syncTable) int { return cmp.Compare(a.Order, b.Order) })
 	for _, t := range tables {
 		t.arrange(v)
+		if ms := members[t.Key]; len(ms) > 0 {
+			t.figures = v.fill(t.Scenario, ms).facts
+		}
 	}
 	return tables
+}
+
+// timelines are those of the sinks.
+func (t *syncTable) timelines() (all timelines) {
+	for _, c := range t.cells {
+		if c.rate != nil {
+			all.add(c.title(), c.rate.Timeline)
+		}
+	}
+	return all
 }
 
 func (t *syncTable) cell(source, sink string) *syncCell {
@@ -141,7 +146,7 @@ func (t *syncTable) text(c *syncCell) (text string, good bool) {
 		return "failed", false
 	}
 	x, _ := c.rate.Value()
-	if c.partial {
+	if c.rate.Is(measure.StatusIncomplete) != nil {
 		return fmt.Sprintf("%s of %s", c.amount("delivered"), c.amount("expected")), false
 	}
 	return t.scale.format(x), true
@@ -167,6 +172,15 @@ func (c *syncCell) amount(metric string) string {
 
 func (c *syncCell) title() string { return c.source + " → " + c.sink }
 
+// says is a sentence on the pair, with who is at fault where that is known.
+func (c *syncCell) says(f *measure.Finding) string {
+	text := c.title() + ": " + findingText(f)
+	if f.Verdict == measure.Failed && f.Blames != "" {
+		text += " (at fault: " + f.Blames + ")"
+	}
+	return text
+}
+
 // short is a figure in its own unit: the median of its trials.
 func (c *syncCell) short(metric string) string {
 	m, x := c.value(metric)
@@ -178,16 +192,10 @@ func (c *syncCell) short(metric string) string {
 
 // trials is the range over several trials.
 func (c *syncCell) trials() string {
-	m, _ := c.value("wall time")
-	if m == nil {
-		return ""
+	if m, x := c.value("wall time"); m != nil {
+		return rangeText(m, scaleFor(m.Unit, []float64{x}))
 	}
-	lo, hi := m.Range()
-	if len(m.Trials) < 2 || lo == hi {
-		return ""
-	}
-	s := scaleFor(m.Unit, []float64{lo, hi})
-	return number(lo*s.factor) + "–" + s.format(hi)
+	return ""
 }
 
 // syncColumns are what a table of the pairs shows of each beside its rate.
@@ -256,7 +264,7 @@ func (t *syncTable) details() (table textTable) {
 func (c *syncCell) refusals() string {
 	var list []string
 	for _, m := range c.all {
-		if reason, ok := strings.CutPrefix(m.Metric, "refused: "); ok {
+		if reason := m.Labels[measure.LabelReason]; m.Metric == "refused" && reason != "" {
 			x, _ := m.Value()
 			list = append(list, amount(x)+" "+reason)
 		}
@@ -266,23 +274,18 @@ func (c *syncCell) refusals() string {
 
 // reasons lists why cells are n/a, each reason once.
 func (t *syncTable) reasons() (list []fact) {
-	byReason := map[string][]string{}
-	var order []string
+	var said grouped
 	for _, c := range t.cells {
-		if c.none == "" {
-			continue
+		if c.none != "" {
+			said.add(c.none, c.title())
 		}
-		if byReason[c.none] == nil {
-			order = append(order, c.none)
-		}
-		byReason[c.none] = append(byReason[c.none], c.title())
 	}
-	for _, reason := range order {
-		pairs := byReason[reason]
+	for _, g := range said {
+		pairs := g.members
 		if len(pairs) > 3 {
-			pairs = append(pairs[:2:2], fmt.Sprintf("and %d more", len(byReason[reason])-2))
+			pairs = append(pairs[:2:2], fmt.Sprintf("and %d more", len(pairs)-2))
 		}
-		list = append(list, fact{strings.Join(pairs, ", "), reason})
+		list = append(list, fact{strings.Join(pairs, ", "), g.key})
 	}
 	return list
 }

@@ -1,7 +1,6 @@
 package report
 
 import (
-	"fmt"
 	"strings"
 	"testing"
 
@@ -15,7 +14,8 @@ func syncRun(t testing.TB, trials int) *measure.Record {
 	for _, source := range []contender{bolt, impatient} {
 		for _, sink := range []contender{bolt, impatient} {
 			r.probe(sink.name, true, "NEG-OPEN is answered")
-			r.rec.Find(measure.Finding{Relay: sink.name, Peer: source.name, Scenario: "sync.native", Check: checkCanSync, Detail: "its definition names no sync command"})
+			r.rec.Find(measure.Finding{Relay: sink.name, Peer: source.name, Scenario: "sync.native", Code: measure.CodeHasWay,
+				Verdict: measure.Stated, Cause: measure.StatusText, Texts: map[string]string{"text": "its definition names no sync command"}})
 			r.syncs(sink, source, "sync.negentropy", 9574, "")
 			if source.name == "impatient" {
 				r.syncs(sink, source, "sync.req", 484, "stopped by the source: the relay closed the connection with code 1008: \""+hostile+"\", after 484 of 9574 events")
@@ -32,7 +32,7 @@ func (r *run) syncs(sink, source contender, scenario string, delivered float64, 
 	mark := func(m *measure.Measurement) {
 		m.Peer = source.name
 		if stopped != "" {
-			m.MarkIncomplete("it ended early")
+			m.AddStatus(measure.Status{Code: measure.StatusIncomplete, Cause: measure.CauseEnded})
 		}
 	}
 	r.add(sink, scenario, "records/s", "events/s", measure.Higher, 5200, mark, func(m *measure.Measurement) { m.Timeline = []float64{900, 5000, 3674} })
@@ -50,9 +50,14 @@ func (r *run) syncs(sink, source contender, scenario string, delivered float64, 
 		r.add(sink, scenario, "transfers", "transfers", measure.None, 1, with)
 		r.add(sink, scenario, "stragglers", "events", measure.None, 0, with)
 	}
-	r.rec.Find(measure.Finding{Relay: sink.name, Peer: source.name, Scenario: scenario, Check: "is complete", OK: stopped == "", Detail: stopped})
-	r.rec.Find(measure.Finding{Relay: sink.name, Peer: source.name, Scenario: scenario, Check: "holds what the source held", OK: stopped == "", Required: stopped == "",
-		Detail: fmt.Sprintf("holds %v where it must hold 9574", delivered), Evidence: []string{"missing, kind 1, never delivered: " + strings.Repeat("ab", 32)}})
+	whole := finding(sink.name, source.name, scenario, measure.CodeComplete, stopped == "", stopped)
+	if stopped != "" { // by the source, which is to blame
+		whole.Blames = source.name
+	}
+	r.rec.Find(whole)
+	if stopped == "" {
+		r.rec.Find(finding(sink.name, source.name, scenario, measure.CodeHoldsSource, true, "holds what it must"))
+	}
 }
 
 func TestSyncsAreMatricesOfSourcesAndSinks(t *testing.T) {
@@ -77,12 +82,27 @@ func TestSyncsAreMatricesOfSourcesAndSinks(t *testing.T) {
 
 func TestASyncThatWasCutCountsForNoRanking(t *testing.T) {
 	v := newView(syncRun(t, 6))
-	if len(v.barred) > 0 {
-		t.Errorf("barred: %v", v.barred)
-	}
 	for _, s := range v.sections {
 		if len(s.scenarios) > 0 && s.syncs != nil {
-			t.Errorf("section %s also has %s", s.title, s.scenarios[0].key)
+			t.Errorf("section %s also has %s", s.title, s.scenarios[0].Key)
 		}
+	}
+	if _, _, ok := v.headToHead(); ok {
+		t.Error("syncs rank somebody")
+	}
+}
+
+// A source that kills slow readers is told of as the one at fault, and not its sinks.
+func TestASourceIsBlamedForWhatItCut(t *testing.T) {
+	v := newView(syncRun(t, 1))
+	if o := v.outcomes("ref-bolt"); o.count(measure.Failed) != 0 {
+		t.Errorf("the sink failed %d checks", o.count(measure.Failed))
+	}
+	if o := v.outcomes("impatient"); o.count(measure.Failed) != 2 {
+		t.Errorf("the source failed %d checks", o.count(measure.Failed))
+	}
+	d := v.verdict()
+	if len(d.grave) != 1 || !strings.HasPrefix(d.grave[0], "impatient failed 2 checks") {
+		t.Errorf("the head says %q", d.grave)
 	}
 }

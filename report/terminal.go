@@ -1,7 +1,6 @@
 package report
 
 import (
-	"fmt"
 	"io"
 	"slices"
 	"strings"
@@ -16,9 +15,10 @@ type TerminalOptions struct {
 	Files []string // where the results are, shown at the end and never shortened
 }
 
-// Terminal writes the report for a terminal: what was run and whether it may be published, every metric with a
-// bar for each relay and a star at the best, the head-to-head summary, the checks, the relays and the harness's own
-// ceilings. No line but those of o.Files exceeds the width. Errors are those of w.
+// Terminal writes the report for a terminal: what was run and whether it may be published, every
+// metric with a bar for each relay and a star at the best, the head-to-head summary, the checks,
+// the relays and the harness's own ceilings. No line but those of o.Files exceeds the width. Errors
+// are those of w.
 func Terminal(w io.Writer, r *measure.Record, o TerminalOptions) error {
 	if o.Width == 0 {
 		o.Width = 80
@@ -41,8 +41,18 @@ func Terminal(w io.Writer, r *measure.Record, o TerminalOptions) error {
 type terminal struct {
 	*screen
 	v      *view
-	used   string   // every mark that was shown: the legend explains those alone
-	hidden []string // columns of the section that had no room
+	used   string    // every mark that was shown: the legend explains those alone
+	hidden []string  // columns of the section that had no room
+	foot   footnotes // of the table that is being written
+}
+
+// footnotes writes what the numbers of a table stand for, and begins anew.
+func (t *terminal) footnotes() {
+	n := width("    " + superscript(len(t.foot)) + " ")
+	for i, text := range t.foot {
+		t.paragraph(span{padRight("    "+superscript(i+1), n), dim}, span{text, dim})
+	}
+	t.foot = nil
 }
 
 func (t *terminal) heading(title string) {
@@ -105,24 +115,17 @@ func (t *terminal) section(s *section) {
 	if slices.ContainsFunc(s.scenarios, func(sc *scenario) bool { return primary(sc) != nil }) {
 		t.paragraph(span{"  ", none}, span{"Bars: median time to EOSE, less is better. hot repeats one filter, varied draws others like it.", dim})
 	}
-	var queries []queryTable
-	for i := 0; i < len(s.scenarios); i++ {
-		sc := s.scenarios[i]
-		if primary(sc) == nil {
+	var queries [][]*scenario
+	for _, sc := range s.scenarios {
+		n, query := len(queries)-1, sc.labels[measure.LabelQuery]
+		switch {
+		case primary(sc) == nil:
 			t.scenario(sc)
-			continue
+		case n >= 0 && query != "" && queries[n][0].labels[measure.LabelQuery] == query: // the forms of one query share a table
+			queries[n] = append(queries[n], sc)
+		default:
+			queries = append(queries, []*scenario{sc})
 		}
-		// The hot and the varied form of one query share a table.
-		group := []*scenario{sc}
-		base, _ := form(sc.key)
-		for i+1 < len(s.scenarios) && primary(s.scenarios[i+1]) != nil {
-			if next, _ := form(s.scenarios[i+1].key); next != base {
-				break
-			}
-			i++
-			group = append(group, s.scenarios[i])
-		}
-		queries = append(queries, t.query(group))
 	}
 	t.queries(queries)
 	if len(t.hidden) > 0 {
@@ -133,10 +136,10 @@ func (t *terminal) section(s *section) {
 
 // primary is the metric that a query's bars show; nil for every other kind of scenario.
 func primary(s *scenario) *block {
-	if !strings.HasPrefix(s.key, "query.") {
+	if s.Layout != measure.LayoutQueries {
 		return nil
 	}
-	i := slices.IndexFunc(s.blocks, func(b *block) bool { return b.metric == "eose" })
+	i := slices.IndexFunc(s.blocks, func(b *block) bool { return b.metric.Key == s.Primary })
 	if i < 0 {
 		return nil
 	}
@@ -148,24 +151,25 @@ func (t *terminal) scenario(s *scenario) {
 		return
 	}
 	t.line()
-	key := "  " + s.key
-	if s.title == s.key {
+	key := "  " + s.Key
+	if s.Title == s.Key {
 		key = ""
 	}
-	t.line(span{s.title, bold}, span{key, dim})
+	t.line(span{s.Title, bold}, span{key, dim})
 	var plain []*block
 	for _, b := range s.blocks {
-		if flat(b) || slices.Contains(statedMetrics, b.metric) {
+		if flat(b) || b.metric.Role == measure.RoleStated {
 			plain = append(plain, b)
 			continue
 		}
 		t.block(b)
 	}
 	t.facts(append(plain, s.facts...))
+	t.footnotes()
 }
 
-// flat tells whether bars would say nothing: all relays that have the metric are equal, or there is one relay and
-// nothing but its figure.
+// flat tells whether bars would say nothing: all relays that have the metric are equal, or there is
+// one relay and nothing but its figure.
 func flat(b *block) bool {
 	var have []*row
 	for _, r := range b.rows {
@@ -192,10 +196,7 @@ func direction(b measure.Better) string {
 
 // heading is a block's title with its unit and direction; more stands behind the name.
 func (b *block) heading(more string) string {
-	title := b.title + more
-	if u := unitTitle(b.unit); u != "" && !strings.Contains(title, u) {
-		title += ", " + u
-	}
+	title := withUnit(b.title+more, b.unit)
 	switch {
 	case b.unranked != "":
 		title += " (" + b.unranked + ")"
@@ -234,23 +235,24 @@ func rowStyle(r *row) style {
 	return none
 }
 
-// value is a row's figure with its mark; all are two cells wider than the figure, so that figures align.
+// value is a row's figure with its mark; all are two cells wider than the figure, so that figures
+// align.
 func (t *terminal) value(b *block, r *row) cell {
 	m, st := mark(b, r), none
 	if r.best {
 		st = bright
 	}
-	if b.unranked == answersDiffer && strings.TrimSpace(m) == "" && !hasColumn(b.metric) { // once in a line is enough
-		m = "≠ "
+	if b.unranked == answersDiffer && m == "" && len(r.bars) == 0 && !t.v.hasColumn(b.metric.Key) { // once in a line is enough
+		m = "≠"
 	}
 	t.used += m
-	return cell{b.scale.format(r.value) + " " + m, st}
+	return cell{b.scale.format(r.value) + " " + padRight(m+t.foot.sign(r.notes()), 2), st}
 }
 
-// mark is what stands behind a figure, two cells: ★ best, ~ first but not clearly, = a tie, ! limited by the harness, and
-// † where the first one's competitors are of another durability class.
+// mark is what stands behind a figure: ★ best, ~ first but not clearly, = a tie, and † where the
+// first one's competitors are of another durability class.
 func mark(b *block, r *row) string {
-	m := " "
+	m := ""
 	switch {
 	case r.best:
 		m = "★"
@@ -258,13 +260,11 @@ func mark(b *block, r *row) string {
 		m = "~"
 	case r.tied:
 		m = "="
-	case isLimited(r.m):
-		m = "!"
 	}
-	if b.across && (r.best || r.close) {
-		return m + "†"
+	if b.across && m != "" && m != "=" {
+		m += "†"
 	}
-	return m + " "
+	return m
 }
 
 // fewSamples is the number of observations under which a p99 is a guess.
@@ -277,29 +277,4 @@ func (t *terminal) p99(b *block, r *row) cell {
 		return cell{text + "*", none}
 	}
 	return cell{text + " ", none}
-}
-
-// notes writes what readers of a block's rows must know, once for each note.
-func (t *terminal) notes(rows []*row) {
-	byNote := map[string][]string{}
-	var order []string
-	for _, r := range rows {
-		if !r.has {
-			continue
-		}
-		note := r.m.Note
-		if r.dist != nil && r.dist.clamped > 0 {
-			note = strings.TrimPrefix(note+fmt.Sprintf("; %d outside 0–60 s, counted at that bound", r.dist.clamped), "; ")
-		}
-		if note == "" {
-			continue
-		}
-		if byNote[note] == nil {
-			order = append(order, note)
-		}
-		byNote[note] = append(byNote[note], r.name)
-	}
-	for _, n := range order {
-		t.paragraph(span{"      ", none}, span{strings.Join(byNote[n], ", ") + ": " + n, dim})
-	}
 }

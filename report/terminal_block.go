@@ -37,7 +37,6 @@ func (t *terminal) block(b *block) {
 		bt.rows = append(bt.rows, row)
 	}
 	t.bars(bt)
-	t.notes(b.rows)
 }
 
 // From fewBins seconds on a timeline has a shape; mostBins are drawn.
@@ -104,7 +103,8 @@ func drop(tables []barTable) {
 	}
 }
 
-// medianIsP50 tells whether the values are the histograms' medians anyway, so that one column is enough.
+// medianIsP50 tells whether the values are the histograms' medians anyway, so that one column is
+// enough.
 func medianIsP50(b *block) bool {
 	some := false
 	for _, r := range b.rows {

@@ -3,12 +3,15 @@ package report
 import (
 	"cmp"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"relaybench/harness/measure"
 )
 
-// Bounds on what a terminal report repeats; all of it is in the Markdown report and in results.json.
+// Bounds on what a terminal report repeats; all of it is in the Markdown report and in
+// results.json.
 const (
 	maxFacts    = 12
 	maxFailed   = 12
@@ -28,15 +31,19 @@ func (t *terminal) facts(blocks []*block) {
 	var rows [][]cell
 	for _, b := range blocks[:min(len(blocks), maxFacts)] {
 		title := b.title
-		if u := unitTitle(b.unit); u != "" && !strings.Contains(title, u) && !strings.HasPrefix(title, refusedFor) {
-			title += ", " + u
+		if b.labels[measure.LabelReason] == "" {
+			title = withUnit(title, b.unit)
 		}
 		row := []cell{{title, none}}
 		for _, r := range b.rows {
 			if r.best {
 				t.used += "★"
 			}
-			row = append(row, factCell(b, r))
+			c := factCell(b, r)
+			if r.has {
+				c.text = strings.TrimRight(c.text+" "+t.foot.sign(r.notes()), " ")
+			}
+			row = append(row, c)
 		}
 		rows = append(rows, row)
 	}
@@ -60,7 +67,8 @@ func factCell(b *block, r *row) cell {
 	return cell{"n/a", dim}
 }
 
-// resources writes CPU, memory and disk traffic: a line for each relay in each scenario, all queries together.
+// resources writes CPU, memory and disk traffic: a line for each relay in each scenario, all
+// queries together.
 func (t *terminal) resources() {
 	table := t.v.resourceTable(true)
 	if len(table.rows) == 0 {
@@ -87,45 +95,29 @@ func (t *terminal) headToHead() {
 	t.heading("Head to head")
 	head := []string{"", t.v.winsTitle()}
 	for _, x := range titles {
-		head = append(head, x+"  ")
-	}
-	most := 0
-	for _, s := range standings {
-		most = max(most, s.wins)
-	}
-	leaders := 0
-	for _, s := range standings {
-		if s.wins == most && most > 0 {
-			leaders++
-		}
+		head = append(head, x+"   ")
 	}
 	var rows [][]cell
 	for _, s := range standings {
-		st := none
-		if s.wins == most && leaders == 1 && t.v.trials > 1 { // one trial shouts no winner
-			st = bright
-		}
-		row := []cell{{s.name, st}}
+		row := []cell{{s.name, none}, {s.score(), none}}
 		if s.reason != "" {
-			row[0].style = red
-			row = append(row, cell{"not ranked", red})
-		} else {
-			row = append(row, cell{s.score(), st})
+			row = []cell{{s.name, red}, {"not ranked", red}}
 		}
 		for _, c := range s.cells {
-			row = append(row, c.cell())
+			row = append(row, c.cell(&t.foot))
 		}
 		rows = append(rows, row)
 	}
 	t.grid(2, 1, head, rows, func(c int) bool { return c > 0 })
 	for _, s := range standings {
 		if s.reason != "" {
-			t.line(span{"  " + s.name + ": ", red}, span{clause(s.reason, t.width-width(s.name)-4), none})
+			t.paragraph(span{"  ✗ ", red}, span{s.reason, none})
 		}
 	}
+	t.footnotes()
 	notes := t.v.winsNotes()
 	st := dim
-	if t.v.trials == 1 {
+	if !t.v.tested() {
 		st = yellow
 	}
 	t.paragraph(span{"  ", none}, span{notes[0], st})
@@ -133,40 +125,35 @@ func (t *terminal) headToHead() {
 }
 
 // cell is a headline figure with its ratio to the best one.
-func (c standingCell) cell() cell {
-	var text string
+func (c standingCell) cell(foot *footnotes) cell {
+	var text, m string
 	st := none
 	switch {
 	case c.row != nil && c.ratio > 0:
 		text = c.scale.format(c.row.value) + "  " + ratioText(c.ratio)
 	case c.row != nil:
-		return cell{c.scale.format(c.row.value) + "       ", dim}
+		text, st = c.scale.format(c.row.value), dim
 	case c.n > 0:
 		text = ratioText(c.ratio)
 		if c.n < c.of {
 			text = fmt.Sprintf("(%d of %d) %s", c.n, c.of, text)
 		}
 	default:
-		return cell{"n/a  ", dim}
+		text, st = "n/a", dim
 	}
-	switch {
-	case c.row != nil && c.row.best:
-		text += " ★"
-		st = bright
-	default:
-		text += "  "
+	if c.row != nil && c.row.best {
+		m, st = "★", bright
 	}
-	return cell{text, st}
+	return cell{text + " " + padRight(m+foot.sign(c.notes), 2), st}
 }
 
 // marks are what may stand behind a figure, with their meaning.
 var marks = []struct{ sign, meaning string }{
 	{"★", "best"},
-	{"~", "first, but not significantly"},
+	{"~", "first, but no test tells it from chance"},
 	{"=", "a tie"},
 	{"†", "against another durability class"},
 	{"≠", "answers differ: not ranked"},
-	{"!", "limited by the harness, never ranked"},
 	{"*", "p99 from fewer than 1,000 samples"},
 }
 
@@ -183,6 +170,11 @@ func (t *terminal) legend() {
 	}
 }
 
+// signs are what stands before a check, by how it ended.
+var signs = map[measure.Verdict]span{
+	measure.Passed: {"✓", green}, measure.Failed: {"✗", red}, measure.Undecided: {"?", yellow}, measure.Stated: {"·", dim},
+}
+
 func (t *terminal) findings() {
 	if len(t.v.checks) == 0 {
 		return
@@ -194,78 +186,82 @@ func (t *terminal) findings() {
 	}
 	n = min(n, t.width/3)
 	for _, name := range names {
-		failures, passed := t.v.failures(name)
-		failed := 0
-		for _, f := range failures {
-			failed += len(f.list)
-		}
-		who := padRight(fitMiddle(speaker(name), n), n)
+		o := t.v.outcomes(name)
+		failed, who := o.count(measure.Failed), padRight(fitMiddle(speaker(name), n), n)
 		if failed == 0 {
-			t.line(span{"  ✓ ", green}, span{who, bold}, span{"  " + count(passed, "check") + " passed", none})
-			continue
+			t.line(span{"  ✓ ", green}, span{who, bold}, span{"  " + count(o.passed, "check") + " passed", none})
+		} else {
+			t.line(span{"  ✗ ", red}, span{who, bold}, span{fmt.Sprintf("  %d of %s failed", failed, count(o.passed+failed, "check")), red})
 		}
-		t.line(span{"  ✗ ", red}, span{who, bold}, span{fmt.Sprintf("  %d of %s failed", failed, count(passed+failed, "check")), red})
+		failures := o.of(measure.Failed)
 		for _, f := range failures[:min(len(failures), maxFailed)] {
 			t.failure(f)
 		}
 		if more := len(failures) - maxFailed; more > 0 {
 			t.line(span{"      … and " + several(more, "failed check", "failed checks") + " in report.md", dim})
 		}
+		t.briefly(o, measure.Undecided, "could not be asked, and held against nobody: ")
+		t.briefly(o, measure.Stated, "stated: ")
+	}
+}
+
+// briefly names the checks that ended in one way, in one paragraph.
+func (t *terminal) briefly(o *outcomes, verdict measure.Verdict, what string) {
+	var briefs []string
+	for _, x := range o.of(verdict) {
+		brief := t.v.brief(x)
+		if verdict == measure.Stated { // what a check is called says nothing of what it found
+			brief = findingText(x.list[0])
+			if len(x.list) > 1 {
+				brief += " (" + t.v.places(x) + ")"
+			}
+		}
+		briefs = append(briefs, brief)
+	}
+	if len(briefs) > 0 {
+		sign := signs[verdict]
+		t.paragraph(span{"      " + sign.text + " ", sign.style}, span{what + strings.Join(briefs, "; "), dim})
 	}
 }
 
 // failure writes one failed check with what it follows from and an example or two.
-func (t *terminal) failure(f *failure) {
-	text, st := f.check, yellow
-	if f.required {
-		text, st = text+" (required)", red
+func (t *terminal) failure(o *outcome) {
+	alone, text := len(o.list) == 1, checkTitle(o.code)
+	if !alone {
+		text += ": " + t.v.places(o)
 	}
-	first := f.list[0]
-	alone := len(f.list) == 1
-	if w := f.where(); !alone {
-		text += ": " + w
-	} else if f.of == 1 && subject(first) == first.Relay {
-		text += with(first)
-	}
-	t.paragraph(span{"      ", none}, span{text, st})
-	if f.follows != "" {
-		t.paragraph(span{"        → ", none}, span{f.follows, none})
+	t.paragraph(span{"      ", none}, span{text, red})
+	if o.follows != "" {
+		t.paragraph(span{"        → ", none}, span{o.follows, none})
 	}
 	examples := 2
-	if f.follows != "" {
+	if o.follows != "" {
 		examples = 1
 	}
-	for _, x := range f.list[:min(examples, len(f.list))] {
-		where := x.Scenario
-		if !alone && subject(x) == x.Relay {
-			where += with(x)
-		}
-		t.paragraph(span{"        ", none}, span{where + ": " + found(x), none})
-		if elsewhere(x) {
-			if len(x.Evidence) > 0 && (x.Required || !isSync(x.Scenario, x.Peer)) {
-				t.paragraph(span{"        ", none}, span{"examples stand with the pair, above", dim})
-			}
+	for _, x := range o.list[:min(examples, len(o.list))] {
+		t.paragraph(span{"        ", none}, span{joinHead(t.v.where(x), findingText(x)), none})
+		if t.v.elsewhere(x) { // where its examples stand
 			continue
 		}
-		t.evidence(x, alone)
+		most := 2
+		if alone {
+			most = maxProof
+		}
+		t.evidence(x.Evidence, "        ", most, alone)
 	}
-	if rest := f.rest(examples); rest != "" {
+	if rest := t.v.rest(o, examples); rest != "" {
 		t.paragraph(span{"        ", none}, span{"and in " + rest, dim})
 	}
 }
 
-// evidence writes what proves a finding: all that there is room for of one that stands alone, the first lines of an example.
-func (t *terminal) evidence(f *measure.Finding, alone bool) {
-	most := 2
-	if alone {
-		most = maxProof
-	}
-	lines := digest(f.Evidence)
+// evidence writes the first lines of what proves a finding.
+func (t *terminal) evidence(all []measure.Evidence, indent string, most int, count bool) {
+	lines := evidenceLines(all, true)
 	for _, e := range lines[:min(len(lines), most)] {
-		t.paragraph(span{"        · ", dim}, span{fit(e, 3*(t.width-12)), dim})
+		t.paragraph(span{indent + "· ", dim}, span{fit(e, 3*(t.width-width(indent)-4)), dim})
 	}
-	if more := len(lines) - most; more > 0 && alone {
-		t.line(span{"        … and " + several(more, "line", "lines") + " of evidence in report.md", dim})
+	if more := len(lines) - most; more > 0 && count {
+		t.line(span{indent + "… and " + several(more, "line", "lines") + " of evidence in report.md", dim})
 	}
 }
 
@@ -313,12 +309,20 @@ func (t *terminal) calibration() {
 	t.heading("What the harness itself reaches here")
 	n := 0
 	for _, c := range t.v.rec.Calibration {
-		n = max(n, width(c.Name))
+		n = max(n, width(calibrationName(c)))
 	}
 	n = min(n, t.width/2)
 	for _, c := range t.v.rec.Calibration {
-		t.line(span{"  " + padRight(fit(c.Name, n), n) + "  ", none}, span{calibrationText(c), bold})
+		t.line(span{"  " + padRight(fit(calibrationName(c), n), n) + "  ", none}, span{calibrationText(c), bold})
 	}
+}
+
+// calibrationName is what a figure of the harness is called, with what its labels say.
+func calibrationName(c measure.Calibration) string {
+	if labels := labelText(c.Labels, inOrder(slices.Collect(maps.Keys(c.Labels)))); labels != "" {
+		return c.Name + ", " + labels
+	}
+	return c.Name
 }
 
 func calibrationText(c measure.Calibration) string {
@@ -329,7 +333,8 @@ func calibrationText(c measure.Calibration) string {
 	return text
 }
 
-// files names where everything is. These lines alone may be wider than the terminal: a path that is cut cannot be opened.
+// files names where everything is. These lines alone may be wider than the terminal: a path that is
+// cut cannot be opened.
 func (t *terminal) files(paths []string) {
 	if len(paths) == 0 {
 		return

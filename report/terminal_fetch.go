@@ -1,11 +1,9 @@
 package report
 
-import (
-	"fmt"
-	"strings"
-)
+import "fmt"
 
-// download writes the section of downloads: every strategy in every form, what sets their pace, and the matrix of fetching by id.
+// download writes the section of downloads: every strategy in every form, what sets their pace, and
+// the matrix of fetching by id.
 func (t *terminal) download(d *download) {
 	t.paragraph(span{"  ", none}, span{fetchMeaning, dim})
 	t.line()
@@ -25,11 +23,11 @@ func (t *terminal) download(d *download) {
 	var rows [][]cell
 	last := ""
 	for _, l := range lines {
-		label := l.label
+		label := l.cell.label()
 		if label == last {
 			label = ""
 		}
-		last = l.label
+		last = l.cell.label()
 		row := []cell{{label, none}, {l.cell.form, none}}
 		if several {
 			row = append(row, cell{l.relay, none})
@@ -46,7 +44,7 @@ func (t *terminal) download(d *download) {
 			case fetchHead[i] == "all?":
 				st = yellow
 			}
-			if strings.HasSuffix(text, "*") {
+			if l.few() && fetchHead[i] == "p99" {
 				t.used += "*"
 			}
 			row = append(row, cell{text, st})
@@ -55,20 +53,22 @@ func (t *terminal) download(d *download) {
 	}
 	if len(rows) > 0 {
 		t.grid(2, fixed, head, rows, func(c int) bool { return c >= fixed })
+		t.footnotes()
 		t.paragraph(span{"  ", none}, span{fetchColumns, dim})
 	}
 	t.list(d.paces(), "· ")
 	t.list(d.reasons(4), "! ")
-	for _, m := range d.matrices("raw") {
+	for _, m := range d.matrices(formRaw) {
 		t.fetchMatrix(m, several)
 	}
-	if len(d.matrices("")) > len(d.matrices("raw")) {
+	if len(d.matrices("")) > len(d.matrices(formRaw)) {
 		t.paragraph(span{"  ", none}, span{"The same for the other forms is in report.md.", dim})
 	}
 	t.list(d.windows(), "· ")
 }
 
-// spared are columns that a terminal has no room for while they say nothing: report.md has them all.
+// spared are columns that a terminal has no room for while they say nothing: report.md has them
+// all.
 func (d *download) spared(lines []fetchLine) map[string]bool {
 	spared := map[string]bool{"retried": true, "failed": true}
 	for _, l := range lines {
@@ -97,11 +97,7 @@ func (t *terminal) fetchMatrix(m *fetchMatrix, several bool) {
 	if several {
 		title += ": " + m.relay
 	}
-	across := "   REQs in flight on each connection across"
-	if m.unfinished() {
-		across += ", … incomplete"
-	}
-	t.line(span{"  " + title, bold}, span{across, dim})
+	t.line(span{"  " + title, bold}, span{"   REQs in flight on each connection across", dim})
 	head := []string{"batch", "connections"}
 	for _, n := range m.inFlight {
 		head = append(head, fmt.Sprint(n))
@@ -114,14 +110,15 @@ func (t *terminal) fetchMatrix(m *fetchMatrix, several bool) {
 			first, batch = fmt.Sprint(r.batch), r.batch
 		}
 		row := []cell{{first, none}, {fmt.Sprint(r.conns), none}}
-		for i, text := range r.texts {
+		for i, x := range r.cells {
 			st := none
 			if i == r.best {
 				st = bright
 			}
-			row = append(row, cell{text, st})
+			row = append(row, cell{m.text(x, &t.foot), st})
 		}
 		rows = append(rows, row)
 	}
 	t.grid(2, 2, head, rows, func(int) bool { return true })
+	t.footnotes()
 }

@@ -11,13 +11,16 @@ import (
 // maxExamples bounds the lines of evidence that a pair's section shows of one check.
 const maxExamples = 6
 
-// Where a column of a pair has at least this many cells, what follows its main figure hangs beside it.
+// Where a column of a pair has at least this many cells, what follows its main figure hangs beside
+// it.
 const hangFrom = 40
 
 const (
-	summaryNote = "Each relay as the server, the median over its pairs that passed their checks (where none did, over all, and it is not ranked). Times are ranked between relays that had about the same to tell apart " +
-		"(within a tenth), and a star says that even a relay's worst pair beats the next one's best; what is transferred into a relay rests on its source too, and bytes on which side holds more: neither is ranked."
-	summaryMeaning = "initial is the first reconciliation after writes, identical that of sets that are the same, heartbeat the same again with no writes between."
+	summaryNote = "Each relay as the server, the median over its pairs that nothing bars (where each is barred, over all, and it is not " +
+		"ranked). Times are ranked between relays that had about the same to tell apart (within a tenth); what is transferred into a " +
+		"relay rests on its source too, and bytes on which side holds more: neither is ranked."
+	summaryMeaning = "initial is the first reconciliation after writes, identical that of sets that are the same, heartbeat the same " +
+		"again with no writes between."
 )
 
 // pairing writes the pairs: a summary with a line for each relay, then each pair by itself.
@@ -75,6 +78,7 @@ func (t *terminal) pairSummary(g *pairing) {
 		rows = append(rows, row)
 	}
 	t.grid(2, 1, head, rows, func(c int) bool { return c > 0 })
+	t.footnotes()
 	for _, l := range g.notes() {
 		t.paragraph(span{"  ", none}, span{l, dim})
 	}
@@ -82,7 +86,7 @@ func (t *terminal) pairSummary(g *pairing) {
 
 // marked tells whether any figure of the column has a mark behind it.
 func (c *column) marked() bool {
-	return c.block != nil && slices.ContainsFunc(c.rows, func(r *row) bool { return r.has && strings.TrimSpace(mark(c.block, r)) != "" })
+	return c.block != nil && slices.ContainsFunc(c.rows, func(r *row) bool { return r.has && (mark(c.block, r) != "" || len(r.notes()) > 0) })
 }
 
 // notes says how to read the summary, and which of its columns are without a star.
@@ -121,6 +125,7 @@ func (t *terminal) pair(p *pair) {
 	if len(explanation) > 0 {
 		t.line()
 	}
+	p.number(&t.foot)
 	label := 0
 	for _, ph := range p.phases {
 		label = max(label, min(width(ph.title), 20))
@@ -169,14 +174,16 @@ func (t *terminal) pair(p *pair) {
 	}
 	for _, ph := range p.phases {
 		for _, c := range ph.cells {
-			if slices.ContainsFunc(c.parts, func(x part) bool { return strings.HasPrefix(x.text, "p50, p99 ") && strings.HasSuffix(x.text, "*") }) {
+			if c.few {
 				t.used += "*"
 			}
 		}
 	}
+	t.footnotes()
 }
 
-// lines lays a cell out in n cells: the main figure, and the rest beside it from hang on, or after it where hang is 0.
+// lines lays a cell out in n cells: the main figure, and the rest beside it from hang on, or after
+// it where hang is 0.
 func (c phaseCell) lines(n, hang int) [][]span {
 	if c.main == "" && len(c.parts) == 0 {
 		return [][]span{{{"not measured", dim}}}
@@ -224,39 +231,47 @@ func (c phaseCell) lines(n, hang int) [][]span {
 	return append(out, line)
 }
 
-// explanation lists what there is to say of a pair that did not come through: what each side holds, then every other failed check.
+// explanation lists what there is to say of a pair that did not come through: what each side holds,
+// then every other failed check.
 func (p *pair) explanation() []*measure.Finding {
 	var out []*measure.Finding
-	if slices.ContainsFunc(p.sides, func(f *measure.Finding) bool { return !f.OK }) {
+	if p.diverged() {
 		out = append(out, p.sides...)
 	}
 	for _, f := range p.failed {
-		if f.Check != checkConverges {
+		if f.Code != measure.CodeConverges {
 			out = append(out, f)
 		}
 	}
 	return out
 }
 
-// subjectOf names whom a line of an explanation speaks of, and by which check.
-func subjectOf(f *measure.Finding) string {
-	switch f.Check {
-	case checkConverges:
-		return f.Relay + " "
-	case checkCompletes:
-		return ""
+// explained is a line of an explanation: whom the check asked, what it found, and who is at fault
+// where that is the other.
+func explained(f *measure.Finding) string {
+	text := f.Relay + ", " + checkTitle(f.Code) + ": " + findingText(f)
+	switch f.Code {
+	case measure.CodeConverges:
+		text = f.Relay + " " + findingText(f)
+	case measure.CodeCompletes:
+		text = findingText(f)
 	}
-	return f.Relay + ", " + f.Check + ": "
+	if f.Verdict == measure.Failed && f.Blames != f.Relay && f.Blames != "" {
+		text += " (at fault: " + f.Blames + ")"
+	}
+	return text
 }
 
-// evidenceOnce remembers which evidence on which relay a pair has shown: what was lost at first is still lost at the end.
-type evidenceOnce map[[2]string]bool
+// evidenceOnce remembers which evidence on which relay a pair has shown: what was lost at first is
+// still lost at the end.
+type evidenceOnce map[string]bool
 
 // fresh lists what was not shown before.
-func (o evidenceOnce) fresh(f *measure.Finding) []string {
-	var out []string
+func (o evidenceOnce) fresh(f *measure.Finding) []measure.Evidence {
+	var out []measure.Evidence
 	for _, e := range f.Evidence {
-		if k := [2]string{f.Relay, e}; !o[k] {
+		k := fmt.Sprint(f.Relay, "\x00", evidenceLines([]measure.Evidence{e}, false))
+		if !o[k] {
 			o[k] = true
 			out = append(out, e)
 		}
@@ -266,20 +281,14 @@ func (o evidenceOnce) fresh(f *measure.Finding) []string {
 
 const shownAbove = "the examples are the same as above"
 
-func (t *terminal) explain(f *measure.Finding, evidence []string) {
-	if f.OK {
-		t.paragraph(span{"  ✓ ", green}, span{subjectOf(f) + readable(f.Detail), none})
+func (t *terminal) explain(f *measure.Finding, evidence []measure.Evidence) {
+	sign := signs[f.Verdict]
+	t.paragraph(span{"  " + sign.text + " ", sign.style}, span{explained(f), none})
+	if f.Verdict == measure.Passed {
 		return
 	}
-	t.paragraph(span{"  ✗ ", red}, span{subjectOf(f) + readable(f.Detail), none})
 	if len(evidence) == 0 && len(f.Evidence) > 0 {
 		t.line(span{"      " + shownAbove, dim})
 	}
-	lines := digest(evidence)
-	for _, e := range lines[:min(len(lines), maxExamples)] {
-		t.paragraph(span{"      · ", dim}, span{fit(e, 3*(t.width-10)), dim})
-	}
-	if more := len(lines) - maxExamples; more > 0 {
-		t.line(span{"      … and " + several(more, "line", "lines") + " of evidence in report.md", dim})
-	}
+	t.evidence(evidence, "      ", maxExamples, true)
 }

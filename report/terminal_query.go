@@ -7,52 +7,73 @@ import (
 	"relaybench/harness/measure"
 )
 
-// queryColumns are a query's metrics beside the time to EOSE, in the order they are shown; a narrow terminal keeps those of low priority.
-var queryColumns = []struct {
-	metric, head string
-	priority     int
-}{
-	{"first event", "first event  ", 4},
-	{"events/s", "events/s  ", 2},
-	{"queries/s", "queries/s  ", 5},
-	{"events", "events", 3},
+// A queryColumn is a metric beside the one of a query's bars. A narrow terminal keeps those of low
+// priority.
+type queryColumn struct {
+	metric   string
+	head     string
+	priority int
 }
 
-// A queryTable is one query in all its forms.
-type queryTable struct {
-	forms []*scenario
-	bars  barTable
+// queryColumns are the figures of queries that the record describes, those of the summary first to
+// stay.
+func (v *view) queryColumns() (columns []queryColumn) {
+	seen := map[string]*block{}
+	for _, s := range v.sections {
+		for _, sc := range s.scenarios {
+			for _, b := range slices.Concat(sc.blocks, sc.facts) {
+				if primary(sc) != nil && b.metric.Key != sc.Primary {
+					seen[b.metric.Key] = b
+				}
+			}
+		}
+	}
+	for _, m := range v.rec.Metrics {
+		b := seen[m.Key]
+		if b == nil || m.Role != measure.RoleFigure {
+			continue
+		}
+		c := queryColumn{m.Key, m.Key + "  ", 4 + min(len(columns), 4)}
+		switch {
+		case b.headline():
+			c.priority = 2
+		case b.better == measure.None:
+			c.head, c.priority = m.Key, 3
+		}
+		columns = append(columns, c)
+	}
+	return columns
 }
 
-// queries writes all queries with the same columns in the same places.
-func (t *terminal) queries(list []queryTable) {
+// queries writes all queries, each with its forms, with the same columns in the same places.
+func (t *terminal) queries(list [][]*scenario) {
 	if len(list) == 0 {
 		return
 	}
-	tables := make([]barTable, len(list))
-	for i := range list {
-		tables[i] = list[i].bars
+	var tables []barTable
+	for _, forms := range list {
+		tables = append(tables, t.query(forms))
 	}
 	drop(tables)
 	l := t.layout(tables)
-	for i, q := range list {
+	for i, forms := range list {
 		t.line()
 		t.barTable(tables[i], l)
-		t.queryNotes(q.forms)
+		t.queryFacts(forms)
 	}
+	t.footnotes()
 	t.crowded(l)
 }
 
-// query arranges the forms of one query as one table: bars for the time to EOSE, the other metrics as columns.
-func (t *terminal) query(forms []*scenario) queryTable {
-	base, _ := form(forms[0].key)
-	_, title := scenarioTitle(base)
+// query arranges the forms of one query as one table: bars for the time to EOSE, the other metrics
+// as columns.
+func (t *terminal) query(forms []*scenario) barTable {
 	head := "EOSE p50  "
 	if slices.ContainsFunc(forms, func(sc *scenario) bool { return primary(sc).trials() > 1 }) {
 		head = "EOSE median  "
 	}
-	bt := barTable{title: title, columns: []barColumn{{head, 0}, {"p99 ", 1}}}
-	for _, c := range queryColumns {
+	bt := barTable{title: forms[0].Title, columns: []barColumn{{head, 0}, {"p99 ", 1}}}
+	for _, c := range t.v.columns {
 		bt.columns = append(bt.columns, barColumn{c.head, c.priority})
 	}
 	top := 0.0
@@ -62,7 +83,7 @@ func (t *terminal) query(forms []*scenario) queryTable {
 		}
 	}
 	for _, sc := range forms {
-		_, label := form(sc.key)
+		label := sc.labels[measure.LabelForm]
 		for _, r := range primary(sc).rows {
 			row := barRow{label: label, name: r.name, style: rowStyle(r), message: r.why, failed: r.failed}
 			label = ""
@@ -75,26 +96,22 @@ func (t *terminal) query(forms []*scenario) queryTable {
 			bt.rows = append(bt.rows, row)
 		}
 	}
-	return queryTable{forms, bt}
+	return bt
 }
 
-// queryNotes writes what stands under the table of one query.
-func (t *terminal) queryNotes(forms []*scenario) {
+// queryFacts writes what stands under the table of one query: why nothing in it is ranked, and
+// figures without a column.
+func (t *terminal) queryFacts(forms []*scenario) {
+	var rest []*block
 	for _, sc := range forms {
-		_, label := form(sc.key)
+		label := sc.labels[measure.LabelForm]
 		if p := primary(sc); p.unranked != "" && p.unranked != answersDiffer { // which has a mark
 			t.paragraph(span{"      " + padRight(label, 6) + "  ", blue}, span{p.unranked, dim})
 		}
-		var noted []*row
-		for _, b := range sc.blocks {
-			noted = append(noted, b.rows...)
-		}
-		t.notes(noted)
-	}
-	var rest []*block
-	for _, sc := range forms {
-		_, label := form(sc.key)
-		for _, b := range others(sc) {
+		for _, b := range slices.Concat(sc.blocks, sc.facts) {
+			if b.metric.Key == sc.Primary || t.v.hasColumn(b.metric.Key) {
+				continue
+			}
 			named := *b
 			named.title = strings.TrimSpace(label + " " + b.title)
 			rest = append(rest, &named)
@@ -110,7 +127,7 @@ func (t *terminal) queryCells(sc *scenario, r *row) []cell {
 	if r.dist != nil {
 		cells[1] = t.p99(p, r)
 	}
-	for _, c := range queryColumns {
+	for _, c := range t.v.columns {
 		b := metric(sc, c.metric)
 		i := -1
 		if b != nil {
@@ -131,30 +148,14 @@ func (t *terminal) queryCells(sc *scenario, r *row) []cell {
 // metric finds a scenario's block by name; nil when it has none.
 func metric(s *scenario, name string) *block {
 	for _, b := range slices.Concat(s.blocks, s.facts) {
-		if b.metric == name {
+		if b.metric.Key == name {
 			return b
 		}
 	}
 	return nil
 }
 
-// hasColumn tells whether a metric stands beside the time to EOSE.
-func hasColumn(name string) bool {
-	for _, c := range queryColumns {
-		if c.metric == name {
-			return true
-		}
-	}
-	return false
-}
-
-// others are the metrics of a query that have no column.
-func others(s *scenario) []*block {
-	var out []*block
-	for _, b := range slices.Concat(s.blocks, s.facts) {
-		if b.metric != "eose" && !hasColumn(b.metric) {
-			out = append(out, b)
-		}
-	}
-	return out
+// hasColumn tells whether a metric stands beside the one of the bars.
+func (v *view) hasColumn(name string) bool {
+	return slices.ContainsFunc(v.columns, func(c queryColumn) bool { return c.metric == name })
 }

@@ -1,6 +1,10 @@
 package report
 
-import "fmt"
+import (
+	"fmt"
+
+	"relaybench/harness/measure"
+)
 
 // syncs writes a matrix for each mode, sources down and sinks across, and what each pair cost.
 func (t *terminal) syncs(tables []*syncTable) {
@@ -12,16 +16,20 @@ func (t *terminal) syncs(tables []*syncTable) {
 
 func (t *terminal) syncTable(table *syncTable) {
 	t.line()
-	t.line(span{table.title, bold}, span{"  " + table.key, dim})
+	t.line(span{table.Title, bold}, span{"  " + table.Key, dim})
 	head := []string{"from ↓  to →"}
 	head = append(head, table.sinks...)
 	var rows [][]cell
 	for _, source := range table.sources {
 		row := []cell{{source, none}}
 		for _, sink := range table.sinks {
-			text, good := table.text(table.cell(source, sink))
+			c := table.cell(source, sink)
+			text, good := table.text(c)
+			if c != nil {
+				text += t.foot.sign(c.notes)
+			}
 			st := none
-			if text == "n/a" {
+			if good && (c == nil || c.none != "") {
 				st = dim
 			} else if !good {
 				st = red
@@ -31,6 +39,7 @@ func (t *terminal) syncTable(table *syncTable) {
 		rows = append(rows, row)
 	}
 	t.grid(2, 1, head, rows, func(c int) bool { return c > 0 })
+	t.footnotes()
 	for _, r := range table.reasons() {
 		t.paragraph(span{"  n/a ", dim}, span{r.key + ": " + r.text, dim})
 	}
@@ -52,39 +61,28 @@ func (t *terminal) syncTable(table *syncTable) {
 	t.syncTimelines(table)
 }
 
-// syncCell says what went wrong between two relays.
+// syncCell says what there is to say between two relays.
 func (t *terminal) syncCell(c *syncCell) {
-	for _, f := range c.failed {
-		t.paragraph(span{"  ✗ ", red}, span{c.title() + ": " + readable(f.Detail), none})
-		if !f.Required { // what never came has no examples worth the room
-			continue
-		}
-		lines := digest(f.Evidence)
-		for _, e := range lines[:min(len(lines), 3)] {
-			t.paragraph(span{"      · ", dim}, span{fit(e, 2*(t.width-10)), dim})
-		}
-		if more := len(lines) - 3; more > 0 {
-			t.line(span{"      … and " + several(more, "line", "lines") + " of evidence in report.md", dim})
+	for _, f := range c.told {
+		sign := signs[f.Verdict]
+		t.paragraph(span{"  " + sign.text + " ", sign.style}, span{c.says(f), none})
+		if f.Verdict == measure.Failed { // what never came has no examples worth the room
+			t.evidence(f.Evidence, "      ", 3, true)
 		}
 	}
 }
 
 // syncTimelines draws how sinks filled, where it took long enough to have a shape.
 func (t *terminal) syncTimelines(table *syncTable) {
-	first, n := true, 0
-	for _, c := range table.cells {
-		n = max(n, min(width(c.title()), t.width/3))
+	all := table.timelines()
+	if len(all) > 0 {
+		t.line()
+		t.line(span{"  events at the sink, second by second", dim})
 	}
-	for _, c := range table.cells {
-		if len(c.timeline) < fewBins {
-			continue
-		}
-		if first {
-			t.line()
-			t.line(span{"  events at the sink, second by second", dim})
-			first = false
-		}
-		bins := min(len(c.timeline), max(10, t.width-n-20))
-		t.line(span{"  " + padRight(fitMiddle(c.title(), n), n) + "  ", none}, span{spark(c.timeline, bins), blue}, span{fmt.Sprintf("  (%d s)", len(c.timeline)), dim})
+	n := all.width(t.width / 3)
+	for _, x := range all {
+		bins := min(len(x.values), max(10, t.width-n-20))
+		t.line(span{"  " + padRight(fitMiddle(x.name, n), n) + "  ", none}, span{spark(x.values, bins), blue},
+			span{fmt.Sprintf("  (%d s)", len(x.values)), dim})
 	}
 }

@@ -5,6 +5,8 @@ import (
 	"math"
 	"strconv"
 	"strings"
+
+	"relaybench/harness/measure"
 )
 
 // A scale shows the values of one block in one unit, so that they compare at a glance.
@@ -29,7 +31,7 @@ type family struct {
 
 var (
 	times = family{[]step{{1e-9, " ns"}, {1e-6, " µs"}, {1e-3, " ms"}, {1, " s"}}, 1000, 0.005}
-	sizes = family{[]step{{1, " B"}, {1 << 10, " KiB"}, {1 << 20, " MiB"}, {1 << 30, " GiB"}, {1 << 40, " TiB"}}, 4000, 0.005}
+	sizes = family{[]step{{1, " B"}, {1 << 10, " KiB"}, {1 << 20, " MiB"}, {1 << 30, " GiB"}, {1 << 40, " TiB"}}, 4000, 0.1}
 	rates = family{[]step{{1, ""}, {1e3, " k"}, {1e6, " M"}}, 10_000, 1}
 )
 
@@ -94,6 +96,23 @@ func unitTitle(unit string) string {
 	return unit
 }
 
+// rangeText is the range over several trials; "" where there is none.
+func rangeText(m *measure.Measurement, s scale) string {
+	lo, hi := m.Range()
+	if len(m.Trials) < 2 || lo == hi {
+		return ""
+	}
+	return number(lo*s.factor) + "–" + number(hi*s.factor)
+}
+
+// withUnit adds a unit to a title that does not name it already.
+func withUnit(title, unit string) string {
+	if u := unitTitle(unit); u != "" && !strings.Contains(title, u) {
+		return title + ", " + u
+	}
+	return title
+}
+
 func (s scale) format(v float64) string {
 	if v == 0 && (s.suffix == " k" || s.suffix == " M") { // how many times nothing is said for nothing
 		return "0"
@@ -146,6 +165,15 @@ func bytesText(n float64) string {
 		}
 	}
 	return strconv.FormatFloat(n, 'f', 0, 64) + " bytes"
+}
+
+// columnSize is a size in a column of MiB. Below a tenth of one it is in KiB: "0.03 MiB" says less than "31.2 KiB".
+func columnSize(bytes float64) string {
+	step := step{1 << 20, " MiB"}
+	if bytes > 0 && bytes < 0.1*step.size {
+		step.size, step.suffix = 1<<10, " KiB"
+	}
+	return scale{factor: 1 / step.size, suffix: step.suffix}.format(bytes)
 }
 
 // memoryText is a size of memory, in binary units.

@@ -11,7 +11,8 @@ import (
 	"relaybench/harness/measure"
 )
 
-// A verdict answers, at the top of every report, what its reader wants to know first: may these numbers be published?
+// A verdict answers, at the top of every report, what its reader wants to know first: may these
+// numbers be published?
 type verdict struct {
 	answer  string
 	grave   []string // each one alone makes numbers mean something else
@@ -20,9 +21,11 @@ type verdict struct {
 
 func (v *view) verdict() verdict {
 	var d verdict
-	grave := func(format string, args ...any) { d.grave = append(d.grave, headline(fmt.Sprintf(format, args...))) }
+	// Relays' words may be in a reason: it is bounded, and all of them stand further down.
+	const most = 400
+	grave := func(format string, args ...any) { d.grave = append(d.grave, fit(fmt.Sprintf(format, args...), most)) }
 	caveat := func(format string, args ...any) {
-		d.caveats = append(d.caveats, headline(fmt.Sprintf(format, args...)))
+		d.caveats = append(d.caveats, fit(fmt.Sprintf(format, args...), most))
 	}
 
 	if v.rec.Partial {
@@ -32,8 +35,6 @@ func (v *view) verdict() verdict {
 		if text := v.refusal(r.Name); text != "" {
 			grave("%s", sentence(text))
 		}
-	}
-	for _, r := range v.relays {
 		if r.Outcome != measure.OutcomeOK {
 			grave("%s %s", r.Name, sentence(outcomeText(r)))
 		}
@@ -43,26 +44,18 @@ func (v *view) verdict() verdict {
 	if len(v.rec.Measurements) == 0 {
 		grave("Nothing was measured.")
 	}
-	yardsticks := 0
-	for _, r := range v.relays {
-		if v.yardstick(r.Name) {
-			yardsticks++
-		}
-	}
-	switch {
-	case len(v.relays)-yardsticks == 1:
+	warnings := measure.Warnings(v.rec)
+	contenders := slices.DeleteFunc(slices.Clone(v.relays), func(r *measure.Relay) bool { return r.NeverRanked != "" })
+	if len(contenders) == 1 {
 		caveat("Only one relay took part: nothing is compared.")
-	case v.trials == 1:
-		caveat("One trial: differences are not tested. Use --trials %d.", enoughTrials)
-	case v.trials > 0 && v.trials < enoughTrials:
-		caveat("%d trials are too few to rest a ranking on. Use --trials %d.", v.trials, enoughTrials)
+		warnings = measure.UnsteadyTrials(v.rec)
 	}
-	for _, w := range measure.UnsteadyTrials(v.rec) {
+	for _, w := range warnings {
 		caveat("%s", w)
 	}
 	classes := map[string][]string{}
-	for _, r := range v.relays {
-		if r.Outcome == measure.OutcomeOK && !v.yardstick(r.Name) {
+	for _, r := range contenders {
+		if r.Outcome == measure.OutcomeOK {
 			classes[r.Durability] = append(classes[r.Durability], r.Name)
 		}
 	}
@@ -75,7 +68,7 @@ func (v *view) verdict() verdict {
 	}
 	var limited []string
 	for i := range v.rec.Measurements {
-		if m := &v.rec.Measurements[i]; isLimited(m) && !v.yardstick(m.Relay) && !slices.Contains(limited, m.Relay) {
+		if m := &v.rec.Measurements[i]; m.Is(measure.StatusLimited) != nil && !v.yardstick(m.Relay) && !slices.Contains(limited, m.Relay) {
 			limited = append(limited, m.Relay)
 		}
 	}
@@ -99,15 +92,6 @@ func (v *view) verdict() verdict {
 	return d
 }
 
-// headline bounds one reason: relays' words may be in it, and all of them stand further down.
-func headline(s string) string {
-	const most = 400
-	if runes := []rune(s); len(runes) > most {
-		return string(runes[:most-1]) + "…"
-	}
-	return s
-}
-
 // judgeBreaches speaks of what every run does and this one left out.
 func (v *view) judgeBreaches(caveat func(string, ...any)) {
 	if len(v.rec.Measurements) == 0 {
@@ -118,7 +102,9 @@ func (v *view) judgeBreaches(caveat func(string, ...any)) {
 	}
 	var unasked []string
 	for _, r := range v.relays {
-		asked := slices.ContainsFunc(v.rec.Findings, func(f measure.Finding) bool { return f.Relay == r.Name && f.Scenario == "preflight" })
+		asked := slices.ContainsFunc(v.checks, func(f *measure.Finding) bool {
+			return f.Relay == r.Name && f.Code == measure.CodeStores
+		})
 		if r.Outcome == measure.OutcomeOK && !asked && !v.yardstick(r.Name) {
 			unasked = append(unasked, r.Name)
 		}
@@ -128,31 +114,28 @@ func (v *view) judgeBreaches(caveat func(string, ...any)) {
 	}
 }
 
-// judgeFindings speaks of failed checks, one line for each relay and weight.
+// judgeFindings speaks of failed checks, and of those that nobody could ask: one line for each
+// relay. What is merely stated is no reason against anything.
 func (v *view) judgeFindings(grave, caveat func(string, ...any)) {
 	for _, name := range v.findingRelays() {
-		var required, other []string
-		var requiredChecks, otherChecks int
-		failures, _ := v.failures(name)
-		for _, f := range failures {
-			if f.required {
-				required = append(required, f.brief())
-				requiredChecks += len(f.list)
-			} else {
-				other = append(other, f.brief())
-				otherChecks += len(f.list)
+		say := func(verdict measure.Verdict, what string, to func(string, ...any)) {
+			var briefs []string
+			checks := 0
+			for _, f := range v.outcomes(name).of(verdict) {
+				briefs = append(briefs, v.brief(f))
+				checks += len(f.list)
+			}
+			if checks > 0 {
+				to("%s "+what+": %s.", speaker(name), count(checks, "check"), some(briefs, 4))
 			}
 		}
-		if requiredChecks > 0 {
-			grave("%s failed %s: %s.", speaker(name), count(requiredChecks, "required check"), some(required, 4))
-		}
-		if otherChecks > 0 {
-			caveat("%s failed %s: %s.", speaker(name), count(otherChecks, "check"), some(other, 3))
-		}
+		say(measure.Failed, "failed %s", grave)
+		say(measure.Undecided, "could not be asked in %s", caveat)
 	}
 }
 
-// yardstick tells whether a relay takes part to show what the harness can do, and not for its own figures.
+// yardstick tells whether a relay takes part to show what the harness can do, and not for its own
+// figures.
 func (v *view) yardstick(name string) bool {
 	r := v.relay(name)
 	return r != nil && r.NeverRanked != ""
@@ -177,23 +160,51 @@ func some(list []string, n int) string {
 // sentence ends s with one full stop.
 func sentence(s string) string { return strings.TrimRight(s, ". ") + "." }
 
-// subject is whom a check speaks of: a relay, or, where neither of two can be told to be at fault, the pair.
+// subject is whom a check speaks of: the relay at fault, or, where neither of two can be told to
+// be, the pair.
 func subject(f *measure.Finding) string {
-	if f.Peer != "" && f.Check == checkCompletes {
+	switch {
+	case f.Verdict != measure.Failed || f.Peer == "" && f.Blames == "":
+		return f.Relay
+	case f.Blames == "":
 		return (&pair{a: f.Relay, b: f.Peer}).title()
 	}
-	return f.Relay
+	return f.Blames
 }
 
 // with names the other relay of a check on a pair.
 func with(f *measure.Finding) string {
-	switch f.Peer {
-	case "":
+	other := f.Peer
+	if who := subject(f); who == f.Peer {
+		other = f.Relay
+	} else if who != f.Relay {
 		return ""
-	case f.Relay:
+	}
+	switch {
+	case f.Peer == "":
+		return ""
+	case f.Peer == f.Relay:
 		return " with a second instance"
 	}
-	return " with " + f.Peer
+	return " with " + other
+}
+
+// where is the scenario in which a check was asked, and with whom; "" where that was before all
+// scenarios.
+func (v *view) where(f *measure.Finding) string {
+	text := ""
+	if v.layout(f.Scenario) != "" {
+		text = v.place(f.Scenario, f.Labels)
+	}
+	return strings.TrimPrefix(text+with(f), " ")
+}
+
+// place names a scenario in a sentence, and the way to download where it stands for several.
+func (v *view) place(scenario string, l measure.Labels) string {
+	if v.layout(scenario) == measure.LayoutDownloads && len(l) > 0 {
+		return newCell(v.scenario(scenario), l).name()
+	}
+	return scenario
 }
 
 // findingRelays lists whom the checks speak of, in the order of the run.
@@ -245,7 +256,6 @@ func (v *view) head() []fact {
 		}
 	}
 	add("unranked", unranked...)
-	source := strings.Replace(r.Corpus.Source, fmt.Sprintf(", %d events", r.Corpus.Events), "", 1) // said right behind it
 	size := count(r.Corpus.Events, "event")
 	if r.Corpus.Bytes > 0 {
 		size += ", " + bytesText(float64(r.Corpus.Bytes))
@@ -253,7 +263,7 @@ func (v *view) head() []fact {
 	if v.corpusless() {
 		add("corpus", "no corpus was named: what the relay holds is not known beforehand")
 	} else {
-		add("corpus", source, size, prefixed("fingerprint ", shorten(r.Corpus.Fingerprint, 16)))
+		add("corpus", r.Corpus.Source, size, prefixed("fingerprint ", shorten(r.Corpus.Fingerprint, 16)))
 	}
 	add("left out", leftOut(r.Corpus.Dropped))
 	add("machine", machineParts(&r.Environment)...)
@@ -282,7 +292,8 @@ func (v *view) head() []fact {
 	return out
 }
 
-// corpusless tells whether the run had no corpus. Its fingerprint is then that of nothing, which is no thing to show.
+// corpusless tells whether the run had no corpus. Its fingerprint is then that of nothing, which is
+// no thing to show.
 func (v *view) corpusless() bool {
 	c := &v.rec.Corpus
 	return c.Events == 0 && c.Fingerprint == fmt.Sprintf("%x", sha256.Sum256(nil))
@@ -292,7 +303,8 @@ func (v *view) corpusless() bool {
 var dropTitles = map[string][2]string{
 	"deletion": {"deletion", "deletions"}, "tag_value_too_long": {"over-long tag", "over-long tags"}, "too_large": {"over-large event", "over-large events"},
 	"too_many_tags": {"event with too many tags", "events with too many tags"}, "duplicate": {"duplicate", "duplicates"}, "ephemeral": {"ephemeral event", "ephemeral events"},
-	"bad_id": {"wrong id", "wrong ids"}, "bad_signature": {"wrong signature", "wrong signatures"}, "no_signature": {"missing signature", "missing signatures"},
+	"control_character": {"event with control characters", "events with control characters"},
+	"bad_id":            {"wrong id", "wrong ids"}, "bad_signature": {"wrong signature", "wrong signatures"}, "no_signature": {"missing signature", "missing signatures"},
 }
 
 // leftOut says what preparation left out, most first.

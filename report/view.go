@@ -1,8 +1,11 @@
-// Package report renders the results record for people: on a terminal and as Markdown. Renderings are pure functions of the record.
+// Package report renders the results record for people: on a terminal and as Markdown. Renderings
+// are pure functions of the record.
 package report
 
 import (
 	"cmp"
+	"maps"
+	"math"
 	"slices"
 	"strings"
 
@@ -11,17 +14,19 @@ import (
 
 // A view is the record arranged for reading, without a word of syntax of any rendering.
 type view struct {
-	rec      *measure.Record // sanitized
-	relays   []*measure.Relay
-	barred   map[string]string  // by relay: why none of its rows may win
-	checks   []*measure.Finding // without those that state what a relay can do
-	paired   *pairing           // nil where relays were not reconciled
-	sections []*section
-	trials   int // the most that any measurement has
+	rec       *measure.Record // sanitized
+	relays    []*measure.Relay
+	checks    []*measure.Finding // all of them
+	scenarios map[string]*measure.Scenario
+	sections  []*section
+	columns   []queryColumn // of the tables of queries
+	paired    *pairing      // nil where relays were not reconciled
+	trials    int           // the most that any measurement has
 }
 
 type section struct {
 	title     string
+	order     int // of its first scenario
 	syncs     []*syncTable
 	pairing   *pairing
 	download  *download
@@ -29,27 +34,31 @@ type section struct {
 }
 
 type scenario struct {
-	key       string
-	title     string
-	blocks    []*block // metrics with a direction
-	facts     []*block // stated, never ranked
+	*measure.Scenario
+	labels    measure.Labels // that all its measurements have
+	blocks    []*block       // metrics with a direction
+	facts     []*block       // stated, never ranked
 	resources []*block
 }
 
 // A block is one metric of one scenario with a row for every relay, or pair of relays.
 type block struct {
-	scenario, metric, title string
-	unit                    string
-	better                  measure.Better
-	rows                    []*row
-	scale                   scale
-	ranked                  bool   // at least two rows compete
-	across                  bool   // the competitors' durability classes differ where that decides
-	unranked                string // why nothing competes, where that is worth saying
-	echo                    bool   // the best in it is the best in another block for the same reason: no contest of its own
+	scenario *measure.Scenario
+	metric   measure.Metric
+	labels   measure.Labels
+	title    string
+	unit     string
+	better   measure.Better
+	rows     []*row
+	scale    scale
+	ranked   bool   // at least two rows compete
+	across   bool   // the competitors' durability classes differ where that decides
+	unranked string // why nothing competes, where that is worth saying
+	echo     bool   // its best is another block's best for the same reason: no contest of its own
 }
 
 type row struct {
+	key    rowKey
 	name   string
 	relay  *measure.Relay // nil for a name that the record's relays do not know
 	m      *measure.Measurement
@@ -58,8 +67,9 @@ type row struct {
 	lo, hi float64
 	pooled []float64 // of a figure over several pairs: the trials of all of them
 	dist   *distribution
-	why    string // where there is no value
-	failed bool   // the relay did not come through: why says how
+	why    string   // where there is no value
+	failed bool     // the relay did not come through: why says how
+	bars   []string // why it does not compete, though it has a value
 	competes,
 	best, // shown with a star
 	tied, // as good as another one, exactly
@@ -87,204 +97,157 @@ func (k rowKey) name() string {
 }
 
 func newView(r *measure.Record) *view {
-	v := &view{rec: sanitized(r), barred: map[string]string{}}
+	v := &view{rec: sanitized(r), scenarios: map[string]*measure.Scenario{}}
 	for i := range v.rec.Relays {
 		v.relays = append(v.relays, &v.rec.Relays[i])
 	}
 	for i := range v.rec.Measurements {
 		v.trials = max(v.trials, len(v.rec.Measurements[i].Trials))
 	}
-	for _, r := range v.relays {
-		switch {
-		case r.Outcome != measure.OutcomeOK:
-			v.barred[r.Name] = outcomeText(r)
-		case r.NeverRanked != "":
-			v.barred[r.Name] = r.NeverRanked
-		}
-	}
 	for i := range v.rec.Findings {
-		f := &v.rec.Findings[i]
-		if isStatement(f) {
-			continue
-		}
-		v.checks = append(v.checks, f)
-		switch {
-		case f.OK || !f.Required || v.barred[f.Relay] != "" || !v.global(f):
-		case showsLoss(f):
-			v.barred[f.Relay] = "lost events that it had acknowledged (" + f.Scenario + with(f) + ")"
-		default:
-			v.barred[f.Relay] = "failed a required check: " + f.Check
-		}
+		v.checks = append(v.checks, &v.rec.Findings[i])
 	}
-	v.paired = v.pairing()
 	v.arrange()
 	return v
 }
 
-func (v *view) relay(name string) *measure.Relay {
-	i := slices.IndexFunc(v.relays, func(r *measure.Relay) bool { return r.Name == name })
-	if i < 0 {
-		return nil
-	}
-	return v.relays[i]
-}
+func (v *view) relay(name string) *measure.Relay { return relayOf(v.rec, name) }
 
 // outcomeText says in words how a relay fell out of the run.
 func outcomeText(r *measure.Relay) string {
-	reason := strings.TrimPrefix(r.Reason, r.Name+" ") // who failed is said beside it
-	if strings.HasPrefix(reason, "failed ") && r.Outcome == measure.OutcomeFailed {
-		return reason
-	}
-	word := map[measure.Outcome]string{measure.OutcomeFailed: "failed", measure.OutcomeNoStart: "did not start", measure.OutcomeSkipped: "skipped"}[r.Outcome]
-	if word == "" {
-		word = string(r.Outcome)
-	}
-	if reason == "" {
-		return word
-	}
-	return word + ": " + reason
+	word := map[measure.Outcome]string{measure.OutcomeNoStart: "did not start"}[r.Outcome]
+	return cmp.Or(word, string(r.Outcome)) + prefixed(": ", r.Reason)
 }
 
-// global tells whether a finding speaks of the relay as a whole: of the preflight, or of no scenario that was measured.
-// One of a pair may be the other's fault, and does so only where it proves a loss.
-func (v *view) global(f *measure.Finding) bool {
-	if f.Peer != "" {
-		return showsLoss(f)
+// scenario describes a key; one that the record does not describe stands at the end, under its own
+// name.
+func (v *view) scenario(key string) *measure.Scenario {
+	if v.scenarios[key] == nil {
+		v.scenarios[key] = v.rec.Scenario(key)
 	}
-	// What was lost need not be found, kept or returned any more: it makes a relay fast in everything.
-	if f.Check == checkKept {
-		return true
+	if v.scenarios[key] == nil {
+		v.scenarios[key] = &measure.Scenario{Key: key, Title: key, Section: key, Order: math.MaxInt, Layout: measure.LayoutBars}
 	}
-	if f.Scenario == "" || f.Scenario == "preflight" {
-		return true
-	}
-	return !slices.ContainsFunc(v.rec.Measurements, func(m measure.Measurement) bool { return within(m.Scenario, f.Scenario) })
+	return v.scenarios[key]
 }
 
-// within tells whether a scenario is the one named, or one below it.
-func within(scenario, name string) bool {
-	return scenario == name || strings.HasPrefix(scenario, name+".")
+// layout is how the figures of a finding's scenario are laid out, which may stand for several:
+// "negentropy". It is "" where nothing of it is described.
+func (v *view) layout(key string) measure.Layout {
+	i := slices.IndexFunc(v.rec.Scenarios, func(s measure.Scenario) bool { return measure.MatchScenario(key+".*", s.Key) })
+	if i < 0 {
+		return ""
+	}
+	return v.rec.Scenarios[i].Layout
 }
 
-// arrange builds sections, scenarios and blocks in reading order: what titles.go knows first, then as recorded.
+// arrange builds sections, scenarios and blocks in reading order.
 func (v *view) arrange() {
-	byKey := map[string]*scenario{}
-	var order []*scenario
+	var order []*measure.Scenario
 	members := map[string][]*measure.Measurement{}
 	for i := range v.rec.Measurements {
 		m := &v.rec.Measurements[i]
-		if paired(m) || isSync(m.Scenario, m.Peer) || fetched(m) {
+		if v.apart(m) {
 			continue
 		}
-		if byKey[m.Scenario] == nil {
-			_, title := scenarioTitle(m.Scenario)
-			if _, f := form(m.Scenario); f != "" {
-				title += ", " + f
-			}
-			byKey[m.Scenario] = &scenario{key: m.Scenario, title: title}
-			order = append(order, byKey[m.Scenario])
+		if members[m.Scenario] == nil {
+			order = append(order, v.scenario(m.Scenario))
 		}
 		members[m.Scenario] = append(members[m.Scenario], m)
 	}
-	slices.SortStableFunc(order, func(a, b *scenario) int {
-		ra, ta := sectionOf(a.key)
-		rb, tb := sectionOf(b.key)
-		sa, _ := scenarioTitle(a.key)
-		sb, _ := scenarioTitle(b.key)
-		ka, fa := form(a.key)
-		kb, fb := form(b.key)
-		return cmp.Or(cmp.Compare(ra, rb), cmp.Compare(ta, tb), cmp.Compare(sa, sb), cmp.Compare(ka, kb), cmp.Compare(fa, fb))
-	})
-	for _, s := range order {
-		v.fill(s, members[s.key])
-		_, title := sectionOf(s.key)
-		if n := len(v.sections); n == 0 || v.sections[n-1].title != title {
-			v.sections = append(v.sections, &section{title: title})
-		}
-		last := v.sections[len(v.sections)-1]
-		last.scenarios = append(last.scenarios, s)
-	}
+	slices.SortStableFunc(order, func(a, b *measure.Scenario) int { return cmp.Compare(a.Order, b.Order) })
 	var queries []*scenario
-	for _, s := range order {
+	for _, d := range order {
+		s := v.fill(d, members[d.Key])
+		in := v.sectionFor(d)
+		in.scenarios = append(in.scenarios, s)
 		if primary(s) != nil {
 			queries = append(queries, s)
 		}
 	}
-	for _, metrics := range [][]string{{"eose", "first event"}, {"events/s"}, {"queries/s"}} {
-		shareScale(queries, metrics...)
-	}
-	if v.paired != nil {
-		v.sectionFor(reconciliation).pairing = v.paired
+	shareScales(queries)
+	v.columns = v.queryColumns()
+	if v.paired = v.pairing(); v.paired != nil {
+		v.sectionOf(measure.LayoutPairs, "Reconciliation").pairing = v.paired
 	}
 	if tables := v.syncs(); len(tables) > 0 {
-		v.sectionFor(syncing).syncs = tables
+		v.sectionOf(measure.LayoutMatrix, "Sync").syncs = tables
 	}
 	if d := v.download(); d != nil {
-		v.sectionFor(downloading).download = d
+		v.sectionOf(measure.LayoutDownloads, "Fetch").download = d
 	}
+	slices.SortStableFunc(v.sections, func(a, b *section) int { return cmp.Compare(a.order, b.order) })
 }
 
-// shareScale shows metrics in the same unit in all of some scenarios.
-func shareScale(list []*scenario, names ...string) {
-	var values []float64
-	var members []*block
-	for _, s := range list {
-		for _, name := range names {
-			if b := metric(s, name); b != nil && (len(members) == 0 || b.unit == members[0].unit) {
-				members = append(members, b)
+// apart tells whether a measurement stands in a table of pairs or downloads. What a relay consumed
+// stands with the other resources.
+func (v *view) apart(m *measure.Measurement) bool {
+	return v.in(m, measure.LayoutPairs) || v.in(m, measure.LayoutMatrix) || v.in(m, measure.LayoutDownloads)
+}
+
+// in tells whether a measurement stands in the table of a layout.
+func (v *view) in(m *measure.Measurement, layout measure.Layout) bool {
+	if v.scenario(m.Scenario).Layout != layout || v.rec.Metric(m.Metric).Role == measure.RoleResource {
+		return false
+	}
+	if layout == measure.LayoutDownloads {
+		return m.Labels[measure.LabelForm] != ""
+	}
+	return m.Peer != ""
+}
+
+// shareScales shows all times of queries in one unit, and each of their rates.
+func shareScales(queries []*scenario) {
+	values := map[string][]float64{}
+	for _, change := range []bool{false, true} {
+		for _, s := range queries {
+			for _, b := range s.blocks {
+				if change {
+					b.scale = scaleFor(b.unit, values[b.unit])
+					continue
+				}
 				for _, r := range b.rows {
-					values = append(values, r.shown(b.unit)...)
+					values[b.unit] = append(values[b.unit], r.shown(b.unit)...)
 				}
 			}
 		}
 	}
-	for _, b := range members {
-		b.scale = scaleFor(b.unit, values)
-	}
 }
 
-// sectionFor returns the section of a family of scenarios, which it makes where there is none.
-func (v *view) sectionFor(family string) *section {
-	rank, title := sectionOf(family)
-	i := slices.IndexFunc(v.sections, func(s *section) bool {
-		r, _ := sectionOf(s.family())
-		return r >= rank
-	})
+// sectionOf returns the section of a layout's scenarios, under a name of ours where none is
+// described.
+func (v *view) sectionOf(layout measure.Layout, title string) *section {
+	i := slices.IndexFunc(v.rec.Scenarios, func(s measure.Scenario) bool { return s.Layout == layout })
+	if i < 0 {
+		return v.sectionFor(&measure.Scenario{Section: title, Order: math.MaxInt})
+	}
+	return v.sectionFor(&v.rec.Scenarios[i])
+}
+
+// sectionFor returns a scenario's section, which it makes where there is none.
+func (v *view) sectionFor(d *measure.Scenario) *section {
+	i := slices.IndexFunc(v.sections, func(s *section) bool { return s.title == d.Section })
 	if i < 0 {
 		i = len(v.sections)
+		v.sections = append(v.sections, &section{title: d.Section, order: d.Order})
 	}
-	if i == len(v.sections) || v.sections[i].title != title {
-		v.sections = slices.Insert(v.sections, i, &section{title: title})
-	}
+	v.sections[i].order = min(v.sections[i].order, d.Order)
 	return v.sections[i]
 }
 
-// family is a scenario that belongs to the section.
-func (s *section) family() string {
-	switch {
-	case s.pairing != nil:
-		return reconciliation
-	case s.syncs != nil:
-		return syncing
-	case s.download != nil:
-		return downloading
-	case len(s.scenarios) > 0:
-		return s.scenarios[0].key
-	}
-	return ""
-}
-
-func (v *view) fill(s *scenario, ms []*measure.Measurement) {
+// fill builds the blocks of measurements of one scenario.
+func (v *view) fill(d *measure.Scenario, ms []*measure.Measurement) *scenario {
+	s := &scenario{Scenario: d, labels: common(ms)}
 	keys := v.rowKeys(ms)
-	// Under one name but in two units there are two metrics.
+	// Under one name but in two units, or under other labels, there are two metrics.
 	type metricKey struct {
-		metric, unit string
-		better       measure.Better
+		metric, unit, labels string
+		better               measure.Better
 	}
 	found := map[metricKey]map[rowKey]*measure.Measurement{}
 	var metrics []metricKey
 	for _, m := range ms {
-		k := metricKey{m.Metric, m.Unit, m.Better}
+		k := metricKey{m.Metric, m.Unit, labelKey(m.Labels), m.Better}
 		if found[k] == nil {
 			found[k] = map[rowKey]*measure.Measurement{}
 			metrics = append(metrics, k)
@@ -292,25 +255,34 @@ func (v *view) fill(s *scenario, ms []*measure.Measurement) {
 		found[k][rowKey{m.Relay, m.Peer}] = m
 	}
 	slices.SortStableFunc(metrics, func(a, b metricKey) int {
-		ra, _ := metricTitle(a.metric)
-		rb, _ := metricTitle(b.metric)
-		return cmp.Compare(ra, rb)
+		return cmp.Compare(v.metricRank(a.metric), v.metricRank(b.metric))
 	})
 	agreeing := v.agreement(ms)
 	for _, k := range metrics {
-		_, title := metricTitle(k.metric)
-		b := &block{scenario: s.key, metric: k.metric, title: title, unit: k.unit, better: k.better}
+		b := &block{scenario: d, metric: v.rec.Metric(k.metric), unit: k.unit, better: k.better}
+		for _, m := range found[k] {
+			b.labels = m.Labels
+		}
+		b.title = b.metric.Title
+		own := slices.DeleteFunc(slices.Collect(maps.Keys(b.labels)), func(name string) bool {
+			_, shared := s.labels[name]
+			return shared
+		})
+		if len(own) > 0 {
+			b.title += ": " + labelText(b.labels, inOrder(own))
+		}
 		var values []float64
 		for _, rk := range keys {
-			r := v.row(s.key, k.metric, rk, found[k][rk])
+			r := v.row(b, rk, found[k][rk])
 			b.rows = append(b.rows, r)
 			values = append(values, r.shown(b.unit)...)
 		}
 		b.scale = scaleFor(b.unit, values)
+		directed := (b.better == measure.Higher || b.better == measure.Lower) && d.Layout != measure.LayoutMatrix
 		switch {
-		case b.better != measure.Higher && b.better != measure.Lower && isResource(b.metric):
+		case !directed && b.metric.Role == measure.RoleResource:
 			s.resources = append(s.resources, b)
-		case b.better != measure.Higher && b.better != measure.Lower:
+		case !directed:
 			s.facts = append(s.facts, b)
 		default:
 			v.rank(b, agreeing)
@@ -319,6 +291,21 @@ func (v *view) fill(s *scenario, ms []*measure.Measurement) {
 	}
 	shareUnits(slices.Concat(s.blocks, s.facts))
 	findEchoes(s)
+	return s
+}
+
+// common are the labels that all measurements have alike.
+func common(ms []*measure.Measurement) measure.Labels {
+	shared := maps.Clone(ms[0].Labels)
+	for _, m := range ms {
+		maps.DeleteFunc(shared, func(name, value string) bool { return m.Labels[name] != value })
+	}
+	return shared
+}
+
+// metricRank is a metric's place in reading order; the largest for those that are not described.
+func (v *view) metricRank(key string) uint {
+	return uint(slices.IndexFunc(v.rec.Metrics, func(m measure.Metric) bool { return m.Key == key }))
 }
 
 // shareUnits shows neighbouring times, and neighbouring sizes, in one unit.
@@ -339,7 +326,8 @@ func shareUnits(blocks []*block) {
 	}
 }
 
-// rowKeys lists the rows of a scenario: all relays of the run, or the pairs that were measured where it has pairs.
+// rowKeys lists the rows of a scenario: all relays of the run, or the pairs that were measured
+// where it has pairs.
 func (v *view) rowKeys(ms []*measure.Measurement) []rowKey {
 	var keys []rowKey
 	pairs := slices.ContainsFunc(ms, func(m *measure.Measurement) bool { return m.Peer != "" })
@@ -361,42 +349,43 @@ func (v *view) rowKeys(ms []*measure.Measurement) []rowKey {
 	return keys
 }
 
-// refusedFor is how a metric's name begins that counts the events refused for one reason.
-const refusedFor = "rejected: "
-
-// has tells whether a row has a metric.
-func (v *view) has(scenario string, k rowKey, metric string) bool {
-	return slices.ContainsFunc(v.rec.Measurements, func(m measure.Measurement) bool {
-		return m.Scenario == scenario && m.Metric == metric && m.Relay == k.relay && m.Peer == k.peer
-	})
-}
-
 // nothing stands where there was nothing to count.
 const nothing = "–"
 
-func (v *view) row(scenario, metric string, k rowKey, m *measure.Measurement) *row {
-	r := &row{name: k.name(), relay: v.relay(k.relay), m: m}
+func (v *view) row(b *block, k rowKey, m *measure.Measurement) *row {
+	r := &row{key: k, name: k.name(), relay: v.relay(k.relay), m: m}
 	if m != nil {
 		r.value, r.has = m.Value()
 		r.lo, r.hi = m.Range()
 		r.dist = distributionOf(m)
 	}
-	if r.has {
-		return r
+	if r.has && b.better != measure.None { // what is merely stated competes with nothing
+		r.bars = v.bars(m)
 	}
 	switch {
-	case m == nil && strings.HasPrefix(metric, refusedFor) && v.has(scenario, k, "rejected"):
+	case r.has:
+	case m == nil && b.labels[measure.LabelReason] != "" && (r.relay == nil || r.relay.Outcome == measure.OutcomeOK):
 		r.why = nothing // it refused nothing for that reason
 	case r.relay != nil && r.relay.Outcome != measure.OutcomeOK:
 		r.why, r.failed = outcomeText(r.relay), true
-	case m != nil && m.Note != "":
-		r.why = "n/a: " + m.Note
-	case m == nil && r.relay != nil && r.relay.URL != "" && scenario == "storage":
-		r.why = "n/a: it ran already, and its disk is out of sight"
 	default:
-		r.why = "n/a: not measured"
+		r.why = "n/a: " + v.absence(b.scenario.Key, k, m)
 	}
 	return r
+}
+
+// absence is why there is no figure.
+func (v *view) absence(scenario string, k rowKey, m *measure.Measurement) string {
+	if m != nil && len(m.Status) > 0 {
+		return statusText(&m.Status[0])
+	}
+	for _, f := range v.checks {
+		if f.Code == measure.CodeMeasurable && f.Relay == k.relay && f.Peer == k.peer && f.Verdict != measure.Passed &&
+			measure.MatchScenario(f.Scenario+".*", scenario) {
+			return findingText(f)
+		}
+	}
+	return "not measured"
 }
 
 // shown lists the figures of a row that a block's scale has to suit, in its unit.

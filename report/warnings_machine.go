@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 
-	"relaybench/harness"
 	"relaybench/harness/machine"
 	"relaybench/harness/measure"
 )
@@ -35,13 +34,13 @@ func MachineWarnings(r *measure.Record) []string {
 	for _, c := range r.Calibration {
 		figures[c.Name] = c.Value
 	}
-	switch synced, ok := figures[harness.SyncMedian]; {
+	switch synced, ok := figures[measure.SyncMedian]; {
 	case machine.InMemory(e.FileSystem):
 		say("The relays' data lay in memory (%s): writing and syncing cost nothing, and disk figures mean little. Put it on a disk with --work DIR.", e.FileSystem)
 	case ok && synced < noSyncBelow:
 		say("fsync takes %s ms: the disk promises what it has not kept, so that a relay that syncs before its OK pays nothing for it. Choose another disk with --work DIR.", number(synced))
 	}
-	one, all := figures[harness.ChecksOneCore], figures[harness.ChecksAllCores]
+	one, all := figures[measure.ChecksOneCore], figures[measure.ChecksAllCores]
 	if processors := usable(e); processors >= 2 && len(e.HarnessCores) != 1 && one > 0 && all > 0 && all < one {
 		say("All cores together checked %s signatures a second and one alone %s: something else takes them, or a quota does. Measure on a quieter machine.", number(all), number(one))
 	}

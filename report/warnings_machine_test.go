@@ -4,7 +4,6 @@ import (
 	"strings"
 	"testing"
 
-	"relaybench/harness"
 	"relaybench/harness/measure"
 )
 
@@ -12,7 +11,7 @@ func TestMachineWarningsSayWhatIsWrongAndWhatToDo(t *testing.T) {
 	v := func(x float64) *float64 { return &x }
 	during := func(c measure.Conditions) measure.Environment { return measure.Environment{Cores: 2, During: &c} }
 	checks := func(one, all float64) []measure.Calibration {
-		return []measure.Calibration{{Name: harness.ChecksOneCore, Value: one}, {Name: harness.ChecksAllCores, Value: all}}
+		return []measure.Calibration{{Name: measure.ChecksOneCore, Value: one}, {Name: measure.ChecksAllCores, Value: all}}
 	}
 	own := func(share float64) []measure.Measurement {
 		return []measure.Measurement{{Relay: "a", Scenario: "query.thread.hot", Metric: "harness cpu", Unit: "%", Better: measure.None, Trials: []float64{share}}}
@@ -35,8 +34,8 @@ func TestMachineWarningsSayWhatIsWrongAndWhatToDo(t *testing.T) {
 		{"heat", measure.Record{Environment: during(measure.Conditions{ThermalThrottles: 1})}, "heat|1 time.|cool"},
 		{"swapping", measure.Record{Environment: during(measure.Conditions{SwappedBytes: 5e6})}, "4.77 MiB|swap|memory"},
 		{"swap in use", measure.Record{Environment: measure.Environment{Cores: 1, MemoryBytes: 1e9, During: &measure.Conditions{SwapUsedBytes: 2e8}}}, "191 MiB|swap"},
-		{"tmpfs", measure.Record{Environment: measure.Environment{FileSystem: "tmpfs"}, Calibration: []measure.Calibration{{Name: harness.SyncMedian, Value: 0.001}}}, "memory|tmpfs|--work"},
-		{"fsync of nothing", measure.Record{Environment: measure.Environment{FileSystem: "ext4"}, Calibration: []measure.Calibration{{Name: harness.SyncMedian, Value: 0.004}}}, "fsync takes 0.004 ms|--work"},
+		{"tmpfs", measure.Record{Environment: measure.Environment{FileSystem: "tmpfs"}, Calibration: []measure.Calibration{{Name: measure.SyncMedian, Value: 0.001}}}, "memory|tmpfs|--work"},
+		{"fsync of nothing", measure.Record{Environment: measure.Environment{FileSystem: "ext4"}, Calibration: []measure.Calibration{{Name: measure.SyncMedian, Value: 0.004}}}, "fsync takes 0.004 ms|--work"},
 		{"noisy cores", measure.Record{Environment: measure.Environment{Cores: 2}, Calibration: checks(2000, 1500)}, "1,500|2,000|quieter"},
 		{"one core", measure.Record{Environment: measure.Environment{Cores: 1}, Calibration: checks(2000, 1990)}, ""},
 		{"a quota of one core", measure.Record{Environment: measure.Environment{Cores: 8, QuotaCores: 1}, Calibration: checks(2000, 1990)}, ""},

@@ -19,7 +19,10 @@ type Crash struct{}
 
 // Describe implements harness.Scenario.
 func (Crash) Describe() harness.Description {
-	return harness.Description{Key: "crash", Title: "killed in the middle of publishing, and started again", Needs: harness.Empty}
+	return harness.Description{Needs: harness.Empty, Scenario: measure.Scenario{
+		Key: "crash", Title: "Killed in the middle of publishing, and started again", Section: sectionCrash, Order: orderCrash, Primary: "ready again", Unit: "ms",
+		Layout: measure.LayoutBars,
+	}, Metrics: []measure.Metric{figure("ready again", "from start to ready, over what was left"), figure("acknowledged before", "acknowledged before")}}
 }
 
 // maxCrashEvents is how many events are published at most before the end of the relay: enough to keep it busy for a moment.
@@ -28,7 +31,7 @@ const maxCrashEvents = 20_000
 // Run implements harness.Scenario.
 func (Crash) Run(ctx context.Context, t *harness.Trial) error {
 	if t.Relay.External() {
-		t.NotMeasured("a relay that runs already is nobody's to kill")
+		t.NotMeasured(measure.ExternalKill, nil)
 		return nil
 	}
 	if err := t.Refill(ctx, func(*relays.Process) (*relays.Carried, error) { return nil, nil }); err != nil {

@@ -2,16 +2,15 @@ package scenarios
 
 import (
 	"cmp"
-	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	"relaybench/corpus"
 	"relaybench/harness"
+	"relaybench/harness/measure"
 )
 
-// examples is how many ids of each kind and reason stand as evidence.
+// examples is how many events of each kind and reason stand as evidence.
 const examples = 5
 
 // difference is how what a relay holds departs from what it must hold, by kind and reason. What the protocol leaves open does not count.
@@ -19,13 +18,13 @@ type difference struct {
 	corpus   *corpus.Corpus
 	expected int
 	held     int
-	groups   map[departure][]corpus.ID
+	groups   map[departure][]int // corpus indexes
 }
 
 // departure is one way to depart.
 type departure struct {
 	missing bool // else extra
-	reason  string
+	cause   string
 	kind    int
 }
 
@@ -36,7 +35,7 @@ func compare(s *side, m *corpus.Model, held []int) difference {
 
 // compareWith is compare where missing says why an event that must be held is not there.
 func compareWith(c *corpus.Corpus, m *corpus.Model, held []int, missing func(i int) string) difference {
-	d := difference{corpus: c, held: len(held), groups: make(map[departure][]corpus.ID)}
+	d := difference{corpus: c, held: len(held), groups: make(map[departure][]int)}
 	holds := make([]bool, c.Len())
 	for _, i := range held {
 		holds[i] = true
@@ -49,13 +48,12 @@ func compareWith(c *corpus.Corpus, m *corpus.Model, held []int, missing func(i i
 		if must == holds[i] || m.Optional(i) {
 			continue
 		}
-		reason := m.Why(i).String()
+		cause := m.Why(i).String()
 		if must {
-			reason = missing(i)
+			cause = missing(i)
 		}
-		e := c.Entry(i)
-		key := departure{must, reason, int(e.Kind)}
-		d.groups[key] = append(d.groups[key], e.ID)
+		key := departure{must, cause, int(c.Entry(i).Kind)}
+		d.groups[key] = append(d.groups[key], i)
 	}
 	return d
 }
@@ -64,16 +62,36 @@ func compareWith(c *corpus.Corpus, m *corpus.Model, held []int, missing func(i i
 func missingBecause(a harness.Answer) string {
 	switch a {
 	case harness.NotOffered:
-		return "never delivered"
+		return measure.MissingNeverDelivered
 	case harness.Unanswered:
-		return "delivered and never answered"
+		return measure.MissingUnanswered
 	case harness.Refused:
-		return "refused"
+		return measure.MissingRefused
 	}
-	return "acknowledged but lost"
+	return measure.MissingLost
 }
 
 func (d difference) none() bool { return len(d.groups) == 0 }
+
+// lost is how many events the relay had acknowledged and does not hold.
+func (d difference) lost() (n int) {
+	for key, group := range d.groups {
+		if key.missing && key.cause == measure.MissingLost {
+			n += len(group)
+		}
+	}
+	return n
+}
+
+// own is how many of the departures are the relay's own doing: all but what was never delivered to it.
+func (d difference) own() (n int) {
+	for key, group := range d.groups {
+		if !key.missing || key.cause != measure.MissingNeverDelivered {
+			n += len(group)
+		}
+	}
+	return n
+}
 
 // sorted lists the departures, missing ones first.
 func (d difference) sorted() []departure {
@@ -84,51 +102,38 @@ func (d difference) sorted() []departure {
 			}
 			return 1
 		}
-		return cmp.Or(cmp.Compare(a.reason, b.reason), cmp.Compare(a.kind, b.kind))
+		return cmp.Or(cmp.Compare(a.cause, b.cause), cmp.Compare(a.kind, b.kind))
 	})
 }
 
-// summary is one sentence.
-func (d difference) summary() string {
-	if d.none() {
-		return fmt.Sprintf("holds the %d events that it must", d.expected)
-	}
-	counts := make(map[string]int)
-	var order []string
-	for _, key := range d.sorted() {
-		what := "missing: " + key.reason
-		if !key.missing {
-			what = "kept though " + key.reason
+// counts are the numbers of a finding: held, must, and missing and extra by cause.
+func (d difference) counts() map[string]float64 {
+	all := counts("held", d.held, "must", d.expected)
+	for key, group := range d.groups {
+		name := "extra."
+		if key.missing {
+			name = "missing."
 		}
-		if counts[what] == 0 {
-			order = append(order, what)
-		}
-		counts[what] += len(d.groups[key])
+		all[name+key.cause] += float64(len(group))
 	}
-	parts := make([]string, len(order))
-	for i, what := range order {
-		parts[i] = fmt.Sprintf("%d %s", counts[what], what)
-	}
-	return fmt.Sprintf("holds %d where it must hold %d: %s", d.held, d.expected, strings.Join(parts, ", "))
+	return all
 }
 
-// evidence names examples of each departure.
-func (d difference) evidence() []string {
-	var lines []string
+// evidence names examples of each departure, and how many there are in all.
+func (d difference) evidence() (all []measure.Evidence) {
 	for _, key := range d.sorted() {
-		what := "missing"
-		if !key.missing {
-			what = "extra"
+		code := measure.EvidenceExtra
+		if key.missing {
+			code = measure.EvidenceMissing
 		}
-		ids := d.groups[key]
-		for _, id := range ids[:min(len(ids), examples)] {
-			lines = append(lines, fmt.Sprintf("%s, kind %d, %s: %s", what, key.kind, key.reason, id))
-		}
-		if more := len(ids) - examples; more > 0 {
-			lines = append(lines, fmt.Sprintf("%s, kind %d, %s: and %d more", what, key.kind, key.reason, more))
+		group := d.groups[key]
+		for _, i := range group[:min(len(group), examples)] {
+			e := eventEvidence(code, d.corpus, i)
+			e.Cause, e.Count = key.cause, int64(len(group))
+			all = append(all, e)
 		}
 	}
-	return lines
+	return all
 }
 
 // without returns the ids of the events in one list and not in the other.
@@ -157,23 +162,29 @@ func minus(a, b map[corpus.ID]bool) map[corpus.ID]bool {
 	return left
 }
 
-// describeIDs names examples of a set of ids, in corpus order, with the kinds of those that are known.
-func describeIDs(c *corpus.Corpus, what string, ids map[corpus.ID]bool) []string {
+// idEvidence names examples of a set of ids, in corpus order, with the kinds of those that are known, and how many
+// others there are.
+func idEvidence(c *corpus.Corpus, code, cause string, ids map[corpus.ID]bool) (all []measure.Evidence) {
 	list := slices.SortedFunc(maps.Keys(ids), func(a, b corpus.ID) int {
 		return cmp.Or(cmp.Compare(index(c, a), index(c, b)), slices.Compare(a[:], b[:]))
 	})
-	var lines []string
 	for _, id := range list[:min(len(list), examples)] {
-		kind := ""
+		e := measure.Evidence{Code: code, ID: id.String()}
 		if i, ok := c.Find(id); ok {
-			kind = fmt.Sprintf("kind %d, ", c.Entry(i).Kind)
+			e = eventEvidence(code, c, i)
 		}
-		lines = append(lines, fmt.Sprintf("%s%s: %s", kind, what, id))
+		e.Cause = cause
+		all = append(all, e)
 	}
-	if more := len(list) - examples; more > 0 {
-		lines = append(lines, fmt.Sprintf("%s: and %d more", what, more))
+	return andOthers(all, code, cause, len(list)-examples)
+}
+
+// andOthers tells of n more events that are like those named as evidence.
+func andOthers(all []measure.Evidence, code, cause string, n int) []measure.Evidence {
+	if n <= 0 {
+		return all
 	}
-	return lines
+	return append(all, measure.Evidence{Code: code, Cause: cause, Count: int64(n)})
 }
 
 // index is an event's place in the corpus, -1 for one that is not in it.

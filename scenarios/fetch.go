@@ -4,7 +4,8 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"strings"
+	"slices"
+	"strconv"
 	"sync"
 
 	"relaybench/corpus"
@@ -42,7 +43,17 @@ const FetchFamily = "fetch"
 
 // Describe implements harness.Scenario.
 func (f *Fetch) Describe() harness.Description {
-	return harness.Description{Key: FetchFamily + "." + string(f.strategy), Title: "download: " + f.strategy.Title(), Needs: harness.Loaded}
+	d := harness.Description{Needs: harness.Loaded, Scenario: measure.Scenario{
+		Key: FetchFamily + "." + string(f.strategy), Title: string(f.strategy) + ": " + f.strategy.Title(), Section: sectionFetch,
+		Order: orderFetch + slices.Index(fetch.Strategies(), f.strategy), Primary: fetchRate, Unit: "events/s", Layout: measure.LayoutDownloads, Uses: f.strategy.Uses(),
+	}, Labels: measure.Labels{measure.LabelStrategy: string(f.strategy)}, Metrics: transferMetrics}
+	switch f.strategy {
+	case fetch.Giant:
+		d.Headlines = []measure.Headline{{Metric: fetchRate, Title: "giant REQ", Labels: measure.Labels{measure.LabelForm: "raw"}}}
+	case fetch.Paged:
+		d.Headlines = []measure.Headline{{Metric: fetchRate, Title: "paged REQs", Labels: measure.Labels{measure.LabelForm: "raw"}}}
+	}
+	return d
 }
 
 // Bulk says that relays are measured in their bulk form.
@@ -53,7 +64,7 @@ type fetchShared struct {
 	mu     sync.Mutex
 	relay  *relays.Process
 	target *fetch.Target
-	dead   string // why nothing more can be measured on it
+	dead   measure.Reason // why nothing more can be measured on it
 }
 
 // of returns the target that a trial's relay is.
@@ -71,7 +82,7 @@ func (s *fetchShared) of(ctx context.Context, t *harness.Trial, o *FetchOptions)
 	if !t.Relay.External() {
 		target.Process = t.Relay
 	}
-	s.relay, s.target, s.dead = t.Relay, target, ""
+	s.relay, s.target, s.dead = t.Relay, target, measure.Reason{}
 	return target, nil
 }
 
@@ -95,11 +106,11 @@ func groundOf(t *harness.Trial, filter corpus.Filter) (*fetch.Ground, error) {
 // limitsOf joins what the relay's definition declares with what its information document says (NIP-11): a polite client keeps to both.
 func limitsOf(ctx context.Context, p *relays.Process) fetch.Limits {
 	declared, told := p.Definition().Limits, harness.Inform(ctx, p.URL())
-	l := fetch.Limits{Subscriptions: declared.Subscriptions, Events: declared.FilterLimit, From: "its definition says"}
+	l := fetch.Limits{Subscriptions: declared.Subscriptions, Events: declared.FilterLimit, From: measure.LimitsDeclared}
 	lower := func(limit *int, other int) {
 		if other > 0 && (*limit == 0 || other < *limit) {
 			*limit = other
-			l.From = "its information document (NIP-11) says"
+			l.From = measure.LimitsTold
 		}
 	}
 	lower(&l.Subscriptions, told.MaxSubscriptions)
@@ -119,16 +130,21 @@ func (f *Fetch) Run(ctx context.Context, t *harness.Trial) error {
 	var raw *fetch.Result
 	for i, c := range cells {
 		var r *fetch.Result
-		if f.shared.dead != "" {
+		if !f.shared.dead.None() {
 			r = &fetch.Result{Cell: c, NA: f.shared.dead}
 		} else {
-			r = c.Run(ctx, target, &o)
+			d := f.Describe()
+			d.Labels = d.Labels.With(c.Labels())
+			timed := t.Under(d)
+			if r = c.Run(ctx, target, &o); r.NA.None() {
+				timed.OwnPart()
+			}
 		}
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
 		if r.Unreachable() {
-			f.shared.dead = "given up before: " + r.Err.Error()
+			f.shared.dead = measure.Said(measure.NAGivenUp, r.Err.Error())
 		}
 		recordFetch(t, r, raw)
 		raw = nil
@@ -137,29 +153,34 @@ func (f *Fetch) Run(ctx context.Context, t *harness.Trial) error {
 		}
 		t.Progress(i+1, len(cells))
 	}
-	if f.shared.dead != "" {
-		return fmt.Errorf("%s", f.shared.dead)
+	if !f.shared.dead.None() {
+		return fmt.Errorf("given up: %s", f.shared.dead.Texts["text"])
 	}
 	return nil
 }
 
 // recordFetch records a cell. raw is the same one without verification, where this one verifies.
 func recordFetch(t *harness.Trial, r, raw *fetch.Result) {
-	cell := t.Under(FetchFamily + "." + r.Key())
-	if r.NA != "" {
-		cell.Measure(measure.Measurement{Metric: fetchRate, Unit: "events/s", Better: measure.Higher, Note: r.NA})
+	labels := r.Labels()
+	record := func(m measure.Measurement) {
+		m.Labels = labels.With(m.Labels)
+		t.Measure(m)
+	}
+	if !r.NA.None() {
+		record(measure.Measurement{Metric: fetchRate, Unit: "events/s", Better: measure.Higher,
+			Status: []measure.Status{{Code: measure.StatusNotMeasured, Cause: r.NA.Code, Counts: r.NA.Counts, Texts: r.NA.Texts}}})
 		return
 	}
 	share, pace, tested := fetch.Discriminate(raw, r)
 	for _, m := range r.Account.Measurements() {
 		if m.Metric == fetchRate && tested && (pace == fetch.ByClient || pace == fetch.ByHarness) {
-			m.Note = strings.TrimPrefix(m.Note+"; "+harness.LimitedByHarness, "; ")
+			m.AddStatus(measure.Status{Code: measure.StatusLimited, Cause: measure.CauseCPU})
 		}
-		cell.Measure(m)
+		record(m)
 	}
 	value := func(metric, unit string, v float64) {
 		if !math.IsNaN(v) && !math.IsInf(v, 0) {
-			cell.Measure(r.Mark(measure.Measurement{Metric: metric, Unit: unit, Better: measure.None, Trials: []float64{v}}))
+			record(r.Mark(measure.Measurement{Metric: metric, Unit: unit, Better: measure.None, Trials: []float64{v}}))
 		}
 	}
 	const megabyte = 1e6
@@ -167,12 +188,12 @@ func recordFetch(t *harness.Trial, r, raw *fetch.Result) {
 		value("MB/s", "MB/s", float64(r.Stats.FrameBytes)/megabyte/r.Wall.Seconds())
 	}
 	if tested {
-		cell.Measure(measure.Measurement{Metric: "parsed of raw", Unit: "%", Better: measure.None, Trials: []float64{100 * share}, Note: string(pace)})
+		record(measure.Measurement{Metric: "parsed of raw", Unit: "%", Better: measure.None, Trials: []float64{100 * share}, Status: []measure.Status{{Code: measure.StatusPace, Cause: string(pace)}}})
 	}
 	if h := r.Stats.Latency; h.Count() > 0 {
 		m := measure.Measurement{Metric: "request latency", Unit: "ms", Better: measure.None, Trials: []float64{harness.Milliseconds(h.Quantile(0.5))}, Samples: h.Count()}
 		if m.SetHistogram(h) == nil {
-			cell.Measure(r.Mark(m))
+			record(r.Mark(m))
 		}
 		value("in flight by Little's law", "requests", r.InFlightMeant())
 		value("in flight configured", "requests", float64(r.Configured()))
@@ -201,7 +222,8 @@ func recordFetch(t *harness.Trial, r, raw *fetch.Result) {
 		value("tool cpu per event", "us", float64(u.Tool.CPU.Microseconds())/float64(r.Delivered))
 	}
 	for _, s := range r.Steps {
-		value(fmt.Sprintf("with %d in flight", s.InFlight), "events/s", s.Rate)
+		record(r.Mark(measure.Measurement{Metric: "step", Unit: "events/s", Better: measure.None, Trials: []float64{s.Rate},
+			Labels: measure.Labels{measure.LabelStep: strconv.Itoa(s.InFlight)}}))
 	}
 	findFetch(t, r)
 }
@@ -209,16 +231,17 @@ func recordFetch(t *harness.Trial, r, raw *fetch.Result) {
 // fetchRate is the metric that a cell stands for.
 const fetchRate = "records/s"
 
-// findFetch keeps the verdict on a cell under its strategy.
+// findFetch keeps the verdict on a cell.
 func findFetch(t *harness.Trial, r *fetch.Result) {
+	labels := r.Labels()
 	if f, ok := r.Account.Finding(); ok {
-		if !f.OK {
-			f.Evidence = append(f.Evidence, r.Key()+": "+f.Detail)
-		}
+		f.Labels = labels
 		t.Find(f)
 	}
-	if !t.Relay.External() {
-		t.Find(measure.Finding{Check: "sends nothing else", OK: r.Strangers == 0, Required: true,
-			Detail: fmt.Sprintf("%s: %d events came that were not asked for", r.Key(), r.Strangers)})
+	// One that others use may send what is new until it has read the CLOSE.
+	strangers, elsewhere := r.Strangers, int(r.Stats.Elsewhere)
+	if t.Relay.External() {
+		strangers = elsewhere
 	}
+	t.Find(measure.Finding{Code: measure.CodeOnlyRequested, Labels: labels, Verdict: measure.Holds(strangers == 0), Counts: counts("events", strangers, "elsewhere", elsewhere)})
 }

@@ -7,7 +7,6 @@ import (
 	"maps"
 	"path/filepath"
 	"slices"
-	"strings"
 
 	"relaybench/corpus"
 	"relaybench/harness"
@@ -22,13 +21,20 @@ type Import struct{}
 
 // Describe implements harness.Scenario.
 func (Import) Describe() harness.Description {
-	return harness.Description{Key: "import", Title: "the corpus, by the relay's own import command", Needs: harness.Empty}
+	return harness.Description{Needs: harness.Empty, Scenario: measure.Scenario{
+		Key: "import", Title: "Filled by its own import command, and counted by asking", Section: sectionImport, Order: orderImport, Primary: "stored", Unit: "events/s",
+		Layout: measure.LayoutBars,
+	}, Metrics: []measure.Metric{
+		figure("stored", "stored"), figure("held afterwards", "held afterwards"), figure("duration", "duration"), figure("not stored", "not stored"),
+		resource("cpu per 1,000 stored", "cpu per 1,000 stored"), resource("cpu of the command", "cpu of the command"),
+		resource("peak rss of the command", "peak rss of the command"),
+	}}
 }
 
 // Run implements harness.Scenario. Afterwards the Ledger says of each event whether it was found, as an answer to publishing would have said it.
 func (Import) Run(ctx context.Context, t *harness.Trial) error {
 	if ok, why := t.Relay.Definition().Can(relays.Import); !ok {
-		t.NotMeasured(why)
+		t.NotMeasured(measure.NoCommand, map[string]string{"relay": t.Relay.Name(), "why": why})
 		return nil
 	}
 	if t.Corpus.Dir() == "" {
@@ -47,12 +53,12 @@ func (Import) Run(ctx context.Context, t *harness.Trial) error {
 	if err != nil {
 		return err
 	}
-	held, how, err := heldAfter(ctx, t)
+	held, asked, err := heldAfter(ctx, t)
 	if err != nil {
 		return fmt.Errorf("counting what was imported: %w", err)
 	}
 	recordImport(t, carried, held)
-	findImported(t, held, how)
+	findImported(t, held, asked)
 	return nil
 }
 
@@ -65,11 +71,6 @@ type holding struct {
 
 // sound reports whether what was named fits what was asked.
 func (h *holding) sound() bool { return len(h.unknown)+len(h.twice) == 0 }
-
-// evidence names examples of what does not fit.
-func (h *holding) evidence(c *corpus.Corpus, unknown string) []string {
-	return append(describeIDs(c, unknown, h.unknown), describeIDs(c, "named as the relay's alone, though it was in the set to compare with", h.twice)...)
-}
 
 // reconciledHolding works out what a relay holds from how it differs from a set of events of the corpus, in corpus order. Each event counts once,
 // whatever the relay says.
@@ -97,10 +98,10 @@ func reconciledHolding(c *corpus.Corpus, set []int, have, need map[corpus.ID]boo
 
 // heldAfter finds out what the relay holds: by reconciling with it, where it speaks NIP-77, and else by asking for every id. Of what was only named, a
 // sample is asked for as well.
-func heldAfter(ctx context.Context, t *harness.Trial) (h holding, how string, err error) {
+func heldAfter(ctx context.Context, t *harness.Trial) (h holding, asked bool, err error) {
 	asker, err := harness.NewAsker(ctx, t.Relay.URL(), t.Options.Stall)
 	if err != nil {
-		return h, "", err
+		return h, false, err
 	}
 	defer asker.Close()
 	var returned comparison
@@ -124,33 +125,32 @@ func heldAfter(ctx context.Context, t *harness.Trial) (h holding, how string, er
 			}
 		})
 		if err != nil {
-			return h, "", err
+			return h, false, err
 		}
 		others.find(t)
 		returned.find(t)
-		return h, "asked for every id", nil
+		return h, true, nil
 	case err != nil:
-		return h, "", err
+		return h, false, err
 	}
 	named := 0
-	var evidence []string
-	asked := sample(t, h.events)
-	others, err := askByID(t, asker, asked, func(i int, found bool) {
+	var evidence []measure.Evidence
+	drawn := sample(t, h.events)
+	others, err := askByID(t, asker, drawn, func(i int, found bool) {
 		if found {
 			return
 		}
 		if named++; named <= examples {
-			evidence = append(evidence, t.Corpus.Entry(i).ID.String())
+			evidence = append(evidence, eventEvidence(measure.EvidenceMissing, t.Corpus, i))
 		}
 	})
 	if err != nil {
-		return h, "", err
+		return h, false, err
 	}
 	others.find(t)
 	returned.find(t)
-	t.Find(measure.Finding{Check: "returns what it names", OK: named == 0, Required: true, Evidence: evidence,
-		Detail: fmt.Sprintf("%d of %d events that it named in a reconciliation did not come when they were asked for", named, len(asked))})
-	return h, "counted by negentropy", nil
+	t.Find(measure.Finding{Code: measure.CodeReturnsNamed, Verdict: measure.Holds(named == 0), Counts: counts("missing", named, "of", len(drawn)), Evidence: evidence})
+	return h, false, nil
 }
 
 // sampled is how many of the events that a relay has only named are asked for.
@@ -202,29 +202,30 @@ func recordImport(t *harness.Trial, carried *relays.Carried, held holding) {
 }
 
 // findImported judges what was found, explains what was not by what the protocol takes away again, and keeps both in the Ledger.
-func findImported(t *harness.Trial, held holding, how string) {
+func findImported(t *harness.Trial, held holding, asked bool) {
 	for i := range t.Corpus.Len() {
 		t.Ledger.Set(i, harness.Refused)
 	}
 	for _, i := range held.events {
 		t.Ledger.Set(i, harness.Accepted)
 	}
-	d := compareWith(t.Corpus, t.Model, held.events, func(int) string { return "in the file and not in the relay" })
+	d := compareWith(t.Corpus, t.Model, held.events, func(int) string { return measure.MissingNotImported })
 	gone := make(map[corpus.Reason]int)
 	for i := range t.Corpus.Len() {
 		if !t.Model.Holds(i) && t.Ledger.Get(i) == harness.Refused {
 			gone[t.Model.Why(i)]++
 		}
 	}
-	var explained []string
+	f := measure.Finding{Code: measure.CodeImported, Verdict: measure.Holds(d.none()), Counts: d.counts(), Evidence: d.evidence()}
+	f.Counts["file"] = float64(t.Corpus.Len())
+	if f.Cause = "reconciled"; asked {
+		f.Cause = "asked"
+	}
 	for _, reason := range slices.Sorted(maps.Keys(gone)) {
-		t.Value("not stored: "+reason.String(), "events", measure.None, float64(gone[reason]))
-		explained = append(explained, fmt.Sprintf("%d %s", gone[reason], reason))
+		t.Measure(measure.Measurement{Metric: "not stored", Unit: "events", Better: measure.None, Trials: []float64{float64(gone[reason])},
+			Labels: measure.Labels{measure.LabelReason: reason.String()}})
+		f.Counts["rightly."+reason.String()] = float64(gone[reason])
 	}
-	detail := fmt.Sprintf("of %d events in the file it %s; %s", t.Corpus.Len(), d.summary(), how)
-	if len(explained) > 0 {
-		detail += "; a compliant relay does not hold " + strings.Join(explained, ", ")
-	}
-	t.Find(measure.Finding{Check: "holds what was imported", OK: d.none() && held.sound(), Required: true, Detail: detail,
-		Evidence: append(d.evidence(), held.evidence(t.Corpus, "of no event that was imported")...)})
+	t.Find(f)
+	findNamed(t, t.Corpus, held.unknown, held.twice)
 }

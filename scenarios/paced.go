@@ -3,7 +3,7 @@ package scenarios
 import (
 	"context"
 	"errors"
-	"fmt"
+	"time"
 
 	"relaybench/corpus"
 	"relaybench/harness"
@@ -16,7 +16,10 @@ type Paced struct{}
 
 // Describe implements harness.Scenario.
 func (Paced) Describe() harness.Description {
-	return harness.Description{Key: "ingest.paced", Title: "events on a schedule, whatever the answers", Needs: harness.Empty}
+	return harness.Description{Needs: harness.Empty, Scenario: measure.Scenario{
+		Key: "ingest.paced", Title: "On a schedule, whatever the answers", Section: sectionIngest, Order: orderPaced, Primary: "ok from intended", Unit: "ms",
+		Layout: measure.LayoutBars, Durability: true,
+	}, Metrics: []measure.Metric{figure("ok from intended", "intended sending to OK"), figure("send delay", "sent late by (the harness)")}}
 }
 
 // pacedSeconds is how long the schedule is, where the corpus has events enough.
@@ -33,23 +36,29 @@ func (Paced) Run(ctx context.Context, t *harness.Trial) error {
 	if done == nil {
 		return err
 	}
-	note := ""
-	if late, all := done.Late.Quantile(0.5), done.Latency.Quantile(0.5); late >= all*4/5 && all > 0 { // then it measures itself
-		note = harness.LimitedByHarness + ": half of the events were sent too late by most of that time"
-	}
-	if err := errors.Join(err, t.NotedLatency("ok from intended", measure.Lower, done.Latency, note), t.Latency("send delay", measure.None, done.Late)); err != nil {
+	status := lateness(done.Late.Quantile(0.5), done.Latency.Quantile(0.5))
+	if err := errors.Join(err, t.Latency("ok from intended", measure.Lower, done.Latency, status...), t.Latency("send delay", measure.None, done.Late)); err != nil {
 		return err
 	}
 	findNew(t, done.Duplicates, done.Accepted+done.Duplicates)
 	findGarbage(t, done.Garbage)
-	findLost(t, done.Lost, done.Loss)
-	f := measure.Finding{Check: "accepts events on a schedule", OK: done.Refused+done.Unanswered == 0, Required: true,
-		Detail: fmt.Sprintf("%d of %d accepted at %d events/s", done.Accepted+done.Duplicates, len(events), t.Options.Rate)}
+	findConnections(t, done.Lost, done.Loss)
+	f := measure.Finding{Code: measure.CodeAcceptsPaced, Verdict: measure.Holds(done.Refused+done.Unanswered == 0),
+		Counts: counts("accepted", int(done.Accepted+done.Duplicates), "refused", int(done.Refused), "unanswered", int(done.Unanswered),
+			"of", len(events), "rate", t.Options.Rate)}
 	if done.Example != "" {
-		f.Evidence = []string{"one refusal: " + done.Example}
+		f.Evidence = []measure.Evidence{{Code: measure.EvidenceRefused, Count: done.Refused, Text: done.Example}}
 	}
 	t.Find(f)
 	return nil
+}
+
+// lateness marks a latency of which the sending's own delay is most: then the harness measures itself.
+func lateness(late, all time.Duration) []measure.Status {
+	if late < all*4/5 || all == 0 {
+		return nil
+	}
+	return []measure.Status{{Code: measure.StatusLimited, Cause: measure.CauseLateness}}
 }
 
 // regularEvents are those that a compliant relay keeps whatever else is published before or after them, and that it was not offered yet.

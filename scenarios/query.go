@@ -17,6 +17,7 @@ import (
 // Query asks one of the stock queries: on one connection for the latency, then on several at once for the rate.
 type Query struct {
 	stock  *stock
+	place  int  // among the stock queries
 	varied bool // parameters drawn anew for each question, instead of the same question over and over
 	shared *subjectsOnce
 }
@@ -26,18 +27,25 @@ func Queries() []harness.Scenario {
 	shared := new(subjectsOnce)
 	var all []harness.Scenario
 	for i := range stocks {
-		all = append(all, &Query{&stocks[i], false, shared}, &Query{&stocks[i], true, shared})
+		all = append(all, &Query{&stocks[i], i, false, shared}, &Query{&stocks[i], i, true, shared})
 	}
 	return all
 }
 
 // Describe implements harness.Scenario.
 func (q *Query) Describe() harness.Description {
-	form, title := ".hot", ", the same again and again"
+	form, order, uses := "hot", orderQueries+2*q.place, q.stock.uses
 	if q.varied {
-		form, title = ".varied", ", always another"
+		form, order, uses = "varied", order+1, slices.Concat(uses, q.stock.alsoVaried)
 	}
-	return harness.Description{Key: "query." + q.stock.key + form, Title: q.stock.title + title, Needs: harness.Loaded}
+	return harness.Description{Needs: harness.Loaded, Scenario: measure.Scenario{
+		Key: "query." + q.stock.key + "." + form, Title: q.stock.key + ": " + q.stock.title, Section: sectionQueries, Order: order,
+		Primary: "eose", Unit: "ms", Layout: measure.LayoutQueries, Uses: uses,
+		Headlines: []measure.Headline{{Metric: "eose", Title: form + " queries"}, {Metric: "events/s", Title: "query events/s"}},
+	}, Labels: measure.Labels{measure.LabelQuery: q.stock.key, measure.LabelForm: form}, Metrics: []measure.Metric{
+		figure("eose", "time to EOSE"), figure("first event", "time to first event"), figure("events/s", "events/s from all connections"),
+		figure("queries/s", "answers/s from all connections"), figure("events", "events in the answer"),
+	}}
 }
 
 // warmUps is how many questions are asked before the clock counts.
@@ -76,7 +84,7 @@ func (q *Query) Run(ctx context.Context, t *harness.Trial) error {
 	for i := range questions {
 		filter, ok := draw()
 		if !ok {
-			t.Find(measure.Finding{Check: "can be asked", OK: true, Detail: "not measured: the corpus has nothing to ask about"})
+			t.NotMeasured(measure.NothingToAsk, nil)
 			return nil
 		}
 		questions[i] = asked{filter: filter, json: filter.AppendJSON(nil), reply: harness.Reply{IDs: make([]corpus.ID, 0, min(stockLimit, t.Corpus.Len()))}}
@@ -84,7 +92,9 @@ func (q *Query) Run(ctx context.Context, t *harness.Trial) error {
 	if err := q.alone(ctx, t, questions[:warmUps], questions[warmUps:warmUps+rounds]); err != nil {
 		return err
 	}
+	t.OwnReading()
 	changed, err := q.together(ctx, t, questions[warmUps+rounds:])
+	t.OwnPart()
 	if err != nil {
 		return err
 	}
@@ -223,16 +233,17 @@ func digest(ids []corpus.ID) (sum uint64) {
 // judge checks every answer against the model.
 func judge(ctx context.Context, t *harness.Trial, questions []asked) error {
 	var wrong, capped []judged
-	var closedWhy []string
+	var closedWhy []measure.Evidence
 	var garbage harness.Garbage
-	closed, events, longest := 0, 0, 0
+	closed, events, longest, elsewhere := 0, 0, 0, 0
 	for i := range questions {
 		a := &questions[i]
 		garbage.Add(a.reply.Garbage)
+		elsewhere += a.reply.Elsewhere
 		if a.reply.Closed {
 			closed++
-			if len(closedWhy) < 3 {
-				closedWhy = append(closedWhy, a.reply.Reason)
+			if len(closedWhy) < examples {
+				closedWhy = append(closedWhy, measure.Evidence{Code: measure.EvidenceWords, Text: a.reply.Reason})
 			}
 			continue
 		}
@@ -256,21 +267,21 @@ func judge(ctx context.Context, t *harness.Trial, questions []asked) error {
 	}
 	answered := len(questions) - closed
 	findGarbage(t, garbage)
-	t.Find(measure.Finding{Check: "is answered with EOSE", OK: closed == 0, Required: true,
-		Detail: fmt.Sprintf("%d of %d queries answered", answered, len(questions)), Evidence: closedWhy})
+	t.Find(measure.Finding{Code: measure.CodeEOSE, Verdict: measure.Holds(closed == 0), Counts: counts("closed", closed, "of", len(questions)), Evidence: closedWhy})
 	if answered == 0 {
 		return nil
 	}
-	var wrongWhy []string
+	f := measure.Finding{Code: measure.CodeModel, Verdict: measure.Holds(len(wrong) == 0),
+		Counts: counts("wrong", len(wrong), "of", answered, "events", events, "elsewhere", elsewhere)}
 	for _, j := range wrong[:min(len(wrong), examples)] {
-		wrongWhy = append(wrongWhy, j.verdict.Summary()+" for "+shorten(j.json))
-		wrongWhy = append(wrongWhy, blame(t, j.verdict)...)
+		f.Evidence = append(f.Evidence, j.evidence(t)...)
 	}
-	t.Find(measure.Finding{Check: "returns what the model returns", OK: len(wrong) == 0, Required: true,
-		Detail: fmt.Sprintf("%d of %d answers right, %d events", answered-len(wrong), answered, events), Evidence: wrongWhy})
+	for _, j := range wrong {
+		j.count(t, f.Counts)
+	}
+	t.Find(f)
 	if len(capped) > 0 {
-		t.Find(measure.Finding{Check: "answers in full",
-			Detail: fmt.Sprintf("%d of %d answers hold the newest %d events and no more: the relay caps below the limit asked for", len(capped), answered, longest)})
+		t.Find(measure.Finding{Code: measure.CodeFull, Verdict: measure.Stated, Counts: counts("capped", len(capped), "of", answered, "events", longest)})
 	}
 	return nil
 }
@@ -304,29 +315,64 @@ func believe(ctx context.Context, t *harness.Trial, capped []judged, longest int
 	return t.Model.Check(&filter, reply.IDs).OK(), nil
 }
 
-// blame lists a wrong answer's events, and says of the missing ones what the relay had said when they were published.
-func blame(t *harness.Trial, v corpus.Verdict) []string {
-	lines := v.Evidence(3)
-	var acknowledged, refused, unanswered int
+// count adds up how the answer departs from the model's, and what the relay had said of the missing events when they were published.
+func (j *judged) count(t *harness.Trial, to map[string]float64) {
+	v := &j.verdict
+	for name, n := range map[string]int{"missing": len(v.Missing), "extra": len(v.Extra), "misordered": len(v.Misordered), "duplicate": len(v.Duplicate), "no id": j.reply.NoID} {
+		if n > 0 {
+			to[name] += float64(n)
+		}
+	}
 	for _, m := range v.Missing {
-		i, ok := t.Corpus.Find(m.ID)
-		if !ok {
-			continue
-		}
-		switch t.Ledger.Get(i) {
-		case harness.Refused:
-			refused++
-		case harness.Unanswered:
-			unanswered++
-		default:
-			acknowledged++
+		if i, ok := t.Corpus.Find(m.ID); ok {
+			to["missing."+answered(t.Ledger.Get(i))]++
 		}
 	}
-	if len(v.Missing) > 0 {
-		lines = append(lines, fmt.Sprintf("of the missing, the relay had acknowledged %d, refused %d, never answered %d", acknowledged, refused, unanswered))
-	}
-	return lines
 }
+
+// answered is what a relay had said of an event, for a finding's counts.
+func answered(a harness.Answer) string {
+	switch a {
+	case harness.Refused:
+		return "refused"
+	case harness.Unanswered:
+		return "unanswered"
+	}
+	return "acknowledged"
+}
+
+// evidence is the question, and a few events of each fault of its answer.
+func (j *judged) evidence(t *harness.Trial) []measure.Evidence {
+	v := &j.verdict
+	all := []measure.Evidence{{Code: measure.EvidenceQuestion, Text: shorten(j.json)}}
+	add := func(code, cause string, id corpus.ID) {
+		e := measure.Evidence{Code: code, ID: id.String()}
+		if i, ok := t.Corpus.Find(id); ok {
+			e = eventEvidence(code, t.Corpus, i)
+		}
+		e.Cause = cause
+		all = append(all, e)
+	}
+	for _, d := range v.Missing[:min(len(v.Missing), few)] {
+		add(measure.EvidenceMissing, "", d.ID)
+	}
+	all = andOthers(all, measure.EvidenceMissing, "", len(v.Missing)-few)
+	for _, d := range v.Extra[:min(len(v.Extra), few)] {
+		add(measure.EvidenceExtra, d.Reason.String(), d.ID)
+	}
+	all = andOthers(all, measure.EvidenceExtra, "", len(v.Extra)-few)
+	for _, id := range v.Misordered[:min(len(v.Misordered), few)] {
+		add(measure.EvidenceOrder, "misordered", id)
+	}
+	all = andOthers(all, measure.EvidenceOrder, "misordered", len(v.Misordered)-few)
+	for _, id := range v.Duplicate[:min(len(v.Duplicate), few)] {
+		add(measure.EvidenceOrder, "duplicate", id)
+	}
+	return andOthers(all, measure.EvidenceOrder, "duplicate", len(v.Duplicate)-few)
+}
+
+// few is how many events of one fault of one answer stand as evidence.
+const few = 3
 
 // shorten keeps a filter's text readable as evidence.
 func shorten(text []byte) string {

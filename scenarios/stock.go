@@ -8,6 +8,7 @@ import (
 
 	"relaybench/corpus"
 	"relaybench/harness"
+	"relaybench/harness/measure"
 )
 
 // The stock queries stay inside the limits of a relay as shipped (strfry's: limit 500, 200 elements a filter, 3 tag names), so that
@@ -25,6 +26,8 @@ const (
 // about.
 type stock struct {
 	key, title string
+	uses       []string // conditions of its filters
+	alsoVaried []string // of those of its varied form alone
 	hot        func(s *subjects) (f corpus.Filter, ok bool)
 	varied     func(s *subjects, r *rand.Rand) (f corpus.Filter, ok bool)
 }
@@ -33,19 +36,22 @@ var threadKinds = []int{1, 6, 7, 9735}
 
 var stocks = []stock{
 	{
-		key: "firehose", title: "the newest of everything",
+		key: "firehose", title: "the newest events of all kinds",
+		uses: []string{measure.UsesLimit, measure.UsesOrder}, alsoVaried: []string{measure.UsesUntil},
 		hot:    func(s *subjects) (corpus.Filter, bool) { return corpus.Filter{}, true },
 		varied: func(s *subjects, r *rand.Rand) (corpus.Filter, bool) { return corpus.Filter{Until: s.moment(r)}, true },
 	},
 	{
-		key: "global-feed", title: "the newest notes and reposts of all",
+		key: "global-feed", title: "the newest notes",
+		uses: []string{measure.UsesKinds, measure.UsesLimit, measure.UsesOrder}, alsoVaried: []string{measure.UsesUntil},
 		hot: func(s *subjects) (corpus.Filter, bool) { return corpus.Filter{Kinds: []int{1, 6}}, true },
 		varied: func(s *subjects, r *rand.Rand) (corpus.Filter, bool) {
 			return corpus.Filter{Kinds: []int{1, 6}, Until: s.moment(r)}, true
 		},
 	},
 	{
-		key: "profiles", title: "the profiles of 50 authors",
+		key: "profiles", title: "of the 50 busiest authors",
+		uses: []string{measure.UsesKinds, measure.UsesAuthors, measure.UsesLimit, measure.UsesOrder},
 		hot: func(s *subjects) (corpus.Filter, bool) {
 			return corpus.Filter{Kinds: []int{0}, Authors: head(s.prolific, profileCount)}, len(s.prolific) > 0
 		},
@@ -54,7 +60,8 @@ var stocks = []stock{
 		},
 	},
 	{
-		key: "author-archive", title: "all that 3 authors wrote",
+		key: "author-archive", title: "everything by the 3 quietest",
+		uses: []string{measure.UsesAuthors, measure.UsesLimit, measure.UsesOrder},
 		hot: func(s *subjects) (corpus.Filter, bool) {
 			return corpus.Filter{Authors: tail(s.prolific, archiveCount)}, len(s.prolific) > 0
 		},
@@ -63,7 +70,8 @@ var stocks = []stock{
 		},
 	},
 	{
-		key: "follow-feed", title: "notes and reposts of 150 authors",
+		key: "follow-feed", title: "notes of 150 followed authors",
+		uses: []string{measure.UsesKinds, measure.UsesAuthors, measure.UsesLimit, measure.UsesOrder}, alsoVaried: []string{measure.UsesUntil},
 		hot: func(s *subjects) (corpus.Filter, bool) {
 			return corpus.Filter{Kinds: []int{1, 6}, Authors: head(s.prolific, followCount)}, len(s.prolific) > 0
 		},
@@ -72,7 +80,8 @@ var stocks = []stock{
 		},
 	},
 	{
-		key: "thread", title: "everything on one note",
+		key: "thread", title: "under the most referenced note",
+		uses: []string{measure.UsesKinds, "#e", measure.UsesLimit, measure.UsesOrder},
 		hot: func(s *subjects) (corpus.Filter, bool) {
 			return corpus.Filter{Kinds: threadKinds, Tags: tagged('e', hexes(head(s.referenced, 1)))}, len(s.referenced) > 0
 		},
@@ -81,7 +90,8 @@ var stocks = []stock{
 		},
 	},
 	{
-		key: "notifications", title: "everything that mentions one key",
+		key: "notifications", title: "of the most mentioned key",
+		uses: []string{measure.UsesKinds, "#p", measure.UsesLimit, measure.UsesOrder},
 		hot: func(s *subjects) (corpus.Filter, bool) {
 			return corpus.Filter{Kinds: threadKinds, Tags: tagged('p', hexes(head(s.mentioned, 1)))}, len(s.mentioned) > 0
 		},
@@ -90,14 +100,16 @@ var stocks = []stock{
 		},
 	},
 	{
-		key: "conversation", title: "what one author said to one key",
-		hot: func(s *subjects) (corpus.Filter, bool) { return s.talk(head(s.conversations, 1)) },
+		key: "conversation", title: "between two people",
+		uses: []string{measure.UsesKinds, measure.UsesAuthors, "#p", measure.UsesLimit, measure.UsesOrder},
+		hot:  func(s *subjects) (corpus.Filter, bool) { return s.talk(head(s.conversations, 1)) },
 		varied: func(s *subjects, r *rand.Rand) (corpus.Filter, bool) {
 			return s.talk(pick(r, s.conversations, 1))
 		},
 	},
 	{
-		key: "reactions-watch", title: "reactions to 150 notes",
+		key: "reactions-watch", title: "on the 150 busiest notes",
+		uses: []string{measure.UsesKinds, "#e", measure.UsesLimit, measure.UsesOrder},
 		hot: func(s *subjects) (corpus.Filter, bool) {
 			return corpus.Filter{Kinds: []int{7}, Tags: tagged('e', hexes(head(s.referenced, watchCount)))}, len(s.referenced) > 0
 		},
@@ -106,7 +118,8 @@ var stocks = []stock{
 		},
 	},
 	{
-		key: "hashtag", title: "notes under one hashtag",
+		key: "hashtag", title: "notes under the top one",
+		uses: []string{measure.UsesKinds, "#t", measure.UsesLimit, measure.UsesOrder},
 		hot: func(s *subjects) (corpus.Filter, bool) {
 			return corpus.Filter{Kinds: []int{1}, Tags: tagged('t', head(s.hashtags, 1))}, len(s.hashtags) > 0
 		},
@@ -115,7 +128,8 @@ var stocks = []stock{
 		},
 	},
 	{
-		key: "by-ids", title: "100 events by id",
+		key: "by-ids", title: "100 events by their ids",
+		uses: []string{measure.UsesIDs, measure.UsesLimit, measure.UsesOrder},
 		hot: func(s *subjects) (corpus.Filter, bool) {
 			return corpus.Filter{IDs: s.spread(byIDsCount)}, len(s.held) > 0
 		},
@@ -124,7 +138,8 @@ var stocks = []stock{
 		},
 	},
 	{
-		key: "recent-window", title: "notes of the last fifth of the time",
+		key: "recent-window", title: "the last fifth of the time",
+		uses: []string{measure.UsesKinds, measure.UsesSince, measure.UsesLimit, measure.UsesOrder}, alsoVaried: []string{measure.UsesUntil},
 		hot: func(s *subjects) (corpus.Filter, bool) {
 			return corpus.Filter{Kinds: []int{1}, Since: corpus.Int64(s.newest - s.span()/5)}, true
 		},
@@ -134,7 +149,8 @@ var stocks = []stock{
 		},
 	},
 	{
-		key: "empty", title: "nothing at all: the floor",
+		key: "empty", title: "nothing matches, the floor",
+		uses: []string{measure.UsesIDs, measure.UsesLimit, measure.UsesOrder},
 		hot: func(s *subjects) (corpus.Filter, bool) {
 			return corpus.Filter{IDs: []corpus.ID{sha256.Sum256([]byte("relaybench: no event has this id"))}}, true
 		},
@@ -147,11 +163,15 @@ var stocks = []stock{
 		},
 	},
 	{
-		key: "deep-page", title: "a page from the middle of the time",
+		key: "deep-page", title: "in the middle of the past",
+		uses: []string{measure.UsesUntil, measure.UsesLimit, measure.UsesOrder},
 		hot: func(s *subjects) (corpus.Filter, bool) {
-			return corpus.Filter{Until: corpus.Int64(s.middle)}, true
+			return corpus.Filter{Until: corpus.Int64(s.middle)}, len(s.held) > 0
 		},
 		varied: func(s *subjects, r *rand.Rand) (corpus.Filter, bool) {
+			if len(s.held) == 0 {
+				return corpus.Filter{}, false
+			}
 			return corpus.Filter{Until: corpus.Int64(s.created(s.held[len(s.held)/4+r.IntN(max(1, len(s.held)/2))]))}, true
 		},
 	},

@@ -3,6 +3,7 @@ package scenarios
 import (
 	"context"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"relaybench/corpus"
@@ -91,6 +92,34 @@ func TestStockQueriesSurvivePoorCorpora(t *testing.T) {
 				m.Query(&f)
 			}
 		}
+	}
+}
+
+// TestACorpusOfWhichNothingIsHeldLeavesNothingToAskAbout has one event, of a kind that is not kept.
+func TestACorpusOfWhichNothingIsHeldLeavesNothingToAskAbout(t *testing.T) {
+	c, err := corpus.FromEvents([]corpus.Event{{ID: corpus.ID{1}, Kind: 20_000, CreatedAt: 1}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := corpus.NewModel(c, nil, 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := newSubjects(c, m)
+	if err != nil || len(s.held) > 0 || s.oldest != 0 || s.newest != 0 {
+		t.Errorf("%+v, %v", s, err)
+	}
+	var asked []string
+	for i := range stocks {
+		if _, ok := stocks[i].hot(s); ok {
+			asked = append(asked, stocks[i].key)
+		}
+		if _, ok := stocks[i].varied(s, rand.New(rand.NewPCG(1, 2))); ok {
+			asked = append(asked, stocks[i].key+" varied")
+		}
+	}
+	if want := []string{"firehose", "firehose varied", "global-feed", "global-feed varied", "recent-window", "recent-window varied", "empty", "empty varied"}; !slices.Equal(asked, want) {
+		t.Errorf("asked all the same: %q, want %q", asked, want)
 	}
 }
 

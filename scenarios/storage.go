@@ -15,13 +15,19 @@ type Storage struct{}
 
 // Describe implements harness.Scenario.
 func (Storage) Describe() harness.Description {
-	return harness.Description{Key: "storage", Title: "disk, after a clean stop", Needs: harness.Loaded}
+	return harness.Description{Needs: harness.Loaded, Scenario: measure.Scenario{
+		Key: "storage", Title: "On disk after a clean stop", Section: sectionStorage, Order: orderStorage, Primary: "allocated", Unit: "bytes/event",
+		Layout: measure.LayoutBars, Headlines: []measure.Headline{{Metric: "allocated", Title: "disk/event"}, {Metric: "write amplification", Title: "written"}},
+	}, Metrics: []measure.Metric{
+		figure("allocated", "disk blocks"), figure("apparent", "file lengths"), figure("write amplification", "bytes written for each corpus byte"),
+		figure("allocated in all", "disk blocks in all"),
+	}}
 }
 
 // Run implements harness.Scenario.
 func (Storage) Run(ctx context.Context, t *harness.Trial) error {
 	if t.Relay.External() {
-		t.Find(measure.Finding{Check: "can be measured", OK: true, Detail: "not measured: a relay that runs already has no disk figures"})
+		t.NotMeasured(measure.ExternalDisk, nil)
 		return nil
 	}
 	used, err := t.Stop(ctx)

@@ -44,15 +44,14 @@ func checkStored(ctx context.Context, t *harness.Trial, required bool) error {
 	var returned comparison
 	asker.OnEvent = returned.with(t.Corpus)
 	lost, excused := 0, 0
-	var evidence []string
+	var evidence []measure.Evidence
 	others, err := askByID(t, asker, acknowledged, func(i int, found bool) {
 		switch {
 		case found:
 		case held.Holds(i) && !held.Optional(i) && perhaps.Holds(i) && !perhaps.Optional(i):
 			lost++
 			if len(evidence) < examples {
-				e := t.Corpus.Entry(i)
-				evidence = append(evidence, fmt.Sprintf("%s (kind %d)", e.ID, e.Kind))
+				evidence = append(evidence, eventEvidence(measure.EvidenceMissing, t.Corpus, i))
 			}
 		default:
 			excused++
@@ -61,28 +60,25 @@ func checkStored(ctx context.Context, t *harness.Trial, required bool) error {
 	if err != nil {
 		return fmt.Errorf("looking again for what was acknowledged: %w", err)
 	}
-	detail := fmt.Sprintf("all %d acknowledged events were found again", len(acknowledged)-excused)
-	if lost > 0 {
-		detail = fmt.Sprintf("%d of %d acknowledged events are missing", lost, len(acknowledged))
-	}
-	if excused > 0 {
-		detail += fmt.Sprintf("; %d more were superseded, deleted or expired since", excused)
-	}
 	returned.find(t)
 	others.find(t)
-	t.Find(measure.Finding{Check: "nothing acknowledged is missing", OK: lost == 0, Required: required, Detail: detail, Evidence: evidence})
+	f := measure.Finding{Code: measure.CodeKept, Verdict: measure.Holds(lost == 0), Counts: counts("lost", lost, "of", len(acknowledged), "excused", excused), Evidence: evidence}
+	if lost > 0 && !required {
+		f.Verdict = measure.Stated
+	}
+	t.Find(f)
 	return nil
 }
 
 // strays are events that came and had not been asked for.
 type strays struct {
-	count    int
-	evidence []string // ids of the first of them
+	count     int
+	elsewhere int                // of them, how many came under a subscription id that was never asked under
+	evidence  []measure.Evidence // ids of the first of the others
 }
 
 func (s *strays) find(t *harness.Trial) {
-	t.Find(measure.Finding{Check: "returns only what was asked for", OK: s.count == 0, Required: true,
-		Detail: fmt.Sprintf("%d events came that had not been asked for", s.count), Evidence: s.evidence})
+	t.Find(measure.Finding{Code: measure.CodeOnlyAsked, Verdict: measure.Holds(s.count == 0), Counts: counts("events", s.count, "elsewhere", s.elsewhere), Evidence: s.evidence})
 }
 
 // askByID asks for events of the corpus by id, many in one REQ, and tells of each whether it came.
@@ -101,12 +97,13 @@ func askByID(t *harness.Trial, asker *harness.Asker, indexes []int, each func(i 
 			return others, fmt.Errorf("CLOSED %q", reply.Reason)
 		}
 		t.Ledger.Saw(len(reply.IDs))
+		others.count, others.elsewhere = others.count+reply.Elsewhere, others.elsewhere+reply.Elsewhere
 		clear(came)
 		for _, id := range reply.IDs {
 			came[id] = true
 			if !slices.Contains(filter.IDs, id) {
-				if others.count++; others.count <= examples {
-					others.evidence = append(others.evidence, id.String())
+				if others.count++; others.count-others.elsewhere <= examples {
+					others.evidence = append(others.evidence, measure.Evidence{Code: measure.EvidenceUnexpected, ID: id.String()})
 				}
 			}
 		}
@@ -120,7 +117,7 @@ func askByID(t *harness.Trial, asker *harness.Asker, indexes []int, each func(i 
 // comparison holds the events that a relay sends against those that it was given.
 type comparison struct {
 	compared, changed int
-	evidence          []string
+	evidence          []measure.Evidence
 }
 
 // with is a harness.Asker's OnEvent. Parsing what is not byte for byte the same takes time: it has no place on timed paths.
@@ -133,13 +130,14 @@ func (x *comparison) with(c *corpus.Corpus) func(corpus.ID, []byte) {
 		x.compared++
 		if problem := harness.Altered(c, i, text); problem != "" {
 			if x.changed++; x.changed <= examples {
-				x.evidence = append(x.evidence, id.String()+": "+problem)
+				e := eventEvidence(measure.EvidenceAltered, c, i)
+				e.Text = problem
+				x.evidence = append(x.evidence, e)
 			}
 		}
 	}
 }
 
 func (x *comparison) find(t *harness.Trial) {
-	t.Find(measure.Finding{Check: "events come back as they were sent", OK: x.changed == 0, Required: true,
-		Detail: fmt.Sprintf("%d of %d events came back with other fields", x.changed, x.compared), Evidence: x.evidence})
+	t.Find(measure.Finding{Code: measure.CodeUnaltered, Verdict: measure.Holds(x.changed == 0), Counts: counts("altered", x.changed, "of", x.compared), Evidence: x.evidence})
 }

@@ -40,7 +40,28 @@ const DefaultPage = 20_000
 
 // Describe implements harness.SyncScenario.
 func (*Sync) Describe() harness.Description {
-	return harness.Description{Key: "sync", Title: "a relay fills another", Needs: harness.Empty}
+	return harness.Description{Needs: harness.Empty, Scenario: measure.Scenario{
+		Key: "sync", Title: "a relay fills another", Section: sectionSync, Order: orderSync, Layout: measure.LayoutMatrix,
+	}}
+}
+
+// DescribeMode implements harness.SyncScenario.
+func (y *Sync) DescribeMode(mode string) harness.Description {
+	title, uses := "by the sink's own sync command", []string(nil)
+	switch mode {
+	case ModeNegentropy:
+		title, uses = "by reconciliation (NIP-77), relaybench between the two", []string{measure.UsesIDs}
+	case ModeReq:
+		title, uses = "by REQs in pages, newest first", []string{measure.UsesUntil, measure.UsesLimit, measure.UsesOrder}
+	}
+	direction := y.Direction
+	if direction == "" {
+		direction = relays.Down
+	}
+	return harness.Description{Needs: harness.Empty, Scenario: measure.Scenario{
+		Key: "sync." + mode, Title: title, Section: sectionSync, Order: orderSync + 1 + slices.Index(SyncModes(), mode), Primary: "records/s", Unit: "events/s",
+		Layout: measure.LayoutMatrix, Uses: uses,
+	}, Labels: measure.Labels{measure.LabelMode: mode, measure.LabelDirection: string(direction)}, Metrics: transferMetrics}
 }
 
 // Modes implements harness.SyncScenario.
@@ -67,10 +88,19 @@ type heldBySource struct {
 	held    []int
 }
 
-// noWay is a mode that a pair of relays cannot be measured in.
-type noWay struct{ why string }
+// noWayError is a mode that a pair of relays cannot be measured in.
+type noWayError struct{ why measure.Reason }
 
-func (e *noWay) Error() string { return e.why }
+func (e *noWayError) Error() string { return "no way to sync: " + e.why.Code }
+
+// noWay makes one of a code and texts: names and words by turns.
+func noWay(code string, pairs ...string) error {
+	texts := make(map[string]string, len(pairs)/2)
+	for i := 0; i+1 < len(pairs); i += 2 {
+		texts[pairs[i]] = pairs[i+1]
+	}
+	return &noWayError{measure.Reason{Code: code, Texts: texts}}
+}
 
 // syncing is one mode of one pair on its way.
 type syncing struct {
@@ -90,21 +120,22 @@ type syncing struct {
 type synced struct {
 	account    backfill.Account
 	timeline   []float64       // events at the sink in each second
-	noTimeline string          // why there is none
+	noTimeline measure.Reason  // why there is none
 	agent      bool            // relaybench carried the events
 	command    *relays.Carried // the sink's own command did
 	reconciled *reconciled     // nil where nothing was
 	carried    *carried        // nil where relaybench carried nothing
+	stoppedBy  *harness.Trial  // the relay that ended the transfer; nil where none did
 	stepped    []int64         // seconds of which pages by time may not have brought everything, newest first
 }
 
 // RunSync implements harness.SyncScenario.
 func (y *Sync) RunSync(ctx context.Context, mode string, s *harness.Syncing) error {
 	run := &syncing{Syncing: s, Sync: y, mode: mode}
-	var none *noWay
+	var none *noWayError
 	err := run.run(ctx)
 	if errors.As(err, &none) {
-		s.Say(measure.Finding{Check: harness.CanSync, Detail: none.why})
+		s.NoWay(none.why)
 		return nil
 	}
 	return err
@@ -152,6 +183,7 @@ func (r *syncing) run(ctx context.Context) error {
 	} else {
 		r.meter = backfill.Measure(r.Source.Relay, r.Sink.Relay)
 	}
+	timed := r.Sink.Under(r.DescribeMode(r.mode))
 	r.began = wire.Now()
 	switch r.mode {
 	case ModeNative:
@@ -162,6 +194,7 @@ func (r *syncing) run(ctx context.Context) error {
 		err = r.req(ctx)
 	}
 	r.done.account.Usage = r.meter.Stop()
+	timed.OwnPart()
 	if err != nil {
 		return err
 	}
@@ -182,27 +215,27 @@ func (r *syncing) possible() error {
 	switch r.mode {
 	case ModeNative:
 		if ok, why := sink.Can(relays.Sync); !ok {
-			return &noWay{sink.Name + ": " + why}
+			return noWay(measure.NoCommand, "relay", sink.Name, "why", why)
 		}
 		want := relays.Down
 		if r.Direction == relays.Both {
 			want = relays.Both
 		}
 		if !slices.Contains(sink.Directions(), want) {
-			return &noWay{fmt.Sprintf("%s: its sync command does not go %s", sink.Name, want)}
+			return noWay(measure.NoDirection, "relay", sink.Name, "direction", string(want))
 		}
 		if r.Direction == relays.Both && sink.NeedsStop(relays.Sync) {
-			return &noWay{sink.Name + ": its sync command works on a relay that does not run, and so has no share to begin with"}
+			return noWay(measure.StoppedBoth, "relay", sink.Name)
 		}
 	case ModeNegentropy:
 		for _, name := range []string{r.Source.Relay.Name(), sink.Name} {
 			if ok, why := r.NegentropyOf(name); !ok {
-				return &noWay{name + ": " + why}
+				return noWay(measure.WithoutNIP77, "relay", name, "cause", why.Cause, "reason", why.Texts["reason"], "how", why.Texts["how"], "error", why.Texts["error"])
 			}
 		}
 	case ModeReq:
 		if r.Direction == relays.Both {
-			return &noWay{"pages go one way"}
+			return noWay(measure.OneWay)
 		}
 	}
 	return nil
@@ -217,26 +250,26 @@ func (r *syncing) find(ctx context.Context, t *harness.Trial) ([]int, error) {
 	s := &side{Trial: t}
 	if ok, _ := r.NegentropyOf(t.Relay.Name()); ok {
 		lacks := located{corpus: t.Corpus}
-		if _, err := s.differ(ctx, all, lacks.add, nil); err != nil {
-			return nil, err
+		result, err := s.differ(ctx, all, lacks.add, nil)
+		if err != nil {
+			return nil, t.Fault(err)
 		}
-		for _, i := range lacks.indexes {
-			all[i] = -1
+		if result.Need == 0 {
+			for _, i := range lacks.indexes {
+				all[i] = -1
+			}
+			return slices.DeleteFunc(all, func(i int) bool { return i < 0 }), nil
 		}
-		return slices.DeleteFunc(all, func(i int) bool { return i < 0 }), nil
+		// What it says of itself is worth nothing: it is asked for every event.
+		r.findNamed(t, result.Foreign, result.Need-result.Foreign)
 	}
-	asker, err := harness.NewAsker(ctx, t.Relay.URL(), t.Options.Stall)
-	if err != nil {
-		return nil, err
-	}
-	defer asker.Close()
-	var held []int
-	_, err = askByID(t, asker, all, func(i int, found bool) {
-		if found {
-			held = append(held, i)
-		}
-	})
-	return held, err
+	held, err := s.returns(ctx)
+	return held, t.Fault(err)
+}
+
+// findNamed records that a relay named ids as its alone that nobody published, or that are on both sides.
+func (r *syncing) findNamed(t *harness.Trial, unknown, twice int) {
+	r.FindAlone(t, measure.Finding{Code: measure.CodeOnlyKnown, Verdict: measure.Failed, Counts: counts("ids", unknown, "twice", twice)})
 }
 
 // countCommand adds what the sink's own command used to what its relay did.
@@ -275,8 +308,14 @@ func (r *syncing) account(ctx context.Context) error {
 				return err
 			}
 		}
-		of.Find(measure.Finding{Check: "holds what the source held", OK: d.none(), Required: !r.done.account.Excused && !excused,
-			Detail: d.summary() + r.beyond(expected), Evidence: d.evidence()})
+		f := measure.Finding{Code: measure.CodeHoldsSource, Verdict: measure.Holds(d.none()), Counts: d.counts(), Evidence: d.evidence()}
+		r.beyond(expected, f.Counts)
+		stopped := r.done.stoppedBy != nil && r.done.stoppedBy != of && d.own() == 0 // by the other one
+		if !d.none() && (stopped || excused) {
+			f.Verdict, f.Cause = measure.Stated, measure.MissingNeverDelivered
+		}
+		of.Find(f)
+		findLost(of, d)
 	}
 	return nil
 }
@@ -307,49 +346,47 @@ func (r *syncing) blame(receiver *harness.Trial, expected *corpus.Model, held []
 		giver = r.Sink
 	}
 	if n := len(r.done.stepped); n > 0 && withheld > 0 { // nobody's failure: there is no way to ask for the rest
-		receiver.Find(measure.Finding{Check: "no second holds more than a page",
-			Detail: fmt.Sprintf("seconds that hold as many events as are asked for, or sent, at once: %d (the newest is %d); what else they hold cannot be asked for by time", n, r.done.stepped[0])})
-		a.Why = "seconds hold more than a page"
+		receiver.Find(measure.Finding{Code: measure.CodeSecondsPaged, Verdict: measure.Stated,
+			Counts: map[string]float64{"seconds": float64(n), "newest": float64(r.done.stepped[0])}})
+		a.Why = measure.Reason{Code: measure.WhySeconds, Counts: map[string]float64{"seconds": float64(n), "newest": float64(r.done.stepped[0])}}
 		return other == 0
 	}
-	f := measure.Finding{Check: "sends what it holds", OK: withheld == 0, Required: true, Detail: "every event that was asked for came"}
+	f := measure.Finding{Code: measure.CodeSendsHeld, Verdict: measure.Holds(withheld == 0), Counts: counts("withheld", withheld),
+		Texts: map[string]string{"to": receiver.Relay.Name()}}
 	if withheld > 0 {
-		a.Why = "the source did not send them"
-		f.Detail = fmt.Sprintf("%d events that it holds did not come when %s was to get them", withheld, receiver.Relay.Name())
+		a.Why = measure.Reason{Code: measure.WhyWithheld}
 		altered := map[corpus.ID]bool{}
 		for _, id := range r.done.carried.altered {
 			altered[id] = true
 		}
-		if n := len(altered); n > 0 {
-			f.Detail += fmt.Sprintf("; %d came with other fields than they were signed with", n)
-			f.Evidence = describeIDs(receiver.Corpus, "altered", altered)
-		}
+		f.Counts["altered"], f.Counts["elsewhere"] = float64(len(altered)), float64(r.done.carried.elsewhere)
+		f.Evidence = idEvidence(receiver.Corpus, measure.EvidenceAltered, "", altered)
+		f.BearsOn = r.bearsOn(giver)
 	}
-	r.SayOf(giver, f)
+	r.FindAlone(giver, f)
 	return withheld > 0 && other == 0
 }
 
-// beyond says what became of those events of the corpus that need not be at the sink.
-func (r *syncing) beyond(expected *corpus.Model) string {
-	counts := map[string]int{}
-	var order []string
+// bearsOn are the figures on which a failure of one side bears: those of this way of syncing in which it stands there.
+func (r *syncing) bearsOn(at *harness.Trial) []measure.Scope {
+	role := measure.AsRelay
+	if at == r.Source {
+		role = measure.AsPeer
+	}
+	return []measure.Scope{{Scenario: "sync." + r.mode, Role: role}}
+}
+
+// beyond counts what became of those events of the corpus that need not be at the sink.
+func (r *syncing) beyond(expected *corpus.Model, to map[string]float64) {
 	for i := range expected.Corpus().Len() {
-		if expected.Holds(i) {
-			continue
-		}
-		why := r.Source.Model.Why(i).String()
-		if r.Source.Model.Holds(i) {
-			why = "not held by the source"
-		}
-		if counts[why]++; counts[why] == 1 {
-			order = append(order, why)
+		switch {
+		case expected.Holds(i):
+		case r.Source.Model.Holds(i):
+			to["not held by the source"]++
+		default:
+			to["rightly."+r.Source.Model.Why(i).String()]++
 		}
 	}
-	text := ""
-	for _, why := range order {
-		text += fmt.Sprintf("; %d more of the corpus: %s", counts[why], why)
-	}
-	return text
 }
 
 // measure records the figures, and whether all that the source had and the sink lacked is there.
@@ -379,6 +416,9 @@ func (r *syncing) measure(expected *corpus.Model, held []int, before []bool) err
 		return err
 	}
 	if f, ok := a.Finding(); ok {
+		if by := r.done.stoppedBy; by != nil { // the account is the sink's, and the failure may not be
+			f.Verdict, f.Blames, f.BearsOn = measure.Failed, by.Relay.Name(), r.bearsOn(by)
+		}
 		t.Find(f)
 	}
 	for _, m := range a.Measurements() {
@@ -387,8 +427,8 @@ func (r *syncing) measure(expected *corpus.Model, held []int, before []bool) err
 		}
 		t.Measure(m)
 	}
-	if r.done.noTimeline != "" {
-		t.Find(measure.Finding{Check: "is watched second by second", Detail: r.done.noTimeline})
+	if why := r.done.noTimeline; !why.None() {
+		t.Find(measure.Finding{Code: measure.CodeWatched, Verdict: measure.Stated, Cause: why.Code, Texts: why.Texts})
 	}
 	u := a.Usage
 	if r.done.agent && len(u.Relays) == 2 && u.Relays[1].Known && u.Relays[1].CPU > 0 {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"time"
 
@@ -26,6 +25,7 @@ type carried struct {
 	missing    int // asked for, and not sent
 	altered    []corpus.ID
 	foreign    int
+	elsewhere  int           // events that came under a subscription id that was never asked under
 	took       time.Duration // of the transfers alone
 	waited     time.Duration // for the sink
 	latency    *measure.Histogram
@@ -44,9 +44,7 @@ func (c *carried) measure(t *harness.Trial) {
 	t.Value("not sent by the source", "events", measure.None, float64(c.missing))
 	t.Value("never answered by the sink", "events", measure.None, float64(c.unanswered))
 	t.Value("of no corpus event", "events", measure.None, float64(c.foreign))
-	for _, reason := range slices.Sorted(maps.Keys(c.refused)) {
-		t.Value("refused: "+reason, "events", measure.None, float64(c.refused[reason].Count))
-	}
+	byReason(t, "refused", c.refused)
 	_ = t.Latency("REQ to EOSE", measure.None, c.latency)
 	_ = t.Latency("EVENT to OK", measure.None, c.ok)
 }
@@ -70,6 +68,7 @@ func (c *carried) add(x *harness.Transferred, s *pull.Stats) {
 	}
 	if s != nil {
 		c.waited += s.Waited
+		c.elsewhere += int(s.Elsewhere)
 		c.latency.Merge(s.Latency)
 	}
 }
@@ -127,7 +126,7 @@ func (r *syncing) req(ctx context.Context) error {
 		r.Sink.Value("pages", "pages", measure.None, float64(paged.Pages))
 		r.done.stepped = paged.Stepped
 	}
-	return r.ended(ctx, err, func() string {
+	return r.ended(ctx, err, r.Source, r.Sink, func() string {
 		if paged == nil {
 			return ""
 		}
@@ -145,7 +144,7 @@ func (r *syncing) req(ctx context.Context) error {
 }
 
 // ended makes of what ended a transfer where it stopped; what concerns nobody but relaybench is an error.
-func (r *syncing) ended(ctx context.Context, err error, how func() string) error {
+func (r *syncing) ended(ctx context.Context, err error, from, to *harness.Trial, how func() string) error {
 	var source *harness.SourceError
 	var sink *harness.SinkError
 	switch {
@@ -155,9 +154,10 @@ func (r *syncing) ended(ctx context.Context, err error, how func() string) error
 		return context.Cause(ctx)
 	case errors.As(err, &source):
 		err = fmt.Errorf("stopped by the source: %w", source.Err)
-		r.done.account.Excused = true // not the sink, whose account it is
+		r.done.stoppedBy = from
 	case errors.As(err, &sink):
 		err = fmt.Errorf("stopped by the sink: %w", sink.Err)
+		r.done.stoppedBy = to
 	default:
 		return err
 	}
@@ -247,7 +247,7 @@ func (r *syncing) begins(ctx context.Context, ways *[]*way) error {
 	have, need := located{corpus: server.Corpus}, located{corpus: server.Corpus}
 	result, err := (&side{Trial: server}).differ(ctx, own, have.add, need.add)
 	if err != nil {
-		return fmt.Errorf("reconciling with %s: %w", server.Relay.Name(), err)
+		return server.Fault(fmt.Errorf("reconciling with %s: %w", server.Relay.Name(), err))
 	}
 	r.done.reconciled.first = result
 	r.done.account.ResponseBytes += result.BytesDown
@@ -255,7 +255,10 @@ func (r *syncing) begins(ctx context.Context, ways *[]*way) error {
 	if r.Direction == relays.Up {
 		lacks = have
 	}
-	down.lacks, r.done.reconciled.unknown = lacks.newestFirst(), lacks.unknown
+	down.lacks, r.done.reconciled.unknown = lacks.newestFirst(), need.unknown
+	if need.unknown > 0 {
+		r.findNamed(server, need.unknown, 0)
+	}
 	if r.Direction == relays.Both {
 		up := &way{from: r.Sink, to: r.Source, tries: make([]uint8, r.Sink.Corpus.Len())}
 		up.lacks = have.newestFirst()
@@ -309,7 +312,7 @@ func (r *syncing) carry(ctx context.Context, w *way) error {
 		r.done.account.Add(fetched.Stats)
 		c.missing += len(fetched.Missing) + len(fetched.Failed)
 	}
-	return r.ended(ctx, err, func() string {
+	return r.ended(ctx, err, w.from, w.to, func() string {
 		if fetched == nil {
 			return ""
 		}
@@ -332,7 +335,7 @@ func (r *syncing) check(ctx context.Context, w *way) error {
 	lacks := located{corpus: w.to.Corpus}
 	result, err := (&side{Trial: w.to}).differ(ctx, r.expected.Effective(), lacks.add, nil)
 	if err != nil {
-		return fmt.Errorf("checking what %s holds: %w", w.to.Relay.Name(), err)
+		return w.to.Fault(fmt.Errorf("checking what %s holds: %w", w.to.Relay.Name(), err))
 	}
 	c, left := r.done.reconciled, lacks.newestFirst()
 	again := r.throttled() && (w.left == 0 || len(left) < w.left)

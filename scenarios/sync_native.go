@@ -23,7 +23,7 @@ func (r *syncing) native(ctx context.Context, stopped bool) error {
 	watch := &counting{}
 	c := relays.Carry{Stall: r.Sink.Options.Stall}
 	if stopped {
-		r.done.noTimeline = "the relay does not serve while its command works"
+		r.done.noTimeline = measure.Reason{Code: measure.StoppedUnseen}
 	} else {
 		counted, cancel := context.WithCancel(ctx)
 		ended := make(chan struct{})
@@ -48,7 +48,11 @@ func (r *syncing) native(ctx context.Context, stopped bool) error {
 		return nil
 	case errors.As(err, &failed) && ctx.Err() == nil:
 		r.done.account.Err = failed
-		r.Sink.Find(measure.Finding{Check: "its sync command succeeds", Required: true, Detail: failed.Error(), Evidence: failed.LogTail})
+		f := measure.Finding{Code: measure.CodeSyncCommand, Verdict: measure.Failed, Texts: map[string]string{"error": failed.Error()}}
+		for _, line := range failed.LogTail {
+			f.Evidence = append(f.Evidence, measure.Evidence{Code: measure.EvidenceLog, Text: line})
+		}
+		r.Sink.Find(f)
 		return nil
 	}
 	return fmt.Errorf("the sync command of %s: %w", r.Sink.Relay.Name(), err)
@@ -57,14 +61,14 @@ func (r *syncing) native(ctx context.Context, stopped bool) error {
 // counting asks a relay once a second how many events it holds.
 type counting struct {
 	now      atomic.Int64
-	timeline []float64 // growth in each second
-	trouble  string    // why it ended early
+	timeline []float64      // growth in each second
+	trouble  measure.Reason // why it ended early
 }
 
 func (c *counting) run(ctx context.Context, url string) {
 	conn, err := harness.Dial(ctx, url)
 	if err != nil {
-		c.trouble = "the relay could not be asked how much it holds"
+		c.trouble = measure.Said(measure.NotWatched, err.Error())
 		return
 	}
 	defer conn.Abort()
@@ -81,7 +85,7 @@ func (c *counting) run(ctx context.Context, url string) {
 			return
 		}
 		if !ok {
-			c.trouble = "the relay does not tell how much it holds (NIP-45)"
+			c.trouble = measure.Reason{Code: measure.NotWatched}
 			return
 		}
 		c.timeline = append(c.timeline, float64(max(0, n-c.now.Load())))

@@ -1,12 +1,10 @@
 package scenarios
 
 import (
+	"cmp"
 	"context"
-	"fmt"
 	"maps"
 	"slices"
-	"strconv"
-	"strings"
 
 	"relaybench/harness"
 	"relaybench/harness/measure"
@@ -18,8 +16,22 @@ type Throughput struct{}
 
 // Describe implements harness.Scenario.
 func (Throughput) Describe() harness.Description {
-	return harness.Description{Key: "ingest.throughput", Title: "the corpus, as fast as it is taken", Needs: harness.Empty}
+	return harness.Description{Needs: harness.Empty, Scenario: measure.Scenario{
+		Key: "ingest.throughput", Title: "Publishing at full speed", Section: sectionIngest, Order: orderThroughput, Primary: metricAccepted, Unit: "events/s",
+		Layout: measure.LayoutBars, Durability: true,
+		Headlines: []measure.Headline{{Metric: metricAccepted, Title: "accepted/s"}, {Metric: metricOK, Title: "OK latency"}},
+	}, Metrics: []measure.Metric{
+		figure(metricAccepted, "accepted"), figure(metricOK, "EVENT to OK"), stated("unacknowledged", "never acknowledged"),
+		figure("rejected", "rejected"), figure(metricRejected, "rejected"), figure("duplicates", "duplicates"),
+	}}
 }
+
+// The metrics of publishing at full speed.
+const (
+	metricAccepted = "accepted"
+	metricOK       = "ok latency"
+	metricRejected = "rejected events" // by reason
+)
 
 // Run implements harness.Scenario.
 func (Throughput) Run(ctx context.Context, t *harness.Trial) error {
@@ -29,13 +41,18 @@ func (Throughput) Run(ctx context.Context, t *harness.Trial) error {
 			rest = append(rest, i)
 		}
 	}
-	p := harness.Publisher{URL: t.Relay.URL(), Corpus: t.Corpus, Conns: t.Options.Publishers, Window: t.Options.Window,
-		Stall: t.Options.Stall, Ledger: t.Ledger, Progress: t.Progress}
-	done, err := p.Publish(ctx, rest)
+	var done *harness.Published
+	err := t.Forged(ctx, func(progress func(done, total int)) (err error) {
+		p := harness.Publisher{URL: t.Relay.URL(), Corpus: t.Corpus, Conns: t.Options.Publishers, Window: t.Options.Window,
+			Stall: t.Options.Stall, Ledger: t.Ledger, Progress: progress}
+		if done, err = p.Publish(ctx, rest); done != nil {
+			t.Ingested(done.Accepted, acceptedBytes(t, rest))
+		}
+		return err
+	})
 	if done == nil {
 		return err
 	}
-	t.Ingested(done.Accepted, acceptedBytes(t, rest))
 	if reportErr := report(t, done); reportErr != nil {
 		return reportErr
 	}
@@ -61,87 +78,88 @@ func report(t *harness.Trial, p *harness.Published) error {
 	if seconds == 0 {
 		return nil
 	}
-	t.Measure(measure.Measurement{Metric: "accepted", Unit: "events/s", Better: measure.Higher,
+	t.Measure(measure.Measurement{Metric: metricAccepted, Unit: "events/s", Better: measure.Higher,
 		Trials: []float64{float64(p.Accepted) / seconds}, Samples: p.Accepted, Timeline: p.Timeline})
 	t.Measure(measure.Measurement{Metric: "rejected", Unit: "events/s", Better: measure.None,
 		Trials: []float64{float64(p.Refused) / seconds}, Samples: p.Refused})
-	for _, reason := range slices.Sorted(maps.Keys(p.Reasons)) {
-		t.Value("rejected: "+reason, "events", measure.None, float64(p.Reasons[reason].Count))
-	}
+	byReason(t, metricRejected, p.Reasons)
 	t.Value("duplicates", "events", measure.None, float64(p.Duplicates))
 	findNew(t, p.Duplicates, p.Accepted+p.Duplicates)
 	t.Value("unacknowledged", "events", measure.Lower, float64(p.Unanswered))
-	return t.Latency("ok latency", measure.Lower, p.Latency)
+	return t.Latency(metricOK, measure.Lower, p.Latency)
+}
+
+// byReason records how many events were refused for each reason.
+func byReason(t *harness.Trial, metric string, reasons map[string]*harness.Refusals) {
+	for _, reason := range slices.Sorted(maps.Keys(reasons)) {
+		t.Measure(measure.Measurement{Metric: metric, Unit: "events", Better: measure.None, Trials: []float64{float64(reasons[reason].Count)},
+			Labels: measure.Labels{measure.LabelReason: reason}})
+	}
+}
+
+// refusalEvidence says how often a relay refused for what reason, in its words, the most frequent first.
+func refusalEvidence(reasons map[string]*harness.Refusals) (evidence []measure.Evidence) {
+	for _, reason := range slices.Sorted(maps.Keys(reasons)) {
+		r := reasons[reason]
+		evidence = append(evidence, measure.Evidence{Code: measure.EvidenceRefused, Cause: reason, Count: r.Count, Text: r.Example})
+	}
+	slices.SortStableFunc(evidence, func(a, b measure.Evidence) int { return cmp.Compare(b.Count, a.Count) })
+	return evidence
 }
 
 // findRefusals judges the answers: a relay may refuse what a compliant relay would not keep anyway, and nothing else.
 func findRefusals(t *harness.Trial, p *harness.Published) {
-	wrong, silent := 0, 0
-	var evidence []string
+	refused, unanswered := 0, 0
+	var evidence []measure.Evidence
 	for i := range t.Corpus.Len() {
 		if !t.Model.Holds(i) || t.Model.Optional(i) {
 			continue
 		}
 		switch t.Ledger.Get(i) {
 		case harness.Refused:
-			wrong++
-			if len(evidence) < 5 {
-				e := t.Corpus.Entry(i)
-				evidence = append(evidence, fmt.Sprintf("%s (kind %d)", e.ID, e.Kind))
+			if refused++; refused <= examples {
+				evidence = append(evidence, eventEvidence(measure.EvidenceRefused, t.Corpus, i))
 			}
 		case harness.Unanswered:
-			silent++
+			unanswered++
 		}
 	}
-	for _, reason := range slices.Sorted(maps.Keys(p.Reasons)) {
-		r := p.Reasons[reason]
-		evidence = append(evidence, fmt.Sprintf("%s, %d times: %s", reason, r.Count, r.Example))
+	f := measure.Finding{Code: measure.CodeAccepts, Verdict: measure.Holds(refused+unanswered == 0),
+		Counts: counts("refused", refused, "unanswered", unanswered, "of", len(t.Model.Effective()), "rightly refused", int(p.Refused)-refused)}
+	if f.Verdict == measure.Failed {
+		f.Evidence = append(refusalEvidence(p.Reasons), evidence...)
 	}
-	detail := "every event that a compliant relay keeps was accepted"
-	if wrong > 0 || silent > 0 {
-		var parts []string
-		if wrong > 0 {
-			parts = append(parts, fmt.Sprintf("%d refused", wrong))
-		}
-		if silent > 0 {
-			parts = append(parts, fmt.Sprintf("%d never answered", silent))
-		}
-		detail = fmt.Sprintf("of %d events that a compliant relay keeps: %s", len(t.Model.Effective()), strings.Join(parts, ", "))
-	} else {
-		evidence = nil
-		if p.Refused > 0 {
-			detail += fmt.Sprintf("; %d refused that it does not keep: superseded, deleted or expired", p.Refused)
-		}
-	}
-	t.Find(measure.Finding{Check: "accepts what a compliant relay keeps", OK: wrong == 0 && silent == 0, Required: true, Detail: detail, Evidence: evidence})
-	findLost(t, p.Lost, p.Loss)
+	t.Find(f)
+	findConnections(t, p.Lost, p.Loss)
 	findGarbage(t, p.Garbage)
 	if p.Strays > 0 {
-		t.Find(measure.Finding{Check: "answers only what was sent", Detail: fmt.Sprintf("%d OKs named an event that was not waiting for one", p.Strays)})
+		t.Find(measure.Finding{Code: measure.CodeOnlySent, Verdict: measure.Stated, Counts: counts("oks", int(p.Strays))})
 	}
 }
 
-// findLost judges whether connections were kept; why is that of the last that was not.
-func findLost(t *harness.Trial, lost int, why error) {
-	detail := fmt.Sprintf("%d connections broke", lost)
-	if why != nil {
-		detail += ", the last one so: " + why.Error()
-	}
-	t.Find(measure.Finding{Check: "keeps connections open", OK: lost == 0, Detail: detail})
-}
-
-// findGarbage judges whether all that came was a message.
-func findGarbage(t *harness.Trial, g harness.Garbage) {
-	f := measure.Finding{Check: "sends only messages", OK: g.Count == 0, Required: true, Detail: fmt.Sprintf("%d frames were no message of the protocol", g.Count)}
-	if g.Count > 0 {
-		f.Evidence = []string{"the first: " + strconv.Quote(g.Example)}
+// findConnections states whether connections were kept; loss is why the last was not that was not.
+func findConnections(t *harness.Trial, lost int, loss error) {
+	f := measure.Finding{Code: measure.CodeConnections, Verdict: measure.States(lost == 0), Counts: counts("lost", lost)}
+	if loss != nil {
+		f.Texts = map[string]string{"error": loss.Error()}
 	}
 	t.Find(f)
 }
 
-// findNew judges whether the relay was given anything new. One that had the events already, as one that runs already may, stores nothing and
-// answers all the faster. A few duplicates are no such sign: some relays call a superseded event one.
+// findGarbage judges whether all that came was a message.
+func findGarbage(t *harness.Trial, g harness.Garbage) {
+	f := measure.Finding{Code: measure.CodeOnlyMessage, Verdict: measure.Holds(g.Count == 0), Counts: counts("frames", g.Count)}
+	if len(g.Kinds) > 0 {
+		f.Texts = map[string]string{"field": g.Kinds[0].Field.String()}
+	}
+	for _, kind := range g.Kinds {
+		f.Evidence = append(f.Evidence, measure.Evidence{Code: measure.EvidenceFrame, Cause: kind.Fault.String(), Count: int64(kind.Count), Text: kind.Example})
+	}
+	t.Find(f)
+}
+
+// findNew judges whether the relay was given anything new. One that had the events already, as one that runs already
+// may, stores nothing and answers all the faster. A few duplicates are no such sign: some relays call a superseded event one.
 func findNew(t *harness.Trial, duplicates, taken int64) {
-	t.Find(measure.Finding{Check: "had not seen the events before", OK: duplicates*10 <= taken, Required: true,
-		Detail: fmt.Sprintf("%d of %d events were answered as duplicates", duplicates, taken)})
+	t.Find(measure.Finding{Code: measure.CodeNew, Verdict: measure.Holds(duplicates*10 <= taken), Counts: counts("duplicates", int(duplicates), "of", int(taken))})
 }

@@ -22,7 +22,13 @@ type Visibility struct{}
 
 // Describe implements harness.Scenario.
 func (Visibility) Describe() harness.Description {
-	return harness.Description{Key: "ingest.visibility", Title: "one event: stored and queryable", Needs: harness.Empty}
+	return harness.Description{Needs: harness.Empty, Scenario: measure.Scenario{
+		Key: "ingest.visibility", Title: "From publish to readable", Section: sectionIngest, Order: orderVisibility, Primary: "visible", Unit: "ms",
+		Layout: measure.LayoutBars, Durability: true, Headlines: []measure.Headline{{Metric: "visible", Title: "visible"}},
+	}, Metrics: []measure.Metric{
+		figure("visible", "EVENT to visible for another reader"), figure("ok", "EVENT to OK, one at a time"),
+		stated("queryable by ok", "queryable when its OK arrives"), figure("poll round trip", "poll round trip (the resolution)"),
+	}}
 }
 
 // Run implements harness.Scenario.
@@ -51,6 +57,7 @@ func (Visibility) Run(ctx context.Context, t *harness.Trial) error {
 			samples = samples[:n+1]
 		}
 	}
+	t.OwnPart()
 	if len(samples) == 0 {
 		return errors.New("the corpus has no regular event to publish alone")
 	}
@@ -66,13 +73,12 @@ func (Visibility) Run(ctx context.Context, t *harness.Trial) error {
 		t.Measure(measure.Measurement{Metric: "queryable by ok", Unit: "%", Better: measure.Higher,
 			Trials: []float64{100 * float64(v.byOK) / float64(v.accepted)}, Samples: int64(v.accepted)})
 	}
-	t.Find(measure.Finding{Check: "accepts single events", OK: v.accepted == len(samples), Required: true,
-		Detail:   fmt.Sprintf("%d of %d accepted", v.accepted, len(samples)),
-		Evidence: v.refusals})
+	t.Find(measure.Finding{Code: measure.CodeAcceptsSingle, Verdict: measure.Holds(v.accepted == len(samples)),
+		Counts: counts("accepted", v.accepted, "of", len(samples)), Evidence: v.refusals})
 	findNew(t, v.duplicates, int64(v.accepted))
-	t.Find(measure.Finding{Check: "accepted events become queryable", OK: v.never == 0, Required: true,
-		Detail:   fmt.Sprintf("%d of %d accepted events came back by id within %v", v.accepted-v.never, v.accepted, deadline(t)),
-		Evidence: v.missing})
+	f := measure.Finding{Code: measure.CodeQueryable, Verdict: measure.Holds(v.never == 0), Counts: counts("never", v.never, "of", v.accepted), Evidence: v.missing}
+	f.Counts["within s"] = deadline(t).Seconds()
+	t.Find(f)
 	return nil
 }
 
@@ -94,7 +100,7 @@ type visibility struct {
 	ok, visible, poll     *measure.Histogram
 	accepted, byOK, never int
 	duplicates            int64
-	refusals, missing     []string
+	refusals, missing     []measure.Evidence
 }
 
 // sample publishes event i and measures when its OK comes and when the poller first gets it.
@@ -172,8 +178,10 @@ func (v *visibility) sample(ctx context.Context, t *harness.Trial, publisher *wi
 	}
 	if !a.accepted {
 		t.Ledger.Set(i, harness.Refused)
-		if len(v.refusals) < 5 {
-			v.refusals = append(v.refusals, id.String()+": "+a.reason)
+		if len(v.refusals) < examples {
+			e := eventEvidence(measure.EvidenceRefused, t.Corpus, i)
+			e.Text = a.reason
+			v.refusals = append(v.refusals, e)
 		}
 		return nil
 	}
@@ -181,8 +189,8 @@ func (v *visibility) sample(ctx context.Context, t *harness.Trial, publisher *wi
 	v.accepted++
 	if seen == 0 {
 		v.never++
-		if len(v.missing) < 5 {
-			v.missing = append(v.missing, id.String())
+		if len(v.missing) < examples {
+			v.missing = append(v.missing, eventEvidence(measure.EvidenceMissing, t.Corpus, i))
 		}
 		return nil
 	}

@@ -39,8 +39,8 @@ func newCalibrate(stdout, stderr io.Writer) *cobra.Command {
 shortest time in which anything can be asked and answered over the loopback, and how fast events can be published to and received from the null relay,
 which does no work, over 1, 4 and 16 connections. Then it says what on this machine would spoil a measurement, and what to do about it.
 
-Every run does the same in a short form, without the receive path, and marks its own figures that come within 20 % of such a bound as limited by the
-harness.`,
+Every run does the same in a short form, without the receive path, and asks the null relay once more at its end. Figures that come within 20 % of a
+bound on which both agree are marked as limited by the harness.`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if f.options.Window < 1 || f.options.Window > 100_000 {
@@ -120,22 +120,25 @@ func pin(e *measure.Environment, s *relays.Settings) (undo func(), err error) {
 	return undo, nil
 }
 
-// calibrate measures the harness itself for a run. What falls short is said, and ends nothing: the figures that are missing mark none of the run's.
-func (f *runFlags) calibrate(ctx context.Context, w *watcher, recorder *measure.Recorder, c *corpus.Corpus, settings relays.Settings) {
-	w.note("calibrating the harness")
-	busy := harness.Background(ctx)
-	calibrator := harness.Calibrator{Settings: settings, Corpus: c, Options: f.options}
+// calibrate measures the harness itself for a run, before it and once more after it. What falls
+// short is said, and ends nothing: the figures that are missing mark none of the run's.
+func (f *runFlags) calibrate(ctx context.Context, w *watcher, recorder *measure.Recorder, c *corpus.Corpus, settings relays.Settings, after bool) {
+	calibrator := harness.Calibrator{Settings: settings, Corpus: c, Options: f.options, After: after}
 	if null, ok := f.relays.nullRelay(); ok {
 		calibrator.Null = &null
+	}
+	if after {
+		w.note("calibrating the harness once more")
+	} else {
+		w.note("calibrating the harness")
+		busy := harness.Background(ctx)
+		recorder.Update(func(r *measure.Record) { r.Environment.BusyBefore = busy })
 	}
 	figures, err := calibrator.Run(ctx)
 	if err != nil && ctx.Err() == nil {
 		w.note("calibration fell short: " + err.Error())
 	}
-	recorder.Update(func(r *measure.Record) {
-		r.Calibration = figures
-		r.Environment.BusyBefore = busy
-	})
+	recorder.Update(func(r *measure.Record) { r.Calibration = append(r.Calibration, figures...) })
 }
 
 // writeCalibrationJSON writes the parts of a record that a calibration fills in.

@@ -4,36 +4,58 @@ import (
 	"encoding/json"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
-	"relaybench/harness"
 	"relaybench/harness/machine"
 	"relaybench/harness/measure"
 )
 
 // calibrated are the figures that a calibration has over these connections.
-func calibrated(publishing, asking []int) []string {
-	names := []string{harness.ClockRead, harness.RecordCost, harness.ChecksOneCore, harness.ChecksAllCores, harness.EventsParsed, harness.FramesScanned,
-		harness.HexEncoded, harness.HexDecoded, harness.SyncMedian, harness.SyncTail, harness.EchoMedian, harness.EchoTail, harness.LateMedian, harness.LateTail}
-	for _, n := range publishing {
-		names = append(names, harness.OverConnections(harness.CeilingPublish, n), harness.OverConnections(harness.CostPublish, n))
+func calibrated(publishing, asking []int) (figures []measure.Calibration) {
+	for _, name := range []string{measure.ClockRead, measure.RecordCost, measure.ChecksOneCore, measure.ChecksAllCores, measure.EventsParsed, measure.FramesScanned,
+		measure.HexEncoded, measure.HexDecoded, measure.SyncMedian, measure.SyncTail, measure.EchoMedian, measure.EchoTail, measure.LateMedian, measure.LateTail} {
+		figures = append(figures, measure.Calibration{Name: name})
 	}
-	for _, n := range asking {
-		names = append(names, harness.OverConnections(harness.CeilingReceive, n))
+	over := func(name string, connections []int) {
+		for _, n := range connections {
+			figures = append(figures, measure.Calibration{Name: name, Labels: measure.Labels{measure.LabelConnections: strconv.Itoa(n)}})
+		}
 	}
-	return names
+	over(measure.CeilingPublish, publishing)
+	over(measure.CostPublish, publishing)
+	over(measure.CeilingReceive, asking)
+	return figures
 }
 
-// holds asserts that each figure is there, in a unit, and not below nothing.
-func holds(t *testing.T, figures []measure.Calibration, names []string) {
+// calibratedAfter are those that a run takes once more at its end.
+func calibratedAfter(publishing, asking []int) (figures []measure.Calibration) {
+	for _, c := range calibrated(publishing, asking) {
+		switch c.Name {
+		case measure.EchoMedian, measure.EchoTail, measure.CeilingPublish, measure.CeilingReceive:
+			c.Labels = c.Labels.With(measure.Labels{measure.LabelWhen: "after"})
+			figures = append(figures, c)
+		}
+	}
+	return figures
+}
+
+// holds asserts that each figure is there once, in a unit, and not below nothing.
+func holds(t *testing.T, figures, want []measure.Calibration) {
 	t.Helper()
-	for _, name := range names {
-		i := slices.IndexFunc(figures, func(c measure.Calibration) bool { return c.Name == name })
-		if i < 0 {
-			t.Errorf("no figure %q", name)
-		} else if c := figures[i]; c.Value < 0 || c.Unit == "" {
-			t.Errorf("%s: %v %s", name, c.Value, c.Unit)
+	for _, w := range want {
+		found := 0
+		for _, c := range figures {
+			if c.Name != w.Name || !c.Labels.Equal(w.Labels) {
+				continue
+			}
+			if found++; c.Value < 0 || c.Unit == "" {
+				t.Errorf("%s %v: %v %s", c.Name, c.Labels, c.Value, c.Unit)
+			}
+		}
+		if found != 1 {
+			t.Errorf("%d figures %q %v", found, w.Name, w.Labels)
 		}
 	}
 }
@@ -69,7 +91,7 @@ func TestCalibrateWithoutTheNullRelaySaysWhatIsLeftOut(t *testing.T) {
 	if code != exitDone {
 		t.Fatalf("exit code %d\n%s", code, stderr)
 	}
-	if !strings.Contains(stderr, "refrelay") || !strings.Contains(stdout, harness.ChecksAllCores) || strings.Contains(stdout, harness.CeilingPublish) {
+	if !strings.Contains(stderr, "refrelay") || !strings.Contains(stdout, measure.ChecksAllCores) || strings.Contains(stdout, measure.CeilingPublish) {
 		t.Errorf("stdout:\n%s\nstderr:\n%s", stdout, stderr)
 	}
 }
@@ -90,6 +112,7 @@ func TestRunRecordsMachineAndResources(t *testing.T) {
 	}
 	r := results(t, out)
 	holds(t, r.Calibration, calibrated([]int{1, 4}, []int{4}))
+	holds(t, r.Calibration, calibratedAfter([]int{1, 4}, []int{4}))
 	e := r.Environment
 	if e.During == nil || e.During.Seconds <= 0 || e.During.HarnessCores <= 0 {
 		t.Errorf("during the run: %+v", e.During)
@@ -111,8 +134,10 @@ func TestRunRecordsMachineAndResources(t *testing.T) {
 		{"ingest.throughput", "switches per accepted event", measure.None},
 		{"ingest.throughput", "peak rss", measure.None},
 		{"ingest.throughput", "harness cpu", measure.None},
+		{"ingest.throughput", "reading delay", measure.None},
 		{"query.thread.hot", "context switches", measure.None},
 		{"query.thread.hot", "harness cpu", measure.None},
+		{"query.thread.hot", "reading delay", measure.None},
 	} {
 		i := slices.IndexFunc(r.Measurements, func(m measure.Measurement) bool { return m.Scenario == want.scenario && m.Metric == want.metric })
 		if i < 0 {

@@ -39,7 +39,7 @@ func newCheck(stdout, stderr io.Writer) *cobra.Command {
 		Long: `check boots each relay and asks it, over real connections, what every run asks before its first trial: are forged events refused, does what is
 acknowledged come back unchanged, are filters, limits, order and the kinds' rules kept, and what are the relay's own limits.
 
-Without names it asks every relay on this machine, as run does, and those added with --relay. It exits with 1 where a required check fails.
+Without names it asks every relay on this machine, as run does, and those added with --relay. It exits with 1 where a check fails, or where nothing could be found out.
 A relay given as ws://host:port is asked too, which publishes about 1,200 small events of throwaway keys to it.`,
 		RunE: func(cmd *cobra.Command, names []string) error {
 			if f.settings.MaxEventBytes < 1024 {
@@ -53,7 +53,7 @@ A relay given as ws://host:port is asked too, which publishes about 1,200 small 
 	}
 	flags := cmd.Flags()
 	flags.SortFlags = false
-	flags.StringArrayVar(&f.relays.extra, "relay", nil, "add a relay: NAME=COMMAND with {port} and {dir}, or NAME=ws://host:port (repeatable)")
+	flags.StringArrayVar(&f.relays.extra, "relay", nil, "add a `RELAY`: NAME=COMMAND with {port} and {dir}, or NAME=ws://host:port (repeatable)")
 	flags.StringVar(&f.relays.dir, "relays-dir", "", "folder with relay definitions of your own (TOML)")
 	flags.IntVar(&f.settings.MaxEventBytes, "max-event-bytes", 65536, "set relays up to accept events up to this size, and probe up to it")
 	flags.IntVar(&f.settings.MaxTags, "max-tags", 2000, "set relays up to accept events with up to so many tags")
@@ -95,7 +95,7 @@ func (f *checkFlags) run(ctx context.Context, stdout, stderr io.Writer, names []
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(f.settings.WorkDir)) }()
 	var found []harness.Inspection
-	var trouble []string
+	var trouble, unknown []string
 	for _, c := range contenders {
 		if f.ready > 0 {
 			c.Definition.ReadyTimeout = relays.Duration(f.ready)
@@ -109,13 +109,15 @@ func (f *checkFlags) run(ctx context.Context, stdout, stderr io.Writer, names []
 		}
 		if i.Relay.Outcome != measure.OutcomeOK || !i.Result.Passed() {
 			trouble = append(trouble, i.Relay.Name)
+		} else if !i.Result.Known() {
+			unknown = append(unknown, i.Relay.Name)
 		}
 		found = append(found, i)
 		if !f.asJSON { // each as soon as it is known
 			if len(found) > 1 {
 				fmt.Fprintln(stdout)
 			}
-			if err := report.Checks(stdout, []report.Checked{checked(&i)}, terminalOptions(stdout, f.noColor)); err != nil {
+			if err := report.Checks(stdout, []report.Checked{{Relay: i.Relay, Findings: i.Result.Findings}}, terminalOptions(stdout, f.noColor)); err != nil {
 				return fmt.Errorf("writing the checks: %w", err)
 			}
 		}
@@ -125,42 +127,48 @@ func (f *checkFlags) run(ctx context.Context, stdout, stderr io.Writer, names []
 			return fmt.Errorf("writing the checks: %w", err)
 		}
 	}
+	var said []string
 	if len(trouble) > 0 {
-		return &exitError{code: exitFailed, err: errors.New("required checks did not pass: " + visible(strings.Join(trouble, ", ")))}
+		said = append(said, "checks failed: "+visible(strings.Join(trouble, ", ")))
+	}
+	if len(unknown) > 0 {
+		said = append(said, "nothing could be found out of "+visible(strings.Join(unknown, ", ")))
+	}
+	if len(said) > 0 {
+		return &exitError{code: exitFailed, err: errors.New(strings.Join(said, "; "))}
 	}
 	return nil
 }
 
-// checked arranges what was found for the terminal.
-func checked(i *harness.Inspection) report.Checked {
-	marks := map[preflight.Status]report.Mark{preflight.Passed: report.MarkPassed, preflight.Failed: report.MarkFailed, preflight.NotAsked: report.MarkNone}
-	c := report.Checked{Relay: i.Relay}
-	for _, v := range i.Result.Verdicts {
-		c.Checks = append(c.Checks, report.CheckLine{Check: v.Check, Mark: marks[v.Status], Required: v.Required, Detail: v.Detail, Evidence: v.Evidence})
-	}
-	return c
-}
-
 // writeJSON writes the findings in ASCII alone: what a relay said can neither act on a terminal nor hide on one.
 func writeJSON(w io.Writer, found []harness.Inspection) error {
+	type check struct {
+		Title string `json:"title"`
+		Text  string `json:"text"`
+		measure.Finding
+	}
 	type relay struct {
-		Name         string              `json:"name"`
-		Version      string              `json:"version"`
-		Durability   string              `json:"durability"`
-		Outcome      measure.Outcome     `json:"outcome"`
-		Reason       string              `json:"reason,omitempty"`
-		Passed       bool                `json:"passed"` // every required check
-		Capabilities map[string]string   `json:"capabilities"`
-		Checks       []preflight.Verdict `json:"checks"`
+		Name         string            `json:"name"`
+		Version      string            `json:"version"`
+		Durability   string            `json:"durability"`
+		Outcome      measure.Outcome   `json:"outcome"`
+		Reason       string            `json:"reason,omitempty"`
+		Passed       bool              `json:"passed"` // something was found out, and no check failed
+		Capabilities map[string]string `json:"capabilities"`
+		Checks       []check           `json:"checks"`
 	}
 	document := struct {
 		Tool   string  `json:"tool"`
 		Relays []relay `json:"relays"`
 	}{"relaybench " + harness.Version, []relay{}}
 	for _, i := range found {
-		r := i.Relay
+		r, checks := i.Relay, []check{}
+		for _, f := range i.Result.Findings {
+			title, text := report.Words(&f)
+			checks = append(checks, check{title, text, f})
+		}
 		document.Relays = append(document.Relays, relay{r.Name, r.Version, r.Durability, r.Outcome, r.Reason,
-			r.Outcome == measure.OutcomeOK && i.Result.Passed(), i.Result.Capabilities, i.Result.Verdicts})
+			r.Outcome == measure.OutcomeOK && i.Result.Passed() && i.Result.Known(), i.Result.Capabilities, checks})
 	}
 	text, err := json.MarshalIndent(document, "", "  ")
 	if err != nil {

@@ -37,11 +37,14 @@ significant (Mann–Whitney U). A side is a results.json, a run's folder, a fold
 
 It refuses, with exit code 4, to compare what was not measured alike: another corpus, other settings, another class of machine.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			c, err := f.compare(args)
-			if err != nil {
-				return err
-			}
-			return f.render(stdout, c)
+			options := terminalOptions(stdout, f.noColor)
+			return interruptible(cmd.Context(), stdout, func(w io.Writer) error {
+				c, err := f.compare(args)
+				if err != nil {
+					return err
+				}
+				return f.render(w, c, options)
+			})
 		},
 	}
 	flags := cmd.Flags()
@@ -85,7 +88,7 @@ func (f *compareFlags) compare(args []string) (*report.Comparison, error) {
 	return c, err
 }
 
-func (f *compareFlags) render(w io.Writer, c *report.Comparison) error {
+func (f *compareFlags) render(w io.Writer, c *report.Comparison, options report.TerminalOptions) error {
 	switch f.format {
 	case "md":
 		return c.Markdown(w)
@@ -94,7 +97,7 @@ func (f *compareFlags) render(w io.Writer, c *report.Comparison) error {
 	case "benchfmt":
 		return c.Benchfmt(w)
 	}
-	return c.Terminal(w, terminalOptions(w, f.noColor))
+	return c.Terminal(w, options)
 }
 
 // maxSide bounds how many results one side may hold.

@@ -125,11 +125,18 @@ func describeCorpus(w io.Writer, c *corpus.Corpus) error {
 	fmt.Fprintln(w)
 	for _, reason := range slices.Sorted(maps.Keys(m.Dropped)) {
 		if n := m.Dropped[reason]; n > 0 {
-			fmt.Fprintf(w, "left out     %d: %s\n", n, reason)
+			first := ""
+			if reason == corpus.DropUnparseable.String() && m.FirstUnparseable != nil {
+				first = fmt.Sprintf(" (the first is in %s)", visible(m.FirstUnparseable.String()))
+			}
+			fmt.Fprintf(w, "left out     %d: %s%s\n", n, reason, first)
 		}
 	}
 	if m.OverLimit > 0 {
 		fmt.Fprintf(w, "left out     %d: older than the newest --limit\n", m.OverLimit)
+	}
+	if m.Undoubled > 0 {
+		fmt.Fprintf(w, "backslashes  of %d events were doubled, as psql's COPY writes them: undone\n", m.Undoubled)
 	}
 	return nil
 }

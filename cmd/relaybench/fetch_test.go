@@ -2,7 +2,7 @@ package main
 
 import (
 	"context"
-	"encoding/json"
+	"fmt"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -10,16 +10,33 @@ import (
 	"testing"
 
 	"relaybench/corpus"
-	"relaybench/harness/backfill"
 	"relaybench/harness/measure"
 	"relaybench/relays/reference"
 	"relaybench/relays/reference/referencetest"
 )
 
+// cellKey names the way to download that a figure is of: "by-id.c4.f8.b50.raw-deflate".
+func cellKey(m *measure.Measurement) string {
+	l := m.Labels
+	key := l[measure.LabelStrategy]
+	if batch := l[measure.LabelBatch]; batch != "" {
+		inFlight := "f" + l[measure.LabelInFlight]
+		if inFlight == "fadaptive" {
+			inFlight = "adaptive"
+		}
+		key += ".c" + l[measure.LabelConnections] + "." + inFlight + ".b" + batch
+	}
+	key += "." + l[measure.LabelForm]
+	if encoding := l[measure.LabelEncoding]; encoding != "" {
+		key += "-" + encoding
+	}
+	return key
+}
+
 // cellValue is the last trial of a figure of a way to download; ok is false where it was not measured.
 func cellValue(r *measure.Record, relay, key, metric string) (v float64, ok bool) {
 	for _, m := range r.Measurements {
-		if m.Relay == relay && m.Scenario == "fetch."+key && m.Metric == metric && len(m.Trials) > 0 {
+		if m.Relay == relay && cellKey(&m) == key && m.Metric == metric && len(m.Trials) > 0 {
 			return m.Trials[len(m.Trials)-1], true
 		}
 	}
@@ -28,8 +45,8 @@ func cellValue(r *measure.Record, relay, key, metric string) (v float64, ok bool
 
 func note(r *measure.Record, key string) string {
 	for _, m := range r.Measurements {
-		if m.Scenario == "fetch."+key && m.Metric == "records/s" {
-			return m.Note
+		if cellKey(&m) == key && m.Metric == "records/s" {
+			return fmt.Sprint(m.Status)
 		}
 	}
 	return "not in the record"
@@ -122,11 +139,11 @@ func TestFetchMeasuresARelayInEveryWay(t *testing.T) {
 				t.Errorf("%s%s: %v of %v, %v missing, %v/s, peak %v, current %v", key, form, delivered, expected, missing, rate, peak, state)
 			}
 		}
-		if got := note(r, key+".raw-deflate"); !strings.Contains(got, "does not agree to compression") {
+		if got := note(r, key+".raw-deflate"); !strings.Contains(got, measure.NACompression) {
 			t.Errorf("%s, compressed: %q", key, got)
 		}
 		strategy, _, _ := strings.Cut(key, ".")
-		if f := finding(r, "ref-bolt", "fetch."+strategy, backfill.IsComplete); f == nil || !f.OK {
+		if f := finding(r, "ref-bolt", "fetch."+strategy, measure.CodeComplete); f == nil || f.Verdict != measure.Passed {
 			t.Errorf("%s: %+v", strategy, f)
 		}
 	}
@@ -150,11 +167,11 @@ func TestFetchSaysWhatIsWrong(t *testing.T) {
 	}
 	r := results(t, out)
 	for _, strategy := range []string{"giant", "by-id"} {
-		if f := finding(r, "lossy", "fetch."+strategy, backfill.IsComplete); f == nil || f.OK || !f.Required || !strings.Contains(f.Detail, "records never came") {
+		if f := finding(r, "lossy", "fetch."+strategy, measure.CodeComplete); f == nil || f.Verdict != measure.Failed || !strings.Contains(textOf(f), "records never came") {
 			t.Errorf("%s: %+v", strategy, f)
 		}
 	}
-	if !strings.Contains(note(r, "giant.raw"), measure.Incomplete) || !strings.Contains(stdout, "incomplete") {
+	if !strings.Contains(note(r, "giant.raw"), measure.StatusIncomplete) || !strings.Contains(stdout, "incomplete") {
 		t.Errorf("note %q", note(r, "giant.raw"))
 	}
 }
@@ -169,11 +186,11 @@ func TestFetchBlamesNobodyForACut(t *testing.T) {
 	}
 	r := results(t, out)
 	for _, f := range r.Findings {
-		if f.Check == backfill.IsComplete {
+		if f.Code == measure.CodeComplete {
 			t.Errorf("%+v", f)
 		}
 	}
-	if got := note(r, "giant.raw"); !strings.Contains(got, "cut by --cell-time 1ns") || strings.Contains(stdout, "0 k") {
+	if got := note(r, "giant.raw"); !strings.Contains(got, "--cell-time 1ns") || strings.Contains(stdout, "0 k") {
 		t.Errorf("note %q\n%s", got, stdout)
 	}
 }
@@ -192,8 +209,11 @@ func TestFetchOutlivesARelayThatMisbehaves(t *testing.T) {
 				t.Errorf("exit code %d\n%s", code, stderr)
 			}
 			r := results(t, out)
-			text, _ := json.Marshal(r.Findings)
-			if r.Partial || !strings.Contains(string(text), says) {
+			text := ""
+			for i := range r.Findings {
+				text += textOf(&r.Findings[i]) + "\n"
+			}
+			if r.Partial || !strings.Contains(text, says) {
 				t.Errorf("partial %v, findings %s", r.Partial, text)
 			}
 		})
@@ -220,7 +240,7 @@ func TestFetchOnlyReadsFromARelayThatRuns(t *testing.T) {
 				t.Errorf("%s, %s: %v of %d", c.name, key, got, events)
 			}
 			unresolved := c.args == nil && !strings.HasPrefix(key, "by-id")
-			if got := note(r, key); strings.Contains(got, measure.Incomplete+": unresolved") != unresolved {
+			if got := note(r, key); strings.Contains(got, measure.CauseUnresolved) != unresolved {
 				t.Errorf("%s, %s: note %q", c.name, key, got)
 			}
 		}
@@ -237,6 +257,23 @@ func TestFetchOnlyReadsFromARelayThatRuns(t *testing.T) {
 	}
 	if n := published.Load(); n > 0 {
 		t.Errorf("%d messages other than REQ, CLOSE and NEG- were sent to it", n)
+	}
+}
+
+// Of a relay that holds more than --cell-events, by-id asks for what paging brought.
+func TestACutFetchIsFollowedByID(t *testing.T) {
+	t.Parallel()
+	url, _, _ := watched(t, 200)
+	out := t.TempDir()
+	code, _, stderr := relaybench(t, "fetch", url, "--only=fetch.paged,fetch.by-id", "--cell-events=50", "--out", out, "--work", t.TempDir())
+	if code != exitDone {
+		t.Fatalf("exit code %d\n%s", code, stderr)
+	}
+	r := results(t, out)
+	for _, key := range []string{"by-id.c1.f1.b50.raw", "by-id.c4.f8.b50.parsed", "by-id.c4.f8.b250.raw"} {
+		if got, ok := cellValue(r, r.Relays[0].Name, key, "delivered"); !ok || got != 50 {
+			t.Errorf("%s: %v events came: %s", key, got, note(r, key))
+		}
 	}
 }
 

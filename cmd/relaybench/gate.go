@@ -31,6 +31,7 @@ var gateScenarios = []string{"ingest.throughput", "ingest.visibility", "query.fi
 // What else a gate does by default, beside what run does.
 const (
 	gateTrials      = 10
+	gateMaxTrials   = 30
 	gateQueryRounds = 30
 )
 
@@ -42,6 +43,7 @@ type gateFlags struct {
 	aa             bool
 	threshold      float64
 	thresholdsFile string
+	maxTrials      int
 	junit          string
 
 	overrides []report.Threshold
@@ -54,7 +56,7 @@ func newGate(stdout, stderr io.Writer) *cobra.Command {
 		Use:   "gate",
 		Short: "Fail when one build of a relay is slower than another: for CI",
 		Long: `gate measures two builds of a relay, and fails when the second got worse: significantly, by more than a threshold, and again in a second run
-of what became suspect.
+of what became suspect. Where that cannot tell, it measures more trials of that alone, up to --max-trials.
 
 With --base and --head both are booted in turn on this machine, interleaved in balanced order: the robust form, for pull requests.
 With --baseline, head is held against a stored results.json of the same class of machine, whose settings it takes over. That is quicker and
@@ -62,7 +64,7 @@ weaker: the day and the machine's load count as changes too.
 
 A relay is NAME=COMMAND, a bare COMMAND with {port} and {dir}, or a name of the catalog.
 
-Exit codes: 0 nothing got worse; 1 head failed or fell short of a required check, or there were too few trials to judge; 2 wrong usage;
+Exit codes: 0 nothing got worse; 1 head failed or fell short of a required check, or the trials could not tell; 2 wrong usage;
 3 head got worse; 4 not comparable: the baseline was measured otherwise, or base itself fell short of a required check.`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, args []string) error { return f.gate(cmd, stdout, stderr) },
@@ -75,6 +77,7 @@ Exit codes: 0 nothing got worse; 1 head failed or fell short of a required check
 	flags.BoolVar(&f.aa, "aa", false, "run base a second time beside itself, and hold no change within that noise against head")
 	flags.Float64Var(&f.threshold, "threshold", 5, "by how many per cent a figure may get worse")
 	flags.StringVar(&f.thresholdsFile, "thresholds", "", "TOML file with thresholds for single figures: \"query.* eose\" = 10")
+	flags.IntVar(&f.maxTrials, "max-trials", gateMaxTrials, "trials of each relay that may be taken together to confirm what became suspect")
 	flags.StringVar(&f.junit, "junit", "", "write the verdict to this file as JUnit XML")
 	f.register(cmd)
 	for name, value := range map[string]string{"trials": fmt.Sprint(gateTrials), "query-rounds": fmt.Sprint(gateQueryRounds)} {
@@ -111,11 +114,22 @@ func (f *gateFlags) gate(cmd *cobra.Command, stdout, stderr io.Writer) error {
 		return err
 	}
 	figures := 0
+	var keys []string
 	for _, s := range chosen {
-		figures += report.GateFigures(s.Describe().Key)
+		key := s.Describe().Key
+		keys, figures = append(keys, key), figures+report.GateFigures(key)
 	}
 	if need := report.GateTrials(figures); f.options.Trials < need {
 		return usagef("--trials %d cannot judge %d figures together: give at least %d, or choose fewer scenarios with --only", f.options.Trials, figures, need)
+	}
+	switch {
+	case !flags.Changed("max-trials"):
+		f.maxTrials = max(f.maxTrials, f.options.Trials)
+	case f.maxTrials < f.options.Trials || f.maxTrials > 1000:
+		return usagef("--max-trials %d: give a number from --trials (%d) to 1000", f.maxTrials, f.options.Trials)
+	}
+	if err := writable(f.junit); err != nil {
+		return usagef("--junit %s cannot be written: %w", f.junit, err)
 	}
 	contenders, o, err := f.contenders(ctx, stderr)
 	if err != nil {
@@ -125,8 +139,13 @@ func (f *gateFlags) gate(cmd *cobra.Command, stdout, stderr io.Writer) error {
 	if f.stored != nil {
 		may = func(r *measure.Record) error {
 			fillIn(r.Options)
-			o.Base, err = report.CheckBaseline(f.stored, f.base, r)
-			return refused(err)
+			if o.Base, err = report.CheckBaseline(f.stored, f.base, r); err != nil {
+				return refused(err)
+			}
+			if err := report.BaselineDecides(f.stored, o.Base, keys, f.options.Trials); err != nil {
+				return &exitError{exitIncomparable, err}
+			}
+			return nil
 		}
 	}
 	verdict, files, err := f.judge(ctx, stderr, flags, chosen, contenders, &o, may)
@@ -145,54 +164,64 @@ func (f *gateFlags) gate(cmd *cobra.Command, stdout, stderr io.Writer) error {
 	return &exitError{exitFailed, errors.New(verdict.Headline())}
 }
 
-// judge measures, and measures once more what became suspect. It returns the files that it wrote, the first run's first.
+// judge measures, and measures again what became suspect until that is settled, or as many trials as it may. It returns the files that it
+// wrote, the first run's first.
 func (f *gateFlags) judge(ctx context.Context, stderr io.Writer, flags *pflag.FlagSet, chosen []harness.Described, contenders []harness.Contender,
 	o *report.GateOptions, may func(*measure.Record) error) (*report.GateVerdict, []string, error) {
-	measured := func(chosen []harness.Described) (*measure.Record, []string, error) {
+	var files []string
+	measured := func(chosen []harness.Described) (*measure.Record, error) {
 		r, out, err := f.measure(ctx, stderr, flags, chosen, contenders, may)
 		if r == nil {
-			return nil, nil, err
+			return nil, err
 		}
 		md, file := filepath.Join(out, "report.md"), filepath.Join(out, "results.json")
 		if err != nil {
-			err = fmt.Errorf("%w: there is no verdict; what was measured so far is in %s", err, file)
+			err = fmt.Errorf("%w: there is no verdict", err)
+			if exists(file) {
+				err = fmt.Errorf("%w; what was measured so far is in %s", err, file)
+			}
 		}
-		return r, []string{file, md}, errors.Join(err, writeMarkdown(r, md))
+		files = append(files, file, md)
+		return r, errors.Join(err, writeMarkdown(r, md))
 	}
-	first, files, err := measured(chosen)
+	r, err := measured(chosen)
 	if err != nil {
 		return nil, nil, err
 	}
-	verdict, err := report.Gate(first, *o)
+	verdict, err := report.Gate(r, *o)
 	if err != nil {
 		return nil, nil, refused(err)
 	}
-	suspects := verdict.Suspects()
-	if verdict.Result != report.GateSuspects {
-		return verdict, files, nil
-	}
-	fmt.Fprintf(stderr, "measuring once more what may have got worse: %s\n", strings.Join(suspects, ", "))
-	again := slices.DeleteFunc(slices.Clone(chosen), func(s harness.Described) bool {
-		key := s.Describe().Key
-		if s == harness.Described(harness.CalibrationStep{}) { // of the machine as it is now
-			return false
+	for trials := verdict.MoreTrials(); trials > 0; trials = verdict.MoreTrials() {
+		suspects := verdict.Suspects()
+		fmt.Fprintf(stderr, "measuring %d more trials of what may have got worse: %s\n", trials, strings.Join(suspects, ", "))
+		again := slices.DeleteFunc(slices.Clone(chosen), func(s harness.Described) bool {
+			key := s.Describe().Key
+			if s == harness.Described(harness.CalibrationStep{}) { // of the machine as it is now
+				return false
+			}
+			return !slices.ContainsFunc(suspects, func(suspect string) bool { return measure.MatchScenario(key+".*", suspect) })
+		})
+		if only, ok := flags.Lookup("only").Value.(pflag.SliceValue); ok {
+			var keys []string
+			for _, s := range again {
+				keys = append(keys, s.Describe().Key)
+			}
+			if err := only.Replace(keys); err != nil {
+				return nil, nil, err
+			}
 		}
-		return !slices.ContainsFunc(suspects, func(suspect string) bool { return suspect == key || strings.HasPrefix(suspect, key+".") })
-	})
-	if only, ok := flags.Lookup("only").Value.(pflag.SliceValue); ok {
-		var keys []string
-		for _, s := range again {
-			keys = append(keys, s.Describe().Key)
-		}
-		if err := only.Replace(keys); err != nil {
+		if err := flags.Set("trials", fmt.Sprint(trials)); err != nil {
 			return nil, nil, err
 		}
+		if r, err = measured(again); err != nil {
+			return nil, nil, err
+		}
+		if err := verdict.Confirm(r); err != nil {
+			return nil, nil, refused(err)
+		}
 	}
-	second, more, err := measured(again)
-	if err != nil {
-		return nil, nil, err
-	}
-	return verdict, append(files, more...), refused(verdict.Confirm(second))
+	return verdict, files, nil
 }
 
 // refused gives what cannot be compared its exit code.
@@ -246,7 +275,7 @@ func (f *gateFlags) understand(flags *pflag.FlagSet) error {
 
 // adopt takes over the settings of the baseline that were not set otherwise, so that what is measured now compares with it.
 func (f *gateFlags) adopt(flags *pflag.FlagSet) error {
-	keep := []string{"trials", "only", "skip", "quick", "corpus", "args", "timeout", "ready-timeout"}
+	keep := []string{"trials", "only", "skip", "quick", "corpus", "args", "timeout", "ready-timeout", "stop-grace"}
 	var err error
 	flags.VisitAll(func(flag *pflag.Flag) {
 		value, ok := f.stored.Options[flag.Name]
@@ -275,7 +304,7 @@ var plainName = regexp.MustCompile(`^[A-Za-z0-9._-]{1,32}$`)
 
 // contenders makes the relays of the gate, and says what is to be judged.
 func (f *gateFlags) contenders(ctx context.Context, stderr io.Writer) ([]harness.Contender, report.GateOptions, error) {
-	o := report.GateOptions{Baseline: f.stored, Threshold: f.threshold / 100, Overrides: f.overrides}
+	o := report.GateOptions{Baseline: f.stored, Threshold: f.threshold / 100, Overrides: f.overrides, MaxTrials: f.maxTrials}
 	head, err := f.contender("--head", f.head, "head")
 	if err != nil {
 		return nil, o, err
@@ -355,7 +384,7 @@ func (f *gateFlags) publish(stdout io.Writer, v *report.GateVerdict, files []str
 		return err
 	}
 	beside := filepath.Join(filepath.Dir(files[0]), "gate.md")
-	errs := []error{os.WriteFile(beside, md.Bytes(), 0o644)}
+	errs := []error{writeWhole(beside, md.Bytes())}
 	if path := os.Getenv("GITHUB_STEP_SUMMARY"); path != "" {
 		errs = append(errs, appendTo(path, md.Bytes()))
 	}
@@ -365,11 +394,38 @@ func (f *gateFlags) publish(stdout io.Writer, v *report.GateVerdict, files []str
 		errs = append(errs, os.WriteFile(f.junit, junit.Bytes(), 0o644))
 	}
 	o := terminalOptions(stdout, f.noColor)
-	o.Files = append(files, beside)
+	o.Files = existing(append(files, beside)...)
 	if err := errors.Join(append(errs, v.Terminal(stdout, o))...); err != nil {
 		return fmt.Errorf("writing the verdict (%s): %w", v.Headline(), err)
 	}
 	return nil
+}
+
+// writable tells why a file could not be written, without touching what it holds; nil if it can, and for "".
+func writable(path string) error {
+	if path == "" {
+		return nil
+	}
+	info, err := os.Stat(path)
+	switch {
+	case err == nil && info.IsDir():
+		return errors.New("it is a folder; name a file")
+	case err == nil && !info.Mode().IsRegular():
+		return nil // a pipe or a device, which opening might wait for
+	case err == nil:
+		file, err := os.OpenFile(path, os.O_WRONLY, 0)
+		if err != nil {
+			return err
+		}
+		return file.Close()
+	case !errors.Is(err, os.ErrNotExist):
+		return err
+	}
+	probe, err := os.CreateTemp(filepath.Dir(path), ".relaybench-*")
+	if err != nil {
+		return fmt.Errorf("no file can be made in its folder: %w", err)
+	}
+	return errors.Join(probe.Close(), os.Remove(probe.Name()))
 }
 
 // appendTo adds text to a file that others write to as well.

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"runtime"
 	"strings"
@@ -76,6 +77,9 @@ func hostileRelay(mode, port string) int {
 	}
 	if mode == "deaf" {
 		time.Sleep(time.Hour)
+	}
+	if mode == "stubborn" {
+		signal.Ignore(syscall.SIGTERM)
 	}
 	if strings.HasPrefix(mode, "neg-") {
 		return negLiar(mode, port)
@@ -173,16 +177,9 @@ func relaybenchWith(t *testing.T, env []string, args ...string) (code int, stdou
 // run side by side: in one process the end of one run would end the other's relays.
 func relaybenchContext(t *testing.T, ctx context.Context, env []string, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	cmd := exec.CommandContext(ctx, self, args...)
-	cmd.Env = append(os.Environ(), programMode+"=1", "REFRELAY_BIN="+refrelayProgram, "PATH=/usr/bin:/bin", "RELAYBENCH_CACHE="+corpusCache)
-	cmd.Env = append(cmd.Env, env...)
+	cmd := program(t, ctx, env, args...)
 	var out, errOut strings.Builder
 	cmd.Stdout, cmd.Stderr = &out, &errOut
-	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	if err := cmd.Run(); err != nil && cmd.ProcessState == nil {
 		t.Fatal(err)
 	}
@@ -190,6 +187,20 @@ func relaybenchContext(t *testing.T, ctx context.Context, env []string, args ...
 		t.Errorf("relaybench %q: %v\n%s", args, cmd.ProcessState, errOut.String())
 	}
 	return code, out.String(), errOut.String()
+}
+
+// program is what relaybenchContext runs.
+func program(t *testing.T, ctx context.Context, env []string, args ...string) *exec.Cmd {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(ctx, self, args...)
+	cmd.Env = append(os.Environ(), programMode+"=1", "REFRELAY_BIN="+refrelayProgram, "PATH=/usr/bin:/bin", "RELAYBENCH_CACHE="+corpusCache)
+	cmd.Env = append(cmd.Env, env...)
+	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
+	return cmd
 }
 
 // honest is the --relay argument for a relay that does all as it should, and waits for no disk: on a machine whose disk is busy it must not seem to stall

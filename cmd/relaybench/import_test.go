@@ -56,32 +56,31 @@ func TestImportIsCountedByAskingTheRelay(t *testing.T) {
 		t.Fatalf("exit code %d\n%s", code, stderr)
 	}
 	r := results(t, out)
-	const holds = "holds what was imported"
+	const holds = measure.CodeImported
 	for name, want := range map[string]string{"honest": "holds the", "daemon": "holds the", "liar": "in the file and not in the relay", "loser": "in the file and not in the relay"} {
 		f := finding(r, name, "import", holds)
 		if f == nil {
 			t.Errorf("%s: nothing was found", name)
 			continue
 		}
-		if honest := name == "honest" || name == "daemon"; f.OK != honest || !f.Required || !strings.Contains(f.Detail, want) || !strings.Contains(f.Detail, "counted by negentropy") {
+		if honest := name == "honest" || name == "daemon"; f.Verdict != measure.Holds(honest) || !strings.Contains(textOf(f), want) || !strings.Contains(textOf(f), "counted by negentropy") {
 			t.Errorf("%s: %+v", name, f)
 		}
 	}
 	for name, want := range map[string]string{
 		"dies": "its import command exited with status 3", "spoils": "did not start on what its import command left",
 	} {
-		got := relay(t, r, name)
-		if f := finding(r, name, "import", "completes"); got.Outcome != measure.OutcomeFailed || !strings.Contains(got.Reason, want) || f == nil || !strings.Contains(f.Detail, want) {
+		got, f := relay(t, r, name), finding(r, name, "import", measure.CodeCompletes)
+		if got.Outcome != measure.OutcomeOK || f == nil || f.Verdict != measure.Failed || f.Blames != name || !strings.Contains(textOf(f), want) || evidenceOf(f) == "" {
 			t.Errorf("%s: %s %q, %+v", name, got.Outcome, got.Reason, f)
+			continue
 		}
-		for _, line := range append(got.LogTail, got.Reason) {
-			if strings.Contains(line, work) || strings.Contains(line, "\x1b") {
-				t.Errorf("%s: told %q", name, line)
-			}
+		if told := textOf(f) + evidenceOf(f); strings.Contains(told, work) || strings.Contains(told, "\x1b") {
+			t.Errorf("%s: told %q", name, told)
 		}
 	}
-	if tail := relay(t, r, "dies").LogTail; len(tail) != 1 || tail[0] != "no space in {dir}" {
-		t.Errorf("the last that it said: %q", tail)
+	if f := finding(r, "dies", "import", measure.CodeCompletes); f == nil || len(f.Evidence) != 1 || f.Evidence[0].Code != measure.EvidenceLog || f.Evidence[0].Text != "no space in {dir}" {
+		t.Errorf("the last that it said: %+v", f)
 	}
 	rate, events := figure(r, "honest", "stored"), figure(r, "honest", "held afterwards")
 	if rate <= 0 || events < 500 || figure(r, "liar", "held afterwards") != 0 || figure(r, "loser", "held afterwards") >= events || figure(r, "loser", "held afterwards") == 0 {
@@ -106,8 +105,8 @@ func TestAnImportThatGetsNowhereIsEnded(t *testing.T) {
 	}
 	r := results(t, out)
 	for _, name := range []string{"hangs", "floods"} {
-		if got := relay(t, r, name); got.Outcome != measure.OutcomeFailed || !strings.Contains(got.Reason, "its import command made no progress for 1s and was ended") {
-			t.Errorf("%s: %s %q", name, got.Outcome, got.Reason)
+		if f := finding(r, name, "import", measure.CodeCompletes); f == nil || f.Verdict != measure.Failed || !strings.Contains(textOf(f), "its import command made no progress for 1s and was ended") {
+			t.Errorf("%s: %+v", name, f)
 		}
 	}
 	if left, _ := os.ReadDir(work); len(left) > 0 {
@@ -131,8 +130,9 @@ func TestAnImportThatWritesToTheCorpusIsFoundOut(t *testing.T) {
 	out := t.TempDir()
 	args := append([]string{"run"}, importers(t, map[string]string{"vandal": `echo more >> "$2"`})...)
 	args = append(args, "--events", "100", "--trials", "1", "--only", "import", "--skip", "preflight,calibration", "--out", out, "--cache", t.TempDir())
-	if code, _, stderr := relaybenchWith(t, []string{"SKIP_REF=1"}, args...); code != exitFailed || !strings.Contains(stderr, "changed the file that it was to read") {
-		t.Errorf("exit code %d\n%s", code, stderr)
+	code, _, stderr := relaybenchWith(t, []string{"SKIP_REF=1"}, args...)
+	if f := finding(results(t, out), "vandal", "import", measure.CodeCompletes); code != exitFailed || f == nil || f.Verdict != measure.Failed || !strings.Contains(textOf(f), "changed the file that it was to read") {
+		t.Errorf("exit code %d, %+v\n%s", code, f, stderr)
 	}
 }
 
@@ -146,15 +146,15 @@ func TestSeedingByImport(t *testing.T) {
 	}
 	r := results(t, out)
 	for _, name := range []string{"ref-bolt", "ref-sqlite"} {
-		if f := finding(r, name, "import", "holds what was imported"); f == nil || !f.OK || figure(r, name, "stored") <= 0 {
+		if f := finding(r, name, "import", measure.CodeImported); f == nil || f.Verdict != measure.Passed || figure(r, name, "stored") <= 0 {
 			t.Errorf("%s: %+v", name, f)
 		}
-		if f := finding(r, name, "query.thread.hot", "returns what the model returns"); f == nil || !f.OK {
+		if f := finding(r, name, "query.thread.hot", measure.CodeModel); f == nil || f.Verdict != measure.Passed {
 			t.Errorf("%s: its answers: %+v", name, f)
 		}
 		complete(t, r, name, "query.thread.hot", "storage")
 	}
-	if f := finding(r, "ref-memory", "import", "can be measured"); f == nil || !strings.Contains(f.Detail, "names no import command") || figure(r, "ref-memory", "stored") != -1 {
+	if f := finding(r, "ref-memory", "import", measure.CodeMeasurable); f == nil || !strings.Contains(textOf(f), "names no import command") || figure(r, "ref-memory", "stored") != -1 {
 		t.Errorf("a relay without an import command: %+v", f)
 	}
 	complete(t, r, "ref-memory", "query.thread.hot", "storage")
@@ -177,7 +177,7 @@ func TestAnImportBesideIngestChangesNothingOfIt(t *testing.T) {
 	}
 	r := results(t, out)
 	complete(t, r, "ref-bolt", "ingest.throughput", "query.thread.hot")
-	if f := finding(r, "ref-bolt", "import", "holds what was imported"); f == nil || !f.OK {
+	if f := finding(r, "ref-bolt", "import", measure.CodeImported); f == nil || f.Verdict != measure.Passed {
 		t.Errorf("%+v", f)
 	}
 }

@@ -8,7 +8,6 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -16,6 +15,7 @@ import (
 	"github.com/coder/websocket"
 
 	"relaybench/corpus"
+	"relaybench/harness/measure"
 	"relaybench/relays/reference"
 )
 
@@ -101,10 +101,10 @@ func negLies(mode string, client *websocket.Conn, honest string, last *atomic.Va
 func TestLiesOfRelaysThatReconcileAreFound(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct{ mode, scenario, check, says string }{
-		{"neg-flickers", "negentropy.heartbeat", "stays the same without writes", "in 2 of 10 reconciliations"},
-		{"neg-twice", "negentropy.identical", "converges", "names 1 of the events on both sides as its alone"},
-		{"neg-endless", "negentropy", "completes", "no progress"},
-		{"neg-dies", "negentropy", "completes", "liar died in negentropy"},
+		{"neg-flickers", "negentropy.heartbeat", measure.CodeSteady, "in 2 of 10 reconciliations"},
+		{"neg-twice", "negentropy.identical", measure.CodeOnlyKnown, "named 1 of the events on both sides as its alone"},
+		{"neg-endless", "negentropy", measure.CodeCompletes, "no progress"},
+		{"neg-dies", "negentropy", measure.CodeCompletes, "liar died in negentropy"},
 	} {
 		t.Run(test.mode, func(t *testing.T) {
 			t.Parallel()
@@ -116,14 +116,14 @@ func TestLiesOfRelaysThatReconcileAreFound(t *testing.T) {
 			}
 			r := results(t, out)
 			f := pairFinding(t, r, "liar", test.scenario, test.check)
-			if f.OK || !f.Required || !strings.Contains(f.Detail, test.says) {
+			if f.Verdict != measure.Failed || !strings.Contains(textOf(f), test.says) {
 				t.Errorf("%+v", f)
 			}
-			if last := "its log: the tree is corrupt"; test.mode == "neg-dies" && !slices.Contains(f.Evidence, last) {
-				t.Errorf("%q, want %q", f.Evidence, last)
+			if last := "the tree is corrupt"; test.mode == "neg-dies" && !strings.Contains(evidenceOf(&f), last) {
+				t.Errorf("%+v, want %q", f.Evidence, last)
 			}
 			for _, f := range r.Findings {
-				if f.Relay == "honest" && !f.OK && f.Required {
+				if f.Blames == "honest" {
 					t.Errorf("the honest relay is blamed: %+v", f)
 				}
 			}

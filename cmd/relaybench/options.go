@@ -15,7 +15,7 @@ import (
 
 // private are the flags that say where things are on this machine, or how to show them: they bear on no figure.
 var private = []string{"out", "work", "cache", "relays-dir", "geode-bin", "strfry-bin", "keep-data", "no-color", "help",
-	"base", "head", "baseline", "aa", "threshold", "thresholds", "junit", "download-interval", "download-max-bytes", "download-fresh"}
+	"base", "head", "baseline", "aa", "threshold", "thresholds", "max-trials", "junit", "download-interval", "download-max-bytes", "download-fresh"}
 
 // publicFlags returns the settings as the record keeps them: everything that bears on the figures, no path of this machine.
 func publicFlags(flags *pflag.FlagSet) map[string]any {

@@ -48,8 +48,8 @@ func TestPairsConverge(t *testing.T) {
 			}
 			r := results(t, out)
 			for _, f := range r.Findings {
-				if f.Relay != "mine" && !f.OK {
-					t.Errorf("%s: %s: %s: %s %q", f.Relay, f.Scenario, f.Check, f.Detail, f.Evidence)
+				if f.Blames != "" && f.Blames != "mine" {
+					t.Errorf("%s: %s: %s: %s %+v", f.Relay, f.Scenario, f.Code, textOf(f), f.Evidence)
 				}
 			}
 			for _, side := range [][2]string{{"ref-bolt", "ref-sqlite"}, {"ref-sqlite", "ref-bolt"}} {
@@ -65,9 +65,9 @@ func TestPairsConverge(t *testing.T) {
 				if rounds := value(t, r, a, b, "negentropy.heartbeat", "rounds"); rounds != 1 {
 					t.Errorf("%s: a heartbeat of %v rounds", a, rounds)
 				}
-				pairFinding(t, r, a, "negentropy.identical", "converges")
+				pairFinding(t, r, a, "negentropy.identical", measure.CodeConverges)
 			}
-			if f := pairFinding(t, r, "mine", "negentropy.probe", "speaks NIP-77"); f.OK || f.Required {
+			if f := pairFinding(t, r, "mine", "negentropy.probe", measure.CodeNIP77); f.Verdict != measure.Stated {
 				t.Errorf("a relay that never answers NEG-OPEN: %+v", f)
 			}
 		})

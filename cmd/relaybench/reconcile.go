@@ -54,7 +54,7 @@ refrelay takes signatures on trust here, so that a million events are quickly pu
 	flags.StringVar(&f.sizes, "sizes", "10000,100000,1000000", "events on either side, comma-separated")
 	flags.IntVar(&f.options.Repeat, "repeat", 11, "reconciliations after the first, whose median is shown")
 	flags.Uint64Var(&f.options.Seed, "seed", 1, "seed of the events")
-	flags.StringArrayVar(&f.relays.extra, "relay", nil, "add a relay: NAME=COMMAND with {port} and {dir}, or a name of the catalog (repeatable)")
+	flags.StringArrayVar(&f.relays.extra, "relay", nil, "add a `RELAY`: NAME=COMMAND with {port} and {dir}, or a name of the catalog (repeatable)")
 	flags.StringVar(&f.relays.dir, "relays-dir", "", "folder with relay definitions of your own (TOML)")
 	flags.IntVar(&f.options.SignedMax, "signed-max", 10_000, "the largest size at which these relays take part: their events are really signed")
 	flags.DurationVar(&f.options.Stall, "timeout", 30*time.Second, "give up on a relay that makes no progress for so long")

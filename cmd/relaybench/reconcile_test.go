@@ -88,19 +88,19 @@ func TestReconcileRefusesWhatCannotBeMeant(t *testing.T) {
 	t.Parallel()
 	nowhere := filepath.Join(t.TempDir(), "absent", "file")
 	for want, args := range map[string][]string{
-		`"5" is no number from 10`:               {"--sizes=5"},
-		`"" is no number`:                        {"--sizes=10,,20"},
-		`"1e3" is no number`:                     {"--sizes=1e3"},
-		"--repeat 0":                             {"--repeat=0"},
-		"--timeout 1ms":                          {"--timeout=1ms"},
-		"--signed-max -1":                        {"--signed-max=-1"},
-		"cannot be emptied":                      {"--relay=x=ws://127.0.0.1:1"},
-		"not in the catalog":                     {"--relay=nosuchrelay"},
-		"give yours another":                     {"--relay=refrelay=/bin/true {port}"},
-		"--cpuprofile":                           {"--cpuprofile", nowhere},
-		"--json":                                 {"--json", nowhere},
-		"takes no argument":                      {"extra"},
-		"unknown flag: --size; relaybench recon": {"--size=1"},
+		`"5" is no number from 10`: {"--sizes=5"},
+		`"" is no number`:          {"--sizes=10,,20"},
+		`"1e3" is no number`:       {"--sizes=1e3"},
+		"--repeat 0":               {"--repeat=0"},
+		"--timeout 1ms":            {"--timeout=1ms"},
+		"--signed-max -1":          {"--signed-max=-1"},
+		"cannot be emptied":        {"--relay=x=ws://127.0.0.1:1"},
+		"not in the catalog":       {"--relay=nosuchrelay"},
+		"give yours another":       {"--relay=refrelay=/bin/true {port}"},
+		"--cpuprofile":             {"--cpuprofile", nowhere},
+		"--json":                   {"--json", nowhere},
+		"takes no argument":        {"extra"},
+		"unknown flag: --size (did you mean --sizes?); relaybench recon": {"--size=1"},
 	} {
 		code, stdout, stderr := relaybench(t, append([]string{"reconcile"}, args...)...)
 		if code != exitUsage || !strings.Contains(stderr, want) || strings.Count(stderr, "\n") != 1 || stdout != "" {

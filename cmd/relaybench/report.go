@@ -1,6 +1,8 @@
 package main
 
 import (
+	"bytes"
+	"context"
 	"io"
 	"os"
 	"path/filepath"
@@ -23,18 +25,20 @@ func newReport(stdout io.Writer) *cobra.Command {
 			if format != "text" && format != "md" {
 				return usagef("--format %q: give text or md", format)
 			}
-			path := args[0]
-			if info, err := os.Stat(path); err == nil && info.IsDir() {
-				path = filepath.Join(path, "results.json")
-			}
-			record, err := measure.ReadRecord(path)
-			if err != nil {
-				return err
-			}
-			if format == "md" {
-				return report.Markdown(stdout, record)
-			}
-			return report.Terminal(stdout, record, terminalOptions(stdout, noColor))
+			return interruptible(cmd.Context(), stdout, func(w io.Writer) error {
+				path := args[0]
+				if info, err := os.Stat(path); err == nil && info.IsDir() {
+					path = filepath.Join(path, "results.json")
+				}
+				record, err := measure.ReadRecord(path)
+				if err != nil {
+					return err
+				}
+				if format == "md" {
+					return report.Markdown(w, record)
+				}
+				return report.Terminal(w, record, terminalOptions(stdout, noColor))
+			})
 		},
 	}
 	cmd.Flags().StringVar(&format, "format", "text", "text or md")
@@ -42,9 +46,39 @@ func newReport(stdout io.Writer) *cobra.Command {
 	return cmd
 }
 
+// interruptible writes what render makes, or nothing of it where ctx ends before: neither reading a record nor making
+// a report of it looks for an interruption, and whoever asked for one need not wait for the rest. The program ends then.
+func interruptible(ctx context.Context, stdout io.Writer, render func(io.Writer) error) error {
+	made := make(chan error, 1)
+	var text bytes.Buffer
+	go func() { made <- render(&text) }()
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case err := <-made:
+		if err != nil {
+			return err
+		}
+	}
+	wrote := make(chan error, 1)
+	go func() {
+		_, err := text.WriteTo(stdout)
+		wrote <- err
+	}()
+	select {
+	case <-ctx.Done(): // a pager that nobody scrolls takes no more
+		return context.Cause(ctx)
+	case err := <-wrote:
+		return err
+	}
+}
+
 // terminalOptions fits a report to where it goes: colours only on a terminal, and as wide as that is.
 func terminalOptions(w io.Writer, noColor bool) report.TerminalOptions {
 	o := report.TerminalOptions{Width: 100}
+	if p, ok := w.(*pipe); ok {
+		w = p.Writer
+	}
 	if f, ok := w.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
 		if width, _, err := term.GetSize(int(f.Fd())); err == nil {
 			o.Width = width

@@ -12,6 +12,7 @@ import (
 	"syscall"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"relaybench/harness"
 	"relaybench/relays"
@@ -66,7 +67,7 @@ func (l *lastWords) speak(w io.Writer) {
 		os.RemoveAll(l.work)
 	}
 	message := "relaybench: stopped at once"
-	if l.file != "" {
+	if l.file != "" && exists(l.file) {
 		message += "; what was measured so far is in " + l.file
 	}
 	fmt.Fprintln(w, message)
@@ -82,7 +83,8 @@ func run(ctx context.Context, stdout, stderr io.Writer, args []string) int {
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer signal.Stop(signals)
-	signal.Ignore(syscall.SIGPIPE) // a reader that has left is an error of the write, after which everything is still cleaned up
+	signal.Ignore(syscall.SIGPIPE) // a reader that has left is an error of the write, which pipe takes
+	stdout = &pipe{Writer: stdout}
 	var last lastWords
 	ctx = context.WithValue(ctx, lastWordsKey{}, &last)
 	go func() {
@@ -104,7 +106,7 @@ func run(ctx context.Context, stdout, stderr io.Writer, args []string) int {
 		args = append([]string{"run"}, args...)
 	}
 	root := newRoot(stdout, stderr)
-	root.SetArgs(joinDownload(args))
+	root.SetArgs(joinDownload(completing(args)))
 	err := root.ExecuteContext(ctx)
 	if err == nil {
 		return exitDone
@@ -128,6 +130,25 @@ func run(ctx context.Context, stdout, stderr io.Writer, args []string) int {
 	return code
 }
 
+// pipe is stdout. Where its reader has left, as head does when it has enough, the rest is written to nobody: that is no
+// failure, and the exit code stays what the verdict makes it.
+type pipe struct {
+	io.Writer
+	left bool
+}
+
+func (p *pipe) Write(b []byte) (int, error) {
+	if p.left {
+		return len(b), nil
+	}
+	n, err := p.Writer.Write(b)
+	if errors.Is(err, syscall.EPIPE) {
+		p.left = true
+		return len(b), nil
+	}
+	return n, err
+}
+
 func newRoot(stdout, stderr io.Writer) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "relaybench",
@@ -136,12 +157,14 @@ func newRoot(stdout, stderr io.Writer) *cobra.Command {
 answer against a model of what a compliant relay must hold, and writes reports that others can repeat.
 
 A first argument that is a flag means "run".`,
-		Version:       harness.Version,
-		SilenceErrors: true,
-		SilenceUsage:  true,
+		Version: harness.Version,
+
+		SuggestionsMinimumDistance: 2,
+		SilenceErrors:              true,
+		SilenceUsage:               true,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return usagef("unknown command %q; relaybench --help lists the commands", args[0])
+				return usagef("unknown command %q%s; relaybench --help lists the commands", args[0], didYouMean(cmd.SuggestionsFor(args[0]), ""))
 			}
 			return nil
 		},
@@ -149,12 +172,62 @@ A first argument that is a flag means "run".`,
 	}
 	root.SetOut(stdout)
 	root.SetErr(stderr)
-	root.CompletionOptions.DisableDefaultCmd = true
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return usagef("%w; %s --help lists the flags", err, cmd.CommandPath())
+		meant := ""
+		if unknown := (*pflag.NotExistError)(nil); errors.As(err, &unknown) && len(unknown.GetSpecifiedName()) > 1 {
+			meant = didYouMean(flagNames(cmd).SuggestionsFor(unknown.GetSpecifiedName()), "--")
+		}
+		return usagef("%w%s; %s --help lists the flags", err, meant, cmd.CommandPath())
 	})
-	root.AddCommand(newRun(stdout, stderr), newSync(stdout, stderr), newFetch(stdout, stderr), newCorpus(stdout, stderr), newRelays(stdout), newReport(stdout), newCompare(stdout), newGate(stdout, stderr), newReconcile(stdout, stderr), newCalibrate(stdout, stderr), newCheck(stdout, stderr), newProbe(stdout, stderr))
+	root.AddCommand(newRun(stdout, stderr), newSync(stdout, stderr), newFetch(stdout, stderr), newCorpus(stdout, stderr), newRelays(stdout), newReport(stdout), newCompare(stdout), newGate(stdout, stderr), newReconcile(stdout, stderr), newCalibrate(stdout, stderr), newCheck(stdout, stderr), newProbe(stdout, stderr), newMan(stdout))
+	refuseUnknownTopics(root)
+	addCompletions(root)
 	return root
+}
+
+// refuseUnknownTopics makes it wrong usage to name a command or a shell that there is not to one of cobra's own commands,
+// which would show their help as if nothing was wrong.
+func refuseUnknownTopics(root *cobra.Command) {
+	root.InitDefaultHelpCmd()
+	root.InitDefaultCompletionCmd()
+	for _, cmd := range root.Commands() {
+		switch cmd.Name() {
+		case "help":
+			show := cmd.Run
+			cmd.Run, cmd.RunE = nil, func(cmd *cobra.Command, args []string) error {
+				if found, rest, err := root.Find(args); err == nil && len(rest) > 0 && found.HasSubCommands() {
+					return found.Args(found, rest)
+				}
+				show(cmd, args)
+				return nil
+			}
+		case "completion":
+			cmd.Args = func(cmd *cobra.Command, args []string) error {
+				if len(args) > 0 {
+					return usagef("unknown shell %q; %s has bash, fish, powershell and zsh", args[0], cmd.CommandPath())
+				}
+				return nil
+			}
+			cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+		}
+	}
+}
+
+// didYouMean names what a misspelt word is close to, nothing where it is close to nothing.
+func didYouMean(names []string, dashes string) string {
+	if len(names) == 0 {
+		return ""
+	}
+	return " (did you mean " + dashes + strings.Join(names, " or "+dashes) + "?)"
+}
+
+// flagNames is a command whose subcommands are named as the flags of cmd are: cobra knows how to find names that are close.
+func flagNames(cmd *cobra.Command) *cobra.Command {
+	names := &cobra.Command{SuggestionsMinimumDistance: 2}
+	cmd.Flags().VisitAll(func(flag *pflag.Flag) {
+		names.AddCommand(&cobra.Command{Use: flag.Name, Hidden: flag.Hidden, Run: func(*cobra.Command, []string) {}})
+	})
+	return names
 }
 
 // noArgs refuses positional arguments with a sentence that helps.

@@ -34,6 +34,7 @@ type runFlags struct {
 	relays     relayFlags
 	options    harness.Options
 	ready      time.Duration
+	grace      time.Duration // from a relay's stop signal to SIGKILL
 	quick      bool
 	scattered  bool
 	only, skip []string
@@ -81,7 +82,7 @@ func (f *runFlags) start(cmd *cobra.Command, stdout, stderr io.Writer) error {
 // registerRelays adds the flags that name relays beside those that were found.
 func (f *runFlags) registerRelays(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.StringArrayVar(&f.relays.extra, "relay", nil, "add a relay: NAME=COMMAND with {port} and {dir}, NAME=ws://host:port, or a name of the catalog (repeatable)")
+	flags.StringArrayVar(&f.relays.extra, "relay", nil, "add a `RELAY`: NAME=COMMAND with {port} and {dir}, NAME=ws://host:port, or a name of the catalog (repeatable)")
 	flags.BoolVar(&f.relays.geodeNoIndex, "geode-no-search", false, "run geode without its full-text index")
 }
 
@@ -99,6 +100,7 @@ func (f *runFlags) register(cmd *cobra.Command) {
 	flags.IntVar(&f.options.Trials, "trials", 3, "fresh boots of each relay, interleaved over the relays (1 with --quick)")
 	flags.DurationVar(&f.options.Stall, "timeout", 30*time.Second, "give up on a relay that makes no progress for so long")
 	flags.DurationVar(&f.ready, "ready-timeout", 0, "how long a relay may take to become ready (default: what its definition says, 30s)")
+	flags.DurationVar(&f.grace, "stop-grace", 0, "how long a relay may take to end after its stop signal, before it is killed (default: what its definition says, 10s)")
 	flags.BoolVar(&f.quick, "quick", false, "a short run: 2,000 events (synthetic or downloaded), 50 samples, 3 query rounds on 4 connections, 1 trial, where not set otherwise")
 	flags.StringVar(&f.relays.dir, "relays-dir", "", "folder with relay definitions of your own (TOML)")
 	flags.StringVar(&f.relays.geodeBin, "geode-bin", "", "geode's program (as $GEODE_BIN)")
@@ -177,6 +179,9 @@ func (f *runFlags) check(cmd *cobra.Command) ([]harness.Described, error) {
 	}
 	if f.ready < 0 {
 		return nil, usagef("--ready-timeout %v: give a duration from 0", f.ready)
+	}
+	if f.grace < 0 || f.grace > time.Hour {
+		return nil, usagef("--stop-grace %v: give a duration up to 1h, or 0 for what the relay's definition says", f.grace)
 	}
 	if f.options.Stall < 100*time.Millisecond {
 		return nil, usagef("--timeout %v: give at least 100ms", f.options.Stall)
@@ -352,7 +357,8 @@ func (f *runFlags) measure(ctx context.Context, stderr io.Writer, flags *pflag.F
 			Bytes: manifest.Bytes, Kinds: manifest.Kinds, Dropped: manifest.Dropped}
 	}
 
-	settings := relays.Settings{WorkDir: work, MaxEventBytes: f.corpus.prepare.MaxEventBytes, MaxTags: f.corpus.prepare.MaxTags, KeepData: f.keepData}
+	settings := relays.Settings{WorkDir: work, MaxEventBytes: f.corpus.prepare.MaxEventBytes, MaxTags: f.corpus.prepare.MaxTags, KeepData: f.keepData,
+		StopGrace: f.grace}
 	environment := harness.Environment(ctx, work)
 	environment.LoadBefore = loadBefore
 	if f.pin {
@@ -388,7 +394,7 @@ func (f *runFlags) measure(ctx context.Context, stderr io.Writer, flags *pflag.F
 	runErr := recorder.Save() // a folder that cannot be written is found out before an hour of measuring
 	watch := machine.System{}.Watch()
 	if runErr == nil && calibrate {
-		f.calibrate(ctx, w, recorder, c, settings)
+		f.calibrate(ctx, w, recorder, c, settings, false)
 	}
 	if runErr == nil {
 		runErr = runner.Run(ctx)
@@ -409,11 +415,14 @@ func (f *runFlags) measure(ctx context.Context, stderr io.Writer, flags *pflag.F
 			runErr = runner.RunSyncs(ctx, s)
 		}
 	}
+	if runErr == nil && calibrate {
+		f.calibrate(ctx, w, recorder, c, settings, true)
+	}
 	w.wait(runErr == nil)
 	finished := time.Now().UTC()
 	during := watch.Conditions()
 	recorder.Update(func(r *measure.Record) {
-		harness.MarkCeilings(r)
+		harness.MarkLimited(r)
 		r.Partial = runErr != nil
 		r.FinishedAt = &finished
 		r.Environment.LoadAfter = harness.LoadAverage(context.WithoutCancel(ctx))
@@ -434,9 +443,10 @@ func verdict(r *measure.Record) error {
 	}
 	short := make(map[string]int)
 	for _, f := range r.Findings {
-		yardstick := slices.ContainsFunc(r.Relays, func(x measure.Relay) bool { return x.Name == f.Relay && x.NeverRanked != "" })
-		if f.Required && !f.OK && !yardstick {
-			short[f.Relay]++
+		blamed := cmp.Or(f.Blames, f.Relay)
+		yardstick := slices.ContainsFunc(r.Relays, func(x measure.Relay) bool { return x.Name == blamed && x.NeverRanked != "" })
+		if f.Verdict == measure.Failed && !yardstick {
+			short[blamed]++
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(short)) {
@@ -444,7 +454,7 @@ func verdict(r *measure.Record) error {
 		if short[name] == 1 {
 			checks = "check"
 		}
-		trouble = append(trouble, visible(fmt.Sprintf("%s: %d required %s fell short, see the report", name, short[name], checks)))
+		trouble = append(trouble, visible(fmt.Sprintf("%s: %d %s failed, see the report", name, short[name], checks)))
 	}
 	if len(trouble) == 0 {
 		return nil
@@ -456,7 +466,7 @@ func verdict(r *measure.Record) error {
 func (f *runFlags) render(stdout io.Writer, r *measure.Record, out string) error {
 	mdErr := writeMarkdown(r, filepath.Join(out, "report.md"))
 	o := terminalOptions(stdout, f.noColor)
-	o.Files = []string{filepath.Join(out, "results.json"), filepath.Join(out, "report.md")}
+	o.Files = existing(filepath.Join(out, "results.json"), filepath.Join(out, "report.md"))
 	if err := report.Terminal(stdout, r, o); err != nil {
 		return errors.Join(mdErr, fmt.Errorf("writing the report: %w", err))
 	}
@@ -469,11 +479,33 @@ func writeMarkdown(r *measure.Record, path string) error {
 	if err := report.Markdown(&text, r); err != nil {
 		return fmt.Errorf("writing the Markdown report: %w", err)
 	}
-	if err := os.WriteFile(path, text.Bytes(), 0o644); err != nil {
-		os.Remove(path)
+	if err := writeWhole(path, text.Bytes()); err != nil {
 		return fmt.Errorf("writing the Markdown report: %w", err)
 	}
 	return nil
+}
+
+// writeWhole leaves either the whole file or none: a disk that is full takes a part of it.
+func writeWhole(path string, text []byte) error {
+	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o644)
+	if err != nil {
+		return err
+	}
+	_, err = file.Write(text)
+	if err = errors.Join(err, file.Close()); err != nil && regular(path) { // never a device or a pipe
+		os.Remove(path)
+	}
+	return err
+}
+
+// existing are those of the files that were written: on a full disk some were not.
+func existing(files ...string) []string {
+	return slices.DeleteFunc(files, func(file string) bool { return !regular(file) })
+}
+
+func regular(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.Mode().IsRegular()
 }
 
 // openResults makes the run's own folder.

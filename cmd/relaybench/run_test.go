@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"relaybench/harness/measure"
+	"relaybench/report"
 )
 
 // results reads the one record below a results folder.
@@ -42,11 +43,36 @@ func relay(t *testing.T, r *measure.Record, name string) measure.Relay {
 
 func finding(r *measure.Record, relay, scenario, check string) *measure.Finding {
 	for i, f := range r.Findings {
-		if f.Relay == relay && f.Scenario == scenario && f.Check == check {
+		if f.Relay == relay && f.Scenario == scenario && f.Code == check {
 			return &r.Findings[i]
 		}
 	}
 	return nil
+}
+
+// textOf is the sentence on a finding, as reports have it.
+func textOf(f any) string {
+	switch f := f.(type) {
+	case *measure.Finding:
+		_, text := report.Words(f)
+		return text
+	case measure.Finding:
+		return textOf(&f)
+	}
+	return ""
+}
+
+// evidenceOf is all evidence of a finding as text, a line each.
+func evidenceOf(f *measure.Finding) string {
+	var lines []string
+	for _, e := range f.Evidence {
+		kind := ""
+		if e.Kind != nil {
+			kind = fmt.Sprint(*e.Kind)
+		}
+		lines = append(lines, strings.Join([]string{e.Code, kind, e.Cause, e.Text, e.ID}, " "))
+	}
+	return strings.Join(lines, "\n")
 }
 
 // complete asserts that a relay was measured in every scenario that only (all where it is empty) chooses, and that nothing was found against it.
@@ -73,8 +99,8 @@ func complete(t *testing.T, r *measure.Record, name string, only ...string) {
 		}
 	}
 	for _, f := range r.Findings {
-		if f.Relay == name && !f.OK {
-			t.Errorf("%s: %s: %s: %s %q", name, f.Scenario, f.Check, f.Detail, f.Evidence)
+		if f.Blames == name || f.Relay == name && f.Verdict == measure.Undecided {
+			t.Errorf("%s: %s: %s: %s %+v", name, f.Scenario, f.Code, textOf(f), f.Evidence)
 		}
 	}
 }
@@ -134,18 +160,19 @@ func TestRunOutlivesRelaysThatFail(t *testing.T) {
 		reason  string // part of the relay's reason
 		check   string // a required check that must have failed in scenario, "" for none
 		in      string
+		says    string // part of what the check says
 	}
 	all := []trouble{
 		{mode: "exits", outcome: measure.OutcomeNoStart, reason: "exited with status 3"},
 		{mode: "deaf", outcome: measure.OutcomeNoStart, reason: "nothing listened"},
 		{mode: "mute", outcome: measure.OutcomeNoStart, reason: "did not answer"},
-		{mode: "dies", outcome: measure.OutcomeFailed, reason: "died in ingest.throughput"},
-		{mode: "stops", outcome: measure.OutcomeFailed, reason: "made no progress"},
-		{mode: "endless", outcome: measure.OutcomeFailed, reason: "far more events"},
-		{mode: "chatters", outcome: measure.OutcomeFailed, reason: "made no progress"},
-		{mode: "refuses", outcome: measure.OutcomeFailed, check: "accepts what a compliant relay keeps", in: "ingest.throughput"},
-		{mode: "garbage", outcome: measure.OutcomeOK, check: "nothing acknowledged is missing", in: "ingest.throughput"},
-		{mode: "hangsup", outcome: measure.OutcomeOK, check: "nothing acknowledged is missing", in: "ingest.throughput"},
+		{mode: "dies", outcome: measure.OutcomeOK, check: measure.CodeCompletes, in: "ingest.throughput"},
+		{mode: "stops", outcome: measure.OutcomeOK, check: measure.CodeCompletes, in: "ingest.throughput", says: "made no progress"},
+		{mode: "endless", outcome: measure.OutcomeOK, check: measure.CodeCompletes, in: "ingest.throughput", says: "far more events"},
+		{mode: "chatters", outcome: measure.OutcomeOK, check: measure.CodeCompletes, in: "ingest.throughput", says: "made no progress"},
+		{mode: "refuses", outcome: measure.OutcomeOK, check: measure.CodeAccepts, in: "ingest.throughput"},
+		{mode: "garbage", outcome: measure.OutcomeOK, check: measure.CodeKept, in: "ingest.throughput"},
+		{mode: "hangsup", outcome: measure.OutcomeOK, check: measure.CodeKept, in: "ingest.throughput"},
 	}
 	const runs = 3
 	for i := range runs {
@@ -169,15 +196,18 @@ func TestRunOutlivesRelaysThatFail(t *testing.T) {
 					t.Errorf("%s: outcome %s: %q, want %s: …%s…", test.mode, failed.Outcome, failed.Reason, test.outcome, test.reason)
 				}
 				if test.check != "" {
-					if f := finding(r, test.mode, test.in, test.check); f == nil || f.OK || !f.Required {
-						t.Errorf("%s: finding %q: %+v, want a required failure", test.mode, test.check, f)
+					if f := finding(r, test.mode, test.in, test.check); f == nil || f.Verdict != measure.Failed || f.Blames != test.mode || !strings.Contains(textOf(f), test.says) {
+						t.Errorf("%s: finding %q: %+v, want it failed: …%s…", test.mode, test.check, f, test.says)
 					}
 				}
 				if !strings.Contains(stderr, test.mode+": ") {
 					t.Errorf("the error does not name %s:\n%s", test.mode, stderr)
 				}
-				if test.mode == "dies" && !strings.Contains(strings.Join(failed.LogTail, "\n"), "about to be killed") {
-					t.Errorf("log tail %q lacks the relay's last words", failed.LogTail)
+				if test.mode == "dies" {
+					f := finding(r, test.mode, test.in, test.check)
+					if f == nil || !strings.Contains(evidenceOf(f), "about to be killed") || !strings.Contains(textOf(f), "died in ingest.throughput") {
+						t.Errorf("%+v, want the relay's death and its last words", f)
+					}
 				}
 			}
 			for name, text := range map[string]string{"stdout": stdout, "stderr": stderr} {
@@ -186,6 +216,25 @@ func TestRunOutlivesRelaysThatFail(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestStopGraceIsHowLongARelayMayTakeToEnd stops a relay that does not listen to SIGTERM. In the ten seconds of the default it would say so.
+func TestStopGraceIsHowLongARelayMayTakeToEnd(t *testing.T) {
+	t.Parallel()
+	out := t.TempDir()
+	relaybenchWith(t, withHonest, "--quick", "--events=50", "--only=storage", "--skip=preflight,calibration", "--stop-grace=250ms", "--out", out,
+		hostile(t, "stubborn", "stubborn"))
+	r := results(t, out)
+	f := finding(r, "stubborn", "", measure.CodeStops)
+	if f == nil || f.Verdict != measure.Stated || f.Cause != measure.CauseForced || f.Counts["s"] != 0.25 || len(f.BearsOn) > 0 {
+		t.Errorf("the record does not state what it waited for: %+v", f)
+	}
+	if got := relay(t, r, "stubborn"); got.Outcome != measure.OutcomeOK {
+		t.Errorf("that it had to be killed is held against it: %+v", got)
+	}
+	if r.Options["stop-grace"] != "250ms" {
+		t.Errorf("option stop-grace is %v", r.Options["stop-grace"])
 	}
 }
 

@@ -31,13 +31,14 @@ func (f *corpusFlags) register(cmd *cobra.Command) {
 	flags.IntVar(&f.events, "events", 10000, "size of the synthetic corpus")
 	flags.Uint64Var(&f.seed, "seed", 1, "seed of the synthetic corpus and of every draw")
 	flags.StringVar(&f.baseTime, "base-time", "1780272000", "when the synthetic corpus ends: Unix seconds, or \"now\"")
-	flags.StringVar(&f.file, "corpus", "", "use the events of this file: NDJSON, concatenated JSON or a JSON array, plain, gzip or zstd")
+	flags.StringVar(&f.file, "corpus", "", "use the events of this file: JSON in any sequence, in arrays or not, or a tar archive of such files, plain, gzip or zstd")
 	flags.BoolVar(&f.real, "real", false, "use the public dump of real events: $RELAYBENCH_REAL, the cached copy, or a download")
 	f.downloads.register(flags)
 	flags.IntVar(&f.prepare.Limit, "limit", 0, "keep only the newest N events (0: all)")
 	flags.IntVar(&f.prepare.MaxEventBytes, "max-event-bytes", 65536, "leave out larger events, and set relays up to accept up to this size")
 	flags.IntVar(&f.prepare.MaxTags, "max-tags", 2000, "leave out events with more tags, and set relays up to accept up to so many")
 	flags.BoolVar(&f.prepare.KeepDeletions, "keep-deletions", false, "keep deletion requests (kind 5) in the corpus")
+	flags.BoolVar(&f.prepare.KeepControlCharacters, "keep-control-characters", false, "keep events with control characters that NIP-01 gives no escape, which implementations hash differently")
 	flags.StringVar(&f.cache, "cache", "", "folder for prepared corpora (default: $RELAYBENCH_CACHE, or relaybench in the user's cache folder)")
 }
 
@@ -76,8 +77,23 @@ func (f *corpusFlags) base() (int64, error) {
 	return base, nil
 }
 
-// load builds the corpus, or takes it from the cache. The watcher may be nil.
+// load builds the corpus, or takes it from the cache, and says what of it could not be read. The watcher may be nil.
 func (f *corpusFlags) load(ctx context.Context, w *watcher) (*corpus.Corpus, error) {
+	c, err := f.build(ctx, w)
+	if err != nil || w == nil {
+		return c, err
+	}
+	m := c.Manifest()
+	if first := m.FirstUnparseable; first != nil {
+		w.note(fmt.Sprintf("%s: what is no event is left out, %s times; first in %s", m.Source, count(m.Dropped[corpus.DropUnparseable.String()]), first))
+	}
+	if m.Undoubled > 0 {
+		w.note(fmt.Sprintf("%s: the backslashes of %s events are doubled, as psql's COPY writes them; that was undone, and their ids are right", m.Source, count(m.Undoubled)))
+	}
+	return c, nil
+}
+
+func (f *corpusFlags) build(ctx context.Context, w *watcher) (*corpus.Corpus, error) {
 	cache, err := cacheDir(f.cache)
 	if err != nil {
 		return nil, err

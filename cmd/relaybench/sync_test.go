@@ -15,7 +15,7 @@ func syncValue(t *testing.T, r *measure.Record, source, sink, mode, metric strin
 
 func syncFinding(r *measure.Record, source, sink, mode, check string) *measure.Finding {
 	for i := range r.Findings {
-		if f := &r.Findings[i]; f.Relay == sink && f.Peer == source && f.Scenario == "sync."+mode && f.Check == check {
+		if f := &r.Findings[i]; f.Relay == sink && f.Peer == source && f.Scenario == "sync."+mode && f.Code == check {
 			return f
 		}
 	}
@@ -32,8 +32,8 @@ func TestRelaysFillEachOtherInEveryMode(t *testing.T) {
 	}
 	r := results(t, out)
 	for _, f := range r.Findings {
-		if !f.OK && f.Check != "is watched second by second" {
-			t.Errorf("%s with %s: %s: %s: %s %q", f.Relay, f.Peer, f.Scenario, f.Check, f.Detail, f.Evidence)
+		if f.Verdict == measure.Failed || f.Verdict == measure.Undecided {
+			t.Errorf("%s with %s: %s: %s: %s %+v", f.Relay, f.Peer, f.Scenario, f.Code, textOf(f), f.Evidence)
 		}
 	}
 	for _, source := range []string{"ref-bolt", "ref-sqlite"} {
@@ -67,19 +67,29 @@ func TestASourceThatKillsSlowReadersIsNamed(t *testing.T) {
 		"--relay", "killer='"+refrelayProgram+"' --listen 127.0.0.1:{port} --store memory --fault kill-pending:0.2",
 		"--relay", "slow='"+refrelayProgram+"' --listen 127.0.0.1:{port} --store memory --delay 60ms",
 		"--publishers=1", "--window=100")
-	if code != exitDone {
-		t.Errorf("exit code %d: what a source does to slow readers is no failure of anybody\n%s", code, stderr)
+	if code != exitFailed || strings.Contains(stderr, "slow: 1 check failed") || !strings.Contains(stderr, "killer: ") {
+		t.Errorf("exit code %d\n%s", code, stderr)
 	}
 	r := results(t, out)
-	f := syncFinding(r, "killer", "slow", "req", "is complete")
-	if f == nil || f.OK || f.Required || !strings.Contains(f.Detail, "stopped by the source") || !strings.Contains(f.Detail, "too slow") || !strings.Contains(f.Detail, "of the page still to come") {
+	f := syncFinding(r, "killer", "slow", "req", measure.CodeComplete)
+	if f == nil || f.Verdict != measure.Failed || f.Blames != "killer" || !strings.Contains(textOf(f), "stopped by the source") || !strings.Contains(textOf(f), "too slow") || !strings.Contains(textOf(f), "of the page still to come") {
 		t.Errorf("%+v", f)
+	}
+	for _, f := range r.Findings {
+		if f.Blames == "slow" {
+			t.Errorf("the sink is blamed for what the source does: %+v", f)
+		}
+	}
+	for i := range r.Measurements { // as a sink it does no harm
+		if m := &r.Measurements[i]; m.Relay == "killer" && m.Peer == "slow" && len(r.Barring(m)) > 0 {
+			t.Errorf("%s of %s → %s is barred: %+v", m.Metric, m.Peer, m.Relay, r.Barring(m)[0])
+		}
 	}
 	if want, got := syncValue(t, r, "killer", "slow", "negentropy", "expected"), syncValue(t, r, "killer", "slow", "negentropy", "delivered"); want != got || want == 0 {
 		t.Errorf("%v of %v events by negentropy", got, want)
 	}
 	for i := range r.Measurements {
-		if m := &r.Measurements[i]; m.Scenario == "sync.req" && m.Peer == "killer" && m.Relay == "slow" && m.Metric == "records/s" && !m.IsIncomplete() {
+		if m := &r.Measurements[i]; m.Scenario == "sync.req" && m.Peer == "killer" && m.Relay == "slow" && m.Metric == "records/s" && m.Is(measure.StatusIncomplete) == nil {
 			t.Error("the rate of a part passes for that of the whole")
 		}
 	}
@@ -99,8 +109,8 @@ func TestEachSideGetsWhatItLacks(t *testing.T) {
 				t.Errorf("exit code %d\n%s", code, stderr)
 			}
 			r := results(t, out)
-			f := syncFinding(r, "ref-bolt", "ref-bolt", "negentropy", "holds what the source held")
-			if f == nil || !f.OK {
+			f := syncFinding(r, "ref-bolt", "ref-bolt", "negentropy", measure.CodeHoldsSource)
+			if f == nil || f.Verdict != measure.Passed {
 				t.Errorf("%+v", f)
 			}
 			if got := syncValue(t, r, "ref-bolt", "ref-bolt", "negentropy", "delivered"); got == 0 {
@@ -120,7 +130,7 @@ func TestRelaysWithoutAWayAreSaidToHaveNone(t *testing.T) {
 	}
 	r := results(t, out)
 	for mode, why := range map[string]string{"native": "names no sync command", "negentropy": "NIP-77"} {
-		if f := syncFinding(r, "mine", "mine", mode, "has a way"); f == nil || f.OK || f.Required || !strings.Contains(f.Detail, why) {
+		if f := syncFinding(r, "mine", "mine", mode, measure.CodeHasWay); f == nil || f.Verdict != measure.Stated || !strings.Contains(textOf(f), why) {
 			t.Errorf("%s: %+v", mode, f)
 		}
 	}
@@ -160,9 +170,9 @@ func TestWhatASourceDoesIsNoFailureOfTheSink(t *testing.T) {
 		fault, check, detail string
 		modes                []string
 	}{
-		{"drop-results:0.2", "sends what it holds", "events that it holds did not come", []string{"negentropy", "req"}},
-		{"id-mismatch", "sends what it holds", "came with other fields than they were signed with", []string{"negentropy", "req"}},
-		{"die-after:60", "serves as a source", "bad died in seeding: killed by signal", []string{"req"}},
+		{"drop-results:0.2", measure.CodeSendsHeld, "events that it holds did not come", []string{"negentropy", "req"}},
+		{"id-mismatch", measure.CodeSendsHeld, "came with other fields than they were signed with", []string{"negentropy", "req"}},
+		{"die-after:60", measure.CodeServesSource, "bad died in seeding: killed by signal", []string{"req"}},
 	} {
 		t.Run(test.fault, func(t *testing.T) {
 			t.Parallel()
@@ -176,11 +186,11 @@ func TestWhatASourceDoesIsNoFailureOfTheSink(t *testing.T) {
 			}
 			r := results(t, out)
 			for _, mode := range test.modes {
-				if f := syncFinding(r, "", "bad", mode, test.check); f == nil || f.OK || !f.Required || !strings.Contains(f.Detail, test.detail) {
+				if f := syncFinding(r, "", "bad", mode, test.check); f == nil || f.Verdict != measure.Failed || !strings.Contains(textOf(f), test.detail) {
 					t.Errorf("%s: of the source: %+v", mode, f)
 				}
 				for i := range r.Findings {
-					if f := &r.Findings[i]; f.Relay == "good" && !f.OK && f.Required {
+					if f := &r.Findings[i]; f.Relay == "good" && f.Verdict == measure.Failed {
 						t.Errorf("%s: of the sink: %+v", mode, f)
 					}
 				}
@@ -199,7 +209,7 @@ func TestASecondThatIsNoPageIsNobodysFailure(t *testing.T) {
 		t.Errorf("exit code %d\n%s%s", code, stdout, stderr)
 	}
 	r := results(t, out)
-	if f := syncFinding(r, "capped", "capped", "req", "is complete"); f == nil || f.OK || f.Required || !strings.Contains(f.Detail, "seconds hold more than a page") {
+	if f := syncFinding(r, "capped", "capped", "req", measure.CodeComplete); f == nil || f.Verdict != measure.Stated || !strings.Contains(textOf(f), "seconds hold more events than came in one answer") {
 		t.Errorf("%+v", f)
 	}
 }
@@ -208,7 +218,7 @@ func TestASecondThatIsNoPageIsNobodysFailure(t *testing.T) {
 func TestARelayThatRunsIsNotFilled(t *testing.T) {
 	t.Parallel()
 	_, _, stderr := relaybenchWith(t, []string{"SKIP_REF=1"}, "sync", "--quick", "--events=50", "--skip=preflight,calibration", "--out", t.TempDir(), "--relay", "up="+listening(t))
-	if !strings.Contains(stderr, "up: sync is not measured: a relay that runs already is not to be filled") {
+	if !strings.Contains(stderr, "up: a relay that runs already is not filled") {
 		t.Errorf("%s", stderr)
 	}
 }
@@ -223,7 +233,7 @@ func TestASinkThatLimitsItsClientsGetsEverythingInTheEnd(t *testing.T) {
 		t.Errorf("exit code %d\n%s", code, stderr)
 	}
 	r := results(t, out)
-	if f := syncFinding(r, "ref-bolt", "limiter", "negentropy", "holds what the source held"); f == nil || !f.OK {
+	if f := syncFinding(r, "ref-bolt", "limiter", "negentropy", measure.CodeHoldsSource); f == nil || f.Verdict != measure.Passed {
 		t.Errorf("%+v", f)
 	}
 	if left := syncValue(t, r, "ref-bolt", "limiter", "negentropy", "stragglers"); left == 0 {

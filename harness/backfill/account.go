@@ -4,7 +4,8 @@
 package backfill
 
 import (
-	"fmt"
+	"cmp"
+	"maps"
 	"time"
 
 	"relaybench/harness/measure"
@@ -47,8 +48,8 @@ type Account struct {
 	Err error
 	// Assured says that a run without Expected came to an end that can be relied on: every id that was asked for came.
 	Assured bool
-	// Why explains missing records where more is known than their number: "the relay sends 500 events at most".
-	Why string
+	// Why explains missing records where more is known than their number.
+	Why measure.Reason
 	// Excused says that what is missing is no fault of the relay: a limit that it declares, say. The run is incomplete all the same.
 	Excused bool
 }
@@ -62,27 +63,38 @@ func (a *Account) Add(s *pull.Stats) {
 	a.Requests.Unfinished += s.Unfinished
 }
 
-// Completeness judges the run. The reason is one clause, empty for a complete run.
-func (a *Account) Completeness() (c Completeness, reason string) {
+// Completeness judges the run.
+func (a *Account) Completeness() Completeness {
 	switch {
 	case a.Cut != "":
-		return Capped, "cut by " + a.Cut
-	case a.Err != nil:
-		return Failed, a.Err.Error()
-	case a.Expected >= 0 && a.Missing > 0:
-		reason = fmt.Sprintf("%d of %d records never came", a.Missing, a.Expected)
-		if a.Why != "" {
-			reason += ": " + a.Why
-		}
-		return Failed, reason
+		return Capped
+	case a.Err != nil, a.Expected >= 0 && a.Missing > 0:
+		return Failed
 	case a.Expected >= 0 || a.Assured:
-		return Complete, ""
+		return Complete
 	}
-	reason = a.Why
-	if reason == "" {
-		reason = "nothing says whether that is all"
+	return Unresolved
+}
+
+// status says how the run is incomplete, without what differs from trial to trial; ok is false for a complete one.
+func (a *Account) status() (s measure.Status, ok bool) {
+	s.Code = measure.StatusIncomplete
+	switch a.Completeness() {
+	case Complete:
+		return s, false
+	case Capped:
+		s.Cause, s.Texts = measure.CauseCut, map[string]string{"limit": a.Cut}
+		return s, true
+	case Unresolved:
+		s.Cause = measure.CauseUnresolved
+	default:
+		if s.Cause = measure.CauseMissing; a.Err != nil {
+			s.Cause = measure.CauseEnded
+			return s, true
+		}
 	}
-	return Unresolved, reason
+	s.Because, s.Counts, s.Texts = a.Why.Code, a.Why.Counts, a.Why.Texts
+	return s, true
 }
 
 // RecordsPerSecond is what was delivered by the run's wall time.
@@ -95,32 +107,10 @@ func (a *Account) RecordsPerSecond() float64 {
 
 // Mark notes on a figure of the run that it is incomplete, where it is.
 func (a *Account) Mark(m measure.Measurement) measure.Measurement {
-	if c, _ := a.Completeness(); c != Complete {
-		m.MarkIncomplete(a.kind())
+	if s, ok := a.status(); ok {
+		m.AddStatus(s)
 	}
 	return m
-}
-
-// kind is the reason without what differs from trial to trial.
-func (a *Account) kind() string {
-	switch c, _ := a.Completeness(); c {
-	case Capped:
-		return "cut by " + a.Cut
-	case Failed:
-		switch {
-		case a.Err != nil:
-			return "it ended early"
-		case a.Why != "":
-			return a.Why
-		}
-		return "records are missing"
-	case Unresolved:
-		if a.Why != "" {
-			return "unresolved, " + a.Why
-		}
-		return "unresolved, nothing says whether it is all"
-	}
-	return ""
 }
 
 const mib = 1 << 20
@@ -175,26 +165,29 @@ func (a *Account) Measurements() []measure.Measurement {
 	return all
 }
 
-// IsComplete is the check under which an account's verdict is kept.
-const IsComplete = "is complete"
-
-// Finding is the account's verdict; ok is false for a run that was cut on purpose, or that is unresolved: neither is a verdict on anybody. What bars a relay from
-// rankings is required: that it ended a run early, or did not send what it holds.
+// Finding is the account's verdict; ok is false for a run that was cut on purpose, or that is unresolved: neither is a
+// verdict on anybody. What bars a relay's figures is that it ended a run early, or did not send what it holds.
 func (a *Account) Finding() (f measure.Finding, ok bool) {
-	f.Check = IsComplete
-	c, reason := a.Completeness()
-	switch c {
-	case Complete:
-		f.OK, f.Required = true, true
-		f.Detail = fmt.Sprintf("all %d records came", a.Expected)
-		if a.Expected < 0 {
-			f.Detail = fmt.Sprintf("%d records came, which is all that was asked for", a.Delivered)
-		}
-	case Failed:
-		f.Required = !a.Excused
-		f.Detail = reason
-	default:
-		return f, false
+	f.Code, f.Verdict = measure.CodeComplete, measure.Passed
+	f.Counts = map[string]float64{"delivered": float64(a.Delivered)}
+	if a.Expected >= 0 {
+		f.Counts["expected"], f.Counts["missing"] = float64(a.Expected), float64(a.Missing)
 	}
-	return f, true
+	switch a.Completeness() {
+	case Complete:
+		return f, true
+	case Failed:
+		f.Verdict = measure.Failed
+		if a.Excused {
+			f.Verdict = measure.Stated
+		}
+		if a.Err != nil {
+			f.Cause, f.Texts = measure.CauseEnded, map[string]string{"error": a.Err.Error()}
+			return f, true
+		}
+		f.Cause, f.Texts = cmp.Or(a.Why.Code, measure.CauseMissing), maps.Clone(a.Why.Texts)
+		maps.Copy(f.Counts, a.Why.Counts)
+		return f, true
+	}
+	return f, false
 }

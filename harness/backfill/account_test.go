@@ -3,7 +3,6 @@ package backfill_test
 import (
 	"errors"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -14,33 +13,38 @@ import (
 
 func TestAnAccountSaysWhetherItIsAll(t *testing.T) {
 	for _, c := range []struct {
-		name     string
-		account  backfill.Account
-		want     backfill.Completeness
-		required bool   // of the finding
-		reason   string // a part of it
+		name    string
+		account backfill.Account
+		want    backfill.Completeness
+		verdict measure.Verdict // of the finding, "" where there is none
+		cause   string          // of the finding, or of the figures' status
 	}{
-		{"all came", backfill.Account{Expected: 10, Delivered: 10}, backfill.Complete, true, ""},
-		{"some are missing", backfill.Account{Expected: 10, Delivered: 8, Missing: 2}, backfill.Failed, true, "2 of 10 records never came"},
-		{"some are missing by the relay's own limit", backfill.Account{Expected: 10, Missing: 2, Why: "the relay sends 8 at most", Excused: true}, backfill.Failed, false, "sends 8 at most"},
-		{"it broke off", backfill.Account{Expected: 10, Missing: 2, Err: errors.New("the connection was lost")}, backfill.Failed, true, "the connection was lost"},
-		{"it broke off after all had come", backfill.Account{Expected: 10, Err: errors.New("no EOSE")}, backfill.Failed, true, "no EOSE"},
-		{"cut on purpose", backfill.Account{Expected: 10, Missing: 2, Cut: "--cell-time 1s"}, backfill.Capped, false, "cut by --cell-time 1s"},
-		{"nobody knows", backfill.Account{Expected: -1, Delivered: 8}, backfill.Unresolved, false, "nothing says"},
-		{"all ids that were asked for came", backfill.Account{Expected: -1, Delivered: 8, Assured: true}, backfill.Complete, true, ""},
+		{"all came", backfill.Account{Expected: 10, Delivered: 10}, backfill.Complete, measure.Passed, ""},
+		{"some are missing", backfill.Account{Expected: 10, Delivered: 8, Missing: 2}, backfill.Failed, measure.Failed, measure.CauseMissing},
+		{"some are missing by the relay's own limit", backfill.Account{Expected: 10, Missing: 2, Why: measure.Reason{Code: measure.WhyCap}, Excused: true}, backfill.Failed, measure.Stated, measure.WhyCap},
+		{"it broke off", backfill.Account{Expected: 10, Missing: 2, Err: errors.New("the connection was lost")}, backfill.Failed, measure.Failed, measure.CauseEnded},
+		{"it broke off after all had come", backfill.Account{Expected: 10, Err: errors.New("no EOSE")}, backfill.Failed, measure.Failed, measure.CauseEnded},
+		{"cut on purpose", backfill.Account{Expected: 10, Missing: 2, Cut: "--cell-time 1s"}, backfill.Capped, "", measure.CauseCut},
+		{"nobody knows", backfill.Account{Expected: -1, Delivered: 8}, backfill.Unresolved, "", measure.CauseUnresolved},
+		{"all ids that were asked for came", backfill.Account{Expected: -1, Delivered: 8, Assured: true}, backfill.Complete, measure.Passed, ""},
 	} {
-		got, reason := c.account.Completeness()
-		if got != c.want || !strings.Contains(reason, c.reason) || (reason == "") != (got == backfill.Complete) {
-			t.Errorf("%s: %s, %q", c.name, got, reason)
+		if got := c.account.Completeness(); got != c.want {
+			t.Errorf("%s: %s", c.name, got)
 		}
-		f, stated := c.account.Finding()
-		if stated != (c.want == backfill.Complete || c.want == backfill.Failed) || stated && (f.OK != (c.want == backfill.Complete) || f.Required != c.required || f.Detail == "") {
-			t.Errorf("%s: finding %+v, %v", c.name, f, stated)
+		f, judged := c.account.Finding()
+		if judged != (c.verdict != "") || judged && (f.Code != measure.CodeComplete || f.Verdict != c.verdict || f.Cause != c.cause) {
+			t.Errorf("%s: finding %+v, %v", c.name, f, judged)
+		}
+		if err := c.account.Err; err != nil && f.Texts["error"] != err.Error() {
+			t.Errorf("%s: the finding tells of %q", c.name, f.Texts["error"])
 		}
 		c.account.Wall = time.Second
 		for _, m := range c.account.Measurements() {
-			if m.IsIncomplete() != (c.want != backfill.Complete) {
-				t.Errorf("%s: %s has the note %q", c.name, m.Metric, m.Note)
+			status := m.Is(measure.StatusIncomplete)
+			if (status != nil) != (c.want != backfill.Complete) {
+				t.Errorf("%s: %s has the status %+v", c.name, m.Metric, m.Status)
+			} else if status != nil && status.Cause != c.cause && status.Because != c.cause {
+				t.Errorf("%s: %s is incomplete by %+v", c.name, m.Metric, status)
 			}
 		}
 	}
@@ -56,8 +60,8 @@ func TestOneIncompleteTrialMarksAllOfAFigure(t *testing.T) {
 		}
 	}
 	for _, m := range r.Snapshot().Measurements {
-		if len(m.Trials) != 3 || !m.IsIncomplete() {
-			t.Errorf("%s: %d trials, note %q", m.Metric, len(m.Trials), m.Note)
+		if len(m.Trials) != 3 || m.Is(measure.StatusIncomplete) == nil || len(m.Status) != 1 {
+			t.Errorf("%s: %d trials, status %+v", m.Metric, len(m.Trials), m.Status)
 		}
 	}
 }

@@ -160,7 +160,8 @@ func (o *Options) fill() {
 
 func (o *Options) identity() *identity {
 	return &identity{URLs: o.URLs, Since: o.Since, Until: o.Until, Limit: o.Limit,
-		MaxEventBytes: o.Prepare.MaxEventBytes, MaxTags: o.Prepare.MaxTags, KeepDeletions: o.Prepare.KeepDeletions}
+		MaxEventBytes: o.Prepare.MaxEventBytes, MaxTags: o.Prepare.MaxTags, KeepDeletions: o.Prepare.KeepDeletions,
+		KeepControlCharacters: o.Prepare.KeepControlCharacters}
 }
 
 // open reads how far the download is, or begins it.

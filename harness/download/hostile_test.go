@@ -162,3 +162,57 @@ func passOn(w http.ResponseWriter, r *http.Request, to string) {
 	go carry(client, relay)
 	carry(relay, client)
 }
+
+// A relay that ends every REQ by itself has answered it.
+func TestCLOSEDBehindEOSEIsNoFailure(t *testing.T) {
+	t.Parallel()
+	events := genuine()[:60]
+	url := scripted(t, "{}", func(sub string, say func(string) bool) {
+		for i := range events {
+			say(frameOf(sub, &events[len(events)-1-i]))
+		}
+		say(`["EOSE","` + sub + `"]`)
+		say(`["CLOSED","` + sub + `",""]`)
+	})
+	var said notes
+	o := quick(url)
+	o.Attempts, o.Note = 1, said.add
+	done, err := download.Run(context.Background(), t.TempDir(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sameEvents(t, read(t, done.File), events)
+	if r := done.Relays[0]; r.Outcome != download.All || r.Failure != "" || strings.Contains(said.String(), "asked again") {
+		t.Errorf("%+v\n%s", r, &said)
+	}
+}
+
+func TestControlCharactersAreNotDownloadedUnlessAskedFor(t *testing.T) {
+	t.Parallel()
+	events := slices.Clone(genuine()[:20])
+	key, err := corpus.NewSecretKey([32]byte{31: 7})
+	if err != nil {
+		t.Fatal(err)
+	}
+	odd := corpus.Event{CreatedAt: baseTime - 5, Kind: 1, Tags: []corpus.Tag{}, Content: "a \x01 b"}
+	if err := key.Sign(&odd, [32]byte{}); err != nil {
+		t.Fatal(err)
+	}
+	url, cache := serve(t, append(events, odd), reference.Options{}), t.TempDir()
+	for _, keep := range []bool{false, true} {
+		o := quick(url)
+		o.Prepare.KeepControlCharacters = keep
+		done, err := download.Run(context.Background(), cache, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want, leftOut := events, int64(1)
+		if keep {
+			want, leftOut = append(want, odd), 0
+		}
+		sameEvents(t, read(t, done.File), want)
+		if done.Reused || done.Relays[0].LeftOut != leftOut {
+			t.Errorf("kept: %v, reused: %v, %+v", keep, done.Reused, done.Relays[0])
+		}
+	}
+}

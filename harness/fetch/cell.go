@@ -3,11 +3,12 @@
 package fetch
 
 import (
-	"fmt"
+	"strconv"
 	"sync"
 	"time"
 
 	"relaybench/corpus"
+	"relaybench/harness/measure"
 	"relaybench/relays"
 )
 
@@ -46,6 +47,21 @@ func (s Strategy) Title() string {
 	return "the ids by reconciliation, then by id"
 }
 
+// Uses lists the conditions of a filter (NIP-01) that the strategy needs a relay to keep.
+func (s Strategy) Uses() []string {
+	switch s {
+	case Giant:
+		return []string{measure.UsesLimit}
+	case Paged:
+		return []string{measure.UsesUntil, measure.UsesLimit, measure.UsesOrder}
+	case ShardedGiant:
+		return []string{measure.UsesSince, measure.UsesUntil, measure.UsesLimit}
+	case ShardedPaged:
+		return []string{measure.UsesSince, measure.UsesUntil, measure.UsesLimit, measure.UsesOrder}
+	}
+	return []string{measure.UsesIDs}
+}
+
 // Form says what is done with what comes, and how it comes.
 type Form struct {
 	Parsed  bool // every event is parsed, its id recomputed and its signature verified; else its id is found and counted
@@ -57,7 +73,7 @@ func Forms() []Form {
 	return []Form{{}, {Parsed: true}, {Deflate: true}, {Parsed: true, Deflate: true}}
 }
 
-// String is the form as it stands in scenario keys.
+// String is the form for people: "raw", "parsed-deflate".
 func (f Form) String() string {
 	name := "raw"
 	if f.Parsed {
@@ -80,16 +96,23 @@ type Cell struct {
 	Matrix   bool // one of many that differ in Conns, InFlight and Batch
 }
 
-// Key is the cell's place below "fetch." in scenario keys: "giant.raw", "by-id.c4.f8.b50.raw".
-func (c Cell) Key() string {
-	key := string(c.Strategy)
-	switch {
-	case c.Adaptive:
-		key += fmt.Sprintf(".c%d.adaptive.b%d", c.Conns, c.Batch)
-	case c.Matrix:
-		key += fmt.Sprintf(".c%d.f%d.b%d", c.Conns, c.InFlight, c.Batch)
+// Labels are the cell's settings as its figures carry them. Settings that a strategy has no choice of are left out.
+func (c Cell) Labels() measure.Labels {
+	l := measure.Labels{measure.LabelStrategy: string(c.Strategy), measure.LabelForm: "raw"}
+	if c.Form.Parsed {
+		l[measure.LabelForm] = "parsed"
 	}
-	return key + "." + c.Form.String()
+	if c.Form.Deflate {
+		l[measure.LabelEncoding] = "deflate"
+	}
+	if c.Matrix || c.Adaptive {
+		l[measure.LabelConnections], l[measure.LabelBatch] = strconv.Itoa(c.Conns), strconv.Itoa(c.Batch)
+		l[measure.LabelInFlight] = strconv.Itoa(c.InFlight)
+		if c.Adaptive {
+			l[measure.LabelInFlight] = "adaptive"
+		}
+	}
+	return l
 }
 
 // Options are how to measure.
@@ -114,15 +137,15 @@ type Target struct {
 	Limits  Limits
 
 	asking      sync.Mutex
-	compression *bool   // whether it agrees to permessage-deflate; nil until it was asked
-	no77        *string // why it does not speak NIP-77, "" where it does; nil until it was asked
+	compression *bool           // whether it agrees to permessage-deflate; nil until it was asked
+	no77        *measure.Reason // why it does not speak NIP-77, none where it does; nil until it was asked
 }
 
 // Limits are what a relay says it keeps to. Zero is unknown or unlimited.
 type Limits struct {
-	Subscriptions int // open REQs on one connection
-	Events        int // of one answer
-	From          string
+	Subscriptions int    // open REQs on one connection
+	Events        int    // of one answer
+	From          string // who says so: measure.LimitsDeclared or LimitsTold
 }
 
 // widest is how many events of one second to ask for where they fill a page: the cursor goes by seconds, and what is not in the answer is lost.
@@ -183,22 +206,21 @@ func (o *Options) Cells(s Strategy) []Cell {
 }
 
 // fit brings a cell within the relay's limits where it has no settings of its own, and says why it cannot be measured where it has.
-func (c *Cell) fit(l Limits) (whyNot string) {
-	from := l.From
-	if from == "" {
-		from = "the relay says"
+func (c *Cell) fit(l Limits) (whyNot measure.Reason) {
+	limited := func(code string, most int) measure.Reason {
+		return measure.Reason{Code: code, Counts: map[string]float64{"most": float64(most)}, Texts: map[string]string{"source": l.From}}
 	}
 	if l.Subscriptions > 0 && c.InFlight > l.Subscriptions {
 		if c.Matrix && !c.Adaptive {
-			return fmt.Sprintf("%s that a connection may have %d REQs open", from, l.Subscriptions)
+			return limited(measure.NASubscriptions, l.Subscriptions)
 		}
 		c.InFlight = l.Subscriptions
 	}
 	if l.Events > 0 && c.Batch > l.Events {
 		if c.Matrix {
-			return fmt.Sprintf("%s that an answer holds %d events at most", from, l.Events)
+			return limited(measure.NAEvents, l.Events)
 		}
 		c.Batch = l.Events
 	}
-	return ""
+	return measure.Reason{}
 }

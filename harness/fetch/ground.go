@@ -70,12 +70,14 @@ func (g *Ground) seen() []int64 {
 	return times
 }
 
-// learn keeps what a relay that nobody knew sent.
+// learn keeps what a relay that nobody knew sent, unless it sent more before.
 func (g *Ground) learn(ids []corpus.ID) {
 	if g.corpus != nil {
 		return
 	}
-	g.listed, g.times = g.records.Newest(ids)
+	if listed, times := g.records.Newest(ids); len(listed) > len(g.listed) {
+		g.listed, g.times = listed, times
+	}
 }
 
 // room is how many events an honest answer may hold at most, 0 where nobody knows.

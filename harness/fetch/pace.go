@@ -1,14 +1,16 @@
 package fetch
 
-// Pace says what keeps a fetch from being faster.
+import "relaybench/harness/measure"
+
+// Pace says what keeps a fetch from being faster: a cause of measure.StatusPace.
 type Pace string
 
-// The answers, as they stand in notes.
+// The answers.
 const (
-	ByRelay   Pace = "paced by the relay: parsing and verifying cost no speed"
-	ByClient  Pace = "paced by the client's CPU when events are verified"
-	ByHarness Pace = "paced by relaybench itself, even where it parses nothing"
-	Mixed     Pace = "paced by neither alone: both wait, or something else takes the processors"
+	ByRelay   Pace = measure.CausePaceRelay
+	ByClient  Pace = measure.CausePaceClient
+	ByHarness Pace = measure.CausePaceHarness
+	Mixed     Pace = measure.CausePaceMixed
 )
 
 const (
@@ -22,7 +24,7 @@ const (
 // client's CPU it is where verifying as fast as the raw events came would take more than the processors that there are, whoever else uses them.
 // ok is false where one of the two cells says nothing.
 func Discriminate(raw, parsed *Result) (share float64, p Pace, ok bool) {
-	if raw == nil || parsed == nil || raw.NA+parsed.NA != "" || raw.Err != nil || parsed.Err != nil || raw.Rate() <= 0 || parsed.Rate() <= 0 {
+	if raw == nil || parsed == nil || !raw.NA.None() || !parsed.NA.None() || raw.Err != nil || parsed.Err != nil || raw.Rate() <= 0 || parsed.Rate() <= 0 {
 		return 0, "", false
 	}
 	share = parsed.Rate() / raw.Rate()

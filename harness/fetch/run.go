@@ -12,6 +12,7 @@ import (
 
 	"relaybench/corpus"
 	"relaybench/harness/backfill"
+	"relaybench/harness/measure"
 	"relaybench/harness/negentropy"
 	"relaybench/harness/pull"
 	"relaybench/harness/wire"
@@ -21,7 +22,7 @@ import (
 // Result is what one cell came to.
 type Result struct {
 	Cell
-	NA string // why it was not measured; nothing else is set then
+	NA measure.Reason // why it was not measured; nothing else is set then
 	backfill.Account
 	Stats      *pull.Stats
 	Duplicates int           // events that came more than once, as often as they did again
@@ -77,7 +78,7 @@ func (r *Result) demand() float64 {
 
 // Unreachable reports that not one connection came about, or that the relay answers nothing at all, so that there is no use in going on.
 func (r *Result) Unreachable() bool {
-	return r.NA == "" && r.Err != nil && (r.Stats.Dials == 0 || errors.Is(r.Err, errSilent))
+	return r.NA.None() && r.Err != nil && (r.Stats.Dials == 0 || errors.Is(r.Err, errSilent))
 }
 
 const (
@@ -93,24 +94,24 @@ const (
 // Run measures one cell. Whatever the relay does ends up in the result; it ends with ctx.
 func (c Cell) Run(ctx context.Context, t *Target, o *Options) *Result {
 	r := &Result{Cell: c, Stats: pull.Sum(), Account: backfill.Account{Expected: -1}}
-	if r.NA = r.Cell.fit(t.Limits); r.NA != "" {
+	if r.NA = r.Cell.fit(t.Limits); !r.NA.None() {
 		return r
 	}
 	var asked []corpus.ID
 	if c.Form.Deflate && !t.compresses(ctx, o) {
-		r.NA = "the relay does not agree to compression"
+		r.NA = measure.Reason{Code: measure.NACompression}
 		return r
 	}
 	if c.Strategy == Negentropy {
-		if r.NA = t.withoutNegentropy(ctx, o); r.NA != "" {
+		if r.NA = t.withoutNegentropy(ctx, o); !r.NA.None() {
 			return r
 		}
 	}
 	if c.Strategy == ByID {
 		if asked = t.Ground.IDs(); len(asked) == 0 {
-			r.NA = "no ids are known to ask for: fetch.paged, which lists them, was not measured or brought none"
+			r.NA = measure.Reason{Code: measure.NANoIDs}
 			if t.Ground.Known() {
-				r.NA = "no event of the corpus matches the filter"
+				r.NA = measure.Reason{Code: measure.NANoMatch}
 			}
 			return r
 		}
@@ -123,7 +124,11 @@ func (c Cell) Run(ctx context.Context, t *Target, o *Options) *Result {
 		defer timer.Stop()
 	}
 	records := t.Ground.records
-	taker := newTaker(ctx, end, c.Form, c.Conns, t.Ground.room(), o, records)
+	most := o.Events
+	if c.Strategy == ByID || c.Strategy == Negentropy { // which ask for no more ids than that
+		most = 0
+	}
+	taker := newTaker(ctx, end, c.Form, c.Conns, t.Ground.room(), most, records)
 	f := fetching{Cell: r.Cell, t: t, o: o, r: r, take: taker.take, options: pull.Options{URL: t.URL, Compression: c.Form.Deflate, Stall: o.Stall, Attempts: attempts}}
 	var relay []*relays.Process
 	if t.Process != nil {
@@ -183,8 +188,8 @@ func (t *Target) answers(ctx context.Context, o *Options) error {
 // settle judges what came.
 func (r *Result) settle(ctx context.Context, t *Target, got finished, f *fetching, ended bool, err error) {
 	g, asked := t.Ground, f.asked
-	if r.Strategy == Paged && r.Form.Parsed && err == nil {
-		g.learn(got.ids)
+	if r.Strategy == Paged && r.Form.Parsed {
+		g.learn(got.ids) // also of a cut one, or one that failed: what came can be asked for by id
 	}
 	y := g.judge(got.ids, asked, f.spans, f.stepped)
 	r.Account.Add(r.Stats)
@@ -222,19 +227,19 @@ func (r *Result) settle(ctx context.Context, t *Target, got finished, f *fetchin
 	}
 	switch {
 	case y.newest && y.missing > 0 && r.Strategy == Giant && ended:
-		r.Excused, r.Why = true, fmt.Sprintf("the relay caps an answer at its newest %d events", y.unique)
+		r.Excused, r.Why = true, counted(measure.WhyCap, "events", y.unique)
 	case y.newest && y.missing > 0 && r.Strategy == ShardedGiant && ended:
-		r.Excused, r.Why = true, "the relay caps answers at their newest events"
+		r.Excused, r.Why = true, measure.Reason{Code: measure.WhyCap}
 	case y.missing > 0 && y.missing == y.stepped: // the answers are capped, and until knows no part of a second
 		r.Excused = true
-	case r.Why == "" && r.Expected < 0 && len(g.listed) > y.unique:
-		r.Why = fmt.Sprintf("in pages the relay sent %d", len(g.listed))
-	case r.Why == "" && r.Expected < 0 && r.Strategy == Paged && ended:
-		r.Why = "the end is where the relay says that there is no more"
+	case r.Why.None() && r.Expected < 0 && len(g.listed) > y.unique:
+		r.Why = counted(measure.WhyPaged, "events", len(g.listed))
+	case r.Why.None() && r.Expected < 0 && r.Strategy == Paged && ended:
+		r.Why = measure.Reason{Code: measure.WhyEnd}
 	}
 }
 
-// told is an error as it stands in results: of several that are alike, one.
+// told is an error as it stands in results: the first of several, and how many more connections gave one.
 func told(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -244,6 +249,11 @@ func told(ctx context.Context, err error) error {
 		return errors.New(first)
 	}
 	return fmt.Errorf("%s (and on %d more connections)", first, 1+strings.Count(rest, "\n"))
+}
+
+// counted is a reason with one number.
+func counted(code, name string, n int) measure.Reason {
+	return measure.Reason{Code: code, Counts: map[string]float64{name: float64(n)}}
 }
 
 // fetching is a cell on its way.
@@ -295,13 +305,13 @@ func (f *fetching) giant(ctx context.Context, filter corpus.Filter) (bool, error
 	return err == nil, err
 }
 
-func (f *fetching) giantPart(ctx context.Context, filter corpus.Filter) (*pull.Stats, string, error) {
+func (f *fetching) giantPart(ctx context.Context, filter corpus.Filter) (*pull.Stats, measure.Reason, error) {
 	filter.Limit = corpus.Int(mostOfGiant)
 	if n := f.t.Ground.room(); n > 0 && !f.t.Ground.open {
 		filter.Limit = corpus.Int(max(n, 1))
 	}
 	s, err := pull.Once(ctx, f.options, filter, f.take)
-	return s, "", err
+	return s, measure.Reason{}, err
 }
 
 func (f *fetching) paged(ctx context.Context, filter corpus.Filter) (bool, error) {
@@ -310,7 +320,7 @@ func (f *fetching) paged(ctx context.Context, filter corpus.Filter) (bool, error
 	return err == nil, err
 }
 
-func (f *fetching) pagedPart(ctx context.Context, filter corpus.Filter) (*pull.Stats, string, error) {
+func (f *fetching) pagedPart(ctx context.Context, filter corpus.Filter) (*pull.Stats, measure.Reason, error) {
 	size := f.o.Page
 	if most := f.t.Limits.Events; most > 0 {
 		size = min(size, most)
@@ -319,21 +329,21 @@ func (f *fetching) pagedPart(ctx context.Context, filter corpus.Filter) (*pull.S
 	options.Attempts = pageAttempts
 	p := pull.Pages{Options: options, Filter: filter, Size: size, Widest: max(size, f.t.Limits.widest()), Single: f.t.Limits.Subscriptions == 1, Take: f.take}
 	done, err := p.Run(ctx)
-	why := ""
+	var why measure.Reason
 	if n := len(done.Stepped); n > 0 {
 		f.stepping.Lock()
 		f.stepped = append(f.stepped, done.Stepped...)
 		f.stepping.Unlock()
-		why = fmt.Sprintf("seconds hold more events than came in one answer (%d, the newest is %d; %d were asked for at most)", n, done.Stepped[0], p.Widest)
+		why = measure.Reason{Code: measure.WhySeconds, Counts: map[string]float64{"seconds": float64(n), "newest": float64(done.Stepped[0]), "asked": float64(p.Widest)}}
 	}
 	return done.Stats, why, err
 }
 
 // sharded asks for each share of the time on a connection of its own.
-func (f *fetching) sharded(ctx context.Context, part func(context.Context, corpus.Filter) (*pull.Stats, string, error)) (bool, error) {
+func (f *fetching) sharded(ctx context.Context, part func(context.Context, corpus.Filter) (*pull.Stats, measure.Reason, error)) (bool, error) {
 	spans := f.t.Ground.shards(&f.t.Filter, f.Conns)
 	f.spans = spans
-	stats, whys, errs := make([]*pull.Stats, len(spans)), make([]string, len(spans)), make([]error, len(spans))
+	stats, whys, errs := make([]*pull.Stats, len(spans)), make([]measure.Reason, len(spans)), make([]error, len(spans))
 	var all sync.WaitGroup
 	for k, s := range spans {
 		filter := f.t.Filter
@@ -343,7 +353,7 @@ func (f *fetching) sharded(ctx context.Context, part func(context.Context, corpu
 	all.Wait()
 	f.r.Stats = pull.Sum(stats...)
 	for _, why := range whys {
-		if f.r.Why == "" {
+		if f.r.Why.None() {
 			f.r.Why = why
 		}
 	}
@@ -409,7 +419,7 @@ func (f *fetching) reconcile(ctx context.Context) ([]corpus.ID, error) {
 		return nil, context.Cause(ctx)
 	}
 	if unsupported := (*negentropy.UnsupportedError)(nil); errors.As(err, &unsupported) {
-		f.r.NA = unsupported.Error()
+		f.r.NA = measure.Said(measure.NAUnsupported, unsupported.Error())
 	}
 	return ids, err
 }

@@ -3,6 +3,7 @@ package fetch_test
 import (
 	"context"
 	"fmt"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -10,6 +11,7 @@ import (
 	"relaybench/corpus"
 	"relaybench/harness/backfill"
 	"relaybench/harness/fetch"
+	"relaybench/harness/measure"
 	"relaybench/relays/reference"
 	"relaybench/relays/reference/referencetest"
 )
@@ -26,21 +28,21 @@ func TestEveryStrategyBringsAllInEveryForm(t *testing.T) {
 				continue
 			}
 			for _, r := range measured(t, s, to, options()) {
-				got, reason := r.Completeness()
+				got, reason := r.Completeness(), reasonOf(r)
 				if got != backfill.Complete || r.Delivered < r.Expected || r.Delivered > want || r.Strangers+r.Refused+r.Failed > 0 {
-					t.Errorf("%s: %s (%s), %d of %d, %d strangers, %d refused, %d failed", r.Key(), got, reason, r.Delivered, want, r.Strangers, r.Refused, r.Failed)
+					t.Errorf("%s: %s (%s), %d of %d, %d strangers, %d refused, %d failed", name(r), got, reason, r.Delivered, want, r.Strangers, r.Refused, r.Failed)
 				}
 				if r.Wall <= 0 || r.Rate() <= 0 || r.ResponseBytes <= 0 || r.Requests.EOSE == 0 || r.State == nil || r.State.Current == 0 || r.Usage == nil {
-					t.Errorf("%s: %+v", r.Key(), r.Account)
+					t.Errorf("%s: %+v", name(r), r.Account)
 				}
 				if over := r.Overfetch(); !r.Form.Deflate && over < 1 || over <= 0 {
-					t.Errorf("%s: %v bytes on the socket for each of the events", r.Key(), over)
+					t.Errorf("%s: %v bytes on the socket for each of the events", name(r), over)
 				}
 				if s != fetch.Paged && s != fetch.ShardedPaged && r.Duplicates > 0 {
-					t.Errorf("%s: %d duplicates", r.Key(), r.Duplicates)
+					t.Errorf("%s: %d duplicates", name(r), r.Duplicates)
 				}
 				if r.Form.Deflate && !strings.Contains(r.Stats.Extensions, "permessage-deflate") {
-					t.Errorf("%s: compression was not agreed on: %q", r.Key(), r.Stats.Extensions)
+					t.Errorf("%s: compression was not agreed on: %q", name(r), r.Stats.Extensions)
 				}
 			}
 		}
@@ -56,8 +58,8 @@ func TestAnUnknownRelayIsLearnt(t *testing.T) {
 	for _, s := range fetch.Strategies() {
 		for _, r := range measured(t, s, to, options()) {
 			if r.Form.Deflate {
-				if r.NA != "the relay does not agree to compression" {
-					t.Errorf("%s: n/a %q", r.Key(), r.NA)
+				if r.NA.Code != measure.NACompression {
+					t.Errorf("%s: n/a %v", name(r), r.NA)
 				}
 				continue
 			}
@@ -65,11 +67,35 @@ func TestAnUnknownRelayIsLearnt(t *testing.T) {
 			if s == fetch.ByID || s == fetch.Negentropy {
 				completeness = backfill.Complete
 			}
-			got, reason := r.Completeness()
+			got, reason := r.Completeness(), reasonOf(r)
 			if got != completeness || r.Delivered != want || r.State == nil {
-				t.Errorf("%s: %s (%s), %d of %d", r.Key(), got, reason, r.Delivered, want)
+				t.Errorf("%s: %s (%s), %d of %d", name(r), got, reason, r.Delivered, want)
 			} else if r.State.Unread > 0 && (s != fetch.Paged || r.Form.Parsed) {
-				t.Errorf("%s: %d records were folded unread", r.Key(), r.State.Unread)
+				t.Errorf("%s: %d records were folded unread", name(r), r.State.Unread)
+			}
+		}
+	}
+}
+
+// A relay that holds more than a cell may take teaches the ids of what came: those are asked for.
+func TestACutDownloadTeachesItsIDs(t *testing.T) {
+	t.Parallel()
+	const most = 60
+	for _, maxLimit := range []int{5000, 20} { // in one page, and in several
+		to := &fetch.Target{URL: serve(t, reference.Options{MaxLimit: maxLimit}), Ground: fetch.Unknown(now)}
+		o := options()
+		o.Events, o.Adaptive = most, false
+		for _, s := range []fetch.Strategy{fetch.Paged, fetch.ByID} {
+			for _, r := range measured(t, s, to, o) {
+				if r.Form.Deflate {
+					continue
+				}
+				if !r.NA.None() || r.Err != nil || r.Delivered == 0 {
+					t.Errorf("%s: %d came, n/a %v, %v", name(r), r.Delivered, r.NA, r.Err)
+				}
+				if s == fetch.ByID && (r.Delivered != most || r.Expected != most || r.Missing > 0) {
+					t.Errorf("%s: %d of %d came", name(r), r.Delivered, r.Expected)
+				}
 			}
 		}
 	}
@@ -78,8 +104,8 @@ func TestAnUnknownRelayIsLearnt(t *testing.T) {
 func TestByIDNeedsIDs(t *testing.T) {
 	to := &fetch.Target{URL: "ws://127.0.0.1:1", Ground: fetch.Unknown(now)}
 	for _, r := range measured(t, fetch.ByID, to, options()) {
-		if !r.Form.Deflate && !strings.Contains(r.NA, "no ids are known") {
-			t.Errorf("%s: %q", r.Key(), r.NA)
+		if !r.Form.Deflate && r.NA.Code != measure.NANoIDs {
+			t.Errorf("%s: %v", name(r), r.NA)
 		}
 	}
 }
@@ -121,16 +147,16 @@ func TestWhatIsWrongWithARelayIsSaid(t *testing.T) {
 					continue
 				}
 				r := cell.Run(context.Background(), to, &o)
-				got, reason := r.Completeness()
+				got, reason := r.Completeness(), reasonOf(r)
 				if got != c.want || !strings.Contains(reason, c.reason) {
-					t.Errorf("%s: %s: %q", r.Key(), got, reason)
+					t.Errorf("%s: %s: %q", name(r), got, reason)
 				}
 				f, ok := r.Account.Finding()
-				if !ok || f.OK != (c.want == backfill.Complete) || !f.Required {
-					t.Errorf("%s: %+v", r.Key(), f)
+				if !ok || f.Verdict != measure.Holds(c.want == backfill.Complete) {
+					t.Errorf("%s: %+v", name(r), f)
 				}
 				if r.Unreachable() != (c.fault == "half-open") {
-					t.Errorf("%s: unreachable is %v", r.Key(), r.Unreachable())
+					t.Errorf("%s: unreachable is %v", name(r), r.Unreachable())
 				}
 			}
 		})
@@ -141,15 +167,15 @@ func TestAlteredEventsAreRefusedWhereTheyAreVerified(t *testing.T) {
 	t.Parallel()
 	to := target(t, serve(t, reference.Options{MaxLimit: 5000}, "id-mismatch"), corpus.Filter{})
 	for _, r := range measured(t, fetch.Giant, to, options()) {
-		if r.NA != "" {
+		if !r.NA.None() {
 			continue
 		}
-		got, reason := r.Completeness()
+		got, reason := r.Completeness(), reasonOf(r)
 		switch {
 		case r.Form.Parsed && (got != backfill.Failed || r.Refused == 0 || !strings.Contains(reason, "check of their id")):
-			t.Errorf("%s: %s (%s), %d refused", r.Key(), got, reason, r.Refused)
+			t.Errorf("%s: %s (%s), %d refused", name(r), got, reason, r.Refused)
 		case !r.Form.Parsed && got != backfill.Complete:
-			t.Errorf("%s: %s (%s)", r.Key(), got, reason)
+			t.Errorf("%s: %s (%s)", name(r), got, reason)
 		}
 	}
 }
@@ -159,7 +185,7 @@ func TestStrangersAreCounted(t *testing.T) {
 	to := target(t, serve(t, reference.Options{MaxLimit: 5000}, "extra-results"), corpus.Filter{})
 	for _, s := range []fetch.Strategy{fetch.Giant, fetch.Paged, fetch.ByID} {
 		if r := options().Cells(s)[0].Run(context.Background(), to, options()); r.Strangers == 0 || r.Delivered != r.Expected {
-			t.Errorf("%s: %d strangers, %d of %d", r.Key(), r.Strangers, r.Delivered, r.Expected)
+			t.Errorf("%s: %d strangers, %d of %d", name(r), r.Strangers, r.Delivered, r.Expected)
 		}
 	}
 }
@@ -169,19 +195,19 @@ func TestACapOnAnswersIsNoFault(t *testing.T) {
 	t.Parallel()
 	to := target(t, serve(t, reference.Options{MaxLimit: 150}), corpus.Filter{})
 	r := options().Cells(fetch.Giant)[0].Run(context.Background(), to, options())
-	got, reason := r.Completeness()
-	if got != backfill.Failed || !r.Excused || !strings.Contains(reason, "caps an answer at its newest 150 events") {
+	got, reason := r.Completeness(), reasonOf(r)
+	if got != backfill.Failed || !r.Excused || reason != "cap 150" {
 		t.Errorf("%s: %q, excused %v", got, reason, r.Excused)
 	}
-	if f, ok := r.Account.Finding(); !ok || f.OK || f.Required {
+	if f, ok := r.Account.Finding(); !ok || f.Verdict != measure.Stated {
 		t.Errorf("%+v", f)
 	}
 	sharded := options().Cells(fetch.ShardedGiant)[0].Run(context.Background(), target(t, serve(t, reference.Options{MaxLimit: 90}), corpus.Filter{}), options())
-	if got, reason := sharded.Completeness(); got != backfill.Failed || !sharded.Excused || !strings.Contains(reason, "caps answers") {
+	if got, reason := sharded.Completeness(), reasonOf(sharded); got != backfill.Failed || !sharded.Excused || reason != "cap" {
 		t.Errorf("sharded: %s: %q, excused %v", got, reason, sharded.Excused)
 	}
 	paged := options().Cells(fetch.Paged)[0].Run(context.Background(), to, options())
-	if got, reason := paged.Completeness(); got != backfill.Complete {
+	if got, reason := paged.Completeness(), reasonOf(paged); got != backfill.Complete {
 		t.Errorf("paged: %s: %s", got, reason)
 	}
 }
@@ -205,8 +231,12 @@ func TestASecondBeyondTheCapIsNoFault(t *testing.T) {
 			to := target(t, serve(t, reference.Options{MaxLimit: 1}, faults...), corpus.Filter{})
 			to.Limits = fetch.Limits{Events: 1}
 			r := options().Cells(s)[0].Run(context.Background(), to, options())
-			got, reason := r.Completeness()
-			if f, ok := r.Account.Finding(); !ok || f.OK || f.Required != (faults != nil) || got != backfill.Failed || r.Missing < 1 || !strings.Contains(reason, "more events than came in one answer") {
+			got, reason := r.Completeness(), reasonOf(r)
+			want := measure.Stated
+			if faults != nil {
+				want = measure.Failed
+			}
+			if f, ok := r.Account.Finding(); !ok || f.Verdict != want || f.Cause != measure.WhySeconds || got != backfill.Failed || r.Missing < 1 {
 				t.Errorf("%s, %q: %s (%s), %d missing, %+v", s, faults, got, reason, r.Missing, f)
 			}
 		}
@@ -220,12 +250,12 @@ func TestACellThatIsCutSaysSo(t *testing.T) {
 	o.Events = 120
 	for _, s := range fetch.Strategies() {
 		for _, r := range measured(t, s, target(t, url, corpus.Filter{}), o) {
-			if r.NA != "" {
+			if !r.NA.None() {
 				continue
 			}
-			got, reason := r.Completeness()
+			got, reason := r.Completeness(), reasonOf(r)
 			if got != backfill.Capped || !strings.Contains(reason, "--cell-events 120") || r.Delivered < 30 || r.Delivered > model(t).Corpus().Len() {
-				t.Errorf("%s: %s (%s), %d came", r.Key(), got, reason, r.Delivered)
+				t.Errorf("%s: %s (%s), %d came", name(r), got, reason, r.Delivered)
 			}
 		}
 	}
@@ -239,21 +269,21 @@ func TestACutBeforeAnythingCameBlamesOnlyARelayThatIsSilent(t *testing.T) {
 	able := serve(t, reference.Options{MaxLimit: 5000})
 	for _, s := range fetch.Strategies() {
 		for _, r := range measured(t, s, target(t, able, corpus.Filter{}), o) {
-			if r.NA != "" {
+			if !r.NA.None() {
 				continue
 			}
-			got, reason := r.Completeness()
+			got, reason := r.Completeness(), reasonOf(r)
 			if _, stated := r.Account.Finding(); stated || got != backfill.Capped || reason != "cut by --cell-time 1ns" || r.Unreachable() {
-				t.Errorf("%s: %s (%s), a verdict: %v, unreachable: %v", r.Key(), got, reason, stated, r.Unreachable())
+				t.Errorf("%s: %s (%s), a verdict: %v, unreachable: %v", name(r), got, reason, stated, r.Unreachable())
 			}
 		}
 	}
 	o.Time, o.Stall = 50*time.Millisecond, 300*time.Millisecond
 	for _, s := range []fetch.Strategy{fetch.Giant, fetch.ByID, fetch.Negentropy} {
 		r := o.Cells(s)[0].Run(context.Background(), target(t, serve(t, reference.Options{}, "half-open"), corpus.Filter{}), o)
-		got, reason := r.Completeness()
-		if f, ok := r.Account.Finding(); !ok || f.OK || !f.Required || got != backfill.Failed || !strings.Contains(reason, "cut by --cell-time 50ms") || !strings.Contains(reason, "does not answer") || !r.Unreachable() {
-			t.Errorf("%s: %s (%s), %+v", r.Key(), got, reason, f)
+		got, reason := r.Completeness(), reasonOf(r)
+		if f, ok := r.Account.Finding(); !ok || f.Verdict != measure.Failed || got != backfill.Failed || !strings.Contains(reason, "cut by --cell-time 50ms") || !strings.Contains(reason, "does not answer") || !r.Unreachable() {
+			t.Errorf("%s: %s (%s), %+v", name(r), got, reason, f)
 		}
 	}
 }
@@ -272,12 +302,12 @@ func TestARelayWithoutNIP77IsNotMeasuredByIt(t *testing.T) {
 	to := target(t, ignoring, corpus.Filter{})
 	for _, c := range o.Cells(fetch.Negentropy)[:2] {
 		r := c.Run(context.Background(), to, o)
-		if r.NA != "the relay does not speak NIP-77: it does not answer NEG-OPEN" {
-			t.Errorf("%s: n/a %q, error %v", r.Key(), r.NA, r.Err)
+		if r.NA.Code != measure.NAUnsupported || !strings.Contains(r.NA.Texts["text"], "does not answer NEG-OPEN") {
+			t.Errorf("%s: n/a %v, error %v", name(r), r.NA, r.Err)
 		}
 	}
-	if r := o.Cells(fetch.Giant)[0].Run(context.Background(), to, options()); r.NA != "" || r.Delivered == 0 {
-		t.Errorf("giant: n/a %q, %d came", r.NA, r.Delivered)
+	if r := o.Cells(fetch.Giant)[0].Run(context.Background(), to, options()); !r.NA.None() || r.Delivered == 0 {
+		t.Errorf("giant: n/a %v, %d came", r.NA, r.Delivered)
 	}
 }
 
@@ -289,7 +319,7 @@ func TestPagesShrinkForARelayThatDropsWhomItWaitsFor(t *testing.T) {
 	o := options()
 	o.Page = 20_000
 	r := o.Cells(fetch.Paged)[0].Run(context.Background(), to, o)
-	if got, reason := r.Completeness(); got != backfill.Unresolved || r.Delivered != events {
+	if got, reason := r.Completeness(), reasonOf(r); got != backfill.Unresolved || r.Delivered != events {
 		t.Errorf("%s (%s), %d of %d came", got, reason, r.Delivered, events)
 	}
 }
@@ -308,8 +338,8 @@ func TestASecondThatFillsAPageIsReadWhole(t *testing.T) {
 		o.Page = 100
 		for _, s := range []fetch.Strategy{fetch.Paged, fetch.ShardedPaged} {
 			r := o.Cells(s)[0].Run(context.Background(), to, o)
-			got, reason := r.Completeness()
-			if got != backfill.Unresolved || r.Delivered != want || strings.Contains(reason, "more events than came in one answer") != (want < events) {
+			got, reason := r.Completeness(), reasonOf(r)
+			if got != backfill.Unresolved || r.Delivered != want || strings.HasPrefix(reason, "seconds") != (want < events) {
 				t.Errorf("%s of at most %d: %s (%s), %d of %d came", s, most, got, reason, r.Delivered, want)
 			}
 		}
@@ -325,10 +355,10 @@ func TestARelayThatDropsSlowReadersIsReported(t *testing.T) {
 	o := options()
 	o.Page = 5
 	giant, paged := o.Cells(fetch.Giant)[0].Run(context.Background(), to, o), o.Cells(fetch.Paged)[0].Run(context.Background(), to, o)
-	if got, reason := giant.Completeness(); got != backfill.Failed || giant.Delivered >= events || giant.Requests.Unfinished != 1 {
+	if got, reason := giant.Completeness(), reasonOf(giant); got != backfill.Failed || giant.Delivered >= events || giant.Requests.Unfinished != 1 {
 		t.Errorf("giant: %s (%s), %d came, %+v", got, reason, giant.Delivered, giant.Requests)
 	}
-	if got, reason := paged.Completeness(); got != backfill.Unresolved || paged.Delivered != events {
+	if got, reason := paged.Completeness(), reasonOf(paged); got != backfill.Unresolved || paged.Delivered != events {
 		t.Errorf("paged: %s (%s), %d came", got, reason, paged.Delivered)
 	}
 }
@@ -336,29 +366,32 @@ func TestARelayThatDropsSlowReadersIsReported(t *testing.T) {
 func TestCellsBeyondTheRelaysLimitsAreNotMeasured(t *testing.T) {
 	t.Parallel()
 	to := target(t, serve(t, reference.Options{MaxSubscriptions: 4, MaxLimit: 100}), corpus.Filter{})
-	to.Limits = fetch.Limits{Subscriptions: 4, Events: 100, From: "it says"}
+	to.Limits = fetch.Limits{Subscriptions: 4, Events: 100, From: measure.LimitsTold}
 	for _, r := range measured(t, fetch.ByID, to, options()) {
-		beyond := ""
+		beyond := measure.Reason{}
+		limited := func(code string, most float64) measure.Reason {
+			return measure.Reason{Code: code, Counts: map[string]float64{"most": most}, Texts: map[string]string{"source": measure.LimitsTold}}
+		}
 		switch {
 		case r.Form.Deflate:
 			continue
 		case r.Adaptive: // it keeps to them by itself
 		case r.InFlight > 4:
-			beyond = "it says that a connection may have 4 REQs open"
+			beyond = limited(measure.NASubscriptions, 4)
 		case r.Batch > 100:
-			beyond = "it says that an answer holds 100 events at most"
+			beyond = limited(measure.NAEvents, 100)
 		}
-		if r.NA != beyond {
-			t.Errorf("%s: n/a %q, want %q", r.Key(), r.NA, beyond)
+		if !reflect.DeepEqual(r.NA, beyond) {
+			t.Errorf("%s: n/a %v, want %v", name(r), r.NA, beyond)
 		}
-		if got, reason := r.Completeness(); r.NA == "" && got != backfill.Complete {
-			t.Errorf("%s: %s (%s)", r.Key(), got, reason)
+		if got, reason := r.Completeness(), reasonOf(r); r.NA.None() && got != backfill.Complete {
+			t.Errorf("%s: %s (%s)", name(r), got, reason)
 		}
 	}
 	for _, s := range []fetch.Strategy{fetch.Paged, fetch.Negentropy} {
 		r := options().Cells(s)[0].Run(context.Background(), to, options())
-		if got, reason := r.Completeness(); r.NA != "" || got != backfill.Complete {
-			t.Errorf("%s: %q, %s (%s)", r.Key(), r.NA, got, reason)
+		if got, reason := r.Completeness(), reasonOf(r); !r.NA.None() || got != backfill.Complete {
+			t.Errorf("%s: %v, %s (%s)", name(r), r.NA, got, reason)
 		}
 	}
 }
@@ -369,24 +402,50 @@ func TestEndingTheRunEndsACellAtOnce(t *testing.T) {
 	cancel()
 	for _, s := range fetch.Strategies() {
 		if r := options().Cells(s)[1].Run(ctx, to, options()); r.Err == nil {
-			t.Errorf("%s: no error", r.Key())
+			t.Errorf("%s: no error", name(r))
 		}
 	}
 }
 
-func TestEachCellHasAKeyOfItsOwn(t *testing.T) {
+func TestEachCellHasLabelsOfItsOwn(t *testing.T) {
 	o := options()
 	o.Full = true
 	seen := map[string]bool{}
 	for _, s := range fetch.Strategies() {
 		for _, c := range o.Cells(s) {
-			if seen[c.Key()] {
-				t.Errorf("%s twice", c.Key())
+			labels := fmt.Sprint(c.Labels())
+			if seen[labels] {
+				t.Errorf("%s twice", labels)
 			}
-			seen[c.Key()] = true
+			seen[labels] = true
 		}
 	}
-	if !seen["by-id.c16.f20.b125.parsed-deflate"] || !seen["giant.raw"] || !seen["by-id.c4.adaptive.b125.raw"] {
-		t.Error(fmt.Sprint(seen))
+	for _, want := range []string{
+		"map[batch:125 connections:16 encoding:deflate form:parsed in-flight:20 strategy:by-id]", "map[form:raw strategy:giant]",
+		"map[batch:125 connections:4 form:raw in-flight:adaptive strategy:by-id]",
+	} {
+		if !seen[want] {
+			t.Errorf("no cell has the labels %s", want)
+		}
 	}
+}
+
+// name is a cell for messages.
+func name(r *fetch.Result) string { return fmt.Sprint(r.Labels()) }
+
+// reasonOf is why a cell is not complete, for messages and comparing.
+func reasonOf(r *fetch.Result) string {
+	switch {
+	case r.Cut != "":
+		return "cut by " + r.Cut
+	case r.Err != nil:
+		return r.Err.Error()
+	case r.Why.Code == measure.WhyCap && r.Why.Counts["events"] > 0:
+		return fmt.Sprint("cap ", r.Why.Counts["events"])
+	case !r.Why.None():
+		return r.Why.Code
+	case r.Missing > 0:
+		return fmt.Sprintf("%d of %d records never came", r.Missing, r.Expected)
+	}
+	return ""
 }

@@ -5,20 +5,20 @@ import (
 	"errors"
 	"time"
 
+	"relaybench/harness/measure"
 	"relaybench/harness/negentropy"
 	"relaybench/harness/wire"
 )
 
-// withoutNegentropy finds out once why a relay does not speak NIP-77, "" where it does. That is no part of any cell, whose time may be shorter than a
+// withoutNegentropy finds out once why a relay does not speak NIP-77, no reason where it does. That is no part of any cell, whose time may be shorter than a
 // relay that ignores NEG-OPEN has to be waited for. The runner's probing does not serve: it asks a relay in its usual form, and here it may run
 // in another. Where the relay cannot be asked, or has a reason of its own not to answer, the cell shall say why.
-func (t *Target) withoutNegentropy(ctx context.Context, o *Options) string {
+func (t *Target) withoutNegentropy(ctx context.Context, o *Options) (why measure.Reason) {
 	t.asking.Lock()
 	defer t.asking.Unlock()
 	if t.no77 != nil {
 		return *t.no77
 	}
-	why := ""
 	unsupported, err := t.probe(ctx, o, 0)
 	if err == nil && unsupported != nil && unsupported.How == negentropy.BySilence {
 		began := wire.Now()
@@ -27,10 +27,10 @@ func (t *Target) withoutNegentropy(ctx context.Context, o *Options) string {
 		}
 	}
 	if err != nil {
-		return ""
+		return why
 	}
 	if unsupported != nil {
-		why = unsupported.Error()
+		why = measure.Said(measure.NAUnsupported, unsupported.Error())
 	}
 	t.no77 = &why
 	return why

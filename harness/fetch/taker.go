@@ -39,15 +39,15 @@ type taker struct {
 	free     chan *receive.Feeder // one for each connection that may call at once
 }
 
-// newTaker makes a taker for so many connections. What has been taken is dealt with even when the cell is cut: only ctx ends that. Where records is not nil, it remembers what comes, which has to be parsed for that.
-func newTaker(ctx context.Context, end context.CancelCauseFunc, form Form, conns, room int, o *Options, records *backfill.Records) *taker {
+// newTaker makes a taker for so many connections. What has been taken is dealt with even when the cell is cut: only ctx ends that. It ends after most events where that is not 0. Where records is not nil, it remembers what comes, which has to be parsed for that.
+func newTaker(ctx context.Context, end context.CancelCauseFunc, form Form, conns, room, most int, records *backfill.Records) *taker {
 	t := &taker{end: end}
 	if room > 0 {
 		t.most, t.why = 2*room+slack, errFlood
 		t.ids = make([]corpus.ID, 0, room)
 	}
-	if o.Events > 0 && (t.most == 0 || o.Events < t.most) {
-		t.most, t.why = o.Events, &cutError{fmt.Sprintf("--cell-events %d", o.Events)}
+	if most > 0 && (t.most == 0 || most < t.most) {
+		t.most, t.why = most, &cutError{fmt.Sprintf("--cell-events %d", most)}
 	}
 	if !form.Parsed {
 		return t

@@ -3,8 +3,8 @@ package measure
 
 import "time"
 
-// Schema identifies the record's form; results.schema.json describes it.
-const Schema = "relaybench/results/1"
+// Schema identifies the record's form; results.schema.json describes it. A record of form 1 is upgraded when it is read.
+const Schema = "relaybench/results/2"
 
 // Better says in which direction a metric improves.
 type Better string
@@ -19,10 +19,11 @@ const (
 // Measurement is one metric of one relay (of a pair, where Peer is set) in one scenario.
 type Measurement struct {
 	Relay     string    `json:"relay"`
-	Peer      string    `json:"peer,omitempty"`
-	Scenario  string    `json:"scenario"` // a stable dotted key, "query.thread.hot"
-	Metric    string    `json:"metric"`   // "accepted", "ok latency p99"
-	Unit      string    `json:"unit"`     // "events/s", "ms", "bytes/event"
+	Peer      string    `json:"peer,omitempty"` // the other relay of a pair; of a sync, the source
+	Scenario  string    `json:"scenario"`       // a stable dotted key, "query.thread.hot"
+	Labels    Labels    `json:"labels,omitempty"`
+	Metric    string    `json:"metric"` // "accepted", "ok latency"
+	Unit      string    `json:"unit"`   // "events/s", "ms", "bytes/event"
 	Better    Better    `json:"better"`
 	Trials    []float64 `json:"trials"`              // one value for each trial, in the order they ran
 	Samples   int64     `json:"samples,omitempty"`   // how many observations stand behind the values
@@ -30,19 +31,7 @@ type Measurement struct {
 	Histogram string    `json:"histogram,omitempty"` // HDR, compressed V2, base64; nanoseconds; trials merged
 	Timeline  []float64 `json:"timeline,omitempty"`  // the last trial second by second, in the unit
 	Exact     bool      `json:"exact,omitempty"`     // deterministic: compared exactly, never by statistics
-	Note      string    `json:"note,omitempty"`      // what a reader must know: "limited by the harness"
-}
-
-// Finding is a check's verdict on a relay with its evidence.
-type Finding struct {
-	Relay    string   `json:"relay"`
-	Peer     string   `json:"peer,omitempty"`
-	Scenario string   `json:"scenario"`
-	Check    string   `json:"check"` // a stable name, "returns what the model returns"
-	OK       bool     `json:"ok"`
-	Required bool     `json:"required"` // a failure makes the relay's numbers mean something else
-	Detail   string   `json:"detail"`   // one sentence
-	Evidence []string `json:"evidence,omitempty"`
+	Status    []Status  `json:"status,omitempty"`    // what a reader must know of the figure; empty where it is plain
 }
 
 // Outcome says how a relay's part in the run ended.
@@ -131,9 +120,10 @@ type Conditions struct {
 
 // Calibration is one figure of the harness itself on this machine.
 type Calibration struct {
-	Name  string  `json:"name"`
-	Value float64 `json:"value"`
-	Unit  string  `json:"unit"`
+	Name   string  `json:"name"`             // a stable name, without what Labels say
+	Labels Labels  `json:"labels,omitempty"` // connections; when, for a figure taken at the run's end
+	Value  float64 `json:"value"`
+	Unit   string  `json:"unit"`
 }
 
 // Record is results.json.
@@ -146,7 +136,9 @@ type Record struct {
 	Environment  Environment    `json:"environment"`
 	Calibration  []Calibration  `json:"calibration,omitempty"`
 	Corpus       Corpus         `json:"corpus"`
-	Options      map[string]any `json:"options"` // by flag name without dashes; "args" holds the command line's words
+	Scenarios    []Scenario     `json:"scenarios"` // what was measured, in reading order
+	Metrics      []Metric       `json:"metrics"`   // what their metrics are called, in reading order
+	Options      map[string]any `json:"options"`   // by flag name without dashes; "args" holds the command line's words
 	Relays       []Relay        `json:"relays"`
 	Measurements []Measurement  `json:"measurements"`
 	Findings     []Finding      `json:"findings"`

@@ -4,8 +4,8 @@ import (
 	"encoding/json"
 	"maps"
 	"math"
+	"reflect"
 	"slices"
-	"strings"
 	"sync"
 )
 
@@ -30,15 +30,15 @@ func NewRecorder(rec *Record, save func(*Record) error) *Recorder {
 	return &Recorder{rec: rec, save: save}
 }
 
-// Add takes a measurement in. One with the same relay, peer, scenario, metric, unit and direction as an earlier one
-// continues it: trials are appended, histograms merged, samples summed, and the timeline is the newest. Values that
+// Add takes a measurement in. One with the same relay, peer, scenario, labels, metric, unit and direction as an
+// earlier one continues it: trials are appended, histograms merged, samples summed, and the timeline is the newest. Values that
 // are not numbers are left out and noted, because JSON cannot hold them and one of them must not cost the whole record.
 func (r *Recorder) Add(m Measurement) {
 	m = cloneMeasurement(m)
 	finite := func(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
 	kept := slices.DeleteFunc(slices.Clone(m.Trials), func(v float64) bool { return !finite(v) })
 	if len(kept) < len(m.Trials) {
-		m.Note = joinNotes(m.Note, "a trial gave no number")
+		m.AddStatus(Status{Code: StatusNoNumber})
 	}
 	m.Trials = kept
 	for i, v := range m.Timeline {
@@ -50,7 +50,8 @@ func (r *Recorder) Add(m Measurement) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	i := slices.IndexFunc(r.rec.Measurements, func(o Measurement) bool {
-		return o.Relay == m.Relay && o.Peer == m.Peer && o.Scenario == m.Scenario && o.Metric == m.Metric && o.Unit == m.Unit && o.Better == m.Better
+		return o.Relay == m.Relay && o.Peer == m.Peer && o.Scenario == m.Scenario && o.Metric == m.Metric && o.Unit == m.Unit && o.Better == m.Better &&
+			o.Labels.Equal(m.Labels)
 	})
 	if i < 0 {
 		if m.Trials == nil {
@@ -67,10 +68,12 @@ func (r *Recorder) Add(m Measurement) {
 	if len(m.Timeline) > 0 {
 		o.Timeline = m.Timeline
 	}
-	o.Note = joinNotes(o.Note, m.Note)
+	for _, status := range m.Status {
+		o.AddStatus(status)
+	}
 	merged, err := mergeEncoded(o.Histogram, m.Histogram)
 	if err != nil {
-		o.Note = joinNotes(o.Note, "the histogram of a trial could not be read")
+		o.AddStatus(Status{Code: StatusBadHistogram})
 	}
 	o.Histogram = merged
 }
@@ -99,43 +102,66 @@ func mergeEncoded(a, b string) (string, error) {
 	return s, nil
 }
 
-// joinNotes appends a note that is not there yet.
-func joinNotes(notes, note string) string {
-	if note == "" || slices.Contains(strings.Split(notes, "; "), note) {
-		return notes
-	}
-	if notes == "" {
-		return note
-	}
-	return notes + "; " + note
-}
+// weight orders verdicts: of several trials of one check the heaviest stands. What could not be asked gives way to any answer.
+var weight = map[Verdict]int{Undecided: 0, Passed: 1, Stated: 2, Failed: 3}
 
-// Find takes a finding in. A check that ran in several trials is one finding: it holds if it held every time, its
-// detail is that of the first failure, and evidence gathers up to a bound.
+// Find takes a finding in. A check that ran in several trials is one finding, told apart by whom it blames: it holds
+// if it held every time, counts and texts are those of the first time of its heaviest verdict, and what it bears on and its evidence gather, the latter up to a bound.
 func (r *Recorder) Find(f Finding) {
-	f.Evidence = slices.Clone(f.Evidence)
+	f = cloneFinding(f)
+	f.Evidence = f.Evidence[:min(len(f.Evidence), maxEvidence)]
+	if f.Verdict != Failed {
+		f.Blames, f.BearsOn = "", nil
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	i := slices.IndexFunc(r.rec.Findings, func(o Finding) bool {
-		return o.Relay == f.Relay && o.Peer == f.Peer && o.Scenario == f.Scenario && o.Check == f.Check
+		return o.Relay == f.Relay && o.Peer == f.Peer && o.Scenario == f.Scenario && o.Code == f.Code && o.Labels.Equal(f.Labels) &&
+			(o.Blames == f.Blames || o.Verdict != Failed || f.Verdict != Failed)
 	})
 	if i < 0 {
-		f.Evidence = f.Evidence[:min(len(f.Evidence), maxEvidence)]
 		r.rec.Findings = append(r.rec.Findings, f)
 		return
 	}
 	o := &r.rec.Findings[i]
-	o.Required = o.Required || f.Required
 	switch {
-	case f.OK: // what is known stands
-	case o.OK:
-		o.OK, o.Detail, o.Evidence = false, f.Detail, f.Evidence[:min(len(f.Evidence), maxEvidence)]
+	case weight[f.Verdict] < weight[o.Verdict]:
+	case weight[f.Verdict] > weight[o.Verdict]:
+		*o = f
 	default:
+		for _, s := range f.BearsOn {
+			if !slices.ContainsFunc(o.BearsOn, func(x Scope) bool { return reflect.DeepEqual(x, s) }) {
+				o.BearsOn = append(o.BearsOn, s)
+			}
+		}
 		for _, e := range f.Evidence {
-			if len(o.Evidence) < maxEvidence && !slices.Contains(o.Evidence, e) {
+			if len(o.Evidence) < maxEvidence && !slices.ContainsFunc(o.Evidence, func(x Evidence) bool { return reflect.DeepEqual(x, e) }) {
 				o.Evidence = append(o.Evidence, e)
 			}
 		}
+	}
+}
+
+// Describe takes in how a scenario and its metrics are called. The first description of a key stands; scenarios are
+// kept in their order, metrics in the order in which they come.
+func (r *Recorder) Describe(s Scenario, metrics ...Metric) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.rec.Scenario(s.Key) == nil {
+		at, _ := slices.BinarySearchFunc(r.rec.Scenarios, s.Order+1, func(o Scenario, order int) int { return o.Order - order })
+		r.rec.Scenarios = slices.Insert(r.rec.Scenarios, at, cloneScenario(s))
+	}
+	for _, m := range metrics {
+		if slices.ContainsFunc(r.rec.Metrics, func(o Metric) bool { return o.Key == m.Key }) {
+			continue
+		}
+		at := len(r.rec.Metrics)
+		if m.Role != RoleResource { // what was consumed comes last
+			if i := slices.IndexFunc(r.rec.Metrics, func(o Metric) bool { return o.Role == RoleResource }); i >= 0 {
+				at = i
+			}
+		}
+		r.rec.Metrics = slices.Insert(r.rec.Metrics, at, m)
 	}
 }
 
@@ -191,13 +217,15 @@ func (r *Record) clone() Record {
 	c.Environment.During = clonePointer(r.Environment.During)
 	c.Environment.HarnessCores = slices.Clone(r.Environment.HarnessCores)
 	c.Environment.RelayCores = slices.Clone(r.Environment.RelayCores)
-	c.Calibration = slices.Clone(r.Calibration)
+	c.Calibration = cloneEach(r.Calibration, func(c Calibration) Calibration { c.Labels = maps.Clone(c.Labels); return c })
 	c.Corpus.Kinds = maps.Clone(r.Corpus.Kinds)
 	c.Corpus.Dropped = maps.Clone(r.Corpus.Dropped)
 	c.Options = cloneOptions(r.Options)
 	c.Relays = cloneEach(r.Relays, cloneRelay)
 	c.Measurements = cloneEach(r.Measurements, cloneMeasurement)
-	c.Findings = cloneEach(r.Findings, func(f Finding) Finding { f.Evidence = slices.Clone(f.Evidence); return f })
+	c.Findings = cloneEach(r.Findings, cloneFinding)
+	c.Scenarios = cloneEach(r.Scenarios, cloneScenario)
+	c.Metrics = slices.Clone(r.Metrics)
 	return c
 }
 
@@ -212,6 +240,8 @@ func cloneRelay(r Relay) Relay {
 func cloneMeasurement(m Measurement) Measurement {
 	m.Trials = slices.Clone(m.Trials)
 	m.Timeline = slices.Clone(m.Timeline)
+	m.Labels = maps.Clone(m.Labels)
+	m.Status = slices.Clone(m.Status)
 	return m
 }
 

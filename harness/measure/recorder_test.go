@@ -20,7 +20,7 @@ func TestAddContinuesTheSameMeasurement(t *testing.T) {
 	for trial := range 3 {
 		h := NewHistogram()
 		h.RecordN(time.Duration(trial+1)*time.Millisecond, 100)
-		m := Measurement{Relay: "a", Scenario: "s", Metric: "m", Unit: "ms", Better: Lower, Trials: []float64{float64(trial + 1)}, Timeline: []float64{float64(trial)}, Note: "n", Exact: trial < 2}
+		m := Measurement{Relay: "a", Scenario: "s", Metric: "m", Unit: "ms", Better: Lower, Trials: []float64{float64(trial + 1)}, Timeline: []float64{float64(trial)}, Status: []Status{{Code: StatusCoarse}}, Exact: trial < 2}
 		if err := m.SetHistogram(h); err != nil {
 			t.Fatal(err)
 		}
@@ -35,7 +35,7 @@ func TestAddContinuesTheSameMeasurement(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !slices.Equal(m.Trials, []float64{1, 2, 3}) || m.Samples != 300 || h.Count() != 300 || !slices.Equal(m.Timeline, []float64{2}) || m.Note != "n" || m.Exact {
+	if !slices.Equal(m.Trials, []float64{1, 2, 3}) || m.Samples != 300 || h.Count() != 300 || !slices.Equal(m.Timeline, []float64{2}) || len(m.Status) != 1 || m.Exact {
 		t.Errorf("merged to %+v with %d in its histogram", m, h.Count())
 	}
 }
@@ -45,6 +45,7 @@ func TestAddKeepsApartWhatDiffers(t *testing.T) {
 	for name, change := range map[string]func(*Measurement){
 		"relay": func(m *Measurement) { m.Relay = "b" }, "peer": func(m *Measurement) { m.Peer = "b" }, "scenario": func(m *Measurement) { m.Scenario = "t" },
 		"metric": func(m *Measurement) { m.Metric = "n" }, "unit": func(m *Measurement) { m.Unit = "s" }, "direction": func(m *Measurement) { m.Better = None },
+		"labels": func(m *Measurement) { m.Labels = Labels{LabelForm: "hot"} },
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, other := newRecorder(t), base
@@ -69,48 +70,77 @@ func TestAddDoesNotLetOneBadValueCostTheRecord(t *testing.T) {
 	}
 	r.Add(m)
 	got := r.Snapshot().Measurements[0]
-	if !slices.Equal(got.Trials, []float64{2}) || !slices.Equal(got.Timeline, []float64{1, 0}) || got.Note != "a trial gave no number; the histogram of a trial could not be read" {
+	if !slices.Equal(got.Trials, []float64{2}) || !slices.Equal(got.Timeline, []float64{1, 0}) || got.Is(StatusNoNumber) == nil || got.Is(StatusBadHistogram) == nil {
 		t.Errorf("kept %+v", got)
 	}
 }
 
-func TestFindHoldsOnlyIfEveryTrialHeld(t *testing.T) {
-	f := func(ok bool, detail string, evidence ...string) Finding {
-		return Finding{Relay: "a", Scenario: "s", Check: "c", OK: ok, Required: true, Detail: detail, Evidence: evidence}
+func TestFindKeepsTheHeaviestVerdict(t *testing.T) {
+	f := func(v Verdict, n float64, evidence ...string) Finding {
+		f := Finding{Relay: "a", Scenario: "s", Code: "c", Verdict: v, Counts: map[string]float64{"n": n}}
+		if v == Failed {
+			f.Blames = "a"
+		}
+		for _, text := range evidence {
+			f.Evidence = append(f.Evidence, Evidence{Code: EvidenceWords, Text: text})
+		}
+		return f
 	}
 	for _, c := range []struct {
 		name     string
 		in       []Finding
-		ok       bool
-		detail   string
+		verdict  Verdict
+		n        float64
 		evidence []string
 	}{
-		{"held twice", []Finding{f(true, "fine", "x"), f(true, "fine again")}, true, "fine", []string{"x"}},
-		{"failed second", []Finding{f(true, "fine", "x"), f(false, "two missing", "y")}, false, "two missing", []string{"y"}},
-		{"failed first", []Finding{f(false, "two missing", "y"), f(true, "fine", "x")}, false, "two missing", []string{"y"}},
-		{"failed twice", []Finding{f(false, "two missing", "y"), f(false, "three missing", "y", "z")}, false, "two missing", []string{"y", "z"}},
+		{"held twice", []Finding{f(Passed, 1, "x"), f(Passed, 2)}, Passed, 1, []string{"x"}},
+		{"failed second", []Finding{f(Passed, 1, "x"), f(Failed, 2, "y")}, Failed, 2, []string{"y"}},
+		{"failed first", []Finding{f(Failed, 2, "y"), f(Passed, 1, "x")}, Failed, 2, []string{"y"}},
+		{"failed twice", []Finding{f(Failed, 2, "y"), f(Failed, 3, "y", "z")}, Failed, 2, []string{"y", "z"}},
+		{"asked at last", []Finding{f(Undecided, 1, "x"), f(Passed, 2, "y")}, Passed, 2, []string{"y"}},
+		{"asked once and not again", []Finding{f(Passed, 2, "y"), f(Undecided, 1, "x")}, Passed, 2, []string{"y"}},
+		{"stated among passed", []Finding{f(Passed, 1), f(Stated, 2, "x"), f(Passed, 3)}, Stated, 2, []string{"x"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r := newRecorder(t)
 			for _, f := range c.in {
 				r.Find(f)
 			}
-			got := r.Snapshot().Findings
-			if len(got) != 1 || got[0].OK != c.ok || got[0].Detail != c.detail || !slices.Equal(got[0].Evidence, c.evidence) {
+			all := r.Snapshot().Findings
+			if len(all) != 1 {
+				t.Fatalf("%d findings", len(all))
+			}
+			var evidence []string
+			for _, e := range all[0].Evidence {
+				evidence = append(evidence, e.Text)
+			}
+			if got := all[0]; got.Verdict != c.verdict || got.Counts["n"] != c.n || !slices.Equal(evidence, c.evidence) {
 				t.Errorf("%+v", got)
 			}
 		})
 	}
 }
 
+func TestFindTellsApartWhomItBlames(t *testing.T) {
+	r := newRecorder(t)
+	for _, blamed := range []string{"a", "b", "a"} {
+		r.Find(Finding{Relay: "a", Peer: "b", Scenario: "negentropy", Code: CodeConverges, Verdict: Failed, Blames: blamed})
+	}
+	r.Find(Finding{Relay: "a", Peer: "b", Scenario: "negentropy", Code: CodeConverges, Verdict: Passed, Blames: "b"})
+	got := r.Snapshot().Findings
+	if len(got) != 2 || got[0].Blames != "a" || got[1].Blames != "b" {
+		t.Errorf("%+v", got)
+	}
+}
+
 func TestFindBoundsEvidence(t *testing.T) {
 	r := newRecorder(t)
 	for i := range 3 {
-		var e []string
+		var e []Evidence
 		for j := range 80 {
-			e = append(e, fmt.Sprint(i, j))
+			e = append(e, Evidence{Code: EvidenceWords, Text: fmt.Sprint(i, j)})
 		}
-		r.Find(Finding{Relay: "a", Check: "c", Evidence: e})
+		r.Find(Finding{Relay: "a", Code: "c", Verdict: Failed, Evidence: e})
 	}
 	if n := len(r.Snapshot().Findings[0].Evidence); n != maxEvidence {
 		t.Errorf("%d lines of evidence", n)
@@ -149,7 +179,8 @@ func TestSnapshotsShareNothingWithTheRecord(t *testing.T) {
 		wg.Go(func() {
 			for i := range 20 {
 				r.Add(Measurement{Relay: fmt.Sprint(w), Scenario: "s", Metric: "m", Trials: []float64{float64(i)}})
-				r.Find(Finding{Relay: "a", Scenario: "preflight", Check: "c", Evidence: []string{fmt.Sprint(w, i)}})
+				r.Find(Finding{Relay: "a", Scenario: "preflight", Code: "c", Counts: map[string]float64{"x": 1}, Labels: Labels{"y": "z"}, Evidence: []Evidence{{Text: fmt.Sprint(w, i)}}})
+				r.Describe(Scenario{Key: fmt.Sprint(i), Uses: []string{"ids"}}, Metric{Key: fmt.Sprint(i)})
 				r.SetRelay(Relay{Name: "a", Config: map[string]string{"x": "y"}, Outcome: OutcomeOK})
 				s := r.Snapshot()
 				scribble(&s)
@@ -184,9 +215,19 @@ func scribble(r *Record) {
 	}
 	for i := range r.Measurements {
 		r.Measurements[i].Trials[0] = -1
+		if r.Measurements[i].Labels != nil {
+			r.Measurements[i].Labels["x"] = "z"
+		}
 	}
 	for i := range r.Findings {
-		r.Findings[i].Evidence = append(r.Findings[i].Evidence[:0], "z")
+		r.Findings[i].Evidence = append(r.Findings[i].Evidence[:0], Evidence{Text: "z"})
+		r.Findings[i].Counts["x"]++
+		r.Findings[i].Labels["x"] = "z"
+	}
+	for i := range r.Scenarios {
+		if len(r.Scenarios[i].Uses) > 0 {
+			r.Scenarios[i].Uses[0] = "z"
+		}
 	}
 	for i := range r.Calibration {
 		r.Calibration[i].Value++
@@ -216,5 +257,51 @@ func TestValueIsTheMedianOfTheTrials(t *testing.T) {
 		if got, ok := m.Value(); got != c.want || ok != c.ok {
 			t.Errorf("%v: %v %v", c.trials, got, ok)
 		}
+	}
+}
+
+func TestDescribeKeepsTheOrderOfReading(t *testing.T) {
+	r := newRecorder(t)
+	r.Describe(Scenario{Key: "c", Order: 3}, Metric{Key: "cpu", Role: RoleResource})
+	r.Describe(Scenario{Key: "a", Order: 1}, Metric{Key: "accepted", Role: RoleFigure}, Metric{Key: "rss", Role: RoleResource})
+	r.Describe(Scenario{Key: "b1", Order: 2}, Metric{Key: "refused", Role: RoleStated})
+	r.Describe(Scenario{Key: "b2", Order: 2}, Metric{Key: "cpu", Role: RoleFigure})
+	r.Describe(Scenario{Key: "b1", Order: 9}, Metric{Key: "accepted", Role: RoleResource})
+	s := r.Snapshot()
+	var scenarios, metrics []string
+	for _, o := range s.Scenarios {
+		scenarios = append(scenarios, fmt.Sprint(o.Key, o.Order))
+	}
+	for _, m := range s.Metrics {
+		metrics = append(metrics, fmt.Sprint(m.Key, " ", m.Role))
+	}
+	if want := []string{"a1", "b12", "b22", "c3"}; !slices.Equal(scenarios, want) {
+		t.Errorf("scenarios %q, want %q", scenarios, want)
+	}
+	if want := []string{"accepted figure", "refused stated", "cpu resource", "rss resource"}; !slices.Equal(metrics, want) {
+		t.Errorf("metrics %q, want %q", metrics, want)
+	}
+}
+
+func TestRangeIsTheSmallestAndTheLargestTrial(t *testing.T) {
+	for _, c := range []struct {
+		trials []float64
+		lo, hi float64
+	}{{nil, 0, 0}, {[]float64{3}, 3, 3}, {[]float64{4, 9, 2, 5}, 2, 9}} {
+		m := Measurement{Trials: c.trials}
+		if lo, hi := m.Range(); lo != c.lo || hi != c.hi {
+			t.Errorf("%v: %v to %v", c.trials, lo, hi)
+		}
+	}
+}
+
+func TestWhatAFailedCheckBearsOnGathersOverTrials(t *testing.T) {
+	r := NewRecorder(nil, nil)
+	for _, on := range []string{"query.*", "storage", "query.*"} {
+		r.Find(Finding{Relay: "a", Scenario: "s", Code: "c", Verdict: Failed, Blames: "a", BearsOn: []Scope{{Scenario: on}}})
+	}
+	rec := r.Snapshot()
+	if got := rec.Findings[0].BearsOn; len(got) != 2 || got[0].Scenario != "query.*" || got[1].Scenario != "storage" {
+		t.Errorf("%+v", got)
 	}
 }

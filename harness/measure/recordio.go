@@ -43,6 +43,12 @@ func (r *Record) normalize() {
 	if r.Findings == nil {
 		r.Findings = []Finding{}
 	}
+	if r.Scenarios == nil {
+		r.Scenarios = []Scenario{}
+	}
+	if r.Metrics == nil {
+		r.Metrics = []Metric{}
+	}
 }
 
 // normalize makes a relay that the run has not come to, or whose end nobody explained, say so.
@@ -115,14 +121,17 @@ func syncFolder(dir string) {
 }
 
 func writeError(path string, err error) error {
-	dir := filepath.Dir(path)
+	dir, unsaved := filepath.Dir(path), "so the results stay unsaved"
+	if _, absent := os.Stat(path); absent == nil {
+		unsaved += " (" + filepath.Base(path) + " holds an earlier state)"
+	}
 	switch {
 	case errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS):
-		return fmt.Errorf("the folder %s cannot be written to, so the results stay unsaved; choose another with --out: %w", dir, err)
+		return fmt.Errorf("the folder %s cannot be written to, %s; choose another with --out: %w", dir, unsaved, err)
 	case errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT):
-		return fmt.Errorf("the disk of %s is full, so the results stay unsaved; free some space or choose another folder with --out: %w", dir, err)
+		return fmt.Errorf("the disk of %s is full, %s; free some space or choose another folder with --out: %w", dir, unsaved, err)
 	case errors.Is(err, fs.ErrNotExist):
-		return fmt.Errorf("the folder %s does not exist, so the results stay unsaved: %w", dir, err)
+		return fmt.Errorf("the folder %s does not exist, %s: %w", dir, unsaved, err)
 	}
 	return fmt.Errorf("writing the results to %s: %w", path, err)
 }
@@ -178,15 +187,43 @@ func parseRecord(b []byte) (*Record, error) {
 	switch {
 	case head.Schema == nil:
 		return nil, errors.New("this is not a results.json of relaybench: it has no schema id")
+	case *head.Schema == schema1:
+		r, err := upgrade1(b)
+		if err != nil {
+			return nil, err
+		}
+		return r, r.bounded()
 	case *head.Schema != Schema:
-		return nil, fmt.Errorf("its schema is %.60q, and this relaybench reads %q", *head.Schema, Schema)
+		return nil, fmt.Errorf("its schema is %.60q, and this relaybench reads %q and %q: a newer one reads it", *head.Schema, Schema, schema1)
 	}
 	r := new(Record)
 	if err := json.Unmarshal(b, r); err != nil {
 		return nil, jsonError(err, len(b))
 	}
+	if err := r.bounded(); err != nil {
+		return nil, err
+	}
+	if err := r.judged(); err != nil {
+		return nil, err
+	}
 	r.normalize()
 	return r, nil
+}
+
+// judged refuses verdicts that there are not, which would bar nothing, and fills in what a failed check bears on where
+// the file leaves that out.
+func (r *Record) judged() error {
+	for i := range r.Findings {
+		f := &r.Findings[i]
+		if _, known := weight[f.Verdict]; !known {
+			return fmt.Errorf("the check %.60q of %.60q has the verdict %.60q; there are %q, %q, %q and %q",
+				f.Code, f.Relay, f.Verdict, Passed, Failed, Undecided, Stated)
+		}
+		if f.Verdict == Failed && len(f.BearsOn) == 0 {
+			f.BearsOn = BearsOn(f.Code, f.Scenario, f.Labels)
+		}
+	}
+	return nil
 }
 
 func jsonError(err error, size int) error {

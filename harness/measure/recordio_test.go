@@ -1,6 +1,7 @@
 package measure
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -67,7 +68,14 @@ func TestAFullDiskKeepsTheOldRecord(t *testing.T) {
 	defer f.Close()
 	// The mode of a device is not changed by a test: only the writing is tried.
 	err = encodeJSON(f, fullRecord(t))
-	if got := writeError("/out/results.json", err).Error(); !strings.Contains(got, "is full") {
+	path := filepath.Join(t.TempDir(), "results.json")
+	if got := writeError(path, err).Error(); !strings.Contains(got, "is full") || strings.Contains(got, "earlier") {
+		t.Error(got)
+	}
+	if err := os.WriteFile(path, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if got := writeError(path, err).Error(); !strings.Contains(got, "holds an earlier state") {
 		t.Error(got)
 	}
 }
@@ -83,15 +91,16 @@ func TestReadRecordSaysWhatIsWrong(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, c := range map[string]struct{ content, want string }{
-		"empty file":       {"", "is empty"},
-		"cut short":        {string(text[:len(text)/2]), "cut short"},
-		"not JSON":         {"PK\x03\x04 whatever this is", "not JSON"},
-		"two documents":    {string(text) + "{}", "not JSON"},
-		"an array":         {"[1,2]", "not a results.json"},
-		"another document": {`{"name":"x"}`, "no schema id"},
-		"another version":  {`{"schema":"relaybench/results/9"}`, `"relaybench/results/9"`},
-		"a hostile schema": {`{"schema":"` + strings.Repeat(`\u001b[2J`, 50) + `"}`, `\x1b[2J`},
-		"a wrong type":     {`{"schema":"relaybench/results/1","relays":[{"name":3}]}`, "relays"},
+		"empty file":          {"", "is empty"},
+		"cut short":           {string(text[:len(text)/2]), "cut short"},
+		"not JSON":            {"PK\x03\x04 whatever this is", "not JSON"},
+		"two documents":       {string(text) + "{}", "not JSON"},
+		"an array":            {"[1,2]", "not a results.json"},
+		"another document":    {`{"name":"x"}`, "no schema id"},
+		"another version":     {`{"schema":"relaybench/results/9"}`, `"relaybench/results/9"`},
+		"a hostile schema":    {`{"schema":"` + strings.Repeat(`\u001b[2J`, 50) + `"}`, `\x1b[2J`},
+		"a wrong type":        {`{"schema":"relaybench/results/2","relays":[{"name":3}]}`, "relays"},
+		"a wrong type of old": {`{"schema":"relaybench/results/1","relays":[{"name":3}]}`, "relays"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			path := filepath.Join(dir, "bad.json")
@@ -128,8 +137,45 @@ func TestReadRecordSaysWhatIsWrong(t *testing.T) {
 	}
 }
 
+func TestMoreTrialsThanARunTakesAreRefusedByName(t *testing.T) {
+	named := func(scenario string, trials int) Measurement {
+		return Measurement{Relay: "a\x1b", Peer: "b", Scenario: scenario, Metric: "accepted", Unit: "events/s", Better: Higher, Trials: make([]float64, trials)}
+	}
+	many := []Measurement{}
+	for i := range MaxAllTrials / MaxTrials {
+		many = append(many, named(fmt.Sprintf("s%d", i), MaxTrials))
+	}
+	for _, test := range []struct {
+		name         string
+		measurements []Measurement
+		want         []string // nil where the record is read
+	}{
+		{"as many as may be", many, nil},
+		{"one more in one measurement", []Measurement{named("first", 1), named("second", MaxTrials+1)}, []string{`"second"`, `"accepted"`, "10001 trials", "10000"}},
+		{"one measurement more", make([]Measurement, MaxMeasurements+1), []string{"50001 measurements", "50000"}},
+		{"one more in all", append(many, named("last", 1)), []string{`"last"`, "2000000"}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "results.json")
+			if err := (&Record{Measurements: test.measurements}).Write(path); err != nil {
+				t.Fatal(err)
+			}
+			_, err := ReadRecord(path)
+			if (err == nil) != (test.want == nil) {
+				t.Fatalf("error %v", err)
+			}
+			for _, want := range append(test.want, path) {
+				if err != nil && (!strings.Contains(err.Error(), want) || strings.ContainsAny(err.Error(), "\x1b\n")) {
+					t.Errorf("%q does not name %q in one clean sentence", err, want)
+				}
+			}
+		})
+	}
+}
+
 func FuzzParseRecord(f *testing.F) {
 	f.Add([]byte(`{"schema":"relaybench/results/1","measurements":[{"relay":"a","trials":null}]}`))
+	f.Add([]byte(`{"schema":"relaybench/results/2","findings":[{"code":"kept","verdict":"failed"}]}`))
 	f.Add([]byte(`{"schema":"relaybench/results/1","options":{"x":[{}]},"startedAt":"2026-01-02T03:04:05Z"}`))
 	f.Add([]byte(`null`))
 	f.Fuzz(func(t *testing.T, b []byte) {

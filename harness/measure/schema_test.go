@@ -51,7 +51,7 @@ func TestRecordsMeetTheSchema(t *testing.T) {
 	barest := NewRecorder(&Record{Corpus: Corpus{Fingerprint: strings.Repeat("0", 64)}}, nil)
 	barest.SetRelay(Relay{Name: "a"})
 	barest.Add(Measurement{Relay: "a", Scenario: "storage", Metric: "m", Better: None})
-	barest.Find(Finding{Check: "c"})
+	barest.Find(Finding{Code: "c", Verdict: Passed})
 	barest.Update(func(*Record) {})
 	bare := barest.Snapshot()
 	for name, r := range map[string]*Record{"every field set": fullRecord(t), "the barest": &bare} {
@@ -67,7 +67,7 @@ func TestTheSchemaRefusesWhatIsNotARecord(t *testing.T) {
 	s := compileSchema(t)
 	first := func(r map[string]any, list string) map[string]any { return r[list].([]any)[0].(map[string]any) }
 	for name, mutate := range map[string]func(map[string]any){
-		"another schema id":         func(r map[string]any) { r["schema"] = "relaybench/results/2" },
+		"another schema id":         func(r map[string]any) { r["schema"] = "relaybench/results/1" },
 		"an unknown field":          func(r map[string]any) { r["extra"] = true },
 		"an unknown relay field":    func(r map[string]any) { first(r, "relays")["extra"] = true },
 		"an unknown finding field":  func(r map[string]any) { first(r, "findings")["extra"] = true },
@@ -84,6 +84,11 @@ func TestTheSchemaRefusesWhatIsNotARecord(t *testing.T) {
 		"an unknown durability":     func(r map[string]any) { first(r, "relays")["durability"] = "safe" },
 		"a short fingerprint":       func(r map[string]any) { r["corpus"].(map[string]any)["fingerprint"] = "abc" },
 		"a kind that is no number":  func(r map[string]any) { r["corpus"].(map[string]any)["kinds"] = map[string]any{"note": 1} },
+		"an unknown verdict":        func(r map[string]any) { first(r, "findings")["verdict"] = "ok" },
+		"a finding without a code":  func(r map[string]any) { delete(first(r, "findings"), "code") },
+		"a count that is text":      func(r map[string]any) { first(r, "findings")["counts"] = map[string]any{"n": "1"} },
+		"an unknown layout":         func(r map[string]any) { first(r, "scenarios")["layout"] = "pie" },
+		"an unknown role":           func(r map[string]any) { first(r, "metrics")["role"] = "hero" },
 		"a date that is none":       func(r map[string]any) { r["startedAt"] = "yesterday" },
 		"half a core":               func(r map[string]any) { r["environment"].(map[string]any)["cores"] = 0.5 },
 		"a calibration without unit": func(r map[string]any) {

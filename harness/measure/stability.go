@@ -1,6 +1,7 @@
 package measure
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -79,7 +80,7 @@ func UnsteadyTrials(r *Record) []string {
 		if far := Outliers(m.Trials); len(far) > 0 {
 			median := Summarize(m.Trials).Center
 			off := slices.MaxFunc(far, func(a, b int) int {
-				return cmpFloat(math.Abs(m.Trials[a]-median), math.Abs(m.Trials[b]-median))
+				return cmp.Compare(math.Abs(m.Trials[a]-median), math.Abs(m.Trials[b]-median))
 			})
 			share := (m.Trials[off] - median) / math.Abs(median)
 			note(outliers, m.Relay, math.Abs(share), fmt.Sprintf("%s, trial %d, %+.0f %% off the median", what, off+1, 100*share))
@@ -103,16 +104,6 @@ func figures(n, of int) string {
 	return fmt.Sprintf("%d of %d figure%s", n, of, strings.Repeat("s", min(of-1, 1)))
 }
 
-func cmpFloat(a, b float64) int {
-	switch {
-	case a < b:
-		return -1
-	case a > b:
-		return 1
-	}
-	return 0
-}
-
 // Drift tells whether trials, in the order in which they ran, move in one direction beyond chance (Kendall's rank correlation with the
 // order) and beyond a few per cent. The change is from the median of the first half to that of the second, as a share of the first.
 func Drift(trials []float64) (change float64, ok bool) {
@@ -120,12 +111,7 @@ func Drift(trials []float64) (change float64, ok bool) {
 	if n < EnoughTrials {
 		return 0, false
 	}
-	score := 0
-	for i := range n {
-		for j := i + 1; j < n; j++ {
-			score += cmpFloat(trials[j], trials[i])
-		}
-	}
+	score := kendallScore(trials)
 	first, second := Summarize(trials[:n/2]).Center, Summarize(trials[n-n/2:]).Center
 	if first == 0 {
 		return 0, false
@@ -134,12 +120,52 @@ func Drift(trials []float64) (change float64, ok bool) {
 	return change, kendallP(n, score) < driftAlpha && math.Abs(change) > driftSize
 }
 
+// kendallScore is the number of pairs of trials of which the later one is higher, less those of which it is
+// lower, in n log n.
+func kendallScore(trials []float64) int {
+	from := slices.Clone(trials)
+	return mergeScore(from, make([]float64, len(from)))
+}
+
+// mergeScore sorts v by merging, in the room of spare, and returns its score as it was. A pair is counted where
+// its halves meet: each value of the second half against how many of the first are below and above it.
+func mergeScore(v, spare []float64) int {
+	n := len(v)
+	if n < 2 {
+		return 0
+	}
+	first, second := v[:n/2], v[n/2:]
+	score := mergeScore(first, spare[:n/2]) + mergeScore(second, spare[n/2:])
+	below, notAbove := 0, 0
+	for _, x := range second {
+		for below < len(first) && first[below] < x {
+			below++
+		}
+		for notAbove < len(first) && first[notAbove] <= x {
+			notAbove++
+		}
+		score += below - (len(first) - notAbove)
+	}
+	i, j := 0, 0
+	for k := range spare {
+		if j == len(second) || i < len(first) && first[i] <= second[j] {
+			spare[k] = first[i]
+			i++
+		} else {
+			spare[k] = second[j]
+			j++
+		}
+	}
+	copy(v, spare)
+	return score
+}
+
 // kendallP is the two-sided chance that n values in random order have a score (pairs that rise less those that fall) so far from 0.
 func kendallP(n, score int) float64 {
 	pairs := n * (n - 1) / 2
 	far := (pairs - max(score, -score)) / 2 // pairs against the trend
-	if n > 60 {
-		sd := math.Sqrt(float64(n*(n-1)*(2*n+5)) / 18)
+	if n > 60 {                             // the exact share takes n³ steps, and is as good as normal
+		sd := math.Sqrt(float64(n) * float64(n-1) * float64(2*n+5) / 18)
 		return math.Erfc(math.Abs(float64(score)) / sd / math.Sqrt2)
 	}
 	// The share of the n! orders with so many inversions, built up an element at a time.

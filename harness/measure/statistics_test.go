@@ -1,7 +1,10 @@
 package measure
 
 import (
+	"cmp"
+	"fmt"
 	"math"
+	"math/big"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -29,8 +32,27 @@ func TestSummaryIsTheMedianWithItsInterval(t *testing.T) {
 			t.Errorf("the trials were put in order: %v became %v", before, c.trials)
 		}
 	}
-	if s := Summarize(nil); !math.IsNaN(s.Center) || s.N != 0 || s.Bounded() {
+	if s := Summarize(nil); !math.IsNaN(s.Center) || s.N != 0 || s.Bounded() || !math.IsInf(s.Lo, -1) || !math.IsInf(s.Hi, 1) {
 		t.Errorf("of nothing: %+v", s)
+	}
+}
+
+func TestSpreadIsTheFartherEndAsAShareOfTheCentre(t *testing.T) {
+	for _, c := range []struct {
+		s    Summary
+		want float64
+	}{
+		{Summary{Center: 8, Lo: 6, Hi: 9}, 0.25},
+		{Summary{Center: 8, Lo: 7, Hi: 10}, 0.25},
+		{Summary{Center: -8, Lo: -10, Hi: -7}, 0.25},
+		{Summary{Center: 8, Lo: 8, Hi: 8}, 0},
+		{Summary{}, 0},
+		{Summary{Lo: -1, Hi: 1}, math.Inf(1)},
+		{Summary{Center: 8, Lo: math.Inf(-1), Hi: math.Inf(1)}, math.Inf(1)},
+	} {
+		if got := c.s.Spread(); got != c.want {
+			t.Errorf("%+v: %v, want %v", c.s, got, c.want)
+		}
 	}
 }
 
@@ -49,6 +71,7 @@ func TestComparisonSaysWhatTheTestCanDecide(t *testing.T) {
 		{"no variation, another value", []float64{4, 4, 4, 4}, []float64{5, 5, 5, 5}, 2.0 / 70, 0.25, true, true},
 		{"from nothing", []float64{0, 0, 0, 0}, []float64{5, 5, 5, 5}, 2.0 / 70, math.NaN(), true, true},
 		{"below nothing", []float64{-4, -4, -4, -4}, []float64{-5, -5, -5, -5}, 2.0 / 70, -0.25, true, true},
+		{"a p of Alpha is not below it", []float64{50}, rising(39), 0.05, 1.38, false, false},
 		{"an empty side", nil, []float64{5}, 1, math.NaN(), false, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -76,8 +99,10 @@ func TestSmallestPIsWhatTheTestGivesForSamplesApart(t *testing.T) {
 			}
 		}
 	}
-	if n := TrialsFor(Alpha); n != 4 {
-		t.Errorf("%d trials a side for significance, want 4", n)
+	for alpha, want := range map[float64]int{Alpha: 4, SmallestP(3, 3): 4, 1: 2, 0: 1000} { // below alpha, not at it; and it ends
+		if n := TrialsFor(alpha); n != want {
+			t.Errorf("%d trials a side for a p below %v, want %d", n, alpha, want)
+		}
 	}
 }
 
@@ -91,6 +116,47 @@ func TestHolmAdjusts(t *testing.T) {
 	}
 	if len(Holm(nil)) != 0 {
 		t.Error("nothing became something")
+	}
+}
+
+// TestTheChanceOfATrendIsCounted holds kendallP against the orders of n values, counted by their inversions.
+func TestTheChanceOfATrendIsCounted(t *testing.T) {
+	orders := []*big.Int{big.NewInt(1)} // of n values, by inversions
+	all := big.NewInt(1)
+	for n := 2; n <= 60; n++ {
+		next := make([]*big.Int, len(orders)+n-1)
+		running := new(big.Int)
+		for i := range next {
+			if i < len(orders) {
+				running.Add(running, orders[i])
+			}
+			if i >= n {
+				running.Sub(running, orders[i-n])
+			}
+			next[i] = new(big.Int).Set(running)
+		}
+		orders = next
+		all.Mul(all, big.NewInt(int64(n)))
+		if n > 12 && n < 60 {
+			continue
+		}
+		against := new(big.Int)
+		for i := range orders[:len(orders)/2] {
+			against.Add(against, orders[i])
+			want, _ := new(big.Rat).SetFrac(new(big.Int).Lsh(against, 1), all).Float64()
+			score := len(orders) - 1 - 2*i
+			for _, s := range []int{score, -score} {
+				if got := kendallP(n, s); math.Abs(got-want) > 1e-9*want {
+					t.Fatalf("%d trials, score %d: %v, want %v", n, s, got, want)
+				}
+			}
+		}
+	}
+	// From there on it is that of a normal distribution with the variance n (n − 1) (2n + 5) / 18.
+	for score, want := range map[int]float64{0: 1, 315: 0.049970299502536474, -315: 0.049970299502536474, 500: 0.0018616635772923927} {
+		if got := kendallP(61, score); math.Abs(got-want) > 1e-9*want {
+			t.Errorf("61 trials, score %d: %v, want %v", score, got, want)
+		}
 	}
 }
 
@@ -159,6 +225,7 @@ func TestDriftIsToldFromNoise(t *testing.T) {
 		{"steady rise", []float64{100, 104, 108, 112, 116, 120}, true},
 		{"steady fall", []float64{100, 96, 92, 88, 84, 80}, true},
 		{"a rise too small to matter", []float64{100, 100.1, 100.2, 100.3, 100.4, 100.5}, false},
+		{"a rise of as much as need not matter", []float64{99, 100, 101, 104, 105, 106}, false},
 		{"too few to tell", []float64{100, 110, 120, 130, 140}, false},
 		{"up and down", []float64{100, 120, 100, 120, 100, 120}, false},
 		{"one slow start", []float64{150, 101, 100, 102, 101, 100}, false},
@@ -185,6 +252,46 @@ func TestDriftIsToldFromNoise(t *testing.T) {
 	}
 }
 
+// TestTheScoreCountsEveryPair holds merging against counting the pairs one by one, equal values among them.
+func TestTheScoreCountsEveryPair(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(1, 2))
+	for n := range 70 {
+		trials := make([]float64, n)
+		for i := range trials {
+			trials[i] = float64(rnd.IntN(1 + n/2)) // many are equal
+		}
+		want := 0
+		for i := range n {
+			for j := i + 1; j < n; j++ {
+				want += cmp.Compare(trials[j], trials[i])
+			}
+		}
+		before := slices.Clone(trials)
+		if got := kendallScore(trials); got != want || !slices.Equal(trials, before) {
+			t.Fatalf("%v: score %d, want %d; left as %v", before, got, want, trials)
+		}
+	}
+}
+
+// TestDriftOfVeryManyTrials could not end if it compared each trial with each: that is 4.5·10¹⁰ pairs.
+func TestDriftOfVeryManyTrials(t *testing.T) {
+	trials := rising(300_000)
+	if change, ok := Drift(trials); !ok || change < 1 {
+		t.Errorf("all that rise: %t, %+.2f", ok, change)
+	}
+	rand.New(rand.NewPCG(3, 4)).Shuffle(len(trials), func(i, j int) { trials[i], trials[j] = trials[j], trials[i] })
+	if change, ok := Drift(trials); ok {
+		t.Errorf("the same in random order drift by %+.2f", change)
+	}
+	n := 2_000_000
+	if p := kendallP(n, n*(n-1)/2); p != 0 {
+		t.Errorf("p of the strongest trend: %v", p)
+	}
+	if p := kendallP(n, 0); p != 1 {
+		t.Errorf("p of none: %v", p)
+	}
+}
+
 func rising(n int) []float64 {
 	out := make([]float64, n)
 	for i := range out {
@@ -194,6 +301,7 @@ func rising(n int) []float64 {
 }
 
 func TestOutliersStandApart(t *testing.T) {
+	sd := 1.4826 * Summarize([]float64{1, 1, 0, 1, 9}).Center // robust, of the trials below
 	for _, c := range []struct {
 		name   string
 		trials []float64
@@ -204,6 +312,10 @@ func TestOutliersStandApart(t *testing.T) {
 		{"a small one does not matter", []float64{100, 100, 100, 100, 100, 105}, nil},
 		{"beside equal ones", []float64{100, 100, 100, 100, 100, 130}, []int{5}},
 		{"too few to tell", []float64{100, 100, 100, 900}, nil},
+		{"enough", []float64{100, 100, 100, 100, 900}, []int{4}},
+		{"as far as ordinary ones", []float64{-1, -1, 0, 1, outlierScore * sd}, nil},
+		{"just beyond", []float64{-1, -1, 0, 1, outlierScore*sd + 1e-9}, []int{4}},
+		{"as much as need not matter", []float64{100, 100, 100, 100, 115}, nil},
 	} {
 		if got := Outliers(c.trials); !slices.Equal(got, c.want) {
 			t.Errorf("%s: %v, want %v", c.name, got, c.want)
@@ -240,8 +352,39 @@ func TestWarningsSayWhatIsWrongAndWhatToDo(t *testing.T) {
 	}
 	// What has no direction, and what is exact, is no sign of an unsteady machine.
 	r := record(100, 95, 90, 85, 80, 75)
+	for better, want := range map[Better]int{Higher: 1, Lower: 1, None: 0} {
+		r.Measurements[0].Better = better
+		if got := UnsteadyTrials(r); len(got) != want {
+			t.Errorf("better %q: %q", better, got)
+		}
+	}
+	r = record(100, 95, 90, 85, 80, 75)
 	r.Measurements[0].Exact = true
 	if got := UnsteadyTrials(r); len(got) > 0 {
 		t.Errorf("an exact figure drifts: %q", got)
+	}
+}
+
+// Of what is found in several figures and trials, the worst is told; of what is as bad, the first.
+func TestWarningsTellOfTheWorst(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		trials [][]float64 // of a figure each
+		want   string
+	}{
+		{"a low outlier behind a high one", [][]float64{{100, 101, 99, 100, 160, 100, 30, 100}}, "1 of 1 figure (m0 in s, trial 7, -70 % off the median)"},
+		{"a low outlier before a high one", [][]float64{{30, 101, 99, 100, 160, 100, 100, 100}}, "1 of 1 figure (m0 in s, trial 1, -70 % off the median)"},
+		{"a high outlier behind a low one", [][]float64{{100, 40, 99, 100, 100, 100, 180, 101}}, "1 of 1 figure (m0 in s, trial 7, +80 % off the median)"},
+		{"two figures", [][]float64{{100, 101, 99, 40, 100, 102}, {100, 101, 99, 30, 100, 102}}, "2 of 2 figures (m1 in s, trial 4, -70 % off the median)"},
+		{"two that are as bad", [][]float64{{100, 101, 99, 40, 100, 102}, {100, 101, 99, 100, 40, 102}}, "2 of 2 figures (m0 in s, trial 4, -60 % off the median)"},
+		{"one of two that drift", [][]float64{{100, 101, 99, 100, 98, 102}, {100, 95, 90, 85, 80, 75}}, "1 of 2 figures (m1 in s, -16 % from the first half to the second)"},
+	} {
+		r := &Record{}
+		for i, trials := range c.trials {
+			r.Measurements = append(r.Measurements, Measurement{Relay: "a", Scenario: "s", Metric: fmt.Sprint("m", i), Better: Higher, Trials: trials})
+		}
+		if got := UnsteadyTrials(r); len(got) != 1 || !strings.Contains(got[0], c.want) {
+			t.Errorf("%s: %q lacks %q", c.name, got, c.want)
+		}
 	}
 }

@@ -3,22 +3,64 @@ package preflight
 import (
 	"context"
 	"crypto/rand"
-	"fmt"
 	"slices"
+	"strconv"
+	"strings"
 	"sync"
+	"sync/atomic"
+	"time"
 
 	"relaybench/corpus"
+	"relaybench/harness/measure"
 )
 
 // asking is one check at work: its time, its author and its connections.
 type asking struct {
 	*prober
-	ctx context.Context
-	key corpus.SecretKey
+	ctx    context.Context
+	key    corpus.SecretKey
+	people []string // public keys of others, whom its author names
 
 	opened sync.Mutex
 	all    []*session
+
+	slowest atomic.Int64 // what one of its answers took at most, in ns
 }
+
+// took notes how long an answer took.
+func (a *asking) took(d time.Duration) {
+	for {
+		was := a.slowest.Load()
+		if int64(d) <= was || a.slowest.CompareAndSwap(was, int64(d)) {
+			return
+		}
+	}
+}
+
+func (a *asking) slow() time.Duration { return time.Duration(a.slowest.Load()) }
+
+// settle is how long what was acknowledged may take to be readable: a relay that is slow at everything has more time.
+func (a *asking) settle() time.Duration { return max(a.o.Settle, min(4*a.slow(), a.o.Check/4)) }
+
+// quiet is how long an answer that may be left out is waited for.
+func (a *asking) quiet() time.Duration { return max(a.o.Quiet, min(4*a.slow(), a.o.Check/4)) }
+
+// meant finds out whether silence means anything: another question on the connection is answered, and no answer so far took more
+// than a third of the time that was waited. Anything else leaves the matter open.
+func (s *session) meant() error {
+	r, err := s.ask(limited(s.mine(7), 1))
+	switch {
+	case err != nil:
+		return err
+	case r.closed:
+		return leaveOpen(measure.CauseClosed, nil, texts{"reason": r.reason})
+	case s.slow() > s.o.Wait/3:
+		return leaveOpen(measure.CauseSlow, counts{"ms": milliseconds(s.slow())}, nil)
+	}
+	return nil
+}
+
+func milliseconds(d time.Duration) float64 { return float64(d.Round(time.Microsecond)) / 1e6 }
 
 func (a *asking) add(s *session) {
 	a.opened.Lock()
@@ -109,27 +151,45 @@ func difference(want, got []corpus.ID) (missing, extra []corpus.ID) {
 	return missing, extra
 }
 
-// wrongAnswer says how a reply differs from what was wanted; asked says what was asked for.
-func wrongAnswer(asked string, want []corpus.ID, r *reply) error {
+// asked is a question as evidence.
+func asked(filters ...corpus.Filter) measure.Evidence {
+	var text []byte
+	for i := range filters {
+		if i > 0 {
+			text = append(text, ',')
+		}
+		text = filters[i].AppendJSON(text)
+	}
+	return measure.Evidence{Code: measure.EvidenceQuestion, Text: string(text)}
+}
+
+// wrongAnswer says how a reply differs from what was wanted.
+func wrongAnswer(want []corpus.ID, r *reply, filters ...corpus.Filter) error {
 	missing, extra := difference(want, r.ids)
-	var evidence []string
+	evidence := []measure.Evidence{asked(filters...)}
 	for _, id := range missing {
-		evidence = append(evidence, "missing "+id.String())
+		evidence = append(evidence, measure.Evidence{Code: measure.EvidenceMissing, ID: id.String()})
 	}
 	for _, id := range extra {
-		evidence = append(evidence, "extra "+id.String())
+		evidence = append(evidence, measure.Evidence{Code: measure.EvidenceExtra, ID: id.String()})
+	}
+	seen := counts{"got": float64(len(r.ids) + r.noID), "want": float64(len(want)), "missing": float64(len(missing)), "extra": float64(len(extra))}
+	if len(filters) == 1 && filters[0].Limit != nil {
+		seen["limit"] = float64(*filters[0].Limit)
 	}
 	switch {
 	case r.closed:
-		return fail(nil, "%s: the REQ was refused: CLOSED %s", asked, quoted(r.reason))
+		return leaveOpen(measure.CauseClosed, nil, texts{"reason": r.reason})
 	case r.noID > 0:
-		return fail(nil, "%s: %d of the events returned have no readable id", asked, r.noID)
+		seen["unreadable"] = float64(r.noID)
+		return fail(measure.CauseUnreadable, seen, nil, evidence...)
 	case len(missing) > 0 || len(extra) > 0:
-		return fail(evidence, "%s: %d events came instead of %d; %d missing, %d not asked for", asked, len(r.ids), len(want), len(missing), len(extra))
+		return fail(measure.CauseAnswer, seen, nil, evidence...)
 	}
 	places := make([]string, len(r.ids))
 	for i, id := range r.ids {
-		places[i] = fmt.Sprint(slices.Index(want, id) + 1)
+		places[i] = strconv.Itoa(slices.Index(want, id) + 1)
 	}
-	return fail(nil, "%s: the events came in the order %v, numbered as they should have come", asked, places)
+	order := measure.Evidence{Code: measure.EvidenceOrder, Text: strings.Join(places, " ")}
+	return fail(measure.CauseDisorder, counts{"got": float64(len(r.ids))}, nil, evidence[0], order)
 }

@@ -5,10 +5,12 @@ import (
 	"fmt"
 	"runtime"
 	"slices"
+	"strconv"
 	"sync"
 	"time"
 
 	"relaybench/corpus"
+	"relaybench/harness/measure"
 	"relaybench/harness/wire"
 )
 
@@ -35,37 +37,98 @@ func (p *prober) prepareFlood() {
 	group.Wait()
 }
 
-// doesNotThrottle publishes events as fast as they are taken: a limiter would be what is measured. With the events stored it asks for limits
-// of answers.
-func doesNotThrottle(a *asking) (string, error) {
+const askings = 60 // REQs one after another
+
+// floodOfQuestions puts REQs as fast as they are answered, for a quarter of the check's time at most, and returns how many were.
+func (a *asking) floodOfQuestions() (answered int, err error) {
 	s, err := a.dial()
 	if err != nil {
-		return "", err
+		return 0, err
+	}
+	for start := time.Now(); answered < askings && time.Since(start) < a.o.Check/4; answered++ {
+		r, err := s.ask(limited(a.mine(1), 1+answered))
+		if err != nil || r.closed {
+			return answered, err
+		}
+	}
+	return answered, nil
+}
+
+// doesNotThrottle publishes events as fast as they are taken, and asks as fast as it is answered: a limiter would be what is measured. With
+// the events stored it asks for limits of answers.
+func doesNotThrottle(a *asking) (found, error) {
+	s, err := a.dial()
+	if err != nil {
+		return found{}, err
 	}
 	a.key = a.floodKey
-	stored, took, err := s.flood(a.prober.flood)
+	stored, took, err := s.flood(a.prober.flood, floodWindow)
 	if len(stored) > 1 {
 		a.capable("limit clamp", a.clamp(stored, true))
 		a.capable("default limit", a.clamp(stored, false))
 	}
-	rate := fmt.Sprintf("%d events in %v", len(stored), took.Round(time.Millisecond))
-	if text := a.throttle(); text != "" {
-		a.capable("throttling", "yes: "+text)
-		return "", fail(nil, "the relay limits the rate of events: %s; %d were taken before in one go", text, len(stored))
+	answered, askErr := a.floodOfQuestions()
+	seen := found{counts: counts{"taken": float64(len(stored)), "ms": milliseconds(took), "answered": float64(answered)}}
+	if a.rateOf(publishing)+a.rateOf(questions) != "" {
+		return seen, leaveOpen(measure.CauseRates, seen.counts, nil) // findRates tells of it
 	}
-	if err != nil {
-		a.capable("throttling", "perhaps: "+err.Error())
-		return "", fail(nil, "in a flood of small events, after %d had been taken: %v", len(stored), err)
+	var refused *refusedError
+	var closed *wire.CloseError
+	switch {
+	case err == nil:
+		a.capable("throttling", "none seen: "+strconv.Itoa(len(stored))+" events in "+took.Round(time.Millisecond).String()+" on one connection")
+		return seen, askErr
+	case errors.As(err, &refused):
+		seen.texts = texts{"reason": refused.answer.reason}
+		err = state(measure.CauseRefused, seen.counts, seen.texts)
+	case errors.As(err, &closed) && len(stored) > 0:
+		// It is the relay that ended the connection, and not what lies between, where another one is taken and answered.
+		seen.texts = texts{"error": closed.Error()}
+		if _, again := a.floodOfQuestions(); again == nil {
+			err = state(measure.CauseHungUp, seen.counts, seen.texts)
+		}
+	case errors.Is(err, errSilent) && len(stored) > 0:
+		if silent := (*noAnswerError)(nil); errors.As(err, &silent) && silent.notice != "" {
+			seen.texts = texts{"notice": silent.notice}
+		}
+		if unsure := s.meant(); unsure != nil {
+			return seen, unsure
+		}
+		err = state(measure.CauseUnanswered, seen.counts, seen.texts)
 	}
-	a.capable("throttling", "none seen: "+rate+" on one connection")
-	return rate + " on one connection, and none was held back", nil
+	a.capable("throttling", "perhaps: "+strconv.Itoa(len(stored))+" events were taken in one go")
+	return seen, err
 }
 
-// flood publishes events over one connection and returns those that were acknowledged, and the time it took. It ends at the first refusal.
-func (s *session) flood(events []*corpus.Event) (stored []corpus.ID, took time.Duration, err error) {
-	s.notice = ""
+// errRates says that a text spoke of a limit of rates.
+var errRates = errors.New("rates are limited")
+
+// findRates fails the check on throttling wherever a text spoke of a limit: it may strike before the flood. It bears on what was seen to
+// be limited.
+func (p *prober) findRates() {
+	i := place(measure.CodeThrottles)
+	takes, asks := p.rates[publishing], p.rates[questions]
+	if takes+asks == "" {
+		return
+	}
+	seen := found{cause: measure.CauseRates, texts: texts{publishing: takes, questions: asks}, bearsOn: measure.Throttled(takes != "", asks != "")}
+	if before := p.findings[i]; before != nil {
+		seen.counts = before.Counts
+	}
+	f := table[i].finding(found{}, &shortfall{found: seen}, p.o.Relay)
+	p.findings[i], p.open[i] = &f, false
+	if takes == "" {
+		takes = asks
+	}
+	p.capable("throttling", "yes: "+quoted(takes))
+}
+
+// flood publishes events over one connection, at most window of them without an OK, and returns those that were acknowledged and the time it
+// took. It ends at the first refusal.
+func (s *session) flood(events []*corpus.Event, window int) (stored []corpus.ID, took time.Duration, err error) {
+	s.begin(publishing)
 	start := time.Now()
-	pending, taken := make(map[corpus.ID]bool), make(map[corpus.ID]bool)
+	pending, taken := make(map[corpus.ID]*corpus.Event), make(map[corpus.ID]bool)
 	defer func() {
 		took = time.Since(start)
 		for _, e := range events { // in the order of their times, whatever the order of the OKs
@@ -74,12 +137,12 @@ func (s *session) flood(events []*corpus.Event) (stored []corpus.ID, took time.D
 			}
 		}
 	}()
-	deadline := time.Now().Add(s.o.Wait)
+	deadline := start.Add(s.o.Wait)
 	for next := 0; ; {
-		for next < len(events) && len(pending) < floodWindow && time.Since(start) < floodTime {
-			pending[events[next].ID] = true
+		for next < len(events) && len(pending) < window && time.Since(start) < floodTime {
+			pending[events[next].ID] = events[next]
 			if err := s.conn.SendEvent(events[next].AppendJSON(nil)); err != nil {
-				return nil, 0, s.explain("publishing", err)
+				return nil, 0, s.explain(publishing, err)
 			}
 			next++
 		}
@@ -88,28 +151,30 @@ func (s *session) flood(events []*corpus.Event) (stored []corpus.ID, took time.D
 		}
 		m, err := s.next(deadline)
 		switch {
-		case errors.Is(err, errSilent):
-			return nil, 0, s.explain(fmt.Sprintf("%d of the events sent got no OK", len(pending)), err)
 		case err != nil:
-			return nil, 0, s.explain("publishing", err)
-		case m.Type == wire.Notice && s.throttle() != "":
-			return nil, 0, errors.New("throttled")
+			return nil, 0, s.explain(publishing, err)
+		case m.Type == wire.Notice && s.rateOf(publishing) != "":
+			return nil, 0, errRates
 		case m.Type != wire.OK:
 			continue
 		}
-		id := corpus.ID(m.ID)
+		e := pending[corpus.ID(m.ID)]
+		switch {
+		case e == nil && m.Accepted:
+			continue
+		case e == nil: // a refusal that names nothing is of one of them all the same
+			e = events[next-1]
+		}
 		if !m.Accepted {
-			got := answer{reason: clip(m.ReasonText(), maxText)}
+			got := answer{reason: clip(m.ReasonText(), maxText), named: true}
 			if speaksOfRate(got.reason) {
-				s.sawThrottle(got.String())
+				s.sawRate(publishing, got.reason)
 			}
-			return nil, 0, fmt.Errorf("a valid event was refused: %v", got)
+			return nil, 0, &refusedError{e, got}
 		}
-		if m.HasID && pending[id] {
-			delete(pending, id)
-			taken[id] = true
-			deadline = time.Now().Add(s.o.Wait)
-		}
+		delete(pending, e.ID)
+		taken[e.ID] = true
+		deadline = time.Now().Add(s.o.Wait)
 	}
 }
 
@@ -124,7 +189,7 @@ func (a *asking) clamp(stored []corpus.ID, limit bool) string {
 	if r, err := s.poll(exactly([]corpus.ID{last}), corpus.Filter{IDs: []corpus.ID{last}}); err != nil {
 		return "unknown: " + err.Error()
 	} else if len(r.ids) == 0 {
-		return fmt.Sprintf("unknown: %v after its OK the last event cannot be read yet", a.o.Settle)
+		return fmt.Sprintf("unknown: %v after its OK the last event cannot be read yet", a.settle())
 	}
 	f := a.mine(1)
 	if limit {

@@ -22,19 +22,27 @@ import (
 // liar is a small relay that keeps to NIP-01 but for what its lies say.
 type liar struct {
 	lies map[string]bool
+	slow time.Duration // before each message is dealt with
 
 	mu      sync.Mutex
 	events  []corpus.Event
 	texts   map[corpus.ID]string // how an event is returned, where that is not as it came
 	taken   int
 	clients map[*client]bool
+	cache   map[string]*cached // answers by filter
+}
+
+type cached struct {
+	served int
+	found  []corpus.Event
 }
 
 type client struct {
-	conn *websocket.Conn
-	send sync.Mutex
-	mu   sync.Mutex
-	subs map[string][]corpus.Filter
+	conn  *websocket.Conn
+	asked int
+	send  sync.Mutex
+	mu    sync.Mutex
+	subs  map[string][]corpus.Filter
 }
 
 func (c *client) say(format string, args ...any) {
@@ -46,9 +54,12 @@ func (c *client) say(format string, args ...any) {
 }
 
 // serveLiar starts a relay with these lies and returns its URL.
-func serveLiar(t *testing.T, lies ...string) string {
+func serveLiar(t *testing.T, lies ...string) string { return serveSlowLiar(t, 0, lies...) }
+
+// serveSlowLiar starts one that lets each message wait.
+func serveSlowLiar(t *testing.T, slow time.Duration, lies ...string) string {
 	t.Helper()
-	l := &liar{lies: make(map[string]bool), texts: make(map[corpus.ID]string), clients: make(map[*client]bool)}
+	l := &liar{lies: make(map[string]bool), texts: make(map[corpus.ID]string), clients: make(map[*client]bool), slow: slow, cache: make(map[string]*cached)}
 	for _, lie := range lies {
 		l.lies[lie] = true
 	}
@@ -61,7 +72,7 @@ func (l *liar) serve(w http.ResponseWriter, r *http.Request) {
 	if r.Header.Get("Accept") == "application/nostr+json" && r.Header.Get("Upgrade") == "" {
 		switch {
 		case l.lies["describes itself"]:
-			fmt.Fprint(w, `{"name":"liar","supported_nips":[1,50,999]}`)
+			fmt.Fprint(w, `{"name":"liar","supported_nips":[1,11,45,50,77,999]}`)
 		case l.lies["describes itself without end"]:
 			for {
 				if _, err := fmt.Fprintf(w, `{"name":%q,`, strings.Repeat("x", 1000)); err != nil {
@@ -92,6 +103,9 @@ func (l *liar) serve(w http.ResponseWriter, r *http.Request) {
 	l.clients[c] = true
 	l.mu.Unlock()
 	defer func() { l.mu.Lock(); delete(l.clients, c); l.mu.Unlock() }()
+	if l.lies["greets"] {
+		c.say(`["NOTICE","invalid: welcome"]`)
+	}
 	if l.lies["challenges"] {
 		c.say(`["AUTH","prove it"]`)
 	}
@@ -100,6 +114,7 @@ func (l *liar) serve(w http.ResponseWriter, r *http.Request) {
 		if err != nil {
 			return
 		}
+		time.Sleep(l.slow) // the script's own delay
 		parts, err := corpus.Elements(frame)
 		if err != nil || len(parts) < 2 || l.lies["mute"] {
 			continue
@@ -117,6 +132,13 @@ func (l *liar) serve(w http.ResponseWriter, r *http.Request) {
 					}
 				}
 			}
+			if l.lies["limits REQs"] {
+				if c.asked++; c.asked > 40 { // no check but the flood asks as much on one connection
+
+					c.say(`["CLOSED",%s,"rate-limited: ask less"]`, parts[1])
+					continue
+				}
+			}
 			l.request(c, strings.Trim(string(parts[1]), `"`), parts[2:])
 		case `"CLOSE"`:
 			if !l.lies["ignores CLOSE"] {
@@ -124,9 +146,28 @@ func (l *liar) serve(w http.ResponseWriter, r *http.Request) {
 				delete(c.subs, strings.Trim(string(parts[1]), `"`))
 				c.mu.Unlock()
 			}
+		case `"NEG-OPEN"`:
+			l.reconcile(c, parts[1])
 		default:
 			c.say(`["CLOSED",%s,"error: unknown message"]`, parts[1])
 		}
+	}
+}
+
+// reconcile answers NEG-OPEN.
+func (l *liar) reconcile(c *client, sub []byte) {
+	switch {
+	case l.lies["reconciles nothing"]:
+		c.say(`["NEG-MSG",%s,"61"]`, sub)
+	case l.lies["reconciles in prose"]:
+		c.say(`["NEG-MSG",%s,"no hex at all"]`, sub)
+	case l.lies["reconciles with random bytes"]:
+		c.say(`["NEG-MSG",%s,"61ffffffffffffffffff"]`, sub)
+	case l.lies["refuses to reconcile"]:
+		c.say(`["NEG-ERR",%s,"blocked: not today"]`, sub)
+	case l.lies["ignores NEG-OPEN"]:
+	default:
+		c.say(`["CLOSED",%s,"error: unknown message"]`, sub)
 	}
 }
 
@@ -159,10 +200,25 @@ func (l *liar) publish(c *client, text []byte) bool {
 	at, expires := e.Expiration()
 	switch {
 	case err == corpus.ErrBadID && !l.lies["takes bad ids"], err == corpus.ErrBadSignature && !l.lies["takes bad signatures"]:
+		if l.lies["mute on forgeries"] {
+			return true
+		}
 		if l.lies["stores what it refuses"] {
 			l.keep(e)
 		}
 		return ok(false, "invalid: forged")
+	case l.lies["hashes DEL as strfry does"] && strings.Contains(e.Content, "\x7f"):
+		return ok(false, "invalid: bad event id")
+	case l.lies["refuses NUL"] && strings.Contains(e.Content, "\x00"):
+		return ok(false, "invalid: a null character")
+	case l.lies["refuses empty tags"] && slices.ContainsFunc(e.Tags, func(t corpus.Tag) bool { return len(t) == 0 }):
+		return ok(false, "invalid: too few fields in tag")
+	case l.lies["refuses notes"] && e.Content == "A plain note.":
+		return ok(false, "blocked: not that note")
+	case l.lies["names no event"]:
+		c.say(`["OK","",true,""]`)
+		l.keep(e)
+		return true
 	case l.lies["refuses everything"]:
 		return ok(false, "blocked: \u202enobody writes here")
 	case l.lies["limits rates"] && n > 100:
@@ -193,14 +249,32 @@ func (l *liar) publish(c *client, text []byte) bool {
 	if l.lies["acknowledges first"] {
 		ok(true, "")
 	}
+	if e.Kind == corpus.KindDeletion {
+		l.delete(e)
+	}
 	switch {
 	case corpus.IsEphemeral(e.Kind) && !l.lies["stores ephemeral events"]:
 	case l.lies["stores nothing"]:
 	default:
 		l.keep(e)
 	}
-	l.push(e)
+	if !corpus.IsEphemeral(e.Kind) || !l.lies["passes nothing on"] {
+		l.push(e)
+	}
+	if corpus.IsEphemeral(e.Kind) && l.lies["takes ephemeral events in silence"] {
+		return true
+	}
 	return l.lies["acknowledges first"] || ok(true, "")
+}
+
+// delete deals with a deletion request.
+func (l *liar) delete(request corpus.Event) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.events = slices.DeleteFunc(l.events, func(e corpus.Event) bool {
+		mine := e.PubKey == request.PubKey && l.lies["deletes"]
+		return (mine || l.lies["deletes anybody's"]) && slices.ContainsFunc(request.Tags, func(t corpus.Tag) bool { return t.Name() == "e" && t.Value() == e.ID.String() })
+	})
 }
 
 // keep stores an event, and removes or keeps out what is superseded.
@@ -224,7 +298,17 @@ func (l *liar) keep(e corpus.Event) {
 
 // form returns the event as it is sent to readers.
 func (l *liar) form(e *corpus.Event) string {
-	text := string(e.AppendJSON(nil))
+	g := *e
+	if l.lies["strips white space"] {
+		g.Content = strings.TrimSpace(g.Content)
+	}
+	if l.lies["drops empty tags"] {
+		g.Tags = slices.DeleteFunc(slices.Clone(g.Tags), func(t corpus.Tag) bool { return len(t) == 0 })
+	}
+	if l.lies["replaces control characters"] {
+		g.Content = strings.NewReplacer("\x01", "?", "\x02", "?", "\x03", "?").Replace(g.Content)
+	}
+	text := string(g.AppendJSON(nil))
 	switch {
 	case l.lies["alters fields"]:
 		return strings.Replace(text, `"sig":"`, `"sig":"00`, 1)[:len(text)] + `"}`
@@ -242,6 +326,32 @@ func (l *liar) matches(f *corpus.Filter, e *corpus.Event, live bool) bool {
 	g := *f
 	if l.lies["ignores tags"] || live && l.lies["ignores tags of live events"] {
 		g.Tags = nil
+	}
+	if l.lies["ignores ids"] && g.Limit != nil && *g.Limit == 50 {
+		g.IDs = nil
+	}
+	if l.lies["ignores authors"] && len(g.Kinds) == 0 && g.Limit != nil && *g.Limit == 50 {
+		g.Authors = nil
+	}
+	if l.lies["ignores kinds"] && slices.Contains(g.Kinds, 7) {
+		g.Kinds = nil
+	}
+	for i, t := range g.Tags {
+		switch {
+		case live:
+		case l.lies["ignores #e"] && t.Name == 'e', l.lies["ignores #p"] && t.Name == 'p':
+			g.Tags = slices.Delete(slices.Clone(g.Tags), i, i+1)
+			return g.Matches(e)
+		case l.lies["matches prefixes"]: // as stores do that look tag values up in the order of their index
+			g.Tags = slices.Delete(slices.Clone(g.Tags), i, i+1)
+			begins := func(tag corpus.Tag) bool {
+				return tag.Name() == string(t.Name) && slices.ContainsFunc(t.Values, func(v string) bool { return strings.HasPrefix(tag.Value(), v) })
+			}
+			return g.Matches(e) && slices.ContainsFunc(e.Tags, begins)
+		}
+	}
+	if l.lies["excludes since"] && g.Since != nil && e.CreatedAt == *g.Since {
+		return false
 	}
 	if l.lies["excludes until"] && g.Until != nil && e.CreatedAt == *g.Until {
 		return false
@@ -315,12 +425,30 @@ func (l *liar) request(c *client, sub string, texts [][]byte) {
 			}
 		}
 	}
+	key := string(bytes.Join(texts, nil))
+	if was := l.cache[key]; was != nil && (was.served < 2 && l.lies["remembers answers"] || l.lies["remembers answers for good"]) {
+		found = was.found
+		was.served++
+	} else {
+		l.cache[key] = &cached{found: found}
+	}
 	l.mu.Unlock()
+	if l.lies["sends foreign events"] {
+		e := foreigner()
+		c.say(`["EVENT","%s",%s]`, sub, e.AppendJSON(nil))
+	}
 	for i := range found {
-		c.say(`["EVENT","%s",%s]`, sub, l.form(&found[i]))
+		under := sub
+		if l.lies["answers under another subscription"] {
+			under = "another"
+		}
+		c.say(`["EVENT","%s",%s]`, under, l.form(&found[i]))
 	}
 	c.say(`["EOSE","%s"]`, sub)
 }
+
+// foreigner is a valid event that nobody asked for.
+var foreigner = sync.OnceValue(func() *corpus.Event { return signed(newKey(), 1, 1_700_000_000, "of somebody else") })
 
 func (l *liar) query(f *corpus.Filter) []corpus.Event {
 	var found []corpus.Event
@@ -332,7 +460,10 @@ func (l *liar) query(f *corpus.Filter) []corpus.Event {
 			found = append(found, e)
 		}
 	}
-	slices.SortFunc(found, func(a, b corpus.Event) int {
+	slices.SortStableFunc(found, func(a, b corpus.Event) int {
+		if l.lies["orders ties by arrival"] {
+			return cmp.Compare(b.CreatedAt, a.CreatedAt)
+		}
 		return cmp.Or(cmp.Compare(b.CreatedAt, a.CreatedAt), bytes.Compare(a.ID[:], b.ID[:]))
 	})
 	if limit := f.Limit; limit != nil && !l.lies["ignores limits"] {

@@ -1,10 +1,13 @@
 package preflight
 
 import (
+	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"relaybench/corpus"
+	"relaybench/harness/measure"
 )
 
 // listening opens a connection with a subscription to the filter, and another to publish on.
@@ -17,104 +20,117 @@ func (a *asking) listening(f corpus.Filter) (listener, publisher *session, sub s
 	}
 	sub, r, err := listener.subscribe(f)
 	if err == nil && r.closed {
-		err = fail(nil, "the subscription was refused: CLOSED %s", quoted(r.reason))
+		err = leaveOpen(measure.CauseClosed, nil, texts{"reason": r.reason})
 	}
 	return listener, publisher, sub, err
 }
 
 // sendsLive: an event that another connection publishes after EOSE reaches the subscription.
-func sendsLive(a *asking) (string, error) {
+func sendsLive(a *asking) (found, error) {
 	listener, publisher, sub, err := a.listening(a.mine(1))
 	if err != nil {
-		return "", err
+		return found{}, err
 	}
 	for i := range 2 {
 		e := a.event(1, a.now, fmt.Sprintf("live %d", i))
 		if err := publisher.store(e); err != nil {
-			return "", err
+			return found{}, err
 		}
-		if err := listener.arrives(sub, e.ID, a.o.Wait); err != nil {
-			return "", fail(nil, "an event published after EOSE did not reach the subscription: %v", err)
+		if err := listener.arrives(sub, e); err != nil {
+			return found{}, err
 		}
 	}
-	return "events published after EOSE reach an open subscription", nil
+	return found{}, nil
 }
 
 // arrives waits for one event on one subscription.
-func (s *session) arrives(sub string, id corpus.ID, within time.Duration) error {
-	deadline := time.Now().Add(within)
+func (s *session) arrives(sub string, e *corpus.Event) error {
+	deadline := time.Now().Add(s.o.Wait)
 	for {
 		_, got, err := s.live(deadline, sub)
-		if err != nil {
-			return s.explain("listening", err)
-		}
-		if got == id {
+		switch {
+		case errors.Is(err, errSilent):
+			return s.neverCame(sub, e)
+		case err != nil:
+			return err
+		case got == e.ID:
 			return nil
 		}
 	}
 }
 
-// filtersLive: an open subscription gets what matches its filter, tags included, and nothing else.
-func filtersLive(a *asking) (string, error) {
-	tagged := func(value string) corpus.Tag { return corpus.Tag{"t", value + a.key.PubKey.String()[:8]} }
-	f := a.mine(1)
-	f.Tags = []corpus.TagFilter{{Name: 't', Values: []string{tagged("a")[1]}}}
-	listener, publisher, sub, err := a.listening(f)
-	if err != nil {
-		return "", err
+// neverCame is the shortfall of a live event that was waited for in vain.
+func (s *session) neverCame(sub string, e *corpus.Event) error {
+	if err := s.meant(); err != nil {
+		return err
 	}
-	other, match := a.event(1, a.now, "not asked for", tagged("b")), a.event(1, a.now, "asked for", tagged("a"))
+	if slices.Contains(s.passed[sub], e.ID) {
+		return leaveOpen(measure.CauseSlow, counts{"ms": milliseconds(s.o.Wait)}, nil)
+	}
+	return fail(measure.CauseNotDelivered, counts{"ms": milliseconds(s.o.Wait)}, nil, about(measure.EvidenceMissing, e))
+}
+
+// filtersLive: an open subscription gets what matches its filter, tags included, and nothing else.
+func filtersLive(a *asking) (found, error) {
+	value := func(value string) corpus.Tag { return corpus.Tag{"t", value + a.key.PubKey.String()[:8]} }
+	listener, publisher, sub, err := a.listening(tagged(a.mine(1), 't', value("a").Value()))
+	if err != nil {
+		return found{}, err
+	}
+	other, match := a.event(1, a.now, "not asked for", value("b")), a.event(1, a.now, "asked for", value("a"))
 	if err := publisher.store(other, match); err != nil {
-		return "", err
+		return found{}, err
 	}
 	deadline := time.Now().Add(a.o.Wait)
 	for {
 		_, id, err := listener.live(deadline, sub)
 		switch {
+		case errors.Is(err, errSilent):
+			return found{}, listener.neverCame(sub, match)
 		case err != nil:
-			return "", fail(nil, "a live event that matches a tag filter did not arrive: %v", listener.explain("listening", err))
+			return found{}, err
 		case id == match.ID:
-			return "an open subscription gets only what matches its tag filter", nil
+			return found{}, nil
 		case id == other.ID:
-			return "", fail([]string{"extra " + id.String()}, "a subscription with a tag filter gets live events without that tag")
+			return found{}, fail(measure.CauseAnswer, counts{"extra": 1}, nil, about(measure.EvidenceExtra, other))
 		}
 	}
 }
 
 // endsOnClose: after CLOSE nothing more comes for that subscription, while another one on the same connection goes on.
-func endsOnClose(a *asking) (string, error) {
+func endsOnClose(a *asking) (found, error) {
 	listener, publisher, ended, err := a.listening(a.mine(1))
 	if err != nil {
-		return "", err
+		return found{}, err
 	}
 	kept, r, err := listener.subscribe(a.mine(1, 2))
 	if err != nil {
-		return "", err
+		return found{}, err
 	}
 	if r.closed {
-		return "", fmt.Errorf("a second subscription was refused: CLOSED %s", quoted(r.reason))
+		return found{}, leaveOpen(measure.CauseClosed, nil, texts{"reason": r.reason})
 	}
 	if err := listener.conn.Send([]byte(`["CLOSE","` + ended + `"]`)); err != nil {
-		return "", err
+		return found{}, err
 	}
 	if _, err := listener.ask(limited(a.mine(7), 1)); err != nil { // what came before it has been read by now
-		return "", err
+		return found{}, err
 	}
 	// By the time the second event has come, both copies of the first would have.
 	first, second := a.event(1, a.now-1, "after CLOSE"), a.event(1, a.now, "and another")
 	if err := publisher.store(first, second); err != nil {
-		return "", err
+		return found{}, err
 	}
 	deadline := time.Now().Add(a.o.Wait)
 	for {
 		sub, id, err := listener.live(deadline, ended, kept)
 		switch {
 		case err != nil:
-			return "", fmt.Errorf("the subscription that was left open got nothing: %w", err)
+			return found{}, fmt.Errorf("the subscription that was left open: %w", err)
 		case sub == ended:
-			return "", fail([]string{"extra " + id.String()}, "events still come for a subscription that was closed")
+			return found{}, fail(measure.CauseAnswer, counts{"extra": 1}, nil, measure.Evidence{Code: measure.EvidenceExtra, ID: id.String()})
 		case id == second.ID:
-			return "nothing comes for a closed subscription, while another goes on", nil
+			return found{}, nil
 		}
 	}
 }

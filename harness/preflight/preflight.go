@@ -1,19 +1,21 @@
 // Package preflight asks a relay what must be known before its figures can be read: does it check signatures, store what it
-// acknowledges, answer filters as NIP-01 says, and what are its limits. Nothing is believed, everything is asked over real connections, with
-// events of keys that are made for the purpose.
+// acknowledges, answer filters as NIP-01 says, and what are its limits. Nothing is believed, everything is asked over real
+// connections, with events of keys that are made for the purpose and look like those of the network.
 package preflight
 
 import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
+	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"relaybench/corpus"
 	"relaybench/harness/measure"
+	"relaybench/harness/wire"
 )
 
 // Scenario is the key under which the findings stand in a record.
@@ -21,22 +23,29 @@ const Scenario = "preflight"
 
 // Options say what to ask and how long to wait. Zero values stand for the defaults.
 type Options struct {
-	URL string // ws:// or wss://
+	URL   string // ws:// or wss://
+	Relay string // the name under which the findings stand
 
-	// Oldest and Newest are the times between which the corpus lies, in Unix seconds: events of both must be accepted. The defaults are those
-	// of the default synthetic corpus.
+	// Oldest and Newest are the times between which the corpus lies, in Unix seconds: events of both must be accepted. The
+	// defaults are those of the default synthetic corpus.
 	Oldest, Newest int64
-	// MaxEventBytes is the largest event that the relay was set up to accept; 65,536 by default. The message size is probed up to it.
+	// MaxEventBytes is the largest event that the relay was set up to accept; 65,536 by default. The message size is probed
+	// up to it.
 	MaxEventBytes int
+	// Fsync is what an fsync takes on the disk of the relay's data, the median. Without it nothing is said of fsyncs.
+	Fsync time.Duration
+	// Only are the codes of the checks to ask, Result.AskAgain of an earlier run say; none are all checks and all probes.
+	Only []string
 
 	Wait   time.Duration // for an answer that must come: 5 s; it moves on with each part of the answer
-	Settle time.Duration // how long what was acknowledged may take to be readable: 2.5 s
+	Settle time.Duration // how long what was acknowledged may take to be readable: 2.5 s, more on a slow relay
 	Quiet  time.Duration // for an answer that may be left out: 1 s
 	Check  time.Duration // for one check in all: 15 s
-	Total  time.Duration // for everything: 45 s
+	Total  time.Duration // for everything: 60 s
 
-	flood  int  // events of the flood
-	narrow bool // the checks alone, without the probes
+	flood   int  // events of the flood
+	narrow  bool // the checks alone, without the probes
+	probing bool // the probes beside Only
 }
 
 const (
@@ -53,58 +62,77 @@ func (o Options) withDefaults() Options {
 	o.Settle = cmp.Or(o.Settle, 2500*time.Millisecond)
 	o.Quiet = cmp.Or(o.Quiet, time.Second)
 	o.Check = cmp.Or(o.Check, 15*time.Second)
-	o.Total = cmp.Or(o.Total, 45*time.Second)
+	o.Total = cmp.Or(o.Total, 60*time.Second)
 	o.flood = cmp.Or(o.flood, floodEvents)
 	return o
 }
 
-// Status is how a check ended.
-type Status string
-
-// The ways in which a check ends.
-const (
-	Passed   Status = "passed"
-	Failed   Status = "failed"
-	NotAsked Status = "not asked" // nothing is known: what the check needs could not be had
-)
-
-// Verdict is a check's outcome.
-type Verdict struct {
-	Check    string   `json:"check"`    // a stable name
-	Required bool     `json:"required"` // a failure makes the relay's figures mean something else
-	Status   Status   `json:"status"`
-	Detail   string   `json:"detail"` // one sentence; texts of the relay in it are bounded and otherwise as they came
-	Evidence []string `json:"evidence,omitempty"`
-}
+func (o *Options) asks(code string) bool { return len(o.Only) == 0 || slices.Contains(o.Only, code) }
 
 // Result is what was found out about a relay.
 type Result struct {
-	Verdicts     []Verdict         // in the order of the table, every check once
-	Capabilities map[string]string // what was probed: "limit clamp", "NIP-45", …
-	Negentropy   bool              // NEG-OPEN (NIP-77) is answered; NegentropyDetail says how it was, or was not
-	// NegentropyDetail is empty where NEG-OPEN was not tried.
-	NegentropyDetail string
+	Findings     []measure.Finding // of the checks that were asked, in the order of the table
+	Capabilities map[string]string // what was probed, for people: "limit clamp", "NIP-45", …
+	Negentropy   Negentropy
+	// AskAgain are the codes of the checks of which nothing is known: what could not be asked, and what was not asked since
+	// that was so of the first check. They are for Options.Only of a later run.
+	AskAgain []string
 }
 
-// Passed reports whether no required check failed.
+// Negentropy says how NEG-OPEN (NIP-77) was answered.
+type Negentropy struct {
+	// Cause is measure.CauseAnswered, CauseUnsupported, CauseRefused or CauseBreaks; "" where nothing is known.
+	Cause string
+	Texts map[string]string // words of the relay: "reason", "how", "error"
+	// Unkept says that it names NIP-77 (NIP-11), and does not answer.
+	Unkept bool
+}
+
+// Broken reports whether the relay began NIP-77 and broke it, or names it and does not keep to that.
+func (n *Negentropy) Broken() bool { return n.Unkept || n.Cause == measure.CauseBreaks }
+
+// Answered reports whether the relay reconciles.
+func (n *Negentropy) Answered() bool { return n.Cause == measure.CauseAnswered }
+
+// Passed reports whether no check failed.
 func (r *Result) Passed() bool {
-	for _, v := range r.Verdicts {
-		if v.Required && v.Status == Failed {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(r.Findings, func(f measure.Finding) bool { return f.Verdict == measure.Failed })
 }
 
-// Findings returns the verdicts as a record keeps them. What was not asked is left out.
-func (r *Result) Findings(relay string) []measure.Finding {
-	var all []measure.Finding
-	for _, v := range r.Verdicts {
-		if v.Status != NotAsked {
-			all = append(all, measure.Finding{Relay: relay, Scenario: Scenario, Check: v.Check, OK: v.Status == Passed, Required: v.Required, Detail: v.Detail, Evidence: v.Evidence})
+// Known reports whether anything could be found out.
+func (r *Result) Known() bool {
+	return slices.ContainsFunc(r.Findings, func(f measure.Finding) bool { return f.Verdict != measure.Undecided })
+}
+
+// Merge takes over what a later run found out: findings take the place of those of the same check. What is still undecided
+// there is so here.
+func (r *Result) Merge(later *Result) {
+	for _, f := range later.Findings {
+		same := func(o measure.Finding) bool { return o.Code == f.Code }
+		switch i := slices.IndexFunc(r.Findings, same); {
+		case i < 0:
+			r.Findings = append(r.Findings, f)
+		case f.Verdict != measure.Undecided || r.Findings[i].Verdict == measure.Undecided:
+			r.Findings[i] = f
 		}
 	}
-	return all
+	slices.SortStableFunc(r.Findings, func(a, b measure.Finding) int { return cmp.Compare(place(a.Code), place(b.Code)) })
+	if r.Capabilities == nil {
+		r.Capabilities = map[string]string{}
+	}
+	maps.Copy(r.Capabilities, later.Capabilities)
+	if later.Negentropy.Cause != "" {
+		r.Negentropy = later.Negentropy
+	}
+	r.AskAgain = slices.Clone(later.AskAgain)
+}
+
+// place is where a check stands in the table; those of others stand behind it.
+func place(code string) int {
+	if i := slices.IndexFunc(table, func(c check) bool { return c.code == code }); i >= 0 {
+		return i
+	}
+	return len(table)
 }
 
 // parallel is how many checks ask at once. Most of a check is waiting, on a slow relay above all.
@@ -121,139 +149,133 @@ type prober struct {
 	floodKey corpus.SecretKey
 	flood    []*corpus.Event // newest first
 
-	mu        sync.Mutex
-	throttled string // the first text that speaks of a rate limit
-	result    Result
+	mu         sync.Mutex
+	rates      map[string]string // the first text that speaks of a rate limit, by what it limits: "publishing", "asking"
+	advertised []int             // the NIPs that the relay names (NIP-11)
+	spoken     map[int]bool      // what was found out of NIPs by asking
+	garbage    wire.Garbage      // what came on all connections that ended
+	findings   []*measure.Finding
+	open       []bool // of which checks nothing is known
+	result     Result
 }
 
 // errOutOfTime is the cause of contexts that Options.Check and Options.Total end.
 var errOutOfTime = errors.New("the time for asking ran out")
 
-// Run asks the relay. What the relay does wrong is in the Result; the error is ctx's own, and then the Result holds what was known by then.
+// Run asks the relay. What the relay does wrong is in the Result; the error is ctx's own, and then the Result holds what was
+// known by then.
 func Run(ctx context.Context, o Options) (Result, error) {
-	p := &prober{o: o.withDefaults(), now: time.Now().Unix()}
+	p := &prober{o: o.withDefaults(), now: time.Now().Unix(), rates: map[string]string{}, spoken: map[int]bool{}}
 	p.result.Capabilities = make(map[string]string)
-	p.result.Verdicts = make([]Verdict, len(table))
+	p.findings, p.open = make([]*measure.Finding, len(table)), make([]bool, len(table))
 	for i, c := range table {
-		p.result.Verdicts[i] = Verdict{Check: c.name, Required: c.required, Status: NotAsked, Detail: "not asked: no event was accepted and returned before"}
+		p.open[i] = p.o.asks(c.code)
 	}
-	p.prepareFlood() // before any clock runs: on a busy machine signing takes longer than asking, and is none of the relay's time
+	if p.o.asks(measure.CodeThrottles) {
+		p.prepareFlood() // before any clock runs: on a busy machine signing takes longer than asking, and is none of the relay's time
+	}
 	total, cancel := context.WithTimeoutCause(ctx, p.o.Total, errOutOfTime)
 	defer cancel()
 
-	// A relay that takes no event at all is told so once, not twenty times.
-	p.check(total, 0)
-	if p.readable.Load() {
-		var group sync.WaitGroup
-		slots := make(chan struct{}, parallel)
-		run := func(f func()) {
-			slots <- struct{}{}
-			group.Go(func() { defer func() { <-slots }(); f() })
-		}
-		// The slowest first: probes wait for answers that may not come.
-		for _, c := range probes {
-			if p.o.narrow {
-				break
-			}
-			run(func() { p.probe(total, c) })
-		}
-		for i, c := range table {
-			if i > 0 && c.name != throttles {
-				run(func() { p.check(total, i) })
-			}
-		}
-		group.Wait()
-		for i, c := range table {
-			if c.name == throttles {
-				p.check(total, i)
-			}
-		}
-		p.capable("NIP-42", map[bool]string{true: "yes: clients are challenged when they connect", false: "no challenge"}[p.challenged.Load()])
+	// A relay that takes no event at all is told so once, not thirty times.
+	if p.open[0] {
+		p.check(total, 0)
 	} else {
-		p.throttledBefore()
+		p.readable.Store(true) // an earlier run decided that
+	}
+	if p.readable.Load() {
+		p.askAll(total)
+	} else if !p.open[0] {
+		clear(p.open) // it was asked, and the answer is that no other check can be
+	}
+	p.findRates()
+	for i, f := range p.findings {
+		if f != nil {
+			p.result.Findings = append(p.result.Findings, *f)
+		}
+		if p.open[i] {
+			p.result.AskAgain = append(p.result.AskAgain, table[i].code)
+		}
 	}
 	return p.result, context.Cause(ctx)
 }
 
-// throttledBefore fails the check on throttling where the very first event met a rate limit.
-func (p *prober) throttledBefore() {
-	for i := range p.result.Verdicts {
-		if v := &p.result.Verdicts[i]; v.Check == throttles && p.throttled != "" {
-			v.Status, v.Detail = Failed, fmt.Sprintf("the relay limits the rate of events: %s", p.throttled)
+// askAll carries out everything behind the first check.
+func (p *prober) askAll(ctx context.Context) {
+	var group sync.WaitGroup
+	slots := make(chan struct{}, parallel)
+	run := func(f func()) {
+		slots <- struct{}{}
+		group.Go(func() { defer func() { <-slots }(); f() })
+	}
+	if !p.o.narrow && (len(p.o.Only) == 0 || p.o.probing) {
+		for _, c := range probes { // the slowest first: probes wait for answers that may not come
+			run(func() { p.probe(ctx, c) })
 		}
 	}
-}
-
-// shortfall is what a relay did wrong.
-type shortfall struct {
-	detail   string
-	evidence []string
-}
-
-func (s *shortfall) Error() string { return s.detail }
-
-func fail(evidence []string, format string, args ...any) error {
-	return &shortfall{fmt.Sprintf(format, args...), evidence}
+	for i, c := range table {
+		if i > 0 && p.open[i] && !c.alone {
+			run(func() { p.check(ctx, i) })
+		}
+	}
+	group.Wait()
+	for i, c := range table {
+		if p.open[i] && c.alone {
+			p.check(ctx, i)
+		}
+	}
+	if len(p.o.Only) == 0 || p.o.probing {
+		p.capable("NIP-42", map[bool]string{true: "yes: clients are challenged when they connect", false: "no challenge"}[p.challenged.Load()])
+	}
 }
 
 // check carries out one check of the table, with connections and a key of its own.
 func (p *prober) check(ctx context.Context, i int) {
-	c := table[i]
-	detail, err := p.asking(ctx, c.ask)
-	v := Verdict{Check: c.name, Required: c.required, Status: Passed, Detail: detail}
-	short := (*shortfall)(nil)
-	switch {
-	case err == nil:
-	case ctx.Err() != nil && !errors.Is(context.Cause(ctx), errOutOfTime):
-		v.Status, v.Detail = NotAsked, fmt.Sprintf("could not be found out: %v", context.Cause(ctx))
-	case errors.As(err, &short):
-		v.Status, v.Detail, v.Evidence = Failed, short.detail, bounded(short.evidence)
-	case c.required:
-		// A relay that could not be checked cannot be vouched for.
-		v.Status, v.Detail = Failed, fmt.Sprintf("could not be found out: %v", err)
-	default:
-		v.Status, v.Detail = NotAsked, fmt.Sprintf("could not be found out: %v", err)
+	c := &table[i]
+	var seen found
+	err := p.asking(ctx, func(a *asking) (err error) { seen, err = c.ask(a); return err })
+	if ctx.Err() != nil && !errors.Is(context.Cause(ctx), errOutOfTime) {
+		return // interrupted: nothing is known
 	}
-	v.Detail = clip(v.Detail, maxDetail)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.result.Verdicts[i] = v
+	if errors.Is(err, errNoQuestion) {
+		p.open[i] = false
+		return
+	}
+	f := c.finding(seen, err, p.o.Relay)
+	p.findings[i], p.open[i] = &f, f.Verdict == measure.Undecided
 }
 
 // probe carries out one capability probe.
 func (p *prober) probe(ctx context.Context, c probe) {
-	value, err := p.asking(ctx, c.ask)
+	var spoken bool
+	var text string
+	err := p.asking(ctx, func(a *asking) (err error) { spoken, text, err = c.ask(a); return err })
 	if err != nil {
-		value = fmt.Sprintf("unknown: %v", err)
+		text = "unknown: " + err.Error()
+	} else if c.nip > 0 {
+		p.speaks(c.nip, spoken)
 	}
-	p.capable(c.name, value)
+	p.capable(c.name, text)
 }
 
-func (p *prober) capable(name, value string) {
+func (p *prober) speaks(nip int, yes bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.result.Capabilities[name] = clip(value, maxDetail)
+	p.spoken[nip] = yes
 }
 
-func (p *prober) asking(ctx context.Context, ask func(*asking) (string, error)) (string, error) {
+func (p *prober) capable(name, text string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.result.Capabilities[name] = clip(text, maxLine)
+}
+
+func (p *prober) asking(ctx context.Context, ask func(*asking) error) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, p.o.Check, errOutOfTime)
 	defer cancel()
 	a := &asking{prober: p, ctx: ctx, key: newKey()}
 	defer a.close()
 	return ask(a)
-}
-
-// sawThrottle notes a text that speaks of a rate limit.
-func (p *prober) sawThrottle(text string) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.throttled == "" {
-		p.throttled = text
-	}
-}
-
-func (p *prober) throttle() string {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.throttled
 }

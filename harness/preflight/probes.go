@@ -1,6 +1,7 @@
 package preflight
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -9,35 +10,82 @@ import (
 	"time"
 
 	"relaybench/corpus"
+	"relaybench/harness/measure"
 	"relaybench/harness/negentropy"
 	"relaybench/harness/wire"
 )
 
-// probeNegentropy reconciles nothing (NIP-77).
-func probeNegentropy(a *asking) (string, error) {
+// reconciles: NEG-OPEN of nothing is answered (NIP-77). Only who began to speak it, or says that it does, can break it.
+func reconciles(a *asking) (found, error) {
 	conn, err := wire.Dial(a.ctx, a.o.URL, wire.Options{})
 	if err != nil {
-		return "", err
+		return found{}, &noAnswerError{doing: "connecting", err: err}
 	}
 	defer conn.Abort()
 	err = negentropy.Probe(a.ctx, conn, min(3*time.Second, a.o.Wait))
 	if a.ctx.Err() != nil {
-		return "", err
+		return found{}, context.Cause(a.ctx)
 	}
-	detail := "NEG-OPEN is answered"
-	if err != nil {
-		detail = err.Error()
-		if unsupported := (*negentropy.UnsupportedError)(nil); errors.As(err, &unsupported) {
-			detail = unsupported.Error()
+	return a.reconciled(err)
+}
+
+// reconciled weighs how a reconciliation of nothing ended.
+func (a *asking) reconciled(err error) (found, error) {
+	var (
+		unsupported *negentropy.UnsupportedError
+		refused     *negentropy.RelayError
+		breach      *negentropy.ProtocolError
+		closed      *wire.CloseError
+	)
+	say := func(cause, capability string, t texts) {
+		a.speaks(77, cause == measure.CauseAnswered)
+		a.capable("NIP-77", capability)
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		a.result.Negentropy = Negentropy{Cause: cause, Texts: bounded(t)}
+	}
+	without := func(cause string, err error, t texts) (found, error) { // an answer
+		say(cause, "no: "+err.Error(), t)
+		if !a.advertises(77) {
+			return found{}, state(cause, nil, t)
 		}
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		a.result.Negentropy.Unkept = true
+		return found{}, fail(cause, counts{"advertised": 1}, t)
 	}
-	a.mu.Lock()
-	a.result.Negentropy, a.result.NegentropyDetail = err == nil, clip(detail, 2*maxText)
-	a.mu.Unlock()
-	if err != nil {
-		return "no: " + detail, nil
+	switch {
+	case err == nil:
+		say(measure.CauseAnswered, "yes", nil)
+		return found{cause: measure.CauseAnswered}, nil
+	case errors.As(err, &unsupported):
+		if unsupported.How == negentropy.BySilence { // one that is slow at everything is asked again
+			s, err := a.dial()
+			if err == nil {
+				err = s.meant()
+			}
+			if err != nil {
+				return found{}, err
+			}
+		}
+		return without(measure.CauseUnsupported, unsupported, texts{"how": string(unsupported.How), "reason": unsupported.Text})
+	case errors.As(err, &breach) && breach.Code != negentropy.Silent:
+		t := texts{"error": err.Error(), "code": string(breach.Code)}
+		say(measure.CauseBreaks, "broken: "+err.Error(), t)
+		return found{}, fail(measure.CauseBreaks, nil, t)
+	case errors.As(err, &refused):
+		t := texts{"reason": refused.Reason}
+		if prefix := refused.Prefix(); prefix == "auth-required" || prefix == "restricted" { // whoever may ask is answered
+			say(measure.CauseRefused, "no: "+refused.Error(), t)
+			return found{}, state(measure.CauseRefused, nil, t)
+		}
+		return without(measure.CauseRefused, refused, t)
+	case errors.As(err, &closed), errors.Is(err, wire.ErrStalled), errors.Is(err, wire.ErrLost), errors.Is(err, wire.ErrClosed):
+		return found{}, &noAnswerError{doing: "reconciling", err: err}
 	}
-	return "yes", nil
+	t := texts{"error": err.Error()}
+	say(measure.CauseBreaks, "broken: "+err.Error(), t)
+	return found{}, fail(measure.CauseBreaks, nil, t)
 }
 
 // maxSubscriptions is how many subscriptions are opened at most.
@@ -45,10 +93,10 @@ const maxSubscriptions = 300
 
 // probeSubscriptions opens subscriptions on one connection until the relay refuses, and counts those that a new event reaches: a relay may
 // drop the oldest without a word.
-func probeSubscriptions(a *asking) (string, error) {
+func probeSubscriptions(a *asking) (spoken bool, text string, err error) {
 	listener, err := a.dial()
 	if err != nil {
-		return "", err
+		return false, "", err
 	}
 	opened, refusal := 0, ""
 	for opened < maxSubscriptions && refusal == "" {
@@ -57,15 +105,15 @@ func probeSubscriptions(a *asking) (string, error) {
 		opened += n
 	}
 	if opened == 0 {
-		return "", errors.New(refusal)
+		return false, "", errors.New(refusal)
 	}
 	publisher, err := a.dial()
 	if err != nil {
-		return "", err
+		return false, "", err
 	}
 	e := a.event(1, a.now, "to all subscriptions")
 	if err := publisher.store(e); err != nil {
-		return "", err
+		return false, "", err
 	}
 	reached := make(map[string]bool)
 	for deadline := time.Now().Add(a.o.Wait); len(reached) < opened; {
@@ -75,23 +123,23 @@ func probeSubscriptions(a *asking) (string, error) {
 		}
 		if m.Type == wire.Event && m.HasID && corpus.ID(m.ID) == e.ID {
 			reached[string(m.Sub)] = true
-			deadline = time.Now().Add(a.o.Quiet)
+			deadline = time.Now().Add(a.quiet())
 		}
 	}
 	switch {
 	case len(reached) == 0:
-		return fmt.Sprintf("unknown: %d could be opened, but a new event reached none of them", opened), nil
+		return false, fmt.Sprintf("unknown: %d could be opened, but a new event reached none of them", opened), nil
 	case len(reached) < opened:
-		return fmt.Sprintf("%d: of %d that were opened without a word the others no longer get events", len(reached), opened), nil
+		return false, fmt.Sprintf("%d: of %d that were opened without a word the others no longer get events", len(reached), opened), nil
 	case refusal != "":
-		return fmt.Sprintf("%d, then %s", opened, refusal), nil
+		return false, fmt.Sprintf("%d, then %s", opened, refusal), nil
 	}
-	return fmt.Sprintf("at least %d", opened), nil
+	return false, fmt.Sprintf("at least %d", opened), nil
 }
 
 // open opens n subscriptions at once, numbered from first, and returns how many were before the first that was not, and what the relay said of it.
 func (s *session) open(first, n int, f corpus.Filter) (opened int, refusal string) {
-	s.notice = ""
+	s.begin(questions)
 	waiting := make(map[string]bool)
 	for i := range n {
 		sub := "cap" + strconv.Itoa(first+i)
@@ -115,7 +163,7 @@ func (s *session) open(first, n int, f corpus.Filter) (opened int, refusal strin
 			break
 		}
 		if m.Type == wire.Notice {
-			deadline = time.Now().Add(s.o.Quiet)
+			deadline = time.Now().Add(s.quiet())
 		}
 		sub := string(m.Sub)
 		if !waiting[sub] {
@@ -127,27 +175,27 @@ func (s *session) open(first, n int, f corpus.Filter) (opened int, refusal strin
 			opened++
 			deadline = time.Now().Add(s.o.Wait)
 			if refusal != "" || s.notice != "" {
-				deadline = time.Now().Add(s.o.Quiet)
+				deadline = time.Now().Add(s.quiet())
 			}
 		case wire.Closed:
 			delete(waiting, sub)
 			refusal = "CLOSED " + quoted(clip(m.ReasonText(), maxText))
-			deadline = time.Now().Add(s.o.Quiet)
+			deadline = time.Now().Add(s.quiet())
 		}
 	}
 	return opened, refusal
 }
 
 // probeMessageSize finds the largest event that is accepted: the largest that the relay was set up for, or, in doublings, the largest below.
-func probeMessageSize(a *asking) (string, error) {
+func probeMessageSize(a *asking) (spoken bool, text string, err error) {
 	accepted, why := a.takes(a.o.MaxEventBytes)
 	if accepted {
-		return fmt.Sprintf("at least %d bytes, the largest asked for", a.o.MaxEventBytes), nil
+		return false, fmt.Sprintf("at least %d bytes, the largest asked for", a.o.MaxEventBytes), nil
 	}
 	// A relay that counts the frame around the event takes somewhat less than it was set up for.
 	if less := a.o.MaxEventBytes - a.o.MaxEventBytes/16; a.ctx.Err() == nil {
 		if ok, _ := a.takes(less); ok {
-			return fmt.Sprintf("%d bytes; an event of %d bytes: %s", less, a.o.MaxEventBytes, why), nil
+			return false, fmt.Sprintf("%d bytes; an event of %d bytes: %s", less, a.o.MaxEventBytes, why), nil
 		}
 	}
 	largest, refused := 0, a.o.MaxEventBytes
@@ -160,9 +208,9 @@ func probeMessageSize(a *asking) (string, error) {
 		largest = size
 	}
 	if a.ctx.Err() != nil {
-		return "", a.ctx.Err()
+		return false, "", a.ctx.Err()
 	}
-	return fmt.Sprintf("%d bytes; an event of %d bytes: %s", largest, refused, why), nil
+	return false, fmt.Sprintf("%d bytes; an event of %d bytes: %s", largest, refused, why), nil
 }
 
 // takes publishes an event of so many bytes over a connection of its own.
@@ -182,143 +230,140 @@ func (a *asking) takes(size int) (ok bool, why string) {
 }
 
 // probeCount asks for a count (NIP-45).
-func probeCount(a *asking) (string, error) {
+func probeCount(a *asking) (spoken bool, text string, err error) {
 	s, err := a.dial()
 	if err != nil {
-		return "", err
+		return false, "", err
 	}
 	if err := s.store(a.event(1, a.recent(0), "one"), a.event(1, a.recent(1), "two")); err != nil {
-		return "", err
+		return false, "", err
 	}
 	if _, err := s.poll(func(r *reply) bool { return len(r.ids) == 2 }, a.mine(1)); err != nil {
-		return "", err
+		return false, "", err
 	}
 	f := a.mine(1)
-	s.notice = ""
+	s.begin(questions)
 	if err := s.conn.Send(append(f.AppendJSON([]byte(`["COUNT","count",`)), ']')); err != nil {
-		return "", err
+		return false, "", err
 	}
 	deadline := time.Now().Add(min(3*time.Second, a.o.Wait))
 	for {
 		m, err := s.next(deadline)
 		switch {
 		case errors.Is(err, errSilent) && s.notice != "":
-			return "no: NOTICE " + quoted(s.notice), nil
+			return false, "no: NOTICE " + quoted(s.notice), nil
 		case errors.Is(err, errSilent):
-			return "no: COUNT is not answered", nil
+			return false, "no: COUNT is not answered", s.meant()
 		case a.ctx.Err() != nil:
-			return "", err
+			return false, "", err
 		case err != nil:
-			return "no: " + err.Error(), nil
+			return false, "no: " + err.Error(), nil
 		case m.Type == wire.Notice:
-			if sooner := time.Now().Add(a.o.Quiet); sooner.Before(deadline) {
+			if sooner := time.Now().Add(a.quiet()); sooner.Before(deadline) {
 				deadline = sooner
 			}
 		case m.Type == wire.Closed && string(m.Sub) == "count":
-			return "no: CLOSED " + quoted(clip(m.ReasonText(), maxText)), nil
+			return false, "no: CLOSED " + quoted(clip(m.ReasonText(), maxText)), nil
 		case m.Type == wire.Count && string(m.Sub) == "count":
 			if n, ok := m.Counted(); !ok || n != 2 {
-				return fmt.Sprintf("wrong: 2 events were counted as %s", clip(string(m.Payload), maxText)), nil
+				return false, fmt.Sprintf("wrong: 2 events were counted as %s", clip(string(m.Payload), maxText)), nil
 			}
-			return "yes", nil
+			return true, "yes", nil
 		}
 	}
 }
 
-// probeDeletion deletes an event by its id (NIP-09), as its author.
-func probeDeletion(a *asking) (string, error) {
-	gone := a.event(1, a.recent(0), "to be deleted")
-	return a.removes(gone, a.event(corpus.KindDeletion, a.recent(1), "", corpus.Tag{"e", gone.ID.String()}, corpus.Tag{"k", "1"}))
-}
-
 // probeVanish asks every relay to forget the author (NIP-62).
-func probeVanish(a *asking) (string, error) {
+func probeVanish(a *asking) (spoken bool, text string, err error) {
 	return a.removes(a.event(1, a.recent(0), "to vanish"), a.event(corpus.KindVanish, a.recent(1), "", corpus.Tag{"relay", "ALL_RELAYS"}))
 }
 
 // removes reports whether an event is no longer returned after a request.
-func (a *asking) removes(gone, request *corpus.Event) (string, error) {
+func (a *asking) removes(gone, request *corpus.Event) (spoken bool, text string, err error) {
 	s, err := a.dial()
 	if err != nil {
-		return "", err
+		return false, "", err
 	}
 	if err := s.store(gone); err != nil {
-		return "", err
+		return false, "", err
 	}
 	if r, err := s.poll(exactly(ids(gone)), a.mine(1)); err != nil || !exactly(ids(gone))(&r) {
-		return "", cmpError(err, wrongAnswer("before the request", ids(gone), &r))
+		if err == nil {
+			err = leaveOpen(measure.CauseNeeds, nil, nil)
+		}
+		return false, "", err
 	}
 	got, err := s.publish(request)
 	switch {
 	case errors.Is(err, errSilent): // what it did is what counts
 	case err != nil:
-		return "", err
+		return false, "", err
 	case !got.accepted:
-		return fmt.Sprintf("no: the request of kind %d gets %v", request.Kind, got), nil
+		return false, fmt.Sprintf("no: the request of kind %d gets %v", request.Kind, got), nil
 	}
 	r, err := s.poll(exactly(nil), corpus.Filter{IDs: ids(gone)})
 	if err != nil {
-		return "", err
+		return false, "", err
 	}
 	if slices.Contains(r.ids, gone.ID) {
-		return "no: the event is still returned", nil
+		return false, "no: the event is still returned", nil
 	}
-	return "yes", nil
+	return true, "yes", nil
 }
 
 // probeExpiration publishes an event that has expired (NIP-40): it may be refused, or stored and never returned.
-func probeExpiration(a *asking) (string, error) {
+func probeExpiration(a *asking) (spoken bool, text string, err error) {
 	s, err := a.dial()
 	if err != nil {
-		return "", err
+		return false, "", err
 	}
 	e := a.event(1, a.recent(0), "past its time", corpus.Tag{"expiration", strconv.FormatInt(a.recent(60), 10)})
 	got, err := s.publish(e)
 	if err == nil && !got.accepted {
-		return fmt.Sprintf("yes: an expired event gets %v", got), nil
+		return true, fmt.Sprintf("yes: an expired event gets %v", got), nil
 	}
 	if err != nil && !errors.Is(err, errSilent) {
-		return "", err
+		return false, "", err
 	}
 	marker := a.event(1, a.recent(1), "still good")
 	if err := s.store(marker); err != nil {
-		return "", err
+		return false, "", err
 	}
 	r, err := s.poll(exactly(ids(marker)), a.mine(1))
 	if err != nil {
-		return "", err
+		return false, "", err
 	}
 	if slices.Contains(r.ids, e.ID) {
-		return "no: an expired event is returned", nil
+		return false, "no: an expired event is returned", nil
 	}
-	return "yes: an expired event is not returned", nil
+	return true, "yes: an expired event is not returned", nil
 }
 
 // probeProtected publishes an event that its author alone may publish, without proving to be that author (NIP-70).
-func probeProtected(a *asking) (string, error) {
+func probeProtected(a *asking) (spoken bool, text string, err error) {
 	s, err := a.dial()
 	if err != nil {
-		return "", err
+		return false, "", err
 	}
 	got, err := s.publish(a.event(1, a.recent(0), "protected", corpus.Tag{"-"}))
 	switch {
 	case err != nil:
-		return "", err
+		return false, "", err
 	case got.accepted:
-		return "no: a protected event is taken from anybody", nil
+		return false, "no: a protected event is taken from anybody", nil
 	}
-	return fmt.Sprintf("yes: a protected event gets %v", got), nil
+	return true, fmt.Sprintf("yes: a protected event gets %v", got), nil
 }
 
 // probeCompression offers permessage-deflate (RFC 7692).
-func probeCompression(a *asking) (string, error) {
+func probeCompression(a *asking) (spoken bool, text string, err error) {
 	conn, err := wire.Dial(a.ctx, a.o.URL, wire.Options{Compression: true})
 	if err != nil {
-		return "", err
+		return false, "", err
 	}
 	defer conn.Abort()
 	if negotiated := conn.Negotiated(); negotiated != "" {
-		return clip(negotiated, maxText), nil
+		return false, clip(negotiated, maxText), nil
 	}
-	return "none", nil
+	return false, "none", nil
 }

@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"fmt"
 	"slices"
+	"time"
 
 	"relaybench/corpus"
+	"relaybench/harness/measure"
 )
 
 // series stores n notes of ascending time, sent out of order, and returns them newest first.
@@ -26,172 +28,201 @@ func (a *asking) series(n int) (*session, []*corpus.Event, error) {
 	return s, newest, nil
 }
 
-// filters: each condition of a filter narrows the answer, and values of one condition widen it.
-func filters(a *asking) (string, error) {
-	s, err := a.dial()
-	if err != nil {
-		return "", err
-	}
-	other, root := newKey(), a.event(1, a.recent(-9), "nowhere").ID.String()
-	rare := "t" + root[:12]
-	one := a.event(1, a.recent(1), "one", corpus.Tag{"t", rare}, corpus.Tag{"e", root, "", "root"})
-	two := a.event(1, a.recent(2), "two", corpus.Tag{"t", "else"}, corpus.Tag{"t", rare + "b"}, corpus.Tag{"p", other.PubKey.String()})
-	three := a.event(7, a.recent(3), "+", corpus.Tag{"e", root}, corpus.Tag{"p", other.PubKey.String()})
-	four := signed(other, 1, a.recent(4), "four", corpus.Tag{"t", rare})
-	if err := s.store(one, two, three, four); err != nil {
-		return "", err
-	}
-	tag := func(f corpus.Filter, name byte, values ...string) corpus.Filter {
-		f.Tags = append(slices.Clone(f.Tags), corpus.TagFilter{Name: name, Values: values})
-		return f
-	}
-	for _, q := range []struct {
-		asked  string
-		filter corpus.Filter
-		want   []corpus.ID
-	}{
-		{"by two ids", corpus.Filter{IDs: ids(one, four)}, ids(one, four)},
-		{"by author", a.mine(), ids(one, two, three)},
-		{"by two authors", corpus.Filter{Authors: []corpus.PubKey{a.key.PubKey, other.PubKey}}, ids(one, two, three, four)},
-		{"by author and kind", a.mine(7), ids(three)},
-		{"by author and two kinds", a.mine(1, 7), ids(one, two, three)},
-		{"by #t", tag(corpus.Filter{}, 't', rare), ids(one, four)},
-		{"by two values of #t", tag(corpus.Filter{Kinds: []int{1}}, 't', rare, rare+"b"), ids(one, two, four)},
-		{"by author and #e", tag(a.mine(), 'e', root), ids(one, three)},
-		{"by #e and #p and kind", tag(tag(corpus.Filter{Kinds: []int{7}}, 'e', root), 'p', other.PubKey.String()), ids(three)},
-		{"by author and a #t that none has", tag(a.mine(), 't', "none"), nil},
-	} {
-		q.filter = limited(q.filter, 50)
-		r, err := s.poll(exactly(q.want), q.filter)
-		if err != nil {
-			return "", fmt.Errorf("%s: %w", q.asked, err)
-		}
-		if !exactly(q.want)(&r) {
-			return "", wrongAnswer(q.asked, q.want, &r)
-		}
-	}
-	return "filters by id, author, kind and tag, and several of these together, return what matches", nil
-}
-
 // keepsLimit: a limit returns as many, and the newest.
-func keepsLimit(a *asking) (string, error) {
+func keepsLimit(a *asking) (found, error) {
 	s, newest, err := a.series(5)
 	if err != nil {
-		return "", err
+		return found{}, err
 	}
-	if r, err := s.poll(exactly(ids(newest...)), limited(a.mine(1), 50)); err != nil || !exactly(ids(newest...))(&r) {
-		return "", cmpError(err, wrongAnswer("limit 50 of 5 events", ids(newest...), &r))
-	}
-	for _, n := range []int{1, 3} {
-		want := ids(newest[:n]...)
-		r, err := s.poll(exactly(want), limited(a.mine(1), n))
+	for _, n := range []int{50, 1, 3} {
+		want := ids(newest[:min(n, len(newest))]...)
+		f := limited(a.mine(1), n)
+		r, err := s.poll(exactly(want), f)
 		if err != nil {
-			return "", err
+			return found{}, err
 		}
 		if !exactly(want)(&r) {
-			return "", wrongAnswer(fmt.Sprintf("limit %d of 5 events", n), want, &r)
+			return found{}, wrongAnswer(want, &r, f)
 		}
 	}
-	return "a limit returns as many events, the newest", nil
-}
-
-func cmpError(err, otherwise error) error {
-	if err != nil {
-		return err
-	}
-	return otherwise
+	return found{}, nil
 }
 
 // newestFirst: with a limit, which is where NIP-01 asks for the order.
-func newestFirst(a *asking) (string, error) {
+func newestFirst(a *asking) (found, error) {
 	s, newest, err := a.series(7)
 	if err != nil {
-		return "", err
+		return found{}, err
 	}
-	want := ids(newest...)
-	r, err := s.poll(inOrder(want), limited(a.mine(1), 50))
-	if err != nil {
-		return "", err
+	want, f := ids(newest...), limited(a.mine(1), 50)
+	r, err := s.poll(inOrder(want), f)
+	switch {
+	case err != nil:
+		return found{}, err
+	case inOrder(want)(&r):
+		return found{}, nil
+	case exactly(want)(&r) && len(r.ids) == len(want):
+		return found{}, wrongAnswer(want, &r, f)
+	case r.closed:
+		return found{}, leaveOpen(measure.CauseClosed, nil, texts{"reason": r.reason})
 	}
-	if !inOrder(want)(&r) {
-		return "", wrongAnswer("7 events with a limit", want, &r)
+	// Other events than those are other checks' matter: what is left in the answer has an order all the same.
+	kept := slices.DeleteFunc(slices.Clone(r.ids), func(id corpus.ID) bool { return !slices.Contains(want, id) })
+	if len(kept) < 2 {
+		return found{}, leaveOpen(measure.CauseNeeds, nil, nil)
 	}
-	return "7 events published out of order come back newest first", nil
+	sorted := slices.IsSortedFunc(kept, func(x, y corpus.ID) int { return slices.Index(want, x) - slices.Index(want, y) })
+	if !sorted {
+		want = slices.DeleteFunc(want, func(id corpus.ID) bool { return !slices.Contains(kept, id) })
+		return found{}, wrongAnswer(want, &reply{ids: kept}, f)
+	}
+	return found{}, nil
 }
 
 // probeTies: of events of one second the lowest id should come first (NIP-01). Many relays leave it open, and which of them is in an answer is
 // no fault in the model's eyes either.
-func probeTies(a *asking) (string, error) {
+func probeTies(a *asking) (spoken bool, text string, err error) {
 	s, err := a.dial()
 	if err != nil {
-		return "", err
+		return false, "", err
 	}
 	var tied []*corpus.Event
 	for i := range 6 {
 		tied = append(tied, a.event(1, a.recent(0), fmt.Sprintf("at once %d", i)))
 	}
 	if err := s.store(tied...); err != nil {
-		return "", err
+		return false, "", err
 	}
 	want := ids(tied...)
 	slices.SortFunc(want, func(x, y corpus.ID) int { return bytes.Compare(x[:], y[:]) })
 	r, err := s.poll(exactly(want), limited(a.mine(1), 50))
 	switch {
 	case err != nil:
-		return "", err
+		return false, "", err
 	case !exactly(want)(&r):
-		return "", wrongAnswer("6 events of one second", want, &r)
+		return false, fmt.Sprintf("unknown: %d events came instead of the 6 of one second", len(r.ids)), nil
 	case !inOrder(want)(&r):
-		return "not by id", nil
+		return false, "not by id", nil
 	}
-	return "lowest id first", nil
+	return true, "lowest id first", nil
 }
 
 // inclusive: since and until take in events of that very second.
-func inclusive(a *asking) (string, error) {
+func inclusive(a *asking) (found, error) {
 	s, newest, err := a.series(5)
 	if err != nil {
-		return "", err
+		return found{}, err
 	}
-	since, until := corpus.Int64(newest[3].CreatedAt), corpus.Int64(newest[1].CreatedAt)
+	since, until := a.mine(1), a.mine(1)
+	since.Since, until.Until = corpus.Int64(newest[3].CreatedAt), corpus.Int64(newest[1].CreatedAt)
+	var wrong []string
+	var first error
 	for _, q := range []struct {
-		asked        string
-		since, until *int64
-		want         []corpus.ID
+		uses   string
+		filter corpus.Filter
+		want   []corpus.ID
 	}{
-		{"since the second of an event", since, nil, ids(newest[:4]...)},
-		{"until the second of an event", nil, until, ids(newest[1:]...)},
-		{"since and until the seconds of events", since, until, ids(newest[1:4]...)},
+		{measure.UsesSince, since, ids(newest[:4]...)},
+		{measure.UsesUntil, until, ids(newest[1:]...)},
 	} {
-		f := a.mine(1)
-		f.Since, f.Until = q.since, q.until
-		r, err := s.poll(exactly(q.want), f)
-		if err != nil {
-			return "", err
+		own := ids(newest...) // what else is in an answer is no matter of bounds
+		good := func(r *reply) bool {
+			return !r.closed && exactly(q.want)(&reply{ids: slices.DeleteFunc(slices.Clone(r.ids), func(id corpus.ID) bool { return !slices.Contains(own, id) })})
 		}
-		if !exactly(q.want)(&r) {
-			return "", wrongAnswer(q.asked, q.want, &r)
+		r, err := s.poll(good, q.filter)
+		if err != nil {
+			return found{}, err
+		}
+		if good(&r) {
+			continue
+		}
+		if err = wrongAnswer(q.want, &r, q.filter); first == nil {
+			first = err
+		}
+		wrong = append(wrong, q.uses)
+	}
+	if short, ok := first.(*shortfall); ok { // it bears on the questions with the bound that is at fault
+		scopes := measure.BearsOn(measure.CodeInclusive, Scenario, nil)
+		short.bearsOn = slices.DeleteFunc(scopes, func(s measure.Scope) bool { return !slices.Contains(wrong, s.Uses) })
+		for _, uses := range wrong {
+			short.counts[uses] = 1
 		}
 	}
-	return "since and until take in events of that very second", nil
+	return found{}, first
 }
 
 // severalFilters: the answer is the union, and each limit is its filter's own.
-func severalFilters(a *asking) (string, error) {
+func severalFilters(a *asking) (found, error) {
 	s, newest, err := a.series(5)
 	if err != nil {
-		return "", err
+		return found{}, err
 	}
 	want := ids(newest[0], newest[1], newest[4])
-	r, err := s.poll(exactly(want), limited(a.mine(1), 2), corpus.Filter{IDs: ids(newest[4], newest[0])})
+	first, second := limited(a.mine(1), 2), corpus.Filter{IDs: ids(newest[4], newest[0])}
+	r, err := s.poll(exactly(want), first, second)
 	if err != nil {
-		return "", err
+		return found{}, err
 	}
 	if !exactly(want)(&r) {
-		return "", wrongAnswer("two filters, one of them with limit 2", want, &r)
+		return found{}, wrongAnswer(want, &r, first, second)
 	}
-	if len(r.ids) > len(want) {
-		return "two filters return the union; an event that matches both comes twice", nil
+	return found{counts: counts{"twice": number(len(r.ids) > len(want))}}, nil // an event that matches both may come twice
+}
+
+// staleness is how long a relay may go on to answer from before a write, before it is no longer waited for.
+const staleness = 3 * time.Second
+
+// answersAnew: the same filter, put again, shows what was written since. Another filter shows it first, so that what the relay takes to
+// store an event is not held for a cache.
+func answersAnew(a *asking) (found, error) {
+	s, err := a.dial()
+	if err != nil {
+		return found{}, err
 	}
-	return "two filters return the union, each event once", nil
+	before, after := a.event(1, a.recent(0), "before"), a.event(1, a.recent(1), "after")
+	if err := s.store(before); err != nil {
+		return found{}, err
+	}
+	same := limited(a.mine(1), 20)
+	holds := func(e *corpus.Event) func(*reply) bool {
+		return func(r *reply) bool { return slices.Contains(r.ids, e.ID) }
+	}
+	if r, err := s.poll(holds(before), limited(a.mine(1), 30)); err != nil {
+		return found{}, err
+	} else if !holds(before)(&r) {
+		return found{}, leaveOpen(measure.CauseNeeds, nil, nil)
+	}
+	if _, err := s.ask(same); err != nil {
+		return found{}, err
+	}
+	if err := s.store(after); err != nil {
+		return found{}, err
+	}
+	written := time.Now()
+	if r, err := s.poll(holds(after), limited(a.mine(1), 40)); err != nil {
+		return found{}, err
+	} else if !holds(after)(&r) {
+		return found{}, leaveOpen(measure.CauseNeeds, nil, nil)
+	}
+	for asks := 1; ; asks++ {
+		r, err := s.ask(same)
+		took := time.Since(written)
+		switch {
+		case err != nil:
+			return found{}, err
+		case r.closed:
+			return found{}, leaveOpen(measure.CauseClosed, nil, texts{"reason": r.reason})
+		case slices.Contains(r.ids, after.ID) && asks == 1:
+			return found{counts: counts{"ms": milliseconds(took)}}, nil
+		case slices.Contains(r.ids, after.ID):
+			return found{}, fail(measure.CauseCached, counts{"ms": milliseconds(took)}, nil, asked(same))
+		case took > staleness:
+			return found{}, fail(measure.CauseNever, counts{"ms": milliseconds(took)}, nil, asked(same))
+		}
+		select {
+		case <-time.After(20 * time.Millisecond):
+		case <-s.ctx.Done():
+			return found{}, s.ctx.Err()
+		}
+	}
 }

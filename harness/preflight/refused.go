@@ -2,146 +2,138 @@ package preflight
 
 import (
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"sync"
 
 	"relaybench/corpus"
+	"relaybench/harness/measure"
 )
 
 // forgery is an EVENT that no relay may accept.
 type forgery struct {
-	what string
+	name string // measure.ForgedSignature
 	id   corpus.ID
 	raw  []byte
 }
 
 // refusesBadSignature: a signature with one changed bit (BIP-340).
-func refusesBadSignature(a *asking) (string, error) {
+func refusesBadSignature(a *asking) (found, error) {
 	e := a.event(1, a.recent(0), "signed by somebody else")
 	e.Sig[40] ^= 1
-	return a.refuses(forgery{"an event with a bad signature", e.ID, e.AppendJSON(nil)})
+	return a.refuses(forgery{measure.ForgedSignature, e.ID, e.AppendJSON(nil)})
 }
 
 // refusesBadID: once the content is changed after signing, so that id and signature still fit each other and only hashing the event again
 // tells; and once the id alone, which a relay that signs for its own hash takes and serves under the false id.
-func refusesBadID(a *asking) (string, error) {
+func refusesBadID(a *asking) (found, error) {
 	changed, renamed := a.event(1, a.recent(0), "what was signed"), a.event(1, a.recent(1), "under another name")
 	changed.Content = "what was put in its place"
 	renamed.ID[31] ^= 1
-	return a.refuses(forgery{"an event changed after it was signed", changed.ID, changed.AppendJSON(nil)},
-		forgery{"an event under another id", renamed.ID, renamed.AppendJSON(nil)})
+	return a.refuses(forgery{measure.ForgedContent, changed.ID, changed.AppendJSON(nil)},
+		forgery{measure.ForgedID, renamed.ID, renamed.AppendJSON(nil)})
 }
 
 // refusesMalformed: fields that are absent or of another type.
-func refusesMalformed(a *asking) (string, error) {
+func refusesMalformed(a *asking) (found, error) {
 	var all []forgery
-	for i, f := range []struct{ what, old, new string }{
-		{"an event without sig", `,"sig":"`, `,"not":"`},
-		{"an event without created_at", `"created_at":`, `"created":`},
-		{"an event whose content is a number", `"content":"7"`, `"content":7`},
-		{"an event whose sig is too short", `"}`, ``}, // see below
+	for i, f := range []struct{ name, old, new string }{
+		{measure.NoSignature, `,"sig":"`, `,"not":"`},
+		{measure.NoCreatedAt, `"created_at":`, `"created":`},
+		{measure.ContentNumber, `"content":"7"`, `"content":7`},
+		{measure.ShortSignature, "", ""}, // see below
 	} {
 		e := a.event(1, a.recent(i), "7")
 		text := string(e.AppendJSON(nil))
-		if f.new == "" {
+		if f.old == "" {
 			text = text[:len(text)-len(`00"}`)] + `"}`
 		} else {
 			text = strings.Replace(text, f.old, f.new, 1)
 		}
-		all = append(all, forgery{f.what, e.ID, []byte(text)})
+		all = append(all, forgery{f.name, e.ID, []byte(text)})
 	}
 	return a.refuses(all...)
 }
 
 // refuses sends each forgery over a connection of its own, all at once: a relay may close the connection, or make its sender wait. Refused is
 // what gets no OK true and is not returned once a valid event that came later is.
-func (a *asking) refuses(all ...forgery) (string, error) {
-	answers := make([]string, len(all)) // how each was refused
+func (a *asking) refuses(all ...forgery) (found, error) {
+	seen := found{texts: texts{}} // the relay's words, by the forgery's name
+	hows, words := make([]string, len(all)), make([]string, len(all))
 	errs := make([]error, len(all))
 	var group sync.WaitGroup
 	for i, f := range all {
-		group.Go(func() { answers[i], errs[i] = a.refused(f, len(all) > 1) })
+		group.Go(func() { hows[i], words[i], errs[i] = a.refused(f) })
 	}
 	group.Wait()
-	for _, err := range errs {
-		if err != nil {
-			return "", err
+	for i, f := range all {
+		if errs[i] != nil {
+			return seen, errs[i]
 		}
+		seen.texts[f.name] = words[i]
+		seen.evidence = append(seen.evidence, measure.Evidence{Code: measure.EvidenceRefused, ID: f.id.String(), Cause: hows[i], Text: f.name})
 	}
 	s, err := a.dial()
 	if err != nil {
-		return "", err
+		return seen, err
 	}
 	valid := a.event(1, a.recent(60), "a valid event after those")
 	if err := s.store(valid); err != nil {
-		return "", err
+		return seen, err
 	}
-	asked := []corpus.ID{valid.ID}
+	wanted := []corpus.ID{valid.ID}
 	for _, f := range all {
-		asked = append(asked, f.id)
+		wanted = append(wanted, f.id)
 	}
-	for _, filter := range []corpus.Filter{a.mine(), {IDs: asked}} {
-		r, err := s.poll(exactly(ids(valid)), filter)
+	for _, filter := range []corpus.Filter{a.mine(), {IDs: wanted}} {
+		r, err := s.poll(func(r *reply) bool { return slices.Contains(r.ids, valid.ID) }, filter)
 		if err != nil {
-			return "", err
+			return seen, err
 		}
-		if _, extra := difference(ids(valid), r.ids); len(extra) > 0 || r.noID > 0 {
-			var evidence []string
-			for _, t := range r.texts {
-				evidence = append(evidence, clip(string(t), 2*maxText))
+		// Whatever else is in the answer, only a forgery's own id says that it is stored.
+		for _, f := range all {
+			if i := slices.Index(r.ids, f.id); i >= 0 {
+				text := ""
+				if i < len(r.texts) {
+					text = string(r.texts[i])
+				}
+				return seen, fail(measure.CauseServed, nil, texts{"forgery": f.name},
+					asked(filter), measure.Evidence{Code: measure.EvidenceExtra, ID: f.id.String(), Text: text})
 			}
-			return "", fail(evidence, "%s is stored and returned to readers", returned(all, extra))
+		}
+		if r.closed {
+			return seen, leaveOpen(measure.CauseClosed, nil, texts{"reason": r.reason})
+		}
+		if !slices.Contains(r.ids, valid.ID) {
+			return seen, leaveOpen(measure.CauseNeeds, nil, nil) // what is stored cannot be read in time
 		}
 	}
-	if len(all) == 1 {
-		return fmt.Sprintf("%s gets %s", all[0].what, answers[0]), nil
-	}
-	names := make([]string, len(all))
-	for i, f := range all {
-		names[i] = f.what
-	}
-	slices.Sort(answers)
-	return fmt.Sprintf("%s: refused by %s", strings.Join(names, ", "), strings.Join(slices.Compact(answers), "; ")), nil
+	return seen, nil
 }
 
-// returned names the forgery that is among the ids returned.
-func returned(all []forgery, extra []corpus.ID) string {
-	for _, f := range all {
-		if slices.Contains(extra, f.id) {
-			return f.what
-		}
-	}
-	return "one of: " + all[0].what
-}
-
-// manner shortens an answer where it is one of several.
-func manner(answer string, short bool) string {
-	if first, _, cut := strings.Cut(answer, ` "`); short && cut {
-		return first
-	}
-	return answer
-}
-
-// refused sends one forgery and says how it was refused; it fails where it was accepted.
-func (a *asking) refused(f forgery, all bool) (string, error) {
+// refused sends one forgery and says how it was refused, with the words of the relay; it fails where it was accepted.
+func (a *asking) refused(f forgery) (how, words string, err error) {
 	s, err := a.dial()
 	if err != nil {
-		return "", err
+		return "", "", err
 	}
-	got, err := s.publishRaw(f.raw, f.id, a.o.Quiet)
+	// A greeting has come by the time a first question is answered, and answers nothing.
+	if _, err := s.ask(limited(a.mine(7), 1)); err != nil {
+		return "", "", err
+	}
+	got, err := s.publishRaw(f.raw, f.id, a.quiet())
 	switch {
 	case a.ctx.Err() != nil:
-		return "", err
+		return "", "", err
 	case err == nil && got.accepted:
-		return "", fail([]string{clip(string(f.raw), 2*maxText)}, "%s is accepted: %v", f.what, got)
+		return "", "", fail(measure.CauseAccepted, nil, texts{"forgery": f.name, "reason": got.reason},
+			measure.Evidence{Code: measure.EvidenceEvent, ID: f.id.String(), Text: string(f.raw)})
 	case err == nil:
-		return manner(got.String(), all), nil
+		return measure.CauseRefused, got.reason, nil
 	case s.notice != "":
-		return manner("NOTICE "+quoted(s.notice), all), nil
+		return measure.CauseNotice, s.notice, nil
 	case errors.Is(err, errSilent):
-		return "no answer", nil
+		return measure.CauseSilent, "", nil
 	}
-	return "the end of the connection", nil
+	return measure.CauseLost, "", nil
 }

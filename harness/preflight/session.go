@@ -5,35 +5,51 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
 
 	"relaybench/corpus"
+	"relaybench/harness/measure"
 	"relaybench/harness/wire"
 )
 
 // What a relay can make of one answer at most.
 const (
-	maxText   = 200  // bytes of a relay's text in a sentence
-	maxDetail = 600  // bytes of a sentence
-	maxLines  = 10   // of evidence
-	maxEvents = 5000 // in one answer
-	maxKept   = 16   // event texts kept of one answer
+	maxText     = 200  // bytes of a relay's text in a sentence
+	maxLine     = 600  // bytes of a text of a finding
+	maxEvidence = 10   // of one finding
+	maxEvents   = 5000 // in one answer
+	maxKept     = 40   // event texts kept of one answer
 )
 
 // session is one connection. A goroutine of its own reads, so that every wait can end without ending the connection.
 type session struct {
 	*asking
 	conn *wire.Conn
-	in   chan wire.Message // owns its memory
+	in   chan arrival // owns its memory
 	done chan struct{}
 	err  error // why in was closed
 	subs int
 
+	asks   string // what was done last: "publishing" or "asking"
 	notice string // the last NOTICE since the last question
+	odd    string // the last frame since then that was no message
+
+	passed map[string][]corpus.ID // live events that came while something else was waited for, by subscription
 }
+
+// arrival is a message and when it came, on wire.Now's scale.
+type arrival struct {
+	wire.Message
+	at  time.Duration
+	odd string // of what is no message: the frame
+}
+
+// subscription is what the ids of subscriptions begin with.
+const subscription = "pf"
 
 // errSilent says that nothing relevant came in time.
 var errSilent = errors.New("no answer")
@@ -42,11 +58,16 @@ var errSilent = errors.New("no answer")
 func (a *asking) dial() (*session, error) {
 	ctx, cancel := context.WithTimeout(a.ctx, a.o.Wait)
 	defer cancel()
+	start := time.Now()
 	conn, err := wire.Dial(ctx, a.o.URL, wire.Options{ReadLimit: int64(max(1<<20, 2*a.o.MaxEventBytes))})
 	if err != nil {
-		return nil, err
+		if a.ctx.Err() != nil {
+			return nil, context.Cause(a.ctx)
+		}
+		return nil, &noAnswerError{doing: "connecting", err: err}
 	}
-	s := &session{asking: a, conn: conn, in: make(chan wire.Message, 16), done: make(chan struct{})}
+	a.took(time.Since(start))
+	s := &session{asking: a, conn: conn, in: make(chan arrival, 16), done: make(chan struct{}), passed: map[string][]corpus.ID{}}
 	a.add(s)
 	go s.read()
 	return s, nil
@@ -55,13 +76,16 @@ func (a *asking) dial() (*session, error) {
 func (s *session) read() {
 	defer close(s.in)
 	for {
-		frame, _, err := s.conn.Read()
+		frame, at, err := s.conn.Read()
 		if err != nil {
 			s.err = err
 			return
 		}
-		var m wire.Message
-		wire.Parse(bytes.Clone(frame), &m)
+		m := arrival{at: at}
+		s.conn.ParseMessage(bytes.Clone(frame), &m.Message)
+		if m.Type == wire.Unknown {
+			m.odd = clip(string(frame), maxText)
+		}
 		select {
 		case s.in <- m:
 		case <-s.done:
@@ -74,10 +98,13 @@ func (s *session) read() {
 func (s *session) close() {
 	close(s.done)
 	s.conn.Abort()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.garbage.Add(s.conn.Garbage())
 }
 
 // next returns the next message, errSilent at the deadline, or why there is none.
-func (s *session) next(deadline time.Time) (wire.Message, error) {
+func (s *session) next(deadline time.Time) (arrival, error) {
 	timer := time.NewTimer(time.Until(deadline))
 	defer timer.Stop()
 	select {
@@ -85,21 +112,63 @@ func (s *session) next(deadline time.Time) (wire.Message, error) {
 		if !ok {
 			return m, s.err
 		}
-		switch m.Type {
-		case wire.Notice:
-			s.notice = clip(m.ReasonText(), maxText)
-			if speaksOfRate(s.notice) {
-				s.sawThrottle("NOTICE " + quoted(s.notice))
-			}
-		case wire.Auth:
-			s.challenged.Store(true)
-		}
+		s.note(&m)
 		return m, nil
 	case <-timer.C:
-		return wire.Message{}, errSilent
+		return arrival{}, errSilent
 	case <-s.ctx.Done():
-		return wire.Message{}, context.Cause(s.ctx)
+		return arrival{}, context.Cause(s.ctx)
 	}
+}
+
+func (s *session) note(m *arrival) {
+	switch m.Type {
+	case wire.Notice:
+		s.notice = clip(m.ReasonText(), maxText)
+		if speaksOfRate(s.notice) {
+			s.sawRate(s.asks, s.notice)
+		}
+	case wire.Auth:
+		s.challenged.Store(true)
+	case wire.Unknown:
+		s.odd = m.odd
+	}
+}
+
+// begin starts a question: what came before it does not answer it, a greeting say.
+func (s *session) begin(asks string) {
+	for more := true; more; {
+		select {
+		case m, ok := <-s.in:
+			if more = ok; ok {
+				s.note(&m)
+				s.keep(&m)
+			}
+		default:
+			more = false
+		}
+	}
+	s.asks, s.notice, s.odd = asks, "", ""
+}
+
+// keep notes a live event that came while something else was waited for.
+func (s *session) keep(m *arrival) {
+	sub := string(m.Sub)
+	if m.Type == wire.Event && m.HasID && len(s.passed) < maxKept && len(s.passed[sub]) < maxKept {
+		s.passed[sub] = append(s.passed[sub], corpus.ID(m.ID))
+	}
+}
+
+// elsewhere says whether an event came under a subscription that the session never had.
+func (s *session) elsewhere(id corpus.ID) bool {
+	for sub, ids := range s.passed {
+		number, ours := strings.CutPrefix(sub, subscription)
+		n, err := strconv.Atoi(number)
+		if slices.Contains(ids, id) && !(ours && err == nil && n >= 1 && n <= s.subs) {
+			return true
+		}
+	}
+	return false
 }
 
 // afterNotice is the deadline once a NOTICE came where an answer was due: it may be that answer, or speak of something else.
@@ -110,12 +179,9 @@ func (s *session) afterNotice(deadline time.Time) time.Time {
 	return deadline
 }
 
-// explain adds what a NOTICE said to an error of silence or a lost connection.
-func (s *session) explain(what string, err error) error {
-	if s.notice != "" {
-		return fmt.Errorf("%s: %w but NOTICE %s", what, err, quoted(s.notice))
-	}
-	return fmt.Errorf("%s: %w", what, err)
+// explain adds what came instead to an error of silence or a lost connection.
+func (s *session) explain(doing string, err error) error {
+	return &noAnswerError{doing, s.notice, s.odd, s.conn.BinaryFrames(), err}
 }
 
 // answer is an OK.
@@ -133,11 +199,12 @@ func (s *session) publish(e *corpus.Event) (answer, error) {
 }
 
 func (s *session) publishRaw(raw []byte, id corpus.ID, wait time.Duration) (answer, error) {
-	s.notice = ""
+	s.begin(publishing)
+	start := time.Now()
 	if err := s.conn.SendEvent(raw); err != nil {
 		return answer{}, s.explain("publishing", err)
 	}
-	deadline := time.Now().Add(wait)
+	deadline := start.Add(wait)
 	for {
 		m, err := s.next(deadline)
 		if err != nil {
@@ -149,21 +216,14 @@ func (s *session) publishRaw(raw []byte, id corpus.ID, wait time.Duration) (answ
 		case m.Type == wire.OK && (!m.HasID || corpus.ID(m.ID) == id):
 			got := answer{accepted: m.Accepted, named: m.HasID, reason: clip(m.ReasonText(), maxText)}
 			if !got.accepted && speaksOfRate(got.reason) {
-				s.sawThrottle(got.String())
+				s.sawRate(publishing, got.reason)
 			}
+			s.took(time.Since(start))
 			return got, nil
+		default:
+			s.keep(&m)
 		}
 	}
-}
-
-// refusedError is a valid event that was not accepted.
-type refusedError struct {
-	kind   int
-	answer answer
-}
-
-func (e *refusedError) Error() string {
-	return fmt.Sprintf("a valid event of kind %d was refused: %v", e.kind, e.answer)
 }
 
 // store publishes valid events one after another; all must be accepted.
@@ -174,7 +234,7 @@ func (s *session) store(events ...*corpus.Event) error {
 			return err
 		}
 		if !got.accepted {
-			return &refusedError{e.Kind, got}
+			return &refusedError{e, got}
 		}
 	}
 	return nil
@@ -182,11 +242,13 @@ func (s *session) store(events ...*corpus.Event) error {
 
 // reply is the answer to a REQ.
 type reply struct {
-	ids    []corpus.ID
-	texts  [][]byte // of the first events
-	noID   int      // events without an id that can be read
-	closed bool     // CLOSED came instead of EOSE
-	reason string   // of CLOSED
+	ids      []corpus.ID
+	texts    [][]byte        // of the first of them
+	noID     int             // events without an id that can be read
+	nameless string          // the text of such an event
+	frames   []time.Duration // when its frames came, the EOSE last
+	closed   bool            // CLOSED came instead of EOSE
+	reason   string          // of CLOSED
 }
 
 // ask puts a REQ and waits for its EOSE or CLOSED; the subscription is closed again.
@@ -207,13 +269,14 @@ func (s *session) subscribe(filters ...corpus.Filter) (sub string, r reply, err 
 }
 
 func (s *session) subscribeWith(member string, filters ...corpus.Filter) (sub string, r reply, err error) {
-	s.notice = ""
+	s.begin(questions)
 	s.subs++
-	sub = "pf" + strconv.Itoa(s.subs)
+	sub = subscription + strconv.Itoa(s.subs)
+	start := time.Now()
 	if err := s.conn.Send(requestWith(sub, member, filters)); err != nil {
 		return sub, r, s.explain("asking", err)
 	}
-	deadline := time.Now().Add(s.o.Wait)
+	deadline := start.Add(s.o.Wait)
 	for {
 		m, err := s.next(deadline)
 		if err != nil {
@@ -223,26 +286,34 @@ func (s *session) subscribeWith(member string, filters ...corpus.Filter) (sub st
 			deadline = s.afterNotice(deadline)
 		}
 		if string(m.Sub) != sub {
+			s.keep(&m)
 			continue
 		}
+		s.took(time.Since(start))
+		start = time.Now()
+		r.frames = append(r.frames, m.at)
 		switch m.Type {
 		case wire.Event:
 			deadline = time.Now().Add(s.o.Wait)
-			if !m.HasID {
-				r.noID++
-			} else {
+			switch {
+			case m.HasID:
 				r.ids = append(r.ids, corpus.ID(m.ID))
-			}
-			if len(r.texts) < maxKept {
-				r.texts = append(r.texts, m.Event)
+				if len(r.texts) < maxKept {
+					r.texts = append(r.texts, m.Event)
+				}
+			default:
+				r.noID, r.nameless = r.noID+1, clip(string(m.Event), maxLine)
 			}
 			if len(r.ids)+r.noID > maxEvents {
-				return sub, r, fail(nil, "one REQ was answered with more than %d events, of which at most a few were published", maxEvents)
+				return sub, r, fail(measure.CauseFlood, counts{"got": maxEvents}, nil, asked(filters...))
 			}
 		case wire.EOSE:
 			return sub, r, nil
 		case wire.Closed:
 			r.closed, r.reason = true, clip(m.ReasonText(), maxText)
+			if speaksOfRate(r.reason) {
+				s.sawRate(questions, r.reason)
+			}
 			return sub, r, nil
 		}
 	}
@@ -271,10 +342,10 @@ func (s *session) poll(good func(*reply) bool, filters ...corpus.Filter) (reply,
 }
 
 func (s *session) pollWith(good func(*reply) bool, member string, filters ...corpus.Filter) (reply, error) {
-	until := time.Now().Add(s.o.Settle)
+	start := time.Now()
 	for n := 0; ; n++ {
 		r, err := s.askWith(member, varied(filters, n, s.now)...)
-		if err != nil || good(&r) || time.Now().After(until) {
+		if err != nil || good(&r) || time.Since(start) > s.settle() {
 			return r, err
 		}
 		select {
@@ -305,8 +376,14 @@ func varied(filters []corpus.Filter, n int, now int64) []corpus.Filter {
 	return out
 }
 
-// live returns the next stored or live event of any of the subscriptions, until the deadline.
+// live returns the next live event of any of the subscriptions, until the deadline.
 func (s *session) live(deadline time.Time, subs ...string) (sub string, id corpus.ID, err error) {
+	for _, sub := range subs {
+		if came := s.passed[sub]; len(came) > 0 {
+			s.passed[sub] = came[1:]
+			return sub, came[0], nil
+		}
+	}
 	for {
 		m, err := s.next(deadline)
 		if err != nil {
@@ -317,10 +394,32 @@ func (s *session) live(deadline time.Time, subs ...string) (sub string, id corpu
 				return sub, corpus.ID(m.ID), nil
 			}
 			if string(m.Sub) == sub && m.Type == wire.Closed {
-				return "", id, fmt.Errorf("the subscription was ended by CLOSED %s", quoted(clip(m.ReasonText(), maxText)))
+				return "", id, fail(measure.CauseEndedEarly, nil, texts{"reason": clip(m.ReasonText(), maxText)})
 			}
 		}
 	}
+}
+
+// publishing and questions are what a relay may limit.
+const (
+	publishing = "publishing"
+	questions  = "asking"
+)
+
+// sawRate notes a text that speaks of a rate limit.
+func (p *prober) sawRate(what, text string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.rates[what] == "" {
+		p.rates[what] = text
+	}
+}
+
+// rateOf returns the first text that spoke of a limit of what.
+func (p *prober) rateOf(what string) string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.rates[what]
 }
 
 // speaksOfRate tells whether a refusal or NOTICE is about too many events in too short a time.
@@ -336,8 +435,9 @@ func speaksOfRate(text string) bool {
 
 func quoted(text string) string { return `"` + text + `"` }
 
-// clip bounds a text to n bytes, at a character's border.
+// clip bounds a text to n bytes, at a character's border, and makes UTF-8 of it.
 func clip(text string, n int) string {
+	text = strings.ToValidUTF8(text, "\ufffd")
 	if len(text) <= n {
 		return text
 	}
@@ -345,14 +445,4 @@ func clip(text string, n int) string {
 		n--
 	}
 	return text[:n] + "…"
-}
-
-func bounded(lines []string) []string {
-	if len(lines) > maxLines {
-		lines = append(lines[:maxLines:maxLines], "…")
-	}
-	for i := range lines {
-		lines[i] = clip(lines[i], 2*maxText)
-	}
-	return lines
 }

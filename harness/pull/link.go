@@ -24,9 +24,10 @@ type link struct {
 
 // request is one open REQ.
 type request struct {
-	sub  string
-	sent time.Duration
-	of   any // whatever the strategy remembers of it
+	sub      string
+	sent     time.Duration
+	of       any  // whatever the strategy remembers of it
+	answered bool // its EOSE has come, and it stays open
 }
 
 // dial connects. The handshake takes as long as a stall at most.
@@ -55,6 +56,7 @@ func (l *link) close(broken bool) {
 	} else {
 		l.conn.Close() // a relay that does not answer has said all that was asked all the same
 	}
+	l.stats.Malformed.Add(l.conn.Garbage())
 	l.stats.Unfinished += len(l.open)
 	l.stats.Bytes += l.conn.BytesRead()
 	l.stats.BytesUp += l.conn.BytesWritten()
@@ -83,6 +85,15 @@ func (l *link) ask(ctx context.Context, filter *corpus.Filter, of any) error {
 	return l.conn.Send(l.frame)
 }
 
+// own reports whether a subscription id is one of ours: what an earlier REQ left may still come.
+func (l *link) own(sub []byte) bool {
+	if len(sub) < 2 || sub[0] != 'p' {
+		return false
+	}
+	n, err := strconv.Atoi(string(sub[1:]))
+	return err == nil && n > 0 && n <= l.stats.Requests
+}
+
 // end forgets a REQ, and closes it where the relay has not.
 func (l *link) end(r *request, tell bool) error {
 	delete(l.open, r.sub)
@@ -96,12 +107,11 @@ func (l *link) end(r *request, tell bool) error {
 // next reads up to the next message for an open REQ. What else comes is counted.
 func (l *link) next() (r *request, at time.Duration, err error) {
 	for {
-		frame, at, err := l.conn.Read()
+		frame, at, err := l.conn.ReadMessage(&l.m)
 		if err != nil {
 			return nil, 0, err
 		}
 		l.stats.FrameBytes += int64(len(frame))
-		wire.Parse(frame, &l.m)
 		switch l.m.Type {
 		case wire.Unknown:
 			l.stats.Garbage++
@@ -118,10 +128,20 @@ func (l *link) next() (r *request, at time.Duration, err error) {
 		if r == nil {
 			if l.m.Type == wire.Event {
 				l.stats.Strays++
+				if !l.own(l.m.Sub) {
+					l.stats.Elsewhere++
+				}
+			}
+			continue
+		}
+		if r.answered && l.m.Type != wire.Event {
+			if l.m.Type == wire.Closed { // the relay ends what it has answered, which is no failure
+				_ = l.end(r, false)
 			}
 			continue
 		}
 		if l.m.Type != wire.Event {
+			r.answered = l.m.Type == wire.EOSE
 			l.conn.Useful()
 			l.stats.ended = at
 			l.stats.Duration = at - l.stats.began

@@ -329,3 +329,90 @@ func TestPagingEndsWithWhoeverTakes(t *testing.T) {
 		t.Errorf("taken from %d times, turned %d pages", taken, turned)
 	}
 }
+
+func TestEventsThatCannotBePagedAreNamedByTheirField(t *testing.T) {
+	url := scripted(t, func(_ int, ws *websocket.Conn) {
+		for answer(ws, `["EVENT","%s",{"id":"`+strings.Repeat("ab", 32)+`","created_at":1760000000.0}]`, `["EOSE","%s"]`) {
+		}
+	})
+	p := pull.Pages{Options: options(url), Size: 8, Take: pull.Each(func(*pull.Event) { t.Error("an event without a time was passed on") })}
+	done, err := p.Run(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := done.Malformed
+	if m.Count == 0 || int64(m.Count) != done.Strays || len(m.Kinds) != 1 || m.Kinds[0].Fault != wire.WrongField || m.Kinds[0].Field != wire.FieldCreatedAt {
+		t.Errorf("%d strays, %+v", done.Strays, m)
+	}
+}
+
+// closing is a relay that answers each REQ with the newest of its events that the filter allows, EOSE and CLOSED at once.
+func closing(t *testing.T, events []corpus.Event, again bool) (url string) {
+	t.Helper()
+	return scripted(t, func(_ int, ws *websocket.Conn) {
+		for {
+			_, data, err := ws.Read(context.Background())
+			if err != nil {
+				return
+			}
+			parts, err := corpus.Elements(data)
+			if err != nil || string(parts[0]) != `"REQ"` {
+				continue
+			}
+			f, err := corpus.ParseFilter(parts[2])
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			say := func(frame string) { _ = ws.Write(context.Background(), websocket.MessageText, []byte(frame)) }
+			left := len(events)
+			if f.Limit != nil {
+				left = *f.Limit
+			}
+			for i := len(events) - 1; i >= 0 && left > 0; i-- {
+				e := &events[i]
+				if f.Until != nil && e.CreatedAt > *f.Until || f.IDs != nil && !slices.Contains(f.IDs, e.ID) {
+					continue
+				}
+				say(`["EVENT",` + string(parts[1]) + `,` + string(e.AppendJSON(nil)) + `]`)
+				left--
+			}
+			say(`["EOSE",` + string(parts[1]) + `]`)
+			if again {
+				say(`["EOSE",` + string(parts[1]) + `]`)
+			}
+			say(`["CLOSED",` + string(parts[1]) + `,"error: done"]`)
+		}
+	})
+}
+
+func TestCLOSEDBehindItsOwnEOSEIsAnEnd(t *testing.T) {
+	events := fakes(60, 3)
+	for _, again := range []bool{false, true} {
+		for _, single := range []bool{false, true} {
+			for _, size := range []int{500, 7} {
+				var got gathered
+				o := options(closing(t, events, again))
+				o.Attempts = 1 // a failure would end it
+				p := pull.Pages{Options: o, Size: size, Single: single, Take: got.take()}
+				done, err := p.Run(context.Background())
+				if err != nil || !done.Complete || done.Closed > 0 || done.Lost > 0 || done.EOSE != done.Requests {
+					t.Fatalf("EOSE twice %v, single %v, pages of %d: %+v, %v", again, single, size, done.Stats, err)
+				}
+				got.check(t, events, false)
+			}
+		}
+		o := options(closing(t, events, again))
+		o.Attempts = 1
+		var got gathered
+		if stats, err := pull.Once(context.Background(), o, corpus.Filter{}, got.take()); err != nil || stats.Closed > 0 {
+			t.Fatal(stats, err)
+		}
+		got.check(t, events, false)
+		b := pull.ByID{Options: o, InFlight: 3, Batch: 7, Take: got.take()}
+		if done, err := b.Run(context.Background(), ids(events)); err != nil || done.Closed > 0 || done.Retried > 0 || done.InFlight != 3 {
+			t.Fatal(done, err)
+		}
+		got.check(t, events, false)
+	}
+}

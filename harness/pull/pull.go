@@ -2,7 +2,7 @@
 // scenario; what becomes of the events is the caller's.
 //
 // A relay is not trusted: what nobody asked for is counted and not passed on, every wait has a deadline that moves only when events or
-// answers come, CLOSED is never taken for an end, and what is kept of an answer is bounded.
+// answers come, CLOSED is taken for an end only behind the EOSE of the same REQ, and what is kept of an answer is bounded.
 package pull
 
 import (
@@ -14,6 +14,7 @@ import (
 
 	"relaybench/corpus"
 	"relaybench/harness/measure"
+	"relaybench/harness/wire"
 )
 
 // Options say how to ask. The zero value of each but URL stands for its default.
@@ -62,19 +63,21 @@ func Each(f func(e *Event)) Take {
 
 // Stats are what asking came to and what it cost.
 type Stats struct {
-	Requests, EOSE, Closed int
+	Requests, EOSE, Closed int // Closed: without an EOSE before
 	// Unfinished are REQs whose connection was lost before they ended.
 	Unfinished  int
 	Dials, Lost int   // connections made, and those of them that broke
 	Events      int64 // passed on
 	Duplicates  int64 // events that came again, within what is remembered, and were not passed on
 	Strays      int64 // events that nobody had asked for, or without an id or a time where that is needed
+	Elsewhere   int64 // of the strays, those under a subscription id that was never asked under
 	EventBytes  int64 // of the events passed on, as JSON
 	FrameBytes  int64 // of all frames
 	Bytes       int64 // received on the sockets, compressed where that was agreed
 	BytesUp     int64 // sent on them
 	Notices     int
-	Garbage     int                // frames that are no message
+	Garbage     int                // text frames that are no message
+	Malformed   wire.Garbage       // what was wrong with them, with binary frames, and with events of whatever REQ
 	Extensions  string             // agreed to by the relay, of the last connection
 	Reason      string             // of the last CLOSED or NOTICE; a relay wrote it
 	Reasons     map[string]int     // CLOSED by machine-readable prefix (NIP-01)
@@ -165,9 +168,11 @@ func (s *Stats) merge(o *Stats) {
 	s.Requests, s.EOSE, s.Closed, s.Unfinished = s.Requests+o.Requests, s.EOSE+o.EOSE, s.Closed+o.Closed, s.Unfinished+o.Unfinished
 	s.Dials, s.Lost = s.Dials+o.Dials, s.Lost+o.Lost
 	s.Events, s.Duplicates, s.Strays = s.Events+o.Events, s.Duplicates+o.Duplicates, s.Strays+o.Strays
+	s.Elsewhere += o.Elsewhere
 	s.EventBytes, s.FrameBytes = s.EventBytes+o.EventBytes, s.FrameBytes+o.FrameBytes
 	s.Bytes, s.BytesUp = s.Bytes+o.Bytes, s.BytesUp+o.BytesUp
 	s.Notices, s.Garbage, s.Waited = s.Notices+o.Notices, s.Garbage+o.Garbage, s.Waited+o.Waited
+	s.Malformed.Add(o.Malformed)
 	if o.Extensions != "" {
 		s.Extensions = o.Extensions
 	}

@@ -1,0 +1,165 @@
+package harness
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"time"
+
+	"relaybench/corpus"
+	"relaybench/harness/measure"
+	"relaybench/harness/wire"
+)
+
+// forgeries is how many forged events each boot is sent: one under a bad signature and one under a bad id, twice.
+const forgeries = 4
+
+// Forged publishes through publish, and meanwhile sends the relay forged events over a connection of its own, once half
+// of the others have their answer. All must be refused, in every boot: a relay that checks signatures in its first boot
+// alone would be fast in all others. The error is publish's.
+func (t *Trial) Forged(ctx context.Context, publish func(progress func(done, total int)) error) error {
+	due := make(chan struct{})
+	var once sync.Once
+	begin := func() { once.Do(func() { close(due) }) }
+	ended := make(chan measure.Finding, 1)
+	go func() {
+		<-due
+		ended <- t.forge(ctx)
+	}()
+	err := publish(func(done, total int) {
+		t.Progress(done, total)
+		if done >= total/2 {
+			begin()
+		}
+	})
+	begin()
+	if f := <-ended; ctx.Err() == nil && (err == nil || f.Verdict != measure.Undecided) {
+		t.findForged(f)
+	}
+	return err
+}
+
+// Forge is Forged where nothing else is published.
+func (t *Trial) Forge(ctx context.Context) {
+	if f := t.forge(ctx); ctx.Err() == nil {
+		t.findForged(f)
+	}
+}
+
+// findForged records what became of forged events, whoever the relay's peer is.
+func (t *Trial) findForged(f measure.Finding) {
+	alone := *t
+	alone.peer = ""
+	alone.Find(f)
+}
+
+// forge sends forged events and finds out what became of them. What cannot be asked is undecided.
+func (t *Trial) forge(ctx context.Context) measure.Finding {
+	f := measure.Finding{Code: measure.CodeForgedRefused, Verdict: measure.Passed}
+	undecided := func(err error) measure.Finding {
+		f.Verdict, f.Texts = measure.Undecided, map[string]string{"error": err.Error()}
+		return f
+	}
+	forged, err := forgedEvents(t.Rand.Uint64(), t.Corpus.Manifest().OldestUnix)
+	if err != nil {
+		return undecided(err)
+	}
+	accepted := make(map[corpus.ID]bool)
+	for i := range forged {
+		taken, err := sendForged(ctx, t.Relay.URL(), &forged[i], t.Options.Stall)
+		if err != nil {
+			return undecided(err)
+		}
+		accepted[forged[i].ID] = taken
+	}
+	asker, err := NewAsker(ctx, t.Relay.URL(), t.Options.Stall)
+	if err != nil {
+		return undecided(err)
+	}
+	defer asker.Close()
+	filter := corpus.Filter{Limit: corpus.Int(len(forged))}
+	for i := range forged {
+		filter.IDs = append(filter.IDs, forged[i].ID)
+	}
+	var reply Reply
+	if err := asker.Ask(filter.AppendJSON(nil), &reply); err != nil {
+		return undecided(err)
+	}
+	f.Counts = map[string]float64{"of": float64(len(forged)), "accepted": 0, "returned": 0}
+	for i := range forged {
+		returned := slices.Contains(reply.IDs, forged[i].ID)
+		if accepted[forged[i].ID] {
+			f.Counts["accepted"]++
+		}
+		if returned {
+			f.Counts["returned"]++
+		}
+		if returned || accepted[forged[i].ID] {
+			f.Verdict = measure.Failed
+			f.Evidence = append(f.Evidence, measure.Evidence{Code: measure.EvidenceExtra, ID: forged[i].ID.String()})
+		}
+	}
+	return f
+}
+
+// forgedEvents makes notes of a new key, half of them with a signature that does not fit and half with an id that is
+// not their hash. They are as old as the oldest of the corpus, whose newest most questions ask for: a relay that takes
+// them fails the one check, and not also those of its answers.
+func forgedEvents(seed uint64, createdAt int64) ([]corpus.Event, error) {
+	r := rand.New(rand.NewPCG(seed, forgeries))
+	var secret, aux [32]byte
+	for i := range secret {
+		secret[i], aux[i] = byte(r.Uint64()), byte(r.Uint64())
+	}
+	secret[0] &= 0x7f // below the order of the group
+	key, err := corpus.NewSecretKey(secret)
+	if err != nil {
+		return nil, fmt.Errorf("making a key: %w", err)
+	}
+	forged := make([]corpus.Event, forgeries)
+	for i := range forged {
+		e := &forged[i]
+		*e = corpus.Event{Kind: 1, CreatedAt: createdAt, Tags: []corpus.Tag{}, Content: fmt.Sprintf("note %d", i)}
+		if err := key.Sign(e, aux); err != nil {
+			return nil, err
+		}
+		if i%2 == 0 {
+			e.Sig[40] ^= 1
+		} else {
+			e.ID[31] ^= 1
+		}
+	}
+	return forged, nil
+}
+
+// sendForged sends one forged event over a connection of its own, which the relay may end for it. A refusal, silence
+// and the end of the connection are all fair.
+func sendForged(ctx context.Context, url string, e *corpus.Event, stall time.Duration) (accepted bool, err error) {
+	conn, err := Dial(ctx, url)
+	if err != nil {
+		return false, err
+	}
+	defer conn.Abort()
+	conn.WatchUseful(min(stall, forgedWait))
+	if err := conn.SendEvent(e.AppendJSON(nil)); err != nil {
+		return false, nil
+	}
+	var m wire.Message
+	for {
+		frame, _, err := conn.Read()
+		switch {
+		case ctx.Err() != nil:
+			return false, context.Cause(ctx)
+		case err != nil:
+			return false, nil
+		}
+		if wire.Parse(frame, &m); m.Type == wire.OK && m.ID == e.ID {
+			return m.Accepted, nil
+		}
+	}
+}
+
+// forgedWait is how long an answer to a forged event is waited for: a relay need not give one.
+const forgedWait = 2 * time.Second

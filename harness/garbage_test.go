@@ -1,0 +1,105 @@
+package harness
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/coder/websocket"
+
+	"relaybench/corpus"
+	"relaybench/harness/wire"
+)
+
+// answering serves a relay that answers its n-th message with what script makes of its second element.
+func answering(t *testing.T, script func(ws *websocket.Conn, second json.RawMessage, n int)) string {
+	t.Helper()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		ws, err := websocket.Accept(w, r, nil)
+		if err != nil {
+			return
+		}
+		defer ws.CloseNow()
+		for n := 0; ; n++ {
+			_, data, err := ws.Read(context.Background())
+			var message []json.RawMessage
+			if err != nil || json.Unmarshal(data, &message) != nil || len(message) < 2 {
+				return
+			}
+			script(ws, message[1], n)
+		}
+	}))
+	t.Cleanup(server.Close)
+	return "ws" + strings.TrimPrefix(server.URL, "http")
+}
+
+func TestAnAnswerSaysWhatCameThatWasNoMessage(t *testing.T) {
+	const event = `{"id":"` + "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef" + `","created_at":1760000000.0,"kind":1}`
+	url := answering(t, func(ws *websocket.Conn, sub json.RawMessage, n int) {
+		text := func(frame string) { ws.Write(context.Background(), websocket.MessageText, []byte(frame)) }
+		switch n {
+		case 0:
+			text("[\"NOTICE\",\"caf\xe9\"]")
+			text(`["EVENT",` + string(sub) + `,` + event + `]`)
+			text(`["EOSE",` + string(sub) + `]`)
+		case 2: // 1 is the CLOSE
+			text(`["EOSE",` + string(sub) + `]`)
+		case 4:
+			ws.Write(context.Background(), websocket.MessageBinary, []byte(`["EOSE",`+string(sub)+`]`))
+		}
+	})
+	asker, err := NewAsker(t.Context(), url, time.Minute)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer asker.Close()
+	var r Reply
+	if err := asker.Ask([]byte("{}"), &r); err != nil || len(r.IDs) != 1 {
+		t.Fatalf("%+v, %v", r, err)
+	}
+	if g := r.Garbage; g.Count != 2 || len(g.Kinds) != 2 || g.Kinds[0].Fault != wire.NotUTF8 || g.Kinds[0].Message != wire.Notice ||
+		g.Kinds[1].Fault != wire.WrongField || g.Kinds[1].Field != wire.FieldCreatedAt {
+		t.Errorf("%+v", g)
+	}
+	if err := asker.Ask([]byte("{}"), &r); err != nil || r.Garbage.Count != 0 {
+		t.Errorf("the second answer is told of with the first's garbage: %+v, %v", r.Garbage, err)
+	}
+	asker.stall = 3 * time.Second // in which the frame has been read on any machine
+	var stall *wire.StallError
+	if err := asker.Ask([]byte("{}"), &r); !errors.As(err, &stall) || stall.Garbage.Of(wire.EOSE) != 1 || r.Garbage.Of(wire.EOSE) != 1 || r.Garbage.Kinds[0].Fault != wire.Binary {
+		t.Errorf("%v, %+v", err, r.Garbage)
+	}
+}
+
+func TestAPublisherCountsWhatIsNoMessage(t *testing.T) {
+	c, err := corpus.BuildSynthetic(t.Context(), corpus.Spec{Events: 50, Seed: 1, BaseTime: 1_780_272_000}, corpus.PrepareOptions{}, t.TempDir(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	url := answering(t, func(ws *websocket.Conn, event json.RawMessage, n int) {
+		var e struct{ ID string }
+		json.Unmarshal(event, &e)
+		ws.Write(context.Background(), websocket.MessageBinary, []byte(`["NOTICE","in binary"]`))
+		ws.Write(context.Background(), websocket.MessageText, []byte(`["OK","`+e.ID+`","true",""]`))
+		ws.Write(context.Background(), websocket.MessageText, []byte(`["OK","`+e.ID+`",true,""]`))
+	})
+	indexes := make([]int, c.Len())
+	for i := range indexes {
+		indexes[i] = i
+	}
+	p := Publisher{URL: url, Corpus: c, Conns: 2, Window: 3, Stall: time.Minute, Ledger: NewLedger(c.Len())}
+	done, err := p.Publish(t.Context(), indexes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := done.Garbage
+	if n := len(indexes); int(done.Accepted) != n || g.Count != 2*n || len(g.Kinds) != 2 || g.Of(wire.Notice) != n || g.Of(wire.OK) != n {
+		t.Errorf("%d accepted, %+v", done.Accepted, g)
+	}
+}

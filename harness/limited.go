@@ -1,0 +1,227 @@
+package harness
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+
+	"relaybench/harness/measure"
+)
+
+// From where on a figure is the harness's rather than the relay's.
+const (
+	// nearCeiling is from which share of a ceiling on.
+	nearCeiling = 0.8
+	// agreeing is how much of the higher of two calibrations the lower one must reach for both to
+	// be believed.
+	agreeing = 0.8
+	// readingShare is from which share of a latency on frames waited too long to be read.
+	readingShare = 0.2
+	// pinnedShare is per cent of the processors where they are the harness's own: it never gets all
+	// of them, since its goroutines wait for one another.
+	pinnedShare = 90.0
+	// sharedShare is the same where relay and harness share them: from here on the relay cannot
+	// have had more of them than the harness, so that its figure tells as much of the one as of the
+	// other.
+	sharedShare = 50.0
+)
+
+// MarkLimited notes which figures the harness set rather than the relay, by what the harness did
+// meanwhile: rates while it used nearly all of the processors that it may use, and latencies of
+// which the frames waited a fifth to be read. A figure within 20 % of what the harness reaches with
+// a relay that does nothing is marked where a calibration after the run agrees with the one before
+// it: else the machine was not the same, and the ceiling says nothing.
+func MarkLimited(r *measure.Record) {
+	limits := newLimits(r)
+	found := make([][]measure.Status, len(r.Measurements))
+	for i := range r.Measurements {
+		found[i] = limits.of(&r.Measurements[i])
+	}
+	mark := func(m *measure.Measurement, statuses []measure.Status) {
+		for _, s := range statuses {
+			if m.Better != measure.None {
+				m.AddStatus(s)
+			}
+		}
+	}
+	for i, statuses := range found {
+		if len(statuses) == 0 {
+			continue
+		}
+		from := &r.Measurements[i]
+		mark(from, statuses)
+		if following := limitsToo[from.Metric]; following != nil {
+			for k := range r.Measurements {
+				if m := &r.Measurements[k]; slices.Contains(following, m.Metric) && sameLoop(from, m) {
+					mark(m, statuses)
+				}
+			}
+		}
+	}
+}
+
+// limitsToo names what a limited figure limits beside itself. In a closed loop the latency is what
+// is in flight divided by the rate, and answers come as fast as their events.
+var limitsToo = map[string][]string{
+	"accepted":        {"ok latency"},
+	"ok latency":      {"accepted"},
+	"events/s":        {"queries/s"},
+	"eose":            {"queries/s", "events/s"},
+	"request latency": {"records/s"},
+}
+
+func sameLoop(a, b *measure.Measurement) bool {
+	return a.Relay == b.Relay && a.Peer == b.Peer && a.Scenario == b.Scenario && a.Labels.Equal(b.Labels)
+}
+
+// limits are what is known of the harness's part in the figures.
+type limits struct {
+	calibration            []measure.Calibration
+	publishers, queryConns string
+	mostShare              float64                              // per cent of the processors
+	evidence               map[[2]string][]*measure.Measurement // by relay and peer
+}
+
+func newLimits(r *measure.Record) *limits {
+	l := &limits{calibration: r.Calibration, mostShare: sharedShare, evidence: map[[2]string][]*measure.Measurement{},
+		publishers: strconv.Itoa(number(r.Options["publishers"])), queryConns: strconv.Itoa(number(r.Options["query-conns"]))}
+	if len(r.Environment.HarnessCores) > 0 {
+		l.mostShare = pinnedShare
+	}
+	for i := range r.Measurements {
+		if m := &r.Measurements[i]; m.Metric == metricOwnCPU || m.Metric == metricReading {
+			l.evidence[[2]string{m.Relay, m.Peer}] = append(l.evidence[[2]string{m.Relay, m.Peer}], m)
+		}
+	}
+	return l
+}
+
+// of says in which ways the harness set a figure.
+func (l *limits) of(m *measure.Measurement) (found []measure.Status) {
+	value, ok := m.Value()
+	// An import and a relay's own sync are its own commands: the harness has no part in them.
+	if !ok || m.Scenario == "import" || m.Scenario == "sync.native" {
+		return nil
+	}
+	limited := func(cause, count string, n float64) {
+		found = append(found, measure.Status{Code: measure.StatusLimited, Cause: cause, Counts: map[string]float64{count: n}})
+	}
+	if share, ok := l.seen(metricOwnCPU, m); ok && rate(m) && share >= l.mostShare {
+		limited(measure.CauseCPU, "share", share)
+	}
+	if delay, ok := l.seen(metricReading, m); ok && latency(m) && delay > 0 && delay >= readingShare*value {
+		limited(measure.CauseReading, "delay ms", delay)
+	}
+	switch {
+	case rate(m) && m.Unit == "events/s":
+		if ceiling, ok := l.ceiling(m); ok && value >= nearCeiling*ceiling {
+			limited(measure.CauseCeiling, "ceiling", ceiling)
+		}
+	case roundTrip(m):
+		if floor, _, ok := l.both(measure.EchoMedian, nil); ok && value*nearCeiling <= floor {
+			limited(measure.CauseCeiling, "ceiling", floor)
+		}
+	}
+	return found
+}
+
+func rate(m *measure.Measurement) bool {
+	return m.Better == measure.Higher && (m.Unit == "events/s" || m.Unit == "queries/s")
+}
+
+func latency(m *measure.Measurement) bool { return m.Better != measure.Higher && m.Unit == "ms" }
+
+// roundTrip says whether a latency holds one frame there and at least one back, so that it cannot
+// be shorter than the echo floor.
+func roundTrip(m *measure.Measurement) bool {
+	if m.Better != measure.Lower || m.Unit != "ms" {
+		return false
+	}
+	switch m.Metric {
+	case "eose", "first event", "ok", "visible", "ok from intended":
+		return true
+	}
+	return false
+}
+
+// seen returns the evidence that was taken closest to a figure: of its own settings, else of the
+// scenario as a whole.
+func (l *limits) seen(metric string, m *measure.Measurement) (value float64, ok bool) {
+	closest := 0
+	for _, e := range l.evidence[[2]string{m.Relay, m.Peer}] {
+		closeness := len(e.Scenario) + len(e.Labels)
+		if e.Metric != metric || closeness <= closest || !measure.MatchScenario(e.Scenario+".*", m.Scenario) || !m.Labels.Contains(e.Labels) {
+			continue
+		}
+		if v, is := e.Value(); is {
+			value, ok, closest = v, true, closeness
+		}
+	}
+	return value, ok
+}
+
+// ceiling returns the ceiling of a rate of events: the one over as many connections as the figure
+// rests on, or else the highest that is known.
+func (l *limits) ceiling(m *measure.Measurement) (ceiling float64, ok bool) {
+	name, connections := measure.CeilingReceive, l.queryConns
+	switch {
+	case measure.MatchScenario("ingest.*", m.Scenario):
+		name, connections = measure.CeilingPublish, l.publishers
+	case measure.MatchScenario("fetch.*", m.Scenario):
+		connections = cmp.Or(m.Labels[measure.LabelConnections], "1")
+	case !measure.MatchScenario("query.*", m.Scenario): // relay to relay, one connection each
+		name, connections = measure.CeilingPublish, "1"
+	}
+	var used measure.Labels
+	highest := 0.0
+	for _, c := range l.calibration {
+		if c.Name != name || c.Labels[measure.LabelWhen] != "" {
+			continue
+		}
+		if c.Labels[measure.LabelConnections] == connections {
+			used = c.Labels
+			break
+		}
+		if c.Value > highest {
+			used, highest = c.Labels, c.Value
+		}
+	}
+	_, ceiling, ok = l.both(name, used)
+	return ceiling, ok
+}
+
+// both returns the lower and the higher of a figure's two calibrations; ok is false unless they
+// agree.
+func (l *limits) both(name string, labels measure.Labels) (low, high float64, ok bool) {
+	find := func(labels measure.Labels) float64 {
+		for _, c := range l.calibration {
+			if c.Name == name && c.Labels.Equal(labels) {
+				return c.Value
+			}
+		}
+		return 0
+	}
+	before, after := find(labels), find(labels.With(afterRun))
+	low, high = min(before, after), max(before, after)
+	return low, high, low > 0 && low >= agreeing*high
+}
+
+// afterRun labels the calibration at the run's end.
+var afterRun = measure.Labels{measure.LabelWhen: "after"}
+
+// number reads an option, which is an integer in the run that took it and a float in a record that
+// was read.
+func number(option any) int {
+	switch n := option.(type) {
+	case int:
+		return n
+	case int64:
+		return int(n)
+	case float64:
+		return int(n)
+	case string:
+		k, _ := strconv.Atoi(n)
+		return k
+	}
+	return 0
+}

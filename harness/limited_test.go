@@ -1,0 +1,256 @@
+package harness
+
+import (
+	"maps"
+	"slices"
+	"testing"
+
+	"relaybench/harness/measure"
+)
+
+// twice is a calibration before the run and one after it.
+func twice(name, connections string, before, after float64) []measure.Calibration {
+	labels := measure.Labels(nil)
+	if connections != "" {
+		labels = measure.Labels{measure.LabelConnections: connections}
+	}
+	return []measure.Calibration{{Name: name, Labels: labels, Value: before},
+		{Name: name, Labels: labels.With(measure.Labels{measure.LabelWhen: "after"}), Value: after}}
+}
+
+func figureOf(scenario, metric, unit string, better measure.Better, trials ...float64) measure.Measurement {
+	return measure.Measurement{Relay: "a", Scenario: scenario, Metric: metric, Unit: unit, Better: better, Trials: trials}
+}
+
+func eventRate(scenario string, trials ...float64) measure.Measurement {
+	return figureOf(scenario, "events/s", "events/s", measure.Higher, trials...)
+}
+
+func delay(scenario, metric string, trials ...float64) measure.Measurement {
+	return figureOf(scenario, metric, "ms", measure.Lower, trials...)
+}
+
+func labelled(m measure.Measurement, pairs ...string) measure.Measurement {
+	m.Labels = measure.Labels{}
+	for i := 0; i < len(pairs); i += 2 {
+		m.Labels[pairs[i]] = pairs[i+1]
+	}
+	return m
+}
+
+// causes lists the marks of a measurement, which must all be of the harness.
+func causes(t *testing.T, m *measure.Measurement) (all []string) {
+	t.Helper()
+	for _, s := range m.Status {
+		if s.Code != measure.StatusLimited {
+			t.Errorf("%s %s: status %+v", m.Scenario, m.Metric, s)
+		}
+		all = append(all, s.Cause)
+	}
+	return all
+}
+
+func TestACeilingMarksWhereTheCalibrationAfterTheRunAgrees(t *testing.T) {
+	calibration := slices.Concat(
+		twice(measure.CeilingPublish, "1", 1000, 900),
+		twice(measure.CeilingPublish, "4", 3000, 2500),
+		twice(measure.CeilingPublish, "3", 3000, 100),    // no more than four, which come first
+		twice(measure.CeilingPublish, "2", 100, 9000),    // no ceiling: it is the highest after the run alone
+		twice(measure.CeilingReceive, "8", 8000, 10_000), // a fifth of the higher apart, exactly
+		twice(measure.CeilingReceive, "1", 2000, 1599),   // and more than that
+		twice(measure.EchoMedian, "", 4, 5),
+		twice(measure.EchoTail, "", 9, 9),
+	)
+	for _, test := range []struct {
+		name       string
+		publishers any
+		m          measure.Measurement
+		ceiling    float64 // 0: not marked
+	}{
+		{"publishing below", 4, eventRate("ingest.throughput", 2399), 0},
+		{"publishing within 20 %", 4, eventRate("ingest.throughput", 2400), 3000},
+		{"of a record that was read", 4.0, eventRate("ingest.throughput", 2400), 3000},
+		{"of an option typed anew", int64(1), eventRate("ingest.throughput", 800), 1000},
+		{"the median of the trials counts", 4, eventRate("ingest.throughput", 2900, 100, 2400), 3000},
+		{"the median is below", 4, eventRate("ingest.throughput", 2900, 100, 2399), 0},
+		{"one connection is not four", 4, eventRate("ingest.throughput", 810), 0},
+		{"so many connections were not calibrated: the highest counts", 64, eventRate("ingest.throughput", 2399), 0},
+		{"the same, within", 64, eventRate("ingest.throughput", 2400), 3000},
+		{"queries below the higher of two that just agree", 4, eventRate("query.thread.hot", 7999), 0},
+		{"queries within", 4, eventRate("query.thread.hot", 8000), 10_000},
+		{"from relay to relay", 4, eventRate("negentropy.transfer", 800), 1000},
+		{"from relay to relay, below", 4, eventRate("sync.req", 799), 0},
+		{"by the sink's own command", 4, eventRate("sync.native", 9999), 0},
+		{"an import, in which the harness has no part", 4, figureOf("import", "stored", "events/s", measure.Higher, 1e9), 0},
+		{"a download over eight connections, below", 4, labelled(eventRate("fetch.by-id", 7999), measure.LabelConnections, "8"), 0},
+		{"a download over eight connections, within", 4, labelled(eventRate("fetch.by-id", 8000), measure.LabelConnections, "8"), 10_000},
+		{"a download over one: the calibrations disagree", 4, eventRate("fetch.giant", 1e9), 0},
+		{"answers a second are no events", 4, figureOf("query.empty.hot", "queries/s", "queries/s", measure.Higher, 1e9), 0},
+		{"a rate that is stated only", 4, figureOf("ingest.throughput", "rejected", "events/s", measure.None, 1e9), 0},
+		{"an EOSE above the lower of two floors", 4, delay("query.empty.hot", "eose", 5.01), 0},
+		{"an EOSE within 20 % of it", 4, delay("query.empty.hot", "eose", 5), 4},
+		{"a first event", 4, delay("query.empty.hot", "first event", 4), 4},
+		{"an OK, one at a time", 4, delay("ingest.visibility", "ok", 3), 4},
+		{"visible", 4, delay("ingest.visibility", "visible", 3), 4},
+		{"an OK on a schedule", 4, delay("ingest.paced", "ok from intended", 3), 4},
+		{"a latency that is no round trip", 4, delay("negentropy.heartbeat", "time", 3), 0},
+		{"a round trip that is stated only", 4, figureOf("query.empty.hot", "eose", "ms", measure.None, 1), 0},
+		{"nothing measured", 4, delay("query.empty.hot", "eose"), 0},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			mark := func(calibration []measure.Calibration) *measure.Measurement {
+				r := measure.Record{Calibration: calibration, Options: map[string]any{"publishers": test.publishers, "query-conns": int64(8)},
+					Measurements: []measure.Measurement{test.m}}
+				r.Measurements[0].Status = nil
+				MarkLimited(&r)
+				return &r.Measurements[0]
+			}
+			m := mark(calibration)
+			if got := causes(t, m); test.ceiling == 0 && got != nil || test.ceiling > 0 && !slices.Equal(got, []string{measure.CauseCeiling}) {
+				t.Errorf("marked %q, want a ceiling of %g", got, test.ceiling)
+			} else if test.ceiling > 0 && m.Status[0].Counts["ceiling"] != test.ceiling {
+				t.Errorf("ceiling %v, want %g", m.Status[0].Counts, test.ceiling)
+			}
+			if m := mark(nil); m.Status != nil {
+				t.Errorf("without a calibration: %+v", m.Status)
+			}
+			before := slices.DeleteFunc(slices.Clone(calibration), func(c measure.Calibration) bool { return c.Labels[measure.LabelWhen] != "" })
+			if m := mark(before); m.Status != nil {
+				t.Errorf("without a calibration after the run: %+v", m.Status)
+			}
+		})
+	}
+}
+
+func TestTheHarnessOwnPartMarksWhatItSet(t *testing.T) {
+	cpu := func(scenario string, trials ...float64) measure.Measurement {
+		return figureOf(scenario, metricOwnCPU, "%", measure.None, trials...)
+	}
+	reading := func(scenario string, trials ...float64) measure.Measurement {
+		return figureOf(scenario, metricReading, "ms", measure.None, trials...)
+	}
+	of := func(m measure.Measurement, relay, peer string) measure.Measurement {
+		m.Relay, m.Peer = relay, peer
+		return m
+	}
+	share := func(v float64) map[string]map[string]float64 {
+		return map[string]map[string]float64{measure.CauseCPU: {"share": v}}
+	}
+	waited := func(v float64) map[string]map[string]float64 {
+		return map[string]map[string]float64{measure.CauseReading: {"delay ms": v}}
+	}
+	pinned := measure.Environment{HarnessCores: []int{0}}
+	for _, test := range []struct {
+		name     string
+		on       measure.Environment
+		m        measure.Measurement
+		evidence []measure.Measurement
+		want     map[string]map[string]float64 // counts by cause
+	}{
+		{"half of the processors that are shared", measure.Environment{}, eventRate("query.thread.hot", 10), []measure.Measurement{cpu("query.thread.hot", 50)}, share(50)},
+		{"less than that", measure.Environment{}, eventRate("query.thread.hot", 10), []measure.Measurement{cpu("query.thread.hot", 49.9)}, nil},
+		{"nine tenths of its own", pinned, eventRate("query.thread.hot", 10), []measure.Measurement{cpu("query.thread.hot", 90)}, share(90)},
+		{"less than that of its own", pinned, eventRate("query.thread.hot", 10), []measure.Measurement{cpu("query.thread.hot", 89.9)}, nil},
+		{"answers a second", pinned, figureOf("query.empty.hot", "queries/s", "queries/s", measure.Higher, 10), []measure.Measurement{cpu("query.empty.hot", 95)}, share(95)},
+		{"the median of the trials", pinned, eventRate("query.thread.hot", 10), []measure.Measurement{cpu("query.thread.hot", 99, 10, 91)}, share(91)},
+		{"the median of the trials is less", pinned, eventRate("query.thread.hot", 10), []measure.Measurement{cpu("query.thread.hot", 99, 99, 10, 20)}, nil},
+		{"processors set no latency", pinned, delay("query.thread.hot", "eose", 10), []measure.Measurement{cpu("query.thread.hot", 99)}, nil},
+		{"nor a rate that is stated only", pinned, figureOf("ingest.throughput", "rejected", "events/s", measure.None, 9), []measure.Measurement{cpu("ingest.throughput", 99)}, nil},
+		{"nor any other figure", pinned, figureOf("storage", "allocated", "bytes/event", measure.Lower, 9), []measure.Measurement{cpu("storage", 99)}, nil},
+		{"of another scenario", pinned, eventRate("query.thread.hot", 10), []measure.Measurement{cpu("query.thread.varied", 99)}, nil},
+		{"of another relay", pinned, eventRate("query.thread.hot", 10), []measure.Measurement{of(cpu("query.thread.hot", 99), "b", "")}, nil},
+		{"of another pair", pinned, of(eventRate("negentropy.transfer", 10), "a", "b"), []measure.Measurement{of(cpu("negentropy.transfer", 99), "a", "c")}, nil},
+		{"of the pair as a whole", pinned, labelled(of(eventRate("negentropy.transfer", 10), "a", "b"), measure.LabelPhase, "transfer"),
+			[]measure.Measurement{of(cpu("negentropy", 99), "a", "b")}, share(99)},
+		{"of the phase rather than the whole", pinned, labelled(of(eventRate("negentropy.transfer", 10), "a", "b"), measure.LabelPhase, "transfer"),
+			[]measure.Measurement{labelled(of(cpu("negentropy.transfer", 10), "a", "b"), measure.LabelPhase, "transfer"), of(cpu("negentropy", 99), "a", "b")}, nil},
+		{"of the same settings", pinned, labelled(eventRate("fetch.by-id", 10), measure.LabelStrategy, "by-id", measure.LabelConnections, "8"),
+			[]measure.Measurement{labelled(cpu("fetch.by-id", 20), measure.LabelStrategy, "by-id"), labelled(cpu("fetch.by-id", 20), measure.LabelStrategy, "by-id", measure.LabelConnections, "1"),
+				labelled(cpu("fetch.by-id", 95), measure.LabelStrategy, "by-id", measure.LabelConnections, "8")}, share(95)},
+		{"the first that is as close", pinned, labelled(eventRate("fetch.by-id", 10), measure.LabelStrategy, "by-id", measure.LabelConnections, "8"),
+			[]measure.Measurement{labelled(cpu("fetch.by-id", 95), measure.LabelConnections, "8"), labelled(cpu("fetch.by-id", 20), measure.LabelStrategy, "by-id")}, share(95)},
+		{"evidence that gave no number", pinned, eventRate("query.thread.hot", 10), []measure.Measurement{cpu("query.thread.hot")}, nil},
+		{"an import", pinned, figureOf("import", "stored", "events/s", measure.Higher, 9), []measure.Measurement{cpu("import", 99)}, nil},
+		{"a relay's own sync", pinned, figureOf("sync.native", "records/s", "events/s", measure.Higher, 9), []measure.Measurement{cpu("sync.native", 99)}, nil},
+
+		{"frames waited a fifth", measure.Environment{}, delay("query.thread.hot", "eose", 10), []measure.Measurement{reading("query.thread.hot", 2)}, waited(2)},
+		{"less than a fifth", measure.Environment{}, delay("query.thread.hot", "eose", 10), []measure.Measurement{reading("query.thread.hot", 1.99)}, nil},
+		{"the same with processors of its own", pinned, delay("query.thread.hot", "eose", 10), []measure.Measurement{reading("query.thread.hot", 2)}, waited(2)},
+		{"medians of the trials", measure.Environment{}, delay("query.thread.hot", "eose", 1, 10, 100), []measure.Measurement{reading("query.thread.hot", 90, 1, 3)}, waited(3)},
+		{"any latency", measure.Environment{}, delay("negentropy.heartbeat", "time", 10), []measure.Measurement{reading("negentropy.heartbeat", 3)}, waited(3)},
+		{"a rate has no such share", measure.Environment{}, eventRate("query.thread.hot", 1), []measure.Measurement{reading("query.thread.hot", 9)}, nil},
+		{"a latency that is stated only", measure.Environment{}, figureOf("ingest.visibility", "poll round trip", "ms", measure.None, 1), []measure.Measurement{reading("ingest.visibility", 9)}, nil},
+		{"seconds are no latency", measure.Environment{}, figureOf("negentropy.transfer", "duration", "s", measure.Lower, 1), []measure.Measurement{reading("negentropy.transfer", 900)}, nil},
+		{"nothing waited", measure.Environment{}, delay("query.thread.hot", "eose", 0), []measure.Measurement{reading("query.thread.hot", 0)}, nil},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			r := measure.Record{Environment: test.on, Measurements: append([]measure.Measurement{test.m}, test.evidence...)}
+			for range 2 { // to mark what is marked changes nothing
+				MarkLimited(&r)
+				got := map[string]map[string]float64{}
+				for _, s := range r.Measurements[0].Status {
+					if s.Code != measure.StatusLimited || got[s.Cause] != nil {
+						t.Errorf("status %+v", s)
+					}
+					got[s.Cause] = s.Counts
+				}
+				if !maps.EqualFunc(got, test.want, func(a, b map[string]float64) bool { return maps.Equal(a, b) }) {
+					t.Errorf("marked %v, want %v", got, test.want)
+				}
+			}
+			for _, e := range r.Measurements[1:] {
+				if e.Status != nil {
+					t.Errorf("the evidence is marked itself: %+v", e)
+				}
+			}
+		})
+	}
+}
+
+func TestWhatLimitsAFigureLimitsThoseOfItsLoop(t *testing.T) {
+	r := measure.Record{
+		Calibration: slices.Concat(twice(measure.CeilingReceive, "8", 9000, 9000), twice(measure.EchoMedian, "", 0.04, 0.04), twice(measure.CeilingPublish, "4", 3000, 3000)),
+		Options:     map[string]any{"publishers": 4, "query-conns": 8},
+	}
+	var want [][]string
+	add := func(m measure.Measurement, causes ...string) {
+		r.Measurements, want = append(r.Measurements, m), append(want, causes)
+	}
+	answers := func(scenario string, v float64) measure.Measurement {
+		return figureOf(scenario, "queries/s", "queries/s", measure.Higher, v)
+	}
+	add(answers("query.firehose.hot", 18), measure.CauseCeiling)
+	add(eventRate("query.firehose.hot", 8900), measure.CauseCeiling)
+	add(delay("query.firehose.hot", "eose", 9)) // one connection alone
+	add(answers("query.empty.hot", 1e5), measure.CauseCeiling)
+	add(delay("query.empty.hot", "eose", 0.04), measure.CauseCeiling)
+	add(answers("query.thread.hot", 18), measure.CauseReading)
+	add(eventRate("query.thread.hot", 100), measure.CauseReading)
+	add(delay("query.thread.hot", "eose", 4), measure.CauseReading)
+	add(figureOf("query.thread.hot", metricReading, "ms", measure.None, 1))
+	add(delay("ingest.throughput", "ok latency", 4), measure.CauseCeiling, measure.CauseCPU)
+	add(figureOf("ingest.throughput", "accepted", "events/s", measure.Higher, 2900), measure.CauseCeiling, measure.CauseCPU)
+	add(figureOf("ingest.throughput", metricOwnCPU, "%", measure.None, 60))
+	add(labelled(figureOf("fetch.by-id", "request latency", "ms", measure.None, 4), measure.LabelConnections, "8")) // stated
+	add(labelled(figureOf("fetch.by-id", "records/s", "events/s", measure.Higher, 4), measure.LabelConnections, "8"), measure.CauseReading)
+	add(labelled(figureOf("fetch.by-id", "records/s", "events/s", measure.Higher, 4), measure.LabelConnections, "1"))
+	add(figureOf("fetch.by-id", metricReading, "ms", measure.None, 1))
+	MarkLimited(&r)
+	for i := range r.Measurements {
+		got := causes(t, &r.Measurements[i])
+		slices.Sort(got)
+		slices.Sort(want[i])
+		if !slices.Equal(got, want[i]) {
+			t.Errorf("%s %s %v: marked %q, want %q", r.Measurements[i].Scenario, r.Measurements[i].Metric, r.Measurements[i].Labels, got, want[i])
+		}
+	}
+
+	other := delay("ingest.throughput", "ok latency", 9)
+	other.Relay, other.Status = "b", []measure.Status{{Code: measure.StatusCoarse}}
+	two := measure.Record{Calibration: r.Calibration, Options: r.Options,
+		Measurements: []measure.Measurement{other, figureOf("ingest.throughput", "accepted", "events/s", measure.Higher, 2900)}}
+	MarkLimited(&two)
+	if s := two.Measurements[0].Status; len(s) != 1 || s[0].Code != measure.StatusCoarse {
+		t.Errorf("another relay's latency: %+v", s)
+	}
+}

@@ -1,0 +1,62 @@
+package measure
+
+// Causes of CodeMeasurable, CodeHasWay and CodeWatched: why a scenario is none for a relay.
+const (
+	ExternalKill  = "external-kill"  // a relay that runs already is nobody's to kill
+	ExternalDisk  = "external-disk"  // its disk is out of sight
+	ExternalBulk  = "external-bulk"  // it is not given the corpus again
+	ExternalSync  = "external-sync"  // it is not to be filled
+	NoCommand     = "no-command"     // its definition has no such command: Texts relay, why
+	NoDirection   = "no-direction"   // its sync command does not go there: Texts relay, direction
+	StoppedBoth   = "stopped-both"   // its sync command works on a relay that does not run, and so has no share
+	OneWay        = "one-way"        // pages go one way
+	WithoutNIP77  = "without-nip77"  // Texts relay, and cause, reason, how and error as of CodeNIP77
+	NothingToAsk  = "nothing-to-ask" // the corpus has nothing to ask about
+	NotWatched    = "not-watched"    // NIP-45 is not answered, or cannot be asked: Texts text
+	StoppedUnseen = "stopped-unseen" // the relay does not serve while its command works
+)
+
+// Causes of CodeStops.
+const CauseForced = "forced" // killed after the grace that it had for SIGTERM: Counts s
+
+// Causes of CodeNIP77, beside those of the preflight.
+const (
+	NIP77External  = "external"  // a relay that runs already cannot be given what a pair needs
+	NIP77Unreached = "unreached" // the relay could not be asked: Texts error
+)
+
+// Reasons why a transfer brought less than it set out to bring.
+const (
+	WhyCap      = "cap"      // answers are capped at their newest events; Counts events where that is one number
+	WhySeconds  = "seconds"  // seconds hold more events than came in one answer: Counts seconds, newest, asked
+	WhyWithheld = "withheld" // the source did not send them
+	WhyPaged    = "paged"    // in pages the relay sent more: Counts events
+	WhyEnd      = "end"      // the end is where the relay says that there is no more
+)
+
+// Causes of StatusNotMeasured, for a download.
+const (
+	NACompression   = "no-compression"    // the relay does not agree to permessage-deflate
+	NANoIDs         = "no-ids"            // paging, which lists them, was not measured or brought none
+	NANoMatch       = "no-match"          // no event of the corpus matches the filter
+	NAUnsupported   = "nip77-unsupported" // Texts text is what it answered
+	NASubscriptions = "subscriptions"     // it allows Counts most at a time; Texts source says so
+	NAEvents        = "events"            // its answers hold Counts most; Texts source says so
+	NAGivenUp       = "given-up"          // Texts text is the error of a cell before
+)
+
+// Sources of a limit, as Texts source names them.
+const (
+	LimitsDeclared = "definition" // the relay's definition
+	LimitsTold     = "nip-11"     // its information document
+)
+
+// Causes of an event that had to be there and is not, as Evidence has them, and Counts behind "missing.". Of one that
+// must not be there it is the model's reason, behind "extra.".
+const (
+	MissingNeverDelivered = "never delivered"
+	MissingUnanswered     = "unanswered"
+	MissingRefused        = "refused"
+	MissingLost           = "lost" // acknowledged, and not there
+	MissingNotImported    = "not imported"
+)

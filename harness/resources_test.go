@@ -1,0 +1,169 @@
+package harness
+
+import (
+	"crypto/sha1"
+	"encoding/base64"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"relaybench/harness/machine"
+	"relaybench/harness/measure"
+	"relaybench/harness/wire"
+	"relaybench/relays"
+)
+
+// inScenario makes a trial of a relay that runs already in a scenario that has just begun, and what
+// it records.
+func inScenario(t *testing.T, url string) (*Trial, *measure.Recorder) {
+	t.Helper()
+	process, err := relays.Start(t.Context(), &relays.Definition{Name: "scripted", URL: url}, "", relays.Settings{WorkDir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	recorder := measure.NewRecorder(nil, nil)
+	trial := &Trial{Relay: process, scenario: "query.thread.hot", recorder: recorder}
+	trial.begin()
+	return trial, recorder
+}
+
+func recorded(r *measure.Recorder, scenario, metric string) *measure.Measurement {
+	s := r.Snapshot()
+	if i := slices.IndexFunc(s.Measurements, func(m measure.Measurement) bool { return m.Scenario == scenario && m.Metric == metric }); i >= 0 {
+		return &s.Measurements[i]
+	}
+	return nil
+}
+
+// burst answers whatever comes with so many frames in one segment.
+func burst(t *testing.T, frames int) (url string) {
+	t.Helper()
+	const notice = `["NOTICE",""]`
+	return repeating(t, strings.Repeat("\x81"+string(rune(len(notice)))+notice, frames))
+}
+
+// repeating writes the same bytes whenever something comes over a WebSocket.
+func repeating(t *testing.T, answer string) (url string) {
+	t.Helper()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		conn, _, err := http.NewResponseController(w).Hijack()
+		if err != nil {
+			return
+		}
+		defer conn.Close()
+		sum := sha1.Sum([]byte(r.Header.Get("Sec-WebSocket-Key") + "258EAFA5-E914-47DA-95CA-C5AB0DC85B11"))
+		fmt.Fprintf(conn, "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: %s\r\n\r\n",
+			base64.StdEncoding.EncodeToString(sum[:]))
+		for in := make([]byte, 1024); ; {
+			if _, err := conn.Read(in); err != nil {
+				return
+			}
+			if _, err := io.WriteString(conn, answer); err != nil {
+				return
+			}
+		}
+	}))
+	t.Cleanup(server.Close)
+	return "ws" + strings.TrimPrefix(server.URL, "http")
+}
+
+// TestAScenarioRecordsHowLongFramesWaitedToBeRead reads a burst of frames with a pause after the
+// first: the others waited for as long.
+func TestAScenarioRecordsHowLongFramesWaitedToBeRead(t *testing.T) {
+	const frames, pause = 20, 10 * time.Millisecond
+	conn, err := Dial(t.Context(), burst(t, frames))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Abort()
+	conn.Watch(20 * time.Second)
+	trial, recorder := inScenario(t, (&nullScript{}).serve(t))
+	read := func() (arrived []time.Duration) {
+		if err := conn.Send([]byte(`["REQ","s",{}]`)); err != nil {
+			t.Fatal(err)
+		}
+		for range frames {
+			_, at, err := conn.Read()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if arrived = append(arrived, at); len(arrived) == 1 {
+				time.Sleep(pause) // the consumer is what is slow here
+			}
+		}
+		return arrived
+	}
+	begun := wire.Now()
+	if arrived := read(); arrived[0] != arrived[1] {
+		t.Fatalf("the frames did not come together: %v", arrived)
+	}
+	most := wire.Now() - begun
+	trial.OwnReading()
+	read() // counts no more in this scenario
+	trial.OwnReading()
+	trial.resources(0)
+	m := recorded(recorder, trial.scenario, metricReading)
+	if m == nil {
+		t.Fatal("nothing was recorded")
+	}
+	if m.Unit != "ms" || m.Better != measure.None || len(m.Trials) != 1 || m.Samples != frames {
+		t.Errorf("%+v, want one trial of %d samples in ms", m, frames)
+	}
+	tail := recorded(recorder, trial.scenario, metricReadingTail)
+	if tail == nil {
+		t.Fatal("no p99 was recorded")
+	}
+	for what, v := range map[string]float64{"the median": m.Trials[0], "p99": tail.Trials[0]} {
+		if v < Milliseconds(pause) || v > 1.125*Milliseconds(most) {
+			t.Errorf("%s is %g ms; the consumer paused for %v, and all of it took %v", what, v, pause, most)
+		}
+	}
+	if cpu := recorded(recorder, trial.scenario, metricOwnCPU); cpu == nil || len(cpu.Trials) != 1 {
+		t.Errorf("the end of the scenario records the processors that nobody recorded before: %+v", cpu)
+	}
+
+	// What goes under another scenario begins anew.
+	under := trial.Under(described("query.thread.varied", ""))
+	under.OwnPart()
+	if m := recorded(recorder, under.scenario, metricReading); m != nil {
+		t.Errorf("nothing was read in it: %+v", m)
+	}
+	read()
+	under.OwnPart()
+	if m := recorded(recorder, under.scenario, metricReading); m == nil || m.Samples != frames {
+		t.Errorf("%+v, want %d samples", m, frames)
+	}
+}
+
+func TestAScenarioRecordsTheHarnessShareOfTheProcessors(t *testing.T) {
+	procs := float64(runtime.GOMAXPROCS(0))
+	url := (&nullScript{}).serve(t)
+	begun, used := wire.Now(), machine.OwnCPU()
+	trial, recorder := inScenario(t, url)
+	const burnt = 60 * time.Millisecond
+	start := wire.Now()
+	for before := machine.OwnCPU(); machine.OwnCPU()-before < burnt; {
+	}
+	took := wire.Now() - start
+	trial.OwnPart()
+	least := 100 * burnt.Seconds() / (wire.Now() - begun).Seconds() / procs
+	most := 100 * (machine.OwnCPU() - used).Seconds() / took.Seconds() / procs
+	m := recorded(recorder, trial.scenario, metricOwnCPU)
+	if m == nil || m.Unit != "%" || m.Better != measure.None || len(m.Trials) != 1 {
+		t.Fatalf("%+v", m)
+	}
+	if v := m.Trials[0]; v < least || v > most {
+		t.Errorf("%g %%, want %g to %g", v, least, most)
+	}
+	trial.OwnPart()
+	trial.resources(0)
+	if m := recorded(recorder, trial.scenario, metricOwnCPU); len(m.Trials) != 1 {
+		t.Errorf("recorded more than once: %+v", m)
+	}
+}

@@ -1,0 +1,86 @@
+package report
+
+import (
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"relaybench/harness/measure"
+)
+
+// form1 is a record of form 1: a run of three relays, of which one loses every twentieth event that it acknowledges, and
+// one verifies nothing.
+func form1(t testing.TB) *measure.Record {
+	t.Helper()
+	r, err := measure.ReadRecord(filepath.Join("testdata", "form1.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func TestRecordsOfForm1LookAsTheyShould(t *testing.T) {
+	r := form1(t)
+	golden(t, "form1.txt", renderTerminal(t, r, TerminalOptions{Width: 100, Files: paths}))
+	golden(t, "form1.md", renderMarkdown(t, r))
+}
+
+// In form 1 neither of the two at fault was ranked in anything.
+func TestVerdictsOnForm1AreInProportion(t *testing.T) {
+	v := newView(form1(t))
+	titles, standings, ok := v.headToHead()
+	if !ok || len(standings) != 3 {
+		t.Fatalf("%d standings", len(standings))
+	}
+	lossy, noverify := standings[1], standings[2]
+	if lossy.name != "lossy" || lossy.of != 0 || !strings.Contains(lossy.reason, checkTitle(measure.CodeKept)) {
+		t.Errorf("who loses what it acknowledged competes: %+v", lossy)
+	}
+	if noverify.of == 0 || noverify.reason != "" {
+		t.Errorf("who verifies nothing does not compete in queries: %+v", noverify)
+	}
+	if c := noverify.cells[slices.Index(titles, "accepted/s")]; c.ratio != 0 || len(c.notes) != 1 {
+		t.Errorf("who verifies nothing competes in ingest: %+v", c)
+	}
+	if c := noverify.cells[slices.Index(titles, "hot queries")]; c.ratio == 0 {
+		t.Errorf("and not in queries: %+v", c)
+	}
+}
+
+// A record of form 1 compares with one of this form: keys, labels and metrics are the same.
+func TestForm1ComparesWithThisForm(t *testing.T) {
+	old, now := form1(t), form1(t)
+	path := filepath.Join(t.TempDir(), "results.json")
+	if err := now.Write(path); err != nil {
+		t.Fatal(err)
+	}
+	now, err := measure.ReadRecord(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := mustCompare(t, side("old", old), side("new", now), CompareOptions{All: true})
+	if len(c.Relays) != 3 || len(c.Unmatched) != 0 {
+		t.Fatalf("%d relays match, unmatched %q", len(c.Relays), c.Unmatched)
+	}
+	incomplete := 0
+	for _, r := range c.Relays {
+		seen := map[string]bool{}
+		for i := range r.Figures {
+			f := &r.Figures[i]
+			if f.Outcome == Incomplete {
+				incomplete++
+			} else if f.Outcome != Equal && f.Outcome != Unsettled {
+				t.Errorf("%s %s: %s", r.Old, f.name(), f.Outcome)
+			}
+			if name := f.name() + f.Unit; seen[name] {
+				t.Errorf("two figures of %s are called %q", r.Old, name)
+			} else {
+				seen[name] = true
+			}
+		}
+	}
+	if incomplete == 0 {
+		t.Error("incomplete downloads are compared")
+	}
+}

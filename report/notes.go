@@ -1,0 +1,228 @@
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"relaybench/harness/measure"
+)
+
+// footnotes are what readers of one table must know of single cells, each said once, under a
+// number.
+type footnotes []string
+
+// sign is the numbers of notes, which are added where they are new.
+func (n *footnotes) sign(notes []string) string {
+	var signs []string
+	for _, text := range notes {
+		i := slices.Index(*n, text)
+		if i < 0 {
+			i = len(*n)
+			*n = append(*n, text)
+		}
+		signs = append(signs, superscript(i+1))
+	}
+	return strings.Join(signs, ",")
+}
+
+// superscript writes a number in small digits.
+func superscript(n int) string {
+	return strings.Map(func(r rune) rune { return []rune("⁰¹²³⁴⁵⁶⁷⁸⁹")[r-'0'] }, strconv.Itoa(n))
+}
+
+// bars says why a figure, or one that stands for several, competes with no other: how its relays
+// ended, the failed checks that bear on it, and what it says of itself. That the harness limited it
+// does not matter where the relay is at fault.
+func (v *view) bars(ms ...*measure.Measurement) (why []string) {
+	add := func(text string) {
+		if text != "" && !slices.Contains(why, text) {
+			why = append(why, text)
+		}
+	}
+	var failed []*measure.Finding
+	for _, m := range ms {
+		for _, name := range slices.Compact([]string{m.Relay, m.Peer}) {
+			add(prefixed(name+": ", v.out(v.relay(name))))
+		}
+		for _, f := range v.rec.Barring(m) {
+			if !slices.Contains(failed, f) {
+				failed = append(failed, f)
+			}
+		}
+	}
+	why = append(why, v.accusations(failed, ms)...)
+	accused := len(why) > 0
+	var limiting []string
+	for _, m := range ms {
+		for i := range m.Status {
+			switch s := &m.Status[i]; {
+			case s.Code == measure.StatusLimited:
+				if text := cmp.Or(limits[s.Cause], s.Cause); !slices.Contains(limiting, text) {
+					limiting = append(limiting, text)
+				}
+			case barring[s.Code]:
+				add(statusText(s))
+			}
+		}
+	}
+	if len(limiting) > 0 && !accused {
+		add(strings.TrimSuffix(byHarness+": "+strings.Join(limiting, ", and "), ": "))
+	}
+	return why
+}
+
+// accused tells whether a figure means nothing: its relay is out, or a failed check bears on it.
+func (v *view) accused(m *measure.Measurement) bool {
+	return v.out(v.relay(m.Relay)) != "" || m.Peer != "" && v.out(v.relay(m.Peer)) != "" || len(v.rec.Barring(m)) > 0
+}
+
+// barring are the statuses of figures that are shown and not ranked.
+var barring = map[string]bool{
+	measure.StatusIncomplete: true, measure.StatusLimited: true, measure.StatusNotComparable: true,
+}
+
+// out is why no figure of a relay is ranked at all; "" where some may be.
+func (v *view) out(r *measure.Relay) string {
+	switch {
+	case r == nil:
+		return ""
+	case r.Outcome != measure.OutcomeOK:
+		return outcomeText(r)
+	}
+	return r.NeverRanked
+}
+
+// accusations name the relays at fault, each with the checks that it failed and that bear on the
+// figures. Where some of a relay's bear on everything, they are enough.
+func (v *view) accusations(failed []*measure.Finding, ms []*measure.Measurement) (all []string) {
+	var names []string
+	by := map[string][]*measure.Finding{}
+	for _, f := range failed {
+		name := speaker(subject(f))
+		if by[name] == nil {
+			names = append(names, name)
+		}
+		by[name] = append(by[name], f)
+	}
+	for _, name := range names {
+		list := by[name]
+		if slices.ContainsFunc(list, grave) {
+			list = slices.DeleteFunc(list, func(f *measure.Finding) bool { return !grave(f) })
+		}
+		var o outcomes
+		for _, f := range list {
+			o.add(f)
+		}
+		var checks []string
+		for _, x := range o.list {
+			check := checkTitle(x.code)
+			if where := v.asked(x.list, ms); where != "" {
+				check += " (" + where + ")"
+			}
+			checks = append(checks, check)
+		}
+		all = append(all, name+" failed: "+some(checks, 3))
+	}
+	return all
+}
+
+// grave tells whether a check bears on everything.
+func grave(f *measure.Finding) bool {
+	return slices.ContainsFunc(f.BearsOn, func(s measure.Scope) bool {
+		return s.Scenario == "*" && s.Uses == "" && s.Role == "" && len(s.Labels) == 0
+	})
+}
+
+// asked says where a check failed that bears on figures; "" where it was there, and bears on no other.
+func (v *view) asked(list []*measure.Finding, ms []*measure.Measurement) string {
+	if len(list) > 1 {
+		return fmt.Sprint(len(list), " ", v.noun(list))
+	}
+	f := list[0]
+	wider := slices.ContainsFunc(f.BearsOn, func(s measure.Scope) bool { return s.Scenario != f.Scenario+".*" })
+	if wider || f.Peer != "" || slices.ContainsFunc(ms, func(m *measure.Measurement) bool { return m.Scenario != f.Scenario }) {
+		return v.where(f)
+	}
+	return ""
+}
+
+// remarks are what a figure says of itself and does not bar it. What sets a download's pace is said
+// apart.
+func (r *row) remarks() (all []string) {
+	for i := range r.m.Status {
+		if s := &r.m.Status[i]; !barring[s.Code] && s.Code != measure.StatusPace {
+			all = append(all, statusText(s))
+		}
+	}
+	if r.dist != nil && r.dist.clamped > 0 {
+		all = append(all, "some samples lay outside 0–60 s, and are counted at that bound")
+	}
+	return all
+}
+
+// notes are all that a reader must know of a row's figure.
+func (r *row) notes() (all []string) {
+	if r.m == nil {
+		return nil
+	}
+	if len(r.bars) > 0 {
+		all = append(all, strings.Join(r.bars, "; "))
+	}
+	return append(all, r.remarks()...)
+}
+
+// labelKey tells labels apart.
+func labelKey(l measure.Labels) string { return fmt.Sprint(map[string]string(l)) }
+
+// labelOrder is how labels are read; the others come after them.
+var labelOrder = []string{measure.LabelQuery, measure.LabelPhase, measure.LabelMode, measure.LabelDirection, measure.LabelStrategy,
+	measure.LabelConnections, measure.LabelInFlight, measure.LabelBatch, measure.LabelForm, measure.LabelEncoding, measure.LabelReason}
+
+// labelText says labels in words: those of the given names, in reading order.
+func labelText(l measure.Labels, names []string) string {
+	var parts []string
+	for _, name := range names {
+		value, ok := l[name]
+		if !ok {
+			continue
+		}
+		n, err := strconv.Atoi(value)
+		switch {
+		case name == measure.LabelConnections && err == nil:
+			value = count(n, "connection")
+		case name == measure.LabelInFlight:
+			value += " in flight"
+		case name == measure.LabelBatch:
+			value = "batches of " + value
+		case name == measure.LabelWhen:
+			value = cmp.Or(map[string]string{"after": "at the end"}[value], value)
+		}
+		parts = append(parts, value)
+	}
+	return strings.Join(parts, ", ")
+}
+
+// inOrder sorts the names of labels in reading order.
+func inOrder(names []string) []string {
+	place := func(name string) uint { return uint(slices.Index(labelOrder, name)) } // the largest for unknown ones
+	slices.SortFunc(names, func(a, b string) int { return cmp.Or(cmp.Compare(place(a), place(b)), cmp.Compare(a, b)) })
+	return names
+}
+
+// varying lists the names of the labels that have several values, in reading order.
+func varying(all []measure.Labels) (names []string) {
+	values := measure.Labels{}
+	for _, l := range all {
+		for name, value := range l {
+			if first, known := values[name]; !known {
+				values[name] = value
+			} else if first != value && !slices.Contains(names, name) {
+				names = append(names, name)
+			}
+		}
+	}
+	return inOrder(names)
+}

@@ -1,0 +1,92 @@
+package report
+
+import (
+	"fmt"
+	"strings"
+
+	"relaybench/harness/measure"
+)
+
+// words are what a code is called and how a finding of it reads. All sentences are made here and in
+// the tables of the sentences_*.go files: no other code of a report knows what was found, and
+// nobody reads it out of a sentence.
+type words struct {
+	title string                          // of the check, as a clause: "nothing acknowledged is missing"
+	say   func(f *measure.Finding) string // one sentence without a full stop; nil: the title says it all
+}
+
+// dictionary joins the tables of words by code.
+var dictionary = joinWords(scenarioWords, pairWords, preflightWords)
+
+func joinWords(tables ...map[string]words) map[string]words {
+	all := map[string]words{}
+	for _, table := range tables {
+		for code, w := range table {
+			if _, twice := all[code]; twice {
+				panic("report: two words for " + code)
+			}
+			all[code] = w
+		}
+	}
+	return all
+}
+
+// Words returns what a finding's check is called, and one sentence on what it
+// found. Words of relays in them are as they came.
+func Words(f *measure.Finding) (title, text string) { return checkTitle(f.Code), findingText(f) }
+
+// checkTitle is what a check is called; one that is not known, of a record of form 1, stands under
+// its code.
+func checkTitle(code string) string {
+	if w, ok := dictionary[code]; ok {
+		return w.title
+	}
+	return codeText(code)
+}
+
+// findingText is one sentence on what a check found, without its full stop. A finding of form 1
+// brings its own.
+func findingText(f *measure.Finding) string {
+	if f.Cause == measure.StatusText {
+		return f.Texts["text"]
+	}
+	if w := dictionary[f.Code]; w.say != nil {
+		if text := w.say(f); text != "" {
+			return text
+		}
+	}
+	if f.Verdict == measure.Undecided {
+		return undecidedText(f)
+	}
+	return checkTitle(f.Code)
+}
+
+func undecidedText(f *measure.Finding) string {
+	text := "it could not be found out"
+	if why := f.Texts["error"]; why != "" {
+		text += ": " + why
+	}
+	return text
+}
+
+// n is a count of a finding as a number for prose.
+func n(f *measure.Finding, name string) string { return thousands(fmt.Sprintf("%.0f", f.Counts[name])) }
+
+// quote sets words of a relay in quotation marks; none are said to be none.
+func quote(s string) string {
+	if s == "" {
+		return "without a reason"
+	}
+	return `"` + s + `"`
+}
+
+// clauses joins what is not empty.
+func clauses(parts ...string) string {
+	var kept []string
+	for _, p := range parts {
+		if p != "" {
+			kept = append(kept, p)
+		}
+	}
+	return strings.Join(kept, "; ")
+}

@@ -1,0 +1,102 @@
+package report
+
+import (
+	"fmt"
+
+	"relaybench/harness/measure"
+)
+
+// pairWords are those of relays that are reconciled with each other, or fill each other.
+var pairWords = map[string]words{
+	measure.CodeShare: {"holds its share after seeding", holdingText},
+	measure.CodeDifference: {"finds exactly the difference", func(f *measure.Finding) string {
+		return fmt.Sprintf("%s of %s ids to have and %s of %s to need were named", n(f, "have"), n(f, "must have"), n(f, "need"), n(f, "must need"))
+	}},
+	measure.CodeOnlyKnown: {"names only events that were published", func(f *measure.Finding) string {
+		return listed(some1(f, "ids", "it named %s ids of no event that was published"), some1(f, "twice", "it named %s of the events on both sides as its alone"))
+	}},
+	measure.CodeCarried: {"every event is carried over", func(f *measure.Finding) string {
+		return clauses(fmt.Sprintf("%s asked for, %s fetched, %s not sent by the source, %s accepted, %s refused, %s never answered",
+			n(f, "asked"), n(f, "fetched"), n(f, "missing"), n(f, "accepted"), n(f, "refused"), n(f, "unanswered")), elsewhere(f))
+	}},
+	measure.CodeConverges: {"converges", func(f *measure.Finding) string {
+		text := holdingText(f)
+		if f.Verdict == measure.Stated && f.Counts["own"] == 0 {
+			text += "; it holds all that it was given"
+		}
+		return text
+	}},
+	measure.CodeSteady: {"stays the same without writes", func(f *measure.Finding) string {
+		if f.Counts["times"] == 0 {
+			return "no id differs where nothing was written"
+		}
+		return fmt.Sprintf("up to %s differ where nothing was written, in %s of %s reconciliations", counted(f.Counts["ids"], "id"), n(f, "times"), n(f, "of"))
+	}},
+	measure.CodeSetRebuilt: {"keeps its set between reconciliations", func(f *measure.Finding) string {
+		text := fmt.Sprintf("a repeated reconciliation takes %s ms where the first took %s ms", number(f.Counts["ms"]), number(f.Counts["first ms"]))
+		if f.Verdict == measure.Stated {
+			text += ": its set is built anew at each NEG-OPEN"
+		}
+		return text
+	}},
+	measure.CodeAtOnce: {"knows an event as soon as it is acknowledged", func(f *measure.Finding) string {
+		return counted(f.Counts["ids"], "id") + " differ after one more event"
+	}},
+	measure.CodeScattered: {"finds scattered differences", func(f *measure.Finding) string {
+		return n(f, "missing") + " of " + n(f, "of") + " ids taken at random were not named"
+	}},
+	measure.CodeHasWay: {"has a way", func(f *measure.Finding) string { return reasonText(f.Cause, f.Counts, f.Texts) }},
+	measure.CodeWatched: {"is watched second by second", func(f *measure.Finding) string {
+		return reasonText(f.Cause, f.Counts, f.Texts)
+	}},
+	measure.CodeHoldsSource: {"holds what the source held", func(f *measure.Finding) string {
+		return clauses(holdingText(f), some1(f, "not held by the source", "%s more of the corpus were not held by the source"), rightly(f))
+	}},
+	measure.CodeSendsHeld: {"sends what it holds", func(f *measure.Finding) string {
+		if f.Counts["withheld"] == 0 {
+			return "every event that was asked for came"
+		}
+		return clauses(n(f, "withheld")+" events that it holds did not come when "+f.Texts["to"]+" was to get them",
+			some1(f, "altered", "%s came with other fields than they were signed with"), elsewhere(f))
+	}},
+	measure.CodeServesSource: {"serves as a source", func(f *measure.Finding) string { return f.Texts["error"] }},
+	measure.CodeSecondsPaged: {"no second holds more than a page", func(f *measure.Finding) string {
+		return fmt.Sprintf("%s hold as many events as are asked for, or sent, at once (the newest is %.0f); what else they hold cannot be asked for by time",
+			counted(f.Counts["seconds"], "second"), f.Counts["newest"])
+	}},
+	measure.CodeSyncCommand: {"its sync command succeeds", func(f *measure.Finding) string { return f.Texts["error"] }},
+}
+
+// holdingText compares what a relay holds with what it must hold.
+func holdingText(f *measure.Finding) string {
+	var parts []string
+	for _, w := range missingWords {
+		parts = append(parts, some1(f, "missing."+w.cause, "%s missing: "+w.text))
+	}
+	for _, reason := range goneReasons {
+		parts = append(parts, some1(f, "extra."+reason, "%s kept though "+reason))
+	}
+	text := listed(parts...)
+	if text == "" {
+		return "holds the " + n(f, "must") + " events that it must"
+	}
+	return "holds " + n(f, "held") + " where it must hold " + n(f, "must") + ": " + text
+}
+
+// missingWords say why an event is not where it must be, by the cause of its count.
+var missingWords = []struct{ cause, text string }{
+	{measure.MissingNeverDelivered, "never delivered to it"}, {measure.MissingUnanswered, "delivered and never answered"}, {measure.MissingRefused, "refused"},
+	{measure.MissingLost, "acknowledged but lost"}, {measure.MissingNotImported, "in the file and not in the relay"},
+}
+
+// goneReasons are why the model does not hold an event, as it names them.
+var goneReasons = []string{"superseded", "deleted", "expired", "vanished", "ephemeral", "not offered"}
+
+// rightly says what a compliant relay does not hold either.
+func rightly(f *measure.Finding) string {
+	var parts []string
+	for _, reason := range goneReasons {
+		parts = append(parts, some1(f, "rightly."+reason, "%s "+reason))
+	}
+	return prefixed("a compliant relay does not hold ", listed(parts...))
+}

@@ -1,0 +1,263 @@
+package report
+
+import (
+	"fmt"
+	"strings"
+
+	"relaybench/harness/measure"
+)
+
+// scenarioWords are those of publishing, queries, storage, crash, import and downloads.
+var scenarioWords = map[string]words{
+	measure.CodeMeasurable: {"can be measured", notMeasured},
+	measure.CodeCompletes: {"completes", func(f *measure.Finding) string {
+		return f.Texts["error"]
+	}},
+	measure.CodeOnlyMessage: {"sends only messages", func(f *measure.Finding) string {
+		text := fmt.Sprintf("%s %s no message of the protocol", counted(f.Counts["frames"], "frame"), were(f.Counts["frames"]))
+		if len(f.Evidence) > 0 {
+			text += ": " + faultText(&f.Evidence[0], f.Texts["field"])
+		}
+		return text
+	}},
+	measure.CodeConnections: {"keeps connections open", func(f *measure.Finding) string {
+		if f.Counts["lost"] == 0 {
+			return "no connection broke"
+		}
+		text := counted(f.Counts["lost"], "connection") + " broke"
+		if why := f.Texts["error"]; why != "" {
+			text += ", the last one so: " + why
+		}
+		return text
+	}},
+	measure.CodeStops: {"ends on SIGTERM", func(f *measure.Finding) string {
+		if f.Cause == measure.CauseForced {
+			return "it did not end within the " + number(f.Counts["s"]) + " s that it had for SIGTERM, and was killed"
+		}
+		return "it ended on SIGTERM in time"
+	}},
+	measure.CodeProcesses: {"leaves no process that cannot be ended", func(f *measure.Finding) string {
+		if f.Verdict == measure.Passed {
+			return "nothing of it ran on"
+		}
+		return counted(f.Counts["processes"], "process") + " could not be ended: " + f.Texts["names"]
+	}},
+	measure.CodeAccepts: {"accepts what a compliant relay keeps", func(f *measure.Finding) string {
+		if f.Verdict == measure.Passed {
+			text := "every event that a compliant relay keeps was accepted"
+			if f.Counts["rightly refused"] > 0 {
+				text += "; " + n(f, "rightly refused") + " refused that it does not keep: superseded, deleted or expired"
+			}
+			return text
+		}
+		return "of " + n(f, "of") + " events that a compliant relay keeps: " + listed(some1(f, "refused", "%s refused"), some1(f, "unanswered", "%s never answered"))
+	}},
+	measure.CodeAcceptsSingle: {"accepts single events", func(f *measure.Finding) string {
+		return n(f, "accepted") + " of " + n(f, "of") + " accepted"
+	}},
+	measure.CodeAcceptsPaced: {"accepts events on a schedule", func(f *measure.Finding) string {
+		return n(f, "accepted") + " of " + n(f, "of") + " accepted at " + n(f, "rate") + " events/s"
+	}},
+	measure.CodeAcceptsOneMore: {"accepts one more event", func(f *measure.Finding) string {
+		return "one more event was refused: " + quote(f.Texts["reason"])
+	}},
+	measure.CodeQueryable: {"accepted events become queryable", func(f *measure.Finding) string {
+		return fmt.Sprintf("%s of %s accepted events came back by id within %s s", thousands(fmt.Sprintf("%.0f", f.Counts["of"]-f.Counts["never"])), n(f, "of"), number(f.Counts["within s"]))
+	}},
+	measure.CodeNew: {"had not seen the events before", func(f *measure.Finding) string {
+		return n(f, "duplicates") + " of " + n(f, "of") + " events were answered as duplicates"
+	}},
+	measure.CodeOnlySent: {"answers only what was sent", func(f *measure.Finding) string {
+		return counted(f.Counts["oks"], "OK") + " named an event that was not waiting for one"
+	}},
+	measure.CodeKept: {"nothing acknowledged is missing", func(f *measure.Finding) string {
+		text := fmt.Sprintf("all %s acknowledged events were found again", thousands(fmt.Sprintf("%.0f", f.Counts["of"]-f.Counts["excused"])))
+		if f.Counts["lost"] > 0 {
+			text = n(f, "lost") + " of " + n(f, "of") + " acknowledged events are missing"
+		}
+		if f.Counts["excused"] > 0 {
+			text += "; " + n(f, "excused") + " more were superseded, deleted or expired since"
+		}
+		return text
+	}},
+	measure.CodeForgedRefused: {"refuses forged events in each boot", func(f *measure.Finding) string {
+		switch {
+		case f.Verdict == measure.Passed:
+			return n(f, "of") + " forged events among the others were refused"
+		case f.Verdict != measure.Failed:
+			return ""
+		}
+		return "of " + n(f, "of") + " forged events among the others " + listed(some1(f, "accepted", "%s were accepted"), some1(f, "returned", "%s are returned to readers"))
+	}},
+	measure.CodeUnaltered: {"events come back as they were sent", func(f *measure.Finding) string {
+		return n(f, "altered") + " of " + n(f, "of") + " events came back with other fields"
+	}},
+	measure.CodeOnlyAsked: {"returns only what was asked for", func(f *measure.Finding) string {
+		return clauses(counted(f.Counts["events"], "event")+" came that had not been asked for", elsewhere(f))
+	}},
+	measure.CodeEOSE: {"is answered with EOSE", func(f *measure.Finding) string {
+		return n(f, "closed") + " of " + n(f, "of") + " queries were ended by CLOSED"
+	}},
+	measure.CodeModel: {"returns what the model returns", func(f *measure.Finding) string {
+		if f.Counts["wrong"] == 0 {
+			return "all " + n(f, "of") + " answers are right, " + counted(f.Counts["events"], "event")
+		}
+		text := n(f, "wrong") + " of " + n(f, "of") + " answers are wrong: " + listed(some1(f, "missing", "%s events missing"), some1(f, "extra", "%s that must not be there"),
+			some1(f, "misordered", "%s out of order"), some1(f, "duplicate", "%s sent twice"), some1(f, "no id", "%s without a readable id"))
+		if f.Counts["elsewhere"] > 0 {
+			text += "; " + counted(f.Counts["elsewhere"], "event") + " came under a subscription id that nobody asked under"
+		}
+		if f.Counts["missing"] > 0 {
+			text += "; of the missing the relay had acknowledged " + n(f, "missing.acknowledged") + ", refused " + n(f, "missing.refused") + " and left " + n(f, "missing.unanswered") + " unanswered"
+		}
+		return text
+	}},
+	measure.CodeFull: {"answers in full", func(f *measure.Finding) string {
+		return n(f, "capped") + " of " + n(f, "of") + " answers hold the newest " + n(f, "events") + " events and no more: the relay caps below the limit asked for"
+	}},
+	measure.CodeImported: {"holds what was imported", func(f *measure.Finding) string {
+		how := "counted by negentropy"
+		if f.Cause == "asked" {
+			how = "asked for every id"
+		}
+		return clauses("of "+n(f, "file")+" events in the file it "+holdingText(f), how, rightly(f))
+	}},
+	measure.CodeReturnsNamed: {"returns what it names", func(f *measure.Finding) string {
+		return n(f, "missing") + " of " + n(f, "of") + " events that it named in a reconciliation did not come when they were asked for"
+	}},
+	measure.CodeComplete: {"is complete", completeText},
+	measure.CodeOnlyRequested: {"sends nothing else", func(f *measure.Finding) string {
+		return clauses(counted(f.Counts["events"], "event")+" came that were not asked for", elsewhere(f))
+	}},
+}
+
+// faultText says what was wrong with frames that were no message.
+func faultText(e *measure.Evidence, field string) string {
+	what := map[string]string{
+		"binary-frame": "a binary frame and not text", "not-utf8": "not UTF-8", "not-json": "not JSON", "not-a-message": "JSON, but no message",
+		"wrong-element": "a message with an element missing or of the wrong type", "wrong-field": "an event whose " + field + " is of the wrong type",
+	}[e.Cause]
+	return prefixed("the first was ", what)
+}
+
+// elsewhere says how many events came under another subscription id than that of the question.
+func elsewhere(f *measure.Finding) string {
+	return some1(f, "elsewhere", "%s came under a subscription id that was never asked under")
+}
+
+// notMeasured says why a scenario is none for a relay.
+func notMeasured(f *measure.Finding) string {
+	return "not measured: " + reasonText(f.Cause, f.Counts, f.Texts)
+}
+
+// reasonText is a clause on why something was not measured, or cannot be.
+func reasonText(code string, numbers map[string]float64, texts map[string]string) string {
+	source := map[string]string{measure.LimitsDeclared: "its definition", measure.LimitsTold: "its information document (NIP-11)", "": "the relay"}[texts["source"]]
+	switch code {
+	case measure.ExternalKill:
+		return "a relay that runs already is nobody's to kill"
+	case measure.ExternalDisk:
+		return "it ran already, and its disk is out of sight"
+	case measure.ExternalBulk:
+		return "it runs already, and relaybench fetch reads from such a relay without publishing to it"
+	case measure.ExternalSync:
+		return "a relay that runs already is not to be filled"
+	case measure.NothingToAsk:
+		return "the corpus has nothing to ask about"
+	case measure.NoCommand:
+		return prefixed(texts["relay"]+": ", texts["why"])
+	case measure.NoDirection:
+		return texts["relay"] + ": its sync command does not go " + texts["direction"]
+	case measure.StoppedBoth:
+		return texts["relay"] + ": its sync command works on a relay that does not run, and so has no share to begin with"
+	case measure.OneWay:
+		return "pages go one way"
+	case measure.WithoutNIP77:
+		return texts["relay"] + ": " + preflightReconciles(&measure.Finding{Cause: texts["cause"], Texts: texts})
+	case measure.NotWatched:
+		return strings.TrimSuffix("the relay does not tell how much it holds (NIP-45): "+texts["text"], ": ")
+	case measure.StoppedUnseen:
+		return "the relay does not serve while its command works"
+	case measure.NACompression:
+		return "the relay does not agree to compression"
+	case measure.NANoIDs:
+		return "no ids are known to ask for: fetch.paged, which lists them, was not measured or brought none"
+	case measure.NANoMatch:
+		return "no event of the corpus matches the filter"
+	case measure.NASubscriptions:
+		return fmt.Sprintf("%s says that a connection may have %s open", source, counted(numbers["most"], "REQ"))
+	case measure.NAEvents:
+		return fmt.Sprintf("%s says that an answer holds %s at most", source, counted(numbers["most"], "event"))
+	case measure.NAGivenUp:
+		return "given up before: " + texts["text"]
+	}
+	return texts["text"]
+}
+
+// completeText says how far a transfer came.
+func completeText(f *measure.Finding) string {
+	if f.Verdict == measure.Passed {
+		if _, known := f.Counts["expected"]; known {
+			return "all " + n(f, "expected") + " records came"
+		}
+		return n(f, "delivered") + " records came, which is all that was asked for"
+	}
+	if f.Cause == measure.CauseEnded {
+		return f.Texts["error"]
+	}
+	text := n(f, "missing") + " of " + n(f, "expected") + " records never came"
+	if why := whyText(f.Cause, f.Counts); why != "" {
+		text += ": " + why
+	}
+	return text
+}
+
+// whyText says why a transfer brought less than it set out to bring; empty where no more is known.
+func whyText(code string, numbers map[string]float64) string {
+	switch code {
+	case measure.WhyCap:
+		if most := numbers["events"]; most > 0 {
+			return "the relay caps an answer at its newest " + counted(most, "event")
+		}
+		return "the relay caps answers at their newest events"
+	case measure.WhySeconds:
+		text := fmt.Sprintf("seconds hold more events than came in one answer (%s, the newest is %.0f", thousands(fmt.Sprintf("%.0f", numbers["seconds"])), numbers["newest"])
+		if asked := numbers["asked"]; asked > 0 {
+			text += fmt.Sprintf("; %s were asked for at most", thousands(fmt.Sprintf("%.0f", asked)))
+		}
+		return text + ")"
+	case measure.WhyWithheld:
+		return "the source did not send them"
+	case measure.WhyPaged:
+		return "in pages the relay sent " + thousands(fmt.Sprintf("%.0f", numbers["events"]))
+	case measure.WhyEnd:
+		return "the end is where the relay says that there is no more"
+	}
+	return ""
+}
+
+// some1 is a part of a list where there is anything of it.
+func some1(f *measure.Finding, name, format string) string {
+	if f.Counts[name] == 0 {
+		return ""
+	}
+	return fmt.Sprintf(format, n(f, name))
+}
+
+// listed joins the parts that say something.
+func listed(parts ...string) string {
+	var kept []string
+	for _, p := range parts {
+		if p != "" {
+			kept = append(kept, p)
+		}
+	}
+	return strings.Join(kept, ", ")
+}
+
+func were(n float64) string {
+	if n == 1 {
+		return "was"
+	}
+	return "were"
+}

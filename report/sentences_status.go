@@ -1,0 +1,160 @@
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"relaybench/harness/measure"
+)
+
+// statusText says what a reader must know of a figure, in one sentence without its full stop.
+func statusText(s *measure.Status) string {
+	own := s.Texts["text"]
+	switch s.Code {
+	case measure.StatusIncomplete:
+		switch s.Cause {
+		case measure.CauseCut:
+			return "incomplete: cut by " + cmp.Or(s.Texts["limit"], "a limit")
+		case measure.CauseEnded:
+			return clauses("incomplete: it ended early", cmp.Or(own, s.Texts["error"]))
+		case measure.CauseUnresolved:
+			return "nobody knows whether it is all" + prefixed(": ", cmp.Or(own, whyText(s.Because, s.Counts)))
+		}
+		return "incomplete: " + cmp.Or(own, whyText(s.Because, s.Counts), "records are missing")
+	case measure.StatusLimited:
+		return byHarness + prefixed(": ", limits[s.Cause])
+	case measure.StatusNotMeasured:
+		return cmp.Or(reasonText(s.Cause, s.Counts, s.Texts), s.Texts["error"], codeText(s.Cause), "not measured")
+	case measure.StatusNotComparable:
+		return "not comparable" + prefixed(": ", cmp.Or(own, codeText(s.Cause)))
+	case measure.StatusCoarse:
+		return "coarse: it rests on few steps of the clock"
+	case measure.StatusNoNumber:
+		return "a trial gave no number"
+	case measure.StatusBadHistogram:
+		return "the histogram of a trial could not be read"
+	case measure.StatusPace:
+		return cmp.Or(map[string]string{
+			measure.CausePaceRelay:   "paced by the relay: parsing and verifying cost no speed",
+			measure.CausePaceClient:  "paced by the client's CPU when events are verified",
+			measure.CausePaceHarness: "paced by relaybench itself, even where it parses nothing",
+			measure.CausePaceMixed:   "paced by neither alone: both wait, or something else takes the processors",
+		}[s.Cause], codeText(s.Cause))
+	}
+	return cmp.Or(own, codeText(s.Code))
+}
+
+const byHarness = "limited by the harness"
+
+// limits say how the harness set a figure.
+var limits = map[string]string{
+	measure.CauseCeiling:  "within 20 % of what it reaches with a relay that does nothing",
+	measure.CauseCPU:      "it used nearly all of the processors that it may use",
+	measure.CauseReading:  "frames waited to be read",
+	measure.CauseLateness: "it did not keep its schedule",
+}
+
+// codeText writes a code that no table knows as words.
+func codeText(code string) string { return strings.ReplaceAll(code, "-", " ") }
+
+// evidenceTitles say what a line of evidence shows. Those that are not here speak for themselves.
+var evidenceTitles = map[string]string{
+	measure.EvidenceMissing: "missing", measure.EvidenceExtra: "extra", measure.EvidenceAltered: "altered",
+	measure.EvidenceRefused: "refused", measure.EvidenceUnexpected: "not asked for", measure.EvidenceQuestion: "asked",
+	measure.EvidenceOrder: "order", measure.EvidenceWords: "it said", measure.EvidenceFrame: "it sent",
+}
+
+// evidenceLines are evidence as lines: reasons before events, and events of one kind together where
+// ids are short.
+func evidenceLines(all []measure.Evidence, short bool) []string {
+	var reasons, lines []string
+	var ids map[string]int // the line that lists events alike
+	if short {
+		ids = map[string]int{}
+	}
+	for i := range all {
+		e := &all[i]
+		head, more := evidenceHead(e), ""
+		switch {
+		case e.Count > 0 && e.ID == "" && e.Text == "":
+			more = "and " + thousands(fmt.Sprint(e.Count)) + " more"
+		case e.Count > 1 && e.ID != "":
+			head += ", " + thousands(fmt.Sprint(e.Count)) + " in all"
+		case e.Count > 1:
+			head += ", " + count(int(e.Count), "time")
+		}
+		id := e.ID
+		if e.Code == measure.EvidenceEvent && e.Text != "" {
+			id = "" // it stands in the event
+		}
+		if short && id != "" {
+			id = shorten(id, 12) + "…"
+		}
+		text := e.Text
+		if short {
+			text = shortIDs(text)
+		}
+		body := clauses(id, text, more)
+		at, known := ids[head]
+		switch {
+		case e.Code == measure.EvidenceRefused && e.ID == "":
+			reasons = append(reasons, joinHead(head, body))
+		case short && known && e.Text == "":
+			if !strings.Contains(lines[at], body) {
+				lines[at] += ", " + body
+			}
+		default:
+			if short && head != "" && e.Text == "" {
+				ids[head] = len(lines)
+			}
+			body = strings.TrimPrefix(body, "and ")                                    // nothing is before it
+			if line := joinHead(head, body); !short || !slices.Contains(lines, line) { // the same question, in every trial
+				lines = append(lines, line)
+			}
+		}
+	}
+	return append(reasons, lines...)
+}
+
+// evidenceHead is what several lines may have in common.
+func evidenceHead(e *measure.Evidence) string {
+	kind, cause := "", codeText(e.Cause)
+	if e.Kind != nil {
+		kind = fmt.Sprintf("kind %d", *e.Kind)
+	}
+	if e.Code == measure.EvidenceRefused { // a prefix of NIP-01
+		cause = e.Cause
+	}
+	parts := slices.DeleteFunc([]string{evidenceTitles[e.Code], kind, cause}, func(s string) bool { return s == "" })
+	return strings.Join(parts, ", ")
+}
+
+// shortIDs shortens the ids and keys in a text to 12 digits, as they are shown on a terminal.
+func shortIDs(s string) string {
+	var b strings.Builder
+	run := 0 // the digits that s[:i] ends in
+	for i := 0; i <= len(s); i++ {
+		if i < len(s) && (s[i] >= '0' && s[i] <= '9' || s[i] >= 'a' && s[i] <= 'f') {
+			run++
+			continue
+		}
+		if digits := s[i-run : i]; run >= 64 {
+			b.WriteString(digits[:12] + "…")
+		} else {
+			b.WriteString(digits)
+		}
+		if run = 0; i < len(s) {
+			b.WriteByte(s[i])
+		}
+	}
+	return b.String()
+}
+
+func joinHead(head, body string) string {
+	if head == "" || body == "" {
+		return head + body
+	}
+	return head + ": " + body
+}

@@ -1,0 +1,254 @@
+package scenarios
+
+import (
+	"testing"
+	"time"
+
+	"relaybench/corpus"
+	"relaybench/harness"
+	"relaybench/harness/measure"
+	"relaybench/harness/scripted"
+	"relaybench/relays"
+)
+
+// TestWhatIsLeftOnDiskIsMeasured leaves a sparse file of 256 MiB and 8,192 bytes for each message. Of 200 notes 20 are refused, and 16 known.
+func TestWhatIsLeftOnDiskIsMeasured(t *testing.T) {
+	t.Parallel()
+	const n, acknowledged, sparse, each, key = 200, 180, 256 << 20, 8192, "storage"
+	s := scripted.Script{RefuseEvery: 10, DuplicateEvery: 11, Sparse: sparse, WritePerMessage: each}
+	p := prove(t, s, proving{corpus: scripted.Notes(t, n), scenarios: []harness.Scenario{Throughput{}, Storage{}}, options: harness.Options{Publishers: 2}})
+	p.figures(t, key, map[string]string{"allocated": "bytes/event lower", "apparent": "bytes/event lower", "allocated in all": "MiB none",
+		"write amplification": "bytes/byte lower"})
+	p.verdicts(t, key, nil)
+	written := float64(each * (p.relay.Events.N() + p.relay.Reqs.N()))
+	near(t, "apparent", p.value(t, key, "apparent"), (sparse+written)/acknowledged)
+	allocated := p.value(t, key, "allocated") * acknowledged
+	between(t, "allocated", written-1, allocated, 2*written+1<<20)
+	near(t, "allocated in all", p.value(t, key, "allocated in all"), allocated/(1<<20))
+	least, most := lengths(p.corpus)
+	wrote := p.value(t, key, "write amplification")
+	between(t, "write amplification", written/(acknowledged*most), wrote, 4*written/(acknowledged*least))
+	between(t, "write amplification of the whole boot", p.value(t, "ingest.throughput", "written")*(1<<20)/(acknowledged*most), wrote, 1e9)
+
+	p = prove(t, scripted.Script{RefuseEvery: 1}, proving{corpus: scripted.Notes(t, 20), scenarios: []harness.Scenario{Storage{}}})
+	p.figures(t, key, nil)
+	p.verdicts(t, key, map[string]measure.Verdict{measure.CodeCompletes: measure.Failed})
+}
+
+// TestARelayThatIsKilledIsMeasured publishes all of 200 notes before it kills, of which each tenth is refused (20), each 19th known (10, one of them
+// refused), and each 33rd lost (6). Every handshake takes d.
+func TestARelayThatIsKilledIsMeasured(t *testing.T) {
+	t.Parallel()
+	const n, acknowledged, lost, d, key = 200, 180, 6, 150 * time.Millisecond, "crash"
+	losing := scripted.Script{Persist: true, RefuseEvery: 10, LoseEvery: 33, DuplicateEvery: 19, AcceptAfter: d, WritePerMessage: 4096, Memory: 48 << 20}
+	forgetting := scripted.Script{Persist: true, RefuseEvery: 10, AcceptAfter: d, ForgetOnStart: true}
+	for _, test := range []struct {
+		name       string
+		script     scripted.Script
+		durability relays.Durability
+		verdict    measure.Verdict
+		lost       float64
+	}{
+		{"loses", losing, relays.Commit, measure.Failed, lost},
+		{"loses in batches", losing, relays.Batch, measure.Failed, lost},
+		{"promises nothing", losing, relays.NotDurable, measure.Stated, lost},
+		{"forgets", forgetting, relays.DurabilityOpen, measure.Stated, acknowledged},
+		{"keeps", scripted.Script{Persist: true, RefuseEvery: 10, AcceptAfter: d}, relays.Commit, measure.Passed, 0},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			p := prove(t, test.script, proving{corpus: scripted.Notes(t, n), scenarios: []harness.Scenario{Crash{}}, durability: test.durability})
+			p.figures(t, key, map[string]string{"ready again": "ms lower", "acknowledged before": "events none"})
+			same(t, "acknowledged before", p.value(t, key, "acknowledged before"), acknowledged)
+			between(t, "ready again in ms", 150, p.value(t, key, "ready again"), 1000*p.spans[key].seconds())
+			same(t, "boots", p.relay.Boots.N(), 3) // one before the scenario, one in a fresh folder, one after the kill
+			p.verdicts(t, key, but([]string{measure.CodeUnaltered, measure.CodeOnlyAsked}, map[string]measure.Verdict{measure.CodeKept: test.verdict}))
+			f := p.counted(t, key, measure.CodeKept, map[string]float64{"lost": test.lost, "of": acknowledged, "excused": 0})
+			if test.lost == lost {
+				p.names(t, f, measure.EvidenceMissing, 32, 65, 98, 131, 164)
+			}
+			p.consumed(t, key, scripted.Script{Memory: test.script.Memory})
+			if test.script.WritePerMessage > 0 { // all but what was used by the boot before
+				between(t, "written by both processes", 0.8*float64(p.spans[key].did.messages)*4096/(1<<20), p.value(t, key, "written"), 1e6)
+			}
+		})
+	}
+}
+
+// TestARelayIsKilledInTheMiddle has 900 notes: after 256 answers, the first time that anything is told, it is killed.
+func TestARelayIsKilledInTheMiddle(t *testing.T) {
+	t.Parallel()
+	const window, key = 8, "crash"
+	p := prove(t, scripted.Script{Persist: true}, proving{corpus: scripted.Notes(t, 700), scenarios: []harness.Scenario{Crash{}}, durability: relays.Commit,
+		options: harness.Options{Window: window}})
+	acknowledged := p.value(t, key, "acknowledged before")
+	between(t, "acknowledged before", 256, acknowledged, 256+window)
+	p.counted(t, key, measure.CodeKept, map[string]float64{"lost": 0, "of": acknowledged, "excused": 0})
+
+	// What an earlier process had acknowledged counts for nothing.
+	var ran []string
+	before := failing{"before", &ran, func(t *harness.Trial) error { t.Ledger.Set(3, harness.Accepted); return nil }}
+	p = prove(t, scripted.Script{Persist: true, RefuseEvery: 1}, proving{corpus: scripted.Notes(t, 20), scenarios: []harness.Scenario{before, Crash{}}})
+	same(t, "acknowledged before", p.value(t, key, "acknowledged before"), 0)
+	p.verdicts(t, key, map[string]measure.Verdict{measure.CodeCompletes: measure.Failed})
+}
+
+var importFigures = map[string]string{"stored": "events/s higher", "duration": "s none", "held afterwards": "events none", "not stored": "events none",
+	"cpu of the command": "s none", "peak rss of the command": "MiB none", "cpu per 1,000 stored": "s lower", "write amplification while importing": "bytes/byte none"}
+
+var importChecks = []string{measure.CodeUnaltered, measure.CodeOnlyAsked, measure.CodeReturnsNamed, measure.CodeImported, measure.CodeOnlyKnown}
+
+// gone counts by reason what a compliant relay does not keep of a corpus.
+func gone(m *corpus.Model) (all map[string]float64, held int) {
+	all = map[string]float64{}
+	for i := range m.Corpus().Len() {
+		if m.Holds(i) {
+			held++
+		} else {
+			all[m.Why(i).String()]++
+		}
+	}
+	return all, held
+}
+
+// TestAnImportIsMeasured loses each 20th of what it has stored.
+func TestAnImportIsMeasured(t *testing.T) {
+	t.Parallel()
+	const d, cpu, writes, memory, key = 900 * time.Millisecond, 500 * time.Millisecond, 1 << 20, 96 << 20, "import"
+	for _, asked := range []bool{false, true} {
+		s := scripted.Script{Import: &scripted.Command{Takes: d, LoseEvery: 20, CPU: cpu, Writes: writes, Memory: memory}}
+		cause := "reconciled"
+		checks := importChecks
+		if asked {
+			s.NegError, cause = "blocked: no", "asked"
+			checks = []string{measure.CodeUnaltered, measure.CodeOnlyAsked, measure.CodeImported, measure.CodeOnlyKnown}
+		}
+		p := prove(t, s, proving{corpus: synthetic(t, 300), scenarios: []harness.Scenario{Import{}}})
+		p.figures(t, key, importFigures)
+		reasons, must := gone(p.model)
+		lost := int(p.relay.Lost.N())
+		held := float64(must - lost)
+		same(t, "lost", lost, must/20)
+
+		stored := p.one(t, key, "stored")
+		same(t, "stored", float64(stored.Samples), held)
+		same(t, "held afterwards", p.value(t, key, "held afterwards"), held)
+		took := p.value(t, key, "duration")
+		between(t, "duration in s", d.Seconds(), took, p.spans[key].seconds())
+		near(t, "stored each second, and their time", stored.Trials[0]*took, held)
+		used := p.value(t, key, "cpu of the command")
+		between(t, "cpu of the command", cpu.Seconds()-0.02, used, p.value(t, key, "cpu"))
+		each := p.one(t, key, "cpu per 1,000 stored")
+		near(t, "cpu per 1,000 stored", each.Trials[0], used*1000/held)
+		same(t, "divided by", float64(each.Samples), held)
+		between(t, "peak rss of the command", memory/(1<<20), p.value(t, key, "peak rss of the command"), 4*memory/(1<<20)+400)
+		between(t, "peak rss of both", p.value(t, key, "peak rss of the command"), p.value(t, key, "peak rss"), 1e6)
+		least, most := lengths(p.corpus)
+		between(t, "write amplification", writes/(held*most), p.value(t, key, "write amplification while importing"), p.value(t, key, "written")*(1<<20)/(held*least))
+		between(t, "written", writes/(1<<20), p.value(t, key, "written"), 100)
+		same(t, "kinds of what is not stored", len(p.all(key, "not stored")), len(reasons))
+		for _, m := range p.all(key, "not stored") {
+			same(t, "not stored: "+m.Labels[measure.LabelReason], m.Trials[0], reasons[m.Labels[measure.LabelReason]])
+		}
+
+		p.verdicts(t, key, but(checks, map[string]measure.Verdict{measure.CodeImported: measure.Failed}))
+		want := map[string]float64{"held": held, "must": float64(must), "file": float64(p.corpus.Len()), "missing." + measure.MissingNotImported: float64(lost)}
+		for reason, n := range reasons {
+			want["rightly."+reason] = n
+		}
+		f := p.counted(t, key, measure.CodeImported, want)
+		same(t, "cause", f.Cause, cause)
+		for _, e := range f.Evidence {
+			same(t, "evidence", [2]string{e.Code, e.Cause}, [2]string{measure.EvidenceMissing, measure.MissingNotImported})
+		}
+		if !asked {
+			p.counted(t, key, measure.CodeReturnsNamed, map[string]float64{"missing": 0, "of": held})
+		}
+	}
+}
+
+func TestEachFaultOfAnImportFailsItsOwnCheck(t *testing.T) {
+	t.Parallel()
+	const key = "import"
+	c := synthetic(t, 200)
+	foreign := string(scripted.Notes(t, 1).Raw(0))
+	for _, test := range []struct {
+		name   string
+		script scripted.Script
+		differ map[string]measure.Verdict
+		code   string
+		counts func(must, held float64) map[string]float64
+	}{
+		{"honest", scripted.Script{}, nil, measure.CodeReturnsNamed, func(must, _ float64) map[string]float64 { return map[string]float64{"missing": 0, "of": must} }},
+		{"leaves out what it names", scripted.Script{LeaveOutEvery: 40}, map[string]measure.Verdict{measure.CodeReturnsNamed: measure.Failed}, measure.CodeReturnsNamed,
+			func(must, _ float64) map[string]float64 {
+				return map[string]float64{"missing": float64(int(must) / 40), "of": must}
+			}},
+		{"foreign", scripted.Script{Foreign: foreign}, map[string]measure.Verdict{measure.CodeOnlyAsked: measure.Failed}, measure.CodeOnlyAsked,
+			func(must, _ float64) map[string]float64 {
+				return map[string]float64{"events": float64((int(must) + 99) / 100), "elsewhere": 0}
+			}},
+		{"alters", scripted.Script{Alter: map[string]string{"content": `"x"`}}, map[string]measure.Verdict{measure.CodeUnaltered: measure.Failed}, measure.CodeUnaltered,
+			func(must, _ float64) map[string]float64 { return map[string]float64{"altered": must, "of": must} }},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			test.script.Import = &scripted.Command{}
+			p := prove(t, test.script, proving{corpus: c, scenarios: []harness.Scenario{Import{}}})
+			p.verdicts(t, key, but(importChecks, test.differ))
+			_, must := gone(p.model)
+			p.counted(t, key, test.code, test.counts(float64(must), float64(must)))
+		})
+	}
+}
+
+// TestAnImportThatFailsIsToldAndHasNoFigures has a command that ends with 7, and a relay without any.
+func TestAnImportThatFailsIsToldAndHasNoFigures(t *testing.T) {
+	t.Parallel()
+	const key = "import"
+	c := synthetic(t, 50)
+	p := prove(t, scripted.Script{Import: &scripted.Command{Exit: 7, CPU: 300 * time.Millisecond}}, proving{corpus: c, scenarios: []harness.Scenario{Import{}}})
+	between(t, "cpu of a command that fails", 0.25, p.value(t, key, "cpu"), 100)
+	p.verdicts(t, key, map[string]measure.Verdict{measure.CodeCompletes: measure.Failed})
+	same(t, "figures", len(p.all(key, "stored"))+len(p.all(key, "duration")), 0)
+	p = prove(t, scripted.Script{}, proving{corpus: c, scenarios: []harness.Scenario{Import{}}})
+	p.verdicts(t, key, map[string]measure.Verdict{measure.CodeMeasurable: measure.Stated})
+	same(t, "cause", p.finding(t, key, measure.CodeMeasurable).Cause, measure.NoCommand)
+	same(t, "figures", len(p.Measurements), 0)
+}
+
+// TestARelayIsFilledByItsImportWhereThatIsAsked has a query ask what an import has stored; no event is published.
+func TestARelayIsFilledByItsImportWhereThatIsAsked(t *testing.T) {
+	t.Parallel()
+	p := prove(t, scripted.Script{Import: &scripted.Command{}}, proving{corpus: synthetic(t, 100), scenarios: append(queriesOf("firehose.hot"), Import{}), seeder: Import{}})
+	same(t, "imports", p.relay.Imports.N(), 1)
+	same(t, "published", p.relay.Events.N(), 0)
+	_, must := gone(p.model)
+	same(t, "held afterwards", p.value(t, "import", "held afterwards"), float64(must))
+	same(t, "events", p.value(t, "query.firehose.hot", "events"), float64(must))
+	p.verdicts(t, "query.firehose.hot", but(queryChecks, nil))
+}
+
+// TestWhatShouldNotBeThereAfterAnImportIsExtra has a relay that returns all of the corpus, what is superseded as well, whatever is asked for.
+func TestWhatShouldNotBeThereAfterAnImportIsExtra(t *testing.T) {
+	t.Parallel()
+	const key = "import"
+	c := synthetic(t, 300)
+	s := scripted.Script{Import: &scripted.Command{}, NegError: "blocked: no", Answer: []string{}}
+	for i := range c.Len() {
+		s.Answer = append(s.Answer, string(c.Raw(i)))
+	}
+	p := prove(t, s, proving{corpus: c, scenarios: []harness.Scenario{Import{}}})
+	reasons, must := gone(p.model)
+	if len(reasons) == 0 {
+		t.Fatal("nothing of this corpus is superseded")
+	}
+	want := map[string]float64{"held": float64(c.Len()), "must": float64(must), "file": float64(c.Len())}
+	for reason, n := range reasons {
+		want["extra."+reason] = n
+	}
+	p.counted(t, key, measure.CodeImported, want)
+	same(t, "not stored", len(p.all(key, "not stored")), 0)
+	p.verdicts(t, key, but([]string{measure.CodeUnaltered, measure.CodeOnlyKnown},
+		map[string]measure.Verdict{measure.CodeImported: measure.Failed, measure.CodeOnlyAsked: measure.Failed}))
+}

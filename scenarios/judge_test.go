@@ -1,0 +1,295 @@
+package scenarios
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/coder/websocket"
+
+	"relaybench/corpus"
+	"relaybench/harness"
+	"relaybench/harness/measure"
+	"relaybench/harness/scripted"
+	"relaybench/relays"
+)
+
+// trialOf is a trial of a relay that runs already.
+func trialOf(t *testing.T, url string, c *corpus.Corpus) *harness.Trial {
+	t.Helper()
+	process, err := relays.Start(t.Context(), &relays.Definition{Name: "scripted", URL: url}, "", relays.Settings{WorkDir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := corpus.NewModel(c, nil, time.Now().Unix())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &harness.Trial{Relay: process, Corpus: c, Model: m, Ledger: harness.NewLedger(c.Len()), Rand: rand.New(rand.NewPCG(1, 2)),
+		Options: harness.Options{Stall: 20 * time.Second}}
+}
+
+// TestACapIsBelievedWhereItIsOneNumber has 30 notes at a relay that sends 20 of them at most.
+func TestACapIsBelievedWhereItIsOneNumber(t *testing.T) {
+	t.Parallel()
+	notes := scripted.Notes(t, 30)
+	trial := trialOf(t, scripted.Serve(t, scripted.Script{Cap: 20}).URL, notes)
+	p := harness.Publisher{URL: trial.Relay.URL(), Corpus: notes, Conns: 1, Window: 8, Stall: 20 * time.Second, Ledger: trial.Ledger}
+	all := make([]int, notes.Len())
+	for i := range all {
+		all[i] = i
+	}
+	if _, err := p.Publish(t.Context(), all); err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []struct {
+		got      []int
+		longest  int
+		believed bool
+	}{
+		{[]int{20}, 20, true}, {[]int{20, 20}, 20, true}, {[]int{20, 20}, 5, true}, // longest counts other answers
+		{[]int{20, 19}, 20, false}, {[]int{20}, 21, false}, {[]int{0}, 0, false},
+		{[]int{25}, 25, false}, // asked for just so many, it does not send them
+	} {
+		var capped []judged
+		for _, n := range test.got {
+			capped = append(capped, judged{&asked{filter: corpus.Filter{Limit: corpus.Int(500)}}, corpus.Verdict{Got: n}})
+		}
+		got, err := believe(t.Context(), trial, capped, test.longest)
+		if err != nil || got != test.believed {
+			t.Errorf("answers of %v, the longest of %d: %v, %v", test.got, test.longest, got, err)
+		}
+	}
+}
+
+// TestADifferenceIsToldByKindAndReason has 12 notes, of which a relay lacks five for different reasons; it holds one that it must not hold.
+func TestADifferenceIsToldByKindAndReason(t *testing.T) {
+	t.Parallel()
+	notes := scripted.Notes(t, 12)
+	m, err := corpus.NewModel(notes, func(i int) bool { return i != 11 }, time.Now().Unix())
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := harness.NewLedger(12)
+	for i, a := range []harness.Answer{harness.NotOffered, harness.Unanswered, harness.Refused, harness.Accepted, harness.Duplicate} {
+		l.Set(i, a)
+	}
+	d := compare(&side{Trial: &harness.Trial{Corpus: notes, Ledger: l}}, m, []int{5, 6, 7, 8, 9, 10, 11})
+	want := map[string]float64{"held": 7, "must": 11, "missing.never delivered": 1, "missing.unanswered": 1, "missing.refused": 1, "missing.lost": 2,
+		"extra." + m.Why(11).String(): 1}
+	if got := d.counts(); fmt.Sprint(got) != fmt.Sprint(want) {
+		t.Errorf("%v, want %v", got, want)
+	}
+	same(t, "none, lost, own", fmt.Sprint(d.none(), d.lost(), d.own()), "false 2 5")
+	var told []string
+	for _, e := range d.evidence() {
+		id, _ := corpus.ParseID(e.ID)
+		i, _ := notes.Find(id)
+		told = append(told, fmt.Sprint(e.Code, " ", i, " ", e.Cause, " ", e.Count, " kind ", *e.Kind))
+	}
+	same(t, "evidence", strings.Join(told, "\n"), strings.Join([]string{"missing 3 lost 2 kind 1", "missing 4 lost 2 kind 1", "missing 0 never delivered 1 kind 1",
+		"missing 2 refused 1 kind 1", "missing 1 unanswered 1 kind 1", "extra 11 " + m.Why(11).String() + " 1 kind 1"}, "\n"))
+	if d := compareWith(notes, m, []int{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10}, nil); !d.none() || len(d.evidence()) != 0 || d.lost()+d.own() != 0 {
+		t.Errorf("no difference: %v", d.counts())
+	}
+	all := compareWith(notes, m, nil, func(int) string { return measure.MissingLost })
+	same(t, "examples", len(all.evidence()), examples)
+	same(t, "of", all.evidence()[0].Count, 11)
+}
+
+// TestWhatTheProtocolLeavesOpenIsNoDifference has a note that only its author may publish (NIP-70), at a relay that need not know of that.
+func TestWhatTheProtocolLeavesOpenIsNoDifference(t *testing.T) {
+	t.Parallel()
+	key, err := corpus.NewSecretKey([32]byte{31: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := corpus.Event{Kind: 1, CreatedAt: 1_780_000_000, Tags: []corpus.Tag{{"-"}}, Content: "mine"}
+	if err := key.Sign(&e, [32]byte{}); err != nil {
+		t.Fatal(err)
+	}
+	c, err := corpus.FromEvents([]corpus.Event{e})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := corpus.NewModel(c, nil, time.Now().Unix())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, held := range [][]int{nil, {0}} {
+		if d := compareWith(c, m, held, func(int) string { return measure.MissingLost }); !d.none() {
+			t.Errorf("held %v: %v", held, d.counts())
+		}
+	}
+}
+
+// TestWhatARelayHoldsIsWorkedOutFromADifference has events 0 to 5 asked for: it lacks 1 and 2, holds 7, knows an id that nobody published, and names 3
+// as its own though both have it.
+func TestWhatARelayHoldsIsWorkedOutFromADifference(t *testing.T) {
+	t.Parallel()
+	notes := scripted.Notes(t, 9)
+	id := func(i int) corpus.ID { return notes.Entry(i).ID }
+	h := reconciledHolding(notes, []int{0, 1, 2, 3, 4, 5}, map[corpus.ID]bool{id(1): true, id(2): true, id(3): true},
+		map[corpus.ID]bool{id(7): true, id(3): true, {1}: true})
+	same(t, "held", fmt.Sprint(h.events), "[0 3 4 5 7]")
+	same(t, "unknown", len(h.unknown), 1)
+	same(t, "twice", len(h.twice), 1)
+	same(t, "sound", h.sound(), false)
+	h = reconciledHolding(notes, []int{0, 1}, map[corpus.ID]bool{id(1): true}, nil)
+	same(t, "held", fmt.Sprint(h.events, h.sound()), "[0] true")
+}
+
+func TestSetsOfIDsAreSubtractedAndNamed(t *testing.T) {
+	t.Parallel()
+	notes := scripted.Notes(t, 9)
+	ids := without(notes, []int{0, 1, 2, 3, 4, 5, 6, 7, 8}, []int{2})
+	same(t, "without", len(ids), 8)
+	same(t, "what was taken away", ids[notes.Entry(2).ID], false)
+	ids = minus(ids, map[corpus.ID]bool{notes.Entry(0).ID: true})
+	same(t, "minus", len(ids), 7)
+	ids[corpus.ID{9}] = true
+	evidence := idEvidence(notes, measure.EvidenceExtra, "why", ids)
+	same(t, "examples, and the others", len(evidence), examples+1)
+	same(t, "an id that is not known, first", evidence[0].ID+evidence[0].Cause, corpus.ID{9}.String()+"why")
+	same(t, "kind of it", evidence[0].Kind == nil, true)
+	same(t, "then in corpus order", evidence[1].ID, notes.Entry(1).ID.String())
+	same(t, "the others", fmt.Sprint(evidence[examples]), fmt.Sprint(measure.Evidence{Code: measure.EvidenceExtra, Cause: "why", Count: 8 - examples}))
+	same(t, "kind", *evidence[1].Kind, 1)
+	same(t, "place", index(notes, notes.Entry(4).ID), 4)
+	same(t, "no place", index(notes, corpus.ID{}), -1)
+}
+
+// TestASampleIsDrawnFromEachPart has more events than are asked for.
+func TestASampleIsDrawnFromEachPart(t *testing.T) {
+	t.Parallel()
+	trial := &harness.Trial{Rand: rand.New(rand.NewPCG(1, 2))}
+	few := []int{3, 4, 5}
+	if got := sample(trial, few); !slices.Equal(got, few) {
+		t.Errorf("%v of %v", got, few)
+	}
+	events := make([]int, 2*sampled+sampled/2)
+	for i := range events {
+		events[i] = 10 * i
+	}
+	got := sample(trial, events)
+	same(t, "drawn", len(got), sampled)
+	other := false
+	for k, i := range got {
+		between(t, "part", 10*(k*len(events)/sampled), i, 10*((k+1)*len(events)/sampled-1))
+		other = other || i != 10*(k*len(events)/sampled)
+	}
+	same(t, "not always the first", other, true)
+}
+
+// TestWhatTheProtocolTakesAwayIsExcused publishes a corpus in which events are superseded and deleted, all of which are accepted when they come.
+func TestWhatTheProtocolTakesAwayIsExcused(t *testing.T) {
+	t.Parallel()
+	c, key := synthetic(t, 250), "ingest.throughput"
+	p := prove(t, scripted.Script{}, proving{corpus: c, scenarios: []harness.Scenario{Throughput{}, Storage{}}})
+	reasons, must := gone(p.model)
+	refused := p.one(t, key, "rejected").Samples
+	taken := float64(c.Len()) - float64(refused)
+	if len(reasons) == 0 || taken == float64(must) {
+		t.Fatal("nothing of this corpus is superseded")
+	}
+	p.verdicts(t, key, but(throughputChecks, nil))
+	p.counted(t, key, measure.CodeAccepts, map[string]float64{"refused": 0, "unanswered": 0, "of": float64(must), "rightly refused": float64(refused)})
+	p.counted(t, key, measure.CodeKept, map[string]float64{"lost": 0, "of": taken, "excused": taken - float64(must)})
+
+	p = prove(t, scripted.Script{RefuseEvery: 7}, proving{corpus: c, scenarios: []harness.Scenario{Throughput{}}})
+	wrongly, rightly := 0.0, 0.0
+	for i := 6; i < c.Len(); i += 7 {
+		if p.model.Holds(i) && !p.model.Optional(i) {
+			wrongly++
+		} else {
+			rightly++
+		}
+	}
+	same(t, "some of both", wrongly > 0 && rightly > 0, true)
+	p.counted(t, key, measure.CodeAccepts, map[string]float64{"refused": wrongly, "unanswered": 0, "of": float64(must), "rightly refused": rightly})
+}
+
+// later is a relay that acknowledges at once, and shows each second event in the fifth poll after that alone.
+func later(t *testing.T) (url string) {
+	var mu sync.Mutex
+	raws, polls := map[string]string{}, map[string]int{}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		conn, err := websocket.Accept(w, r, nil)
+		if err != nil {
+			return
+		}
+		defer conn.CloseNow()
+		for {
+			_, frame, err := conn.Read(r.Context())
+			if err != nil {
+				return
+			}
+			parts, err := corpus.Elements(frame)
+			if err != nil {
+				return
+			}
+			answer := ""
+			switch sub := string(parts[1]); string(parts[0]) {
+			case `"EVENT"`:
+				e, _ := corpus.ParseEvent(parts[1])
+				mu.Lock()
+				raws[e.ID.String()] = string(parts[1])
+				polls[e.ID.String()] = 4 * (len(raws) % 2)
+				mu.Unlock()
+				answer = fmt.Sprintf(`["OK","%s",true,""]`, e.ID)
+			case `"REQ"`:
+				time.Sleep(20 * time.Millisecond) // so that the OK has come before the next poll
+				mu.Lock()
+				if _, list, ok := strings.Cut(string(frame), `"ids":["`); ok {
+					id := list[:64]
+					if raw := raws[id]; raw != "" && polls[id] == 0 {
+						conn.Write(r.Context(), websocket.MessageText, []byte(`["EVENT",`+sub+`,`+raw+`]`))
+					} else if raw != "" {
+						polls[id]--
+					}
+				}
+				mu.Unlock()
+				answer = `["EOSE",` + sub + `]`
+			}
+			if answer != "" {
+				conn.Write(r.Context(), websocket.MessageText, []byte(answer))
+			}
+		}
+	}))
+	t.Cleanup(server.Close)
+	return "ws" + strings.TrimPrefix(server.URL, "http")
+}
+
+// TestWhatComesAfterItsOKIsNotQueryableByIt has 10 samples, five of which show when their OK has been there for several polls.
+func TestWhatComesAfterItsOKIsNotQueryableByIt(t *testing.T) {
+	t.Parallel()
+	notes := scripted.Notes(t, 50)
+	d := relays.Definition{Name: "later", URL: later(t)}
+	m, err := corpus.NewModel(notes, nil, time.Now().Unix())
+	if err != nil {
+		t.Fatal(err)
+	}
+	recorder := measure.NewRecorder(nil, nil)
+	p := &proof{corpus: notes, model: m, relay: &scripted.Relay{Counts: new(scripted.Counts)}, spans: map[string]span{}}
+	runner := harness.Runner{Contenders: []harness.Contender{{Definition: &d}}, Scenarios: []harness.Scenario{Visibility{}}, Corpus: notes, Model: m,
+		Now: time.Now().Unix(), Options: harness.Options{Samples: 20, Trials: 1, Stall: 20 * time.Second}, Settings: relays.Settings{WorkDir: t.TempDir()},
+		Recorder: recorder, Observer: &watcher{proof: p}}
+	if err := runner.Run(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	p.Record = recorder.Snapshot()
+	by := p.one(t, "ingest.visibility", "queryable by ok")
+	same(t, "per cent queryable by OK", by.Trials[0], 50)
+	same(t, "of", by.Samples, 10)
+	if m := p.one(t, "ingest.visibility", "visible"); m.Samples != 0 && m.Samples != 10 {
+		t.Errorf("%+v", m)
+	}
+	p.counted(t, "ingest.visibility", measure.CodeQueryable, map[string]float64{"never": 0, "of": 10, "within s": 10})
+	same(t, "processes that are out of sight have no resources", len(p.all("ingest.visibility", "cpu")), 0)
+}

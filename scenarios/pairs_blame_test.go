@@ -1,0 +1,277 @@
+package scenarios
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"relaybench/corpus"
+	"relaybench/harness"
+	"relaybench/harness/measure"
+	"relaybench/harness/preflight"
+	"relaybench/harness/scripted"
+)
+
+// TestWhoDropsEventsIsBlamedAlone pairs a relay that does not store every hundredth event that it acknowledges.
+func TestWhoDropsEventsIsBlamedAlone(t *testing.T) {
+	t.Parallel()
+	notes := scripted.Notes(t, 500)
+	honest, lossy := scripted.External(t, "honest", scripted.Script{}), scripted.External(t, "lossy", scripted.Script{LoseEvery: 100})
+	m := meet(t, notes, harness.Options{}, paired(Negentropy{}), honest, lossy)
+	m.blameless(t, "honest")
+	// Of the 400 newer ones it loses the notes 199, 299, 399 and 499. Of the 103 that are carried to it, which begin with the 100 older ones,
+	// it loses note 99. Note 499 is on no side then.
+	m.judged(t, "lossy", "negentropy", measure.CodeShare, measure.Failed, "", "lossy", "held", 396, "must", 400, "missing.lost", 4)
+	m.judged(t, "lossy", "negentropy", measure.CodeKept, measure.Failed, "", "lossy", "lost", 4, "of", 400)
+	m.judged(t, "lossy", "negentropy.identical", measure.CodeConverges, measure.Failed, "", "lossy", "held", 498, "must", 500, "missing.lost", 2, "own", 2)
+	m.judged(t, "lossy", "negentropy.identical", measure.CodeKept, measure.Failed, "", "lossy", "lost", 2, "of", 500)
+	m.judged(t, "honest", "negentropy.identical", measure.CodeConverges, measure.Stated, measure.MissingNeverDelivered, "",
+		"held", 499, "must", 500, "missing.never delivered", 1, "own", 0)
+	equals(t, "carried to the honest one", m.value(t, "honest", "negentropy.transfer", "events"), 99)
+	equals(t, "carried to the other", m.value(t, "lossy", "negentropy.transfer", "events"), 103)
+	equals(t, "events of which 1 in 100 is lost", float64(lossy.Events.N()), 508) // with the one more, and four that are forged
+	if f := m.finding(t, "lossy", "negentropy", measure.CodeKept); len(f.Evidence) != 4 || f.Evidence[0].ID == "" || f.Evidence[0].Cause != measure.MissingLost || f.BearsOn[0].Scenario != "*" {
+		t.Errorf("%+v", f)
+	}
+}
+
+// TestRefusalsAreCountedByReason refuses every tenth event that is carried over.
+func TestRefusalsAreCountedByReason(t *testing.T) {
+	t.Parallel()
+	notes := scripted.Notes(t, 500)
+	picky := scripted.External(t, "picky", scripted.Script{Honest: 400, RefuseEvery: 10, RefuseReasons: []string{"pow: more", "no"}})
+	m := meet(t, notes, harness.Options{}, paired(Negentropy{}), scripted.External(t, "honest", scripted.Script{}), picky)
+	m.blameless(t, "honest")
+	equals(t, "refused for pow", m.value(t, "picky", "negentropy.transfer", "refused", measure.LabelReason, "pow"), 5)
+	equals(t, "refused for another reason", m.value(t, "picky", "negentropy.transfer", "refused", measure.LabelReason, "other"), 5)
+	if f := m.figure(t, "picky", "negentropy.transfer", "refused", measure.LabelReason, "pow"); f.Unit != "events" || f.Better != measure.None {
+		t.Errorf("%+v", f)
+	}
+	equals(t, "events/s × s", m.value(t, "picky", "negentropy.transfer", "events/s")*m.value(t, "picky", "negentropy.transfer", "duration"), 90)
+	m.judged(t, "picky", "negentropy.transfer", measure.CodeCarried, measure.Passed, "", "", "asked", 100, "fetched", 100, "accepted", 90, "refused", 10)
+	m.judged(t, "picky", "negentropy.identical", measure.CodeConverges, measure.Failed, "", "picky", "missing.refused", 10, "own", 10)
+}
+
+// TestDuplicatesAreCarriedOver by a sink that says that it had every tenth event already.
+func TestDuplicatesAreCarriedOver(t *testing.T) {
+	t.Parallel()
+	notes := scripted.Notes(t, 100)
+	m := meet(t, notes, harness.Options{}, paired(Negentropy{}), scripted.External(t, "honest", scripted.Script{}),
+		scripted.External(t, "again", scripted.Script{DuplicateEvery: 10}))
+	for _, relay := range []string{"honest", "again"} {
+		m.blameless(t, relay)
+		equals(t, relay+": events/s × s", m.value(t, relay, "negentropy.transfer", "events/s")*m.value(t, relay, "negentropy.transfer", "duration"), 20)
+		m.judged(t, relay, "negentropy.transfer", measure.CodeCarried, measure.Passed, "", "", "accepted", 20, "unanswered", 0)
+	}
+}
+
+// TestASourceThatLeavesOutEventsIsBlamed, and not the sink that could not be given them.
+func TestASourceThatLeavesOutEventsIsBlamed(t *testing.T) {
+	t.Parallel()
+	notes := scripted.Notes(t, 500)
+	// It answers in full until it has been given its 400 events and the 100 that are carried to it, and one more.
+	m := meet(t, notes, harness.Options{}, paired(Negentropy{}), scripted.External(t, "holey", scripted.Script{Honest: 400, LeaveOutEvery: 450}),
+		scripted.External(t, "honest", scripted.Script{}))
+	m.blameless(t, "honest")
+	// Of the 400 that it is asked for after seeding none is the 450th, of the 100 that it is to send then the 50th is.
+	m.judged(t, "honest", "negentropy.transfer", measure.CodeCarried, measure.Failed, "", "holey", "asked", 100, "fetched", 99, "missing", 1, "accepted", 99)
+	m.judged(t, "honest", "negentropy.identical", measure.CodeConverges, measure.Stated, measure.MissingNeverDelivered, "", "missing.never delivered", 1)
+}
+
+// TestASinkThatDoesNotAnswerIsBlamed, and not the source.
+func TestASinkThatDoesNotAnswerIsBlamed(t *testing.T) {
+	t.Parallel()
+	notes := scripted.Notes(t, 100)
+	m := meet(t, notes, harness.Options{Stall: 2 * time.Second}, paired(Negentropy{}), scripted.External(t, "honest", scripted.Script{}),
+		scripted.External(t, "silent", scripted.Script{Honest: 80, SilentEvery: 5}))
+	m.blameless(t, "honest")
+	m.judged(t, "silent", "negentropy", measure.CodeCompletes, measure.Failed, "", "silent")
+}
+
+// liar is a payload with which NEG-OPEN and NEG-MSG are answered.
+type liar struct {
+	name, payload string
+	code          string // of negentropy.ProtocolError; "" for one that names ids of nothing
+}
+
+func liars() []liar {
+	r := rand.New(rand.NewPCG(1, 1))
+	random := func(bytes int) string {
+		var b strings.Builder
+		for range bytes {
+			fmt.Fprintf(&b, "%02x", r.IntN(256))
+		}
+		return b.String()
+	}
+	return []liar{
+		{"no hex", "hello", "not-hex"},
+		{"random bytes", "00" + random(300), "malformed"},
+		{"a count of 2^40", "61000002a08080808000", "count-too-large"},
+		{"endless fingerprints", "61000001" + random(16), "endless"},
+		{"a list of 6 MB", "61000002" + "85dc35" + random(93_749*32), "oversized"},
+	}
+}
+
+// TestWhoBreaksNIP77FailsAlone asks a relay by itself, as the preflight and the probe before pairs do.
+func TestWhoBreaksNIP77FailsAlone(t *testing.T) {
+	t.Parallel()
+	asked := func(t *testing.T, s scripted.Script) (measure.Finding, preflight.Negentropy) {
+		result, err := preflight.Run(t.Context(), preflight.Options{URL: scripted.Serve(t, s).URL, Relay: "one", Only: []string{measure.CodeNIP77}})
+		if err != nil || len(result.Findings) != 1 {
+			t.Fatal(err, result.Findings)
+		}
+		return result.Findings[0], result.Negentropy
+	}
+	for _, l := range liars() {
+		t.Run(l.name, func(t *testing.T) {
+			t.Parallel()
+			f, how := asked(t, scripted.Script{NegReply: l.payload})
+			if f.Verdict != measure.Failed || f.Cause != measure.CauseBreaks || f.Blames != "one" || f.Texts["code"] != l.code || !how.Broken() {
+				t.Errorf("%+v", f)
+			}
+			bears := func(scenario string) bool {
+				return slices.ContainsFunc(f.BearsOn, func(s measure.Scope) bool { return s.Matches(scenario) })
+			}
+			if !bears("negentropy.initial") || !bears("sync.negentropy") || !bears("fetch.negentropy") || bears("ingest.throughput") || bears("sync.req") {
+				t.Errorf("bears on %v", f.BearsOn)
+			}
+		})
+	}
+	const names77, names1 = `{"supported_nips":[1,77]}`, `{"supported_nips":[1,11]}`
+	const never = time.Hour
+	for _, test := range []struct {
+		name    string
+		script  scripted.Script
+		verdict measure.Verdict
+		cause   string
+	}{
+		{"answered", scripted.Script{}, measure.Passed, measure.CauseAnswered},
+		{"refused, and nothing is promised", scripted.Script{NegError: "error: no", NIP11: names1}, measure.Stated, measure.CauseRefused},
+		{"unknown, and nothing is promised", scripted.Script{NegError: "unsupported", NIP11: names1}, measure.Stated, measure.CauseUnsupported},
+		{"silence, and nothing is promised", scripted.Script{NegAfter: never, NIP11: names1}, measure.Stated, measure.CauseUnsupported},
+		{"refused, though it is promised", scripted.Script{NegError: "error: no", NIP11: names77}, measure.Failed, measure.CauseRefused},
+		{"unknown, though it is promised", scripted.Script{NegError: "unsupported", NIP11: names77}, measure.Failed, measure.CauseUnsupported},
+		{"silence, though it is promised", scripted.Script{NegAfter: never, NIP11: names77}, measure.Failed, measure.CauseUnsupported},
+		{"for those who say who they are", scripted.Script{NegError: "auth-required: who is it", NIP11: names77}, measure.Stated, measure.CauseRefused},
+		{"promised by no document", scripted.Script{NegError: "error: no", NIP11: "]"}, measure.Stated, measure.CauseRefused},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			f, how := asked(t, test.script)
+			if f.Verdict != test.verdict || f.Cause != test.cause || how.Cause != test.cause || how.Broken() != (test.verdict == measure.Failed) {
+				t.Errorf("%+v, %+v", f, how)
+			}
+			if failed := test.verdict == measure.Failed; (f.Blames == "one") != failed || (len(f.BearsOn) > 0) != failed || (f.Counts["advertised"] == 1) != failed {
+				t.Errorf("%+v", f)
+			}
+		})
+	}
+}
+
+// TestTheProbeBeforePairsFailsWhoBreaksNIP77 where no preflight has asked.
+func TestTheProbeBeforePairsFailsWhoBreaksNIP77(t *testing.T) {
+	t.Parallel()
+	notes := scripted.Notes(t, 20)
+	m := meet(t, notes, harness.Options{}, paired(Negentropy{}),
+		scripted.External(t, "breaks", scripted.Script{NegReply: "zz"}),
+		scripted.External(t, "promises", scripted.Script{NegError: "error: no", NIP11: `{"supported_nips":[77]}`}),
+		scripted.External(t, "without", scripted.Script{NegError: "unsupported", NIP11: `{"supported_nips":[1]}`}))
+	const key = "negentropy.probe"
+	m.judged(t, "breaks", key, measure.CodeNIP77, measure.Failed, measure.CauseBreaks, "breaks")
+	m.judged(t, "promises", key, measure.CodeNIP77, measure.Failed, measure.CauseRefused, "promises", "advertised", 1)
+	m.judged(t, "without", key, measure.CodeNIP77, measure.Stated, measure.CauseUnsupported, "")
+	m.blameless(t, "without")
+	if len(m.Measurements) > 0 {
+		t.Errorf("%d figures of relays that do not reconcile", len(m.Measurements))
+	}
+}
+
+// TestWhoBreaksNIP77InAPairFails answers the probe, and lies when it has its events.
+func TestWhoBreaksNIP77InAPairFails(t *testing.T) {
+	t.Parallel()
+	for _, l := range liars() {
+		t.Run(l.name, func(t *testing.T) {
+			t.Parallel()
+			notes := scripted.Notes(t, 50)
+			m := meet(t, notes, harness.Options{}, paired(Negentropy{}), scripted.External(t, "honest", scripted.Script{}),
+				scripted.External(t, "liar", scripted.Script{Honest: 40, NegReply: l.payload}))
+			m.blameless(t, "honest")
+			m.judged(t, "liar", "negentropy", measure.CodeNIP77, measure.Failed, measure.CauseBreaks, "liar")
+			m.judged(t, "liar", "negentropy", measure.CodeCompletes, measure.Failed, "", "liar")
+			f := m.finding(t, "liar", "negentropy", measure.CodeNIP77)
+			if f.Texts["code"] != l.code || f.Peer != "honest" || len(f.BearsOn) == 0 {
+				t.Errorf("%+v", f)
+			}
+		})
+	}
+}
+
+// named is a list of ids that nobody published, over the whole range.
+func named(n int) string {
+	payload := fmt.Sprintf("61000002%02x", n)
+	for i := range n {
+		payload += fmt.Sprintf("%064x", i+1)
+	}
+	return payload
+}
+
+// TestIDsOfNothingAreNotTakenForALoss by a relay that holds all it was given, and names others when it is reconciled with.
+func TestIDsOfNothingAreNotTakenForALoss(t *testing.T) {
+	t.Parallel()
+	notes := scripted.Notes(t, 50)
+	m := meet(t, notes, harness.Options{}, paired(Negentropy{Scattered: true}), scripted.External(t, "honest", scripted.Script{}),
+		scripted.External(t, "raves", scripted.Script{Honest: 40, NegReply: named(7)}))
+	m.blameless(t, "honest")
+	for _, phase := range phases {
+		if phase != phaseTransfer {
+			m.judged(t, "raves", "negentropy."+phase, measure.CodeOnlyKnown, measure.Failed, "", "raves", "ids", 7, "twice", 0)
+			if f := m.finding(t, "raves", "negentropy."+phase, measure.CodeOnlyKnown); len(f.Evidence) < examples || f.Evidence[examples-1].Code != measure.EvidenceUnexpected ||
+				!strings.HasPrefix(f.Evidence[examples-1].ID, "000000000000000") {
+				t.Errorf("%s: %+v", phase, f.Evidence)
+			}
+		}
+	}
+	m.judged(t, "raves", "negentropy.identical", measure.CodeConverges, measure.Passed, "", "", "held", 50, "must", 50)
+	m.judged(t, "raves", "negentropy.after-write", measure.CodeAtOnce, measure.Passed, "", "", "ids", 0)
+	m.judged(t, "raves", "negentropy.heartbeat", measure.CodeSteady, measure.Failed, "", "raves", "ids", 57, "times", heartbeats)
+	if m.blamed("raves")[measure.CodeKept] {
+		t.Errorf("told as lost:\n%s", m.trouble())
+	}
+}
+
+// TestEventsUnderAnotherSubscriptionAreToldAsSuch in answers to questions by id.
+func TestEventsUnderAnotherSubscriptionAreToldAsSuch(t *testing.T) {
+	t.Parallel()
+	notes := scripted.Notes(t, 50)
+	m := meet(t, notes, harness.Options{}, paired(Negentropy{}), scripted.External(t, "honest", scripted.Script{}),
+		scripted.External(t, "elsewhere", scripted.Script{Honest: 40, SubID: "zzz"}))
+	m.blameless(t, "honest")
+	m.judged(t, "elsewhere", "negentropy", measure.CodeOnlyAsked, measure.Failed, "", "elsewhere", "events", 40, "elsewhere", 40)
+	m.judged(t, "honest", "negentropy", measure.CodeOnlyAsked, measure.Passed, "", "", "events", 0, "elsewhere", 0)
+}
+
+// TestACarriedEventUnderAnotherSubscriptionIsToldAsSuch where the seeding went well.
+func TestACarriedEventUnderAnotherSubscriptionIsToldAsSuch(t *testing.T) {
+	t.Parallel()
+	notes := scripted.Notes(t, 50)
+	relay := scripted.Serve(t, scripted.Script{Honest: 50, SubID: "zzz"})
+	m := try(t, notes, relay, func(ctx context.Context, trial *harness.Trial) error {
+		all := places(0, 50)
+		s := &side{Trial: trial, offered: slices.Repeat([]bool{true}, 50)}
+		if err := s.seed(ctx); err != nil {
+			return err
+		}
+		s.held = all
+		var err error
+		if s.seeded, err = corpus.NewFates(notes, func(int) bool { return true }, trial.Now); err != nil {
+			return err
+		}
+		sink := &side{Trial: trial.Under(harness.Description{}), offered: make([]bool, 50)}
+		return transfer(ctx, sink, s)
+	})
+	m.judged(t, "one", "negentropy.transfer", measure.CodeCarried, measure.Failed, "", "one", "asked", 50, "fetched", 0, "missing", 50, "elsewhere", 50)
+}

@@ -1,0 +1,478 @@
+package scenarios
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"relaybench/corpus"
+	"relaybench/harness"
+	"relaybench/harness/backfill"
+	"relaybench/harness/measure"
+	"relaybench/harness/negentropy"
+	"relaybench/harness/pull"
+	"relaybench/harness/scripted"
+	"relaybench/relays"
+)
+
+// between is a Sync that looks at what the relays did in each mode.
+type betweenModes struct {
+	*Sync
+	only         func(source, sink string) bool // nil: all
+	source, sink *scripted.Counts
+	modes        map[string]traffic
+}
+
+// traffic is what a source and a sink did in one mode.
+type traffic struct {
+	reqs, eoses, sent, out, negAnswers         int64 // of the source; out in bytes of messages
+	sinkEvents, sinkNegAnswers, sinkNegOut, in int64
+}
+
+func (b *betweenModes) look() traffic {
+	return traffic{b.source.Reqs.N(), b.source.EOSEs.N(), b.source.Sent.N(), b.source.BytesOut.Load(), b.source.NegAnswers.N(),
+		b.sink.Events.N(), b.sink.NegAnswers.N(), b.sink.BytesOut.Load(), b.sink.BytesIn.Load()}
+}
+
+func (b *betweenModes) RunSync(ctx context.Context, mode string, s *harness.Syncing) error {
+	if b.only != nil && !b.only(s.Source.Relay.Name(), s.SinkDefinition().Name) {
+		return nil
+	}
+	was := b.look()
+	err := b.Sync.RunSync(ctx, mode, s)
+	now := b.look()
+	b.modes[mode] = traffic{now.reqs - was.reqs, now.eoses - was.eoses, now.sent - was.sent, now.out - was.out, now.negAnswers - was.negAnswers,
+		now.sinkEvents - was.sinkEvents, now.sinkNegAnswers - was.sinkNegAnswers, now.sinkNegOut - was.sinkNegOut, now.in - was.in}
+	return err
+}
+
+// fill has one relay fill another in these modes.
+func fill(t *testing.T, y *Sync, c *corpus.Corpus, o harness.Options, source, sink *scripted.Relay) (*meeting, map[string]traffic) {
+	t.Helper()
+	b := &betweenModes{Sync: y, source: source.Counts, sink: sink.Counts, modes: map[string]traffic{},
+		only: func(from, to string) bool { return from == source.Definition.Name && to == sink.Definition.Name }}
+	m := meet(t, c, o, func(ctx context.Context, r *harness.Runner) error { return r.RunSyncs(ctx, b) }, source, sink)
+	return m, b.modes
+}
+
+// accountUnits are the figures of any sync of two relays that were launched.
+var accountUnits = map[string]string{"records/s": "events/s higher", "wall time": "s none", "delivered": "events none", "expected": "events none", "missing": "events none",
+	"current state": "events none", "superseded": "events none", "deleted": "events none", "expired or vanished": "events none", "authors": "authors none",
+	"tool peak rss": "MiB none", "tool cpu": "s none", "source peak rss": "MiB none", "source cpu": "s none", "sink peak rss": "MiB none", "sink cpu": "s none"}
+
+// agentUnits are those of a sync that relaybench carried.
+var agentUnits = joined(accountUnits, map[string]string{"response bytes": "MiB none", "requests": "requests none", "requests answered": "requests none",
+	"requests closed": "requests none", "requests unfinished": "requests none", "transfer events/s": "events/s none", "waiting for the sink": "% none",
+	"not sent by the source": "events none", "never answered by the sink": "events none", "of no corpus event": "events none", "REQ to EOSE": "ms none", "EVENT to OK": "ms none",
+	"tool's share of the sink's cpu": "% none"})
+
+func joined(all ...map[string]string) map[string]string {
+	sum := map[string]string{}
+	for _, m := range all {
+		for k, v := range m {
+			sum[k] = v
+		}
+	}
+	return sum
+}
+
+// account holds what any sync records of notes that all came.
+func (m *meeting) account(t *testing.T, key string, n int) {
+	t.Helper()
+	wall := m.value(t, "sink", key, "wall time")
+	for metric, want := range map[string]float64{"delivered": float64(n), "expected": float64(n), "missing": 0, "current state": float64(n), "superseded": 0, "deleted": 0,
+		"expired or vanished": 0, "authors": 1} {
+		equals(t, key+": "+metric, m.value(t, "sink", key, metric), want)
+	}
+	rate := m.figure(t, "sink", key, "records/s")
+	equals(t, key+": records/s × wall time", rate.Trials[0]*wall, float64(n))
+	if rate.Samples != int64(n) || rate.Peer != "source" || len(rate.Status) > 0 {
+		t.Errorf("%s: %+v", key, rate)
+	}
+	within(t, key+": wall time", 0, wall, m.took.Seconds())
+	m.judged(t, "sink", key, measure.CodeComplete, measure.Passed, "", "", "delivered", n, "expected", n, "missing", 0)
+	m.judged(t, "sink", key, measure.CodeHoldsSource, measure.Passed, "", "", "held", n, "must", n)
+}
+
+// TestASyncsFiguresAreThoseOfTheScript fills a relay with 600 notes, by reconciliation and in pages of 100.
+func TestASyncsFiguresAreThoseOfTheScript(t *testing.T) {
+	t.Parallel()
+	const (
+		n, page, window                = 600, 100, 20
+		okHeld, eoseHeld, held         = 15 * time.Millisecond, 20 * time.Millisecond, 30 * time.Millisecond
+		sourceCPU, sinkCPU             = 10 * time.Millisecond, 500 * time.Microsecond
+		sourceMemory, sinkMemory int64 = 96 << 20, 160 << 20
+	)
+	notes := scripted.Notes(t, n)
+	var eventBytes int64 // of EVENT messages that bring them all
+	for i := range n {
+		eventBytes += int64(notes.Entry(i).Length) + int64(len(`["EVENT","p1",]`))
+	}
+	source := scripted.External(t, "source", scripted.Script{EOSEAfter: eoseHeld, NegAfter: held, Honest: n, CPUPerMessage: 0, Memory: sourceMemory})
+	sink := scripted.External(t, "sink", scripted.Script{OKAfter: okHeld, NegAfter: held, CPUPerMessage: sinkCPU, Memory: sinkMemory})
+	m, did := fill(t, &Sync{Which: []string{ModeNegentropy, ModeReq}, Page: page}, notes, harness.Options{Window: window}, source, sink)
+	m.blameless(t, "source")
+	m.blameless(t, "sink")
+	took := m.took
+	for _, mode := range []string{ModeNegentropy, ModeReq} {
+		key := "sync." + mode
+		was := did[mode]
+		m.account(t, key, n)
+		units := joined(agentUnits, map[string]string{"pages": "pages none"})
+		if mode == ModeNegentropy {
+			units = joined(agentUnits, map[string]string{"reconcile time": "ms none", "reconcile rounds": "rounds none", "reconcile bytes": "MiB none", "check time": "ms none",
+				"transfers": "transfers none", "stragglers": "events none", "ids of no corpus event": "ids none"})
+		}
+		m.units(t, "sink", key, units)
+		value := func(metric string) float64 { t.Helper(); return m.value(t, "sink", key, metric) }
+		bytes := value("response bytes") * (1 << 20)
+		equals(t, key+": requests", value("requests"), float64(was.reqs))
+		equals(t, key+": answered", value("requests answered"), float64(was.eoses))
+		equals(t, key+": closed", value("requests closed"), 0)
+		equals(t, key+": unfinished", value("requests unfinished"), 0)
+		latencies(t, key+": REQ to EOSE", m.figure(t, "sink", key, "REQ to EOSE"), was.eoses, eoseHeld, took)
+		latencies(t, key+": EVENT to OK", m.figure(t, "sink", key, "EVENT to OK"), was.sinkEvents, okHeld, took)
+		equals(t, key+": events at the sink", float64(was.sinkEvents), n)
+
+		// Each window of 20 events waits for its OKs.
+		wall := value("wall time")
+		within(t, key+": wall time", (n / window * okHeld).Seconds(), wall, took.Seconds())
+		rate := value("transfer events/s")
+		within(t, key+": seconds of the transfers", (n / window * okHeld).Seconds(), n/rate, took.Seconds())
+		within(t, key+": waiting for the sink", 0, value("waiting for the sink"), 100)
+		equals(t, key+": not sent", value("not sent by the source"), 0)
+		equals(t, key+": never answered", value("never answered by the sink"), 0)
+		equals(t, key+": of no corpus event", value("of no corpus event"), 0)
+		sum := 0.0
+		timeline := m.figure(t, "sink", key, "records/s").Timeline
+		for _, second := range timeline {
+			sum += second
+		}
+		equals(t, key+": sum of the timeline", sum, n)
+		within(t, key+": seconds of the timeline", wall-1, float64(len(timeline)), wall+1)
+
+		within(t, key+": cpu of the sink", (n*sinkCPU - 20*time.Millisecond).Seconds(), value("sink cpu"), took.Seconds()*float64(8))
+		equals(t, key+": the tool's share", value("tool's share of the sink's cpu"), 100*value("tool cpu")/value("sink cpu"))
+		within(t, key+": memory of the source", float64(sourceMemory>>20), value("source peak rss"), 4096)
+		within(t, key+": memory of the sink", float64(sinkMemory>>20), value("sink peak rss"), 4096)
+		if peak := value("sink peak rss"); peak == value("tool peak rss") || value("source peak rss") >= peak {
+			t.Errorf("%s: memory of the sink is %v MiB, of the source %v, of the tool %v", key, peak, value("source peak rss"), value("tool peak rss"))
+		}
+
+		if mode == ModeReq {
+			// What it sent are the messages, and a header of 2 to 4 bytes for each.
+			messages := float64(was.sent + was.eoses)
+			within(t, key+": response bytes", float64(was.out)+2*messages, bytes, float64(was.out)+4*messages)
+			// The first page has 100, each further one begins with the last of the page before; an answer without events is asked for twice.
+			equals(t, key+": pages", value("pages"), float64(was.reqs)-1)
+			within(t, key+": pages", n/page+1, value("pages"), n/page+3)
+			continue
+		}
+		rounds := value("reconcile rounds")
+		within(t, key+": bytes", float64(eventBytes), bytes, float64(was.out+was.sinkNegOut)+4*float64(was.sent+was.eoses)+100)
+		equals(t, key+": requests", value("requests"), n/syncBatch)
+		within(t, key+": reconcile time", rounds*ms(held), value("reconcile time"), ms(took))
+		within(t, key+": check time", ms(held), value("check time"), ms(took))
+		nothing := play(t, setIn(t, notes, nil), setIn(t, notes, places(0, n)))
+		equals(t, key+": reconcile rounds", rounds, float64(nothing.rounds))
+		equals(t, key+": reconcile bytes", value("reconcile bytes")*(1<<20), float64(nothing.up+nothing.down))
+		equals(t, key+": transfers", value("transfers"), 1)
+		equals(t, key+": stragglers", value("stragglers"), 0)
+		equals(t, key+": ids of no corpus event", value("ids of no corpus event"), 0)
+	}
+	m.judged(t, "source", "sync.req", measure.CodeSendsHeld, measure.Passed, "", "", "withheld", 0)
+}
+
+// TestTheSinksOwnCommandIsMeasured by its own clock, and believed in nothing.
+func TestTheSinksOwnCommandIsMeasured(t *testing.T) {
+	t.Parallel()
+	const takes = 900 * time.Millisecond
+	for _, test := range []struct {
+		name    string
+		command scripted.Command
+		missing int
+	}{{"all", scripted.Command{Takes: takes}, 0}, {"with a loss", scripted.Command{Takes: takes, LoseEvery: 20}, 10}, {"failing", scripted.Command{Takes: takes, Exit: 3}, 0}} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			const n = 200
+			notes := scripted.Notes(t, n)
+			sink := scripted.External(t, "sink", scripted.Script{SyncWith: &test.command})
+			m, _ := fill(t, &Sync{Which: []string{ModeNative}}, notes, harness.Options{}, scripted.External(t, "source", scripted.Script{}), sink)
+			const key = "sync.native"
+			m.blameless(t, "source")
+			wall, rate := m.value(t, "sink", key, "wall time"), m.figure(t, "sink", key, "records/s")
+			within(t, "wall time", takes.Seconds(), wall, m.took.Seconds())
+			equals(t, "rate × time", rate.Trials[0]*wall, float64(n-test.missing))
+			equals(t, "commands", float64(sink.Syncs.N()), 1)
+			equals(t, "missing", m.value(t, "sink", key, "missing"), float64(test.missing))
+			equals(t, "delivered", m.value(t, "sink", key, "delivered"), float64(n-test.missing))
+			equals(t, "expected", m.value(t, "sink", key, "expected"), n)
+			m.judged(t, "sink", key, measure.CodeWatched, measure.Stated, measure.StoppedUnseen, "")
+			switch {
+			case test.command.Exit > 0:
+				m.judged(t, "sink", key, measure.CodeSyncCommand, measure.Failed, "", "sink")
+				m.judged(t, "sink", key, measure.CodeComplete, measure.Failed, measure.CauseEnded, "sink")
+				if s := rate.Is(measure.StatusIncomplete); s == nil || s.Cause != measure.CauseEnded {
+					t.Errorf("%+v", rate.Status)
+				}
+			case test.missing > 0:
+				m.judged(t, "sink", key, measure.CodeComplete, measure.Failed, measure.CauseMissing, "sink", "missing", 10)
+				m.judged(t, "sink", key, measure.CodeHoldsSource, measure.Failed, "", "sink", "held", 190, "must", 200, "missing.never delivered", 10)
+				if s := rate.Is(measure.StatusIncomplete); s == nil || s.Cause != measure.CauseMissing {
+					t.Errorf("%+v", rate.Status)
+				}
+			default:
+				m.account(t, key, n)
+				m.units(t, "sink", key, joined(accountUnits))
+				for _, who := range []string{"source", "sink"} {
+					within(t, who+" cpu", 0, m.value(t, "sink", key, who+" cpu"), 8*m.took.Seconds())
+				}
+				within(t, "memory of the sink", 1, m.value(t, "sink", key, "sink peak rss"), 2048)
+			}
+		})
+	}
+}
+
+// TestWhatASinkRefusesIsCounted by reason, also what is refused again.
+func TestWhatASinkRefusesIsCounted(t *testing.T) {
+	t.Parallel()
+	const n = 100
+	notes := scripted.Notes(t, n)
+	sink := scripted.External(t, "sink", scripted.Script{RefuseEvery: 10, RefuseReasons: []string{"pow: more", "no"}})
+	m, did := fill(t, &Sync{Which: []string{ModeNegentropy}}, notes, harness.Options{}, scripted.External(t, "source", scripted.Script{}), sink)
+	const key = "sync.negentropy"
+	m.blameless(t, "source")
+	equals(t, "pow", m.value(t, "sink", key, "refused", measure.LabelReason, "pow"), 5)
+	equals(t, "others", m.value(t, "sink", key, "refused", measure.LabelReason, "other"), 5)
+	equals(t, "missing", m.value(t, "sink", key, "missing"), 10)
+	equals(t, "delivered", m.value(t, "sink", key, "delivered"), 90)
+	equals(t, "records/s × s", m.value(t, "sink", key, "records/s")*m.value(t, "sink", key, "wall time"), 90)
+	equals(t, "events", float64(did[ModeNegentropy].sinkEvents), n)
+	m.judged(t, "sink", key, measure.CodeHoldsSource, measure.Failed, "", "sink", "missing.refused", 10)
+	m.judged(t, "sink", key, measure.CodeComplete, measure.Failed, measure.CauseMissing, "sink", "missing", 10)
+	if m.blamed("sink")[measure.CodeKept] {
+		t.Errorf("what it refused is told as lost:\n%s", m.trouble())
+	}
+}
+
+// TestStragglersAreCarriedAgain from a source that leaves out events, each of which comes when it is asked for again.
+func TestStragglersAreCarriedAgain(t *testing.T) {
+	t.Parallel()
+	const n = 100
+	notes := scripted.Notes(t, n)
+	m, _ := fill(t, &Sync{Which: []string{ModeNegentropy}}, notes, harness.Options{}, scripted.External(t, "source", scripted.Script{}),
+		scripted.External(t, "sink", scripted.Script{LoseEvery: 10}))
+	const key = "sync.negentropy"
+	m.blameless(t, "source")
+	// 10 of 100 are lost and carried again, of which the tenth is lost.
+	equals(t, "transfers", m.value(t, "sink", key, "transfers"), 2)
+	equals(t, "stragglers", m.value(t, "sink", key, "stragglers"), 10)
+	equals(t, "missing", m.value(t, "sink", key, "missing"), 1)
+	equals(t, "carried × s", m.value(t, "sink", key, "delivered"), 99)
+	m.judged(t, "sink", key, measure.CodeKept, measure.Failed, "", "sink", "lost", 1)
+}
+
+// TestCarriedAndReconciledAreRecordedInTheirUnits computes each figure from known sums.
+func TestCarriedAndReconciledAreRecordedInTheirUnits(t *testing.T) {
+	t.Parallel()
+	notes := scripted.Notes(t, 1)
+	latency := measure.NewHistogram()
+	latency.Record(3 * time.Millisecond)
+	first := &harness.Transferred{Published: harness.Published{Accepted: 200, Duplicates: 50, Unanswered: 3, Latency: latency,
+		Reasons: map[string]*harness.Refusals{"pow": {Count: 4}}}, Altered: []corpus.ID{{1}}, Foreign: 2, Duration: 4 * time.Second}
+	second := &harness.Transferred{Published: harness.Published{Accepted: 50, Reasons: map[string]*harness.Refusals{"pow": {Count: 1}, "blocked": {Count: 6}}}, Foreign: 1, Duration: time.Second}
+	asked := measure.NewHistogram()
+	asked.Record(7 * time.Millisecond)
+	m := try(t, notes, scripted.Serve(t, scripted.Script{}), func(ctx context.Context, trial *harness.Trial) error {
+		c := newCarried()
+		c.add(first, &pull.Stats{Waited: 2 * time.Second, Latency: asked, Elsewhere: 5})
+		c.add(second, nil)
+		c.missing = 9
+		c.measure(trial.Under(harness.Description{Scenario: measure.Scenario{Key: "carried"}}))
+		if c.elsewhere != 5 || len(c.altered) != 1 {
+			t.Errorf("%+v", c)
+		}
+		r := &reconciled{first: negentropy.Result{Duration: 1500 * time.Millisecond, Rounds: 5, BytesUp: 1 << 20, BytesDown: 2 << 20},
+			checks: negentropy.Result{Duration: 250 * time.Millisecond}, transfers: 3, stragglers: 12, unknown: 4}
+		r.measure(trial.Under(harness.Description{Scenario: measure.Scenario{Key: "reconciled"}}))
+		return nil
+	})
+	for metric, want := range map[string]float64{"transfer events/s": 60, "waiting for the sink": 40, "not sent by the source": 9, "never answered by the sink": 3,
+		"of no corpus event": 3, "REQ to EOSE": 7, "EVENT to OK": 3} {
+		within(t, metric, want, m.value(t, "one", "carried", metric), want)
+	}
+	equals(t, "pow", m.value(t, "one", "carried", "refused", measure.LabelReason, "pow"), 5)
+	equals(t, "blocked", m.value(t, "one", "carried", "refused", measure.LabelReason, "blocked"), 6)
+	for metric, want := range map[string]float64{"reconcile time": 1500, "reconcile rounds": 5, "reconcile bytes": 3, "check time": 250, "transfers": 3, "stragglers": 12,
+		"ids of no corpus event": 4} {
+		equals(t, metric, m.value(t, "one", "reconciled", metric), want)
+	}
+}
+
+// TestTheCommandsUseIsTheSinks adds what the sink's own command used, whether the relay itself was seen or not.
+func TestTheCommandsUseIsTheSinks(t *testing.T) {
+	t.Parallel()
+	used := &relays.Carried{Usage: relays.Usage{CPUSeconds: 1.5, PeakRSS: 30}}
+	r := &syncing{}
+	r.done.account.Usage = &backfill.Usage{Relays: []backfill.Spent{{Known: true, CPU: time.Second, PeakRSS: 10}}}
+	r.countCommand(used)
+	r.countCommand(used)
+	want := []backfill.Spent{{Known: true, CPU: time.Second, PeakRSS: 10}, {Known: true, CPU: 3 * time.Second, PeakRSS: 30}}
+	if got := r.done.account.Usage.Relays; fmt.Sprint(got) != fmt.Sprint(want) {
+		t.Errorf("%+v", got)
+	}
+}
+
+// TestWhoeverStopsASyncIsBlamed and nobody else: each relay with each as it comes.
+func TestWhoeverStopsASyncIsBlamed(t *testing.T) {
+	t.Parallel()
+	notes := scripted.Notes(t, 60)
+	stops := scripted.External(t, "stops", scripted.Script{Honest: 60, Faults: []string{"closed-midway"}})
+	m := meet(t, notes, harness.Options{}, func(ctx context.Context, r *harness.Runner) error {
+		return r.RunSyncs(ctx, &Sync{Which: []string{ModeReq}, Page: 100})
+	},
+		stops, scripted.External(t, "first", scripted.Script{}), scripted.External(t, "second", scripted.Script{}))
+	for _, sink := range []string{"first", "second"} {
+		m.blameless(t, sink)
+	}
+	n := 0
+	m.each(func(f *measure.Finding) {
+		if f.Code != measure.CodeComplete || f.Peer != "stops" {
+			return
+		}
+		n++
+		if f.Verdict != measure.Failed || f.Blames != "stops" || f.Cause != measure.CauseEnded || !strings.Contains(f.Texts["error"], "stopped by the source") {
+			t.Errorf("%+v", f)
+		}
+	})
+	equals(t, "sinks under which the source is blamed", float64(n), 3)
+	for _, sink := range []string{"first", "second"} {
+		for i := range m.Measurements {
+			if f := &m.Measurements[i]; f.Relay == sink && f.Peer == "stops" && f.Metric == "records/s" {
+				if s := f.Is(measure.StatusIncomplete); s == nil || s.Cause != measure.CauseEnded {
+					t.Errorf("%s: the rate of a part passes for that of the whole: %+v", sink, f.Status)
+				}
+				if len(m.Barring(f)) == 0 {
+					t.Errorf("%s: its rate is not barred", sink)
+				}
+			}
+			if f := &m.Measurements[i]; f.Relay == sink && f.Peer == "first" && f.Metric == "records/s" && (f.Is(measure.StatusIncomplete) != nil || len(m.Barring(f)) > 0) {
+				t.Errorf("%s: %+v %+v", sink, f.Status, m.Barring(f))
+			}
+		}
+	}
+}
+
+// TestASinkThatStopsIsBlamed and its source is not.
+func TestASinkThatStopsIsBlamed(t *testing.T) {
+	t.Parallel()
+	notes := scripted.Notes(t, 60)
+	m, _ := fill(t, &Sync{Which: []string{ModeReq}, Page: 100}, notes, harness.Options{Stall: 2 * time.Second}, scripted.External(t, "source", scripted.Script{}),
+		scripted.External(t, "sink", scripted.Script{SilentEvery: 7}))
+	m.blameless(t, "source")
+	m.judged(t, "sink", "sync.req", measure.CodeComplete, measure.Failed, measure.CauseEnded, "sink")
+	equals(t, "never answered", m.value(t, "sink", "sync.req", "never answered by the sink"), 8)
+}
+
+// TestASourceThatBreaksNIP77IsBlamed, and not the sink that was to be filled by it.
+func TestASourceThatBreaksNIP77IsBlamed(t *testing.T) {
+	t.Parallel()
+	notes := scripted.Notes(t, 50)
+	m, _ := fill(t, &Sync{Which: []string{ModeNegentropy}}, notes, harness.Options{}, scripted.External(t, "source", scripted.Script{Honest: 50, NegReply: "zz"}),
+		scripted.External(t, "sink", scripted.Script{}))
+	m.blameless(t, "sink")
+	m.judged(t, "sink", "sync.negentropy", measure.CodeNIP77, measure.Failed, measure.CauseBreaks, "source")
+	m.judged(t, "sink", "sync.negentropy", measure.CodeCompletes, measure.Failed, "", "source")
+}
+
+// TestASourceThatNamesIDsOfNothingIsAskedInstead, and what it holds is known all the same.
+func TestASourceThatNamesIDsOfNothingIsAskedInstead(t *testing.T) {
+	t.Parallel()
+	notes := scripted.Notes(t, 50)
+	m, _ := fill(t, &Sync{Which: []string{ModeNegentropy}}, notes, harness.Options{}, scripted.External(t, "source", scripted.Script{Honest: 50, NegReply: named(7)}),
+		scripted.External(t, "sink", scripted.Script{}))
+	m.blameless(t, "sink")
+	m.judged(t, "source", "sync.negentropy", measure.CodeOnlyKnown, measure.Failed, "", "source", "ids", 7, "twice", 0)
+	equals(t, "ids of no corpus event", m.value(t, "sink", "sync.negentropy", "ids of no corpus event"), 7)
+	equals(t, "expected", m.value(t, "sink", "sync.negentropy", "expected"), 50)
+	equals(t, "missing", m.value(t, "sink", "sync.negentropy", "missing"), 50)
+}
+
+// TestASourceThatDoesNotSendIsBlamed, in what it sends elsewhere, and what it leaves out.
+func TestASourceThatDoesNotSendIsBlamed(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		name   string
+		script scripted.Script
+		counts []any
+	}{
+		{"leaves out", scripted.Script{Faults: []string{"drop-results:1"}}, []any{"withheld", 50, "altered", 0, "elsewhere", 0}},
+		{"elsewhere", scripted.Script{SubID: "zzz"}, []any{"withheld", 50, "altered", 0}},
+		{"altered", scripted.Script{Alter: map[string]string{"content": `"other"`}}, []any{"withheld", 50, "altered", 50, "elsewhere", 0}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			test.script.Honest = 50
+			notes := scripted.Notes(t, 50)
+			m, _ := fill(t, &Sync{Which: []string{ModeNegentropy}}, notes, harness.Options{}, scripted.External(t, "source", test.script), scripted.External(t, "sink", scripted.Script{}))
+			m.blameless(t, "sink")
+			m.judged(t, "source", "sync.negentropy", measure.CodeSendsHeld, measure.Failed, "", "source", test.counts...)
+			m.judged(t, "sink", "sync.negentropy", measure.CodeHoldsSource, measure.Stated, measure.MissingNeverDelivered, "", "missing.never delivered", 50)
+			m.judged(t, "sink", "sync.negentropy", measure.CodeComplete, measure.Stated, measure.WhyWithheld, "", "missing", 50)
+			if f := m.finding(t, "source", "sync.negentropy", measure.CodeSendsHeld); test.name == "elsewhere" && f.Counts["elsewhere"] < 50 {
+				t.Errorf("%+v", f.Counts)
+			}
+			if m.value(t, "sink", "sync.negentropy", "not sent by the source") < 50 && test.name != "altered" {
+				t.Errorf("too few are not sent")
+			}
+		})
+	}
+}
+
+// TestEachSideOfASyncAnswersForItself where events go both ways.
+func TestEachSideOfASyncAnswersForItself(t *testing.T) {
+	t.Parallel()
+	notes := scripted.Notes(t, 100)
+	m, _ := fill(t, &Sync{Which: []string{ModeNegentropy}, Direction: relays.Both}, notes, harness.Options{}, scripted.External(t, "source", scripted.Script{}),
+		scripted.External(t, "sink", scripted.Script{Honest: 80, CloseEvery: 1, CloseReason: "blocked: no"}))
+	m.blameless(t, "source")
+	const key = "sync.negentropy"
+	m.judged(t, "sink", key, measure.CodeComplete, measure.Failed, measure.CauseEnded, "sink")
+}
+
+// TestModesThatAreNoneSayWhy.
+func TestModesThatAreNoneSayWhy(t *testing.T) {
+	t.Parallel()
+	notes := scripted.Notes(t, 10)
+	m, _ := fill(t, &Sync{}, notes, harness.Options{}, scripted.External(t, "source", scripted.Script{}),
+		scripted.External(t, "sink", scripted.Script{NegError: "unsupported", NIP11: "{}"}))
+	m.blameless(t, "source")
+	m.blameless(t, "sink")
+	m.judged(t, "sink", "sync.native", measure.CodeHasWay, measure.Stated, measure.NoCommand, "")
+	m.judged(t, "sink", "sync.negentropy", measure.CodeHasWay, measure.Stated, measure.WithoutNIP77, "")
+	m.account(t, "sync.req", 10)
+}
+
+// TestASinkThatBreaksNIP77IsBlamed, and not the source: events are to go both ways.
+func TestASinkThatBreaksNIP77IsBlamed(t *testing.T) {
+	t.Parallel()
+	notes := scripted.Notes(t, 50)
+	m, _ := fill(t, &Sync{Which: []string{ModeNegentropy}, Direction: relays.Both}, notes, harness.Options{}, scripted.External(t, "source", scripted.Script{}),
+		scripted.External(t, "sink", scripted.Script{Honest: 40, NegReply: "zz"}))
+	m.blameless(t, "source")
+	m.judged(t, "sink", "sync.negentropy", measure.CodeNIP77, measure.Failed, measure.CauseBreaks, "sink")
+	m.judged(t, "sink", "sync.negentropy", measure.CodeCompletes, measure.Failed, "", "sink")
+}
+
+// TestDeparturesOfACauseAreAddedUp over kinds.
+func TestDeparturesOfACauseAreAddedUp(t *testing.T) {
+	d := difference{held: 7, expected: 9, groups: map[departure][]int{
+		{true, measure.MissingLost, 1}: {0, 1}, {true, measure.MissingLost, 7}: {2}, {true, measure.MissingRefused, 1}: {3}, {true, measure.MissingNeverDelivered, 1}: {4, 5},
+		{false, "superseded", 0}: {6}}}
+	got := fmt.Sprint(d.counts(), d.lost(), d.own(), d.none())
+	if want := "map[extra.superseded:1 held:7 missing.lost:3 missing.never delivered:2 missing.refused:1 must:9] 3 5 false"; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+}
