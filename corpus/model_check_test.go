@@ -121,7 +121,8 @@ func TestCheckAllowsAnyVersionInDoubtButOnlyOne(t *testing.T) {
 			t.Errorf("%v: got %s, %d optional; want %s, 2", c.got, got, v.Optional, c.want)
 		}
 	}
-	// A version that stands in the place of what a relay without it would send: that is wanted all the same.
+	// A version that stands in the place of what a relay without it would send: that is wanted all
+	// the same.
 	tagged := Filter{Tags: []TagFilter{{'t', []string{"x"}}}, Limit: Int(1)}
 	for _, got := range []ID{{1}, {9}} {
 		if v := m.Check(&tagged, []ID{got}); verdictText(v) != "ok 1/1" {

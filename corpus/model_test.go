@@ -274,7 +274,8 @@ func TestQueryAgreesWithNaiveSearchInALargeCorpus(t *testing.T) {
 	}
 }
 
-// TestEachEventIsSurveyedOnce in a corpus of several chunks: a version that came twice would be superseded by itself.
+// TestEachEventIsSurveyedOnce in a corpus of several chunks: a version that came twice would be
+// superseded by itself.
 func TestEachEventIsSurveyedOnce(t *testing.T) {
 	t.Parallel()
 	for _, n := range []int{surveyChunk - 1, surveyChunk, surveyChunk + 1, 2*surveyChunk + 2} {

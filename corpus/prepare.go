@@ -39,7 +39,8 @@ type PrepareOptions struct {
 	MaxTags       int  // most tags of one event; 0 is DefaultMaxTags
 	Limit         int  // keep the newest so many; 0 keeps all
 	KeepDeletions bool // keep kind 5 (NIP-09), whose effect on what is stored depends on the order of arrival
-	// KeepControlCharacters keeps events with characters that implementations hash differently, see DropControlCharacter.
+	// KeepControlCharacters keeps events with characters that implementations hash differently, see
+	// DropControlCharacter.
 	KeepControlCharacters bool
 
 	// Spill is a folder for what a large preparation writes while it sorts, about as much as it prepares; "" is beside the result. It bears on nothing
@@ -85,8 +86,10 @@ const (
 	DropTooManyTags            // over PrepareOptions.MaxTags
 	DropTagValue               // a tag's element over MaxTagValueBytes
 	DropTooLarge               // over PrepareOptions.MaxEventBytes
-	// DropControlCharacter is a character below U+0020 but for \n, \r, \t, \b and \f, or U+007F, in the content or in a tag. NIP-01 escapes seven characters and wants
-	// all others verbatim, which JSON forbids for these but the last: implementations hash them in different ways, and so take each other's events for forged.
+	// DropControlCharacter is a character below U+0020 but for \n, \r, \t, \b and \f, or U+007F, in
+	// the content or in a tag. NIP-01 escapes seven characters and wants all others verbatim, which
+	// JSON forbids for these but the last: implementations hash them in different ways, and so take
+	// each other's events for forged.
 	DropControlCharacter
 	DropBadID        // id is not the hash of the event
 	DropBadSignature // the signature does not verify
@@ -155,7 +158,8 @@ func (o *PrepareOptions) formReason(e *Event, line []byte) DropReason {
 	return kept
 }
 
-// hasControlCharacter looks for what DropControlCharacter is about in canonical JSON, which writes U+007F as it is and no others but those with \u.
+// hasControlCharacter looks for what DropControlCharacter is about in canonical JSON, which writes
+// U+007F as it is and no others but those with \u.
 func hasControlCharacter(line []byte) bool {
 	if bytes.IndexByte(line, 0x7f) >= 0 {
 		return true
@@ -188,10 +192,12 @@ func hasLongTagValue(tags []Tag) bool {
 	return false
 }
 
-// BuildFile prepares the events of a file: JSON events in any sequence, one a line or not, in arrays, in relays' messages or around {"events":[…]}, as psql's COPY writes them or as
-// RFC 7464 does, or a tar archive of such files, plain or compressed with gzip or zstd. The
-// result is kept in cacheDir under a key of the file's sha256 and the options, and opened from there the next time. The error is
-// ErrEmpty, ErrAllDropped, or a *SourceError for a file that cannot be read to its end. Nothing is left behind on an error.
+// BuildFile prepares the events of a file: JSON events in any sequence, one a line or not, in
+// arrays, in relays' messages or around {"events":[…]}, as psql's COPY writes them or as RFC 7464
+// does, or a tar archive of such files, plain or compressed with gzip or zstd. The result is kept
+// in cacheDir under a key of the file's sha256 and the options, and opened from there the next
+// time. The error is ErrEmpty, ErrAllDropped, or a *SourceError for a file that cannot be read to
+// its end. Nothing is left behind on an error.
 func BuildFile(ctx context.Context, path string, o PrepareOptions, cacheDir string, p Progress) (*Corpus, error) {
 	return buildFile(ctx, path, "", o, cacheDir, p)
 }

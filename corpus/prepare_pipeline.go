@@ -247,7 +247,8 @@ func (pl *pipeline) parse(ctx context.Context) {
 	}
 }
 
-// parseOne reads one event and applies the rules on its form. A large event that is dropped is not kept in memory. The error says why the text is no event.
+// parseOne reads one event and applies the rules on its form. A large event that is dropped is not
+// kept in memory. The error says why the text is no event.
 func (pl *pipeline) parseOne(b *batch, text []byte, memory *arena) (item, error) {
 	s := scanner{src: text, arena: memory}
 	e := s.event()
@@ -322,7 +323,8 @@ func (pl *pipeline) judge(ctx context.Context) {
 	}
 }
 
-// uncopy makes an event whose id is wrong what it was before psql's COPY doubled its backslashes, and reports whether that is what is wrong with it.
+// uncopy makes an event whose id is wrong what it was before psql's COPY doubled its backslashes,
+// and reports whether that is what is wrong with it.
 func (pl *pipeline) uncopy(it *item) bool {
 	e, err := ParseEvent(undoCopy(it.line))
 	if err != nil || !e.CheckID() {

@@ -43,8 +43,8 @@ func (e *SourceError) Unwrap() error { return e.Err }
 // ErrTruncated marks a file that ends inside an event, inside its JSON array or inside its compressed data.
 var ErrTruncated = errors.New("the file is cut short")
 
-// source is an event file being read: its texts, decompressed, and how much of the file has been consumed for them. A plain file is one text, a tar archive has one
-// for each of its files.
+// source is an event file being read: its texts, decompressed, and how much of the file has been
+// consumed for them. A plain file is one text, a tar archive has one for each of its files.
 type source struct {
 	path    string // as it was given: what people are told
 	name    string // its base name: what manifests say
@@ -100,8 +100,8 @@ func (s *source) openFrom(r io.Reader) error {
 	return nil
 }
 
-// tarAhead says whether a tar archive begins here. What begins as JSON does is none, and is not waited for: a stream may
-// say little for long.
+// tarAhead says whether a tar archive begins here. What begins as JSON does is none, and is not
+// waited for: a stream may say little for long.
 func tarAhead(r *bufio.Reader) bool {
 	if first, _ := r.Peek(1); len(first) == 1 && bytes.IndexByte([]byte("{[\" \t\r\n\x1e"), first[0]) >= 0 {
 		return false
@@ -110,7 +110,8 @@ func tarAhead(r *bufio.Reader) bool {
 	return isTar(head)
 }
 
-// next returns the next text and its name in the archive, which is "" for the text of a plain file. The error is io.EOF behind the last.
+// next returns the next text and its name in the archive, which is "" for the text of a plain file.
+// The error is io.EOF behind the last.
 func (s *source) next(ctx context.Context) (name string, r *bufio.Reader, err error) {
 	if s.archive == nil {
 		if s.begun {

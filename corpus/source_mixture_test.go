@@ -12,7 +12,8 @@ import (
 	"testing"
 )
 
-// found reads a text as a preparation does, and returns the ids of the genuine events in it, in their order.
+// found reads a text as a preparation does, and returns the ids of the genuine events in it, in
+// their order.
 func found(t testing.TB, text []byte) (ids []ID, bad []Failure, copied int, err error) {
 	t.Helper()
 	o, err := PrepareOptions{}.filled()
@@ -140,7 +141,8 @@ func rubbish(p [][]byte) []string {
 		string(p[0][:100]), string(p[1][:230]), string(p[2][:250]), string(p[3][:len(p[3])-100]), string(p[4][5:])}
 }
 
-// FuzzMixture lays events out in every form, one behind another, with rubbish between them, as its input says: every one must be found.
+// FuzzMixture lays events out in every form, one behind another, with rubbish between them, as its
+// input says: every one must be found.
 func FuzzMixture(f *testing.F) {
 	events := mixtureEvents()
 	p := texts(events...)
@@ -210,7 +212,8 @@ func FuzzMixture(f *testing.F) {
 			}
 		}
 		got, bad, _, err := found(t, text.Bytes())
-		// Nothing is lost silently. A row of COPY behind a bracket without its end may be lost, since its own say nothing.
+		// Nothing is lost silently. A row of COPY behind a bracket without its end may be lost,
+		// since its own say nothing.
 		if trash && (errors.Is(err, ErrTruncated) || rows && err == nil && len(bad) > 0) {
 			return
 		}

@@ -58,7 +58,8 @@ func reason(text []byte, err error) string {
 	return "an array within an array, without events"
 }
 
-// salvage finds the events in texts that are none themselves. What holds no event at all counts as one mistake, and so does what stands between two events.
+// salvage finds the events in texts that are none themselves. What holds no event at all counts as
+// one mistake, and so does what stands between two events.
 type salvage struct {
 	pl     *pipeline
 	b      *batch
@@ -67,8 +68,8 @@ type salvage struct {
 
 var errNoEvent = errors.New("no event")
 
-// value takes the events out of one JSON value: an event, a relay's message, a list of any of these, or an object around a list. It returns an error, and takes
-// nothing, where there is none.
+// value takes the events out of one JSON value: an event, a relay's message, a list of any of
+// these, or an object around a list. It returns an error, and takes nothing, where there is none.
 func (s *salvage) value(text []byte, at place) error { return s.nested(text, at, 0) }
 
 // mostNested is how deep wrappers may lie in each other.
@@ -106,7 +107,8 @@ func (s *salvage) nested(text []byte, at place, depth int) error {
 	return s.copied(text)
 }
 
-// list takes events out of the elements of an array. What stands between two events counts once, however many elements it is: they may be millions.
+// list takes events out of the elements of an array. What stands between two events counts once,
+// however many elements it is: they may be millions.
 func (s *salvage) list(elements [][]byte, at place, depth int) error {
 	start, found, bad := len(s.b.items), false, false
 	for _, element := range elements {
@@ -138,7 +140,8 @@ func eventsOf(text []byte) (elements [][]byte, ok bool) {
 	return elements, ok && s.err == nil
 }
 
-// copied takes an event from a row as psql's COPY writes it, in which every backslash is doubled. Whether that is what it was, its id shows.
+// copied takes an event from a row as psql's COPY writes it, in which every backslash is doubled.
+// Whether that is what it was, its id shows.
 func (s *salvage) copied(text []byte) error {
 	undone := undoCopy(text)
 	if undone == nil {
@@ -161,10 +164,12 @@ func undoCopy(text []byte) []byte {
 	return bytes.ReplaceAll(text, []byte(`\\`), []byte(`\`))
 }
 
-// mostTries bounds how many values that a text might hold are read over several lines to an end that is none: each may be as long as the text.
+// mostTries bounds how many values that a text might hold are read over several lines to an end
+// that is none: each may be as long as the text.
 const mostTries = 16
 
-// pieces takes events out of a text that is not one JSON value, and reports whether there were any. Where a value is broken it goes on with the next line.
+// pieces takes events out of a text that is not one JSON value, and reports whether there were any.
+// Where a value is broken it goes on with the next line.
 func (s *salvage) pieces(text []byte, at place) (found bool) {
 	start, bad, fresh := len(s.b.items), false, true
 	for tries := mostTries; ; {
@@ -189,7 +194,8 @@ func (s *salvage) pieces(text []byte, at place) (found bool) {
 	return found
 }
 
-// piece takes the events out of the value that a text begins with, and returns how long that is, or how much to pass over.
+// piece takes the events out of the value that a text begins with, and returns how long that is, or
+// how much to pass over.
 func (s *salvage) piece(text []byte, at place, fresh bool, tries *int) (n int, ok bool) {
 	line := len(text)
 	if i := bytes.IndexByte(text, '\n'); i >= 0 {

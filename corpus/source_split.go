@@ -27,9 +27,10 @@ const (
 	inTail                     // what follows that array in its object
 )
 
-// splitter cuts a stream of JSON values into the texts of its events without parsing them, whatever form the values have: one a line, spread out over
-// lines, in arrays, or all of that mixed. Where a value is broken it goes on where the next begins. It holds no more than its buffer,
-// whatever comes in.
+// splitter cuts a stream of JSON values into the texts of its events without parsing them, whatever
+// form the values have: one a line, spread out over lines, in arrays, or all of that mixed. Where a
+// value is broken it goes on where the next begins. It holds no more than its buffer, whatever
+// comes in.
 type splitter struct {
 	r      *bufio.Reader
 	offset int64 // bytes consumed
@@ -49,8 +50,9 @@ func newSplitter(r io.Reader) *splitter {
 	return &splitter{r: bufio.NewReaderSize(r, 1<<20), line: 1, limit: maxEventText, fresh: true}
 }
 
-// next appends the next event's text to dst. whole is false, and nothing is appended, where the text is over the limit. After
-// the last event the error is io.EOF; ErrTruncated marks an end inside of something. A text may hold more than one event, or none: see salvage.
+// next appends the next event's text to dst. whole is false, and nothing is appended, where the
+// text is over the limit. After the last event the error is io.EOF; ErrTruncated marks an end
+// inside of something. A text may hold more than one event, or none: see salvage.
 func (s *splitter) next(dst []byte) (out []byte, whole bool, err error) {
 	if !s.opened {
 		if err := s.open(); err != nil {
@@ -89,7 +91,8 @@ func (s *splitter) next(dst []byte) (out []byte, whole bool, err error) {
 			s.fresh = false
 			continue
 		case s.in != inNothing && s.filled && s.fresh && (c == '{' || c == '['):
-			// A new line begins with a value where a comma or the end is due: the array was cut, and this is the line behind it.
+			// A new line begins with a value where a comma or the end is due: the array was cut,
+			// and this is the line behind it.
 			s.in, s.at = inNothing, s.since
 			s.events++
 			return append(dst, '['), true, nil
@@ -182,8 +185,9 @@ func (s *splitter) eventsAhead() int {
 	return len(head) - len(rest)
 }
 
-// value follows one JSON object, array or string to its end, or to where it turns out to be broken and something else begins. Brackets are only counted, and whether
-// they match is left to the parser.
+// value follows one JSON object, array or string to its end, or to where it turns out to be broken
+// and something else begins. Brackets are only counted, and whether they match is left to the
+// parser.
 type value struct {
 	depth    int
 	objects  uint64 // of the innermost 64 levels, those that are objects, the innermost in the lowest bit
@@ -194,7 +198,8 @@ type value struct {
 	lines    int  // line breaks passed
 }
 
-// scan takes what comes next and returns how much of it belongs to the value, and whether the value ends there.
+// scan takes what comes next and returns how much of it belongs to the value, and whether the value
+// ends there.
 func (v *value) scan(window []byte) (n int, ends bool) {
 	for i := 0; i < len(window); i++ {
 		if v.inString {
@@ -258,7 +263,8 @@ func (v *value) scan(window []byte) (n int, ends bool) {
 	return len(window), false
 }
 
-// goesOn reports whether c may come next. A line that begins with what may not is no part of the value.
+// goesOn reports whether c may come next. A line that begins with what may not is no part of the
+// value.
 func (v *value) goesOn(c byte) bool {
 	inObject := v.objects&1 == 1
 	switch c {
@@ -272,8 +278,8 @@ func (v *value) goesOn(c byte) bool {
 	return v.last != '}' && v.last != ']'
 }
 
-// value reads one value, of which so many bytes of dst are the beginning. After a broken one reading goes on where the next begins, so that
-// one mistake costs one event.
+// value reads one value, of which so many bytes of dst are the beginning. After a broken one
+// reading goes on where the next begins, so that one mistake costs one event.
 func (s *splitter) value(dst []byte, begun int, v value) ([]byte, bool, error) {
 	out, whole, err := s.take(dst, len(dst)-begun, mustEnd, v.scan)
 	s.line += v.lines
@@ -290,8 +296,9 @@ func (s *splitter) value(dst []byte, begun int, v value) ([]byte, bool, error) {
 	return s.restOfLine(out, len(dst)-begun), true, nil
 }
 
-// lastIsWhole tells a broken value from one that is cut short: behind it a line begins with an object that comes to its end, or it ends with a line that has both an object's
-// brackets, whatever is wrong between them.
+// lastIsWhole tells a broken value from one that is cut short: behind it a line begins with an
+// object that comes to its end, or it ends with a line that has both an object's brackets, whatever
+// is wrong between them.
 func lastIsWhole(text []byte) bool {
 	trimmed := bytes.TrimRight(text, " \t\r\n,")
 	line := trimmed[bytes.LastIndexByte(trimmed, '\n')+1:]
@@ -304,7 +311,8 @@ func lastIsWhole(text []byte) bool {
 	return len(last) < len(trimmed) && ends && n == len(last) && v.depth == 0 && !v.inString
 }
 
-// restOfLine adds what else stands on the line where that is no JSON: whoever parses the text can tell what the line was meant to be.
+// restOfLine adds what else stands on the line where that is no JSON: whoever parses the text can
+// tell what the line was meant to be.
 func (s *splitter) restOfLine(dst []byte, start int) []byte {
 	if next, _ := s.r.Peek(1); len(next) == 0 || next[0] == '\n' || next[0] == '{' {
 		return dst
@@ -332,7 +340,8 @@ func lineEnd(window []byte) int {
 	return n
 }
 
-// rubbishLine reads a line that begins like no event, or, of a long one, what stands before the next object.
+// rubbishLine reads a line that begins like no event, or, of a long one, what stands before the
+// next object.
 func (s *splitter) rubbishLine(dst []byte) ([]byte, bool, error) {
 	window, err := s.r.Peek(lineAhead)
 	if err != nil && err != io.EOF {
@@ -368,8 +377,9 @@ const (
 	mayEnd  = true
 )
 
-// take appends to dst, in which the text begins at start, what scan accepts of the stream. scan is given what is buffered and returns how much of it belongs to the
-// text, and whether the text ends there.
+// take appends to dst, in which the text begins at start, what scan accepts of the stream. scan is
+// given what is buffered and returns how much of it belongs to the text, and whether the text ends
+// there.
 func (s *splitter) take(dst []byte, start int, atEOF bool, scan func(window []byte) (n int, ends bool)) ([]byte, bool, error) {
 	whole := true
 	for {

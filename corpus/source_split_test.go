@@ -92,7 +92,8 @@ func TestSplitterPassesOverTextsThatAreTooLong(t *testing.T) {
 	}
 }
 
-// valuesOf are the texts that a sequence of objects and arrays holds, by encoding/json; ok is false where text is anything else.
+// valuesOf are the texts that a sequence of objects and arrays holds, by encoding/json; ok is false
+// where text is anything else.
 func valuesOf(text []byte) (values []string, ok bool) {
 	if bytes.Count(text, []byte("{"))+bytes.Count(text, []byte("["))+bytes.Count(text, []byte(" ")) > 50 || bytes.Contains(text, []byte(`"events"`)) {
 		return nil, false // nested too deep for anybody, or a wrapper
@@ -118,7 +119,8 @@ func valuesOf(text []byte) (values []string, ok bool) {
 	}
 }
 
-// FuzzSplitter feeds it anything: it must end, and split any sequence of objects and arrays as encoding/json does.
+// FuzzSplitter feeds it anything: it must end, and split any sequence of objects and arrays as
+// encoding/json does.
 func FuzzSplitter(f *testing.F) {
 	parts := texts(someEvents(2)...)
 	for _, seed := range [][]byte{

@@ -22,7 +22,8 @@ func isTar(head []byte) bool {
 	return len(head) >= tarMagicAt+len(tarMagic) && string(head[tarMagicAt:tarMagicAt+len(tarMagic)]) == tarMagic
 }
 
-// archive reads the files of a tar archive, each a text of its own, one after another. What is no file ends it: events might be missing.
+// archive reads the files of a tar archive, each a text of its own, one after another. What is no
+// file ends it: events might be missing.
 type archive struct {
 	in  *zeroTail
 	tar *tar.Reader
@@ -90,7 +91,8 @@ func isSparse(h *tar.Header) bool {
 	return false
 }
 
-// end makes sure that the archive has come to its end, and that no other follows. It returns io.EOF when that is so.
+// end makes sure that the archive has come to its end, and that no other follows. It returns io.EOF
+// when that is so.
 func (a *archive) end(ctx context.Context) error {
 	if a.in.zeros < tarBlock {
 		return fmt.Errorf("%w: its tar archive has no end %s", ErrTruncated, a.behind())
@@ -120,7 +122,8 @@ func (f *tarFile) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// zeroTail counts the zero bytes that were read last: those that end an archive, which the library does without.
+// zeroTail counts the zero bytes that were read last: those that end an archive, which the library
+// does without.
 type zeroTail struct {
 	r     io.Reader
 	zeros int64

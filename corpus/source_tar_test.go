@@ -155,7 +155,8 @@ func TestArchivesThatCannotBeReadWholeAreRefused(t *testing.T) {
 	}
 }
 
-// FuzzArchive reads anything as an archive: it must end, and say so where it reads less than the library finds.
+// FuzzArchive reads anything as an archive: it must end, and say so where it reads less than the
+// library finds.
 func FuzzArchive(f *testing.F) {
 	p := texts(someEvents(4)...)
 	good := packed(f, tar.FormatPAX, "one", ndjson(p[:2]...), strings.Repeat("n", 200), ndjson(p[2:]...))

@@ -5,8 +5,9 @@ import (
 	"io"
 )
 
-// Texts cuts a stream of events into their texts, one after another: JSON in any sequence, in arrays or not, or a tar archive of such files, plain or compressed with gzip or
-// zstd, as its first bytes say. It reads the stream once, holds no more than its buffers, and parses nothing.
+// Texts cuts a stream of events into their texts, one after another: JSON in any sequence, in
+// arrays or not, or a tar archive of such files, plain or compressed with gzip or zstd, as its
+// first bytes say. It reads the stream once, holds no more than its buffers, and parses nothing.
 type Texts struct {
 	source   *source
 	splitter *splitter // of the text at hand, nil before the first and between two
@@ -22,9 +23,9 @@ func NewTexts(r io.Reader, name string) (*Texts, error) {
 	return t, nil
 }
 
-// Next appends the next text to dst. whole is false, and nothing is appended, where it is longer than any event may be. After the last text the
-// error is io.EOF; any other says where, after which nothing can be read any more: ErrTruncated is in it where the stream ends inside of
-// something.
+// Next appends the next text to dst. whole is false, and nothing is appended, where it is longer
+// than any event may be. After the last text the error is io.EOF; any other says where, after which
+// nothing can be read any more: ErrTruncated is in it where the stream ends inside of something.
 func (t *Texts) Next(dst []byte) (out []byte, whole bool, err error) {
 	for {
 		if t.splitter == nil {

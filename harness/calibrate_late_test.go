@@ -11,8 +11,9 @@ import (
 	"relaybench/relays/reference/referencetest"
 )
 
-// TestCalibrationMeasuresSomethingHoweverLateItIs gives each figure no time at all, as a machine does that is so busy that the time is over before
-// connections are open and workers run. Each is of one event at least.
+// TestCalibrationMeasuresSomethingHoweverLateItIs gives each figure no time at all, as a machine
+// does that is so busy that the time is over before connections are open and workers run. Each is
+// of one event at least.
 func TestCalibrationMeasuresSomethingHoweverLateItIs(t *testing.T) {
 	t.Parallel()
 	c, err := corpus.BuildSynthetic(t.Context(), corpus.Spec{Events: 50, Seed: 1, BaseTime: 1_780_272_000}, corpus.PrepareOptions{}, t.TempDir(), nil)

@@ -39,8 +39,8 @@ func (c *Calibrator) echo(ctx context.Context, url string) error {
 	return nil
 }
 
-// timedFeed hands out the corpus again and again for so long, from when the first event is asked for: on a busy machine
-// the handshakes before it take longer than all that.
+// timedFeed hands out the corpus again and again for so long, from when the first event is asked
+// for: on a busy machine the handshakes before it take longer than all that.
 type timedFeed struct {
 	corpus *corpus.Corpus
 	length time.Duration

@@ -13,12 +13,14 @@ import (
 	"relaybench/harness/wire"
 )
 
-// forgeries is how many forged events each boot is sent: one under a bad signature and one under a bad id, twice.
+// forgeries is how many forged events each boot is sent: one under a bad signature and one under a
+// bad id, twice.
 const forgeries = 4
 
-// Forged publishes through publish, and meanwhile sends the relay forged events over a connection of its own, once half
-// of the others have their answer. All must be refused, in every boot: a relay that checks signatures in its first boot
-// alone would be fast in all others. The error is publish's.
+// Forged publishes through publish, and meanwhile sends the relay forged events over a connection
+// of its own, once half of the others have their answer. All must be refused, in every boot: a
+// relay that checks signatures in its first boot alone would be fast in all others. The error is
+// publish's.
 func (t *Trial) Forged(ctx context.Context, publish func(progress func(done, total int)) error) error {
 	due := make(chan struct{})
 	var once sync.Once
@@ -104,9 +106,10 @@ func (t *Trial) forge(ctx context.Context) measure.Finding {
 	return f
 }
 
-// forgedEvents makes notes of a new key, half of them with a signature that does not fit and half with an id that is
-// not their hash. They are as old as the oldest of the corpus, whose newest most questions ask for: a relay that takes
-// them fails the one check, and not also those of its answers.
+// forgedEvents makes notes of a new key, half of them with a signature that does not fit and half
+// with an id that is not their hash. They are as old as the oldest of the corpus, whose newest most
+// questions ask for: a relay that takes them fails the one check, and not also those of its
+// answers.
 func forgedEvents(seed uint64, createdAt int64) ([]corpus.Event, error) {
 	r := rand.New(rand.NewPCG(seed, forgeries))
 	var secret, aux [32]byte
@@ -134,8 +137,8 @@ func forgedEvents(seed uint64, createdAt int64) ([]corpus.Event, error) {
 	return forged, nil
 }
 
-// sendForged sends one forged event over a connection of its own, which the relay may end for it. A refusal, silence
-// and the end of the connection are all fair.
+// sendForged sends one forged event over a connection of its own, which the relay may end for it. A
+// refusal, silence and the end of the connection are all fair.
 func sendForged(ctx context.Context, url string, e *corpus.Event, stall time.Duration) (accepted bool, err error) {
 	conn, err := Dial(ctx, url)
 	if err != nil {

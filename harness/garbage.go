@@ -2,5 +2,6 @@ package harness
 
 import "relaybench/harness/wire"
 
-// Garbage counts a relay's frames that are no valid message of the protocol. The connection collects it: wire.Conn.ReadMessage.
+// Garbage counts a relay's frames that are no valid message of the protocol. The connection
+// collects it: wire.Conn.ReadMessage.
 type Garbage = wire.Garbage

@@ -16,7 +16,8 @@ import (
 	"relaybench/harness/wire"
 )
 
-// answering serves a relay that answers its n-th message with what script makes of its second element.
+// answering serves a relay that answers its n-th message with what script makes of its second
+// element.
 func answering(t *testing.T, script func(ws *websocket.Conn, second json.RawMessage, n int)) string {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

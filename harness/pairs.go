@@ -37,7 +37,8 @@ type faultError struct {
 
 func (e *faultError) Unwrap() error { return e.error }
 
-// breaches is the finding on a relay that began NIP-77 in a scenario and broke it, where that is what an error says.
+// breaches is the finding on a relay that began NIP-77 in a scenario and broke it, where that is
+// what an error says.
 func breaches(d Description, err error) []measure.Finding {
 	var broken *negentropy.ProtocolError
 	if !errors.As(err, &broken) {

@@ -84,8 +84,9 @@ func Inspect(ctx context.Context, c Contender, settings relays.Settings, o prefl
 	return found, nil
 }
 
-// died tells whether the relay's process has ended. A process closes its sockets before it can be reaped: where something failed or could not be asked,
-// it gets the moment it needs to become the explanation.
+// died tells whether the relay's process has ended. A process closes its sockets before it can be
+// reaped: where something failed or could not be asked, it gets the moment it needs to become the
+// explanation.
 func died(p *relays.Process, wanting bool) bool {
 	grace := time.Duration(0)
 	if wanting {
@@ -121,7 +122,8 @@ func (r *Runner) preflight(ctx context.Context, c Contender) error {
 	return nil
 }
 
-// preflightAgain asks once more what could not be asked before: of a relay or a machine that was busy then.
+// preflightAgain asks once more what could not be asked before: of a relay or a machine that was
+// busy then.
 func (r *Runner) preflightAgain(ctx context.Context) error {
 	for _, c := range r.Contenders {
 		name := c.Definition.Name

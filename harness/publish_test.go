@@ -324,7 +324,8 @@ func TestAFeedMayBlockWhereNothingIsInFlight(t *testing.T) {
 	if _, failed, err := p.publish(t.Context(), feed, notes.Len()); err != nil || len(failed) > 0 {
 		t.Fatal(failed, err)
 	}
-	// The first of two fills half of the window; then either both are answered, or one and the feed is asked in vain.
+	// The first of two fills half of the window; then either both are answered, or one and the feed
+	// is asked in vain.
 	if n := len(feed.waits); n < 3 || n > 4 || !feed.waits[0] || feed.waits[1] || !feed.waits[n-1] || n == 4 && feed.waits[2] {
 		t.Errorf("asked to wait: %v", feed.waits)
 	}

@@ -57,7 +57,8 @@ func (e *UnansweredError) Unwrap() error { return e.Err }
 // longestFilter is how much of a filter stands in an UnansweredError, in bytes.
 const longestFilter = 400
 
-// own reports whether a subscription id is one of this Asker's: what an earlier question left may still come.
+// own reports whether a subscription id is one of this Asker's: what an earlier question left may
+// still come.
 func (a *Asker) own(sub []byte) bool {
 	if len(sub) < 2 || sub[0] != 'q' {
 		return false

@@ -154,7 +154,8 @@ func (r *Runner) turn(ctx context.Context, c Contender, number int) (err error) 
 	return r.scenarios(ctx, t)
 }
 
-// worst keeps how the worst of a relay's trials ended: a later one that went well takes nothing back.
+// worst keeps how the worst of a relay's trials ended: a later one that went well takes nothing
+// back.
 func (r *Runner) worst(now measure.Relay) measure.Relay {
 	if was, ok := r.ended[now.Name]; ok && now.Outcome == measure.OutcomeOK {
 		now.Outcome, now.Reason, now.LogTail = was.Outcome, was.Reason, was.LogTail
@@ -176,7 +177,8 @@ func lastLines(process *relays.Process, err error) []string {
 	return process.LogTail(20)
 }
 
-// lastWords is the log of the program that ended in a scenario, as evidence; none where the relay still runs.
+// lastWords is the log of the program that ended in a scenario, as evidence; none where the relay
+// still runs.
 func (r *Runner) lastWords(t *Trial, err error) []measure.Evidence {
 	command, start := (*relays.CommandError)(nil), (*relays.StartError)(nil)
 	if errors.As(err, &command) || errors.As(err, &start) || !t.stopped && r.gone(t) {
@@ -197,11 +199,12 @@ func (r *Runner) newTrial(process *relays.Process, number int) *Trial {
 	}
 }
 
-// maxFailures is how many scenarios in a row a relay may fail before its trial ends: each may cost a whole deadline.
+// maxFailures is how many scenarios in a row a relay may fail before its trial ends: each may cost
+// a whole deadline.
 const maxFailures = 3
 
-// scenarios runs them one after another. One that fails costs its own figures and no others: the relay is started
-// again over its data, and goes on with the next one.
+// scenarios runs them one after another. One that fails costs its own figures and no others: the
+// relay is started again over its data, and goes on with the next one.
 func (r *Runner) scenarios(ctx context.Context, t *Trial) error {
 	loaded, failures := false, 0
 	var last error
@@ -256,7 +259,8 @@ func (r *Runner) load(ctx context.Context, t *Trial, d Description, loaded *bool
 	return nil
 }
 
-// again starts the relay over the data of the process that failed a scenario. One that runs already is left as it is.
+// again starts the relay over the data of the process that failed a scenario. One that runs already
+// is left as it is.
 func (r *Runner) again(ctx context.Context, t *Trial) error {
 	if t.Relay.External() {
 		return nil

@@ -26,7 +26,8 @@ type Options struct {
 	Stall       time.Duration // how long a relay may make no progress
 }
 
-// Description says what a scenario is: for people, for --only and --skip, and for the record, from which reports are laid out.
+// Description says what a scenario is: for people, for --only and --skip, and for the record, from
+// which reports are laid out.
 type Description struct {
 	measure.Scenario                  // Key is stable and dotted: "ingest.throughput"
 	Labels           measure.Labels   // of all that it measures and finds
@@ -88,7 +89,8 @@ type Trial struct {
 	unmeasured bool // the scenario
 }
 
-// Measure records a measurement of this relay in this scenario. Its labels are added to those of the scenario.
+// Measure records a measurement of this relay in this scenario. Its labels are added to those of
+// the scenario.
 func (t *Trial) Measure(m measure.Measurement) {
 	if t.mute {
 		return
@@ -102,8 +104,9 @@ func (t *Trial) Value(metric, unit string, better measure.Better, value float64)
 	t.Measure(measure.Measurement{Metric: metric, Unit: unit, Better: better, Trials: []float64{value}})
 }
 
-// Latency records the median of a histogram, in milliseconds, as this trial's value, and the histogram with it. An
-// empty histogram records nothing: there is no latency of what never happened.
+// Latency records the median of a histogram, in milliseconds, as this trial's value, and the
+// histogram with it. An empty histogram records nothing: there is no latency of what never
+// happened.
 func (t *Trial) Latency(metric string, better measure.Better, h *measure.Histogram, status ...measure.Status) error {
 	if h.Count() == 0 {
 		return nil
@@ -116,9 +119,9 @@ func (t *Trial) Latency(metric string, better measure.Better, h *measure.Histogr
 	return nil
 }
 
-// Find records what a check found out about this relay in this scenario. A failure is this relay's fault unless
-// Blames says otherwise, and bears on what measure.BearsOn says unless BearsOn does. What the relay wrote may name
-// folders of this machine, which go unnamed.
+// Find records what a check found out about this relay in this scenario. A failure is this relay's
+// fault unless Blames says otherwise, and bears on what measure.BearsOn says unless BearsOn does.
+// What the relay wrote may name folders of this machine, which go unnamed.
 func (t *Trial) Find(f measure.Finding) {
 	if f.Verdict == measure.Failed && f.Blames == "" {
 		f.Blames = t.Relay.Name()
@@ -126,7 +129,8 @@ func (t *Trial) Find(f measure.Finding) {
 	t.FindUnblamed(f)
 }
 
-// FindUnblamed is Find for a failure of which nobody knows whose fault it is: it bears on both of a pair.
+// FindUnblamed is Find for a failure of which nobody knows whose fault it is: it bears on both of a
+// pair.
 func (t *Trial) FindUnblamed(f measure.Finding) {
 	for name, text := range f.Texts {
 		f.Texts[name] = t.Relay.Public(text)

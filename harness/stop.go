@@ -8,8 +8,8 @@ import (
 	"relaybench/relays"
 )
 
-// ended states how a relay took the signal to end, and whether anything of it ran on. Neither is an error of the trial:
-// what is left of err is returned.
+// ended states how a relay took the signal to end, and whether anything of it ran on. Neither is an
+// error of the trial: what is left of err is returned.
 func (t *Trial) ended(err error) error {
 	whole := *t
 	whole.scenario, whole.labels, whole.peer = "", nil, ""

@@ -12,7 +12,8 @@ import (
 	"time"
 )
 
-// family is the processes of one launch: the leader that was started here, what is in its group, what descends from it, and what bears its mark.
+// family is the processes of one launch: the leader that was started here, what is in its group,
+// what descends from it, and what bears its mark.
 type family struct {
 	mark string // an assignment in the environment of all of them, unless they clear it
 	root string // the folder that they are to work in; "" for none
@@ -23,14 +24,16 @@ type family struct {
 	tree  *tree  // nil where they are not watched
 }
 
-// kin is who is whose child. Its lock is held over each fork, so that a child is known as one that was launched here before anybody looks.
+// kin is who is whose child. Its lock is held over each fork, so that a child is known as one that
+// was launched here before anybody looks.
 var kin struct {
 	sync.Mutex
 	living   map[*family]bool
 	launched map[int]bool // children that exec.Cmd waits for
 }
 
-// start launches the leader. Processes of the family that lose their parent become children of this one (Linux).
+// start launches the leader. Processes of the family that lose their parent become children of this
+// one (Linux).
 func (f *family) start(cmd *exec.Cmd, processors []int) error {
 	adoptOrphans()
 	if real, err := filepath.EvalSymlinks(f.root); err == nil && f.root != "" {
@@ -60,7 +63,8 @@ func (f *family) watch() *tree {
 	return t
 }
 
-// end kills all of the family that is left, once its leader has been waited for, and returns what could not be ended within sweepTime.
+// end kills all of the family that is left, once its leader has been waited for, and returns what
+// could not be ended within sweepTime.
 func (f *family) end() []Survivor {
 	kin.Lock()
 	delete(kin.launched, f.group)
@@ -82,7 +86,8 @@ func (f *family) end() []Survivor {
 	}
 }
 
-// reap waits for those of the family that have ended after they lost their parent: until then they take up an id.
+// reap waits for those of the family that have ended after they lost their parent: until then they
+// take up an id.
 func (f *family) reap() { f.orphans(false) }
 
 // kill is syscall.Kill, except in tests.
@@ -94,7 +99,8 @@ type Survivor struct {
 	Command string // its name as the system has it, at most 40 bytes; the process may have chosen it
 }
 
-// LeftoverError is a relay of which processes run on that could not be ended: of another user, or in a system call that does not return.
+// LeftoverError is a relay of which processes run on that could not be ended: of another user, or
+// in a system call that does not return.
 type LeftoverError struct{ Processes []Survivor }
 
 func (e *LeftoverError) Error() string {

@@ -15,7 +15,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// hide boots a relay that leaves a hermit behind, and returns the hermit's id. holding has it keep a file of the relay's folder open.
+// hide boots a relay that leaves a hermit behind, and returns the hermit's id. holding has it keep
+// a file of the relay's folder open.
 func hide(t *testing.T, holding bool) (*Process, int) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "pid")
@@ -48,7 +49,8 @@ func runs(pid int) bool {
 	return ok && !r.zombie
 }
 
-// The tests of hermits are not parallel: with other relays about, one without a trace may be anybody's.
+// The tests of hermits are not parallel: with other relays about, one without a trace may be
+// anybody's.
 
 func TestADaemonWithoutATraceIsEndedWithItsRelay(t *testing.T) {
 	for name, end := range map[string]func(*Process) error{

@@ -228,14 +228,16 @@ func helper(mode string) {
 	time.Sleep(2 * time.Minute) // a helper that is forgotten does not stay for ever
 }
 
-// hermitCommand starts the test program without an environment, in a session of its own, away from any relay's folder.
+// hermitCommand starts the test program without an environment, in a session of its own, away from
+// any relay's folder.
 func hermitCommand(args ...string) *exec.Cmd {
 	cmd := exec.Command(os.Args[0], args...)
 	cmd.Env, cmd.Dir, cmd.SysProcAttr = []string{}, "/", &syscall.SysProcAttr{Setsid: true}
 	return cmd
 }
 
-// hermit is first the parent that ends at once, and then the orphan, which writes down its id and keeps the files open that it is given.
+// hermit is first the parent that ends at once, and then the orphan, which writes down its id and
+// keeps the files open that it is given.
 func hermit(role, file string, hold []string) {
 	switch role {
 	case "parent", "brief parent":

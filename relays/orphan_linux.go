@@ -12,12 +12,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// adoptOrphans makes this process the parent of whatever descends from it and loses its own parent (PR_SET_CHILD_SUBREAPER, Linux 3.4): a
-// daemon that cleared its environment and changed its session is found among the children.
+// adoptOrphans makes this process the parent of whatever descends from it and loses its own parent
+// (PR_SET_CHILD_SUBREAPER, Linux 3.4): a daemon that cleared its environment and changed its
+// session is found among the children.
 var adoptOrphans = sync.OnceFunc(func() { _ = unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) })
 
-// orphans reaps the family's orphans that have ended and returns the others, which it kills if it is told to. Only ids that are known not to be waited
-// for by anybody else are waited for.
+// orphans reaps the family's orphans that have ended and returns the others, which it kills if it
+// is told to. Only ids that are known not to be waited for by anybody else are waited for.
 func (f *family) orphans(end bool) (alive []int) {
 	kin.Lock()
 	defer kin.Unlock()
@@ -42,7 +43,8 @@ func (f *family) orphans(end bool) (alive []int) {
 	return alive
 }
 
-// strangers returns this process's children that were not launched by this package. The caller holds kin's lock.
+// strangers returns this process's children that were not launched by this package. The caller
+// holds kin's lock.
 func strangers() (found []reading) {
 	self := os.Getpid()
 	children, ok := childrenOf(self)
@@ -59,8 +61,9 @@ func strangers() (found []reading) {
 	return found
 }
 
-// owns says whether a child that was not launched here is the family's. Other code of this program may launch children, but no daemons: what is in
-// this program's own session, and was not seen to descend from the leader, is left alone. The caller holds kin's lock.
+// owns says whether a child that was not launched here is the family's. Other code of this program
+// may launch children, but no daemons: what is in this program's own session, and was not seen to
+// descend from the leader, is left alone. The caller holds kin's lock.
 func (f *family) owns(r reading, session int) bool {
 	switch {
 	case r.started < f.since:
@@ -82,7 +85,8 @@ func (f *family) owns(r reading, session int) bool {
 	if len(others) == 0 {
 		return true
 	}
-	// Several relays run that may have left it behind. What it still has of one of them tells; else it is left for the last to end.
+	// Several relays run that may have left it behind. What it still has of one of them tells; else
+	// it is left for the last to end.
 	environment, paths := environmentOf(r.pid), pathsOf(r.pid)
 	for _, o := range others {
 		if bytes.Contains(environment, []byte(o.mark)) || o.holds(paths) {
@@ -92,7 +96,8 @@ func (f *family) owns(r reading, session int) bool {
 	return bytes.Contains(environment, []byte(f.mark)) || f.holds(paths)
 }
 
-// saw says whether a process is in the leader's group, or was found to descend from the leader while its parents lived.
+// saw says whether a process is in the leader's group, or was found to descend from the leader
+// while its parents lived.
 func (f *family) saw(r reading) bool { return r.pgid == f.group || f.tree.has(r) }
 
 // holds says whether one of the paths lies in the family's folder.

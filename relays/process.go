@@ -23,11 +23,13 @@ var ErrExternal = errors.New("the relay was not launched by relaybench")
 // ErrForced is what errors.Is finds in a *StopError.
 var ErrForced = errors.New("it had to be killed")
 
-// StopError is a relay that was told to end and had to be killed. What it stored may not be all on disk; nothing of it runs any more.
+// StopError is a relay that was told to end and had to be killed. What it stored may not be all on
+// disk; nothing of it runs any more.
 type StopError struct {
 	Signal string        // that it was sent: "SIGTERM"
 	Grace  time.Duration // that it was to be given, Settings.StopGrace
-	// Interrupted says that the context ended before the grace: that it did not end by itself is not held against it.
+	// Interrupted says that the context ended before the grace: that it did not end by itself is
+	// not held against it.
 	Interrupted bool
 }
 
@@ -218,7 +220,8 @@ func bare(err error) error {
 	return err
 }
 
-// wait reaps the child, sees to it that its whole group is gone, and what has left it as well, and then announces the end.
+// wait reaps the child, sees to it that its whole group is gone, and what has left it as well, and
+// then announces the end.
 func (p *Process) wait() {
 	pgid := p.cmd.Process.Pid
 	awaitExit(p.cmd)
@@ -280,9 +283,10 @@ func (p *Process) signal(sig syscall.Signal) {
 	}
 }
 
-// Stop ends the relay: the definition's stop signal to its whole group, SIGKILL after the stop timeout or when ctx ends, and
-// returns when nothing of it runs any more. Having had to kill is a *StopError; a process that could not be ended at all a *LeftoverError, told once, here
-// or by Cleanup. A relay that has ended, or was not launched here, is left as it is.
+// Stop ends the relay: the definition's stop signal to its whole group, SIGKILL after the stop
+// timeout or when ctx ends, and returns when nothing of it runs any more. Having had to kill is a
+// *StopError; a process that could not be ended at all a *LeftoverError, told once, here or by
+// Cleanup. A relay that has ended, or was not launched here, is left as it is.
 func (p *Process) Stop(ctx context.Context) error {
 	if p.External() {
 		return nil
@@ -341,8 +345,9 @@ func (p *Process) Kill() {
 	p.signal(syscall.SIGKILL)
 }
 
-// Cleanup removes the relay's folder, killing the relay and its own commands first if they still run. KeepData keeps the folder. What could not be
-// ended, of it or of its commands, is a *LeftoverError.
+// Cleanup removes the relay's folder, killing the relay and its own commands first if they still
+// run. KeepData keeps the folder. What could not be ended, of it or of its commands, is a
+// *LeftoverError.
 func (p *Process) Cleanup() error {
 	if p.External() {
 		return nil

@@ -73,7 +73,8 @@ func (p *Process) awaitReady(ctx context.Context) error {
 	}
 }
 
-// refusals counts how often in a row the handshake or the REQ was answered, and in the same wrong way.
+// refusals counts how often in a row the handshake or the REQ was answered, and in the same wrong
+// way.
 type refusals struct {
 	kind  string
 	tries int
@@ -165,8 +166,9 @@ func (d *Definition) containerised(program string) bool {
 
 const probeSub = "relaybench-ready"
 
-// probe asks for one note. It returns "" and nil for an EOSE, the reason where the REQ was refused with CLOSED (NIP-01), and
-// otherwise an error: an ErrStalled where what came is no message. AUTH challenges (NIP-42) and NOTICEs are passed over, the last NOTICE kept for the error.
+// probe asks for one note. It returns "" and nil for an EOSE, the reason where the REQ was refused
+// with CLOSED (NIP-01), and otherwise an error: an ErrStalled where what came is no message. AUTH
+// challenges (NIP-42) and NOTICEs are passed over, the last NOTICE kept for the error.
 func probe(ctx context.Context, url string, timeout time.Duration) (refusal string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()

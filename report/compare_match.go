@@ -231,8 +231,8 @@ func shortOf(records []*measure.Record, relay string, matters func(*measure.Meas
 	return out
 }
 
-// barringFindings are those of a record that bar a figure of a relay that matters. What was lost, or
-// kept a relay from being measured at all, matters even where there is no figure.
+// barringFindings are those of a record that bar a figure of a relay that matters. What was lost,
+// or kept a relay from being measured at all, matters even where there is no figure.
 func barringFindings(r *measure.Record, relay string, matters func(*measure.Measurement) bool) map[*measure.Finding]bool {
 	bars := map[*measure.Finding]bool{}
 	measured := map[string]bool{}

@@ -145,7 +145,8 @@ func (r *run) measure(c contender) {
 	r.add(c, "storage", "write amplification", "bytes/byte", measure.Lower, 3.4)
 }
 
-// finding is a check that passed, or that failed, bears on what its code says, and blames the relay.
+// finding is a check that passed, or that failed, bears on what its code says, and blames the
+// relay.
 func finding(relay, peer, scenario, code string, ok bool, detail string, evidence ...measure.Evidence) measure.Finding {
 	f := measure.Finding{Relay: relay, Peer: peer, Scenario: scenario, Code: code, Verdict: measure.Holds(ok), Evidence: evidence,
 		Cause: measure.StatusText, Texts: map[string]string{"text": detail}}
@@ -168,8 +169,8 @@ func (r *run) record() *measure.Record {
 	return described(&rec)
 }
 
-// described has a record's scenarios and metrics described, and its keys taken apart, as those of form 1 are on reading.
-// Findings stay as they are.
+// described has a record's scenarios and metrics described, and its keys taken apart, as those of
+// form 1 are on reading. Findings stay as they are.
 func described(r *measure.Record) *measure.Record {
 	type check struct {
 		Relay    string `json:"relay"`

@@ -9,8 +9,8 @@ import (
 	"relaybench/harness/measure"
 )
 
-// form1 is a record of form 1: a run of three relays, of which one loses every twentieth event that it acknowledges, and
-// one verifies nothing.
+// form1 is a record of form 1: a run of three relays, of which one loses every twentieth event that
+// it acknowledges, and one verifies nothing.
 func form1(t testing.TB) *measure.Record {
 	t.Helper()
 	r, err := measure.ReadRecord(filepath.Join("testdata", "form1.json"))

@@ -10,18 +10,19 @@ import (
 	"relaybench/harness/measure"
 )
 
-// A gate judges in two steps, because dozens of figures at the level of one would raise false alarms all the time, and a level that allows
-// for dozens would miss real ones behind a single bad trial. The first run looks for suspects: figures that are worse at measure.Alpha, each
-// by itself, and beyond their thresholds, or so much worse that no p acquits them. Only what new trials, of those figures alone, find worse
-// again is held against head (see Confirm).
+// A gate judges in two steps, because dozens of figures at the level of one would raise false
+// alarms all the time, and a level that allows for dozens would miss real ones behind a single bad
+// trial. The first run looks for suspects: figures that are worse at measure.Alpha, each by itself,
+// and beyond their thresholds, or so much worse that no p acquits them. Only what new trials, of
+// those figures alone, find worse again is held against head (see Confirm).
 
-// GateAlpha is the level of the second step: p, adjusted over all suspects and all looks at them, must be below it. Since its trials are
-// new, a gate in which nothing changed raises a false alarm with a chance below 2 %, and in the worse direction, which alone counts,
-// below 1 %.
+// GateAlpha is the level of the second step: p, adjusted over all suspects and all looks at them,
+// must be below it. Since its trials are new, a gate in which nothing changed raises a false alarm
+// with a chance below 2 %, and in the worse direction, which alone counts, below 1 %.
 const GateAlpha = 0.02
 
-// What makes a suspect whatever p says, in times as slow or as large as base: a test that cannot tell nine times from noise has not shown
-// that nothing happened.
+// What makes a suspect whatever p says, in times as slow or as large as base: a test that cannot
+// tell nine times from noise has not shown that nothing happened.
 const (
 	grossly = 1.5 // the median of head
 	widely  = 5   // the worst that the medians' confidence intervals leave room for
@@ -55,7 +56,8 @@ func GateFigures(scenario string) int {
 	return n
 }
 
-// negentropyPhases is how many phases of reconciling record their time: initial, identical, heartbeat, after-write, scattered.
+// negentropyPhases is how many phases of reconciling record their time: initial, identical,
+// heartbeat, after-write, scattered.
 const negentropyPhases = 5
 
 // judgedByGate tells whether a gate judges a metric by statistics.
@@ -68,12 +70,14 @@ func judgedByGate(scenario, metric string) bool {
 // judgedFigure is judgedByGate for a figure; exact ones are always judged.
 func judgedFigure(m *measure.Measurement) bool { return m.Exact || judgedByGate(m.Scenario, m.Metric) }
 
-// GateTrials is how many trials a side a gate of so many figures needs to be able to find anything in its second run.
+// GateTrials is how many trials a side a gate of so many figures needs to be able to find anything
+// in its second run.
 func GateTrials(figures int) int {
 	return measure.TrialsFor(lookAlpha(1) / float64(max(figures, 1)))
 }
 
-// decides tells whether so many figures, were all of them suspects, can be told by n1 and n2 trials.
+// decides tells whether so many figures, were all of them suspects, can be told by n1 and n2
+// trials.
 func decides(figures, n1, n2 int) bool {
 	return measure.SmallestP(n1, n2)*float64(figures) < lookAlpha(1)
 }
@@ -182,8 +186,8 @@ func CheckBaseline(baseline *measure.Record, name string, rec *measure.Record) (
 	return name, nil
 }
 
-// BaselineDecides tells whether the trials of a relay of a stored record, with so many of head, can judge the figures of the given
-// scenarios together; nil if they can.
+// BaselineDecides tells whether the trials of a relay of a stored record, with so many of head, can
+// judge the figures of the given scenarios together; nil if they can.
 func BaselineDecides(baseline *measure.Record, name string, scenarios []string, trials int) error {
 	figures, fewest := 0, math.MaxInt
 	for _, m := range baseline.Measurements {
@@ -200,7 +204,8 @@ func BaselineDecides(baseline *measure.Record, name string, scenarios []string, 
 		count(fewest, "trial"), count(figures, "figure"), trials, GateTrials(figures))
 }
 
-// partOf tells whether a figure's scenario is the given one or a part of it: negentropy.initial of negentropy.
+// partOf tells whether a figure's scenario is the given one or a part of it: negentropy.initial of
+// negentropy.
 func partOf(scenario, figure string) bool {
 	return measure.MatchScenario(scenario+".*", figure)
 }
@@ -241,7 +246,8 @@ func Gate(rec *measure.Record, o GateOptions) (*GateVerdict, error) {
 	return g, nil
 }
 
-// compare compares base and head over the trials of some runs together, and takes in what head fell short of.
+// compare compares base and head over the trials of some runs together, and takes in what head fell
+// short of.
 func (g *GateVerdict) compare(runs ...*measure.Record) ([]Figure, error) {
 	here := slices.Clone(runs)
 	if g.baseline == nil {

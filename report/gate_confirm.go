@@ -17,11 +17,12 @@ import (
 // lookAlpha is the level of a look at the suspects' new trials, counted from 1.
 func lookAlpha(look int) float64 { return math.Ldexp(GateAlpha, -look) }
 
-// noSign is the p, of a figure by itself, from which on trials that were added show no sign of a change.
+// noSign is the p, of a figure by itself, from which on trials that were added show no sign of a
+// change.
 const noSign = 0.2
 
-// confirmingRuns is how many trials a side the runs after the first have: as many as it, and then so many that the trials taken together
-// double, up to most.
+// confirmingRuns is how many trials a side the runs after the first have: as many as it, and then
+// so many that the trials taken together double, up to most.
 func confirmingRuns(trials, most int) []int {
 	runs := []int{trials}
 	for total := trials; total < most; {
@@ -44,7 +45,8 @@ func (g *GateVerdict) Suspects() []string {
 	return out
 }
 
-// MoreTrials is how many trials a side the next run, of the suspects' scenarios alone, has to have; 0 where the verdict is final.
+// MoreTrials is how many trials a side the next run, of the suspects' scenarios alone, has to have;
+// 0 where the verdict is final.
 func (g *GateVerdict) MoreTrials() int {
 	if g.Result != GateSuspects {
 		return 0
@@ -92,7 +94,8 @@ func (g *GateVerdict) Confirm(run *measure.Record) error {
 // open tells whether a figure is a suspect that is neither confirmed nor acquitted.
 func (f *GateFigure) open() bool { return f.Judgement == Suspect || f.Judgement == Unclear }
 
-// renew gives a suspect what the runs since the first found of it together. It fails where the last of them found nothing.
+// renew gives a suspect what the runs since the first found of it together. It fails where the last
+// of them found nothing.
 func (f *GateFigure) renew(figures []Figure) bool {
 	k := slices.IndexFunc(figures, func(x Figure) bool {
 		return x.same(&f.Figure)
@@ -111,8 +114,9 @@ func (f *GateFigure) renew(figures []Figure) bool {
 	return f.Test.N2 > known
 }
 
-// confirm says what a suspect's new trials, with their adjusted p, amount to. Long enough tells that trials were added already, or that
-// none can be: until then, whatever is worse again is looked at more closely.
+// confirm says what a suspect's new trials, with their adjusted p, amount to. Long enough tells
+// that trials were added already, or that none can be: until then, whatever is worse again is
+// looked at more closely.
 func (f *GateFigure) confirm(longEnough bool) {
 	again := f.beyond(max(f.Threshold, f.Floor))
 	switch {
@@ -127,14 +131,15 @@ func (f *GateFigure) confirm(longEnough bool) {
 	}
 }
 
-// beyond tells whether a figure's median is worse by more than a share. What was nothing, and is something, is beyond any.
+// beyond tells whether a figure's median is worse by more than a share. What was nothing, and is
+// something, is beyond any.
 func (f *Figure) beyond(share float64) bool {
 	worse := f.Worse()
 	return worse > share || math.IsNaN(worse) && math.IsInf(timesWorse(f.Better, f.Old.Center, f.New.Center), 1)
 }
 
-// doubtful tells whether no p acquits a figure: the medians say that it got grossly worse, or the trials scatter so widely that their
-// intervals do not rule it out.
+// doubtful tells whether no p acquits a figure: the medians say that it got grossly worse, or the
+// trials scatter so widely that their intervals do not rule it out.
 func (f *GateFigure) doubtful() bool {
 	if f.reaches(grossly, f.Old.Center, f.New.Center) {
 		return true
@@ -146,7 +151,8 @@ func (f *GateFigure) doubtful() bool {
 	return f.Old.Bounded() && f.New.Bounded() && f.reaches(widely, best, worst)
 }
 
-// grosslyInAll tells whether the medians of all runs' trials, the first one's included, say that it got grossly worse.
+// grosslyInAll tells whether the medians of all runs' trials, the first one's included, say that it
+// got grossly worse.
 func (f *GateFigure) grosslyInAll() bool {
 	before, after := slices.Concat(f.First.before, f.before), slices.Concat(f.First.after, f.after)
 	return f.reaches(grossly, measure.Summarize(before).Center, measure.Summarize(after).Center)
@@ -162,8 +168,9 @@ func (f *GateFigure) reaches(factor, old, fresh float64) bool {
 	return times >= factor && share > f.Threshold
 }
 
-// timesWorse is how many times as large what counts against a figure is in the new median as in the old one: 9 for a latency nine times as
-// long, and for a ninth of a rate. It is 1 for what is no worse, or has no direction.
+// timesWorse is how many times as large what counts against a figure is in the new median as in the
+// old one: 9 for a latency nine times as long, and for a ninth of a rate. It is 1 for what is no
+// worse, or has no direction.
 func timesWorse(better measure.Better, old, fresh float64) float64 {
 	switch better {
 	case measure.Lower:

@@ -12,8 +12,9 @@ import (
 	"relaybench/harness/measure"
 )
 
-// TestGatesOfOneBuildAgainstItselfStayGreen simulates gates in which nothing changed. Red is promised less than once in a hundred of them;
-// what cannot be told on a noisy machine is to stay rare, and so are the runs that it takes.
+// TestGatesOfOneBuildAgainstItselfStayGreen simulates gates in which nothing changed. Red is
+// promised less than once in a hundred of them; what cannot be told on a noisy machine is to stay
+// rare, and so are the runs that it takes.
 func TestGatesOfOneBuildAgainstItselfStayGreen(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -144,7 +145,8 @@ type bothSides struct{ base, head []float64 }
 
 var six = []float64{1, 1.01, 1.02, 1.03, 1.04, 1.05}
 
-// The trials of single runs. Each of six: 924 ways to order both sides, of which p counts those that are as far apart.
+// The trials of single runs. Each of six: 924 ways to order both sides, of which p counts those
+// that are as far apart.
 var (
 	same      = bothSides{six, six}
 	apart     = bothSides{six, timesOver(1.2, six)}                                                         // p = 2/924
@@ -316,7 +318,8 @@ func TestWhatARunThatConfirmsLacksIsToldOfHead(t *testing.T) {
 	}
 }
 
-// TestTheNoiseFloorAcquitsNobodyWhoIsGrosslyWorse has base differ from itself by as much as from head.
+// TestTheNoiseFloorAcquitsNobodyWhoIsGrosslyWorse has base differ from itself by as much as from
+// head.
 func TestTheNoiseFloorAcquitsNobodyWhoIsGrosslyWorse(t *testing.T) {
 	for _, c := range []struct {
 		times float64

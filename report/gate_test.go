@@ -88,7 +88,8 @@ func mustGate(t *testing.T, r *measure.Record, o GateOptions) *GateVerdict {
 	return g
 }
 
-// concluded judges as the verb does: with further runs, of as many trials as the verdict asks for, until it is final.
+// concluded judges as the verb does: with further runs, of as many trials as the verdict asks for,
+// until it is final.
 func concluded(t *testing.T, o GateOptions, first *measure.Record, run func(trials int) *measure.Record) *GateVerdict {
 	t.Helper()
 	g := mustGate(t, first, o)

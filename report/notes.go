@@ -136,7 +136,8 @@ func grave(f *measure.Finding) bool {
 	})
 }
 
-// asked says where a check failed that bears on figures; "" where it was there, and bears on no other.
+// asked says where a check failed that bears on figures; "" where it was there, and bears on no
+// other.
 func (v *view) asked(list []*measure.Finding, ms []*measure.Measurement) string {
 	if len(list) > 1 {
 		return fmt.Sprint(len(list), " ", v.noun(list))

@@ -192,7 +192,8 @@ func (p *pair) take(f *measure.Finding) {
 	}
 }
 
-// unpaired lists the relays that do not speak NIP-77, or of which that is not known, and are in no pair.
+// unpaired lists the relays that do not speak NIP-77, or of which that is not known, and are in no
+// pair.
 func (v *view) unpaired(g *pairing) {
 	for _, f := range v.checks {
 		if f.Code != measure.CodeNIP77 || f.Verdict == measure.Passed || f.Peer != "" ||

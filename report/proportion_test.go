@@ -10,7 +10,8 @@ import (
 	"relaybench/harness/measure"
 )
 
-// proportionate is a run of three relays over one scenario of each kind, in which all have the same figures to show.
+// proportionate is a run of three relays over one scenario of each kind, in which all have the same
+// figures to show.
 func proportionate(change func(*measure.Record)) *measure.Record {
 	r := &measure.Record{StartedAt: contest(all()).StartedAt}
 	for i, s := range []measure.Scenario{
@@ -138,7 +139,8 @@ func TestAPreflightIsWrittenCheckByCheck(t *testing.T) {
 	}
 }
 
-// What tells figures of one scenario apart is in their names, in the lines for benchstat and in JSON.
+// What tells figures of one scenario apart is in their names, in the lines for benchstat and in
+// JSON.
 func TestComparisonsTellLabelsApart(t *testing.T) {
 	r := func(factor float64) *measure.Record {
 		return &measure.Record{Relays: []measure.Relay{{Name: "a", Outcome: measure.OutcomeOK}}, Measurements: []measure.Measurement{

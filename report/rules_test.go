@@ -11,7 +11,8 @@ import (
 	"testing"
 )
 
-// What a report knows it has from fields of the record. These hold names and words, which are shown and never read.
+// What a report knows it has from fields of the record. These hold names and words, which are shown
+// and never read.
 var words1 = map[string]bool{"Scenario": true, "Metric": true, "Key": true, "Text": true, "Texts": true, "Reason": true, "Cause": true,
 	"Code": true, "Title": true, "Section": true, "scenario": true, "metric": true, "why": true, "none": true}
 
@@ -138,7 +139,8 @@ func TestLookingIsSeen(t *testing.T) {
 	}
 }
 
-// A new scenario needs no line here: reports know none by its key. The gate names the figures that it judges.
+// A new scenario needs no line here: reports know none by its key. The gate names the figures that
+// it judges.
 func TestNoReportKnowsAScenario(t *testing.T) {
 	keys := map[string]bool{"preflight": true}
 	for _, s := range form1(t).Scenarios {

@@ -9,8 +9,8 @@ import (
 	"relaybench/harness/measure"
 )
 
-// preflightWords are the checks of the preflight, and what is said of how they ended. Nothing is to be added where a check passed and has
-// nothing to tell.
+// preflightWords are the checks of the preflight, and what is said of how they ended. Nothing is to
+// be added where a check passed and has nothing to tell.
 var preflightWords = map[string]words{
 	measure.CodeStores:       {"stores and returns a valid event", preflightAsked(preflightStored)},
 	measure.CodeText:         {"returns text unaltered", preflightAsked(preflightStored)},

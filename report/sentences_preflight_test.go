@@ -7,7 +7,8 @@ import (
 	"relaybench/harness/measure"
 )
 
-// Each way in which a check of the preflight can end says what was seen: a check that did not pass must not read like its title.
+// Each way in which a check of the preflight can end says what was seen: a check that did not pass
+// must not read like its title.
 func TestThePreflightSaysWhatWasSeen(t *testing.T) {
 	type facts = map[string]float64
 	type said = map[string]string

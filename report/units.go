@@ -167,7 +167,8 @@ func bytesText(n float64) string {
 	return strconv.FormatFloat(n, 'f', 0, 64) + " bytes"
 }
 
-// columnSize is a size in a column of MiB. Below a tenth of one it is in KiB: "0.03 MiB" says less than "31.2 KiB".
+// columnSize is a size in a column of MiB. Below a tenth of one it is in KiB: "0.03 MiB" says less
+// than "31.2 KiB".
 func columnSize(bytes float64) string {
 	step := step{1 << 20, " MiB"}
 	if bytes > 0 && bytes < 0.1*step.size {

@@ -55,7 +55,8 @@ func TestSmallSizesOfAColumnAreInKiB(t *testing.T) {
 	}
 }
 
-// TestSmallResourcesAreInKiB holds the table to it: what is below a tenth of a MiB has no zeros for its first digits.
+// TestSmallResourcesAreInKiB holds the table to it: what is below a tenth of a MiB has no zeros for
+// its first digits.
 func TestSmallResourcesAreInKiB(t *testing.T) {
 	r := fixtures(t)["two-healthy"]
 	for i := range r.Measurements {

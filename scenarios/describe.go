@@ -17,7 +17,8 @@ const (
 	sectionFetch      = "Fetch"
 )
 
-// Reading order. A family begins at a round number, so that another scenario of it, or a family between two, finds a place.
+// Reading order. A family begins at a round number, so that another scenario of it, or a family
+// between two, finds a place.
 const (
 	orderThroughput = 1
 	orderVisibility = 2

@@ -83,7 +83,8 @@ func (d difference) lost() (n int) {
 	return n
 }
 
-// own is how many of the departures are the relay's own doing: all but what was never delivered to it.
+// own is how many of the departures are the relay's own doing: all but what was never delivered to
+// it.
 func (d difference) own() (n int) {
 	for key, group := range d.groups {
 		if !key.missing || key.cause != measure.MissingNeverDelivered {
@@ -162,8 +163,8 @@ func minus(a, b map[corpus.ID]bool) map[corpus.ID]bool {
 	return left
 }
 
-// idEvidence names examples of a set of ids, in corpus order, with the kinds of those that are known, and how many
-// others there are.
+// idEvidence names examples of a set of ids, in corpus order, with the kinds of those that are
+// known, and how many others there are.
 func idEvidence(c *corpus.Corpus, code, cause string, ids map[corpus.ID]bool) (all []measure.Evidence) {
 	list := slices.SortedFunc(maps.Keys(ids), func(a, b corpus.ID) int {
 		return cmp.Or(cmp.Compare(index(c, a), index(c, b)), slices.Compare(a[:], b[:]))

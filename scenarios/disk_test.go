@@ -11,7 +11,8 @@ import (
 	"relaybench/relays"
 )
 
-// TestWhatIsLeftOnDiskIsMeasured leaves a sparse file of 256 MiB and 8,192 bytes for each message. Of 200 notes 20 are refused, and 16 known.
+// TestWhatIsLeftOnDiskIsMeasured leaves a sparse file of 256 MiB and 8,192 bytes for each message.
+// Of 200 notes 20 are refused, and 16 known.
 func TestWhatIsLeftOnDiskIsMeasured(t *testing.T) {
 	t.Parallel()
 	const n, acknowledged, sparse, each, key = 200, 180, 256 << 20, 8192, "storage"
@@ -35,8 +36,9 @@ func TestWhatIsLeftOnDiskIsMeasured(t *testing.T) {
 	p.verdicts(t, key, map[string]measure.Verdict{measure.CodeCompletes: measure.Failed})
 }
 
-// TestARelayThatIsKilledIsMeasured publishes all of 200 notes before it kills, of which each tenth is refused (20), each 19th known (10, one of them
-// refused), and each 33rd lost (6). Every handshake takes d.
+// TestARelayThatIsKilledIsMeasured publishes all of 200 notes before it kills, of which each tenth
+// is refused (20), each 19th known (10, one of them refused), and each 33rd lost (6). Every
+// handshake takes d.
 func TestARelayThatIsKilledIsMeasured(t *testing.T) {
 	t.Parallel()
 	const n, acknowledged, lost, d, key = 200, 180, 6, 150 * time.Millisecond, "crash"
@@ -75,7 +77,8 @@ func TestARelayThatIsKilledIsMeasured(t *testing.T) {
 	}
 }
 
-// TestARelayIsKilledInTheMiddle has 900 notes: after 256 answers, the first time that anything is told, it is killed.
+// TestARelayIsKilledInTheMiddle has 900 notes: after 256 answers, the first time that anything is
+// told, it is killed.
 func TestARelayIsKilledInTheMiddle(t *testing.T) {
 	t.Parallel()
 	const window, key = 8, "crash"
@@ -202,7 +205,8 @@ func TestEachFaultOfAnImportFailsItsOwnCheck(t *testing.T) {
 	}
 }
 
-// TestAnImportThatFailsIsToldAndHasNoFigures has a command that ends with 7, and a relay without any.
+// TestAnImportThatFailsIsToldAndHasNoFigures has a command that ends with 7, and a relay without
+// any.
 func TestAnImportThatFailsIsToldAndHasNoFigures(t *testing.T) {
 	t.Parallel()
 	const key = "import"
@@ -217,7 +221,8 @@ func TestAnImportThatFailsIsToldAndHasNoFigures(t *testing.T) {
 	same(t, "figures", len(p.Measurements), 0)
 }
 
-// TestARelayIsFilledByItsImportWhereThatIsAsked has a query ask what an import has stored; no event is published.
+// TestARelayIsFilledByItsImportWhereThatIsAsked has a query ask what an import has stored; no event
+// is published.
 func TestARelayIsFilledByItsImportWhereThatIsAsked(t *testing.T) {
 	t.Parallel()
 	p := prove(t, scripted.Script{Import: &scripted.Command{}}, proving{corpus: synthetic(t, 100), scenarios: append(queriesOf("firehose.hot"), Import{}), seeder: Import{}})
@@ -229,7 +234,8 @@ func TestARelayIsFilledByItsImportWhereThatIsAsked(t *testing.T) {
 	p.verdicts(t, "query.firehose.hot", but(queryChecks, nil))
 }
 
-// TestWhatShouldNotBeThereAfterAnImportIsExtra has a relay that returns all of the corpus, what is superseded as well, whatever is asked for.
+// TestWhatShouldNotBeThereAfterAnImportIsExtra has a relay that returns all of the corpus, what is
+// superseded as well, whatever is asked for.
 func TestWhatShouldNotBeThereAfterAnImportIsExtra(t *testing.T) {
 	t.Parallel()
 	const key = "import"

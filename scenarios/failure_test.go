@@ -25,8 +25,9 @@ func (p *proof) incompletes() (keys []string) {
 	return keys
 }
 
-// TestOneUnansweredQuestionCostsOneScenario has six queries of 15 questions each, and leaves the 50th question of a boot unanswered: the fourth query
-// fails, the relay is started again over its data, and the others are measured as if nothing had been.
+// TestOneUnansweredQuestionCostsOneScenario has six queries of 15 questions each, and leaves the
+// 50th question of a boot unanswered: the fourth query fails, the relay is started again over its
+// data, and the others are measured as if nothing had been.
 func TestOneUnansweredQuestionCostsOneScenario(t *testing.T) {
 	t.Parallel()
 	const n, failed = 120, "query.by-ids.hot"
@@ -62,7 +63,8 @@ func TestOneUnansweredQuestionCostsOneScenario(t *testing.T) {
 	same(t, "told of as failed", len(p.failed), 0)
 }
 
-// TestARelayThatDiesGoesOn dies at the 100th of 130 events of a boot, which it never stores: what had not been sent is sent to the next one.
+// TestARelayThatDiesGoesOn dies at the 100th of 130 events of a boot, which it never stores: what
+// had not been sent is sent to the next one.
 func TestARelayThatDiesGoesOn(t *testing.T) {
 	t.Parallel()
 	const n, key = 130, "query.firehose.hot"
@@ -100,7 +102,8 @@ func (f failing) Run(_ context.Context, t *harness.Trial) error {
 	return f.fail(t)
 }
 
-// TestThreeFailuresInARowEndATrial has scenarios that fail: a trial ends with the third in a row, and the next one runs all the same.
+// TestThreeFailuresInARowEndATrial has scenarios that fail: a trial ends with the third in a row,
+// and the next one runs all the same.
 func TestThreeFailuresInARowEndATrial(t *testing.T) {
 	t.Parallel()
 	var ran []string
@@ -127,7 +130,8 @@ func TestThreeFailuresInARowEndATrial(t *testing.T) {
 	same(t, "trials of g", len(p.all("g", "figure")[0].Trials), 1)
 }
 
-// TestARelayThatDoesNotStartAgainIsGivenUp has its script taken away in the first scenario, which fails.
+// TestARelayThatDoesNotStartAgainIsGivenUp has its script taken away in the first scenario, which
+// fails.
 func TestARelayThatDoesNotStartAgainIsGivenUp(t *testing.T) {
 	t.Parallel()
 	var ran []string

@@ -28,7 +28,8 @@ func publishAll(t *testing.T, c *corpus.Corpus, url string) {
 	}
 }
 
-// fetched runs cells one after another on a relay that was honestly filled first, and records them. did is what it did in each.
+// fetched runs cells one after another on a relay that was honestly filled first, and records them.
+// did is what it did in each.
 func fetched(t *testing.T, c *corpus.Corpus, s scripted.Script, o fetch.Options, cells ...fetch.Cell) (m *meeting, results []*fetch.Result, did []traffic) {
 	t.Helper()
 	s.Honest = c.Len()
@@ -106,7 +107,8 @@ var (
 	byIDUnits   = joined(cellUnits, map[string]string{"retried": "ids none", "failed": "ids none"})
 )
 
-// TestAGiantREQsFiguresAreThoseOfTheScript: one answer, whose first event and whose end are held back.
+// TestAGiantREQsFiguresAreThoseOfTheScript: one answer, whose first event and whose end are held
+// back.
 func TestAGiantREQsFiguresAreThoseOfTheScript(t *testing.T) {
 	t.Parallel()
 	const first, last = 60 * time.Millisecond, 150 * time.Millisecond
@@ -174,7 +176,8 @@ func TestSharesOfTheTimeAreFetchedAtOnce(t *testing.T) {
 	within(t, "in flight by Little's law", 3*last.Seconds()/span, m.value(t, "one", "trial", "in flight by Little's law"), 3)
 }
 
-// TestFetchingByIDIsMeasured with a relay that leaves out every tenth event of its answers, which comes when it is asked for again.
+// TestFetchingByIDIsMeasured with a relay that leaves out every tenth event of its answers, which
+// comes when it is asked for again.
 func TestFetchingByIDIsMeasured(t *testing.T) {
 	t.Parallel()
 	const last = 15 * time.Millisecond
@@ -183,7 +186,8 @@ func TestFetchingByIDIsMeasured(t *testing.T) {
 		fetch.Cell{Strategy: fetch.ByID, Conns: 1, InFlight: 1, Batch: 50, Matrix: true})
 	m.units(t, "one", "trial", byIDUnits)
 	m.relayed(t, "by id", notes, results[0], did[0], measure.LabelBatch, "50", measure.LabelConnections, "1", measure.LabelInFlight, "1")
-	// Of each 50, 5 are left out; they are asked for again at once, and of what is asked for every tenth is left out again.
+	// Of each 50, 5 are left out; they are asked for again at once, and of what is asked for every
+	// tenth is left out again.
 	left, asked := 0, 0
 	for range 4 {
 		for open := 50; open > 0; {
@@ -237,7 +241,8 @@ func TestIDsFromAReconciliationAreMeasured(t *testing.T) {
 	within(t, "MB/s × s", 200*float64(notes.Entry(0).Length)/1e6, m.value(t, "one", "trial", "MB/s")*m.value(t, "one", "trial", "wall time"), float64(did[0].out)/1e6)
 }
 
-// TestWhatADownloadShouldNotBringIsCounted: an event that nobody published, and all events under another subscription id.
+// TestWhatADownloadShouldNotBringIsCounted: an event that nobody published, and all events under
+// another subscription id.
 func TestWhatADownloadShouldNotBringIsCounted(t *testing.T) {
 	t.Parallel()
 	notes, more := scripted.Notes(t, 40), scripted.Notes(t, 41)
@@ -410,7 +415,8 @@ func TestDownloadsOfALaunchedRelayAreMeasured(t *testing.T) {
 	})
 }
 
-// TestAPoliteClientKeepsToTheLowerLimit of what the definition declares and what the relay tells; 0 is no limit.
+// TestAPoliteClientKeepsToTheLowerLimit of what the definition declares and what the relay tells; 0
+// is no limit.
 func TestAPoliteClientKeepsToTheLowerLimit(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct{ declared, told, want int }{{0, 0, 0}, {20, 0, 20}, {0, 30, 30}, {20, 30, 20}, {20, 10, 10}, {20, 20, 20}} {

@@ -10,7 +10,8 @@ import (
 	"relaybench/harness/scripted"
 )
 
-// The checks of publishing at full speed. Corpora here are of fewer than 256 events: the forged ones then come after all of them.
+// The checks of publishing at full speed. Corpora here are of fewer than 256 events: the forged
+// ones then come after all of them.
 var throughputChecks = []string{measure.CodeForgedRefused, measure.CodeAccepts, measure.CodeConnections, measure.CodeOnlyMessage, measure.CodeNew,
 	measure.CodeUnaltered, measure.CodeOnlyAsked, measure.CodeKept}
 
@@ -19,7 +20,8 @@ var throughputFigures = map[string]string{
 	"cpu per 1,000 accepted": "s lower", "write amplification while publishing": "bytes/byte none", "switches per accepted event": "switches/event none",
 }
 
-// TestPublishingAtFullSpeedIsMeasured has 240 notes: each fifth is refused (48), and each 13th of all (18) is known, but for those refused (3).
+// TestPublishingAtFullSpeedIsMeasured has 240 notes: each fifth is refused (48), and each 13th of
+// all (18) is known, but for those refused (3).
 func TestPublishingAtFullSpeedIsMeasured(t *testing.T) {
 	t.Parallel()
 	for _, conns := range []int{1, 3} {
@@ -147,7 +149,8 @@ func TestEachFaultOfPublishingFailsItsOwnCheck(t *testing.T) {
 	}
 }
 
-// TestAnOKForAnotherEventIsNone has one note of 60 whose OK names an id that nobody sent: it stalls, and what is known is recorded.
+// TestAnOKForAnotherEventIsNone has one note of 60 whose OK names an id that nobody sent: it
+// stalls, and what is known is recorded.
 func TestAnOKForAnotherEventIsNone(t *testing.T) {
 	t.Parallel()
 	const n, key = 60, "ingest.throughput"
@@ -165,7 +168,8 @@ var visibilityChecks = []string{measure.CodeAcceptsSingle, measure.CodeNew, meas
 
 var visibilityFigures = map[string]string{"ok": "ms lower", "visible": "ms lower", "poll round trip": "ms none", "queryable by ok": "% higher"}
 
-// TestFromPublishToReadableIsMeasured has 20 samples of 100 notes, of which the last is lost: it is never seen, and 19 of 20 are seen by their OK.
+// TestFromPublishToReadableIsMeasured has 20 samples of 100 notes, of which the last is lost: it is
+// never seen, and 19 of 20 are seen by their OK.
 func TestFromPublishToReadableIsMeasured(t *testing.T) {
 	t.Parallel()
 	const n, key, ok, answer = 20, "ingest.visibility", 60 * time.Millisecond, 25 * time.Millisecond
@@ -185,7 +189,8 @@ func TestFromPublishToReadableIsMeasured(t *testing.T) {
 	p.counted(t, key, measure.CodeAcceptsSingle, map[string]float64{"accepted": n, "of": n})
 }
 
-// TestWhatIsRefusedIsNotWaitedFor refuses each fourth of 20 samples (5), and knows each fifth (4) but for the one that it refuses.
+// TestWhatIsRefusedIsNotWaitedFor refuses each fourth of 20 samples (5), and knows each fifth (4)
+// but for the one that it refuses.
 func TestWhatIsRefusedIsNotWaitedFor(t *testing.T) {
 	t.Parallel()
 	const key = "ingest.visibility"
@@ -225,8 +230,8 @@ var pacedChecks = []string{measure.CodeNew, measure.CodeOnlyMessage, measure.Cod
 
 var pacedFigures = map[string]string{"ok from intended": "ms lower", "send delay": "ms none"}
 
-// TestPublishingOnAScheduleIsMeasured freezes the relay for a second, from the fifth of 100 events on that are due 10 ms apart: half of all wait for
-// half of that second at least.
+// TestPublishingOnAScheduleIsMeasured freezes the relay for a second, from the fifth of 100 events
+// on that are due 10 ms apart: half of all wait for half of that second at least.
 func TestPublishingOnAScheduleIsMeasured(t *testing.T) {
 	t.Parallel()
 	const n, rate, key = 100, 100, "ingest.paced"

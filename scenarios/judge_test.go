@@ -68,7 +68,8 @@ func TestACapIsBelievedWhereItIsOneNumber(t *testing.T) {
 	}
 }
 
-// TestADifferenceIsToldByKindAndReason has 12 notes, of which a relay lacks five for different reasons; it holds one that it must not hold.
+// TestADifferenceIsToldByKindAndReason has 12 notes, of which a relay lacks five for different
+// reasons; it holds one that it must not hold.
 func TestADifferenceIsToldByKindAndReason(t *testing.T) {
 	t.Parallel()
 	notes := scripted.Notes(t, 12)
@@ -103,7 +104,8 @@ func TestADifferenceIsToldByKindAndReason(t *testing.T) {
 	same(t, "of", all.evidence()[0].Count, 11)
 }
 
-// TestWhatTheProtocolLeavesOpenIsNoDifference has a note that only its author may publish (NIP-70), at a relay that need not know of that.
+// TestWhatTheProtocolLeavesOpenIsNoDifference has a note that only its author may publish (NIP-70),
+// at a relay that need not know of that.
 func TestWhatTheProtocolLeavesOpenIsNoDifference(t *testing.T) {
 	t.Parallel()
 	key, err := corpus.NewSecretKey([32]byte{31: 1})
@@ -129,8 +131,8 @@ func TestWhatTheProtocolLeavesOpenIsNoDifference(t *testing.T) {
 	}
 }
 
-// TestWhatARelayHoldsIsWorkedOutFromADifference has events 0 to 5 asked for: it lacks 1 and 2, holds 7, knows an id that nobody published, and names 3
-// as its own though both have it.
+// TestWhatARelayHoldsIsWorkedOutFromADifference has events 0 to 5 asked for: it lacks 1 and 2,
+// holds 7, knows an id that nobody published, and names 3 as its own though both have it.
 func TestWhatARelayHoldsIsWorkedOutFromADifference(t *testing.T) {
 	t.Parallel()
 	notes := scripted.Notes(t, 9)
@@ -187,7 +189,8 @@ func TestASampleIsDrawnFromEachPart(t *testing.T) {
 	same(t, "not always the first", other, true)
 }
 
-// TestWhatTheProtocolTakesAwayIsExcused publishes a corpus in which events are superseded and deleted, all of which are accepted when they come.
+// TestWhatTheProtocolTakesAwayIsExcused publishes a corpus in which events are superseded and
+// deleted, all of which are accepted when they come.
 func TestWhatTheProtocolTakesAwayIsExcused(t *testing.T) {
 	t.Parallel()
 	c, key := synthetic(t, 250), "ingest.throughput"
@@ -215,7 +218,8 @@ func TestWhatTheProtocolTakesAwayIsExcused(t *testing.T) {
 	p.counted(t, key, measure.CodeAccepts, map[string]float64{"refused": wrongly, "unanswered": 0, "of": float64(must), "rightly refused": rightly})
 }
 
-// later is a relay that acknowledges at once, and shows each second event in the fifth poll after that alone.
+// later is a relay that acknowledges at once, and shows each second event in the fifth poll after
+// that alone.
 func later(t *testing.T) (url string) {
 	var mu sync.Mutex
 	raws, polls := map[string]string{}, map[string]int{}
@@ -266,7 +270,8 @@ func later(t *testing.T) (url string) {
 	return "ws" + strings.TrimPrefix(server.URL, "http")
 }
 
-// TestWhatComesAfterItsOKIsNotQueryableByIt has 10 samples, five of which show when their OK has been there for several polls.
+// TestWhatComesAfterItsOKIsNotQueryableByIt has 10 samples, five of which show when their OK has
+// been there for several polls.
 func TestWhatComesAfterItsOKIsNotQueryableByIt(t *testing.T) {
 	t.Parallel()
 	notes := scripted.Notes(t, 50)

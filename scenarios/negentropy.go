@@ -268,14 +268,15 @@ func initial(ctx context.Context, server, other *side) error {
 	return nil
 }
 
-// Causes of evidence on a difference: as what an id was, or was not, named. The client has it alone, or needs it.
+// Causes of evidence on a difference: as what an id was, or was not, named. The client has it
+// alone, or needs it.
 const (
 	causeHave = "to have"
 	causeNeed = "to need"
 )
 
-// findNamed judges whether a relay named only events that somebody published to it: unknown are the ids that it named
-// as its alone, twice those that it named though they are on both sides.
+// findNamed judges whether a relay named only events that somebody published to it: unknown are the
+// ids that it named as its alone, twice those that it named though they are on both sides.
 func findNamed(t *harness.Trial, c *corpus.Corpus, unknown, twice map[corpus.ID]bool) {
 	invented := make(map[corpus.ID]bool)
 	for id := range unknown {
@@ -287,7 +288,8 @@ func findNamed(t *harness.Trial, c *corpus.Corpus, unknown, twice map[corpus.ID]
 		Evidence: append(idEvidence(c, measure.EvidenceUnexpected, "", invented), idEvidence(c, measure.EvidenceUnexpected, "twice", twice)...)})
 }
 
-// findForeign is findNamed for a reconciliation of which only the number of such ids is kept, and examples.
+// findForeign is findNamed for a reconciliation of which only the number of such ids is kept, and
+// examples.
 func findForeign(t *harness.Trial, r negentropy.Result) {
 	f := measure.Finding{Code: measure.CodeOnlyKnown, Verdict: measure.Holds(r.Foreign == 0), Counts: counts("ids", r.Foreign, "twice", 0)}
 	for _, id := range r.ForeignIDs {
@@ -378,8 +380,8 @@ func (s *side) identical(ctx context.Context) error {
 		}
 	}
 	d := compare(s, s.Model, s.held)
-	// A relay answers for what it acknowledged. What its peer lost or kept back it never got, and may rightly hold what
-	// that would have replaced.
+	// A relay answers for what it acknowledged. What its peer lost or kept back it never got, and
+	// may rightly hold what that would have replaced.
 	given, err := corpus.NewFates(s.Corpus, s.Ledger.Acknowledged, s.Now)
 	if err != nil {
 		return err
@@ -418,8 +420,8 @@ func (s *side) returns(ctx context.Context) (held []int, err error) {
 	return held, err
 }
 
-// refusedWrongly counts the events that the relay was sent, and refused or left unanswered, though by what it was
-// given it had to keep them.
+// refusedWrongly counts the events that the relay was sent, and refused or left unanswered, though
+// by what it was given it had to keep them.
 func (s *side) refusedWrongly(given *corpus.Model) (n int) {
 	for _, i := range s.Model.Effective() {
 		switch s.Ledger.Get(i) {
@@ -476,8 +478,8 @@ func (s *side) heartbeat(ctx context.Context) error {
 	return t.Latency("time", measure.Lower, times)
 }
 
-// rebuiltShare is from which share of the first reconciliation on a repeated one costs what building the set anew does:
-// where the set is kept, it takes a few hundredths.
+// rebuiltShare is from which share of the first reconciliation on a repeated one costs what
+// building the set anew does: where the set is kept, it takes a few hundredths.
 const rebuiltShare = 1.0 / 3
 
 // rebuiltFrom is the least that a reconciliation must take to tell.

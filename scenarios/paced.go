@@ -53,7 +53,8 @@ func (Paced) Run(ctx context.Context, t *harness.Trial) error {
 	return nil
 }
 
-// lateness marks a latency of which the sending's own delay is most: then the harness measures itself.
+// lateness marks a latency of which the sending's own delay is most: then the harness measures
+// itself.
 func lateness(late, all time.Duration) []measure.Status {
 	if late < all*4/5 || all == 0 {
 		return nil

@@ -16,15 +16,16 @@ import (
 	"relaybench/harness/scripted"
 )
 
-// TestWhoDropsEventsIsBlamedAlone pairs a relay that does not store every hundredth event that it acknowledges.
+// TestWhoDropsEventsIsBlamedAlone pairs a relay that does not store every hundredth event that it
+// acknowledges.
 func TestWhoDropsEventsIsBlamedAlone(t *testing.T) {
 	t.Parallel()
 	notes := scripted.Notes(t, 500)
 	honest, lossy := scripted.External(t, "honest", scripted.Script{}), scripted.External(t, "lossy", scripted.Script{LoseEvery: 100})
 	m := meet(t, notes, harness.Options{}, paired(Negentropy{}), honest, lossy)
 	m.blameless(t, "honest")
-	// Of the 400 newer ones it loses the notes 199, 299, 399 and 499. Of the 103 that are carried to it, which begin with the 100 older ones,
-	// it loses note 99. Note 499 is on no side then.
+	// Of the 400 newer ones it loses the notes 199, 299, 399 and 499. Of the 103 that are carried
+	// to it, which begin with the 100 older ones, it loses note 99. Note 499 is on no side then.
 	m.judged(t, "lossy", "negentropy", measure.CodeShare, measure.Failed, "", "lossy", "held", 396, "must", 400, "missing.lost", 4)
 	m.judged(t, "lossy", "negentropy", measure.CodeKept, measure.Failed, "", "lossy", "lost", 4, "of", 400)
 	m.judged(t, "lossy", "negentropy.identical", measure.CodeConverges, measure.Failed, "", "lossy", "held", 498, "must", 500, "missing.lost", 2, "own", 2)
@@ -73,11 +74,13 @@ func TestDuplicatesAreCarriedOver(t *testing.T) {
 func TestASourceThatLeavesOutEventsIsBlamed(t *testing.T) {
 	t.Parallel()
 	notes := scripted.Notes(t, 500)
-	// It answers in full until it has been given its 400 events and the 100 that are carried to it, and one more.
+	// It answers in full until it has been given its 400 events and the 100 that are carried to it,
+	// and one more.
 	m := meet(t, notes, harness.Options{}, paired(Negentropy{}), scripted.External(t, "holey", scripted.Script{Honest: 400, LeaveOutEvery: 450}),
 		scripted.External(t, "honest", scripted.Script{}))
 	m.blameless(t, "honest")
-	// Of the 400 that it is asked for after seeding none is the 450th, of the 100 that it is to send then the 50th is.
+	// Of the 400 that it is asked for after seeding none is the 450th, of the 100 that it is to
+	// send then the 50th is.
 	m.judged(t, "honest", "negentropy.transfer", measure.CodeCarried, measure.Failed, "", "holey", "asked", 100, "fetched", 99, "missing", 1, "accepted", 99)
 	m.judged(t, "honest", "negentropy.identical", measure.CodeConverges, measure.Stated, measure.MissingNeverDelivered, "", "missing.never delivered", 1)
 }
@@ -116,7 +119,8 @@ func liars() []liar {
 	}
 }
 
-// TestWhoBreaksNIP77FailsAlone asks a relay by itself, as the preflight and the probe before pairs do.
+// TestWhoBreaksNIP77FailsAlone asks a relay by itself, as the preflight and the probe before pairs
+// do.
 func TestWhoBreaksNIP77FailsAlone(t *testing.T) {
 	t.Parallel()
 	asked := func(t *testing.T, s scripted.Script) (measure.Finding, preflight.Negentropy) {
@@ -219,7 +223,8 @@ func named(n int) string {
 	return payload
 }
 
-// TestIDsOfNothingAreNotTakenForALoss by a relay that holds all it was given, and names others when it is reconciled with.
+// TestIDsOfNothingAreNotTakenForALoss by a relay that holds all it was given, and names others when
+// it is reconciled with.
 func TestIDsOfNothingAreNotTakenForALoss(t *testing.T) {
 	t.Parallel()
 	notes := scripted.Notes(t, 50)

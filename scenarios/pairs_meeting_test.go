@@ -83,7 +83,8 @@ func try(t *testing.T, c *corpus.Corpus, relay *scripted.Relay, f inTrial) *meet
 	return m
 }
 
-// figure returns the measurement of a metric, of one trial, whose labels hold those given as names and values by turns.
+// figure returns the measurement of a metric, of one trial, whose labels hold those given as names
+// and values by turns.
 func (m *meeting) figure(t *testing.T, relay, scenario, metric string, labels ...string) *measure.Measurement {
 	t.Helper()
 	want := measure.Labels{}
@@ -155,7 +156,8 @@ func (m *meeting) finding(t *testing.T, relay, scenario, code string) *measure.F
 	return found
 }
 
-// judged compares verdict, cause, the relay at fault and some counts, which stand by names and numbers by turns.
+// judged compares verdict, cause, the relay at fault and some counts, which stand by names and
+// numbers by turns.
 func (m *meeting) judged(t *testing.T, relay, scenario, code string, verdict measure.Verdict, cause, blames string, some ...any) {
 	t.Helper()
 	f := m.finding(t, relay, scenario, code)

@@ -67,8 +67,9 @@ func setIn(t *testing.T, c *corpus.Corpus, indexes []int, others ...corpus.Event
 var reconciledUnits = map[string]string{"time": "ms lower", "first answer": "ms none", "harness share": "% none", "rounds": "rounds none", "bytes up": "bytes none",
 	"bytes down": "bytes none", "have": "events none", "need": "events none", "bytes per difference": "bytes/event lower"}
 
-// TestAPairsFiguresAreThoseOfTheScript reconciles 500 notes, of which each relay begins with 400. Every answer takes its
-// time, so that the rounds, which are played in memory, bound what a reconciliation takes.
+// TestAPairsFiguresAreThoseOfTheScript reconciles 500 notes, of which each relay begins with 400.
+// Every answer takes its time, so that the rounds, which are played in memory, bound what a
+// reconciliation takes.
 func TestAPairsFiguresAreThoseOfTheScript(t *testing.T) {
 	t.Parallel()
 	const held, okHeld, eoseHeld = 25 * time.Millisecond, 15 * time.Millisecond, 40 * time.Millisecond
@@ -210,7 +211,8 @@ func TestAReconciliationIsRecordedInItsUnits(t *testing.T) {
 	}
 }
 
-// TestASetThatIsBuiltAnewIsStated takes the first reconciliation for much longer than a repeated one, and for none that tells.
+// TestASetThatIsBuiltAnewIsStated takes the first reconciliation for much longer than a repeated
+// one, and for none that tells.
 func TestASetThatIsBuiltAnewIsStated(t *testing.T) {
 	t.Parallel()
 	notes := scripted.Notes(t, 10)

@@ -155,7 +155,8 @@ func (p *proof) told() (all []string) {
 	return append(all, fmt.Sprint(p.failed))
 }
 
-// latency compares a latency with its histogram: the value is the median, in milliseconds. It returns the histogram.
+// latency compares a latency with its histogram: the value is the median, in milliseconds. It
+// returns the histogram.
 func (p *proof) latency(t *testing.T, scenario, metric string, samples int64, least time.Duration) *measure.Histogram {
 	t.Helper()
 	m := p.one(t, scenario, metric)
@@ -177,7 +178,8 @@ var resources = map[string]string{
 	"harness cpu": "% none", "reading delay": "ms none", "reading delay p99": "ms none",
 }
 
-// figures compares the names, units and directions of all that was measured in a scenario: nothing is missing, and nothing is more.
+// figures compares the names, units and directions of all that was measured in a scenario: nothing
+// is missing, and nothing is more.
 func (p *proof) figures(t *testing.T, scenario string, want map[string]string) {
 	t.Helper()
 	got := map[string]string{}
@@ -198,7 +200,8 @@ func (p *proof) figures(t *testing.T, scenario string, want map[string]string) {
 	}
 }
 
-// verdicts compares the verdicts of all checks of a scenario. What failed blames the relay and bears on what the table says; nothing else does.
+// verdicts compares the verdicts of all checks of a scenario. What failed blames the relay and
+// bears on what the table says; nothing else does.
 func (p *proof) verdicts(t *testing.T, scenario string, want map[string]measure.Verdict) {
 	t.Helper()
 	got := map[string]measure.Verdict{}

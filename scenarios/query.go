@@ -315,7 +315,8 @@ func believe(ctx context.Context, t *harness.Trial, capped []judged, longest int
 	return t.Model.Check(&filter, reply.IDs).OK(), nil
 }
 
-// count adds up how the answer departs from the model's, and what the relay had said of the missing events when they were published.
+// count adds up how the answer departs from the model's, and what the relay had said of the missing
+// events when they were published.
 func (j *judged) count(t *harness.Trial, to map[string]float64) {
 	v := &j.verdict
 	for name, n := range map[string]int{"missing": len(v.Missing), "extra": len(v.Extra), "misordered": len(v.Misordered), "duplicate": len(v.Duplicate), "no id": j.reply.NoID} {

@@ -28,7 +28,8 @@ var queryFigures = map[string]string{"eose": "ms lower", "first event": "ms lowe
 
 var queryChecks = []string{measure.CodeUnaltered, measure.CodeOnlyMessage, measure.CodeEOSE, measure.CodeModel}
 
-// once is a delay of answers by which a rate is taken of each question once: rounds of it are longer than rateTime.
+// once is a delay of answers by which a rate is taken of each question once: rounds of it are
+// longer than rateTime.
 const (
 	once   = 60 * time.Millisecond
 	rounds = 4
@@ -39,7 +40,8 @@ const (
 // forgery is how many EVENTs come after those of a corpus, and one REQ for them.
 const forgery = 4
 
-// TestQueriesAreMeasured asks for 150 notes over 5 connections: an answer holds them all, and takes d.
+// TestQueriesAreMeasured asks for 150 notes over 5 connections: an answer holds them all, and takes
+// d.
 func TestQueriesAreMeasured(t *testing.T) {
 	t.Parallel()
 	const n, rounds, conns, first, d, key = 150, 6, 5, 20 * time.Millisecond, 250 * time.Millisecond, "query.firehose.hot"
@@ -254,7 +256,8 @@ func TestAQueryWithoutAnythingToAskAboutIsNotMeasured(t *testing.T) {
 	}
 }
 
-// TestAnswersThatChangeAreJudgedToo leaves out each 310th event: the first is in the second round of questions that are asked over and over.
+// TestAnswersThatChangeAreJudgedToo leaves out each 310th event: the first is in the second round
+// of questions that are asked over and over.
 func TestAnswersThatChangeAreJudgedToo(t *testing.T) {
 	t.Parallel()
 	const n, key, every = 20, "query.firehose.hot", 310

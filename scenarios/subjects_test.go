@@ -8,7 +8,8 @@ import (
 	"relaybench/corpus"
 )
 
-// TestHotQueriesAskAboutWhatStandsOut compares each fixed filter with the ranking of who and what stands out, which the corpus has tests for.
+// TestHotQueriesAskAboutWhatStandsOut compares each fixed filter with the ranking of who and what
+// stands out, which the corpus has tests for.
 func TestHotQueriesAskAboutWhatStandsOut(t *testing.T) {
 	t.Parallel()
 	s, m := testSubjects(t, corpus.Spec{Events: 3200, Seed: 1, BaseTime: 1780272000})
@@ -91,7 +92,8 @@ func TestHotQueriesAskAboutWhatStandsOut(t *testing.T) {
 	}
 }
 
-// TestQueriesNameTheConditionsThatTheyUse compares what a description says with the filters: a failed check bars by it.
+// TestQueriesNameTheConditionsThatTheyUse compares what a description says with the filters: a
+// failed check bars by it.
 func TestQueriesNameTheConditionsThatTheyUse(t *testing.T) {
 	t.Parallel()
 	s, _ := testSubjects(t, corpus.Spec{Events: 400, Seed: 1, BaseTime: 1780272000})

@@ -267,7 +267,8 @@ func (r *syncing) find(ctx context.Context, t *harness.Trial) ([]int, error) {
 	return held, t.Fault(err)
 }
 
-// findNamed records that a relay named ids as its alone that nobody published, or that are on both sides.
+// findNamed records that a relay named ids as its alone that nobody published, or that are on both
+// sides.
 func (r *syncing) findNamed(t *harness.Trial, unknown, twice int) {
 	r.FindAlone(t, measure.Finding{Code: measure.CodeOnlyKnown, Verdict: measure.Failed, Counts: counts("ids", unknown, "twice", twice)})
 }
@@ -367,7 +368,8 @@ func (r *syncing) blame(receiver *harness.Trial, expected *corpus.Model, held []
 	return withheld > 0 && other == 0
 }
 
-// bearsOn are the figures on which a failure of one side bears: those of this way of syncing in which it stands there.
+// bearsOn are the figures on which a failure of one side bears: those of this way of syncing in
+// which it stands there.
 func (r *syncing) bearsOn(at *harness.Trial) []measure.Scope {
 	role := measure.AsRelay
 	if at == r.Source {

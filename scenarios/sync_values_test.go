@@ -96,7 +96,8 @@ func (m *meeting) account(t *testing.T, key string, n int) {
 	m.judged(t, "sink", key, measure.CodeHoldsSource, measure.Passed, "", "", "held", n, "must", n)
 }
 
-// TestASyncsFiguresAreThoseOfTheScript fills a relay with 600 notes, by reconciliation and in pages of 100.
+// TestASyncsFiguresAreThoseOfTheScript fills a relay with 600 notes, by reconciliation and in pages
+// of 100.
 func TestASyncsFiguresAreThoseOfTheScript(t *testing.T) {
 	t.Parallel()
 	const (
@@ -165,7 +166,8 @@ func TestASyncsFiguresAreThoseOfTheScript(t *testing.T) {
 			// What it sent are the messages, and a header of 2 to 4 bytes for each.
 			messages := float64(was.sent + was.eoses)
 			within(t, key+": response bytes", float64(was.out)+2*messages, bytes, float64(was.out)+4*messages)
-			// The first page has 100, each further one begins with the last of the page before; an answer without events is asked for twice.
+			// The first page has 100, each further one begins with the last of the page before; an
+			// answer without events is asked for twice.
 			equals(t, key+": pages", value("pages"), float64(was.reqs)-1)
 			within(t, key+": pages", n/page+1, value("pages"), n/page+3)
 			continue
@@ -257,7 +259,8 @@ func TestWhatASinkRefusesIsCounted(t *testing.T) {
 	}
 }
 
-// TestStragglersAreCarriedAgain from a source that leaves out events, each of which comes when it is asked for again.
+// TestStragglersAreCarriedAgain from a source that leaves out events, each of which comes when it
+// is asked for again.
 func TestStragglersAreCarriedAgain(t *testing.T) {
 	t.Parallel()
 	const n = 100
@@ -311,7 +314,8 @@ func TestCarriedAndReconciledAreRecordedInTheirUnits(t *testing.T) {
 	}
 }
 
-// TestTheCommandsUseIsTheSinks adds what the sink's own command used, whether the relay itself was seen or not.
+// TestTheCommandsUseIsTheSinks adds what the sink's own command used, whether the relay itself was
+// seen or not.
 func TestTheCommandsUseIsTheSinks(t *testing.T) {
 	t.Parallel()
 	used := &relays.Carried{Usage: relays.Usage{CPUSeconds: 1.5, PeakRSS: 30}}

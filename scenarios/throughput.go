@@ -97,7 +97,8 @@ func byReason(t *harness.Trial, metric string, reasons map[string]*harness.Refus
 	}
 }
 
-// refusalEvidence says how often a relay refused for what reason, in its words, the most frequent first.
+// refusalEvidence says how often a relay refused for what reason, in its words, the most frequent
+// first.
 func refusalEvidence(reasons map[string]*harness.Refusals) (evidence []measure.Evidence) {
 	for _, reason := range slices.Sorted(maps.Keys(reasons)) {
 		r := reasons[reason]
@@ -158,8 +159,9 @@ func findGarbage(t *harness.Trial, g harness.Garbage) {
 	t.Find(f)
 }
 
-// findNew judges whether the relay was given anything new. One that had the events already, as one that runs already
-// may, stores nothing and answers all the faster. A few duplicates are no such sign: some relays call a superseded event one.
+// findNew judges whether the relay was given anything new. One that had the events already, as one
+// that runs already may, stores nothing and answers all the faster. A few duplicates are no such
+// sign: some relays call a superseded event one.
 func findNew(t *harness.Trial, duplicates, taken int64) {
 	t.Find(measure.Finding{Code: measure.CodeNew, Verdict: measure.Holds(duplicates*10 <= taken), Counts: counts("duplicates", int(duplicates), "of", int(taken))})
 }

@@ -87,7 +87,8 @@ func TestTheReferenceRelayPassesEveryCheck(t *testing.T) {
 				t.Errorf("%s: %s: %q, want %q", name, capability, got, want)
 			}
 		}
-		// The flood ends by the clock. What was taken by then, all 1,100 events unless the machine is busy, comes back without a limit.
+		// The flood ends by the clock. What was taken by then, all 1,100 events unless the machine
+		// is busy, comes back without a limit.
 		var taken, clamp, free int
 		fmt.Sscanf(r.Capabilities["throttling"], "none seen: %d events", &taken)
 		fmt.Sscanf(r.Capabilities["limit clamp"], "none up to %d events", &clamp)

@@ -11,7 +11,8 @@ import (
 	"relaybench/scenarios"
 )
 
-// What a shell completes beside verbs and flags, which cobra knows, and files, which the shell does.
+// What a shell completes beside verbs and flags, which cobra knows, and files, which the shell
+// does.
 
 // addCompletions says of every verb what its arguments and flags take.
 func addCompletions(root *cobra.Command) {
@@ -66,8 +67,8 @@ func completionOf(cmd *cobra.Command, flag *pflag.Flag) cobra.CompletionFunc {
 	return cobra.NoFileCompletions
 }
 
-// completeRelays gives the names of the catalog, with the user's own where --relays-dir was typed before. A shell that
-// asks shows no error: what cannot be read completes nothing.
+// completeRelays gives the names of the catalog, with the user's own where --relays-dir was typed
+// before. A shell that asks shows no error: what cannot be read completes nothing.
 func completeRelays(cmd *cobra.Command, _ []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	f := relayFlags{}
 	if flag := cmd.Flags().Lookup("relays-dir"); flag != nil {
@@ -84,7 +85,8 @@ func completeRelays(cmd *cobra.Command, _ []string, _ string) ([]cobra.Completio
 	return all, cobra.ShellCompDirectiveNoFileComp
 }
 
-// completeList completes the last of several names separated by commas, without those that stand there already.
+// completeList completes the last of several names separated by commas, without those that stand
+// there already.
 func completeList(names ...string) cobra.CompletionFunc {
 	return func(_ *cobra.Command, _ []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		before := typed[:strings.LastIndex(typed, ",")+1]
@@ -99,7 +101,8 @@ func completeList(names ...string) cobra.CompletionFunc {
 	}
 }
 
-// scenarioNames are the keys that --only and --skip take, and the families that several of them share.
+// scenarioNames are the keys that --only and --skip take, and the families that several of them
+// share.
 func scenarioNames() []string {
 	f := runFlags{only: []string{"import"}} // which takes part where it is named
 	f.fetch.on, f.sync.on = true, true

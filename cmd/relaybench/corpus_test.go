@@ -13,7 +13,8 @@ import (
 	"relaybench/corpus"
 )
 
-// dumped are events of all forms in a tar archive, with one line that is none and one event that has a control character.
+// dumped are events of all forms in a tar archive, with one line that is none and one event that
+// has a control character.
 func dumped(t *testing.T) (path string) {
 	t.Helper()
 	var lines [][]byte

@@ -164,8 +164,8 @@ func (f *gateFlags) gate(cmd *cobra.Command, stdout, stderr io.Writer) error {
 	return &exitError{exitFailed, errors.New(verdict.Headline())}
 }
 
-// judge measures, and measures again what became suspect until that is settled, or as many trials as it may. It returns the files that it
-// wrote, the first run's first.
+// judge measures, and measures again what became suspect until that is settled, or as many trials
+// as it may. It returns the files that it wrote, the first run's first.
 func (f *gateFlags) judge(ctx context.Context, stderr io.Writer, flags *pflag.FlagSet, chosen []harness.Described, contenders []harness.Contender,
 	o *report.GateOptions, may func(*measure.Record) error) (*report.GateVerdict, []string, error) {
 	var files []string
@@ -401,7 +401,8 @@ func (f *gateFlags) publish(stdout io.Writer, v *report.GateVerdict, files []str
 	return nil
 }
 
-// writable tells why a file could not be written, without touching what it holds; nil if it can, and for "".
+// writable tells why a file could not be written, without touching what it holds; nil if it can,
+// and for "".
 func writable(path string) error {
 	if path == "" {
 		return nil

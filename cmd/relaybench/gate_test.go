@@ -65,8 +65,9 @@ func TestGateFindsASlowedRelayAndSaysSoEverywhere(t *testing.T) {
 	}
 }
 
-// TestGateSaysThatItCannotTell has a head that is faster than base by far in one boot and slower by far in the next: its median is beyond any threshold,
-// and no test can hold it against head. The delays differ by so much that no busy machine makes up for it.
+// TestGateSaysThatItCannotTell has a head that is faster than base by far in one boot and slower by
+// far in the next: its median is beyond any threshold, and no test can hold it against head. The
+// delays differ by so much that no busy machine makes up for it.
 func TestGateSaysThatItCannotTell(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -93,7 +94,8 @@ func TestGateSaysThatItCannotTell(t *testing.T) {
 	}
 }
 
-// TestGateRefusesWhatItCouldNotFinish has gates that would find out at their end what can be told at once: nothing may be measured, and nothing touched.
+// TestGateRefusesWhatItCouldNotFinish has gates that would find out at their end what can be told
+// at once: nothing may be measured, and nothing touched.
 func TestGateRefusesWhatItCouldNotFinish(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -174,7 +176,8 @@ func TestGateAgainstAStoredRecord(t *testing.T) {
 		t.Fatalf("exit code %d\n%s", code, stderr)
 	}
 	t.Run("a faster head is green", func(t *testing.T) {
-		// How soon an event is visible depends on the machine's noise alone here, since the delay is over by then.
+		// How soon an event is visible depends on the machine's noise alone here, since the delay
+		// is over by then.
 		thresholds := filepath.Join(t.TempDir(), "thresholds.toml")
 		if err := os.WriteFile(thresholds, []byte("\"ingest.visibility visible\" = 10000\n"), 0o600); err != nil {
 			t.Fatal(err)

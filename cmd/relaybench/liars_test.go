@@ -25,7 +25,8 @@ type liar struct {
 	outcome measure.Outcome // "" for OK
 	reason  string          // part of it
 
-	// What the lie bars: scenarios in which no figure of the relay may compete, "" for all. It may be the best in others.
+	// What the lie bars: scenarios in which no figure of the relay may compete, "" for all. It may
+	// be the best in others.
 	touches []string
 }
 
@@ -160,9 +161,10 @@ func (l liar) isFound(t *testing.T, r *measure.Record) {
 	}
 }
 
-// isNotCrowned looks at the report of a record in which the liar and the honest relay are alone, with trials enough to rank, and the liar a million times
-// as good wherever it has a figure. Where a failed check bears on its figures it may not be crowned; that must be so at least of what the lie touches.
-// Without its findings it must be crowned, or the test would prove nothing.
+// isNotCrowned looks at the report of a record in which the liar and the honest relay are alone,
+// with trials enough to rank, and the liar a million times as good wherever it has a figure. Where
+// a failed check bears on its figures it may not be crowned; that must be so at least of what the
+// lie touches. Without its findings it must be crowned, or the test would prove nothing.
 func (l liar) isNotCrowned(t *testing.T, r *measure.Record) {
 	t.Helper()
 	duel := duel(r, "honest", l.name())
@@ -208,7 +210,8 @@ func (l liar) isNotCrowned(t *testing.T, r *measure.Record) {
 	}
 }
 
-// duel keeps two relays of a record, gives each figure ten trials, and makes the second relay's a million times as good.
+// duel keeps two relays of a record, gives each figure ten trials, and makes the second relay's a
+// million times as good.
 func duel(r *measure.Record, honest, liar string) *measure.Record {
 	d := *r
 	others := func(name string) bool { return name != honest && name != liar }

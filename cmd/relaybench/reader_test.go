@@ -31,8 +31,8 @@ func long(t *testing.T) string {
 	return path
 }
 
-// TestAReaderThatLeavesIsNoFailure gives verbs a stdout that nobody reads any more, as head leaves it: the exit code stays the verdict's,
-// and nothing is said of the pipe.
+// TestAReaderThatLeavesIsNoFailure gives verbs a stdout that nobody reads any more, as head leaves
+// it: the exit code stays the verdict's, and nothing is said of the pipe.
 func TestAReaderThatLeavesIsNoFailure(t *testing.T) {
 	t.Parallel()
 	file := long(t)
@@ -92,7 +92,8 @@ func TestOtherFailuresOfStdoutAreTold(t *testing.T) {
 	}
 }
 
-// TestOneInterruptionEndsAReport interrupts report where its output stands in a pipe that nobody empties, as in a pager: it cannot end by itself.
+// TestOneInterruptionEndsAReport interrupts report where its output stands in a pipe that nobody
+// empties, as in a pager: it cannot end by itself.
 func TestOneInterruptionEndsAReport(t *testing.T) {
 	t.Parallel()
 	for _, verb := range [][]string{{"report", "--format=md", long(t)}, {"compare", "--all", long(t), long(t)}} {

@@ -46,8 +46,9 @@ func newReport(stdout io.Writer) *cobra.Command {
 	return cmd
 }
 
-// interruptible writes what render makes, or nothing of it where ctx ends before: neither reading a record nor making
-// a report of it looks for an interruption, and whoever asked for one need not wait for the rest. The program ends then.
+// interruptible writes what render makes, or nothing of it where ctx ends before: neither reading a
+// record nor making a report of it looks for an interruption, and whoever asked for one need not
+// wait for the rest. The program ends then.
 func interruptible(ctx context.Context, stdout io.Writer, render func(io.Writer) error) error {
 	made := make(chan error, 1)
 	var text bytes.Buffer

@@ -130,8 +130,8 @@ func run(ctx context.Context, stdout, stderr io.Writer, args []string) int {
 	return code
 }
 
-// pipe is stdout. Where its reader has left, as head does when it has enough, the rest is written to nobody: that is no
-// failure, and the exit code stays what the verdict makes it.
+// pipe is stdout. Where its reader has left, as head does when it has enough, the rest is written
+// to nobody: that is no failure, and the exit code stays what the verdict makes it.
 type pipe struct {
 	io.Writer
 	left bool
@@ -185,8 +185,8 @@ A first argument that is a flag means "run".`,
 	return root
 }
 
-// refuseUnknownTopics makes it wrong usage to name a command or a shell that there is not to one of cobra's own commands,
-// which would show their help as if nothing was wrong.
+// refuseUnknownTopics makes it wrong usage to name a command or a shell that there is not to one of
+// cobra's own commands, which would show their help as if nothing was wrong.
 func refuseUnknownTopics(root *cobra.Command) {
 	root.InitDefaultHelpCmd()
 	root.InitDefaultCompletionCmd()
@@ -221,7 +221,8 @@ func didYouMean(names []string, dashes string) string {
 	return " (did you mean " + dashes + strings.Join(names, " or "+dashes) + "?)"
 }
 
-// flagNames is a command whose subcommands are named as the flags of cmd are: cobra knows how to find names that are close.
+// flagNames is a command whose subcommands are named as the flags of cmd are: cobra knows how to
+// find names that are close.
 func flagNames(cmd *cobra.Command) *cobra.Command {
 	names := &cobra.Command{SuggestionsMinimumDistance: 2}
 	cmd.Flags().VisitAll(func(flag *pflag.Flag) {

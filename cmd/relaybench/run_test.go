@@ -219,7 +219,8 @@ func TestRunOutlivesRelaysThatFail(t *testing.T) {
 	}
 }
 
-// TestStopGraceIsHowLongARelayMayTakeToEnd stops a relay that does not listen to SIGTERM. In the ten seconds of the default it would say so.
+// TestStopGraceIsHowLongARelayMayTakeToEnd stops a relay that does not listen to SIGTERM. In the
+// ten seconds of the default it would say so.
 func TestStopGraceIsHowLongARelayMayTakeToEnd(t *testing.T) {
 	t.Parallel()
 	out := t.TempDir()

@@ -77,7 +77,8 @@ func (f *corpusFlags) base() (int64, error) {
 	return base, nil
 }
 
-// load builds the corpus, or takes it from the cache, and says what of it could not be read. The watcher may be nil.
+// load builds the corpus, or takes it from the cache, and says what of it could not be read. The
+// watcher may be nil.
 func (f *corpusFlags) load(ctx context.Context, w *watcher) (*corpus.Corpus, error) {
 	c, err := f.build(ctx, w)
 	if err != nil || w == nil {

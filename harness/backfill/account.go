@@ -76,7 +76,8 @@ func (a *Account) Completeness() Completeness {
 	return Unresolved
 }
 
-// status says how the run is incomplete, without what differs from trial to trial; ok is false for a complete one.
+// status says how the run is incomplete, without what differs from trial to trial; ok is false for
+// a complete one.
 func (a *Account) status() (s measure.Status, ok bool) {
 	s.Code = measure.StatusIncomplete
 	switch a.Completeness() {
@@ -165,8 +166,9 @@ func (a *Account) Measurements() []measure.Measurement {
 	return all
 }
 
-// Finding is the account's verdict; ok is false for a run that was cut on purpose, or that is unresolved: neither is a
-// verdict on anybody. What bars a relay's figures is that it ended a run early, or did not send what it holds.
+// Finding is the account's verdict; ok is false for a run that was cut on purpose, or that is
+// unresolved: neither is a verdict on anybody. What bars a relay's figures is that it ended a run
+// early, or did not send what it holds.
 func (a *Account) Finding() (f measure.Finding, ok bool) {
 	f.Code, f.Verdict = measure.CodeComplete, measure.Passed
 	f.Counts = map[string]float64{"delivered": float64(a.Delivered)}

@@ -146,7 +146,8 @@ type identity struct {
 	MaxTags       int      `json:"maxTags"`
 	KeepDeletions bool     `json:"keepDeletions"`
 
-	// KeepControlCharacters is left out where it is not set, so that downloads from before it was there are known again: what they hold is prepared by today's rules.
+	// KeepControlCharacters is left out where it is not set, so that downloads from before it was
+	// there are known again: what they hold is prepared by today's rules.
 	KeepControlCharacters bool `json:"keepControlCharacters,omitempty"`
 }
 

@@ -96,7 +96,8 @@ type Cell struct {
 	Matrix   bool // one of many that differ in Conns, InFlight and Batch
 }
 
-// Labels are the cell's settings as its figures carry them. Settings that a strategy has no choice of are left out.
+// Labels are the cell's settings as its figures carry them. Settings that a strategy has no choice
+// of are left out.
 func (c Cell) Labels() measure.Labels {
 	l := measure.Labels{measure.LabelStrategy: string(c.Strategy), measure.LabelForm: "raw"}
 	if c.Form.Parsed {

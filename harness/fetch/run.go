@@ -239,7 +239,8 @@ func (r *Result) settle(ctx context.Context, t *Target, got finished, f *fetchin
 	}
 }
 
-// told is an error as it stands in results: the first of several, and how many more connections gave one.
+// told is an error as it stands in results: the first of several, and how many more connections
+// gave one.
 func told(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)

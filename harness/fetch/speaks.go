@@ -10,9 +10,11 @@ import (
 	"relaybench/harness/wire"
 )
 
-// withoutNegentropy finds out once why a relay does not speak NIP-77, no reason where it does. That is no part of any cell, whose time may be shorter than a
-// relay that ignores NEG-OPEN has to be waited for. The runner's probing does not serve: it asks a relay in its usual form, and here it may run
-// in another. Where the relay cannot be asked, or has a reason of its own not to answer, the cell shall say why.
+// withoutNegentropy finds out once why a relay does not speak NIP-77, no reason where it does. That
+// is no part of any cell, whose time may be shorter than a relay that ignores NEG-OPEN has to be
+// waited for. The runner's probing does not serve: it asks a relay in its usual form, and here it
+// may run in another. Where the relay cannot be asked, or has a reason of its own not to answer,
+// the cell shall say why.
 func (t *Target) withoutNegentropy(ctx context.Context, o *Options) (why measure.Reason) {
 	t.asking.Lock()
 	defer t.asking.Unlock()

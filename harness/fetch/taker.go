@@ -39,7 +39,9 @@ type taker struct {
 	free     chan *receive.Feeder // one for each connection that may call at once
 }
 
-// newTaker makes a taker for so many connections. What has been taken is dealt with even when the cell is cut: only ctx ends that. It ends after most events where that is not 0. Where records is not nil, it remembers what comes, which has to be parsed for that.
+// newTaker makes a taker for so many connections. What has been taken is dealt with even when the
+// cell is cut: only ctx ends that. It ends after most events where that is not 0. Where records is
+// not nil, it remembers what comes, which has to be parsed for that.
 func newTaker(ctx context.Context, end context.CancelCauseFunc, form Form, conns, room, most int, records *backfill.Records) *taker {
 	t := &taker{end: end}
 	if room > 0 {

@@ -5,8 +5,8 @@ import (
 	"fmt"
 )
 
-// What a record may hold at most. A run takes up to 1,000 trials of a figure; what is beyond these bounds no run
-// has written, and would keep a report busy for minutes.
+// What a record may hold at most. A run takes up to 1,000 trials of a figure; what is beyond these
+// bounds no run has written, and would keep a report busy for minutes.
 const (
 	MaxMeasurements = 50_000
 	MaxTrials       = 10_000    // of one measurement

@@ -1,7 +1,7 @@
 package measure
 
-// Names of the figures of the harness itself, as they stand in the record. Those of one kind over several numbers of
-// connections differ in their labels.
+// Names of the figures of the harness itself, as they stand in the record. Those of one kind over
+// several numbers of connections differ in their labels.
 const (
 	ClockResolution = "clock resolution"
 	ClockRead       = "reading the clock"

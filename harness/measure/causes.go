@@ -51,8 +51,8 @@ const (
 	LimitsTold     = "nip-11"     // its information document
 )
 
-// Causes of an event that had to be there and is not, as Evidence has them, and Counts behind "missing.". Of one that
-// must not be there it is the model's reason, behind "extra.".
+// Causes of an event that had to be there and is not, as Evidence has them, and Counts behind
+// "missing.". Of one that must not be there it is the model's reason, behind "extra.".
 const (
 	MissingNeverDelivered = "never delivered"
 	MissingUnanswered     = "unanswered"

@@ -2,7 +2,8 @@ package measure
 
 import "slices"
 
-// The codes of checks, as they stand in findings. Those of one family share its prefix where they need one.
+// The codes of checks, as they stand in findings. Those of one family share its prefix where they
+// need one.
 const (
 	// Of every scenario.
 	CodeMeasurable  = "measurable"   // stated: whether the scenario is one for this relay
@@ -101,11 +102,13 @@ var (
 	everything = []Scope{{Scenario: "*"}}
 	// takesIn are the figures of whatever takes events in.
 	takesIn = []Scope{{Scenario: "ingest.*"}, {Scenario: "import"}, {Scenario: "crash"}, {Scenario: "storage"}, {Scenario: "sync.*", Role: AsRelay}}
-	// keeps are those of whatever stores what a compliant relay would not; queries and pairs have checks of their own.
+	// keeps are those of whatever stores what a compliant relay would not; queries and pairs have
+	// checks of their own.
 	keeps = []Scope{{Scenario: "ingest.throughput"}, {Scenario: "import"}, {Scenario: "storage"}}
 )
 
-// bearing says on which figures a failed check bears, where that is more or other than its own scenario.
+// bearing says on which figures a failed check bears, where that is more or other than its own
+// scenario.
 var bearing = map[string][]Scope{
 	CodeKept:          everything,
 	CodeUnaltered:     everything,
@@ -142,7 +145,8 @@ var bearing = map[string][]Scope{
 // usedBy are the figures of all scenarios whose questions use a condition.
 func usedBy(condition string) []Scope { return []Scope{{Scenario: "*", Uses: condition}} }
 
-// Throttled says on what a limit of rates bears: a relay may limit what it takes in, and what it is asked.
+// Throttled says on what a limit of rates bears: a relay may limit what it takes in, and what it is
+// asked.
 func Throttled(publishing, asking bool) (scopes []Scope) {
 	if publishing {
 		scopes = append(scopes, takesIn...)
@@ -153,8 +157,8 @@ func Throttled(publishing, asking bool) (scopes []Scope) {
 	return scopes
 }
 
-// BearsOn returns the figures on which a failed check of a scenario bears: what its table says, else the scenario
-// itself and all below it, under the finding's labels.
+// BearsOn returns the figures on which a failed check of a scenario bears: what its table says,
+// else the scenario itself and all below it, under the finding's labels.
 func BearsOn(code, scenario string, labels Labels) []Scope {
 	if scopes, ok := bearing[code]; ok {
 		return slices.Clone(scopes)

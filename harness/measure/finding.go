@@ -32,7 +32,8 @@ func States(ok bool) Verdict {
 	return Stated
 }
 
-// Finding is what a check found out about a relay. The renderers make the sentence, from Code, Verdict and Cause.
+// Finding is what a check found out about a relay. The renderers make the sentence, from Code,
+// Verdict and Cause.
 type Finding struct {
 	Relay    string             `json:"relay"`          // whom the check asked
 	Peer     string             `json:"peer,omitempty"` // the other relay of a pair
@@ -107,8 +108,8 @@ func MatchScenario(pattern, scenario string) bool {
 	return pattern == scenario
 }
 
-// Bars reports whether the finding invalidates a figure. uses are the conditions of filters that the figure's
-// scenario asks with.
+// Bars reports whether the finding invalidates a figure. uses are the conditions of filters that
+// the figure's scenario asks with.
 func (f *Finding) Bars(m *Measurement, uses []string) bool {
 	if f.Verdict != Failed {
 		return false
@@ -123,9 +124,9 @@ func (f *Finding) Bars(m *Measurement, uses []string) bool {
 	return false
 }
 
-// concerns reports whether a figure is of the relay at fault, or of the pair where nobody is known to be. What was
-// seen in a pair bears on that pair alone, unless it bears on everything. A condition of filters concerns whoever is
-// asked with it: of a sync the source.
+// concerns reports whether a figure is of the relay at fault, or of the pair where nobody is known
+// to be. What was seen in a pair bears on that pair alone, unless it bears on everything. A
+// condition of filters concerns whoever is asked with it: of a sync the source.
 func (f *Finding) concerns(m *Measurement, s *Scope) bool {
 	samePair := m.Relay == f.Relay && m.Peer == f.Peer || m.Relay == f.Peer && m.Peer == f.Relay
 	if f.Blames == "" {

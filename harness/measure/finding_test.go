@@ -20,7 +20,8 @@ func TestPatternsOfScenarios(t *testing.T) {
 	}
 }
 
-// Which figures a relay still competes in when it fails one check: the table of verdicts in proportion.
+// Which figures a relay still competes in when it fails one check: the table of verdicts in
+// proportion.
 func TestAFailedCheckBarsWhatItBearsOn(t *testing.T) {
 	uses := map[string][]string{"query.thread.hot": {UsesKinds, "#e", UsesLimit, UsesOrder}, "query.hashtag.hot": {UsesKinds, "#t", UsesLimit, UsesOrder},
 		"query.by-ids.hot": {UsesIDs, UsesLimit, UsesOrder}, "query.follow-feed.hot": {UsesAuthors, UsesKinds, UsesLimit, UsesOrder}, "sync.req": {UsesUntil, UsesLimit, UsesOrder}}

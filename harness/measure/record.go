@@ -3,7 +3,8 @@ package measure
 
 import "time"
 
-// Schema identifies the record's form; results.schema.json describes it. A record of form 1 is upgraded when it is read.
+// Schema identifies the record's form; results.schema.json describes it. A record of form 1 is
+// upgraded when it is read.
 const Schema = "relaybench/results/2"
 
 // Better says in which direction a metric improves.

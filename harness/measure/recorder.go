@@ -30,9 +30,10 @@ func NewRecorder(rec *Record, save func(*Record) error) *Recorder {
 	return &Recorder{rec: rec, save: save}
 }
 
-// Add takes a measurement in. One with the same relay, peer, scenario, labels, metric, unit and direction as an
-// earlier one continues it: trials are appended, histograms merged, samples summed, and the timeline is the newest. Values that
-// are not numbers are left out and noted, because JSON cannot hold them and one of them must not cost the whole record.
+// Add takes a measurement in. One with the same relay, peer, scenario, labels, metric, unit and
+// direction as an earlier one continues it: trials are appended, histograms merged, samples summed,
+// and the timeline is the newest. Values that are not numbers are left out and noted, because JSON
+// cannot hold them and one of them must not cost the whole record.
 func (r *Recorder) Add(m Measurement) {
 	m = cloneMeasurement(m)
 	finite := func(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
@@ -102,11 +103,13 @@ func mergeEncoded(a, b string) (string, error) {
 	return s, nil
 }
 
-// weight orders verdicts: of several trials of one check the heaviest stands. What could not be asked gives way to any answer.
+// weight orders verdicts: of several trials of one check the heaviest stands. What could not be
+// asked gives way to any answer.
 var weight = map[Verdict]int{Undecided: 0, Passed: 1, Stated: 2, Failed: 3}
 
-// Find takes a finding in. A check that ran in several trials is one finding, told apart by whom it blames: it holds
-// if it held every time, counts and texts are those of the first time of its heaviest verdict, and what it bears on and its evidence gather, the latter up to a bound.
+// Find takes a finding in. A check that ran in several trials is one finding, told apart by whom it
+// blames: it holds if it held every time, counts and texts are those of the first time of its
+// heaviest verdict, and what it bears on and its evidence gather, the latter up to a bound.
 func (r *Recorder) Find(f Finding) {
 	f = cloneFinding(f)
 	f.Evidence = f.Evidence[:min(len(f.Evidence), maxEvidence)]
@@ -142,8 +145,8 @@ func (r *Recorder) Find(f Finding) {
 	}
 }
 
-// Describe takes in how a scenario and its metrics are called. The first description of a key stands; scenarios are
-// kept in their order, metrics in the order in which they come.
+// Describe takes in how a scenario and its metrics are called. The first description of a key
+// stands; scenarios are kept in their order, metrics in the order in which they come.
 func (r *Recorder) Describe(s Scenario, metrics ...Metric) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -210,8 +210,8 @@ func parseRecord(b []byte) (*Record, error) {
 	return r, nil
 }
 
-// judged refuses verdicts that there are not, which would bar nothing, and fills in what a failed check bears on where
-// the file leaves that out.
+// judged refuses verdicts that there are not, which would bar nothing, and fills in what a failed
+// check bears on where the file leaves that out.
 func (r *Record) judged() error {
 	for i := range r.Findings {
 		f := &r.Findings[i]

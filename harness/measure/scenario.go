@@ -18,9 +18,10 @@ type Scenario struct {
 	Durability bool `json:"durability,omitempty"`
 }
 
-// Layout says how the figures of a scenario are laid out. Bars and queries take any metrics; pairs tell their phases by
-// LabelPhase and put the figures of both relays of a Peer side by side; a matrix takes one figure for each relay (the
-// sink) and Peer (the source); downloads are told apart by LabelStrategy, LabelForm, LabelConnections, LabelInFlight and LabelBatch.
+// Layout says how the figures of a scenario are laid out. Bars and queries take any metrics; pairs
+// tell their phases by LabelPhase and put the figures of both relays of a Peer side by side; a
+// matrix takes one figure for each relay (the sink) and Peer (the source); downloads are told apart
+// by LabelStrategy, LabelForm, LabelConnections, LabelInFlight and LabelBatch.
 type Layout string
 
 // The layouts.
@@ -32,7 +33,8 @@ const (
 	LayoutDownloads Layout = "downloads" // a strategy a row, and a matrix of settings
 )
 
-// Headline is a figure of the summary. Scenarios that share a title share a column, as a geometric mean.
+// Headline is a figure of the summary. Scenarios that share a title share a column, as a geometric
+// mean.
 type Headline struct {
 	Metric string `json:"metric"`
 	Title  string `json:"title"`
@@ -57,7 +59,8 @@ const (
 	RoleResource MetricRole = "resource" // what relay and harness consumed: one table for all
 )
 
-// The conditions of filters (NIP-01) that Scenario.Uses and Scope.Uses name; a tag is "#" with its letter.
+// The conditions of filters (NIP-01) that Scenario.Uses and Scope.Uses name; a tag is "#" with its
+// letter.
 const (
 	UsesIDs     = "ids"
 	UsesAuthors = "authors"

@@ -120,15 +120,16 @@ func Drift(trials []float64) (change float64, ok bool) {
 	return change, kendallP(n, score) < driftAlpha && math.Abs(change) > driftSize
 }
 
-// kendallScore is the number of pairs of trials of which the later one is higher, less those of which it is
-// lower, in n log n.
+// kendallScore is the number of pairs of trials of which the later one is higher, less those of
+// which it is lower, in n log n.
 func kendallScore(trials []float64) int {
 	from := slices.Clone(trials)
 	return mergeScore(from, make([]float64, len(from)))
 }
 
-// mergeScore sorts v by merging, in the room of spare, and returns its score as it was. A pair is counted where
-// its halves meet: each value of the second half against how many of the first are below and above it.
+// mergeScore sorts v by merging, in the room of spare, and returns its score as it was. A pair is
+// counted where its halves meet: each value of the second half against how many of the first are
+// below and above it.
 func mergeScore(v, spare []float64) int {
 	n := len(v)
 	if n < 2 {

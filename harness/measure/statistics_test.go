@@ -119,7 +119,8 @@ func TestHolmAdjusts(t *testing.T) {
 	}
 }
 
-// TestTheChanceOfATrendIsCounted holds kendallP against the orders of n values, counted by their inversions.
+// TestTheChanceOfATrendIsCounted holds kendallP against the orders of n values, counted by their
+// inversions.
 func TestTheChanceOfATrendIsCounted(t *testing.T) {
 	orders := []*big.Int{big.NewInt(1)} // of n values, by inversions
 	all := big.NewInt(1)
@@ -252,7 +253,8 @@ func TestDriftIsToldFromNoise(t *testing.T) {
 	}
 }
 
-// TestTheScoreCountsEveryPair holds merging against counting the pairs one by one, equal values among them.
+// TestTheScoreCountsEveryPair holds merging against counting the pairs one by one, equal values
+// among them.
 func TestTheScoreCountsEveryPair(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(1, 2))
 	for n := range 70 {
@@ -273,7 +275,8 @@ func TestTheScoreCountsEveryPair(t *testing.T) {
 	}
 }
 
-// TestDriftOfVeryManyTrials could not end if it compared each trial with each: that is 4.5·10¹⁰ pairs.
+// TestDriftOfVeryManyTrials could not end if it compared each trial with each: that is 4.5·10¹⁰
+// pairs.
 func TestDriftOfVeryManyTrials(t *testing.T) {
 	trials := rising(300_000)
 	if change, ok := Drift(trials); !ok || change < 1 {

@@ -53,13 +53,15 @@ func (l Labels) With(o Labels) Labels {
 type Status struct {
 	Code  string `json:"code"`            // one of the Status codes
 	Cause string `json:"cause,omitempty"` // a code of why, where there are several reasons
-	// Because is a code that narrows the cause down: "cap" for records that are missing since answers are capped.
+	// Because is a code that narrows the cause down: "cap" for records that are missing since
+	// answers are capped.
 	Because string             `json:"because,omitempty"`
 	Counts  map[string]float64 `json:"counts,omitempty"`
 	Texts   map[string]string  `json:"texts,omitempty"` // words of others: errors, limits
 }
 
-// Reason is why something is as it is: a code, with numbers and words of others. None is the zero value.
+// Reason is why something is as it is: a code, with numbers and words of others. None is the zero
+// value.
 type Reason struct {
 	Code   string
 	Counts map[string]float64
@@ -76,8 +78,9 @@ func Said(code, words string) Reason {
 
 // The codes of a Status. A figure without one is plain.
 const (
-	// StatusIncomplete: the transfer did not bring all that it set out to bring. The figure says how fast it
-	// went as far as it went; it is neither ranked nor compared with one that is complete.
+	// StatusIncomplete: the transfer did not bring all that it set out to bring. The figure says
+	// how fast it went as far as it went; it is neither ranked nor compared with one that is
+	// complete.
 	StatusIncomplete = "incomplete"
 	// StatusLimited: the harness, and not the relay, set the figure.
 	StatusLimited = "limited-by-harness"

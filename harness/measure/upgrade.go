@@ -8,7 +8,8 @@ import (
 	"strings"
 )
 
-// schema1 is the form before this one: notes and sentences in place of codes, conditions in keys and names.
+// schema1 is the form before this one: notes and sentences in place of codes, conditions in keys
+// and names.
 const schema1 = "relaybench/results/1"
 
 type record1 struct {
@@ -46,8 +47,8 @@ func (old *record1) bounded() error {
 	return old.Record.bounded()
 }
 
-// upgrade1 reads a record of form 1. This is the one place that takes keys and notes apart: those of that form, which
-// does not change any more.
+// upgrade1 reads a record of form 1. This is the one place that takes keys and notes apart: those
+// of that form, which does not change any more.
 func upgrade1(b []byte) (*Record, error) {
 	var old record1
 	if err := json.Unmarshal(b, &old); err != nil {
@@ -117,7 +118,8 @@ func (o *measurement1) upgrade1() Measurement {
 	return m
 }
 
-// key1 takes apart a key: fetch.by-id.c4.f8.b50.raw-deflate is fetch.by-id over 4 connections, with 8 REQs in flight on each.
+// key1 takes apart a key: fetch.by-id.c4.f8.b50.raw-deflate is fetch.by-id over 4 connections, with
+// 8 REQs in flight on each.
 func key1(key string) (string, Labels) {
 	parts := strings.Split(key, ".")
 	last := parts[len(parts)-1]
@@ -261,7 +263,8 @@ func (o *finding1) upgrade1() Finding {
 	return f
 }
 
-// scenarios1 are the scenarios of form 1 in reading order; a key that ends in a dot stands for all below it.
+// scenarios1 are the scenarios of form 1 in reading order; a key that ends in a dot stands for all
+// below it.
 var scenarios1 = []Scenario{
 	{Key: "ingest.throughput", Title: "Publishing at full speed", Primary: "accepted", Unit: "events/s", Headlines: []Headline{{"accepted", "accepted/s", nil}, {"ok latency", "OK latency", nil}}},
 	{Key: "ingest.visibility", Title: "From publish to readable", Primary: "visible", Unit: "ms", Headlines: []Headline{{"visible", "visible", nil}}},

@@ -103,7 +103,8 @@ func as[E error](err error) bool {
 	return errors.As(err, &e)
 }
 
-// A probe asks for an event that nobody has: whoever names one breaks NIP-77, whoever refuses does not, and a relay without NIP-77 neither.
+// A probe asks for an event that nobody has: whoever names one breaks NIP-77, whoever refuses does
+// not, and a relay without NIP-77 neither.
 func TestAProbeTellsABreachFromARefusalFromARelayWithoutNIP77(t *testing.T) {
 	const six = 6 << 20 / (2 * IDSize) // MB, in digits
 	for _, test := range []struct {

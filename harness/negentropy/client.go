@@ -49,8 +49,8 @@ type Options struct {
 	// MaxRounds and MaxNeed bound what a hostile relay can make of one reconciliation: its rounds, among which ReconcileSplit counts the
 	// refusals, and the ids it says it has.
 	MaxRounds, MaxNeed int
-	// Known, where it is set, says whether there is any event with the id, wherever it was published. The ids that the relay names and nobody knows are
-	// counted in Result.Foreign.
+	// Known, where it is set, says whether there is any event with the id, wherever it was
+	// published. The ids that the relay names and nobody knows are counted in Result.Foreign.
 	Known func(id *ID) bool
 	// Have and Need are called with ids that only the local set has, and that only the relay has, as rounds arrive. The slices are valid
 	// during the call and must not be written to. Either may be nil.
@@ -128,9 +128,10 @@ func Reconcile(ctx context.Context, conn *wire.Conn, filter []byte, s Storage, o
 	return result, err
 }
 
-// Probe finds out within the time given, 0 for 3 s, whether a relay speaks NIP-77, by a reconciliation of nothing. Its errors are those of
-// Reconcile: an *UnsupportedError where it does not; a *RelayError, `auth-required:` say, leaves it open; a *ProtocolError where it does, wrongly.
-// No event matches what is asked for, so that any id it names is an UnexpectedIDs.
+// Probe finds out within the time given, 0 for 3 s, whether a relay speaks NIP-77, by a
+// reconciliation of nothing. Its errors are those of Reconcile: an *UnsupportedError where it does
+// not; a *RelayError, `auth-required:` say, leaves it open; a *ProtocolError where it does,
+// wrongly. No event matches what is asked for, so that any id it names is an UnexpectedIDs.
 func Probe(ctx context.Context, conn *wire.Conn, within time.Duration) error {
 	if within <= 0 {
 		within = 3 * time.Second
@@ -336,7 +337,8 @@ func (c *client) readFailed(err error, conn *wire.Conn, w *watchdog) error {
 	return fmt.Errorf("waiting for answer %d: %w", answer, err)
 }
 
-// endless says that there were so many rounds and refusals, of which so many were allowed; where they were fewer, that they led nowhere.
+// endless says that there were so many rounds and refusals, of which so many were allowed; where
+// they were fewer, that they led nowhere.
 func endless(answer, count, limit int) error {
 	return &ProtocolError{Code: Endless, Answer: answer, Count: uint64(count), Limit: uint64(limit)}
 }

@@ -10,7 +10,8 @@ type FormatError struct {
 	Offset int
 	Reason string
 	Code   Code // Malformed, WrongVersion or CountTooLarge
-	// Count and Limit are of CountTooLarge: how many ids are announced, and how many there are bytes for.
+	// Count and Limit are of CountTooLarge: how many ids are announced, and how many there are
+	// bytes for.
 	Count, Limit uint64
 }
 

@@ -35,13 +35,15 @@ const (
 	WrongSubscription Code = "wrong-subscription" // it answered under another subscription id, and to ours not at all
 )
 
-// ProtocolError says that the relay began to reconcile, or answered NEG-OPEN with what can be nothing else, and broke the protocol. It speaks
-// NIP-77, wrongly. After Oversized, Silent, WrongSubscription, and Malformed that wraps wire.ErrStalled, the connection has ended.
+// ProtocolError says that the relay began to reconcile, or answered NEG-OPEN with what can be
+// nothing else, and broke the protocol. It speaks NIP-77, wrongly. After Oversized, Silent,
+// WrongSubscription, and Malformed that wraps wire.ErrStalled, the connection has ended.
 type ProtocolError struct {
 	Code   Code
 	Answer int // which answer, from 1
-	// Count is how many ids were announced (CountTooLarge) or named (UnexpectedIDs), bytes announced (Oversized, 0 where unknown), rounds and
-	// refusals, or those in a row that came to nothing (Endless), or answers under another id (WrongSubscription).
+	// Count is how many ids were announced (CountTooLarge) or named (UnexpectedIDs), bytes
+	// announced (Oversized, 0 where unknown), rounds and refusals, or those in a row that came to
+	// nothing (Endless), or answers under another id (WrongSubscription).
 	Count uint64
 	Limit uint64 // of the Count, where there is one
 	Err   error  // the cause: a *HexError, a *FormatError, a *wire.TooLargeError, one that wraps wire.ErrStalled; nil where there is none beside

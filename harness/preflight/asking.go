@@ -39,14 +39,16 @@ func (a *asking) took(d time.Duration) {
 
 func (a *asking) slow() time.Duration { return time.Duration(a.slowest.Load()) }
 
-// settle is how long what was acknowledged may take to be readable: a relay that is slow at everything has more time.
+// settle is how long what was acknowledged may take to be readable: a relay that is slow at
+// everything has more time.
 func (a *asking) settle() time.Duration { return max(a.o.Settle, min(4*a.slow(), a.o.Check/4)) }
 
 // quiet is how long an answer that may be left out is waited for.
 func (a *asking) quiet() time.Duration { return max(a.o.Quiet, min(4*a.slow(), a.o.Check/4)) }
 
-// meant finds out whether silence means anything: another question on the connection is answered, and no answer so far took more
-// than a third of the time that was waited. Anything else leaves the matter open.
+// meant finds out whether silence means anything: another question on the connection is answered,
+// and no answer so far took more than a third of the time that was waited. Anything else leaves the
+// matter open.
 func (s *session) meant() error {
 	r, err := s.ask(limited(s.mine(7), 1))
 	switch {

@@ -10,8 +10,8 @@ import (
 	"relaybench/harness/measure"
 )
 
-// controls are the control characters for which NIP-01 has no escape of its own. It wants them verbatim, JSON forbids that below
-// U+0020, and implementations hash either form.
+// controls are the control characters for which NIP-01 has no escape of its own. It wants them
+// verbatim, JSON forbids that below U+0020, and implementations hash either form.
 var controls = func() (all []rune) {
 	for c := rune(0); c < 0x20; c++ {
 		if !strings.ContainsRune("\b\t\n\f\r", c) {
@@ -21,7 +21,8 @@ var controls = func() (all []rune) {
 	return append(all, 0x7f)
 }()
 
-// The ways in which a relay takes a control character, as counts and texts of the finding name them.
+// The ways in which a relay takes a control character, as counts and texts of the finding name
+// them.
 const (
 	controlAccepted   = "accepted" // and returned as it was sent
 	controlRefused    = "refused"
@@ -30,7 +31,8 @@ const (
 	controlUnanswered = "unanswered" // no OK, or the end of the connection
 )
 
-// controlCharacters: which control characters a relay takes, each of them alone where it does not take all at once.
+// controlCharacters: which control characters a relay takes, each of them alone where it does not
+// take all at once.
 func controlCharacters(a *asking) (found, error) {
 	err := a.roundTrip(a.event(1, a.recent(0), "all: "+string(controls)+"."))
 	if err == nil {

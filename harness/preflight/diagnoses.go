@@ -10,14 +10,16 @@ import (
 	"relaybench/harness/measure"
 )
 
-// The delayed acknowledgement of TCP, which a sender with Nagle's algorithm waits for, takes 40 ms on Linux.
+// The delayed acknowledgement of TCP, which a sender with Nagle's algorithm waits for, takes 40 ms
+// on Linux.
 const (
 	delayedAck       = 40 * time.Millisecond
 	delayedAckSpread = 6 * time.Millisecond
 )
 
-// heldBack counts the answers whose last frames came 40 ± 6 ms after those before them, and returns the median of these gaps. Each
-// answer is the times at which its frames came; what came together has one time. Answers that came all at once say nothing.
+// heldBack counts the answers whose last frames came 40 ± 6 ms after those before them, and returns
+// the median of these gaps. Each answer is the times at which its frames came; what came together
+// has one time. Answers that came all at once say nothing.
 func heldBack(answers [][]time.Duration) (held int, gap time.Duration) {
 	var gaps []time.Duration
 	for _, times := range answers {
@@ -40,8 +42,8 @@ const (
 	nagleFew  = 5  // answers that are too few to judge by
 )
 
-// holdsBack: whether the ends of answers wait for an acknowledgement of TCP, as they do where a relay writes them in pieces and leaves
-// Nagle's algorithm on.
+// holdsBack: whether the ends of answers wait for an acknowledgement of TCP, as they do where a
+// relay writes them in pieces and leaves Nagle's algorithm on.
 func holdsBack(a *asking) (found, error) {
 	s, newest, err := a.series(5)
 	if err != nil {
@@ -83,8 +85,9 @@ const (
 	leastSync = 500 * time.Microsecond
 )
 
-// syncsEach: whether each event waits for an fsync of its own. From outside that can be said where both hold: an OK takes about as long as
-// an fsync of that disk, and many events in flight take as long each as one by one.
+// syncsEach: whether each event waits for an fsync of its own. From outside that can be said where
+// both hold: an OK takes about as long as an fsync of that disk, and many events in flight take as
+// long each as one by one.
 func syncsEach(a *asking) (found, error) {
 	if a.o.Fsync < leastSync {
 		return found{}, errNoQuestion
@@ -124,13 +127,15 @@ func syncsEach(a *asking) (found, error) {
 	return found{counts: facts}, nil
 }
 
-// oneSyncEach weighs what an event takes alone, what it takes among many, and what an fsync takes. A store writes once or twice for a commit,
-// data and then what names it. More than that is not the disk's.
+// oneSyncEach weighs what an event takes alone, what it takes among many, and what an fsync takes.
+// A store writes once or twice for a commit, data and then what names it. More than that is not the
+// disk's.
 func oneSyncEach(alone, each, fsync time.Duration) bool {
 	return fsync >= leastSync && alone*5 >= fsync*4 && alone <= fsync*4 && each*10 >= alone*7
 }
 
-// speaksWhatItNames compares the NIPs that a relay names (NIP-11) with what asking found. Asking decides.
+// speaksWhatItNames compares the NIPs that a relay names (NIP-11) with what asking found. Asking
+// decides.
 func speaksWhatItNames(a *asking) (found, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

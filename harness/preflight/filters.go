@@ -36,13 +36,15 @@ func (a *asking) collect() (*collection, error) {
 type question struct {
 	filter corpus.Filter
 	want   []*corpus.Event
-	// beside is the filter without the condition in question, nil where there is no other. An event that should not have come
-	// speaks against a condition only where it does not meet it; one that is missing, only where it comes without the condition.
+	// beside is the filter without the condition in question, nil where there is no other. An event
+	// that should not have come speaks against a condition only where it does not meet it; one that
+	// is missing, only where it comes without the condition.
 	beside *corpus.Filter
 	meets  func(*corpus.Event) bool
 }
 
-// judge puts the questions of one condition. Combinations count for it only as far as the other conditions hold without it.
+// judge puts the questions of one condition. Combinations count for it only as far as the other
+// conditions hold without it.
 func (c *collection) judge(questions ...question) (found, error) {
 	skipped := 0
 	for _, q := range questions {
@@ -112,8 +114,8 @@ func filtersByAuthor(a *asking) (found, error) {
 	)
 }
 
-// filtersByMore asks for ids together with an author: relays have been seen to look at the ids alone. No question of a
-// scenario does, so that it bears on none.
+// filtersByMore asks for ids together with an author: relays have been seen to look at the ids
+// alone. No question of a scenario does, so that it bears on none.
 func filtersByMore(a *asking) (found, error) {
 	c, err := a.collect()
 	if err != nil {
@@ -176,7 +178,8 @@ func filtersByP(a *asking) (found, error) {
 	)
 }
 
-// filtersByT asks for a value of which another is the beginning: stores have been seen to match prefixes.
+// filtersByT asks for a value of which another is the beginning: stores have been seen to match
+// prefixes.
 func filtersByT(a *asking) (found, error) {
 	c, err := a.collect()
 	if err != nil {

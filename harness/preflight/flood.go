@@ -39,7 +39,8 @@ func (p *prober) prepareFlood() {
 
 const askings = 60 // REQs one after another
 
-// floodOfQuestions puts REQs as fast as they are answered, for a quarter of the check's time at most, and returns how many were.
+// floodOfQuestions puts REQs as fast as they are answered, for a quarter of the check's time at
+// most, and returns how many were.
 func (a *asking) floodOfQuestions() (answered int, err error) {
 	s, err := a.dial()
 	if err != nil {
@@ -54,8 +55,8 @@ func (a *asking) floodOfQuestions() (answered int, err error) {
 	return answered, nil
 }
 
-// doesNotThrottle publishes events as fast as they are taken, and asks as fast as it is answered: a limiter would be what is measured. With
-// the events stored it asks for limits of answers.
+// doesNotThrottle publishes events as fast as they are taken, and asks as fast as it is answered: a
+// limiter would be what is measured. With the events stored it asks for limits of answers.
 func doesNotThrottle(a *asking) (found, error) {
 	s, err := a.dial()
 	if err != nil {
@@ -82,7 +83,8 @@ func doesNotThrottle(a *asking) (found, error) {
 		seen.texts = texts{"reason": refused.answer.reason}
 		err = state(measure.CauseRefused, seen.counts, seen.texts)
 	case errors.As(err, &closed) && len(stored) > 0:
-		// It is the relay that ended the connection, and not what lies between, where another one is taken and answered.
+		// It is the relay that ended the connection, and not what lies between, where another one
+		// is taken and answered.
 		seen.texts = texts{"error": closed.Error()}
 		if _, again := a.floodOfQuestions(); again == nil {
 			err = state(measure.CauseHungUp, seen.counts, seen.texts)
@@ -103,8 +105,8 @@ func doesNotThrottle(a *asking) (found, error) {
 // errRates says that a text spoke of a limit of rates.
 var errRates = errors.New("rates are limited")
 
-// findRates fails the check on throttling wherever a text spoke of a limit: it may strike before the flood. It bears on what was seen to
-// be limited.
+// findRates fails the check on throttling wherever a text spoke of a limit: it may strike before
+// the flood. It bears on what was seen to be limited.
 func (p *prober) findRates() {
 	i := place(measure.CodeThrottles)
 	takes, asks := p.rates[publishing], p.rates[questions]
@@ -123,8 +125,8 @@ func (p *prober) findRates() {
 	p.capable("throttling", "yes: "+quoted(takes))
 }
 
-// flood publishes events over one connection, at most window of them without an OK, and returns those that were acknowledged and the time it
-// took. It ends at the first refusal.
+// flood publishes events over one connection, at most window of them without an OK, and returns
+// those that were acknowledged and the time it took. It ends at the first refusal.
 func (s *session) flood(events []*corpus.Event, window int) (stored []corpus.ID, took time.Duration, err error) {
 	s.begin(publishing)
 	start := time.Now()

@@ -14,7 +14,8 @@ import (
 // maxInformation is how much of an information document is read, in bytes.
 const maxInformation = 256 << 10
 
-// probeInformation asks for the information document (NIP-11). What it says is probed instead, and compared with that.
+// probeInformation asks for the information document (NIP-11). What it says is probed instead, and
+// compared with that.
 func probeInformation(a *asking) (spoken bool, text string, err error) {
 	named, why, err := a.document()
 	if err != nil || why != "" {
@@ -30,7 +31,8 @@ func (a *asking) advertises(nip int) bool {
 	return err == nil && slices.Contains(named, json.Number(strconv.Itoa(nip)))
 }
 
-// document asks for the information document and returns the NIPs that it names, or in words why there is none.
+// document asks for the information document and returns the NIPs that it names, or in words why
+// there is none.
 func (a *asking) document() (named []json.Number, why string, err error) {
 	request, err := http.NewRequestWithContext(a.ctx, http.MethodGet, "http"+strings.TrimPrefix(a.o.URL, "ws"), nil)
 	if err != nil {
@@ -68,7 +70,8 @@ func (a *asking) document() (named []json.Number, why string, err error) {
 	return named, "", nil
 }
 
-// names notes which NIPs the relay says it speaks. It is believed in nothing, and compared with what asking finds.
+// names notes which NIPs the relay says it speaks. It is believed in nothing, and compared with
+// what asking finds.
 func (p *prober) names(all []json.Number) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -11,7 +11,8 @@ import (
 	"relaybench/harness/measure"
 )
 
-// version is an event of a kind of which newer versions replace older ones, as clients write it: n tells the versions apart.
+// version is an event of a kind of which newer versions replace older ones, as clients write it: n
+// tells the versions apart.
 func (a *asking) version(kind, at, n int) *corpus.Event {
 	name := strconv.Itoa(n)
 	when := a.recent(at)
@@ -65,7 +66,8 @@ func replacesAddressable(a *asking) (found, error) {
 	return found{}, a.replaced(s, 30023, []*corpus.Event{older, other, newer}, newer, other)
 }
 
-// replaced publishes versions and looks for those that are to be left. What is foreign to them in an answer is no matter of versions.
+// replaced publishes versions and looks for those that are to be left. What is foreign to them in
+// an answer is no matter of versions.
 func (a *asking) replaced(s *session, kind int, publish []*corpus.Event, left ...*corpus.Event) error {
 	if err := s.store(publish...); err != nil {
 		return err
@@ -126,7 +128,8 @@ func keepsOutSuperseded(a *asking) (found, error) {
 	return seen, nil
 }
 
-// ephemeral: kind 20001 gets an OK, reaches whoever listens, and is returned to nobody who asks later (NIP-01).
+// ephemeral: kind 20001 gets an OK, reaches whoever listens, and is returned to nobody who asks
+// later (NIP-01).
 func ephemeral(a *asking) (found, error) {
 	listener, err := a.dial()
 	if err != nil {
@@ -197,7 +200,8 @@ func ephemeral(a *asking) (found, error) {
 	return found{counts: facts}, nil
 }
 
-// deletesOwnAlone: a deletion request (kind 5, NIP-09) is for its author's events. Those of others stay, or anybody deletes anybody's.
+// deletesOwnAlone: a deletion request (kind 5, NIP-09) is for its author's events. Those of others
+// stay, or anybody deletes anybody's.
 func deletesOwnAlone(a *asking) (found, error) {
 	s, err := a.dial()
 	if err != nil {

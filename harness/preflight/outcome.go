@@ -69,7 +69,8 @@ func (e *refusedError) Error() string {
 	return fmt.Sprintf("a valid event of kind %d was refused: %v", e.event.Kind, e.answer)
 }
 
-// refusal is a valid event that was not accepted, where that was the question. A limit of rates is another matter.
+// refusal is a valid event that was not accepted, where that was the question. A limit of rates is
+// another matter.
 func (e *refusedError) refusal() error {
 	if speaksOfRate(e.answer.reason) {
 		return e
@@ -96,7 +97,8 @@ func (e *noAnswerError) Error() string {
 	return text
 }
 
-// undecided is what an error says of why a question is open. No error is held against the relay: only what it did is, which is a shortfall.
+// undecided is what an error says of why a question is open. No error is held against the relay:
+// only what it did is, which is a shortfall.
 func undecided(err error) found {
 	var (
 		open    *openError
@@ -186,8 +188,9 @@ func about(code string, e *corpus.Event) measure.Evidence {
 	return measure.Evidence{Code: code, ID: e.ID.String(), Kind: &kind}
 }
 
-// onlyMessages tells of all that came on the connections of other checks and was no message of the protocol: a binary
-// frame, text that is not UTF-8 or no JSON, an element that NIP-01 does not have there.
+// onlyMessages tells of all that came on the connections of other checks and was no message of the
+// protocol: a binary frame, text that is not UTF-8 or no JSON, an element that NIP-01 does not have
+// there.
 func onlyMessages(a *asking) (found, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

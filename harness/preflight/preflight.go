@@ -1,6 +1,7 @@
-// Package preflight asks a relay what must be known before its figures can be read: does it check signatures, store what it
-// acknowledges, answer filters as NIP-01 says, and what are its limits. Nothing is believed, everything is asked over real
-// connections, with events of keys that are made for the purpose and look like those of the network.
+// Package preflight asks a relay what must be known before its figures can be read: does it check
+// signatures, store what it acknowledges, answer filters as NIP-01 says, and what are its limits.
+// Nothing is believed, everything is asked over real connections, with events of keys that are made
+// for the purpose and look like those of the network.
 package preflight
 
 import (
@@ -26,15 +27,17 @@ type Options struct {
 	URL   string // ws:// or wss://
 	Relay string // the name under which the findings stand
 
-	// Oldest and Newest are the times between which the corpus lies, in Unix seconds: events of both must be accepted. The
-	// defaults are those of the default synthetic corpus.
+	// Oldest and Newest are the times between which the corpus lies, in Unix seconds: events of
+	// both must be accepted. The defaults are those of the default synthetic corpus.
 	Oldest, Newest int64
-	// MaxEventBytes is the largest event that the relay was set up to accept; 65,536 by default. The message size is probed
-	// up to it.
+	// MaxEventBytes is the largest event that the relay was set up to accept; 65,536 by default.
+	// The message size is probed up to it.
 	MaxEventBytes int
-	// Fsync is what an fsync takes on the disk of the relay's data, the median. Without it nothing is said of fsyncs.
+	// Fsync is what an fsync takes on the disk of the relay's data, the median. Without it nothing
+	// is said of fsyncs.
 	Fsync time.Duration
-	// Only are the codes of the checks to ask, Result.AskAgain of an earlier run say; none are all checks and all probes.
+	// Only are the codes of the checks to ask, Result.AskAgain of an earlier run say; none are all
+	// checks and all probes.
 	Only []string
 
 	Wait   time.Duration // for an answer that must come: 5 s; it moves on with each part of the answer
@@ -74,21 +77,24 @@ type Result struct {
 	Findings     []measure.Finding // of the checks that were asked, in the order of the table
 	Capabilities map[string]string // what was probed, for people: "limit clamp", "NIP-45", …
 	Negentropy   Negentropy
-	// AskAgain are the codes of the checks of which nothing is known: what could not be asked, and what was not asked since
-	// that was so of the first check. They are for Options.Only of a later run.
+	// AskAgain are the codes of the checks of which nothing is known: what could not be asked, and
+	// what was not asked since that was so of the first check. They are for Options.Only of a later
+	// run.
 	AskAgain []string
 }
 
 // Negentropy says how NEG-OPEN (NIP-77) was answered.
 type Negentropy struct {
-	// Cause is measure.CauseAnswered, CauseUnsupported, CauseRefused or CauseBreaks; "" where nothing is known.
+	// Cause is measure.CauseAnswered, CauseUnsupported, CauseRefused or CauseBreaks; "" where
+	// nothing is known.
 	Cause string
 	Texts map[string]string // words of the relay: "reason", "how", "error"
 	// Unkept says that it names NIP-77 (NIP-11), and does not answer.
 	Unkept bool
 }
 
-// Broken reports whether the relay began NIP-77 and broke it, or names it and does not keep to that.
+// Broken reports whether the relay began NIP-77 and broke it, or names it and does not keep to
+// that.
 func (n *Negentropy) Broken() bool { return n.Unkept || n.Cause == measure.CauseBreaks }
 
 // Answered reports whether the relay reconciles.
@@ -104,8 +110,8 @@ func (r *Result) Known() bool {
 	return slices.ContainsFunc(r.Findings, func(f measure.Finding) bool { return f.Verdict != measure.Undecided })
 }
 
-// Merge takes over what a later run found out: findings take the place of those of the same check. What is still undecided
-// there is so here.
+// Merge takes over what a later run found out: findings take the place of those of the same check.
+// What is still undecided there is so here.
 func (r *Result) Merge(later *Result) {
 	for _, f := range later.Findings {
 		same := func(o measure.Finding) bool { return o.Code == f.Code }
@@ -162,8 +168,8 @@ type prober struct {
 // errOutOfTime is the cause of contexts that Options.Check and Options.Total end.
 var errOutOfTime = errors.New("the time for asking ran out")
 
-// Run asks the relay. What the relay does wrong is in the Result; the error is ctx's own, and then the Result holds what was
-// known by then.
+// Run asks the relay. What the relay does wrong is in the Result; the error is ctx's own, and then
+// the Result holds what was known by then.
 func Run(ctx context.Context, o Options) (Result, error) {
 	p := &prober{o: o.withDefaults(), now: time.Now().Unix(), rates: map[string]string{}, spoken: map[int]bool{}}
 	p.result.Capabilities = make(map[string]string)

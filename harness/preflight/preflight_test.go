@@ -32,7 +32,8 @@ func quick(url string) Options {
 	return Options{URL: url, Wait: 30 * time.Second, Settle: 300 * time.Millisecond, Quiet: time.Second, Check: 2 * time.Minute, Total: 8 * time.Minute, flood: 60}
 }
 
-// settled asks until everything is decided, as a run does later on: on a busy machine a question may be left open.
+// settled asks until everything is decided, as a run does later on: on a busy machine a question
+// may be left open.
 func settled(t *testing.T, o Options) Result {
 	t.Helper()
 	r, err := Run(t.Context(), o)
@@ -278,7 +279,8 @@ func TestWhatWasSeenIsInCountsAndTexts(t *testing.T) {
 			return f.Texts["reason"] == "invalid: too old" && f.Counts["createdAt"] == defaultNewest-defaultSpan
 		}},
 		{"greets", measure.CodeBadSignature, func(f *measure.Finding) bool { return f.Texts[measure.ForgedSignature] == "invalid: forged" }},
-		// The forged event's own id is what tells; a greeting before the question, and foreign events in the answer, do not.
+		// The forged event's own id is what tells; a greeting before the question, and foreign
+		// events in the answer, do not.
 		{"greets+mute on forgeries", measure.CodeBadSignature, func(f *measure.Finding) bool {
 			return f.Verdict == measure.Passed && f.Evidence[0].Cause == measure.CauseSilent && f.Texts[measure.ForgedSignature] == ""
 		}},
@@ -532,7 +534,8 @@ func TestAnFsyncForEachEvent(t *testing.T) {
 	}
 }
 
-// Probe events are such as the network sees: relays refuse a list of relays without one, or a profile that is no JSON.
+// Probe events are such as the network sees: relays refuse a list of relays without one, or a
+// profile that is no JSON.
 func TestProbeEventsLookLikeThoseOfTheNetwork(t *testing.T) {
 	a := &asking{prober: &prober{now: 1_780_000_000}, key: newKey()}
 	if e := a.version(0, 0, 1); !json.Valid([]byte(e.Content)) {

@@ -15,7 +15,8 @@ import (
 	"relaybench/harness/wire"
 )
 
-// reconciles: NEG-OPEN of nothing is answered (NIP-77). Only who began to speak it, or says that it does, can break it.
+// reconciles: NEG-OPEN of nothing is answered (NIP-77). Only who began to speak it, or says that it
+// does, can break it.
 func reconciles(a *asking) (found, error) {
 	conn, err := wire.Dial(a.ctx, a.o.URL, wire.Options{})
 	if err != nil {

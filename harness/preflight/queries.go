@@ -66,7 +66,8 @@ func newestFirst(a *asking) (found, error) {
 	case r.closed:
 		return found{}, leaveOpen(measure.CauseClosed, nil, texts{"reason": r.reason})
 	}
-	// Other events than those are other checks' matter: what is left in the answer has an order all the same.
+	// Other events than those are other checks' matter: what is left in the answer has an order all
+	// the same.
 	kept := slices.DeleteFunc(slices.Clone(r.ids), func(id corpus.ID) bool { return !slices.Contains(want, id) })
 	if len(kept) < 2 {
 		return found{}, leaveOpen(measure.CauseNeeds, nil, nil)
@@ -169,11 +170,12 @@ func severalFilters(a *asking) (found, error) {
 	return found{counts: counts{"twice": number(len(r.ids) > len(want))}}, nil // an event that matches both may come twice
 }
 
-// staleness is how long a relay may go on to answer from before a write, before it is no longer waited for.
+// staleness is how long a relay may go on to answer from before a write, before it is no longer
+// waited for.
 const staleness = 3 * time.Second
 
-// answersAnew: the same filter, put again, shows what was written since. Another filter shows it first, so that what the relay takes to
-// store an event is not held for a cache.
+// answersAnew: the same filter, put again, shows what was written since. Another filter shows it
+// first, so that what the relay takes to store an event is not held for a cache.
 func answersAnew(a *asking) (found, error) {
 	s, err := a.dial()
 	if err != nil {

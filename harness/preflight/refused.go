@@ -111,7 +111,8 @@ func (a *asking) refuses(all ...forgery) (found, error) {
 	return seen, nil
 }
 
-// refused sends one forgery and says how it was refused, with the words of the relay; it fails where it was accepted.
+// refused sends one forgery and says how it was refused, with the words of the relay; it fails
+// where it was accepted.
 func (a *asking) refused(f forgery) (how, words string, err error) {
 	s, err := a.dial()
 	if err != nil {

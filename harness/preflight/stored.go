@@ -19,8 +19,9 @@ func storesAndReturns(a *asking) (found, error) {
 	return found{}, a.roundTrip(e)
 }
 
-// text is what relays have been seen to break: everything that NIP-01 escapes, what HTML encoders escape, line separators, characters of
-// two UTF-16 units, joined and combined ones, both directions. Other control characters have a check of their own.
+// text is what relays have been seen to break: everything that NIP-01 escapes, what HTML encoders
+// escape, line separators, characters of two UTF-16 units, joined and combined ones, both
+// directions. Other control characters have a check of their own.
 const text = "quotes \" ' ` backslash \\ slash / line\nreturn\rtab\tback\bfeed\f html <b>&amp;</b> \u2028\u2029 " +
 	"e\u0301 é ß İ 漢字 한국어 עברית العربية 👩\u200d👩\u200d👧 🏴 𝔘 \ufeff \u202e \\u0041 %s {} [] \U0010fffd"
 

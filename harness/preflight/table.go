@@ -5,22 +5,24 @@ import "relaybench/harness/measure"
 // check is one question about how a relay behaves.
 type check struct {
 	code string
-	// stated is set where a relay that does otherwise does the same work as the others all the same: what breaks a NIP's word
-	// without changing what a figure means, as relays in wide use do here and there.
+	// stated is set where a relay that does otherwise does the same work as the others all the
+	// same: what breaks a NIP's word without changing what a figure means, as relays in wide use do
+	// here and there.
 	stated bool
 	alone  bool // it asks when nothing else does, and in the order of the table
 	ask    func(*asking) (found, error)
 }
 
-// probe is one question about what a relay can do. Its answer is told to people and never held against the relay.
+// probe is one question about what a relay can do. Its answer is told to people and never held
+// against the relay.
 type probe struct {
 	name string
 	nip  int // what it asks of, 0 for none
 	ask  func(*asking) (spoken bool, text string, err error)
 }
 
-// table lists the checks. The first decides whether the others can be asked at all; the one on throttling comes last, since
-// what it does may set off a limit.
+// table lists the checks. The first decides whether the others can be asked at all; the one on
+// throttling comes last, since what it does may set off a limit.
 var table []check
 
 // probes lists what is found out by asking, beyond what the flood of the last check tells.

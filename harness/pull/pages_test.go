@@ -346,7 +346,8 @@ func TestEventsThatCannotBePagedAreNamedByTheirField(t *testing.T) {
 	}
 }
 
-// closing is a relay that answers each REQ with the newest of its events that the filter allows, EOSE and CLOSED at once.
+// closing is a relay that answers each REQ with the newest of its events that the filter allows,
+// EOSE and CLOSED at once.
 func closing(t *testing.T, events []corpus.Event, again bool) (url string) {
 	t.Helper()
 	return scripted(t, func(_ int, ws *websocket.Conn) {

@@ -1,8 +1,9 @@
-// Package pull asks a relay for many events: in one REQ, in pages by time, or by id in batches. It knows no corpus and no clock of a
-// scenario; what becomes of the events is the caller's.
+// Package pull asks a relay for many events: in one REQ, in pages by time, or by id in batches. It
+// knows no corpus and no clock of a scenario; what becomes of the events is the caller's.
 //
-// A relay is not trusted: what nobody asked for is counted and not passed on, every wait has a deadline that moves only when events or
-// answers come, CLOSED is taken for an end only behind the EOSE of the same REQ, and what is kept of an answer is bounded.
+// A relay is not trusted: what nobody asked for is counted and not passed on, every wait has a
+// deadline that moves only when events or answers come, CLOSED is taken for an end only behind the
+// EOSE of the same REQ, and what is kept of an answer is bounded.
 package pull
 
 import (

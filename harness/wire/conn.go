@@ -96,11 +96,14 @@ func (c *Conn) writeFailed(err error) error {
 	return fmt.Errorf("%w: %w", ErrLost, err)
 }
 
-// Read returns the next text frame, valid until the next Read, and the time on Now's scale at which its last bytes were taken from the socket. The
-// clock is read once for each read of the socket (up to 64 KB), so frames that arrived together carry the same time. Frames that were
-// sent leave before Read waits; pings are answered and binary frames, which NIP-01 does not know, passed over (see BinaryFrames and Garbage).
+// Read returns the next text frame, valid until the next Read, and the time on Now's scale at which
+// its last bytes were taken from the socket. The clock is read once for each read of the socket (up
+// to 64 KB), so frames that arrived together carry the same time. Frames that were sent leave
+// before Read waits; pings are answered and binary frames, which NIP-01 does not know, passed over
+// (see BinaryFrames and Garbage).
 //
-// Any error ends the connection and is returned from then on: *CloseError, *StallError, *TooLargeError, ErrLost, ErrProtocol or ErrClosed.
+// Any error ends the connection and is returned from then on: *CloseError, *StallError,
+// *TooLargeError, ErrLost, ErrProtocol or ErrClosed.
 func (c *Conn) Read() (frame []byte, at time.Duration, err error) {
 	c.reads.Add(1)
 	for {
@@ -123,7 +126,8 @@ func (c *Conn) Read() (frame []byte, at time.Duration, err error) {
 	return c.buf, at, nil
 }
 
-// ReadMessage is Read and Parse, and collects what is at fault with the frame (see Garbage). A message at fault is returned all the same.
+// ReadMessage is Read and Parse, and collects what is at fault with the frame (see Garbage). A
+// message at fault is returned all the same.
 func (c *Conn) ReadMessage(m *Message) (frame []byte, at time.Duration, err error) {
 	if frame, at, err = c.Read(); err != nil {
 		return nil, 0, err
@@ -145,8 +149,8 @@ func (c *Conn) note(fault Fault, field Field, frame []byte) {
 	c.garbage.see(fault, field, frame)
 }
 
-// Garbage returns what came on the connection and was no valid message: binary frames, and what ReadMessage found at fault. Any goroutine may call it, also
-// after the connection's end.
+// Garbage returns what came on the connection and was no valid message: binary frames, and what
+// ReadMessage found at fault. Any goroutine may call it, also after the connection's end.
 func (c *Conn) Garbage() Garbage {
 	c.garbageMu.Lock()
 	defer c.garbageMu.Unlock()
@@ -155,7 +159,8 @@ func (c *Conn) Garbage() Garbage {
 	return g
 }
 
-// TakeGarbage returns what Garbage does, which is forgotten then: for who asks more than once on a connection, and tells of each answer apart.
+// TakeGarbage returns what Garbage does, which is forgotten then: for who asks more than once on a
+// connection, and tells of each answer apart.
 func (c *Conn) TakeGarbage() Garbage {
 	c.garbageMu.Lock()
 	defer c.garbageMu.Unlock()

@@ -14,7 +14,8 @@ const (
 	dense  = 256
 	sparse = 16
 
-	// fine is how many bits of a delay are kept below its highest: a bucket is an eighth of its value wide at most.
+	// fine is how many bits of a delay are kept below its highest: a bucket is an eighth of its
+	// value wide at most.
 	fine         = 3
 	delayBuckets = (64 - fine) << fine
 )

@@ -8,7 +8,8 @@ import (
 
 // The ways a connection ends other than by the relay's close frame, which is a *CloseError. Match with errors.Is.
 var (
-	// ErrStalled: a Read or Send waited longer than Watch allows without a text frame arriving; a *StallError.
+	// ErrStalled: a Read or Send waited longer than Watch allows without a text frame arriving; a
+	// *StallError.
 	ErrStalled = errors.New("the relay stalled: no frame arrived in time")
 	// ErrTooLarge: the relay sent a message over Options.ReadLimit; a *TooLargeError.
 	ErrTooLarge = errors.New("the relay sent a frame over the read limit")
@@ -22,10 +23,11 @@ var (
 	ErrClosed = errors.New("connection closed on this side")
 )
 
-// TooLargeError is a message over the read limit. It is refused at the frame header that takes it over the limit, before anything of that frame is
-// read. errors.Is finds ErrTooLarge in it.
+// TooLargeError is a message over the read limit. It is refused at the frame header that takes it
+// over the limit, before anything of that frame is read. errors.Is finds ErrTooLarge in it.
 type TooLargeError struct {
-	// Announced is the message's length in bytes as its frame headers tell it so far, 0 where only inflating (RFC 7692) took it over the limit.
+	// Announced is the message's length in bytes as its frame headers tell it so far, 0 where only
+	// inflating (RFC 7692) took it over the limit.
 	Announced int64
 	Limit     int64 // Options.ReadLimit, in bytes
 }

@@ -89,7 +89,8 @@ func (m Malformation) String() string {
 	return fmt.Sprintf("%d %s%s %s: %q", m.Count, noun, label, what, m.Example)
 }
 
-// Garbage counts a relay's frames that are no valid message of the protocol. The zero value is none. It takes a few KB at most.
+// Garbage counts a relay's frames that are no valid message of the protocol. The zero value is
+// none. It takes a few KB at most.
 type Garbage struct {
 	Count   int
 	Example string         // the first of all, as in Malformation
@@ -160,7 +161,8 @@ func (g Garbage) String() string {
 	return strings.Join(parts, "; ")
 }
 
-// faultOf says what is wrong with a frame in which Parse finds no message. It is slow: good frames do not come here.
+// faultOf says what is wrong with a frame in which Parse finds no message. It is slow: good frames
+// do not come here.
 func faultOf(frame []byte) Fault {
 	var elements []json.RawMessage
 	var label string

@@ -2,8 +2,9 @@ package wire
 
 import "encoding/binary"
 
-// headers follows the frames in a stream of bytes by their headers (RFC 6455 section 5.2), so that a message over the limit is refused as soon as a
-// header announces it. The library counts what has come, and would wait for a message that never comes whole.
+// headers follows the frames in a stream of bytes by their headers (RFC 6455 section 5.2), so that
+// a message over the limit is refused as soon as a header announces it. The library counts what has
+// come, and would wait for a message that never comes whole.
 type headers struct {
 	limit    int64
 	left     int64    // bytes of the payload that are still to come
@@ -21,7 +22,8 @@ const (
 	opcodeContinuation, opcodeBinary     = 0, 2
 )
 
-// pass goes on with what was read. It returns how many of the bytes may be handed on; where that is not all, large says which message begins there.
+// pass goes on with what was read. It returns how many of the bytes may be handed on; where that is
+// not all, large says which message begins there.
 func (h *headers) pass(p []byte) (n int, large *TooLargeError) {
 	for n < len(p) {
 		if h.lost {
@@ -58,7 +60,8 @@ func (h *headers) pass(p []byte) (n int, large *TooLargeError) {
 	return n, nil
 }
 
-// length returns the length that the header announces, and how many bytes it takes up to there. It needs two bytes.
+// length returns the length that the header announces, and how many bytes it takes up to there. It
+// needs two bytes.
 func (h *headers) length() (length int64, size int) {
 	switch n := h.head[1] & secondLength; n {
 	case 126:

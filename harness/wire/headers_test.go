@@ -19,7 +19,8 @@ func announcing(first byte, length uint64) []byte {
 	return binary.BigEndian.AppendUint64([]byte{first, 127}, length)
 }
 
-// The relay holds the connection open after the header and the watchdog has an hour: what comes back was decided at the header.
+// The relay holds the connection open after the header and the watchdog has an hour: what comes
+// back was decided at the header.
 func TestAMessageOverTheLimitIsRefusedAtItsHeader(t *testing.T) {
 	const limit, huge = 2000, 1 << 62
 	masked := announcing(opText, huge)

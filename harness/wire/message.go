@@ -48,17 +48,20 @@ type Message struct {
 	// checked beyond that: a relay says it.
 	CreatedAt int64
 	Dated     bool
-	// Fault is what is wrong with the frame, whatever the Type: a NOTICE that is not UTF-8 is a Notice, an event whose kind is text an Event.
+	// Fault is what is wrong with the frame, whatever the Type: a NOTICE that is not UTF-8 is a
+	// Notice, an event whose kind is text an Event.
 	Fault   Fault
 	Field   Field  // of WrongField: which field of the event; the first of several
 	Payload []byte // AUTH: the challenge, decoded; COUNT: the object as sent; NEG-MSG: the message's hexadecimal digits
 }
 
-// Parse reads a relay's message into m, overwriting it. It reads the whole frame as strict JSON in one pass, so the Type is only set for
-// a frame that is well formed to its last byte, and the ID is that of the event itself whatever the order of its keys and
-// whatever its tags and content hold. Elements after those that the NIP names are passed over, and a reason left out is
-// nil. A frame with a value nested deeper than 64 levels is Unknown. Nothing is allocated unless strings that matter are written with escapes, or
-// the frame is Unknown: it is looked at once more then, and the Fault says why.
+// Parse reads a relay's message into m, overwriting it. It reads the whole frame as strict JSON in
+// one pass, so the Type is only set for a frame that is well formed to its last byte, and the ID is
+// that of the event itself whatever the order of its keys and whatever its tags and content hold.
+// Elements after those that the NIP names are passed over, and a reason left out is nil. A frame
+// with a value nested deeper than 64 levels is Unknown. Nothing is allocated unless strings that
+// matter are written with escapes, or the frame is Unknown: it is looked at once more then, and the
+// Fault says why.
 func Parse(frame []byte, m *Message) {
 	*m = Message{}
 	s := scanner{src: frame}

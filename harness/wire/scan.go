@@ -101,8 +101,9 @@ func (s *scanner) string() (raw []byte, escaped bool) {
 // tops has the top bit of each byte set.
 const tops = 0x8080808080808080
 
-// plain returns the position, from pos on, of the first quote, backslash or control character, eight bytes at a time. high has a top bit set
-// where there is a byte over 0x7f before it, or close behind it.
+// plain returns the position, from pos on, of the first quote, backslash or control character,
+// eight bytes at a time. high has a top bit set where there is a byte over 0x7f before it, or close
+// behind it.
 func plain(src []byte, pos int) (at int, high uint64) {
 	const ones = 0x0101010101010101
 	for ; pos+8 <= len(src); pos += 8 {

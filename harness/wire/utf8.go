@@ -6,8 +6,9 @@ import (
 	"unicode/utf8"
 )
 
-// validUTF8 is utf8.Valid for texts that go back and forth between ASCII and other letters, as events do: eight bytes of ASCII at a time, and the
-// three bytes of most letters beyond Latin, Greek, Cyrillic, Hebrew and Arabic two letters at a time.
+// validUTF8 is utf8.Valid for texts that go back and forth between ASCII and other letters, as
+// events do: eight bytes of ASCII at a time, and the three bytes of most letters beyond Latin,
+// Greek, Cyrillic, Hebrew and Arabic two letters at a time.
 func validUTF8(p []byte) bool {
 	const (
 		three = 0xc0c0f0c0c0f0 // the bits that tell two sequences of three bytes
@@ -34,7 +35,8 @@ func validUTF8(p []byte) bool {
 	return utf8.Valid(p[i:])
 }
 
-// plainThree says whether a sequence of three bytes is neither too long for what it says nor half of a surrogate pair. Others are looked at by utf8.
+// plainThree says whether a sequence of three bytes is neither too long for what it says nor half
+// of a surrogate pair. Others are looked at by utf8.
 func plainThree(x uint32) bool {
 	lead := x & 0xff
 	return lead != 0xe0 && lead != 0xed

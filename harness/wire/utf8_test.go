@@ -8,7 +8,8 @@ import (
 )
 
 func TestValidUTF8AgreesWithTheStandardLibrary(t *testing.T) {
-	// Every sequence of three bytes that begins with a lead byte of three, with what may follow it in the same word.
+	// Every sequence of three bytes that begins with a lead byte of three, with what may follow it
+	// in the same word.
 	for lead := 0xe0; lead <= 0xef; lead++ {
 		for second := 0x70; second <= 0xcf; second++ {
 			for _, third := range []int{0x00, 0x7f, 0x80, 0xbf, 0xc0} {
