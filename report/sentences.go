@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"relaybench/harness/measure"
@@ -81,12 +82,11 @@ func quote(s string) string {
 }
 
 // clauses joins what is not empty.
-func clauses(parts ...string) string {
-	var kept []string
-	for _, p := range parts {
-		if p != "" {
-			kept = append(kept, p)
-		}
-	}
-	return strings.Join(kept, "; ")
+func clauses(parts ...string) string { return joinSaid("; ", parts) }
+
+// listed joins the parts that say something.
+func listed(parts ...string) string { return joinSaid(", ", parts) }
+
+func joinSaid(by string, parts []string) string {
+	return strings.Join(slices.DeleteFunc(parts, func(s string) bool { return s == "" }), by)
 }

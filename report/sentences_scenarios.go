@@ -244,17 +244,6 @@ func some1(f *measure.Finding, name, format string) string {
 	return fmt.Sprintf(format, n(f, name))
 }
 
-// listed joins the parts that say something.
-func listed(parts ...string) string {
-	var kept []string
-	for _, p := range parts {
-		if p != "" {
-			kept = append(kept, p)
-		}
-	}
-	return strings.Join(kept, ", ")
-}
-
 func were(n float64) string {
 	if n == 1 {
 		return "was"
