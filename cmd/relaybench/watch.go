@@ -15,6 +15,7 @@ import (
 	"golang.org/x/term"
 
 	"relaybench/harness"
+	"relaybench/harness/measure"
 )
 
 // watcher shows progress: bars on a terminal, plain lines elsewhere. It implements harness.Observer.
@@ -160,9 +161,10 @@ const barUnits = 100
 func (w *watcher) Scenario(relay string, d harness.Description) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	group, _, _ := strings.Cut(d.Key, ".")
-	if group == "ingest" || group == "sync" {
-		group = d.Key
+	group := d.Key
+	switch d.Layout {
+	case measure.LayoutQueries, measure.LayoutPairs, measure.LayoutDownloads: // many short ones
+		group = strings.ToLower(d.Section)
 	}
 	if w.bars == nil {
 		if group != w.group {
