@@ -114,7 +114,7 @@ func TestEachFaultOfPublishingFailsItsOwnCheck(t *testing.T) {
 			measure.CodeForgedRefused, map[string]float64{"of": 4, "accepted": 4, "returned": 4}, "", nil},
 		{"acknowledges anything", scripted.Script{Honest: n, LoseEvery: 1}, map[string]measure.Verdict{measure.CodeForgedRefused: measure.Failed},
 			measure.CodeForgedRefused, map[string]float64{"of": 4, "accepted": 4, "returned": 0}, "", nil},
-		{"says what is no message", scripted.Script{GarbageEvery: 50, Garbage: "[1,"}, map[string]measure.Verdict{measure.CodeOnlyMessage: measure.Failed},
+		{"says what is no message", scripted.Script{GarbageEvery: 50, Garbage: "[1,"}, map[string]measure.Verdict{measure.CodeOnlyMessage: measure.Stated},
 			measure.CodeOnlyMessage, map[string]float64{"frames": 2}, "", nil},
 		{"alters", scripted.Script{Alter: map[string]string{"content": `"x"`}}, map[string]measure.Verdict{measure.CodeUnaltered: measure.Failed},
 			measure.CodeUnaltered, map[string]float64{"altered": n, "of": n}, measure.EvidenceAltered, []int{99, 98, 97, 96, 95}},
@@ -284,26 +284,27 @@ func TestALostConnectionOnAScheduleIsTold(t *testing.T) {
 	}
 }
 
-func TestEachFaultOnAScheduleFailsItsOwnCheck(t *testing.T) {
+func TestEachFaultOnAScheduleIsToldByItsOwnCheck(t *testing.T) {
 	t.Parallel()
 	const n, key = 40, "ingest.paced"
 	for _, test := range []struct {
-		name   string
-		script scripted.Script
-		failed string
-		counts map[string]float64
+		name    string
+		script  scripted.Script
+		code    string
+		verdict measure.Verdict
+		counts  map[string]float64
 	}{
-		{"refuses", scripted.Script{RefuseEvery: 10, RefuseReasons: []string{"blocked: no"}}, measure.CodeAcceptsPaced,
+		{"refuses", scripted.Script{RefuseEvery: 10, RefuseReasons: []string{"blocked: no"}}, measure.CodeAcceptsPaced, measure.Failed,
 			map[string]float64{"accepted": 36, "refused": 4, "unanswered": 0, "of": n, "rate": 400}},
-		{"knows", scripted.Script{DuplicateEvery: 8}, measure.CodeNew, map[string]float64{"duplicates": 5, "of": n}},
-		{"says what is no message", scripted.Script{GarbageEvery: 10}, measure.CodeOnlyMessage, map[string]float64{"frames": 4}},
+		{"knows", scripted.Script{DuplicateEvery: 8}, measure.CodeNew, measure.Failed, map[string]float64{"duplicates": 5, "of": n}},
+		{"says what is no message", scripted.Script{GarbageEvery: 10}, measure.CodeOnlyMessage, measure.Stated, map[string]float64{"frames": 4}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			p := prove(t, test.script, proving{corpus: scripted.Notes(t, 5*n), scenarios: []harness.Scenario{Paced{}}, options: harness.Options{Publishers: 2}})
-			p.verdicts(t, key, but(pacedChecks, map[string]measure.Verdict{test.failed: measure.Failed}))
-			f := p.counted(t, key, test.failed, test.counts)
-			switch test.failed {
+			p.verdicts(t, key, but(pacedChecks, map[string]measure.Verdict{test.code: test.verdict}))
+			f := p.counted(t, key, test.code, test.counts)
+			switch test.code {
 			case measure.CodeAcceptsPaced:
 				same(t, "evidence", f.Evidence[0], measure.Evidence{Code: measure.EvidenceRefused, Count: 4, Text: "blocked: no"})
 			case measure.CodeOnlyMessage:
