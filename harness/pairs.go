@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"time"
 
 	"relaybench/harness/measure"
 	"relaybench/harness/negentropy"
@@ -55,9 +54,6 @@ func ofLog(lines []string) (evidence []measure.Evidence) {
 	}
 	return evidence
 }
-
-// reapTime is how long a process that was killed, and has closed its sockets, may take to be reaped.
-const reapTime = 500 * time.Millisecond
 
 // reconcileProbe is the scenario key under which it is kept whether a relay speaks NIP-77.
 const reconcileProbe = "negentropy.probe"
@@ -237,15 +233,8 @@ func (r *Runner) pair(ctx context.Context, s PairScenario, ca, cb Contender, num
 	if err == nil || ctx.Err() != nil {
 		return err
 	}
-	select { // the lost connection is seen before the death
-	case <-a.Relay.Done():
-	case <-b.Relay.Done():
-	case <-time.After(reapTime):
-	}
-	for _, t := range trials {
-		if r.gone(t) {
-			return &faultError{t.Relay.Name(), ofLog(t.Relay.LogTail(20)), fmt.Errorf("%s died in %s: %w", t.Relay.Name(), s.Describe().Key, t.Relay.Err())}
-		}
+	if dead := awaitEnd(ctx, a.Relay, b.Relay); dead != nil {
+		return &faultError{dead.Name(), ofLog(dead.LogTail(20)), fmt.Errorf("%s died in %s: %w", dead.Name(), s.Describe().Key, dead.Err())}
 	}
 	return err
 }

@@ -73,7 +73,8 @@ func Inspect(ctx context.Context, c Contender, settings relays.Settings, o prefl
 	described.Version = cmp.Or(strings.TrimPrefix(described.Version, "(devel)"), version)
 	described.Outcome = measure.OutcomeOK
 	described.Capabilities = found.Result.Capabilities
-	if died(process, !found.Result.Passed() || len(found.Result.AskAgain) > 0) {
+	wanting := !found.Result.Passed() || len(found.Result.AskAgain) > 0
+	if process.Err() != nil || wanting && awaitEnd(ctx, process) != nil {
 		described.Outcome, described.Reason = measure.OutcomeFailed, process.Public(fmt.Sprintf("died while it was asked: %v", process.Err()))
 		described.LogTail = process.LogTail(20)
 		found.Result.Findings = append(found.Result.Findings, measure.Finding{Relay: relay.Name, Scenario: preflight.Scenario, Code: measure.CodeSurvives,
@@ -82,22 +83,6 @@ func Inspect(ctx context.Context, c Contender, settings relays.Settings, o prefl
 	}
 	found.Relay = described
 	return found, nil
-}
-
-// died tells whether the relay's process has ended. A process closes its sockets before it can be
-// reaped: where something failed or could not be asked, it gets the moment it needs to become the
-// explanation.
-func died(p *relays.Process, wanting bool) bool {
-	grace := time.Duration(0)
-	if wanting {
-		grace = time.Second
-	}
-	select {
-	case <-p.Done():
-		return true
-	case <-time.After(grace):
-		return false
-	}
 }
 
 // preflight inspects a relay before its first trial, and records what was found. The error says that the relay does not start.

@@ -375,13 +375,8 @@ func (r *Runner) explain(ctx context.Context, t *Trial, doing string, err error)
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	// A killed process closes its sockets before it can be reaped; give it the moment it needs to become the explanation.
-	if done := t.Relay.Done(); done != nil && !t.stopped {
-		select {
-		case <-done:
-			return fmt.Errorf("died in %s: %w", doing, t.Relay.Err())
-		case <-time.After(reapTime):
-		}
+	if !t.stopped && awaitEnd(ctx, t.Relay) != nil {
+		return fmt.Errorf("died in %s: %w", doing, t.Relay.Err())
 	}
 	if errors.Is(err, wire.ErrStalled) {
 		return fmt.Errorf("made no progress for %v in %s: %w", r.Options.Stall, doing, err)

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"time"
 
 	"relaybench/corpus"
 	"relaybench/harness/measure"
@@ -164,7 +163,7 @@ func (r *Runner) syncsFrom(ctx context.Context, s SyncScenario, able []Contender
 				err = r.sync(ctx, s, mode, d, source, sink, turn.Trial, sinkOffered)
 			} else if ctx.Err() == nil {
 				if source.trial != nil {
-					if dead := diedIn(source.trial, "seeding"); dead != nil {
+					if dead := diedIn(ctx, source.trial, "seeding"); dead != nil {
 						err = dead
 					} else {
 						err = r.explain(ctx, source.trial, "seeding", err)
@@ -310,26 +309,21 @@ func (r *Runner) sync(ctx context.Context, s SyncScenario, mode string, d Descri
 	if err == nil || ctx.Err() != nil {
 		return err
 	}
-	if death := diedIn(y.Source, d.Key); death != nil {
+	if death := diedIn(ctx, y.Source, d.Key); death != nil {
 		return &sourceFailure{death}
 	}
 	if y.Sink != nil {
-		if death := diedIn(y.Sink, d.Key); death != nil {
+		if death := diedIn(ctx, y.Sink, d.Key); death != nil {
 			return death
 		}
 	}
 	return err
 }
 
-// diedIn says so of a relay that did. A killed process closes its sockets before it can be reaped; it is given the moment it needs to become the explanation of
-// what went wrong.
-func diedIn(t *Trial, doing string) error {
-	select {
-	case <-t.Relay.Done():
-	case <-time.After(250 * time.Millisecond):
-	}
-	if err := t.Relay.Err(); err != nil {
-		return &death{fmt.Errorf("%s died in %s: %w", t.Relay.Name(), doing, err), t.Relay.LogTail(wordsKept)}
+// diedIn says so of a relay that did.
+func diedIn(ctx context.Context, t *Trial, doing string) error {
+	if dead := awaitEnd(ctx, t.Relay); dead != nil && dead.Err() != nil {
+		return &death{fmt.Errorf("%s died in %s: %w", t.Relay.Name(), doing, dead.Err()), dead.LogTail(wordsKept)}
 	}
 	return nil
 }
