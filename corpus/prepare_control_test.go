@@ -53,7 +53,7 @@ func TestControlCharactersAreKeptOutUnlessAskedFor(t *testing.T) {
 func TestASyntheticCorpusHasNoControlCharacters(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(3) {
-		err := Spec{Events: 3000, Seed: seed, BaseTime: 1_780_272_000}.Generate(context.Background(), nil, func(e *Event) error {
+		err := Spec{Events: 400, Seed: seed, BaseTime: 1_780_272_000}.Generate(context.Background(), nil, func(e *Event) error {
 			if line := e.AppendJSON(nil); hasControlCharacter(line) {
 				return fmt.Errorf("%s", line)
 			}
