@@ -15,8 +15,7 @@ func (t *Trial) Refill(ctx context.Context, fill func(*relays.Process) (*relays.
 	if t.Relay.External() {
 		return relays.ErrExternal
 	}
-	_, err := t.Stop(ctx)
-	if err != nil {
+	if _, _, err := t.Stop(ctx); err != nil {
 		return fmt.Errorf("stopping the relay: %w", err)
 	}
 	fresh, err := t.Relay.Fresh()

@@ -16,7 +16,8 @@ func (t *Trial) Kill() {
 	t.Relay.Kill()
 }
 
-// Restart boots the relay again over the data that a killed process left, under another address. After an error no scenario can talk to it any more.
+// Restart boots the relay again over the data that a killed or stopped process left, under another
+// address. After an error no scenario can talk to it any more.
 func (t *Trial) Restart(ctx context.Context) error {
 	t.past, t.stopped = t.used, true
 	process, err := t.Relay.Restart(ctx)

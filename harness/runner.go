@@ -266,7 +266,7 @@ func (r *Runner) again(ctx context.Context, t *Trial) error {
 		return nil
 	}
 	if !t.stopped && !r.gone(t) {
-		if _, err := t.Stop(ctx); err != nil {
+		if _, _, err := t.Stop(ctx); err != nil {
 			return err
 		}
 	}

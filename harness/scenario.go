@@ -4,6 +4,7 @@ package harness
 
 import (
 	"context"
+	"errors"
 	"math/rand/v2"
 	"path"
 	"time"
@@ -158,14 +159,16 @@ func (t *Trial) Progress(done, total int) {
 	}
 }
 
-// Stop ends the relay cleanly, for scenarios that look at what it left behind. No scenario can talk to it afterwards. The usage returned is
-// the last that could be seen.
-func (t *Trial) Stop(ctx context.Context) (relays.Usage, error) {
+// Stop ends the relay by its stop signal. No scenario can talk to it before a Restart. The usage
+// returned is the last that could be seen; clean is false where the relay had to be killed after its
+// grace.
+func (t *Trial) Stop(ctx context.Context) (used relays.Usage, clean bool, err error) {
 	if usage, err := t.Relay.Usage(); err == nil && !t.stopped {
 		t.used = together(t.past, usage)
 	}
 	t.stopped = true
-	return t.used, t.ended(t.Relay.Stop(ctx))
+	err = t.Relay.Stop(ctx)
+	return t.used, !errors.Is(err, relays.ErrForced), t.ended(err)
 }
 
 // Milliseconds converts a duration to the unit of all latency metrics.

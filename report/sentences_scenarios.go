@@ -80,6 +80,12 @@ var scenarioWords = map[string]words{
 		}
 		return text
 	}},
+	measure.CodeRemembers: {"answers after a clean stop as before", func(f *measure.Finding) string {
+		if f.Verdict == measure.Passed {
+			return n(f, "of") + " questions that it answered right before it was stopped were answered right over what it left"
+		}
+		return n(f, "wrong") + " of " + n(f, "of") + " questions that it answered right before it was stopped are answered wrong over what it left: " + faultsOf(f)
+	}},
 	measure.CodeForgedRefused: {"refuses forged events in each boot", func(f *measure.Finding) string {
 		switch {
 		case f.Verdict == measure.Passed:
@@ -102,8 +108,7 @@ var scenarioWords = map[string]words{
 		if f.Counts["wrong"] == 0 {
 			return "all " + n(f, "of") + " answers are right, " + counted(f.Counts["events"], "event")
 		}
-		text := n(f, "wrong") + " of " + n(f, "of") + " answers are wrong: " + listed(some1(f, "missing", "%s events missing"), some1(f, "extra", "%s that must not be there"),
-			some1(f, "misordered", "%s out of order"), some1(f, "duplicate", "%s sent twice"), some1(f, "no id", "%s without a readable id"))
+		text := n(f, "wrong") + " of " + n(f, "of") + " answers are wrong: " + faultsOf(f)
 		if f.Counts["elsewhere"] > 0 {
 			text += "; " + counted(f.Counts["elsewhere"], "event") + " came under a subscription id that nobody asked under"
 		}
@@ -129,6 +134,12 @@ var scenarioWords = map[string]words{
 	measure.CodeOnlyRequested: {"sends nothing else", func(f *measure.Finding) string {
 		return clauses(counted(f.Counts["events"], "event")+" came that were not asked for", elsewhere(f))
 	}},
+}
+
+// faultsOf lists how answers depart from those of the model.
+func faultsOf(f *measure.Finding) string {
+	return listed(some1(f, "missing", "%s events missing"), some1(f, "extra", "%s that must not be there"),
+		some1(f, "misordered", "%s out of order"), some1(f, "duplicate", "%s sent twice"), some1(f, "no id", "%s without a readable id"))
 }
 
 // faultText says what was wrong with frames that were no message.
@@ -158,6 +169,10 @@ func reasonText(code string, numbers map[string]float64, texts map[string]string
 		return "a relay that runs already is nobody's to kill"
 	case measure.ExternalDisk:
 		return "it ran already, and its disk is out of sight"
+	case measure.KeepsNothing:
+		return "it had no events on disk, and lost them when it was stopped, as a relay may that promises nothing"
+	case measure.KeptElsewhere:
+		return "its folder is too small to hold the events that it returns: they are kept elsewhere"
 	case measure.ExternalBulk:
 		return "it runs already, and relaybench fetch reads from such a relay without publishing to it"
 	case measure.ExternalSync:

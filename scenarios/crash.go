@@ -64,7 +64,8 @@ func (Crash) Run(ctx context.Context, t *harness.Trial) error {
 	}
 	// Where the definition does not say that an OK means stored, a loss is told and held against nobody.
 	durability := t.Relay.Definition().Durability
-	return checkStored(ctx, t, durability == relays.Commit || durability == relays.Batch)
+	_, _, err := checkStored(ctx, t, durability == relays.Commit || durability == relays.Batch)
+	return err
 }
 
 // killTime is how long a killed process may take to be gone: a busy disk holds it up.

@@ -1,6 +1,7 @@
 package scenarios
 
 import (
+	"maps"
 	"testing"
 	"time"
 
@@ -11,21 +12,37 @@ import (
 	"relaybench/relays"
 )
 
-// TestWhatIsLeftOnDiskIsMeasured leaves a sparse file of 256 MiB and 8,192 bytes for each message.
-// Of 200 notes 20 are refused, and 16 known.
+var storageFigures = map[string]string{"allocated": "bytes/event lower", "apparent": "bytes/event lower", "allocated in all": "MiB none",
+	"write amplification": "bytes/byte lower", "restart": "ms lower", "answer after restart": "ms lower"}
+
+var storageChecks = []string{measure.CodeUnaltered, measure.CodeOnlyAsked, measure.CodeKept, measure.CodeRemembers}
+
+// plainQuestions is how many stock queries storage asks, before the stop and after it.
+const plainQuestions = 6
+
+// TestWhatIsLeftOnDiskIsMeasured leaves a sparse file of 4 GiB, 8,192 bytes for each message, and
+// the store. Of 200 notes 20 are refused, 16 known, and two of the 180 lost when the relay is
+// stopped. Every handshake takes d.
 func TestWhatIsLeftOnDiskIsMeasured(t *testing.T) {
 	t.Parallel()
-	const n, acknowledged, sparse, each, key = 200, 180, 256 << 20, 8192, "storage"
-	s := scripted.Script{RefuseEvery: 10, DuplicateEvery: 11, Sparse: sparse, WritePerMessage: each}
+	const n, acknowledged, lost, sparse, each, d, key = 200, 180, 2, 4 << 30, 8192, 150 * time.Millisecond, "storage"
+	const stored = acknowledged - lost
+	s := scripted.Script{Persist: true, RefuseEvery: 10, DuplicateEvery: 11, Sparse: sparse, WritePerMessage: each, LoseOnStop: 90, AcceptAfter: d, EOSEAfter: d}
 	p := prove(t, s, proving{corpus: scripted.Notes(t, n), scenarios: []harness.Scenario{Throughput{}, Storage{}}, options: harness.Options{Publishers: 2}})
-	p.figures(t, key, map[string]string{"allocated": "bytes/event lower", "apparent": "bytes/event lower", "allocated in all": "MiB none",
-		"write amplification": "bytes/byte lower"})
-	p.verdicts(t, key, nil)
-	written := float64(each * (p.relay.Events.N() + p.relay.Reqs.N()))
-	near(t, "apparent", p.value(t, key, "apparent"), (sparse+written)/acknowledged)
-	allocated := p.value(t, key, "allocated") * acknowledged
+	p.figures(t, key, storageFigures)
+	p.verdicts(t, key, but(storageChecks, map[string]measure.Verdict{measure.CodeKept: measure.Failed})) // all answers lack what was refused
+	f := p.counted(t, key, measure.CodeKept, map[string]float64{"lost": lost, "of": acknowledged, "excused": 0})
+	if len(f.Evidence) != lost {
+		t.Errorf("evidence %+v", f.Evidence)
+	}
+	after := int64(plainQuestions + 2 + 1) // REQs: two of them by id, one until it is ready
+	written := float64(each * (p.relay.Events.N() + p.relay.Reqs.N() - after))
+	between(t, "apparent", sparse+written, p.value(t, key, "apparent")*stored, sparse+written+32<<20) // the store grows in large steps
+	allocated := p.value(t, key, "allocated") * stored
 	between(t, "allocated", written-1, allocated, 2*written+1<<20)
 	near(t, "allocated in all", p.value(t, key, "allocated in all"), allocated/(1<<20))
+	between(t, "restart in ms", 150, p.value(t, key, "restart"), 1000*p.spans[key].seconds())
+	between(t, "answer after restart in ms", 150, p.value(t, key, "answer after restart"), 1000*p.spans[key].seconds())
 	least, most := lengths(p.corpus)
 	wrote := p.value(t, key, "write amplification")
 	between(t, "write amplification", written/(acknowledged*most), wrote, 4*written/(acknowledged*least))
@@ -34,6 +51,85 @@ func TestWhatIsLeftOnDiskIsMeasured(t *testing.T) {
 	p = prove(t, scripted.Script{RefuseEvery: 1}, proving{corpus: scripted.Notes(t, 20), scenarios: []harness.Scenario{Storage{}}})
 	p.figures(t, key, nil)
 	p.verdicts(t, key, map[string]measure.Verdict{measure.CodeCompletes: measure.Failed})
+}
+
+// TestWhatACleanStopLosesIsHeldAgainstWhomItIsDueTo stops relays over 200 notes.
+func TestWhatACleanStopLosesIsHeldAgainstWhomItIsDueTo(t *testing.T) {
+	t.Parallel()
+	const n, key = 200, "storage"
+	notes := scripted.Notes(t, n)
+	var all []string
+	for i := range n {
+		all = append(all, string(notes.Raw(n-1-i)))
+	}
+	without := func(metrics ...string) map[string]string {
+		left := maps.Clone(storageFigures)
+		for _, m := range metrics {
+			delete(left, m)
+		}
+		return left
+	}
+	failed := map[string]measure.Verdict{measure.CodeKept: measure.Failed, measure.CodeRemembers: measure.Failed}
+	unmeasured := map[string]measure.Verdict{measure.CodeUnaltered: measure.Passed, measure.CodeOnlyAsked: measure.Passed,
+		measure.CodeKept: measure.Stated, measure.CodeMeasurable: measure.Stated}
+	for _, test := range []struct {
+		name       string
+		script     scripted.Script
+		durability relays.Durability
+		grace      time.Duration
+		verdicts   map[string]measure.Verdict
+		lost       float64
+		figures    map[string]string // nil: it is none for this relay
+		cause      string
+	}{
+		{"keeps all", scripted.Script{Persist: true}, relays.DurabilityOpen, 0, but(storageChecks, nil), 0, storageFigures, ""},
+		{"loses all", scripted.Script{Persist: true, LoseOnStop: 1}, relays.DurabilityOpen, 0, but(storageChecks, failed), n, without("allocated", "apparent"), ""},
+		{"loses a hundredth", scripted.Script{Persist: true, LoseOnStop: 100}, relays.DurabilityOpen, 0, but(storageChecks, failed), n / 100, storageFigures, ""},
+		{"loses a hundredth of what it never syncs", scripted.Script{Persist: true, LoseOnStop: 100}, relays.NotDurable, 0, but(storageChecks, failed), n / 100, storageFigures, ""},
+		{"forgets when it starts", scripted.Script{Persist: true, ForgetOnStart: true}, relays.Commit, 0, but(storageChecks, failed), n, without("allocated", "apparent"), ""},
+		{"loses the order", scripted.Script{Persist: true, ReverseOnStop: true}, relays.DurabilityOpen, 0,
+			but(storageChecks, map[string]measure.Verdict{measure.CodeRemembers: measure.Failed}), 0, storageFigures, ""},
+		{"never had the order", scripted.Script{Persist: true, Faults: []string{"wrong-order"}}, relays.DurabilityOpen, 0, but(storageChecks, nil), 0, storageFigures, ""},
+		{"in memory, and says so", scripted.Script{}, relays.NotDurable, 0, unmeasured, n, nil, measure.KeepsNothing},
+		{"in memory, and says nothing", scripted.Script{}, relays.DurabilityOpen, 0, unmeasured, n, nil, measure.KeepsNothing},
+		{"in memory, and promises more", scripted.Script{}, relays.Commit, 0, but(storageChecks, failed), n, without("allocated", "apparent"), ""},
+		{"keeps them elsewhere", scripted.Script{Answer: all}, relays.DurabilityOpen, 0,
+			map[string]measure.Verdict{measure.CodeUnaltered: measure.Passed, measure.CodeOnlyAsked: measure.Failed, measure.CodeKept: measure.Passed,
+				measure.CodeMeasurable: measure.Stated}, 0, nil, measure.KeptElsewhere},
+		{"had to be killed", scripted.Script{Persist: true, LoseEvery: 100, StopAfter: time.Minute}, relays.DurabilityOpen, 100 * time.Millisecond,
+			map[string]measure.Verdict{measure.CodeUnaltered: measure.Passed, measure.CodeOnlyAsked: measure.Passed, measure.CodeKept: measure.Stated}, n / 100, storageFigures, ""},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			p := prove(t, test.script, proving{corpus: notes, scenarios: []harness.Scenario{Storage{}}, durability: test.durability, grace: test.grace})
+			p.verdicts(t, key, test.verdicts)
+			p.counted(t, key, measure.CodeKept, map[string]float64{"lost": test.lost, "of": n, "excused": 0})
+			if test.verdicts[measure.CodeKept] == measure.Failed || test.verdicts[measure.CodeRemembers] == measure.Failed {
+				for i := range p.Measurements {
+					if m := &p.Measurements[i]; len(p.Barring(m)) == 0 {
+						t.Errorf("%s competes", m.Metric)
+					}
+				}
+			}
+			if test.figures == nil {
+				same(t, "figures", len(p.Measurements), 0)
+				same(t, "cause", p.finding(t, key, measure.CodeMeasurable).Cause, test.cause)
+				return
+			}
+			p.figures(t, key, test.figures)
+			if test.lost < n {
+				between(t, "bytes an event are of what is still there", 0.999, p.value(t, key, "allocated in all")*(1<<20)/(p.value(t, key, "allocated")*(n-test.lost)), 1.001)
+			}
+			if test.verdicts[measure.CodeRemembers] == measure.Failed && test.lost == 0 {
+				f := p.finding(t, key, measure.CodeRemembers)
+				// "empty" has no order, and the plain others are asked for more than one event.
+				same(t, "wrong", f.Counts["wrong"], plainQuestions-1)
+				if f.Counts["of"] != plainQuestions || f.Counts["misordered"] == 0 || f.Counts["missing"] != 0 || len(f.Evidence) == 0 {
+					t.Errorf("%+v", f)
+				}
+			}
+		})
+	}
 }
 
 // TestARelayThatIsKilledIsMeasured publishes all of 200 notes before it kills, of which each tenth

@@ -171,7 +171,7 @@ func TestResourcesAreThoseOfAllProcessesOfAScenario(t *testing.T) {
 		if err := half(t, 0); err != nil {
 			return err
 		}
-		if _, err := t.Stop(context.Background()); err != nil {
+		if _, _, err := t.Stop(context.Background()); err != nil {
 			return err
 		}
 		if err := t.Restart(context.Background()); err != nil {

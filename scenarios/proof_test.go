@@ -54,6 +54,7 @@ type proving struct {
 	options    harness.Options
 	durability relays.Durability
 	seeder     harness.Scenario
+	grace      time.Duration // from the relay's stop signal to its being killed
 }
 
 // prove runs scenarios as relaybench does: the relay is a process of its own.
@@ -75,7 +76,7 @@ func prove(t *testing.T, s scripted.Script, what proving) *proof {
 	recorder := measure.NewRecorder(nil, func(*measure.Record) error { w.end(); return nil })
 	runner := harness.Runner{
 		Contenders: []harness.Contender{{Definition: p.relay.Definition}}, Scenarios: what.scenarios, Corpus: p.corpus, Model: p.model, Now: now,
-		Options: *o, Settings: relays.Settings{WorkDir: t.TempDir()}, Recorder: recorder, Observer: w, Seeder: what.seeder,
+		Options: *o, Settings: relays.Settings{WorkDir: t.TempDir(), StopGrace: what.grace}, Recorder: recorder, Observer: w, Seeder: what.seeder,
 	}
 	if err := runner.Run(t.Context()); err != nil {
 		t.Fatal(err)

@@ -196,20 +196,25 @@ func newSubjects(c *corpus.Corpus, m *corpus.Model) (*subjects, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &subjects{
-		corpus: c, held: m.Effective(),
-		prolific: keys(popular.NoteAuthors), referenced: keys(popular.Notes), mentioned: keys(popular.Mentions),
-		hashtags: keys(popular.Hashtags), conversations: keys(popular.Conversations),
-	}
-	if len(s.held) > 0 {
-		s.oldest, s.newest = s.created(s.held[0]), s.created(s.held[len(s.held)-1])
-		s.middle = s.created(s.held[len(s.held)/2])
-	}
+	s := plainSubjects(c, m)
+	s.prolific, s.referenced, s.mentioned = keys(popular.NoteAuthors), keys(popular.Notes), keys(popular.Mentions)
+	s.hashtags, s.conversations = keys(popular.Hashtags), keys(popular.Conversations)
 	// The hot conversation is with the most mentioned key, not the longest of all.
 	if i := slices.IndexFunc(s.conversations, func(p corpus.Pair) bool { return p.Tagged == s.mentioned[0] }); i > 0 {
 		s.conversations[0], s.conversations[i] = s.conversations[i], s.conversations[0]
 	}
 	return s, nil
+}
+
+// plainSubjects are those that cost nothing to find: what stands out is not known, and queries about
+// it have nothing to ask.
+func plainSubjects(c *corpus.Corpus, m *corpus.Model) *subjects {
+	s := &subjects{corpus: c, held: m.Effective()}
+	if len(s.held) > 0 {
+		s.oldest, s.newest = s.created(s.held[0]), s.created(s.held[len(s.held)-1])
+		s.middle = s.created(s.held[len(s.held)/2])
+	}
+	return s
 }
 
 func keys[K any](ranked []corpus.Ranked[K]) []K {

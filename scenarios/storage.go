@@ -5,12 +5,15 @@ import (
 	"errors"
 	"fmt"
 
+	"relaybench/corpus"
 	"relaybench/harness"
 	"relaybench/harness/measure"
+	"relaybench/harness/wire"
 	"relaybench/relays"
 )
 
-// Storage stops the relay cleanly and looks at what it left on disk.
+// Storage stops the relay cleanly, looks at what it left on disk, and starts it again over that: what
+// is not returned then is lost, and counts for nothing.
 type Storage struct{}
 
 // Describe implements harness.Scenario.
@@ -20,9 +23,14 @@ func (Storage) Describe() harness.Description {
 		Layout: measure.LayoutBars, Headlines: []measure.Headline{{Metric: "allocated", Title: "disk/event"}, {Metric: "write amplification", Title: "written"}},
 	}, Metrics: []measure.Metric{
 		figure("allocated", "disk blocks"), figure("apparent", "file lengths"), figure("write amplification", "bytes written for each corpus byte"),
+		figure("restart", "from start to ready, over what it left"), figure("answer after restart", "first answer after that"),
 		figure("allocated in all", "disk blocks in all"),
 	}}
 }
+
+// leastStored is how many bytes an event takes at least, however it is stored: its signature, which
+// nothing compresses.
+const leastStored = 64
 
 // Run implements harness.Scenario.
 func (Storage) Run(ctx context.Context, t *harness.Trial) error {
@@ -30,30 +38,127 @@ func (Storage) Run(ctx context.Context, t *harness.Trial) error {
 		t.NotMeasured(measure.ExternalDisk, nil)
 		return nil
 	}
-	used, err := t.Stop(ctx)
+	var acknowledged, bytes int64
+	for i := range t.Corpus.Len() {
+		if t.Ledger.Acknowledged(i) {
+			acknowledged++
+			bytes += int64(t.Corpus.Entry(i).Length)
+		}
+	}
+	if acknowledged == 0 {
+		return errors.New("nothing was accepted, so that there is nothing to divide by")
+	}
+	before, err := askPlain(ctx, t)
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	if err != nil {
+		before = nil // it is for the queries to say so
+	}
+	running, err := t.Relay.Disk()
+	if err != nil {
+		return err
+	}
+	used, clean, err := t.Stop(ctx)
 	if err != nil {
 		return fmt.Errorf("stopping the relay: %w", err)
 	}
 	disk, err := t.Relay.Disk()
-	if errors.Is(err, relays.ErrExternal) {
-		return nil
-	}
 	if err != nil {
 		return err
 	}
-	var events, bytes int64
-	for i := range t.Corpus.Len() {
-		if t.Ledger.Acknowledged(i) {
-			events++
-			bytes += int64(t.Corpus.Entry(i).Length)
-		}
+	start := wire.Now()
+	if err := t.Restart(ctx); err != nil {
+		return fmt.Errorf("does not start over what it left when it was stopped: %w", err)
 	}
-	if events == 0 {
-		return errors.New("nothing was accepted, so that there is nothing to divide by")
+	ready := wire.Now() - start
+	after, err := askPlain(ctx, t)
+	if err != nil {
+		return fmt.Errorf("asking it after it was started again: %w", err)
 	}
-	t.Value("allocated", "bytes/event", measure.Lower, float64(disk.Allocated)/float64(events))
-	t.Value("apparent", "bytes/event", measure.Lower, float64(disk.Apparent)/float64(events))
+	// A clean stop takes nothing from a relay that has its events on disk, synced or not. One that
+	// never had them there has promised nothing, unless its definition does.
+	durability := t.Relay.Definition().Durability
+	declared := durability == relays.Commit || durability == relays.Batch
+	onDisk := max(running.Allocated, disk.Allocated) >= leastStored*acknowledged
+	required := declared || clean && onDisk
+	stored, lost, err := checkStored(ctx, t, required)
+	if err != nil {
+		return err
+	}
+	if required {
+		findForgotten(t, before, after)
+	}
+	switch {
+	case lost > 0 && !declared && !onDisk:
+		t.NotMeasured(measure.KeepsNothing, nil)
+		return nil
+	case stored > 0 && disk.Allocated < leastStored*int64(stored):
+		t.NotMeasured(measure.KeptElsewhere, nil)
+		return nil
+	}
+	if stored > 0 {
+		t.Value("allocated", "bytes/event", measure.Lower, float64(disk.Allocated)/float64(stored))
+		t.Value("apparent", "bytes/event", measure.Lower, float64(disk.Apparent)/float64(stored))
+	}
 	t.Value("allocated in all", "MiB", measure.None, float64(disk.Allocated)/(1<<20))
 	t.Value("write amplification", "bytes/byte", measure.Lower, float64(used.WriteBytes)/float64(bytes))
+	t.Value("restart", "ms", measure.Lower, harness.Milliseconds(ready))
+	if len(after) > 0 && !after[0].reply.Closed {
+		t.Value("answer after restart", "ms", measure.Lower, harness.Milliseconds(after[0].reply.EOSE))
+	}
 	return nil
+}
+
+// askPlain asks once each of the stock queries for which nothing has to be known of the corpus.
+func askPlain(ctx context.Context, t *harness.Trial) (questions []asked, err error) {
+	asker, err := harness.NewAsker(ctx, t.Relay.URL(), t.Options.Stall)
+	if err != nil {
+		return nil, err
+	}
+	defer asker.Close()
+	subjects := plainSubjects(t.Corpus, t.Model)
+	for i := range stocks {
+		filter, ok := stocks[i].hot(subjects)
+		if !ok {
+			continue
+		}
+		filter.Limit = corpus.Int(stockLimit)
+		a := asked{filter: filter, json: filter.AppendJSON(nil)}
+		if err := asker.Ask(a.json, &a.reply); err != nil {
+			return nil, err
+		}
+		questions = append(questions, a)
+	}
+	return questions, nil
+}
+
+// findForgotten judges whether a relay answers after a stop as well as it did before. What it
+// answered wrong already is for its queries to tell; a cap at the same number is none of a stop's
+// doing.
+func findForgotten(t *harness.Trial, before, after []asked) {
+	f := measure.Finding{Code: measure.CodeRemembers, Counts: map[string]float64{}}
+	for i := range before {
+		if before[i].reply.Closed || after[i].reply.Closed || before[i].reply.NoID > 0 {
+			continue
+		}
+		was, now := t.Model.Check(&before[i].filter, before[i].reply.IDs), t.Model.Check(&after[i].filter, after[i].reply.IDs)
+		if !was.OK() && !was.Capped {
+			continue
+		}
+		f.Counts["of"]++
+		if after[i].reply.NoID == 0 && (now.OK() || was.Capped && now.Capped && now.Got == was.Got) {
+			continue
+		}
+		f.Counts["wrong"]++
+		j := judged{&after[i], now}
+		j.count(t, f.Counts)
+		if f.Counts["wrong"] <= examples {
+			f.Evidence = append(f.Evidence, j.evidence(t)...)
+		}
+	}
+	if f.Counts["of"] > 0 {
+		f.Verdict = measure.Holds(f.Counts["wrong"] == 0)
+		t.Find(f)
+	}
 }

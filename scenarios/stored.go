@@ -13,25 +13,26 @@ import (
 // storedBatch is how many ids one REQ asks for: within the filter limits of every relay in the catalog.
 const storedBatch = 100
 
-// checkStored looks again for every event that the relay acknowledged (METHOD: nothing acknowledged may be missing). Excused is only what the
-// protocol takes away again, given what this relay was sent and did not refuse: superseded, deleted, expired or vanished events. required says whether a loss is held
-// against the relay.
-func checkStored(ctx context.Context, t *harness.Trial, required bool) error {
+// checkStored looks again for every event that the relay acknowledged (METHOD: nothing acknowledged
+// may be missing), and returns how many came and how many are lost. Excused is only what the
+// protocol takes away again, given what this relay was sent and did not refuse: superseded, deleted,
+// expired or vanished events. required says whether a loss is held against the relay.
+func checkStored(ctx context.Context, t *harness.Trial, required bool) (came, lost int, err error) {
 	held, err := corpus.NewFates(t.Corpus, t.Ledger.Acknowledged, t.Now)
 	if err != nil {
-		return err
+		return 0, 0, err
 	}
 	// What was sent and never answered may be stored as well, and supersede or delete what was acknowledged.
 	perhaps := held
 	if t.Ledger.Count(harness.Unanswered) > 0 {
 		sent := func(i int) bool { return t.Ledger.Acknowledged(i) || t.Ledger.Get(i) == harness.Unanswered }
 		if perhaps, err = corpus.NewFates(t.Corpus, sent, t.Now); err != nil {
-			return err
+			return 0, 0, err
 		}
 	}
 	asker, err := harness.NewAsker(ctx, t.Relay.URL(), t.Options.Stall)
 	if err != nil {
-		return fmt.Errorf("looking again for what was acknowledged: %w", err)
+		return 0, 0, fmt.Errorf("looking again for what was acknowledged: %w", err)
 	}
 	defer asker.Close()
 
@@ -43,11 +44,12 @@ func checkStored(ctx context.Context, t *harness.Trial, required bool) error {
 	}
 	var returned comparison
 	asker.OnEvent = returned.with(t.Corpus)
-	lost, excused := 0, 0
+	excused := 0
 	var evidence []measure.Evidence
 	others, err := askByID(t, asker, acknowledged, func(i int, found bool) {
 		switch {
 		case found:
+			came++
 		case held.Holds(i) && !held.Optional(i) && perhaps.Holds(i) && !perhaps.Optional(i):
 			lost++
 			if len(evidence) < examples {
@@ -58,7 +60,7 @@ func checkStored(ctx context.Context, t *harness.Trial, required bool) error {
 		}
 	})
 	if err != nil {
-		return fmt.Errorf("looking again for what was acknowledged: %w", err)
+		return 0, 0, fmt.Errorf("looking again for what was acknowledged: %w", err)
 	}
 	returned.find(t)
 	others.find(t)
@@ -67,7 +69,7 @@ func checkStored(ctx context.Context, t *harness.Trial, required bool) error {
 		f.Verdict = measure.Stated
 	}
 	t.Find(f)
-	return nil
+	return came, lost, nil
 }
 
 // strays are events that came and had not been asked for.

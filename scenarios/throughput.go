@@ -60,7 +60,8 @@ func (Throughput) Run(ctx context.Context, t *harness.Trial) error {
 	if err != nil {
 		return err
 	}
-	return checkStored(ctx, t, true)
+	_, _, err = checkStored(ctx, t, true)
+	return err
 }
 
 // acceptedBytes is the size of those of the events that were accepted.

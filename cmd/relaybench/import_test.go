@@ -157,7 +157,10 @@ func TestSeedingByImport(t *testing.T) {
 	if f := finding(r, "ref-memory", "import", measure.CodeMeasurable); f == nil || !strings.Contains(textOf(f), "names no import command") || figure(r, "ref-memory", "stored") != -1 {
 		t.Errorf("a relay without an import command: %+v", f)
 	}
-	complete(t, r, "ref-memory", "query.thread.hot", "storage")
+	complete(t, r, "ref-memory", "query.thread.hot")
+	if f := finding(r, "ref-memory", "storage", measure.CodeMeasurable); f == nil || f.Cause != measure.KeepsNothing {
+		t.Errorf("ref-memory, which has nothing on disk: %+v", f)
+	}
 	if strings.Count(stderr, "ref-memory: seeding") != 1 || strings.Contains(stderr, "ref-bolt: seeding") {
 		t.Errorf("who was published to:\n%s", stderr)
 	}

@@ -4,6 +4,8 @@ package measure
 const (
 	ExternalKill  = "external-kill"  // a relay that runs already is nobody's to kill
 	ExternalDisk  = "external-disk"  // its disk is out of sight
+	KeepsNothing  = "keeps-nothing"  // it had no event on disk, promised none, and lost them
+	KeptElsewhere = "kept-elsewhere" // its folder is too small to hold the events that it returns
 	ExternalBulk  = "external-bulk"  // it is not given the corpus again
 	ExternalSync  = "external-sync"  // it is not to be filled
 	NoCommand     = "no-command"     // its definition has no such command: Texts relay, why

@@ -22,6 +22,7 @@ const (
 	CodeNew            = "new"             // the relay had not seen the events before
 	CodeOnlySent       = "only-sent"       // OKs name what was sent
 	CodeKept           = "kept"            // nothing acknowledged is missing
+	CodeRemembers      = "remembers"       // after a clean stop it answers as right as before
 	CodeForgedRefused  = "forged-refused"  // in this boot, a forged event among the others is refused
 	CodeUnaltered      = "unaltered"       // events come back as they were sent
 	CodeOnlyAsked      = "only-asked"      // nothing comes that was not asked for
@@ -111,6 +112,7 @@ var (
 // scenario.
 var bearing = map[string][]Scope{
 	CodeKept:          everything,
+	CodeRemembers:     everything,
 	CodeUnaltered:     everything,
 	CodeStores:        everything,
 	CodeText:          everything,

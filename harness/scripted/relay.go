@@ -73,6 +73,10 @@ func serve(ctx context.Context, l net.Listener, s Script, dir string, counts *Co
 	if s.ForgetOnStart {
 		check(os.RemoveAll(filepath.Join(dir, "events")))
 	}
+	reversed := filepath.Join(dir, "reversed")
+	if _, err := os.Stat(reversed); err == nil {
+		s.Faults = append(s.Faults, "wrong-order")
+	}
 	inner := must(net.Listen("tcp", "127.0.0.1:0"))
 	r := &relay{counts: counts, kill: kill, behind: inner.Addr().String(), load: newLoad(&s, dir)}
 	o := reference.Options{Store: openStore(&s, dir), URL: "ws://" + l.Addr().String(), Name: "scripted relay",
@@ -90,6 +94,9 @@ func serve(ctx context.Context, l net.Listener, s Script, dir string, counts *Co
 	serving.Wait()
 	lose(o.Store, s.LoseOnStop, counts)
 	check(o.Store.Close())
+	if s.ReverseOnStop {
+		check(os.WriteFile(reversed, nil, 0o600))
+	}
 	r.load.end()
 	counts.Stops.add()
 }

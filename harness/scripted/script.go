@@ -75,6 +75,7 @@ type Script struct {
 	StopAfter     time.Duration // from SIGTERM to its end, in which it goes on serving
 	LoseOnStop    int           // every n-th stored event is lost then: 1 is all, 100 a hundredth
 	ForgetOnStart bool          // it begins with nothing, whatever is in {dir}
+	ReverseOnStop bool          // once it has been stopped, answers come oldest first
 
 	// Its own commands, which need the relay stopped; nil: it has none. Setting one sets Persist.
 	Import   *Command
