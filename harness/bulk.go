@@ -26,6 +26,7 @@ func IsBulk(s Described) bool {
 // RunBulk runs scenarios on the relays in their bulk form, each booted anew for each trial, after Run. What they were launched as otherwise stands in the
 // record already, and what is raised is noted there. A relay that runs already is not given the corpus a second time and takes no part.
 func (r *Runner) RunBulk(ctx context.Context, list []Scenario) error {
+	defer r.watchClock(ctx)()
 	for _, turn := range Plan(len(r.Contenders), r.Options.Trials) {
 		c := r.Contenders[turn.Relay]
 		name := c.Definition.Name
@@ -39,7 +40,7 @@ func (r *Runner) RunBulk(ctx context.Context, list []Scenario) error {
 			continue
 		}
 		r.Observer.Turn(name, turn.Trial, r.Options.Trials)
-		err := r.bulkTurn(ctx, c, turn.Trial, list)
+		err := r.passes(ctx, c, len(list), func(p *pass) error { return r.bulkTurn(ctx, c, turn.Trial, list, p) })
 		if ctx.Err() != nil {
 			return errors.Join(context.Cause(ctx), r.Recorder.Save())
 		}
@@ -72,9 +73,11 @@ func (r *Runner) toldOf(relay string, list []Scenario) bool {
 }
 
 // bulkTurn boots one relay in its bulk form, and runs the scenarios on it.
-func (r *Runner) bulkTurn(ctx context.Context, c Contender, number int, list []Scenario) (err error) {
+func (r *Runner) bulkTurn(ctx context.Context, c Contender, number int, list []Scenario, p *pass) (err error) {
+	from := r.clock.away()
 	process, err := relays.Start(ctx, c.Definition.Bulk(), c.Program, r.Settings)
 	if err != nil {
+		p.fail(0, r.clock.away().since(from))
 		return fmt.Errorf("%s did not start in its bulk form: %w", c.Definition.Name, err)
 	}
 	t := r.newTrial(process, number)
@@ -87,5 +90,5 @@ func (r *Runner) bulkTurn(ctx context.Context, c Contender, number int, list []S
 	r.noteBulk(process)
 	bulk := *r
 	bulk.Scenarios = list
-	return bulk.scenarios(ctx, t)
+	return bulk.scenarios(ctx, t, p)
 }

@@ -74,6 +74,7 @@ func (t *Trial) Under(d Description) *Trial {
 // RunPairs runs the scenario for every pair of relays that speak NIP-77; a relay that is alone in that is paired with itself. It probes them first
 // and records what the others answered.
 func (r *Runner) RunPairs(ctx context.Context, s PairScenario) error {
+	defer r.watchClock(ctx)()
 	d := s.Describe()
 	r.Recorder.Describe(d.Scenario, d.Metrics...)
 	var able []Contender
@@ -81,7 +82,8 @@ func (r *Runner) RunPairs(ctx context.Context, s PairScenario) error {
 		if r.failed[c.Definition.Name] {
 			continue
 		}
-		ok, err := r.probe(ctx, c)
+		ok, err := false, error(nil)
+		r.attempt(ctx, c.Definition.Name, func() error { ok, err = r.probe(ctx, c); return err })
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
@@ -110,29 +112,39 @@ func (r *Runner) RunPairs(ctx context.Context, s PairScenario) error {
 		}
 		pair = seated(pair, turn.Trial)
 		r.Observer.Turn(a+" and "+b, turn.Trial, r.Options.Trials)
-		r.Observer.Scenario(a+" and "+b, s.Describe())
-		err := r.pair(ctx, s, pair[0], pair[1], turn.Trial)
+		err := r.attempt(ctx, a+" and "+b, func() error {
+			r.Observer.Scenario(a+" and "+b, d)
+			err := r.pair(ctx, s, pair[0], pair[1], turn.Trial)
+			if err != nil && ctx.Err() == nil {
+				r.findPair(d, a, b, err)
+			}
+			return err
+		})
 		if ctx.Err() != nil {
 			return errors.Join(context.Cause(ctx), r.Recorder.Save())
 		}
 		if err != nil {
 			r.Observer.Failed(a+" and "+b, err)
-			blamed, log := "", []measure.Evidence(nil)
-			if fault := (*faultError)(nil); errors.As(err, &fault) {
-				if blamed, log = fault.relay, fault.log; blamed == b {
-					a, b = b, a // the other one failed nothing
-				}
-			}
-			for _, f := range append(breaches(s.Describe(), err), incomplete(s.Describe(), err, log)) {
-				f.Relay, f.Peer, f.Blames = a, b, blamed
-				r.Recorder.Find(f)
-			}
 		}
 		if err := r.Recorder.Save(); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// findPair records that a pair could not be measured to the end, and who is to blame.
+func (r *Runner) findPair(d Description, a, b string, err error) {
+	blamed, log := "", []measure.Evidence(nil)
+	if fault := (*faultError)(nil); errors.As(err, &fault) {
+		if blamed, log = fault.relay, fault.log; blamed == b {
+			a, b = b, a // the other one failed nothing
+		}
+	}
+	for _, f := range append(breaches(d, err), incomplete(d, err, log)) {
+		f.Relay, f.Peer, f.Blames = a, b, blamed
+		r.Recorder.Find(f)
+	}
 }
 
 // seated swaps a pair's places in every other trial: which share of the events a relay begins with, and who goes first, must not decide who is faster.

@@ -123,14 +123,18 @@ func (r *Runner) preflightAgain(ctx context.Context) error {
 		r.Observer.Scenario(name, Preflight{}.Describe())
 		o := r.preflightOptions()
 		o.Only = open
-		again, err := Inspect(ctx, c, r.Settings, o)
+		var again Inspection
+		err := r.attempt(ctx, name, func() (err error) {
+			again, err = Inspect(ctx, c, r.Settings, o)
+			for _, f := range again.Findings() {
+				r.Recorder.Find(f)
+			}
+			return err
+		})
 		if err != nil {
 			return err
 		}
 		found.Result.Merge(&again.Result)
-		for _, f := range again.Findings() {
-			r.Recorder.Find(f)
-		}
 	}
 	return nil
 }

@@ -52,6 +52,7 @@ type Runner struct {
 	ended     map[string]measure.Relay        // how the worst of a relay's trials ended, by name
 	inspected map[string]*Inspection          // what the preflight found, by name
 	speaks    map[string]preflight.Negentropy // whether it speaks NIP-77, by name
+	clock     *clock                          // nil before a run
 }
 
 // notYet is the reason of a relay whose trials did not come.
@@ -60,6 +61,7 @@ const notYet = "the run ended before its turn"
 // Run carries out the plan. A relay that fails is recorded as failed and the others go on; the error is for what ends the whole run: an
 // interruption, or a record that cannot be saved.
 func (r *Runner) Run(ctx context.Context) error {
+	defer r.watchClock(ctx)()
 	for _, c := range r.Contenders {
 		described := c.Definition.Describe(ctx, c.Program, r.Settings)
 		described.Outcome, described.Reason = measure.OutcomeSkipped, notYet
@@ -74,10 +76,10 @@ func (r *Runner) Run(ctx context.Context) error {
 		r.Observer.Turn(c.Definition.Name, turn.Trial, r.Options.Trials)
 		var err error
 		if r.Preflight && r.inspected[c.Definition.Name] == nil {
-			err = r.preflight(ctx, c)
+			err = r.attempt(ctx, c.Definition.Name, func() error { return r.preflight(ctx, c) })
 		}
 		if err == nil {
-			err = r.turn(ctx, c, turn.Trial)
+			err = r.passes(ctx, c, len(r.Scenarios), func(p *pass) error { return r.turn(ctx, c, turn.Trial, p) })
 		}
 		if ctx.Err() != nil {
 			return errors.Join(context.Cause(ctx), r.Recorder.Save())
@@ -111,10 +113,14 @@ func (r *Runner) fail(c Contender, err error) {
 }
 
 // turn boots one relay, runs every scenario on it and stops it.
-func (r *Runner) turn(ctx context.Context, c Contender, number int) (err error) {
+func (r *Runner) turn(ctx context.Context, c Contender, number int, p *pass) (err error) {
+	from := r.clock.away()
 	described := c.Definition.Describe(ctx, c.Program, r.Settings)
 	process, err := relays.Start(ctx, c.Definition, c.Program, r.Settings)
 	if err != nil {
+		if p.fail(0, r.clock.away().since(from)); p.open() {
+			return err
+		}
 		described.Outcome, described.Reason = measure.OutcomeNoStart, err.Error()
 		var start *relays.StartError
 		if errors.As(err, &start) {
@@ -147,11 +153,13 @@ func (r *Runner) turn(ctx context.Context, c Contender, number int) (err error) 
 		default:
 			described.Outcome = measure.OutcomeOK
 		}
-		r.Recorder.SetRelay(r.worst(described))
+		if !p.open() || ctx.Err() != nil {
+			r.Recorder.SetRelay(r.worst(described))
+		}
 		err = errors.Join(err, t.ended(process.Cleanup()))
 	}()
 
-	return r.scenarios(ctx, t)
+	return r.scenarios(ctx, t, p)
 }
 
 // worst keeps how the worst of a relay's trials ended: a later one that went well takes nothing
@@ -204,44 +212,71 @@ func (r *Runner) newTrial(process *relays.Process, number int) *Trial {
 const maxFailures = 3
 
 // scenarios runs them one after another. One that fails costs its own figures and no others: the
-// relay is started again over its data, and goes on with the next one.
-func (r *Runner) scenarios(ctx context.Context, t *Trial) error {
+// relay is started again over its data, and goes on with the next one. Of one during which the
+// harness was away nothing is kept before the last pass.
+func (r *Runner) scenarios(ctx context.Context, t *Trial, p *pass) error {
 	loaded, failures := false, 0
-	var last error
 	for i, s := range r.Scenarios {
+		if !slices.Contains(p.wanted[i:], true) {
+			break
+		}
 		d := s.Describe()
-		err := r.load(ctx, t, d, &loaded)
-		if err == nil {
-			if t.seeded && d.Key == r.Seeder.Describe().Key {
-				continue // it has loaded this relay already, and that was measured
-			}
-			r.Observer.Scenario(t.Relay.Name(), d)
-			if err = r.scenario(ctx, t, s, d); err != nil {
-				err = r.explain(ctx, t, d.Key, err)
-			}
-		}
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
-		}
-		if err == nil {
-			failures = 0
-		} else {
-			last = err
+		from := r.clock.away()
+		r.Recorder.Hold()
+		err := r.one(ctx, t, s, d, &loaded)
+		if err != nil && ctx.Err() == nil {
 			t.scenario, t.labels = d.Key, d.Labels
 			t.Find(incomplete(d, err, r.lastWords(t, err)))
-			failures++
-			if failures == maxFailures {
-				return fmt.Errorf("%w; %d scenarios in a row failed", last, failures)
+		}
+		gone := r.clock.away().since(from)
+		switch {
+		case !p.wanted[i]:
+			r.Recorder.Release(false)
+		case gone.times > 0 && !p.last && ctx.Err() == nil:
+			p.missed[i] = gone
+			r.Recorder.Release(false)
+		default:
+			r.release(gone, p.before[i])
+		}
+		switch {
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
+		case err == nil:
+			failures = 0
+		default:
+			if gone.times == 0 {
+				failures++
 			}
-			if i+1 < len(r.Scenarios) {
-				if err := r.again(ctx, t); err != nil {
-					return fmt.Errorf("%w; and it did not start again over its data: %w", last, err)
-				}
+			if failures == maxFailures {
+				p.fail(i+1, gone)
+				return fmt.Errorf("%w; %d scenarios in a row failed", err, failures)
+			}
+			if !slices.Contains(p.wanted[i+1:], true) {
+				break // nothing asks for it any more
+			}
+			if again := r.again(ctx, t); again != nil {
+				p.fail(i+1, r.clock.away().since(from))
+				return fmt.Errorf("%w; and it did not start again over its data: %w", err, again)
 			}
 		}
 		if err := r.Recorder.Save(); err != nil {
 			return &saveError{err}
 		}
+	}
+	return nil
+}
+
+// one loads the relay where a scenario needs that, and runs the scenario.
+func (r *Runner) one(ctx context.Context, t *Trial, s Scenario, d Description, loaded *bool) error {
+	if err := r.load(ctx, t, d, loaded); err != nil {
+		return err
+	}
+	if t.seeded && d.Key == r.Seeder.Describe().Key {
+		return nil // it has loaded this relay already, and that was measured
+	}
+	r.Observer.Scenario(t.Relay.Name(), d)
+	if err := r.scenario(ctx, t, s, d); err != nil {
+		return r.explain(ctx, t, d.Key, err)
 	}
 	return nil
 }

@@ -106,6 +106,7 @@ func (s *Syncing) adopt(process *relays.Process) {
 // RunSyncs runs the scenario for every ordered pair of relays that can be launched here. A source is filled once and serves all sinks in turn, unless they
 // write to it. It is asked whether it speaks NIP-77 first. All relays run in their bulk form where they have one.
 func (r *Runner) RunSyncs(ctx context.Context, s SyncScenario) error {
+	defer r.watchClock(ctx)()
 	var able []Contender
 	for _, c := range r.Contenders {
 		name := c.Definition.Name
@@ -118,7 +119,7 @@ func (r *Runner) RunSyncs(ctx context.Context, s SyncScenario) error {
 			continue
 		}
 		if _, known := r.speaks[name]; !known {
-			_, err := r.probe(ctx, c)
+			err := r.attempt(ctx, name, func() error { _, err := r.probe(ctx, c); return err })
 			if ctx.Err() != nil {
 				return context.Cause(ctx)
 			}
@@ -157,52 +158,31 @@ func (r *Runner) syncsFrom(ctx context.Context, s SyncScenario, able []Contender
 			d := s.DescribeMode(mode)
 			r.Recorder.Describe(d.Scenario, d.Metrics...)
 			r.Observer.Turn(label, turn.Trial, r.Options.Trials)
-			err := source.ready(ctx, turn.Trial, d)
-			if err == nil {
-				r.Observer.Scenario(label, d)
-				err = r.sync(ctx, s, mode, d, source, sink, turn.Trial, sinkOffered)
-			} else if ctx.Err() == nil {
-				if source.trial != nil {
-					if dead := diedIn(ctx, source.trial, "seeding"); dead != nil {
-						err = dead
-					} else {
-						err = r.explain(ctx, source.trial, "seeding", err)
-					}
+			ready := false
+			err := r.attempt(ctx, label, func() error {
+				err := source.ready(ctx, turn.Trial, d)
+				if ready = err == nil; ready {
+					r.Observer.Scenario(label, d)
+					err = r.sync(ctx, s, mode, d, source, sink, turn.Trial, sinkOffered)
+				} else if ctx.Err() == nil {
+					err = source.failed(ctx, err)
 				}
-				err = &sourceFailure{err}
-				r.failed[name] = true
-			}
+				if err != nil && ctx.Err() == nil {
+					r.findSync(d, name, sink.Definition.Name, err)
+				}
+				if err != nil || sinkOffered != nil {
+					source.end(ctx) // who knows what state it is in
+				}
+				return err
+			})
 			if ctx.Err() != nil {
 				return errors.Join(context.Cause(ctx), r.Recorder.Save())
 			}
+			if !ready {
+				r.failed[name] = true
+			}
 			if err != nil {
 				r.Observer.Failed(label, err)
-				var theirs *sourceFailure
-				ofSource := errors.As(err, &theirs)
-				f := incomplete(d, err, ofLog(lastWords(err)))
-				f.Blames = sink.Definition.Name
-				if fault := (*faultError)(nil); errors.As(err, &fault) {
-					f.Blames = fault.relay
-				}
-				role := measure.AsRelay
-				if ofSource || f.Blames != sink.Definition.Name {
-					f.Blames, role = name, measure.AsPeer
-				}
-				for i := range f.BearsOn {
-					f.BearsOn[i].Role = role
-				}
-				for _, broken := range append(breaches(d, err), f) {
-					broken.Relay, broken.Peer, broken.Blames = sink.Definition.Name, name, f.Blames
-					r.Recorder.Find(broken)
-				}
-				if ofSource {
-					f.Relay, f.Peer, f.Code = name, "", measure.CodeServesSource
-					r.Recorder.Find(f)
-				}
-				source.end(ctx) // who knows what state it is in
-			}
-			if sinkOffered != nil {
-				source.end(ctx)
 			}
 			if err := r.Recorder.Save(); err != nil {
 				return err
@@ -210,6 +190,32 @@ func (r *Runner) syncsFrom(ctx context.Context, s SyncScenario, able []Contender
 		}
 	}
 	return nil
+}
+
+// findSync records that a mode could not be measured to the end, and who is to blame.
+func (r *Runner) findSync(d Description, source, sink string, err error) {
+	theirs := (*sourceFailure)(nil)
+	ofSource := errors.As(err, &theirs)
+	f := incomplete(d, err, ofLog(lastWords(err)))
+	f.Blames = sink
+	if fault := (*faultError)(nil); errors.As(err, &fault) {
+		f.Blames = fault.relay
+	}
+	role := measure.AsRelay
+	if ofSource || f.Blames != sink {
+		f.Blames, role = source, measure.AsPeer
+	}
+	for i := range f.BearsOn {
+		f.BearsOn[i].Role = role
+	}
+	for _, broken := range append(breaches(d, err), f) {
+		broken.Relay, broken.Peer, broken.Blames = sink, source, f.Blames
+		r.Recorder.Find(broken)
+	}
+	if ofSource {
+		f.Relay, f.Peer, f.Code = source, "", measure.CodeServesSource
+		r.Recorder.Find(f)
+	}
 }
 
 // sourceFailure is what kept a source from being one: no failure of the sink.
@@ -242,6 +248,18 @@ func (s *syncSource) ready(ctx context.Context, number int, d Description) error
 		return r.seed(ctx, s.trial)
 	}
 	return r.publish(ctx, s.trial, s.offered)
+}
+
+// failed is the error of a source that did not become ready.
+func (s *syncSource) failed(ctx context.Context, err error) error {
+	if s.trial != nil {
+		if dead := diedIn(ctx, s.trial, "seeding"); dead != nil {
+			err = dead
+		} else {
+			err = s.runner.explain(ctx, s.trial, "seeding", err)
+		}
+	}
+	return &sourceFailure{err}
 }
 
 // end stops the source and removes its data.

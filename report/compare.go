@@ -69,7 +69,9 @@ const (
 	OldAlone  FigureOutcome = "only old" // not measured on the new side
 	NewAlone  FigureOutcome = "only new" // not measured on the old side
 
-	Incomplete FigureOutcome = "incomplete" // of a transfer that did not bring all, on one side or both: not compared
+	// Incomplete figures are not compared: on one side or both they are of a transfer that did not
+	// bring all, or were taken while the harness was away.
+	Incomplete FigureOutcome = "incomplete"
 )
 
 const (
@@ -279,7 +281,7 @@ func samplesOf(records []*measure.Record, relay string) map[figureKey]*figureSam
 			}
 			s.trials = append(s.trials, m.Trials)
 			s.exact = s.exact && m.Exact
-			s.incomplete = s.incomplete || m.Is(measure.StatusIncomplete) != nil
+			s.incomplete = s.incomplete || m.Is(measure.StatusIncomplete) != nil || m.Is(measure.StatusAway) != nil
 		}
 	}
 	return out

@@ -248,3 +248,18 @@ func TestComparisonsOfHostileRecordsAreSafe(t *testing.T) {
 		}
 	}
 }
+
+func TestFiguresTakenWhileTheHarnessWasAwayAreNotCompared(t *testing.T) {
+	r := func(code string) *measure.Record {
+		return &measure.Record{Relays: []measure.Relay{{Name: "a", Outcome: measure.OutcomeOK}}, Measurements: []measure.Measurement{
+			{Relay: "a", Scenario: "s", Metric: "m", Unit: "ms", Better: measure.Lower, Trials: spread(10), Status: []measure.Status{{Code: code}}}}}
+	}
+	for code, want := range map[string]FigureOutcome{measure.StatusAway: Incomplete, measure.StatusRepeated: Unsettled} {
+		for _, sides := range [][2]string{{code, measure.StatusCoarse}, {measure.StatusCoarse, code}} {
+			c := mustCompare(t, side("", r(sides[0])), side("", r(sides[1])), CompareOptions{})
+			if got := c.Relays[0].Figures[0].Outcome; got != want {
+				t.Errorf("%v: %s, want %s", sides, got, want)
+			}
+		}
+	}
+}

@@ -81,7 +81,7 @@ func (v *view) accused(m *measure.Measurement) bool {
 
 // barring are the statuses of figures that are shown and not ranked.
 var barring = map[string]bool{
-	measure.StatusIncomplete: true, measure.StatusLimited: true, measure.StatusNotComparable: true,
+	measure.StatusIncomplete: true, measure.StatusLimited: true, measure.StatusNotComparable: true, measure.StatusAway: true,
 }
 
 // out is why no figure of a relay is ranked at all; "" where some may be.

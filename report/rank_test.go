@@ -143,6 +143,8 @@ func TestTheStarGoesToWhomItIsDue(t *testing.T) {
 		{"nor does it hold others up where it means nothing", all(third("c", 50), told(0, measure.StatusLimited), failed("a", "ingest.throughput")), "¹ ★ -"},
 		{"but a limited one that is slower lets others win", all(third("c", 50), told(2, measure.StatusLimited)), "★ - ¹"},
 		{"an incomplete one does not compete", all(third("c", 50), told(0, measure.StatusIncomplete)), "¹ ★ -"},
+		{"one taken while the harness was away does not", all(third("c", 50), told(0, measure.StatusAway)), "¹ ★ -"},
+		{"one that was measured anew does, and says so", told(0, measure.StatusRepeated), "★¹ -"},
 		{"one for other work does not", all(third("c", 50), told(0, measure.StatusNotComparable)), "¹ ★ -"},
 		{"a coarse one does, and says so", told(0, measure.StatusCoarse), "★¹ -"},
 		{"two that have the same to say share a note", all(third("c", 50), told(1, measure.StatusCoarse), told(2, measure.StatusCoarse)), "★ ¹ ¹"},
@@ -324,6 +326,8 @@ func TestTheVerdictNamesEveryReason(t *testing.T) {
 		}},
 		{"uncommitted changes", "Not yet", "uncommitted", func(r *measure.Record) { quiet(r); r.Tool.Modified = true }},
 		{"a limited figure", "Not yet", "figures of a are limited by the harness", func(r *measure.Record) { quiet(r); told(0, measure.StatusLimited)(r) }},
+		{"a figure taken while the harness was away", "Not yet", "figures of a were taken while relaybench was away, twice", func(r *measure.Record) { quiet(r); told(0, measure.StatusAway)(r) }},
+		{"one that was measured anew", "Yes", "", func(r *measure.Record) { quiet(r); told(0, measure.StatusRepeated)(r) }},
 		{"a pair that did not complete", "No", "a ⇄ b failed 1 check: " + checkTitle(measure.CodeCompletes) + " (negentropy).", func(r *measure.Record) {
 			quiet(r)
 			f := finding("a", "b", "negentropy", measure.CodeCompletes, false, "it broke off")

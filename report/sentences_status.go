@@ -29,6 +29,10 @@ func statusText(s *measure.Status) string {
 		return cmp.Or(reasonText(s.Cause, s.Counts, s.Texts), s.Texts["error"], codeText(s.Cause), "not measured")
 	case measure.StatusNotComparable:
 		return "not comparable" + prefixed(": ", cmp.Or(own, codeText(s.Cause)))
+	case measure.StatusAway:
+		return byAbsence + ": it did not run for " + number(s.Counts["s"]) + " s meanwhile (stopped, suspended or held up), and not all the time when it was measured anew either"
+	case measure.StatusRepeated:
+		return "measured anew in a trial, since relaybench itself did not run for " + number(s.Counts["s"]) + " s the first time"
 	case measure.StatusCoarse:
 		return "coarse: it rests on few steps of the clock"
 	case measure.StatusNoNumber:
@@ -45,6 +49,8 @@ func statusText(s *measure.Status) string {
 	}
 	return cmp.Or(own, codeText(s.Code))
 }
+
+const byAbsence = "taken while relaybench was away"
 
 const byHarness = "limited by the harness"
 

@@ -66,14 +66,11 @@ func (v *view) verdict() verdict {
 		}
 		caveat("An OK does not promise the same everywhere (%s): ingest is not like for like.", strings.Join(parts, "; "))
 	}
-	var limited []string
-	for i := range v.rec.Measurements {
-		if m := &v.rec.Measurements[i]; m.Is(measure.StatusLimited) != nil && !v.yardstick(m.Relay) && !slices.Contains(limited, m.Relay) {
-			limited = append(limited, m.Relay)
-		}
+	if limited := v.marked(measure.StatusLimited); limited != "" {
+		caveat("Some figures of %s are limited by the harness: the relay may be faster than they say.", limited)
 	}
-	if len(limited) > 0 {
-		caveat("Some figures of %s are limited by the harness: the relay may be faster than they say.", strings.Join(limited, ", "))
+	if away := v.marked(measure.StatusAway); away != "" {
+		caveat("Some figures of %s were %s, twice: they say nothing of the relay. Measure again on a machine that is let run.", away, byAbsence)
 	}
 	for _, text := range MachineWarnings(v.rec) {
 		caveat("%s", text)
@@ -90,6 +87,17 @@ func (v *view) verdict() verdict {
 		d.answer = "Yes, with this report beside the numbers"
 	}
 	return d
+}
+
+// marked lists the relays of which a figure has a status.
+func (v *view) marked(code string) string {
+	var names []string
+	for i := range v.rec.Measurements {
+		if m := &v.rec.Measurements[i]; m.Is(code) != nil && !v.yardstick(m.Relay) && !slices.Contains(names, m.Relay) {
+			names = append(names, m.Relay)
+		}
+	}
+	return strings.Join(names, ", ")
 }
 
 // judgeBreaches speaks of what every run does and this one left out.

@@ -1,11 +1,14 @@
 package main
 
 import (
+	"bufio"
 	"context"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -381,5 +384,51 @@ func TestCorpusVerbs(t *testing.T) {
 	}
 	if code, _, stderr := relaybench(t, "corpus", "verify", dir); code != exitFailed || !strings.Contains(stderr, "300") {
 		t.Errorf("verify of a forged signature: exit code %d, %q", code, stderr)
+	}
+}
+
+// TestWhatIsMeasuredWhileRelaybenchIsStoppedIsMeasuredAnew stops the program, and not its relay, in
+// the middle of a scenario of 8 s at least.
+func TestWhatIsMeasuredWhileRelaybenchIsStoppedIsMeasuredAnew(t *testing.T) {
+	t.Parallel()
+	out := t.TempDir()
+	cmd := program(t, t.Context(), withHonest, "--quick", "--events=200", "--samples=40", "--only=ingest.visibility", "--skip=preflight,calibration", "--out", out,
+		"--relay=slow="+refrelayCommand("--fault slow-ok:200"))
+	stderr, err := cmd.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	var told []string
+	stops := []syscall.Signal{syscall.SIGSTOP, syscall.SIGCONT}
+	for lines := bufio.NewScanner(stderr); lines.Scan(); {
+		if told = append(told, lines.Text()); lines.Text() != "slow: ingest.visibility" {
+			continue
+		}
+		for _, s := range stops {
+			if err := cmd.Process.Signal(s); err != nil {
+				t.Error(err)
+			}
+			time.Sleep(1200 * time.Millisecond)
+		}
+		stops = nil // the second time it is left alone
+	}
+	if err := cmd.Wait(); err != nil {
+		t.Fatalf("%v\n%s", err, strings.Join(told, "\n"))
+	}
+	if !slices.ContainsFunc(told, func(line string) bool { return strings.HasPrefix(line, "slow: once more, since ") }) {
+		t.Errorf("it is not told that it is measured anew\n%s", strings.Join(told, "\n"))
+	}
+	r := results(t, out)
+	complete(t, r, "slow", "ingest.visibility")
+	for _, m := range r.Measurements {
+		if len(m.Trials) != 1 || m.Is(measure.StatusAway) != nil {
+			t.Errorf("%s: %v, %v", m.Metric, m.Trials, m.Status)
+		}
+		if again := m.Is(measure.StatusRepeated); m.Better != measure.None && (again == nil || again.Counts["times"] != 1 || again.Counts["s"] < 1) {
+			t.Errorf("%s: %+v", m.Metric, m.Status)
+		}
 	}
 }

@@ -161,6 +161,11 @@ const barUnits = 100
 func (w *watcher) Scenario(relay string, d harness.Description) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if d.Key == harness.Again {
+		w.begun, w.group = 0, ""
+		w.printf("%s: %s", relay, d.Title)
+		return
+	}
 	group := d.Key
 	switch d.Layout {
 	case measure.LayoutQueries, measure.LayoutPairs, measure.LayoutDownloads: // many short ones

@@ -17,6 +17,7 @@ type Recorder struct {
 	mu   sync.Mutex
 	rec  *Record
 	save func(*Record) error
+	held *held // nil: nothing is held
 
 	saving sync.Mutex // one save at a time, so that an older snapshot never overwrites a newer one
 }
@@ -28,6 +29,46 @@ func NewRecorder(rec *Record, save func(*Record) error) *Recorder {
 	}
 	rec.normalize()
 	return &Recorder{rec: rec, save: save}
+}
+
+// held is what is not in the record yet.
+type held struct {
+	measurements []Measurement
+	findings     []Finding
+}
+
+// Hold keeps measurements and findings out of the record from now on, until Release.
+func (r *Recorder) Hold() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.held = new(held)
+}
+
+// Release takes in what was held, or forgets it. The marks are noted of each figure that has a
+// direction. Where one says that the harness was away, no check has failed: it is undecided.
+func (r *Recorder) Release(take bool, marks ...Status) {
+	r.mu.Lock()
+	h := r.held
+	r.held = nil
+	r.mu.Unlock()
+	if h == nil || !take {
+		return
+	}
+	gone := slices.ContainsFunc(marks, func(s Status) bool { return s.Code == StatusAway })
+	for _, m := range h.measurements {
+		for _, s := range marks {
+			if m.Better != None {
+				m.AddStatus(s)
+			}
+		}
+		r.Add(m)
+	}
+	for _, f := range h.findings {
+		if gone && f.Verdict == Failed {
+			f.Verdict = Undecided
+		}
+		r.Find(f)
+	}
 }
 
 // Add takes a measurement in. One with the same relay, peer, scenario, labels, metric, unit and
@@ -50,6 +91,10 @@ func (r *Recorder) Add(m Measurement) {
 
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if r.held != nil {
+		r.held.measurements = append(r.held.measurements, m)
+		return
+	}
 	i := slices.IndexFunc(r.rec.Measurements, func(o Measurement) bool {
 		return o.Relay == m.Relay && o.Peer == m.Peer && o.Scenario == m.Scenario && o.Metric == m.Metric && o.Unit == m.Unit && o.Better == m.Better &&
 			o.Labels.Equal(m.Labels)
@@ -118,6 +163,10 @@ func (r *Recorder) Find(f Finding) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if r.held != nil {
+		r.held.findings = append(r.held.findings, f)
+		return
+	}
 	i := slices.IndexFunc(r.rec.Findings, func(o Finding) bool {
 		return o.Relay == f.Relay && o.Peer == f.Peer && o.Scenario == f.Scenario && o.Code == f.Code && o.Labels.Equal(f.Labels) &&
 			(o.Blames == f.Blames || o.Verdict != Failed || f.Verdict != Failed)

@@ -305,3 +305,48 @@ func TestWhatAFailedCheckBearsOnGathersOverTrials(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 }
+
+func TestWhatIsHeldIsTakenInOrForgotten(t *testing.T) {
+	m := Measurement{Relay: "a", Scenario: "s", Metric: "m", Unit: "ms", Better: Lower, Trials: []float64{1}}
+	stated := Measurement{Relay: "a", Scenario: "s", Metric: "n", Unit: "ms", Better: None, Trials: []float64{1}}
+	f := Finding{Relay: "a", Scenario: "s", Code: CodeModel, Verdict: Failed, Blames: "a", BearsOn: []Scope{{Scenario: "s"}}}
+	for _, test := range []struct {
+		name    string
+		take    bool
+		marks   []Status
+		figures int
+		verdict Verdict
+	}{
+		{"taken", true, nil, 2, Failed},
+		{"forgotten", false, nil, 0, ""},
+		{"marked", true, []Status{{Code: StatusRepeated}}, 2, Failed},
+		{"marked as nobody's", true, []Status{{Code: StatusAway}}, 2, Undecided},
+	} {
+		r := newRecorder(t)
+		r.Hold()
+		r.Add(m)
+		r.Add(stated)
+		r.Find(f)
+		if s := r.Snapshot(); len(s.Measurements)+len(s.Findings) > 0 {
+			t.Errorf("%s: not held", test.name)
+		}
+		r.Release(test.take, test.marks...)
+		r.Release(true) // nothing is held any more
+		s := r.Snapshot()
+		if len(s.Measurements) != test.figures {
+			t.Errorf("%s: %d figures", test.name, len(s.Measurements))
+		}
+		for _, got := range s.Measurements {
+			if want := len(test.marks); got.Better == None && len(got.Status) > 0 || got.Better != None && len(got.Status) != want {
+				t.Errorf("%s: %s has marks %v", test.name, got.Metric, got.Status)
+			}
+		}
+		if test.take && (s.Findings[0].Verdict != test.verdict || (test.verdict == Failed) != (s.Findings[0].Blames == "a")) {
+			t.Errorf("%s: %+v", test.name, s.Findings)
+		}
+		r.Add(m)
+		if len(r.Snapshot().Measurements) == 0 {
+			t.Errorf("%s: holds on", test.name)
+		}
+	}
+}

@@ -88,6 +88,12 @@ const (
 	StatusNotMeasured = "not-measured"
 	// StatusNotComparable: the figure stands for other work than those beside it.
 	StatusNotComparable = "not-comparable"
+	// StatusAway: relaybench itself did not run for Counts s, Counts times, while this was measured:
+	// it was stopped, suspended or not let run.
+	StatusAway = "harness-away"
+	// StatusRepeated: that was so the first time, of which no figure is taken; Counts are of that
+	// time.
+	StatusRepeated = "repeated"
 	// StatusCoarse: the figure rests on few steps of a coarse clock.
 	StatusCoarse = "coarse"
 	// StatusNoNumber: a trial gave no finite number, and is left out.
