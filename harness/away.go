@@ -22,8 +22,8 @@ const (
 	// its machine suspended. A stop of a second makes one late by 900 ms at least.
 	leastAway = 500 * time.Millisecond
 	// leastHeldUp is the same where there is none: the process was frozen, swapped out, or not let
-	// run by a quota. On two processors at load 38, with all of Go's own busy as well, looks were up
-	// to 0.7 s late, of which waiting for a processor explained the smaller part.
+	// run by a quota. On two processors at load 38, with all of Go's own busy as well, looks were
+	// up to 0.7 s late, of which the kernel's queue explained the smaller part.
 	leastHeldUp = 2 * time.Second
 )
 
@@ -128,9 +128,9 @@ func (r *Runner) watchClock(ctx context.Context) (end func()) {
 	}
 }
 
-// attempt does work whose figures and findings belong together. Where the harness was away meanwhile
-// they are forgotten, and the work is done once more; if it was away then as well, they are kept and
-// marked.
+// attempt does work whose figures and findings belong together. Where the harness was away
+// meanwhile they are forgotten, and the work is done once more; if it was away then as well, they
+// are kept and marked.
 func (r *Runner) attempt(ctx context.Context, label string, work func() error) error {
 	from := r.clock.away()
 	r.Recorder.Hold()
@@ -168,9 +168,9 @@ func (r *Runner) tellAway(label string, gone away) {
 	r.Observer.Scenario(label, described(Again, fmt.Sprintf("once more, since relaybench itself did not run for %v", gone.long.Round(lookEvery))))
 }
 
-// pass is one boot of a relay for one trial. Scenarios build on what those before them have left, so
-// that a trial of which a part is to be done again is run again from its start, and no figures are
-// taken but of that part.
+// pass is one boot of a relay for one trial. Scenarios build on what those before them have left:
+// a trial of which a part is to be done again is run again from its start, and no figures are taken
+// but of that part.
 type pass struct {
 	last   bool   // what goes wrong in it is kept, and marked
 	wanted []bool // by scenario: its figures are taken

@@ -160,8 +160,8 @@ func (t *Trial) Progress(done, total int) {
 }
 
 // Stop ends the relay by its stop signal. No scenario can talk to it before a Restart. The usage
-// returned is the last that could be seen; clean is false where the relay had to be killed after its
-// grace.
+// returned is the last that could be seen; clean is false where the relay had to be killed after
+// its grace.
 func (t *Trial) Stop(ctx context.Context) (used relays.Usage, clean bool, err error) {
 	if usage, err := t.Relay.Usage(); err == nil && !t.stopped {
 		t.used = together(t.past, usage)

@@ -81,7 +81,10 @@ var scenarioWords = map[string]words{
 		return text
 	}},
 	measure.CodeRemembers: {"answers after a clean stop as before", func(f *measure.Finding) string {
-		if f.Verdict == measure.Passed {
+		switch {
+		case f.Cause == measure.CauseNoStart:
+			return "it did not start over what it left when it was stopped: " + f.Texts["error"]
+		case f.Verdict == measure.Passed:
 			return n(f, "of") + " questions that it answered right before it was stopped were answered right over what it left"
 		}
 		return n(f, "wrong") + " of " + n(f, "of") + " questions that it answered right before it was stopped are answered wrong over what it left: " + faultsOf(f)

@@ -98,12 +98,13 @@ func TestWhatACleanStopLosesIsHeldAgainstWhomItIsDueTo(t *testing.T) {
 				measure.CodeMeasurable: measure.Stated}, 0, nil, measure.KeptElsewhere},
 		{"had to be killed", scripted.Script{Persist: true, LoseEvery: 100, StopAfter: time.Minute}, relays.DurabilityOpen, 100 * time.Millisecond,
 			map[string]measure.Verdict{measure.CodeUnaltered: measure.Passed, measure.CodeOnlyAsked: measure.Passed, measure.CodeKept: measure.Stated}, n / 100, storageFigures, ""},
+		{"does not start again", scripted.Script{Persist: true, StartOnce: true}, relays.DurabilityOpen, 0,
+			map[string]measure.Verdict{measure.CodeRemembers: measure.Failed, measure.CodeCompletes: measure.Failed}, n, map[string]string{}, ""},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			p := prove(t, test.script, proving{corpus: notes, scenarios: []harness.Scenario{Storage{}}, durability: test.durability, grace: test.grace})
 			p.verdicts(t, key, test.verdicts)
-			p.counted(t, key, measure.CodeKept, map[string]float64{"lost": test.lost, "of": n, "excused": 0})
 			if test.verdicts[measure.CodeKept] == measure.Failed || test.verdicts[measure.CodeRemembers] == measure.Failed {
 				for i := range p.Measurements {
 					if m := &p.Measurements[i]; len(p.Barring(m)) == 0 {
@@ -111,6 +112,12 @@ func TestWhatACleanStopLosesIsHeldAgainstWhomItIsDueTo(t *testing.T) {
 					}
 				}
 			}
+			if test.script.StartOnce {
+				same(t, "cause", p.finding(t, key, measure.CodeRemembers).Cause, measure.CauseNoStart)
+				same(t, "figures", len(p.all(key, "allocated"))+len(p.all(key, "restart")), 0)
+				return
+			}
+			p.counted(t, key, measure.CodeKept, map[string]float64{"lost": test.lost, "of": n, "excused": 0})
 			if test.figures == nil {
 				same(t, "figures", len(p.Measurements), 0)
 				same(t, "cause", p.finding(t, key, measure.CodeMeasurable).Cause, test.cause)

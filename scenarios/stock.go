@@ -206,8 +206,8 @@ func newSubjects(c *corpus.Corpus, m *corpus.Model) (*subjects, error) {
 	return s, nil
 }
 
-// plainSubjects are those that cost nothing to find: what stands out is not known, and queries about
-// it have nothing to ask.
+// plainSubjects are those that cost nothing to find: what stands out is not known, and queries
+// about it have nothing to ask.
 func plainSubjects(c *corpus.Corpus, m *corpus.Model) *subjects {
 	s := &subjects{corpus: c, held: m.Effective()}
 	if len(s.held) > 0 {

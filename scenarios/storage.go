@@ -12,8 +12,8 @@ import (
 	"relaybench/relays"
 )
 
-// Storage stops the relay cleanly, looks at what it left on disk, and starts it again over that: what
-// is not returned then is lost, and counts for nothing.
+// Storage stops the relay cleanly, looks at what it left on disk, and starts it again over that:
+// what is not returned then is lost, and counts for nothing.
 type Storage struct{}
 
 // Describe implements harness.Scenario.
@@ -69,6 +69,9 @@ func (Storage) Run(ctx context.Context, t *harness.Trial) error {
 	}
 	start := wire.Now()
 	if err := t.Restart(ctx); err != nil {
+		if start := (*relays.StartError)(nil); clean && errors.As(err, &start) && start.Cause != relays.PortTaken && start.Cause != relays.LaunchFailed {
+			t.Find(measure.Finding{Code: measure.CodeRemembers, Verdict: measure.Failed, Cause: measure.CauseNoStart, Texts: map[string]string{"error": start.Detail}})
+		}
 		return fmt.Errorf("does not start over what it left when it was stopped: %w", err)
 	}
 	ready := wire.Now() - start

@@ -15,8 +15,8 @@ const storedBatch = 100
 
 // checkStored looks again for every event that the relay acknowledged (METHOD: nothing acknowledged
 // may be missing), and returns how many came and how many are lost. Excused is only what the
-// protocol takes away again, given what this relay was sent and did not refuse: superseded, deleted,
-// expired or vanished events. required says whether a loss is held against the relay.
+// protocol takes away again, given what this relay was sent and did not refuse: superseded,
+// deleted, expired or vanished events. required says whether a loss is held against the relay.
 func checkStored(ctx context.Context, t *harness.Trial, required bool) (came, lost int, err error) {
 	held, err := corpus.NewFates(t.Corpus, t.Ledger.Acknowledged, t.Now)
 	if err != nil {

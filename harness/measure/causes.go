@@ -21,6 +21,9 @@ const (
 // Causes of CodeStops.
 const CauseForced = "forced" // killed after the grace that it had for SIGTERM: Counts s
 
+// Causes of CodeRemembers.
+const CauseNoStart = "no-start" // it does not start over what it left: Texts error
+
 // Causes of CodeNIP77, beside those of the preflight.
 const (
 	NIP77External  = "external"  // a relay that runs already cannot be given what a pair needs

@@ -88,8 +88,8 @@ const (
 	StatusNotMeasured = "not-measured"
 	// StatusNotComparable: the figure stands for other work than those beside it.
 	StatusNotComparable = "not-comparable"
-	// StatusAway: relaybench itself did not run for Counts s, Counts times, while this was measured:
-	// it was stopped, suspended or not let run.
+	// StatusAway: relaybench itself did not run for Counts s, Counts times, while this was
+	// measured: it was stopped, suspended or not let run.
 	StatusAway = "harness-away"
 	// StatusRepeated: that was so the first time, of which no figure is taken; Counts are of that
 	// time.

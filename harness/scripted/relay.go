@@ -73,8 +73,11 @@ func serve(ctx context.Context, l net.Listener, s Script, dir string, counts *Co
 	if s.ForgetOnStart {
 		check(os.RemoveAll(filepath.Join(dir, "events")))
 	}
-	reversed := filepath.Join(dir, "reversed")
-	if _, err := os.Stat(reversed); err == nil {
+	stopped := filepath.Join(dir, "stopped")
+	if _, err := os.Stat(stopped); err == nil {
+		if s.StartOnce {
+			os.Exit(1)
+		}
 		s.Faults = append(s.Faults, "wrong-order")
 	}
 	inner := must(net.Listen("tcp", "127.0.0.1:0"))
@@ -94,8 +97,8 @@ func serve(ctx context.Context, l net.Listener, s Script, dir string, counts *Co
 	serving.Wait()
 	lose(o.Store, s.LoseOnStop, counts)
 	check(o.Store.Close())
-	if s.ReverseOnStop {
-		check(os.WriteFile(reversed, nil, 0o600))
+	if s.ReverseOnStop || s.StartOnce {
+		check(os.WriteFile(stopped, nil, 0o600))
 	}
 	r.load.end()
 	counts.Stops.add()

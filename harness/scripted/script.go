@@ -76,6 +76,7 @@ type Script struct {
 	LoseOnStop    int           // every n-th stored event is lost then: 1 is all, 100 a hundredth
 	ForgetOnStart bool          // it begins with nothing, whatever is in {dir}
 	ReverseOnStop bool          // once it has been stopped, answers come oldest first
+	StartOnce     bool          // once it has been stopped, it exits with 1 when it starts; External only
 
 	// Its own commands, which need the relay stopped; nil: it has none. Setting one sets Persist.
 	Import   *Command
