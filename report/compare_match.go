@@ -138,40 +138,7 @@ func optionText(v any) string {
 
 // cautions lists what does not forbid a comparison and must be known all the same.
 func cautions(before, after []*measure.Record) []string {
-	var out []string
-	all := slices.Concat(before, after)
-	differs := func(what string, value func(*measure.Record) string) {
-		var values []string
-		for _, r := range all {
-			if v := value(r); v != "" && !slices.Contains(values, v) {
-				values = append(values, v)
-			}
-		}
-		if len(values) > 1 {
-			out = append(out, fmt.Sprintf("%s: %s.", what, strings.Join(values, ", ")))
-		}
-	}
-	differs("Measured by different versions of relaybench", func(r *measure.Record) string {
-		v := r.Tool.Version
-		if r.Tool.Revision != "" {
-			v += " (" + shorten(r.Tool.Revision, 12) + ")"
-		}
-		return v
-	})
-	differs("Measured on different kernels", func(r *measure.Record) string { return r.Environment.Kernel })
-	differs("Measured in different containers", func(r *measure.Record) string { return r.Environment.Container })
-	differs("Measured with different amounts of memory", func(r *measure.Record) string {
-		return bytesText(math.Round(float64(r.Environment.MemoryBytes)/(1<<29)) * (1 << 29)) // what the kernel keeps for itself varies
-	})
-	var silent []string
-	for _, m := range machineClass {
-		if value := m.value; unknown(all, value) && slices.ContainsFunc(all, func(r *measure.Record) bool { return value(&r.Environment) != "" }) {
-			silent = append(silent, m.name)
-		}
-	}
-	if len(silent) > 0 {
-		out = append(out, fmt.Sprintf("Some of the results do not tell the %s: make sure that it was the same.", strings.Join(silent, ", the ")))
-	}
+	out := unlike(slices.Concat(before, after))
 	side := func(label string, records []*measure.Record) {
 		partial := 0
 		for _, r := range records {
@@ -194,6 +161,45 @@ func cautions(before, after []*measure.Record) []string {
 		if a, b := durability(before, name), durability(after, name); a != "" && b != "" && a != b {
 			out = append(out, fmt.Sprintf("An OK of %s promises another durability: %s before, %s now. Its ingest is not like for like.", name, a, b))
 		}
+	}
+	return out
+}
+
+// unlike lists in what records differ, or do not tell, that forbids no comparison.
+func unlike(all []*measure.Record) []string {
+	var out []string
+	differs := func(what string, value func(*measure.Record) string) {
+		var values []string
+		for _, r := range all {
+			if v := value(r); v != "" && !slices.Contains(values, v) {
+				values = append(values, v)
+			}
+		}
+		if len(values) > 1 {
+			out = append(out, fmt.Sprintf("%s: %s.", what, strings.Join(values, ", ")))
+		}
+	}
+	differs("Measured by different versions of relaybench", func(r *measure.Record) string {
+		v := r.Tool.Version
+		if r.Tool.Revision != "" {
+			v += " (" + shorten(r.Tool.Revision, 12) + ")"
+		}
+		return v
+	})
+	differs("Signatures were checked by different libraries, of which one may be several times as fast", func(r *measure.Record) string { return r.Tool.Verifier })
+	differs("Measured on different kernels", func(r *measure.Record) string { return r.Environment.Kernel })
+	differs("Measured in different containers", func(r *measure.Record) string { return r.Environment.Container })
+	differs("Measured with different amounts of memory", func(r *measure.Record) string {
+		return bytesText(math.Round(float64(r.Environment.MemoryBytes)/(1<<29)) * (1 << 29)) // what the kernel keeps for itself varies
+	})
+	var silent []string
+	for _, m := range machineClass {
+		if value := m.value; unknown(all, value) && slices.ContainsFunc(all, func(r *measure.Record) bool { return value(&r.Environment) != "" }) {
+			silent = append(silent, m.name)
+		}
+	}
+	if len(silent) > 0 {
+		out = append(out, fmt.Sprintf("Some of the results do not tell the %s: make sure that it was the same.", strings.Join(silent, ", the ")))
 	}
 	return out
 }

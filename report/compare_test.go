@@ -114,7 +114,7 @@ func TestComparisonRefusesWhatWasNotMeasuredAlike(t *testing.T) {
 		{"a setting", func(r *measure.Record) { r.Options["window"] = 100.0 }, []string{"option window: 200 ≠ 100"}},
 		{"a setting that one lacks", func(r *measure.Record) { r.Options["pin"] = true }, []string{"option pin: not recorded ≠ true"}},
 		{"settings in another type", func(r *measure.Record) { r.Options["window"], r.Options["seed"] = int64(200), uint64(1) }, nil},
-		{"settings that bear on no figure", func(r *measure.Record) { r.Options["trials"], r.Options["args"], r.Options["only"] = 3, nil, "x" }, nil},
+		{"settings that bear on no figure", func(r *measure.Record) { r.Options["trials"], r.Options["args"], r.Options["only"] = 30, nil, "x" }, nil},
 		{"scenarios that one alone ran", func(r *measure.Record) { r.Options["neg-scattered"], r.Options["sync"] = true, true }, nil},
 		{"processor", func(r *measure.Record) { r.Environment.CPU = "Xeon" }, []string{"processor: AMD EPYC 7543 ≠ Xeon"}},
 		{"cores and system", func(r *measure.Record) { r.Environment.Cores, r.Environment.OS = 8, "darwin" }, []string{"operating system: linux ≠ darwin", "cores: 2 ≠ 8"}},
@@ -129,6 +129,7 @@ func TestComparisonRefusesWhatWasNotMeasuredAlike(t *testing.T) {
 			[]string{"cores of the relays alone: 0 ≠ 1", "cores of the harness alone: 0 ≠ 1"}},
 		{"what one does not tell is a caution", func(r *measure.Record) { r.Environment.Governor, r.Environment.Disk = "", "" }, nil},
 		{"kernel and version are cautions", func(r *measure.Record) { r.Environment.Kernel, r.Tool.Version = "7", "2" }, nil},
+		{"what checks signatures is a caution", func(r *measure.Record) { r.Tool.Verifier = "libsecp256k1" }, nil},
 		{"a hostile value", func(r *measure.Record) { r.Environment.CPU = "x\x1b[2J" }, []string{`processor: AMD EPYC 7543 ≠ x\u{1b}[2J`}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -202,6 +203,15 @@ func TestSidesPoolTheirFilesAndLoneRelaysMatch(t *testing.T) {
 	untold := mustCompare(t, side("", compared(1, nil, "mine")), side("", compared(1, func(r *measure.Record) { r.Environment.Governor, r.Environment.Disk = "", "" }, "mine")), CompareOptions{})
 	if !slices.Contains(untold.Cautions, "Some of the results do not tell the frequency governor, the disk of the work folder: make sure that it was the same.") {
 		t.Errorf("what one side does not tell: %q", untold.Cautions)
+	}
+	checked := func(by string) Side {
+		return side("", compared(1, func(r *measure.Record) { r.Tool.Verifier = by }, "mine"))
+	}
+	for by, told := range map[string]bool{"btcec": false, "libsecp256k1": true} {
+		cautions := mustCompare(t, checked("btcec"), checked(by), CompareOptions{}).Cautions
+		if slices.ContainsFunc(cautions, func(s string) bool { return strings.HasSuffix(s, ": btcec, libsecp256k1.") }) != told {
+			t.Errorf("signatures checked by btcec and %s: %q", by, cautions)
+		}
 	}
 	if f := c.Relays[0].Figures[0]; f.Outcome != Unsettled || !slices.ContainsFunc(c.Cautions, func(s string) bool { return strings.Contains(s, "never be significant") }) {
 		t.Errorf("two trials a side: %s, %q", f.Outcome, c.Cautions)

@@ -405,6 +405,7 @@ func (g *GateVerdict) conclude() {
 func (g *GateVerdict) remark() {
 	if g.baseline != nil {
 		g.caution("The base is a stored record. It was measured at another time, and whatever else ran then or runs now counts as a change: a gate with --base and --head, interleaved in one run, does not have this weakness.")
+		g.Cautions = append(g.Cautions, unlike([]*measure.Record{g.baseline, g.rec})...)
 	}
 	a, b := relayOf(g.rec, g.Base), relayOf(g.rec, g.Head)
 	switch {

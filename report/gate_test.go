@@ -49,6 +49,7 @@ func gated(trials int, relays []string, value func(relay, figure string, trial i
 		}
 	}
 	out := recorder.Snapshot()
+	out.Options["trials"] = float64(trials)
 	return described(&out)
 }
 
@@ -287,6 +288,14 @@ func TestAGateRefusesWhatCannotBeABase(t *testing.T) {
 	g := mustGate(t, gated(10, []string{"head"}, flat1), GateOptions{Base: "mine", Head: "head", Baseline: baseline(), Threshold: 0.05})
 	if g.Result != GateGreen || !slices.ContainsFunc(g.Cautions, func(s string) bool { return strings.Contains(s, "stored record") }) {
 		t.Errorf("against a stored record: %s %q", g.Result, g.Cautions)
+	}
+	stored := baseline()
+	stored.Tool.Verifier = "libsecp256k1"
+	run := gated(10, []string{"head"}, flat1)
+	run.Tool.Verifier = "btcec"
+	g = mustGate(t, run, GateOptions{Base: "mine", Head: "head", Baseline: stored, Threshold: 0.05})
+	if !slices.ContainsFunc(g.Cautions, func(s string) bool { return strings.HasSuffix(s, ": libsecp256k1, btcec.") }) {
+		t.Errorf("other signature checks: %q", g.Cautions)
 	}
 }
 

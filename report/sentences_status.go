@@ -36,7 +36,7 @@ func statusText(s *measure.Status) string {
 	case measure.StatusCoarse:
 		return "coarse: it rests on few steps of the clock"
 	case measure.StatusNoNumber:
-		return "a trial gave no number"
+		return "a trial gave no number that there can be, and is left out"
 	case measure.StatusBadHistogram:
 		return "the histogram of a trial could not be read"
 	case measure.StatusPace:

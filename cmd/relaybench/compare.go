@@ -1,6 +1,7 @@
 package main
 
 import (
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
@@ -73,11 +74,12 @@ func (f *compareFlags) compare(args []string) (*report.Comparison, error) {
 	case len(args) > 0 || open > 0:
 		return nil, usagef("compare wants two arguments, OLD and NEW; several results a side are separated by commas, or named with --old and --new")
 	}
-	before, err := readSide(f.before)
+	read := map[[sha256.Size]byte]string{}
+	before, err := readSide(f.before, read)
 	if err != nil {
 		return nil, err
 	}
-	after, err := readSide(f.after)
+	after, err := readSide(f.after, read)
 	if err != nil {
 		return nil, err
 	}
@@ -103,8 +105,10 @@ func (f *compareFlags) render(w io.Writer, c *report.Comparison, options report.
 // maxSide bounds how many results one side may hold.
 const maxSide = 1000
 
-// readSide reads the results of one side: files, runs' folders, and folders of those.
-func readSide(names []string) (report.Side, error) {
+// readSide reads the results of one side: files, runs' folders, and folders of those. It refuses
+// results that were read already, by what they say and not by their names: their trials would count
+// twice, or be compared with themselves.
+func readSide(names []string, read map[[sha256.Size]byte]string) (report.Side, error) {
 	var s report.Side
 	for _, list := range names {
 		for _, name := range strings.Split(list, ",") {
@@ -117,6 +121,14 @@ func readSide(names []string) (report.Side, error) {
 				if err != nil {
 					return s, err
 				}
+				sum, err := r.Hash()
+				if err != nil {
+					return s, fmt.Errorf("%s: %w", file, err)
+				}
+				if other, twice := read[sum]; twice {
+					return s, usagef("%s holds the same results as %s: give each once, on one side", file, other)
+				}
+				read[sum] = file
 				if s.Records = append(s.Records, r); len(s.Records) > maxSide {
 					return s, usagef("a side holds more than %d results", maxSide)
 				}

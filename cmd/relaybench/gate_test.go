@@ -1,12 +1,14 @@
 package main
 
 import (
+	"bytes"
 	"encoding/xml"
 	"io"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"relaybench/harness/measure"
 )
@@ -198,7 +200,13 @@ func TestGateAgainstAStoredRecord(t *testing.T) {
 		}
 	})
 	t.Run("compare reads it too", func(t *testing.T) {
-		code, stdout, stderr := relaybench(t, "compare", out, out)
+		again := results(t, out)
+		again.StartedAt = again.StartedAt.Add(time.Hour)
+		other := filepath.Join(t.TempDir(), "other.json")
+		if err := again.Write(other); err != nil {
+			t.Fatal(err)
+		}
+		code, stdout, stderr := relaybench(t, "compare", out, other)
 		if code != exitDone || !strings.Contains(stdout, "MINE") {
 			t.Errorf("exit code %d\n%s\n%s", code, stdout, stderr)
 		}
@@ -260,6 +268,47 @@ func TestGateAndCompareRefuseWhatCannotBeMeant(t *testing.T) {
 	}
 }
 
+// TestTheSameResultsCountOnce gives one record twice, under whatever name and with whatever white
+// space.
+func TestTheSameResultsCountOnce(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	save := func(name string, value float64) string {
+		r := &measure.Record{Corpus: measure.Corpus{Fingerprint: strings.Repeat("a", 64)}, Relays: []measure.Relay{{Name: "mine", Outcome: measure.OutcomeOK}},
+			Measurements: []measure.Measurement{{Relay: "mine", Scenario: "storage", Metric: "allocated", Unit: "bytes/event", Better: measure.Lower, Trials: []float64{value}}}}
+		file := filepath.Join(dir, name)
+		if err := r.Write(file); err != nil {
+			t.Fatal(err)
+		}
+		return file
+	}
+	one, two, three := save("one.json", 1), save("two.json", 2), save("three.json", 3)
+	text, err := os.ReadFile(one)
+	if err != nil {
+		t.Fatal(err)
+	}
+	squeezed := filepath.Join(dir, "squeezed.json")
+	if err := os.WriteFile(squeezed, bytes.ReplaceAll(text, []byte("\n"), nil), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []struct {
+		args []string
+		code int
+	}{
+		{[]string{"--old", one, "--old", two, "--new", three}, exitDone},
+		{[]string{"--old", one, "--old", one, "--new", three}, exitUsage},
+		{[]string{"--old", one, "--new", three + "," + three}, exitUsage},
+		{[]string{one, one}, exitUsage},
+		{[]string{one, squeezed}, exitUsage},
+		{[]string{"--old", two, "--old", one, "--new", squeezed}, exitUsage},
+	} {
+		code, stdout, stderr := relaybench(t, append([]string{"compare"}, test.args...)...)
+		if code != test.code || code == exitUsage && !strings.Contains(stderr, "holds the same results as "+dir) {
+			t.Errorf("%q: exit code %d, want %d\n%s%s", test.args, code, test.code, stdout, stderr)
+		}
+	}
+}
+
 // TestCompareGoesByWhatResultsOfOtherVersionsTell takes a setting out of a record, as a version that did not have it leaves it out.
 func TestCompareGoesByWhatResultsOfOtherVersionsTell(t *testing.T) {
 	t.Parallel()
@@ -269,6 +318,7 @@ func TestCompareGoesByWhatResultsOfOtherVersionsTell(t *testing.T) {
 			Options:      publicFlags(newRun(io.Discard, io.Discard).Flags()),
 			Relays:       []measure.Relay{{Name: "mine", Outcome: measure.OutcomeOK}},
 			Measurements: []measure.Measurement{{Relay: "mine", Scenario: "storage", Metric: "allocated", Unit: "bytes/event", Better: measure.Lower, Trials: []float64{1, 2, 3}}}}
+		r.Options["trials"] = 3
 		change(r.Options)
 		file := filepath.Join(dir, name)
 		if err := r.Write(file); err != nil {

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"relaybench/harness/measure"
 )
@@ -17,7 +18,7 @@ import (
 // long writes a record whose report is longer than any pipe holds, and returns its path.
 func long(t *testing.T) string {
 	t.Helper()
-	r := &measure.Record{Relays: []measure.Relay{{Name: "a", Outcome: measure.OutcomeOK}, {Name: "b", Outcome: measure.OutcomeOK}}}
+	r := &measure.Record{StartedAt: time.Now(), Relays: []measure.Relay{{Name: "a", Outcome: measure.OutcomeOK}, {Name: "b", Outcome: measure.OutcomeOK}}}
 	for i := range 3000 {
 		for _, relay := range []string{"a", "b"} {
 			r.Measurements = append(r.Measurements, measure.Measurement{Relay: relay, Scenario: fmt.Sprintf("query.q%d.hot", i), Metric: "eose", Unit: "ms",
@@ -45,7 +46,7 @@ func TestAReaderThatLeavesIsNoFailure(t *testing.T) {
 	}{
 		{"report", exitDone, []string{"report", file}, ""},
 		{"report as Markdown", exitDone, []string{"report", "--format=md", file}, ""},
-		{"compare", exitDone, []string{"compare", "--all", file, file}, ""},
+		{"compare", exitDone, []string{"compare", "--all", file, long(t)}, ""},
 		{"relays", exitDone, []string{"relays"}, ""},
 		{"help", exitDone, []string{"run", "--help"}, ""},
 		{"completion", exitDone, []string{"completion", "bash"}, ""},

@@ -3,6 +3,7 @@ package measure
 import (
 	"cmp"
 	"fmt"
+	"math"
 )
 
 // What a record may hold at most. A run takes up to 1,000 trials of a figure; what is beyond these
@@ -65,6 +66,58 @@ func (r *Record) bounded() error {
 		}
 	}
 	return nil
+}
+
+// sound refuses a record that says what no run can have measured, and names the place: the same
+// measurement twice, more trials than the run's settings had, and values that are not finite or
+// below 0.
+func (r *Record) sound() error {
+	trials := MaxTrials
+	if n, ok := r.Options["trials"].(float64); ok {
+		trials = int(min(max(n, 0), MaxTrials))
+	}
+	seen := make(map[string]int, len(r.Measurements))
+	for i := range r.Measurements {
+		m := &r.Measurements[i]
+		wrong := func(format string, args ...any) error {
+			return fmt.Errorf("measurement %d, %.60q of %.60q in %.60q%s, %s", i+1, m.Metric, m.who(), m.Scenario, m.under(), fmt.Sprintf(format, args...))
+		}
+		key := fmt.Sprintf("%q %q", []string{m.Relay, m.Peer, m.Scenario, m.Metric}, m.Labels)
+		if first, twice := seen[key]; twice {
+			return wrong("is there already as measurement %d", first+1)
+		}
+		seen[key] = i
+		if n := len(m.Trials); n > trials {
+			return wrong("has %d trials, and the run had %d (option trials)", n, trials)
+		}
+		for _, list := range []struct {
+			name   string
+			values Values
+		}{{"trial", m.Trials}, {"second", m.Timeline}} {
+			for k, v := range list.values {
+				switch {
+				case math.IsNaN(v):
+					return wrong("has no number in %s %d", list.name, k+1)
+				case math.IsInf(v, 0):
+					return wrong("has a number in %s %d that is too large for one", list.name, k+1)
+				case v < 0:
+					return wrong("has %v in %s %d, and no figure is below 0", v, list.name, k+1)
+				}
+			}
+		}
+		if m.Samples < 0 || m.Clamped < 0 {
+			return wrong("has %d samples, %d of them out of range, and no count is below 0", m.Samples, m.Clamped)
+		}
+	}
+	return nil
+}
+
+// under tells the labels, for an error.
+func (m *Measurement) under() string {
+	if len(m.Labels) == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" (%.120q)", fmt.Sprint(m.Labels))
 }
 
 // who names the relay, or the pair.

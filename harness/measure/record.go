@@ -19,20 +19,20 @@ const (
 
 // Measurement is one metric of one relay (of a pair, where Peer is set) in one scenario.
 type Measurement struct {
-	Relay     string    `json:"relay"`
-	Peer      string    `json:"peer,omitempty"` // the other relay of a pair; of a sync, the source
-	Scenario  string    `json:"scenario"`       // a stable dotted key, "query.thread.hot"
-	Labels    Labels    `json:"labels,omitempty"`
-	Metric    string    `json:"metric"` // "accepted", "ok latency"
-	Unit      string    `json:"unit"`   // "events/s", "ms", "bytes/event"
-	Better    Better    `json:"better"`
-	Trials    []float64 `json:"trials"`              // one value for each trial, in the order they ran
-	Samples   int64     `json:"samples,omitempty"`   // how many observations stand behind the values
-	Clamped   int64     `json:"clamped,omitempty"`   // observations outside 0…60 s, counted in the histogram at that bound
-	Histogram string    `json:"histogram,omitempty"` // HDR, compressed V2, base64; nanoseconds; trials merged
-	Timeline  []float64 `json:"timeline,omitempty"`  // the last trial second by second, in the unit
-	Exact     bool      `json:"exact,omitempty"`     // deterministic: compared exactly, never by statistics
-	Status    []Status  `json:"status,omitempty"`    // what a reader must know of the figure; empty where it is plain
+	Relay     string   `json:"relay"`
+	Peer      string   `json:"peer,omitempty"` // the other relay of a pair; of a sync, the source
+	Scenario  string   `json:"scenario"`       // a stable dotted key, "query.thread.hot"
+	Labels    Labels   `json:"labels,omitempty"`
+	Metric    string   `json:"metric"` // "accepted", "ok latency"
+	Unit      string   `json:"unit"`   // "events/s", "ms", "bytes/event"
+	Better    Better   `json:"better"`
+	Trials    Values   `json:"trials"`              // one value for each trial, in the order they ran; finite, and none below 0
+	Samples   int64    `json:"samples,omitempty"`   // how many observations stand behind the values
+	Clamped   int64    `json:"clamped,omitempty"`   // observations outside 0…60 s, counted in the histogram at that bound
+	Histogram string   `json:"histogram,omitempty"` // HDR, compressed V2, base64; nanoseconds; trials merged
+	Timeline  Values   `json:"timeline,omitempty"`  // the last trial second by second, in the unit
+	Exact     bool     `json:"exact,omitempty"`     // deterministic: compared exactly, never by statistics
+	Status    []Status `json:"status,omitempty"`    // what a reader must know of the figure; empty where it is plain
 }
 
 // Outcome says how a relay's part in the run ended.

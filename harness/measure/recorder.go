@@ -3,7 +3,6 @@ package measure
 import (
 	"encoding/json"
 	"maps"
-	"math"
 	"reflect"
 	"slices"
 	"sync"
@@ -73,18 +72,17 @@ func (r *Recorder) Release(take bool, marks ...Status) {
 
 // Add takes a measurement in. One with the same relay, peer, scenario, labels, metric, unit and
 // direction as an earlier one continues it: trials are appended, histograms merged, samples summed,
-// and the timeline is the newest. Values that are not numbers are left out and noted, because JSON
-// cannot hold them and one of them must not cost the whole record.
+// and the timeline is the newest. Values that are not finite or below 0 are left out and noted:
+// nobody reads a record that holds one, and it must not cost the whole record.
 func (r *Recorder) Add(m Measurement) {
 	m = cloneMeasurement(m)
-	finite := func(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
-	kept := slices.DeleteFunc(slices.Clone(m.Trials), func(v float64) bool { return !finite(v) })
+	kept := slices.DeleteFunc(slices.Clone(m.Trials), func(v float64) bool { return !proper(v) })
 	if len(kept) < len(m.Trials) {
 		m.AddStatus(Status{Code: StatusNoNumber})
 	}
 	m.Trials = kept
 	for i, v := range m.Timeline {
-		if !finite(v) {
+		if !proper(v) {
 			m.Timeline[i] = 0
 		}
 	}

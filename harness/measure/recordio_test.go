@@ -2,6 +2,7 @@ package measure
 
 import (
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -173,6 +174,94 @@ func TestMoreTrialsThanARunTakesAreRefusedByName(t *testing.T) {
 	}
 }
 
+// What no run can have measured is refused with its place, in either form.
+func TestRecordsThatLieAreRefusedWithThePlace(t *testing.T) {
+	const fine = `{"relay":"a","scenario":"s","metric":"m","unit":"ms","better":"lower","trials":[1,0]}`
+	of := func(fields string) string {
+		return `{"relay":"b\u001b","peer":"c","scenario":"query.thread.hot","metric":"eose","unit":"ms","better":"lower",` + fields + `}`
+	}
+	for _, form := range []string{Schema, schema1} {
+		for name, test := range map[string]struct {
+			more string
+			want []string // nil where the record is read
+		}{
+			"as many trials as the run had": {of(`"trials":[1,2.5,0]`), nil},
+			"null":                          {of(`"trials":[1,null]`), []string{"no number in trial 2"}},
+			"below 0":                       {of(`"trials":[-1e-9]`), []string{"-1e-09 in trial 1"}},
+			"minus infinity":                {of(`"trials":[1,2,-1e999]`), []string{"trial 3", "too large"}},
+			"not finite":                    {of(`"trials":[1e999]`), []string{"trial 1", "too large"}},
+			"more trials than the run had":  {of(`"trials":[1,2,3,4]`), []string{"4 trials", "the run had 3"}},
+			"a second below 0":              {of(`"trials":[1],"timeline":[1,-2]`), []string{"-2 in second 2"}},
+			"a second of null":              {of(`"trials":[1],"timeline":[null]`), []string{"no number in second 1"}},
+			"samples below 0":               {of(`"trials":[1],"samples":-5`), []string{"-5 samples"}},
+			"the same twice":                {of(`"trials":[1]`) + "," + of(`"trials":[2]`), []string{"measurement 3", "is there already as measurement 2"}},
+			"in another unit":               {of(`"trials":[1]`) + "," + strings.Replace(of(`"trials":[2]`), `"ms"`, `"s"`, 1), []string{"measurement 3"}},
+			"of another metric":             {of(`"trials":[1]`) + "," + strings.Replace(of(`"trials":[2]`), "eose", "first event", 1), nil},
+			"of another peer":               {of(`"trials":[1]`) + "," + strings.Replace(of(`"trials":[2]`), `"c"`, `"d"`, 1), nil},
+		} {
+			t.Run(form+" "+name, func(t *testing.T) {
+				text := fmt.Sprintf(`{"schema":%q,"options":{"trials":3},"measurements":[%s,%s]}`, form, fine, test.more)
+				_, err := parseRecord([]byte(text))
+				if (err == nil) != (test.want == nil) {
+					t.Fatalf("error %v", err)
+				}
+				if err == nil {
+					return
+				}
+				for _, want := range append(test.want, `"eose"`, `with c"`, `"query.thread.hot"`) {
+					if !strings.Contains(err.Error(), want) {
+						t.Errorf("%q does not name %q", err, want)
+					}
+				}
+				if strings.ContainsAny(err.Error(), "\x1b\n") {
+					t.Errorf("not one clean sentence: %q", err)
+				}
+			})
+		}
+	}
+	same := of(`"labels":{"form":"hot"},"trials":[1]`)
+	for other, twice := range map[string]bool{same: true, strings.Replace(same, `"form":"hot"`, `"form":"raw"`, 1): false} {
+		_, err := parseRecord([]byte(`{"schema":"` + Schema + `","measurements":[` + same + "," + other + `]}`))
+		if (err != nil) != twice || err != nil && !strings.Contains(err.Error(), "form:hot") {
+			t.Errorf("%s: %v", other, err)
+		}
+	}
+}
+
+// What a run writes it can read: a counter that was set back costs its trial, not the record.
+func TestWhatIsRecordedCanBeRead(t *testing.T) {
+	r := NewRecorder(&Record{Options: map[string]any{"trials": 3}}, nil)
+	for _, v := range []float64{1, -3, math.NaN(), math.Inf(1), 2} {
+		r.Add(Measurement{Relay: "a", Scenario: "s", Metric: "cpu", Unit: "s", Better: None, Trials: []float64{v}, Timeline: []float64{v}})
+	}
+	snapshot, path := r.Snapshot(), filepath.Join(t.TempDir(), "results.json")
+	if err := snapshot.Write(path); err != nil {
+		t.Fatal(err)
+	}
+	got, err := ReadRecord(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if m := got.Measurements[0]; !reflect.DeepEqual(m.Trials, Values{1, 2}) || m.Is(StatusNoNumber) == nil {
+		t.Errorf("%+v", m)
+	}
+}
+
+func TestRecordsAreToldApartByWhatTheySay(t *testing.T) {
+	first, again, other := fullRecord(t), fullRecord(t), fullRecord(t)
+	other.Measurements[0].Trials[1]++
+	hash := func(r *Record) string {
+		sum, err := r.Hash()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return fmt.Sprintf("%x", sum)
+	}
+	if hash(first) != hash(again) || hash(first) == hash(other) {
+		t.Errorf("%s, %s, %s", hash(first), hash(again), hash(other))
+	}
+}
+
 func FuzzParseRecord(f *testing.F) {
 	f.Add([]byte(`{"schema":"relaybench/results/1","measurements":[{"relay":"a","trials":null}]}`))
 	f.Add([]byte(`{"schema":"relaybench/results/2","findings":[{"code":"kept","verdict":"failed"}]}`))
@@ -185,6 +274,9 @@ func FuzzParseRecord(f *testing.F) {
 		}
 		if r.Measurements == nil || r.Findings == nil || r.Relays == nil || r.Options == nil {
 			t.Error("a list is missing after reading")
+		}
+		if _, err := r.Hash(); err != nil {
+			t.Error("what was read cannot be written: ", err)
 		}
 	})
 }

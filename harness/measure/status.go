@@ -96,7 +96,7 @@ const (
 	StatusRepeated = "repeated"
 	// StatusCoarse: the figure rests on few steps of a coarse clock.
 	StatusCoarse = "coarse"
-	// StatusNoNumber: a trial gave no finite number, and is left out.
+	// StatusNoNumber: a trial gave no finite number, or one below 0, and is left out.
 	StatusNoNumber = "no-number"
 	// StatusBadHistogram: the histogram of a trial could not be read, and is left out.
 	StatusBadHistogram = "bad-histogram"

@@ -1,6 +1,47 @@
 package measure
 
-import "slices"
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"math"
+	"reflect"
+	"slices"
+	"strconv"
+)
+
+// Values are figures of one measurement, in its unit.
+type Values []float64
+
+// UnmarshalJSON reads what encoding/json would pass over in silence or refuse without its place, so
+// that Record.sound can name it: null as NaN, a number beyond a float64 as an infinity.
+func (v *Values) UnmarshalJSON(b []byte) error {
+	d := json.NewDecoder(bytes.NewReader(b))
+	d.UseNumber()
+	var all []any
+	if err := d.Decode(&all); err != nil {
+		return err
+	}
+	*v = nil
+	if all != nil {
+		*v = make(Values, len(all))
+	}
+	for i, x := range all {
+		switch x := x.(type) {
+		case nil:
+			(*v)[i] = math.NaN()
+		case json.Number:
+			(*v)[i], _ = strconv.ParseFloat(x.String(), 64) // which is infinite where it is out of range
+		default:
+			return &json.UnmarshalTypeError{Value: fmt.Sprintf("list with a %T", x), Type: reflect.TypeFor[float64](), Field: "measurements.trials"}
+		}
+	}
+	return nil
+}
+
+// proper tells whether a value is one that a run can have measured: finite, and not below 0. No
+// metric counts below it; where the difference of two readings does, a counter was set back.
+func proper(v float64) bool { return v >= 0 && v <= math.MaxFloat64 }
 
 // Value returns the median over the trials, in the measurement's unit; ok is false when no trial gave a value.
 func (m *Measurement) Value() (v float64, ok bool) {
