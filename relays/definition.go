@@ -249,9 +249,12 @@ func overlay(base, over map[string]string) map[string]string {
 
 var nameRule = regexp.MustCompile(`^[A-Za-z0-9._-]{1,32}$`)
 
+// IsName tells whether a relay can be called so.
+func IsName(name string) bool { return nameRule.MatchString(name) }
+
 // checkName keeps names fit for reports, file names and command lines.
 func checkName(name string) error {
-	if !nameRule.MatchString(name) {
+	if !IsName(name) {
 		return fmt.Errorf("%q is no relay name: use 1 to 32 of letters, digits, '.', '_' and '-'", name)
 	}
 	return nil

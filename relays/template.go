@@ -15,6 +15,36 @@ var oneSpelling = strings.NewReplacer("<port>", "{port}", "<dir>", "{dir}")
 
 var assignment = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*=`)
 
+// SplitName takes NAME=COMMAND or NAME=ws://… apart, which every flag that takes a command is given
+// as. The name is empty where text is a command alone, which may begin with NAME=VALUE words that
+// become its environment: DEBUG=1 /path/relay is one. What stands before the first = is a name where
+// a program or an address follows it, else a variable's where a program follows later; where neither
+// is to be found, upper-case letters are a variable's. The error is that both could be meant.
+func SplitName(text string, getenv func(string) string) (name, command string, err error) {
+	text = strings.TrimSpace(text)
+	before, after, ok := strings.Cut(text, "=")
+	if !ok || !nameRule.MatchString(before) {
+		return "", text, nil
+	}
+	words, err := shellquote.Split(after)
+	if err != nil || len(words) < 2 || !assignment.MatchString(before+"=") || assignment.MatchString(words[0]) || strings.HasPrefix(after, " ") {
+		return before, after, nil // what is wrong with the quotes is said of the command
+	}
+	program := words[1:]
+	for len(program) > 1 && assignment.MatchString(program[0]) {
+		program = program[1:]
+	}
+	found := func(word string) bool { _, err := locate(word, getenv("PATH")); return err == nil }
+	variable := strings.ToUpper(before) == before && !strings.HasPrefix(program[0], "-")
+	switch isName, isVariable := found(words[0]), found(program[0]); {
+	case isName && isVariable && variable:
+		return "", "", fmt.Errorf("%s may be the relay's name or a variable of its environment: write 'NAME=%s=… COMMAND' or another name", before, before)
+	case !isName && (isVariable || variable):
+		return "", text, nil
+	}
+	return before, after, nil
+}
+
 // FromTemplate makes a definition from --relay NAME=COMMAND. The command is split as a POSIX shell splits words, may begin
 // with NAME=VALUE words that become its environment, and must hold {port} (or <port>); {dir} (or <dir>) is its own empty folder.
 // A relay whose command has no {dir} runs inside that folder, so that a database at a fixed relative path is new at each boot all the same.

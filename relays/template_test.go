@@ -2,6 +2,7 @@ package relays
 
 import (
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -47,6 +48,49 @@ func TestEitherSpellingOfAPlaceholderIsEnough(t *testing.T) {
 		if _, err := FromTemplate("a", command); err == nil || !strings.Contains(err.Error(), "no {port}") {
 			t.Errorf("%s: %v", command, err)
 		}
+	}
+}
+
+// One rule tells a name from a variable, whatever flag takes the command.
+func TestANameIsToldFromAVariable(t *testing.T) {
+	dir := t.TempDir()
+	relay, library := filepath.Join(dir, "relay"), filepath.Join(dir, "lib.so")
+	for _, file := range []string{relay, library} {
+		if err := os.WriteFile(file, []byte("#!/bin/sh\n"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	getenv := func(name string) string { return map[string]string{"PATH": dir}[name] }
+	for text, want := range map[string][2]string{
+		"mine=relay --port {port}":              {"mine", "relay --port {port}"},
+		"MINE=relay --port {port}":              {"MINE", "relay --port {port}"},
+		"MINE=gone --port {port}":               {"MINE", "gone --port {port}"},
+		"mine=" + relay + " {port}":             {"mine", relay + " {port}"},
+		"mine='" + relay + "' {port}":           {"mine", "'" + relay + "' {port}"},
+		"mine=ws://127.0.0.1:7777":              {"mine", "ws://127.0.0.1:7777"},
+		"mine=relay relay":                      {"mine", "relay relay"},
+		"mine=gone relay":                       {"", "mine=gone relay"},
+		"mine=gone too":                         {"mine", "gone too"},
+		"a.b=gone relay":                        {"a.b", "gone relay"},
+		"DEBUG=1 relay --port {port}":           {"", "DEBUG=1 relay --port {port}"},
+		"  DEBUG=1 " + relay + " {port}":        {"", "DEBUG=1 " + relay + " {port}"},
+		"DEBUG=1 gone --port {port}":            {"", "DEBUG=1 gone --port {port}"},
+		"DEBUG='a b' HOME=/x relay":             {"", "DEBUG='a b' HOME=/x relay"},
+		"DATA=" + dir + " relay {port}":         {"", "DATA=" + dir + " relay {port}"},
+		"mine=DEBUG=1 relay --port {port}":      {"mine", "DEBUG=1 relay --port {port}"},
+		"head=LD_PRELOAD=" + library + " relay": {"head", "LD_PRELOAD=" + library + " relay"},
+		"mine='unclosed relay":                  {"mine", "'unclosed relay"},
+		"mine=":                                 {"mine", ""},
+		"relay --set a=b {port}":                {"", "relay --set a=b {port}"},
+		"relay {port}":                          {"", "relay {port}"},
+	} {
+		name, command, err := SplitName(text, getenv)
+		if err != nil || name != want[0] || command != want[1] {
+			t.Errorf("%s: name %q, command %q, %v; want %q", text, name, command, err, want)
+		}
+	}
+	if _, _, err := SplitName("LD_PRELOAD="+library+" relay {port}", getenv); err == nil || !strings.Contains(err.Error(), "NAME=LD_PRELOAD=") {
+		t.Errorf("a variable whose value is a program: %v", err)
 	}
 }
 

@@ -70,7 +70,10 @@ func (f *checkFlags) choose(ctx context.Context, stderr io.Writer, names []strin
 		if strings.Contains(name, "=") {
 			return nil, usagef("check %q: to add a relay, write --relay '%s'", name, name)
 		}
-		added := slices.ContainsFunc(f.relays.extra, func(text string) bool { before, _, _ := strings.Cut(text, "="); return before == name })
+		added := slices.ContainsFunc(f.relays.extra, func(text string) bool {
+			given, _, err := relays.SplitName(text, f.relays.environment)
+			return err == nil && given == name || text == name
+		})
 		if !added {
 			f.relays.extra = append(f.relays.extra, name)
 		}

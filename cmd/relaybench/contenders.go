@@ -56,30 +56,49 @@ func (f *relayFlags) catalog() ([]relays.Definition, error) {
 func (f *relayFlags) added(catalog []relays.Definition) ([]harness.Contender, error) {
 	var all []harness.Contender
 	for _, text := range f.extra {
-		name, command, isPair := strings.Cut(text, "=")
-		var d relays.Definition
-		if isPair {
-			var err error
-			if d, err = relays.FromTemplate(name, command); err != nil {
-				return nil, usagef("--relay: %w", err)
-			}
-		} else {
-			i := slices.IndexFunc(catalog, func(d relays.Definition) bool { return d.Name == name })
-			if i < 0 {
-				return nil, usagef("--relay %q: not in the catalog (relaybench relays lists it); to add a relay, write --relay 'NAME=COMMAND --port {port} --db {dir}'", name)
-			}
-			d = catalog[i]
-		}
-		if slices.ContainsFunc(all, func(c harness.Contender) bool { return c.Definition.Name == d.Name }) {
-			return nil, usagef("--relay: two relays are named %s; give each its own name", d.Name)
-		}
-		program, err := d.Resolve(f.environment)
+		c, err := f.one(catalog, "--relay", text, "")
 		if err != nil {
-			return nil, usagef("--relay: %w", err)
+			return nil, err
 		}
-		all = append(all, harness.Contender{Definition: &d, Program: program})
+		if slices.ContainsFunc(all, func(o harness.Contender) bool { return o.Definition.Name == c.Definition.Name }) {
+			return nil, usagef("--relay: two relays are named %s; give each its own name", c.Definition.Name)
+		}
+		all = append(all, c)
 	}
 	return all, nil
+}
+
+// one reads what a flag names as a relay: a name of the catalog, NAME=COMMAND, or, where there is a
+// name for it, a command alone.
+func (f *relayFlags) one(catalog []relays.Definition, flag, text, unnamed string) (c harness.Contender, err error) {
+	var d relays.Definition
+	if i := slices.IndexFunc(catalog, func(d relays.Definition) bool { return d.Name == text }); i >= 0 {
+		d = catalog[i]
+	} else {
+		name, command, err := relays.SplitName(text, f.environment)
+		before, _, isPair := strings.Cut(text, "=")
+		switch {
+		case err != nil:
+			return c, usagef("%s: %w", flag, err)
+		case name != "":
+		case unnamed != "":
+			name = unnamed
+		case !isPair:
+			return c, usagef("%s %q: not in the catalog (relaybench relays lists it); to add a relay, write --relay 'NAME=COMMAND --port {port} --db {dir}'", flag, text)
+		case relays.IsName(before):
+			return c, usagef("%s %q: that is a command without a name; write --relay 'NAME=%s'", flag, text, text)
+		default:
+			name = before // which FromTemplate says to be none
+		}
+		if d, err = relays.FromTemplate(name, command); err != nil {
+			return c, usagef("%s: %w", flag, err)
+		}
+	}
+	program, err := d.Resolve(f.environment)
+	if err != nil {
+		return c, usagef("%s: %w", flag, err)
+	}
+	return harness.Contender{Definition: &d, Program: program}, nil
 }
 
 // contenders finds the relays of this run: those of the catalog that are on this machine, and those added. It says of each what was found.

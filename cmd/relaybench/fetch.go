@@ -19,6 +19,7 @@ import (
 	"relaybench/harness"
 	"relaybench/harness/fetch"
 	"relaybench/harness/measure"
+	"relaybench/relays"
 	"relaybench/scenarios"
 )
 
@@ -143,17 +144,16 @@ func (f *runFlags) unasked(s harness.Described) bool {
 func (f *runFlags) fetchOne(cmd *cobra.Command, stdout, stderr io.Writer) error {
 	f.options.Seed = f.corpus.seed
 	target := f.fetch.target
-	name, command, named := strings.Cut(target, "=")
-	if !named || !plainName.MatchString(name) {
-		name, command = target, target
-		if isAddress(target) {
-			u, err := url.Parse(target)
-			if err != nil || u.Host == "" {
-				return usagef("fetch %s: not an address of a relay; write ws://host:port or wss://host", target)
-			}
-			name = nameOf(u.Host)
-			target = name + "=" + target
+	name, command, err := relays.SplitName(target, f.relays.environment)
+	if err != nil {
+		return usagef("fetch: %w", err)
+	}
+	if name == "" && isAddress(target) {
+		u, err := url.Parse(target)
+		if err != nil || u.Host == "" {
+			return usagef("fetch %s: not an address of a relay; write ws://host:port or wss://host", target)
 		}
+		target = nameOf(u.Host) + "=" + target
 	}
 	if scheme, _, ok := strings.Cut(command, "://"); ok && !isAddress(command) && regexp.MustCompile(`^[A-Za-z][A-Za-z0-9+.-]*$`).MatchString(scheme) {
 		return usagef("fetch %s: not an address of a relay; write ws://host:port or wss://host", command)

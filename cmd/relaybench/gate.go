@@ -8,7 +8,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -17,7 +16,6 @@ import (
 
 	"relaybench/harness"
 	"relaybench/harness/measure"
-	"relaybench/relays"
 	"relaybench/report"
 )
 
@@ -62,7 +60,8 @@ With --base and --head both are booted in turn on this machine, interleaved in b
 With --baseline, head is held against a stored results.json of the same class of machine, whose settings it takes over. That is quicker and
 weaker: the day and the machine's load count as changes too.
 
-A relay is NAME=COMMAND, a bare COMMAND with {port} and {dir}, or a name of the catalog.
+A relay is NAME=COMMAND, a bare COMMAND with {port} and {dir}, or a name of the catalog. A command may begin with variables for its
+environment: DEBUG=1 /path/relay --port {port}.
 
 Exit codes: 0 nothing got worse; 1 head failed or fell short of a required check, or the trials could not tell; 2 wrong usage;
 3 head got worse; 4 not comparable: the baseline was measured otherwise, or base itself fell short of a required check.`,
@@ -299,9 +298,6 @@ func (f *gateFlags) adopt(flags *pflag.FlagSet) error {
 	return err
 }
 
-// plainName is what stands before the = of NAME=COMMAND.
-var plainName = regexp.MustCompile(`^[A-Za-z0-9._-]{1,32}$`)
-
 // contenders makes the relays of the gate, and says what is to be judged.
 func (f *gateFlags) contenders(ctx context.Context, stderr io.Writer) ([]harness.Contender, report.GateOptions, error) {
 	o := report.GateOptions{Baseline: f.stored, Threshold: f.threshold / 100, Overrides: f.overrides, MaxTrials: f.maxTrials}
@@ -353,28 +349,10 @@ func (f *gateFlags) contender(flag, text, name string) (c harness.Contender, err
 	if err != nil {
 		return c, err
 	}
-	var d relays.Definition
-	before, command, isPair := strings.Cut(text, "=")
-	if i := slices.IndexFunc(catalog, func(d relays.Definition) bool { return d.Name == text }); i >= 0 {
-		d = catalog[i]
-	} else {
-		if isPair && plainName.MatchString(before) {
-			name = before
-		} else {
-			command = text
-		}
-		if d, err = relays.FromTemplate(name, command); err != nil {
-			return c, usagef("%s: %w", flag, err)
-		}
+	if c, err = f.relays.one(catalog, flag, text, name); err == nil && c.Definition.External() {
+		err = usagef("%s %s: a gate boots a fresh relay for each trial, and cannot use one that runs already", flag, text)
 	}
-	if d.External() {
-		return c, usagef("%s %s: a gate boots a fresh relay for each trial, and cannot use one that runs already", flag, text)
-	}
-	program, err := d.Resolve(f.relays.environment)
-	if err != nil {
-		return c, usagef("%s: %w", flag, err)
-	}
-	return harness.Contender{Definition: &d, Program: program}, nil
+	return c, err
 }
 
 // publish writes the verdict everywhere it belongs: to stdout, beside the results, into GitHub's summary of the job, and as JUnit XML.

@@ -254,6 +254,13 @@ func TestGateAndCompareRefuseWhatCannotBeMeant(t *testing.T) {
 		{[]string{"gate", "--head", "ref-bolt", "--base", "ref-bolt", "--thresholds", thresholds}, exitUsage, "give per cent"},
 		{[]string{"gate", "--head", "ref-bolt", "--base", "mine=ws://127.0.0.1:1"}, exitUsage, "cannot use one that runs already"},
 		{[]string{"gate", "--head", "ref-bolt", "--base", "no-such-program --port {port}"}, exitUsage, "--base"},
+		{[]string{"gate", "--head", "DEBUG=1 no-such-program --port {port}", "--base", "ref-bolt"}, exitUsage, "relay head: no-such-program is not on the PATH"},
+		{[]string{"gate", "--head", "mine=DEBUG=1 no-such-program --port {port}", "--base", "ref-bolt"}, exitUsage, "relay mine: no-such-program is not"},
+		{[]string{"run", "--relay", "DEBUG=1 no-such-program --port {port}"}, exitUsage, "write --relay 'NAME=DEBUG=1 no-such-program --port {port}'"},
+		{[]string{"run", "--relay", "mine=DEBUG=1 no-such-program --port {port}"}, exitUsage, "relay mine: no-such-program is not"},
+		{[]string{"run", "--relay", "a/b=no-such-program --port {port}"}, exitUsage, "is no relay name"},
+		{[]string{"check", "--relay", "DEBUG=1 no-such-program --port {port}"}, exitUsage, "write --relay 'NAME="},
+		{[]string{"fetch", "DEBUG=1 no-such-program --port {port}"}, exitUsage, "write --relay 'NAME="},
 		{[]string{"gate", "--head", "ref-bolt", "--baseline", empty}, exitUsage, "holds no results.json"},
 		{[]string{"gate", "--head", "ref-bolt", "--baseline", empty, "--aa"}, exitUsage, "--aa runs base beside itself"},
 		{[]string{"compare", "only-one"}, exitUsage, "compare wants two arguments"},
@@ -314,7 +321,7 @@ func TestCompareGoesByWhatResultsOfOtherVersionsTell(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	save := func(name string, change func(options map[string]any)) string {
-		r := &measure.Record{Environment: measure.Environment{OS: "linux", Arch: "amd64", CPU: "one", Cores: 2}, Corpus: measure.Corpus{Fingerprint: strings.Repeat("a", 64)},
+		r := &measure.Record{StartedAt: time.Now(), Environment: measure.Environment{OS: "linux", Arch: "amd64", CPU: "one", Cores: 2}, Corpus: measure.Corpus{Fingerprint: strings.Repeat("a", 64)},
 			Options:      publicFlags(newRun(io.Discard, io.Discard).Flags()),
 			Relays:       []measure.Relay{{Name: "mine", Outcome: measure.OutcomeOK}},
 			Measurements: []measure.Measurement{{Relay: "mine", Scenario: "storage", Metric: "allocated", Unit: "bytes/event", Better: measure.Lower, Trials: []float64{1, 2, 3}}}}
