@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -13,6 +14,7 @@ import (
 	"github.com/coder/websocket"
 
 	"relaybench/corpus"
+	"relaybench/harness/scripted"
 	"relaybench/harness/wire"
 )
 
@@ -74,6 +76,20 @@ func TestAnAnswerSaysWhatCameThatWasNoMessage(t *testing.T) {
 	var stall *wire.StallError
 	if err := asker.Ask([]byte("{}"), &r); !errors.As(err, &stall) || stall.Garbage.Of(wire.EOSE) != 1 || r.Garbage.Of(wire.EOSE) != 1 || r.Garbage.Kinds[0].Fault != wire.Binary {
 		t.Errorf("%v, %+v", err, r.Garbage)
+	}
+}
+
+// A relay that says why it does not answer is quoted, and not called silent.
+func TestAPublisherThatStallsTellsOfNotices(t *testing.T) {
+	t.Parallel()
+	url := answering(t, func(ws *websocket.Conn, event json.RawMessage, n int) {
+		ws.Write(context.Background(), websocket.MessageText, []byte(`["NOTICE","busy `+strconv.Itoa(n)+`"]`))
+	})
+	notes := scripted.Notes(t, 2)
+	p := Publisher{URL: url, Corpus: notes, Conns: 1, Window: 2, Stall: 3 * time.Second, Ledger: NewLedger(notes.Len())} // in which both have come on any machine
+	_, err := p.Publish(t.Context(), []int{0, 1})
+	if !errors.Is(err, wire.ErrStalled) || !strings.Contains(err.Error(), `did not arrive in time, but 2 NOTICEs, the last "busy `) {
+		t.Error(err)
 	}
 }
 

@@ -113,7 +113,7 @@ func (p *Publisher) publish(ctx context.Context, from feed, count int) (total *P
 	errs := make([]error, p.Conns)
 	running, finished := context.WithCancelCause(ctx)
 	var watching sync.WaitGroup
-	watching.Go(func() { p.watch(running, &sent, &done, finished) })
+	watching.Go(func() { p.watch(running, &sent, &done, func() { finished(stalled(workers)) }) })
 	var all sync.WaitGroup
 	for k, w := range workers {
 		w.from, w.count, w.sent, w.done, w.start = from, count, &sent, &done, start
@@ -156,7 +156,7 @@ func (p *Publisher) publish(ctx context.Context, from feed, count int) (total *P
 
 // watch ends the publishing when no connection has had an answer for Stall. A relay that serves its connections unevenly makes progress all the
 // same, so that none of them is given up for itself; while nothing is sent, no answer is due.
-func (p *Publisher) watch(running context.Context, sent, done *atomic.Int64, end context.CancelCauseFunc) {
+func (p *Publisher) watch(running context.Context, sent, done *atomic.Int64, end func()) {
 	tick := time.NewTicker(max(p.Stall/20, time.Millisecond))
 	defer tick.Stop()
 	seen, since := int64(0), wire.Now()
@@ -169,10 +169,21 @@ func (p *Publisher) watch(running context.Context, sent, done *atomic.Int64, end
 		if now := done.Load(); now != seen || now >= sent.Load() {
 			seen, since = now, wire.Now()
 		} else if wire.Now()-since > p.Stall {
-			end(wire.ErrStalled)
+			end()
 			return
 		}
 	}
+}
+
+// stalled tells what came on the connections in place of the answers.
+func stalled(workers []*publishing) error {
+	all := &wire.StallError{}
+	for _, w := range workers {
+		w.mu.Lock()
+		all.Add(w.conn.Stalled())
+		w.mu.Unlock()
+	}
+	return all
 }
 
 func (p *Publisher) dial(ctx context.Context) (*wire.Conn, error) {

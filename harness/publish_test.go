@@ -289,13 +289,13 @@ func TestWhileNothingIsDueNobodyStalls(t *testing.T) {
 	expect(t, "done", done.Load(), 50)
 	running, finished := context.WithCancelCause(t.Context())
 	idle := time.AfterFunc(20*p.Stall, func() { finished(nil) })
-	p.watch(running, &sent, &done, finished)
+	p.watch(running, &sent, &done, func() { finished(wire.ErrStalled) })
 	if idle.Stop() || !errors.Is(context.Cause(running), context.Canceled) {
 		t.Errorf("with nothing in flight: %v", context.Cause(running))
 	}
 	sent.Add(1)
 	running, finished = context.WithCancelCause(t.Context())
-	p.watch(running, &sent, &done, finished)
+	p.watch(running, &sent, &done, func() { finished(wire.ErrStalled) })
 	if !errors.Is(context.Cause(running), wire.ErrStalled) {
 		t.Errorf("with one in flight: %v", context.Cause(running))
 	}

@@ -316,7 +316,11 @@ func (r *syncing) carry(ctx context.Context, w *way) error {
 		if fetched == nil {
 			return ""
 		}
-		return fmt.Sprintf("after %d of %d events, %d connections lost", fetched.Events, len(ids), fetched.Lost)
+		text := fmt.Sprintf("after %d of %d events", fetched.Events, len(ids))
+		if fetched.Lost > 0 { // a connection that has just broken is not among those that were made again
+			text += fmt.Sprintf(", with %d other connections lost before", fetched.Lost)
+		}
+		return text
 	})
 }
 

@@ -210,11 +210,11 @@ func publishOne(conn *wire.Conn, stall time.Duration, id corpus.ID, raw []byte) 
 	}
 	var m wire.Message
 	for {
-		frame, at, err := conn.Read()
+		_, at, err := conn.ReadMessage(&m)
 		if err != nil {
 			return 0, false, "", err
 		}
-		if wire.Parse(frame, &m); m.Type == wire.OK && m.ID == id {
+		if m.Type == wire.OK && m.ID == id {
 			return at, m.Accepted, m.ReasonText(), nil
 		}
 	}

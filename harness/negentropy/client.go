@@ -322,7 +322,7 @@ func (c *client) readFailed(err error, conn *wire.Conn, w *watchdog) error {
 	case errors.As(err, &large):
 		return &ProtocolError{Code: Oversized, Answer: answer, Count: uint64(large.Announced), Limit: uint64(large.Limit), Err: err}
 	case stalled && garbage.Of(wire.NegMsg) > c.garbage:
-		return &ProtocolError{Code: Malformed, Answer: answer, Err: &wire.StallError{Garbage: garbage}}
+		return &ProtocolError{Code: Malformed, Answer: answer, Err: err}
 	case stalled && c.strays > 0:
 		return &ProtocolError{Code: WrongSubscription, Answer: answer, Count: uint64(c.strays), Err: err}
 	case stalled && !opening:

@@ -56,7 +56,7 @@ func (w *watchdog) cause(err error) error {
 	case w.ctx.Err() != nil:
 		return w.ctx.Err()
 	case w.fired.Load():
-		return wire.ErrStalled
+		return w.conn.Stalled()
 	}
 	return err
 }

@@ -35,6 +35,8 @@ type Conn struct {
 
 	garbageMu sync.Mutex
 	garbage   Garbage
+	notices   int
+	notice    string // the last
 
 	sendMu  sync.Mutex
 	scratch []byte
@@ -46,6 +48,7 @@ type Conn struct {
 	watched atomic.Int64 // Watch's d
 	strict  atomic.Bool  // WatchUseful's: only what is Useful is progress
 	useful  atomic.Uint64
+	before  atomic.Uint64 // frames that had come when the wait began
 	wake    chan struct{}
 	watch   sync.Once
 }
@@ -141,6 +144,21 @@ func (c *Conn) ParseMessage(frame []byte, m *Message) {
 	if Parse(frame, m); m.Fault != Sound {
 		c.note(m.Fault, m.Field, frame)
 	}
+	if m.Type == Notice {
+		c.garbageMu.Lock()
+		c.notices, c.notice = c.notices+1, example([]byte(m.ReasonText()))
+		c.garbageMu.Unlock()
+	}
+}
+
+// Stalled is the error of who ends the connection because what is waited for does not come: it
+// tells what came in its place. Any goroutine may call it.
+func (c *Conn) Stalled() *StallError {
+	e := &StallError{Garbage: c.Garbage()}
+	c.garbageMu.Lock()
+	defer c.garbageMu.Unlock()
+	e.Notices, e.Notice = c.notices, c.notice
+	return e
 }
 
 func (c *Conn) note(fault Fault, field Field, frame []byte) {

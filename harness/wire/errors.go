@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 )
 
 // The ways a connection ends other than by the relay's close frame, which is a *CloseError. Match with errors.Is.
@@ -46,13 +47,40 @@ func (e *TooLargeError) Is(target error) bool { return target == ErrTooLarge }
 // StallError is a connection that a watchdog ended. errors.Is finds ErrStalled in it.
 type StallError struct {
 	Garbage Garbage // what came on the connection and was no message, and is not taken yet
+	Notices int     // that came on the connection
+	Notice  string  // the last of them, cut to 80 bytes; the relay's words
+	Frames  uint64  // text frames that came while it was waited, whatever they were; 0 also where nobody counted
 }
 
 func (e *StallError) Error() string {
-	if e.Garbage.Count == 0 {
+	var came []string
+	switch {
+	case e.Notices == 1:
+		came = append(came, fmt.Sprintf("a NOTICE: %q", e.Notice))
+	case e.Notices > 1:
+		came = append(came, fmt.Sprintf("%d NOTICEs, the last %q", e.Notices, e.Notice))
+	}
+	if e.Garbage.Count > 0 {
+		came = append(came, e.Garbage.String())
+	}
+	switch {
+	case len(came) > 0:
+	case e.Frames == 1:
+		came = append(came, "1 other frame")
+	case e.Frames > 1:
+		came = append(came, fmt.Sprintf("%d other frames", e.Frames))
+	default:
 		return ErrStalled.Error()
 	}
-	return "the relay stalled: what was waited for did not arrive in time, but " + e.Garbage.String()
+	return "the relay stalled: what was waited for did not arrive in time, but " + strings.Join(came, "; ")
+}
+
+// Add joins what came on two connections.
+func (e *StallError) Add(o *StallError) {
+	if e.Garbage.Add(o.Garbage); o.Notices > 0 {
+		e.Notice = o.Notice
+	}
+	e.Notices, e.Frames = e.Notices+o.Notices, e.Frames+o.Frames
 }
 
 // Is says that the error is an ErrStalled.

@@ -104,10 +104,14 @@ func (g *Garbage) see(fault Fault, field Field, frame []byte) {
 	label := labelOf(frame)
 	k := g.kind(Malformation{Fault: fault, Message: label, Field: field})
 	if k.Count == 0 {
-		k.Example = strings.ToValidUTF8(string(frame[:min(len(frame), longestExample)]), "\ufffd")
+		k.Example = example(frame)
 	}
 	k.Count++
 	g.count(1, k.Example)
+}
+
+func example(frame []byte) string {
+	return strings.ToValidUTF8(string(frame[:min(len(frame), longestExample)]), "\ufffd")
 }
 
 // kind returns the entry for what is like m.

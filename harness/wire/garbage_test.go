@@ -169,3 +169,37 @@ func TestAStallTellsWhatCameInPlaceOfWhatWasWaitedFor(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 }
+
+// Frames that came while it was waited are no silence.
+func TestAStallTellsOfNoticesAndOtherFrames(t *testing.T) {
+	auth, first, last := `["AUTH","x"]`, `["NOTICE","slow \u0007down"]`, `["NOTICE","busy"]`
+	for name, test := range map[string]struct {
+		frames []string
+		says   string
+	}{
+		"a NOTICE":                {[]string{first}, `but a NOTICE: "slow \adown"`},
+		"several":                 {[]string{first, auth, last}, `but 2 NOTICEs, the last "busy"`},
+		"with what is no message": {[]string{first, "{}"}, `but a NOTICE: "slow \adown"; 1 frame JSON, but no message: "{}"`},
+		"another frame":           {[]string{auth}, "but 1 other frame"},
+		"other frames":            {[]string{auth, auth}, "but 2 other frames"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := connect(t, rawRelay(t, func(conn net.Conn) {
+				for _, f := range test.frames {
+					conn.Write(serverFrame(opText, f))
+				}
+				io.Copy(io.Discard, conn)
+			}))
+			var m Message
+			var err error
+			for c.WatchUseful(2 * time.Second); err == nil; { // in which the frames come on any machine
+				_, _, err = c.ReadMessage(&m)
+			}
+			var stall *StallError
+			if !errors.As(err, &stall) || !strings.Contains(err.Error(), test.says) {
+				t.Errorf("%v, want %q", err, test.says)
+			}
+		})
+	}
+}

@@ -12,6 +12,7 @@ func (c *Conn) Watch(d time.Duration) {
 
 func (c *Conn) arm(d time.Duration) {
 	c.watched.Store(int64(max(d, 0)))
+	c.before.Store(c.reads.Load() / 2)
 	if d > 0 {
 		c.watch.Do(func() { go c.watchdog() })
 	}
@@ -37,6 +38,12 @@ func (c *Conn) watchdog() {
 	var reads, useful uint64
 	var blocked uint32
 	since := Now()
+	end := func() {
+		e := c.Stalled()
+		e.Frames = c.reads.Load()/2 - c.before.Load()
+		c.finish(e)
+		c.conn.abort()
+	}
 	for {
 		limit := time.Duration(c.watched.Load())
 		if limit > 0 {
@@ -56,16 +63,16 @@ func (c *Conn) watchdog() {
 		switch {
 		case c.strict.Load() && (limit == 0 || u != useful):
 			useful, since = u, Now()
+			c.before.Store(r / 2)
 		case c.strict.Load() && Now()-since < limit:
 		case c.strict.Load():
-			c.finish(&StallError{Garbage: c.Garbage()})
-			c.conn.abort()
+			end()
 			return
 		case r != reads || b != blocked || r%2 == 0 && b%2 == 0:
 			reads, blocked, since = r, b, Now()
+			c.before.Store(r / 2)
 		case Now()-since >= limit:
-			c.finish(&StallError{Garbage: c.Garbage()})
-			c.conn.abort()
+			end()
 			return
 		}
 	}
