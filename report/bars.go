@@ -79,8 +79,10 @@ type barLayout struct {
 	label, name, bar int
 	widths           []int
 	shown            []bool
-	hidden           []string // headings of the columns that have no room
-	alone            bool     // one row: a bar would say nothing
+	hidden           []string          // headings of the columns that have no room
+	alone            bool              // one row: a bar would say nothing
+	stacked          bool              // no room for a table
+	names            map[string]string // as they are cut, by what they are
 }
 
 // layout gives the bar its least, then lets columns in by priority, then gives the bar what is
@@ -89,6 +91,7 @@ func (s *screen) layout(tables []barTable) barLayout {
 	columns := tables[0].columns
 	l := barLayout{widths: make([]int, len(columns)), shown: make([]bool, len(columns)), alone: true}
 	title := 0
+	var names []string
 	for c := range columns {
 		l.widths[c] = width(columns[c].head)
 	}
@@ -97,6 +100,7 @@ func (s *screen) layout(tables []barTable) barLayout {
 		title = max(title, width(t.title))
 		for _, r := range t.rows {
 			l.label, l.name = max(l.label, width(r.label)), max(l.name, width(r.name))
+			names = append(names, r.name)
 			for c := range r.cells {
 				l.widths[c] = max(l.widths[c], width(r.cells[c].text))
 			}
@@ -106,8 +110,19 @@ func (s *screen) layout(tables []barTable) barLayout {
 		l.label += 2
 	}
 	l.name = min(l.name, max(s.width/4, 10))
+	l.names = CutNames(names, l.name)
 	lead := barIndent + l.label + l.name + 2
 	room := s.width - lead - barLeast
+	least := 0
+	for c, col := range columns {
+		if col.priority == 0 {
+			least += 2 + l.widths[c]
+		}
+	}
+	if s.width < narrow && room < least {
+		l.stacked = true
+		return l
+	}
 	for p := range 9 {
 		for c, col := range columns {
 			spare := 2 + l.widths[c]
@@ -133,6 +148,10 @@ func (s *screen) layout(tables []barTable) barLayout {
 }
 
 func (s *screen) barTable(t barTable, l barLayout) {
+	if l.stacked {
+		s.barList(t)
+		return
+	}
 	bars := slices.ContainsFunc(t.rows, func(r barRow) bool { return r.message == "" })
 	lead := barIndent + l.label + l.name + 2 + l.bar
 	title := []span{{"  ", none}, {padRight(fit(t.title, lead-2), lead-2), bold}}
@@ -156,7 +175,7 @@ func (s *screen) barTable(t barTable, l barLayout) {
 		if l.label > 0 {
 			spans = append(spans, span{padRight(r.label, l.label), blue})
 		}
-		spans = append(spans, span{padRight(fitMiddle(r.name, l.name), l.name+2), r.style})
+		spans = append(spans, span{padRight(l.names[r.name], l.name+2), r.style})
 		if r.message != "" {
 			st := dim
 			if r.failed {
@@ -176,5 +195,25 @@ func (s *screen) barTable(t barTable, l barLayout) {
 			}
 		}
 		s.line(spans...)
+	}
+}
+
+// barList writes a table of bars as a list, for a terminal that has no room for it.
+func (s *screen) barList(t barTable) {
+	s.line(span{"  ", none}, span{t.title, bold})
+	for _, r := range t.rows {
+		if r.label != "" {
+			s.line(span{"  " + r.label, blue})
+		}
+		s.line(span{"  " + r.name, r.style})
+		if r.message != "" {
+			s.paragraph(span{"    ", none}, span{r.message, dim})
+			continue
+		}
+		for c, x := range r.cells {
+			if text := strings.TrimSpace(x.text); text != "" {
+				s.line(span{"    " + strings.TrimSpace(t.columns[c].head) + "  ", dim}, span{text, x.style})
+			}
+		}
 	}
 }

@@ -21,10 +21,7 @@ type Checked struct {
 // evidence of those that failed, and what each relay can do. Texts in it are made visible first,
 // and no line exceeds the width. Errors are those of w.
 func Checks(w io.Writer, all []Checked, o TerminalOptions) error {
-	if o.Width == 0 {
-		o.Width = 80
-	}
-	s := newScreen(w, min(max(o.Width, 60), 200), o.Color)
+	s := o.screen(w)
 	for i := range all {
 		if i > 0 {
 			s.line()

@@ -11,10 +11,7 @@ import (
 // Terminal writes the comparison for a terminal, a table for each relay. No line exceeds the width.
 // Errors are those of w.
 func (c *Comparison) Terminal(w io.Writer, o TerminalOptions) error {
-	if o.Width == 0 {
-		o.Width = 80
-	}
-	t := &terminal{screen: newScreen(w, min(max(o.Width, 60), 200), o.Color)}
+	t := &terminal{screen: o.screen(w)}
 	t.line(span{"relaybench compare  ", bold}, span{c.Old.title() + " → " + c.New.title(), bold})
 	if len(c.Differences) > 0 {
 		t.line(span{" NOT COMPARABLE ", "1;37;41"}, span{" shown because of --force; what differs decides the figures too", redder})

@@ -3,6 +3,7 @@ package report
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -275,7 +276,7 @@ func (l fetchLine) figures() []string {
 	meant, ok := l.cell.value(l.relay, "in flight by Little's law")
 	configured, known := l.cell.value(l.relay, "in flight configured")
 	if ok && known {
-		out = append(out, strconv.FormatFloat(meant, 'f', 1, 64)+" of "+count(configured))
+		out = append(out, ofText(math.Floor(10*meant+0.5)/10, configured, strconv.FormatFloat(meant, 'f', 1, 64), count(configured)))
 	} else {
 		out = append(out, nothing)
 	}

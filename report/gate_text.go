@@ -74,10 +74,7 @@ func percentText(share float64) string {
 
 // Terminal writes the verdict on one screen: what got worse and better, and every figure that was judged. Errors are those of w.
 func (g *GateVerdict) Terminal(w io.Writer, o TerminalOptions) error {
-	if o.Width == 0 {
-		o.Width = 80
-	}
-	t := &terminal{screen: newScreen(w, min(max(o.Width, 60), 200), o.Color)}
+	t := &terminal{screen: o.screen(w)}
 	t.line(span{"relaybench gate  ", bold}, span{g.Base + " → " + g.Head, bold})
 	t.paragraph(span{}, span{g.Headline(), map[GateResult]style{GateGreen: bright, GateRed: redder, GateShort: redder, GateUndecided: yellow}[g.Result]})
 	for _, s := range g.sentences(GotWorse, Differs) {

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -77,7 +78,7 @@ func TestReportsLookAsTheyShould(t *testing.T) {
 
 func TestNoLineIsWiderThanTheTerminal(t *testing.T) {
 	for name, r := range fixtures(t) {
-		for w := 60; w <= 200; w += 20 {
+		for w := 20; w <= 200; w += 10 {
 			for i, l := range strings.Split(string(renderTerminal(t, r, TerminalOptions{Width: w})), "\n") {
 				if width(l) > w {
 					t.Fatalf("%s at %d: line %d is %d wide: %q", name, w, i+1, width(l), l)
@@ -89,10 +90,53 @@ func TestNoLineIsWiderThanTheTerminal(t *testing.T) {
 
 func TestWidthIsHeldToWhatCanBeLaidOut(t *testing.T) {
 	r := fixtures(t)["two-healthy"]
-	for asked, meant := range map[int]int{0: 80, -5: 60, 3: 60, 5000: 200} {
+	for asked, meant := range map[int]int{0: 80, -5: 20, 3: 20, 5000: 200} {
 		if !bytes.Equal(renderTerminal(t, r, TerminalOptions{Width: asked}), renderTerminal(t, r, TerminalOptions{Width: meant})) {
 			t.Errorf("width %d is not laid out as %d", asked, meant)
 		}
+	}
+}
+
+// On a narrow terminal nothing is left out that a wide one shows.
+func TestANarrowTerminalLosesNothing(t *testing.T) {
+	squeeze := func(text string) string { return strings.Join(strings.Fields(text), "") }
+	for _, name := range []string{"two-healthy", "one-relay", "syncs", "fetch-two-relays", "pairs-of-four", "pairs-diverging", "throttled"} {
+		r := fixtures(t)[name]
+		wide := string(renderTerminal(t, r, TerminalOptions{Width: 200}))
+		for w := 20; w < 60; w += 5 {
+			text := string(renderTerminal(t, r, TerminalOptions{Width: w}))
+			if n, most := strings.Count(text, "…"), strings.Count(wide, "…"); n > most {
+				t.Errorf("%s at %d: %d texts are cut, and %d at 200", name, w, n, most)
+			}
+			for _, relay := range r.Relays {
+				if !strings.Contains(squeeze(text), relay.Name) {
+					t.Errorf("%s at %d: %s is not named", name, w, relay.Name)
+				}
+			}
+			for _, c := range r.Calibration {
+				if want := squeeze(calibrationName(c) + calibrationText(c)); !strings.Contains(squeeze(text), want) {
+					t.Errorf("%s at %d: no %s", name, w, want)
+				}
+			}
+		}
+	}
+}
+
+// Relays whose names differ in the middle are told apart in every table.
+func TestLongNamesAreCutWhereTheyDiffer(t *testing.T) {
+	one, other := contender{"relay-branch-alpha-experimental-x", "batch", 1}, contender{"relay-branch-gamma-experimental-x", "batch", 0.6}
+	r := newRun(t, 1, one, other).record()
+	cut, tells := regexp.MustCompile(`re[a-z-]*…\S*`), regexp.MustCompile(`[-…][ag]`)
+	seen := 0
+	for w := 60; w <= 120; w += 5 {
+		for _, found := range cut.FindAllString(string(renderTerminal(t, r, TerminalOptions{Width: w})), -1) {
+			if seen++; !tells.MatchString(found) {
+				t.Errorf("at %d: %s", w, found)
+			}
+		}
+	}
+	if seen == 0 {
+		t.Error("no name was cut: nothing is tested")
 	}
 }
 

@@ -147,9 +147,19 @@ func (t *syncTable) text(c *syncCell) (text string, good bool) {
 	}
 	x, _ := c.rate.Value()
 	if c.rate.Is(measure.StatusIncomplete) != nil {
-		return fmt.Sprintf("%s of %s", c.amount("delivered"), c.amount("expected")), false
+		_, delivered := c.value("delivered")
+		_, expected := c.value("expected")
+		return ofText(delivered, expected, c.amount("delivered"), c.amount("expected")), false
 	}
 	return t.scale.format(x), true
+}
+
+// ofText writes a part of a whole. What is more than the whole is no part of it.
+func ofText(part, whole float64, partText, wholeText string) string {
+	if part > whole {
+		return partText + " where " + wholeText
+	}
+	return partText + " of " + wholeText
 }
 
 func (c *syncCell) value(metric string) (*measure.Measurement, float64) {

@@ -10,7 +10,7 @@ import (
 
 // TerminalOptions say what the terminal can do.
 type TerminalOptions struct {
-	Width int      // cells in a line, held to 60…200; 0 is 80
+	Width int      // cells in a line, held to 20…200; 0 is 80
 	Color bool     // SGR colours
 	Files []string // where the results are, shown at the end and never shortened
 }
@@ -20,10 +20,7 @@ type TerminalOptions struct {
 // the relays and the harness's own ceilings. No line but those of o.Files exceeds the width. Errors
 // are those of w.
 func Terminal(w io.Writer, r *measure.Record, o TerminalOptions) error {
-	if o.Width == 0 {
-		o.Width = 80
-	}
-	t := &terminal{screen: newScreen(w, min(max(o.Width, 60), 200), o.Color), v: newView(r)}
+	t := &terminal{screen: o.screen(w), v: newView(r)}
 	t.head()
 	for _, s := range t.v.sections {
 		t.section(s)

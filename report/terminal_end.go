@@ -184,10 +184,15 @@ func (t *terminal) findings() {
 	for _, name := range names {
 		n = max(n, width(speaker(name)))
 	}
-	n = min(n, t.width/3)
+	n = min(n, t.part(3))
+	var who []string
+	for _, name := range names {
+		who = append(who, speaker(name))
+	}
+	cut := CutNames(who, n)
 	for _, name := range names {
 		o := t.v.outcomes(name)
-		failed, who := o.count(measure.Failed), padRight(fitMiddle(speaker(name), n), n)
+		failed, who := o.count(measure.Failed), padRight(cut[speaker(name)], n)
 		if failed == 0 {
 			t.line(span{"  ✓ ", green}, span{who, bold}, span{"  " + count(o.passed, "check") + " passed", none})
 		} else {
@@ -258,7 +263,7 @@ func (t *terminal) failure(o *outcome) {
 func (t *terminal) evidence(all []measure.Evidence, indent string, most int, count bool) {
 	lines := evidenceLines(all, true)
 	for _, e := range lines[:min(len(lines), most)] {
-		t.paragraph(span{indent + "· ", dim}, span{fit(e, 3*(t.width-width(indent)-4)), dim})
+		t.paragraph(span{indent + "· ", dim}, span{fit(e, 3*(max(t.width, narrow)-width(indent)-4)), dim})
 	}
 	if more := len(lines) - most; more > 0 && count {
 		t.line(span{indent + "… and " + several(more, "line", "lines") + " of evidence in report.md", dim})
@@ -280,9 +285,14 @@ func (t *terminal) relays() {
 		rows = append(rows, []cell{{r.Name, bold}, outcome, {r.Durability, none}, {fit(cmp.Or(r.Version, "unknown"), 28), none}, {cmp.Or(shorten(r.SHA256, 12), "unknown"), dim}})
 	}
 	t.grid(2, 1, head, rows, func(int) bool { return false })
+	var names []string
+	for _, r := range t.v.relays {
+		names = append(names, r.Name)
+	}
+	cut := CutNames(names, max(t.width, narrow)-2)
 	for _, r := range t.v.relays {
 		t.line()
-		t.line(span{"  " + fitMiddle(r.Name, t.width/3), bold})
+		t.line(span{"  " + cut[r.Name], bold})
 		if r.Command != "" {
 			t.paragraph(span{"    $ ", dim}, span{r.Command, none})
 		}
@@ -311,7 +321,7 @@ func (t *terminal) calibration() {
 	for _, c := range t.v.rec.Calibration {
 		n = max(n, width(calibrationName(c)))
 	}
-	n = min(n, t.width/2)
+	n = min(n, t.part(2))
 	for _, c := range t.v.rec.Calibration {
 		t.line(span{"  " + padRight(fit(calibrationName(c), n), n) + "  ", none}, span{calibrationText(c), bold})
 	}

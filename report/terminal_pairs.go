@@ -32,11 +32,14 @@ func (t *terminal) pairing(g *pairing) {
 		t.line()
 		t.line(span{"  Not reconciled", bold})
 		n := 0
+		var keys []string
 		for _, f := range g.apart {
-			n = max(n, min(width(f.key), t.width/4))
+			n = max(n, min(width(f.key), t.part(4)))
+			keys = append(keys, f.key)
 		}
+		cut := CutNames(keys, n)
 		for _, f := range g.apart {
-			t.paragraph(span{"    " + padRight(fitMiddle(f.key, n), n) + "  ", none}, span{fit(f.text, 3*(t.width-n-6)), dim})
+			t.paragraph(span{"    " + padRight(cut[f.key], n) + "  ", none}, span{fit(f.text, 3*max(t.width-n-6, narrow)), dim})
 		}
 	}
 	for _, p := range g.pairs {
@@ -112,8 +115,12 @@ func (t *terminal) pair(p *pair) {
 	} else if known {
 		st = redder
 	}
-	title := fitMiddle(p.title(), t.width-width(text)-3)
-	t.line(span{title, bold}, span{"   " + text, st})
+	if title := p.title(); width(title)+3+width(text) <= t.width {
+		t.line(span{title, bold}, span{"   " + text, st})
+	} else {
+		t.paragraph(span{}, span{title, bold})
+		t.paragraph(span{"  ", none}, span{text, st})
+	}
 	said := evidenceOnce{}
 	explanation := p.explanation()
 	for _, f := range explanation {
@@ -133,9 +140,14 @@ func (t *terminal) pair(p *pair) {
 	const indent, gap = 2, 2
 	servers := p.servers()
 	n := (t.width-indent-label)/len(servers) - gap
+	if t.width < narrow && n < leastWidth {
+		t.pairList(p, servers)
+		return
+	}
+	cut := CutNames(servers, n-10)
 	titles := []span{{strings.Repeat(" ", indent+label), none}}
 	for _, s := range servers {
-		titles = append(titles, span{strings.Repeat(" ", gap) + padRight(fitMiddle(s, n-10)+" as server", n), blue})
+		titles = append(titles, span{strings.Repeat(" ", gap) + padRight(cut[s]+" as server", n), blue})
 	}
 	t.line(titles...)
 	mains := 0
@@ -172,6 +184,26 @@ func (t *terminal) pair(p *pair) {
 			t.line(spans...)
 		}
 	}
+	t.pairFoot(p)
+}
+
+// pairList writes the phases of a pair below one another, for a terminal that has no room for
+// columns.
+func (t *terminal) pairList(p *pair, servers []string) {
+	for i, server := range servers {
+		t.line(span{"  " + server + " as server", blue})
+		for _, ph := range p.phases {
+			t.line(span{"    " + ph.title, none})
+			for _, line := range ph.cells[i].lines(t.width-6, 0) {
+				t.line(append([]span{{"      ", none}}, line...)...)
+			}
+		}
+	}
+	t.pairFoot(p)
+}
+
+// pairFoot writes what stands under a pair's figures.
+func (t *terminal) pairFoot(p *pair) {
 	for _, ph := range p.phases {
 		for _, c := range ph.cells {
 			if c.few {

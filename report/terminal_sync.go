@@ -79,10 +79,15 @@ func (t *terminal) syncTimelines(table *syncTable) {
 		t.line()
 		t.line(span{"  events at the sink, second by second", dim})
 	}
-	n := all.width(t.width / 3)
+	n := all.width(t.part(3))
+	var names []string
+	for _, x := range all {
+		names = append(names, x.name)
+	}
+	cut := CutNames(names, n)
 	for _, x := range all {
 		bins := min(len(x.values), max(10, t.width-n-20))
-		t.line(span{"  " + padRight(fitMiddle(x.name, n), n) + "  ", none}, span{spark(x.values, bins), blue},
+		t.line(span{"  " + padRight(cut[x.name], n) + "  ", none}, span{spark(x.values, bins), blue},
 			span{fmt.Sprintf("  (%d s)", len(x.values)), dim})
 	}
 }

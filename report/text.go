@@ -2,9 +2,12 @@ package report
 
 import (
 	"bufio"
+	"cmp"
+	"fmt"
 	"io"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/clipperhouse/displaywidth"
 )
@@ -59,6 +62,59 @@ func fitMiddle(s string, n int) string {
 	return head + "…" + tail
 }
 
+// CutNames cuts names to n cells such that those that differ still look different: in their middle,
+// else so that the place shows in which they differ, else with their number among the names.
+func CutNames(names []string, n int) map[string]string {
+	var all []string
+	for _, name := range names {
+		if !slices.Contains(all, name) {
+			all = append(all, name)
+		}
+	}
+	cut := map[string]string{}
+	alike := func() (groups [][]string) { // those that look the same
+		by := map[string][]string{}
+		for _, name := range all {
+			by[cut[name]] = append(by[cut[name]], name)
+		}
+		for _, name := range all {
+			if g := by[cut[name]]; len(g) > 1 && g[0] == name {
+				groups = append(groups, g)
+			}
+		}
+		return groups
+	}
+	for _, name := range all {
+		cut[name] = fitMiddle(name, n)
+	}
+	for _, group := range alike() {
+		same := len(commonStart(group))
+		for _, name := range group {
+			head := displaywidth.TruncateString(name[:same], n/3, "") + "…"
+			cut[name] = head + fit(name[same:], n-width(head))
+		}
+	}
+	for _, group := range alike() {
+		for _, name := range group {
+			number := fmt.Sprintf("#%d", 1+slices.Index(all, name))
+			cut[name] = fitMiddle(name, n-width(number)) + number
+		}
+	}
+	return cut
+}
+
+// commonStart is what all texts begin with, in whole characters.
+func commonStart(texts []string) string {
+	start := texts[0]
+	for _, text := range texts[1:] {
+		for !strings.HasPrefix(text, start) {
+			_, size := utf8.DecodeLastRuneInString(start)
+			start = start[:len(start)-size]
+		}
+	}
+	return start
+}
+
 // clause shortens a sentence that stands in full elsewhere to its first clauses, at most n cells.
 func clause(s string, n int) string {
 	for width(s) > n {
@@ -107,6 +163,14 @@ func wrap(s string, n int) []string {
 	return lines
 }
 
+// What a terminal may be wide, in cells. One under narrow gets lists in place of tables that have no
+// room, and lines that go on in the next one.
+const (
+	leastWidth = 20
+	narrow     = 60
+	mostWidth  = 200
+)
+
 // A screen writes lines of at most width cells, in colours where asked, and remembers the first error.
 type screen struct {
 	w     *bufio.Writer
@@ -115,12 +179,31 @@ type screen struct {
 	err   error
 }
 
+// part is an n-th of the width, which something may take at most; on a narrow terminal, where lines
+// go on below, all that there may be.
+func (s *screen) part(n int) int {
+	if s.width < narrow {
+		return mostWidth
+	}
+	return s.width / n
+}
+
+// screen is where a terminal's text goes.
+func (o TerminalOptions) screen(w io.Writer) *screen {
+	return newScreen(w, min(max(cmp.Or(o.Width, 80), leastWidth), mostWidth), o.Color)
+}
+
 func newScreen(w io.Writer, width int, color bool) *screen {
 	return &screen{w: bufio.NewWriter(w), width: width, color: color}
 }
 
-// line writes one line without blanks at its end. Whatever would reach beyond the width is cut, so that no terminal wraps.
+// line writes one line without blanks at its end. Whatever would reach beyond the width is cut, so
+// that no terminal wraps; of a narrow one it goes on below.
 func (s *screen) line(spans ...span) {
+	if s.width < narrow && spansWidth(spans) > s.width {
+		s.wrapped(spans)
+		return
+	}
 	left, shown := s.width, spans[:0:0]
 	for _, sp := range spans {
 		sp.text = fit(sp.text, left)
@@ -141,6 +224,66 @@ func (s *screen) line(spans ...span) {
 	s.write("\n")
 }
 
+// spansWidth is how wide spans are, without blanks at the end.
+func spansWidth(spans []span) (n int) {
+	for i := len(spans) - 1; i >= 0; i-- {
+		if n == 0 {
+			spans[i].text = strings.TrimRight(spans[i].text, " ")
+		}
+		n += width(spans[i].text)
+	}
+	return n
+}
+
+// wrapped writes spans in as many lines as they take, those below the first hanging.
+func (s *screen) wrapped(spans []span) {
+	indent, blank, empty := 0, true, true
+	var row []span
+	used := 0
+	begin := func(n int) {
+		row, used, empty = []span{{strings.Repeat(" ", n), none}}, n, true
+	}
+	for _, sp := range spans {
+		text := strings.TrimLeft(sp.text, " ")
+		if indent += width(sp.text) - width(text); text != "" {
+			break
+		}
+	}
+	indent = min(indent, s.width/3)
+	begin(indent)
+	for _, sp := range spans {
+		for rest := sp.text; rest != ""; {
+			if rest[0] == ' ' {
+				rest, blank = strings.TrimLeft(rest, " "), true
+				continue
+			}
+			word, after, more := strings.Cut(rest, " ")
+			if rest = after; more {
+				rest = " " + after
+			}
+			if blank && !empty && used+1+width(word) <= s.width {
+				row, used = append(row, span{" ", none}), used+1
+			} else if !empty && used+width(word) > s.width || blank && !empty {
+				s.line(row...)
+				begin(indent + 2)
+			}
+			for blank = false; word != ""; {
+				head := displaywidth.TruncateString(word, s.width-used, "")
+				if head == "" {
+					s.line(row...)
+					begin(indent + 2)
+					head = displaywidth.TruncateString(word, s.width-used, "")
+				}
+				row, used, empty = append(row, span{head, sp.style}), used+width(head), false
+				word = word[len(head):]
+			}
+		}
+	}
+	if !empty {
+		s.line(row...)
+	}
+}
+
 func (s *screen) write(text string) {
 	if s.err == nil {
 		_, s.err = s.w.WriteString(text)
@@ -157,6 +300,10 @@ func (s *screen) flush() error {
 // paragraph writes text wrapped behind a first indent and hanging under it.
 func (s *screen) paragraph(lead span, text span) {
 	n := width(lead.text)
+	if s.width < narrow && s.width-n < leastWidth/2 { // no room beside it
+		s.line(lead)
+		lead, n = span{"    ", none}, 4
+	}
 	for i, l := range wrap(text.text, s.width-n) {
 		if i > 0 {
 			lead = span{strings.Repeat(" ", n), none}
@@ -175,7 +322,7 @@ type cell struct {
 // further tables with the same first columns, so that nothing is lost on a narrow terminal.
 func (s *screen) grid(indent, fixed int, head []string, rows [][]cell, right func(column int) bool) {
 	const gap = 2
-	widths, rest := make([]int, len(head)), 0
+	widths, rest, widest := make([]int, len(head)), 0, 0
 	for c := range head {
 		widths[c] = width(head[c])
 		for _, r := range rows {
@@ -184,12 +331,28 @@ func (s *screen) grid(indent, fixed int, head []string, rows [][]cell, right fun
 		if c >= fixed {
 			widths[c] = min(widths[c], max(s.width/4, 24))
 			rest += gap + widths[c]
+			widest = max(widest, widths[c])
 		}
 	}
 	// The first columns are cut, the widest first, only where they and the rest are too wide together.
 	first, budget := sum(widths[:fixed])+gap*(fixed-1), max(s.width*fixed/(fixed+2), s.width-indent-rest)
+	if s.width < narrow && (first > budget || s.width-indent-gap-widest < first) {
+		s.stacked(indent, fixed, head, rows)
+		return
+	}
 	for ; first > budget; first-- {
 		widths[slices.Index(widths, slices.Max(widths[:fixed]))]--
+	}
+	cut := make([]map[string]string, len(head)) // as they are shown, by what they are
+	for c := range head {
+		texts := []string{head[c]}
+		if c >= fixed { // relays may stand in a row
+			texts = slices.DeleteFunc(slices.Clone(head[fixed:]), func(h string) bool { return width(h) <= widths[c] })
+		}
+		for _, r := range rows {
+			texts = append(texts, r[c].text)
+		}
+		cut[c] = CutNames(texts, widths[c])
 	}
 	room := s.width - indent - first
 	titles := make([]cell, len(head))
@@ -227,7 +390,10 @@ func (s *screen) grid(indent, fixed int, head []string, rows [][]cell, right fun
 				if c >= fixed && (c < from || c >= to) {
 					continue
 				}
-				text := fitMiddle(x.text, widths[c])
+				text := cut[c][x.text]
+				if _, known := cut[c][x.text]; !known {
+					text = x.text // a heading that is not cut
+				}
 				if right(c) {
 					text = padLeft(text, widths[c])
 				} else {
@@ -241,6 +407,27 @@ func (s *screen) grid(indent, fixed int, head []string, rows [][]cell, right fun
 			s.line(spans...)
 		}
 		from = to
+	}
+}
+
+// stacked writes a table as a list, for a terminal that has no room for it.
+func (s *screen) stacked(indent, fixed int, head []string, rows [][]cell) {
+	lead := strings.Repeat(" ", indent)
+	for _, r := range rows {
+		spans := []span{{lead, none}}
+		for _, x := range r[:fixed] {
+			if x.text != "" {
+				spans = append(spans, span{x.text + "  ", x.style})
+			}
+		}
+		if len(spans) > 1 {
+			s.line(spans...)
+		}
+		for c, x := range r[fixed:] {
+			if text := strings.TrimSpace(x.text); text != "" && text != nothing {
+				s.line(span{lead + "  " + strings.TrimSpace(head[fixed+c]) + "  ", dim}, span{text, x.style})
+			}
+		}
 	}
 }
 

@@ -114,6 +114,35 @@ func TestNamesAreCutInTheMiddleByCells(t *testing.T) {
 	}
 }
 
+func TestDifferentNamesAreCutDifferently(t *testing.T) {
+	for _, c := range []struct {
+		names []string
+		n     int
+		want  []string
+	}{
+		{[]string{"geode-a", "geode-b"}, 10, []string{"geode-a", "geode-b"}},
+		{[]string{"geode-nosearch-a", "geode-nosearch-b", "geode-nosearch-a"}, 9, []string{"geod…ch-a", "geod…ch-b", "geod…ch-a"}},
+		{[]string{"relay-branch-alpha-experimental", "relay-branch-gamma-experimental"}, 12, []string{"rela…alpha-…", "rela…gamma-…"}},
+		{[]string{"relay-branch-alpha-experimental", "strfry", "relay-branch-alphb-experimental"}, 9, []string{"rel…a-ex…", "strfry", "rel…b-ex…"}},
+		{[]string{"relay-left-x-tail-of-it", "relay-left-y-tail-of-it", "relay-righ-x-tail-of-it"}, 9, []string{"rel…-it#1", "rel…-it#2", "rel…righ…"}},
+		{[]string{"逐次リレー測定甲乙丙丁戊", "逐次リレー測定己乙丙丁戊"}, 10, []string{"逐…甲乙丙…", "逐…己乙丙…"}},
+	} {
+		got := CutNames(c.names, c.n)
+		shown := map[string]string{}
+		for i, name := range c.names {
+			if width(got[name]) > c.n {
+				t.Errorf("%q in %d: %q has %d cells", name, c.n, got[name], width(got[name]))
+			}
+			if other, taken := shown[got[name]]; taken && other != name {
+				t.Errorf("%q and %q are both %q", other, name, got[name])
+			}
+			if shown[got[name]] = name; got[name] != c.want[i] {
+				t.Errorf("%q in %d: %q, want %q", name, c.n, got[name], c.want[i])
+			}
+		}
+	}
+}
+
 func TestWrappingKeepsEveryWord(t *testing.T) {
 	for _, c := range []struct {
 		text string

@@ -28,7 +28,6 @@ type checkFlags struct {
 	ready    time.Duration
 	work     string
 	asJSON   bool
-	noColor  bool
 }
 
 func newCheck(stdout, stderr io.Writer) *cobra.Command {
@@ -60,7 +59,6 @@ A relay given as ws://host:port is asked too, which publishes about 1,200 small 
 	flags.DurationVar(&f.ready, "ready-timeout", 0, "how long a relay may take to become ready (default: what its definition says, 30s)")
 	flags.StringVar(&f.work, "work", "", "folder for the relays' data while they are asked (default: the system's temporary folder)")
 	flags.BoolVar(&f.asJSON, "json", false, "write findings and capabilities as JSON")
-	flags.BoolVar(&f.noColor, "no-color", false, "no colours, even on a terminal (so does $NO_COLOR)")
 	return cmd
 }
 
@@ -120,7 +118,7 @@ func (f *checkFlags) run(ctx context.Context, stdout, stderr io.Writer, names []
 			if len(found) > 1 {
 				fmt.Fprintln(stdout)
 			}
-			if err := report.Checks(stdout, []report.Checked{{Relay: i.Relay, Findings: i.Result.Findings}}, terminalOptions(stdout, f.noColor)); err != nil {
+			if err := report.Checks(stdout, []report.Checked{{Relay: i.Relay, Findings: i.Result.Findings}}, terminalOptions(stdout)); err != nil {
 				return fmt.Errorf("writing the checks: %w", err)
 			}
 		}

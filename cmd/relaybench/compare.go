@@ -24,7 +24,6 @@ type compareFlags struct {
 	before, after []string
 	format        string
 	options       report.CompareOptions
-	noColor       bool
 }
 
 func newCompare(stdout io.Writer) *cobra.Command {
@@ -38,7 +37,7 @@ significant (Mann–Whitney U). A side is a results.json, a run's folder, a fold
 
 It refuses, with exit code 4, to compare what was not measured alike: another corpus, other settings, another class of machine.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			options := terminalOptions(stdout, f.noColor)
+			options := terminalOptions(stdout)
 			return interruptible(cmd.Context(), stdout, func(w io.Writer) error {
 				c, err := f.compare(args)
 				if err != nil {
@@ -55,7 +54,6 @@ It refuses, with exit code 4, to compare what was not measured alike: another co
 	flags.StringVar(&f.format, "format", "text", "text, md, json or benchfmt (the Go benchmark format: pipe it into benchstat -col /side -)")
 	flags.BoolVar(&f.options.All, "all", false, "show the figures without a direction as well")
 	flags.BoolVar(&f.options.Force, "force", false, "compare what is not comparable, under a banner that says so")
-	flags.BoolVar(&f.noColor, "no-color", false, "no colours, even on a terminal (so does $NO_COLOR)")
 	return cmd
 }
 

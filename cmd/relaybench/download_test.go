@@ -16,6 +16,7 @@ import (
 	"relaybench/harness/wire"
 	"relaybench/relays/reference"
 	"relaybench/relays/reference/referencetest"
+	"relaybench/report"
 )
 
 // holding serves a relay that holds synthetic events, and returns how many.
@@ -191,12 +192,12 @@ func TestTheLineOfARelayFitsATerminal(t *testing.T) {
 	r := download.RelayStatus{URL: "wss://a-very-long-name.of-a-relay.example.com/inbox\u202e", Cursor: 1_780_272_000, Rate: 12345.6, Left: 3*time.Hour + 25*time.Minute}
 	for outcome, says := range map[download.Outcome]string{download.Pending: "to 2026-06-01 00:00 12,345/s  3h25m0s left", download.All: "has no more", download.Enough: "no more that is wanted", download.Failed: "given up"} {
 		r.Outcome, r.Received = outcome, 1_234_567
-		line := downloadLine(r)
+		line := downloadLine(report.CutNames([]string{hostOf(r.URL)}, 24)[hostOf(r.URL)], r)
 		if !strings.HasSuffix(line, says) || !strings.Contains(line, " 1,234,567  ") || utf8.RuneCountInString(line) > 80 || strings.Contains(line, "\u202e") {
 			t.Errorf("%d columns: %s", utf8.RuneCountInString(line), line)
 		}
 	}
-	if line := downloadLine(download.RelayStatus{URL: "wss://nos.lol"}); !strings.HasSuffix(line, "no answer yet") {
+	if line := downloadLine("nos.lol", download.RelayStatus{}); !strings.HasSuffix(line, "no answer yet") {
 		t.Errorf("%s", line)
 	}
 }

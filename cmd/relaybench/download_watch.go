@@ -10,6 +10,7 @@ import (
 	"github.com/vbauerster/mpb/v8/decor"
 
 	"relaybench/harness/download"
+	"relaybench/report"
 )
 
 // downloadEvery is how often a download is worth a line where there is no terminal.
@@ -26,8 +27,13 @@ func (w *watcher) download(s download.Status) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	lines := []string{downloadTotal(s)}
+	var names []string
 	for _, r := range s.Relays {
-		lines = append(lines, downloadLine(r))
+		names = append(names, hostOf(r.URL))
+	}
+	cut := report.CutNames(names, 24)
+	for i, r := range s.Relays {
+		lines = append(lines, downloadLine(cut[names[i]], r))
 	}
 	if w.bars == nil {
 		if time.Since(w.last) < downloadEvery {
@@ -73,13 +79,15 @@ func downloadTotal(s download.Status) string {
 	return total
 }
 
-// downloadLine tells of one relay in 78 columns, if its name is not long.
-func downloadLine(r download.RelayStatus) string {
-	_, name, _ := strings.Cut(r.URL, "://")
-	if len(name) > 24 {
-		name = name[:23] + "…"
-	}
-	line := fmt.Sprintf("  %-24s %9s", visible(name), count(int(r.Received)))
+// hostOf is an address without its scheme.
+func hostOf(address string) string {
+	_, name, _ := strings.Cut(address, "://")
+	return visible(name)
+}
+
+// downloadLine tells of one relay in 78 columns, if its name has at most 24.
+func downloadLine(name string, r download.RelayStatus) string {
+	line := fmt.Sprintf("  %-24s %9s", name, count(int(r.Received)))
 	switch r.Outcome {
 	case download.All:
 		return line + "  has no more"

@@ -371,7 +371,7 @@ func (f *gateFlags) publish(stdout io.Writer, v *report.GateVerdict, files []str
 		errs = append(errs, v.JUnit(&junit))
 		errs = append(errs, os.WriteFile(f.junit, junit.Bytes(), 0o644))
 	}
-	o := terminalOptions(stdout, f.noColor)
+	o := terminalOptions(stdout)
 	o.Files = existing(append(files, beside)...)
 	if err := errors.Join(append(errs, v.Terminal(stdout, o))...); err != nil {
 		return fmt.Errorf("writing the verdict (%s): %w", v.Headline(), err)

@@ -172,7 +172,7 @@ func (f *probeFlags) run(ctx context.Context, stdout, stderr io.Writer) error {
 	if f.json {
 		err = writeProbeJSON(stdout, started, r)
 	} else {
-		err = writeProbe(stdout, r, terminalOptions(stdout, true).Width)
+		err = writeProbe(stdout, r, terminalOptions(stdout).Width)
 	}
 	switch {
 	case probeErr != nil:

@@ -11,11 +11,12 @@ import (
 
 	"relaybench/corpus"
 	"relaybench/harness/probe"
+	"relaybench/report"
 )
 
 // writeProbe prints what was found in tables of at most width cells, two beside each other where there is room.
 func writeProbe(w io.Writer, r *probe.Report, width int) error {
-	t := probeText{r: r, width: max(width, 60)}
+	t := probeText{r: r, width: max(width, 20)}
 	if len(r.Passes) > 0 {
 		t.paragraph(fmt.Sprintf("relaybench probe · relays: %d · events asked for at a time: %d · signatures by %s", len(r.Passes[0].Relays), r.Limit, corpus.Verifier))
 		t.b.WriteByte('\n')
@@ -53,7 +54,12 @@ func (t *probeText) table(columns []column) {
 			used += 2 + widths[k]
 		}
 	}
-	widths[0] = min(widths[0], max(t.width-used, 12))
+	if t.width-used < min(widths[0], 12) {
+		t.list(columns)
+		return
+	}
+	widths[0] = min(widths[0], t.width-used)
+	names := report.CutNames(columns[0].cells, widths[0])
 	lines := [][]string{{}, {}}
 	for _, c := range columns {
 		lines[0], lines[1] = append(lines[0], c.head[0]), append(lines[1], c.head[1])
@@ -71,7 +77,9 @@ func (t *probeText) table(columns []column) {
 		}
 		var out strings.Builder
 		for k, cell := range line {
-			cell = fitMiddle(cell, widths[k])
+			if name, ok := names[cell]; ok && k == 0 {
+				cell = name
+			}
 			pad := strings.Repeat(" ", max(0, widths[k]-displaywidth.String(cell)))
 			if k == 0 || columns[k].left {
 				out.WriteString("  " + cell + pad)
@@ -83,20 +91,21 @@ func (t *probeText) table(columns []column) {
 	}
 }
 
-// fitMiddle shortens a name in its middle, since URLs that belong together differ at their ends.
-func fitMiddle(s string, n int) string {
-	over := displaywidth.String(s) - n
-	if over <= 0 {
-		return s
+// list prints a table whose columns have no room beside each other, a cell a line.
+func (t *probeText) list(columns []column) {
+	heads := make([]string, len(columns))
+	for k, c := range columns {
+		heads[k] = strings.TrimSpace(strings.ReplaceAll(c.head[0]+" "+c.head[1], "- ", ""))
 	}
-	head := displaywidth.TruncateString(s, (n-1)/2, "")
-	tail := s[len(head):]
-	for displaywidth.String(head)+1+displaywidth.String(tail) > n {
-		g := displaywidth.StringGraphemes(tail)
-		g.Next()
-		tail = tail[len(g.Value()):]
+	t.paragraph(heads[0])
+	for i, name := range columns[0].cells {
+		if name != "" {
+			t.paragraph(name)
+		}
+		for k, c := range columns[1:] {
+			t.paragraph("· " + heads[1+k] + ": " + c.cells[i])
+		}
 	}
-	return head + "…" + tail
 }
 
 // fits says whether so many columns fit into a line.
@@ -157,7 +166,7 @@ func (t *probeText) connections() {
 		if len(relay.Answers) > 0 {
 			req = relay.Answers[0].ReqMs
 		}
-		for k, cell := range []string{msCell(relay.ConnectMs), msCell(req), displaywidth.TruncateString(extensions, t.width-48, "…")} {
+		for k, cell := range []string{msCell(relay.ConnectMs), msCell(req), displaywidth.TruncateString(extensions, max(t.width-48, 12), "…")} {
 			columns[k+1].cells = append(columns[k+1].cells, cell)
 		}
 	}
@@ -351,6 +360,11 @@ func (t *probeText) paragraph(text string) {
 		if line != "" && displaywidth.String(line)+1+displaywidth.String(word) > min(t.width, 100) {
 			t.b.WriteString(line + "\n")
 			line = ""
+		}
+		for displaywidth.String(word) > t.width { // line is empty
+			head := displaywidth.TruncateString(word, t.width, "")
+			t.b.WriteString(head + "\n")
+			word = word[len(head):]
 		}
 		line = strings.TrimPrefix(line+" "+word, " ")
 	}

@@ -3,6 +3,8 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"fmt"
+	"io"
 	"net"
 	"strings"
 	"testing"
@@ -145,8 +147,25 @@ func hostileReport() *probe.Report {
 	return r
 }
 
+// Scripts give every verb the same flag, whatever it prints.
+func TestEveryVerbTakesNoColor(t *testing.T) {
+	for _, cmd := range newRoot(io.Discard, io.Discard).Commands() {
+		if cmd.InheritedFlags().Lookup("no-color") == nil {
+			t.Errorf("%s does not take --no-color", cmd.Name())
+		}
+	}
+	for _, color := range []bool{false, true} {
+		out := &pipe{}
+		root := newRoot(out, io.Discard)
+		root.SetArgs([]string{"relays", fmt.Sprintf("--no-color=%v", !color), "too many"})
+		if err := root.Execute(); err == nil || out.noColor == color {
+			t.Errorf("--no-color=%v: %v, %v", !color, out.noColor, err)
+		}
+	}
+}
+
 func TestProbeTablesFitAndHoldNothingUnseen(t *testing.T) {
-	for _, width := range []int{80, 100, 160} {
+	for _, width := range []int{20, 30, 40, 60, 80, 100, 160} {
 		var b strings.Builder
 		if err := writeProbe(&b, hostileReport(), width); err != nil {
 			t.Fatal(err)

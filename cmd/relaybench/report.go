@@ -16,7 +16,6 @@ import (
 
 func newReport(stdout io.Writer) *cobra.Command {
 	var format string
-	var noColor bool
 	cmd := &cobra.Command{
 		Use:   "report RESULTS",
 		Short: "Render a results.json, or the one in a run's folder, again",
@@ -37,12 +36,11 @@ func newReport(stdout io.Writer) *cobra.Command {
 				if format == "md" {
 					return report.Markdown(w, record)
 				}
-				return report.Terminal(w, record, terminalOptions(stdout, noColor))
+				return report.Terminal(w, record, terminalOptions(stdout))
 			})
 		},
 	}
 	cmd.Flags().StringVar(&format, "format", "text", "text or md")
-	cmd.Flags().BoolVar(&noColor, "no-color", false, "no colours, even on a terminal (so does $NO_COLOR)")
 	return cmd
 }
 
@@ -75,16 +73,16 @@ func interruptible(ctx context.Context, stdout io.Writer, render func(io.Writer)
 }
 
 // terminalOptions fits a report to where it goes: colours only on a terminal, and as wide as that is.
-func terminalOptions(w io.Writer, noColor bool) report.TerminalOptions {
-	o := report.TerminalOptions{Width: 100}
+func terminalOptions(w io.Writer) report.TerminalOptions {
+	o, noColor := report.TerminalOptions{Width: 100}, os.Getenv("NO_COLOR") != "" || os.Getenv("TERM") == "dumb"
 	if p, ok := w.(*pipe); ok {
-		w = p.Writer
+		w, noColor = p.Writer, noColor || p.noColor
 	}
 	if f, ok := w.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
 		if width, _, err := term.GetSize(int(f.Fd())); err == nil {
 			o.Width = width
 		}
-		o.Color = !noColor && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
+		o.Color = !noColor
 	}
 	return o
 }

@@ -134,7 +134,8 @@ func run(ctx context.Context, stdout, stderr io.Writer, args []string) int {
 // to nobody: that is no failure, and the exit code stays what the verdict makes it.
 type pipe struct {
 	io.Writer
-	left bool
+	left    bool
+	noColor bool
 }
 
 func (p *pipe) Write(b []byte) (int, error) {
@@ -179,6 +180,11 @@ A first argument that is a flag means "run".`,
 		}
 		return usagef("%w%s; %s --help lists the flags", err, meant, cmd.CommandPath())
 	})
+	out, ok := stdout.(*pipe)
+	if !ok {
+		out = new(pipe)
+	}
+	root.PersistentFlags().BoolVar(&out.noColor, "no-color", false, "no colours, even on a terminal (so does $NO_COLOR)")
 	root.AddCommand(newRun(stdout, stderr), newSync(stdout, stderr), newFetch(stdout, stderr), newCorpus(stdout, stderr), newRelays(stdout), newReport(stdout), newCompare(stdout), newGate(stdout, stderr), newReconcile(stdout, stderr), newCalibrate(stdout, stderr), newCheck(stdout, stderr), newProbe(stdout, stderr), newMan(stdout))
 	refuseUnknownTopics(root)
 	addCompletions(root)

@@ -42,7 +42,6 @@ type runFlags struct {
 	fetch      fetchFlags
 	out, work  string
 	keepData   bool
-	noColor    bool
 }
 
 func newRun(stdout, stderr io.Writer) *cobra.Command {
@@ -110,7 +109,6 @@ func (f *runFlags) register(cmd *cobra.Command) {
 	flags.StringVar(&f.out, "out", "", "folder for results; each run makes a folder below it (default: $RELAYBENCH_RESULTS, or results)")
 	flags.StringVar(&f.work, "work", "", "folder for the relays' data while they run, and for sorting a large corpus (default: the system's temporary folder, and beside the corpus)")
 	flags.BoolVar(&f.keepData, "keep-data", false, "keep the relays' data folders and say where they are")
-	flags.BoolVar(&f.noColor, "no-color", false, "no colours, even on a terminal (so does $NO_COLOR)")
 }
 
 // quicken lowers what --quick lowers, where nothing else was asked for.
@@ -463,7 +461,7 @@ func verdict(r *measure.Record) error {
 // render writes the reports of a record beside it, and the terminal's to stdout.
 func (f *runFlags) render(stdout io.Writer, r *measure.Record, out string) error {
 	mdErr := writeMarkdown(r, filepath.Join(out, "report.md"))
-	o := terminalOptions(stdout, f.noColor)
+	o := terminalOptions(stdout)
 	o.Files = existing(filepath.Join(out, "results.json"), filepath.Join(out, "report.md"))
 	if err := report.Terminal(stdout, r, o); err != nil {
 		return errors.Join(mdErr, fmt.Errorf("writing the report: %w", err))
