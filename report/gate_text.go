@@ -105,9 +105,7 @@ func (g *GateVerdict) Terminal(w io.Writer, o TerminalOptions) error {
 	}
 	t.line()
 	t.paragraph(span{"  ", none}, span{g.legend(), dim})
-	for _, f := range o.Files {
-		t.write("  " + visible(f) + "\n")
-	}
+	t.files(o.Files)
 	return t.flush()
 }
 

@@ -14,7 +14,7 @@ type textTable struct {
 }
 
 // resourceTable lists what each relay consumed. Merged, all queries are one line: the sum, or, of
-// what does not add up, the most.
+// what does not add up, the most; and columns that say nothing are left out.
 func (v *view) resourceTable(merged bool) textTable {
 	type lineKey struct{ group, name string }
 	type metricKey struct{ metric, unit string }
@@ -77,13 +77,22 @@ func (v *view) resourceTable(merged bool) textTable {
 				if base := byteBases[m.unit]; base != 0 { // one unit for memory and disk, so that columns compare
 					text = columnSize(x * base)
 				}
-				if base := timeBases[m.unit]; base != 0 { // processor time
+				if base := timeBases[m.unit]; base == 1 || base != 0 && merged { // processor time
 					text = cpuText(x * base)
 				}
 			}
 			row = append(row, text)
 		}
 		t.rows = append(t.rows, row)
+	}
+	for c := len(t.head) - 1; merged && c > 1; c-- {
+		if slices.ContainsFunc(t.rows, func(r []string) bool { return r[c] != nothing && r[c] != negligible }) {
+			continue
+		}
+		t.head = slices.Delete(t.head, c, c+1)
+		for i := range t.rows {
+			t.rows[i] = slices.Delete(t.rows[i], c, c+1)
+		}
 	}
 	return t
 }

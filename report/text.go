@@ -63,7 +63,7 @@ func fitMiddle(s string, n int) string {
 }
 
 // CutNames cuts names to n cells such that those that differ still look different: in their middle,
-// else so that the place shows in which they differ, else with their number among the names.
+// else so that the place shows in which they differ, else with a number each.
 func CutNames(names []string, n int) map[string]string {
 	var all []string
 	for _, name := range names {
@@ -91,14 +91,12 @@ func CutNames(names []string, n int) map[string]string {
 		same := len(commonStart(group))
 		for _, name := range group {
 			head := displaywidth.TruncateString(name[:same], n/3, "") + "…"
-			cut[name] = head + fit(name[same:], n-width(head))
+			cut[name] = head + fitMiddle(name[same:], n-width(head))
 		}
 	}
-	for _, group := range alike() {
-		for _, name := range group {
-			number := fmt.Sprintf("#%d", 1+slices.Index(all, name))
-			cut[name] = fitMiddle(name, n-width(number)) + number
-		}
+	for i, name := range slices.Concat(alike()...) {
+		number := fmt.Sprintf("#%d", i+1)
+		cut[name] = displaywidth.TruncateString(cut[name], n-width(number), "") + number
 	}
 	return cut
 }
@@ -382,7 +380,7 @@ func (s *screen) grid(indent, fixed int, head []string, rows [][]cell, right fun
 			s.line()
 		}
 		for _, cells := range slices.Concat([][]cell{titles}, rows) {
-			if !slices.ContainsFunc(cells[from:to], func(x cell) bool { return x.text != nothing }) {
+			if !slices.ContainsFunc(cells[from:to], func(x cell) bool { return x.text != nothing && x.text != negligible }) {
 				continue
 			}
 			spans := []span{{strings.Repeat(" ", indent), none}}

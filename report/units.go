@@ -182,13 +182,16 @@ func memoryText(n uint64) string {
 	return fmt.Sprintf("%s GiB", strconv.FormatFloat(float64(n)/(1<<30), 'f', 1, 64))
 }
 
+// negligible is less time than is counted. A row of nothing else says nothing.
+const negligible = "<0.01 s"
+
 // cpuText is CPU time, which kernels count in ticks of 10 ms: no digit beyond that is shown.
 func cpuText(seconds float64) string {
 	switch {
 	case math.IsNaN(seconds) || math.IsInf(seconds, 0) || seconds < 0:
 		return "n/a"
 	case seconds < 0.005:
-		return "<0.01 s"
+		return negligible
 	case seconds < 9.995:
 		return strconv.FormatFloat(seconds, 'f', 2, 64) + " s"
 	}

@@ -4,6 +4,8 @@ import (
 	"math"
 	"strings"
 	"testing"
+
+	"relaybench/harness/measure"
 )
 
 func TestValuesOfABlockShareOneUnit(t *testing.T) {
@@ -52,6 +54,25 @@ func TestSmallSizesOfAColumnAreInKiB(t *testing.T) {
 		if got := columnSize(bytes); got != want {
 			t.Errorf("%v bytes: got %s, want %s", bytes, got, want)
 		}
+	}
+}
+
+func TestWhatWaitedTooShortToCountHasNoRows(t *testing.T) {
+	r := newRun(t, 1, bolt)
+	for scenario, ms := range map[string]float64{"ingest.throughput": 0.03, "storage": 4} {
+		r.add(bolt, scenario, "reading delay", "ms", measure.None, ms)
+	}
+	show := func() (terminal, md string) {
+		rec := r.record()
+		rec.Metrics = append(rec.Metrics, measure.Metric{Key: "reading delay", Title: "frames waited", Role: measure.RoleResource})
+		return string(renderTerminal(t, rec, TerminalOptions{Width: 200})), string(renderMarkdown(t, rec))
+	}
+	if text, md := show(); strings.Contains(text, "frames waited") || strings.Contains(text, "<0.01 s") || !strings.Contains(md, "30.0 µs") {
+		t.Errorf("%s\n%s", text, md)
+	}
+	r.add(bolt, "ingest.visibility", "reading delay", "ms", measure.None, 70)
+	if text, _ := show(); !strings.Contains(text, "frames waited") || !strings.Contains(text, "0.07 s") {
+		t.Error(text)
 	}
 }
 
@@ -122,10 +143,10 @@ func TestDifferentNamesAreCutDifferently(t *testing.T) {
 	}{
 		{[]string{"geode-a", "geode-b"}, 10, []string{"geode-a", "geode-b"}},
 		{[]string{"geode-nosearch-a", "geode-nosearch-b", "geode-nosearch-a"}, 9, []string{"geod…ch-a", "geod…ch-b", "geod…ch-a"}},
-		{[]string{"relay-branch-alpha-experimental", "relay-branch-gamma-experimental"}, 12, []string{"rela…alpha-…", "rela…gamma-…"}},
-		{[]string{"relay-branch-alpha-experimental", "strfry", "relay-branch-alphb-experimental"}, 9, []string{"rel…a-ex…", "strfry", "rel…b-ex…"}},
-		{[]string{"relay-left-x-tail-of-it", "relay-left-y-tail-of-it", "relay-righ-x-tail-of-it"}, 9, []string{"rel…-it#1", "rel…-it#2", "rel…righ…"}},
-		{[]string{"逐次リレー測定甲乙丙丁戊", "逐次リレー測定己乙丙丁戊"}, 10, []string{"逐…甲乙丙…", "逐…己乙丙…"}},
+		{[]string{"relay-branch-alpha-experimental", "relay-branch-gamma-experimental"}, 12, []string{"rela…alp…tal", "rela…gam…tal"}},
+		{[]string{"relay-branch-alpha-experimental", "strfry", "relay-branch-alphb-experimental"}, 9, []string{"rel…a-…al", "strfry", "rel…b-…al"}},
+		{[]string{"relay-left-x-tail-of-it", "relay-left-y-tail-of-it", "relay-righ-x-tail-of-it"}, 9, []string{"rel…le…#1", "rel…le…#2", "rel…ri…it"}},
+		{[]string{"逐次リレー測定甲乙丙丁戊", "逐次リレー測定己乙丙丁戊"}, 10, []string{"逐…甲…丁戊", "逐…己…丁戊"}},
 	} {
 		got := CutNames(c.names, c.n)
 		shown := map[string]string{}
