@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -46,20 +47,29 @@ func checkTitle(code string) string {
 }
 
 // findingText is one sentence on what a check found, without its full stop. A finding of form 1
-// brings its own.
+// brings its own. One that did not pass never reads as if it had, whatever its record leaves out.
 func findingText(f *measure.Finding) string {
+	title, text := checkTitle(f.Code), said(f)
+	switch {
+	case f.Verdict == measure.Passed:
+		return cmp.Or(text, title)
+	case text != "" && text != title && (f.Verdict == measure.Stated || text != said(&measure.Finding{Code: f.Code, Verdict: measure.Passed})):
+		return text
+	case f.Verdict == measure.Undecided:
+		return undecidedText(f)
+	}
+	return "this does not hold: " + title
+}
+
+// said is what a finding says for itself, "" where it has nothing to say.
+func said(f *measure.Finding) string {
 	if f.Cause == measure.StatusText {
 		return f.Texts["text"]
 	}
 	if w := dictionary[f.Code]; w.say != nil {
-		if text := w.say(f); text != "" {
-			return text
-		}
+		return w.say(f)
 	}
-	if f.Verdict == measure.Undecided {
-		return undecidedText(f)
-	}
-	return checkTitle(f.Code)
+	return ""
 }
 
 func undecidedText(f *measure.Finding) string {

@@ -28,7 +28,7 @@ var pairWords = map[string]words{
 	}},
 	measure.CodeSteady: {"stays the same without writes", func(f *measure.Finding) string {
 		if f.Counts["times"] == 0 {
-			return "no id differs where nothing was written"
+			return passing(f, "no id differs where nothing was written")
 		}
 		return fmt.Sprintf("up to %s differ where nothing was written, in %s of %s reconciliations", counted(f.Counts["ids"], "id"), n(f, "times"), n(f, "of"))
 	}},
@@ -54,7 +54,7 @@ var pairWords = map[string]words{
 	}},
 	measure.CodeSendsHeld: {"sends what it holds", func(f *measure.Finding) string {
 		if f.Counts["withheld"] == 0 {
-			return "every event that was asked for came"
+			return passing(f, "every event that was asked for came")
 		}
 		return clauses(n(f, "withheld")+" events that it holds did not come when "+f.Texts["to"]+" was to get them",
 			some1(f, "altered", "%s came with other fields than they were signed with"), elsewhere(f))
@@ -77,7 +77,10 @@ func holdingText(f *measure.Finding) string {
 		parts = append(parts, some1(f, "extra."+reason, "%s kept though "+reason))
 	}
 	text := listed(parts...)
-	if text == "" {
+	switch {
+	case text == "" && (f.Verdict == measure.Failed || f.Verdict == measure.Undecided):
+		return ""
+	case text == "":
 		return "holds the " + n(f, "must") + " events that it must"
 	}
 	return "holds " + n(f, "held") + " where it must hold " + n(f, "must") + ": " + text

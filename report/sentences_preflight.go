@@ -149,7 +149,7 @@ func preflightOfTime(f *measure.Finding) string {
 
 func preflightControlCharacters(f *measure.Finding) string {
 	if f.Cause != measure.CauseCharacters {
-		return "all control characters are accepted and returned as they were sent"
+		return passing(f, "all control characters are accepted and returned as they were sent")
 	}
 	var parts []string
 	for _, p := range []struct{ name, text string }{
@@ -373,7 +373,7 @@ func preflightAdvertised(f *measure.Finding) string {
 	if f.Cause == measure.CauseNotSpoken {
 		return preflightJoinWhy("its NIP-11 document names NIPs that were not found by asking: "+f.Texts["nips"], preflightOthers(f))
 	}
-	return preflightJoinWhy(fmt.Sprintf("of the NIPs that it names, all %s that were asked for are spoken", n(f, "asked")), preflightOthers(f))
+	return passing(f, preflightJoinWhy(fmt.Sprintf("of the NIPs that it names, all %s that were asked for are spoken", n(f, "asked")), preflightOthers(f)))
 }
 
 // preflightOthers are the NIPs that it speaks and does not name.
@@ -422,7 +422,7 @@ func preflightThrottles(f *measure.Finding) string {
 		}
 		return text
 	}
-	return fmt.Sprintf("%s in %s on one connection, and none was held back", preflightCounted(f, "taken", "event"), preflightMillis(f, "ms"))
+	return passing(f, fmt.Sprintf("%s in %s on one connection, and none was held back", preflightCounted(f, "taken", "event"), preflightMillis(f, "ms")))
 }
 
 func preflightSurvives(f *measure.Finding) string {

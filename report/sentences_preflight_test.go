@@ -1,6 +1,7 @@
 package report
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -92,6 +93,37 @@ func TestThePreflightSaysWhatWasSeen(t *testing.T) {
 		}
 		if got == checkTitle(test.code) {
 			t.Errorf("%s %s %s reads like its title", test.code, test.verdict, test.cause)
+		}
+	}
+}
+
+// A record need not tell why a check did not pass, or in numbers that do not say so; its sentence
+// never is that of a check that passed.
+func TestNoSentenceOfAFailureReadsAsAPass(t *testing.T) {
+	totals := map[string]float64{"of": 20, "must": 20, "held": 20, "taken": 20, "expected": 20, "delivered": 20, "asked": 20, "excused": 2, "must have": 3, "must need": 4}
+	// Of these the totals alone say nothing of how it ended; of others they are a sentence that is
+	// no praise: "0 of 20 accepted".
+	telling := []string{measure.CodeConnections, measure.CodeKept, measure.CodeModel, measure.CodeSteady, measure.CodeSendsHeld, measure.CodeStops, measure.CodeProcesses,
+		measure.CodeAccepts, measure.CodeForgedRefused, measure.CodeComplete, measure.CodeShare, measure.CodeConverges, measure.CodeControl, measure.CodeThrottles, measure.CodeAdvertised}
+	for code := range dictionary {
+		for _, counts := range []map[string]float64{nil, totals} {
+			if counts != nil && !slices.Contains(telling, code) {
+				continue
+			}
+			text := func(v measure.Verdict, cause string) string {
+				return findingText(&measure.Finding{Code: code, Verdict: v, Cause: cause, Counts: counts})
+			}
+			passed := text(measure.Passed, "")
+			for _, verdict := range []measure.Verdict{measure.Failed, measure.Undecided} {
+				for _, cause := range []string{"", measure.StatusText, "a cause to come"} {
+					if got := text(verdict, cause); got == passed || got == checkTitle(code) || got == "" {
+						t.Errorf("%s, %s, cause %q: %q", code, verdict, cause, got)
+					}
+				}
+			}
+			if got := text(measure.Stated, measure.StatusText); got == checkTitle(code) || got == "" {
+				t.Errorf("%s, stated: %q", code, got)
+			}
 		}
 	}
 }

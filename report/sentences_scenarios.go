@@ -22,7 +22,7 @@ var scenarioWords = map[string]words{
 	}},
 	measure.CodeConnections: {"keeps connections open", func(f *measure.Finding) string {
 		if f.Counts["lost"] == 0 {
-			return "no connection broke"
+			return passing(f, "no connection broke")
 		}
 		text := counted(f.Counts["lost"], "connection") + " broke"
 		if why := f.Texts["error"]; why != "" {
@@ -34,7 +34,7 @@ var scenarioWords = map[string]words{
 		if f.Cause == measure.CauseForced {
 			return "it did not end within the " + number(f.Counts["s"]) + " s that it had for SIGTERM, and was killed"
 		}
-		return "it ended on SIGTERM in time"
+		return passing(f, "it ended on SIGTERM in time")
 	}},
 	measure.CodeProcesses: {"leaves no process that cannot be ended", func(f *measure.Finding) string {
 		if f.Verdict == measure.Passed {
@@ -71,11 +71,11 @@ var scenarioWords = map[string]words{
 		return counted(f.Counts["oks"], "OK") + " named an event that was not waiting for one"
 	}},
 	measure.CodeKept: {"nothing acknowledged is missing", func(f *measure.Finding) string {
-		text := fmt.Sprintf("all %s acknowledged events were found again", thousands(fmt.Sprintf("%.0f", f.Counts["of"]-f.Counts["excused"])))
+		text := passing(f, fmt.Sprintf("all %s acknowledged events were found again", thousands(fmt.Sprintf("%.0f", f.Counts["of"]-f.Counts["excused"]))))
 		if f.Counts["lost"] > 0 {
 			text = n(f, "lost") + " of " + n(f, "of") + " acknowledged events are missing"
 		}
-		if f.Counts["excused"] > 0 {
+		if f.Counts["excused"] > 0 && text != "" {
 			text += "; " + n(f, "excused") + " more were superseded, deleted or expired since"
 		}
 		return text
@@ -109,7 +109,7 @@ var scenarioWords = map[string]words{
 	}},
 	measure.CodeModel: {"returns what the model returns", func(f *measure.Finding) string {
 		if f.Counts["wrong"] == 0 {
-			return "all " + n(f, "of") + " answers are right, " + counted(f.Counts["events"], "event")
+			return passing(f, "all "+n(f, "of")+" answers are right, "+counted(f.Counts["events"], "event"))
 		}
 		text := n(f, "wrong") + " of " + n(f, "of") + " answers are wrong: " + faultsOf(f)
 		if f.Counts["elsewhere"] > 0 {
@@ -252,6 +252,14 @@ func whyText(code string, numbers map[string]float64) string {
 		return "the end is where the relay says that there is no more"
 	}
 	return ""
+}
+
+// passing is a sentence that holds of a check that passed alone.
+func passing(f *measure.Finding, text string) string {
+	if f.Verdict != measure.Passed {
+		return ""
+	}
+	return text
 }
 
 // some1 is a part of a list where there is anything of it.
