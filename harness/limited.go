@@ -76,6 +76,7 @@ func sameLoop(a, b *measure.Measurement) bool {
 
 // limits are what is known of the harness's part in the figures.
 type limits struct {
+	record                 *measure.Record
 	calibration            []measure.Calibration
 	publishers, queryConns string
 	mostShare              float64                              // per cent of the processors
@@ -83,7 +84,7 @@ type limits struct {
 }
 
 func newLimits(r *measure.Record) *limits {
-	l := &limits{calibration: r.Calibration, mostShare: sharedShare, evidence: map[[2]string][]*measure.Measurement{},
+	l := &limits{record: r, calibration: r.Calibration, mostShare: sharedShare, evidence: map[[2]string][]*measure.Measurement{},
 		publishers: strconv.Itoa(number(r.Options["publishers"])), queryConns: strconv.Itoa(number(r.Options["query-conns"]))}
 	if len(r.Environment.HarnessCores) > 0 {
 		l.mostShare = pinnedShare
@@ -99,8 +100,11 @@ func newLimits(r *measure.Record) *limits {
 // of says in which ways the harness set a figure.
 func (l *limits) of(m *measure.Measurement) (found []measure.Status) {
 	value, ok := m.Value()
-	// An import and a relay's own sync are its own commands: the harness has no part in them.
-	if !ok || m.Scenario == "import" || m.Scenario == "sync.native" {
+	var of measure.Scenario
+	if s := l.record.Scenario(m.Scenario); s != nil {
+		of = *s
+	}
+	if !ok || of.Ceiling == measure.CeilingNone {
 		return nil
 	}
 	limited := func(cause, count string, n float64) {
@@ -114,10 +118,10 @@ func (l *limits) of(m *measure.Measurement) (found []measure.Status) {
 	}
 	switch {
 	case rate(m) && m.Unit == "events/s":
-		if ceiling, ok := l.ceiling(m); ok && value >= nearCeiling*ceiling {
+		if ceiling, ok := l.ceiling(of.Ceiling, m); ok && value >= nearCeiling*ceiling {
 			limited(measure.CauseCeiling, "ceiling", ceiling)
 		}
-	case roundTrip(m):
+	case latency(m) && m.Better == measure.Lower && slices.Contains(of.RoundTrips, m.Metric):
 		if floor, _, ok := l.both(measure.EchoMedian, nil); ok && value*nearCeiling <= floor {
 			limited(measure.CauseCeiling, "ceiling", floor)
 		}
@@ -130,19 +134,6 @@ func rate(m *measure.Measurement) bool {
 }
 
 func latency(m *measure.Measurement) bool { return m.Better != measure.Higher && m.Unit == "ms" }
-
-// roundTrip says whether a latency holds one frame there and at least one back, so that it cannot
-// be shorter than the echo floor.
-func roundTrip(m *measure.Measurement) bool {
-	if m.Better != measure.Lower || m.Unit != "ms" {
-		return false
-	}
-	switch m.Metric {
-	case "eose", "first event", "ok", "visible", "ok from intended":
-		return true
-	}
-	return false
-}
 
 // seen returns the evidence that was taken closest to a figure: of its own settings, else of the
 // scenario as a whole.
@@ -162,15 +153,17 @@ func (l *limits) seen(metric string, m *measure.Measurement) (value float64, ok 
 
 // ceiling returns the ceiling of a rate of events: the one over as many connections as the figure
 // rests on, or else the highest that is known.
-func (l *limits) ceiling(m *measure.Measurement) (ceiling float64, ok bool) {
-	name, connections := measure.CeilingReceive, l.queryConns
-	switch {
-	case measure.MatchScenario("ingest.*", m.Scenario):
+func (l *limits) ceiling(which measure.Ceiling, m *measure.Measurement) (ceiling float64, ok bool) {
+	name, connections := "", ""
+	switch which {
+	case measure.CeilingIngest:
 		name, connections = measure.CeilingPublish, l.publishers
-	case measure.MatchScenario("fetch.*", m.Scenario):
-		connections = cmp.Or(m.Labels[measure.LabelConnections], "1")
-	case !measure.MatchScenario("query.*", m.Scenario): // relay to relay, one connection each
+	case measure.CeilingPair:
 		name, connections = measure.CeilingPublish, "1"
+	case measure.CeilingQuery:
+		name, connections = measure.CeilingReceive, l.queryConns
+	case measure.CeilingDownload:
+		name, connections = measure.CeilingReceive, cmp.Or(m.Labels[measure.LabelConnections], "1")
 	}
 	var used measure.Labels
 	highest := 0.0

@@ -3,6 +3,7 @@ package harness
 import (
 	"maps"
 	"slices"
+	"strings"
 	"testing"
 
 	"relaybench/harness/measure"
@@ -36,6 +37,54 @@ func labelled(m measure.Measurement, pairs ...string) measure.Measurement {
 		m.Labels[pairs[i]] = pairs[i+1]
 	}
 	return m
+}
+
+// describing gives the scenarios of a record what theirs say in package scenarios, whose own test
+// holds them to it.
+func describing(r *measure.Record) *measure.Record {
+	for i := range r.Measurements {
+		s := measure.Scenario{Key: r.Measurements[i].Scenario}
+		switch family, _, _ := strings.Cut(s.Key, "."); {
+		case s.Key == "import" || s.Key == "sync.native":
+			s.Ceiling = measure.CeilingNone
+		case family == "ingest":
+			s.Ceiling, s.RoundTrips = measure.CeilingIngest, []string{"ok", "visible", "ok from intended"}
+		case family == "query":
+			s.Ceiling, s.RoundTrips = measure.CeilingQuery, []string{"eose", "first event"}
+		case family == "fetch":
+			s.Ceiling = measure.CeilingDownload
+		case family == "negentropy" || family == "sync":
+			s.Ceiling = measure.CeilingPair
+		}
+		r.Scenarios = append(r.Scenarios, s)
+	}
+	return r
+}
+
+// A scenario is bounded by what it says of itself, whatever it and its metrics are called.
+func TestAScenarioSaysWhatBoundsIt(t *testing.T) {
+	calibration := slices.Concat(twice(measure.CeilingPublish, "1", 100, 100), twice(measure.CeilingPublish, "4", 400, 400), twice(measure.CeilingReceive, "8", 800, 800),
+		twice(measure.CeilingReceive, "2", 200, 200), twice(measure.EchoMedian, "", 1, 1))
+	for which, want := range map[measure.Ceiling]float64{measure.CeilingIngest: 400, measure.CeilingPair: 100, measure.CeilingQuery: 800, measure.CeilingDownload: 200,
+		measure.CeilingNone: 0, "": 0} {
+		r := &measure.Record{Calibration: calibration, Options: map[string]any{"publishers": 4, "query-conns": 8},
+			Scenarios:    []measure.Scenario{{Key: "live.new", Ceiling: which, RoundTrips: []string{"delivered"}}},
+			Measurements: []measure.Measurement{labelled(eventRate("live.new", 1e6), measure.LabelConnections, "2"), delay("live.new", "delivered", 1), delay("live.new", "eose", 1)}}
+		MarkLimited(r)
+		var got float64
+		for _, s := range r.Measurements[0].Status {
+			got += s.Counts["ceiling"]
+		}
+		if got != want {
+			t.Errorf("%q: a ceiling of %g, want %g", which, got, want)
+		}
+		if marked := causes(t, &r.Measurements[1]) != nil; marked != (which != measure.CeilingNone) {
+			t.Errorf("%q: a round trip is marked: %v", which, marked)
+		}
+		if causes(t, &r.Measurements[2]) != nil {
+			t.Errorf("%q: a latency that is not said to be a round trip is marked", which)
+		}
+	}
 }
 
 // causes lists the marks of a measurement, which must all be of the harness.
@@ -102,7 +151,7 @@ func TestACeilingMarksWhereTheCalibrationAfterTheRunAgrees(t *testing.T) {
 				r := measure.Record{Calibration: calibration, Options: map[string]any{"publishers": test.publishers, "query-conns": int64(8)},
 					Measurements: []measure.Measurement{test.m}}
 				r.Measurements[0].Status = nil
-				MarkLimited(&r)
+				MarkLimited(describing(&r))
 				return &r.Measurements[0]
 			}
 			m := mark(calibration)
@@ -186,7 +235,7 @@ func TestTheHarnessOwnPartMarksWhatItSet(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			r := measure.Record{Environment: test.on, Measurements: append([]measure.Measurement{test.m}, test.evidence...)}
 			for range 2 { // to mark what is marked changes nothing
-				MarkLimited(&r)
+				MarkLimited(describing(&r))
 				got := map[string]map[string]float64{}
 				for _, s := range r.Measurements[0].Status {
 					if s.Code != measure.StatusLimited || got[s.Cause] != nil {
@@ -235,7 +284,7 @@ func TestWhatLimitsAFigureLimitsThoseOfItsLoop(t *testing.T) {
 	add(labelled(figureOf("fetch.by-id", "records/s", "events/s", measure.Higher, 4), measure.LabelConnections, "8"), measure.CauseReading)
 	add(labelled(figureOf("fetch.by-id", "records/s", "events/s", measure.Higher, 4), measure.LabelConnections, "1"))
 	add(figureOf("fetch.by-id", metricReading, "ms", measure.None, 1))
-	MarkLimited(&r)
+	MarkLimited(describing(&r))
 	for i := range r.Measurements {
 		got := causes(t, &r.Measurements[i])
 		slices.Sort(got)
@@ -249,7 +298,7 @@ func TestWhatLimitsAFigureLimitsThoseOfItsLoop(t *testing.T) {
 	other.Relay, other.Status = "b", []measure.Status{{Code: measure.StatusCoarse}}
 	two := measure.Record{Calibration: r.Calibration, Options: r.Options,
 		Measurements: []measure.Measurement{other, figureOf("ingest.throughput", "accepted", "events/s", measure.Higher, 2900)}}
-	MarkLimited(&two)
+	MarkLimited(describing(&two))
 	if s := two.Measurements[0].Status; len(s) != 1 || s[0].Code != measure.StatusCoarse {
 		t.Errorf("another relay's latency: %+v", s)
 	}

@@ -45,7 +45,7 @@ const FetchFamily = "fetch"
 func (f *Fetch) Describe() harness.Description {
 	d := harness.Description{Needs: harness.Loaded, Scenario: measure.Scenario{
 		Key: FetchFamily + "." + string(f.strategy), Title: string(f.strategy) + ": " + f.strategy.Title(), Section: sectionFetch,
-		Order: orderFetch + slices.Index(fetch.Strategies(), f.strategy), Primary: fetchRate, Unit: "events/s", Layout: measure.LayoutDownloads, Uses: f.strategy.Uses(),
+		Order: orderFetch + slices.Index(fetch.Strategies(), f.strategy), Primary: fetchRate, Unit: "events/s", Layout: measure.LayoutDownloads, Ceiling: measure.CeilingDownload, Uses: f.strategy.Uses(),
 	}, Labels: measure.Labels{measure.LabelStrategy: string(f.strategy)}, Metrics: transferMetrics}
 	switch f.strategy {
 	case fetch.Giant:

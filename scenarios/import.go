@@ -23,7 +23,7 @@ type Import struct{}
 func (Import) Describe() harness.Description {
 	return harness.Description{Needs: harness.Empty, Scenario: measure.Scenario{
 		Key: "import", Title: "Filled by its own import command, and counted by asking", Section: sectionImport, Order: orderImport, Primary: "stored", Unit: "events/s",
-		Layout: measure.LayoutBars,
+		Layout: measure.LayoutBars, Ceiling: measure.CeilingNone,
 	}, Metrics: []measure.Metric{
 		figure("stored", "stored"), figure("held afterwards", "held afterwards"), figure("duration", "duration"), figure("not stored", "not stored"),
 		resource("cpu per 1,000 stored", "cpu per 1,000 stored"), resource("cpu of the command", "cpu of the command"),

@@ -38,7 +38,7 @@ var phases = []string{phaseInitial, phaseTransfer, phaseIdentical, phaseHeartbea
 func describePhase(phase string) harness.Description {
 	d := harness.Description{Needs: harness.Empty, Scenario: measure.Scenario{
 		Key: "negentropy." + phase, Title: phase, Section: sectionNegentropy, Order: orderNegentropy + 1 + slices.Index(phases, phase),
-		Primary: "time", Unit: "ms", Layout: measure.LayoutPairs,
+		Primary: "time", Unit: "ms", Layout: measure.LayoutPairs, Ceiling: measure.CeilingPair,
 	}, Labels: measure.Labels{measure.LabelPhase: phase}}
 	switch phase {
 	case phaseInitial:

@@ -18,7 +18,7 @@ type Paced struct{}
 func (Paced) Describe() harness.Description {
 	return harness.Description{Needs: harness.Empty, Scenario: measure.Scenario{
 		Key: "ingest.paced", Title: "On a schedule, whatever the answers", Section: sectionIngest, Order: orderPaced, Primary: "ok from intended", Unit: "ms",
-		Layout: measure.LayoutBars, Durability: true,
+		Layout: measure.LayoutBars, Durability: true, Ceiling: measure.CeilingIngest, RoundTrips: []string{"ok from intended"},
 	}, Metrics: []measure.Metric{figure("ok from intended", "intended sending to OK"), figure("send delay", "sent late by (the harness)")}}
 }
 

@@ -40,7 +40,7 @@ func (q *Query) Describe() harness.Description {
 	}
 	return harness.Description{Needs: harness.Loaded, Scenario: measure.Scenario{
 		Key: "query." + q.stock.key + "." + form, Title: q.stock.key + ": " + q.stock.title, Section: sectionQueries, Order: order,
-		Primary: "eose", Unit: "ms", Layout: measure.LayoutQueries, Uses: uses,
+		Primary: "eose", Unit: "ms", Layout: measure.LayoutQueries, Ceiling: measure.CeilingQuery, RoundTrips: []string{"eose", "first event"}, Uses: uses,
 		Headlines: []measure.Headline{{Metric: "eose", Title: form + " queries"}, {Metric: "events/s", Title: "query events/s"}},
 	}, Labels: measure.Labels{measure.LabelQuery: q.stock.key, measure.LabelForm: form}, Metrics: []measure.Metric{
 		figure("eose", "time to EOSE"), figure("first event", "time to first event"), figure("events/s", "events/s from all connections"),

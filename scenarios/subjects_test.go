@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"relaybench/corpus"
+	"relaybench/harness"
+	"relaybench/harness/measure"
 )
 
 // TestHotQueriesAskAboutWhatStandsOut compares each fixed filter with the ranking of who and what
@@ -122,5 +124,44 @@ func TestQueriesNameTheConditionsThatTheyUse(t *testing.T) {
 			t.Errorf("%s: %q, want %q", d.Key, got, want)
 		}
 		same(t, d.Key+": order", d.Order, orderQueries+k)
+	}
+}
+
+// Every scenario says what of the harness bounds its rates, and which of its latencies are round
+// trips.
+func TestScenariosSayWhatBoundsThem(t *testing.T) {
+	type bound struct {
+		ceiling measure.Ceiling
+		trips   []string
+	}
+	want := map[string]bound{"ingest.throughput": {measure.CeilingIngest, nil}, "ingest.paced": {measure.CeilingIngest, []string{"ok from intended"}},
+		"ingest.visibility": {measure.CeilingIngest, []string{"visible", "ok"}}, "import": {measure.CeilingNone, nil}, "sync.native": {measure.CeilingNone, nil},
+		"sync.negentropy": {measure.CeilingPair, nil}, "sync.req": {measure.CeilingPair, nil}, "storage": {}, "crash": {}}
+	all := []harness.Description{Throughput{}.Describe(), Paced{}.Describe(), Visibility{}.Describe(), Storage{}.Describe(), Crash{}.Describe(), Import{}.Describe()}
+	for _, s := range Queries() {
+		all = append(all, s.Describe())
+		want[s.Describe().Key] = bound{measure.CeilingQuery, []string{"eose", "first event"}}
+	}
+	for _, s := range Fetches(FetchOptions{}) {
+		all = append(all, s.Describe())
+		want[s.Describe().Key] = bound{measure.CeilingDownload, nil}
+	}
+	for _, mode := range SyncModes() {
+		all = append(all, (&Sync{}).DescribeMode(mode))
+	}
+	for _, phase := range phases {
+		all = append(all, describePhase(phase))
+		want["negentropy."+phase] = bound{measure.CeilingPair, nil}
+	}
+	for _, d := range all {
+		w, known := want[d.Key]
+		if !known || d.Ceiling != w.ceiling || !slices.Equal(d.RoundTrips, w.trips) {
+			t.Errorf("%s: %q, %q; want %q, %q", d.Key, d.Ceiling, d.RoundTrips, w.ceiling, w.trips)
+		}
+		for _, trip := range d.RoundTrips {
+			if !slices.ContainsFunc(d.Metrics, func(m measure.Metric) bool { return m.Key == trip }) {
+				t.Errorf("%s has no metric %q", d.Key, trip)
+			}
+		}
 	}
 }

@@ -47,8 +47,10 @@ func (*Sync) Describe() harness.Description {
 
 // DescribeMode implements harness.SyncScenario.
 func (y *Sync) DescribeMode(mode string) harness.Description {
-	title, uses := "by the sink's own sync command", []string(nil)
+	title, uses, ceiling := "by the sink's own sync command", []string(nil), measure.CeilingPair
 	switch mode {
+	case ModeNative:
+		ceiling = measure.CeilingNone
 	case ModeNegentropy:
 		title, uses = "by reconciliation (NIP-77), relaybench between the two", []string{measure.UsesIDs}
 	case ModeReq:
@@ -60,7 +62,7 @@ func (y *Sync) DescribeMode(mode string) harness.Description {
 	}
 	return harness.Description{Needs: harness.Empty, Scenario: measure.Scenario{
 		Key: "sync." + mode, Title: title, Section: sectionSync, Order: orderSync + 1 + slices.Index(SyncModes(), mode), Primary: "records/s", Unit: "events/s",
-		Layout: measure.LayoutMatrix, Uses: uses,
+		Layout: measure.LayoutMatrix, Uses: uses, Ceiling: ceiling,
 	}, Labels: measure.Labels{measure.LabelMode: mode, measure.LabelDirection: string(direction)}, Metrics: transferMetrics}
 }
 

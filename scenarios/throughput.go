@@ -18,7 +18,7 @@ type Throughput struct{}
 func (Throughput) Describe() harness.Description {
 	return harness.Description{Needs: harness.Empty, Scenario: measure.Scenario{
 		Key: "ingest.throughput", Title: "Publishing at full speed", Section: sectionIngest, Order: orderThroughput, Primary: metricAccepted, Unit: "events/s",
-		Layout: measure.LayoutBars, Durability: true,
+		Layout: measure.LayoutBars, Durability: true, Ceiling: measure.CeilingIngest,
 		Headlines: []measure.Headline{{Metric: metricAccepted, Title: "accepted/s"}, {Metric: metricOK, Title: "OK latency"}},
 	}, Metrics: []measure.Metric{
 		figure(metricAccepted, "accepted"), figure(metricOK, "EVENT to OK"), stated("unacknowledged", "never acknowledged"),

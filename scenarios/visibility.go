@@ -24,7 +24,8 @@ type Visibility struct{}
 func (Visibility) Describe() harness.Description {
 	return harness.Description{Needs: harness.Empty, Scenario: measure.Scenario{
 		Key: "ingest.visibility", Title: "From publish to readable", Section: sectionIngest, Order: orderVisibility, Primary: "visible", Unit: "ms",
-		Layout: measure.LayoutBars, Durability: true, Headlines: []measure.Headline{{Metric: "visible", Title: "visible"}},
+		Layout: measure.LayoutBars, Durability: true, Ceiling: measure.CeilingIngest, RoundTrips: []string{"visible", "ok"},
+		Headlines: []measure.Headline{{Metric: "visible", Title: "visible"}},
 	}, Metrics: []measure.Metric{
 		figure("visible", "EVENT to visible for another reader"), figure("ok", "EVENT to OK, one at a time"),
 		stated("queryable by ok", "queryable when its OK arrives"), figure("poll round trip", "poll round trip (the resolution)"),

@@ -14,6 +14,12 @@ type Scenario struct {
 	Layout    Layout     `json:"layout"`
 	Uses      []string   `json:"uses,omitempty"` // conditions of the filters that it asks with: "ids", "#e", "limit"
 	Headlines []Headline `json:"headlines,omitempty"`
+	// Ceiling is what bounds its rates of events on the harness's side, empty where nothing that is
+	// calibrated does.
+	Ceiling Ceiling `json:"ceiling,omitempty"`
+	// RoundTrips are its latencies that hold one frame there and at least one back: the loopback's
+	// echo is their floor.
+	RoundTrips []string `json:"roundTrips,omitempty"`
 	// Durability says that syncing before the OK costs what others do not pay.
 	Durability bool `json:"durability,omitempty"`
 }
@@ -31,6 +37,19 @@ const (
 	LayoutPairs     Layout = "pairs"     // a pair a block, a phase a row
 	LayoutMatrix    Layout = "matrix"    // sources down, sinks across
 	LayoutDownloads Layout = "downloads" // a strategy a row, and a matrix of settings
+)
+
+// Ceiling names what the harness reaches with a relay that does nothing, and over how many
+// connections.
+type Ceiling string
+
+// The ceilings.
+const (
+	CeilingIngest   Ceiling = "ingest"   // CeilingPublish over the option publishers
+	CeilingPair     Ceiling = "pair"     // CeilingPublish over one connection: from relay to relay
+	CeilingQuery    Ceiling = "query"    // CeilingReceive over the option query-conns
+	CeilingDownload Ceiling = "download" // CeilingReceive over the figure's LabelConnections, else one
+	CeilingNone     Ceiling = "none"     // the work is a relay's own command: nothing of the harness bounds it
 )
 
 // Headline is a figure of the summary. Scenarios that share a title share a column, as a geometric
@@ -88,6 +107,6 @@ func (r *Record) Metric(key string) Metric {
 }
 
 func cloneScenario(s Scenario) Scenario {
-	s.Uses, s.Headlines = slices.Clone(s.Uses), slices.Clone(s.Headlines)
+	s.Uses, s.Headlines, s.RoundTrips = slices.Clone(s.Uses), slices.Clone(s.Headlines), slices.Clone(s.RoundTrips)
 	return s
 }
