@@ -188,6 +188,32 @@ func TestFiguresMoveOnlyWithEvidence(t *testing.T) {
 	}
 }
 
+// On a terminal of any width no line of a comparison, a gate or checks goes beyond it.
+func TestComparisonsAndGatesFitAnyTerminal(t *testing.T) {
+	c := mustCompare(t, side("20260830T120000Z", compared(1, nil, "mine", "gone")), side("b", compared(1.2, nil, "mine")), CompareOptions{All: true})
+	g := mustGate(t, gated(10, []string{"base", "head"}, flat1), pairOfBuilds)
+	checks := []Checked{{Relay: measure.Relay{Name: "mine", Outcome: measure.OutcomeOK, Capabilities: map[string]string{"a capability with a long name": "yes, and more"}},
+		Findings: []measure.Finding{{Code: measure.CodeStores, Verdict: measure.Passed}, {Code: measure.CodeLimit, Verdict: measure.Failed, Cause: measure.CauseFlood}}}}
+	for w := 20; w <= 80; w += 5 {
+		o := TerminalOptions{Width: w}
+		for name, write := range map[string]func(io.Writer) error{"compare": func(b io.Writer) error { return c.Terminal(b, o) },
+			"gate": func(b io.Writer) error { return g.Terminal(b, o) }, "check": func(b io.Writer) error { return Checks(b, checks, o) }} {
+			var b bytes.Buffer
+			if err := write(&b); err != nil {
+				t.Fatal(err)
+			}
+			for _, line := range strings.Split(b.String(), "\n") {
+				if width(line) > w {
+					t.Errorf("%s at %d: %q has %d cells", name, w, line, width(line))
+				}
+			}
+			if w < narrow && strings.Contains(b.String(), "…") {
+				t.Errorf("%s at %d leaves something out:\n%s", name, w, b.String())
+			}
+		}
+	}
+}
+
 func TestSidesPoolTheirFilesAndLoneRelaysMatch(t *testing.T) {
 	few := func(slower float64, name string) *measure.Record {
 		return compared(slower, func(r *measure.Record) {

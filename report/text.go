@@ -341,16 +341,17 @@ func (s *screen) grid(indent, fixed int, head []string, rows [][]cell, right fun
 	for ; first > budget; first-- {
 		widths[slices.Index(widths, slices.Max(widths[:fixed]))]--
 	}
-	cut := make([]map[string]string, len(head)) // as they are shown, by what they are
+	names := make([]map[string]string, len(head)) // as they are shown, by what they are
 	for c := range head {
-		texts := []string{head[c]}
-		if c >= fixed { // relays may stand in a row
+		var texts []string
+		if c < fixed {
+			for _, r := range rows {
+				texts = append(texts, r[c].text)
+			}
+		} else { // relays may stand in a row
 			texts = slices.DeleteFunc(slices.Clone(head[fixed:]), func(h string) bool { return width(h) <= widths[c] })
 		}
-		for _, r := range rows {
-			texts = append(texts, r[c].text)
-		}
-		cut[c] = CutNames(texts, widths[c])
+		names[c] = CutNames(texts, widths[c])
 	}
 	room := s.width - indent - first
 	titles := make([]cell, len(head))
@@ -388,9 +389,9 @@ func (s *screen) grid(indent, fixed int, head []string, rows [][]cell, right fun
 				if c >= fixed && (c < from || c >= to) {
 					continue
 				}
-				text := cut[c][x.text]
-				if _, known := cut[c][x.text]; !known {
-					text = x.text // a heading that is not cut
+				text, isName := names[c][x.text]
+				if !isName {
+					text = fitMiddle(x.text, widths[c])
 				}
 				if right(c) {
 					text = padLeft(text, widths[c])
