@@ -5,6 +5,8 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"io"
+	"os"
 	"path/filepath"
 	"slices"
 	"sync"
@@ -21,8 +23,8 @@ type Entry struct {
 	Kind      uint16
 }
 
-// Corpus is a prepared corpus: canonical NDJSON in corpus order (created_at ascending, then id ascending), mapped into memory, with
-// an index of 88 bytes an event. Everything but Close is safe for concurrent use.
+// Corpus is a prepared corpus: canonical NDJSON in corpus order (created_at ascending, then id ascending), mapped into memory from a copy of its own,
+// with an index of 88 bytes an event. Everything but Close is safe for concurrent use.
 type Corpus struct {
 	dir      string
 	manifest *Manifest
@@ -67,7 +69,9 @@ func load(dir string) (*Corpus, error) {
 	return c, nil
 }
 
-// mapFile maps a file that must be exactly size bytes long: reading a mapping beyond its file's end kills the process.
+// mapFile maps a private copy of a file that must be exactly size bytes long. Whoever cuts a mapped
+// file short kills all who read the mapping, and whoever writes to it changes what they read:
+// nobody has a name for the copy.
 func mapFile(name string, size int64) ([]byte, error) {
 	f, info, err := openRegular(name)
 	if errors.Is(err, errNotRegular) {
@@ -83,11 +87,53 @@ func mapFile(name string, size int64) ([]byte, error) {
 	case size == 0:
 		return nil, fmt.Errorf("%w: %s is empty", ErrDamaged, name)
 	}
-	text, err := syscall.Mmap(int(f.Fd()), 0, int(size), syscall.PROT_READ, syscall.MAP_SHARED)
+	private, err := copyOf(f, size)
+	if err != nil {
+		return nil, err
+	}
+	defer private.Close()
+	text, err := syscall.Mmap(int(private.Fd()), 0, int(size), syscall.PROT_READ, syscall.MAP_SHARED)
 	if err != nil {
 		return nil, fmt.Errorf("mapping %s into memory: %w", name, err)
 	}
 	return text, nil
+}
+
+// copyOf returns a copy that has no name, beside the file, where file systems that can share its
+// blocks, or else in the system's temporary folder. A large one is on the disk when it is returned,
+// so that nothing of it is written while somebody measures.
+func copyOf(f *os.File, size int64) (private *os.File, err error) {
+	for _, dir := range []string{filepath.Dir(f.Name()), os.TempDir()} {
+		if private, err = os.CreateTemp(dir, ".reading-*"); err != nil {
+			continue
+		}
+		if err = os.Remove(private.Name()); err == nil {
+			err = fill(private, f, size)
+		}
+		if err == nil && size >= largeCorpus {
+			err = private.Sync()
+		}
+		if err == nil {
+			return private, nil
+		}
+		private.Close()
+		if errors.Is(err, ErrDamaged) {
+			return nil, err
+		}
+	}
+	return nil, fmt.Errorf("copying the corpus, of %d bytes, so that nothing changes it while it is read: %w", size, err)
+}
+
+// fill copies a file from its beginning. What is given to io.Copy lets the system share blocks.
+func fill(private, f *os.File, size int64) error {
+	if _, err := f.Seek(0, io.SeekStart); err != nil {
+		return err
+	}
+	n, err := io.Copy(private, io.LimitReader(f, size))
+	if err == nil && n < size {
+		return fmt.Errorf("%w: %s became shorter while it was read", ErrDamaged, f.Name())
+	}
+	return err
 }
 
 // checkManifest compares the index with the manifest.
@@ -171,6 +217,9 @@ func (c *Corpus) Raw(i int) []byte {
 	end := e.Offset + int64(e.Length)
 	return c.text[e.Offset:end:end]
 }
+
+// Text returns all events in corpus order, canonical JSON, each with its newline. As with Raw, it must not be changed.
+func (c *Corpus) Text() []byte { return c.text }
 
 // Entry returns the index's record of event i, which must not be changed.
 func (c *Corpus) Entry(i int) *Entry { return &c.entries[i] }

@@ -285,3 +285,27 @@ func TestACorpusThatWasForgottenIsReadAgain(t *testing.T) {
 	inMemory.Forget()
 	checkHolds(t, inMemory, events)
 }
+
+// Whoever cuts a mapped file short kills those who read the mapping.
+func TestACorpusOutlivesItsFile(t *testing.T) {
+	c, err := BuildFile(context.Background(), fileOf(t, ndjson(texts(someEvents(200)...)...)), PrepareOptions{}, t.TempDir(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	want := bytes.Clone(c.Text())
+	if err := os.WriteFile(filepath.Join(c.Dir(), EventsFile), []byte("{}\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	c.Forget() // so that it is read from the file again
+	if !bytes.Equal(c.Text(), want) {
+		t.Error("the events have changed")
+	}
+	if _, err := Open(c.Dir()); !errors.Is(err, ErrDamaged) {
+		t.Errorf("what is left of it is opened: %v", err)
+	}
+	left, err := os.ReadDir(c.Dir())
+	if err != nil || len(left) != 2 {
+		t.Errorf("%v, %v: want the events and their manifest", left, err)
+	}
+}

@@ -47,43 +47,45 @@ func (e *CommandError) Error() string { return e.Detail }
 // DefaultExportBytes bounds what an export may write where its caller sets no bound.
 const DefaultExportBytes = 64 << 30
 
-// Import has the relay's own import command take the events of a file, one JSON event a line, into the relay's folder. p is as its definition
-// wants it: from Prepare, ended, or running. What the command says of its success is not believed: whoever wants to know asks the relay.
+// Import has the relay's own import command take events, one JSON event a line, into the relay's folder. The command reads them from a file of its
+// own, which only it can spoil. p is as its definition wants it: from Prepare, ended, or running. What the command says of its success is not
+// believed: whoever wants to know asks the relay.
 //
-// The error is a *CommandError where the command failed, made no progress in time, or changed the file; ctx's, after which nothing of it runs any
+// The error is a *CommandError where the command failed, or made no progress in time; ctx's, after which nothing of it runs any
 // more; or says why it could not be begun. What it took is returned with any error that comes after its launch.
-func (p *Process) Import(ctx context.Context, file string, c Carry) (*Carried, error) {
-	file, err := filepath.Abs(file)
-	if err != nil {
-		return nil, fmt.Errorf("finding the events to import: %w", brief(err))
+func (p *Process) Import(ctx context.Context, events []byte, c Carry) (*Carried, error) {
+	run := carrying{Carry: c, verb: Import, total: int64(len(events))}
+	if p.root != "" { // beside its folder, where it is no part of what the relay stores
+		run.native.file = filepath.Join(p.root, "import.ndjson")
+		defer os.Remove(run.native.file)
+		if err := writeSynced(run.native.file, events); err != nil {
+			return nil, fmt.Errorf("writing the events to import: %w", brief(err))
+		}
 	}
-	events, err := os.Open(file)
-	if err != nil {
-		return nil, fmt.Errorf("opening the events to import: %w", brief(err))
-	}
-	defer events.Close()
-	before, err := events.Stat()
-	if err == nil && !before.Mode().IsRegular() {
-		err = errors.New("not a file")
-	}
-	if err != nil {
-		return nil, fmt.Errorf("opening the events to import: %w", brief(err))
-	}
-	run := carrying{Carry: c, verb: Import, native: nativeBlanks{file: file}, total: before.Size()}
 	if p.def.ImportRule.Stdin {
-		run.in = events
+		in, err := os.Open(run.native.file)
+		if err != nil {
+			return nil, fmt.Errorf("opening the events to import: %w", brief(err))
+		}
+		defer in.Close()
+		run.in = in
 	}
-	done, err := p.carry(ctx, &run)
-	if done != nil && ctx.Err() == nil && !unchanged(file, before) {
-		err = &CommandError{Verb: Import, Detail: "its import command changed the file that it was to read", LogTail: done.LogTail}
-	}
-	return done, err
+	return p.carry(ctx, &run)
 }
 
-// unchanged says whether a file is as it was. A program of the same user cannot be kept from writing to it, only be found out.
-func unchanged(file string, before os.FileInfo) bool {
-	after, err := os.Stat(file)
-	return err == nil && os.SameFile(before, after) && after.Size() == before.Size() && after.ModTime().Equal(before.ModTime())
+// writeSynced writes a file that is not to be changed, and waits for the disk: what is written later
+// would be written while the command is measured.
+func writeSynced(path string, text []byte) error {
+	_ = os.Remove(path)
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o444)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(text)
+	if err == nil {
+		err = f.Sync()
+	}
+	return errors.Join(err, f.Close())
 }
 
 // Export has the relay's own export command write all its events to out, one JSON event a line, and ends it where it writes more than most bytes

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"path/filepath"
 	"slices"
 
 	"relaybench/corpus"
@@ -37,12 +36,9 @@ func (Import) Run(ctx context.Context, t *harness.Trial) error {
 		t.NotMeasured(measure.NoCommand, map[string]string{"relay": t.Relay.Name(), "why": why})
 		return nil
 	}
-	if t.Corpus.Dir() == "" {
-		return errors.New("the corpus is in no file that could be imported")
-	}
 	var carried *relays.Carried
 	err := t.Refill(ctx, func(relay *relays.Process) (_ *relays.Carried, err error) {
-		carried, err = relay.Import(ctx, filepath.Join(t.Corpus.Dir(), corpus.EventsFile), relays.Carry{
+		carried, err = relay.Import(ctx, t.Corpus.Text(), relays.Carry{
 			Stall: t.Options.Stall,
 			Progress: func(done, total int64) {
 				t.Progress(int(float64(t.Corpus.Len())*float64(done)/float64(max(1, total))), t.Corpus.Len())

@@ -124,15 +124,32 @@ func figure(r *measure.Record, relay, metric string) float64 {
 	return -1
 }
 
-// A program of the same user can do what it likes with the file: that is found out, and the corpus is not used on trust after that.
-func TestAnImportThatWritesToTheCorpusIsFoundOut(t *testing.T) {
+// While the corpus is in use somebody cuts the cache's file short, and a relay's own command spoils the file that it is to read: nobody else's events
+// change, and the next run prepares the corpus anew.
+func TestACorpusThatChangesUnderARunChangesNothingOfIt(t *testing.T) {
 	t.Parallel()
-	out := t.TempDir()
-	args := append([]string{"run"}, importers(t, map[string]string{"vandal": `echo more >> "$2"`})...)
-	args = append(args, "--events", "100", "--trials", "1", "--only", "import", "--skip", "preflight,calibration", "--out", out, "--cache", t.TempDir())
-	code, _, stderr := relaybenchWith(t, []string{"SKIP_REF=1"}, args...)
-	if f := finding(results(t, out), "vandal", "import", measure.CodeCompletes); code != exitFailed || f == nil || f.Verdict != measure.Failed || !strings.Contains(textOf(f), "changed the file that it was to read") {
+	out, work, cache := t.TempDir(), t.TempDir(), t.TempDir()
+	vandal := fmt.Sprintf(`cat "$2" | "$0" import --store bolt --dir "$1"; : > "$2"; for f in %s/*/events.ndjson; do : > "$f"; done`, cache)
+	args := append([]string{"run"}, importers(t, map[string]string{"vandal": vandal})...)
+	args = append(args, "--events", "600", "--trials", "2", "--only", "import,ingest.throughput", "--skip", "preflight,calibration", "--out", out,
+		"--work", work, "--cache", cache, honest())
+	code, _, stderr := relaybenchWith(t, withHonest, args...)
+	files, _ := filepath.Glob(filepath.Join(cache, "*", "events.ndjson"))
+	if info, err := os.Stat(strings.Join(files, "")); err != nil || info.Size() != 0 {
+		t.Errorf("the cache's file was not cut short: %v %v", info, err)
+	}
+	r := results(t, out)
+	if f := finding(r, "vandal", "import", measure.CodeImported); code != exitDone || f == nil || f.Verdict != measure.Passed {
 		t.Errorf("exit code %d, %+v\n%s", code, f, stderr)
+	}
+	complete(t, r, "honest", "ingest.throughput")
+	complete(t, r, "vandal", "ingest.throughput")
+	if left, _ := os.ReadDir(work); len(left) > 0 {
+		t.Errorf("left in the work folder: %v", left)
+	}
+	code, _, stderr = relaybenchWith(t, withHonest, "corpus", "build", "--events", "600", "--cache", cache)
+	if info, err := os.Stat(strings.Join(files, "")); code != exitDone || err != nil || info.Size() == 0 {
+		t.Errorf("exit code %d, %v\n%s", code, err, stderr)
 	}
 }
 

@@ -83,6 +83,12 @@ func run(ctx context.Context, stdout, stderr io.Writer, args []string) int {
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer signal.Stop(signals)
+	quit := make(chan os.Signal, 1)
+	signal.Notify(quit, syscall.SIGQUIT)
+	defer signal.Stop(quit)
+	// A file beyond ulimit -f is an error of the write, as on a full disk, and ends neither this
+	// program nor, as ignoring would be handed on, a relay's handling of it.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGXFSZ)
 	signal.Ignore(syscall.SIGPIPE) // a reader that has left is an error of the write, which pipe takes
 	stdout = &pipe{Writer: stdout}
 	var last lastWords
@@ -99,6 +105,13 @@ func run(ctx context.Context, stdout, stderr io.Writer, args []string) int {
 		relays.KillAll()
 		last.speak(stderr)
 		os.Exit(exitInterrupted)
+	}()
+	go func() {
+		<-quit
+		relays.KillAll()
+		last.speak(stderr)
+		signal.Reset(syscall.SIGQUIT)
+		_ = syscall.Kill(os.Getpid(), syscall.SIGQUIT) // for the runtime's list of goroutines, and its exit code
 	}()
 	defer relays.KillAll()
 

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -272,6 +273,37 @@ func TestInterruptionKeepsWhatWasMeasured(t *testing.T) {
 	}
 	if left, _ := os.ReadDir(work); len(left) > 0 {
 		t.Errorf("left in the work folder: %v", left)
+	}
+}
+
+// SIGQUIT lists the goroutines, as of every Go program, and leaves neither a folder nor a relay.
+func TestSIGQUITLeavesNothingBehind(t *testing.T) {
+	t.Parallel()
+	out, work := t.TempDir(), t.TempDir()
+	cmd := program(t, t.Context(), withHonest, "--quick", "--events=600", "--skip=preflight,calibration", "--out", out, "--work", work, honest())
+	var errOut strings.Builder
+	cmd.Stderr = &errOut
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	logs := func() []string {
+		found, _ := filepath.Glob(filepath.Join(work, "*", "honest-*", "relay.log"))
+		return found
+	}
+	for len(logs()) == 0 && t.Context().Err() == nil {
+		time.Sleep(10 * time.Millisecond)
+	}
+	if err := cmd.Process.Signal(syscall.SIGQUIT); err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Wait(); err == nil || !strings.Contains(errOut.String(), "goroutine ") || !strings.Contains(errOut.String(), "stopped at once") {
+		t.Errorf("%v\n%s", err, errOut.String())
+	}
+	if left, _ := os.ReadDir(work); len(left) > 0 {
+		t.Errorf("left in the work folder: %v", left)
+	}
+	if found, _ := exec.Command("pgrep", "-f", work).Output(); len(found) > 0 {
+		t.Errorf("processes run on: %s", found)
 	}
 }
 

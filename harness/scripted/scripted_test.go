@@ -486,13 +486,9 @@ func TestItsOwnCommandsAreAsScripted(t *testing.T) {
 	t.Parallel()
 	const d = 700 * time.Millisecond
 	notes := Notes(t, 50)
-	file := filepath.Join(t.TempDir(), "events")
 	var text []byte
 	for i := range notes.Len() {
 		text = append(append(text, notes.Raw(i)...), '\n')
-	}
-	if err := os.WriteFile(file, text, 0o600); err != nil {
-		t.Fatal(err)
 	}
 	r := External(t, "imports", Script{Import: &Command{Takes: d, LoseEvery: 10}, SyncWith: &Command{Takes: d}})
 	p, err := relays.Prepare(r.Definition, "", relays.Settings{WorkDir: t.TempDir()})
@@ -500,7 +496,7 @@ func TestItsOwnCommandsAreAsScripted(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { p.Cleanup() })
-	done, err := p.Import(t.Context(), file, relays.Carry{})
+	done, err := p.Import(t.Context(), text, relays.Carry{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -523,7 +519,7 @@ func TestItsOwnCommandsAreAsScripted(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer p.Cleanup()
-	if _, err := p.Import(t.Context(), file, relays.Carry{}); err == nil || !strings.Contains(err.Error(), "status 7") {
+	if _, err := p.Import(t.Context(), text, relays.Carry{}); err == nil || !strings.Contains(err.Error(), "status 7") {
 		t.Errorf("an import that fails: %v", err)
 	}
 }
