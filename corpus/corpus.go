@@ -23,8 +23,9 @@ type Entry struct {
 	Kind      uint16
 }
 
-// Corpus is a prepared corpus: canonical NDJSON in corpus order (created_at ascending, then id ascending), mapped into memory from a copy of its own,
-// with an index of 88 bytes an event. Everything but Close is safe for concurrent use.
+// Corpus is a prepared corpus: canonical NDJSON in corpus order (created_at ascending, then id
+// ascending), mapped into memory from a copy of its own, with an index of 88 bytes an event.
+// Everything but Close is safe for concurrent use.
 type Corpus struct {
 	dir      string
 	manifest *Manifest
@@ -218,7 +219,8 @@ func (c *Corpus) Raw(i int) []byte {
 	return c.text[e.Offset:end:end]
 }
 
-// Text returns all events in corpus order, canonical JSON, each with its newline. As with Raw, it must not be changed.
+// Text returns all events in corpus order, canonical JSON, each with its newline. As with Raw, it
+// must not be changed.
 func (c *Corpus) Text() []byte { return c.text }
 
 // Entry returns the index's record of event i, which must not be changed.

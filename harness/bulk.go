@@ -27,6 +27,7 @@ func IsBulk(s Described) bool {
 // record already, and what is raised is noted there. A relay that runs already is not given the corpus a second time and takes no part.
 func (r *Runner) RunBulk(ctx context.Context, list []Scenario) error {
 	defer r.watchClock(ctx)()
+	defer func() { r.short.end() }()
 	for _, turn := range Plan(len(r.Contenders), r.Options.Trials) {
 		c := r.Contenders[turn.Relay]
 		name := c.Definition.Name
@@ -40,6 +41,7 @@ func (r *Runner) RunBulk(ctx context.Context, list []Scenario) error {
 			continue
 		}
 		r.Observer.Turn(name, turn.Trial, r.Options.Trials)
+		r.begin(c)
 		err := r.passes(ctx, c, len(list), func(p *pass) error { return r.bulkTurn(ctx, c, turn.Trial, list, p) })
 		if ctx.Err() != nil {
 			return errors.Join(context.Cause(ctx), r.Recorder.Save())
@@ -52,7 +54,7 @@ func (r *Runner) RunBulk(ctx context.Context, list []Scenario) error {
 			if !r.toldOf(name, list) {
 				d := list[0].Describe()
 				r.Recorder.Describe(d.Scenario, d.Metrics...)
-				f := incomplete(d, err, nil)
+				f := r.incomplete(d, err, nil)
 				f.Relay, f.Blames = name, name
 				r.Recorder.Find(f)
 			}

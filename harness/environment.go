@@ -41,7 +41,7 @@ func Tool() measure.Tool {
 // is left empty. The relays' data goes below workDir.
 func Environment(ctx context.Context, workDir string) measure.Environment {
 	var here machine.System
-	e := measure.Environment{OS: runtime.GOOS, Arch: runtime.GOARCH, Cores: runtime.NumCPU(), QuotaCores: here.QuotaCores(), Governor: here.Governor(),
+	e := measure.Environment{OS: runtime.GOOS, Arch: runtime.GOARCH, Cores: runtime.NumCPU(), QuotaCores: here.QuotaCores(), MemoryLimit: here.MemoryLimit(), Governor: here.Governor(),
 		Virtualization: here.Hypervisor(), Container: here.Container(os.Getenv), LoadBefore: LoadAverage(ctx)}
 	if info, err := host.InfoWithContext(ctx); err == nil {
 		e.Kernel = info.KernelVersion

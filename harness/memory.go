@@ -20,8 +20,8 @@ func (m *memory) note(bytes uint64) {
 	}
 }
 
-// watch looks at a process until ctx or the process ends.
-func (m *memory) watch(ctx context.Context, p *relays.Process) {
+// watch looks at a process until ctx or the process ends, and has others look as often.
+func (m *memory) watch(ctx context.Context, p *relays.Process, also func()) {
 	m.watching.Go(func() {
 		tick := time.NewTicker(250 * time.Millisecond)
 		defer tick.Stop()
@@ -31,6 +31,7 @@ func (m *memory) watch(ctx context.Context, p *relays.Process) {
 				return
 			}
 			m.note(usage.RSS)
+			also()
 			select {
 			case <-tick.C:
 			case <-p.Done():

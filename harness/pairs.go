@@ -75,6 +75,7 @@ func (t *Trial) Under(d Description) *Trial {
 // and records what the others answered.
 func (r *Runner) RunPairs(ctx context.Context, s PairScenario) error {
 	defer r.watchClock(ctx)()
+	defer func() { r.short.end() }()
 	d := s.Describe()
 	r.Recorder.Describe(d.Scenario, d.Metrics...)
 	var able []Contender
@@ -112,6 +113,7 @@ func (r *Runner) RunPairs(ctx context.Context, s PairScenario) error {
 		}
 		pair = seated(pair, turn.Trial)
 		r.Observer.Turn(a+" and "+b, turn.Trial, r.Options.Trials)
+		r.begin(pair[:]...)
 		err := r.attempt(ctx, a+" and "+b, func() error {
 			r.Observer.Scenario(a+" and "+b, d)
 			err := r.pair(ctx, s, pair[0], pair[1], turn.Trial)
@@ -141,7 +143,7 @@ func (r *Runner) findPair(d Description, a, b string, err error) {
 			a, b = b, a // the other one failed nothing
 		}
 	}
-	for _, f := range append(breaches(d, err), incomplete(d, err, log)) {
+	for _, f := range append(breaches(d, err), r.incomplete(d, err, log)) {
 		f.Relay, f.Peer, f.Blames = a, b, blamed
 		r.Recorder.Find(f)
 	}
@@ -191,7 +193,7 @@ func (r *Runner) probe(ctx context.Context, c Contender) (able bool, err error) 
 		if err != nil {
 			return false, err
 		}
-		if asked.Relay.Outcome == measure.OutcomeNoStart {
+		if asked.fell() {
 			return false, errors.New(asked.Relay.Reason)
 		}
 		known = &asked
@@ -232,7 +234,7 @@ func (r *Runner) pair(ctx context.Context, s PairScenario, ca, cb Contender, num
 		t.memory = new(memory)
 		t.attend = func() {
 			attend(pairCtx, t.Relay, cancel)
-			t.memory.watch(pairCtx, t.Relay)
+			t.memory.watch(pairCtx, t.Relay, r.short.glance)
 		}
 		t.attend()
 	}

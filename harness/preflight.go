@@ -29,6 +29,11 @@ type Inspection struct {
 	Result preflight.Result
 }
 
+// fell says that the relay could not be asked.
+func (i *Inspection) fell() bool {
+	return i.Relay.Outcome == measure.OutcomeNoStart || i.Relay.Outcome == measure.OutcomeUnmeasured
+}
+
 // Findings returns the verdicts as a record keeps them.
 func (i *Inspection) Findings() []measure.Finding { return i.Result.Findings }
 
@@ -36,13 +41,12 @@ func (i *Inspection) Findings() []measure.Finding { return i.Result.Findings }
 // the interruption of ctx.
 func Inspect(ctx context.Context, c Contender, settings relays.Settings, o preflight.Options) (Inspection, error) {
 	found := Inspection{Relay: c.Definition.Describe(ctx, c.Program, settings)}
+	var short shortage
+	short.begin(settings.WorkDir, c)
 	relay := &found.Relay
 	process, err := relays.Start(ctx, c.Definition, c.Program, settings)
 	if err != nil {
-		relay.Outcome, relay.Reason = measure.OutcomeNoStart, err.Error()
-		if start := (*relays.StartError)(nil); errors.As(err, &start) {
-			relay.LogTail = start.LogTail
-		}
+		short.fell(relay, measure.OutcomeNoStart, err)
 		return found, context.Cause(ctx)
 	}
 	defer func() {
@@ -75,11 +79,16 @@ func Inspect(ctx context.Context, c Contender, settings relays.Settings, o prefl
 	described.Capabilities = found.Result.Capabilities
 	wanting := !found.Result.Passed() || len(found.Result.AskAgain) > 0
 	if process.Err() != nil || wanting && awaitEnd(ctx, process) != nil {
-		described.Outcome, described.Reason = measure.OutcomeFailed, process.Public(fmt.Sprintf("died while it was asked: %v", process.Err()))
-		described.LogTail = process.LogTail(20)
+		short.fell(&described, measure.OutcomeFailed, fmt.Errorf("died while it was asked: %w", process.Err()))
+		described.Reason, described.LogTail = process.Public(described.Reason), process.LogTail(20)
 		found.Result.Findings = append(found.Result.Findings, measure.Finding{Relay: relay.Name, Scenario: preflight.Scenario, Code: measure.CodeSurvives,
 			Verdict: measure.Failed, Blames: relay.Name, BearsOn: measure.BearsOn(measure.CodeSurvives, preflight.Scenario, nil),
 			Texts: map[string]string{"error": described.Reason}})
+	}
+	for i := range found.Result.Findings {
+		if f := &found.Result.Findings[i]; f.Verdict == measure.Failed && short.found() != "" {
+			f.Verdict, f.Cause, f.Blames, f.BearsOn = measure.Undecided, short.found(), "", nil
+		}
 	}
 	found.Relay = described
 	return found, nil
@@ -97,7 +106,7 @@ func (r *Runner) preflight(ctx context.Context, c Contender) error {
 	for _, f := range found.Findings() {
 		r.Recorder.Find(f)
 	}
-	if found.Relay.Outcome == measure.OutcomeNoStart {
+	if found.fell() {
 		r.Recorder.SetRelay(found.Relay)
 		return errors.New(found.Relay.Reason)
 	}

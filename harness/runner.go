@@ -48,6 +48,7 @@ type Runner struct {
 	Seeder     Scenario // loads a relay where a scenario needs it loaded; nil: the corpus is published
 	ReadOnly   bool     // publish nothing: no relay is given the corpus, which may be nil then
 
+	short     *shortage                       // of the machine, in the present turn
 	failed    map[string]bool                 // relays that are not booted again, by name: they do not start
 	ended     map[string]measure.Relay        // how the worst of a relay's trials ended, by name
 	inspected map[string]*Inspection          // what the preflight found, by name
@@ -67,6 +68,7 @@ func (r *Runner) Run(ctx context.Context) error {
 		described.Outcome, described.Reason = measure.OutcomeSkipped, notYet
 		r.Recorder.SetRelay(described)
 	}
+	defer func() { r.short.end() }()
 	r.failed, r.inspected, r.ended = make(map[string]bool), make(map[string]*Inspection), make(map[string]measure.Relay)
 	for _, turn := range Plan(len(r.Contenders), r.Options.Trials) {
 		c := r.Contenders[turn.Relay]
@@ -74,6 +76,7 @@ func (r *Runner) Run(ctx context.Context) error {
 			continue
 		}
 		r.Observer.Turn(c.Definition.Name, turn.Trial, r.Options.Trials)
+		r.begin(c)
 		var err error
 		if r.Preflight && r.inspected[c.Definition.Name] == nil {
 			err = r.attempt(ctx, c.Definition.Name, func() error { return r.preflight(ctx, c) })
@@ -121,11 +124,7 @@ func (r *Runner) turn(ctx context.Context, c Contender, number int, p *pass) (er
 		if p.fail(0, r.clock.away().since(from)); p.open() {
 			return err
 		}
-		described.Outcome, described.Reason = measure.OutcomeNoStart, err.Error()
-		var start *relays.StartError
-		if errors.As(err, &start) {
-			described.LogTail = start.LogTail
-		}
+		r.short.fell(&described, measure.OutcomeNoStart, err)
 		r.Recorder.SetRelay(described)
 		return err
 	}
@@ -148,8 +147,8 @@ func (r *Runner) turn(ctx context.Context, c Contender, number int, p *pass) (er
 		case ctx.Err() != nil:
 			described.Outcome, described.Reason = measure.OutcomeSkipped, "the run was interrupted during its turn"
 		case err != nil:
-			described.Outcome, described.Reason = measure.OutcomeFailed, process.Public(err.Error())
-			described.LogTail = lastLines(process, err)
+			r.short.fell(&described, measure.OutcomeFailed, err)
+			described.Reason, described.LogTail = process.Public(described.Reason), lastLines(process, err)
 		default:
 			described.Outcome = measure.OutcomeOK
 		}
@@ -165,10 +164,11 @@ func (r *Runner) turn(ctx context.Context, c Contender, number int, p *pass) (er
 // worst keeps how the worst of a relay's trials ended: a later one that went well takes nothing
 // back.
 func (r *Runner) worst(now measure.Relay) measure.Relay {
-	if was, ok := r.ended[now.Name]; ok && now.Outcome == measure.OutcomeOK {
-		now.Outcome, now.Reason, now.LogTail = was.Outcome, was.Reason, was.LogTail
+	was, ok := r.ended[now.Name]
+	if ok && (now.Outcome == measure.OutcomeOK || now.Outcome == measure.OutcomeUnmeasured && was.Outcome == measure.OutcomeFailed) {
+		now.Outcome, now.Reason, now.LogTail, now.Shortage = was.Outcome, was.Reason, was.LogTail, was.Shortage
 	}
-	if now.Outcome == measure.OutcomeFailed {
+	if now.Outcome == measure.OutcomeFailed || now.Outcome == measure.OutcomeUnmeasured {
 		r.ended[now.Name] = now
 	}
 	return now
@@ -226,7 +226,7 @@ func (r *Runner) scenarios(ctx context.Context, t *Trial, p *pass) error {
 		err := r.one(ctx, t, s, d, &loaded)
 		if err != nil && ctx.Err() == nil {
 			t.scenario, t.labels = d.Key, d.Labels
-			t.Find(incomplete(d, err, r.lastWords(t, err)))
+			t.Find(r.incomplete(d, err, r.lastWords(t, err)))
 		}
 		gone := r.clock.away().since(from)
 		switch {
@@ -310,7 +310,8 @@ func (r *Runner) again(ctx context.Context, t *Trial) error {
 }
 
 // incomplete is the finding on a scenario that did not come to its end.
-func incomplete(d Description, err error, log []measure.Evidence) measure.Finding {
+func (r *Runner) incomplete(d Description, err error, log []measure.Evidence) measure.Finding {
+	r.short.note(err)
 	f := measure.Finding{Scenario: d.Key, Labels: d.Labels, Code: measure.CodeCompletes, Verdict: measure.Failed,
 		Texts: map[string]string{"error": err.Error()}, BearsOn: measure.BearsOn(measure.CodeCompletes, d.Key, d.Labels), Evidence: log}
 	if unanswered := (*UnansweredError)(nil); errors.As(err, &unanswered) {
@@ -331,7 +332,7 @@ func (r *Runner) scenario(ctx context.Context, t *Trial, s Scenario, d Descripti
 	t.memory = new(memory)
 	t.attend = func() {
 		attend(scenarioCtx, t.Relay, cancel)
-		t.memory.watch(scenarioCtx, t.Relay)
+		t.memory.watch(scenarioCtx, t.Relay, r.short.glance)
 	}
 	t.attend()
 	err := s.Run(scenarioCtx, t)

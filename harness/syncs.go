@@ -107,6 +107,7 @@ func (s *Syncing) adopt(process *relays.Process) {
 // write to it. It is asked whether it speaks NIP-77 first. All relays run in their bulk form where they have one.
 func (r *Runner) RunSyncs(ctx context.Context, s SyncScenario) error {
 	defer r.watchClock(ctx)()
+	defer func() { r.short.end() }()
 	var able []Contender
 	for _, c := range r.Contenders {
 		name := c.Definition.Name
@@ -159,6 +160,7 @@ func (r *Runner) syncsFrom(ctx context.Context, s SyncScenario, able []Contender
 			r.Recorder.Describe(d.Scenario, d.Metrics...)
 			r.Observer.Turn(label, turn.Trial, r.Options.Trials)
 			ready := false
+			r.begin(source.contender, sink)
 			err := r.attempt(ctx, label, func() error {
 				err := source.ready(ctx, turn.Trial, d)
 				if ready = err == nil; ready {
@@ -196,7 +198,7 @@ func (r *Runner) syncsFrom(ctx context.Context, s SyncScenario, able []Contender
 func (r *Runner) findSync(d Description, source, sink string, err error) {
 	theirs := (*sourceFailure)(nil)
 	ofSource := errors.As(err, &theirs)
-	f := incomplete(d, err, ofLog(lastWords(err)))
+	f := r.incomplete(d, err, ofLog(lastWords(err)))
 	f.Blames = sink
 	if fault := (*faultError)(nil); errors.As(err, &fault) {
 		f.Blames = fault.relay

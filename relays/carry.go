@@ -40,6 +40,9 @@ type CommandError struct {
 	Verb    Verb
 	Detail  string // "its import command exited with status 3"
 	LogTail []string
+	// Shortage is what the machine was short of, one of measure's Shortage codes; "" where nothing
+	// is known.
+	Shortage string
 }
 
 func (e *CommandError) Error() string { return e.Detail }
@@ -47,12 +50,14 @@ func (e *CommandError) Error() string { return e.Detail }
 // DefaultExportBytes bounds what an export may write where its caller sets no bound.
 const DefaultExportBytes = 64 << 30
 
-// Import has the relay's own import command take events, one JSON event a line, into the relay's folder. The command reads them from a file of its
-// own, which only it can spoil. p is as its definition wants it: from Prepare, ended, or running. What the command says of its success is not
+// Import has the relay's own import command take events, one JSON event a line, into the relay's
+// folder. The command reads them from a file of its own, which only it can spoil. p is as its
+// definition wants it: from Prepare, ended, or running. What the command says of its success is not
 // believed: whoever wants to know asks the relay.
 //
-// The error is a *CommandError where the command failed, or made no progress in time; ctx's, after which nothing of it runs any
-// more; or says why it could not be begun. What it took is returned with any error that comes after its launch.
+// The error is a *CommandError where the command failed, or made no progress in time; ctx's, after
+// which nothing of it runs any more; or says why it could not be begun. What it took is returned
+// with any error that comes after its launch.
 func (p *Process) Import(ctx context.Context, events []byte, c Carry) (*Carried, error) {
 	run := carrying{Carry: c, verb: Import, total: int64(len(events))}
 	if p.root != "" { // beside its folder, where it is no part of what the relay stores
@@ -73,8 +78,8 @@ func (p *Process) Import(ctx context.Context, events []byte, c Carry) (*Carried,
 	return p.carry(ctx, &run)
 }
 
-// writeSynced writes a file that is not to be changed, and waits for the disk: what is written later
-// would be written while the command is measured.
+// writeSynced writes a file that is not to be changed, and waits for the disk: what is written
+// later would be written while the command is measured.
 func writeSynced(path string, text []byte) error {
 	_ = os.Remove(path)
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o444)
@@ -221,7 +226,8 @@ func (p *Process) carry(ctx context.Context, run *carrying) (*Carried, error) {
 		trouble = guest.failure()
 	}
 	if trouble != "" {
-		return done, &CommandError{Verb: run.verb, Detail: fmt.Sprintf("its %s command %s", run.verb, trouble), LogTail: done.LogTail}
+		return done, &CommandError{Verb: run.verb, Detail: fmt.Sprintf("its %s command %s", run.verb, trouble), LogTail: done.LogTail,
+			Shortage: either(guest.shortage, guest.look.Short())}
 	}
 	return done, nil
 }

@@ -1,10 +1,14 @@
 package relays
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"strconv"
+	"syscall"
 	"time"
+
+	"relaybench/harness/machine"
 )
 
 // loopbacks are where a relay on this machine may listen; "localhost" is either.
@@ -20,7 +24,10 @@ func freePort() (int, error) {
 		}
 		last = err
 	}
-	return 0, fmt.Errorf("no free loopback port: %w", last)
+	if last == nil || errors.Is(last, syscall.EADDRINUSE) {
+		return 0, machine.ErrNoPort
+	}
+	return 0, fmt.Errorf("looking for a free local port: %w", last)
 }
 
 func unusedPort() (int, error) {

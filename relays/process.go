@@ -14,6 +14,7 @@ import (
 	"syscall"
 	"time"
 
+	"relaybench/harness/machine"
 	"relaybench/harness/measure"
 )
 
@@ -43,6 +44,29 @@ func (e *StopError) Error() string {
 // Is says that the error is an ErrForced.
 func (e *StopError) Is(target error) bool { return target == ErrForced }
 
+// EndError is a relay that ended though nobody told it to.
+type EndError struct {
+	Status   string // "exited with status 3", "killed by signal: killed"
+	Shortage string // what the machine was short of, a Shortage code of measure; "" for nothing
+}
+
+func (e *EndError) Error() string { return e.Status }
+
+// Shortage names what the machine was short of where an error comes from that: one of measure's
+// Shortage codes, else "".
+func Shortage(err error) string {
+	start, end, command := (*StartError)(nil), (*EndError)(nil), (*CommandError)(nil)
+	switch {
+	case errors.As(err, &start) && start.Shortage != "":
+		return start.Shortage
+	case errors.As(err, &end) && end.Shortage != "":
+		return end.Shortage
+	case errors.As(err, &command) && command.Shortage != "":
+		return command.Shortage
+	}
+	return machine.Shortage(err)
+}
+
 // Process is a relay that runs, or has run. Its methods are safe for concurrent use.
 type Process struct {
 	def      *Definition
@@ -60,6 +84,7 @@ type Process struct {
 	log  *boundedLog
 	tree *tree
 	done chan struct{}
+	look *machine.Lookout // since the launch
 
 	mu       sync.Mutex
 	guests   map[*Process]bool // commands of its own that work on its folder now
@@ -70,6 +95,7 @@ type Process struct {
 	stopping bool      // Stop or Kill was called
 	grace    time.Time // until when the group may take to end after its leader
 	status   string
+	shortage string // of the machine, when the child ended by itself
 	err      error
 	left     []Survivor // could not be ended, and was not told yet
 }
@@ -200,15 +226,23 @@ func (p *Process) execute(words []string, b blanks, in, out *os.File) error {
 		log.abandon()
 		return context.Canceled
 	}
-	p.began = time.Now()
+	p.began, p.look = time.Now(), machine.System{}.Lookout(p.root)
 	if err := p.family.start(cmd, p.settings.Processors); err != nil {
 		log.abandon()
-		return &StartError{Relay: p.Name(), Cause: LaunchFailed, Detail: fmt.Sprintf("%s cannot be run: %v", filepath.Base(words[0]), bare(err))}
+		return &StartError{Relay: p.Name(), Cause: LaunchFailed, Detail: fmt.Sprintf("%s cannot be run: %v", filepath.Base(words[0]), bare(err)),
+			Shortage: machine.Shortage(err)}
 	}
 	p.cmd, p.log, p.launched = cmd, log, true
 	p.tree = p.family.watch()
 	go p.wait()
 	return nil
+}
+
+// ranAlone says that nobody has told it to end.
+func (p *Process) ranAlone() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return !p.stopping
 }
 
 // bare drops the path from an error, which the message names by itself.
@@ -255,12 +289,17 @@ func (p *Process) wait() {
 	p.tree.close(p.cmd.ProcessState)
 	left := p.family.end()
 	p.log.finish()
+	shortage := ""
+	if p.ranAlone() {
+		shortage = p.look.Ended(p.cmd.ProcessState)
+	}
 
 	p.mu.Lock()
 	p.left = left
 	p.status = ending(p.cmd.ProcessState)
 	if !p.stopping {
-		p.err = errors.New(p.status)
+		p.shortage = shortage
+		p.err = &EndError{p.status, shortage}
 	}
 	p.mu.Unlock()
 	close(p.done)

@@ -51,6 +51,9 @@ type StartError struct {
 	Cause   Cause
 	Detail  string // "exited with status 3 before it was ready"
 	LogTail []string
+	// Shortage is what the machine was short of, one of measure's Shortage codes; "" where nothing
+	// is known.
+	Shortage string
 }
 
 func (e *StartError) Error() string { return e.Detail }
@@ -188,6 +191,7 @@ func (p *Process) boot(ctx context.Context) error {
 		if errors.As(err, &failed) {
 			failed.Detail = p.Public(failed.Detail)
 			failed.LogTail = p.LogTail(startLogLines)
+			failed.Shortage = either(p.shortage, p.look.Short())
 		}
 		return err
 	}

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"relaybench/harness/measure"
 )
 
 func TestStartIsReadyWhenTheChildAnswers(t *testing.T) {
@@ -90,6 +92,24 @@ func TestStartTellsFailuresApart(t *testing.T) {
 				t.Errorf("left in the work folder: %v", left)
 			}
 		})
+	}
+}
+
+// Who meets a limit of the shell is ended by a signal that says so.
+func TestStartTellsWhatTheMachineIsShortOf(t *testing.T) {
+	for _, c := range []struct{ command, want string }{
+		{"sh -c 'ulimit -f 1; exec dd if=/dev/zero of=big bs=1024 count=4096' {port}", measure.ShortageFileSize},
+		{"sh -c 'ulimit -S -t 1; exec sh -c \"while :; do :; done\"' {port}", measure.ShortageCPUTime},
+		{"sh -c 'exit 3' {port}", ""},
+	} {
+		d, err := FromTemplate("short", c.command)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var failed *StartError
+		if _, err = Start(t.Context(), &d, "", Settings{WorkDir: t.TempDir()}); !errors.As(err, &failed) || failed.Shortage != c.want || Shortage(err) != c.want {
+			t.Errorf("%s: %v, want it short of %q", c.command, err, c.want)
+		}
 	}
 }
 

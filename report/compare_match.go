@@ -217,7 +217,7 @@ func shortOf(records []*measure.Record, relay string, matters func(*measure.Meas
 	}
 	for _, r := range records {
 		for i := range r.Relays {
-			if x := &r.Relays[i]; x.Name == relay && x.Outcome != measure.OutcomeOK {
+			if x := &r.Relays[i]; x.Name == relay && x.Outcome != measure.OutcomeOK && x.Outcome != measure.OutcomeUnmeasured {
 				add(outcomeText(x))
 			}
 		}

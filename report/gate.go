@@ -380,12 +380,22 @@ func (g *GateVerdict) floor(figures []Figure) {
 	}
 }
 
+// shortages says what the machine was short of in any of the runs.
+func (g *GateVerdict) shortages() (all []string) {
+	for _, r := range append([]*measure.Record{g.rec}, g.later...) {
+		all = append(all, Shortages(r)...)
+	}
+	return all
+}
+
 // conclude makes the figures' judgements a verdict.
 func (g *GateVerdict) conclude() {
 	has := func(what ...Judgement) bool {
 		return slices.ContainsFunc(g.Figures, func(f GateFigure) bool { return slices.Contains(what, f.Judgement) })
 	}
 	switch {
+	case len(g.shortages()) > 0: // what fell short by it is no fault of head
+		g.Result = GateUndecided
 	case len(g.Short) > 0:
 		g.Result = GateShort
 	case has(Suspect):

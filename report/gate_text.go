@@ -24,6 +24,9 @@ func (g *GateVerdict) Headline() string {
 
 // whyUndecided says what could not be told, and what to do.
 func (g *GateVerdict) whyUndecided() string {
+	if short := g.shortages(); len(short) > 0 {
+		return strings.TrimSuffix(short[0], ".")
+	}
 	unclear := g.Judged(Unclear)
 	if len(unclear) > 0 {
 		f, more := unclear[0], ""

@@ -66,6 +66,9 @@ func said(f *measure.Finding) string {
 	if f.Cause == measure.StatusText {
 		return f.Texts["text"]
 	}
+	if text := shortageText(f.Cause); text != "" {
+		return clauses("not judged: "+text, f.Texts["error"])
+	}
 	if w := dictionary[f.Code]; w.say != nil {
 		return w.say(f)
 	}

@@ -19,6 +19,8 @@ func statusText(s *measure.Status) string {
 			return "incomplete: cut by " + cmp.Or(s.Texts["limit"], "a limit")
 		case measure.CauseEnded:
 			return clauses("incomplete: it ended early", cmp.Or(own, s.Texts["error"]))
+		case measure.CauseShortage:
+			return "incomplete: " + shortageText(s.Because)
 		case measure.CauseUnresolved:
 			return "nobody knows whether it is all" + prefixed(": ", cmp.Or(own, whyText(s.Because, s.Counts)))
 		}
@@ -51,6 +53,21 @@ func statusText(s *measure.Status) string {
 }
 
 const byAbsence = "taken while relaybench was away"
+
+// shortages say what the machine was short of, and what helps.
+var shortages = map[string][2]string{
+	measure.ShortageDisk:         {"the disk of the work folder was full", "Free some space, or choose another disk with --work DIR."},
+	measure.ShortageInodes:       {"the file system of the work folder took no more files", "Remove some, or choose another with --work DIR."},
+	measure.ShortageMemory:       {"memory ran out, and the kernel killed for it", "Give it more, or use a smaller corpus."},
+	measure.ShortageDescriptors:  {"no more files and connections could be opened", "Raise ulimit -n, or lower --publishers and --query-conns."},
+	measure.ShortagePorts:        {"there was no free local port", "Widen net.ipv4.ip_local_port_range, or stop what holds the ports."},
+	measure.ShortageFileSize:     {"files are limited in size (ulimit -f), which a relay may have met", "Run without that limit."},
+	measure.ShortageAddressSpace: {"address space is limited (ulimit -v), which a relay may have met", "Run without that limit."},
+	measure.ShortageCPUTime:      {"processor time is limited (ulimit -t), which a relay may have met", "Run without that limit."},
+}
+
+// shortageText says what the machine was short of; "" for a code that is no shortage.
+func shortageText(code string) string { return shortages[code][0] }
 
 const byHarness = "limited by the harness"
 

@@ -28,6 +28,9 @@ func (v *view) verdict() verdict {
 		d.caveats = append(d.caveats, fit(fmt.Sprintf(format, args...), most))
 	}
 
+	for _, text := range Shortages(v.rec) {
+		grave("%s", text)
+	}
 	if v.rec.Partial {
 		grave("The run did not finish: what is missing below was not measured.")
 	}
@@ -98,6 +101,33 @@ func (v *view) marked(code string) string {
 		}
 	}
 	return strings.Join(names, ", ")
+}
+
+// Shortages says, a sentence for each, what the machine was short of in a run, what helps, and
+// whose figures it cost.
+func Shortages(r *measure.Record) (all []string) {
+	names := map[string][]string{}
+	add := func(code, name string) {
+		if shortageText(code) != "" && !slices.Contains(names[code], name) {
+			names[code] = append(names[code], name)
+		}
+	}
+	r = sanitized(r)
+	for i := range r.Relays {
+		add(r.Relays[i].Shortage, r.Relays[i].Name)
+	}
+	for i := range r.Findings {
+		add(r.Findings[i].Cause, r.Findings[i].Relay)
+	}
+	for i := range r.Measurements {
+		if s := r.Measurements[i].Is(measure.StatusIncomplete); s != nil {
+			add(s.Because, r.Measurements[i].Relay)
+		}
+	}
+	for _, code := range slices.Sorted(maps.Keys(names)) {
+		all = append(all, fmt.Sprintf("In turns of %s, %s, which is not held against anybody. %s", strings.Join(names[code], ", "), shortages[code][0], shortages[code][1]))
+	}
+	return all
 }
 
 // judgeBreaches speaks of what every run does and this one left out.

@@ -115,6 +115,9 @@ func (v *view) relay(name string) *measure.Relay { return relayOf(v.rec, name) }
 
 // outcomeText says in words how a relay fell out of the run.
 func outcomeText(r *measure.Relay) string {
+	if text := shortageText(r.Shortage); text != "" {
+		return clauses("could not be measured: "+text, r.Reason)
+	}
 	word := map[measure.Outcome]string{measure.OutcomeNoStart: "did not start"}[r.Outcome]
 	return cmp.Or(word, string(r.Outcome)) + prefixed(": ", r.Reason)
 }

@@ -174,7 +174,11 @@ func machineParts(e *measure.Environment) []string {
 	}
 	add(prefixed("governor ", e.Governor))
 	if e.MemoryBytes > 0 {
-		add(memoryText(e.MemoryBytes))
+		memory := memoryText(e.MemoryBytes)
+		if e.MemoryLimit > 0 {
+			memory += ", of which a control group allows " + bytesText(float64(e.MemoryLimit))
+		}
+		add(memory)
 	}
 	if e.Distribution != "" {
 		add(e.Distribution)

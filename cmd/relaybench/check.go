@@ -87,6 +87,9 @@ func (f *checkFlags) choose(ctx context.Context, stderr io.Writer, names []strin
 }
 
 func (f *checkFlags) run(ctx context.Context, stdout, stderr io.Writer, names []string) (err error) {
+	if err := checkLimits(8); err != nil {
+		return err
+	}
 	contenders, err := f.choose(ctx, stderr, names)
 	if err != nil {
 		return err
@@ -96,7 +99,7 @@ func (f *checkFlags) run(ctx context.Context, stdout, stderr io.Writer, names []
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(f.settings.WorkDir)) }()
 	var found []harness.Inspection
-	var trouble, unknown []string
+	var trouble, unknown, unmeasured []string
 	for _, c := range contenders {
 		if f.ready > 0 {
 			c.Definition.ReadyTimeout = relays.Duration(f.ready)
@@ -108,7 +111,9 @@ func (f *checkFlags) run(ctx context.Context, stdout, stderr io.Writer, names []
 		if err != nil {
 			return err
 		}
-		if i.Relay.Outcome != measure.OutcomeOK || !i.Result.Passed() {
+		if i.Relay.Outcome == measure.OutcomeUnmeasured {
+			unmeasured = append(unmeasured, i.Relay.Name)
+		} else if i.Relay.Outcome != measure.OutcomeOK || !i.Result.Passed() {
 			trouble = append(trouble, i.Relay.Name)
 		} else if !i.Result.Known() {
 			unknown = append(unknown, i.Relay.Name)
@@ -135,8 +140,15 @@ func (f *checkFlags) run(ctx context.Context, stdout, stderr io.Writer, names []
 	if len(unknown) > 0 {
 		said = append(said, "nothing could be found out of "+visible(strings.Join(unknown, ", ")))
 	}
+	code := exitFailed
+	if len(unmeasured) > 0 {
+		if len(said) == 0 {
+			code = exitUsage
+		}
+		said = append(said, "this machine is short of what it takes to ask "+visible(strings.Join(unmeasured, ", ")))
+	}
 	if len(said) > 0 {
-		return &exitError{code: exitFailed, err: errors.New(strings.Join(said, "; "))}
+		return &exitError{code: code, err: errors.New(strings.Join(said, "; "))}
 	}
 	return nil
 }

@@ -124,15 +124,3 @@ func sweep(parent string) {
 		lock.Close()
 	}
 }
-
-// checkDescriptors makes sure that a limit on open files does not become the relays' fault.
-func checkDescriptors(conns int) error {
-	var limit syscall.Rlimit
-	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
-		return nil
-	}
-	if need := uint64(conns) + 64; uint64(limit.Cur) < need {
-		return usagef("%d connections need %d open files, and this shell allows %d: raise ulimit -n, or lower --publishers and --query-conns", conns, need, limit.Cur)
-	}
-	return nil
-}

@@ -29,6 +29,23 @@ const hostileMode = "RELAYBENCH_TEST_RELAY"
 // programMode makes the test program relaybench itself.
 const programMode = "RELAYBENCH_TEST_PROGRAM"
 
+// portsMode makes relaybench hold all local ports but a few.
+const portsMode = "RELAYBENCH_TEST_PORTS"
+
+func holdPorts() {
+	var held []net.Listener
+	for {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			break
+		}
+		held = append(held, l)
+	}
+	heldPorts = held
+}
+
+var heldPorts []net.Listener // so that none is collected
+
 // What the tests of this package share: the reference relay, built once, and the corpora.
 var refrelayProgram, corpusCache string
 
@@ -37,6 +54,9 @@ func TestMain(m *testing.M) {
 		os.Exit(hostileRelay(mode, os.Args[1]))
 	}
 	if os.Getenv(programMode) != "" {
+		if os.Getenv(portsMode) != "" {
+			holdPorts()
+		}
 		main()
 	}
 	flag.Parse()
@@ -68,6 +88,8 @@ func hostile(t *testing.T, name, mode string) string {
 	}
 	return fmt.Sprintf("--relay=%s=%s=%s '%s' {port}", name, hostileMode, mode, self)
 }
+
+var memoryEaten [][]byte
 
 // hostileRelay serves on the port until it is stopped. Before it misbehaves it is a relay that answers, so that it becomes ready.
 func hostileRelay(mode, port string) int {
@@ -144,6 +166,13 @@ func hostileRelay(mode, port string) int {
 				case mode == "dies" && n == 150:
 					fmt.Fprintln(os.Stderr, "about to be killed")
 					syscall.Kill(os.Getpid(), syscall.SIGKILL)
+				case mode == "eats" && n == 150:
+					for block := []byte(nil); ; memoryEaten = append(memoryEaten, block) {
+						block = make([]byte, 1<<20)
+						for i := range block {
+							block[i] = 1
+						}
+					}
 				case mode == "refuses":
 					say(`["OK","%s",false,"blocked: \u001b[31mnobody \u202ewrites here"]`, e.ID)
 					continue

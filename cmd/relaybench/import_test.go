@@ -124,8 +124,9 @@ func figure(r *measure.Record, relay, metric string) float64 {
 	return -1
 }
 
-// While the corpus is in use somebody cuts the cache's file short, and a relay's own command spoils the file that it is to read: nobody else's events
-// change, and the next run prepares the corpus anew.
+// While the corpus is in use somebody cuts the cache's file short, and a relay's own command spoils
+// the file that it is to read: nobody else's events change, and the next run prepares the corpus
+// anew.
 func TestACorpusThatChangesUnderARunChangesNothingOfIt(t *testing.T) {
 	t.Parallel()
 	out, work, cache := t.TempDir(), t.TempDir(), t.TempDir()

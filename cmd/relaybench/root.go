@@ -21,8 +21,8 @@ import (
 // Exit codes, the same for every verb.
 const (
 	exitDone        = 0
-	exitFailed      = 1 // a relay failed or a check fell short
-	exitUsage       = 2
+	exitFailed      = 1   // a relay failed or a check fell short
+	exitUsage       = 2   // wrong usage, or a machine that is short of what it takes
 	exitInterrupted = 130 // partial results are kept
 )
 
@@ -111,7 +111,7 @@ func run(ctx context.Context, stdout, stderr io.Writer, args []string) int {
 		relays.KillAll()
 		last.speak(stderr)
 		signal.Reset(syscall.SIGQUIT)
-		_ = syscall.Kill(os.Getpid(), syscall.SIGQUIT) // for the runtime's list of goroutines, and its exit code
+		_ = syscall.Kill(os.Getpid(), syscall.SIGQUIT) // the runtime lists goroutines and ends
 	}()
 	defer relays.KillAll()
 

@@ -161,7 +161,7 @@ func (f *runFlags) check(cmd *cobra.Command) ([]harness.Described, error) {
 	if n := f.options.QueryConns * f.options.QueryRounds; n > 20_000 {
 		return nil, usagef("--query-conns %d with --query-rounds %d: %d questions a query; keep the product within 20,000", f.options.QueryConns, f.options.QueryRounds, n)
 	}
-	if err := checkDescriptors(max(f.options.Publishers, f.options.QueryConns)); err != nil {
+	if err := checkLimits(max(f.options.Publishers, f.options.QueryConns)); err != nil {
 		return nil, err
 	}
 	if err := f.checkSeed(); err != nil {
@@ -353,6 +353,28 @@ func (f *runFlags) measure(ctx context.Context, stderr io.Writer, flags *pflag.F
 			Bytes: manifest.Bytes, Kinds: manifest.Kinds, Dropped: manifest.Dropped}
 	}
 
+	held := 0 // relays with data at a time
+	for _, c := range contenders {
+		if !c.Definition.External() {
+			held++
+		}
+	}
+	switch {
+	case f.keepData:
+		held *= f.options.Trials
+	case len(paired)+len(synced) > 0:
+		held = min(held, 2)
+	default:
+		held = min(held, 1)
+	}
+	imports := func(s harness.Described) bool { _, is := s.(scenarios.Import); return is }
+	if held > 0 && slices.ContainsFunc(chosen, imports) {
+		held++ // what its command reads
+	}
+	if err := checkRoom(stderr, work, described, held); err != nil {
+		os.Remove(out)
+		return nil, "", err
+	}
 	settings := relays.Settings{WorkDir: work, MaxEventBytes: f.corpus.prepare.MaxEventBytes, MaxTags: f.corpus.prepare.MaxTags, KeepData: f.keepData,
 		StopGrace: f.grace}
 	environment := harness.Environment(ctx, work)
@@ -433,7 +455,7 @@ func (f *runFlags) measure(ctx context.Context, stderr io.Writer, flags *pflag.F
 func verdict(r *measure.Record) error {
 	var trouble []string
 	for _, relay := range r.Relays {
-		if relay.Outcome != measure.OutcomeOK {
+		if relay.Outcome != measure.OutcomeOK && relay.Outcome != measure.OutcomeUnmeasured {
 			trouble = append(trouble, visible(relay.Name+": "+relay.Reason))
 		}
 	}
@@ -452,10 +474,14 @@ func verdict(r *measure.Record) error {
 		}
 		trouble = append(trouble, visible(fmt.Sprintf("%s: %d %s failed, see the report", name, short[name], checks)))
 	}
-	if len(trouble) == 0 {
+	code, shortages := exitFailed, report.Shortages(r)
+	if len(trouble) == 0 && len(shortages) == 0 {
 		return nil
 	}
-	return &exitError{code: exitFailed, err: errors.New(strings.Join(trouble, "\n  "))}
+	if len(trouble) == 0 {
+		code = exitUsage // no relay failed: this machine cannot do what was asked of it
+	}
+	return &exitError{code: code, err: errors.New(strings.Join(append(shortages, trouble...), "\n  "))}
 }
 
 // render writes the reports of a record beside it, and the terminal's to stdout.

@@ -1,11 +1,17 @@
 package machine
 
 import (
+	"errors"
+	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"slices"
+	"syscall"
 	"testing"
 	"time"
+
+	"relaybench/harness/measure"
 )
 
 // pretend makes a machine of files, by path; a text that begins with "-> " is a link.
@@ -79,6 +85,84 @@ func TestQuotaAndThrottlingAreThoseOfTheTightestGroup(t *testing.T) {
 				t.Errorf("throttled in %d periods for %v, want %d for %v", periods, held, test.periods, test.held)
 			}
 		})
+	}
+}
+
+func TestMemoryLimitIsThatOfTheTightestGroupAndKillsAreOnesOwn(t *testing.T) {
+	const installed = "MemTotal:       8388608 kB\n" // 8 GiB
+	for _, test := range []struct {
+		name   string
+		files  map[string]string
+		limit  uint64
+		killed uint64
+	}{
+		{"no groups", map[string]string{"/proc/meminfo": installed, "/proc/vmstat": "oom_kill 3\n"}, 0, 3},
+		{"version 2, the parent limits", map[string]string{
+			"/proc/self/cgroup": "0::/a/b\n", "/sys/fs/cgroup/cgroup.controllers": "memory", "/proc/meminfo": installed, "/proc/vmstat": "oom_kill 99\n",
+			"/sys/fs/cgroup/a/b/memory.max": "max\n", "/sys/fs/cgroup/a/memory.max": "536870912\n",
+			"/sys/fs/cgroup/a/b/memory.events": "low 0\noom 7\noom_kill 6\n", "/sys/fs/cgroup/a/b/memory.events.local": "oom 2\noom_kill 1\noom_group_kill 0\n",
+			"/sys/fs/cgroup/a/memory.events.local": "oom_kill 50\n",
+		}, 512 << 20, 1},
+		{"version 2 without local events", map[string]string{
+			"/proc/self/cgroup": "0::/a\n", "/sys/fs/cgroup/cgroup.controllers": "memory", "/sys/fs/cgroup/a/memory.max": "1048576\n",
+			"/sys/fs/cgroup/a/memory.events": "max 4\noom 7\noom_kill 6\n",
+		}, 1 << 20, 6},
+		{"version 1", map[string]string{
+			"/proc/self/cgroup": "4:memory:/docker/x\n0::/\n", "/proc/meminfo": installed,
+			"/sys/fs/cgroup/memory/memory.limit_in_bytes":   "1073741824\n", // the container's own, whose path is not below the mount
+			"/sys/fs/cgroup/memory/memory.oom_control":      "oom_kill_disable 0\nunder_oom 0\noom_kill 2\n",
+			"/sys/fs/cgroup/memory/other/memory.oom_events": "1",
+		}, 1 << 30, 2},
+		{"version 1 without a limit", map[string]string{
+			"/proc/self/cgroup": "4:memory:/\n", "/proc/meminfo": installed,
+			"/sys/fs/cgroup/memory/memory.limit_in_bytes": "9223372036854771712\n", "/sys/fs/cgroup/memory/memory.oom_control": "oom_kill_disable 0\n",
+		}, 0, 0},
+		{"nonsense", map[string]string{
+			"/proc/self/cgroup": "4:memory:/\n::\n", "/sys/fs/cgroup/memory/memory.limit_in_bytes": "much\n", "/sys/fs/cgroup/memory/memory.oom_control": "oom_kill\noom_kill -1\n",
+		}, 0, 0},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			s := pretend(t, test.files)
+			if limit, killed := s.MemoryLimit(), s.killed(); limit != test.limit || killed != test.killed {
+				t.Errorf("%d bytes allowed, %d killed; want %d and %d", limit, killed, test.limit, test.killed)
+			}
+		})
+	}
+}
+
+func TestALookoutSeesWhatIsKilledAfterItBegan(t *testing.T) {
+	s := pretend(t, map[string]string{"/proc/vmstat": "oom_kill 3\n"})
+	l := s.Lookout(t.TempDir())
+	if short := l.Short(); short != "" {
+		t.Errorf("before: %q", short)
+	}
+	if err := os.WriteFile(s.Root+"/proc/vmstat", []byte("oom_kill 4\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if short := l.Short(); short != measure.ShortageMemory {
+		t.Errorf("after: %q", short)
+	}
+}
+
+func TestSystemCallsSayWhatIsShort(t *testing.T) {
+	for err, want := range map[error]string{
+		&os.PathError{Op: "write", Err: syscall.ENOSPC}: measure.ShortageDisk, &os.PathError{Op: "write", Err: syscall.EDQUOT}: measure.ShortageDisk,
+		&os.PathError{Op: "write", Err: syscall.EFBIG}: measure.ShortageFileSize, &net.OpError{Op: "dial", Err: os.NewSyscallError("socket", syscall.EMFILE)}: measure.ShortageDescriptors,
+		fmt.Errorf("dialing: %w", &net.OpError{Op: "dial", Err: os.NewSyscallError("connect", syscall.EADDRNOTAVAIL)}): measure.ShortagePorts,
+		fmt.Errorf("boot: %w", ErrNoPort): measure.ShortagePorts, os.NewSyscallError("fork/exec", syscall.ENOMEM): measure.ShortageMemory,
+		&net.OpError{Op: "dial", Err: os.NewSyscallError("connect", syscall.ECONNREFUSED)}: "", errors.New("no space left on device"): "", nil: "",
+	} {
+		if got := Shortage(err); got != want {
+			t.Errorf("%v: %q, want %q", err, got, want)
+		}
+	}
+}
+
+func TestLocalPorts(t *testing.T) {
+	for text, want := range map[string]int{"32768\t60999\n": 28232, "40000 40000": 1, "2 1": 0, "none": 0} {
+		if got := pretend(t, map[string]string{"/proc/sys/net/ipv4/ip_local_port_range": text}).LocalPorts(); got != want {
+			t.Errorf("%q: %d ports, want %d", text, got, want)
+		}
 	}
 }
 

@@ -18,6 +18,19 @@ const (
 	StoppedUnseen = "stopped-unseen" // the relay does not serve while its command works
 )
 
+// What a machine can be short of: Relay.Shortage, Cause of a finding that is undecided for it, and
+// Because of a figure that is incomplete for CauseShortage.
+const (
+	ShortageDisk         = "shortage-disk"          // full, as good as full, or a quota is reached
+	ShortageInodes       = "shortage-inodes"        // that file system takes no more files
+	ShortageMemory       = "shortage-memory"        // the kernel killed for memory, or gave none
+	ShortageDescriptors  = "shortage-descriptors"   // ulimit -n, or the system's
+	ShortagePorts        = "shortage-ports"         // no free local port
+	ShortageFileSize     = "shortage-file-size"     // ulimit -f
+	ShortageAddressSpace = "shortage-address-space" // ulimit -v
+	ShortageCPUTime      = "shortage-cpu-time"      // ulimit -t
+)
+
 // Causes of CodeStops.
 const CauseForced = "forced" // killed after the grace that it had for SIGTERM: Counts s
 

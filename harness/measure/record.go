@@ -44,6 +44,9 @@ const (
 	OutcomeFailed  Outcome = "failed"  // booted, then crashed, stalled or fell short
 	OutcomeNoStart Outcome = "nostart" // never became ready
 	OutcomeSkipped Outcome = "skipped" // the run ended first
+	// OutcomeUnmeasured: the machine was short of something, and Shortage says of what. It is
+	// nobody's fault.
+	OutcomeUnmeasured Outcome = "unmeasured"
 )
 
 // Relay is one relay as it was run.
@@ -60,7 +63,8 @@ type Relay struct {
 	NeverRanked  string            `json:"neverRanked,omitempty"` // set: measured, but put in no ranking, and this is why
 	Outcome      Outcome           `json:"outcome"`
 	Reason       string            `json:"reason,omitempty"`
-	LogTail      []string          `json:"logTail,omitempty"` // with a failure: the log's last lines
+	Shortage     string            `json:"shortage,omitempty"` // a Shortage code, of OutcomeUnmeasured
+	LogTail      []string          `json:"logTail,omitempty"`  // with a failure: the log's last lines
 }
 
 // Corpus identifies what was replayed.
@@ -93,6 +97,7 @@ type Environment struct {
 	QuotaCores     float64     `json:"quotaCores,omitempty"` // as many cores' time as the control group allows, where it limits it
 	Governor       string      `json:"governor,omitempty"`   // CPU frequency governor
 	MemoryBytes    uint64      `json:"memoryBytes,omitempty"`
+	MemoryLimit    uint64      `json:"memoryLimit,omitempty"`    // bytes, of the control group
 	Virtualization string      `json:"virtualization,omitempty"` // the hypervisor
 	Container      string      `json:"container,omitempty"`      // what runs the container
 	FileSystem     string      `json:"fileSystem,omitempty"`     // of the work directory

@@ -13,10 +13,11 @@ const maxEvidence = 50
 
 // Recorder collects what a run produces into one record. It is safe for concurrent use.
 type Recorder struct {
-	mu   sync.Mutex
-	rec  *Record
-	save func(*Record) error
-	held *held // nil: nothing is held
+	mu    sync.Mutex
+	rec   *Record
+	save  func(*Record) error
+	held  *held // nil: nothing is held
+	short func() string
 
 	saving sync.Mutex // one save at a time, so that an older snapshot never overwrites a newer one
 }
@@ -70,6 +71,18 @@ func (r *Recorder) Release(take bool, marks ...Status) {
 	}
 }
 
+// WhenShort has the recorder ask what the machine is short of at present: one of the Shortage
+// codes, "" for nothing. What fails while it is short of something is undecided, and a figure of
+// that time is incomplete.
+func (r *Recorder) WhenShort(short func() string) { r.short = short }
+
+func (r *Recorder) shortage() string {
+	if r.short == nil {
+		return ""
+	}
+	return r.short()
+}
+
 // Add takes a measurement in. One with the same relay, peer, scenario, labels, metric, unit and
 // direction as an earlier one continues it: trials are appended, histograms merged, samples summed,
 // and the timeline is the newest. Values that are not finite or below 0 are left out and noted:
@@ -81,6 +94,9 @@ func (r *Recorder) Add(m Measurement) {
 		m.AddStatus(Status{Code: StatusNoNumber})
 	}
 	m.Trials = kept
+	if shortage := r.shortage(); shortage != "" {
+		m.AddStatus(Status{Code: StatusIncomplete, Cause: CauseShortage, Because: shortage})
+	}
 	for i, v := range m.Timeline {
 		if !proper(v) {
 			m.Timeline[i] = 0
@@ -156,6 +172,11 @@ var weight = map[Verdict]int{Undecided: 0, Passed: 1, Stated: 2, Failed: 3}
 func (r *Recorder) Find(f Finding) {
 	f = cloneFinding(f)
 	f.Evidence = f.Evidence[:min(len(f.Evidence), maxEvidence)]
+	if f.Verdict == Failed {
+		if shortage := r.shortage(); shortage != "" {
+			f.Verdict, f.Cause = Undecided, shortage
+		}
+	}
 	if f.Verdict != Failed {
 		f.Blames, f.BearsOn = "", nil
 	}

@@ -121,6 +121,40 @@ func TestFindKeepsTheHeaviestVerdict(t *testing.T) {
 	}
 }
 
+func TestWhatFailsWhileTheMachineIsShortIsUndecided(t *testing.T) {
+	r := NewRecorder(&Record{}, nil)
+	short := ""
+	r.WhenShort(func() string { return short })
+	find := func(code string, v Verdict) {
+		f := Finding{Relay: "a", Scenario: "s", Code: code, Verdict: v, Cause: "own"}
+		if v == Failed {
+			f.Blames, f.BearsOn = "a", everything
+		}
+		r.Find(f)
+		r.Add(Measurement{Relay: "a", Scenario: "s", Metric: code, Trials: []float64{1}})
+	}
+	find("before", Failed)
+	short = ShortageDisk
+	find("meanwhile", Failed)
+	find("passed", Passed)
+	short = ""
+	find("after", Failed)
+	rec := r.Snapshot()
+	for i, want := range []struct {
+		verdict Verdict
+		cause   string
+	}{{Failed, "own"}, {Undecided, ShortageDisk}, {Passed, "own"}, {Failed, "own"}} {
+		f, m := rec.Findings[i], rec.Measurements[i]
+		if f.Verdict != want.verdict || f.Cause != want.cause || (f.Blames == "a") != (want.verdict == Failed) || (len(f.BearsOn) > 0) != (want.verdict == Failed) {
+			t.Errorf("%s: %+v", f.Code, f)
+		}
+		incomplete := m.Is(StatusIncomplete)
+		if meanwhile := i == 1 || i == 2; meanwhile != (incomplete != nil && incomplete.Cause == CauseShortage && incomplete.Because == ShortageDisk) {
+			t.Errorf("%s: %+v", m.Metric, m.Status)
+		}
+	}
+}
+
 func TestFindTellsApartWhomItBlames(t *testing.T) {
 	r := newRecorder(t)
 	for _, blamed := range []string{"a", "b", "a"} {

@@ -112,6 +112,7 @@ const (
 	CauseEnded      = "ended"      // early, by an error
 	CauseMissing    = "missing"    // it came to its end, and records are missing
 	CauseUnresolved = "unresolved" // it came to its end, and nobody knows whether that is all
+	CauseShortage   = "shortage"   // the machine was short of what Because says: a Shortage code
 )
 
 // Causes of StatusLimited.

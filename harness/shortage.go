@@ -1,0 +1,89 @@
+package harness
+
+import (
+	"cmp"
+	"errors"
+	"slices"
+	"sync"
+
+	"relaybench/harness/machine"
+	"relaybench/harness/measure"
+	"relaybench/relays"
+)
+
+// shortage is what the machine was short of while a relay, or a pair, had its turn. It holds until
+// the turn ends, whatever is free again by then. A nil shortage knows of none.
+type shortage struct {
+	mu   sync.Mutex
+	look *machine.Lookout // nil between turns, and where a relay's machine may be another
+	code string
+}
+
+// begin starts a turn of relays.
+func (r *Runner) begin(turn ...Contender) {
+	if r.short == nil {
+		r.short = &shortage{}
+		r.Recorder.WhenShort(r.short.found)
+	}
+	r.short.begin(r.Settings.WorkDir, turn...)
+}
+
+func (s *shortage) begin(dir string, turn ...Contender) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.look, s.code = machine.System{}.Lookout(dir), ""
+	if slices.ContainsFunc(turn, func(c Contender) bool { return c.Definition.External() }) {
+		s.look = nil
+	}
+}
+
+// end ends a turn: what is found out from here on was not measured in it.
+func (s *shortage) end() {
+	if s != nil {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.look, s.code = nil, ""
+	}
+}
+
+// note takes what an error says of the machine.
+func (s *shortage) note(err error) {
+	if s == nil || err == nil {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.code = cmp.Or(s.code, relays.Shortage(err))
+}
+
+// found returns what the machine was or is short of in this turn: one of measure's Shortage codes,
+// "" for nothing.
+func (s *shortage) found() string { return s.seen((*machine.Lookout).Short) }
+
+// glance looks at the disk alone, in which a relay may make room again when it ends.
+func (s *shortage) glance() { s.seen((*machine.Lookout).Full) }
+
+func (s *shortage) seen(look func(*machine.Lookout) string) string {
+	if s == nil {
+		return ""
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.code == "" && s.look != nil {
+		s.code = look(s.look)
+	}
+	return s.code
+}
+
+// fell says how a relay's turn ended that did not end well: by the machine where that was short of
+// something.
+func (s *shortage) fell(relay *measure.Relay, outcome measure.Outcome, err error) {
+	s.note(err)
+	relay.Outcome, relay.Reason, relay.Shortage = outcome, err.Error(), s.found()
+	if relay.Shortage != "" {
+		relay.Outcome = measure.OutcomeUnmeasured
+	}
+	if start := (*relays.StartError)(nil); errors.As(err, &start) {
+		relay.LogTail = start.LogTail
+	}
+}

@@ -1,0 +1,64 @@
+package report
+
+import (
+	"go/ast"
+	"strconv"
+	"strings"
+	"testing"
+
+	"relaybench/harness/measure"
+)
+
+// TestEveryShortageHasWords reads the codes from where they are declared.
+func TestEveryShortageHasWords(t *testing.T) {
+	_, files := sourceFiles(t, "../harness/measure")
+	codes := map[string]bool{}
+	for _, file := range files {
+		ast.Inspect(file, func(n ast.Node) bool {
+			if spec, ok := n.(*ast.ValueSpec); ok && strings.HasPrefix(spec.Names[0].Name, "Shortage") && len(spec.Values) == 1 {
+				code, err := strconv.Unquote(spec.Values[0].(*ast.BasicLit).Value)
+				if err != nil {
+					t.Fatal(err)
+				}
+				codes[code] = true
+			}
+			return true
+		})
+	}
+	for code := range codes {
+		if w := shortages[code]; w[0] == "" || !strings.HasSuffix(w[1], ".") {
+			t.Errorf("%s: %q", code, w)
+		}
+	}
+	if len(codes) == 0 || len(codes) != len(shortages) {
+		t.Errorf("%d codes, words for %d", len(codes), len(shortages))
+	}
+}
+
+func TestWhatTheMachineWasShortOfStandsFirst(t *testing.T) {
+	r := &measure.Record{Relays: []measure.Relay{
+		{Name: "a", Outcome: measure.OutcomeUnmeasured, Reason: "died in ingest.throughput: exited with status 1", Shortage: measure.ShortageDisk},
+		{Name: "b", Outcome: measure.OutcomeOK}, {Name: "c", Outcome: measure.OutcomeOK},
+	}, Findings: []measure.Finding{
+		{Relay: "b", Scenario: "storage", Code: measure.CodeAccepts, Verdict: measure.Undecided, Cause: measure.ShortageMemory},
+	}, Measurements: []measure.Measurement{
+		{Relay: "c", Scenario: "storage", Metric: "x", Trials: []float64{1}, Status: []measure.Status{
+			{Code: measure.StatusIncomplete, Cause: measure.CauseShortage, Because: measure.ShortageDisk}}},
+	}}
+	d := newView(r).verdict()
+	if len(d.grave) < 2 || !strings.HasPrefix(d.grave[0], "In turns of a, c, the disk of the work folder was full") || !strings.HasPrefix(d.grave[1], "In turns of b, memory ran out") {
+		t.Errorf("%q", d.grave)
+	}
+	if text := outcomeText(&r.Relays[0]); text != "could not be measured: the disk of the work folder was full; died in ingest.throughput: exited with status 1" {
+		t.Errorf("%q", text)
+	}
+	if text := findingText(&r.Findings[0]); !strings.HasPrefix(text, "not judged: memory ran out") {
+		t.Errorf("%q", text)
+	}
+	if text := statusText(&r.Measurements[0].Status[0]); text != "incomplete: the disk of the work folder was full" {
+		t.Errorf("%q", text)
+	}
+	if short := shortOf([]*measure.Record{r}, "a", func(*measure.Measurement) bool { return true }); len(short) > 0 {
+		t.Errorf("it is said that a fell short: %q", short)
+	}
+}
