@@ -25,13 +25,17 @@ type ByID struct {
 	Adaptive bool
 	Retries  int
 	Take     Take
+	// Left is told of the ids that an answer was without, and when it ended. It may be nil; over several connections it is called from several goroutines.
+	Left func(ids []corpus.ID, at time.Duration)
 }
 
 // Fetched is what fetching by id came to.
 type Fetched struct {
 	*Stats
-	Asked   int         // ids
-	Retried int         // ids asked for again, each as often as that happened
+	Asked   int // ids
+	Retried int // ids asked for again, each as often as that happened
+	// LeftOut are the ids, each as often as it was, that an answer was without though another held more events: no cap of the relay's explains that.
+	LeftOut int
 	Missing []corpus.ID // answered, and never sent
 	Failed  []corpus.ID // never answered, or with CLOSED only
 	// InFlight is how many REQs at a time each connection had in the end, and Steps how they were found.
@@ -41,7 +45,7 @@ type Fetched struct {
 
 // Run asks for the ids, each once. The error says why it stopped before all had an answer; what had not is Failed.
 func (b *ByID) Run(ctx context.Context, ids []corpus.ID) (*Fetched, error) {
-	f := &fetching{ByID: b, done: &Fetched{Stats: newStats(), Asked: len(ids)}, most: math.MaxInt}
+	f := &fetching{ByID: b, done: &Fetched{Stats: newStats(), Asked: len(ids)}, most: math.MaxInt, short: map[int]int{}}
 	f.more.L = &f.mu
 	f.window = newWindow(max(1, b.InFlight), b.Adaptive)
 	for batch := range slices.Chunk(ids, max(1, b.Batch)) {
@@ -71,6 +75,11 @@ func (b *ByID) Run(ctx context.Context, ids []corpus.ID) (*Fetched, error) {
 	workers.Wait()
 	for _, rest := range f.queue {
 		f.done.Failed = append(f.done.Failed, rest.ids...)
+	}
+	for n, ids := range f.short {
+		if n < f.long {
+			f.done.LeftOut += ids
+		}
 	}
 	f.done.InFlight, f.done.Steps = min(f.window.now(), f.most), f.window.steps
 	if ctx.Err() != nil {
@@ -111,7 +120,9 @@ type fetching struct {
 	queue []*batchOf
 	left  int // batches that have no final answer
 	ended bool
-	most  int // REQs at a time, as far as the relay has shown on any connection
+	most  int         // REQs at a time, as far as the relay has shown on any connection
+	short map[int]int // by how many events an answer held: how many ids such answers were without
+	long  int         // the most that one held
 	done  *Fetched
 }
 
@@ -159,6 +170,17 @@ func (f *fetching) settle(b *batchOf, rest []corpus.ID, answered bool) {
 	default:
 		f.done.Failed = append(f.done.Failed, rest...)
 	}
+}
+
+// note keeps how many ids an answer was without.
+func (f *fetching) note(n int, rest []corpus.ID, at time.Duration) {
+	if len(rest) > 0 && f.Left != nil {
+		f.Left(rest, at)
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.short[n] += len(rest)
+	f.long = max(f.long, n)
 }
 
 // putBack takes a batch back as it was: asking for it has had no answer.
@@ -256,7 +278,9 @@ func (f *fetching) connected(ctx context.Context, stats *Stats) (err error) {
 		case wire.EOSE:
 			refused = 0
 			f.window.answered(a.n, at)
-			f.settle(a.batch, a.rest(), true) // before CLOSE, which may find the connection broken: the answer stands
+			rest := a.rest()
+			f.note(a.n, rest, at)
+			f.settle(a.batch, rest, true) // before CLOSE, which may find the connection broken: the answer stands
 			if err := l.end(r, true); err != nil {
 				return err
 			}
@@ -289,7 +313,7 @@ func (f *fetching) event(ctx context.Context, l *link, a *asked, at time.Duratio
 	i, wanted := slices.BinarySearchFunc(a.ids, id, func(x, y corpus.ID) int { return bytes.Compare(x[:], y[:]) })
 	switch {
 	case !l.m.HasID || !wanted:
-		l.stats.Strays++
+		l.stats.stray(id, l.m.HasID)
 		return nil
 	case a.came[i]:
 		l.stats.Duplicates++

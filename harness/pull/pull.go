@@ -67,15 +67,16 @@ type Stats struct {
 	Requests, EOSE, Closed int // Closed: without an EOSE before
 	// Unfinished are REQs whose connection was lost before they ended.
 	Unfinished  int
-	Dials, Lost int   // connections made, and those of them that broke
-	Events      int64 // passed on
-	Duplicates  int64 // events that came again, within what is remembered, and were not passed on
-	Strays      int64 // events that nobody had asked for, or without an id or a time where that is needed
-	Elsewhere   int64 // of the strays, those under a subscription id that was never asked under
-	EventBytes  int64 // of the events passed on, as JSON
-	FrameBytes  int64 // of all frames
-	Bytes       int64 // received on the sockets, compressed where that was agreed
-	BytesUp     int64 // sent on them
+	Dials, Lost int         // connections made, and those of them that broke
+	Events      int64       // passed on
+	Duplicates  int64       // events that came again, within what is remembered, and were not passed on
+	Strays      int64       // events that nobody had asked for, or without an id or a time where that is needed
+	Elsewhere   int64       // of the strays, those under a subscription id that was never asked under
+	StrayIDs    []corpus.ID // the first few of those that were not asked for by id
+	EventBytes  int64       // of the events passed on, as JSON
+	FrameBytes  int64       // of all frames
+	Bytes       int64       // received on the sockets, compressed where that was agreed
+	BytesUp     int64       // sent on them
 	Notices     int
 	Garbage     int                // text frames that are no message
 	Malformed   wire.Garbage       // what was wrong with them, with binary frames, and with events of whatever REQ
@@ -170,6 +171,7 @@ func (s *Stats) merge(o *Stats) {
 	s.Dials, s.Lost = s.Dials+o.Dials, s.Lost+o.Lost
 	s.Events, s.Duplicates, s.Strays = s.Events+o.Events, s.Duplicates+o.Duplicates, s.Strays+o.Strays
 	s.Elsewhere += o.Elsewhere
+	s.StrayIDs = append(s.StrayIDs, o.StrayIDs[:min(len(o.StrayIDs), maxStrayIDs-len(s.StrayIDs))]...)
 	s.EventBytes, s.FrameBytes = s.EventBytes+o.EventBytes, s.FrameBytes+o.FrameBytes
 	s.Bytes, s.BytesUp = s.Bytes+o.Bytes, s.BytesUp+o.BytesUp
 	s.Notices, s.Garbage, s.Waited = s.Notices+o.Notices, s.Garbage+o.Garbage, s.Waited+o.Waited
@@ -192,6 +194,16 @@ func (s *Stats) merge(o *Stats) {
 	}
 	s.ended = max(s.ended, o.ended)
 	s.Duration = s.ended - s.began
+}
+
+// maxStrayIDs bounds StrayIDs.
+const maxStrayIDs = 5
+
+// stray counts an event that its question had not asked for.
+func (s *Stats) stray(id corpus.ID, known bool) {
+	if s.Strays++; known && len(s.StrayIDs) < maxStrayIDs {
+		s.StrayIDs = append(s.StrayIDs, id)
+	}
 }
 
 // maxReasons bounds how many kinds of CLOSED are told apart: relays write them.

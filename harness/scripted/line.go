@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -19,6 +20,7 @@ import (
 // line is one client's connection, passed on to the relay behind and back.
 type line struct {
 	*relay
+	live context.Context // of the connection
 	ws   *websocket.Conn
 	back *wire.Conn
 	wake chan struct{}
@@ -35,6 +37,7 @@ type queued struct {
 	due   time.Duration
 	since time.Duration // of an OK: when the EVENT was read
 	frame []byte
+	ends  bool // the connection is dropped in its place
 }
 
 // event is an EVENT that the relay behind has not answered yet.
@@ -56,6 +59,7 @@ func (l *line) run(ctx context.Context) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(ctx, func() { l.ws.CloseNow() })()
+	l.live = ctx
 	var all sync.WaitGroup
 	for _, part := range []func(context.Context){l.read, l.write, l.listen} {
 		all.Go(func() {
@@ -96,7 +100,10 @@ func (l *line) write(ctx context.Context) {
 			}
 		}
 		l.mu.Unlock()
-		if q.frame == nil {
+		switch {
+		case q.ends:
+			return
+		case q.frame == nil:
 			select {
 			case <-time.After(wait):
 			case <-l.wake:
@@ -178,6 +185,9 @@ func (l *line) event(at time.Duration, frame, text []byte) bool {
 	if l.taken.Add(1) > int64(l.script.Honest) {
 		s, n = l.script, l.events.Add(1)
 	}
+	if s.HideFor > 0 && err == nil {
+		l.came.Store(e.ID, at)
+	}
 	if err != nil { // no event of which anything could be known
 		l.pass(frame)
 		return true
@@ -193,7 +203,7 @@ func (l *line) event(at time.Duration, frame, text []byte) bool {
 		l.say(at, []byte(cmp.Or(s.Garbage, "]]garbage")))
 	}
 	ok := func(id corpus.ID, accepted bool, reason string) {
-		l.enqueue(queued{at + s.OKAfter, at, okMessage(id, accepted, reason)})
+		l.enqueue(queued{due: at + s.OKAfter, since: at, frame: okMessage(id, accepted, reason)})
 	}
 	switch {
 	case nth(n, s.HangUpEvery):
@@ -217,6 +227,9 @@ func (l *line) event(at time.Duration, frame, text []byte) bool {
 
 func (l *line) request(at time.Duration, frame []byte, sub string) {
 	s, n := l.now(), int64(0)
+	if !bytes.Contains(frame, []byte(s.OnlyReqs)) {
+		s = &honest
+	}
 	if s != &honest {
 		n = l.reqs.Add(1)
 	}
@@ -229,6 +242,12 @@ func (l *line) request(at time.Duration, frame []byte, sub string) {
 	}
 	switch {
 	case nth(n, s.IgnoreEvery):
+		return
+	case s.Giant > 0:
+		l.say(at, message("NOTICE", quoted(strings.Repeat("x", s.Giant))))
+		return
+	case s.Pings || s.NoticesEvery > 0:
+		go l.talk(s)
 		return
 	case nth(n, s.CloseEvery):
 		l.say(at+s.EOSEAfter, message("CLOSED", quoted(sub), quoted(cmp.Or(s.CloseReason, "error: by script"))))
@@ -247,6 +266,18 @@ func (l *line) request(at time.Duration, frame []byte, sub string) {
 	l.found(q, sub, nil)
 }
 
+// talk goes on without an answer until the connection ends.
+func (l *line) talk(s *Script) {
+	for l.live.Err() == nil {
+		if s.Pings {
+			_ = l.ws.Ping(l.live)
+		} else {
+			l.say(wire.Now(), message("NOTICE", quoted("in a moment")))
+			pause(l.live, s.NoticesEvery)
+		}
+	}
+}
+
 // found has one event of an answer sent, or its EOSE where there is no event.
 func (l *line) found(q *subscription, sub string, text []byte) {
 	due := q.at + max(q.FirstAfter, q.EOSEAfter)
@@ -257,13 +288,39 @@ func (l *line) found(q *subscription, sub string, text []byte) {
 		return
 	case q.ended:
 		due = wire.Now() + q.LiveAfter
-	case nth(l.relay.sent.Add(1), q.LeaveOutEvery) || q.Cap > 0 && q.sent >= q.Cap:
+	case q.Cap > 0 && q.sent >= q.Cap || q.HideFor > 0 && l.hidden(text, q.HideFor):
 		return
 	case q.sent == 0:
 		due = q.at + q.FirstAfter
 	}
+	n := int64(0)
+	if !q.ended {
+		n = l.relay.sent.Add(1)
+	}
+	switch {
+	case nth(n, q.LeaveOutEvery):
+		return
+	case q.HangUpAfter > 0 && q.sent >= q.HangUpAfter:
+		l.counts.HangUps.add()
+		l.enqueue(queued{due: due, ends: true})
+		return
+	}
 	q.sent++
-	l.say(due, message("EVENT", quoted(cmp.Or(q.SubID, sub)), q.altered(text)))
+	frame := message("EVENT", quoted(sub), text)
+	if q.AlterEvery == 0 || nth(n, q.AlterEvery) {
+		frame = message("EVENT", quoted(cmp.Or(q.SubID, sub)), q.altered(text))
+	}
+	l.say(due, frame)
+	if nth(n, q.RepeatEvery) {
+		l.say(due, frame)
+	}
+}
+
+// hidden reports whether an event was read less than d ago.
+func (l *line) hidden(text []byte, d time.Duration) bool {
+	e, err := corpus.ParseEvent(text)
+	at, known := l.came.Load(e.ID)
+	return err == nil && known && wire.Now()-at.(time.Duration) < d
 }
 
 func (l *line) reconcile(at time.Duration, frame []byte, sub string, opens bool) {
@@ -312,7 +369,7 @@ func (l *line) listen(ctx context.Context) {
 			if !known { // no event that could be read
 				e.at, e.due = now, now+s.OKAfter
 			}
-			l.enqueue(queued{e.due, e.at, frame})
+			l.enqueue(queued{due: e.due, since: e.at, frame: frame})
 		case wire.Event, wire.EOSE:
 			if q != nil {
 				l.found(q, string(m.Sub), m.Event)

@@ -49,6 +49,14 @@ type Script struct {
 	SubID         string            // under which events are sent, in place of the REQ's own
 	Notice        string            // the text of a NOTICE before each answer
 	LiveAfter     time.Duration     // how long an event is held back that comes after EOSE
+	OnlyReqs      string            // of all of these, only REQs whose text holds it are struck
+	AlterEvery    int               // event of all answers to which Alter and SubID apply; 0: each
+	RepeatEvery   int               // event of all answers, which is sent twice
+	HideFor       time.Duration     // from the reading of an EVENT on, no answer holds it
+	HangUpAfter   int               // events of one answer, with which the connection is dropped
+	Giant         int               // bytes of a frame that comes in place of the answer
+	Pings         bool              // without end, in place of the answer
+	NoticesEvery  time.Duration     // a NOTICE, without end, in place of the answer
 
 	// Of COUNT (NIP-45) and NEG-OPEN, NEG-MSG (NIP-77).
 	CountAfter time.Duration // how long each count is held back

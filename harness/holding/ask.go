@@ -1,0 +1,121 @@
+// Package holding finds out what a relay holds, in one way for whatever moves events: the relay is
+// reconciled with where it speaks NIP-77, and asked by id for all or for a sample. Where the two
+// disagree, that is said, and what was returned is believed.
+package holding
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"relaybench/corpus"
+	"relaybench/harness/pull"
+	"relaybench/harness/wire"
+)
+
+// Grace is how long an event that was not there at once is asked for again before it is said not to
+// be there: relays may acknowledge before they can answer.
+const Grace = 2 * time.Second
+
+const (
+	batch  = 100 // ids in one REQ: within the filter limits of every relay in the catalog
+	atOnce = 4   // REQs in flight: within their subscription limits
+
+	firstPause, longestPause = 50 * time.Millisecond, 500 * time.Millisecond // before what is missing is asked for again
+)
+
+// Asking asks a relay for events by id, and again for those that have to be there and are not.
+type Asking struct {
+	URL   string
+	Stall time.Duration // without progress for so long, the relay is given up
+	// Must says of the k-th id whether its event has to be there; nil: each. Only those are asked for again.
+	Must func(k int) bool
+	// OnEvent is given each event that came and was asked for; its memory is valid during the call. It may be nil.
+	OnEvent func(*pull.Event)
+	// Progress is told how many events have come. It may be nil.
+	Progress func(came int)
+}
+
+// Answered is what came of an Asking.
+type Answered struct {
+	Came   []bool        // by the ids' order
+	Late   int           // events that came only when they were asked for again
+	LateBy time.Duration // the longest of their ways: from the first answer without the event to the event
+	Stats  *pull.Stats   // of the first asking alone: what came that was not asked for, and how
+}
+
+// Run asks for the ids. The error says why some had no answer, which says nothing of what the relay
+// holds; it is a *pull.ClosedError where the relay ended a REQ by CLOSED.
+func (a *Asking) Run(ctx context.Context, ids []corpus.ID) (*Answered, error) {
+	done := &Answered{Came: slices.Repeat([]bool{true}, len(ids))}
+	var mu sync.Mutex
+	since := make(map[corpus.ID]time.Duration) // when an answer was first without it
+	came := 0
+	ask := func(ids []corpus.ID, take func(*pull.Event)) (*pull.Fetched, error) {
+		b := pull.ByID{Options: pull.Options{URL: a.URL, Stall: a.Stall}, Batch: batch, InFlight: atOnce}
+		b.Take = pull.Each(func(e *pull.Event) {
+			take(e)
+			if a.OnEvent != nil {
+				a.OnEvent(e)
+			}
+			if came++; a.Progress != nil && came%batch == 0 {
+				a.Progress(came)
+			}
+		})
+		b.Left = func(ids []corpus.ID, at time.Duration) {
+			mu.Lock()
+			defer mu.Unlock()
+			for _, id := range ids {
+				if _, known := since[id]; !known {
+					since[id] = at
+				}
+			}
+		}
+		got, err := b.Run(ctx, ids)
+		if err == nil && len(got.Failed) > 0 {
+			err = &pull.ClosedError{Reason: got.Reason}
+		}
+		return got, err
+	}
+	got, err := ask(ids, func(*pull.Event) {})
+	done.Stats = got.Stats
+	if err != nil {
+		return done, err
+	}
+	if len(got.Missing) == 0 {
+		return done, nil
+	}
+	at := make(map[corpus.ID]int, len(got.Missing)) // of those that are not there yet
+	for _, id := range got.Missing {
+		at[id] = -1
+	}
+	var left []corpus.ID // of those, what has to be there
+	for k, id := range ids {
+		if _, missing := at[id]; missing {
+			at[id], done.Came[k] = k, false
+			if a.Must == nil || a.Must(k) {
+				left = append(left, id)
+			}
+		}
+	}
+	end, pause := wire.Now()+Grace, firstPause
+	for len(left) > 0 && wire.Now() < end {
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return done, context.Cause(ctx)
+		}
+		pause = min(2*pause, longestPause)
+		again, err := ask(left, func(e *pull.Event) {
+			done.Came[at[e.ID]] = true
+			done.Late++
+			done.LateBy = max(done.LateBy, e.At-since[e.ID])
+		})
+		if err != nil {
+			return done, err
+		}
+		left = again.Missing
+	}
+	return done, nil
+}
