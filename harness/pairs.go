@@ -36,15 +36,24 @@ type faultError struct {
 
 func (e *faultError) Unwrap() error { return e.error }
 
-// breaches is the finding on a relay that began NIP-77 in a scenario and broke it, where that is
-// what an error says.
-func breaches(d Description, err error) []measure.Finding {
+// Breach is the finding on a relay that began NIP-77 and broke it, where that is what an error
+// says; else nil.
+func Breach(err error) *measure.Finding {
 	var broken *negentropy.ProtocolError
 	if !errors.As(err, &broken) {
 		return nil
 	}
-	return []measure.Finding{{Scenario: d.Key, Labels: d.Labels, Code: measure.CodeNIP77, Verdict: measure.Failed, Cause: measure.CauseBreaks,
-		Texts: map[string]string{"error": broken.Error(), "code": string(broken.Code)}, BearsOn: measure.BearsOn(measure.CodeNIP77, d.Key, d.Labels)}}
+	return &measure.Finding{Code: measure.CodeNIP77, Verdict: measure.Failed, Cause: measure.CauseBreaks, Texts: map[string]string{"error": broken.Error(), "code": string(broken.Code)}}
+}
+
+// breaches is Breach in a scenario.
+func breaches(d Description, err error) []measure.Finding {
+	f := Breach(err)
+	if f == nil {
+		return nil
+	}
+	f.Scenario, f.Labels, f.BearsOn = d.Key, d.Labels, measure.BearsOn(measure.CodeNIP77, d.Key, d.Labels)
+	return []measure.Finding{*f}
 }
 
 // ofLog makes lines of a relay's log evidence.

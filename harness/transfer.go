@@ -29,6 +29,7 @@ type Transferred struct {
 	Published               // at the sink
 	Altered   []corpus.ID   // sent by the source with other fields than they were signed with, and not passed on: what the sink says of them is no verdict on it
 	Foreign   int           // events that are not of the corpus, and were not passed on
+	Again     int           // events that had come before, and were not passed on again
 	Waiting   int           // events that had come and waited for the sink when it ended
 	Duration  time.Duration // from the first question to the last OK
 }
@@ -53,7 +54,7 @@ const ahead = 256
 func (x *Transfer) Run(ctx context.Context, total int, ask func(ctx context.Context, take pull.Take) error) (*Transferred, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	p := passing{corpus: x.Corpus, to: make(chan outgoing, ahead)}
+	p := passing{corpus: x.Corpus, came: make([]bool, x.Corpus.Len()), to: make(chan outgoing, ahead)}
 	asked := make(chan error, 1)
 	start := wire.Now()
 	go func() {
@@ -106,7 +107,8 @@ type passing struct {
 	corpus *corpus.Corpus
 	to     chan outgoing
 
-	mu   sync.Mutex // over done: several connections may bring events
+	mu   sync.Mutex // over the rest: several connections may bring events
+	came []bool     // by corpus index
 	done Transferred
 }
 
@@ -116,16 +118,7 @@ func (p *passing) take(ctx context.Context, e *pull.Event, wait bool) (bool, err
 		return false, nil
 	}
 	i, ok := p.corpus.Find(e.ID)
-	if !ok {
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		p.done.Foreign++
-		return true, nil
-	}
-	if why := Altered(p.corpus, i, e.Raw); why != "" {
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		p.done.Altered = append(p.done.Altered, e.ID)
+	if p.keepBack(e, i, ok) {
 		return true, nil
 	}
 	out := outgoing{id: &p.corpus.Entry(i).ID, raw: p.corpus.Raw(i), index: i}
@@ -135,6 +128,7 @@ func (p *passing) take(ctx context.Context, e *pull.Event, wait bool) (bool, err
 	if !wait {
 		select {
 		case p.to <- out:
+			p.passed(i)
 			return true, nil
 		default:
 			return false, nil
@@ -142,8 +136,32 @@ func (p *passing) take(ctx context.Context, e *pull.Event, wait bool) (bool, err
 	}
 	select {
 	case p.to <- out:
+		p.passed(i)
 		return true, nil
 	case <-ctx.Done():
 		return false, fmt.Errorf("passing an event on: %w", context.Cause(ctx))
 	}
+}
+
+// keepBack counts an event that is not to be passed on.
+func (p *passing) keepBack(e *pull.Event, i int, known bool) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch {
+	case !known:
+		p.done.Foreign++
+	case p.came[i]:
+		p.done.Again++
+	case Altered(p.corpus, i, e.Raw) != "":
+		p.done.Altered = append(p.done.Altered, e.ID)
+	default:
+		return false
+	}
+	return true
+}
+
+func (p *passing) passed(i int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.came[i] = true
 }

@@ -53,10 +53,11 @@ var pairWords = map[string]words{
 		return clauses(holdingText(f), some1(f, "not held by the source", "%s more of the corpus were not held by the source"), rightly(f))
 	}},
 	measure.CodeSendsHeld: {"sends what it holds", func(f *measure.Finding) string {
-		if f.Counts["withheld"] == 0 {
-			return passing(f, "every event that was asked for came")
+		if f.Verdict == measure.Passed {
+			return "every event that was asked for came"
 		}
-		return clauses(n(f, "withheld")+" events that it holds did not come when "+f.Texts["to"]+" was to get them",
+		return clauses(some1(f, "withheld", "%s events that it holds, or acknowledged, did not come when "+f.Texts["to"]+" was to get them"),
+			some1(f, "left out", "%s came only when they were asked for again, by answers that were not capped"),
 			some1(f, "altered", "%s came with other fields than they were signed with"), elsewhere(f))
 	}},
 	measure.CodeServesSource: {"serves as a source", func(f *measure.Finding) string { return f.Texts["error"] }},
@@ -64,7 +65,12 @@ var pairWords = map[string]words{
 		return fmt.Sprintf("%s hold as many events as are asked for, or sent, at once (the newest is %.0f); what else they hold cannot be asked for by time",
 			counted(f.Counts["seconds"], "second"), f.Counts["newest"])
 	}},
-	measure.CodeSyncCommand: {"its sync command succeeds", func(f *measure.Finding) string { return f.Texts["error"] }},
+	measure.CodeSyncCommand: {"its sync command succeeds", func(f *measure.Finding) string {
+		if f.Verdict == measure.Stated && f.Cause == "" {
+			return f.Texts["error"] + ", and yet everything came"
+		}
+		return endedBy(f.Cause, f.Texts["error"])
+	}},
 }
 
 // holdingText compares what a relay holds with what it must hold.

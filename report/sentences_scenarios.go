@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -75,10 +76,10 @@ var scenarioWords = map[string]words{
 		if f.Counts["lost"] > 0 {
 			text = n(f, "lost") + " of " + n(f, "of") + " acknowledged events are missing"
 		}
-		if f.Counts["excused"] > 0 && text != "" {
-			text += "; " + n(f, "excused") + " more were superseded, deleted or expired since"
+		if f.Verdict == measure.Undecided {
+			return ""
 		}
-		return text
+		return clauses(text, some1(f, "excused", "%s more were superseded, deleted or expired since"), lateText(f))
 	}},
 	measure.CodeRemembers: {"answers after a clean stop as before", func(f *measure.Finding) string {
 		switch {
@@ -131,11 +132,13 @@ var scenarioWords = map[string]words{
 		return clauses("of "+n(f, "file")+" events in the file it "+holdingText(f), how, rightly(f))
 	}},
 	measure.CodeReturnsNamed: {"returns what it names", func(f *measure.Finding) string {
-		return n(f, "missing") + " of " + n(f, "of") + " events that it named in a reconciliation did not come when they were asked for"
+		return clauses("asked for "+n(f, "of")+" events by id, "+cmp.Or(listed(
+			some1(f, "missing", "%s did not come that it had named in a reconciliation"), some1(f, "unnamed", "%s came that it had not named")), "it returned what it had named"),
+			lateText(f))
 	}},
 	measure.CodeComplete: {"is complete", completeText},
 	measure.CodeOnlyRequested: {"sends nothing else", func(f *measure.Finding) string {
-		return clauses(counted(f.Counts["events"], "event")+" came that were not asked for", elsewhere(f))
+		return clauses(counted(f.Counts["events"], "event")+" came that were not asked for", elsewhere(f), some1(f, "duplicates", "%s came twice"))
 	}},
 }
 
@@ -143,6 +146,14 @@ var scenarioWords = map[string]words{
 func faultsOf(f *measure.Finding) string {
 	return listed(some1(f, "missing", "%s events missing"), some1(f, "extra", "%s that must not be there"),
 		some1(f, "misordered", "%s out of order"), some1(f, "duplicate", "%s sent twice"), some1(f, "no id", "%s without a readable id"))
+}
+
+// lateText says how many events came only when they were asked for again.
+func lateText(f *measure.Finding) string {
+	if f.Counts["late"] == 0 {
+		return ""
+	}
+	return n(f, "late") + " came only when they were asked for again, up to " + number(f.Counts["late ms"]) + " ms after an answer without them"
 }
 
 // faultText says what was wrong with frames that were no message.
@@ -221,11 +232,42 @@ func completeText(f *measure.Finding) string {
 		return n(f, "delivered") + " records came, which is all that was asked for"
 	}
 	if f.Cause == measure.CauseEnded {
-		return f.Texts["error"]
+		return endedText(f)
 	}
 	text := n(f, "missing") + " of " + n(f, "expected") + " records never came"
 	if why := whyText(f.Cause, f.Counts); why != "" {
 		text += ": " + why
+	}
+	return text
+}
+
+// endedBy says who ended a transfer, where that is known.
+func endedBy(who, text string) string {
+	switch who {
+	case measure.EndedBySource:
+		return "stopped by the source: " + text
+	case measure.EndedBySink:
+		return "stopped by the sink: " + text
+	case measure.EndedByUnknown:
+		return text + "; nobody saw whether the source or the sink ended it"
+	}
+	return text
+}
+
+// endedText says who ended a transfer, how far it was, and what may have been the reason.
+func endedText(f *measure.Finding) string {
+	text := endedBy(f.Texts["by"], f.Texts["error"])
+	if f.Counts["of"] > 0 {
+		text += ", after " + n(f, "came") + " of " + n(f, "of") + " events"
+	}
+	if left := f.Counts["left MB"]; left > 0 {
+		text += fmt.Sprintf(", with about %.1f MB of the page still to come", left)
+	}
+	if f.Counts["lost"] > 1 {
+		text += ", " + n(f, "lost") + " connections lost"
+	}
+	if f.Counts["waited"] > 0 {
+		text += "; relaybench had been waiting for the sink: the source does not wait for slow readers"
 	}
 	return text
 }

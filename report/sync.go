@@ -147,9 +147,7 @@ func (t *syncTable) text(c *syncCell) (text string, good bool) {
 	}
 	x, _ := c.rate.Value()
 	if c.rate.Is(measure.StatusIncomplete) != nil {
-		_, delivered := c.value("delivered")
-		_, expected := c.value("expected")
-		return ofText(delivered, expected, c.amount("delivered"), c.amount("expected")), false
+		return c.part(), false
 	}
 	return t.scale.format(x), true
 }
@@ -172,12 +170,18 @@ func (c *syncCell) value(metric string) (*measure.Measurement, float64) {
 	return nil, 0
 }
 
-func (c *syncCell) amount(metric string) string {
-	m, x := c.value(metric)
+// part is how much came of what had to come. What is more at the sink than it had to get is no part
+// of that.
+func (c *syncCell) part() string {
+	_, came := c.value("delivered")
+	m, expected := c.value("expected")
 	if m == nil {
-		return "?"
+		return amount(came) + " of ?"
 	}
-	return amount(x)
+	if m, missing := c.value("missing"); m != nil {
+		came = expected - missing
+	}
+	return amount(min(came, expected)) + " of " + amount(expected)
 }
 
 func (c *syncCell) title() string { return c.source + " → " + c.sink }

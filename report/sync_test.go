@@ -106,3 +106,53 @@ func TestASourceIsBlamedForWhatItCut(t *testing.T) {
 		t.Errorf("the head says %q", d.grave)
 	}
 }
+
+// Who ended a transfer, and how far it was, is said from what the finding counts.
+func TestTheEndOfATransferIsSaid(t *testing.T) {
+	f := measure.Finding{Code: measure.CodeComplete, Verdict: measure.Failed, Cause: measure.CauseEnded, Texts: map[string]string{"error": "connection lost"}}
+	for _, c := range []struct {
+		by     string
+		counts map[string]float64
+		want   string
+	}{
+		{"", nil, "connection lost"},
+		{measure.EndedBySink, map[string]float64{"came": 0, "of": 1723, "lost": 0}, "stopped by the sink: connection lost, after 0 of 1,723 events"},
+		{measure.EndedBySource, map[string]float64{"came": 1000, "of": 1723, "lost": 1}, "stopped by the source: connection lost, after 1,000 of 1,723 events"},
+		{measure.EndedBySource, map[string]float64{"came": 5, "of": 10, "lost": 5, "left MB": 1.26, "waited": 1},
+			"stopped by the source: connection lost, after 5 of 10 events, with about 1.3 MB of the page still to come, 5 connections lost; relaybench had been waiting for the sink: " +
+				"the source does not wait for slow readers"},
+		{measure.EndedByUnknown, nil, "connection lost; nobody saw whether the source or the sink ended it"},
+	} {
+		f.Texts["by"], f.Counts = c.by, c.counts
+		if got := findingText(&f); got != c.want {
+			t.Errorf("%q, want %q", got, c.want)
+		}
+	}
+}
+
+// A cell never says that more came than had to.
+func TestACellSaysHowMuchOfWhatHadToComeCame(t *testing.T) {
+	amounts := func(delivered, expected, missing float64) *syncCell {
+		c := &syncCell{rate: &measure.Measurement{Status: []measure.Status{{Code: measure.StatusIncomplete}}}}
+		for metric, x := range map[string]float64{"delivered": delivered, "expected": expected, "missing": missing} {
+			if x >= 0 {
+				c.all = append(c.all, &measure.Measurement{Metric: metric, Trials: []float64{x}})
+			}
+		}
+		return c
+	}
+	for _, c := range []struct {
+		cell *syncCell
+		want string
+	}{
+		{amounts(484, 9574, 9090), "484 of 9,574"},
+		{amounts(1915, 1723, 0), "1,723 of 1,723"},
+		{amounts(1915, 1723, 20), "1,703 of 1,723"},
+		{amounts(1915, 1723, -1), "1,723 of 1,723"},
+		{amounts(1915, -1, -1), "1,915 of ?"},
+	} {
+		if got, good := new(syncTable).text(c.cell); got != c.want || good {
+			t.Errorf("%q, want %q", got, c.want)
+		}
+	}
+}

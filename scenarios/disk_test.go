@@ -200,7 +200,7 @@ func TestARelayIsKilledInTheMiddle(t *testing.T) {
 }
 
 var importFigures = map[string]string{"stored": "events/s higher", "duration": "s none", "held afterwards": "events none", "not stored": "events none",
-	"cpu of the command": "s none", "peak rss of the command": "MiB none", "cpu per 1,000 stored": "s lower", "write amplification while importing": "bytes/byte none"}
+	"cpu of the command": "s none", "peak rss of the command": "MiB none", "cpu per 1,000 stored": "s lower", "write amplification while importing": "bytes/byte none", "late": "events none", "late by": "ms none"}
 
 var importChecks = []string{measure.CodeUnaltered, measure.CodeOnlyAsked, measure.CodeReturnsNamed, measure.CodeImported, measure.CodeOnlyKnown}
 
@@ -227,7 +227,7 @@ func TestAnImportIsMeasured(t *testing.T) {
 		checks := importChecks
 		if asked {
 			s.NegError, cause = "blocked: no", "asked"
-			checks = []string{measure.CodeUnaltered, measure.CodeOnlyAsked, measure.CodeImported, measure.CodeOnlyKnown}
+			checks = []string{measure.CodeUnaltered, measure.CodeOnlyAsked, measure.CodeImported}
 		}
 		p := prove(t, s, proving{corpus: synthetic(t, 300), scenarios: []harness.Scenario{Import{}}})
 		p.figures(t, key, importFigures)
@@ -268,7 +268,7 @@ func TestAnImportIsMeasured(t *testing.T) {
 			same(t, "evidence", [2]string{e.Code, e.Cause}, [2]string{measure.EvidenceMissing, measure.MissingNotImported})
 		}
 		if !asked {
-			p.counted(t, key, measure.CodeReturnsNamed, map[string]float64{"missing": 0, "of": held})
+			p.counted(t, key, measure.CodeReturnsNamed, map[string]float64{"missing": 0, "unnamed": 0, "of": float64(p.corpus.Len())})
 		}
 	}
 }
@@ -285,11 +285,20 @@ func TestEachFaultOfAnImportFailsItsOwnCheck(t *testing.T) {
 		code   string
 		counts func(must, held float64) map[string]float64
 	}{
-		{"honest", scripted.Script{}, nil, measure.CodeReturnsNamed, func(must, _ float64) map[string]float64 { return map[string]float64{"missing": 0, "of": must} }},
-		{"leaves out what it names", scripted.Script{LeaveOutEvery: 40}, map[string]measure.Verdict{measure.CodeReturnsNamed: measure.Failed}, measure.CodeReturnsNamed,
+		{"honest", scripted.Script{}, nil, measure.CodeReturnsNamed, func(must, _ float64) map[string]float64 { return map[string]float64{"missing": 0, "unnamed": 0} }},
+		{"leaves out what it names", scripted.Script{LeaveOutEvery: 40}, map[string]measure.Verdict{measure.CodeReturnsNamed: measure.Stated}, measure.CodeReturnsNamed,
 			func(must, _ float64) map[string]float64 {
-				return map[string]float64{"missing": float64(int(must) / 40), "of": must}
+				return map[string]float64{"missing": 0, "unnamed": 0, "late": float64(int(must) / 40)}
 			}},
+		{"never returns what it names", scripted.Script{Faults: []string{"drop-results:1"}},
+			map[string]measure.Verdict{measure.CodeReturnsNamed: measure.Failed, measure.CodeImported: measure.Failed}, measure.CodeReturnsNamed,
+			func(must, _ float64) map[string]float64 { return map[string]float64{"missing": must, "unnamed": 0} }},
+		{"returns what it does not name", scripted.Script{NegReply: named(0)}, map[string]measure.Verdict{measure.CodeReturnsNamed: measure.Failed}, measure.CodeReturnsNamed,
+			func(must, _ float64) map[string]float64 { return map[string]float64{"missing": 0, "unnamed": must} }},
+		{"names ids of nothing", scripted.Script{NegReply: named(50)}, map[string]measure.Verdict{measure.CodeReturnsNamed: measure.Failed, measure.CodeOnlyKnown: measure.Failed},
+			measure.CodeOnlyKnown, func(must, _ float64) map[string]float64 { return map[string]float64{"ids": 50, "twice": 0} }},
+		{"breaks NIP-77", scripted.Script{NegReply: "zz"}, map[string]measure.Verdict{measure.CodeNIP77: measure.Failed}, measure.CodeImported,
+			func(must, _ float64) map[string]float64 { return map[string]float64{"held": must, "must": must} }},
 		{"foreign", scripted.Script{Foreign: foreign}, map[string]measure.Verdict{measure.CodeOnlyAsked: measure.Failed}, measure.CodeOnlyAsked,
 			func(must, _ float64) map[string]float64 {
 				return map[string]float64{"events": float64((int(must) + 99) / 100), "elsewhere": 0}
@@ -301,9 +310,22 @@ func TestEachFaultOfAnImportFailsItsOwnCheck(t *testing.T) {
 			t.Parallel()
 			test.script.Import = &scripted.Command{}
 			p := prove(t, test.script, proving{corpus: c, scenarios: []harness.Scenario{Import{}}})
-			p.verdicts(t, key, but(importChecks, test.differ))
+			checks := importChecks
+			if test.differ[measure.CodeNIP77] != "" {
+				checks = []string{measure.CodeUnaltered, measure.CodeOnlyAsked, measure.CodeImported}
+			}
+			p.verdicts(t, key, but(checks, test.differ))
 			_, must := gone(p.model)
-			p.counted(t, key, test.code, test.counts(float64(must), float64(must)))
+			f := p.finding(t, key, test.code)
+			for name, n := range test.counts(float64(must), float64(must)) {
+				same(t, test.code+", "+name, f.Counts[name], n)
+			}
+			late := p.value(t, key, "late")
+			same(t, "late", late, p.finding(t, key, test.code).Counts["late"])
+			same(t, "by some time", p.value(t, key, "late by") > 0, late > 0)
+			if held := p.value(t, key, "held afterwards"); held != float64(must) && test.differ[measure.CodeImported] == "" {
+				t.Errorf("%v are held, not %d", held, must)
+			}
 		})
 	}
 }
@@ -358,6 +380,6 @@ func TestWhatShouldNotBeThereAfterAnImportIsExtra(t *testing.T) {
 	}
 	p.counted(t, key, measure.CodeImported, want)
 	same(t, "not stored", len(p.all(key, "not stored")), 0)
-	p.verdicts(t, key, but([]string{measure.CodeUnaltered, measure.CodeOnlyKnown},
+	p.verdicts(t, key, but([]string{measure.CodeUnaltered},
 		map[string]measure.Verdict{measure.CodeImported: measure.Failed, measure.CodeOnlyAsked: measure.Failed}))
 }

@@ -2,7 +2,6 @@ package scenarios
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -10,7 +9,6 @@ import (
 	"relaybench/corpus"
 	"relaybench/harness"
 	"relaybench/harness/measure"
-	"relaybench/harness/negentropy"
 	"relaybench/relays"
 )
 
@@ -49,137 +47,25 @@ func (Import) Run(ctx context.Context, t *harness.Trial) error {
 	if err != nil {
 		return err
 	}
-	held, asked, err := heldAfter(ctx, t)
+	// What a compliant relay holds differs least from what this one does.
+	held, err := findHeld(ctx, t, t.Model.Effective(), t.Model, nil)
 	if err != nil {
 		return fmt.Errorf("counting what was imported: %w", err)
 	}
-	recordImport(t, carried, held)
-	findImported(t, held, asked)
+	for _, f := range held.findings(t.Corpus, t.Model) {
+		t.Find(f)
+	}
+	recordImport(t, carried, held.Events)
+	recordLate(t, held.Late, held.LateBy)
+	findImported(t, held)
 	return nil
 }
 
-// holding is what a relay was found to hold.
-type holding struct {
-	events  []int              // of the corpus
-	unknown map[corpus.ID]bool // ids of no event of the corpus
-	twice   map[corpus.ID]bool // named as the relay's alone though the harness has them: kept under another created_at, or a lie
-}
-
-// sound reports whether what was named fits what was asked.
-func (h *holding) sound() bool { return len(h.unknown)+len(h.twice) == 0 }
-
-// reconciledHolding works out what a relay holds from how it differs from a set of events of the corpus, in corpus order. Each event counts once,
-// whatever the relay says.
-func reconciledHolding(c *corpus.Corpus, set []int, have, need map[corpus.ID]bool) holding {
-	h := holding{unknown: make(map[corpus.ID]bool), twice: make(map[corpus.ID]bool)}
-	for _, i := range set {
-		id := c.Entry(i).ID
-		if need[id] {
-			h.twice[id] = true
-		}
-		if need[id] || !have[id] {
-			h.events = append(h.events, i)
-		}
-	}
-	for id := range need {
-		if i, ok := c.Find(id); !ok {
-			h.unknown[id] = true
-		} else if !h.twice[id] {
-			h.events = append(h.events, i)
-		}
-	}
-	slices.Sort(h.events)
-	return h
-}
-
-// heldAfter finds out what the relay holds: by reconciling with it, where it speaks NIP-77, and else by asking for every id. Of what was only named, a
-// sample is asked for as well.
-func heldAfter(ctx context.Context, t *harness.Trial) (h holding, asked bool, err error) {
-	asker, err := harness.NewAsker(ctx, t.Relay.URL(), t.Options.Stall)
-	if err != nil {
-		return h, false, err
-	}
-	defer asker.Close()
-	var returned comparison
-	asker.OnEvent = returned.with(t.Corpus)
-
-	h, err = heldByReconciling(ctx, t)
-	unsupported, refused := (*negentropy.UnsupportedError)(nil), (*negentropy.RelayError)(nil)
-	switch {
-	case errors.As(err, &unsupported) || errors.As(err, &refused):
-		h = holding{}
-		all := make([]int, t.Corpus.Len())
-		for i := range all {
-			all[i] = i
-		}
-		others, err := askByID(t, asker, all, func(i int, found bool) {
-			if found {
-				h.events = append(h.events, i)
-			}
-			if (i+1)%storedBatch == 0 {
-				t.Progress(i+1, len(all))
-			}
-		})
-		if err != nil {
-			return h, false, err
-		}
-		others.find(t)
-		returned.find(t)
-		return h, true, nil
-	case err != nil:
-		return h, false, err
-	}
-	named := 0
-	var evidence []measure.Evidence
-	drawn := sample(t, h.events)
-	others, err := askByID(t, asker, drawn, func(i int, found bool) {
-		if found {
-			return
-		}
-		if named++; named <= examples {
-			evidence = append(evidence, eventEvidence(measure.EvidenceMissing, t.Corpus, i))
-		}
-	})
-	if err != nil {
-		return h, false, err
-	}
-	others.find(t)
-	returned.find(t)
-	t.Find(measure.Finding{Code: measure.CodeReturnsNamed, Verdict: measure.Holds(named == 0), Counts: counts("missing", named, "of", len(drawn)), Evidence: evidence})
-	return h, false, nil
-}
-
-// sampled is how many of the events that a relay has only named are asked for.
-const sampled = 1000
-
-func sample(t *harness.Trial, events []int) []int {
-	if len(events) <= sampled {
-		return events
-	}
-	chosen := make([]int, sampled)
-	for k := range chosen { // one of each part of the whole, so that none is drawn twice
-		low, high := k*len(events)/sampled, (k+1)*len(events)/sampled
-		chosen[k] = events[low+t.Rand.IntN(high-low)]
-	}
-	return chosen
-}
-
-// heldByReconciling compares with what a compliant relay holds: the difference is small.
-func heldByReconciling(ctx context.Context, t *harness.Trial) (h holding, err error) {
-	effective := t.Model.Effective()
-	s := &side{Trial: t}
-	_, have, need, err := s.against(ctx, effective)
-	if err != nil {
-		return h, err
-	}
-	return reconciledHolding(t.Corpus, effective, have, need), nil
-}
-
 // recordImport keeps what the import cost. Rates count what was found.
-func recordImport(t *harness.Trial, carried *relays.Carried, held holding) {
-	seconds, stored := carried.Took.Seconds(), int64(len(held.events))
+func recordImport(t *harness.Trial, carried *relays.Carried, held []int) {
+	seconds, stored := carried.Took.Seconds(), int64(len(held))
 	var bytes int64
-	for _, i := range held.events {
+	for _, i := range held {
 		bytes += int64(t.Corpus.Entry(i).Length)
 	}
 	if seconds > 0 {
@@ -198,14 +84,14 @@ func recordImport(t *harness.Trial, carried *relays.Carried, held holding) {
 }
 
 // findImported judges what was found, explains what was not by what the protocol takes away again, and keeps both in the Ledger.
-func findImported(t *harness.Trial, held holding, asked bool) {
+func findImported(t *harness.Trial, held *found) {
 	for i := range t.Corpus.Len() {
 		t.Ledger.Set(i, harness.Refused)
 	}
-	for _, i := range held.events {
+	for _, i := range held.Events {
 		t.Ledger.Set(i, harness.Accepted)
 	}
-	d := compareWith(t.Corpus, t.Model, held.events, func(int) string { return measure.MissingNotImported })
+	d := compareWith(t.Corpus, t.Model, held.Events, func(int) string { return measure.MissingNotImported })
 	gone := make(map[corpus.Reason]int)
 	for i := range t.Corpus.Len() {
 		if !t.Model.Holds(i) && t.Ledger.Get(i) == harness.Refused {
@@ -214,8 +100,8 @@ func findImported(t *harness.Trial, held holding, asked bool) {
 	}
 	f := measure.Finding{Code: measure.CodeImported, Verdict: measure.Holds(d.none()), Counts: d.counts(), Evidence: d.evidence()}
 	f.Counts["file"] = float64(t.Corpus.Len())
-	if f.Cause = "reconciled"; asked {
-		f.Cause = "asked"
+	if f.Cause = "asked"; held.Reconciled {
+		f.Cause = "reconciled"
 	}
 	for _, reason := range slices.Sorted(maps.Keys(gone)) {
 		t.Measure(measure.Measurement{Metric: "not stored", Unit: "events", Better: measure.None, Trials: []float64{float64(gone[reason])},
@@ -223,5 +109,4 @@ func findImported(t *harness.Trial, held holding, asked bool) {
 		f.Counts["rightly."+reason.String()] = float64(gone[reason])
 	}
 	t.Find(f)
-	findNamed(t, t.Corpus, held.unknown, held.twice)
 }

@@ -5,7 +5,6 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -131,22 +130,6 @@ func TestWhatTheProtocolLeavesOpenIsNoDifference(t *testing.T) {
 	}
 }
 
-// TestWhatARelayHoldsIsWorkedOutFromADifference has events 0 to 5 asked for: it lacks 1 and 2,
-// holds 7, knows an id that nobody published, and names 3 as its own though both have it.
-func TestWhatARelayHoldsIsWorkedOutFromADifference(t *testing.T) {
-	t.Parallel()
-	notes := scripted.Notes(t, 9)
-	id := func(i int) corpus.ID { return notes.Entry(i).ID }
-	h := reconciledHolding(notes, []int{0, 1, 2, 3, 4, 5}, map[corpus.ID]bool{id(1): true, id(2): true, id(3): true},
-		map[corpus.ID]bool{id(7): true, id(3): true, {1}: true})
-	same(t, "held", fmt.Sprint(h.events), "[0 3 4 5 7]")
-	same(t, "unknown", len(h.unknown), 1)
-	same(t, "twice", len(h.twice), 1)
-	same(t, "sound", h.sound(), false)
-	h = reconciledHolding(notes, []int{0, 1}, map[corpus.ID]bool{id(1): true}, nil)
-	same(t, "held", fmt.Sprint(h.events, h.sound()), "[0] true")
-}
-
 func TestSetsOfIDsAreSubtractedAndNamed(t *testing.T) {
 	t.Parallel()
 	notes := scripted.Notes(t, 9)
@@ -165,28 +148,6 @@ func TestSetsOfIDsAreSubtractedAndNamed(t *testing.T) {
 	same(t, "kind", *evidence[1].Kind, 1)
 	same(t, "place", index(notes, notes.Entry(4).ID), 4)
 	same(t, "no place", index(notes, corpus.ID{}), -1)
-}
-
-// TestASampleIsDrawnFromEachPart has more events than are asked for.
-func TestASampleIsDrawnFromEachPart(t *testing.T) {
-	t.Parallel()
-	trial := &harness.Trial{Rand: rand.New(rand.NewPCG(1, 2))}
-	few := []int{3, 4, 5}
-	if got := sample(trial, few); !slices.Equal(got, few) {
-		t.Errorf("%v of %v", got, few)
-	}
-	events := make([]int, 2*sampled+sampled/2)
-	for i := range events {
-		events[i] = 10 * i
-	}
-	got := sample(trial, events)
-	same(t, "drawn", len(got), sampled)
-	other := false
-	for k, i := range got {
-		between(t, "part", 10*(k*len(events)/sampled), i, 10*((k+1)*len(events)/sampled-1))
-		other = other || i != 10*(k*len(events)/sampled)
-	}
-	same(t, "not always the first", other, true)
 }
 
 // TestWhatTheProtocolTakesAwayIsExcused publishes a corpus in which events are superseded and

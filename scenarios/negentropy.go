@@ -10,6 +10,7 @@ import (
 
 	"relaybench/corpus"
 	"relaybench/harness"
+	"relaybench/harness/holding"
 	"relaybench/harness/measure"
 	"relaybench/harness/negentropy"
 	"relaybench/harness/pull"
@@ -53,9 +54,8 @@ func describePhase(phase string) harness.Description {
 
 const (
 	heartbeats     = 10
-	transferBatch  = 100     // ids in one REQ: within the filter limits of every relay in the catalog
-	transferAtOnce = 4       // REQs in flight: within their subscription limits
-	mostForeign    = 100_000 // ids that a relay may claim beside those of the corpus, before it is not listened to any longer: they take memory
+	transferBatch  = 100 // ids in one REQ: within the filter limits of every relay in the catalog
+	transferAtOnce = 4   // REQs in flight: within their subscription limits
 )
 
 // Describe implements harness.PairScenario.
@@ -134,35 +134,36 @@ func (s *side) seed(ctx context.Context) error {
 	if _, err := p.Publish(ctx, share); err != nil {
 		return err
 	}
-	asker, err := harness.NewAsker(ctx, s.Relay.URL(), s.Options.Stall)
+	came, _, err := askByID(ctx, s.Trial, share)
 	if err != nil {
 		return err
 	}
-	defer asker.Close()
-	others, err := askByID(s.Trial, asker, share, func(i int, found bool) {
-		if found {
+	for k, i := range share {
+		if came.Came[k] {
 			s.held = append(s.held, i)
 		}
-	})
-	if err != nil {
-		return err
 	}
-	others.find(s.Trial)
+	s.Find(strays(came.Stats))
 	if s.seeded, err = s.model(); err != nil {
 		return err
 	}
 	d := compare(s, s.seeded, s.held)
 	s.Find(measure.Finding{Code: measure.CodeShare, Verdict: measure.Holds(d.none()), Counts: d.counts(), Evidence: d.evidence()})
-	findLost(s.Trial, d)
+	if f := lost(s.Trial, d); f != nil {
+		s.Find(*f)
+	}
 	return nil
 }
 
-// findLost bars everything of a relay that lost what it had acknowledged.
-func findLost(t *harness.Trial, d difference) {
-	if n := d.lost(); n > 0 {
-		t.Find(measure.Finding{Code: measure.CodeKept, Verdict: measure.Failed, Counts: counts("lost", n, "of", t.Ledger.Count(harness.Accepted)+t.Ledger.Count(harness.Duplicate)),
-			Evidence: slices.DeleteFunc(d.evidence(), func(e measure.Evidence) bool { return e.Cause != measure.MissingLost })})
+// lost is the finding on a relay that lost what it had acknowledged, which bars everything of it;
+// else nil.
+func lost(t *harness.Trial, d difference) *measure.Finding {
+	n := d.lost()
+	if n == 0 {
+		return nil
 	}
+	return &measure.Finding{Code: measure.CodeKept, Verdict: measure.Failed, Counts: counts("lost", n, "of", t.Ledger.Count(harness.Accepted)+t.Ledger.Count(harness.Duplicate)),
+		Evidence: slices.DeleteFunc(d.evidence(), func(e measure.Evidence) bool { return e.Cause != measure.MissingLost })}
 }
 
 // model is of what the relay has been offered so far.
@@ -173,24 +174,11 @@ func (s *side) model() (*corpus.Model, error) {
 // reconcile compares what the relay has with the events of a set.
 func (s *side) reconcile(ctx context.Context, conn *wire.Conn, set negentropy.Storage, o negentropy.Options) (negentropy.Result, error) {
 	o.Stall, o.FirstAnswer = s.Options.Stall, s.Options.Stall
-	o.MaxNeed = s.Corpus.Len() + mostForeign
+	o.MaxNeed = s.Corpus.Len() + holding.MostForeign
 	o.Known = func(id *negentropy.ID) bool {
 		return corpus.ID(*id) == s.more || index(s.Corpus, corpus.ID(*id)) >= 0
 	}
 	return negentropy.ReconcileSplit(ctx, conn, []byte("{}"), set, o)
-}
-
-// setOf seals a set of events of the corpus and others.
-func setOf(c *corpus.Corpus, indexes []int, others ...corpus.Event) (negentropy.Storage, error) {
-	set := negentropy.NewSet(len(indexes) + len(others))
-	for _, i := range indexes {
-		e := c.Entry(i)
-		set.Add(uint64(e.CreatedAt), (*negentropy.ID)(&e.ID))
-	}
-	for i := range others {
-		set.Add(uint64(others[i].CreatedAt), (*negentropy.ID)(&others[i].ID))
-	}
-	return set, set.Seal()
 }
 
 // collect gathers ids.
@@ -212,7 +200,7 @@ func (s *side) against(ctx context.Context, indexes []int) (result negentropy.Re
 
 // differ is against with the ids handed over as they come.
 func (s *side) differ(ctx context.Context, indexes []int, have, need func([]negentropy.ID)) (result negentropy.Result, err error) {
-	set, err := setOf(s.Corpus, indexes)
+	set, err := holding.Set(s.Corpus, indexes)
 	if err != nil {
 		return result, err
 	}
@@ -264,7 +252,7 @@ func initial(ctx context.Context, server, other *side) error {
 		idEvidence(server.Corpus, measure.EvidenceExtra, causeNeed, minus(need, wantNeed)))
 	t.Find(measure.Finding{Code: measure.CodeDifference, Verdict: measure.Holds(len(wrong) == 0),
 		Counts: counts("have", len(have), "must have", len(wantHave), "need", len(need), "must need", len(wantNeed)), Evidence: wrong})
-	findNamed(t, server.Corpus, need, nil)
+	t.Find(onlyKnown(server.Corpus, need, nil))
 	return nil
 }
 
@@ -275,20 +263,20 @@ const (
 	causeNeed = "to need"
 )
 
-// findNamed judges whether a relay named only events that somebody published to it: unknown are the
+// onlyKnown judges whether a relay named only events that somebody published to it: unknown are the
 // ids that it named as its alone, twice those that it named though they are on both sides.
-func findNamed(t *harness.Trial, c *corpus.Corpus, unknown, twice map[corpus.ID]bool) {
+func onlyKnown(c *corpus.Corpus, unknown, twice map[corpus.ID]bool) measure.Finding {
 	invented := make(map[corpus.ID]bool)
 	for id := range unknown {
 		if index(c, id) < 0 {
 			invented[id] = true
 		}
 	}
-	t.Find(measure.Finding{Code: measure.CodeOnlyKnown, Verdict: measure.Holds(len(invented)+len(twice) == 0), Counts: counts("ids", len(invented), "twice", len(twice)),
-		Evidence: append(idEvidence(c, measure.EvidenceUnexpected, "", invented), idEvidence(c, measure.EvidenceUnexpected, "twice", twice)...)})
+	return measure.Finding{Code: measure.CodeOnlyKnown, Verdict: measure.Holds(len(invented)+len(twice) == 0), Counts: counts("ids", len(invented), "twice", len(twice)),
+		Evidence: append(idEvidence(c, measure.EvidenceUnexpected, "", invented), idEvidence(c, measure.EvidenceUnexpected, "twice", twice)...)}
 }
 
-// findForeign is findNamed for a reconciliation of which only the number of such ids is kept, and
+// findForeign is onlyKnown for a reconciliation of which only the number of such ids is kept, and
 // examples.
 func findForeign(t *harness.Trial, r negentropy.Result) {
 	f := measure.Finding{Code: measure.CodeOnlyKnown, Verdict: measure.Holds(r.Foreign == 0), Counts: counts("ids", r.Foreign, "twice", 0)}
@@ -366,19 +354,19 @@ func transfer(ctx context.Context, sink, source *side) error {
 func (s *side) identical(ctx context.Context) error {
 	t := s.Under(describePhase(phaseIdentical))
 	effective := s.Model.Effective()
-	result, have, need, err := s.against(ctx, effective)
+	held, err := findHeld(ctx, s.Trial, effective, s.Model, func(r negentropy.Result) { record(t, r, true) })
+	if err == nil {
+		err = held.Trouble
+	}
 	if err != nil {
 		return fmt.Errorf("reconciling %s after the transfer: %w", s.Relay.Name(), err)
 	}
-	record(t, result, true)
-	found := reconciledHolding(s.Corpus, effective, have, need)
-	findNamed(t, s.Corpus, found.unknown, found.twice)
-	s.held = found.events
-	if !found.sound() { // what it says of itself is worth nothing: it is asked for every event
-		if s.held, err = s.returns(ctx); err != nil {
-			return fmt.Errorf("asking %s for all events: %w", s.Relay.Name(), err)
+	for _, f := range held.findings(s.Corpus, s.Model) {
+		if f.Verdict != measure.Passed || f.Code == measure.CodeOnlyKnown {
+			t.Find(f)
 		}
 	}
+	s.held = held.Events
 	d := compare(s, s.Model, s.held)
 	// A relay answers for what it acknowledged. What its peer lost or kept back it never got, and
 	// may rightly hold what that would have replaced.
@@ -394,30 +382,10 @@ func (s *side) identical(ctx context.Context) error {
 		f.Verdict, f.Cause = measure.Stated, measure.MissingNeverDelivered
 	}
 	t.Find(f)
-	findLost(t, own)
+	if f := lost(t, own); f != nil {
+		t.Find(*f)
+	}
 	return nil
-}
-
-// returns asks for every event of the corpus by id.
-func (s *side) returns(ctx context.Context) (held []int, err error) {
-	asker, err := harness.NewAsker(ctx, s.Relay.URL(), s.Options.Stall)
-	if err != nil {
-		return nil, err
-	}
-	defer asker.Close()
-	all := make([]int, s.Corpus.Len())
-	for i := range all {
-		all[i] = i
-	}
-	others, err := askByID(s.Trial, asker, all, func(i int, found bool) {
-		if found {
-			held = append(held, i)
-		}
-	})
-	if others.count > 0 {
-		others.find(s.Trial)
-	}
-	return held, err
 }
 
 // refusedWrongly counts the events that the relay was sent, and refused or left unanswered, though
@@ -439,7 +407,7 @@ func (s *side) refusedWrongly(given *corpus.Model) (n int) {
 // heartbeat repeats the reconciliation of what is the same on both sides at once, with no writes between: what a periodic mirror pays.
 func (s *side) heartbeat(ctx context.Context) error {
 	t := s.Under(describePhase(phaseHeartbeat))
-	set, err := setOf(s.Corpus, s.held)
+	set, err := holding.Set(s.Corpus, s.held)
 	if err != nil {
 		return err
 	}
@@ -516,7 +484,7 @@ func (s *side) afterWrite(ctx context.Context) error {
 		return nil
 	}
 	s.more = event.ID
-	set, err := setOf(s.Corpus, s.held, event)
+	set, err := holding.Set(s.Corpus, s.held, event)
 	if err != nil {
 		return err
 	}

@@ -7,6 +7,7 @@ import (
 
 	"relaybench/corpus"
 	"relaybench/harness"
+	"relaybench/harness/holding"
 	"relaybench/harness/measure"
 	"relaybench/harness/negentropy"
 	"relaybench/harness/scripted"
@@ -56,7 +57,7 @@ func play(t *testing.T, ours, theirs negentropy.Storage) (p played) {
 
 func setIn(t *testing.T, c *corpus.Corpus, indexes []int, others ...corpus.Event) negentropy.Storage {
 	t.Helper()
-	set, err := setOf(c, indexes, others...)
+	set, err := holding.Set(c, indexes, others...)
 	if err != nil {
 		t.Fatal(err)
 	}

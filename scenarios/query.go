@@ -108,14 +108,14 @@ func (q *Query) alone(ctx context.Context, t *harness.Trial, warm, timed []asked
 		return err
 	}
 	defer asker.Close()
-	var returned comparison
-	asker.OnEvent = returned.with(t.Corpus)
+	returned := &comparison{corpus: t.Corpus}
+	asker.OnEvent = returned.see
 	for i := range warm {
 		if err := asker.Ask(warm[i].json, &warm[i].reply); err != nil {
 			return err
 		}
 	}
-	returned.find(t)
+	t.Find(returned.finding())
 	asker.OnEvent = nil
 	first, eose := measure.NewHistogram(), measure.NewHistogram()
 	events := 0

@@ -4,14 +4,15 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	"relaybench/corpus"
 	"relaybench/harness"
+	"relaybench/harness/holding"
 	"relaybench/harness/measure"
+	"relaybench/harness/negentropy"
+	"relaybench/harness/pull"
 )
-
-// storedBatch is how many ids one REQ asks for: within the filter limits of every relay in the catalog.
-const storedBatch = 100
 
 // checkStored looks again for every event that the relay acknowledged (METHOD: nothing acknowledged
 // may be missing), and returns how many came and how many are lost. Excused is only what the
@@ -30,25 +31,21 @@ func checkStored(ctx context.Context, t *harness.Trial, required bool) (came, lo
 			return 0, 0, err
 		}
 	}
-	asker, err := harness.NewAsker(ctx, t.Relay.URL(), t.Options.Stall)
-	if err != nil {
-		return 0, 0, fmt.Errorf("looking again for what was acknowledged: %w", err)
-	}
-	defer asker.Close()
-
 	var acknowledged []int
 	for i := range t.Corpus.Len() {
 		if t.Ledger.Acknowledged(i) {
 			acknowledged = append(acknowledged, i)
 		}
 	}
-	var returned comparison
-	asker.OnEvent = returned.with(t.Corpus)
+	answered, returned, err := askByID(ctx, t, acknowledged)
+	if err != nil {
+		return 0, 0, fmt.Errorf("looking again for what was acknowledged: %w", err)
+	}
 	excused := 0
 	var evidence []measure.Evidence
-	others, err := askByID(t, asker, acknowledged, func(i int, found bool) {
+	for k, i := range acknowledged {
 		switch {
-		case found:
+		case answered.Came[k]:
 			came++
 		case held.Holds(i) && !held.Optional(i) && perhaps.Holds(i) && !perhaps.Optional(i):
 			lost++
@@ -58,88 +55,131 @@ func checkStored(ctx context.Context, t *harness.Trial, required bool) (came, lo
 		default:
 			excused++
 		}
-	})
-	if err != nil {
-		return 0, 0, fmt.Errorf("looking again for what was acknowledged: %w", err)
 	}
-	returned.find(t)
-	others.find(t)
+	t.Find(returned.finding())
+	t.Find(strays(answered.Stats))
 	f := measure.Finding{Code: measure.CodeKept, Verdict: measure.Holds(lost == 0), Counts: counts("lost", lost, "of", len(acknowledged), "excused", excused), Evidence: evidence}
 	if lost > 0 && !required {
 		f.Verdict = measure.Stated
 	}
+	late(&f, answered)
 	t.Find(f)
 	return came, lost, nil
 }
 
-// strays are events that came and had not been asked for.
-type strays struct {
-	count     int
-	elsewhere int                // of them, how many came under a subscription id that was never asked under
-	evidence  []measure.Evidence // ids of the first of the others
+// late tells of events that came only when they were asked for again, which bars nothing.
+func late(f *measure.Finding, a *holding.Answered) {
+	if a.Late == 0 {
+		return
+	}
+	f.Counts["late"], f.Counts["late ms"] = float64(a.Late), harness.Milliseconds(a.LateBy)
+	if f.Verdict == measure.Passed {
+		f.Verdict = measure.Stated
+	}
 }
 
-func (s *strays) find(t *harness.Trial) {
-	t.Find(measure.Finding{Code: measure.CodeOnlyAsked, Verdict: measure.Holds(s.count == 0), Counts: counts("events", s.count, "elsewhere", s.elsewhere), Evidence: s.evidence})
+// recordLate keeps how many events a relay returned only when it was asked for them again, and by
+// how much the last of them was late.
+func recordLate(t *harness.Trial, n int, by time.Duration) {
+	t.Value("late", "events", measure.None, float64(n))
+	t.Value("late by", "ms", measure.None, harness.Milliseconds(by))
 }
 
-// askByID asks for events of the corpus by id, many in one REQ, and tells of each whether it came.
-func askByID(t *harness.Trial, asker *harness.Asker, indexes []int, each func(i int, found bool)) (others strays, err error) {
-	came := make(map[corpus.ID]bool, storedBatch)
-	var reply harness.Reply
-	for batch := range slices.Chunk(indexes, storedBatch) {
-		filter := corpus.Filter{Limit: corpus.Int(len(batch))}
-		for _, i := range batch {
-			filter.IDs = append(filter.IDs, t.Corpus.Entry(i).ID)
-		}
-		if err := asker.Ask(filter.AppendJSON(nil), &reply); err != nil {
-			return others, err
-		}
-		if reply.Closed {
-			return others, fmt.Errorf("CLOSED %q", reply.Reason)
-		}
-		t.Ledger.Saw(len(reply.IDs))
-		others.count, others.elsewhere = others.count+reply.Elsewhere, others.elsewhere+reply.Elsewhere
-		clear(came)
-		for _, id := range reply.IDs {
-			came[id] = true
-			if !slices.Contains(filter.IDs, id) {
-				if others.count++; others.count-others.elsewhere <= examples {
-					others.evidence = append(others.evidence, measure.Evidence{Code: measure.EvidenceUnexpected, ID: id.String()})
-				}
+// strays is the finding on events that came and had not been asked for.
+func strays(s *pull.Stats) measure.Finding {
+	f := measure.Finding{Code: measure.CodeOnlyAsked, Verdict: measure.Holds(s.Strays == 0), Counts: counts("events", int(s.Strays), "elsewhere", int(s.Elsewhere))}
+	for _, id := range s.StrayIDs {
+		f.Evidence = append(f.Evidence, measure.Evidence{Code: measure.EvidenceUnexpected, ID: id.String()})
+	}
+	return f
+}
+
+// askByID asks for events of the corpus, all of which have to be there.
+func askByID(ctx context.Context, t *harness.Trial, indexes []int) (*holding.Answered, *comparison, error) {
+	ids := make([]corpus.ID, len(indexes))
+	for k, i := range indexes {
+		ids[k] = t.Corpus.Entry(i).ID
+	}
+	returned := &comparison{corpus: t.Corpus}
+	a := holding.Asking{URL: t.Relay.URL(), Stall: t.Options.Stall, OnEvent: returned.pulled, Progress: func(came int) { t.Progress(came, len(ids)) }}
+	came, err := a.Run(ctx, ids)
+	t.Ledger.Saw(came.Longest)
+	return came, returned, err
+}
+
+// found is what a relay was found to hold, and how it returned it.
+type found struct {
+	*holding.Held
+	returned *comparison
+}
+
+// findHeld finds out what a relay holds of the corpus: it is reconciled with what stands in
+// against, where that is not nil, and asked by id. What the model holds has to be there.
+func findHeld(ctx context.Context, t *harness.Trial, against []int, m *corpus.Model, reconciled func(negentropy.Result)) (*found, error) {
+	returned := &comparison{corpus: t.Corpus}
+	q := holding.Question{URL: t.Relay.URL(), Stall: t.Options.Stall, Corpus: t.Corpus, Against: against, Reconciled: reconciled, Draw: t.Rand.IntN,
+		Must: func(i int) bool { return m.Holds(i) && !m.Optional(i) }, OnEvent: returned.pulled, Progress: t.Progress}
+	h, err := q.Find(ctx)
+	if err != nil {
+		return nil, err
+	}
+	t.Ledger.Saw(h.Longest)
+	return &found{h, returned}, nil
+}
+
+// findings are what was seen on the way. What the protocol leaves open may be named and not
+// returned.
+func (h *found) findings(c *corpus.Corpus, m *corpus.Model) []measure.Finding {
+	all := []measure.Finding{strays(h.Stats), h.returned.finding()}
+	if broken := harness.Breach(h.Trouble); broken != nil {
+		all = append(all, *broken)
+	}
+	if !h.Reconciled {
+		return all
+	}
+	f := measure.Finding{Code: measure.CodeReturnsNamed, Counts: counts("missing", 0, "unnamed", 0, "of", h.Asked)}
+	for name, list := range map[string][]int{"missing": h.Unreturned, "unnamed": h.Unnamed} {
+		list = slices.DeleteFunc(slices.Clone(list), m.Optional)
+		f.Counts[name] = float64(len(list))
+		for _, i := range list[:min(len(list), examples)] {
+			e := eventEvidence(measure.EvidenceMissing, c, i)
+			if name == "unnamed" {
+				e.Code = measure.EvidenceUnexpected
 			}
-		}
-		for _, i := range batch {
-			each(i, came[t.Corpus.Entry(i).ID])
+			f.Evidence = append(f.Evidence, e)
 		}
 	}
-	return others, nil
+	f.Verdict = measure.Holds(len(f.Evidence) == 0)
+	late(&f, &h.Answered)
+	return append(all, f, onlyKnown(c, h.Unknown, h.Twice))
 }
 
 // comparison holds the events that a relay sends against those that it was given.
 type comparison struct {
+	corpus            *corpus.Corpus
 	compared, changed int
 	evidence          []measure.Evidence
 }
 
-// with is a harness.Asker's OnEvent. Parsing what is not byte for byte the same takes time: it has no place on timed paths.
-func (x *comparison) with(c *corpus.Corpus) func(corpus.ID, []byte) {
-	return func(id corpus.ID, text []byte) {
-		i, ok := c.Find(id)
-		if !ok {
-			return
-		}
-		x.compared++
-		if problem := harness.Altered(c, i, text); problem != "" {
-			if x.changed++; x.changed <= examples {
-				e := eventEvidence(measure.EvidenceAltered, c, i)
-				e.Text = problem
-				x.evidence = append(x.evidence, e)
-			}
+func (x *comparison) pulled(e *pull.Event) { x.see(e.ID, e.Raw) }
+
+// see is a harness.Asker's OnEvent. Parsing what is not byte for byte the same takes time: it has
+// no place on timed paths.
+func (x *comparison) see(id corpus.ID, text []byte) {
+	i, ok := x.corpus.Find(id)
+	if !ok {
+		return
+	}
+	x.compared++
+	if problem := harness.Altered(x.corpus, i, text); problem != "" {
+		if x.changed++; x.changed <= examples {
+			e := eventEvidence(measure.EvidenceAltered, x.corpus, i)
+			e.Text = problem
+			x.evidence = append(x.evidence, e)
 		}
 	}
 }
 
-func (x *comparison) find(t *harness.Trial) {
-	t.Find(measure.Finding{Code: measure.CodeUnaltered, Verdict: measure.Holds(x.changed == 0), Counts: counts("altered", x.changed, "of", x.compared), Evidence: x.evidence})
+func (x *comparison) finding() measure.Finding {
+	return measure.Finding{Code: measure.CodeUnaltered, Verdict: measure.Holds(x.changed == 0), Counts: counts("altered", x.changed, "of", x.compared), Evidence: x.evidence}
 }

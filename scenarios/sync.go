@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -22,7 +23,8 @@ type Sync struct {
 	Direction relays.Direction // whose side the agent of the negentropy mode takes; Down unless set
 	Page      int              // events asked for in one REQ of the req mode
 
-	held heldBySource
+	held  heldBySource
+	stops map[string]bool // relays that ended, as a source, a transfer that relaybench carried
 }
 
 // The modes.
@@ -87,7 +89,15 @@ func (y *Sync) Shares(m *corpus.Model) (source, sink func(i int) bool) {
 // heldBySource remembers what a source was found to hold, which takes a while to find out and serves all sinks.
 type heldBySource struct {
 	process *relays.Process
-	held    []int
+	beginning
+}
+
+// beginning is what a relay has before a sync.
+type beginning struct {
+	// due is what it acknowledged or returned, as far as a compliant relay still holds it: nobody
+	// who does not send it has less to send.
+	due      []int
+	returned []bool // what it returned, by corpus index
 }
 
 // noWayError is a mode that a pair of relays cannot be measured in.
@@ -109,7 +119,7 @@ type syncing struct {
 	*harness.Syncing
 	*Sync
 	mode     string
-	had      [2][]int      // what source and sink held before, in corpus order
+	had      [2]beginning  // source and sink, before
 	expected *corpus.Model // of what both held
 
 	throttle int64 // refusals as rate-limited so far
@@ -121,18 +131,25 @@ type syncing struct {
 // synced is what came of it.
 type synced struct {
 	account    backfill.Account
-	timeline   []float64       // events at the sink in each second
-	noTimeline measure.Reason  // why there is none
-	agent      bool            // relaybench carried the events
-	command    *relays.Carried // the sink's own command did
-	reconciled *reconciled     // nil where nothing was
-	carried    *carried        // nil where relaybench carried nothing
-	stoppedBy  *harness.Trial  // the relay that ended the transfer; nil where none did
-	stepped    []int64         // seconds of which pages by time may not have brought everything, newest first
+	timeline   []float64            // events at the sink in each second
+	noTimeline measure.Reason       // why there is none
+	agent      bool                 // relaybench carried the events
+	command    *relays.Carried      // the sink's own command did
+	failed     *relays.CommandError // and failed so; nil where it did not
+	reconciled *reconciled          // nil where nothing was
+	carried    *carried             // nil where relaybench carried nothing
+	ended      measure.Reason       // who ended the transfer before its end, an Ended code, and how far it was
+	stoppedBy  *harness.Trial       // the relay that did; nil where none did, or nobody knows which
+	late       int                  // events that the sink returned only when it was asked for them again
+	lateBy     time.Duration        // by how much, the last of them
+	stepped    []int64              // seconds of which pages by time may not have brought everything, newest first
 }
 
 // RunSync implements harness.SyncScenario.
 func (y *Sync) RunSync(ctx context.Context, mode string, s *harness.Syncing) error {
+	if y.stops == nil {
+		y.stops = map[string]bool{}
+	}
 	run := &syncing{Syncing: s, Sync: y, mode: mode}
 	var none *noWayError
 	err := run.run(ctx)
@@ -158,23 +175,22 @@ func (r *syncing) run(ctx context.Context) error {
 		return fmt.Errorf("starting the sink: %w", err)
 	}
 	if r.held.process != r.Source.Relay {
-		held, err := r.find(ctx, r.Source)
-		if err != nil {
+		r.held = heldBySource{process: r.Source.Relay}
+		if r.held.beginning, err = r.begun(ctx, r.Source); err != nil {
 			return fmt.Errorf("finding out what the source holds: %w", err)
 		}
-		r.held = heldBySource{r.Source.Relay, held}
 	}
-	r.had[0] = r.held.held
+	r.had[0] = r.held.beginning
 	if r.Direction == relays.Both && !stopped {
-		if r.had[1], err = r.find(ctx, r.Sink); err != nil {
+		if r.had[1], err = r.begun(ctx, r.Sink); err != nil {
 			return fmt.Errorf("finding out what the sink holds: %w", err)
 		}
 	}
-	if len(r.had[0]) == 0 {
-		return errors.New("the source holds nothing")
+	if len(r.had[0].due) == 0 {
+		return r.Source.Fault(errors.New("the source holds nothing"))
 	}
 	had := make([]bool, r.Source.Corpus.Len())
-	for _, i := range slices.Concat(r.had[0], r.had[1]) {
+	for _, i := range slices.Concat(r.had[0].due, r.had[1].due) {
 		had[i] = true
 	}
 	if r.expected, err = corpus.NewFates(r.Source.Corpus, func(i int) bool { return had[i] }, r.Source.Now); err != nil {
@@ -243,36 +259,63 @@ func (r *syncing) possible() error {
 	return nil
 }
 
-// find finds out which events of the corpus a relay holds, in corpus order: by reconciliation with all of them, or by asking for each.
-func (r *syncing) find(ctx context.Context, t *harness.Trial) ([]int, error) {
-	all := make([]int, t.Corpus.Len())
-	for i := range all {
-		all[i] = i
+// begun finds out what a relay has to begin with, and says what it lost. Where it cannot be asked
+// by id, what it acknowledged stands: a transfer will show what it sends.
+func (r *syncing) begun(ctx context.Context, t *harness.Trial) (h beginning, err error) {
+	given, err := corpus.NewFates(t.Corpus, t.Ledger.Acknowledged, t.Now)
+	if err != nil {
+		return h, err
 	}
-	s := &side{Trial: t}
-	if ok, _ := r.NegentropyOf(t.Relay.Name()); ok {
-		lacks := located{corpus: t.Corpus}
-		result, err := s.differ(ctx, all, lacks.add, nil)
-		if err != nil {
-			return nil, t.Fault(err)
+	h.returned = make([]bool, t.Corpus.Len())
+	held, err := r.find(ctx, t, given)
+	switch {
+	case ctx.Err() != nil:
+		return h, context.Cause(ctx)
+	case err != nil:
+		for i := range h.returned {
+			h.returned[i] = t.Ledger.Acknowledged(i)
 		}
-		if result.Need == 0 {
-			for _, i := range lacks.indexes {
-				all[i] = -1
-			}
-			return slices.DeleteFunc(all, func(i int) bool { return i < 0 }), nil
+		r.FindAlone(t, measure.Finding{Code: measure.CodeKept, Verdict: measure.Undecided, Texts: map[string]string{"error": err.Error()}})
+	default:
+		for _, i := range held.Events {
+			h.returned[i] = true
 		}
-		// What it says of itself is worth nothing: it is asked for every event.
-		r.findNamed(t, result.Foreign, result.Need-result.Foreign)
 	}
-	held, err := s.returns(ctx)
-	return held, t.Fault(err)
+	m, err := corpus.NewFates(t.Corpus, func(i int) bool { return h.returned[i] || t.Ledger.Acknowledged(i) }, t.Now)
+	if err != nil {
+		return h, err
+	}
+	if h.due = m.Effective(); held != nil {
+		if f := lost(t, compare(&side{Trial: t}, m, held.Events)); f != nil {
+			r.FindAlone(t, *f)
+		}
+	}
+	return h, nil
 }
 
-// findNamed records that a relay named ids as its alone that nobody published, or that are on both
-// sides.
-func (r *syncing) findNamed(t *harness.Trial, unknown, twice int) {
-	r.FindAlone(t, measure.Finding{Code: measure.CodeOnlyKnown, Verdict: measure.Failed, Counts: counts("ids", unknown, "twice", twice)})
+// find finds out which events of the corpus a relay holds, of which the model says what has to be
+// there. What is wrong with how it says so is its own.
+func (r *syncing) find(ctx context.Context, t *harness.Trial, m *corpus.Model) (*found, error) {
+	var against []int
+	if ok, _ := r.NegentropyOf(t.Relay.Name()); ok {
+		against = m.Effective()
+	}
+	held, err := findHeld(ctx, t, against, m, nil)
+	if err != nil {
+		return nil, t.Fault(err)
+	}
+	for _, f := range held.findings(t.Corpus, m) {
+		if f.Code == measure.CodeNIP77 && r.mode == ModeNegentropy { // which breaks by that anyway, and says so
+			continue
+		}
+		if f.Code == measure.CodeOnlyAsked {
+			f.BearsOn = r.bearsOn(t)
+		}
+		if f.Verdict == measure.Failed {
+			r.FindAlone(t, f)
+		}
+	}
+	return held, nil
 }
 
 // countCommand adds what the sink's own command used to what its relay did.
@@ -291,7 +334,7 @@ func (r *syncing) account(ctx context.Context) error {
 	t := r.Sink
 	expected := r.expected
 	before := make([]bool, t.Corpus.Len())
-	for _, i := range r.had[1] {
+	for _, i := range r.had[1].due {
 		before[i] = true
 	}
 	sides := []*harness.Trial{t}
@@ -299,13 +342,15 @@ func (r *syncing) account(ctx context.Context) error {
 		sides = append(sides, r.Source)
 	}
 	for _, of := range sides {
-		held, err := r.find(ctx, of)
+		found, err := r.find(ctx, of, expected)
 		if err != nil {
 			return fmt.Errorf("finding out what %s holds: %w", of.Relay.Name(), err)
 		}
+		held := found.Events
 		d := compare(&side{Trial: of}, expected, held)
 		excused := r.blame(of, expected, held)
 		if of == t {
+			r.done.late, r.done.lateBy = found.Late, found.LateBy
 			r.done.account.Excused = r.done.account.Excused || excused
 			if err := r.measure(expected, held, before); err != nil {
 				return err
@@ -314,20 +359,34 @@ func (r *syncing) account(ctx context.Context) error {
 		f := measure.Finding{Code: measure.CodeHoldsSource, Verdict: measure.Holds(d.none()), Counts: d.counts(), Evidence: d.evidence()}
 		r.beyond(expected, f.Counts)
 		stopped := r.done.stoppedBy != nil && r.done.stoppedBy != of && d.own() == 0 // by the other one
-		if !d.none() && (stopped || excused) {
+		switch {
+		case !d.none() && (stopped || excused):
 			f.Verdict, f.Cause = measure.Stated, measure.MissingNeverDelivered
+		case !d.none() && d.own() == 0 && r.done.ended.Code == measure.EndedByUnknown:
+			f.Verdict, f.Cause = measure.Undecided, measure.MissingNeverDelivered
 		}
 		of.Find(f)
-		findLost(of, d)
+		if f := lost(of, d); f != nil {
+			of.Find(*f)
+		}
 	}
 	return nil
 }
 
-// blame tells apart what a receiver lacks since the giver did not send it, though it has it and was asked, which is the giver's failure. The receiver is excused
-// where nothing else is missing. A transfer that was ended, or that relaybench had no part in, is judged as a whole.
+// blame tells apart what a receiver lacks since the giver did not send it, though it has it and was
+// asked, which is the giver's failure. The receiver is excused where nothing else is missing. Of
+// what relaybench had no part in, only what the source does not return itself is known not to have
+// been sent. A transfer that was ended is judged as a whole.
 func (r *syncing) blame(receiver *harness.Trial, expected *corpus.Model, held []int) (excused bool) {
 	a := &r.done.account
-	if !r.done.agent || a.Err != nil {
+	giver, gave := r.Source, 0
+	if receiver == giver {
+		giver, gave = r.Sink, 1
+	}
+	if c := r.done.carried; c != nil {
+		r.judgeSent(giver, &c.from[gave])
+	}
+	if a.Err != nil {
 		return false
 	}
 	has := make([]bool, receiver.Corpus.Len())
@@ -338,15 +397,11 @@ func (r *syncing) blame(receiver *harness.Trial, expected *corpus.Model, held []
 	for _, i := range expected.Effective() {
 		switch {
 		case has[i]:
-		case receiver.Ledger.Get(i) == harness.NotOffered:
+		case receiver.Ledger.Get(i) == harness.NotOffered && (r.done.agent || !r.had[gave].returned[i]):
 			withheld++
 		default:
 			other++
 		}
-	}
-	giver := r.Source
-	if receiver == giver {
-		giver = r.Sink
 	}
 	if n := len(r.done.stepped); n > 0 && withheld > 0 { // nobody's failure: there is no way to ask for the rest
 		receiver.Find(measure.Finding{Code: measure.CodeSecondsPaged, Verdict: measure.Stated,
@@ -354,20 +409,39 @@ func (r *syncing) blame(receiver *harness.Trial, expected *corpus.Model, held []
 		a.Why = measure.Reason{Code: measure.WhySeconds, Counts: map[string]float64{"seconds": float64(n), "newest": float64(r.done.stepped[0])}}
 		return other == 0
 	}
-	f := measure.Finding{Code: measure.CodeSendsHeld, Verdict: measure.Holds(withheld == 0), Counts: counts("withheld", withheld),
-		Texts: map[string]string{"to": receiver.Relay.Name()}}
+	if !r.done.agent && withheld == 0 {
+		return false
+	}
+	f := measure.Finding{Code: measure.CodeSendsHeld, Counts: counts("withheld", withheld), Texts: map[string]string{"to": receiver.Relay.Name()}}
 	if withheld > 0 {
 		a.Why = measure.Reason{Code: measure.WhyWithheld}
+	}
+	if c := r.done.carried; c != nil {
+		from := &c.from[gave]
 		altered := map[corpus.ID]bool{}
-		for _, id := range r.done.carried.altered {
+		for _, id := range from.altered {
 			altered[id] = true
 		}
-		f.Counts["altered"], f.Counts["elsewhere"] = float64(len(altered)), float64(r.done.carried.elsewhere)
+		f.Counts["altered"], f.Counts["elsewhere"], f.Counts["left out"] = float64(len(altered)), float64(from.elsewhere), float64(from.leftOut)
 		f.Evidence = idEvidence(receiver.Corpus, measure.EvidenceAltered, "", altered)
+	}
+	// What comes only when it is asked for again was kept back as well: who does not ask twice
+	// lacks it.
+	if f.Verdict = measure.Holds(withheld+int(f.Counts["left out"]) == 0); f.Verdict == measure.Failed {
 		f.BearsOn = r.bearsOn(giver)
 	}
 	r.FindAlone(giver, f)
 	return withheld > 0 && other == 0
+}
+
+// judgeSent judges what a giver sent that nobody had asked for: other events, and events twice.
+func (r *syncing) judgeSent(giver *harness.Trial, from *sent) {
+	f := measure.Finding{Code: measure.CodeOnlyRequested, Verdict: measure.Holds(from.strays+from.foreign+from.duplicates == 0),
+		Counts: counts("events", from.strays+from.foreign, "elsewhere", from.elsewhere, "duplicates", from.duplicates)}
+	if f.Verdict == measure.Failed {
+		f.BearsOn = r.bearsOn(giver)
+		r.FindAlone(giver, f)
+	}
 }
 
 // bearsOn are the figures on which a failure of one side bears: those of this way of syncing in
@@ -419,12 +493,22 @@ func (r *syncing) measure(expected *corpus.Model, held []int, before []bool) err
 	if a.State, err = backfill.FoldCorpus(t.Corpus, func(i int) bool { return delivered[i] }, t.Now); err != nil {
 		return err
 	}
+	if r.done.command != nil && a.Missing == 0 && a.Err != nil { // what it says of its failure is believed no more than the contrary
+		a.Err, r.done.ended = nil, measure.Reason{}
+	}
 	if f, ok := a.Finding(); ok {
-		if by := r.done.stoppedBy; by != nil { // the account is the sink's, and the failure may not be
-			f.Verdict, f.Blames, f.BearsOn = measure.Failed, by.Relay.Name(), r.bearsOn(by)
+		if ended := r.done.ended; !ended.None() { // the account is the sink's, and the failure may not be
+			f.Texts["by"] = ended.Code
+			maps.Copy(f.Counts, ended.Counts)
+			f.Verdict = measure.Undecided
+			if by := r.done.stoppedBy; by != nil {
+				f.Verdict, f.Blames, f.BearsOn = measure.Failed, by.Relay.Name(), r.bearsOn(by)
+			}
 		}
 		t.Find(f)
 	}
+	r.judgeCommand()
+	recordLate(t, r.done.late, r.done.lateBy)
 	for _, m := range a.Measurements() {
 		if m.Metric == "records/s" {
 			m.Timeline = r.done.timeline

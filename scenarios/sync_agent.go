@@ -22,14 +22,23 @@ type carried struct {
 	duplicates int
 	refused    map[string]*harness.Refusals
 	unanswered int
-	missing    int // asked for, and not sent
-	altered    []corpus.ID
-	foreign    int
-	elsewhere  int           // events that came under a subscription id that was never asked under
+	missing    int           // asked for, and not sent
+	from       [2]sent       // by the source, and by the sink
 	took       time.Duration // of the transfers alone
 	waited     time.Duration // for the sink
 	latency    *measure.Histogram
 	ok         *measure.Histogram
+}
+
+// sent is how one relay sent what it was asked for.
+type sent struct {
+	altered    []corpus.ID
+	foreign    int // events that are not of the corpus
+	strays     int // events that nobody had asked for
+	elsewhere  int // of those, how many came under a subscription id that was never asked under
+	duplicates int // events that came again
+	retried    int // ids that were asked for again
+	leftOut    int // ids that came only then, as in pull.Fetched
 }
 
 func newCarried() *carried {
@@ -43,14 +52,18 @@ func (c *carried) measure(t *harness.Trial) {
 	}
 	t.Value("not sent by the source", "events", measure.None, float64(c.missing))
 	t.Value("never answered by the sink", "events", measure.None, float64(c.unanswered))
-	t.Value("of no corpus event", "events", measure.None, float64(c.foreign))
+	a, b := &c.from[0], &c.from[1]
+	t.Value("of no corpus event", "events", measure.None, float64(a.foreign+b.foreign))
+	t.Value("unasked", "events", measure.None, float64(a.strays+b.strays))
+	t.Value("duplicates", "events", measure.None, float64(a.duplicates+b.duplicates))
+	t.Value("retried", "ids", measure.None, float64(a.retried+b.retried))
 	byReason(t, "refused", c.refused)
 	_ = t.Latency("REQ to EOSE", measure.None, c.latency)
 	_ = t.Latency("EVENT to OK", measure.None, c.ok)
 }
 
-// add takes in one transfer.
-func (c *carried) add(x *harness.Transferred, s *pull.Stats) {
+// add takes in one transfer from a relay.
+func (c *carried) add(x *harness.Transferred, s *pull.Stats, from *sent) {
 	c.events += int(x.Accepted)
 	c.duplicates += int(x.Duplicates)
 	c.unanswered += int(x.Unanswered)
@@ -60,15 +73,16 @@ func (c *carried) add(x *harness.Transferred, s *pull.Stats) {
 		}
 		c.refused[reason].Count += r.Count
 	}
-	c.altered = append(c.altered, x.Altered...)
-	c.foreign += x.Foreign
+	from.altered = append(from.altered, x.Altered...)
+	from.foreign += x.Foreign
+	from.duplicates += x.Again
 	c.took += x.Duration
 	if x.Latency != nil {
 		c.ok.Merge(x.Latency)
 	}
 	if s != nil {
 		c.waited += s.Waited
-		c.elsewhere += int(s.Elsewhere)
+		from.strays, from.elsewhere = from.strays+int(s.Strays), from.elsewhere+int(s.Elsewhere)
 		c.latency.Merge(s.Latency)
 	}
 }
@@ -97,7 +111,7 @@ func (r *syncing) transfer(ctx context.Context, to *harness.Trial, total int, as
 // req asks for everything in pages, newest first, and publishes it at the pace of the sink. It is what a client without anything better does, and is not
 // tried again: a source that does not wait for slow readers ends it.
 func (r *syncing) req(ctx context.Context) error {
-	total := len(r.had[0])
+	total := len(r.had[0].due)
 	r.done.agent, r.done.carried = true, newCarried()
 	var paged *pull.Paged
 	turned := int64(0) // events up to the last page that came whole
@@ -119,32 +133,31 @@ func (r *syncing) req(ctx context.Context) error {
 		return err
 	})
 	if paged == nil {
-		r.done.carried.add(done, nil)
+		r.done.carried.add(done, nil, &r.done.carried.from[0])
 	} else {
-		r.done.carried.add(done, paged.Stats)
+		r.done.carried.add(done, paged.Stats, &r.done.carried.from[0])
 		r.done.account.Add(paged.Stats)
 		r.Sink.Value("pages", "pages", measure.None, float64(paged.Pages))
 		r.done.stepped = paged.Stepped
 	}
-	return r.ended(ctx, err, r.Source, r.Sink, func() string {
-		if paged == nil {
-			return ""
-		}
-		size := r.Source.Corpus.Manifest().Bytes / int64(r.Source.Corpus.Len()) // it may end before the first event
-		if paged.Events > 0 {
-			size = paged.EventBytes / paged.Events
-		}
-		left := min(int64(r.Page)-(paged.Events-turned), int64(total)-paged.Events)
-		text := fmt.Sprintf("after %d of %d events, with about %.1f MB of the page still to come", paged.Events, total, float64(max(0, left)*size)/1e6)
-		if paged.Waited > paged.Duration/10 {
-			text += "; relaybench had been waiting for the sink: the source does not wait for slow readers"
-		}
-		return text
-	})
+	if paged == nil {
+		return r.ended(ctx, err, r.Source, r.Sink, nil, total)
+	}
+	if err := r.ended(ctx, err, r.Source, r.Sink, paged.Stats, total); err != nil || r.done.ended.None() {
+		return err
+	}
+	size := r.Source.Corpus.Manifest().Bytes / int64(r.Source.Corpus.Len()) // it may end before the first event
+	if paged.Events > 0 {
+		size = paged.EventBytes / paged.Events
+	}
+	left := min(int64(r.Page)-(paged.Events-turned), int64(total)-paged.Events)
+	r.done.ended.Counts["left MB"] = float64(max(0, left)*size) / 1e6
+	return nil
 }
 
-// ended makes of what ended a transfer where it stopped; what concerns nobody but relaybench is an error.
-func (r *syncing) ended(ctx context.Context, err error, from, to *harness.Trial, how func() string) error {
+// ended keeps who ended a transfer where it stopped, and how far it was; what concerns nobody but
+// relaybench is an error.
+func (r *syncing) ended(ctx context.Context, err error, from, to *harness.Trial, s *pull.Stats, total int) error {
 	var source *harness.SourceError
 	var sink *harness.SinkError
 	switch {
@@ -153,18 +166,26 @@ func (r *syncing) ended(ctx context.Context, err error, from, to *harness.Trial,
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
 	case errors.As(err, &source):
-		err = fmt.Errorf("stopped by the source: %w", source.Err)
-		r.done.stoppedBy = from
+		r.done.account.Err, r.done.stoppedBy = source.Err, from
 	case errors.As(err, &sink):
-		err = fmt.Errorf("stopped by the sink: %w", sink.Err)
-		r.done.stoppedBy = to
+		r.done.account.Err, r.done.stoppedBy = sink.Err, to
 	default:
 		return err
 	}
-	if text := how(); text != "" {
-		err = fmt.Errorf("%w, %s", err, text)
+	r.done.ended = measure.Reason{Code: measure.EndedBySink, Counts: map[string]float64{}}
+	if r.done.stoppedBy == r.Source {
+		r.done.ended.Code = measure.EndedBySource
 	}
-	r.done.account.Err = err
+	if r.done.stoppedBy == from {
+		r.stops[from.Relay.Name()] = true
+	}
+	if s == nil {
+		return nil
+	}
+	r.done.ended.Counts["came"], r.done.ended.Counts["of"], r.done.ended.Counts["lost"] = float64(s.Events), float64(total), float64(s.Lost)
+	if r.done.stoppedBy == from && s.Waited > s.Duration/10 {
+		r.done.ended.Counts["waited"] = 1
+	}
 	return nil
 }
 
@@ -240,9 +261,9 @@ func (r *syncing) negentropy(ctx context.Context) error {
 // begins reconciles for the first time.
 func (r *syncing) begins(ctx context.Context, ways *[]*way) error {
 	down := (*ways)[0]
-	server, own := r.Source, r.had[1]
+	server, own := r.Source, r.had[1].due
 	if r.Direction == relays.Up {
-		server, own = r.Sink, r.had[0]
+		server, own = r.Sink, r.had[0].due
 	}
 	have, need := located{corpus: server.Corpus}, located{corpus: server.Corpus}
 	result, err := (&side{Trial: server}).differ(ctx, own, have.add, need.add)
@@ -257,11 +278,13 @@ func (r *syncing) begins(ctx context.Context, ways *[]*way) error {
 	}
 	down.lacks, r.done.reconciled.unknown = lacks.newestFirst(), need.unknown
 	if need.unknown > 0 {
-		r.findNamed(server, need.unknown, 0)
+		r.FindAlone(server, measure.Finding{Code: measure.CodeOnlyKnown, Verdict: measure.Failed, Counts: counts("ids", need.unknown, "twice", 0)})
 	}
 	if r.Direction == relays.Both {
 		up := &way{from: r.Sink, to: r.Source, tries: make([]uint8, r.Sink.Corpus.Len())}
-		up.lacks = have.newestFirst()
+		// What the one has is older than what the other will give it may be gone by the time it is
+		// asked for.
+		up.lacks = slices.DeleteFunc(have.newestFirst(), func(i int) bool { return !r.expected.Holds(i) })
 		*ways = append(*ways, up)
 	}
 	return nil
@@ -304,24 +327,21 @@ func (r *syncing) carry(ctx context.Context, w *way) error {
 		return err
 	})
 	c := r.done.carried
+	from := &c.from[0]
+	if w.from == r.Sink {
+		from = &c.from[1]
+	}
 	r.done.reconciled.transfers++
 	if fetched == nil {
-		c.add(done, nil)
-	} else {
-		c.add(done, fetched.Stats)
-		r.done.account.Add(fetched.Stats)
-		c.missing += len(fetched.Missing) + len(fetched.Failed)
+		c.add(done, nil, from)
+		return r.ended(ctx, err, w.from, w.to, nil, len(ids))
 	}
-	return r.ended(ctx, err, w.from, w.to, func() string {
-		if fetched == nil {
-			return ""
-		}
-		text := fmt.Sprintf("after %d of %d events", fetched.Events, len(ids))
-		if fetched.Lost > 0 { // a connection that has just broken is not among those that were made again
-			text += fmt.Sprintf(", with %d other connections lost before", fetched.Lost)
-		}
-		return text
-	})
+	c.add(done, fetched.Stats, from)
+	r.done.account.Add(fetched.Stats)
+	c.missing += len(fetched.Missing) + len(fetched.Failed)
+	from.duplicates += int(fetched.Duplicates)
+	from.retried, from.leftOut = from.retried+fetched.Retried, from.leftOut+fetched.LeftOut
+	return r.ended(ctx, err, w.from, w.to, fetched.Stats, len(ids))
 }
 
 // batch is how many ids a REQ may have, as far as the source's definition knows.

@@ -47,15 +47,40 @@ func (r *syncing) native(ctx context.Context, stopped bool) error {
 	case err == nil:
 		return nil
 	case errors.As(err, &failed) && ctx.Err() == nil:
-		r.done.account.Err = failed
-		f := measure.Finding{Code: measure.CodeSyncCommand, Verdict: measure.Failed, Texts: map[string]string{"error": failed.Error()}}
-		for _, line := range failed.LogTail {
-			f.Evidence = append(f.Evidence, measure.Evidence{Code: measure.EvidenceLog, Text: line})
+		r.done.account.Err, r.done.failed = failed, failed
+		r.done.ended = measure.Reason{Code: measure.EndedByUnknown}
+		switch source, sink := r.Source.Relay.Name(), r.Sink.Relay.Name(); {
+		case source == sink:
+			r.done.ended.Code, r.done.stoppedBy = measure.EndedBySink, r.Sink
+		case r.stops[source]:
+			r.done.ended.Code, r.done.stoppedBy = measure.EndedBySource, r.Source
 		}
-		r.Sink.Find(f)
 		return nil
 	}
 	return fmt.Errorf("the sync command of %s: %w", r.Sink.Relay.Name(), err)
+}
+
+// judgeCommand judges that the sink's own command failed. A command may fail since the source hung
+// up on it, which nobody here can see: it is the command's fault for certain only where the relay
+// is its own source, and the source's where it was seen to end a transfer by relaybench as well. In
+// all other cases it is not known whose it is, and nobody's. A command that brought everything, and
+// ended as if it had not, bars nothing.
+func (r *syncing) judgeCommand() {
+	failed := r.done.failed
+	if failed == nil {
+		return
+	}
+	f := measure.Finding{Code: measure.CodeSyncCommand, Verdict: measure.Undecided, Cause: r.done.ended.Code, Texts: map[string]string{"error": failed.Error()}}
+	switch f.Cause {
+	case measure.EndedBySink:
+		f.Verdict = measure.Failed
+	case measure.EndedBySource, "":
+		f.Verdict = measure.Stated
+	}
+	for _, line := range failed.LogTail {
+		f.Evidence = append(f.Evidence, measure.Evidence{Code: measure.EvidenceLog, Text: line})
+	}
+	r.Sink.Find(f)
 }
 
 // counting asks a relay once a second how many events it holds.

@@ -3,7 +3,6 @@ package scenarios
 import (
 	"context"
 	"fmt"
-	"strings"
 	"testing"
 	"time"
 
@@ -60,12 +59,13 @@ func fill(t *testing.T, y *Sync, c *corpus.Corpus, o harness.Options, source, si
 // accountUnits are the figures of any sync of two relays that were launched.
 var accountUnits = map[string]string{"records/s": "events/s higher", "wall time": "s none", "delivered": "events none", "expected": "events none", "missing": "events none",
 	"current state": "events none", "superseded": "events none", "deleted": "events none", "expired or vanished": "events none", "authors": "authors none",
-	"tool peak rss": "MiB none", "tool cpu": "s none", "source peak rss": "MiB none", "source cpu": "s none", "sink peak rss": "MiB none", "sink cpu": "s none"}
+	"late": "events none", "late by": "ms none", "tool peak rss": "MiB none", "tool cpu": "s none", "source peak rss": "MiB none", "source cpu": "s none", "sink peak rss": "MiB none", "sink cpu": "s none"}
 
 // agentUnits are those of a sync that relaybench carried.
 var agentUnits = joined(accountUnits, map[string]string{"response bytes": "MiB none", "requests": "requests none", "requests answered": "requests none",
 	"requests closed": "requests none", "requests unfinished": "requests none", "transfer events/s": "events/s none", "waiting for the sink": "% none",
-	"not sent by the source": "events none", "never answered by the sink": "events none", "of no corpus event": "events none", "REQ to EOSE": "ms none", "EVENT to OK": "ms none",
+	"not sent by the source": "events none", "never answered by the sink": "events none", "of no corpus event": "events none", "unasked": "events none",
+	"duplicates": "events none", "retried": "ids none", "REQ to EOSE": "ms none", "EVENT to OK": "ms none",
 	"tool's share of the sink's cpu": "% none"})
 
 func joined(all ...map[string]string) map[string]string {
@@ -127,7 +127,13 @@ func TestASyncsFiguresAreThoseOfTheScript(t *testing.T) {
 				"transfers": "transfers none", "stragglers": "events none", "ids of no corpus event": "ids none"})
 		}
 		m.units(t, "sink", key, units)
+		if mode == ModeNegentropy { // before the first mode it was asked for all by id
+			was.reqs, was.eoses, was.sent = was.reqs-n/100, was.eoses-n/100, was.sent-n
+		}
 		value := func(metric string) float64 { t.Helper(); return m.value(t, "sink", key, metric) }
+		for _, metric := range []string{"late", "late by", "unasked", "duplicates", "retried"} {
+			equals(t, key+": "+metric, value(metric), 0)
+		}
 		bytes := value("response bytes") * (1 << 20)
 		equals(t, key+": requests", value("requests"), float64(was.reqs))
 		equals(t, key+": answered", value("requests answered"), float64(was.eoses))
@@ -195,7 +201,8 @@ func TestTheSinksOwnCommandIsMeasured(t *testing.T) {
 		name    string
 		command scripted.Command
 		missing int
-	}{{"all", scripted.Command{Takes: takes}, 0}, {"with a loss", scripted.Command{Takes: takes, LoseEvery: 20}, 10}, {"failing", scripted.Command{Takes: takes, Exit: 3}, 0}} {
+	}{{"all", scripted.Command{Takes: takes}, 0}, {"with a loss", scripted.Command{Takes: takes, LoseEvery: 20}, 10},
+		{"that says that it failed", scripted.Command{Takes: takes, Exit: 3}, 0}, {"failing", scripted.Command{Takes: takes, Exit: 3, LoseEvery: 20}, 10}} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			const n = 200
@@ -213,9 +220,14 @@ func TestTheSinksOwnCommandIsMeasured(t *testing.T) {
 			equals(t, "expected", m.value(t, "sink", key, "expected"), n)
 			m.judged(t, "sink", key, measure.CodeWatched, measure.Stated, measure.StoppedUnseen, "")
 			switch {
-			case test.command.Exit > 0:
-				m.judged(t, "sink", key, measure.CodeSyncCommand, measure.Failed, "", "sink")
-				m.judged(t, "sink", key, measure.CodeComplete, measure.Failed, measure.CauseEnded, "sink")
+			case test.command.Exit > 0 && test.missing == 0: // all came, whatever it says
+				m.judged(t, "sink", key, measure.CodeSyncCommand, measure.Stated, "", "")
+				m.account(t, key, n)
+			case test.command.Exit > 0: // and nobody has seen whose fault it is
+				m.judged(t, "sink", key, measure.CodeSyncCommand, measure.Undecided, measure.EndedByUnknown, "")
+				m.judged(t, "sink", key, measure.CodeComplete, measure.Undecided, measure.CauseEnded, "", "missing", 10)
+				m.judged(t, "sink", key, measure.CodeHoldsSource, measure.Undecided, measure.MissingNeverDelivered, "")
+				m.blameless(t, "sink")
 				if s := rate.Is(measure.StatusIncomplete); s == nil || s.Cause != measure.CauseEnded {
 					t.Errorf("%+v", rate.Status)
 				}
@@ -284,17 +296,17 @@ func TestCarriedAndReconciledAreRecordedInTheirUnits(t *testing.T) {
 	latency := measure.NewHistogram()
 	latency.Record(3 * time.Millisecond)
 	first := &harness.Transferred{Published: harness.Published{Accepted: 200, Duplicates: 50, Unanswered: 3, Latency: latency,
-		Reasons: map[string]*harness.Refusals{"pow": {Count: 4}}}, Altered: []corpus.ID{{1}}, Foreign: 2, Duration: 4 * time.Second}
+		Reasons: map[string]*harness.Refusals{"pow": {Count: 4}}}, Altered: []corpus.ID{{1}}, Foreign: 2, Again: 8, Duration: 4 * time.Second}
 	second := &harness.Transferred{Published: harness.Published{Accepted: 50, Reasons: map[string]*harness.Refusals{"pow": {Count: 1}, "blocked": {Count: 6}}}, Foreign: 1, Duration: time.Second}
 	asked := measure.NewHistogram()
 	asked.Record(7 * time.Millisecond)
 	m := try(t, notes, scripted.Serve(t, scripted.Script{}), func(ctx context.Context, trial *harness.Trial) error {
 		c := newCarried()
-		c.add(first, &pull.Stats{Waited: 2 * time.Second, Latency: asked, Elsewhere: 5})
-		c.add(second, nil)
-		c.missing = 9
+		c.add(first, &pull.Stats{Waited: 2 * time.Second, Latency: asked, Strays: 7, Elsewhere: 5}, &c.from[0])
+		c.add(second, nil, &c.from[1])
+		c.missing, c.from[0].retried, c.from[1].retried = 9, 2, 4
 		c.measure(trial.Under(harness.Description{Scenario: measure.Scenario{Key: "carried"}}))
-		if c.elsewhere != 5 || len(c.altered) != 1 {
+		if a, b := c.from[0], c.from[1]; a.elsewhere != 5 || len(a.altered) != 1 || a.foreign != 2 || b.foreign != 1 || a.duplicates != 8 || b.duplicates != 0 {
 			t.Errorf("%+v", c)
 		}
 		r := &reconciled{first: negentropy.Result{Duration: 1500 * time.Millisecond, Rounds: 5, BytesUp: 1 << 20, BytesDown: 2 << 20},
@@ -303,7 +315,7 @@ func TestCarriedAndReconciledAreRecordedInTheirUnits(t *testing.T) {
 		return nil
 	})
 	for metric, want := range map[string]float64{"transfer events/s": 60, "waiting for the sink": 40, "not sent by the source": 9, "never answered by the sink": 3,
-		"of no corpus event": 3, "REQ to EOSE": 7, "EVENT to OK": 3} {
+		"of no corpus event": 3, "unasked": 7, "duplicates": 8, "retried": 6, "REQ to EOSE": 7, "EVENT to OK": 3} {
 		within(t, metric, want, m.value(t, "one", "carried", metric), want)
 	}
 	equals(t, "pow", m.value(t, "one", "carried", "refused", measure.LabelReason, "pow"), 5)
@@ -347,7 +359,7 @@ func TestWhoeverStopsASyncIsBlamed(t *testing.T) {
 			return
 		}
 		n++
-		if f.Verdict != measure.Failed || f.Blames != "stops" || f.Cause != measure.CauseEnded || !strings.Contains(f.Texts["error"], "stopped by the source") {
+		if f.Verdict != measure.Failed || f.Blames != "stops" || f.Cause != measure.CauseEnded || f.Texts["by"] != measure.EndedBySource {
 			t.Errorf("%+v", f)
 		}
 	})
@@ -443,7 +455,7 @@ func TestEachSideOfASyncAnswersForItself(t *testing.T) {
 		scripted.External(t, "sink", scripted.Script{Honest: 80, CloseEvery: 1, CloseReason: "blocked: no"}))
 	m.blameless(t, "source")
 	const key = "sync.negentropy"
-	m.judged(t, "sink", key, measure.CodeComplete, measure.Failed, measure.CauseEnded, "sink")
+	m.judged(t, "sink", key, measure.CodeCompletes, measure.Failed, "", "sink")
 }
 
 // TestModesThatAreNoneSayWhy.

@@ -4,7 +4,9 @@
 package holding
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"slices"
 	"sync"
 	"time"
@@ -29,9 +31,11 @@ const (
 type Asking struct {
 	URL   string
 	Stall time.Duration // without progress for so long, the relay is given up
-	// Must says of the k-th id whether its event has to be there; nil: each. Only those are asked for again.
+	// Must says of the k-th id whether its event has to be there; nil: each. Only those are asked
+	// for again.
 	Must func(k int) bool
-	// OnEvent is given each event that came and was asked for; its memory is valid during the call. It may be nil.
+	// OnEvent is given each event that came and was asked for; its memory is valid during the call.
+	// It may be nil.
 	OnEvent func(*pull.Event)
 	// Progress is told how many events have come. It may be nil.
 	Progress func(came int)
@@ -39,10 +43,11 @@ type Asking struct {
 
 // Answered is what came of an Asking.
 type Answered struct {
-	Came   []bool        // by the ids' order
-	Late   int           // events that came only when they were asked for again
-	LateBy time.Duration // the longest of their ways: from the first answer without the event to the event
-	Stats  *pull.Stats   // of the first asking alone: what came that was not asked for, and how
+	Came    []bool        // by the ids' order
+	Late    int           // events that came only when they were asked for again
+	LateBy  time.Duration // the longest of their ways: from the first answer without the event to the event
+	Longest int           // events in one answer at most
+	Stats   *pull.Stats   // of the first asking alone: what came that was not asked for, and how
 }
 
 // Run asks for the ids. The error says why some had no answer, which says nothing of what the relay
@@ -52,8 +57,8 @@ func (a *Asking) Run(ctx context.Context, ids []corpus.ID) (*Answered, error) {
 	var mu sync.Mutex
 	since := make(map[corpus.ID]time.Duration) // when an answer was first without it
 	came := 0
-	ask := func(ids []corpus.ID, take func(*pull.Event)) (*pull.Fetched, error) {
-		b := pull.ByID{Options: pull.Options{URL: a.URL, Stall: a.Stall}, Batch: batch, InFlight: atOnce}
+	ask := func(ids []corpus.ID, take func(*pull.Event)) ([]corpus.ID, error) {
+		b := pull.ByID{Options: pull.Options{URL: a.URL, Stall: a.Stall, Attempts: 2, Backoff: 20 * time.Millisecond}, Batch: batch, InFlight: atOnce, Refusals: 1}
 		b.Take = pull.Each(func(e *pull.Event) {
 			take(e)
 			if a.OnEvent != nil {
@@ -72,27 +77,39 @@ func (a *Asking) Run(ctx context.Context, ids []corpus.ID) (*Answered, error) {
 				}
 			}
 		}
-		got, err := b.Run(ctx, ids)
-		if err == nil && len(got.Failed) > 0 {
-			err = &pull.ClosedError{Reason: got.Reason}
+		var missing []corpus.ID
+		for {
+			got, err := b.Run(ctx, ids)
+			missing = append(missing, got.Missing...)
+			if done.Longest = max(done.Longest, got.Longest); done.Stats == nil {
+				done.Stats = got.Stats
+			}
+			if ids = got.Failed; len(ids) == 0 {
+				return missing, nil
+			}
+			closed := &pull.ClosedError{Reason: got.Reason}
+			if err != nil && !errors.As(err, &closed) || closed.Refused() || got.Events == 0 && b.Batch == 1 {
+				return missing, cmp.Or(err, error(closed))
+			}
+			if got.Events == 0 { // perhaps so many were too much
+				b.Batch, b.InFlight = max(1, b.Batch/4), 1
+			}
 		}
-		return got, err
 	}
-	got, err := ask(ids, func(*pull.Event) {})
-	done.Stats = got.Stats
+	missing, err := ask(ids, func(*pull.Event) {})
 	if err != nil {
 		return done, err
 	}
-	if len(got.Missing) == 0 {
+	if len(missing) == 0 {
 		return done, nil
 	}
-	at := make(map[corpus.ID]int, len(got.Missing)) // of those that are not there yet
-	for _, id := range got.Missing {
+	at := make(map[corpus.ID]int, len(missing)) // of those that are not there yet
+	for _, id := range missing {
 		at[id] = -1
 	}
 	var left []corpus.ID // of those, what has to be there
 	for k, id := range ids {
-		if _, missing := at[id]; missing {
+		if _, ok := at[id]; ok {
 			at[id], done.Came[k] = k, false
 			if a.Must == nil || a.Must(k) {
 				left = append(left, id)
@@ -107,7 +124,7 @@ func (a *Asking) Run(ctx context.Context, ids []corpus.ID) (*Answered, error) {
 			return done, context.Cause(ctx)
 		}
 		pause = min(2*pause, longestPause)
-		again, err := ask(left, func(e *pull.Event) {
+		left, err = ask(left, func(e *pull.Event) {
 			done.Came[at[e.ID]] = true
 			done.Late++
 			done.LateBy = max(done.LateBy, e.At-since[e.ID])
@@ -115,7 +132,6 @@ func (a *Asking) Run(ctx context.Context, ids []corpus.ID) (*Answered, error) {
 		if err != nil {
 			return done, err
 		}
-		left = again.Missing
 	}
 	return done, nil
 }

@@ -16,8 +16,8 @@ import (
 // with and said nothing that cannot be; of fewer, and of a relay that was not, all are.
 const DefaultSample = 20_000
 
-// MostForeign is how many ids a relay may claim beside those of the corpus before it is not listened
-// to any longer: they take memory.
+// MostForeign is how many ids a relay may claim beside those of the corpus before it is not
+// listened to any longer: they take memory.
 const MostForeign = 100_000
 
 // Question is what a relay is to be asked, and how.
@@ -28,6 +28,9 @@ type Question struct {
 	// Against are the events, in corpus order, that the relay is reconciled with; nil: it is not.
 	// The nearer to what it holds, the less it costs.
 	Against []int
+	// Reconciled is told what the reconciliation came to, before anything is asked for by id. It
+	// may be nil.
+	Reconciled func(negentropy.Result)
 	// Must says which events have to be there: they, and those that the relay named, are asked for
 	// again where they are not there at once. nil: none.
 	Must     func(i int) bool
@@ -47,14 +50,16 @@ type Held struct {
 	Unknown map[corpus.ID]bool // ids that it named as its own, of no event of the corpus
 	Twice   map[corpus.ID]bool // events that it named as its own, though they stand in Against
 	Asked   int                // events asked for by id
-	// Unreturned were named and did not come when they were asked for, Unnamed came and had not been named.
+	// Unreturned were named and did not come when they were asked for, Unnamed came and had not
+	// been named.
 	Unreturned, Unnamed []int
 
 	Answered // of all that was asked for; Came is nil
 }
 
 // Disagrees reports whether the relay said otherwise in the reconciliation than it answers when it
-// is asked by id. Which of the events may rightly do so (that have expired, say) is the caller's to know.
+// is asked by id. Which of the events may rightly do so (that have expired, say) is the caller's to
+// know.
 func (h *Held) Disagrees() bool {
 	return len(h.Unknown)+len(h.Twice)+len(h.Unreturned)+len(h.Unnamed) > 0
 }
@@ -72,8 +77,8 @@ func Set(c *corpus.Corpus, indexes []int, others ...corpus.Event) (negentropy.St
 	return set, set.Seal()
 }
 
-// Find finds out what the relay holds of the corpus. The error says why it could not be asked by id;
-// that it could not be reconciled with is none, since what is returned is believed anyway.
+// Find finds out what the relay holds of the corpus. The error says why it could not be asked by
+// id; that it could not be reconciled with is none, since what is returned is believed anyway.
 func (q *Question) Find(ctx context.Context) (*Held, error) {
 	h := &Held{Unknown: map[corpus.ID]bool{}, Twice: map[corpus.ID]bool{}}
 	h.Stats = pull.Sum()
@@ -131,7 +136,7 @@ func (q *Question) reconcile(ctx context.Context, h *Held) ([]bool, error) {
 		named[i] = true
 	}
 	ours := slices.Clone(named)
-	_, err = negentropy.ReconcileSplit(ctx, conn, []byte("{}"), set, negentropy.Options{Stall: q.Stall, FirstAnswer: q.Stall, MaxNeed: q.Corpus.Len() + MostForeign,
+	result, err := negentropy.ReconcileSplit(ctx, conn, []byte("{}"), set, negentropy.Options{Stall: q.Stall, FirstAnswer: q.Stall, MaxNeed: q.Corpus.Len() + MostForeign,
 		Have: func(ids []negentropy.ID) {
 			for _, id := range ids {
 				if i, ok := q.Corpus.Find(corpus.ID(id)); ok {
@@ -153,6 +158,9 @@ func (q *Question) reconcile(ctx context.Context, h *Held) ([]bool, error) {
 		}})
 	if err != nil {
 		return nil, err
+	}
+	if q.Reconciled != nil {
+		q.Reconciled(result)
 	}
 	return named, nil
 }
@@ -194,7 +202,7 @@ func (q *Question) ask(ctx context.Context, h *Held, indexes []int, named, holds
 		return err
 	}
 	h.Asked += len(ids)
-	h.Late, h.LateBy = h.Late+got.Late, max(h.LateBy, got.LateBy)
+	h.Late, h.LateBy, h.Longest = h.Late+got.Late, max(h.LateBy, got.LateBy), max(h.Longest, got.Longest)
 	h.Stats = pull.Sum(h.Stats, got.Stats)
 	for k, i := range indexes {
 		switch holds[i] = got.Came[k]; {

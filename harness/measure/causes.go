@@ -52,6 +52,13 @@ const (
 	WhyEnd      = "end"      // the end is where the relay says that there is no more
 )
 
+// Who ended a transfer before its end, as Texts by of CodeComplete, and Cause of CodeSyncCommand.
+const (
+	EndedBySource  = "source"
+	EndedBySink    = "sink"
+	EndedByUnknown = "unknown" // one of them: nobody saw which
+)
+
 // Causes of StatusNotMeasured, for a download.
 const (
 	NACompression   = "no-compression"    // the relay does not agree to permessage-deflate

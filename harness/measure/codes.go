@@ -47,11 +47,11 @@ const (
 
 	// Of imports, syncs and downloads.
 	CodeImported      = "imported"       // holds what was imported
-	CodeReturnsNamed  = "returns-named"  // returns the events that it names in a reconciliation
+	CodeReturnsNamed  = "returns-named"  // returns what it names in a reconciliation, and names what it returns
 	CodeHasWay        = "has-way"        // stated: whether a pair can be synced in a mode
 	CodeWatched       = "watched"        // stated: whether a sync could be watched second by second
 	CodeHoldsSource   = "holds-source"   // holds what the source held
-	CodeSendsHeld     = "sends-held"     // sends what it holds and was asked for
+	CodeSendsHeld     = "sends-held"     // sends what it holds, or acknowledged, when it is first asked for it
 	CodeServesSource  = "serves-source"  // can be filled and serves as a source
 	CodeSecondsPaged  = "seconds-paged"  // stated: seconds that hold more than a page
 	CodeSyncCommand   = "sync-command"   // its sync command succeeds
@@ -127,6 +127,7 @@ var bearing = map[string][]Scope{
 	CodeCorpusTime:    keeps,
 	CodePrivateKinds:  keeps,
 	CodeNIP77:         {{Scenario: "negentropy.*"}, {Scenario: "sync.negentropy"}, {Scenario: "fetch.negentropy"}},
+	CodeReturnsNamed:  {{Scenario: "negentropy.*"}, {Scenario: "sync.negentropy"}, {Scenario: "fetch.negentropy"}},
 	CodeOnlyKnown:     {{Scenario: "negentropy.*"}, {Scenario: "sync.negentropy"}, {Scenario: "fetch.negentropy"}},
 	CodeShare:         {{Scenario: "negentropy.*"}},
 	CodeConverges: {{Scenario: "negentropy.identical"}, {Scenario: "negentropy.heartbeat"}, {Scenario: "negentropy.after-write"},

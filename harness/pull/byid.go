@@ -24,8 +24,12 @@ type ByID struct {
 	InFlight int // REQs at a time on each connection, at most where Adaptive
 	Adaptive bool
 	Retries  int
+	// Refusals is how many REQs in a row may end in CLOSED, alone on the connection and without an
+	// event, until it is given up; 0: any number, after growing pauses.
+	Refusals int
 	Take     Take
-	// Left is told of the ids that an answer was without, and when it ended. It may be nil; over several connections it is called from several goroutines.
+	// Left is told of the ids that an answer was without, and when it ended. It may be nil; over
+	// several connections it is called from several goroutines.
 	Left func(ids []corpus.ID, at time.Duration)
 }
 
@@ -34,8 +38,10 @@ type Fetched struct {
 	*Stats
 	Asked   int // ids
 	Retried int // ids asked for again, each as often as that happened
-	// LeftOut are the ids, each as often as it was, that an answer was without though another held more events: no cap of the relay's explains that.
+	// LeftOut counts the ids that came only when they were asked for again, though the answer
+	// without them held fewer events than another: no cap of the relay's explains that.
 	LeftOut int
+	Longest int         // events that one answer held at most
 	Missing []corpus.ID // answered, and never sent
 	Failed  []corpus.ID // never answered, or with CLOSED only
 	// InFlight is how many REQs at a time each connection had in the end, and Steps how they were found.
@@ -45,7 +51,7 @@ type Fetched struct {
 
 // Run asks for the ids, each once. The error says why it stopped before all had an answer; what had not is Failed.
 func (b *ByID) Run(ctx context.Context, ids []corpus.ID) (*Fetched, error) {
-	f := &fetching{ByID: b, done: &Fetched{Stats: newStats(), Asked: len(ids)}, most: math.MaxInt, short: map[int]int{}}
+	f := &fetching{ByID: b, done: &Fetched{Stats: newStats(), Asked: len(ids)}, most: math.MaxInt, late: map[int]int{}}
 	f.more.L = &f.mu
 	f.window = newWindow(max(1, b.InFlight), b.Adaptive)
 	for batch := range slices.Chunk(ids, max(1, b.Batch)) {
@@ -76,8 +82,8 @@ func (b *ByID) Run(ctx context.Context, ids []corpus.ID) (*Fetched, error) {
 	for _, rest := range f.queue {
 		f.done.Failed = append(f.done.Failed, rest.ids...)
 	}
-	for n, ids := range f.short {
-		if n < f.long {
+	for n, ids := range f.late {
+		if n < f.done.Longest {
 			f.done.LeftOut += ids
 		}
 	}
@@ -100,6 +106,7 @@ func (e *takeError) Error() string { return e.err.Error() }
 type batchOf struct {
 	ids   []corpus.ID
 	tries int
+	short *int // how many events the answer held that was without these; nil where there was none
 }
 
 // asked is a batch that is asked for.
@@ -121,8 +128,7 @@ type fetching struct {
 	left  int // batches that have no final answer
 	ended bool
 	most  int         // REQs at a time, as far as the relay has shown on any connection
-	short map[int]int // by how many events an answer held: how many ids such answers were without
-	long  int         // the most that one held
+	late  map[int]int // ids that came when they were asked for again, by how many events the answer without them held
 	done  *Fetched
 }
 
@@ -148,11 +154,18 @@ func (f *fetching) next(wait bool) *batchOf {
 }
 
 // settle takes a batch back, of which these ids did not come, for another try or as a verdict.
-func (f *fetching) settle(b *batchOf, rest []corpus.ID, answered bool) {
+func (f *fetching) settle(a *asked, rest []corpus.ID, answered bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	defer f.more.Broadcast()
-	f.left--
+	b, short := a.batch, a.batch.short
+	if f.left--; b.short != nil {
+		f.late[*b.short] += a.n
+	}
+	if answered {
+		short = &a.n
+		f.done.Longest = max(f.done.Longest, a.n)
+	}
 	switch {
 	case len(rest) == 0:
 	case b.tries < f.Retries:
@@ -162,7 +175,7 @@ func (f *fetching) settle(b *batchOf, rest []corpus.ID, answered bool) {
 			size = (size + 1) / 2
 		}
 		for part := range slices.Chunk(rest, size) {
-			f.queue = append(f.queue, &batchOf{part, b.tries + 1})
+			f.queue = append(f.queue, &batchOf{part, b.tries + 1, short})
 			f.left++
 		}
 	case answered:
@@ -170,17 +183,6 @@ func (f *fetching) settle(b *batchOf, rest []corpus.ID, answered bool) {
 	default:
 		f.done.Failed = append(f.done.Failed, rest...)
 	}
-}
-
-// note keeps how many ids an answer was without.
-func (f *fetching) note(n int, rest []corpus.ID, at time.Duration) {
-	if len(rest) > 0 && f.Left != nil {
-		f.Left(rest, at)
-	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.short[n] += len(rest)
-	f.long = max(f.long, n)
 }
 
 // putBack takes a batch back as it was: asking for it has had no answer.
@@ -191,7 +193,7 @@ func (f *fetching) putBack(a *asked) {
 	if len(rest) == 0 {
 		f.left--
 	} else {
-		f.queue = append(f.queue, &batchOf{rest, a.batch.tries})
+		f.queue = append(f.queue, &batchOf{rest, a.batch.tries, a.batch.short})
 	}
 	f.more.Broadcast()
 }
@@ -279,8 +281,10 @@ func (f *fetching) connected(ctx context.Context, stats *Stats) (err error) {
 			refused = 0
 			f.window.answered(a.n, at)
 			rest := a.rest()
-			f.note(a.n, rest, at)
-			f.settle(a.batch, rest, true) // before CLOSE, which may find the connection broken: the answer stands
+			if len(rest) > 0 && f.Left != nil {
+				f.Left(rest, at)
+			}
+			f.settle(a, rest, true) // before CLOSE, which may find the connection broken: the answer stands
 			if err := l.end(r, true); err != nil {
 				return err
 			}
@@ -290,7 +294,7 @@ func (f *fetching) connected(ctx context.Context, stats *Stats) (err error) {
 			if len(l.open) > 0 && a.n == 0 { // perhaps because of the others
 				f.putBack(a)
 			} else {
-				f.settle(a.batch, a.rest(), false)
+				f.settle(a, a.rest(), false)
 			}
 			if closed.Refused() {
 				return closed
@@ -298,7 +302,9 @@ func (f *fetching) connected(ctx context.Context, stats *Stats) (err error) {
 			if most = max(1, len(l.open)); len(l.open) > 0 || a.n > 0 {
 				continue
 			}
-			refused++
+			if refused++; refused == f.Refusals {
+				return closed
+			}
 			l.conn.WatchUseful(0)
 			if err := sleep(ctx, f.pause(refused)); err != nil {
 				return err

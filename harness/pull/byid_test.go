@@ -52,8 +52,8 @@ func TestByIDAsksAgainWhatACapLeftOut(t *testing.T) {
 	var got gathered
 	b := pull.ByID{Options: options(serve(t, events, reference.Options{MaxLimit: 40})), InFlight: 3, Batch: 100, Retries: 3, Take: got.take()}
 	done, err := b.Run(context.Background(), ids(events))
-	if err != nil || done.Retried == 0 {
-		t.Fatal(done, err)
+	if err != nil || done.Retried == 0 || done.LeftOut != 0 || done.Longest != 40 {
+		t.Fatalf("%+v, %v", done, err)
 	}
 	got.check(t, events, false)
 }

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/coder/websocket"
@@ -185,9 +186,6 @@ func (l *line) event(at time.Duration, frame, text []byte) bool {
 	if l.taken.Add(1) > int64(l.script.Honest) {
 		s, n = l.script, l.events.Add(1)
 	}
-	if s.HideFor > 0 && err == nil {
-		l.came.Store(e.ID, at)
-	}
 	if err != nil { // no event of which anything could be known
 		l.pass(frame)
 		return true
@@ -288,7 +286,7 @@ func (l *line) found(q *subscription, sub string, text []byte) {
 		return
 	case q.ended:
 		due = wire.Now() + q.LiveAfter
-	case q.Cap > 0 && q.sent >= q.Cap || q.HideFor > 0 && l.hidden(text, q.HideFor):
+	case q.Cap > 0 && q.sent >= q.Cap || q.HideTimes > 0 && l.hides(text, q.HideTimes):
 		return
 	case q.sent == 0:
 		due = q.at + q.FirstAfter
@@ -316,11 +314,10 @@ func (l *line) found(q *subscription, sub string, text []byte) {
 	}
 }
 
-// hidden reports whether an event was read less than d ago.
-func (l *line) hidden(text []byte, d time.Duration) bool {
-	e, err := corpus.ParseEvent(text)
-	at, known := l.came.Load(e.ID)
-	return err == nil && known && wire.Now()-at.(time.Duration) < d
+// hides counts the answers that would hold an event, and reports whether this one is of the first.
+func (l *line) hides(text []byte, times int) bool {
+	n, _ := l.hidden.LoadOrStore(string(text), new(atomic.Int64))
+	return n.(*atomic.Int64).Add(1) <= int64(times)
 }
 
 func (l *line) reconcile(at time.Duration, frame []byte, sub string, opens bool) {

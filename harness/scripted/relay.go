@@ -32,7 +32,7 @@ type relay struct {
 	events, reqs, sent atomic.Int64 // after the honest ones: what every n-th counts
 	taken              atomic.Int64 // all EVENTs of this boot
 	thaw               atomic.Int64 // wire.Now until which nothing moves
-	came               sync.Map     // when an event was read, by its id; where HideFor asks for it
+	hidden             sync.Map     // by an event's text: how many answers would have held it
 
 	*load
 }

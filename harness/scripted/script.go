@@ -52,7 +52,7 @@ type Script struct {
 	OnlyReqs      string            // of all of these, only REQs whose text holds it are struck
 	AlterEvery    int               // event of all answers to which Alter and SubID apply; 0: each
 	RepeatEvery   int               // event of all answers, which is sent twice
-	HideFor       time.Duration     // from the reading of an EVENT on, no answer holds it
+	HideTimes     int               // answers that would hold an event, and do not: the first so many for each event
 	HangUpAfter   int               // events of one answer, with which the connection is dropped
 	Giant         int               // bytes of a frame that comes in place of the answer
 	Pings         bool              // without end, in place of the answer
