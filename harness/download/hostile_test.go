@@ -90,7 +90,7 @@ func TestAnAnswerWithoutEndIsGivenUp(t *testing.T) {
 		t.Fatal(err)
 	}
 	sameEvents(t, read(t, done.File), events)
-	if failed := done.Failures(); len(failed) != 1 || failed[0].URL != url || !strings.Contains(failed[0].Failure, "one REQ with over 5000 events") {
+	if failed := done.Failures(); len(failed) != 1 || failed[0].URL != url || !strings.Contains(failed[0].Failure, "sent 5001 events where") {
 		t.Errorf("%+v", failed)
 	}
 }

@@ -36,7 +36,6 @@ type relay struct {
 
 	received atomic.Int64 // events of the page that is being read
 	page     Counts       // what else came of it, but for New; mu guards it
-	answer   int          // events of it, of the reader's goroutine
 	troubled time.Time
 	pace     pace
 }
@@ -51,7 +50,7 @@ func (r *relay) run(ctx context.Context) {
 	r.feeder = pipeline.Feeder()
 	p := pull.Pages{
 		Options: pull.Options{URL: r.state.URL, Stall: r.o.Stall, Interval: r.o.Interval, Attempts: r.o.Attempts, Backoff: r.o.Backoff,
-			ReadLimit: r.mostRaw() + 4096, Trouble: r.trouble},
+			ReadLimit: r.mostRaw() + 4096, Answer: r.o.mostOfAnswer, Trouble: r.trouble},
 		Filter: corpus.Filter{Since: r.o.Since, Until: corpus.Int64(r.state.Next)},
 		Size:   said.page(r.o.Limit), Widest: said.widest(), Single: said.single(), Confirm: r.o.Confirm, Take: r.take, Turned: r.turned,
 	}
@@ -106,8 +105,6 @@ func (r *relay) mostRaw() int64 { return min(6*int64(r.o.Prepare.MaxEventBytes)+
 // take implements pull.Take. An id is known only if an event was verified under it.
 func (r *relay) take(_ context.Context, e *pull.Event, wait bool) (ok bool, err error) {
 	switch {
-	case r.answer >= r.o.mostOfAnswer:
-		return true, fmt.Errorf("it answers one REQ with over %d events", r.o.mostOfAnswer)
 	case r.seen.has(&e.ID):
 	case !wait && r.pending() >= mostPending:
 		return false, nil
@@ -116,7 +113,6 @@ func (r *relay) take(_ context.Context, e *pull.Event, wait bool) (ok bool, err 
 			return true, err
 		}
 	}
-	r.answer++
 	r.received.Add(1)
 	return true, nil
 }
@@ -188,7 +184,6 @@ func (r *relay) turned(next int64) error {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.answer = 0
 	r.count()
 	r.state.Next = next
 	if err := r.save(); err != nil {

@@ -1,6 +1,7 @@
 package pull
 
 import (
+	"cmp"
 	"context"
 	"strconv"
 	"time"
@@ -27,6 +28,8 @@ type request struct {
 	sub      string
 	sent     time.Duration
 	of       any  // whatever the strategy remembers of it
+	asked    int  // events, by its limit
+	came     int  // events, of whatever kind
 	answered bool // its EOSE has come, and it stays open
 }
 
@@ -73,6 +76,9 @@ func (l *link) ask(ctx context.Context, filter *corpus.Filter, of any) error {
 	}
 	l.stats.Requests++
 	r := &request{sub: "p" + strconv.Itoa(l.stats.Requests), of: of}
+	if filter.Limit != nil {
+		r.asked = *filter.Limit
+	}
 	l.frame = append(append(append(l.frame[:0], `["REQ","`...), r.sub...), `",`...)
 	l.frame = append(filter.AppendJSON(l.frame), ']')
 	r.sent = wire.Now()
@@ -133,6 +139,12 @@ func (l *link) next() (r *request, at time.Duration, err error) {
 				}
 			}
 			continue
+		}
+		if l.m.Type == wire.Event {
+			r.came++
+			if most := cmp.Or(l.o.Answer, 2*r.asked); most > 0 && r.came > most {
+				return nil, 0, &FloodError{r.came, r.asked}
+			}
 		}
 		if r.answered && l.m.Type != wire.Event {
 			if l.m.Type == wire.Closed { // the relay ends what it has answered, which is no failure

@@ -189,9 +189,6 @@ type page struct {
 	closed  *ClosedError
 }
 
-// mostOfPage is how many events of one answer are remembered: a relay that does not keep to limits sends all it has.
-const mostOfPage = 1 << 20
-
 // page asks for one page. An answer without events is asked for again while the first REQ stays open, so that a relay which sends EOSE before its events
 // is not taken for one that has none.
 func (w *paging) page(ctx context.Context, l *link) (*page, error) {
@@ -258,10 +255,9 @@ func (w *paging) event(ctx context.Context, l *link, p *page, at time.Duration) 
 		return nil
 	}
 	id := corpus.ID(m.ID)
-	if n := len(p.times); n < mostOfPage {
-		p.ordered = p.ordered && (n == 0 || p.times[n-1] >= m.CreatedAt)
-		p.times, p.ids = append(p.times, m.CreatedAt), append(p.ids, id)
-	}
+	n := len(p.times)
+	p.ordered = p.ordered && (n == 0 || p.times[n-1] >= m.CreatedAt)
+	p.times, p.ids = append(p.times, m.CreatedAt), append(p.ids, id)
 	if w.before[id] {
 		l.stats.Duplicates++
 		l.conn.Useful()

@@ -164,7 +164,9 @@ func TestPagesOutliveEveryFault(t *testing.T) {
 			t.Parallel()
 			events := fakes(1500, 3)
 			var got gathered
-			p := pull.Pages{Options: options(serve(t, events, reference.Options{}, c.fault)), Size: 100, Confirm: 100 * time.Millisecond, Take: got.take()}
+			o := options(serve(t, events, reference.Options{}, c.fault))
+			o.Answer = 1 << 20 // whoever wants all that a relay has takes what keeps to no limit
+			p := pull.Pages{Options: o, Size: 100, Confirm: 100 * time.Millisecond, Take: got.take()}
 			done, err := p.Run(context.Background())
 			if err != nil || !done.Complete {
 				t.Fatal(done.Complete, err)

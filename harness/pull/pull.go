@@ -3,7 +3,7 @@
 //
 // A relay is not trusted: what nobody asked for is counted and not passed on, every wait has a
 // deadline that moves only when events or answers come, CLOSED is taken for an end only behind the
-// EOSE of the same REQ, and what is kept of an answer is bounded.
+// EOSE of the same REQ, and an answer that goes on far beyond what was asked for ends everything.
 package pull
 
 import (
@@ -25,6 +25,7 @@ type Options struct {
 	ReadLimit   int64         // the largest frame taken, in bytes; that of wire where 0
 	Stall       time.Duration // without progress for so long, a connection is given up: 30 s
 	Interval    time.Duration // the least time between two REQs on one connection: none
+	Answer      int           // events in one answer at most, whatever they are: twice as many as were asked for
 	// Attempts is how many times in a row asking may bring nothing (the connection is lost, or the REQ ends in CLOSED) before it is given
 	// up: 1, which is not to try again. Between two attempts lies a growing pause.
 	Attempts int
@@ -108,6 +109,13 @@ func (e *ClosedError) Refused() bool {
 	return strings.HasPrefix(e.Reason, "auth-required:") || strings.HasPrefix(e.Reason, "restricted:") || strings.HasPrefix(e.Reason, "blocked:")
 }
 
+// FloodError is an answer that went on beyond Options.Answer. It is not asked for again.
+type FloodError struct{ Sent, Asked int } // events; Asked is the filter's limit
+
+func (e *FloodError) Error() string {
+	return fmt.Sprintf("the relay sent %d events where %d were asked for, and went on", e.Sent, e.Asked)
+}
+
 // retry decides what comes after a failure: a pause, or the end.
 type retry struct {
 	o      *Options
@@ -120,7 +128,8 @@ func (r *retry) after(ctx context.Context, err error, progress bool) error {
 		return context.Cause(ctx)
 	}
 	var closed *ClosedError
-	if errors.As(err, &closed) && closed.Refused() {
+	var flood *FloodError
+	if errors.As(err, &closed) && closed.Refused() || errors.As(err, &flood) {
 		return err
 	}
 	if r.barren++; progress {
