@@ -1,6 +1,7 @@
 package harness
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -172,16 +173,10 @@ func (l *pacing) drive(ctx context.Context, plan []due) (sent int, err error) {
 		sent, err = l.send(ctx, conn, plan)
 		sending <- err
 	}()
-	readErr := l.read(conn, plan)
-	if readErr != nil {
-		conn.Abort() // which ends the sending as well
-	}
+	readErr := l.read(conn, plan) // an error ends the connection, and so the sending as well
 	sendErr := <-sending
 	conn.Close()
-	if readErr != nil && !errors.Is(readErr, wire.ErrClosed) {
-		return sent, readErr
-	}
-	return sent, errors.Join(sendErr, readErr)
+	return sent, cmp.Or(readErr, sendErr)
 }
 
 // send keeps the schedule.

@@ -63,7 +63,7 @@ func above(h *measure.Histogram, d time.Duration) (n int) {
 func TestPacedCountsAreThoseOfTheScript(t *testing.T) {
 	t.Parallel()
 	for _, conns := range []int{1, 3} {
-		told := make(chan [2]int, 10)
+		told := make(chan [2]int, 200)
 		got := pace(t, scripted.Script{RefuseEvery: 10, RefuseReasons: []string{"blocked: not you"}, DuplicateEvery: 4, GarbageEvery: 20}, 200,
 			Pacer{Conns: conns, Rate: 4000, Progress: func(done, total int) { told <- [2]int{done, total} }})
 		if got.err != nil {
@@ -169,6 +169,20 @@ func TestThePacerOutlivesRelaysThatStop(t *testing.T) {
 		t.Error("a relay that always hangs up is no error")
 	}
 	got.answers(t, 0, 0, 0, 100)
+}
+
+// TestWhatIsNotYetDueIsNotWaitedFor has two notes for one connection, three seconds apart: with a
+// patience shorter than that, which begins when all are due, and with one that is longer.
+func TestWhatIsNotYetDueIsNotWaitedFor(t *testing.T) {
+	t.Parallel()
+	for _, stall := range []time.Duration{2 * time.Second, 4 * time.Second} {
+		t.Run(stall.String(), func(t *testing.T) {
+			t.Parallel()
+			got := pace(t, scripted.Script{}, 4, Pacer{Conns: 3, Rate: 1, Stall: stall})
+			expect(t, "given up for", got.err, nil)
+			got.answers(t, 4, 0, 0, 0)
+		})
+	}
 }
 
 // TestALossAtTheEndIsOneAllTheSame has the connection drop at the last note. Where it had answered

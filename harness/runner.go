@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"relaybench/corpus"
+	"relaybench/harness/backfill"
 	"relaybench/harness/measure"
 	"relaybench/harness/preflight"
 	"relaybench/harness/wire"
@@ -44,9 +45,10 @@ type Runner struct {
 	Settings   relays.Settings
 	Recorder   *measure.Recorder
 	Observer   Observer
-	Preflight  bool     // inspect each relay before its first trial
-	Seeder     Scenario // loads a relay where a scenario needs it loaded; nil: the corpus is published
-	ReadOnly   bool     // publish nothing: no relay is given the corpus, which may be nil then
+	Preflight  bool             // inspect each relay before its first trial
+	Seeder     Scenario         // loads a relay where a scenario needs it loaded; nil: the corpus is published
+	ReadOnly   bool             // publish nothing: no relay is given the corpus, which may be nil then
+	Budget     *backfill.Budget // of whatever moves events; Run makes one where it is nil
 
 	short     *shortage                       // of the machine, in the present turn
 	failed    map[string]bool                 // relays that are not booted again, by name: they do not start
@@ -70,6 +72,9 @@ func (r *Runner) Run(ctx context.Context) error {
 	}
 	defer func() { r.short.end() }()
 	r.failed, r.inspected, r.ended = make(map[string]bool), make(map[string]*Inspection), make(map[string]measure.Relay)
+	if r.Budget == nil {
+		r.Budget = &backfill.Budget{Least: budgetStalls * r.Options.Stall}
+	}
 	for _, turn := range Plan(len(r.Contenders), r.Options.Trials) {
 		c := r.Contenders[turn.Relay]
 		if r.failed[c.Definition.Name] {
@@ -104,6 +109,10 @@ func (r *Runner) Run(ctx context.Context) error {
 	}
 	return r.preflightAgain(ctx)
 }
+
+// budgetStalls is how many times a relay that makes no progress could be waited for in the least
+// budget.
+const budgetStalls = 4
 
 // saveError is results that cannot be kept: no fault of the relay that is just being measured.
 type saveError struct{ err error }
@@ -202,7 +211,7 @@ func (r *Runner) newTrial(process *relays.Process, number int) *Trial {
 	}
 	return &Trial{
 		Relay: process, Corpus: r.Corpus, Model: r.Model, Now: r.Now, Options: r.Options, Number: number,
-		Ledger: NewLedger(events), recorder: r.Recorder, progress: r.Observer.Progress,
+		Ledger: NewLedger(events), Budget: r.Budget, recorder: r.Recorder, progress: r.Observer.Progress,
 		Rand: r.random("seeding", number), // until a scenario begins
 	}
 }
@@ -392,7 +401,11 @@ func (r *Runner) publish(ctx context.Context, t *Trial, share func(i int) bool) 
 	return t.Forged(ctx, func(progress func(done, total int)) error {
 		p := Publisher{URL: t.Relay.URL(), Corpus: r.Corpus, Conns: r.Options.Publishers, Window: r.Options.Window,
 			Stall: r.Options.Stall, Ledger: t.Ledger, Progress: progress}
+		began := wire.Now()
 		_, err := p.Publish(ctx, rest)
+		if err == nil {
+			t.Budget.Took(len(rest), wire.Now()-began)
+		}
 		return err
 	})
 }

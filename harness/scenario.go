@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"relaybench/corpus"
+	"relaybench/harness/backfill"
 	"relaybench/harness/measure"
 	"relaybench/relays"
 )
@@ -25,6 +26,7 @@ type Options struct {
 	QueryConns  int           // connections that ask at once
 	Trials      int           // boots of each relay
 	Stall       time.Duration // how long a relay may make no progress
+	CellTime    time.Duration // an import or a sync is cut after so long; 0: ended by Trial.Budget
 }
 
 // Description says what a scenario is: for people, for --only and --skip, and for the record, from
@@ -70,6 +72,7 @@ type Trial struct {
 	Number  int        // counts from 0
 	Rand    *rand.Rand // the same draws for every relay; new for each scenario and trial
 	Ledger  *Ledger
+	Budget  *backfill.Budget // of whatever moves the relay's events
 
 	scenario string
 	labels   measure.Labels
@@ -157,6 +160,11 @@ func (t *Trial) Progress(done, total int) {
 	if t.progress != nil {
 		t.progress(done, total)
 	}
+}
+
+// Within is the context of a run that moves so many events, by the Budget or Options.CellTime.
+func (t *Trial) Within(ctx context.Context, events int) (context.Context, context.CancelFunc) {
+	return t.Budget.Within(ctx, t.Options.CellTime, events)
 }
 
 // Stop ends the relay by its stop signal. No scenario can talk to it before a Restart. The usage

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"relaybench/corpus"
@@ -31,6 +32,7 @@ type Transferred struct {
 	Foreign   int           // events that are not of the corpus, and were not passed on
 	Again     int           // events that had come before, and were not passed on again
 	Waiting   int           // events that had come and waited for the sink when it ended
+	Asked     bool          // the source had sent all that it was asked for
 	Duration  time.Duration // from the first question to the last OK
 }
 
@@ -49,12 +51,15 @@ func (e *SinkError) Unwrap() error { return e.Err }
 // ahead is how many events may wait between source and sink.
 const ahead = 256
 
+// beyond is how many events may come in all, beside twice as many as were asked for.
+const beyond = 100
+
 // Run transfers what ask gets of a source and gives to take, about total events. The error is a *SourceError or a *SinkError, or that of ctx; what was
 // done until then is returned with it.
 func (x *Transfer) Run(ctx context.Context, total int, ask func(ctx context.Context, take pull.Take) error) (*Transferred, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	p := passing{corpus: x.Corpus, came: make([]bool, x.Corpus.Len()), to: make(chan outgoing, ahead)}
+	p := passing{corpus: x.Corpus, came: make([]bool, x.Corpus.Len()), to: make(chan outgoing, ahead), total: total}
 	asked := make(chan error, 1)
 	start := wire.Now()
 	go func() {
@@ -67,6 +72,7 @@ func (x *Transfer) Run(ctx context.Context, total int, ask func(ctx context.Cont
 	cancel() // a source whose sink has gone has nobody to wait for
 	askErr := <-asked
 	done := &p.done
+	done.Asked = askErr == nil
 	for range p.to {
 		done.Waiting++
 	}
@@ -106,16 +112,23 @@ func (f channelFeed) next(wait bool) (outgoing, bool) {
 type passing struct {
 	corpus *corpus.Corpus
 	to     chan outgoing
+	total  int // events that were asked for
 
-	mu   sync.Mutex // over the rest: several connections may bring events
-	came []bool     // by corpus index
-	done Transferred
+	taken atomic.Int64
+	mu    sync.Mutex // over the rest: several connections may bring events
+	came  []bool     // by corpus index
+	done  Transferred
 }
 
 // take is a pull.Take. An event that came byte for byte as it was prepared is passed on from the corpus, without a copy.
 func (p *passing) take(ctx context.Context, e *pull.Event, wait bool) (bool, error) {
-	if !wait && len(p.to) == cap(p.to) {
-		return false, nil
+	if !wait {
+		if n := int(p.taken.Add(1)); n > 2*p.total+beyond {
+			return false, &pull.FloodError{Sent: n, Asked: p.total}
+		}
+		if len(p.to) == cap(p.to) {
+			return false, nil
+		}
 	}
 	i, ok := p.corpus.Find(e.ID)
 	if p.keepBack(e, i, ok) {

@@ -17,8 +17,8 @@ import (
 // Carry says how one of a relay's own commands is carried out. The zero value of a field is its default.
 type Carry struct {
 	Stall time.Duration // how long it may make no progress; 30 s unless set
-	Limit time.Duration // how long it may take in all; no limit unless set
-	// Moves, where set, is another sign of progress beside what the command reads and writes: any change of its value.
+	// Moves, where set, is another sign of progress beside what the command reads and writes: any
+	// change of its value. What the command prints is none.
 	Moves func() int64
 	// Progress, where set, is told how many bytes of how many it has read; an import by standard input only.
 	Progress func(done, total int64)
@@ -162,15 +162,14 @@ type carrying struct {
 	most   int64
 
 	written atomic.Int64
-	last    int64 // sum of all signs of progress at the last look
+	last    int64 // sum of all other signs of progress at the last look
+	disk    Disk  // of the folder then
 }
 
 const (
 	carryLook     = 200 * time.Millisecond // between two looks at a command's progress
 	carryFirst    = 20 * time.Millisecond  // while it is young: a short one would else never be seen, nor the memory it takes
 	carryLogLines = 20
-	// A command that only talks makes progress for so many bytes, and for so many times what it has read: more is a flood.
-	talkative, talkativePerByte = 64 << 20, 4
 )
 
 // carry runs a command on the relay's folder and waits for its end.
@@ -342,32 +341,27 @@ func (run *carrying) watch(ctx context.Context, guest *Process) (trouble string)
 		if run.Progress != nil && run.in != nil {
 			run.Progress(run.offset(), run.total)
 		}
-		switch {
-		case time.Since(moved) > run.Stall:
-			trouble = fmt.Sprintf("made no progress for %v and was ended", run.Stall)
-		case run.Limit > 0 && time.Since(guest.began) > run.Limit:
-			trouble = fmt.Sprintf("was ended after the %v that it was given", run.Limit)
-		default:
-			continue
+		if time.Since(moved) > run.Stall {
+			guest.Kill()
+			return fmt.Sprintf("made no progress for %v and was ended", run.Stall) + run.howFar()
 		}
-		guest.Kill()
-		return trouble + run.howFar()
 	}
 }
 
 // moved says whether the command has made progress since the last look.
 func (run *carrying) moved(guest *Process) bool {
 	usage, _ := guest.Usage()
-	read := run.offset()
-	guest.log.mu.Lock()
-	said := guest.log.total
-	guest.log.mu.Unlock()
-	now := read + run.written.Load() + int64(usage.ReadBytes) + int64(usage.WriteBytes) + min(said, talkative+talkativePerByte*max(read, run.total))
+	now := run.offset() + run.written.Load() + int64(usage.ReadBytes) + int64(usage.WriteBytes)
 	if run.Moves != nil {
 		now += run.Moves()
 	}
-	moved := now != run.last
-	run.last = now
+	if now != run.last {
+		run.last = now
+		return true
+	}
+	disk, _ := guest.Disk() // which grows also where no child of the command's writes it
+	moved := disk != run.disk
+	run.disk = disk
 	return moved
 }
 

@@ -62,6 +62,11 @@ func commandHelper(mode string) {
 		for {
 			_, _ = os.Stdout.Write(line)
 		}
+	case "do-talk": // says now and then that it is at work
+		for {
+			fmt.Println("at work")
+			time.Sleep(20 * time.Millisecond)
+		}
 	case "do-spoil":
 		_ = os.WriteFile(os.Args[3], []byte("other events"), 0o644)
 	case "do-leave": // ends at once, and leaves behind what its group and its parent do not show
@@ -173,7 +178,7 @@ func TestACommandThatGoesWrongIsToldWithoutPaths(t *testing.T) {
 		{"do-hang {dir}", "its import command made no progress for 300ms and was ended; it had read 0 of", Carry{Stall: 300 * time.Millisecond}},
 		{"do-spin {dir}", "made no progress", Carry{Stall: 300 * time.Millisecond}},
 		{"do-flood {dir}", "made no progress", Carry{Stall: 300 * time.Millisecond}},
-		{"do-hang {dir}", "its import command was ended after the 300ms that it was given", Carry{Limit: 300 * time.Millisecond}},
+		{"do-talk {dir}", "made no progress", Carry{Stall: 300 * time.Millisecond}},
 		{"do-die {dir}", "its import command exited with status 3", Carry{}},
 		{"do-crash {dir}", "its import command was killed by signal: killed", Carry{}},
 	} {
@@ -210,6 +215,22 @@ func TestAnImportHasAFileOfItsOwn(t *testing.T) {
 	}
 	if left, err := filepath.Glob(filepath.Join(p.root, "*.ndjson")); err != nil || len(left) > 0 {
 		t.Errorf("left behind: %q, %v", left, err)
+	}
+}
+
+// TestACommandMovesWithWhatItsFolderHolds, whoever writes there.
+func TestACommandMovesWithWhatItsFolderHolds(t *testing.T) {
+	t.Parallel()
+	p := prepareHelper(t, commandDefinition(t, "do-hang {dir}", "", ""))
+	run := carrying{}
+	if run.moved(p) {
+		t.Error("nothing is there")
+	}
+	if err := os.WriteFile(filepath.Join(p.Dir(), "events"), make([]byte, 1<<20), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if !run.moved(p) || run.moved(p) {
+		t.Error("what was written once is progress once")
 	}
 }
 

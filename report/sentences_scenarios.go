@@ -234,9 +234,16 @@ func completeText(f *measure.Finding) string {
 	if f.Cause == measure.CauseEnded {
 		return endedText(f)
 	}
-	text := n(f, "missing") + " of " + n(f, "expected") + " records never came"
+	text := n(f, "delivered") + " records came"
+	if missing, known := f.Counts["missing"]; known && missing > 0 {
+		text = n(f, "missing") + " of " + n(f, "expected") + " records never came"
+	}
 	if why := whyText(f.Cause, f.Counts); why != "" {
 		text += ": " + why
+	}
+	if f.Cause == measure.WhyTime {
+		text += map[string]string{measure.EndedBySource: "; it waited for the source", measure.EndedBySink: "; it waited for the sink",
+			measure.EndedByUnknown: "; nobody saw whether it waited for the source or for the sink"}[f.Texts["by"]]
 	}
 	return text
 }
@@ -288,8 +295,14 @@ func whyText(code string, numbers map[string]float64) string {
 		return text + ")"
 	case measure.WhyWithheld:
 		return "the source did not send them"
-	case measure.WhyPaged:
-		return "in pages the relay sent " + thousands(fmt.Sprintf("%.0f", numbers["events"]))
+	case measure.WhyMore:
+		return "in all the relay sent " + counted(numbers["events"], "event")
+	case measure.WhyUnnamed:
+		return "the reconciliation did not name " + counted(numbers["unnamed"], "event")
+	case measure.WhyFlood:
+		return "answers had not come to their end after " + counted(numbers["sent"], "event") + " where " + counted(numbers["asked"], "event") + " had been asked for"
+	case measure.WhyTime:
+		return "it was ended after " + number(numbers["s"]) + " s, far longer than whatever was measured before"
 	case measure.WhyEnd:
 		return "the end is where the relay says that there is no more"
 	}

@@ -18,7 +18,7 @@ func statusText(s *measure.Status) string {
 		case measure.CauseCut:
 			return "incomplete: cut by " + cmp.Or(s.Texts["limit"], "a limit")
 		case measure.CauseEnded:
-			return clauses("incomplete: it ended early", cmp.Or(own, s.Texts["error"]))
+			return clauses("incomplete: it ended early", cmp.Or(own, s.Texts["error"], whyText(s.Because, s.Counts)))
 		case measure.CauseShortage:
 			return "incomplete: " + shortageText(s.Because)
 		case measure.CauseUnresolved:

@@ -3,6 +3,9 @@ package scenarios
 import (
 	"strings"
 	"testing"
+
+	"relaybench/harness/measure"
+	"relaybench/relays"
 )
 
 func TestAFilterAsEvidenceIsShort(t *testing.T) {
@@ -14,10 +17,19 @@ func TestAFilterAsEvidenceIsShort(t *testing.T) {
 	}
 }
 
-// TestTheModesOfASyncStandBelowIt, in their own order.
-func TestTheModesOfASyncStandBelowIt(t *testing.T) {
+// TestPartsStandBelowTheWhole in their own order: modes of a sync, phases of a pair, strategies.
+func TestPartsStandBelowTheWhole(t *testing.T) {
 	t.Parallel()
 	for i, mode := range SyncModes() {
 		same(t, mode, new(Sync).DescribeMode(mode).Order, orderSync+1+i)
+		same(t, mode+" by default", new(Sync).DescribeMode(mode).Labels[measure.LabelDirection], string(relays.Down))
+		same(t, mode+" both ways", (&Sync{Direction: relays.Both}).DescribeMode(mode).Labels[measure.LabelDirection], string(relays.Both))
+	}
+	for i, phase := range phases {
+		same(t, phase, describePhase(phase).Order, orderNegentropy+1+i)
+	}
+	for i, strategy := range Fetches(FetchOptions{}) {
+		d := strategy.Describe()
+		same(t, d.Key, d.Order, orderFetch+i)
 	}
 }

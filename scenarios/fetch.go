@@ -10,6 +10,7 @@ import (
 
 	"relaybench/corpus"
 	"relaybench/harness"
+	"relaybench/harness/backfill"
 	"relaybench/harness/fetch"
 	"relaybench/harness/measure"
 	"relaybench/relays"
@@ -83,6 +84,13 @@ func (s *fetchShared) of(ctx context.Context, t *harness.Trial, o *FetchOptions)
 		target.Process = t.Relay
 	}
 	s.relay, s.target, s.dead = t.Relay, target, measure.Reason{}
+	if t.Corpus == nil || t.Relay.External() {
+		return target, nil
+	}
+	// What comes late is given its time before anything is timed, and what does not is lost.
+	if _, _, err := checkStored(ctx, t, true); ctx.Err() == nil && err != nil {
+		t.Find(measure.Finding{Code: measure.CodeKept, Verdict: measure.Undecided, Texts: map[string]string{"error": err.Error()}})
+	}
 	return target, nil
 }
 
@@ -125,7 +133,7 @@ func (f *Fetch) Run(ctx context.Context, t *harness.Trial) error {
 		return err
 	}
 	o := f.options.Options
-	o.Now = t.Now
+	o.Now, o.Budget = t.Now, t.Budget
 	cells := o.Cells(f.strategy)
 	var raw *fetch.Result
 	for i, c := range cells {
@@ -147,6 +155,9 @@ func (f *Fetch) Run(ctx context.Context, t *harness.Trial) error {
 			f.shared.dead = measure.Said(measure.NAGivenUp, r.Err.Error())
 		}
 		recordFetch(t, r, raw)
+		if r.NA.None() && r.Completeness() == backfill.Complete {
+			t.Budget.Took(r.Delivered, r.Wall)
+		}
 		raw = nil
 		if !c.Form.Parsed {
 			raw = r
@@ -184,9 +195,7 @@ func recordFetch(t *harness.Trial, r, raw *fetch.Result) {
 		}
 	}
 	const megabyte = 1e6
-	if r.Wall > 0 {
-		value("MB/s", "MB/s", float64(r.Stats.FrameBytes)/megabyte/r.Wall.Seconds())
-	}
+	value("MB/s", "MB/s", float64(r.Stats.FrameBytes)/megabyte/r.Wall.Seconds())
 	if tested {
 		record(measure.Measurement{Metric: "parsed of raw", Unit: "%", Better: measure.None, Trials: []float64{100 * share}, Status: []measure.Status{{Code: measure.StatusPace, Cause: string(pace)}}})
 	}
@@ -237,6 +246,16 @@ func findFetch(t *harness.Trial, r *fetch.Result) {
 	if f, ok := r.Account.Finding(); ok {
 		f.Labels = labels
 		t.Find(f)
+	}
+	if r.Strategy == fetch.Negentropy && r.Named > 0 {
+		named := measure.Finding{Code: measure.CodeReturnsNamed, Labels: labels, Verdict: measure.Holds(r.Unreturned == 0), Counts: counts("missing", r.Unreturned, "of", r.Named)}
+		if t.Relay.External() && r.Unreturned < r.Named { // others may have had it delete the rest meanwhile
+			named.Verdict = measure.States(r.Unreturned == 0)
+		}
+		t.Find(named)
+		if r.Invented > 0 || !t.Relay.External() {
+			t.Find(measure.Finding{Code: measure.CodeOnlyKnown, Labels: labels, Verdict: measure.Holds(r.Invented == 0), Counts: counts("ids", r.Invented)})
+		}
 	}
 	// One that others use may send what is new until it has read the CLOSE.
 	strangers, elsewhere := r.Strangers, int(r.Stats.Elsewhere)

@@ -378,6 +378,7 @@ func TestDownloadsOfALaunchedRelayAreMeasured(t *testing.T) {
 		return r.RunBulk(ctx, Fetches(FetchOptions{Options: fetch.Options{Stall: time.Minute, Page: 10, Shards: 2}}))
 	}, relay)
 	m.blameless(t, "relay")
+	var shown []string
 	for _, s := range fetch.Strategies() {
 		key := "fetch." + string(s)
 		cells := 0
@@ -407,12 +408,43 @@ func TestDownloadsOfALaunchedRelayAreMeasured(t *testing.T) {
 		if want := map[bool]int{true: 32, false: 4}[s == fetch.ByID]; cells != want {
 			t.Errorf("%s: %d cells, want %d", key, cells, want)
 		}
+		shown = append(shown, steps(1, cells)...)
 	}
+	same(t, "progress", fmt.Sprint(m.shown), fmt.Sprint(shown))
 	m.each(func(f *measure.Finding) {
 		if (f.Code == measure.CodeComplete || f.Code == measure.CodeOnlyRequested) && f.Verdict != measure.Passed {
 			t.Errorf("%+v", f)
 		}
 	})
+}
+
+// TestWhatComesLateIsNoLoss and what does not come is one, before anything is fetched.
+func TestWhatComesLateIsNoLoss(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		script  scripted.Script
+		verdict measure.Verdict
+	}{
+		"late": {scripted.Script{HideTimes: 2}, measure.Passed},
+		"lost": {scripted.Script{LoseEvery: 10}, measure.Failed},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			m := meet(t, scripted.Notes(t, 40), harness.Options{}, func(ctx context.Context, r *harness.Runner) error {
+				return r.RunBulk(ctx, Fetches(FetchOptions{Options: fetch.Options{Stall: time.Minute, Page: 10, Shards: 2}})[1:2])
+			}, scripted.External(t, "relay", test.script))
+			kept := m.finding(t, "relay", "fetch.giant", measure.CodeKept)
+			missing := m.value(t, "relay", "fetch.giant", "missing", measure.LabelForm, "raw")
+			if failed := kept.Verdict == measure.Failed; failed != (test.verdict == measure.Failed) || kept.Counts["lost"] != missing || failed != (missing > 0) || name == "late" && kept.Counts["late"] != 40 {
+				t.Errorf("%v are missing: %+v", missing, kept)
+			}
+			for _, f := range m.Findings {
+				if f.Code == measure.CodeComplete && f.Verdict != test.verdict {
+					t.Errorf("%+v", f)
+				}
+			}
+		})
+	}
 }
 
 // TestAPoliteClientKeepsToTheLowerLimit of what the definition declares and what the relay tells; 0

@@ -8,6 +8,7 @@ import (
 
 	"relaybench/corpus"
 	"relaybench/harness"
+	"relaybench/harness/backfill"
 	"relaybench/harness/measure"
 	"relaybench/relays"
 )
@@ -34,14 +35,21 @@ func (Import) Run(ctx context.Context, t *harness.Trial) error {
 		t.NotMeasured(measure.NoCommand, map[string]string{"relay": t.Relay.Name(), "why": why})
 		return nil
 	}
+	cell, cancel := t.Within(ctx, t.Corpus.Len())
+	defer cancel()
 	var carried *relays.Carried
+	var account backfill.Account // of what was stored until the time was over
 	err := t.Refill(ctx, func(relay *relays.Process) (_ *relays.Carried, err error) {
-		carried, err = relay.Import(ctx, t.Corpus.Text(), relays.Carry{
+		carried, err = relay.Import(cell, t.Corpus.Text(), relays.Carry{
 			Stall: t.Options.Stall,
 			Progress: func(done, total int64) {
 				t.Progress(int(float64(t.Corpus.Len())*float64(done)/float64(max(1, total))), t.Corpus.Len())
 			},
 		})
+		if carried != nil && cell.Err() != nil && ctx.Err() == nil {
+			account.End(err)
+			err = nil
+		}
 		return carried, err
 	})
 	if err != nil {
@@ -55,21 +63,24 @@ func (Import) Run(ctx context.Context, t *harness.Trial) error {
 	for _, f := range held.findings(t.Corpus, t.Model) {
 		t.Find(f)
 	}
-	recordImport(t, carried, held.Events)
+	recordImport(t, carried, held.Events, &account)
 	recordLate(t, held.Late, held.LateBy)
-	findImported(t, held)
+	findImported(t, held, &account)
+	if account.Completeness() == backfill.Complete {
+		t.Budget.Took(len(held.Events), carried.Took)
+	}
 	return nil
 }
 
 // recordImport keeps what the import cost. Rates count what was found.
-func recordImport(t *harness.Trial, carried *relays.Carried, held []int) {
+func recordImport(t *harness.Trial, carried *relays.Carried, held []int, account *backfill.Account) {
 	seconds, stored := carried.Took.Seconds(), int64(len(held))
 	var bytes int64
 	for _, i := range held {
 		bytes += int64(t.Corpus.Entry(i).Length)
 	}
 	if seconds > 0 {
-		t.Measure(measure.Measurement{Metric: "stored", Unit: "events/s", Better: measure.Higher, Trials: []float64{float64(stored) / seconds}, Samples: stored})
+		t.Measure(account.Mark(measure.Measurement{Metric: "stored", Unit: "events/s", Better: measure.Higher, Trials: []float64{float64(stored) / seconds}, Samples: stored}))
 	}
 	t.Value("duration", "s", measure.None, seconds) // the rate says it, and is what is compared
 	t.Value("held afterwards", "events", measure.None, float64(stored))
@@ -83,8 +94,9 @@ func recordImport(t *harness.Trial, carried *relays.Carried, held []int) {
 	}
 }
 
-// findImported judges what was found, explains what was not by what the protocol takes away again, and keeps both in the Ledger.
-func findImported(t *harness.Trial, held *found) {
+// findImported judges what was found, explains what was not by what the protocol takes away again,
+// and keeps both in the Ledger. Of an import that was ended it is the account that is judged.
+func findImported(t *harness.Trial, held *found, account *backfill.Account) {
 	for i := range t.Corpus.Len() {
 		t.Ledger.Set(i, harness.Refused)
 	}
@@ -107,6 +119,13 @@ func findImported(t *harness.Trial, held *found) {
 		t.Measure(measure.Measurement{Metric: "not stored", Unit: "events", Better: measure.None, Trials: []float64{float64(gone[reason])},
 			Labels: measure.Labels{measure.LabelReason: reason.String()}})
 		f.Counts["rightly."+reason.String()] = float64(gone[reason])
+	}
+	if account.Completeness() != backfill.Complete {
+		f.Verdict = measure.Stated
+		account.Expected, account.Missing, account.Delivered = d.expected, int(f.Counts["missing."+measure.MissingNotImported]), len(held.Events)
+		if ended, ok := account.Finding(); ok {
+			t.Find(ended)
+		}
 	}
 	t.Find(f)
 }

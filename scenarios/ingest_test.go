@@ -1,6 +1,7 @@
 package scenarios
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -185,6 +186,7 @@ func TestFromPublishToReadableIsMeasured(t *testing.T) {
 	s := scripted.Script{OKAfter: ok, FirstAfter: answer, EOSEAfter: answer, LiveAfter: answer, LoseEvery: n}
 	p := prove(t, s, proving{corpus: scripted.Notes(t, 100), scenarios: []harness.Scenario{Visibility{}}, options: harness.Options{Stall: 5 * time.Second}})
 	p.figures(t, key, visibilityFigures)
+	same(t, "progress", fmt.Sprint(p.shown[key]), fmt.Sprint(steps(1, n)))
 	p.latency(t, key, "ok", n, ok)
 	p.latency(t, key, "visible", n-1, answer)
 	p.latency(t, key, "poll round trip", p.spans[key].did.eoses, answer)
@@ -198,24 +200,36 @@ func TestFromPublishToReadableIsMeasured(t *testing.T) {
 	p.counted(t, key, measure.CodeAcceptsSingle, map[string]float64{"accepted": n, "of": n})
 }
 
-// TestWhatIsRefusedIsNotWaitedFor refuses each fourth of 20 samples (5), and knows each fifth (4)
+// TestWhatCameAmongOthersIsVisibleByItsEOSE has an event that nobody asked for before the one that
+// was published: only the first event's time is known, and it is not that one's.
+func TestWhatCameAmongOthersIsVisibleByItsEOSE(t *testing.T) {
+	t.Parallel()
+	const key, eose = "ingest.visibility", 150 * time.Millisecond
+	notes := scripted.Notes(t, 26)
+	s := scripted.Script{Foreign: string(notes.Raw(25)), EOSEAfter: eose}
+	p := prove(t, s, proving{corpus: scripted.Notes(t, 25), scenarios: []harness.Scenario{Visibility{}}})
+	p.latency(t, key, "visible", 5, eose)
+	p.latency(t, key, "poll round trip", p.spans[key].did.eoses, eose)
+}
+
+// TestWhatIsRefusedIsNotWaitedFor refuses each third of 20 samples (6), and knows each fifth (4)
 // but for the one that it refuses.
 func TestWhatIsRefusedIsNotWaitedFor(t *testing.T) {
 	t.Parallel()
 	const key = "ingest.visibility"
 	notes := proving{corpus: scripted.Notes(t, 100), scenarios: []harness.Scenario{Visibility{}}}
-	p := prove(t, scripted.Script{RefuseEvery: 4, RefuseReasons: []string{"blocked: no"}, DuplicateEvery: 5}, notes) // 5 refused, 3 known
+	p := prove(t, scripted.Script{RefuseEvery: 3, RefuseReasons: []string{"blocked: no"}, DuplicateEvery: 5}, notes) // 6 refused, 3 known
 	by := p.one(t, key, "queryable by ok")
 	same(t, "per cent queryable by OK", by.Trials[0], 100)
-	same(t, "of", by.Samples, 15)
+	same(t, "of", by.Samples, 14)
 	p.latency(t, key, "ok", 20, 0)
-	p.latency(t, key, "visible", 15, 0)
+	p.latency(t, key, "visible", 14, 0)
 	p.verdicts(t, key, but(visibilityChecks, map[string]measure.Verdict{measure.CodeAcceptsSingle: measure.Failed, measure.CodeNew: measure.Failed}))
-	f := p.counted(t, key, measure.CodeAcceptsSingle, map[string]float64{"accepted": 15, "of": 20})
-	p.names(t, f, measure.EvidenceRefused, 15, 35, 55, 75, 95)
+	f := p.counted(t, key, measure.CodeAcceptsSingle, map[string]float64{"accepted": 14, "of": 20})
+	p.names(t, f, measure.EvidenceRefused, 10, 25, 40, 55, 70)
 	same(t, "its words", f.Evidence[0].Text, "blocked: no")
-	p.counted(t, key, measure.CodeNew, map[string]float64{"duplicates": 4 - 1, "of": 15})
-	p.counted(t, key, measure.CodeQueryable, map[string]float64{"never": 0, "of": 15, "within s": 10})
+	p.counted(t, key, measure.CodeNew, map[string]float64{"duplicates": 4 - 1, "of": 14})
+	p.counted(t, key, measure.CodeQueryable, map[string]float64{"never": 0, "of": 14, "within s": 10})
 
 	p = prove(t, scripted.Script{}, notes)
 	p.figures(t, key, visibilityFigures)

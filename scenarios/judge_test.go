@@ -1,10 +1,13 @@
 package scenarios
 
 import (
+	"context"
 	"fmt"
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
+	"reflect"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -242,7 +245,7 @@ func TestWhatComesAfterItsOKIsNotQueryableByIt(t *testing.T) {
 		t.Fatal(err)
 	}
 	recorder := measure.NewRecorder(nil, nil)
-	p := &proof{corpus: notes, model: m, relay: &scripted.Relay{Counts: new(scripted.Counts)}, spans: map[string]span{}}
+	p := &proof{corpus: notes, model: m, relay: &scripted.Relay{Counts: new(scripted.Counts)}, spans: map[string]span{}, shown: map[string][]string{}}
 	runner := harness.Runner{Contenders: []harness.Contender{{Definition: &d}}, Scenarios: []harness.Scenario{Visibility{}}, Corpus: notes, Model: m,
 		Now: time.Now().Unix(), Options: harness.Options{Samples: 20, Trials: 1, Stall: 20 * time.Second}, Settings: relays.Settings{WorkDir: t.TempDir()},
 		Recorder: recorder, Observer: &watcher{proof: p}}
@@ -258,4 +261,155 @@ func TestWhatComesAfterItsOKIsNotQueryableByIt(t *testing.T) {
 	}
 	p.counted(t, "ingest.visibility", measure.CodeQueryable, map[string]float64{"never": 0, "of": 10, "within s": 10})
 	same(t, "processes that are out of sight have no resources", len(p.all("ingest.visibility", "cpu")), 0)
+}
+
+// TestStraysAreNamedAsFarAsExamplesGo has one in each of seven answers. What comes under another
+// subscription is counted, and not named.
+func TestStraysAreNamedAsFarAsExamplesGo(t *testing.T) {
+	t.Parallel()
+	const n = 601 // 100 are asked for at a time
+	all, notes := scripted.Notes(t, n+1), scripted.Notes(t, n)
+	for sub, elsewhere := range map[string]int{"": 0, "zzz": n} {
+		relay := scripted.Serve(t, scripted.Script{Foreign: string(all.Raw(n)), SubID: sub, Honest: n})
+		publishAll(t, notes, relay.URL)
+		m := try(t, notes, relay, func(ctx context.Context, trial *harness.Trial) error {
+			for i := range n {
+				trial.Ledger.Set(i, harness.Accepted)
+			}
+			_, _, err := checkStored(ctx, trial, true)
+			return err
+		})
+		m.judged(t, "one", "trial", measure.CodeOnlyAsked, measure.Failed, "", "one", "events", 7+elsewhere, "elsewhere", elsewhere)
+		stray := measure.Evidence{Code: measure.EvidenceUnexpected, ID: all.Entry(n).ID.String()}
+		same(t, "evidence", fmt.Sprint(m.finding(t, "one", "trial", measure.CodeOnlyAsked).Evidence), fmt.Sprint(slices.Repeat([]measure.Evidence{stray}, examples)))
+		m.judged(t, "one", "trial", measure.CodeKept, measure.Holds(elsewhere == 0), "", map[int]string{n: "one"}[elsewhere], "lost", elsewhere, "of", n, "excused", 0)
+	}
+}
+
+// TestWhatWasNamedWronglyIsOfTwoKinds that add up: ids of nothing, and those of events on both sides.
+func TestWhatWasNamedWronglyIsOfTwoKinds(t *testing.T) {
+	t.Parallel()
+	notes := scripted.Notes(t, 2)
+	id := func(i int) map[corpus.ID]bool { return map[corpus.ID]bool{notes.Entry(i).ID: true} }
+	for _, test := range []struct {
+		need, twice    map[corpus.ID]bool
+		unknown, named int
+	}{{id(0), nil, 0, 0}, {map[corpus.ID]bool{{9}: true}, nil, 1, 0}, {id(0), id(1), 0, 1}, {map[corpus.ID]bool{{9}: true}, id(1), 1, 1}} {
+		f := onlyKnown(notes, test.need, test.twice)
+		same(t, "verdict", f.Verdict, measure.Holds(test.unknown+test.named == 0))
+		same(t, "counts", fmt.Sprint(f.Counts), fmt.Sprint(counts("ids", test.unknown, "twice", test.named)))
+	}
+}
+
+// TestWhatADownloadMustBringIsWhatWasAcknowledged by a relay that was launched here, and the whole
+// corpus of one that was not.
+func TestWhatADownloadMustBringIsWhatWasAcknowledged(t *testing.T) {
+	t.Parallel()
+	notes := scripted.Notes(t, 6)
+	must := func(trial *harness.Trial, answers ...harness.Answer) int {
+		trial.Ledger = harness.NewLedger(notes.Len())
+		for i, a := range answers {
+			trial.Ledger.Set(i, a)
+		}
+		ground, err := groundOf(trial, corpus.Filter{})
+		if err != nil {
+			t.Error(err)
+			return -1
+		}
+		return len(ground.IDs())
+	}
+	yes, again, no := harness.Accepted, harness.Duplicate, harness.Refused
+	try(t, notes, scripted.Serve(t, scripted.Script{}), func(_ context.Context, trial *harness.Trial) error {
+		same(t, "of one that was not", must(trial, yes, no), 6)
+		return nil
+	})
+	meet(t, notes, harness.Options{}, func(ctx context.Context, r *harness.Runner) error {
+		r.Scenarios = []harness.Scenario{inTrial(func(_ context.Context, trial *harness.Trial) error {
+			same(t, "all", must(trial, yes, yes, yes, yes, yes, again), 6)
+			same(t, "all but what was refused", must(trial, yes, again, no, yes, yes, yes), 5)
+			same(t, "all but what was not answered", must(trial, yes, again, yes, harness.Unanswered), 3)
+			return nil
+		})}
+		return r.Run(ctx)
+	}, scripted.External(t, "launched", scripted.Script{}))
+}
+
+// TestWhatWasNotAnsweredMayExcuseWhatIsGone has an older and a newer profile, of which the relay
+// holds the newer one: sent and never answered, it was kept all the same; not sent, it is no excuse.
+func TestWhatWasNotAnsweredMayExcuseWhatIsGone(t *testing.T) {
+	t.Parallel()
+	key, err := corpus.NewSecretKey([32]byte{31: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	profiles := make([]corpus.Event, 2)
+	for i := range profiles {
+		profiles[i] = corpus.Event{CreatedAt: 1_780_000_000 + int64(i), Tags: []corpus.Tag{}, Content: "{}"}
+		if err := key.Sign(&profiles[i], [32]byte{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c, err := corpus.FromEvents(profiles)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for newer, lost := range map[harness.Answer]int{harness.Unanswered: 0, harness.NotOffered: 1} {
+		relay := scripted.Serve(t, scripted.Script{})
+		publishAll(t, c, relay.URL)
+		m := try(t, c, relay, func(ctx context.Context, trial *harness.Trial) error {
+			trial.Ledger.Set(0, harness.Accepted)
+			trial.Ledger.Set(1, newer)
+			_, _, err := checkStored(ctx, trial, true)
+			return err
+		})
+		f := m.finding(t, "one", "trial", measure.CodeKept)
+		same(t, "counts", fmt.Sprint(f.Counts), fmt.Sprint(counts("lost", lost, "of", 1, "excused", 1-lost)))
+		same(t, "verdict", f.Verdict, measure.Holds(lost == 0))
+	}
+}
+
+// TestAnAnswerIsToldByExamplesOfEachFault and by how many others there are: of five of each kind,
+// three are named.
+func TestAnAnswerIsToldByExamplesOfEachFault(t *testing.T) {
+	t.Parallel()
+	notes := scripted.Notes(t, 20)
+	id := func(i int) corpus.ID { return notes.Entry(i).ID }
+	j := judged{asked: &asked{json: []byte("{}")}}
+	for i := range 5 {
+		j.verdict.Missing = append(j.verdict.Missing, corpus.Discrepancy{ID: id(i)})
+		j.verdict.Extra = append(j.verdict.Extra, corpus.Discrepancy{ID: id(5 + i), Reason: corpus.Superseded})
+		j.verdict.Misordered = append(j.verdict.Misordered, id(10+i))
+		j.verdict.Duplicate = append(j.verdict.Duplicate, id(15+i))
+	}
+	want := []measure.Evidence{{Code: measure.EvidenceQuestion, Text: "{}"}}
+	for k, fault := range []struct{ code, cause string }{{measure.EvidenceMissing, ""}, {measure.EvidenceExtra, corpus.Superseded.String()},
+		{measure.EvidenceOrder, "misordered"}, {measure.EvidenceOrder, "duplicate"}} {
+		for i := range 3 {
+			e := eventEvidence(fault.code, notes, 5*k+i)
+			e.Cause = fault.cause
+			want = append(want, e)
+		}
+		others := measure.Evidence{Code: fault.code, Cause: fault.cause, Count: 2}
+		if fault.code == measure.EvidenceExtra { // which may be there for any reason
+			others.Cause = ""
+		}
+		want = append(want, others)
+	}
+	if got := j.evidence(&harness.Trial{Corpus: notes}); !reflect.DeepEqual(got, want) {
+		t.Errorf("%+v\nwant %+v", got, want)
+	}
+}
+
+// TestTheFirstEventOfACorpusIsKnown as any other is, where a relay names it as its alone.
+func TestTheFirstEventOfACorpusIsKnown(t *testing.T) {
+	t.Parallel()
+	notes := scripted.Notes(t, 9)
+	relay := scripted.Serve(t, scripted.Script{})
+	publishAll(t, notes, relay.URL)
+	try(t, notes, relay, func(ctx context.Context, trial *harness.Trial) error {
+		result, have, need, err := (&side{Trial: trial}).against(ctx, places(1, 9))
+		same(t, "have, need, foreign", [3]int{len(have), len(need), result.Foreign}, [3]int{0, 1, 0})
+		same(t, "the one", need[notes.Entry(0).ID], true)
+		return err
+	})
 }

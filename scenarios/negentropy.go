@@ -323,7 +323,8 @@ func transfer(ctx context.Context, sink, source *side) error {
 	}
 	t.OwnPart()
 	t.Value("events", "events", measure.None, float64(fetched.Asked))
-	if seconds := done.Duration.Seconds(); seconds > 0 {
+	if len(lacks) > 0 {
+		seconds := done.Duration.Seconds()
 		t.Value("duration", "s", measure.Lower, seconds)
 		t.Value("events/s", "events/s", measure.Higher, float64(done.Accepted+done.Duplicates)/seconds)
 	}
@@ -375,7 +376,7 @@ func (s *side) identical(ctx context.Context) error {
 		return err
 	}
 	own := compare(s, given, s.held)
-	blamed := own.own() + s.refusedWrongly(given)
+	blamed := own.own() + s.refusedWrongly()
 	f := measure.Finding{Code: measure.CodeConverges, Verdict: measure.Holds(d.none()), Counts: d.counts(), Evidence: d.evidence()}
 	f.Counts["own"] = float64(blamed)
 	if !d.none() && blamed == 0 {
@@ -389,16 +390,11 @@ func (s *side) identical(ctx context.Context) error {
 }
 
 // refusedWrongly counts the events that the relay was sent, and refused or left unanswered, though
-// by what it was given it had to keep them.
-func (s *side) refusedWrongly(given *corpus.Model) (n int) {
+// it had to keep them.
+func (s *side) refusedWrongly() (n int) {
 	for _, i := range s.Model.Effective() {
-		switch s.Ledger.Get(i) {
-		case harness.Unanswered:
+		if a := s.Ledger.Get(i); a == harness.Unanswered || a == harness.Refused {
 			n++
-		case harness.Refused:
-			if why := given.Why(i); why == corpus.NotOffered || why == corpus.Stored {
-				n++
-			}
 		}
 	}
 	return n

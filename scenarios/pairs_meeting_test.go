@@ -7,6 +7,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -20,16 +21,25 @@ import (
 // meeting is a run on scripted relays: what was recorded, beside what the relays did.
 type meeting struct {
 	measure.Record
-	took time.Duration // of the whole run
+	took  time.Duration // of the whole run
+	shown []string      // progress, "done/total"
 }
 
-// unseen is an Observer that nobody looks at.
-type unseen struct{ *testing.T }
+// looking is an Observer that keeps progress.
+type looking struct {
+	*testing.T
+	mu    sync.Mutex
+	shown []string
+}
 
-func (unseen) Turn(string, int, int)                {}
-func (unseen) Scenario(string, harness.Description) {}
-func (unseen) Progress(int, int)                    {}
-func (u unseen) Failed(relay string, err error)     { u.Logf("%s: %v", relay, err) }
+func (*looking) Turn(string, int, int)                {}
+func (*looking) Scenario(string, harness.Description) {}
+func (u *looking) Failed(relay string, err error)     { u.Logf("%s: %v", relay, err) }
+func (u *looking) Progress(done, total int) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.shown = append(u.shown, fmt.Sprintf("%d/%d", done, total))
+}
 
 // meet runs what run says on the relays, as relaybench does.
 func meet(t *testing.T, c *corpus.Corpus, o harness.Options, run func(context.Context, *harness.Runner) error, all ...*scripted.Relay) *meeting {
@@ -42,7 +52,8 @@ func meet(t *testing.T, c *corpus.Corpus, o harness.Options, run func(context.Co
 		t.Fatal(err)
 	}
 	recorder := measure.NewRecorder(&measure.Record{Schema: measure.Schema}, nil)
-	r := &harness.Runner{Corpus: c, Model: m, Now: now, Options: o, Settings: relays.Settings{WorkDir: t.TempDir()}, Recorder: recorder, Observer: unseen{t}}
+	look := &looking{T: t}
+	r := &harness.Runner{Corpus: c, Model: m, Now: now, Options: o, Settings: relays.Settings{WorkDir: t.TempDir()}, Recorder: recorder, Observer: look}
 	if err := r.Run(t.Context()); err != nil { // with no relay: what comes before all else
 		t.Fatal(err)
 	}
@@ -53,7 +64,7 @@ func meet(t *testing.T, c *corpus.Corpus, o harness.Options, run func(context.Co
 	if err := run(t.Context(), r); err != nil {
 		t.Fatal(err)
 	}
-	return &meeting{Record: recorder.Snapshot(), took: time.Since(began)}
+	return &meeting{Record: recorder.Snapshot(), took: time.Since(began), shown: look.shown}
 }
 
 // inTrial is a scenario for what a test does with a trial.

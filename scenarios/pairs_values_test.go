@@ -2,6 +2,7 @@ package scenarios
 
 import (
 	"context"
+	"math/rand/v2"
 	"testing"
 	"time"
 
@@ -135,11 +136,17 @@ func TestAPairsFiguresAreThoseOfTheScript(t *testing.T) {
 		equals(t, name+", heartbeat: rounds", m.value(t, name, key, "rounds"), float64(same.rounds))
 		equals(t, name+", heartbeat: bytes up", m.value(t, name, key, "bytes up"), float64(same.up))
 		equals(t, name+", heartbeat: bytes down", m.value(t, name, key, "bytes down"), float64(same.down))
+		for _, metric := range []string{"rounds", "bytes up", "bytes down"} {
+			if !m.figure(t, name, key, metric).Exact {
+				t.Errorf("%s, heartbeat: %s is not exact", name, metric)
+			}
+		}
 		latencies(t, name+", heartbeat", m.figure(t, name, key, "time"), heartbeats, time.Duration(same.rounds)*held, m.took)
 		rounds += heartbeats * float64(same.rounds)
 
 		key = "negentropy.scattered"
 		removed := m.finding(t, name, key, measure.CodeScattered).Counts["of"]
+		within(t, name+", scattered: 1 in 100 of 500", 1, removed, 25)
 		m.units(t, name, key, reconciledUnits)
 		equals(t, name+", scattered: have", m.value(t, name, key, "have"), 0)
 		equals(t, name+", scattered: need", m.value(t, name, key, "need"), removed+1) // and the event of the phase before
@@ -185,6 +192,19 @@ func without1(all map[string]string, name string) map[string]string {
 	return rest
 }
 
+// TestASideThatLacksNothingIsGivenNothing has one note, which one side begins with.
+func TestASideThatLacksNothingIsGivenNothing(t *testing.T) {
+	t.Parallel()
+	m := meet(t, scripted.Notes(t, 1), harness.Options{}, paired(Negentropy{}), scripted.External(t, "without", scripted.Script{}), scripted.External(t, "with", scripted.Script{}))
+	for relay, n := range map[string]int{"without": 1, "with": 0} {
+		m.blameless(t, relay)
+		equals(t, relay+": events", m.value(t, relay, "negentropy.transfer", "events"), float64(n))
+		m.judged(t, relay, "negentropy.transfer", measure.CodeCarried, measure.Passed, "", "", "asked", n, "accepted", n)
+		m.judged(t, relay, "negentropy.identical", measure.CodeConverges, measure.Passed, "", "", "held", 1, "must", 1)
+	}
+	m.units(t, "with", "negentropy.transfer", map[string]string{"events": "events none"})
+}
+
 // TestAReconciliationIsRecordedInItsUnits computes each figure from a known result.
 func TestAReconciliationIsRecordedInItsUnits(t *testing.T) {
 	t.Parallel()
@@ -224,22 +244,35 @@ func TestASetThatIsBuiltAnewIsStated(t *testing.T) {
 		}
 		return h
 	}
+	third := times(30 * time.Millisecond).Quantile(0.5) // as the histogram tells it
 	verdicts := map[string]measure.Verdict{}
 	try(t, notes, scripted.Serve(t, scripted.Script{}), func(ctx context.Context, trial *harness.Trial) error {
 		for name, test := range map[string]struct{ first, again time.Duration }{
 			"kept": {90 * time.Millisecond, 29 * time.Millisecond}, "built anew": {90 * time.Millisecond, 31 * time.Millisecond},
 			"too short": {4999 * time.Microsecond, 4 * time.Millisecond}, "long enough": {5 * time.Millisecond, 4 * time.Millisecond},
+			"just a third": {3 * third, 30 * time.Millisecond},
 		} {
 			recorder := trial.Under(harness.Description{Scenario: measure.Scenario{Key: name}})
 			(&side{Trial: recorder, first: test.first}).findRebuilt(recorder, times(test.again))
 		}
 		return nil
 	}).each(func(f *measure.Finding) { verdicts[f.Scenario] = f.Verdict })
-	for name, want := range map[string]measure.Verdict{"kept": measure.Passed, "built anew": measure.Stated, "too short": "", "long enough": measure.Stated} {
+	for name, want := range map[string]measure.Verdict{"kept": measure.Passed, "built anew": measure.Stated, "too short": "", "long enough": measure.Stated,
+		"just a third": measure.Stated} {
 		if verdicts[name] != want {
 			t.Errorf("%s: %q, want %q", name, verdicts[name], want)
 		}
 	}
+}
+
+// TestTheOneMoreEventIsOfAMinuteAgo and verifies: no relay takes it for one from the future.
+func TestTheOneMoreEventIsOfAMinuteAgo(t *testing.T) {
+	before := time.Now().Unix()
+	e, err := freshEvent(&side{Trial: &harness.Trial{Rand: rand.New(rand.NewPCG(1, 2))}})
+	if err != nil || e.Verify() != nil {
+		t.Fatal(err, e.Verify())
+	}
+	between(t, "created_at", before-60, e.CreatedAt, time.Now().Unix()-60)
 }
 
 func (m *meeting) each(f func(*measure.Finding)) {

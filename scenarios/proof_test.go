@@ -13,6 +13,7 @@ import (
 
 	"relaybench/corpus"
 	"relaybench/harness"
+	"relaybench/harness/backfill"
 	"relaybench/harness/measure"
 	"relaybench/harness/scripted"
 	"relaybench/relays"
@@ -24,7 +25,8 @@ type proof struct {
 	corpus *corpus.Corpus
 	model  *corpus.Model
 	relay  *scripted.Relay
-	spans  map[string]span // by scenario; of its last time
+	spans  map[string]span     // by scenario; of its last time
+	shown  map[string][]string // progress by scenario, "done/total"; of its last time
 	failed []error
 }
 
@@ -55,12 +57,13 @@ type proving struct {
 	durability relays.Durability
 	seeder     harness.Scenario
 	grace      time.Duration // from the relay's stop signal to its being killed
+	budget     *backfill.Budget
 }
 
 // prove runs scenarios as relaybench does: the relay is a process of its own.
 func prove(t *testing.T, s scripted.Script, what proving) *proof {
 	t.Helper()
-	p := &proof{relay: scripted.External(t, "scripted", s), corpus: what.corpus, spans: map[string]span{}}
+	p := &proof{relay: scripted.External(t, "scripted", s), corpus: what.corpus, spans: map[string]span{}, shown: map[string][]string{}}
 	o := &what.options
 	o.Seed = cmp.Or(o.Seed, 1)
 	o.Samples, o.Publishers, o.Window, o.Rate = cmp.Or(o.Samples, 20), cmp.Or(o.Publishers, 1), cmp.Or(o.Window, 4), cmp.Or(o.Rate, 400)
@@ -76,7 +79,7 @@ func prove(t *testing.T, s scripted.Script, what proving) *proof {
 	recorder := measure.NewRecorder(nil, func(*measure.Record) error { w.end(); return nil })
 	runner := harness.Runner{
 		Contenders: []harness.Contender{{Definition: p.relay.Definition}}, Scenarios: what.scenarios, Corpus: p.corpus, Model: p.model, Now: now,
-		Options: *o, Settings: relays.Settings{WorkDir: t.TempDir(), StopGrace: what.grace}, Recorder: recorder, Observer: w, Seeder: what.seeder,
+		Options: *o, Settings: relays.Settings{WorkDir: t.TempDir(), StopGrace: what.grace}, Recorder: recorder, Observer: w, Seeder: what.seeder, Budget: what.budget,
 	}
 	if err := runner.Run(t.Context()); err != nil {
 		t.Fatal(err)
@@ -108,14 +111,29 @@ func (w *watcher) Scenario(_ string, d harness.Description) {
 	defer w.mu.Unlock()
 	w.key = d.Key
 	w.spans[d.Key] = span{began: scripted.Clock(), before: didBy(w.relay.Counts)}
+	delete(w.shown, d.Key)
 }
 
 func (w *watcher) Turn(string, int, int) {}
-func (w *watcher) Progress(int, int)     {}
+
+func (w *watcher) Progress(done, total int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.shown[w.key] = append(w.shown[w.key], fmt.Sprintf("%d/%d", done, total))
+}
+
 func (w *watcher) Failed(_ string, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.failed = append(w.failed, err)
+}
+
+// steps is progress by steps of so many.
+func steps(step, total int) (all []string) {
+	for done := step; done <= total; done += step {
+		all = append(all, fmt.Sprintf("%d/%d", done, total))
+	}
+	return all
 }
 
 // seconds is how long a scenario took.

@@ -1,6 +1,7 @@
 package scenarios
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -54,6 +55,7 @@ func TestQueriesAreMeasured(t *testing.T) {
 	same(t, "events in an answer", events.Trials[0], n)
 	same(t, "of answers", events.Samples, rounds)
 	same(t, "exact", events.Exact, true)
+	same(t, "progress", fmt.Sprint(p.shown[key]), fmt.Sprint(steps(1, rounds)))
 	eose := p.latency(t, key, "eose", rounds, d)
 	soon := p.latency(t, key, "first event", rounds, first)
 	between(t, "the first event, of its order of magnitude", first, soon.Min(), d)
@@ -180,6 +182,8 @@ func TestEachFaultOfAnAnswerFailsItsOwnCheck(t *testing.T) {
 			measure.CodeUnaltered, map[string]float64{"altered": warmUps * n, "of": warmUps * n}, measure.EvidenceAltered, []int{99, 98, 97, 96, 95}},
 		{"closes", scripted.Script{CloseEvery: 8, CloseReason: "error: no"}, map[string]measure.Verdict{measure.CodeEOSE: measure.Failed},
 			measure.CodeEOSE, map[string]float64{"closed": 2, "of": asks}, "", nil},
+		{"closes half", scripted.Script{CloseEvery: 2}, map[string]measure.Verdict{measure.CodeEOSE: measure.Failed},
+			measure.CodeEOSE, map[string]float64{"closed": (asks + 1) / 2, "of": asks}, "", nil},
 		{"capped", scripted.Script{Cap: 20}, map[string]measure.Verdict{measure.CodeFull: measure.Stated},
 			measure.CodeFull, map[string]float64{"capped": asks, "of": asks, "events": 20}, "", nil},
 		{"nothing", scripted.Script{Answer: []string{}}, map[string]measure.Verdict{measure.CodeModel: measure.Failed},
@@ -202,6 +206,9 @@ func TestEachFaultOfAnAnswerFailsItsOwnCheck(t *testing.T) {
 				same(t, "events", events, n)
 				same(t, "evidence", f.Evidence[1], measure.Evidence{Code: measure.EvidenceWords, Text: "error: no"})
 				p.counted(t, key, measure.CodeModel, map[string]float64{"wrong": 0, "of": asks - 2, "events": (asks - 2) * n, "elsewhere": 0})
+			case "closes half":
+				same(t, "evidence", len(f.Evidence), examples)
+				same(t, "answers, and those on one connection", queries+p.one(t, key, "eose").Samples, (conns+1)*rounds/2)
 			case "capped":
 				same(t, "events", events, 20)
 			default:
@@ -268,7 +275,7 @@ func TestAnswersThatChangeAreJudgedToo(t *testing.T) {
 	}
 	p.verdicts(t, key, but(queryChecks, map[string]measure.Verdict{measure.CodeModel: measure.Failed}))
 	f := p.finding(t, key, measure.CodeModel)
-	if f.Counts["wrong"] < 1 || f.Counts["of"] <= asks {
+	if f.Counts["wrong"] < 1 || f.Counts["of"] <= asks || f.Counts["of"] > asks+conns*keptChanges {
 		t.Errorf("%v", f.Counts)
 	}
 	same(t, "events", f.Counts["events"], f.Counts["of"]*n-f.Counts["wrong"])

@@ -100,6 +100,8 @@ func askByID(ctx context.Context, t *harness.Trial, indexes []int) (*holding.Ans
 	for k, i := range indexes {
 		ids[k] = t.Corpus.Entry(i).ID
 	}
+	ctx, cancel := t.Budget.Within(ctx, 0, len(ids))
+	defer cancel()
 	returned := &comparison{corpus: t.Corpus}
 	a := holding.Asking{URL: t.Relay.URL(), Stall: t.Options.Stall, OnEvent: returned.pulled, Progress: func(came int) { t.Progress(came, len(ids)) }}
 	came, err := a.Run(ctx, ids)
@@ -116,6 +118,8 @@ type found struct {
 // findHeld finds out what a relay holds of the corpus: it is reconciled with what stands in
 // against, where that is not nil, and asked by id. What the model holds has to be there.
 func findHeld(ctx context.Context, t *harness.Trial, against []int, m *corpus.Model, reconciled func(negentropy.Result)) (*found, error) {
+	ctx, cancel := t.Budget.Within(ctx, 0, t.Corpus.Len())
+	defer cancel()
 	returned := &comparison{corpus: t.Corpus}
 	q := holding.Question{URL: t.Relay.URL(), Stall: t.Options.Stall, Corpus: t.Corpus, Against: against, Reconciled: reconciled, Draw: t.Rand.IntN,
 		Must: func(i int) bool { return m.Holds(i) && !m.Optional(i) }, OnEvent: returned.pulled, Progress: t.Progress}

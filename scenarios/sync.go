@@ -143,6 +143,10 @@ type synced struct {
 	late       int                  // events that the sink returned only when it was asked for them again
 	lateBy     time.Duration        // by how much, the last of them
 	stepped    []int64              // seconds of which pages by time may not have brought everything, newest first
+
+	reconciling *harness.Trial // with whom, where it is at that
+	waiting     int            // events that waited for whoever got them when the last transfer ended
+	asked       bool           // all that was asked for in it had come
 }
 
 // RunSync implements harness.SyncScenario.
@@ -203,16 +207,22 @@ func (r *syncing) run(ctx context.Context) error {
 	}
 	timed := r.Sink.Under(r.DescribeMode(r.mode))
 	r.began = wire.Now()
+	cell, cancel := r.Sink.Within(ctx, len(r.had[0].due)+len(r.had[1].due))
+	defer cancel()
 	switch r.mode {
 	case ModeNative:
-		err = r.native(ctx, stopped)
+		err = r.native(cell, stopped)
 	case ModeNegentropy:
-		err = r.negentropy(ctx)
+		err = r.negentropy(cell)
 	default:
-		err = r.req(ctx)
+		err = r.req(cell)
 	}
 	r.done.account.Usage = r.meter.Stop()
 	timed.OwnPart()
+	if err != nil && cell.Err() != nil && ctx.Err() == nil {
+		r.overdue(context.Cause(cell))
+		err = nil
+	}
 	if err != nil {
 		return err
 	}
@@ -225,6 +235,35 @@ func (r *syncing) run(ctx context.Context) error {
 		}
 	}
 	return r.account(ctx)
+}
+
+// overdue notes that the time is over, and who is at fault where that is known: whoever is being
+// reconciled with, the sink where all waited for it, and the source where nothing did.
+func (r *syncing) overdue(why error) {
+	took := wire.Now() - r.began
+	r.done.account.Wall = max(r.done.account.Wall, took)
+	r.done.account.End(why)
+	if r.done.account.Cut != "" {
+		return
+	}
+	c := r.done.carried
+	switch {
+	case r.done.reconciling != nil:
+		r.done.stoppedBy = r.done.reconciling
+	case c == nil || r.Direction == relays.Both:
+	case r.done.asked || c.waited > took/2:
+		r.done.stoppedBy = r.Sink
+	case c.waited < took/10 && r.done.waiting == 0:
+		r.done.stoppedBy = r.Source
+	}
+	switch r.done.stoppedBy {
+	case nil:
+		r.done.ended.Code = measure.EndedByUnknown
+	case r.Source:
+		r.done.ended.Code = measure.EndedBySource
+	default:
+		r.done.ended.Code = measure.EndedBySink
+	}
 }
 
 // possible says why there is no such mode between these relays, as far as that is known before either has to work.
@@ -358,7 +397,7 @@ func (r *syncing) account(ctx context.Context) error {
 		}
 		f := measure.Finding{Code: measure.CodeHoldsSource, Verdict: measure.Holds(d.none()), Counts: d.counts(), Evidence: d.evidence()}
 		r.beyond(expected, f.Counts)
-		stopped := r.done.stoppedBy != nil && r.done.stoppedBy != of && d.own() == 0 // by the other one
+		stopped := (r.done.account.Cut != "" || r.done.stoppedBy != nil && r.done.stoppedBy != of) && d.own() == 0 // by the other one, or by whoever measures
 		switch {
 		case !d.none() && (stopped || excused):
 			f.Verdict, f.Cause = measure.Stated, measure.MissingNeverDelivered
@@ -386,7 +425,7 @@ func (r *syncing) blame(receiver *harness.Trial, expected *corpus.Model, held []
 	if c := r.done.carried; c != nil {
 		r.judgeSent(giver, &c.from[gave])
 	}
-	if a.Err != nil {
+	if a.Err != nil || a.Cut != "" {
 		return false
 	}
 	has := make([]bool, receiver.Corpus.Len())
@@ -493,7 +532,7 @@ func (r *syncing) measure(expected *corpus.Model, held []int, before []bool) err
 	if a.State, err = backfill.FoldCorpus(t.Corpus, func(i int) bool { return delivered[i] }, t.Now); err != nil {
 		return err
 	}
-	if r.done.command != nil && a.Missing == 0 && a.Err != nil { // what it says of its failure is believed no more than the contrary
+	if r.done.failed != nil && a.Missing == 0 && a.Err != nil { // what it says of its failure is believed no more than the contrary
 		a.Err, r.done.ended = nil, measure.Reason{}
 	}
 	if f, ok := a.Finding(); ok {
@@ -517,6 +556,9 @@ func (r *syncing) measure(expected *corpus.Model, held []int, before []bool) err
 	}
 	if why := r.done.noTimeline; !why.None() {
 		t.Find(measure.Finding{Code: measure.CodeWatched, Verdict: measure.Stated, Cause: why.Code, Texts: why.Texts})
+	}
+	if a.Completeness() == backfill.Complete {
+		t.Budget.Took(a.Delivered, a.Wall)
 	}
 	u := a.Usage
 	if r.done.agent && len(u.Relays) == 2 && u.Relays[1].Known && u.Relays[1].CPU > 0 {

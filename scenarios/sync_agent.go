@@ -93,6 +93,7 @@ func (r *syncing) transfer(ctx context.Context, to *harness.Trial, total int, as
 	x := harness.Transfer{To: to.Relay.URL(), Corpus: to.Corpus, Conns: to.Options.Publishers, Window: to.Options.Window,
 		Stall: to.Options.Stall, Ledger: to.Ledger, Progress: r.Sink.Progress}
 	done, err := x.Run(ctx, total, ask)
+	r.done.waiting, r.done.asked = done.Waiting, done.Asked
 	if to == r.Sink && done.Latency != nil {
 		from := int((start - r.began) / time.Second)
 		for i, n := range done.Timeline {
@@ -102,9 +103,7 @@ func (r *syncing) transfer(ctx context.Context, to *harness.Trial, total int, as
 			r.done.timeline[from+i] += n
 		}
 	}
-	if done.Latency != nil && done.Last > 0 {
-		r.done.account.Wall = max(r.done.account.Wall, done.Last-r.began)
-	}
+	r.done.account.Wall = max(r.done.account.Wall, done.Last-r.began)
 	return done, err
 }
 
@@ -266,11 +265,12 @@ func (r *syncing) begins(ctx context.Context, ways *[]*way) error {
 		server, own = r.Sink, r.had[0].due
 	}
 	have, need := located{corpus: server.Corpus}, located{corpus: server.Corpus}
+	r.done.reconciling = server
 	result, err := (&side{Trial: server}).differ(ctx, own, have.add, need.add)
 	if err != nil {
 		return server.Fault(fmt.Errorf("reconciling with %s: %w", server.Relay.Name(), err))
 	}
-	r.done.reconciled.first = result
+	r.done.reconciled.first, r.done.reconciling = result, nil
 	r.done.account.ResponseBytes += result.BytesDown
 	lacks := need
 	if r.Direction == relays.Up {
@@ -357,10 +357,12 @@ func (r *syncing) batch(source *harness.Trial) int {
 // took for too much at once is carried again as long as that gets any further.
 func (r *syncing) check(ctx context.Context, w *way) error {
 	lacks := located{corpus: w.to.Corpus}
+	r.done.reconciling = w.to
 	result, err := (&side{Trial: w.to}).differ(ctx, r.expected.Effective(), lacks.add, nil)
 	if err != nil {
 		return w.to.Fault(fmt.Errorf("checking what %s holds: %w", w.to.Relay.Name(), err))
 	}
+	r.done.reconciling = nil
 	c, left := r.done.reconciled, lacks.newestFirst()
 	again := r.throttled() && (w.left == 0 || len(left) < w.left)
 	w.left = len(left)

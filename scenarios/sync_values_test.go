@@ -3,8 +3,13 @@ package scenarios
 import (
 	"context"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
 	"testing"
 	"time"
+
+	"github.com/coder/websocket"
 
 	"relaybench/corpus"
 	"relaybench/harness"
@@ -271,6 +276,161 @@ func TestWhatASinkRefusesIsCounted(t *testing.T) {
 	}
 }
 
+// TestWhatASinkTakesForTooMuchIsCarriedAgain as long as that gets any further, with a pause before
+// each time: of four notes each second one is rate-limited, then one of two, then none; or all of
+// them, twice.
+func TestWhatASinkTakesForTooMuchIsCarriedAgain(t *testing.T) {
+	t.Parallel()
+	for every, want := range map[int]struct{ transfers, stragglers, refused, missing int }{2: {3, 3, 3, 0}, 1: {2, 4, 8, 4}} {
+		t.Run(fmt.Sprint(every), func(t *testing.T) {
+			t.Parallel()
+			m, _ := fill(t, &Sync{Which: []string{ModeNegentropy}}, scripted.Notes(t, 4), harness.Options{}, scripted.External(t, "source", scripted.Script{}),
+				scripted.External(t, "sink", scripted.Script{RefuseEvery: every, RefuseReasons: []string{"rate-limited: slow down"}}))
+			const key = "sync.negentropy"
+			m.blameless(t, "source")
+			for metric, n := range map[string]int{"transfers": want.transfers, "stragglers": want.stragglers, "missing": want.missing, "delivered": 4 - want.missing} {
+				equals(t, metric, m.value(t, "sink", key, metric), float64(n))
+			}
+			equals(t, "refused", m.value(t, "sink", key, "refused", measure.LabelReason, "rate-limited"), float64(want.refused))
+			within(t, "pauses and all", (throttlePause * time.Duration(want.transfers-1)).Seconds(), m.value(t, "sink", key, "wall time"), m.took.Seconds())
+		})
+	}
+}
+
+// TestWhatASinkNeedNotHoldIsCounted of a corpus in which events supersede and delete others, from a
+// source that lost some.
+func TestWhatASinkNeedNotHoldIsCounted(t *testing.T) {
+	t.Parallel()
+	c := synthetic(t, 250)
+	m, _ := fill(t, &Sync{Which: []string{ModeNegentropy}}, c, harness.Options{}, scripted.External(t, "source", scripted.Script{LoseEvery: 20}),
+		scripted.External(t, "sink", scripted.Script{}))
+	model, err := corpus.NewModel(c, nil, time.Now().Unix())
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := m.finding(t, "sink", "sync.negentropy", measure.CodeHoldsSource)
+	same(t, "verdict", f.Verdict, measure.Stated) // it was never given what the source lost
+	reasons, must := gone(model)
+	same(t, "some of them", len(reasons) > 0, true)
+	for reason, n := range reasons {
+		equals(t, reason, f.Counts["rightly."+reason], float64(n))
+	}
+	lost := f.Counts["missing."+measure.MissingNeverDelivered]
+	within(t, "lost by the source", 1, lost, 12)
+	equals(t, "must", f.Counts["must"], float64(must))
+	equals(t, "held", f.Counts["held"], float64(must)-lost)
+}
+
+// TestASecondThatHoldsMoreThanOnePageIsNobodysFault where the source sends ten at most: of 30 notes
+// of one second 20 cannot be asked for. Ten may be all that there are.
+func TestASecondThatHoldsMoreThanOnePageIsNobodysFault(t *testing.T) {
+	t.Parallel()
+	key, err := corpus.NewSecretKey([32]byte{31: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const second, page = 1_780_000_000, 10
+	for _, test := range []struct {
+		name       string
+		same, lose int // notes of one second, beside ten others; each how many-th the sink loses
+		verdict    measure.Verdict
+	}{{"more", 30, 0, measure.Stated}, {"more, and a loss", 30, 10, measure.Failed}, {"as many", page, 0, measure.Passed}} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			notes := make([]corpus.Event, test.same+10)
+			for i := range notes {
+				notes[i] = corpus.Event{Kind: 1, CreatedAt: second + int64(max(0, i-test.same+1)), Tags: []corpus.Tag{}, Content: fmt.Sprint(i)}
+				if err := key.Sign(&notes[i], [32]byte{}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			c, err := corpus.FromEvents(notes)
+			if err != nil {
+				t.Fatal(err)
+			}
+			m, _ := fill(t, &Sync{Which: []string{ModeReq}, Page: page}, c, harness.Options{}, scripted.External(t, "source", scripted.Script{Cap: page}),
+				scripted.External(t, "sink", scripted.Script{LoseEvery: test.lose}))
+			m.blameless(t, "source")
+			unasked, lost := float64(test.same-page), 0.0
+			if unasked > 0 {
+				m.judged(t, "sink", "sync.req", measure.CodeSecondsPaged, measure.Stated, "", "", "seconds", 1, "newest", second)
+			} else {
+				m.judged(t, "source", "sync.req", measure.CodeSendsHeld, measure.Passed, "", "", "withheld", 0)
+			}
+			if test.lose > 0 {
+				lost = 2 * page / float64(test.lose)
+			}
+			f := m.finding(t, "sink", "sync.req", measure.CodeHoldsSource)
+			same(t, "verdict", f.Verdict, test.verdict)
+			equals(t, "could not be asked for", f.Counts["missing.never delivered"], unasked)
+			equals(t, "lost", f.Counts["missing.lost"], lost)
+			equals(t, "missing", m.value(t, "sink", "sync.req", "missing"), unasked+lost)
+		})
+	}
+}
+
+// TestASinkIsAskedHowMuchItHolds while its command runs: what it gained is the timeline.
+func TestASinkIsAskedHowMuchItHolds(t *testing.T) {
+	t.Parallel()
+	notes := scripted.Notes(t, 40)
+	watched := func(s scripted.Script, first, then int) *counting {
+		relay := scripted.Serve(t, s)
+		p := harness.Publisher{URL: relay.URL, Corpus: notes, Conns: 1, Window: 50, Stall: time.Minute, Ledger: harness.NewLedger(notes.Len())}
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		watch, ended := new(counting), make(chan struct{})
+		go func() {
+			defer close(ended)
+			watch.run(ctx, relay.URL)
+		}()
+		at := 0
+		for _, n := range []int{first, then} {
+			if _, err := p.Publish(ctx, places(at, at+n)); err != nil {
+				t.Error(err)
+				return watch
+			}
+			at += n
+			for watch.now.Load() < int64(at) && ctx.Err() == nil {
+				select {
+				case <-ended:
+					return watch
+				case <-time.After(20 * time.Millisecond):
+				}
+			}
+		}
+		cancel()
+		<-ended
+		return watch
+	}
+	watch := watched(scripted.Script{}, 30, 10)
+	sum := 0.0
+	for _, n := range watch.timeline {
+		sum += n
+	}
+	same(t, "sum of the timeline", sum, 40)
+	same(t, "the second half of it", watch.timeline[len(watch.timeline)-1], 10)
+	same(t, "trouble", watch.trouble.Code, "")
+
+	notices := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		conn, err := websocket.Accept(w, r, nil)
+		if err != nil {
+			return
+		}
+		defer conn.CloseNow()
+		for err == nil {
+			if _, _, err = conn.Read(r.Context()); err == nil {
+				err = conn.Write(r.Context(), websocket.MessageText, []byte(`["NOTICE","what?"]`))
+			}
+		}
+	}))
+	defer notices.Close()
+	for _, url := range []string{"ws" + strings.TrimPrefix(notices.URL, "http"), "ws://127.0.0.1:1"} {
+		watch = new(counting)
+		watch.run(t.Context(), url)
+		same(t, "of a relay that does not count, "+url, fmt.Sprintf("%v %s", watch.timeline, watch.trouble.Code), "[] "+measure.NotWatched)
+	}
+}
+
 // TestStragglersAreCarriedAgain from a source that leaves out events, each of which comes when it
 // is asked for again.
 func TestStragglersAreCarriedAgain(t *testing.T) {
@@ -381,15 +541,65 @@ func TestWhoeverStopsASyncIsBlamed(t *testing.T) {
 	}
 }
 
-// TestASinkThatStopsIsBlamed and its source is not.
-func TestASinkThatStopsIsBlamed(t *testing.T) {
+// TestWhereASyncStoppedIsTold with how much was still to come of the page: counted by the events
+// that came, or by those of the corpus where none did. A sink that answers nothing takes what its
+// window and relaybench hold. Whoever stopped it is blamed, and nobody else.
+func TestWhereASyncStoppedIsTold(t *testing.T) {
 	t.Parallel()
-	notes := scripted.Notes(t, 60)
-	m, _ := fill(t, &Sync{Which: []string{ModeReq}, Page: 100}, notes, harness.Options{Stall: 2 * time.Second}, scripted.External(t, "source", scripted.Script{}),
-		scripted.External(t, "sink", scripted.Script{SilentEvery: 7}))
-	m.blameless(t, "source")
-	m.judged(t, "sink", "sync.req", measure.CodeComplete, measure.Failed, measure.CauseEnded, "sink")
-	equals(t, "never answered", m.value(t, "sink", "sync.req", "never answered by the sink"), 8)
+	const n, page = 400, 150
+	key, err := corpus.NewSecretKey([32]byte{31: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	events := make([]corpus.Event, n)
+	for i := range events { // the newer, the longer
+		events[i] = corpus.Event{Kind: 1, CreatedAt: 1_780_000_000 + int64(i), Tags: []corpus.Tag{}, Content: strings.Repeat("x", 2000+20*i)}
+		if err := key.Sign(&events[i], [32]byte{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	notes, err := corpus.FromEvents(events)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []struct {
+		name, by     string
+		source, sink scripted.Script
+		least, most  int // events that came
+		left         func(came int) int
+		waited       bool // for the sink, by a source that ended it
+	}{
+		{"at once", "source", scripted.Script{Honest: n, CloseEvery: 1}, scripted.Script{}, 0, 0, func(int) int { return page }, false},
+		{"between pages", "source", scripted.Script{Honest: n, Faults: []string{"closed-midway"}}, scripted.Script{}, 1, page, func(int) int { return page }, false},
+		{"in the second page", "sink", scripted.Script{}, scripted.Script{SilentEvery: 1}, 266, 267, func(came int) int { return page - (came - page) }, false},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			m, _ := fill(t, &Sync{Which: []string{ModeReq}, Page: page}, notes, harness.Options{Window: 10, Stall: 2 * time.Second}, scripted.External(t, "source", test.source),
+				scripted.External(t, "sink", test.sink))
+			if test.by == "sink" {
+				m.blameless(t, "source")
+				equals(t, "never answered", m.value(t, "sink", "sync.req", "never answered by the sink"), 10)
+			} else {
+				m.blameless(t, "sink")
+			}
+			m.judged(t, "sink", "sync.req", measure.CodeComplete, measure.Failed, measure.CauseEnded, test.by)
+			f := m.finding(t, "sink", "sync.req", measure.CodeComplete)
+			came := int(f.Counts["came"])
+			between(t, "events that came", test.least, came, test.most)
+			newest, bytes := n, 0
+			if came > 0 {
+				newest = came
+			}
+			for i := n - newest; i < n; i++ {
+				bytes += int(notes.Entry(i).Length)
+			}
+			same(t, "of", f.Counts["of"], n)
+			near(t, "left", f.Counts["left MB"], float64(test.left(came)*(bytes/newest))/1e6)
+			same(t, "waited", f.Counts["waited"] > 0, test.waited)
+			same(t, "by", f.Texts["by"], map[string]string{"source": measure.EndedBySource, "sink": measure.EndedBySink}[test.by])
+		})
+	}
 }
 
 // TestASourceThatBreaksNIP77IsBlamed, and not the sink that was to be filled by it.
@@ -412,6 +622,11 @@ func TestASourceThatNamesIDsOfNothingIsAskedInstead(t *testing.T) {
 	m.blameless(t, "sink")
 	m.judged(t, "source", "sync.negentropy", measure.CodeOnlyKnown, measure.Failed, "", "source", "ids", 7, "twice", 0)
 	equals(t, "ids of no corpus event", m.value(t, "sink", "sync.negentropy", "ids of no corpus event"), 7)
+	m.each(func(f *measure.Finding) { // it was asked by id, and sent nothing else: that is checked elsewhere
+		if f.Relay == "source" && f.Code == measure.CodeOnlyAsked {
+			t.Errorf("%+v", f)
+		}
+	})
 	equals(t, "expected", m.value(t, "sink", "sync.negentropy", "expected"), 50)
 	equals(t, "missing", m.value(t, "sink", "sync.negentropy", "missing"), 50)
 }
@@ -458,6 +673,57 @@ func TestEachSideOfASyncAnswersForItself(t *testing.T) {
 	m.judged(t, "sink", key, measure.CodeCompletes, measure.Failed, "", "sink")
 }
 
+// TestASinkThatHoldsWhatItMustNotIsBlamed though nothing is missing: it shows all of the corpus, what
+// is superseded as well.
+func TestASinkThatHoldsWhatItMustNotIsBlamed(t *testing.T) {
+	t.Parallel()
+	c := synthetic(t, 250)
+	s := scripted.Script{NegError: "unsupported", NIP11: "{}", Answer: []string{}}
+	for i := range c.Len() {
+		s.Answer = append(s.Answer, string(c.Raw(i)))
+	}
+	m, _ := fill(t, &Sync{Which: []string{ModeReq}, Page: 1000}, c, harness.Options{}, scripted.External(t, "source", scripted.Script{}), scripted.External(t, "sink", s))
+	m.blameless(t, "source")
+	m.judged(t, "sink", "sync.req", measure.CodeHoldsSource, measure.Failed, "", "sink", "held", c.Len())
+	extra := 0.0
+	f := m.finding(t, "sink", "sync.req", measure.CodeHoldsSource)
+	for name, n := range f.Counts {
+		if strings.HasPrefix(name, "extra.") {
+			extra += n
+		}
+		same(t, name+" is missing", strings.HasPrefix(name, "missing."), false)
+	}
+	equals(t, "extra", extra, float64(c.Len())-f.Counts["must"])
+}
+
+// TestEventsGoBothWays between a source that lacks the newest fifth and a sink that lacks the oldest:
+// each is brought what the other has alone, and nothing else.
+func TestEventsGoBothWays(t *testing.T) {
+	t.Parallel()
+	notes := scripted.Notes(t, 100)
+	source, sink := scripted.External(t, "source", scripted.Script{}), scripted.External(t, "sink", scripted.Script{})
+	m, _ := fill(t, &Sync{Which: []string{ModeNegentropy}, Direction: relays.Both}, notes, harness.Options{}, source, sink)
+	const key = "sync.negentropy"
+	for _, relay := range []string{"source", "sink"} {
+		m.blameless(t, relay)
+		m.judged(t, relay, key, measure.CodeHoldsSource, measure.Passed, "", "", "held", 100, "must", 100)
+	}
+	for metric, n := range map[string]float64{"expected": 20, "delivered": 20, "missing": 0, "transfers": 2, "stragglers": 0} {
+		equals(t, metric, m.value(t, "sink", key, metric), n)
+	}
+}
+
+// TestWhatARelayLacksIsCarriedNewestFirst and each event once, whatever a relay names.
+func TestWhatARelayLacksIsCarriedNewestFirst(t *testing.T) {
+	notes := scripted.Notes(t, 9)
+	l := located{corpus: notes}
+	for _, i := range []int{4, 1, 7, 0, 4, 8, 1} {
+		l.add([]negentropy.ID{negentropy.ID(notes.Entry(i).ID), {9}})
+	}
+	same(t, "places", fmt.Sprint(l.newestFirst()), "[8 7 4 1 0]")
+	same(t, "ids of nothing", l.unknown, 7)
+}
+
 // TestModesThatAreNoneSayWhy.
 func TestModesThatAreNoneSayWhy(t *testing.T) {
 	t.Parallel()
@@ -467,6 +733,7 @@ func TestModesThatAreNoneSayWhy(t *testing.T) {
 	m.blameless(t, "source")
 	m.blameless(t, "sink")
 	m.judged(t, "sink", "sync.native", measure.CodeHasWay, measure.Stated, measure.NoCommand, "")
+	same(t, "who has none", m.finding(t, "sink", "sync.native", measure.CodeHasWay).Texts["relay"], "sink")
 	m.judged(t, "sink", "sync.negentropy", measure.CodeHasWay, measure.Stated, measure.WithoutNIP77, "")
 	m.account(t, "sync.req", 10)
 }

@@ -47,6 +47,7 @@ func (Throughput) Run(ctx context.Context, t *harness.Trial) error {
 			Stall: t.Options.Stall, Ledger: t.Ledger, Progress: progress}
 		if done, err = p.Publish(ctx, rest); done != nil {
 			t.Ingested(done.Accepted, acceptedBytes(t, rest))
+			t.Budget.Took(int(done.Accepted), done.Last-done.First)
 		}
 		return err
 	})

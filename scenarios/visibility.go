@@ -189,10 +189,8 @@ func (v *visibility) sample(ctx context.Context, t *harness.Trial, publisher *wi
 	t.Ledger.Set(i, harness.Accepted)
 	v.accepted++
 	if seen == 0 {
-		v.never++
-		if len(v.missing) < examples {
-			v.missing = append(v.missing, eventEvidence(measure.EvidenceMissing, t.Corpus, i))
-		}
+		v.never++ // maxNever at most
+		v.missing = append(v.missing, eventEvidence(measure.EvidenceMissing, t.Corpus, i))
 		return nil
 	}
 	if byOK {

@@ -97,7 +97,7 @@ func (f *fetchFlags) register(cmd *cobra.Command) {
 	flags.StringVar(&f.filter, "filter", "{}", "what is fetched: a filter (NIP-01) without limit")
 	flags.StringVar(&f.matrix, "matrix", "small", "settings of fetch.by-id: small (8 of them) or full (connections 1 to 16 × REQs in flight 1 to 20 × batches 50 to 250: 75)")
 	flags.BoolVar(&f.adaptive, "adaptive", false, "also fetch by id with as many REQs in flight as make it faster, found on the way")
-	flags.DurationVar(&f.time, "cell-time", 20*time.Second, "cut each way to fetch after so long (0: never)")
+	flags.DurationVar(&f.time, "cell-time", 20*time.Second, "cut each way to fetch after so long (0: ended once it takes far longer than whatever was measured before it)")
 	flags.IntVar(&f.events, "cell-events", 0, "cut each way to fetch after so many events (0: never)")
 	flags.IntVar(&f.shards, "shards", 4, "connections that the sharded ways divide the time over")
 }

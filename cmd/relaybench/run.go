@@ -60,6 +60,7 @@ func newRun(stdout, stderr io.Writer) *cobra.Command {
 	f.sync.register(cmd)
 	f.fetch.register(cmd)
 	cmd.Flags().Lookup("page").Usage = "events asked for at a time in sync's mode req, and in the pages of --fetch, or as many as the relay says that it sends at once (NIP-11); the same as fetch's --page"
+	cmd.Flags().Lookup("cell-time").Usage = "cut each way to fetch after so long, and where it is given also each sync and import (0: ended once they take far longer than whatever was measured before them)"
 	cmd.Flags().BoolVar(&f.fetch.on, "fetch", false, "also measure how a client downloads from each relay, as the verb fetch does alone")
 	cmd.Flags().BoolVar(&f.sync.on, "sync", false, "also measure how each relay fills each other, as the verb sync does alone")
 	return cmd
@@ -172,6 +173,9 @@ func (f *runFlags) check(cmd *cobra.Command) ([]harness.Described, error) {
 	}
 	if err := f.fetch.check(cmd.Flags()); err != nil {
 		return nil, err
+	}
+	if f.fetch.target == "" && cmd.Flags().Changed("cell-time") {
+		f.options.CellTime = f.fetch.time
 	}
 	if f.ready < 0 {
 		return nil, usagef("--ready-timeout %v: give a duration from 0", f.ready)

@@ -46,6 +46,7 @@ It takes the flags of run. Relays run with the limits raised that stand in the w
 	f.registerRelays(cmd)
 	f.registerSeed(cmd)
 	f.sync.register(cmd)
+	cmd.Flags().DurationVar(&f.fetch.time, "cell-time", 0, "cut each sync after so long (0: ended once it takes far longer than whatever was measured before it); the same as run's --cell-time")
 	for name, value := range syncDefaults {
 		cmd.Flags().Lookup(name).DefValue = value
 	}

@@ -141,7 +141,7 @@ func TestRelaysWithoutAWayAreSaidToHaveNone(t *testing.T) {
 
 func TestSyncFlagsAreChecked(t *testing.T) {
 	t.Parallel()
-	for flag, want := range map[string]string{"--sync-modes=carrier-pigeon": "the modes are", "--dir=sideways": "give down, up or both", "--page=-1": "--page -1", "--page=0": "--page 0"} {
+	for flag, want := range map[string]string{"--sync-modes=carrier-pigeon": "the modes are", "--dir=sideways": "give down, up or both", "--page=-1": "--page -1", "--page=0": "--page 0", "--cell-time=-1s": "--cell-time -1s"} {
 		code, _, stderr := relaybench(t, "sync", flag)
 		if code != exitUsage || !strings.Contains(stderr, want) {
 			t.Errorf("%s: exit code %d, %q", flag, code, stderr)
@@ -211,6 +211,28 @@ func TestASecondThatIsNoPageIsNobodysFailure(t *testing.T) {
 	r := results(t, out)
 	if f := syncFinding(r, "capped", "capped", "req", measure.CodeComplete); f == nil || f.Verdict != measure.Stated || !strings.Contains(textOf(f), "seconds hold more events than came in one answer") {
 		t.Errorf("%+v", f)
+	}
+}
+
+// TestSyncBlamesNobodyForACut: a time in which nobody could have moved anything is the user's own.
+func TestSyncBlamesNobodyForACut(t *testing.T) {
+	t.Parallel()
+	out := t.TempDir()
+	code, stdout, stderr := relaybenchWith(t, []string{"SKIP_REF=1"}, "sync", "--quick", "--events=100", "--sync-modes=req,negentropy", "--cell-time=1ns", "--skip=preflight,calibration",
+		"--out", out, "--relay", "one='"+refrelayProgram+"' --listen 127.0.0.1:{port} --store memory")
+	if code != exitDone || !strings.Contains(stdout, "0 of ") {
+		t.Errorf("exit code %d\n%s%s", code, stdout, stderr)
+	}
+	r := results(t, out)
+	for _, mode := range []string{"req", "negentropy"} {
+		if f := syncFinding(r, "one", "one", mode, measure.CodeHoldsSource); f == nil || f.Verdict != measure.Stated {
+			t.Errorf("%s: %+v", mode, f)
+		}
+	}
+	for _, f := range r.Findings {
+		if f.Verdict == measure.Failed {
+			t.Errorf("%+v", f)
+		}
 	}
 }
 

@@ -5,6 +5,7 @@ package backfill
 
 import (
 	"cmp"
+	"errors"
 	"maps"
 	"time"
 
@@ -50,7 +51,8 @@ type Account struct {
 	Assured bool
 	// Why explains missing records where more is known than their number.
 	Why measure.Reason
-	// Excused says that what is missing is no fault of the relay: a limit that it declares, say. The run is incomplete all the same.
+	// Excused says that what is missing is no fault of the relay: a limit that it declares, say, or
+	// an end of which nobody knows whose fault it is. The run is incomplete all the same.
 	Excused bool
 }
 
@@ -61,6 +63,29 @@ func (a *Account) Add(s *pull.Stats) {
 	a.Requests.EOSE += s.EOSE
 	a.Requests.Closed += s.Closed
 	a.Requests.Unfinished += s.Unfinished
+}
+
+// End notes what ended the run early: a *CutError was meant, and anything else was not.
+func (a *Account) End(err error) {
+	if cut := (*CutError)(nil); errors.As(err, &cut) {
+		a.Cut = cut.Limit
+		return
+	}
+	a.Err = err
+}
+
+// ended is Err as a reason.
+func (a *Account) ended() measure.Reason {
+	r := measure.Reason{Code: measure.CauseEnded, Texts: map[string]string{"error": a.Err.Error()}}
+	var flood *pull.FloodError
+	var late *TimeError
+	switch {
+	case errors.As(a.Err, &flood):
+		r.Code, r.Counts = measure.WhyFlood, map[string]float64{"sent": float64(flood.Sent), "asked": float64(flood.Asked)}
+	case errors.As(a.Err, &late):
+		r.Code, r.Counts = measure.WhyTime, map[string]float64{"s": late.After.Seconds()}
+	}
+	return r
 }
 
 // Completeness judges the run.
@@ -91,6 +116,9 @@ func (a *Account) status() (s measure.Status, ok bool) {
 	default:
 		if s.Cause = measure.CauseMissing; a.Err != nil {
 			s.Cause = measure.CauseEnded
+			if why := a.ended(); why.Code != s.Cause {
+				s.Because, s.Counts = why.Code, why.Counts
+			}
 			return s, true
 		}
 	}
@@ -183,12 +211,12 @@ func (a *Account) Finding() (f measure.Finding, ok bool) {
 		if a.Excused {
 			f.Verdict = measure.Stated
 		}
+		why := a.Why
 		if a.Err != nil {
-			f.Cause, f.Texts = measure.CauseEnded, map[string]string{"error": a.Err.Error()}
-			return f, true
+			why = a.ended()
 		}
-		f.Cause, f.Texts = cmp.Or(a.Why.Code, measure.CauseMissing), maps.Clone(a.Why.Texts)
-		maps.Copy(f.Counts, a.Why.Counts)
+		f.Cause, f.Texts = cmp.Or(why.Code, measure.CauseMissing), maps.Clone(why.Texts)
+		maps.Copy(f.Counts, why.Counts)
 		return f, true
 	}
 	return f, false

@@ -1,7 +1,9 @@
 package backfill_test
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"testing"
 	"time"
@@ -24,6 +26,9 @@ func TestAnAccountSaysWhetherItIsAll(t *testing.T) {
 		{"some are missing by the relay's own limit", backfill.Account{Expected: 10, Missing: 2, Why: measure.Reason{Code: measure.WhyCap}, Excused: true}, backfill.Failed, measure.Stated, measure.WhyCap},
 		{"it broke off", backfill.Account{Expected: 10, Missing: 2, Err: errors.New("the connection was lost")}, backfill.Failed, measure.Failed, measure.CauseEnded},
 		{"it broke off after all had come", backfill.Account{Expected: 10, Err: errors.New("no EOSE")}, backfill.Failed, measure.Failed, measure.CauseEnded},
+		{"it went on and on", backfill.Account{Expected: 10, Missing: 2, Err: fmt.Errorf("paging: %w", &pull.FloodError{Sent: 21, Asked: 10})}, backfill.Failed, measure.Failed, measure.WhyFlood},
+		{"it crept", backfill.Account{Expected: 10, Missing: 2, Err: &backfill.TimeError{After: time.Minute}}, backfill.Failed, measure.Failed, measure.WhyTime},
+		{"it crept, by nobody's fault", backfill.Account{Expected: 10, Missing: 2, Err: &backfill.TimeError{After: time.Minute}, Excused: true}, backfill.Failed, measure.Stated, measure.WhyTime},
 		{"cut on purpose", backfill.Account{Expected: 10, Missing: 2, Cut: "--cell-time 1s"}, backfill.Capped, "", measure.CauseCut},
 		{"nobody knows", backfill.Account{Expected: -1, Delivered: 8}, backfill.Unresolved, "", measure.CauseUnresolved},
 		{"all ids that were asked for came", backfill.Account{Expected: -1, Delivered: 8, Assured: true}, backfill.Complete, measure.Passed, ""},
@@ -47,6 +52,72 @@ func TestAnAccountSaysWhetherItIsAll(t *testing.T) {
 				t.Errorf("%s: %s is incomplete by %+v", c.name, m.Metric, status)
 			}
 		}
+	}
+}
+
+func TestWhatEndsARunIsToldWithItsCounts(t *testing.T) {
+	for _, c := range []struct {
+		err  error
+		want map[string]float64
+	}{
+		{&pull.FloodError{Sent: 21, Asked: 10}, map[string]float64{"sent": 21, "asked": 10}},
+		{&backfill.TimeError{After: 90 * time.Second}, map[string]float64{"s": 90}},
+	} {
+		a := backfill.Account{Expected: 10, Missing: 7, Delivered: 4}
+		a.End(c.err)
+		f, ok := a.Finding()
+		if !ok || a.Cut != "" || f.Counts["delivered"] != 4 || f.Counts["missing"] != 7 {
+			t.Errorf("%v: %+v", c.err, f)
+		}
+		for name, n := range c.want {
+			if f.Counts[name] != n {
+				t.Errorf("%v: %v %s", c.err, f.Counts[name], name)
+			}
+		}
+	}
+	var a backfill.Account
+	a.End(fmt.Errorf("paging: %w", &backfill.CutError{Limit: "--cell-time 1s"}))
+	if a.Err != nil || a.Cut != "--cell-time 1s" {
+		t.Errorf("%+v", a)
+	}
+}
+
+// TestABudgetIsFarMoreThanTheSlowestTook, and never less than what it is at least.
+func TestABudgetIsFarMoreThanTheSlowestTook(t *testing.T) {
+	var none *backfill.Budget
+	none.Took(10, time.Hour)
+	b := &backfill.Budget{Least: time.Minute}
+	for _, step := range []struct {
+		events int // of a run that came to its end
+		took   time.Duration
+		of     int
+		want   time.Duration
+	}{
+		{0, time.Hour, 100, time.Minute},                          // a run of nothing says nothing
+		{1000, 100 * time.Millisecond, 100, time.Minute},          // fast
+		{1000, 100 * time.Millisecond, 10_000, 100 * time.Second}, // as slow as may be expected
+		{1000, 20 * time.Second, 10_000, 2000 * time.Second},
+		{1000, time.Second, 10_000, 2000 * time.Second}, // the slowest counts
+	} {
+		b.Took(step.events, step.took)
+		if got := b.For(step.of); got != step.want {
+			t.Errorf("after %+v: %v", step, got)
+		}
+	}
+	if got := none.For(1); got != 2*time.Minute {
+		t.Errorf("without any run: %v", got)
+	}
+}
+
+func TestABudgetEndsItsContextByName(t *testing.T) {
+	b := &backfill.Budget{Least: time.Nanosecond}
+	for set, want := range map[time.Duration]string{0: "it was ended after 1ns", time.Microsecond: "cut by --cell-time 1µs"} {
+		ctx, cancel := b.Within(t.Context(), set, 0)
+		<-ctx.Done()
+		if got := context.Cause(ctx); got.Error() != want {
+			t.Errorf("%v, want %q", got, want)
+		}
+		cancel()
 	}
 }
 

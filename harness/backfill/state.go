@@ -251,26 +251,21 @@ func (rec *record) newer(other *record) bool {
 	return cmp.Or(cmp.Compare(rec.at, other.at), bytes.Compare(other.id[:], rec.id[:])) > 0
 }
 
-// Newest sorts those of the ids that are remembered, newest first, the lowest id first among equals (NIP-01), each once, and returns them with
+// Newest lists the ids of all events, newest first, the lowest id first among equals (NIP-01), with
 // their created_at.
-func (r *Records) Newest(ids []corpus.ID) ([]corpus.ID, []int64) {
+func (r *Records) Newest() ([]corpus.ID, []int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	came := make([]bool, len(r.list))
-	var order []int32
-	for _, id := range ids {
-		if i, ok := r.index[id]; ok && !came[i] {
-			came[i] = true
-			order = append(order, i)
-		}
+	order := make([]*record, len(r.list))
+	for i := range r.list {
+		order[i] = &r.list[i]
 	}
-	slices.SortFunc(order, func(a, b int32) int {
-		x, y := &r.list[a], &r.list[b]
+	slices.SortFunc(order, func(x, y *record) int {
 		return cmp.Or(cmp.Compare(y.at, x.at), bytes.Compare(x.id[:], y.id[:]))
 	})
 	sorted, times := make([]corpus.ID, len(order)), make([]int64, len(order))
-	for k, i := range order {
-		sorted[k], times[k] = r.list[i].id, r.list[i].at
+	for k, rec := range order {
+		sorted[k], times[k] = rec.id, rec.at
 	}
 	return sorted, times
 }

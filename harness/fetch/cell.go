@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"relaybench/corpus"
+	"relaybench/harness/backfill"
 	"relaybench/harness/measure"
 	"relaybench/relays"
 )
@@ -119,7 +120,7 @@ func (c Cell) Labels() measure.Labels {
 // Options are how to measure.
 type Options struct {
 	Stall  time.Duration // without progress for so long, a connection is given up
-	Time   time.Duration // a cell takes so long at most; 0: as long as it takes
+	Time   time.Duration // a cell takes so long at most; 0: as long as Budget allows
 	Events int           // a cell takes so many events at most; 0: all
 	Page   int           // events asked for in a page
 	Shards int           // connections of the sharded strategies
@@ -127,6 +128,7 @@ type Options struct {
 	// Adaptive adds cells that find the number of REQs in flight by themselves.
 	Adaptive bool
 	Now      int64 // Unix seconds: what has expired (NIP-40) is decided by it
+	Budget   *backfill.Budget
 }
 
 // Target is a relay to fetch from.

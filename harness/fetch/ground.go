@@ -19,7 +19,7 @@ type Ground struct {
 	open   bool   // the relay may hold more than the corpus
 
 	records *backfill.Records // of a relay that nobody knows
-	listed  []corpus.ID       // what it sent when it was asked for everything in pages, newest first
+	listed  []corpus.ID       // all that it ever sent and that was verified, newest first
 	times   []int64           // of them
 }
 
@@ -70,14 +70,45 @@ func (g *Ground) seen() []int64 {
 	return times
 }
 
-// learn keeps what a relay that nobody knew sent, unless it sent more before.
-func (g *Ground) learn(ids []corpus.ID) {
-	if g.corpus != nil {
-		return
+// learn lists what a relay that nobody knew has sent so far.
+func (g *Ground) learn() {
+	if g.corpus == nil {
+		g.listed, g.times = g.records.Newest()
 	}
-	if listed, times := g.records.Newest(ids); len(listed) > len(g.listed) {
-		g.listed, g.times = listed, times
+}
+
+// size is how many events a download may be of.
+func (g *Ground) size() int {
+	if g.corpus == nil {
+		return max(len(g.listed), mostOfGiant)
 	}
+	return len(g.must)
+}
+
+// unnamed counts what a reconciliation that named these ids has kept back, and invented what it
+// named though nobody published it and it did not come.
+func (g *Ground) unnamed(named, came []corpus.ID) (unnamed, invented int) {
+	known := make(map[corpus.ID]bool, len(named))
+	for _, id := range named {
+		known[id] = true
+	}
+	for _, id := range g.IDs() {
+		if !known[id] {
+			unnamed++
+		}
+	}
+	if g.corpus == nil || g.open {
+		return unnamed, 0
+	}
+	for _, id := range came {
+		delete(known, id)
+	}
+	for id := range known {
+		if _, published := g.corpus.Find(id); !published {
+			invented++
+		}
+	}
+	return unnamed, invented
 }
 
 // room is how many events an honest answer may hold at most, 0 where nobody knows.
@@ -104,8 +135,9 @@ type tally struct {
 	newest             bool  // in each share of the time, what is missing is older than everything that came: answers that were cut at their end
 }
 
-// judge counts what came. Of asked, where it is not nil, nothing else is expected. spans are the shares of the time that were asked for one by one, oldest
-// first, and stepped the seconds that were left before they had been read whole.
+// judge counts what came. Where asked is not nil it is what was expected, and else all that is known
+// to be there. spans are the shares of the time that were asked for one by one, oldest first, and
+// stepped the seconds that were left before they had been read whole.
 func (g *Ground) judge(came, asked []corpus.ID, spans []span, stepped []int64) tally {
 	t := tally{expected: -1}
 	left := make(map[int64]bool, len(stepped))

@@ -1,12 +1,13 @@
 package fetch
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"runtime"
 	"runtime/debug"
-	"strings"
+	"slices"
 	"sync"
 	"time"
 
@@ -30,6 +31,9 @@ type Result struct {
 	Refused    int           // events that failed a check, where events are checked
 	Retried    int           // ids asked for again
 	Failed     int           // ids without an answer
+	Named      int           // ids that a reconciliation named
+	Unreturned int           // of those, how many the relay did not send when it was asked for them
+	Invented   int           // of those, how many are of no event that anybody published
 	MatchBytes int64         // of the distinct events that came, as JSON
 	Settled    int           // REQs in flight on each connection in the end
 	Steps      []pull.Step   // how an adaptive window got there
@@ -117,12 +121,10 @@ func (c Cell) Run(ctx context.Context, t *Target, o *Options) *Result {
 		}
 	}
 	debug.FreeOSMemory() // what the cell before left is neither this one's memory nor its work
-	cellCtx, end := context.WithCancelCause(ctx)
+	cellCtx, cancel := o.Budget.Within(ctx, o.Time, t.Ground.size())
+	defer cancel()
+	cellCtx, end := context.WithCancelCause(cellCtx)
 	defer end(nil)
-	if o.Time > 0 {
-		timer := time.AfterFunc(o.Time, func() { end(&cutError{"--cell-time " + o.Time.String()}) })
-		defer timer.Stop()
-	}
 	records := t.Ground.records
 	most := o.Events
 	if c.Strategy == ByID || c.Strategy == Negentropy { // which ask for no more ids than that
@@ -188,8 +190,17 @@ func (t *Target) answers(ctx context.Context, o *Options) error {
 // settle judges what came.
 func (r *Result) settle(ctx context.Context, t *Target, got finished, f *fetching, ended bool, err error) {
 	g, asked := t.Ground, f.asked
-	if r.Strategy == Paged && r.Form.Parsed {
-		g.learn(got.ids) // also of a cut one, or one that failed: what came can be asked for by id
+	unnamed := 0
+	if r.Strategy == Negentropy { // what is expected does not shrink to what the relay names
+		unnamed, r.Invented = g.unnamed(asked, got.ids)
+		if asked = slices.Concat(asked, g.listed); g.corpus != nil {
+			asked = nil
+		}
+		slices.SortFunc(asked, func(a, b corpus.ID) int { return bytes.Compare(a[:], b[:]) })
+		asked = slices.Compact(asked)
+	}
+	if r.Form.Parsed {
+		g.learn() // also of a cut one, or one that failed: what came can be asked for by id
 	}
 	y := g.judge(got.ids, asked, f.spans, f.stepped)
 	r.Account.Add(r.Stats)
@@ -205,17 +216,16 @@ func (r *Result) settle(ctx context.Context, t *Target, got finished, f *fetchin
 	if s, foldErr := g.fold(got.ids, &y); foldErr == nil {
 		r.State = s
 	}
-	var cut *cutError
 	switch {
-	case errors.As(err, &cut) && r.Stats.Events == 0:
-		r.Cut = cut.limit
-		if silent := t.answers(ctx, f.o); silent != nil {
-			r.Cut, r.Err = "", fmt.Errorf("nothing came before it was %w: %w", cut, silent)
-		}
-	case errors.As(err, &cut):
-		r.Cut = cut.limit
 	case err != nil:
-		r.Err = told(ctx, err)
+		r.End(told(ctx, err))
+		late := (*backfill.TimeError)(nil)
+		r.Excused = errors.As(err, &late) && r.ToolShare() >= busy
+		if r.Cut != "" && r.Stats.Events == 0 {
+			if silent := t.answers(ctx, f.o); silent != nil {
+				r.Cut, r.Err = "", fmt.Errorf("nothing came before it was %w: %w", err, silent)
+			}
+		}
 	case asked != nil:
 		r.Assured = true
 	}
@@ -232,8 +242,10 @@ func (r *Result) settle(ctx context.Context, t *Target, got finished, f *fetchin
 		r.Excused, r.Why = true, measure.Reason{Code: measure.WhyCap}
 	case y.missing > 0 && y.missing == y.stepped: // the answers are capped, and until knows no part of a second
 		r.Excused = true
+	case y.missing > 0 && unnamed > 0:
+		r.Why = counted(measure.WhyUnnamed, "unnamed", unnamed)
 	case r.Why.None() && r.Expected < 0 && len(g.listed) > y.unique:
-		r.Why = counted(measure.WhyPaged, "events", len(g.listed))
+		r.Why = counted(measure.WhyMore, "events", len(g.listed))
 	case r.Why.None() && r.Expected < 0 && r.Strategy == Paged && ended:
 		r.Why = measure.Reason{Code: measure.WhyEnd}
 	}
@@ -245,11 +257,10 @@ func told(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	first, rest, more := strings.Cut(err.Error(), "\n")
-	if !more {
-		return errors.New(first)
+	if all, several := err.(interface{ Unwrap() []error }); several && len(all.Unwrap()) > 1 {
+		return fmt.Errorf("%w (and on %d more connections)", all.Unwrap()[0], len(all.Unwrap())-1)
 	}
-	return fmt.Errorf("%s (and on %d more connections)", first, 1+strings.Count(rest, "\n"))
+	return err
 }
 
 // counted is a reason with one number.
@@ -291,6 +302,7 @@ func (f *fetching) fetch(ctx context.Context, ids []corpus.ID) (ended bool, err 
 		return f.byID(ctx, ids)
 	}
 	ids, err = f.reconcile(ctx)
+	f.r.Named = len(ids)
 	if err != nil || len(ids) == 0 {
 		return err == nil, err
 	}
@@ -375,8 +387,9 @@ func (f *fetching) byID(ctx context.Context, ids []corpus.ID) (bool, error) {
 	done, err := b.Run(ctx, ids)
 	f.r.Stats = pull.Sum(f.r.Stats, done.Stats)
 	f.r.Retried, f.r.Failed, f.r.Settled, f.r.Steps = done.Retried, len(done.Failed), done.InFlight, done.Steps
+	f.r.Unreturned = len(done.Missing)
 	if cut && err == nil {
-		err = &cutError{fmt.Sprintf("--cell-events %d", f.o.Events)}
+		err = &backfill.CutError{Limit: fmt.Sprintf("--cell-events %d", f.o.Events)}
 	}
 	return err == nil, err
 }

@@ -70,6 +70,8 @@ func TestAnUnknownRelayIsLearnt(t *testing.T) {
 			got, reason := r.Completeness(), reasonOf(r)
 			if got != completeness || r.Delivered != want || r.State == nil {
 				t.Errorf("%s: %s (%s), %d of %d", name(r), got, reason, r.Delivered, want)
+			} else if completeness == backfill.Complete && r.Expected != want {
+				t.Errorf("%s: %d are expected, of %d", name(r), r.Expected, want)
 			} else if r.State.Unread > 0 && (s != fetch.Paged || r.Form.Parsed) {
 				t.Errorf("%s: %d records were folded unread", name(r), r.State.Unread)
 			}

@@ -2,7 +2,6 @@ package fetch
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -13,14 +12,6 @@ import (
 	"relaybench/harness/receive"
 	"relaybench/harness/wire"
 )
-
-// cutError is a limit of the measurement's own that ended a cell.
-type cutError struct{ limit string }
-
-func (e *cutError) Error() string { return "cut by " + e.limit }
-
-// errFlood is a relay that sends without end.
-var errFlood = errors.New("the relay sends far more events than it holds")
 
 // slack is how many events beyond what is expected, and beyond twice that, are taken before a relay is said to send without end.
 const slack = 100_000
@@ -45,11 +36,11 @@ type taker struct {
 func newTaker(ctx context.Context, end context.CancelCauseFunc, form Form, conns, room, most int, records *backfill.Records) *taker {
 	t := &taker{end: end}
 	if room > 0 {
-		t.most, t.why = 2*room+slack, errFlood
+		t.most, t.why = 2*room+slack, &pull.FloodError{Sent: 2*room + slack, Asked: room}
 		t.ids = make([]corpus.ID, 0, room)
 	}
 	if most > 0 && (t.most == 0 || most < t.most) {
-		t.most, t.why = most, &cutError{fmt.Sprintf("--cell-events %d", most)}
+		t.most, t.why = most, &backfill.CutError{Limit: fmt.Sprintf("--cell-events %d", most)}
 	}
 	if !form.Parsed {
 		return t

@@ -57,8 +57,9 @@ func (a *Asking) Run(ctx context.Context, ids []corpus.ID) (*Answered, error) {
 	var mu sync.Mutex
 	since := make(map[corpus.ID]time.Duration) // when an answer was first without it
 	came := 0
+	most := 2 * len(ids) // in one answer: who sends all whatever it is asked for holds it nevertheless
 	ask := func(ids []corpus.ID, take func(*pull.Event)) ([]corpus.ID, error) {
-		b := pull.ByID{Options: pull.Options{URL: a.URL, Stall: a.Stall, Attempts: 2, Backoff: 20 * time.Millisecond}, Batch: batch, InFlight: atOnce, Refusals: 1}
+		b := pull.ByID{Options: pull.Options{URL: a.URL, Stall: a.Stall, Answer: most}, Batch: batch, InFlight: atOnce, Refusals: 1}
 		b.Take = pull.Each(func(e *pull.Event) {
 			take(e)
 			if a.OnEvent != nil {
@@ -88,10 +89,11 @@ func (a *Asking) Run(ctx context.Context, ids []corpus.ID) (*Answered, error) {
 				return missing, nil
 			}
 			closed := &pull.ClosedError{Reason: got.Reason}
-			if err != nil && !errors.As(err, &closed) || closed.Refused() || got.Events == 0 && b.Batch == 1 {
+			ended := err == nil || errors.As(err, &closed)
+			switch nothing := got.Events == 0; {
+			case ctx.Err() != nil, ended && closed.Refused(), errors.Is(err, wire.ErrStalled), nothing && b.Batch == 1:
 				return missing, cmp.Or(err, error(closed))
-			}
-			if got.Events == 0 { // perhaps so many were too much
+			case nothing || !ended: // so much was too much: relays hang up on whom they have to wait for
 				b.Batch, b.InFlight = max(1, b.Batch/4), 1
 			}
 		}

@@ -48,8 +48,11 @@ const (
 	WhyCap      = "cap"      // answers are capped at their newest events; Counts events where that is one number
 	WhySeconds  = "seconds"  // seconds hold more events than came in one answer: Counts seconds, newest, asked
 	WhyWithheld = "withheld" // the source did not send them
-	WhyPaged    = "paged"    // in pages the relay sent more: Counts events
+	WhyMore     = "more"     // otherwise the relay sent more: Counts events
+	WhyUnnamed  = "unnamed"  // a reconciliation did not name Counts unnamed of them
 	WhyEnd      = "end"      // the end is where the relay says that there is no more
+	WhyFlood    = "flood"    // an answer went on without end: Counts sent, asked
+	WhyTime     = "time"     // it was ended after Counts s, which is far longer than others took
 )
 
 // Who ended a transfer before its end, as Texts by of CodeComplete, and Cause of CodeSyncCommand.

@@ -244,8 +244,8 @@ func (l *line) request(at time.Duration, frame []byte, sub string) {
 	case s.Giant > 0:
 		l.say(at, message("NOTICE", quoted(strings.Repeat("x", s.Giant))))
 		return
-	case s.Pings || s.NoticesEvery > 0:
-		go l.talk(s)
+	case s.Pings || s.NoticesEvery > 0 || s.InventEvery > 0:
+		go l.talk(s, sub)
 		return
 	case nth(n, s.CloseEvery):
 		l.say(at+s.EOSEAfter, message("CLOSED", quoted(sub), quoted(cmp.Or(s.CloseReason, "error: by script"))))
@@ -265,11 +265,16 @@ func (l *line) request(at time.Duration, frame []byte, sub string) {
 }
 
 // talk goes on without an answer until the connection ends.
-func (l *line) talk(s *Script) {
-	for l.live.Err() == nil {
-		if s.Pings {
+func (l *line) talk(s *Script, sub string) {
+	for n := 0; l.live.Err() == nil; n++ {
+		switch {
+		case s.Pings:
 			_ = l.ws.Ping(l.live)
-		} else {
+		case s.InventEvery > 0:
+			l.say(wire.Now(), message("EVENT", quoted(sub), fmt.Appendf(nil, `{"id":"%064x","pubkey":"%064x","created_at":%d,"kind":1,"tags":[],"content":"","sig":"%0128x"}`,
+				n, n, 1_700_000_000-n, n)))
+			pause(l.live, s.InventEvery)
+		default:
 			l.say(wire.Now(), message("NOTICE", quoted("in a moment")))
 			pause(l.live, s.NoticesEvery)
 		}
@@ -278,7 +283,7 @@ func (l *line) talk(s *Script) {
 
 // found has one event of an answer sent, or its EOSE where there is no event.
 func (l *line) found(q *subscription, sub string, text []byte) {
-	due := q.at + max(q.FirstAfter, q.EOSEAfter)
+	due := q.at + max(q.FirstAfter, q.EOSEAfter, time.Duration(q.sent)*q.EventEvery)
 	switch {
 	case text == nil:
 		q.ended = true

@@ -95,6 +95,11 @@ func program(file string, args []string) int {
 	var b boot
 	check(json.Unmarshal(must(os.ReadFile(file)), &b))
 	s, counts, dir := &b.Script, mapCounts(b.Counts), args[len(args)-1]
+	own := map[string]*Command{"import": s.Import, "sync": s.SyncWith}[args[0]]
+	for own != nil && own.TalkEvery > 0 {
+		fmt.Println("at work")
+		time.Sleep(own.TalkEvery)
+	}
 	if args[0] == "serve" {
 		ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 		defer stop()

@@ -57,6 +57,8 @@ type Script struct {
 	Giant         int               // bytes of a frame that comes in place of the answer
 	Pings         bool              // without end, in place of the answer
 	NoticesEvery  time.Duration     // a NOTICE, without end, in place of the answer
+	InventEvery   time.Duration     // an event of nobody, older each time, without end, in place of the answer
+	EventEvery    time.Duration     // between one event of an answer and the next
 
 	// Of COUNT (NIP-45) and NEG-OPEN, NEG-MSG (NIP-77).
 	CountAfter time.Duration // how long each count is held back
@@ -99,6 +101,7 @@ type Command struct {
 	CPU       time.Duration // processor time, at least
 	Writes    int           // bytes that it writes to the file "written" in {dir}
 	Memory    int64         // bytes that are allocated and touched all the while
+	TalkEvery time.Duration // it prints a line, without end, in place of its work
 }
 
 func (s *Script) persists() bool { return s.Persist || s.Import != nil || s.SyncWith != nil }

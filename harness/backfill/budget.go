@@ -1,0 +1,71 @@
+package backfill
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+)
+
+// Budget is how much time whatever moves events may take: far more than it would at the pace of the
+// slowest that came to its end in this run. So none goes on without end, however it creeps. It is
+// safe for concurrent use; a nil one knows of no run.
+type Budget struct {
+	Least time.Duration // that any may take; 2 min unless set
+
+	mu   sync.Mutex
+	each time.Duration // what an event took in the slowest
+}
+
+const (
+	budgetLeast = 2 * time.Minute
+	// budgetTimes is how many times longer than the slowest a run may take.
+	budgetTimes = 10
+	// budgetEach is what an event may take before any has been measured that was slower: 1,000
+	// events/s is what slow relays that sync each event to disk take in.
+	budgetEach = time.Millisecond
+)
+
+// Took notes a run that moved so many events, all that it set out to move.
+func (b *Budget) Took(events int, d time.Duration) {
+	if b == nil || events <= 0 {
+		return
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.each = max(b.each, d/time.Duration(events))
+}
+
+// For is how long a run of so many events may take.
+func (b *Budget) For(events int) time.Duration {
+	least, each := budgetLeast, budgetEach
+	if b != nil {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		each = max(each, b.each)
+		if b.Least > 0 {
+			least = b.Least
+		}
+	}
+	return max(least, time.Duration(events)*budgetTimes*each)
+}
+
+// Within makes the context of a run of so many events. Its cause says why it ended: a *CutError
+// after the time that whoever measures has set, or a *TimeError after the budget where that is 0.
+func (b *Budget) Within(ctx context.Context, set time.Duration, events int) (context.Context, context.CancelFunc) {
+	if set > 0 {
+		return context.WithTimeoutCause(ctx, set, &CutError{"--cell-time " + set.String()})
+	}
+	limit := b.For(events)
+	return context.WithTimeoutCause(ctx, limit, &TimeError{limit})
+}
+
+// CutError is a limit that whoever measures has set, and that ended a run.
+type CutError struct{ Limit string } // "--cell-time 10s"
+
+func (e *CutError) Error() string { return "cut by " + e.Limit }
+
+// TimeError is the end of a run's budget.
+type TimeError struct{ After time.Duration }
+
+func (e *TimeError) Error() string { return fmt.Sprintf("it was ended after %v", e.After) }

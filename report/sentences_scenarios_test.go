@@ -1,0 +1,51 @@
+package report
+
+import (
+	"testing"
+
+	"relaybench/harness/measure"
+)
+
+// TestWhyATransferFellShort is told with its counts, on the check and on its figures.
+func TestWhyATransferFellShort(t *testing.T) {
+	all := map[string]float64{"delivered": 1915, "expected": 2000, "missing": 85}
+	with := func(name string, n float64, more ...float64) map[string]float64 {
+		counts := map[string]float64{name: n}
+		if len(more) > 0 {
+			counts["asked"] = more[0]
+		}
+		for name, n := range all {
+			counts[name] = n
+		}
+		return counts
+	}
+	for _, c := range []struct {
+		cause  string
+		counts map[string]float64
+		want   string
+		status string
+	}{
+		{measure.WhyFlood, with("sent", 2001, 1000), "85 of 2,000 records never came: answers had not come to their end after 2,001 events where 1,000 events had been asked for",
+			"incomplete: it ended early; answers had not come to their end after 2,001 events where 1,000 events had been asked for"},
+		{measure.WhyTime, with("s", 120), "85 of 2,000 records never came: it was ended after 120 s, far longer than whatever was measured before",
+			"incomplete: it ended early; it was ended after 120 s, far longer than whatever was measured before"},
+		{measure.WhyTime, map[string]float64{"s": 120, "delivered": 7}, "7 records came: it was ended after 120 s, far longer than whatever was measured before", ""},
+		{measure.WhyUnnamed, with("unnamed", 85), "85 of 2,000 records never came: the reconciliation did not name 85 events", ""},
+		{measure.WhyMore, with("events", 1), "85 of 2,000 records never came: in all the relay sent 1 event", ""},
+	} {
+		f := measure.Finding{Code: measure.CodeComplete, Verdict: measure.Failed, Cause: c.cause, Counts: c.counts}
+		if got := completeText(&f); got != c.want {
+			t.Errorf("%s: %q", c.cause, got)
+		}
+		for by, more := range map[string]string{measure.EndedBySource: "; it waited for the source", measure.EndedByUnknown: "; nobody saw whether it waited for the source or for the sink"} {
+			f.Texts = map[string]string{"by": by}
+			if got := completeText(&f); c.cause == measure.WhyTime && got != c.want+more {
+				t.Errorf("%s: %q", by, got)
+			}
+		}
+		s := measure.Status{Code: measure.StatusIncomplete, Cause: measure.CauseEnded, Because: c.cause, Counts: c.counts}
+		if got := statusText(&s); c.status != "" && got != c.status {
+			t.Errorf("%s: %q", c.cause, got)
+		}
+	}
+}

@@ -1,0 +1,263 @@
+package scenarios
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"relaybench/corpus"
+	"relaybench/harness"
+	"relaybench/harness/backfill"
+	"relaybench/harness/fetch"
+	"relaybench/harness/measure"
+	"relaybench/harness/pull"
+	"relaybench/harness/scripted"
+	"relaybench/harness/wire"
+	"relaybench/relays"
+)
+
+// pagesOnly is what the REQs of pages by time begin with that name no ids.
+const pagesOnly = `{"limit"`
+
+// soon is a budget that is over before a relay of these tests has done what it does slowly, also on
+// a machine on which seeding takes ten times as long as here.
+func soon() *backfill.Budget { return &backfill.Budget{Least: 3 * time.Second} }
+
+// TestASyncWithoutEndIsEnded, and whoever kept it going is blamed where that is known; the other
+// relay is not.
+func TestASyncWithoutEndIsEnded(t *testing.T) {
+	t.Parallel()
+	const n = 40
+	for _, test := range []struct {
+		name, mode   string
+		source, sink scripted.Script
+		options      harness.Options
+		cause        string // of CodeComplete
+		blames       string // "" for undecided
+		counts       []any
+	}{
+		{"a source that invents events", ModeReq, scripted.Script{Honest: n, OnlyReqs: pagesOnly, InventEvery: time.Nanosecond}, scripted.Script{}, harness.Options{},
+			measure.WhyFlood, "source", []any{"sent", 61, "asked", 30, "expected", n, "missing", n}},
+		{"a source that creeps", ModeReq, scripted.Script{Honest: n, OnlyReqs: pagesOnly, EventEvery: 2 * time.Second}, scripted.Script{}, harness.Options{},
+			measure.WhyTime, "source", []any{"expected", n}},
+		{"a sink that creeps", ModeReq, scripted.Script{}, scripted.Script{OKAfter: 2 * time.Second}, harness.Options{Window: 4},
+			measure.WhyTime, "sink", []any{"expected", n}},
+		{"a command that does not come to its end", ModeNative, scripted.Script{}, scripted.Script{SyncWith: &scripted.Command{Takes: time.Hour}}, harness.Options{},
+			measure.WhyTime, "", []any{"expected", n}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			source, sink := scripted.External(t, "source", test.source), scripted.External(t, "sink", test.sink)
+			b := &betweenModes{Sync: &Sync{Which: []string{test.mode}, Page: 30}, source: source.Counts, sink: sink.Counts, modes: map[string]traffic{},
+				only: func(from, to string) bool { return from == "source" && to == "sink" }}
+			m := meet(t, scripted.Notes(t, n), test.options, func(ctx context.Context, r *harness.Runner) error {
+				r.Budget = soon()
+				return r.RunSyncs(ctx, b)
+			}, source, sink)
+			key := "sync." + test.mode
+			verdict := measure.Failed
+			if test.blames == "" {
+				verdict = measure.Undecided
+			}
+			m.judged(t, "sink", key, measure.CodeComplete, verdict, test.cause, test.blames, test.counts...)
+			for _, name := range []string{"source", "sink"} {
+				if name != test.blames {
+					m.blameless(t, name)
+				}
+			}
+			if s := m.figure(t, "sink", key, "records/s").Is(measure.StatusIncomplete); s == nil || s.Cause != measure.CauseEnded || s.Because != test.cause {
+				t.Errorf("%+v", s)
+			}
+		})
+	}
+}
+
+// TestWhoeverIsWaitedForIsLate, and nobody where that is not known.
+func TestWhoeverIsWaitedForIsLate(t *testing.T) {
+	t.Parallel()
+	source, sink := &harness.Trial{}, &harness.Trial{}
+	over := &backfill.TimeError{After: time.Second}
+	moved := func(waited time.Duration) synced { return synced{carried: &carried{waited: waited}} }
+	for _, test := range []struct {
+		name      string
+		done      synced
+		direction relays.Direction
+		why       error
+		want      *harness.Trial
+		by        string
+	}{
+		{"nothing waited", moved(0), relays.Down, over, source, measure.EndedBySource},
+		{"all waited for the sink", moved(time.Hour), relays.Down, over, sink, measure.EndedBySink},
+		{"all had come", synced{carried: &carried{}, asked: true}, relays.Down, over, sink, measure.EndedBySink},
+		{"events lay there", synced{carried: &carried{}, waiting: 5}, relays.Down, over, nil, measure.EndedByUnknown},
+		{"both ways", moved(0), relays.Both, over, nil, measure.EndedByUnknown},
+		{"the sink's own command", synced{}, relays.Down, over, nil, measure.EndedByUnknown},
+		{"reconciling with the sink", synced{carried: &carried{}, reconciling: sink}, relays.Down, over, sink, measure.EndedBySink},
+		{"reconciling with the source, both ways", synced{carried: &carried{}, reconciling: source}, relays.Both, over, source, measure.EndedBySource},
+		{"cut", moved(0), relays.Down, &backfill.CutError{Limit: "--cell-time 1s"}, nil, ""},
+	} {
+		r := &syncing{Syncing: &harness.Syncing{Source: source, Sink: sink}, Sync: &Sync{Direction: test.direction}, done: test.done, began: wire.Now() - time.Minute}
+		r.overdue(test.why)
+		if a := r.done.account; r.done.stoppedBy != test.want || (a.Cut != "") != (test.name == "cut") || r.done.ended.Code != test.by || a.Wall < time.Minute {
+			t.Errorf("%s: %v by %q, %+v", test.name, r.done.stoppedBy, r.done.ended.Code, a)
+		}
+	}
+}
+
+// TestASyncThatIsCutBlamesNobody: the limit is that of whoever measures.
+func TestASyncThatIsCutBlamesNobody(t *testing.T) {
+	t.Parallel()
+	source := scripted.Script{Honest: 40, OnlyReqs: pagesOnly, EventEvery: 2 * time.Second}
+	m, _ := fill(t, &Sync{Which: []string{ModeReq}, Page: 30}, scripted.Notes(t, 40), harness.Options{CellTime: 3 * time.Second}, scripted.External(t, "source", source),
+		scripted.External(t, "sink", scripted.Script{}))
+	m.blameless(t, "source")
+	m.blameless(t, "sink")
+	if s := m.figure(t, "sink", "sync.req", "records/s").Is(measure.StatusIncomplete); s == nil || s.Cause != measure.CauseCut || s.Texts["limit"] != "--cell-time 3s" {
+		t.Errorf("%+v", s)
+	}
+	m.judged(t, "sink", "sync.req", measure.CodeHoldsSource, measure.Stated, measure.MissingNeverDelivered, "")
+}
+
+// TestACommandThatOnlyTalksIsEnded, and its relay is blamed where no other could be at fault.
+func TestACommandThatOnlyTalksIsEnded(t *testing.T) {
+	t.Parallel()
+	talks := &scripted.Command{TalkEvery: 100 * time.Millisecond}
+	t.Run("sync", func(t *testing.T) {
+		t.Parallel()
+		m, _ := fill(t, &Sync{Which: []string{ModeNative}}, scripted.Notes(t, 20), harness.Options{Stall: 3 * time.Second}, scripted.External(t, "source", scripted.Script{}),
+			scripted.External(t, "sink", scripted.Script{SyncWith: talks}))
+		m.blameless(t, "source")
+		m.judged(t, "sink", "sync.native", measure.CodeSyncCommand, measure.Undecided, measure.EndedByUnknown, "")
+	})
+	t.Run("import", func(t *testing.T) {
+		t.Parallel()
+		p := prove(t, scripted.Script{Import: talks}, proving{corpus: synthetic(t, 100), scenarios: []harness.Scenario{Import{}}, options: harness.Options{Stall: 3 * time.Second}})
+		p.verdicts(t, "import", map[string]measure.Verdict{measure.CodeCompletes: measure.Failed})
+	})
+}
+
+// TestAnImportWithoutEndIsEnded, and what is there by then is counted; the relay is at fault unless
+// whoever measures has set the limit.
+func TestAnImportWithoutEndIsEnded(t *testing.T) {
+	t.Parallel()
+	stays := scripted.Script{Import: &scripted.Command{Takes: time.Hour, LoseEvery: 20}}
+	for cause, what := range map[string]proving{
+		measure.CauseEnded: {budget: soon()},
+		measure.CauseCut:   {options: harness.Options{CellTime: 3 * time.Second}},
+	} {
+		t.Run(cause, func(t *testing.T) {
+			t.Parallel()
+			what.corpus, what.scenarios = synthetic(t, 100), []harness.Scenario{Import{}}
+			p := prove(t, stays, what)
+			if s := p.one(t, "import", "stored").Is(measure.StatusIncomplete); s == nil || s.Cause != cause {
+				t.Errorf("%+v", s)
+			}
+			imported := p.finding(t, "import", measure.CodeImported)
+			if imported.Verdict != measure.Stated || imported.Blames != "" {
+				t.Errorf("%+v", imported)
+			}
+			held := p.value(t, "import", "held afterwards")
+			for _, f := range p.Findings {
+				if f.Verdict == measure.Failed && (cause == measure.CauseCut || f.Code != measure.CodeComplete || f.Cause != measure.WhyTime || f.Blames != "scripted" || f.Counts["delivered"] != held) {
+					t.Errorf("%+v", f)
+				}
+			}
+			if cause == measure.CauseEnded && p.finding(t, "import", measure.CodeComplete).Verdict != measure.Failed {
+				t.Error("nobody is at fault")
+			}
+		})
+	}
+}
+
+// TestADownloadWithoutEndIsEnded, and the relay is at fault.
+func TestADownloadWithoutEndIsEnded(t *testing.T) {
+	t.Parallel()
+	creeps := scripted.Script{EventEvery: 2 * time.Second}
+	invents := func(limit int) scripted.Script { // but to whoever wants to know whether it is ready
+		return scripted.Script{OnlyReqs: fmt.Sprintf(`"limit":%d}`, limit), InventEvery: time.Nanosecond}
+	}
+	paged, giant := fetch.Cell{Strategy: fetch.Paged, Conns: 1, InFlight: 1}, fetch.Cell{Strategy: fetch.Giant, Conns: 1, InFlight: 1}
+	sharded := fetch.Cell{Strategy: fetch.ShardedPaged, Conns: 2, InFlight: 1}
+	byID := fetch.Cell{Strategy: fetch.ByID, Conns: 1, InFlight: 1, Batch: 20}
+	for _, test := range []struct {
+		name   string
+		script scripted.Script
+		cell   fetch.Cell
+		cause  string
+		counts []any
+	}{
+		{"giant, invents", invents(40), giant, measure.WhyFlood, []any{"sent", 81, "asked", 40, "missing", 40}},
+		{"paged, invents", invents(10), paged, measure.WhyFlood, []any{"sent", 21, "asked", 10, "missing", 40}},
+		{"sharded, invents", invents(10), sharded, measure.WhyFlood, []any{"sent", 21, "asked", 10, "missing", 40}},
+		{"by id, invents", invents(20), byID, measure.WhyFlood, []any{"sent", 41, "asked", 20, "missing", 40}},
+		{"giant, creeps", creeps, giant, measure.WhyTime, []any{"expected", 40}},
+		{"paged, creeps", creeps, paged, measure.WhyTime, []any{"expected", 40}},
+		{"by id, creeps", creeps, byID, measure.WhyTime, []any{"expected", 40}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			m, results, _ := fetched(t, scripted.Notes(t, 40), test.script, fetch.Options{Page: 10, Shards: 2, Budget: soon()}, test.cell)
+			m.judged(t, "one", "trial", measure.CodeComplete, measure.Failed, test.cause, "one", test.counts...)
+			if r := results[0]; r.Missing == 0 || r.Expected != 40 {
+				t.Errorf("%d of %d are missing", r.Missing, r.Expected)
+			}
+			if s := m.figure(t, "one", "trial", "records/s").Is(measure.StatusIncomplete); s == nil || s.Cause != measure.CauseEnded || s.Because != test.cause {
+				t.Errorf("%+v", s)
+			}
+		})
+	}
+}
+
+// TestADownloadExpectsMoreThanARelayNames in a reconciliation: what it was given, or ever sent.
+func TestADownloadExpectsMoreThanARelayNames(t *testing.T) {
+	t.Parallel()
+	byNames := fetch.Cell{Strategy: fetch.Negentropy, Conns: 2, InFlight: 2, Batch: 20}
+	notes := scripted.Notes(t, 40)
+	invents := scripted.Script{NegReply: named(50)}
+	m, _, _ := fetched(t, notes, invents, fetch.Options{}, byNames)
+	m.judged(t, "one", "trial", measure.CodeComplete, measure.Failed, measure.WhyUnnamed, "one", "missing", 40, "expected", 40, "unnamed", 40, "delivered", 0)
+	m.judged(t, "one", "trial", measure.CodeReturnsNamed, measure.Failed, "", "one", "missing", 50, "of", 50)
+	m.judged(t, "one", "trial", measure.CodeOnlyKnown, measure.Failed, "", "one", "ids", 50)
+
+	m, _, _ = fetched(t, notes, scripted.Script{LeaveOutEvery: 1}, fetch.Options{}, byNames)
+	m.judged(t, "one", "trial", measure.CodeComplete, measure.Failed, measure.CauseMissing, "one", "missing", 40, "expected", 40)
+	m.judged(t, "one", "trial", measure.CodeReturnsNamed, measure.Failed, "", "one", "missing", 40, "of", 40)
+
+	invents.Honest = 40
+	relay := scripted.Serve(t, invents)
+	publishAll(t, notes, relay.URL)
+	o := fetch.Options{Stall: time.Minute, Page: 10, Now: time.Now().Unix()}
+	target := &fetch.Target{URL: relay.URL, Ground: fetch.Unknown(o.Now)}
+	giant := fetch.Cell{Strategy: fetch.Giant, Form: parsed, Conns: 1, InFlight: 1}
+	if r := giant.Run(t.Context(), target, &o); r.Delivered != 40 || r.Expected != -1 || r.Completeness() != backfill.Unresolved {
+		t.Fatalf("%+v", r.Account)
+	}
+	if r := byNames.Run(t.Context(), target, &o); r.Delivered != 0 || r.Expected != 90 || r.Missing != 90 || r.Unreturned != 50 || r.Completeness() != backfill.Failed {
+		t.Errorf("%+v, %d did not come", r.Account, r.Unreturned)
+	}
+}
+
+// TestATransferTakesNoMoreThanThereIs, however the answers are divided.
+func TestATransferTakesNoMoreThanThereIs(t *testing.T) {
+	t.Parallel()
+	notes := scripted.Notes(t, 10)
+	x := harness.Transfer{To: scripted.Serve(t, scripted.Script{}).URL, Corpus: notes, Conns: 1, Window: 10, Stall: time.Minute, Ledger: harness.NewLedger(10)}
+	asked := 0
+	done, err := x.Run(t.Context(), 10, func(ctx context.Context, take pull.Take) error {
+		for ; ; asked++ {
+			if _, err := take(ctx, &pull.Event{ID: corpus.ID{0: byte(asked), 1: byte(asked >> 8), 31: 1}}, false); err != nil {
+				return err
+			}
+		}
+	})
+	if source := (*harness.SourceError)(nil); !errors.As(err, &source) {
+		t.Fatal(err)
+	}
+	a := backfill.Account{Err: err}
+	f, _ := a.Finding()
+	if f.Cause != measure.WhyFlood || f.Counts["asked"] != 10 || f.Counts["sent"] != float64(asked+1) || done.Foreign != asked || asked > 1000 {
+		t.Errorf("%+v after %d", f, asked)
+	}
+}
