@@ -90,14 +90,13 @@ func publishUntilKilled(ctx context.Context, t *harness.Trial, events []int) err
 			}
 		}}
 	_, err := p.Publish(publishing, events)
-	early := publishing.Err() == nil
-	kill()
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	if early && err != nil {
-		return err
+	if err != nil && publishing.Err() == nil {
+		return err // it goes on running: what failed is told, and not that it was killed
 	}
+	kill()
 	return nil
 }
 

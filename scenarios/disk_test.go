@@ -2,6 +2,7 @@ package scenarios
 
 import (
 	"maps"
+	"strings"
 	"testing"
 	"time"
 
@@ -198,6 +199,14 @@ func TestARelayIsKilledInTheMiddle(t *testing.T) {
 	p = prove(t, scripted.Script{Persist: true, RefuseEvery: 1}, proving{corpus: scripted.Notes(t, 20), scenarios: []harness.Scenario{before, Crash{}}})
 	same(t, "acknowledged before", p.value(t, key, "acknowledged before"), 0)
 	p.verdicts(t, key, map[string]measure.Verdict{measure.CodeCompletes: measure.Failed})
+
+	// Whoever stalls before that is not killed for it.
+	p = prove(t, scripted.Script{Persist: true, SilentEvery: 1}, proving{corpus: scripted.Notes(t, 20), scenarios: []harness.Scenario{Crash{}},
+		options: harness.Options{Stall: 2 * time.Second}})
+	p.verdicts(t, key, map[string]measure.Verdict{measure.CodeCompletes: measure.Failed})
+	if text := p.finding(t, key, measure.CodeCompletes).Texts["error"]; !strings.Contains(text, "made no progress for 2s") {
+		t.Error(text)
+	}
 }
 
 var importFigures = map[string]string{"stored": "events/s higher", "duration": "s none", "held afterwards": "events none", "not stored": "events none",

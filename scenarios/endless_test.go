@@ -21,9 +21,27 @@ import (
 // pagesOnly is what the REQs of pages by time begin with that name no ids.
 const pagesOnly = `{"limit"`
 
-// soon is a budget that is over before a relay of these tests has done what it does slowly, also on
-// a machine on which seeding takes ten times as long as here.
-func soon() *backfill.Budget { return &backfill.Budget{Least: 3 * time.Second} }
+// soon is a budget in which a busy machine finds out what a relay holds, and that is over long
+// before a relay that creeps has come to its end.
+func soon() *backfill.Budget { return &backfill.Budget{Least: 15 * time.Second} }
+
+// creep is between one event of a relay that creeps and the next, and far less than never is what
+// tests take for silence.
+const creep, never = 30 * time.Second, 10 * time.Minute
+
+// soleSync ends a run after the one sync that a test is about.
+type soleSync struct {
+	betweenModes
+	end context.CancelFunc
+}
+
+func (o *soleSync) RunSync(ctx context.Context, mode string, s *harness.Syncing) error {
+	err := o.betweenModes.RunSync(ctx, mode, s)
+	if len(o.modes) > 0 {
+		o.end()
+	}
+	return err
+}
 
 // TestASyncWithoutEndIsEnded, and whoever kept it going is blamed where that is known; the other
 // relay is not.
@@ -40,9 +58,9 @@ func TestASyncWithoutEndIsEnded(t *testing.T) {
 	}{
 		{"a source that invents events", ModeReq, scripted.Script{Honest: n, OnlyReqs: pagesOnly, InventEvery: time.Nanosecond}, scripted.Script{}, harness.Options{},
 			measure.WhyFlood, "source", []any{"sent", 61, "asked", 30, "expected", n, "missing", n}},
-		{"a source that creeps", ModeReq, scripted.Script{Honest: n, OnlyReqs: pagesOnly, EventEvery: 2 * time.Second}, scripted.Script{}, harness.Options{},
+		{"a source that creeps", ModeReq, scripted.Script{Honest: n, OnlyReqs: pagesOnly, EventEvery: creep}, scripted.Script{}, harness.Options{},
 			measure.WhyTime, "source", []any{"expected", n}},
-		{"a sink that creeps", ModeReq, scripted.Script{}, scripted.Script{OKAfter: 2 * time.Second}, harness.Options{Window: 4},
+		{"a sink that creeps", ModeReq, scripted.Script{}, scripted.Script{OKAfter: creep}, harness.Options{Window: 4},
 			measure.WhyTime, "sink", []any{"expected", n}},
 		{"a command that does not come to its end", ModeNative, scripted.Script{}, scripted.Script{SyncWith: &scripted.Command{Takes: time.Hour}}, harness.Options{},
 			measure.WhyTime, "", []any{"expected", n}},
@@ -50,11 +68,16 @@ func TestASyncWithoutEndIsEnded(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			source, sink := scripted.External(t, "source", test.source), scripted.External(t, "sink", test.sink)
-			b := &betweenModes{Sync: &Sync{Which: []string{test.mode}, Page: 30}, source: source.Counts, sink: sink.Counts, modes: map[string]traffic{},
-				only: func(from, to string) bool { return from == "source" && to == "sink" }}
+			test.options.Stall = never
+			b := &soleSync{betweenModes: betweenModes{Sync: &Sync{Which: []string{test.mode}, Page: 30}, source: source.Counts, sink: sink.Counts, modes: map[string]traffic{},
+				only: func(from, to string) bool { return from == "source" && to == "sink" }}}
 			m := meet(t, scripted.Notes(t, n), test.options, func(ctx context.Context, r *harness.Runner) error {
 				r.Budget = soon()
-				return r.RunSyncs(ctx, b)
+				ctx, b.end = context.WithCancel(ctx)
+				if err := r.RunSyncs(ctx, b); !errors.Is(err, context.Canceled) {
+					return fmt.Errorf("it went on after the sync: %w", err)
+				}
+				return nil
 			}, source, sink)
 			key := "sync." + test.mode
 			verdict := measure.Failed
@@ -109,7 +132,7 @@ func TestWhoeverIsWaitedForIsLate(t *testing.T) {
 // TestASyncThatIsCutBlamesNobody: the limit is that of whoever measures.
 func TestASyncThatIsCutBlamesNobody(t *testing.T) {
 	t.Parallel()
-	source := scripted.Script{Honest: 40, OnlyReqs: pagesOnly, EventEvery: 2 * time.Second}
+	source := scripted.Script{Honest: 40, OnlyReqs: pagesOnly, EventEvery: creep}
 	m, _ := fill(t, &Sync{Which: []string{ModeReq}, Page: 30}, scripted.Notes(t, 40), harness.Options{CellTime: 3 * time.Second}, scripted.External(t, "source", source),
 		scripted.External(t, "sink", scripted.Script{}))
 	m.blameless(t, "source")
@@ -144,7 +167,7 @@ func TestAnImportWithoutEndIsEnded(t *testing.T) {
 	t.Parallel()
 	stays := scripted.Script{Import: &scripted.Command{Takes: time.Hour, LoseEvery: 20}}
 	for cause, what := range map[string]proving{
-		measure.CauseEnded: {budget: soon()},
+		measure.CauseEnded: {budget: soon(), options: harness.Options{Stall: never}},
 		measure.CauseCut:   {options: harness.Options{CellTime: 3 * time.Second}},
 	} {
 		t.Run(cause, func(t *testing.T) {
@@ -174,9 +197,11 @@ func TestAnImportWithoutEndIsEnded(t *testing.T) {
 // TestADownloadWithoutEndIsEnded, and the relay is at fault.
 func TestADownloadWithoutEndIsEnded(t *testing.T) {
 	t.Parallel()
-	creeps := scripted.Script{EventEvery: 2 * time.Second}
-	invents := func(limit int) scripted.Script { // but to whoever wants to know whether it is ready
-		return scripted.Script{OnlyReqs: fmt.Sprintf(`"limit":%d}`, limit), InventEvery: time.Nanosecond}
+	// Whoever wants to know whether the relay is ready gets its answer.
+	asked := func(limit int) string { return fmt.Sprintf(`"limit":%d}`, limit) }
+	creeps := func(limit int) scripted.Script { return scripted.Script{OnlyReqs: asked(limit), EventEvery: creep} }
+	invents := func(limit int) scripted.Script {
+		return scripted.Script{OnlyReqs: asked(limit), InventEvery: time.Nanosecond}
 	}
 	paged, giant := fetch.Cell{Strategy: fetch.Paged, Conns: 1, InFlight: 1}, fetch.Cell{Strategy: fetch.Giant, Conns: 1, InFlight: 1}
 	sharded := fetch.Cell{Strategy: fetch.ShardedPaged, Conns: 2, InFlight: 1}
@@ -192,16 +217,16 @@ func TestADownloadWithoutEndIsEnded(t *testing.T) {
 		{"paged, invents", invents(10), paged, measure.WhyFlood, []any{"sent", 21, "asked", 10, "missing", 40}},
 		{"sharded, invents", invents(10), sharded, measure.WhyFlood, []any{"sent", 21, "asked", 10, "missing", 40}},
 		{"by id, invents", invents(20), byID, measure.WhyFlood, []any{"sent", 41, "asked", 20, "missing", 40}},
-		{"giant, creeps", creeps, giant, measure.WhyTime, []any{"expected", 40}},
-		{"paged, creeps", creeps, paged, measure.WhyTime, []any{"expected", 40}},
-		{"by id, creeps", creeps, byID, measure.WhyTime, []any{"expected", 40}},
+		{"giant, creeps", creeps(40), giant, measure.WhyTime, []any{"expected", 40}},
+		{"paged, creeps", creeps(10), paged, measure.WhyTime, []any{"expected", 40}},
+		{"by id, creeps", creeps(20), byID, measure.WhyTime, []any{"expected", 40}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			m, results, _ := fetched(t, scripted.Notes(t, 40), test.script, fetch.Options{Page: 10, Shards: 2, Budget: soon()}, test.cell)
 			m.judged(t, "one", "trial", measure.CodeComplete, measure.Failed, test.cause, "one", test.counts...)
-			if r := results[0]; r.Missing == 0 || r.Expected != 40 {
-				t.Errorf("%d of %d are missing", r.Missing, r.Expected)
+			if r := results[0]; r.Missing == 0 || r.Expected != 40 || test.cause == measure.WhyTime && r.Wall < soon().Least {
+				t.Errorf("%d of %d are missing after %v", r.Missing, r.Expected, r.Wall)
 			}
 			if s := m.figure(t, "one", "trial", "records/s").Is(measure.StatusIncomplete); s == nil || s.Cause != measure.CauseEnded || s.Because != test.cause {
 				t.Errorf("%+v", s)

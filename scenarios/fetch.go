@@ -227,7 +227,7 @@ func recordFetch(t *harness.Trial, r, raw *fetch.Result) {
 		value("overfetch", "bytes/byte", x)
 	}
 	value("tool share", "%", 100*r.ToolShare())
-	if u := r.Usage; u != nil && r.Delivered > 0 {
+	if u := r.Usage; u != nil {
 		value("tool cpu per event", "us", float64(u.Tool.CPU.Microseconds())/float64(r.Delivered))
 	}
 	for _, s := range r.Steps {

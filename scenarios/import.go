@@ -79,9 +79,7 @@ func recordImport(t *harness.Trial, carried *relays.Carried, held []int, account
 	for _, i := range held {
 		bytes += int64(t.Corpus.Entry(i).Length)
 	}
-	if seconds > 0 {
-		t.Measure(account.Mark(measure.Measurement{Metric: "stored", Unit: "events/s", Better: measure.Higher, Trials: []float64{float64(stored) / seconds}, Samples: stored}))
-	}
+	t.Measure(account.Mark(measure.Measurement{Metric: "stored", Unit: "events/s", Better: measure.Higher, Trials: []float64{float64(stored) / seconds}, Samples: stored}))
 	t.Value("duration", "s", measure.None, seconds) // the rate says it, and is what is compared
 	t.Value("held afterwards", "events", measure.None, float64(stored))
 	t.Value("cpu of the command", "s", measure.None, carried.Usage.CPUSeconds)

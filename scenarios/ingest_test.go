@@ -121,7 +121,7 @@ func TestEachFaultOfPublishingFailsItsOwnCheck(t *testing.T) {
 			measure.CodeUnaltered, map[string]float64{"altered": n, "of": n}, measure.EvidenceAltered, nil},
 		{"sends what nobody asked for", scripted.Script{Foreign: foreign}, map[string]measure.Verdict{measure.CodeOnlyAsked: measure.Failed},
 			measure.CodeOnlyAsked, map[string]float64{"events": 2, "elsewhere": 0}, "", nil},
-		{"hangs up", scripted.Script{HangUpEvery: 50}, map[string]measure.Verdict{measure.CodeConnections: measure.Stated, measure.CodeAccepts: measure.Failed},
+		{"hangs up", scripted.Script{HangUpEvery: 50, RefuseEvery: 45}, map[string]measure.Verdict{measure.CodeConnections: measure.Stated, measure.CodeAccepts: measure.Failed},
 			measure.CodeConnections, map[string]float64{"lost": 2}, "", nil},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -151,8 +151,8 @@ func TestEachFaultOfPublishingFailsItsOwnCheck(t *testing.T) {
 			}
 			if unanswered := float64(p.relay.HangUps.N()); unanswered > 0 {
 				same(t, "unacknowledged", p.value(t, key, "unacknowledged"), unanswered)
-				same(t, "accepted", p.one(t, key, "accepted").Samples, n-2)
-				p.counted(t, key, measure.CodeAccepts, map[string]float64{"refused": 0, "unanswered": 2, "of": n, "rightly refused": 0})
+				same(t, "accepted", p.one(t, key, "accepted").Samples, n-4)
+				p.counted(t, key, measure.CodeAccepts, map[string]float64{"refused": 2, "unanswered": 2, "of": n, "rightly refused": 0})
 			}
 			same(t, "outcome", p.Relays[0].Outcome, measure.OutcomeOK)
 		})
@@ -244,6 +244,7 @@ func TestARelayThatStoresNothingIsNotWaitedForAgainAndAgain(t *testing.T) {
 		options: harness.Options{Stall: 3 * time.Second}})
 	same(t, "events", p.spans[key].did.events, maxNever)
 	p.counted(t, key, measure.CodeQueryable, map[string]float64{"never": maxNever, "of": maxNever, "within s": 3})
+	p.counted(t, key, measure.CodeAcceptsSingle, map[string]float64{"accepted": maxNever, "of": maxNever})
 	same(t, "per cent queryable by OK", p.value(t, key, "queryable by ok"), 0)
 	same(t, "latencies of what was never seen", len(p.all(key, "visible")), 0)
 	p.latency(t, key, "ok", maxNever, 0)
@@ -296,11 +297,11 @@ func TestALatencyThatIsMostlyOurOwnIsMarked(t *testing.T) {
 	}
 }
 
-// TestALostConnectionOnAScheduleIsTold hangs up at the 30th of 40 events.
+// TestALostConnectionOnAScheduleIsTold hangs up at the 30th of 40 events, and refuses the 35th.
 func TestALostConnectionOnAScheduleIsTold(t *testing.T) {
 	t.Parallel()
 	const n, key = 40, "ingest.paced"
-	p := prove(t, scripted.Script{HangUpEvery: 30}, proving{corpus: scripted.Notes(t, 5*n), scenarios: []harness.Scenario{Paced{}}, options: harness.Options{Rate: 15}})
+	p := prove(t, scripted.Script{HangUpEvery: 30, RefuseEvery: 35}, proving{corpus: scripted.Notes(t, 5*n), scenarios: []harness.Scenario{Paced{}}, options: harness.Options{Rate: 15}})
 	p.verdicts(t, key, but(pacedChecks, map[string]measure.Verdict{measure.CodeConnections: measure.Stated, measure.CodeAcceptsPaced: measure.Failed}))
 	if f := p.counted(t, key, measure.CodeConnections, map[string]float64{"lost": 1}); f.Texts["error"] == "" {
 		t.Error("why it was lost is not told")

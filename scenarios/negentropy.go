@@ -283,9 +283,7 @@ func findForeign(t *harness.Trial, r negentropy.Result) {
 	for _, id := range r.ForeignIDs {
 		f.Evidence = append(f.Evidence, measure.Evidence{Code: measure.EvidenceUnexpected, ID: corpus.ID(id).String()})
 	}
-	if others := r.Foreign - len(r.ForeignIDs); others > 0 {
-		f.Evidence = append(f.Evidence, measure.Evidence{Code: measure.EvidenceUnexpected, Count: int64(others)})
-	}
+	f.Evidence = andOthers(f.Evidence, measure.EvidenceUnexpected, "", r.Foreign-len(r.ForeignIDs))
 	t.Find(f)
 }
 

@@ -21,7 +21,7 @@ import (
 func TestWhoDropsEventsIsBlamedAlone(t *testing.T) {
 	t.Parallel()
 	notes := scripted.Notes(t, 500)
-	honest, lossy := scripted.External(t, "honest", scripted.Script{}), scripted.External(t, "lossy", scripted.Script{LoseEvery: 100})
+	honest, lossy := scripted.External(t, "honest", scripted.Script{}), scripted.External(t, "lossy", scripted.Script{LoseEvery: 100, DuplicateEvery: 7})
 	m := meet(t, notes, harness.Options{}, paired(Negentropy{}), honest, lossy)
 	m.blameless(t, "honest")
 	// Of the 400 newer ones it loses the notes 199, 299, 399 and 499. Of the 103 that are carried

@@ -171,6 +171,7 @@ func TestAPairsFiguresAreThoseOfTheScript(t *testing.T) {
 		m.judged(t, name, "negentropy.after-write", measure.CodeAtOnce, measure.Passed, "", "", "ids", 0)
 		for _, phase := range []string{phaseInitial, phaseIdentical, phaseHeartbeat, phaseAfterWrite, phaseScattered} {
 			m.judged(t, name, "negentropy."+phase, measure.CodeOnlyKnown, measure.Passed, "", "", "ids", 0, "twice", 0)
+			equals(t, name+", "+phase+": evidence", float64(len(m.finding(t, name, "negentropy."+phase, measure.CodeOnlyKnown).Evidence)), 0)
 		}
 		// Each NEG-OPEN costs the same, as where the set is built anew.
 		f := m.finding(t, name, "negentropy.heartbeat", measure.CodeSetRebuilt)

@@ -279,4 +279,7 @@ func TestAnswersThatChangeAreJudgedToo(t *testing.T) {
 		t.Errorf("%v", f.Counts)
 	}
 	same(t, "events", f.Counts["events"], f.Counts["of"]*n-f.Counts["wrong"])
+
+	p = prove(t, scripted.Script{}, proving{corpus: scripted.Notes(t, n), scenarios: queriesOf("firehose.hot"), options: harness.Options{QueryRounds: rounds, QueryConns: conns}})
+	p.counted(t, key, measure.CodeModel, map[string]float64{"wrong": 0, "of": asks, "events": asks * n, "elsewhere": 0})
 }

@@ -94,6 +94,21 @@ func TestHotQueriesAskAboutWhatStandsOut(t *testing.T) {
 	}
 }
 
+// TestAMomentIsAnySecondOfACorpus from the oldest event's to the newest's.
+func TestAMomentIsAnySecondOfACorpus(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	for span := range int64(3) {
+		s := &subjects{oldest: 1_780_000_000, newest: 1_780_000_000 + span}
+		drawn := map[int64]bool{}
+		for range 200 {
+			at := *s.moment(r)
+			between(t, "moment", s.oldest, at, s.newest)
+			drawn[at] = true
+		}
+		same(t, "different ones", int64(len(drawn)), span+1)
+	}
+}
+
 // TestQueriesNameTheConditionsThatTheyUse compares what a description says with the filters: a
 // failed check bars by it.
 func TestQueriesNameTheConditionsThatTheyUse(t *testing.T) {

@@ -144,6 +144,7 @@ type synced struct {
 	lateBy     time.Duration        // by how much, the last of them
 	stepped    []int64              // seconds of which pages by time may not have brought everything, newest first
 
+	overdue     bool           // the time was over
 	reconciling *harness.Trial // with whom, where it is at that
 	waiting     int            // events that waited for whoever got them when the last transfer ended
 	asked       bool           // all that was asked for in it had come
@@ -243,6 +244,7 @@ func (r *syncing) overdue(why error) {
 	took := wire.Now() - r.began
 	r.done.account.Wall = max(r.done.account.Wall, took)
 	r.done.account.End(why)
+	r.done.overdue = true
 	if r.done.account.Cut != "" {
 		return
 	}
@@ -397,11 +399,15 @@ func (r *syncing) account(ctx context.Context) error {
 		}
 		f := measure.Finding{Code: measure.CodeHoldsSource, Verdict: measure.Holds(d.none()), Counts: d.counts(), Evidence: d.evidence()}
 		r.beyond(expected, f.Counts)
-		stopped := (r.done.account.Cut != "" || r.done.stoppedBy != nil && r.done.stoppedBy != of) && d.own() == 0 // by the other one, or by whoever measures
+		own := d.own()
+		if r.done.overdue { // what lay there without an answer says nothing
+			own -= int(f.Counts["missing."+measure.MissingUnanswered])
+		}
+		stopped := (r.done.account.Cut != "" || r.done.stoppedBy != nil && r.done.stoppedBy != of) && own == 0 // by the other one, or by whoever measures
 		switch {
 		case !d.none() && (stopped || excused):
 			f.Verdict, f.Cause = measure.Stated, measure.MissingNeverDelivered
-		case !d.none() && d.own() == 0 && r.done.ended.Code == measure.EndedByUnknown:
+		case !d.none() && own == 0 && r.done.ended.Code == measure.EndedByUnknown:
 			f.Verdict, f.Cause = measure.Undecided, measure.MissingNeverDelivered
 		}
 		of.Find(f)

@@ -571,7 +571,7 @@ func TestWhereASyncStoppedIsTold(t *testing.T) {
 	}{
 		{"at once", "source", scripted.Script{Honest: n, CloseEvery: 1}, scripted.Script{}, 0, 0, func(int) int { return page }, false},
 		{"between pages", "source", scripted.Script{Honest: n, Faults: []string{"closed-midway"}}, scripted.Script{}, 1, page, func(int) int { return page }, false},
-		{"in the second page", "sink", scripted.Script{}, scripted.Script{SilentEvery: 1}, 266, 267, func(came int) int { return page - (came - page) }, false},
+		{"in the second page", "sink", scripted.Script{}, scripted.Script{SilentEvery: 1}, 257, 267, func(came int) int { return page - (came - page) }, false},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
@@ -579,7 +579,7 @@ func TestWhereASyncStoppedIsTold(t *testing.T) {
 				scripted.External(t, "sink", test.sink))
 			if test.by == "sink" {
 				m.blameless(t, "source")
-				equals(t, "never answered", m.value(t, "sink", "sync.req", "never answered by the sink"), 10)
+				within(t, "never answered", 1, m.value(t, "sink", "sync.req", "never answered by the sink"), 10)
 			} else {
 				m.blameless(t, "sink")
 			}
@@ -595,7 +595,8 @@ func TestWhereASyncStoppedIsTold(t *testing.T) {
 				bytes += int(notes.Entry(i).Length)
 			}
 			same(t, "of", f.Counts["of"], n)
-			near(t, "left", f.Counts["left MB"], float64(test.left(came)*(bytes/newest))/1e6)
+			left := float64(test.left(came)*(bytes/newest)) / 1e6
+			within(t, "left", left, f.Counts["left MB"], left) // before the first event, lines of the corpus stand for events
 			same(t, "waited", f.Counts["waited"] > 0, test.waited)
 			same(t, "by", f.Texts["by"], map[string]string{"source": measure.EndedBySource, "sink": measure.EndedBySink}[test.by])
 		})
@@ -711,6 +712,7 @@ func TestEventsGoBothWays(t *testing.T) {
 	for metric, n := range map[string]float64{"expected": 20, "delivered": 20, "missing": 0, "transfers": 2, "stragglers": 0} {
 		equals(t, metric, m.value(t, "sink", key, metric), n)
 	}
+	same(t, "carried either way", m.figure(t, "sink", key, "EVENT to OK").Samples, 40)
 }
 
 // TestWhatARelayLacksIsCarriedNewestFirst and each event once, whatever a relay names.

@@ -142,7 +142,8 @@ func (c Cell) Run(ctx context.Context, t *Target, o *Options) *Result {
 	span := wire.Now() - start
 	got := taker.finish()
 	r.Usage = meter.Stop()
-	if d := r.Stats.Duration; d > 0 {
+	late := (*backfill.TimeError)(nil)
+	if d := r.Stats.Duration; d > 0 && !errors.As(err, &late) {
 		span = d // without connecting and closing
 	}
 	r.Wall = r.Reconcile + span + got.late
@@ -220,7 +221,7 @@ func (r *Result) settle(ctx context.Context, t *Target, got finished, f *fetchin
 	case err != nil:
 		r.End(told(ctx, err))
 		late := (*backfill.TimeError)(nil)
-		r.Excused = errors.As(err, &late) && r.ToolShare() >= busy
+		r.Excused = errors.As(err, &late) && r.Form.Parsed && r.ToolShare() >= busy
 		if r.Cut != "" && r.Stats.Events == 0 {
 			if silent := t.answers(ctx, f.o); silent != nil {
 				r.Cut, r.Err = "", fmt.Errorf("nothing came before it was %w: %w", err, silent)
