@@ -98,7 +98,7 @@ func (v *view) cause(o *outcomes) string {
 		}
 	}
 	known := kept+refused+silent > 0
-	accepts, lost, completes := one(measure.CodeAccepts), one(measure.CodeKept), one(measure.CodeCompletes)
+	accepts, lost, completes := one(measure.CodeAccepts), one(measure.CodeAcknowledgedKept), one(measure.CodeCompletes)
 	var parts []string
 	if accepts != nil && (!known || refused > 0) {
 		text := "the events it refused"

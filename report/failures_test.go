@@ -30,7 +30,7 @@ func throttled(t testing.TB) *measure.Record {
 	fail("slow", "ingest.throughput", measure.CodeAccepts, "of 1,915 events that a compliant relay keeps: 1,642 refused",
 		map[string]float64{"refused": 1642, "of": 1915}, missing(1, 1), missing(2, 7), missing(3, 1),
 		measure.Evidence{Code: measure.EvidenceRefused, Cause: "rate-limited", Count: 1710, Text: "slow down"})
-	fail("loser", "ingest.throughput", measure.CodeKept, "1,862 of 2,000 acknowledged events are missing", nil, missing(4, 1), missing(5, 3))
+	fail("loser", "ingest.throughput", measure.CodeAcknowledgedKept, "1,862 of 2,000 acknowledged events are missing", nil, missing(4, 1), missing(5, 3))
 	for i, q := range []string{"profiles", "hashtag", "recent-window", "notifications"} {
 		for _, form := range []string{"hot", "varied"} {
 			scenario := "query." + q + "." + form

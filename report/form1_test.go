@@ -34,7 +34,7 @@ func TestVerdictsOnForm1AreInProportion(t *testing.T) {
 		t.Fatalf("%d standings", len(standings))
 	}
 	lossy, noverify := standings[1], standings[2]
-	if lossy.name != "lossy" || lossy.of != 0 || !strings.Contains(lossy.reason, checkTitle(measure.CodeKept)) {
+	if lossy.name != "lossy" || lossy.of != 0 || !strings.Contains(lossy.reason, checkTitle(measure.CodeAcknowledgedKept)) {
 		t.Errorf("who loses what it acknowledged competes: %+v", lossy)
 	}
 	if noverify.of == 0 || noverify.reason != "" {

@@ -183,7 +183,7 @@ func (v *view) order(name string) uint {
 
 // take keeps a check of the pair.
 func (p *pair) take(f *measure.Finding) {
-	if f.Code == measure.CodeConverges && f.Verdict != measure.Undecided {
+	if f.Code == measure.CodeHoldsUnion && f.Verdict != measure.Undecided {
 		p.sides = append(p.sides, f)
 	}
 	if f.Verdict == measure.Failed {

@@ -62,7 +62,7 @@ func (r *run) direction(server, peer contender, first bool) {
 	}
 	with := peered(peer)
 	r.probe(server.name, true, "NEG-OPEN is answered")
-	r.says(server, peer, "negentropy", measure.CodeShare, true, "holds the 7765 events that it must")
+	r.says(server, peer, "negentropy", measure.CodeHoldsSeeded, true, "holds the 7765 events that it must")
 	wire := func(scenario string, ms, rounds, have, need, up, down float64) {
 		r.add(server, scenario, "time", "ms", measure.Lower, ms, with)
 		r.add(server, scenario, "first answer", "ms", measure.None, ms*0.6, with)
@@ -80,7 +80,7 @@ func (r *run) direction(server, peer contender, first bool) {
 	r.add(server, "negentropy.transfer", "duration", "s", measure.Lower, have/4200, with)
 	r.add(server, "negentropy.transfer", "events/s", "events/s", measure.Higher, 4200, with)
 	wire("negentropy.identical", 0.42, 1, 0, 0, 708, 26)
-	r.says(server, peer, "negentropy.identical", measure.CodeConverges, true, "holds the 9575 events that it must")
+	r.says(server, peer, "negentropy.identical", measure.CodeHoldsUnion, true, "holds the 9575 events that it must")
 	r.add(server, "negentropy.heartbeat", "rounds", "rounds", measure.None, 1, with, exact)
 	r.add(server, "negentropy.heartbeat", "bytes up", "bytes", measure.None, 708, with, exact)
 	r.add(server, "negentropy.heartbeat", "bytes down", "bytes", measure.None, 26, with, exact)
@@ -133,10 +133,10 @@ func addPairFixtures(t testing.TB, out map[string]*measure.Record) {
 	more, fifteen := missing(&one, "acknowledged-but-lost"), missing(&seven, "never-delivered")
 	more.Count, fifteen.Count = 72, 15
 	lost = append(lost, more, measure.Evidence{Code: measure.EvidenceExtra, Kind: &one, Cause: "expired", ID: strings.Repeat("c4", 32)})
-	diverging.loses(lossy, bolt, "negentropy", measure.CodeShare, "holds 7689 where it must hold 7765: 77 missing: acknowledged but lost, 1 kept though expired", lost...)
-	diverging.loses(lossy, bolt, "negentropy.identical", measure.CodeConverges, "holds 9499 where it must hold 9575: 77 missing: acknowledged but lost, 1 kept though expired", lost...)
-	diverging.blames(lossy, bolt, lossy, "negentropy.identical", measure.CodeConverges, "holds 9555 where it must hold 9575: 20 missing: never delivered", append(never, fifteen)...)
-	diverging.says(bolt, mute, "negentropy", measure.CodeShare, true, "holds the 7765 events that it must")
+	diverging.loses(lossy, bolt, "negentropy", measure.CodeHoldsSeeded, "holds 7689 where it must hold 7765: 77 missing: acknowledged but lost, 1 kept though expired", lost...)
+	diverging.loses(lossy, bolt, "negentropy.identical", measure.CodeHoldsUnion, "holds 9499 where it must hold 9575: 77 missing: acknowledged but lost, 1 kept though expired", lost...)
+	diverging.blames(lossy, bolt, lossy, "negentropy.identical", measure.CodeHoldsUnion, "holds 9555 where it must hold 9575: 20 missing: never delivered", append(never, fifteen)...)
+	diverging.says(bolt, mute, "negentropy", measure.CodeHoldsSeeded, true, "holds the 7765 events that it must")
 	diverging.says(bolt, mute, "negentropy", measure.CodeCompletes, false, "the first reconciliation with mute: no answer to NEG-MSG within 10s")
 	out["pairs-diverging"] = diverging.record()
 
@@ -168,7 +168,7 @@ func TestAPairSaysHowItEnded(t *testing.T) {
 		{"one was never compared", "ref-bolt ⇄ ref-sqlite", "not finished", func(r *run) { r.direction(bolt, sqlite, true) }},
 		{"one did not converge", "ref-bolt ⇄ ref-sqlite", "did not converge ✗", func(r *run) {
 			r.pairOf(bolt, sqlite)
-			r.says(sqlite, bolt, "negentropy.identical", measure.CodeConverges, false, "it does not")
+			r.says(sqlite, bolt, "negentropy.identical", measure.CodeHoldsUnion, false, "it does not")
 		}},
 		{"it broke off", "ref-bolt ⇄ ref-sqlite", "did not complete ✗", func(r *run) {
 			r.says(bolt, sqlite, "negentropy", measure.CodeCompletes, false, "ref-sqlite died")
@@ -229,17 +229,17 @@ func TestServersAreRankedWhereTheirWorkCompares(t *testing.T) {
 		}, map[string]string{"initial": "- - -", "identical": "★ - -"}},
 		{"one that did not converge is left out of what comes after", func(r *run) {
 			for _, peer := range []contender{sqlite, slow} {
-				r.says(bolt, peer, "negentropy.identical", measure.CodeConverges, false, "1 kept though expired")
+				r.says(bolt, peer, "negentropy.identical", measure.CodeHoldsUnion, false, "1 kept though expired")
 			}
 		}, map[string]string{"initial": "★ - -", "identical": "- ★ -", "heartbeat": "- ★ -", "after-write": "- ★ -"}},
 		{"a failure in one pair leaves the others", func(r *run) {
-			r.says(bolt, slow, "negentropy.identical", measure.CodeConverges, false, "1 kept though expired")
+			r.says(bolt, slow, "negentropy.identical", measure.CodeHoldsUnion, false, "1 kept though expired")
 		}, map[string]string{"identical": "★ - -"}},
 		{"one that lost events competes nowhere", func(r *run) {
-			r.loses(bolt, slow, "negentropy.identical", measure.CodeConverges, "5 missing: acknowledged but lost")
+			r.loses(bolt, slow, "negentropy.identical", measure.CodeHoldsUnion, "5 missing: acknowledged but lost")
 		}, map[string]string{"initial": "- ★ -", "identical": "- ★ -"}},
 		{"the other's failure is not one's own", func(r *run) {
-			r.says(slow, bolt, "negentropy.identical", measure.CodeConverges, false, "1 kept though expired")
+			r.says(slow, bolt, "negentropy.identical", measure.CodeHoldsUnion, false, "1 kept though expired")
 		}, map[string]string{"identical": "★ - -"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -54,7 +54,7 @@ func TestOneFailedCheckBarsWhatItBearsOn(t *testing.T) {
 	reconciles := []string{"negentropy.initial", "negentropy.heartbeat"}
 	hashtag, byIDs := []string{"query.hashtag.hot"}, []string{"query.by-ids.hot"}
 	for code, want := range map[string][]string{
-		measure.CodeStores: everything, measure.CodeText: everything, measure.CodeKept: everything, measure.CodeRemembers: everything, measure.CodeUnaltered: everything,
+		measure.CodeStores: everything, measure.CodeText: everything, measure.CodeAcknowledgedKept: everything, measure.CodeRemembers: everything, measure.CodeUnaltered: everything,
 		measure.CodeBadSignature: takesIn, measure.CodeBadID: takesIn, measure.CodeForgedRefused: takesIn,
 		measure.CodeAccepts: keeps, measure.CodeReplaceable: keeps, measure.CodeAddressable: keeps,
 		measure.CodeFilterTagT: hashtag, measure.CodeFilterKinds: hashtag, measure.CodeLimit: hashtag, measure.CodeOrder: hashtag,

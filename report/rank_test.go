@@ -334,9 +334,9 @@ func TestTheVerdictNamesEveryReason(t *testing.T) {
 			f.Blames = ""
 			r.Findings = append(r.Findings, f)
 		}},
-		{"a pair that did not converge", "No", "b failed 1 check: " + checkTitle(measure.CodeConverges) + " (negentropy.identical with a).", func(r *measure.Record) {
+		{"a pair that did not converge", "No", "b failed 1 check: " + checkTitle(measure.CodeHoldsUnion) + " (negentropy.identical with a).", func(r *measure.Record) {
 			quiet(r)
-			f := finding("a", "b", "negentropy.identical", measure.CodeConverges, false, "it lacks what b dropped")
+			f := finding("a", "b", "negentropy.identical", measure.CodeHoldsUnion, false, "it lacks what b dropped")
 			f.Blames = "b"
 			r.Findings = append(r.Findings, f)
 		}},

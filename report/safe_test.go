@@ -203,7 +203,7 @@ func filled(s string) *measure.Record {
 			add(s, "", downloads, metric, measure.Labels{measure.LabelForm: form, measure.LabelInFlight: "adaptive", measure.LabelBatch: "5", measure.LabelStrategy: s})
 		}
 	}
-	for _, code := range []string{measure.CodeConverges, measure.CodeCompletes, measure.CodeShare, measure.CodeHasWay, s} {
+	for _, code := range []string{measure.CodeHoldsUnion, measure.CodeCompletes, measure.CodeHoldsSeeded, measure.CodeHasWay, s} {
 		for _, peer := range []string{"", s, s + "2", s + "3"} {
 			for i, verdict := range []measure.Verdict{measure.Failed, measure.Stated, measure.Undecided} {
 				f := finding(s, peer, []string{pairs, matrix, s}[i], code, false, s, measure.Evidence{Code: s, Cause: s, Text: s}, measure.Evidence{Code: measure.EvidenceMissing, ID: s, Count: 4},

@@ -8,7 +8,7 @@ import (
 
 // pairWords are those of relays that are reconciled with each other, or fill each other.
 var pairWords = map[string]words{
-	measure.CodeShare: {"holds its share after seeding", holdingText},
+	measure.CodeHoldsSeeded: {"holds its share after seeding", holdingText},
 	measure.CodeDifference: {"finds exactly the difference", func(f *measure.Finding) string {
 		return fmt.Sprintf("%s of %s ids to have and %s of %s to need were named", n(f, "have"), n(f, "must have"), n(f, "need"), n(f, "must need"))
 	}},
@@ -19,7 +19,7 @@ var pairWords = map[string]words{
 		return clauses(fmt.Sprintf("%s asked for, %s fetched, %s not sent by the source, %s accepted, %s refused, %s never answered",
 			n(f, "asked"), n(f, "fetched"), n(f, "missing"), n(f, "accepted"), n(f, "refused"), n(f, "unanswered")), elsewhere(f))
 	}},
-	measure.CodeConverges: {"converges", func(f *measure.Finding) string {
+	measure.CodeHoldsUnion: {"converges", func(f *measure.Finding) string {
 		text := holdingText(f)
 		if f.Verdict == measure.Stated && f.Counts["own"] == 0 {
 			text += "; it holds all that it was given"

@@ -103,8 +103,8 @@ func TestNoSentenceOfAFailureReadsAsAPass(t *testing.T) {
 	totals := map[string]float64{"of": 20, "must": 20, "held": 20, "taken": 20, "expected": 20, "delivered": 20, "asked": 20, "excused": 2, "must have": 3, "must need": 4}
 	// Of these the totals alone say nothing of how it ended; of others they are a sentence that is
 	// no praise: "0 of 20 accepted".
-	telling := []string{measure.CodeConnections, measure.CodeKept, measure.CodeModel, measure.CodeSteady, measure.CodeSendsHeld, measure.CodeStops, measure.CodeProcesses,
-		measure.CodeAccepts, measure.CodeForgedRefused, measure.CodeComplete, measure.CodeShare, measure.CodeConverges, measure.CodeControl, measure.CodeThrottles, measure.CodeAdvertised}
+	telling := []string{measure.CodeConnections, measure.CodeAcknowledgedKept, measure.CodeModel, measure.CodeSteady, measure.CodeSendsHeld, measure.CodeStops, measure.CodeProcesses,
+		measure.CodeAccepts, measure.CodeForgedRefused, measure.CodeComplete, measure.CodeHoldsSeeded, measure.CodeHoldsUnion, measure.CodeControl, measure.CodeThrottles, measure.CodeAdvertised}
 	for code := range dictionary {
 		for _, counts := range []map[string]float64{nil, totals} {
 			if counts != nil && !slices.Contains(telling, code) {

@@ -65,13 +65,13 @@ var scenarioWords = map[string]words{
 	measure.CodeQueryable: {"accepted events become queryable", func(f *measure.Finding) string {
 		return fmt.Sprintf("%s of %s accepted events came back by id within %s s", thousands(fmt.Sprintf("%.0f", f.Counts["of"]-f.Counts["never"])), n(f, "of"), number(f.Counts["within s"]))
 	}},
-	measure.CodeNew: {"had not seen the events before", func(f *measure.Finding) string {
+	measure.CodeUnseenBefore: {"had not seen the events before", func(f *measure.Finding) string {
 		return n(f, "duplicates") + " of " + n(f, "of") + " events were answered as duplicates"
 	}},
 	measure.CodeOnlySent: {"answers only what was sent", func(f *measure.Finding) string {
 		return counted(f.Counts["oks"], "OK") + " named an event that was not waiting for one"
 	}},
-	measure.CodeKept: {"nothing acknowledged is missing", func(f *measure.Finding) string {
+	measure.CodeAcknowledgedKept: {"nothing acknowledged is missing", func(f *measure.Finding) string {
 		text := passing(f, fmt.Sprintf("all %s acknowledged events were found again", thousands(fmt.Sprintf("%.0f", f.Counts["of"]-f.Counts["excused"]))))
 		if f.Counts["lost"] > 0 {
 			text = n(f, "lost") + " of " + n(f, "of") + " acknowledged events are missing"
@@ -121,7 +121,7 @@ var scenarioWords = map[string]words{
 		}
 		return text
 	}},
-	measure.CodeFull: {"answers in full", func(f *measure.Finding) string {
+	measure.CodeUncapped: {"answers in full", func(f *measure.Finding) string {
 		return n(f, "capped") + " of " + n(f, "of") + " answers hold the newest " + n(f, "events") + " events and no more: the relay caps below the limit asked for"
 	}},
 	measure.CodeImported: {"holds what was imported", func(f *measure.Finding) string {
@@ -207,17 +207,17 @@ func reasonText(code string, numbers map[string]float64, texts map[string]string
 		return strings.TrimSuffix("the relay does not tell how much it holds (NIP-45): "+texts["text"], ": ")
 	case measure.StoppedUnseen:
 		return "the relay does not serve while its command works"
-	case measure.NACompression:
+	case measure.CauseNoCompression:
 		return "the relay does not agree to compression"
-	case measure.NANoIDs:
+	case measure.CauseNoIDs:
 		return "no ids are known to ask for: fetch.paged, which lists them, was not measured or brought none"
-	case measure.NANoMatch:
+	case measure.CauseNoMatch:
 		return "no event of the corpus matches the filter"
-	case measure.NASubscriptions:
+	case measure.CauseSubscriptionLimit:
 		return fmt.Sprintf("%s says that a connection may have %s open", source, counted(numbers["most"], "REQ"))
-	case measure.NAEvents:
+	case measure.CauseEventLimit:
 		return fmt.Sprintf("%s says that an answer holds %s at most", source, counted(numbers["most"], "event"))
-	case measure.NAGivenUp:
+	case measure.CauseGivenUp:
 		return "given up before: " + texts["text"]
 	}
 	return texts["text"]
@@ -282,18 +282,18 @@ func endedText(f *measure.Finding) string {
 // whyText says why a transfer brought less than it set out to bring; empty where no more is known.
 func whyText(code string, numbers map[string]float64) string {
 	switch code {
-	case measure.WhyCap:
+	case measure.CauseCapped:
 		if most := numbers["events"]; most > 0 {
 			return "the relay caps an answer at its newest " + counted(most, "event")
 		}
 		return "the relay caps answers at their newest events"
-	case measure.WhySeconds:
+	case measure.CauseFullSeconds:
 		text := fmt.Sprintf("seconds hold more events than came in one answer (%s, the newest is %.0f", thousands(fmt.Sprintf("%.0f", numbers["seconds"])), numbers["newest"])
 		if asked := numbers["asked"]; asked > 0 {
 			text += fmt.Sprintf("; %s were asked for at most", thousands(fmt.Sprintf("%.0f", asked)))
 		}
 		return text + ")"
-	case measure.WhyWithheld:
+	case measure.CauseWithheld:
 		return "the source did not send them"
 	case measure.WhyMore:
 		return "in all the relay sent " + counted(numbers["events"], "event")
@@ -303,7 +303,7 @@ func whyText(code string, numbers map[string]float64) string {
 		return "answers had not come to their end after " + counted(numbers["sent"], "event") + " where " + counted(numbers["asked"], "event") + " had been asked for"
 	case measure.WhyTime:
 		return "it was ended after " + number(numbers["s"]) + " s, far longer than whatever was measured before"
-	case measure.WhyEnd:
+	case measure.CauseEndAsSaid:
 		return "the end is where the relay says that there is no more"
 	}
 	return ""

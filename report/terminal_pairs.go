@@ -271,7 +271,7 @@ func (p *pair) explanation() []*measure.Finding {
 		out = append(out, p.sides...)
 	}
 	for _, f := range p.failed {
-		if f.Code != measure.CodeConverges {
+		if f.Code != measure.CodeHoldsUnion {
 			out = append(out, f)
 		}
 	}
@@ -283,7 +283,7 @@ func (p *pair) explanation() []*measure.Finding {
 func explained(f *measure.Finding) string {
 	text := f.Relay + ", " + checkTitle(f.Code) + ": " + findingText(f)
 	switch f.Code {
-	case measure.CodeConverges:
+	case measure.CodeHoldsUnion:
 		text = f.Relay + " " + findingText(f)
 	case measure.CodeCompletes:
 		text = findingText(f)

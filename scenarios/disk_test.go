@@ -16,7 +16,7 @@ import (
 var storageFigures = map[string]string{"allocated": "bytes/event lower", "apparent": "bytes/event lower", "allocated in all": "MiB none",
 	"write amplification": "bytes/byte lower", "restart": "ms lower", "answer after restart": "ms lower"}
 
-var storageChecks = []string{measure.CodeUnaltered, measure.CodeOnlyAsked, measure.CodeKept, measure.CodeRemembers}
+var storageChecks = []string{measure.CodeUnaltered, measure.CodeOnlyAsked, measure.CodeAcknowledgedKept, measure.CodeRemembers}
 
 // plainQuestions is how many stock queries storage asks, before the stop and after it.
 const plainQuestions = 6
@@ -31,8 +31,8 @@ func TestWhatIsLeftOnDiskIsMeasured(t *testing.T) {
 	s := scripted.Script{Persist: true, RefuseEvery: 10, DuplicateEvery: 11, Sparse: sparse, WritePerMessage: each, LoseOnStop: 90, AcceptAfter: d, EOSEAfter: d}
 	p := prove(t, s, proving{corpus: scripted.Notes(t, n), scenarios: []harness.Scenario{Throughput{}, Storage{}}, options: harness.Options{Publishers: 2}})
 	p.figures(t, key, storageFigures)
-	p.verdicts(t, key, but(storageChecks, map[string]measure.Verdict{measure.CodeKept: measure.Failed})) // all answers lack what was refused
-	f := p.counted(t, key, measure.CodeKept, map[string]float64{"lost": lost, "of": acknowledged, "excused": 0})
+	p.verdicts(t, key, but(storageChecks, map[string]measure.Verdict{measure.CodeAcknowledgedKept: measure.Failed})) // all answers lack what was refused
+	f := p.counted(t, key, measure.CodeAcknowledgedKept, map[string]float64{"lost": lost, "of": acknowledged, "excused": 0})
 	if len(f.Evidence) != lost {
 		t.Errorf("evidence %+v", f.Evidence)
 	}
@@ -70,9 +70,9 @@ func TestWhatACleanStopLosesIsHeldAgainstWhomItIsDueTo(t *testing.T) {
 		}
 		return left
 	}
-	failed := map[string]measure.Verdict{measure.CodeKept: measure.Failed, measure.CodeRemembers: measure.Failed}
+	failed := map[string]measure.Verdict{measure.CodeAcknowledgedKept: measure.Failed, measure.CodeRemembers: measure.Failed}
 	unmeasured := map[string]measure.Verdict{measure.CodeUnaltered: measure.Passed, measure.CodeOnlyAsked: measure.Passed,
-		measure.CodeKept: measure.Stated, measure.CodeMeasurable: measure.Stated}
+		measure.CodeAcknowledgedKept: measure.Stated, measure.CodeMeasurable: measure.Stated}
 	for _, test := range []struct {
 		name       string
 		script     scripted.Script
@@ -95,10 +95,10 @@ func TestWhatACleanStopLosesIsHeldAgainstWhomItIsDueTo(t *testing.T) {
 		{"in memory, and says nothing", scripted.Script{}, relays.DurabilityOpen, 0, unmeasured, n, nil, measure.KeepsNothing},
 		{"in memory, and promises more", scripted.Script{}, relays.Commit, 0, but(storageChecks, failed), n, without("allocated", "apparent"), ""},
 		{"keeps them elsewhere", scripted.Script{Answer: all}, relays.DurabilityOpen, 0,
-			map[string]measure.Verdict{measure.CodeUnaltered: measure.Passed, measure.CodeOnlyAsked: measure.Failed, measure.CodeKept: measure.Passed,
+			map[string]measure.Verdict{measure.CodeUnaltered: measure.Passed, measure.CodeOnlyAsked: measure.Failed, measure.CodeAcknowledgedKept: measure.Passed,
 				measure.CodeMeasurable: measure.Stated}, 0, nil, measure.KeptElsewhere},
 		{"had to be killed", scripted.Script{Persist: true, LoseEvery: 100, StopAfter: time.Minute}, relays.DurabilityOpen, 100 * time.Millisecond,
-			map[string]measure.Verdict{measure.CodeUnaltered: measure.Passed, measure.CodeOnlyAsked: measure.Passed, measure.CodeKept: measure.Stated}, n / 100, storageFigures, ""},
+			map[string]measure.Verdict{measure.CodeUnaltered: measure.Passed, measure.CodeOnlyAsked: measure.Passed, measure.CodeAcknowledgedKept: measure.Stated}, n / 100, storageFigures, ""},
 		{"does not start again", scripted.Script{Persist: true, StartOnce: true}, relays.DurabilityOpen, 0,
 			map[string]measure.Verdict{measure.CodeRemembers: measure.Failed, measure.CodeCompletes: measure.Failed}, n, map[string]string{}, ""},
 	} {
@@ -106,7 +106,7 @@ func TestWhatACleanStopLosesIsHeldAgainstWhomItIsDueTo(t *testing.T) {
 			t.Parallel()
 			p := prove(t, test.script, proving{corpus: notes, scenarios: []harness.Scenario{Storage{}}, durability: test.durability, grace: test.grace})
 			p.verdicts(t, key, test.verdicts)
-			if test.verdicts[measure.CodeKept] == measure.Failed || test.verdicts[measure.CodeRemembers] == measure.Failed {
+			if test.verdicts[measure.CodeAcknowledgedKept] == measure.Failed || test.verdicts[measure.CodeRemembers] == measure.Failed {
 				for i := range p.Measurements {
 					if m := &p.Measurements[i]; len(p.Barring(m)) == 0 {
 						t.Errorf("%s competes", m.Metric)
@@ -118,7 +118,7 @@ func TestWhatACleanStopLosesIsHeldAgainstWhomItIsDueTo(t *testing.T) {
 				same(t, "figures", len(p.all(key, "allocated"))+len(p.all(key, "restart")), 0)
 				return
 			}
-			p.counted(t, key, measure.CodeKept, map[string]float64{"lost": test.lost, "of": n, "excused": 0})
+			p.counted(t, key, measure.CodeAcknowledgedKept, map[string]float64{"lost": test.lost, "of": n, "excused": 0})
 			if test.figures == nil {
 				same(t, "figures", len(p.Measurements), 0)
 				same(t, "cause", p.finding(t, key, measure.CodeMeasurable).Cause, test.cause)
@@ -168,8 +168,8 @@ func TestARelayThatIsKilledIsMeasured(t *testing.T) {
 			same(t, "acknowledged before", p.value(t, key, "acknowledged before"), acknowledged)
 			between(t, "ready again in ms", 150, p.value(t, key, "ready again"), 1000*p.spans[key].seconds())
 			same(t, "boots", p.relay.Boots.N(), 3) // one before the scenario, one in a fresh folder, one after the kill
-			p.verdicts(t, key, but([]string{measure.CodeUnaltered, measure.CodeOnlyAsked}, map[string]measure.Verdict{measure.CodeKept: test.verdict}))
-			f := p.counted(t, key, measure.CodeKept, map[string]float64{"lost": test.lost, "of": acknowledged, "excused": 0})
+			p.verdicts(t, key, but([]string{measure.CodeUnaltered, measure.CodeOnlyAsked}, map[string]measure.Verdict{measure.CodeAcknowledgedKept: test.verdict}))
+			f := p.counted(t, key, measure.CodeAcknowledgedKept, map[string]float64{"lost": test.lost, "of": acknowledged, "excused": 0})
 			if test.lost == lost {
 				p.names(t, f, measure.EvidenceMissing, 32, 65, 98, 131, 164)
 			}
@@ -190,7 +190,7 @@ func TestARelayIsKilledInTheMiddle(t *testing.T) {
 		options: harness.Options{Window: window}})
 	acknowledged := p.value(t, key, "acknowledged before")
 	between(t, "acknowledged before", 256, acknowledged, 256+window)
-	f := p.counted(t, key, measure.CodeKept, map[string]float64{"lost": 0, "of": acknowledged, "excused": 0})
+	f := p.counted(t, key, measure.CodeAcknowledgedKept, map[string]float64{"lost": 0, "of": acknowledged, "excused": 0})
 	same(t, "verdict on a relay that keeps what it promised", f.Verdict, measure.Passed)
 
 	// What an earlier process had acknowledged counts for nothing.

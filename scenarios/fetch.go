@@ -89,7 +89,7 @@ func (s *fetchShared) of(ctx context.Context, t *harness.Trial, o *FetchOptions)
 	}
 	// What comes late is given its time before anything is timed, and what does not is lost.
 	if _, _, err := checkStored(ctx, t, true); ctx.Err() == nil && err != nil {
-		t.Find(measure.Finding{Code: measure.CodeKept, Verdict: measure.Undecided, Texts: map[string]string{"error": err.Error()}})
+		t.Find(measure.Finding{Code: measure.CodeAcknowledgedKept, Verdict: measure.Undecided, Texts: map[string]string{"error": err.Error()}})
 	}
 	return target, nil
 }
@@ -152,7 +152,7 @@ func (f *Fetch) Run(ctx context.Context, t *harness.Trial) error {
 			return context.Cause(ctx)
 		}
 		if r.Unreachable() {
-			f.shared.dead = measure.Said(measure.NAGivenUp, r.Err.Error())
+			f.shared.dead = measure.Said(measure.CauseGivenUp, r.Err.Error())
 		}
 		recordFetch(t, r, raw)
 		if r.NA.None() && r.Completeness() == backfill.Complete {

@@ -261,8 +261,8 @@ func TestWhatADownloadShouldNotBringIsCounted(t *testing.T) {
 	m, _, _ = fetched(t, notes, scripted.Script{Foreign: string(notes.Raw(39)), Cap: 10}, fetch.Options{}, giant)
 	equals(t, "duplicates", m.value(t, "one", "trial", "duplicates"), 1)
 	equals(t, "missing", m.value(t, "one", "trial", "missing"), 30)
-	m.judged(t, "one", "trial", measure.CodeComplete, measure.Stated, measure.WhyCap, "", "missing", 30)
-	if s := m.figure(t, "one", "trial", "records/s").Is(measure.StatusIncomplete); s == nil || s.Because != measure.WhyCap {
+	m.judged(t, "one", "trial", measure.CodeComplete, measure.Stated, measure.CauseCapped, "", "missing", 30)
+	if s := m.figure(t, "one", "trial", "records/s").Is(measure.StatusIncomplete); s == nil || s.Because != measure.CauseCapped {
 		t.Errorf("%+v", s)
 	}
 	m.judged(t, "one", "trial", measure.CodeOnlyRequested, measure.Passed, "", "", "events", 0, "elsewhere", 0)
@@ -359,11 +359,11 @@ func TestACellThatIsNotMeasuredHasNoFigure(t *testing.T) {
 	t.Parallel()
 	notes := scripted.Notes(t, 1)
 	m := try(t, notes, scripted.Serve(t, scripted.Script{}), func(ctx context.Context, trial *harness.Trial) error {
-		recordFetch(trial, &fetch.Result{Cell: fetch.Cell{Strategy: fetch.ByID}, NA: measure.Reason{Code: measure.NAEvents, Counts: map[string]float64{"most": 3}, Texts: map[string]string{"source": "x"}}}, nil)
+		recordFetch(trial, &fetch.Result{Cell: fetch.Cell{Strategy: fetch.ByID}, NA: measure.Reason{Code: measure.CauseEventLimit, Counts: map[string]float64{"most": 3}, Texts: map[string]string{"source": "x"}}}, nil)
 		return nil
 	})
 	for _, f := range m.Measurements {
-		if s := f.Is(measure.StatusNotMeasured); f.Scenario == "trial" && f.Metric == fetchRate && (len(f.Trials) > 0 || s == nil || s.Cause != measure.NAEvents || s.Counts["most"] != 3 || f.Unit != "events/s") {
+		if s := f.Is(measure.StatusNotMeasured); f.Scenario == "trial" && f.Metric == fetchRate && (len(f.Trials) > 0 || s == nil || s.Cause != measure.CauseEventLimit || s.Counts["most"] != 3 || f.Unit != "events/s") {
 			t.Errorf("%+v", f)
 		}
 	}
@@ -390,7 +390,7 @@ func TestDownloadsOfALaunchedRelayAreMeasured(t *testing.T) {
 			}
 			cells++
 			if f.Labels[measure.LabelEncoding] == "deflate" {
-				if status := f.Is(measure.StatusNotMeasured); status == nil || status.Cause != measure.NACompression {
+				if status := f.Is(measure.StatusNotMeasured); status == nil || status.Cause != measure.CauseNoCompression {
 					t.Errorf("%s: %+v", key, f)
 				}
 				continue
@@ -434,7 +434,7 @@ func TestWhatComesLateIsNoLoss(t *testing.T) {
 			m := meet(t, scripted.Notes(t, 40), harness.Options{}, func(ctx context.Context, r *harness.Runner) error {
 				return r.RunBulk(ctx, Fetches(FetchOptions{Options: fetch.Options{Stall: time.Minute, Page: 10, Shards: 2}})[1:2])
 			}, scripted.External(t, "relay", test.script))
-			kept := m.finding(t, "relay", "fetch.giant", measure.CodeKept)
+			kept := m.finding(t, "relay", "fetch.giant", measure.CodeAcknowledgedKept)
 			missing := m.value(t, "relay", "fetch.giant", "missing", measure.LabelForm, "raw")
 			if failed := kept.Verdict == measure.Failed; failed != (test.verdict == measure.Failed) || kept.Counts["lost"] != missing || failed != (missing > 0) || name == "late" && kept.Counts["late"] != 40 {
 				t.Errorf("%v are missing: %+v", missing, kept)

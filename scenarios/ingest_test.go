@@ -13,8 +13,8 @@ import (
 
 // The checks of publishing at full speed. Corpora here are of fewer than 256 events: the forged
 // ones then come after all of them.
-var throughputChecks = []string{measure.CodeForgedRefused, measure.CodeAccepts, measure.CodeConnections, measure.CodeOnlyMessage, measure.CodeNew,
-	measure.CodeUnaltered, measure.CodeOnlyAsked, measure.CodeKept}
+var throughputChecks = []string{measure.CodeForgedRefused, measure.CodeAccepts, measure.CodeConnections, measure.CodeOnlyMessage, measure.CodeUnseenBefore,
+	measure.CodeUnaltered, measure.CodeOnlyAsked, measure.CodeAcknowledgedKept}
 
 var throughputFigures = map[string]string{
 	"accepted": "events/s higher", "rejected": "events/s none", "duplicates": "events none", "unacknowledged": "events lower", "ok latency": "ms lower",
@@ -80,8 +80,8 @@ func TestPublishingAtFullSpeedIsMeasured(t *testing.T) {
 			}
 		}
 		same(t, "evidence", len(f.Evidence), 3+examples)
-		p.counted(t, key, measure.CodeNew, map[string]float64{"duplicates": duplicates, "of": accepted + duplicates})
-		p.counted(t, key, measure.CodeKept, map[string]float64{"lost": 0, "of": accepted + duplicates, "excused": 0})
+		p.counted(t, key, measure.CodeUnseenBefore, map[string]float64{"duplicates": duplicates, "of": accepted + duplicates})
+		p.counted(t, key, measure.CodeAcknowledgedKept, map[string]float64{"lost": 0, "of": accepted + duplicates, "excused": 0})
 		p.counted(t, key, measure.CodeForgedRefused, map[string]float64{"of": 4, "accepted": 0, "returned": 0})
 		same(t, "outcome", p.Relays[0].Outcome, measure.OutcomeOK)
 	}
@@ -101,16 +101,16 @@ func TestEachFaultOfPublishingFailsItsOwnCheck(t *testing.T) {
 		code2   string // of evidence
 		indexes []int
 	}{
-		{"honest", scripted.Script{}, nil, measure.CodeKept, map[string]float64{"lost": 0, "of": n, "excused": 0}, "", nil},
-		{"loses", scripted.Script{LoseEvery: 17}, map[string]measure.Verdict{measure.CodeKept: measure.Failed}, measure.CodeKept,
+		{"honest", scripted.Script{}, nil, measure.CodeAcknowledgedKept, map[string]float64{"lost": 0, "of": n, "excused": 0}, "", nil},
+		{"loses", scripted.Script{LoseEvery: 17}, map[string]measure.Verdict{measure.CodeAcknowledgedKept: measure.Failed}, measure.CodeAcknowledgedKept,
 			map[string]float64{"lost": 7, "of": n, "excused": 0}, measure.EvidenceMissing, []int{16, 33, 50, 67, 84}},
-		{"leaves out", scripted.Script{LeaveOutEvery: 50}, map[string]measure.Verdict{measure.CodeKept: measure.Stated}, measure.CodeKept,
+		{"leaves out", scripted.Script{LeaveOutEvery: 50}, map[string]measure.Verdict{measure.CodeAcknowledgedKept: measure.Stated}, measure.CodeAcknowledgedKept,
 			map[string]float64{"lost": 0, "of": n, "excused": 0, "late": 2}, "", nil},
 		{"refuses", scripted.Script{RefuseEvery: 50}, map[string]measure.Verdict{measure.CodeAccepts: measure.Failed}, measure.CodeAccepts,
 			map[string]float64{"refused": 2, "unanswered": 0, "of": n, "rightly refused": 0}, measure.EvidenceRefused, []int{49, 99}},
-		{"knows", scripted.Script{DuplicateEvery: 9}, map[string]measure.Verdict{measure.CodeNew: measure.Failed}, measure.CodeNew,
+		{"knows", scripted.Script{DuplicateEvery: 9}, map[string]measure.Verdict{measure.CodeUnseenBefore: measure.Failed}, measure.CodeUnseenBefore,
 			map[string]float64{"duplicates": 13, "of": n}, "", nil},
-		{"knows a tenth", scripted.Script{DuplicateEvery: 10}, nil, measure.CodeNew, map[string]float64{"duplicates": 12, "of": n}, "", nil},
+		{"knows a tenth", scripted.Script{DuplicateEvery: 10}, nil, measure.CodeUnseenBefore, map[string]float64{"duplicates": 12, "of": n}, "", nil},
 		{"verifies nothing", scripted.Script{Faults: []string{"no-verify"}}, map[string]measure.Verdict{measure.CodeForgedRefused: measure.Failed},
 			measure.CodeForgedRefused, map[string]float64{"of": 4, "accepted": 4, "returned": 4}, "", nil},
 		{"acknowledges anything", scripted.Script{Honest: n, LoseEvery: 1}, map[string]measure.Verdict{measure.CodeForgedRefused: measure.Failed},
@@ -171,10 +171,10 @@ func TestAnOKForAnotherEventIsNone(t *testing.T) {
 	p.counted(t, key, measure.CodeOnlySent, map[string]float64{"oks": 1})
 	p.counted(t, key, measure.CodeAccepts, map[string]float64{"refused": 0, "unanswered": 1, "of": n, "rightly refused": 0})
 	p.verdicts(t, key, map[string]measure.Verdict{measure.CodeAccepts: measure.Failed, measure.CodeConnections: measure.Passed, measure.CodeOnlyMessage: measure.Passed,
-		measure.CodeNew: measure.Passed, measure.CodeForgedRefused: measure.Passed, measure.CodeOnlySent: measure.Stated, measure.CodeCompletes: measure.Failed})
+		measure.CodeUnseenBefore: measure.Passed, measure.CodeForgedRefused: measure.Passed, measure.CodeOnlySent: measure.Stated, measure.CodeCompletes: measure.Failed})
 }
 
-var visibilityChecks = []string{measure.CodeAcceptsSingle, measure.CodeNew, measure.CodeQueryable}
+var visibilityChecks = []string{measure.CodeAcceptsSingle, measure.CodeUnseenBefore, measure.CodeQueryable}
 
 var visibilityFigures = map[string]string{"ok": "ms lower", "visible": "ms lower", "poll round trip": "ms none", "queryable by ok": "% higher"}
 
@@ -224,11 +224,11 @@ func TestWhatIsRefusedIsNotWaitedFor(t *testing.T) {
 	same(t, "of", by.Samples, 14)
 	p.latency(t, key, "ok", 20, 0)
 	p.latency(t, key, "visible", 14, 0)
-	p.verdicts(t, key, but(visibilityChecks, map[string]measure.Verdict{measure.CodeAcceptsSingle: measure.Failed, measure.CodeNew: measure.Failed}))
+	p.verdicts(t, key, but(visibilityChecks, map[string]measure.Verdict{measure.CodeAcceptsSingle: measure.Failed, measure.CodeUnseenBefore: measure.Failed}))
 	f := p.counted(t, key, measure.CodeAcceptsSingle, map[string]float64{"accepted": 14, "of": 20})
 	p.names(t, f, measure.EvidenceRefused, 10, 25, 40, 55, 70)
 	same(t, "its words", f.Evidence[0].Text, "blocked: no")
-	p.counted(t, key, measure.CodeNew, map[string]float64{"duplicates": 4 - 1, "of": 14})
+	p.counted(t, key, measure.CodeUnseenBefore, map[string]float64{"duplicates": 4 - 1, "of": 14})
 	p.counted(t, key, measure.CodeQueryable, map[string]float64{"never": 0, "of": 14, "within s": 10})
 
 	p = prove(t, scripted.Script{}, notes)
@@ -250,7 +250,7 @@ func TestARelayThatStoresNothingIsNotWaitedForAgainAndAgain(t *testing.T) {
 	p.latency(t, key, "ok", maxNever, 0)
 }
 
-var pacedChecks = []string{measure.CodeNew, measure.CodeOnlyMessage, measure.CodeConnections, measure.CodeAcceptsPaced}
+var pacedChecks = []string{measure.CodeUnseenBefore, measure.CodeOnlyMessage, measure.CodeConnections, measure.CodeAcceptsPaced}
 
 var pacedFigures = map[string]string{"ok from intended": "ms lower", "send delay": "ms none"}
 
@@ -271,7 +271,7 @@ func TestPublishingOnAScheduleIsMeasured(t *testing.T) {
 		p.consumed(t, key, s)
 		p.verdicts(t, key, but(pacedChecks, nil))
 		p.counted(t, key, measure.CodeAcceptsPaced, map[string]float64{"accepted": n, "refused": 0, "unanswered": 0, "of": n, "rate": rate})
-		p.counted(t, key, measure.CodeNew, map[string]float64{"duplicates": 5, "of": n})
+		p.counted(t, key, measure.CodeUnseenBefore, map[string]float64{"duplicates": 5, "of": n})
 	}
 }
 
@@ -320,7 +320,7 @@ func TestEachFaultOnAScheduleIsToldByItsOwnCheck(t *testing.T) {
 	}{
 		{"refuses", scripted.Script{RefuseEvery: 10, RefuseReasons: []string{"blocked: no"}}, measure.CodeAcceptsPaced, measure.Failed,
 			map[string]float64{"accepted": 36, "refused": 4, "unanswered": 0, "of": n, "rate": 400}},
-		{"knows", scripted.Script{DuplicateEvery: 8}, measure.CodeNew, measure.Failed, map[string]float64{"duplicates": 5, "of": n}},
+		{"knows", scripted.Script{DuplicateEvery: 8}, measure.CodeUnseenBefore, measure.Failed, map[string]float64{"duplicates": 5, "of": n}},
 		{"says what is no message", scripted.Script{GarbageEvery: 10}, measure.CodeOnlyMessage, measure.Stated, map[string]float64{"frames": 4}},
 	} {
 		t.Run(test.name, func(t *testing.T) {

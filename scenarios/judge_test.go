@@ -167,7 +167,7 @@ func TestWhatTheProtocolTakesAwayIsExcused(t *testing.T) {
 	}
 	p.verdicts(t, key, but(throughputChecks, nil))
 	p.counted(t, key, measure.CodeAccepts, map[string]float64{"refused": 0, "unanswered": 0, "of": float64(must), "rightly refused": float64(refused)})
-	p.counted(t, key, measure.CodeKept, map[string]float64{"lost": 0, "of": taken, "excused": taken - float64(must)})
+	p.counted(t, key, measure.CodeAcknowledgedKept, map[string]float64{"lost": 0, "of": taken, "excused": taken - float64(must)})
 
 	p = prove(t, scripted.Script{RefuseEvery: 7}, proving{corpus: c, scenarios: []harness.Scenario{Throughput{}}})
 	wrongly, rightly := 0.0, 0.0
@@ -282,7 +282,7 @@ func TestStraysAreNamedAsFarAsExamplesGo(t *testing.T) {
 		m.judged(t, "one", "trial", measure.CodeOnlyAsked, measure.Failed, "", "one", "events", 7+elsewhere, "elsewhere", elsewhere)
 		stray := measure.Evidence{Code: measure.EvidenceUnexpected, ID: all.Entry(n).ID.String()}
 		same(t, "evidence", fmt.Sprint(m.finding(t, "one", "trial", measure.CodeOnlyAsked).Evidence), fmt.Sprint(slices.Repeat([]measure.Evidence{stray}, examples)))
-		m.judged(t, "one", "trial", measure.CodeKept, measure.Holds(elsewhere == 0), "", map[int]string{n: "one"}[elsewhere], "lost", elsewhere, "of", n, "excused", 0)
+		m.judged(t, "one", "trial", measure.CodeAcknowledgedKept, measure.Holds(elsewhere == 0), "", map[int]string{n: "one"}[elsewhere], "lost", elsewhere, "of", n, "excused", 0)
 	}
 }
 
@@ -362,7 +362,7 @@ func TestWhatWasNotAnsweredMayExcuseWhatIsGone(t *testing.T) {
 			_, _, err := checkStored(ctx, trial, true)
 			return err
 		})
-		f := m.finding(t, "one", "trial", measure.CodeKept)
+		f := m.finding(t, "one", "trial", measure.CodeAcknowledgedKept)
 		same(t, "counts", fmt.Sprint(f.Counts), fmt.Sprint(counts("lost", lost, "of", 1, "excused", 1-lost)))
 		same(t, "verdict", f.Verdict, measure.Holds(lost == 0))
 	}

@@ -148,7 +148,7 @@ func (s *side) seed(ctx context.Context) error {
 		return err
 	}
 	d := compare(s, s.seeded, s.held)
-	s.Find(measure.Finding{Code: measure.CodeShare, Verdict: measure.Holds(d.none()), Counts: d.counts(), Evidence: d.evidence()})
+	s.Find(measure.Finding{Code: measure.CodeHoldsSeeded, Verdict: measure.Holds(d.none()), Counts: d.counts(), Evidence: d.evidence()})
 	if f := lost(s.Trial, d); f != nil {
 		s.Find(*f)
 	}
@@ -162,7 +162,7 @@ func lost(t *harness.Trial, d difference) *measure.Finding {
 	if n == 0 {
 		return nil
 	}
-	return &measure.Finding{Code: measure.CodeKept, Verdict: measure.Failed, Counts: counts("lost", n, "of", t.Ledger.Count(harness.Accepted)+t.Ledger.Count(harness.Duplicate)),
+	return &measure.Finding{Code: measure.CodeAcknowledgedKept, Verdict: measure.Failed, Counts: counts("lost", n, "of", t.Ledger.Count(harness.Accepted)+t.Ledger.Count(harness.Duplicate)),
 		Evidence: slices.DeleteFunc(d.evidence(), func(e measure.Evidence) bool { return e.Cause != measure.MissingLost })}
 }
 
@@ -375,7 +375,7 @@ func (s *side) identical(ctx context.Context) error {
 	}
 	own := compare(s, given, s.held)
 	blamed := own.own() + s.refusedWrongly()
-	f := measure.Finding{Code: measure.CodeConverges, Verdict: measure.Holds(d.none()), Counts: d.counts(), Evidence: d.evidence()}
+	f := measure.Finding{Code: measure.CodeHoldsUnion, Verdict: measure.Holds(d.none()), Counts: d.counts(), Evidence: d.evidence()}
 	f.Counts["own"] = float64(blamed)
 	if !d.none() && blamed == 0 {
 		f.Verdict, f.Cause = measure.Stated, measure.MissingNeverDelivered

@@ -26,16 +26,16 @@ func TestWhoDropsEventsIsBlamedAlone(t *testing.T) {
 	m.blameless(t, "honest")
 	// Of the 400 newer ones it loses the notes 199, 299, 399 and 499. Of the 103 that are carried
 	// to it, which begin with the 100 older ones, it loses note 99. Note 499 is on no side then.
-	m.judged(t, "lossy", "negentropy", measure.CodeShare, measure.Failed, "", "lossy", "held", 396, "must", 400, "missing.lost", 4)
-	m.judged(t, "lossy", "negentropy", measure.CodeKept, measure.Failed, "", "lossy", "lost", 4, "of", 400)
-	m.judged(t, "lossy", "negentropy.identical", measure.CodeConverges, measure.Failed, "", "lossy", "held", 498, "must", 500, "missing.lost", 2, "own", 2)
-	m.judged(t, "lossy", "negentropy.identical", measure.CodeKept, measure.Failed, "", "lossy", "lost", 2, "of", 500)
-	m.judged(t, "honest", "negentropy.identical", measure.CodeConverges, measure.Stated, measure.MissingNeverDelivered, "",
+	m.judged(t, "lossy", "negentropy", measure.CodeHoldsSeeded, measure.Failed, "", "lossy", "held", 396, "must", 400, "missing.lost", 4)
+	m.judged(t, "lossy", "negentropy", measure.CodeAcknowledgedKept, measure.Failed, "", "lossy", "lost", 4, "of", 400)
+	m.judged(t, "lossy", "negentropy.identical", measure.CodeHoldsUnion, measure.Failed, "", "lossy", "held", 498, "must", 500, "missing.lost", 2, "own", 2)
+	m.judged(t, "lossy", "negentropy.identical", measure.CodeAcknowledgedKept, measure.Failed, "", "lossy", "lost", 2, "of", 500)
+	m.judged(t, "honest", "negentropy.identical", measure.CodeHoldsUnion, measure.Stated, measure.MissingNeverDelivered, "",
 		"held", 499, "must", 500, "missing.never delivered", 1, "own", 0)
 	equals(t, "carried to the honest one", m.value(t, "honest", "negentropy.transfer", "events"), 99)
 	equals(t, "carried to the other", m.value(t, "lossy", "negentropy.transfer", "events"), 103)
 	equals(t, "events of which 1 in 100 is lost", float64(lossy.Events.N()), 508) // with the one more, and four that are forged
-	if f := m.finding(t, "lossy", "negentropy", measure.CodeKept); len(f.Evidence) != 4 || f.Evidence[0].ID == "" || f.Evidence[0].Cause != measure.MissingLost || f.BearsOn[0].Scenario != "*" {
+	if f := m.finding(t, "lossy", "negentropy", measure.CodeAcknowledgedKept); len(f.Evidence) != 4 || f.Evidence[0].ID == "" || f.Evidence[0].Cause != measure.MissingLost || f.BearsOn[0].Scenario != "*" {
 		t.Errorf("%+v", f)
 	}
 }
@@ -54,7 +54,7 @@ func TestRefusalsAreCountedByReason(t *testing.T) {
 	}
 	equals(t, "events/s × s", m.value(t, "picky", "negentropy.transfer", "events/s")*m.value(t, "picky", "negentropy.transfer", "duration"), 90)
 	m.judged(t, "picky", "negentropy.transfer", measure.CodeCarried, measure.Passed, "", "", "asked", 100, "fetched", 100, "accepted", 90, "refused", 10)
-	m.judged(t, "picky", "negentropy.identical", measure.CodeConverges, measure.Failed, "", "picky", "missing.refused", 10, "own", 10)
+	m.judged(t, "picky", "negentropy.identical", measure.CodeHoldsUnion, measure.Failed, "", "picky", "missing.refused", 10, "own", 10)
 }
 
 // TestWhatALostConnectionLeavesUnansweredIsItsDoing drops the connection at every 30th event: at two
@@ -65,9 +65,9 @@ func TestWhatALostConnectionLeavesUnansweredIsItsDoing(t *testing.T) {
 	m := meet(t, notes, harness.Options{Window: 1}, paired(Negentropy{}), scripted.External(t, "honest", scripted.Script{}),
 		scripted.External(t, "drops", scripted.Script{HangUpEvery: 30}))
 	m.blameless(t, "honest")
-	m.judged(t, "drops", "negentropy", measure.CodeShare, measure.Failed, "", "drops", "held", 78, "must", 80, "missing.unanswered", 2)
+	m.judged(t, "drops", "negentropy", measure.CodeHoldsSeeded, measure.Failed, "", "drops", "held", 78, "must", 80, "missing.unanswered", 2)
 	m.judged(t, "drops", "negentropy.transfer", measure.CodeCarried, measure.Failed, "", "drops", "asked", 22, "fetched", 22, "accepted", 21, "unanswered", 1)
-	m.judged(t, "drops", "negentropy.identical", measure.CodeConverges, measure.Failed, "", "drops", "held", 99, "must", 100, "missing.unanswered", 1, "own", 1)
+	m.judged(t, "drops", "negentropy.identical", measure.CodeHoldsUnion, measure.Failed, "", "drops", "held", 99, "must", 100, "missing.unanswered", 1, "own", 1)
 }
 
 // TestDuplicatesAreCarriedOver by a sink that says that it had every tenth event already.
@@ -95,7 +95,7 @@ func TestASourceThatLeavesOutEventsIsBlamed(t *testing.T) {
 	// Of the 400 that it is asked for after seeding none is the 450th, of the 100 that it is to
 	// send then the 50th is.
 	m.judged(t, "honest", "negentropy.transfer", measure.CodeCarried, measure.Failed, "", "holey", "asked", 100, "fetched", 99, "missing", 1, "accepted", 99)
-	m.judged(t, "honest", "negentropy.identical", measure.CodeConverges, measure.Stated, measure.MissingNeverDelivered, "", "missing.never delivered", 1)
+	m.judged(t, "honest", "negentropy.identical", measure.CodeHoldsUnion, measure.Stated, measure.MissingNeverDelivered, "", "missing.never delivered", 1)
 }
 
 // TestASinkThatDoesNotAnswerIsBlamed, and not the source.
@@ -259,10 +259,10 @@ func TestIDsOfNothingAreNotTakenForALoss(t *testing.T) {
 			same(t, phase+": others", others, 7-examples)
 		}
 	}
-	m.judged(t, "raves", "negentropy.identical", measure.CodeConverges, measure.Passed, "", "", "held", 50, "must", 50)
+	m.judged(t, "raves", "negentropy.identical", measure.CodeHoldsUnion, measure.Passed, "", "", "held", 50, "must", 50)
 	m.judged(t, "raves", "negentropy.after-write", measure.CodeAtOnce, measure.Passed, "", "", "ids", 0)
 	m.judged(t, "raves", "negentropy.heartbeat", measure.CodeSteady, measure.Failed, "", "raves", "ids", 57, "times", heartbeats)
-	if m.blamed("raves")[measure.CodeKept] {
+	if m.blamed("raves")[measure.CodeAcknowledgedKept] {
 		t.Errorf("told as lost:\n%s", m.trouble())
 	}
 }

@@ -163,10 +163,10 @@ func TestAPairsFiguresAreThoseOfTheScript(t *testing.T) {
 		within(t, name+", transfer: duration", (eoseHeld + okHeld).Seconds(), seconds, m.took.Seconds())
 		equals(t, name+", transfer: rate × duration", m.value(t, name, key, "events/s")*seconds, 100)
 
-		m.judged(t, name, "negentropy", measure.CodeShare, measure.Passed, "", "", "held", 400, "must", 400)
+		m.judged(t, name, "negentropy", measure.CodeHoldsSeeded, measure.Passed, "", "", "held", 400, "must", 400)
 		m.judged(t, name, "negentropy.initial", measure.CodeDifference, measure.Passed, "", "", "have", 100, "must have", 100, "need", 100, "must need", 100)
 		m.judged(t, name, "negentropy.transfer", measure.CodeCarried, measure.Passed, "", "", "asked", 100, "fetched", 100, "accepted", 100)
-		m.judged(t, name, "negentropy.identical", measure.CodeConverges, measure.Passed, "", "", "held", 500, "must", 500, "own", 0)
+		m.judged(t, name, "negentropy.identical", measure.CodeHoldsUnion, measure.Passed, "", "", "held", 500, "must", 500, "own", 0)
 		m.judged(t, name, "negentropy.heartbeat", measure.CodeSteady, measure.Passed, "", "", "times", 0, "of", heartbeats)
 		m.judged(t, name, "negentropy.after-write", measure.CodeAtOnce, measure.Passed, "", "", "ids", 0)
 		for _, phase := range []string{phaseInitial, phaseIdentical, phaseHeartbeat, phaseAfterWrite, phaseScattered} {
@@ -201,7 +201,7 @@ func TestASideThatLacksNothingIsGivenNothing(t *testing.T) {
 		m.blameless(t, relay)
 		equals(t, relay+": events", m.value(t, relay, "negentropy.transfer", "events"), float64(n))
 		m.judged(t, relay, "negentropy.transfer", measure.CodeCarried, measure.Passed, "", "", "asked", n, "accepted", n)
-		m.judged(t, relay, "negentropy.identical", measure.CodeConverges, measure.Passed, "", "", "held", 1, "must", 1)
+		m.judged(t, relay, "negentropy.identical", measure.CodeHoldsUnion, measure.Passed, "", "", "held", 1, "must", 1)
 	}
 	m.units(t, "with", "negentropy.transfer", map[string]string{"events": "events none"})
 }

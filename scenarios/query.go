@@ -281,7 +281,7 @@ func judge(ctx context.Context, t *harness.Trial, questions []asked) error {
 	}
 	t.Find(f)
 	if len(capped) > 0 {
-		t.Find(measure.Finding{Code: measure.CodeFull, Verdict: measure.Stated, Counts: counts("capped", len(capped), "of", answered, "events", longest)})
+		t.Find(measure.Finding{Code: measure.CodeUncapped, Verdict: measure.Stated, Counts: counts("capped", len(capped), "of", answered, "events", longest)})
 	}
 	return nil
 }

@@ -184,8 +184,8 @@ func TestEachFaultOfAnAnswerFailsItsOwnCheck(t *testing.T) {
 			measure.CodeEOSE, map[string]float64{"closed": 2, "of": asks}, "", nil},
 		{"closes half", scripted.Script{CloseEvery: 2}, map[string]measure.Verdict{measure.CodeEOSE: measure.Failed},
 			measure.CodeEOSE, map[string]float64{"closed": (asks + 1) / 2, "of": asks}, "", nil},
-		{"capped", scripted.Script{Cap: 20}, map[string]measure.Verdict{measure.CodeFull: measure.Stated},
-			measure.CodeFull, map[string]float64{"capped": asks, "of": asks, "events": 20}, "", nil},
+		{"capped", scripted.Script{Cap: 20}, map[string]measure.Verdict{measure.CodeUncapped: measure.Stated},
+			measure.CodeUncapped, map[string]float64{"capped": asks, "of": asks, "events": 20}, "", nil},
 		{"nothing", scripted.Script{Answer: []string{}}, map[string]measure.Verdict{measure.CodeModel: measure.Failed},
 			measure.CodeModel, wrong(0, map[string]float64{"missing": n, "missing.acknowledged": n}), "", nil},
 	} {

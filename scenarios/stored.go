@@ -58,7 +58,7 @@ func checkStored(ctx context.Context, t *harness.Trial, required bool) (came, lo
 	}
 	t.Find(returned.finding())
 	t.Find(strays(answered.Stats))
-	f := measure.Finding{Code: measure.CodeKept, Verdict: measure.Holds(lost == 0), Counts: counts("lost", lost, "of", len(acknowledged), "excused", excused), Evidence: evidence}
+	f := measure.Finding{Code: measure.CodeAcknowledgedKept, Verdict: measure.Holds(lost == 0), Counts: counts("lost", lost, "of", len(acknowledged), "excused", excused), Evidence: evidence}
 	if lost > 0 && !required {
 		f.Verdict = measure.Stated
 	}

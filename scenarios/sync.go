@@ -316,7 +316,7 @@ func (r *syncing) begun(ctx context.Context, t *harness.Trial) (h beginning, err
 		for i := range h.returned {
 			h.returned[i] = t.Ledger.Acknowledged(i)
 		}
-		r.FindAlone(t, measure.Finding{Code: measure.CodeKept, Verdict: measure.Undecided, Texts: map[string]string{"error": err.Error()}})
+		r.FindAlone(t, measure.Finding{Code: measure.CodeAcknowledgedKept, Verdict: measure.Undecided, Texts: map[string]string{"error": err.Error()}})
 	default:
 		for _, i := range held.Events {
 			h.returned[i] = true
@@ -451,7 +451,7 @@ func (r *syncing) blame(receiver *harness.Trial, expected *corpus.Model, held []
 	if n := len(r.done.stepped); n > 0 && withheld > 0 { // nobody's failure: there is no way to ask for the rest
 		receiver.Find(measure.Finding{Code: measure.CodeSecondsPaged, Verdict: measure.Stated,
 			Counts: map[string]float64{"seconds": float64(n), "newest": float64(r.done.stepped[0])}})
-		a.Why = measure.Reason{Code: measure.WhySeconds, Counts: map[string]float64{"seconds": float64(n), "newest": float64(r.done.stepped[0])}}
+		a.Why = measure.Reason{Code: measure.CauseFullSeconds, Counts: map[string]float64{"seconds": float64(n), "newest": float64(r.done.stepped[0])}}
 		return other == 0
 	}
 	if !r.done.agent && withheld == 0 {
@@ -459,7 +459,7 @@ func (r *syncing) blame(receiver *harness.Trial, expected *corpus.Model, held []
 	}
 	f := measure.Finding{Code: measure.CodeSendsHeld, Counts: counts("withheld", withheld), Texts: map[string]string{"to": receiver.Relay.Name()}}
 	if withheld > 0 {
-		a.Why = measure.Reason{Code: measure.WhyWithheld}
+		a.Why = measure.Reason{Code: measure.CauseWithheld}
 	}
 	if c := r.done.carried; c != nil {
 		from := &c.from[gave]

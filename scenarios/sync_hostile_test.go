@@ -103,7 +103,7 @@ func TestASourceThatSendsAPartIsBlamed(t *testing.T) {
 				scripted.External(t, "sink", scripted.Script{}))
 			m.blameless(t, "sink")
 			m.judged(t, "source", key, measure.CodeSendsHeld, measure.Failed, "", "source", "withheld", test.withheld, "left out", 0)
-			m.judged(t, "sink", key, measure.CodeComplete, measure.Stated, measure.WhyWithheld, "", "missing", test.withheld, "expected", n)
+			m.judged(t, "sink", key, measure.CodeComplete, measure.Stated, measure.CauseWithheld, "", "missing", test.withheld, "expected", n)
 			if !m.barred(t, key, "source") {
 				t.Errorf("the rate is not barred")
 			}
@@ -178,7 +178,7 @@ func TestASinkIsBelievedWhatItReturns(t *testing.T) {
 			equals(t, "delivered", m.value(t, "sink", key, "delivered"), float64(n-missing))
 			m.judged(t, "sink", key, measure.CodeComplete, measure.Failed, measure.CauseMissing, "sink", "missing", missing)
 			m.judged(t, "sink", key, measure.CodeHoldsSource, measure.Failed, "", "sink", "missing.lost", missing)
-			m.judged(t, "sink", key, measure.CodeKept, measure.Failed, "", "sink", "lost", missing)
+			m.judged(t, "sink", key, measure.CodeAcknowledgedKept, measure.Failed, "", "sink", "lost", missing)
 			m.judged(t, "sink", key, measure.CodeReturnsNamed, measure.Failed, "", "sink", "missing", missing, "unnamed", 0)
 		})
 	}
@@ -191,7 +191,7 @@ func TestASinkIsBelievedWhatItReturns(t *testing.T) {
 		m.account(t, key, n)
 		m.judged(t, "sink", key, measure.CodeOnlyKnown, measure.Failed, "", "sink", "ids", 50)
 		m.judged(t, "sink", key, measure.CodeReturnsNamed, measure.Failed, "", "sink", "missing", 0, "unnamed", n)
-		if m.blamed("sink")[measure.CodeKept] || m.barred(t, key, "sink") {
+		if m.blamed("sink")[measure.CodeAcknowledgedKept] || m.barred(t, key, "sink") {
 			t.Errorf("what it names bears on a mode that does not use it:\n%s", m.trouble())
 		}
 	})
@@ -216,7 +216,7 @@ func TestASourceThatCannotBeAskedIsJudgedByWhatItSends(t *testing.T) {
 	m.blameless(t, "source")
 	m.blameless(t, "sink")
 	m.account(t, "sync.req", 50)
-	m.judged(t, "source", "sync.req", measure.CodeKept, measure.Undecided, "", "")
+	m.judged(t, "source", "sync.req", measure.CodeAcknowledgedKept, measure.Undecided, "", "")
 }
 
 // TestWhatTheSourceLostIsNotTheSinks, also where the sink's own command brought the rest.
@@ -235,9 +235,9 @@ func TestWhatTheSourceLostIsNotTheSinks(t *testing.T) {
 				scripted.External(t, "sink", sink))
 			key := "sync." + mode
 			m.blameless(t, "sink")
-			m.judged(t, "source", key, measure.CodeKept, measure.Failed, "", "source", "lost", 2, "of", n)
+			m.judged(t, "source", key, measure.CodeAcknowledgedKept, measure.Failed, "", "source", "lost", 2, "of", n)
 			m.judged(t, "source", key, measure.CodeSendsHeld, measure.Failed, "", "source", "withheld", 2)
-			m.judged(t, "sink", key, measure.CodeComplete, measure.Stated, measure.WhyWithheld, "", "missing", 2, "expected", n)
+			m.judged(t, "sink", key, measure.CodeComplete, measure.Stated, measure.CauseWithheld, "", "missing", 2, "expected", n)
 			if !m.barred(t, key, "source") {
 				t.Errorf("the rate is not barred")
 			}

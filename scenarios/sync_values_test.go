@@ -271,7 +271,7 @@ func TestWhatASinkRefusesIsCounted(t *testing.T) {
 	equals(t, "events", float64(did[ModeNegentropy].sinkEvents), n)
 	m.judged(t, "sink", key, measure.CodeHoldsSource, measure.Failed, "", "sink", "missing.refused", 10)
 	m.judged(t, "sink", key, measure.CodeComplete, measure.Failed, measure.CauseMissing, "sink", "missing", 10)
-	if m.blamed("sink")[measure.CodeKept] {
+	if m.blamed("sink")[measure.CodeAcknowledgedKept] {
 		t.Errorf("what it refused is told as lost:\n%s", m.trouble())
 	}
 }
@@ -446,7 +446,7 @@ func TestStragglersAreCarriedAgain(t *testing.T) {
 	equals(t, "stragglers", m.value(t, "sink", key, "stragglers"), 10)
 	equals(t, "missing", m.value(t, "sink", key, "missing"), 1)
 	equals(t, "carried × s", m.value(t, "sink", key, "delivered"), 99)
-	m.judged(t, "sink", key, measure.CodeKept, measure.Failed, "", "sink", "lost", 1)
+	m.judged(t, "sink", key, measure.CodeAcknowledgedKept, measure.Failed, "", "sink", "lost", 1)
 }
 
 // TestCarriedAndReconciledAreRecordedInTheirUnits computes each figure from known sums.
@@ -652,7 +652,7 @@ func TestASourceThatDoesNotSendIsBlamed(t *testing.T) {
 			m.blameless(t, "sink")
 			m.judged(t, "source", "sync.negentropy", measure.CodeSendsHeld, measure.Failed, "", "source", test.counts...)
 			m.judged(t, "sink", "sync.negentropy", measure.CodeHoldsSource, measure.Stated, measure.MissingNeverDelivered, "", "missing.never delivered", 50)
-			m.judged(t, "sink", "sync.negentropy", measure.CodeComplete, measure.Stated, measure.WhyWithheld, "", "missing", 50)
+			m.judged(t, "sink", "sync.negentropy", measure.CodeComplete, measure.Stated, measure.CauseWithheld, "", "missing", 50)
 			if f := m.finding(t, "source", "sync.negentropy", measure.CodeSendsHeld); test.name == "elsewhere" && f.Counts["elsewhere"] < 50 {
 				t.Errorf("%+v", f.Counts)
 			}

@@ -166,5 +166,5 @@ func findGarbage(t *harness.Trial, g harness.Garbage) {
 // that runs already may, stores nothing and answers all the faster. A few duplicates are no such
 // sign: some relays call a superseded event one.
 func findNew(t *harness.Trial, duplicates, taken int64) {
-	t.Find(measure.Finding{Code: measure.CodeNew, Verdict: measure.Holds(duplicates*10 <= taken), Counts: counts("duplicates", int(duplicates), "of", int(taken))})
+	t.Find(measure.Finding{Code: measure.CodeUnseenBefore, Verdict: measure.Holds(duplicates*10 <= taken), Counts: counts("duplicates", int(duplicates), "of", int(taken))})
 }

@@ -26,7 +26,7 @@ func TestAKilledRelayAnswersForWhatItAcknowledged(t *testing.T) {
 	}
 	r := results(t, out)
 	complete(t, r, "ref-bolt", "ingest.paced", "crash")
-	const check = measure.CodeKept
+	const check = measure.CodeAcknowledgedKept
 	for name, required := range map[string]bool{"ref-memory": false, "forgetful": true} {
 		if f := finding(r, name, "crash", check); f == nil || f.Verdict == measure.Passed || (f.Verdict == measure.Failed) != required || len(f.Evidence) == 0 {
 			t.Errorf("%s: %+v, want a loss that is required not to happen: %t", name, f, required)

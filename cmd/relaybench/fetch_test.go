@@ -139,7 +139,7 @@ func TestFetchMeasuresARelayInEveryWay(t *testing.T) {
 				t.Errorf("%s%s: %v of %v, %v missing, %v/s, peak %v, current %v", key, form, delivered, expected, missing, rate, peak, state)
 			}
 		}
-		if got := note(r, key+".raw-deflate"); !strings.Contains(got, measure.NACompression) {
+		if got := note(r, key+".raw-deflate"); !strings.Contains(got, measure.CauseNoCompression) {
 			t.Errorf("%s, compressed: %q", key, got)
 		}
 		strategy, _, _ := strings.Cut(key, ".")

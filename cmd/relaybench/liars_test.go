@@ -43,9 +43,9 @@ var (
 
 var liars = []liar{
 	{fault: "ack-without-store:0.02", touches: everything, says: "acknowledged events are missing",
-		checks: []string{"ingest.throughput: " + measure.CodeKept, "query.firehose.hot: " + measure.CodeModel}},
+		checks: []string{"ingest.throughput: " + measure.CodeAcknowledgedKept, "query.firehose.hot: " + measure.CodeModel}},
 	{fault: "drop-results:0.02", touches: everything, says: "acknowledged events are missing",
-		checks: []string{"ingest.throughput: " + measure.CodeKept, "query.firehose.hot: " + measure.CodeModel}},
+		checks: []string{"ingest.throughput: " + measure.CodeAcknowledgedKept, "query.firehose.hot: " + measure.CodeModel}},
 	{fault: "extra-results", touches: []string{"ingest.throughput", "query."}, says: "had not been asked for",
 		checks: []string{"ingest.throughput: " + measure.CodeOnlyAsked, "query.thread.hot: " + measure.CodeModel, "query.firehose.hot: " + measure.CodeModel}},
 	{fault: "wrong-order", touches: answersOnly, says: "18 of 18 answers are wrong: 8,658 out of order",
@@ -53,7 +53,7 @@ var liars = []liar{
 	{fault: "ignore-limit", touches: []string{"query.firehose.hot"}, says: "18 of 18 answers are wrong: 4,842 that must not be there",
 		checks: []string{"query.firehose.hot: " + measure.CodeModel}},
 	{fault: "eose-early", touches: everything, says: "0 of",
-		checks: []string{"ingest.visibility: " + measure.CodeQueryable, "ingest.throughput: " + measure.CodeKept, "query.thread.hot: " + measure.CodeModel}},
+		checks: []string{"ingest.visibility: " + measure.CodeQueryable, "ingest.throughput: " + measure.CodeAcknowledgedKept, "query.thread.hot: " + measure.CodeModel}},
 	{fault: "closed-midway", touches: []string{"ingest.throughput", "query."}, says: "that is enough",
 		checks: []string{"ingest.throughput: " + measure.CodeCompletes, "query.firehose.hot: " + measure.CodeEOSE, "query.thread.hot: " + measure.CodeEOSE}},
 	{fault: "notice-throttle:5/s", touches: []string{"ingest.", "query.firehose."}, says: "refused",
@@ -305,7 +305,7 @@ func TestLiesAreFoundByReconciling(t *testing.T) {
 		says     string   // of the events, in each of them
 		named    string   // before an id, in the evidence
 	}{
-		{"ack-without-store:0.01", []string{"negentropy: " + measure.CodeShare, "negentropy.identical: " + measure.CodeConverges}, "missing: acknowledged but lost", "lost "},
+		{"ack-without-store:0.01", []string{"negentropy: " + measure.CodeHoldsSeeded, "negentropy.identical: " + measure.CodeHoldsUnion}, "missing: acknowledged but lost", "lost "},
 		{"id-mismatch", []string{"negentropy.transfer: " + measure.CodeUnaltered}, "with other fields", "altered .*"},
 	} {
 		t.Run(test.fault, func(t *testing.T) {

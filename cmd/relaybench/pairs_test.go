@@ -65,7 +65,7 @@ func TestPairsConverge(t *testing.T) {
 				if rounds := value(t, r, a, b, "negentropy.heartbeat", "rounds"); rounds != 1 {
 					t.Errorf("%s: a heartbeat of %v rounds", a, rounds)
 				}
-				pairFinding(t, r, a, "negentropy.identical", measure.CodeConverges)
+				pairFinding(t, r, a, "negentropy.identical", measure.CodeHoldsUnion)
 			}
 			if f := pairFinding(t, r, "mine", "negentropy.probe", measure.CodeNIP77); f.Verdict != measure.Stated {
 				t.Errorf("a relay that never answers NEG-OPEN: %+v", f)

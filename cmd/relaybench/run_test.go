@@ -175,8 +175,8 @@ func TestRunOutlivesRelaysThatFail(t *testing.T) {
 		{mode: "endless", outcome: measure.OutcomeOK, check: measure.CodeCompletes, in: "ingest.throughput", says: "far more events"},
 		{mode: "chatters", outcome: measure.OutcomeOK, check: measure.CodeCompletes, in: "ingest.throughput", says: "made no progress"},
 		{mode: "refuses", outcome: measure.OutcomeOK, check: measure.CodeAccepts, in: "ingest.throughput"},
-		{mode: "garbage", outcome: measure.OutcomeOK, check: measure.CodeKept, in: "ingest.throughput"},
-		{mode: "hangsup", outcome: measure.OutcomeOK, check: measure.CodeKept, in: "ingest.throughput"},
+		{mode: "garbage", outcome: measure.OutcomeOK, check: measure.CodeAcknowledgedKept, in: "ingest.throughput"},
+		{mode: "hangsup", outcome: measure.OutcomeOK, check: measure.CodeAcknowledgedKept, in: "ingest.throughput"},
 	}
 	const runs = 3
 	for i := range runs {

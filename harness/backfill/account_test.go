@@ -23,7 +23,7 @@ func TestAnAccountSaysWhetherItIsAll(t *testing.T) {
 	}{
 		{"all came", backfill.Account{Expected: 10, Delivered: 10}, backfill.Complete, measure.Passed, ""},
 		{"some are missing", backfill.Account{Expected: 10, Delivered: 8, Missing: 2}, backfill.Failed, measure.Failed, measure.CauseMissing},
-		{"some are missing by the relay's own limit", backfill.Account{Expected: 10, Missing: 2, Why: measure.Reason{Code: measure.WhyCap}, Excused: true}, backfill.Failed, measure.Stated, measure.WhyCap},
+		{"some are missing by the relay's own limit", backfill.Account{Expected: 10, Missing: 2, Why: measure.Reason{Code: measure.CauseCapped}, Excused: true}, backfill.Failed, measure.Stated, measure.CauseCapped},
 		{"it broke off", backfill.Account{Expected: 10, Missing: 2, Err: errors.New("the connection was lost")}, backfill.Failed, measure.Failed, measure.CauseEnded},
 		{"it broke off after all had come", backfill.Account{Expected: 10, Err: errors.New("no EOSE")}, backfill.Failed, measure.Failed, measure.CauseEnded},
 		{"it went on and on", backfill.Account{Expected: 10, Missing: 2, Err: fmt.Errorf("paging: %w", &pull.FloodError{Sent: 21, Asked: 10})}, backfill.Failed, measure.Failed, measure.WhyFlood},

@@ -215,13 +215,13 @@ func (c *Cell) fit(l Limits) (whyNot measure.Reason) {
 	}
 	if l.Subscriptions > 0 && c.InFlight > l.Subscriptions {
 		if c.Matrix && !c.Adaptive {
-			return limited(measure.NASubscriptions, l.Subscriptions)
+			return limited(measure.CauseSubscriptionLimit, l.Subscriptions)
 		}
 		c.InFlight = l.Subscriptions
 	}
 	if l.Events > 0 && c.Batch > l.Events {
 		if c.Matrix {
-			return limited(measure.NAEvents, l.Events)
+			return limited(measure.CauseEventLimit, l.Events)
 		}
 		c.Batch = l.Events
 	}

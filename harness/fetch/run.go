@@ -103,7 +103,7 @@ func (c Cell) Run(ctx context.Context, t *Target, o *Options) *Result {
 	}
 	var asked []corpus.ID
 	if c.Form.Deflate && !t.compresses(ctx, o) {
-		r.NA = measure.Reason{Code: measure.NACompression}
+		r.NA = measure.Reason{Code: measure.CauseNoCompression}
 		return r
 	}
 	if c.Strategy == Negentropy {
@@ -113,9 +113,9 @@ func (c Cell) Run(ctx context.Context, t *Target, o *Options) *Result {
 	}
 	if c.Strategy == ByID {
 		if asked = t.Ground.IDs(); len(asked) == 0 {
-			r.NA = measure.Reason{Code: measure.NANoIDs}
+			r.NA = measure.Reason{Code: measure.CauseNoIDs}
 			if t.Ground.Known() {
-				r.NA = measure.Reason{Code: measure.NANoMatch}
+				r.NA = measure.Reason{Code: measure.CauseNoMatch}
 			}
 			return r
 		}
@@ -238,9 +238,9 @@ func (r *Result) settle(ctx context.Context, t *Target, got finished, f *fetchin
 	}
 	switch {
 	case y.newest && y.missing > 0 && r.Strategy == Giant && ended:
-		r.Excused, r.Why = true, counted(measure.WhyCap, "events", y.unique)
+		r.Excused, r.Why = true, counted(measure.CauseCapped, "events", y.unique)
 	case y.newest && y.missing > 0 && r.Strategy == ShardedGiant && ended:
-		r.Excused, r.Why = true, measure.Reason{Code: measure.WhyCap}
+		r.Excused, r.Why = true, measure.Reason{Code: measure.CauseCapped}
 	case y.missing > 0 && y.missing == y.stepped: // the answers are capped, and until knows no part of a second
 		r.Excused = true
 	case y.missing > 0 && unnamed > 0:
@@ -248,7 +248,7 @@ func (r *Result) settle(ctx context.Context, t *Target, got finished, f *fetchin
 	case r.Why.None() && r.Expected < 0 && len(g.listed) > y.unique:
 		r.Why = counted(measure.WhyMore, "events", len(g.listed))
 	case r.Why.None() && r.Expected < 0 && r.Strategy == Paged && ended:
-		r.Why = measure.Reason{Code: measure.WhyEnd}
+		r.Why = measure.Reason{Code: measure.CauseEndAsSaid}
 	}
 }
 
@@ -348,7 +348,7 @@ func (f *fetching) pagedPart(ctx context.Context, filter corpus.Filter) (*pull.S
 		f.stepping.Lock()
 		f.stepped = append(f.stepped, done.Stepped...)
 		f.stepping.Unlock()
-		why = measure.Reason{Code: measure.WhySeconds, Counts: map[string]float64{"seconds": float64(n), "newest": float64(done.Stepped[0]), "asked": float64(p.Widest)}}
+		why = measure.Reason{Code: measure.CauseFullSeconds, Counts: map[string]float64{"seconds": float64(n), "newest": float64(done.Stepped[0]), "asked": float64(p.Widest)}}
 	}
 	return done.Stats, why, err
 }
@@ -434,7 +434,7 @@ func (f *fetching) reconcile(ctx context.Context) ([]corpus.ID, error) {
 		return nil, context.Cause(ctx)
 	}
 	if unsupported := (*negentropy.UnsupportedError)(nil); errors.As(err, &unsupported) {
-		f.r.NA = measure.Said(measure.NAUnsupported, unsupported.Error())
+		f.r.NA = measure.Said(measure.CauseNoNIP77, unsupported.Error())
 	}
 	return ids, err
 }

@@ -58,7 +58,7 @@ func TestAnUnknownRelayIsLearnt(t *testing.T) {
 	for _, s := range fetch.Strategies() {
 		for _, r := range measured(t, s, to, options()) {
 			if r.Form.Deflate {
-				if r.NA.Code != measure.NACompression {
+				if r.NA.Code != measure.CauseNoCompression {
 					t.Errorf("%s: n/a %v", name(r), r.NA)
 				}
 				continue
@@ -106,7 +106,7 @@ func TestACutDownloadTeachesItsIDs(t *testing.T) {
 func TestByIDNeedsIDs(t *testing.T) {
 	to := &fetch.Target{URL: "ws://127.0.0.1:1", Ground: fetch.Unknown(now)}
 	for _, r := range measured(t, fetch.ByID, to, options()) {
-		if !r.Form.Deflate && r.NA.Code != measure.NANoIDs {
+		if !r.Form.Deflate && r.NA.Code != measure.CauseNoIDs {
 			t.Errorf("%s: %v", name(r), r.NA)
 		}
 	}
@@ -238,7 +238,7 @@ func TestASecondBeyondTheCapIsNoFault(t *testing.T) {
 			if faults != nil {
 				want = measure.Failed
 			}
-			if f, ok := r.Account.Finding(); !ok || f.Verdict != want || f.Cause != measure.WhySeconds || got != backfill.Failed || r.Missing < 1 {
+			if f, ok := r.Account.Finding(); !ok || f.Verdict != want || f.Cause != measure.CauseFullSeconds || got != backfill.Failed || r.Missing < 1 {
 				t.Errorf("%s, %q: %s (%s), %d missing, %+v", s, faults, got, reason, r.Missing, f)
 			}
 		}
@@ -304,7 +304,7 @@ func TestARelayWithoutNIP77IsNotMeasuredByIt(t *testing.T) {
 	to := target(t, ignoring, corpus.Filter{})
 	for _, c := range o.Cells(fetch.Negentropy)[:2] {
 		r := c.Run(context.Background(), to, o)
-		if r.NA.Code != measure.NAUnsupported || !strings.Contains(r.NA.Texts["text"], "does not answer NEG-OPEN") {
+		if r.NA.Code != measure.CauseNoNIP77 || !strings.Contains(r.NA.Texts["text"], "does not answer NEG-OPEN") {
 			t.Errorf("%s: n/a %v, error %v", name(r), r.NA, r.Err)
 		}
 	}
@@ -379,9 +379,9 @@ func TestCellsBeyondTheRelaysLimitsAreNotMeasured(t *testing.T) {
 			continue
 		case r.Adaptive: // it keeps to them by itself
 		case r.InFlight > 4:
-			beyond = limited(measure.NASubscriptions, 4)
+			beyond = limited(measure.CauseSubscriptionLimit, 4)
 		case r.Batch > 100:
-			beyond = limited(measure.NAEvents, 100)
+			beyond = limited(measure.CauseEventLimit, 100)
 		}
 		if !reflect.DeepEqual(r.NA, beyond) {
 			t.Errorf("%s: n/a %v, want %v", name(r), r.NA, beyond)
@@ -442,7 +442,7 @@ func reasonOf(r *fetch.Result) string {
 		return "cut by " + r.Cut
 	case r.Err != nil:
 		return r.Err.Error()
-	case r.Why.Code == measure.WhyCap && r.Why.Counts["events"] > 0:
+	case r.Why.Code == measure.CauseCapped && r.Why.Counts["events"] > 0:
 		return fmt.Sprint("cap ", r.Why.Counts["events"])
 	case !r.Why.None():
 		return r.Why.Code

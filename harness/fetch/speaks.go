@@ -32,7 +32,7 @@ func (t *Target) withoutNegentropy(ctx context.Context, o *Options) (why measure
 		return why
 	}
 	if unsupported != nil {
-		why = measure.Said(measure.NAUnsupported, unsupported.Error())
+		why = measure.Said(measure.CauseNoNIP77, unsupported.Error())
 	}
 	t.no77 = &why
 	return why

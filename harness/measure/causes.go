@@ -45,14 +45,14 @@ const (
 
 // Reasons why a transfer brought less than it set out to bring.
 const (
-	WhyCap      = "cap"      // answers are capped at their newest events; Counts events where that is one number
-	WhySeconds  = "seconds"  // seconds hold more events than came in one answer: Counts seconds, newest, asked
-	WhyWithheld = "withheld" // the source did not send them
-	WhyMore     = "more"     // otherwise the relay sent more: Counts events
-	WhyUnnamed  = "unnamed"  // a reconciliation did not name Counts unnamed of them
-	WhyEnd      = "end"      // the end is where the relay says that there is no more
-	WhyFlood    = "flood"    // an answer went on without end: Counts sent, asked
-	WhyTime     = "time"     // it was ended after Counts s, which is far longer than others took
+	CauseCapped      = "cap"      // answers are capped at their newest events; Counts events where that is one number
+	CauseFullSeconds = "seconds"  // seconds hold more events than came in one answer: Counts seconds, newest, asked
+	CauseWithheld    = "withheld" // the source did not send them
+	WhyMore          = "more"     // otherwise the relay sent more: Counts events
+	WhyUnnamed       = "unnamed"  // a reconciliation did not name Counts unnamed of them
+	CauseEndAsSaid   = "end"      // the end is where the relay says that there is no more
+	WhyFlood         = "flood"    // an answer went on without end: Counts sent, asked
+	WhyTime          = "time"     // it was ended after Counts s, which is far longer than others took
 )
 
 // Who ended a transfer before its end, as Texts by of CodeComplete, and Cause of CodeSyncCommand.
@@ -64,13 +64,13 @@ const (
 
 // Causes of StatusNotMeasured, for a download.
 const (
-	NACompression   = "no-compression"    // the relay does not agree to permessage-deflate
-	NANoIDs         = "no-ids"            // paging, which lists them, was not measured or brought none
-	NANoMatch       = "no-match"          // no event of the corpus matches the filter
-	NAUnsupported   = "nip77-unsupported" // Texts text is what it answered
-	NASubscriptions = "subscriptions"     // it allows Counts most at a time; Texts source says so
-	NAEvents        = "events"            // its answers hold Counts most; Texts source says so
-	NAGivenUp       = "given-up"          // Texts text is the error of a cell before
+	CauseNoCompression     = "no-compression"    // the relay does not agree to permessage-deflate
+	CauseNoIDs             = "no-ids"            // paging, which lists them, was not measured or brought none
+	CauseNoMatch           = "no-match"          // no event of the corpus matches the filter
+	CauseNoNIP77           = "nip77-unsupported" // Texts text is what it answered
+	CauseSubscriptionLimit = "subscriptions"     // it allows Counts most at a time; Texts source says so
+	CauseEventLimit        = "events"            // its answers hold Counts most; Texts source says so
+	CauseGivenUp           = "given-up"          // Texts text is the error of a cell before
 )
 
 // Sources of a limit, as Texts source names them.

@@ -14,36 +14,36 @@ const (
 	CodeProcesses   = "processes"    // no process is left that cannot be ended; stated
 
 	// Of publishing.
-	CodeAccepts        = "accepts"         // what a compliant relay keeps is accepted
-	CodeAcceptsSingle  = "accepts-single"  // events published one by one
-	CodeAcceptsPaced   = "accepts-paced"   // events published on a schedule
-	CodeAcceptsOneMore = "accepts-onemore" // one event after a reconciliation
-	CodeQueryable      = "queryable"       // accepted events come back by id
-	CodeNew            = "new"             // the relay had not seen the events before
-	CodeOnlySent       = "only-sent"       // OKs name what was sent
-	CodeKept           = "kept"            // nothing acknowledged is missing
-	CodeRemembers      = "remembers"       // after a clean stop it answers as right as before
-	CodeForgedRefused  = "forged-refused"  // in this boot, a forged event among the others is refused
-	CodeUnaltered      = "unaltered"       // events come back as they were sent
-	CodeOnlyAsked      = "only-asked"      // nothing comes that was not asked for
+	CodeAccepts          = "accepts"           // what a compliant relay keeps is accepted
+	CodeAcceptsSingle    = "accepts-single"    // events published one by one
+	CodeAcceptsPaced     = "accepts-paced"     // events published on a schedule
+	CodeAcceptsOneMore   = "accepts-onemore"   // one event after a reconciliation
+	CodeQueryable        = "queryable"         // accepted events come back by id
+	CodeUnseenBefore     = "unseen-before"     // the relay had not seen the events before
+	CodeOnlySent         = "only-sent"         // OKs name what was sent
+	CodeAcknowledgedKept = "acknowledged-kept" // nothing acknowledged is missing
+	CodeRemembers        = "remembers"         // after a clean stop it answers as right as before
+	CodeForgedRefused    = "forged-refused"    // in this boot, a forged event among the others is refused
+	CodeUnaltered        = "unaltered"         // events come back as they were sent
+	CodeOnlyAsked        = "only-asked"        // nothing comes that was not asked for
 
 	// Of queries.
-	CodeEOSE  = "eose"  // every query is answered with EOSE
-	CodeModel = "model" // answers are what the model returns
-	CodeFull  = "full"  // answers are not capped below the limit asked for
-	CodeStale = "stale" // a repeated filter is answered anew after a write
+	CodeEOSE     = "eose"     // every query is answered with EOSE
+	CodeModel    = "model"    // answers are what the model returns
+	CodeUncapped = "uncapped" // answers are not capped below the limit asked for
+	CodeStale    = "stale"    // a repeated filter is answered anew after a write
 
 	// Of pairs that are reconciled (NIP-77).
-	CodeNIP77      = "nip77"       // whether NEG-OPEN is answered; failed where NIP-77 was begun and broken
-	CodeShare      = "share"       // holds its share after seeding
-	CodeDifference = "difference"  // names exactly what differs
-	CodeCarried    = "carried"     // every event that the sink lacked was carried over
-	CodeConverges  = "converges"   // holds what a compliant relay holds
-	CodeSteady     = "steady"      // the same without writes
-	CodeAtOnce     = "at-once"     // knows an event as soon as it is acknowledged
-	CodeScattered  = "scattered"   // finds scattered differences
-	CodeOnlyKnown  = "only-known"  // names ids of events that were published
-	CodeSetRebuilt = "set-rebuilt" // stated: its set is built anew at each NEG-OPEN
+	CodeNIP77       = "nip77"        // whether NEG-OPEN is answered; failed where NIP-77 was begun and broken
+	CodeHoldsSeeded = "holds-seeded" // holds its share after seeding
+	CodeDifference  = "difference"   // names exactly what differs
+	CodeCarried     = "carried"      // every event that the sink lacked was carried over
+	CodeHoldsUnion  = "holds-union"  // holds what a compliant relay holds
+	CodeSteady      = "steady"       // the same without writes
+	CodeAtOnce      = "at-once"      // knows an event as soon as it is acknowledged
+	CodeScattered   = "scattered"    // finds scattered differences
+	CodeOnlyKnown   = "only-known"   // names ids of events that were published
+	CodeSetRebuilt  = "set-rebuilt"  // stated: its set is built anew at each NEG-OPEN
 
 	// Of imports, syncs and downloads.
 	CodeImported      = "imported"       // holds what was imported
@@ -111,26 +111,26 @@ var (
 // bearing says on which figures a failed check bears, where that is more or other than its own
 // scenario.
 var bearing = map[string][]Scope{
-	CodeKept:          everything,
-	CodeRemembers:     everything,
-	CodeUnaltered:     everything,
-	CodeStores:        everything,
-	CodeText:          everything,
-	CodeSurvives:      everything,
-	CodeEmptyTag:      everything,
-	CodeForgedRefused: takesIn,
-	CodeBadSignature:  takesIn,
-	CodeBadID:         takesIn,
-	CodeAccepts:       keeps,
-	CodeReplaceable:   keeps,
-	CodeAddressable:   keeps,
-	CodeCorpusTime:    keeps,
-	CodePrivateKinds:  keeps,
-	CodeNIP77:         {{Scenario: "negentropy.*"}, {Scenario: "sync.negentropy"}, {Scenario: "fetch.negentropy"}},
-	CodeReturnsNamed:  {{Scenario: "negentropy.*"}, {Scenario: "sync.negentropy"}, {Scenario: "fetch.negentropy"}},
-	CodeOnlyKnown:     {{Scenario: "negentropy.*"}, {Scenario: "sync.negentropy"}, {Scenario: "fetch.negentropy"}},
-	CodeShare:         {{Scenario: "negentropy.*"}},
-	CodeConverges: {{Scenario: "negentropy.identical"}, {Scenario: "negentropy.heartbeat"}, {Scenario: "negentropy.after-write"},
+	CodeAcknowledgedKept: everything,
+	CodeRemembers:        everything,
+	CodeUnaltered:        everything,
+	CodeStores:           everything,
+	CodeText:             everything,
+	CodeSurvives:         everything,
+	CodeEmptyTag:         everything,
+	CodeForgedRefused:    takesIn,
+	CodeBadSignature:     takesIn,
+	CodeBadID:            takesIn,
+	CodeAccepts:          keeps,
+	CodeReplaceable:      keeps,
+	CodeAddressable:      keeps,
+	CodeCorpusTime:       keeps,
+	CodePrivateKinds:     keeps,
+	CodeNIP77:            {{Scenario: "negentropy.*"}, {Scenario: "sync.negentropy"}, {Scenario: "fetch.negentropy"}},
+	CodeReturnsNamed:     {{Scenario: "negentropy.*"}, {Scenario: "sync.negentropy"}, {Scenario: "fetch.negentropy"}},
+	CodeOnlyKnown:        {{Scenario: "negentropy.*"}, {Scenario: "sync.negentropy"}, {Scenario: "fetch.negentropy"}},
+	CodeHoldsSeeded:      {{Scenario: "negentropy.*"}},
+	CodeHoldsUnion: {{Scenario: "negentropy.identical"}, {Scenario: "negentropy.heartbeat"}, {Scenario: "negentropy.after-write"},
 		{Scenario: "negentropy.scattered"}},
 	CodeFilterIDs:     usedBy(UsesIDs),
 	CodeFilterAuthors: usedBy(UsesAuthors),

@@ -39,7 +39,7 @@ type Finding struct {
 	Peer     string             `json:"peer,omitempty"` // the other relay of a pair
 	Scenario string             `json:"scenario"`
 	Labels   Labels             `json:"labels,omitempty"`
-	Code     string             `json:"code"` // a stable name of the check: CodeConverges
+	Code     string             `json:"code"` // a stable name of the check: CodeHoldsUnion
 	Verdict  Verdict            `json:"verdict"`
 	Cause    string             `json:"cause,omitempty"` // a code of what was seen, where a verdict has several
 	Counts   map[string]float64 `json:"counts,omitempty"`

@@ -35,7 +35,7 @@ func TestAFailedCheckBarsWhatItBearsOn(t *testing.T) {
 	}{
 		{CodeStores, "preflight", everywhere},
 		{CodeText, "preflight", everywhere},
-		{CodeKept, "ingest.throughput", everywhere},
+		{CodeAcknowledgedKept, "ingest.throughput", everywhere},
 		{CodeBadSignature, "preflight", []string{"ingest.visibility", "ingest.paced", "ingest.throughput", "storage", "crash", "import", sink}},
 		{CodeBadID, "preflight", []string{"ingest.visibility", "ingest.paced", "ingest.throughput", "storage", "crash", "import", sink}},
 		{CodeAccepts, "ingest.throughput", []string{"ingest.throughput", "import", "storage"}},
@@ -86,8 +86,8 @@ func TestAFailedCheckBarsWhatItBearsOn(t *testing.T) {
 }
 
 func TestWhatWasSeenInAPairBearsOnThatPair(t *testing.T) {
-	f := Finding{Relay: "a", Peer: "b", Scenario: "negentropy.identical", Code: CodeConverges, Verdict: Failed, Blames: "b",
-		BearsOn: BearsOn(CodeConverges, "negentropy.identical", nil)}
+	f := Finding{Relay: "a", Peer: "b", Scenario: "negentropy.identical", Code: CodeHoldsUnion, Verdict: Failed, Blames: "b",
+		BearsOn: BearsOn(CodeHoldsUnion, "negentropy.identical", nil)}
 	for _, c := range []struct {
 		relay, peer, scenario string
 		want                  bool

@@ -158,9 +158,9 @@ func TestWhatFailsWhileTheMachineIsShortIsUndecided(t *testing.T) {
 func TestFindTellsApartWhomItBlames(t *testing.T) {
 	r := newRecorder(t)
 	for _, blamed := range []string{"a", "b", "a"} {
-		r.Find(Finding{Relay: "a", Peer: "b", Scenario: "negentropy", Code: CodeConverges, Verdict: Failed, Blames: blamed})
+		r.Find(Finding{Relay: "a", Peer: "b", Scenario: "negentropy", Code: CodeHoldsUnion, Verdict: Failed, Blames: blamed})
 	}
-	r.Find(Finding{Relay: "a", Peer: "b", Scenario: "negentropy", Code: CodeConverges, Verdict: Passed, Blames: "b"})
+	r.Find(Finding{Relay: "a", Peer: "b", Scenario: "negentropy", Code: CodeHoldsUnion, Verdict: Passed, Blames: "b"})
 	got := r.Snapshot().Findings
 	if len(got) != 2 || got[0].Blames != "a" || got[1].Blames != "b" {
 		t.Errorf("%+v", got)

@@ -264,7 +264,7 @@ func TestRecordsAreToldApartByWhatTheySay(t *testing.T) {
 
 func FuzzParseRecord(f *testing.F) {
 	f.Add([]byte(`{"schema":"relaybench/results/1","measurements":[{"relay":"a","trials":null}]}`))
-	f.Add([]byte(`{"schema":"relaybench/results/2","findings":[{"code":"kept","verdict":"failed"}]}`))
+	f.Add([]byte(`{"schema":"relaybench/results/2","findings":[{"code":"acknowledged-kept","verdict":"failed"}]}`))
 	f.Add([]byte(`{"schema":"relaybench/results/1","options":{"x":[{}]},"startedAt":"2026-01-02T03:04:05Z"}`))
 	f.Add([]byte(`null`))
 	f.Fuzz(func(t *testing.T, b []byte) {

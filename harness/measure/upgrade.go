@@ -197,11 +197,11 @@ var codes1 = map[string]string{
 	"can be measured": CodeMeasurable, "can be asked": CodeMeasurable, "completes": CodeCompletes, "sends only messages": CodeOnlyMessage,
 	"keeps connections open": CodeConnections, "accepts what a compliant relay keeps": CodeAccepts, "accepts single events": CodeAcceptsSingle,
 	"accepts events on a schedule": CodeAcceptsPaced, "accepts one more event": CodeAcceptsOneMore,
-	"accepted events become queryable": CodeQueryable, "had not seen the events before": CodeNew, "answers only what was sent": CodeOnlySent,
-	"nothing acknowledged is missing": CodeKept, "events come back as they were sent": CodeUnaltered,
+	"accepted events become queryable": CodeQueryable, "had not seen the events before": CodeUnseenBefore, "answers only what was sent": CodeOnlySent,
+	"nothing acknowledged is missing": CodeAcknowledgedKept, "events come back as they were sent": CodeUnaltered,
 	"returns only what was asked for": CodeOnlyAsked, "is answered with EOSE": CodeEOSE, "returns what the model returns": CodeModel,
-	"answers in full": CodeFull, "speaks NIP-77": CodeNIP77, "holds its share after seeding": CodeShare,
-	"finds exactly the difference": CodeDifference, "carries every event over": CodeCarried, "converges": CodeConverges,
+	"answers in full": CodeUncapped, "speaks NIP-77": CodeNIP77, "holds its share after seeding": CodeHoldsSeeded,
+	"finds exactly the difference": CodeDifference, "carries every event over": CodeCarried, "converges": CodeHoldsUnion,
 	"stays the same without writes": CodeSteady, "knows an event as soon as it is acknowledged": CodeAtOnce,
 	"finds scattered differences": CodeScattered, "holds what was imported": CodeImported, "returns what it names": CodeReturnsNamed,
 	"has a way": CodeHasWay, "is watched second by second": CodeWatched, "holds what the source held": CodeHoldsSource,
@@ -250,7 +250,7 @@ func (o *finding1) upgrade1() Finding {
 		f.Verdict, f.Blames, f.BearsOn = Failed, o.Relay, BearsOn(f.Code, f.Scenario, f.Labels)
 		lost := strings.Contains(o.Detail, "acknowledged but lost")
 		switch {
-		case lost && (f.Code == CodeShare || f.Code == CodeConverges):
+		case lost && (f.Code == CodeHoldsSeeded || f.Code == CodeHoldsUnion):
 			f.BearsOn = everything
 		case f.Code == codeFilters1:
 			f.BearsOn = []Scope{{Scenario: "query.*"}}

@@ -71,9 +71,9 @@ func TestRecordsOfForm1AreUpgraded(t *testing.T) {
 		t.Errorf("%+v", s)
 	}
 	for i, want := range []Finding{
-		{Code: CodeKept, Verdict: Failed, Blames: "a", BearsOn: everything},
+		{Code: CodeAcknowledgedKept, Verdict: Failed, Blames: "a", BearsOn: everything},
 		{Code: CodeText, Verdict: Stated},
-		{Code: CodeConverges, Verdict: Failed, Blames: "a", BearsOn: everything},
+		{Code: CodeHoldsUnion, Verdict: Failed, Blames: "a", BearsOn: everything},
 		{Code: CodeModel, Verdict: Failed, Blames: "a", BearsOn: []Scope{{Scenario: "query.thread.hot.*", Labels: Labels{LabelQuery: "thread", LabelForm: "hot"}}}},
 		{Code: CodeNIP77, Verdict: Stated},
 		{Code: "something else", Verdict: Passed},
