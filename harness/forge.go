@@ -1,6 +1,7 @@
 package harness
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math/rand/v2"
@@ -53,7 +54,7 @@ func (t *Trial) Forge(ctx context.Context) {
 // findForged records what became of forged events, whoever the relay's peer is.
 func (t *Trial) findForged(f measure.Finding) {
 	alone := *t
-	alone.peer = ""
+	alone.peer, alone.scenario = "", cmp.Or(t.scenario, "seeding")
 	alone.Find(f)
 }
 

@@ -138,7 +138,11 @@ var scenarioWords = map[string]words{
 	}},
 	measure.CodeComplete: {"is complete", completeText},
 	measure.CodeOnlyRequested: {"sends nothing else", func(f *measure.Finding) string {
-		return clauses(counted(f.Counts["events"], "event")+" came that were not asked for", elsewhere(f), some1(f, "duplicates", "%s came twice"))
+		text := counted(f.Counts["events"], "event") + " came that were not asked for"
+		if f.Counts["events"] == 0 && f.Counts["duplicates"] > 0 {
+			text = ""
+		}
+		return clauses(text, elsewhere(f), some1(f, "duplicates", "%s came twice"))
 	}},
 }
 

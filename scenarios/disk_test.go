@@ -340,8 +340,8 @@ func TestEachFaultOfAnImportFailsItsOwnCheck(t *testing.T) {
 	}
 }
 
-// TestAnImportThatFailsIsToldAndHasNoFigures has a command that ends with 7, and a relay without
-// any.
+// TestAnImportThatFailsIsToldAndHasNoFigures has a command that ends with 7, one that leaves
+// nothing, and a relay without any.
 func TestAnImportThatFailsIsToldAndHasNoFigures(t *testing.T) {
 	t.Parallel()
 	const key = "import"
@@ -350,6 +350,9 @@ func TestAnImportThatFailsIsToldAndHasNoFigures(t *testing.T) {
 	between(t, "cpu of a command that fails", 0.25, p.value(t, key, "cpu"), 100)
 	p.verdicts(t, key, map[string]measure.Verdict{measure.CodeCompletes: measure.Failed})
 	same(t, "figures", len(p.all(key, "stored"))+len(p.all(key, "duration")), 0)
+	p = prove(t, scripted.Script{Import: &scripted.Command{LoseEvery: 1}}, proving{corpus: c, scenarios: []harness.Scenario{Import{}}})
+	same(t, "held afterwards", p.value(t, key, "held afterwards"), 0)
+	same(t, "figures for each event of none", len(p.all(key, "cpu per 1,000 stored"))+len(p.all(key, "write amplification while importing")), 0)
 	p = prove(t, scripted.Script{}, proving{corpus: c, scenarios: []harness.Scenario{Import{}}})
 	p.verdicts(t, key, map[string]measure.Verdict{measure.CodeMeasurable: measure.Stated})
 	same(t, "cause", p.finding(t, key, measure.CodeMeasurable).Cause, measure.NoCommand)

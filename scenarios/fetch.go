@@ -262,5 +262,6 @@ func findFetch(t *harness.Trial, r *fetch.Result) {
 	if t.Relay.External() {
 		strangers = elsewhere
 	}
-	t.Find(measure.Finding{Code: measure.CodeOnlyRequested, Labels: labels, Verdict: measure.Holds(strangers == 0), Counts: counts("events", strangers, "elsewhere", elsewhere)})
+	t.Find(measure.Finding{Code: measure.CodeOnlyRequested, Labels: labels, Verdict: measure.Holds(strangers+r.Again == 0),
+		Counts: counts("events", strangers, "elsewhere", elsewhere, "duplicates", r.Again)})
 }

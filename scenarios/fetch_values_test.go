@@ -304,8 +304,17 @@ func TestACellIsRecordedInItsUnits(t *testing.T) {
 		whole := result(raw, 1000, 400*time.Millisecond)
 		recordFetch(trial, whole, nil)
 		recordFetch(trial, result(parsed, 250, 3600*time.Millisecond), whole)
+		for key, pair := range map[string][2]*fetch.Result{"by the harness": {result(raw, 1000, 3600*time.Millisecond), result(parsed, 250, time.Second)},
+			"by the relay": {whole, result(parsed, 950, time.Second)}, "by both": {whole, result(parsed, 500, 400*time.Millisecond)}} {
+			recordFetch(trial.Under(harness.Description{Scenario: measure.Scenario{Key: key}}), pair[1], pair[0])
+		}
 		return nil
 	})
+	for key, limited := range map[string]bool{"by the harness": true, "by the relay": false, "by both": false} {
+		if s := m.figure(t, "one", key, "records/s").Is(measure.StatusLimited); limited != (s != nil && s.Cause == measure.CauseCPU) {
+			t.Errorf("%s: %+v", key, s)
+		}
+	}
 	common := map[string]float64{"wall time": 4, "response bytes": 6, "requests": 9, "requests answered": 6, "requests closed": 2, "requests unfinished": 1, "current state": 5, "superseded": 4, "deleted": 3,
 		"expired or vanished": 2, "authors": 1, "tool peak rss": 7, "relay peak rss": 9, "relay cpu": 3, "MB/s": 2, "in flight configured": 6, "first event": 500, "duplicates": 11, "unasked": 12,
 		"retried": 14, "failed": 15, "reconcile": 300, "rounds": 16, "overfetch": 1.5, "missing": 0}
@@ -348,7 +357,7 @@ func TestACellWithoutAnyAnswerHasNoLatency(t *testing.T) {
 		return nil
 	})
 	for _, f := range m.Measurements {
-		if f.Scenario == "trial" && (f.Metric == "request latency" || strings.HasPrefix(f.Metric, "in flight") || f.Unit == "MB/s") {
+		if f.Scenario == "trial" && (f.Metric == "request latency" || f.Metric == "overfetch" || f.Metric == "first event" || strings.HasPrefix(f.Metric, "in flight") || f.Unit == "MB/s") {
 			t.Errorf("%+v", f)
 		}
 	}

@@ -231,6 +231,10 @@ func TestWhatIsRefusedIsNotWaitedFor(t *testing.T) {
 	p.counted(t, key, measure.CodeUnseenBefore, map[string]float64{"duplicates": 4 - 1, "of": 14})
 	p.counted(t, key, measure.CodeQueryable, map[string]float64{"never": 0, "of": 14, "within s": 10})
 
+	p = prove(t, scripted.Script{RefuseEvery: 1}, notes)
+	p.counted(t, key, measure.CodeAcceptsSingle, map[string]float64{"accepted": 0, "of": 20})
+	same(t, "figures of what was not accepted", len(p.all(key, "queryable by ok"))+len(p.all(key, "visible")), 0)
+
 	p = prove(t, scripted.Script{}, notes)
 	p.figures(t, key, visibilityFigures)
 	p.verdicts(t, key, but(visibilityChecks, nil))
@@ -244,6 +248,7 @@ func TestARelayThatStoresNothingIsNotWaitedForAgainAndAgain(t *testing.T) {
 		options: harness.Options{Stall: 3 * time.Second}})
 	same(t, "events", p.spans[key].did.events, maxNever)
 	p.counted(t, key, measure.CodeQueryable, map[string]float64{"never": maxNever, "of": maxNever, "within s": 3})
+	between(t, "seconds", 3*maxNever, p.spans[key].seconds(), 600)
 	p.counted(t, key, measure.CodeAcceptsSingle, map[string]float64{"accepted": maxNever, "of": maxNever})
 	same(t, "per cent queryable by OK", p.value(t, key, "queryable by ok"), 0)
 	same(t, "latencies of what was never seen", len(p.all(key, "visible")), 0)
@@ -297,14 +302,17 @@ func TestALatencyThatIsMostlyOurOwnIsMarked(t *testing.T) {
 	}
 }
 
-// TestALostConnectionOnAScheduleIsTold hangs up at the 30th of 40 events, and refuses the 35th.
+// TestALostConnectionOnAScheduleIsTold refuses the 20th of 30 events, and hangs up at the last.
 func TestALostConnectionOnAScheduleIsTold(t *testing.T) {
 	t.Parallel()
 	const n, key = 40, "ingest.paced"
-	p := prove(t, scripted.Script{HangUpEvery: 30, RefuseEvery: 35}, proving{corpus: scripted.Notes(t, 5*n), scenarios: []harness.Scenario{Paced{}}, options: harness.Options{Rate: 15}})
+	p := prove(t, scripted.Script{HangUpEvery: 30, RefuseEvery: 20}, proving{corpus: scripted.Notes(t, 5*n), scenarios: []harness.Scenario{Paced{}}, options: harness.Options{Rate: 15}})
 	p.verdicts(t, key, but(pacedChecks, map[string]measure.Verdict{measure.CodeConnections: measure.Stated, measure.CodeAcceptsPaced: measure.Failed}))
 	if f := p.counted(t, key, measure.CodeConnections, map[string]float64{"lost": 1}); f.Texts["error"] == "" {
 		t.Error("why it was lost is not told")
+	}
+	if f := p.finding(t, key, measure.CodeAcceptsPaced); f.Counts["refused"] != 1 || f.Counts["unanswered"] < 1 {
+		t.Errorf("%v", f.Counts)
 	}
 }
 

@@ -2,17 +2,15 @@ package scenarios
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"maps"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
-	"relaybench/corpus"
 	"relaybench/harness"
 	"relaybench/harness/fetch"
 	"relaybench/harness/measure"
@@ -28,10 +26,7 @@ type role struct {
 	scenarios string // in which an honest relay has figures that can be ranked
 }
 
-const (
-	misbehavingNotes = 60
-	misbehavingStall = 3 * time.Second
-)
+const misbehavingNotes = 60
 
 func aloneIn(all ...harness.Scenario) func(context.Context, *harness.Runner) error {
 	return func(ctx context.Context, r *harness.Runner) error {
@@ -40,6 +35,20 @@ func aloneIn(all ...harness.Scenario) func(context.Context, *harness.Runner) err
 	}
 }
 
+// serving downloads by some strategies, by all where none is named.
+func serving(by ...fetch.Strategy) func(context.Context, *harness.Runner) error {
+	return func(ctx context.Context, r *harness.Runner) error {
+		var some []harness.Scenario
+		for _, f := range Fetches(FetchOptions{Options: fetch.Options{Stall: r.Options.Stall}}) {
+			if len(by) == 0 || slices.Contains(by, f.(*Fetch).strategy) {
+				some = append(some, f)
+			}
+		}
+		return aloneIn(some...)(ctx, r)
+	}
+}
+
+// filling has one of two relays fill the other, in every mode.
 func filling(from, to string) func(context.Context, *harness.Runner) error {
 	return func(ctx context.Context, r *harness.Runner) error {
 		nothing := new(scripted.Counts)
@@ -55,13 +64,12 @@ var (
 		}}
 	crashing = role{scenarios: "crash", run: aloneIn(Crash{})}
 	filled   = role{scenarios: "import", run: aloneIn(Import{})}
-	server   = role{scenarios: "fetch.by-id fetch.giant fetch.negentropy fetch.paged fetch.sharded-giant fetch.sharded-paged",
-		run: func(ctx context.Context, r *harness.Runner) error {
-			return aloneIn(Fetches(FetchOptions{Options: fetch.Options{Stall: misbehavingStall}})...)(ctx, r)
-		}}
+	server   = role{scenarios: "fetch.by-id fetch.giant fetch.negentropy fetch.paged fetch.sharded-giant fetch.sharded-paged", run: serving()}
+	paged    = role{scenarios: "fetch.giant fetch.paged", run: serving(fetch.Giant, fetch.Paged)} // where each cell is waited for
 	inPair   = role{with: true, scenarios: "negentropy.after-write negentropy.heartbeat negentropy.identical negentropy.initial negentropy.transfer", run: paired(Negentropy{})}
 	asSource = role{with: true, peer: true, scenarios: "sync.negentropy sync.req", run: filling("bad", "honest")}
 	asSink   = role{with: true, scenarios: "sync.negentropy sync.req", run: filling("honest", "bad")}
+	ownSync  = role{with: true, scenarios: "sync.native sync.negentropy sync.req", run: filling("honest", "bad")}
 )
 
 // misbehaving is a relay that does one thing wrong, where it is met, and what is to come of it.
@@ -69,6 +77,7 @@ type misbehaving struct {
 	name       string
 	as         role
 	script     scripted.Script
+	waits      bool // until the harness gives up: after a short time
 	durability relays.Durability
 	out        string // of the role's scenarios those in which it has no figure that competes; "all"
 	told       string // what names it: "scenario code verdict", several separated by commas
@@ -114,10 +123,12 @@ func nothingIsLeft(t *testing.T, folder string) {
 }
 
 func (b *misbehaving) isMet(t *testing.T) {
-	t.Parallel()
 	notes := scripted.Notes(t, misbehavingNotes)
 	if b.script.Import != nil {
 		notes = synthetic(t, misbehavingNotes) // in a file, as a command needs it
+	}
+	if b.as.scenarios == alone.scenarios {
+		b.script.Persist = true // or there is nothing on disk
 	}
 	met := []*scripted.Relay{scripted.External(t, "bad", b.script)}
 	met[0].Definition.Durability = b.durability
@@ -125,33 +136,21 @@ func (b *misbehaving) isMet(t *testing.T) {
 		met = append(met, scripted.External(t, "honest", scripted.Script{}))
 		slices.Reverse(met) // the honest one is a source first
 	}
-	m := meet(t, notes, harness.Options{Stall: misbehavingStall, Samples: 10, QueryRounds: 3, QueryConns: 1, Window: 5}, b.as.run, met...)
+	stall := time.Minute
+	if b.waits {
+		stall = 3 * time.Second
+	}
+	m := meet(t, notes, harness.Options{Stall: stall, Samples: 10, QueryRounds: 3, QueryConns: 1, Window: 5}, b.as.run, met...)
 	m.blameless(t, "honest")
-	out := map[string]bool{}
-	all := strings.Fields(b.as.scenarios)
-	in := m.competes(b.as)
-	for _, scenario := range all {
-		if !in[scenario] {
-			out[scenario] = true
-		}
-	}
-	if os.Getenv("SHOW") != "" {
-		fmt.Printf("ROW %s | out %v", b.name, slices.Sorted(maps.Keys(out)))
-		for _, f := range m.Findings {
-			if f.Verdict == measure.Failed || f.Verdict == measure.Stated && f.Relay == "bad" && f.Code != "has-way" && f.Scenario != "negentropy.probe" {
-				fmt.Printf(" | %s %s %s->%s %v", f.Scenario, f.Code, f.Verdict, f.Blames, f.Counts)
-			}
-		}
-		fmt.Println()
-	}
-	want := namesIn(strings.Fields(b.out))
+	all, in := strings.Fields(b.as.scenarios), m.competes(b.as)
+	want := strings.Fields(b.out)
 	if b.out == "all" {
-		want = namesIn(all)
+		want = all
 	}
-	if !maps.Equal(out, want) {
-		t.Errorf("out of %q, want %q", slices.Sorted(maps.Keys(out)), slices.Sorted(maps.Keys(want)))
+	if out := slices.DeleteFunc(all, func(scenario string) bool { return in[scenario] }); !slices.Equal(out, want) {
+		t.Errorf("out of %q, want %q", out, want)
 	}
-	for _, line := range strings.Split(b.told, ", ") {
+	for line := range strings.SplitSeq(b.told, ", ") {
 		if line != "" && !m.tells(line) {
 			t.Errorf("not told: %s", line)
 		}
@@ -161,29 +160,33 @@ func (b *misbehaving) isMet(t *testing.T) {
 	}
 }
 
-// tells says whether a finding on the bad relay is there. A failed one blames it.
+// tells says whether a finding is there. One that failed blames the bad relay.
 func (m *meeting) tells(line string) bool {
 	return slices.ContainsFunc(m.Findings, func(f measure.Finding) bool {
 		return fmt.Sprintf("%s %s %s", f.Scenario, f.Code, f.Verdict) == line && (f.Verdict != measure.Failed || f.Blames == "bad")
 	})
 }
 
-func namesIn(all []string) map[string]bool {
-	set := map[string]bool{}
-	for _, s := range all {
-		set[s] = true
-	}
-	return set
-}
-
-var errHung = errors.New("the run did not end")
-
+// TestWhatMisbehavingRelaysComeTo has each relay of the table in a run of its own: in which
+// scenarios it still competes, and by which findings it is named. The honest relay that it meets is
+// blamed for nothing, and neither a process nor a file is left behind. Most of the time they wait,
+// so that more are met at a time than there are processors. A run that does not end fails by the
+// time limit of the tests.
 func TestWhatMisbehavingRelaysComeTo(t *testing.T) {
-	_ = corpus.Filter{}
-	_ = errHung
-	for _, b := range misbehavings(t) {
-		t.Run(b.name, b.isMet)
+	t.Parallel()
+	if n := len(misbehavings(t)); n < 60 {
+		t.Errorf("%d relays", n)
 	}
+	var all sync.WaitGroup
+	places := make(chan struct{}, 6)
+	for _, b := range misbehavings(t) {
+		places <- struct{}{}
+		all.Go(func() {
+			defer func() { <-places }()
+			t.Run(b.name, b.isMet)
+		})
+	}
+	all.Wait()
 }
 
 func misbehavings(t *testing.T) []misbehaving {
@@ -198,92 +201,170 @@ func misbehavings(t *testing.T) []misbehaving {
 		{name: "honest source", as: asSource},
 		{name: "honest sink", as: asSink},
 
-		{name: "loses one in twenty", as: alone, script: scripted.Script{LoseEvery: 20}},
-		{name: "answers one in twenty never", as: alone, script: scripted.Script{SilentEvery: 20}},
-		{name: "refuses one in twenty", as: alone, script: scripted.Script{RefuseEvery: 20}},
-		{name: "acknowledges other ids", as: alone, script: scripted.Script{WrongIDEvery: 20}},
-		{name: "says it knew one in five", as: alone, script: scripted.Script{DuplicateEvery: 5}},
-		{name: "hangs up", as: alone, script: scripted.Script{HangUpEvery: 30}},
-		{name: "dies", as: alone, script: scripted.Script{DieAt: 40, Persist: true}},
-		{name: "sends what is no message", as: alone, script: scripted.Script{GarbageEvery: 10}},
+		{name: "loses one in twenty", as: alone, script: scripted.Script{LoseEvery: 20}, out: "all",
+			told: "ingest.throughput acknowledged-kept failed, query.firehose.hot model failed"},
+		{name: "answers one in twenty never", waits: true, as: alone, script: scripted.Script{SilentEvery: 20}, out: "ingest.throughput query.by-ids.hot query.firehose.hot storage",
+			told: "ingest.throughput accepts failed, ingest.throughput completes failed"},
+		{name: "refuses one in twenty", as: alone, script: scripted.Script{RefuseEvery: 20}, out: "ingest.throughput query.by-ids.hot query.firehose.hot storage",
+			told: "ingest.throughput accepts failed, query.firehose.hot model failed"},
+		{name: "acknowledges other ids", waits: true, as: alone, script: scripted.Script{WrongIDEvery: 20}, out: "ingest.throughput query.by-ids.hot query.firehose.hot storage",
+			told: "ingest.throughput accepts failed, ingest.throughput completes failed"},
+		{name: "hangs up", as: alone, script: scripted.Script{HangUpEvery: 30}, out: "ingest.throughput query.by-ids.hot query.firehose.hot storage",
+			told: "ingest.throughput accepts failed, query.firehose.hot model failed"},
+		{name: "dies", as: alone, script: scripted.Script{DieAt: 40, Persist: true}, out: "ingest.throughput query.by-ids.hot query.firehose.hot storage",
+			told: "ingest.throughput accepts failed, ingest.throughput completes failed"},
 		{name: "freezes for a second", as: alone, script: scripted.Script{FreezeAt: 40, Freeze: time.Second}},
-		{name: "freezes for good", as: alone, script: scripted.Script{FreezeAt: 40, Freeze: time.Hour}},
-		{name: "alters contents", as: alone, script: scripted.Script{Alter: content}},
-		{name: "adds a foreign event", as: alone, script: scripted.Script{Foreign: foreign}},
-		{name: "answers elsewhere", as: alone, script: scripted.Script{SubID: "zzz"}},
-		{name: "leaves out one in twenty", as: alone, script: scripted.Script{LeaveOutEvery: 20}},
-		{name: "is capped at ten", as: alone, script: scripted.Script{Cap: 10}},
-		{name: "closes each fifth REQ", as: alone, script: scripted.Script{CloseEvery: 5}},
-		{name: "closes every REQ", as: alone, script: afterNotes(scripted.Script{CloseEvery: 1})},
-		{name: "ignores each fifth REQ", as: alone, script: scripted.Script{IgnoreEvery: 5}},
-		{name: "notices before answers", as: alone, script: scripted.Script{Notice: "hello"}},
-		{name: "answers oldest first", as: alone, script: scripted.Script{Faults: []string{"wrong-order"}}},
-		{name: "knows no limit", as: alone, script: scripted.Script{Faults: []string{"ignore-limit"}}},
-		{name: "ends before it answers", as: alone, script: scripted.Script{Faults: []string{"eose-early"}}},
-		{name: "verifies nothing", as: alone, script: scripted.Script{Faults: []string{"no-verify"}}},
-		{name: "ends half-way", as: alone, script: scripted.Script{Faults: []string{"closed-midway"}}},
-		{name: "adds what nobody asked for", as: alone, script: scripted.Script{Faults: []string{"extra-results"}}},
-		{name: "never answers a handshake", as: alone, script: scripted.Script{Faults: []string{"half-open"}}},
-		{name: "loses all on stop", as: alone, script: scripted.Script{Persist: true, LoseOnStop: 1}},
-		{name: "loses a twentieth on stop", as: alone, script: scripted.Script{Persist: true, LoseOnStop: 20}},
-		{name: "forgets on start", as: alone, script: scripted.Script{Persist: true, ForgetOnStart: true}},
+		{name: "freezes for good", waits: true, as: alone, script: scripted.Script{FreezeAt: 40, Freeze: time.Hour}, out: "ingest.throughput query.by-ids.hot query.firehose.hot storage",
+			told: "ingest.throughput accepts failed, ingest.throughput completes failed"},
+		{name: "alters contents", as: alone, script: scripted.Script{Alter: content}, out: "all",
+			told: "ingest.throughput unaltered failed"},
+		{name: "adds a foreign event", as: alone, script: scripted.Script{Foreign: foreign}, out: "ingest.throughput query.by-ids.hot query.firehose.hot storage",
+			told: "ingest.throughput only-asked failed, query.firehose.hot model failed"},
+		{name: "answers elsewhere", waits: true, as: alone, script: scripted.Script{SubID: "zzz"}, out: "all",
+			told: "ingest.visibility queryable failed, ingest.throughput only-asked failed"},
+		{name: "leaves out one in twenty", as: alone, script: scripted.Script{LeaveOutEvery: 20}, out: "query.by-ids.hot query.firehose.hot",
+			told: "query.firehose.hot model failed"},
+		{name: "is capped at ten", as: alone, script: scripted.Script{Cap: 10},
+			told: "query.firehose.hot uncapped stated"},
+		{name: "answers oldest first", as: alone, script: scripted.Script{Faults: []string{"wrong-order"}}, out: "query.by-ids.hot query.firehose.hot",
+			told: "query.firehose.hot model failed"},
+		{name: "ends half-way", as: alone, script: scripted.Script{Faults: []string{"closed-midway"}}, out: "query.by-ids.hot query.firehose.hot",
+			told: "query.firehose.hot eose failed"},
+		{name: "loses all on stop", as: alone, script: scripted.Script{Persist: true, LoseOnStop: 1}, out: "all",
+			told: "storage acknowledged-kept failed, storage remembers failed"},
+		{name: "loses a twentieth on stop", as: alone, script: scripted.Script{Persist: true, LoseOnStop: 20}, out: "all",
+			told: "storage acknowledged-kept failed, storage remembers failed"},
+		{name: "forgets on start", as: alone, script: scripted.Script{Persist: true, ForgetOnStart: true}, out: "all",
+			told: "storage acknowledged-kept failed, storage remembers failed"},
 
-		{name: "forgets when it is killed", as: crashing, durability: relays.Batch, script: scripted.Script{Persist: true, ForgetOnStart: true}},
-		{name: "forgets when it is killed, and says so", as: crashing, durability: relays.NotDurable, script: scripted.Script{Persist: true, ForgetOnStart: true}},
+		{name: "forgets when it is killed", as: crashing, durability: relays.Batch, script: scripted.Script{Persist: true, ForgetOnStart: true}, out: "all",
+			told: "crash acknowledged-kept failed"},
+		{name: "forgets when it is killed, and says so", as: crashing, durability: relays.NotDurable, script: scripted.Script{Persist: true, ForgetOnStart: true},
+			told: "crash acknowledged-kept stated"},
 
-		{name: "imports a part", as: filled, script: scripted.Script{Import: &scripted.Command{LoseEvery: 10}}},
-		{name: "imports and fails", as: filled, script: scripted.Script{Import: &scripted.Command{Exit: 3}}},
+		{name: "imports a part", as: filled, script: scripted.Script{Import: &scripted.Command{LoseEvery: 10}}, out: "all",
+			told: "import imported failed"},
 
-		{name: "source that leaves out a twentieth", as: asSource, script: afterNotes(scripted.Script{LeaveOutEvery: 20})},
-		{name: "source that leaves out all", as: asSource, script: afterNotes(scripted.Script{Faults: []string{"drop-results:1"}})},
-		{name: "source that alters contents", as: asSource, script: afterNotes(scripted.Script{Alter: content})},
-		{name: "source that answers elsewhere", as: asSource, script: afterNotes(scripted.Script{SubID: "zzz"})},
-		{name: "source that adds a foreign event", as: asSource, script: afterNotes(scripted.Script{Foreign: foreign})},
-		{name: "source that closes every REQ", as: asSource, script: afterNotes(scripted.Script{CloseEvery: 1})},
-		{name: "source that ends half-way", as: asSource, script: afterNotes(scripted.Script{Faults: []string{"closed-midway"}})},
-		{name: "source that ignores REQs", as: asSource, script: afterNotes(scripted.Script{IgnoreEvery: 1})},
-		{name: "source that names ids of nothing", as: asSource, script: afterNotes(scripted.Script{NegReply: named(7)})},
-		{name: "source that breaks NIP-77", as: asSource, script: afterNotes(scripted.Script{NegReply: "zz"})},
-		{name: "source that refuses to reconcile", as: asSource, script: afterNotes(scripted.Script{NegError: "error: no"})},
-		{name: "source that is silent on NIP-77", as: asSource, script: afterNotes(scripted.Script{NegAfter: time.Hour})},
+		{name: "source that leaves out a twentieth", as: asSource, script: afterNotes(scripted.Script{LeaveOutEvery: 20}), out: "sync.req",
+			told: "sync.req sends-held failed"},
+		{name: "source that alters contents", as: asSource, script: afterNotes(scripted.Script{Alter: content}), out: "all",
+			told: "sync.negentropy unaltered failed, sync.negentropy sends-held failed"},
+		{name: "source that answers elsewhere", waits: true, as: asSource, script: afterNotes(scripted.Script{SubID: "zzz"}), out: "all",
+			told: "sync.negentropy only-asked failed, sync.negentropy returns-named failed"},
+		{name: "source that adds a foreign event", as: asSource, script: afterNotes(scripted.Script{Foreign: foreign}), out: "all",
+			told: "sync.negentropy only-asked failed, sync.negentropy only-requested failed"},
+		{name: "source that closes every REQ", waits: true, as: asSource, script: afterNotes(scripted.Script{CloseEvery: 1}), out: "all",
+			told: "sync.negentropy complete failed"},
+		{name: "source that ends half-way", as: asSource, script: afterNotes(scripted.Script{Faults: []string{"closed-midway"}}), out: "sync.req",
+			told: "sync.req complete failed"},
+		{name: "source that ignores REQs", waits: true, as: asSource, script: afterNotes(scripted.Script{IgnoreEvery: 1}), out: "all",
+			told: "sync.negentropy complete failed"},
+		{name: "source that names ids of nothing", as: asSource, script: afterNotes(scripted.Script{NegReply: named(7)}), out: "sync.negentropy",
+			told: "sync.negentropy returns-named failed, sync.negentropy only-known failed"},
+		{name: "source that breaks NIP-77", as: asSource, script: afterNotes(scripted.Script{NegReply: "zz"}), out: "sync.negentropy",
+			told: "sync.negentropy nip77 failed, sync.negentropy completes failed"},
 		{name: "source that is capped at ten", as: asSource, script: afterNotes(scripted.Script{Cap: 10})},
-		{name: "source that sends oldest first", as: asSource, script: afterNotes(scripted.Script{Faults: []string{"wrong-order"}})},
-		{name: "source that ends before it answers", as: asSource, script: afterNotes(scripted.Script{Faults: []string{"eose-early"}})},
-		{name: "source that lost a twentieth", as: asSource, script: scripted.Script{LoseEvery: 20}},
+		{name: "source that ends before it answers", as: asSource, script: afterNotes(scripted.Script{Faults: []string{"eose-early"}}), out: "all",
+			told: "sync.negentropy returns-named failed, sync.negentropy acknowledged-kept failed"},
+		{name: "source that lost a twentieth", as: asSource, script: scripted.Script{LoseEvery: 20}, out: "all",
+			told: "sync.negentropy acknowledged-kept failed, sync.negentropy sends-held failed"},
 
-		{name: "sink that loses a twentieth", as: asSink, script: scripted.Script{LoseEvery: 20}},
-		{name: "sink that refuses a twentieth", as: asSink, script: scripted.Script{RefuseEvery: 20}},
-		{name: "sink that answers a twentieth never", as: asSink, script: scripted.Script{SilentEvery: 20}},
-		{name: "sink that returns 70 of 100", as: asSink, script: afterNotes(scripted.Script{Faults: []string{"drop-results:0.3"}})},
-		{name: "sink that names ids of nothing", as: asSink, script: afterNotes(scripted.Script{NegReply: named(7)})},
-		{name: "sink that breaks NIP-77", as: asSink, script: afterNotes(scripted.Script{NegReply: "zz"})},
-		{name: "sink that hangs up", as: asSink, script: scripted.Script{HangUpEvery: 30}},
-		{name: "sink that dies", as: asSink, script: scripted.Script{DieAt: 40}},
-		{name: "sink that freezes", as: asSink, script: scripted.Script{FreezeAt: 40, Freeze: time.Hour}},
-		{name: "sink that alters contents", as: asSink, script: afterNotes(scripted.Script{Alter: content})},
-		{name: "sink whose command fails", as: asSink, script: scripted.Script{SyncWith: &scripted.Command{Exit: 3}}},
-		{name: "sink whose command loses a tenth", as: asSink, script: scripted.Script{SyncWith: &scripted.Command{LoseEvery: 10}}},
+		{name: "sink that loses a twentieth", as: asSink, script: scripted.Script{LoseEvery: 20}, out: "all",
+			told: "sync.req complete failed, sync.req holds-source failed"},
+		{name: "sink that refuses a twentieth", as: asSink, script: scripted.Script{RefuseEvery: 20}, out: "all",
+			told: "sync.negentropy complete failed, sync.negentropy holds-source failed"},
+		{name: "sink that answers a twentieth never", waits: true, as: asSink, script: scripted.Script{SilentEvery: 20}, out: "all",
+			told: "sync.negentropy complete failed, sync.negentropy holds-source failed"},
+		{name: "sink that returns 70 of 100", as: asSink, script: afterNotes(scripted.Script{Faults: []string{"drop-results:0.3"}}), out: "all",
+			told: "sync.negentropy returns-named failed, sync.negentropy complete failed"},
+		{name: "sink that names ids of nothing", as: asSink, script: afterNotes(scripted.Script{NegReply: named(7)}), out: "sync.negentropy",
+			told: "sync.negentropy returns-named failed, sync.negentropy only-known failed"},
+		{name: "sink that breaks NIP-77", as: asSink, script: afterNotes(scripted.Script{NegReply: "zz"}), out: "sync.negentropy",
+			told: "sync.negentropy nip77 failed, sync.negentropy completes failed"},
+		{name: "sink that hangs up", as: asSink, script: scripted.Script{HangUpEvery: 30}, out: "all",
+			told: "sync.negentropy complete failed, sync.negentropy holds-source failed"},
+		{name: "sink that dies", as: asSink, script: scripted.Script{DieAt: 40}, out: "all",
+			told: "sync.negentropy completes failed, sync.native serves-source failed"},
+		{name: "sink that freezes", waits: true, as: asSink, script: scripted.Script{FreezeAt: 40, Freeze: time.Hour}, out: "all",
+			told: "sync.negentropy completes failed, sync.native serves-source failed"},
+		{name: "sink that alters contents", as: asSink, script: afterNotes(scripted.Script{Alter: content}), out: "all",
+			told: "sync.negentropy unaltered failed"},
+		{name: "sink whose command fails", as: ownSync, script: scripted.Script{SyncWith: &scripted.Command{Exit: 3}},
+			told: "sync.native sync-command stated"},
+		{name: "sink whose command loses a tenth", as: ownSync, script: scripted.Script{SyncWith: &scripted.Command{LoseEvery: 10}}, out: "sync.native",
+			told: "sync.native complete failed, sync.native holds-source failed"},
 
-		{name: "server that leaves out a twentieth", as: server, script: afterNotes(scripted.Script{LeaveOutEvery: 20})},
-		{name: "server that alters contents", as: server, script: afterNotes(scripted.Script{Alter: content})},
-		{name: "server that answers elsewhere", as: server, script: afterNotes(scripted.Script{SubID: "zzz"})},
-		{name: "server that adds a foreign event", as: server, script: afterNotes(scripted.Script{Foreign: foreign})},
-		{name: "server that closes every REQ", as: server, script: afterNotes(scripted.Script{CloseEvery: 1})},
-		{name: "server that ends half-way", as: server, script: afterNotes(scripted.Script{Faults: []string{"closed-midway"}})},
-		{name: "server that ignores REQs", as: server, script: afterNotes(scripted.Script{IgnoreEvery: 1})},
-		{name: "server that names ids of nothing", as: server, script: afterNotes(scripted.Script{NegReply: named(7)})},
-		{name: "server that breaks NIP-77", as: server, script: afterNotes(scripted.Script{NegReply: "zz"})},
-		{name: "server that is capped at ten", as: server, script: afterNotes(scripted.Script{Cap: 10})},
-		{name: "server that drops all", as: server, script: afterNotes(scripted.Script{Faults: []string{"drop-results:1"}})},
+		{name: "server that leaves out a twentieth", as: server, script: afterNotes(scripted.Script{LeaveOutEvery: 20}), out: "fetch.giant fetch.sharded-giant",
+			told: "fetch.giant complete failed"},
+		{name: "server that alters contents", as: server, script: afterNotes(scripted.Script{Alter: content}), out: "all",
+			told: "fetch.paged unaltered failed, fetch.paged complete failed"},
+		{name: "server that answers elsewhere", as: server, script: afterNotes(scripted.Script{SubID: "zzz"}), out: "all",
+			told: "fetch.paged only-asked failed, fetch.paged acknowledged-kept failed"},
+		{name: "server that adds a foreign event", as: server, script: afterNotes(scripted.Script{Foreign: foreign}), out: "all",
+			told: "fetch.paged only-asked failed, fetch.paged only-requested failed"},
+		{name: "server that ignores REQs", waits: true, as: paged, script: afterNotes(scripted.Script{IgnoreEvery: 1}), out: "all",
+			told: "fetch.paged complete failed"},
+		{name: "server that names ids of nothing", as: server, script: afterNotes(scripted.Script{NegReply: named(7)}), out: "fetch.negentropy",
+			told: "fetch.negentropy complete failed, fetch.negentropy returns-named failed"},
+		{name: "server that breaks NIP-77", as: server, script: afterNotes(scripted.Script{NegReply: "zz"}), out: "fetch.negentropy",
+			told: "fetch.negentropy complete failed"},
+		{name: "server that is capped at ten", as: server, script: afterNotes(scripted.Script{Cap: 10}), out: "fetch.giant fetch.sharded-giant",
+			told: "fetch.giant complete stated"},
 
-		{name: "pair: loses a twentieth", as: inPair, script: scripted.Script{LoseEvery: 20}},
-		{name: "pair: refuses a tenth of what is carried", as: inPair, script: scripted.Script{Honest: 48, RefuseEvery: 10}},
-		{name: "pair: breaks NIP-77", as: inPair, script: scripted.Script{Honest: 48, NegReply: "zz"}},
-		{name: "pair: names ids of nothing", as: inPair, script: scripted.Script{Honest: 48, NegReply: named(7)}},
-		{name: "pair: refuses to reconcile", as: inPair, script: scripted.Script{Honest: 48, NegError: "error: no"}},
-		{name: "pair: answers elsewhere", as: inPair, script: scripted.Script{Honest: 48, SubID: "zzz"}},
-		{name: "pair: alters contents", as: inPair, script: scripted.Script{Honest: 48, Alter: content}},
-		{name: "pair: leaves out a tenth", as: inPair, script: scripted.Script{Honest: 48, LeaveOutEvery: 10}},
-		{name: "pair: silent on what is carried", as: inPair, script: scripted.Script{Honest: 48, SilentEvery: 5}},
+		{name: "pair: loses a twentieth", as: inPair, script: scripted.Script{LoseEvery: 20}, out: "all",
+			told: "negentropy holds-seeded failed, negentropy acknowledged-kept failed"},
+		{name: "pair: refuses a tenth of what is carried", as: inPair, script: scripted.Script{Honest: 48, RefuseEvery: 10}, out: "negentropy.after-write negentropy.heartbeat negentropy.identical",
+			told: "negentropy.identical holds-union failed"},
+		{name: "pair: breaks NIP-77", as: inPair, script: scripted.Script{Honest: 48, NegReply: "zz"}, out: "all",
+			told: "negentropy nip77 failed, negentropy completes failed"},
+		{name: "pair: names ids of nothing", as: inPair, script: scripted.Script{Honest: 48, NegReply: named(7)}, out: "all",
+			told: "negentropy.initial difference failed, negentropy.initial only-known failed"},
+		{name: "pair: refuses to reconcile", as: inPair, script: scripted.Script{Honest: 48, NegError: "error: no"}, out: "all",
+			told: "negentropy completes failed"},
+		{name: "pair: answers elsewhere", as: inPair, script: scripted.Script{Honest: 48, SubID: "zzz"}, out: "all",
+			told: "negentropy only-asked failed, negentropy holds-seeded failed"},
+		{name: "pair: alters contents", as: inPair, script: scripted.Script{Honest: 48, Alter: content}, out: "all",
+			told: "negentropy.transfer unaltered failed"},
+		{name: "pair: leaves out a tenth", as: inPair, script: scripted.Script{Honest: 48, LeaveOutEvery: 10}, out: "negentropy.transfer",
+			told: "negentropy.transfer carried failed"},
+
+		{name: "loses the order on stop", as: alone, script: scripted.Script{ReverseOnStop: true}, out: "all",
+			told: "storage remembers failed"},
+		{name: "starts once", as: alone, script: scripted.Script{StartOnce: true}, out: "all",
+			told: "storage remembers failed, storage completes failed"},
+		{name: "sends each tenth twice", as: alone, script: scripted.Script{RepeatEvery: 10}, out: "query.by-ids.hot query.firehose.hot",
+			told: "query.firehose.hot model failed"},
+		{name: "invents events without end", waits: true, as: alone, script: afterNotes(scripted.Script{InventEvery: time.Millisecond}), out: "ingest.throughput",
+			told: "ingest.throughput completes failed"},
+		{name: "hangs up in each answer", waits: true, as: alone, script: afterNotes(scripted.Script{HangUpAfter: 10}), out: "query.firehose.hot",
+			told: "query.firehose.hot completes failed"},
+		{name: "returns events at the second asking", as: alone, script: afterNotes(scripted.Script{HideTimes: 1}),
+			told: "ingest.throughput acknowledged-kept stated"},
+		{name: "imports and talks", waits: true, as: filled, script: scripted.Script{Import: &scripted.Command{TalkEvery: 200 * time.Millisecond}}, out: "all",
+			told: "import completes failed"},
+		{name: "source that sends a giant frame", waits: true, as: asSource, script: afterNotes(scripted.Script{Giant: 64 << 20}), out: "all",
+			told: "sync.negentropy complete failed"},
+		{name: "source that pings without end", waits: true, as: asSource, script: afterNotes(scripted.Script{Pings: true}), out: "all",
+			told: "sync.negentropy complete failed"},
+		{name: "source that notices without end", waits: true, as: asSource, script: afterNotes(scripted.Script{NoticesEvery: 20 * time.Millisecond}), out: "all",
+			told: "sync.negentropy complete failed"},
+		{name: "source that invents without end", waits: true, as: asSource, script: afterNotes(scripted.Script{InventEvery: time.Millisecond}), out: "all",
+			told: "sync.negentropy only-requested failed, sync.negentropy complete failed"},
+		{name: "source that hangs up in each answer", waits: true, as: asSource, script: afterNotes(scripted.Script{HangUpAfter: 10}), out: "sync.req",
+			told: "sync.req complete failed"},
+		{name: "source that sends each tenth twice", as: asSource, script: afterNotes(scripted.Script{RepeatEvery: 10}), out: "all",
+			told: "sync.negentropy only-requested failed"},
+		{name: "source that creeps", waits: true, as: asSource, script: afterNotes(scripted.Script{EventEvery: 300 * time.Millisecond}), out: "all",
+			told: "sync.negentropy complete failed"},
+		{name: "server that sends a giant frame", waits: true, as: paged, script: afterNotes(scripted.Script{Giant: 64 << 20}), out: "all",
+			told: "fetch.paged complete failed"},
+		{name: "server that notices without end", waits: true, as: paged, script: afterNotes(scripted.Script{NoticesEvery: 20 * time.Millisecond}), out: "all",
+			told: "fetch.paged complete failed"},
+		{name: "server that invents without end", waits: true, as: paged, script: afterNotes(scripted.Script{InventEvery: time.Millisecond}), out: "all",
+			told: "fetch.paged complete failed, fetch.paged only-requested failed"},
+		{name: "server that hangs up in each answer", waits: true, as: paged, script: afterNotes(scripted.Script{HangUpAfter: 10}), out: "fetch.giant",
+			told: "fetch.giant complete failed"},
+		{name: "server that sends each tenth twice", as: server, script: afterNotes(scripted.Script{RepeatEvery: 10}), out: "fetch.by-id fetch.giant fetch.negentropy fetch.sharded-giant fetch.sharded-paged",
+			told: "fetch.paged only-requested failed"},
 	}
 }

@@ -46,14 +46,14 @@ func meet(t *testing.T, c *corpus.Corpus, o harness.Options, run func(context.Co
 	t.Helper()
 	o.Seed, o.Trials, o.Stall = 1, 1, cmp.Or(o.Stall, 60*time.Second)
 	o.Publishers, o.Window = cmp.Or(o.Publishers, 1), cmp.Or(o.Window, 10)
-	now := time.Now().Unix()
+	now, work := time.Now().Unix(), t.TempDir()
 	m, err := corpus.NewModel(c, nil, now)
 	if err != nil {
 		t.Fatal(err)
 	}
 	recorder := measure.NewRecorder(&measure.Record{Schema: measure.Schema}, nil)
 	look := &looking{T: t}
-	r := &harness.Runner{Corpus: c, Model: m, Now: now, Options: o, Settings: relays.Settings{WorkDir: t.TempDir()}, Recorder: recorder, Observer: look}
+	r := &harness.Runner{Corpus: c, Model: m, Now: now, Options: o, Settings: relays.Settings{WorkDir: work}, Recorder: recorder, Observer: look}
 	if err := r.Run(t.Context()); err != nil { // with no relay: what comes before all else
 		t.Fatal(err)
 	}
@@ -64,6 +64,7 @@ func meet(t *testing.T, c *corpus.Corpus, o harness.Options, run func(context.Co
 	if err := run(t.Context(), r); err != nil {
 		t.Fatal(err)
 	}
+	nothingIsLeft(t, work)
 	return &meeting{Record: recorder.Snapshot(), took: time.Since(began), shown: look.shown}
 }
 

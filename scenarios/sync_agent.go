@@ -182,7 +182,7 @@ func (r *syncing) ended(ctx context.Context, err error, from, to *harness.Trial,
 		return nil
 	}
 	r.done.ended.Counts["came"], r.done.ended.Counts["of"], r.done.ended.Counts["lost"] = float64(s.Events), float64(total), float64(s.Lost)
-	if r.done.stoppedBy == from && s.Waited > s.Duration/10 {
+	if r.done.stoppedBy == from && s.Events > 0 && s.Waited > s.Duration/10 {
 		r.done.ended.Counts["waited"] = 1
 	}
 	return nil

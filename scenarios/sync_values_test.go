@@ -213,6 +213,7 @@ func TestTheSinksOwnCommandIsMeasured(t *testing.T) {
 			const n = 200
 			notes := scripted.Notes(t, n)
 			sink := scripted.External(t, "sink", scripted.Script{SyncWith: &test.command})
+			sink.Definition.SyncRule.Directions = []relays.Direction{relays.Down}
 			m, _ := fill(t, &Sync{Which: []string{ModeNative}}, notes, harness.Options{}, scripted.External(t, "source", scripted.Script{}), sink)
 			const key = "sync.native"
 			m.blameless(t, "source")
@@ -546,7 +547,7 @@ func TestWhoeverStopsASyncIsBlamed(t *testing.T) {
 // window and relaybench hold. Whoever stopped it is blamed, and nobody else.
 func TestWhereASyncStoppedIsTold(t *testing.T) {
 	t.Parallel()
-	const n, page = 400, 150
+	const n = 400
 	key, err := corpus.NewSecretKey([32]byte{31: 1})
 	if err != nil {
 		t.Fatal(err)
@@ -565,17 +566,18 @@ func TestWhereASyncStoppedIsTold(t *testing.T) {
 	for _, test := range []struct {
 		name, by     string
 		source, sink scripted.Script
+		page         int
 		least, most  int // events that came
 		left         func(came int) int
 		waited       bool // for the sink, by a source that ended it
 	}{
-		{"at once", "source", scripted.Script{Honest: n, CloseEvery: 1}, scripted.Script{}, 0, 0, func(int) int { return page }, false},
-		{"between pages", "source", scripted.Script{Honest: n, Faults: []string{"closed-midway"}}, scripted.Script{}, 1, page, func(int) int { return page }, false},
-		{"in the second page", "sink", scripted.Script{}, scripted.Script{SilentEvery: 1}, 257, 267, func(came int) int { return page - (came - page) }, false},
+		{"at once", "source", scripted.Script{Honest: n, CloseEvery: 1}, scripted.Script{}, 150, 0, 0, func(int) int { return 150 }, false},
+		{"before the last page", "source", scripted.Script{Honest: n, Faults: []string{"closed-midway"}}, scripted.Script{}, n, 1, n, func(came int) int { return n - came }, false},
+		{"in the second page", "sink", scripted.Script{}, scripted.Script{SilentEvery: 1}, 150, 257, 267, func(came int) int { return 150 - (came - 150) }, false},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			m, _ := fill(t, &Sync{Which: []string{ModeReq}, Page: page}, notes, harness.Options{Window: 10, Stall: 2 * time.Second}, scripted.External(t, "source", test.source),
+			m, _ := fill(t, &Sync{Which: []string{ModeReq}, Page: test.page}, notes, harness.Options{Window: 10, Stall: 2 * time.Second}, scripted.External(t, "source", test.source),
 				scripted.External(t, "sink", test.sink))
 			if test.by == "sink" {
 				m.blameless(t, "source")
@@ -738,6 +740,32 @@ func TestModesThatAreNoneSayWhy(t *testing.T) {
 	same(t, "who has none", m.finding(t, "sink", "sync.native", measure.CodeHasWay).Texts["relay"], "sink")
 	m.judged(t, "sink", "sync.negentropy", measure.CodeHasWay, measure.Stated, measure.WithoutNIP77, "")
 	m.account(t, "sync.req", 10)
+}
+
+// TestWaysThatDoNotGoBothWaysSayWhy: pages bring events one way, a stopped relay sends nothing, and a
+// command goes the ways that its definition names.
+func TestWaysThatDoNotGoBothWaysSayWhy(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		mode       string
+		asked      relays.Direction
+		directions []relays.Direction // of the sink's command
+		cause      string
+	}{{ModeReq, relays.Both, nil, measure.OneWay}, {ModeNative, relays.Both, nil, measure.StoppedBoth}, {ModeNative, relays.Both, []relays.Direction{relays.Down}, measure.NoDirection},
+		{ModeNative, relays.Down, []relays.Direction{relays.Both}, measure.NoDirection}} {
+		t.Run(fmt.Sprint(test.mode, " ", test.cause, " ", test.asked), func(t *testing.T) {
+			t.Parallel()
+			sink := scripted.External(t, "sink", scripted.Script{SyncWith: &scripted.Command{}})
+			sink.Definition.SyncRule.Directions = test.directions
+			m, _ := fill(t, &Sync{Which: []string{test.mode}, Direction: test.asked}, scripted.Notes(t, 10), harness.Options{}, scripted.External(t, "source", scripted.Script{}), sink)
+			m.blameless(t, "source")
+			m.blameless(t, "sink")
+			m.judged(t, "sink", "sync."+test.mode, measure.CodeHasWay, measure.Stated, test.cause, "")
+			if test.cause == measure.NoDirection {
+				same(t, "direction", m.finding(t, "sink", "sync."+test.mode, measure.CodeHasWay).Texts["direction"], string(test.asked))
+			}
+		})
+	}
 }
 
 // TestASinkThatBreaksNIP77IsBlamed, and not the source: events are to go both ways.

@@ -170,7 +170,7 @@ func TestWhatASourceDoesIsNoFailureOfTheSink(t *testing.T) {
 		fault, check, detail string
 		modes                []string
 	}{
-		{"drop-results:0.2", measure.CodeSendsHeld, "events that it holds did not come", []string{"negentropy", "req"}},
+		{"drop-results:0.2", measure.CodeSendsHeld, "events that it holds, or acknowledged, did not come", []string{"negentropy", "req"}},
 		{"id-mismatch", measure.CodeSendsHeld, "came with other fields than they were signed with", []string{"negentropy", "req"}},
 		{"die-after:60", measure.CodeServesSource, "bad died in seeding: killed by signal", []string{"req"}},
 	} {

@@ -57,9 +57,10 @@ func (a *Asking) Run(ctx context.Context, ids []corpus.ID) (*Answered, error) {
 	var mu sync.Mutex
 	since := make(map[corpus.ID]time.Duration) // when an answer was first without it
 	came := 0
+	size := batch
 	most := 2 * len(ids) // in one answer: who sends all whatever it is asked for holds it nevertheless
 	ask := func(ids []corpus.ID, take func(*pull.Event)) ([]corpus.ID, error) {
-		b := pull.ByID{Options: pull.Options{URL: a.URL, Stall: a.Stall, Answer: most}, Batch: batch, InFlight: atOnce, Refusals: 1}
+		b := pull.ByID{Options: pull.Options{URL: a.URL, Stall: a.Stall, Answer: most}, Batch: size, InFlight: atOnce, Refusals: 1}
 		b.Take = pull.Each(func(e *pull.Event) {
 			take(e)
 			if a.OnEvent != nil {
@@ -99,6 +100,10 @@ func (a *Asking) Run(ctx context.Context, ids []corpus.ID) (*Answered, error) {
 		}
 	}
 	missing, err := ask(ids, func(*pull.Event) {})
+	if n := done.Longest; err == nil && n > 0 && n <= min(batch, len(ids))/2 && len(missing) > 0 {
+		size = n // it caps its answers: what did not come then is not late
+		missing, err = ask(missing, func(*pull.Event) {})
+	}
 	if err != nil {
 		return done, err
 	}

@@ -15,8 +15,9 @@ import (
 
 // ByID asks for events by their ids, in batches, with several REQs in flight on each of several connections.
 //
-// Ids that an answer left out are asked for again, at most Retries times, since a relay may cap its answers; so are those of a REQ that ended in CLOSED
-// or with its connection, half as many at a time. A relay that closes REQs while others are open is asked for fewer at once.
+// Ids that an answer left out are asked for again, since a relay may cap its answers, until Retries
+// answers brought none of them; so are those of a REQ that ended in CLOSED or with its connection,
+// half as many at a time. A relay that closes REQs while others are open is asked for fewer at once.
 type ByID struct {
 	Options
 	Conns    int // connections: 1
@@ -170,12 +171,15 @@ func (f *fetching) settle(a *asked, rest []corpus.ID, answered bool) {
 	case len(rest) == 0:
 	case b.tries < f.Retries:
 		f.done.Retried += len(rest)
-		size := len(rest)
-		if !answered {
+		size, tries := len(rest), b.tries+1
+		switch {
+		case !answered:
 			size = (size + 1) / 2
+		case a.n > 0:
+			tries = b.tries // it may cap its answers, and each brings some
 		}
 		for part := range slices.Chunk(rest, size) {
-			f.queue = append(f.queue, &batchOf{part, b.tries + 1, short})
+			f.queue = append(f.queue, &batchOf{part, tries, short})
 			f.left++
 		}
 	case answered:

@@ -50,9 +50,9 @@ func TestByIDBringsEveryEventOnce(t *testing.T) {
 func TestByIDAsksAgainWhatACapLeftOut(t *testing.T) {
 	events := fakes(300, 3)
 	var got gathered
-	b := pull.ByID{Options: options(serve(t, events, reference.Options{MaxLimit: 40})), InFlight: 3, Batch: 100, Retries: 3, Take: got.take()}
+	b := pull.ByID{Options: options(serve(t, events, reference.Options{MaxLimit: 10})), InFlight: 3, Batch: 100, Retries: 1, Take: got.take()}
 	done, err := b.Run(context.Background(), ids(events))
-	if err != nil || done.Retried == 0 || done.LeftOut != 0 || done.Longest != 40 {
+	if err != nil || done.Retried == 0 || done.LeftOut != 0 || done.Longest != 10 {
 		t.Fatalf("%+v, %v", done, err)
 	}
 	got.check(t, events, false)
@@ -63,7 +63,7 @@ func TestByIDNamesWhatIsNotThere(t *testing.T) {
 	var got gathered
 	b := pull.ByID{Options: options(serve(t, events[:90], reference.Options{})), InFlight: 2, Batch: 20, Retries: 1, Take: got.take()}
 	done, err := b.Run(context.Background(), ids(events))
-	if err != nil || len(done.Missing) != 10 || done.Retried != 10 || len(done.Failed) != 0 {
+	if err != nil || len(done.Missing) != 10 || done.Retried != 20 || len(done.Failed) != 0 {
 		t.Fatalf("%+v, %v", done, err)
 	}
 	for _, id := range done.Missing {
