@@ -168,9 +168,9 @@ func (r *Runner) tellAway(label string, gone away) {
 	r.Observer.Scenario(label, described(Again, fmt.Sprintf("once more, since relaybench itself did not run for %v", gone.long.Round(lookEvery))))
 }
 
-// pass is one boot of a relay for one trial. Scenarios build on what those before them have left:
-// a trial of which a part is to be done again is run again from its start, and no figures are taken
-// but of that part.
+// pass is one boot of a relay for one trial. A scenario builds on what those before it left in the
+// relay. So where one has to be done again, the whole trial is run again, and only the figures of
+// that scenario are taken from the second pass.
 type pass struct {
 	last   bool   // what goes wrong in it is kept, and marked
 	wanted []bool // by scenario: its figures are taken
@@ -178,9 +178,9 @@ type pass struct {
 	missed []away // by scenario: in this one
 }
 
-// fail says that the harness was away while the relay did not come through: all that is left of the
-// pass is to be done again.
-func (p *pass) fail(from int, gone away) {
+// repeatFrom marks the scenarios from one on as to be done again: the relay failed while the harness
+// was away.
+func (p *pass) repeatFrom(from int, gone away) {
 	for i := from; i < len(p.missed) && !p.last && gone.times > 0; i++ {
 		if p.wanted[i] {
 			p.missed[i] = gone
@@ -188,8 +188,8 @@ func (p *pass) fail(from int, gone away) {
 	}
 }
 
-// open reports whether something is left for another pass.
-func (p *pass) open() bool {
+// needsAnother reports whether a scenario has to be done again.
+func (p *pass) needsAnother() bool {
 	return slices.ContainsFunc(p.missed, func(a away) bool { return a.times > 0 })
 }
 
@@ -199,7 +199,7 @@ func (r *Runner) passes(ctx context.Context, c Contender, scenarios int, run fun
 	p := &pass{last: c.Definition.External() && !r.ReadOnly, wanted: slices.Repeat([]bool{true}, scenarios),
 		before: make([]away, scenarios), missed: make([]away, scenarios)}
 	err := run(p)
-	if unsaved := (*saveError)(nil); !p.open() || ctx.Err() != nil || errors.As(err, &unsaved) {
+	if unsaved := (*saveError)(nil); !p.needsAnother() || ctx.Err() != nil || errors.As(err, &unsaved) {
 		return err
 	}
 	var all away

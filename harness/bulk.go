@@ -79,7 +79,7 @@ func (r *Runner) bulkTurn(ctx context.Context, c Contender, number int, list []S
 	from := r.clock.away()
 	process, err := relays.Start(ctx, c.Definition.Bulk(), c.Program, r.Settings)
 	if err != nil {
-		p.fail(0, r.clock.away().since(from))
+		p.repeatFrom(0, r.clock.away().since(from))
 		return fmt.Errorf("%s did not start in its bulk form: %w", c.Definition.Name, err)
 	}
 	t := r.newTrial(process, number)

@@ -130,7 +130,7 @@ func (r *Runner) turn(ctx context.Context, c Contender, number int, p *pass) (er
 	described := c.Definition.Describe(ctx, c.Program, r.Settings)
 	process, err := relays.Start(ctx, c.Definition, c.Program, r.Settings)
 	if err != nil {
-		if p.fail(0, r.clock.away().since(from)); p.open() {
+		if p.repeatFrom(0, r.clock.away().since(from)); p.needsAnother() {
 			return err
 		}
 		r.short.fell(&described, measure.OutcomeNoStart, err)
@@ -161,7 +161,7 @@ func (r *Runner) turn(ctx context.Context, c Contender, number int, p *pass) (er
 		default:
 			described.Outcome = measure.OutcomeOK
 		}
-		if !p.open() || ctx.Err() != nil {
+		if !p.needsAnother() || ctx.Err() != nil {
 			r.Recorder.SetRelay(r.worst(described))
 		}
 		err = errors.Join(err, t.ended(process.Cleanup()))
@@ -257,14 +257,14 @@ func (r *Runner) scenarios(ctx context.Context, t *Trial, p *pass) error {
 				failures++
 			}
 			if failures == maxFailures {
-				p.fail(i+1, gone)
+				p.repeatFrom(i+1, gone)
 				return fmt.Errorf("%w; %d scenarios in a row failed", err, failures)
 			}
 			if !slices.Contains(p.wanted[i+1:], true) {
 				break // nothing asks for it any more
 			}
 			if again := r.again(ctx, t); again != nil {
-				p.fail(i+1, r.clock.away().since(from))
+				p.repeatFrom(i+1, r.clock.away().since(from))
 				return fmt.Errorf("%w; and it did not start again over its data: %w", err, again)
 			}
 		}

@@ -94,9 +94,9 @@ type heldBySource struct {
 
 // beginning is what a relay has before a sync.
 type beginning struct {
-	// due is what it acknowledged or returned, as far as a compliant relay still holds it: nobody
-	// who does not send it has less to send.
-	due      []int
+	// mustSend is what it acknowledged or returned, as far as a compliant relay still holds it. It
+	// is not taken from what the relay says that it holds.
+	mustSend []int
 	returned []bool // what it returned, by corpus index
 }
 
@@ -191,11 +191,11 @@ func (r *syncing) run(ctx context.Context) error {
 			return fmt.Errorf("finding out what the sink holds: %w", err)
 		}
 	}
-	if len(r.had[0].due) == 0 {
+	if len(r.had[0].mustSend) == 0 {
 		return r.Source.Fault(errors.New("the source holds nothing"))
 	}
 	had := make([]bool, r.Source.Corpus.Len())
-	for _, i := range slices.Concat(r.had[0].due, r.had[1].due) {
+	for _, i := range slices.Concat(r.had[0].mustSend, r.had[1].mustSend) {
 		had[i] = true
 	}
 	if r.expected, err = corpus.NewFates(r.Source.Corpus, func(i int) bool { return had[i] }, r.Source.Now); err != nil {
@@ -208,7 +208,7 @@ func (r *syncing) run(ctx context.Context) error {
 	}
 	timed := r.Sink.Under(r.DescribeMode(r.mode))
 	r.began = wire.Now()
-	cell, cancel := r.Sink.Within(ctx, len(r.had[0].due)+len(r.had[1].due))
+	cell, cancel := r.Sink.Within(ctx, len(r.had[0].mustSend)+len(r.had[1].mustSend))
 	defer cancel()
 	switch r.mode {
 	case ModeNative:
@@ -326,7 +326,7 @@ func (r *syncing) begun(ctx context.Context, t *harness.Trial) (h beginning, err
 	if err != nil {
 		return h, err
 	}
-	if h.due = m.Effective(); held != nil {
+	if h.mustSend = m.Effective(); held != nil {
 		if f := lost(t, compare(&side{Trial: t}, m, held.Events)); f != nil {
 			r.FindAlone(t, *f)
 		}
@@ -375,7 +375,7 @@ func (r *syncing) account(ctx context.Context) error {
 	t := r.Sink
 	expected := r.expected
 	before := make([]bool, t.Corpus.Len())
-	for _, i := range r.had[1].due {
+	for _, i := range r.had[1].mustSend {
 		before[i] = true
 	}
 	sides := []*harness.Trial{t}
@@ -470,8 +470,8 @@ func (r *syncing) blame(receiver *harness.Trial, expected *corpus.Model, held []
 		f.Counts["altered"], f.Counts["elsewhere"], f.Counts["left out"] = float64(len(altered)), float64(from.elsewhere), float64(from.leftOut)
 		f.Evidence = idEvidence(receiver.Corpus, measure.EvidenceAltered, "", altered)
 	}
-	// What comes only when it is asked for again was kept back as well: who does not ask twice
-	// lacks it.
+	// An event that comes only when it is asked for again counts as kept back: a client that asks
+	// once does not get it.
 	if f.Verdict = measure.Holds(withheld+int(f.Counts["left out"]) == 0); f.Verdict == measure.Failed {
 		f.BearsOn = r.bearsOn(giver)
 	}
@@ -479,7 +479,8 @@ func (r *syncing) blame(receiver *harness.Trial, expected *corpus.Model, held []
 	return withheld > 0 && other == 0
 }
 
-// judgeSent judges what a giver sent that nobody had asked for: other events, and events twice.
+// judgeSent records what a giver sent that nobody had asked for: other events, and events twice. A
+// giver that sent nothing of that has no finding, as in pairs.
 func (r *syncing) judgeSent(giver *harness.Trial, from *sent) {
 	f := measure.Finding{Code: measure.CodeOnlyRequested, Verdict: measure.Holds(from.strays+from.foreign+from.duplicates == 0),
 		Counts: counts("events", from.strays+from.foreign, "elsewhere", from.elsewhere, "duplicates", from.duplicates)}

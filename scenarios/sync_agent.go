@@ -110,7 +110,7 @@ func (r *syncing) transfer(ctx context.Context, to *harness.Trial, total int, as
 // req asks for everything in pages, newest first, and publishes it at the pace of the sink. It is what a client without anything better does, and is not
 // tried again: a source that does not wait for slow readers ends it.
 func (r *syncing) req(ctx context.Context) error {
-	total := len(r.had[0].due)
+	total := len(r.had[0].mustSend)
 	r.done.agent, r.done.carried = true, newCarried()
 	var paged *pull.Paged
 	turned := int64(0) // events up to the last page that came whole
@@ -260,9 +260,9 @@ func (r *syncing) negentropy(ctx context.Context) error {
 // begins reconciles for the first time.
 func (r *syncing) begins(ctx context.Context, ways *[]*way) error {
 	down := (*ways)[0]
-	server, own := r.Source, r.had[1].due
+	server, own := r.Source, r.had[1].mustSend
 	if r.Direction == relays.Up {
-		server, own = r.Sink, r.had[0].due
+		server, own = r.Sink, r.had[0].mustSend
 	}
 	have, need := located{corpus: server.Corpus}, located{corpus: server.Corpus}
 	r.done.reconciling = server
@@ -282,8 +282,7 @@ func (r *syncing) begins(ctx context.Context, ways *[]*way) error {
 	}
 	if r.Direction == relays.Both {
 		up := &way{from: r.Sink, to: r.Source, tries: make([]uint8, r.Sink.Corpus.Len())}
-		// What the one has is older than what the other will give it may be gone by the time it is
-		// asked for.
+		// Newer versions that come down may replace what the sink has before it is asked for that.
 		up.lacks = slices.DeleteFunc(have.newestFirst(), func(i int) bool { return !r.expected.Holds(i) })
 		*ways = append(*ways, up)
 	}

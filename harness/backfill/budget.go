@@ -7,14 +7,14 @@ import (
 	"time"
 )
 
-// Budget is how much time whatever moves events may take: far more than it would at the pace of the
-// slowest that came to its end in this run. So none goes on without end, however it creeps. It is
-// safe for concurrent use; a nil one knows of no run.
+// Budget limits how long a transfer of events may take: to a multiple of what it would take at the
+// pace of the slowest transfer that this run has completed. So every transfer ends, also one that
+// makes a little progress for ever. It is safe for concurrent use; a nil one knows of no run.
 type Budget struct {
 	Least time.Duration // that any may take; 2 min unless set
 
-	mu   sync.Mutex
-	each time.Duration // what an event took in the slowest
+	mu      sync.Mutex
+	slowest time.Duration // for each event
 }
 
 const (
@@ -33,7 +33,7 @@ func (b *Budget) Took(events int, d time.Duration) {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.each = max(b.each, d/time.Duration(events))
+	b.slowest = max(b.slowest, d/time.Duration(events))
 }
 
 // For is how long a run of so many events may take.
@@ -42,7 +42,7 @@ func (b *Budget) For(events int) time.Duration {
 	if b != nil {
 		b.mu.Lock()
 		defer b.mu.Unlock()
-		each = max(each, b.each)
+		each = max(each, b.slowest)
 		if b.Least > 0 {
 			least = b.Least
 		}

@@ -45,7 +45,7 @@ type Asking struct {
 type Answered struct {
 	Came    []bool        // by the ids' order
 	Late    int           // events that came only when they were asked for again
-	LateBy  time.Duration // the longest of their ways: from the first answer without the event to the event
+	LateBy  time.Duration // the longest delay among them: from the first answer without the event to the event
 	Longest int           // events in one answer at most
 	Stats   *pull.Stats   // of the first asking alone: what came that was not asked for, and how
 }
@@ -58,7 +58,7 @@ func (a *Asking) Run(ctx context.Context, ids []corpus.ID) (*Answered, error) {
 	since := make(map[corpus.ID]time.Duration) // when an answer was first without it
 	came := 0
 	size := batch
-	most := 2 * len(ids) // in one answer: who sends all whatever it is asked for holds it nevertheless
+	most := 2 * len(ids) // events in one answer: a relay that ignores the filter may send all it holds
 	ask := func(ids []corpus.ID, take func(*pull.Event)) ([]corpus.ID, error) {
 		b := pull.ByID{Options: pull.Options{URL: a.URL, Stall: a.Stall, Answer: most}, Batch: size, InFlight: atOnce, Refusals: 1}
 		b.Take = pull.Each(func(e *pull.Event) {
@@ -94,7 +94,7 @@ func (a *Asking) Run(ctx context.Context, ids []corpus.ID) (*Answered, error) {
 			switch nothing := got.Events == 0; {
 			case ctx.Err() != nil, ended && closed.Refused(), errors.Is(err, wire.ErrStalled), nothing && b.Batch == 1:
 				return missing, cmp.Or(err, error(closed))
-			case nothing || !ended: // so much was too much: relays hang up on whom they have to wait for
+			case nothing || !ended: // some relays close or hang up where an answer is large: ask for less
 				b.Batch, b.InFlight = max(1, b.Batch/4), 1
 			}
 		}
