@@ -265,7 +265,7 @@ func TestWhatADownloadShouldNotBringIsCounted(t *testing.T) {
 	if s := m.figure(t, "one", "trial", "records/s").Is(measure.StatusIncomplete); s == nil || s.Because != measure.CauseCapped {
 		t.Errorf("%+v", s)
 	}
-	m.judged(t, "one", "trial", measure.CodeOnlyRequested, measure.Passed, "", "", "events", 0, "elsewhere", 0)
+	m.judged(t, "one", "trial", measure.CodeOnlyRequested, measure.Failed, "", "one", "events", 0, "elsewhere", 0, "duplicates", 1)
 
 	again := scripted.Script{Foreign: string(notes.Raw(39))}
 	m, _, _ = fetched(t, notes, again, fetch.Options{}, fetch.Cell{Strategy: fetch.Giant, Form: parsed, Conns: 1, InFlight: 1})
