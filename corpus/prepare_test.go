@@ -37,6 +37,8 @@ func TestEveryFormAndCompressionGivesTheSameCorpus(t *testing.T) {
 		if form == "array" {
 			compressions["gzip"] = gzipped(t, text)
 			compressions["gzip in two members"] = append(gzipped(t, text[:1000]), gzipped(t, text[1000:])...)
+			compressions["gzip in gzip"] = gzipped(t, gzipped(t, text))
+			compressions["gzip in zstd in gzip"] = gzipped(t, zstandard(t, gzipped(t, text)))
 			compressions["zstd"] = zstandard(t, text)
 			compressions["zstd behind a skippable frame"] = append([]byte{0x53, 0x2a, 0x4d, 0x18, 3, 0, 0, 0, 1, 2, 3}, zstandard(t, text)...)
 		}
@@ -279,6 +281,10 @@ func TestSourcesThatCannotBeUsedSaySoWithNameAndPlace(t *testing.T) {
 	p := texts(someEvents(20)...)
 	lines, array := ndjson(p...), jsonArray(p...)
 	packed, zpacked := gzipped(t, lines), zstandard(t, lines)
+	nested := lines
+	for range maxNested + 1 {
+		nested = gzipped(t, nested)
+	}
 	broken := bytes.Clone(packed)
 	broken[len(broken)/2] ^= 0x55
 	for name, c := range map[string]struct {
@@ -300,6 +306,9 @@ func TestSourcesThatCannotBeUsedSaySoWithNameAndPlace(t *testing.T) {
 		"array behind others, no end": {slices.Concat(array, []byte("\n["), p[0], []byte(",\n"), p[1], []byte("\n")), ErrTruncated, []string{"event 22", "begins in line 24"}},
 		"list of an object, no end":   {slices.Concat([]byte("{\"events\":["), p[0], []byte(",\n"), p[1], []byte("]\n")), ErrTruncated, []string{"begins in line 1"}},
 		"gzip cut":                    {packed[:len(packed)-100], ErrTruncated, []string{"byte"}},
+		"gzip in gzip, cut":           {gzipped(t, packed[:len(packed)-100]), ErrTruncated, []string{"byte"}},
+		"xz in gzip":                  {gzipped(t, []byte("\xfd7zXZ\x00\x00\x04")), nil, []string{"xz"}},
+		"gzip without end":            {nested, nil, []string{"too many times"}},
 		"gzip cut in its trailer":     {packed[:len(packed)-3], ErrTruncated, nil},
 		"gzip cut in its header":      {packed[:7], ErrTruncated, nil},
 		"gzip and a little more":      {append(bytes.Clone(packed), "abc"...), errBehindGzip, []string{"followed by"}},

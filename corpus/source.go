@@ -100,10 +100,16 @@ func (s *source) openFrom(r io.Reader) error {
 	return nil
 }
 
+// jsonAhead says whether what begins here can be JSON.
+func jsonAhead(r *bufio.Reader) bool {
+	first, _ := r.Peek(1)
+	return len(first) == 1 && bytes.IndexByte([]byte("{[\" \t\r\n\x1e"), first[0]) >= 0
+}
+
 // tarAhead says whether a tar archive begins here. What begins as JSON does is none, and is not
 // waited for: a stream may say little for long.
 func tarAhead(r *bufio.Reader) bool {
-	if first, _ := r.Peek(1); len(first) == 1 && bytes.IndexByte([]byte("{[\" \t\r\n\x1e"), first[0]) >= 0 {
+	if jsonAhead(r) {
 		return false
 	}
 	head, _ := r.Peek(tarBlock)
@@ -149,31 +155,57 @@ func (s *source) explain(part string, err error) error {
 	return fmt.Errorf("reading %s: %w", s.path, err)
 }
 
-// openText finds out how the bytes are compressed.
+// maxNested is how many compressions may be within each other: each takes a decompressor.
+const maxNested = 8
+
+// openText finds out how the bytes are compressed, and what is compressed within that.
 func openText(raw *bufio.Reader) (*text, error) {
 	magic, err := raw.Peek(16)
 	if err != nil && err != io.EOF {
 		return nil, err
 	}
-	var r io.Reader = raw
-	done := func() error { return nil }
+	t := &text{Reader: raw, close: func() error { return nil }}
+	for nested := 0; ; nested++ {
+		inner, err := t.decompress(magic)
+		if inner != nil {
+			t = inner
+			if nested == maxNested {
+				err = errors.New("it is compressed too many times over: decompress it first")
+			}
+		}
+		if err != nil {
+			return nil, errors.Join(err, t.close())
+		}
+		if inner == nil || jsonAhead(t.Reader) {
+			return t, nil
+		}
+		magic, _ = t.Peek(16) // what goes wrong here does so again when it is read
+	}
+}
+
+// decompress returns what is compressed in a text that begins with magic, nil where nothing is.
+func (t *text) decompress(magic []byte) (*text, error) {
+	var r io.Reader
+	var done func() error
 	switch what := foreign(magic); {
 	case bytes.HasPrefix(magic, []byte{0x1f, 0x8b}):
-		gzip, err := newGzipReader(raw)
+		gzip, err := newGzipReader(t.Reader)
 		if err != nil {
 			return nil, fmt.Errorf("its gzip data: %w", cutShort(err))
 		}
 		r, done = gzip, gzip.Close
 	case isZstd(magic):
-		d, err := zstd.NewReader(raw, zstd.WithDecoderMaxWindow(maxZstdWindow), zstd.WithDecoderMaxMemory(4*maxZstdWindow), zstd.WithDecoderConcurrency(2))
+		d, err := zstd.NewReader(t.Reader, zstd.WithDecoderMaxWindow(maxZstdWindow), zstd.WithDecoderMaxMemory(4*maxZstdWindow), zstd.WithDecoderConcurrency(2))
 		if err != nil {
 			return nil, fmt.Errorf("its zstd data: %w", err)
 		}
 		r, done = d, func() error { d.Close(); return nil }
 	case what != "":
 		return nil, fmt.Errorf("it is %s", what)
+	default:
+		return nil, nil
 	}
-	return &text{bufio.NewReaderSize(r, 1<<20), done}, nil
+	return &text{bufio.NewReaderSize(r, 1<<20), func() error { return errors.Join(done(), t.close()) }}, nil
 }
 
 // foreign names what files that cannot be read begin with, "" for anything else. Without it each of their lines would count as an

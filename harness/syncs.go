@@ -158,7 +158,7 @@ func (r *Runner) syncsFrom(ctx context.Context, s SyncScenario, able []Contender
 			}
 			d := s.DescribeMode(mode)
 			r.Recorder.Describe(d.Scenario, d.Metrics...)
-			r.Observer.Turn(label, turn.Trial, r.Options.Trials)
+			r.Observer.Turn(label+", "+d.Key, turn.Trial, r.Options.Trials)
 			ready := false
 			r.begin(source.contender, sink)
 			err := r.attempt(ctx, label, func() error {

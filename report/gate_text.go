@@ -108,7 +108,7 @@ func (g *GateVerdict) Terminal(w io.Writer, o TerminalOptions) error {
 	}
 	t.line()
 	t.paragraph(span{"  ", none}, span{g.legend(), dim})
-	t.files(o.Files)
+	t.files(o)
 	return t.flush()
 }
 

@@ -148,7 +148,7 @@ func (m *markdown) calibration() {
 	m.heading(2, "What the harness itself reaches here")
 	var rows [][]string
 	for _, c := range m.v.rec.Calibration {
-		rows = append(rows, []string{mdText(calibrationName(c)), mdText(calibrationText(c))})
+		rows = append(rows, []string{mdText(CalibrationName(c)), mdText(CalibrationText(c))})
 	}
 	m.table([]string{"", ""}, rows, firstLeft)
 }

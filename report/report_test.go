@@ -114,7 +114,7 @@ func TestANarrowTerminalLosesNothing(t *testing.T) {
 				}
 			}
 			for _, c := range r.Calibration {
-				if want := squeeze(calibrationName(c) + calibrationText(c)); !strings.Contains(squeeze(text), want) {
+				if want := squeeze(CalibrationName(c) + CalibrationText(c)); !strings.Contains(squeeze(text), want) {
 					t.Errorf("%s at %d: no %s", name, w, want)
 				}
 			}
@@ -175,6 +175,29 @@ func TestWriteErrorsAreReturned(t *testing.T) {
 	for _, after := range []int{0, 5000} {
 		if Terminal(&failingWriter{after}, r, TerminalOptions{}) == nil || Markdown(&failingWriter{after}, r) == nil {
 			t.Errorf("no error from a writer that fails after %d bytes", after)
+		}
+	}
+}
+
+// What the harness reaches has its whole name where there is room, and never a name twice.
+func TestFiguresOfTheHarnessAreToldApart(t *testing.T) {
+	r := newRun(t, 1, contender{"alpha", "batch", 1}).record()
+	r.Calibration = nil
+	for _, connections := range []string{"4", "16"} {
+		for _, l := range []measure.Labels{{}, {measure.LabelWhen: "after"}} {
+			r.Calibration = append(r.Calibration, measure.Calibration{Name: measure.CeilingReceive, Labels: l.With(measure.Labels{measure.LabelConnections: connections}), Value: 3e5, Unit: "events/s"})
+		}
+	}
+	for w := 60; w <= 120; w += 10 {
+		text, seen := string(renderTerminal(t, r, TerminalOptions{Width: w})), map[string]bool{}
+		_, text, _ = strings.Cut(text, "WHAT THE HARNESS ITSELF REACHES HERE")
+		for i, line := range strings.Split(text, "\n")[1:5] {
+			if seen[line] = true; w >= 80 && !strings.Contains(line, CalibrationName(r.Calibration[i])) {
+				t.Errorf("at %d: %q", w, line)
+			}
+		}
+		if len(seen) != 4 {
+			t.Errorf("at %d, lines are alike:\n%s", w, text)
 		}
 	}
 }

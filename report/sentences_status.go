@@ -52,6 +52,9 @@ func statusText(s *measure.Status) string {
 	return cmp.Or(own, codeText(s.Code))
 }
 
+// earlierText is said of a file that could not be written anew.
+const earlierText = "it holds an earlier state of the run than this report"
+
 const byAbsence = "taken while relaybench was away"
 
 // shortages say what the machine was short of, and what helps.

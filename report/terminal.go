@@ -13,6 +13,8 @@ type TerminalOptions struct {
 	Width int      // cells in a line, held to 20…200; 0 is 80
 	Color bool     // SGR colours
 	Files []string // where the results are, shown at the end and never shortened
+	// Earlier says that the first of Files could not be written anew, and holds less than the report.
+	Earlier bool
 }
 
 // Terminal writes the report for a terminal: what was run and whether it may be published, every
@@ -31,7 +33,7 @@ func Terminal(w io.Writer, r *measure.Record, o TerminalOptions) error {
 	t.findings()
 	t.relays()
 	t.calibration()
-	t.files(o.Files)
+	t.files(o)
 	return t.flush()
 }
 

@@ -317,25 +317,29 @@ func (t *terminal) calibration() {
 		return
 	}
 	t.heading("What the harness itself reaches here")
-	n := 0
+	var names []string
+	n, figures := 0, 0
 	for _, c := range t.v.rec.Calibration {
-		n = max(n, width(calibrationName(c)))
+		names = append(names, CalibrationName(c))
+		n, figures = max(n, width(CalibrationName(c))), max(figures, width(CalibrationText(c)))
 	}
-	n = min(n, t.part(2))
-	for _, c := range t.v.rec.Calibration {
-		t.line(span{"  " + padRight(fit(calibrationName(c), n), n) + "  ", none}, span{calibrationText(c), bold})
+	n = min(n, max(t.part(2), t.width-figures-4))
+	cut := CutNames(names, n)
+	for i, c := range t.v.rec.Calibration {
+		t.line(span{"  " + padRight(cut[names[i]], n) + "  ", none}, span{CalibrationText(c), bold})
 	}
 }
 
-// calibrationName is what a figure of the harness is called, with what its labels say.
-func calibrationName(c measure.Calibration) string {
+// CalibrationName is what a figure of the harness is called, with what its labels say.
+func CalibrationName(c measure.Calibration) string {
 	if labels := labelText(c.Labels, inOrder(slices.Collect(maps.Keys(c.Labels)))); labels != "" {
 		return c.Name + ", " + labels
 	}
 	return c.Name
 }
 
-func calibrationText(c measure.Calibration) string {
+// CalibrationText is a figure of the harness itself with its unit.
+func CalibrationText(c measure.Calibration) string {
 	text := scaleFor(c.Unit, []float64{c.Value}).format(c.Value)
 	if u := unitTitle(c.Unit); u != "" {
 		text += " " + u
@@ -345,12 +349,15 @@ func calibrationText(c measure.Calibration) string {
 
 // files names where everything is. These lines alone may be wider than the terminal: a path that is
 // cut cannot be opened.
-func (t *terminal) files(paths []string) {
-	if len(paths) == 0 {
+func (t *terminal) files(o TerminalOptions) {
+	if len(o.Files) == 0 {
 		return
 	}
 	t.heading("Files")
-	for _, p := range paths {
+	for i, p := range o.Files {
 		t.write("  " + visible(p) + "\n")
+		if i == 0 && o.Earlier {
+			t.paragraph(span{"    ! ", yellow}, span{earlierText, none})
+		}
 	}
 }

@@ -202,6 +202,3 @@ func machineParts(e *measure.Environment) []string {
 func joined(numbers []int) string {
 	return strings.Trim(strings.Join(strings.Fields(fmt.Sprint(numbers)), ","), "[]")
 }
-
-// CalibrationText is a figure of the harness itself with its unit.
-func CalibrationText(c measure.Calibration) string { return calibrationText(c) }

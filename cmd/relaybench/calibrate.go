@@ -160,10 +160,10 @@ func writeCalibration(w io.Writer, r *measure.Record) error {
 	fmt.Fprintf(&b, "signatures  by %s\n\n", r.Tool.Verifier)
 	n := 0
 	for _, c := range r.Calibration {
-		n = max(n, len([]rune(c.Name)))
+		n = max(n, len([]rune(report.CalibrationName(c))))
 	}
 	for _, c := range r.Calibration {
-		fmt.Fprintf(&b, "%s%s  %s\n", c.Name, strings.Repeat(" ", n-len([]rune(c.Name))), report.CalibrationText(c))
+		fmt.Fprintf(&b, "%-*s  %s\n", n, report.CalibrationName(c), report.CalibrationText(c))
 	}
 	warnings := report.MachineWarnings(r)
 	if len(warnings) > 0 {

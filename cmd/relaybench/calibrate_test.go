@@ -85,6 +85,25 @@ func TestCalibrateMeasuresTheHarnessAndLeavesNothing(t *testing.T) {
 	}
 }
 
+// The same figure over 1 and over 4 connections is two figures.
+func TestCalibrateTellsItsRowsApart(t *testing.T) {
+	var b strings.Builder
+	if err := writeCalibration(&b, &measure.Record{Calibration: calibrated([]int{1, 4, 16}, []int{1, 8})}); err != nil {
+		t.Fatal(err)
+	}
+	names := map[string]bool{}
+	for line := range strings.Lines(b.String()) {
+		name, _, _ := strings.Cut(line, "  ")
+		if names[name] && line != "\n" {
+			t.Errorf("%q stands there twice:\n%s", name, b.String())
+		}
+		names[name] = true
+	}
+	if !names[measure.CeilingPublish+", 16 connections"] {
+		t.Errorf("no connections:\n%s", b.String())
+	}
+}
+
 func TestCalibrateWithoutTheNullRelaySaysWhatIsLeftOut(t *testing.T) {
 	t.Parallel()
 	code, stdout, stderr := relaybenchWith(t, []string{"REFRELAY_BIN=", "PATH=/nowhere"}, "calibrate", "--short")

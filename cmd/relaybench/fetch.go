@@ -80,13 +80,15 @@ booted, with the limits raised that stand in the way of a bulk transfer where it
 	for name, value := range fetchDefaults {
 		cmd.Flags().Lookup(name).DefValue = value
 	}
-	for _, name := range []string{"samples", "rate", "query-rounds", "query-conns", "neg-scattered", "quick"} { // they bear on other scenarios
-		if cmd.Flags().Lookup(name) != nil {
-			_ = cmd.Flags().MarkHidden(name)
-		}
+	for _, name := range notOfFetch {
+		_ = cmd.Flags().MarkHidden(name)
 	}
+	cmd.Flags().Lookup("quick").Usage = "a short run: 2,000 events (synthetic or downloaded; of a relay that runs already so many in each way to fetch), where not set otherwise"
 	return cmd
 }
+
+// notOfFetch are flags of run that bear on other scenarios alone.
+var notOfFetch = []string{"samples", "rate", "query-rounds", "query-conns", "neg-scattered"}
 
 // fetchDefaults are what the verb does where its flags say nothing else.
 var fetchDefaults = map[string]string{"trials": "1", "only": scenarios.FetchFamily}
@@ -142,6 +144,10 @@ func (f *runFlags) unasked(s harness.Described) bool {
 
 // fetchOne is the verb.
 func (f *runFlags) fetchOne(cmd *cobra.Command, stdout, stderr io.Writer) error {
+	if i := slices.IndexFunc(notOfFetch, cmd.Flags().Changed); i >= 0 {
+		return usagef("fetch has no use for --%s: nothing that it measures depends on that", notOfFetch[i])
+	}
+	f.quicken(cmd.Flags())
 	f.options.Seed = f.corpus.seed
 	target := f.fetch.target
 	name, command, err := relays.SplitName(target, f.relays.environment)
@@ -166,6 +172,9 @@ func (f *runFlags) fetchOne(cmd *cobra.Command, stdout, stderr io.Writer) error 
 		}
 		if f.fetch.blind {
 			f.skip = append(f.skip, "calibration")
+			if f.quick && !cmd.Flags().Changed("cell-events") {
+				f.fetch.events = quickEvents
+			}
 		}
 	}
 	f.relays.extra = []string{target}

@@ -73,6 +73,11 @@ func TestFetchRefusesWhatCannotBeMeant(t *testing.T) {
 		{[]string{"ref-bolt", "--cell-events", "-1"}, "--cell-events"},
 		{[]string{"ref-bolt", "--shards", "65"}, "--shards 65"},
 		{[]string{"ref-bolt", "--shards", "0"}, "--shards 0"},
+		{[]string{"ref-bolt", "--samples", "9"}, "no use for --samples"},
+		{[]string{"ref-bolt", "--rate", "9"}, "no use for --rate"},
+		{[]string{"ref-bolt", "--query-rounds", "9"}, "no use for --query-rounds"},
+		{[]string{"ref-bolt", "--query-conns", "9"}, "no use for --query-conns"},
+		{[]string{"ref-bolt", "--neg-scattered"}, "no use for --neg-scattered"},
 		{[]string{"ref-bolt", "--only", "ingest"}, "fetch measures fetch.* alone"},
 		{[]string{"ref-bolt", "--only", "fetch.nothing"}, "matches no scenario"},
 	} {
@@ -153,6 +158,26 @@ func TestFetchMeasuresARelayInEveryWay(t *testing.T) {
 	for _, part := range []string{"FETCH", "by-id", "REQs in flight", "paced by", "adaptive"} {
 		if !strings.Contains(stdout, part) {
 			t.Errorf("the report says nothing of %q", part)
+		}
+	}
+}
+
+// --quick is as in the other verbs: 2,000 events, of a relay of the catalog and of one that runs.
+func TestAQuickFetchTakesFewEvents(t *testing.T) {
+	t.Parallel()
+	url, held, _ := watched(t, 4000)
+	for _, target := range []string{"ref-bolt", url} {
+		out := t.TempDir()
+		code, _, stderr := relaybench(t, "fetch", target, "--quick", "--skip=preflight,calibration", "--only=fetch.giant", "--out", out, "--work", t.TempDir())
+		if code != exitDone {
+			t.Fatalf("%s: exit code %d\n%s", target, code, stderr)
+		}
+		r := results(t, out)
+		if target != url && r.Corpus.Events != quickEvents {
+			t.Errorf("a corpus of %d events", r.Corpus.Events)
+		}
+		if got, _ := cellValue(r, r.Relays[0].Name, "giant.raw", "delivered"); target == url && (got < quickEvents || int(got) >= held) {
+			t.Errorf("%v events of %d came", got, held)
 		}
 	}
 }

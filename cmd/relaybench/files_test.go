@@ -65,14 +65,18 @@ func TestARunOnAFullDiskListsWhatItLeft(t *testing.T) {
 	t.Parallel()
 	out := smallDisk(t, 24<<10)
 	code, stdout, stderr := relaybenchWith(t, withHonest, "--quick", "--events=200", "--skip=preflight,calibration,crash,negentropy", "--out", out, honest())
-	if code != exitFailed || !strings.Contains(stderr, "is full") {
-		t.Errorf("exit code %d\n%s", code, stderr)
+	if code != exitUsage || !strings.Contains(stderr, "is full") {
+		t.Errorf("exit code %d, want %d\n%s", code, exitUsage, stderr)
 	}
 	left, err := filepath.Glob(filepath.Join(out, "*", "*"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	files := listed(stdout)
+	earlier := len(files) > 0 && filepath.Ext(files[0]) == ".json"
+	if _, list, _ := strings.Cut(stdout, "FILES "); strings.Contains(list, "earlier state") != earlier {
+		t.Errorf("not told that what was measured so far is not all of it:\n%s", list)
+	}
 	if len(files) != len(left) {
 		t.Errorf("lists %q where %q was left", files, left)
 	}

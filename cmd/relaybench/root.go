@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"relaybench/harness"
+	"relaybench/harness/machine"
 	"relaybench/relays"
 )
 
@@ -127,6 +128,8 @@ func run(ctx context.Context, stdout, stderr io.Writer, args []string) int {
 	code := exitFailed
 	if exit := (*exitError)(nil); errors.As(err, &exit) {
 		code = exit.code
+	} else if machine.Shortage(err) != "" {
+		code = exitUsage // the machine cannot do what was asked of it
 	}
 	if errors.Is(context.Cause(ctx), errInterrupted) {
 		code = exitInterrupted

@@ -42,6 +42,7 @@ type runFlags struct {
 	fetch      fetchFlags
 	out, work  string
 	keepData   bool
+	unsaved    bool // results.json holds an earlier state than the record
 }
 
 func newRun(stdout, stderr io.Writer) *cobra.Command {
@@ -112,20 +113,23 @@ func (f *runFlags) register(cmd *cobra.Command) {
 	flags.BoolVar(&f.keepData, "keep-data", false, "keep the relays' data folders and say where they are")
 }
 
+// quickEvents is how many events --quick takes.
+const quickEvents = 2000
+
 // quicken lowers what --quick lowers, where nothing else was asked for.
 func (f *runFlags) quicken(flags *pflag.FlagSet) {
 	if !f.quick {
 		return
 	}
 	for name, lower := range map[string]func(){
-		"events":       func() { f.corpus.events = 2000 },
+		"events":       func() { f.corpus.events = quickEvents },
 		"samples":      func() { f.options.Samples = 50 },
 		"query-rounds": func() { f.options.QueryRounds = 3 },
 		"query-conns":  func() { f.options.QueryConns = 4 },
 		"trials":       func() { f.options.Trials = 1 },
 		"limit": func() {
 			if f.corpus.downloads.urls != "" {
-				f.corpus.prepare.Limit = 2000
+				f.corpus.prepare.Limit = quickEvents
 			}
 		},
 	} {
@@ -451,6 +455,7 @@ func (f *runFlags) measure(ctx context.Context, stderr io.Writer, flags *pflag.F
 		r.Environment.During = &during
 	})
 	saveErr := recorder.Save()
+	f.unsaved = saveErr != nil
 	snapshot := recorder.Snapshot()
 	return &snapshot, out, cmp.Or(runErr, saveErr) // what cannot be saved once cannot be saved again
 }
@@ -493,6 +498,7 @@ func (f *runFlags) render(stdout io.Writer, r *measure.Record, out string) error
 	mdErr := writeMarkdown(r, filepath.Join(out, "report.md"))
 	o := terminalOptions(stdout)
 	o.Files = existing(filepath.Join(out, "results.json"), filepath.Join(out, "report.md"))
+	o.Earlier = f.unsaved && len(o.Files) > 0 && filepath.Base(o.Files[0]) == "results.json"
 	if err := report.Terminal(stdout, r, o); err != nil {
 		return errors.Join(mdErr, fmt.Errorf("writing the report: %w", err))
 	}

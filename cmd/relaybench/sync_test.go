@@ -54,6 +54,11 @@ func TestRelaysFillEachOtherInEveryMode(t *testing.T) {
 			}
 		}
 	}
+	for _, mode := range []string{"native", "negentropy", "req"} { // of which each has its own progress
+		if !strings.Contains(stderr, "ref-bolt → ref-sqlite, sync."+mode+": boots") {
+			t.Errorf("the progress does not tell of sync.%s:\n%s", mode, stderr)
+		}
+	}
 	if !strings.Contains(stdout, "from ↓  to →") {
 		t.Errorf("no matrix in\n%s", stdout)
 	}

@@ -107,6 +107,7 @@ func (w *watcher) endBar(text string, done bool) {
 	}
 	w.bar.expect(w.since, 0, 0)
 	if done {
+		w.bar.Increment() // nothing of nothing would be 0 %
 		w.bar.SetTotal(-1, true)
 	} else {
 		w.bar.Abort(false)
