@@ -190,7 +190,7 @@ func unlike(all []*measure.Record) []string {
 	differs("Measured on different kernels", func(r *measure.Record) string { return r.Environment.Kernel })
 	differs("Measured in different containers", func(r *measure.Record) string { return r.Environment.Container })
 	differs("Measured with different amounts of memory", func(r *measure.Record) string {
-		return bytesText(math.Round(float64(r.Environment.MemoryBytes)/(1<<29)) * (1 << 29)) // what the kernel keeps for itself varies
+		return BytesText(math.Round(float64(r.Environment.MemoryBytes)/(1<<29)) * (1 << 29)) // what the kernel keeps for itself varies
 	})
 	var silent []string
 	for _, m := range machineClass {

@@ -157,8 +157,8 @@ func thousands(digits string) string {
 	return sign + digits
 }
 
-// bytesText is a size for prose, in the binary units of all other sizes: "8.02 MiB".
-func bytesText(n float64) string {
+// BytesText is a size for prose, in the binary units of all other sizes: "8.02 MiB".
+func BytesText(n float64) string {
 	for _, s := range []step{{1 << 30, "GiB"}, {1 << 20, "MiB"}, {1 << 10, "KiB"}} {
 		if n >= s.size {
 			return number(n/s.size) + " " + s.suffix

@@ -296,7 +296,7 @@ func (v *view) head() []fact {
 	add("unranked", unranked...)
 	size := count(r.Corpus.Events, "event")
 	if r.Corpus.Bytes > 0 {
-		size += ", " + bytesText(float64(r.Corpus.Bytes))
+		size += ", " + BytesText(float64(r.Corpus.Bytes))
 	}
 	if v.corpusless() {
 		add("corpus", "no corpus was named: what the relay holds is not known beforehand")

@@ -101,9 +101,9 @@ func warnOfMemory(e *measure.Environment, say func(string, ...any)) {
 	}
 	switch {
 	case d.SwappedBytes > swapActivity:
-		say("The machine moved %s to and from swap during the run. Free memory, or use a smaller corpus.", bytesText(float64(d.SwappedBytes)))
+		say("The machine moved %s to and from swap during the run. Free memory, or use a smaller corpus.", BytesText(float64(d.SwappedBytes)))
 	case e.MemoryBytes > 0 && float64(d.SwapUsedBytes) > swapShare*float64(e.MemoryBytes):
-		say("%s of swap are in use: memory is short. Free some, or use a smaller corpus.", bytesText(float64(d.SwapUsedBytes)))
+		say("%s of swap are in use: memory is short. Free some, or use a smaller corpus.", BytesText(float64(d.SwapUsedBytes)))
 	}
 }
 
@@ -176,7 +176,7 @@ func machineParts(e *measure.Environment) []string {
 	if e.MemoryBytes > 0 {
 		memory := memoryText(e.MemoryBytes)
 		if e.MemoryLimit > 0 {
-			memory += ", of which a control group allows " + bytesText(float64(e.MemoryLimit))
+			memory += ", of which a control group allows " + BytesText(float64(e.MemoryLimit))
 		}
 		add(memory)
 	}

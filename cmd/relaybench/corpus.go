@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"relaybench/corpus"
+	"relaybench/report"
 )
 
 func newCorpus(stdout, stderr io.Writer) *cobra.Command {
@@ -110,7 +111,7 @@ func describeCorpus(w io.Writer, c *corpus.Corpus) error {
 	fmt.Fprintf(w, "folder       %s\n", c.Dir())
 	fmt.Fprintf(w, "source       %s\n", visible(m.Source))
 	fmt.Fprintf(w, "fingerprint  %s\n", m.Fingerprint)
-	fmt.Fprintf(w, "events       %d, %.1f MiB\n", m.Events, float64(m.Bytes)/(1<<20))
+	fmt.Fprintf(w, "events       %d, %s\n", m.Events, report.BytesText(float64(m.Bytes)))
 	fmt.Fprintf(w, "time         %s to %s\n", day(m.OldestUnix), day(m.NewestUnix))
 	fmt.Fprintf(w, "kinds       ")
 	kinds := slices.SortedFunc(maps.Keys(m.Kinds), func(a, b string) int {

@@ -69,7 +69,7 @@ func TestWhatACorpusLeavesOutIsTold(t *testing.T) {
 		if code != exitDone {
 			t.Fatalf("exit code %d\n%s", code, stderr)
 		}
-		for _, says := range []string{"events       61,", "left out     1: control_character\n", `left out     1: unparseable (the first is in "part-0", line 21: no JSON object)`, "backslashes  of 1 events were doubled"} {
+		for _, says := range []string{"events       61, ", " KiB\n", "left out     1: control_character\n", `left out     1: unparseable (the first is in "part-0", line 21: no JSON object)`, "backslashes  of 1 events were doubled"} {
 			if !strings.Contains(stdout, says) {
 				t.Errorf("round %d: %q is not in\n%s", round, says, stdout)
 			}

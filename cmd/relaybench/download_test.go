@@ -197,6 +197,9 @@ func TestTheLineOfARelayFitsATerminal(t *testing.T) {
 			t.Errorf("%d columns: %s", utf8.RuneCountInString(line), line)
 		}
 	}
+	if line := downloadTotal(download.Status{Events: 6, Bytes: 4 << 10}); !strings.HasSuffix(line, "6 different events, 4.00 KiB") {
+		t.Errorf("%q", line)
+	}
 	if line := downloadLine("nos.lol", download.RelayStatus{}); !strings.HasSuffix(line, "no answer yet") {
 		t.Errorf("%s", line)
 	}

@@ -72,7 +72,7 @@ func (w *watcher) endDownload() {
 }
 
 func downloadTotal(s download.Status) string {
-	total := fmt.Sprintf("downloading: %s different events, %.1f MiB", count(int(s.Events)), float64(s.Bytes)/(1<<20))
+	total := fmt.Sprintf("downloading: %s different events, %s", count(int(s.Events)), report.BytesText(float64(s.Bytes)))
 	if s.Limit > 0 {
 		total += "; the newest " + count(s.Limit) + " are wanted"
 	}

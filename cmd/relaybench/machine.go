@@ -8,6 +8,7 @@ import (
 
 	"relaybench/harness/machine"
 	"relaybench/harness/measure"
+	"relaybench/report"
 )
 
 // What a run takes at the least, whatever its corpus. Relays map their stores into memory and make
@@ -29,10 +30,10 @@ func checkLimits(conns int) error {
 		return usagef("%d connections need %d local ports, and this machine has %d: widen net.ipv4.ip_local_port_range, or lower --publishers and --query-conns", conns, conns+sparePorts, ports)
 	}
 	if size, ok := machine.Limit(syscall.RLIMIT_FSIZE); ok && size < leastFileSize {
-		return usagef("files may have %s here, which is too little for any relay's data: raise ulimit -f", mebibytes(size))
+		return usagef("files may have %s here, which is too little for any relay's data: raise ulimit -f", report.BytesText(float64(size)))
 	}
 	if space, ok := machine.Limit(syscall.RLIMIT_AS); ok && space < leastAddressSpace {
-		return usagef("processes may have %s of address space here, and relays map their data: raise ulimit -v", mebibytes(space))
+		return usagef("processes may have %s of address space here, and relays map their data: raise ulimit -v", report.BytesText(float64(space)))
 	}
 	var files syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &files); err != nil {
@@ -52,10 +53,10 @@ func checkLimits(conns int) error {
 func checkRoom(stderr io.Writer, work string, c measure.Corpus, held int) error {
 	need := uint64(c.Bytes) * uint64(held)
 	if size, ok := machine.Limit(syscall.RLIMIT_FSIZE); ok && size < uint64(c.Bytes) {
-		return usagef("files may have %s here, and the corpus has %s: raise ulimit -f", mebibytes(size), mebibytes(uint64(c.Bytes)))
+		return usagef("files may have %s here, and the corpus has %s: raise ulimit -f", report.BytesText(float64(size)), report.BytesText(float64(c.Bytes)))
 	}
 	if limit, need := (machine.System{}).MemoryLimit(), leastMemory+memoryPerEvent*uint64(c.Events); limit > 0 && limit < need {
-		return usagef("the control group allows %s of memory, and relaybench alone takes %s for this corpus: raise it, or use a smaller corpus", mebibytes(limit), mebibytes(need))
+		return usagef("the control group allows %s of memory, and relaybench alone takes %s for this corpus: raise it, or use a smaller corpus", report.BytesText(float64(limit)), report.BytesText(float64(need)))
 	}
 	parent := filepath.Dir(work) // which was asked for
 	room, ok := machine.RoomIn(work)
@@ -65,11 +66,9 @@ func checkRoom(stderr io.Writer, work string, c measure.Corpus, held int) error 
 	case full == measure.ShortageInodes || room.Inodes < uint64(leastInodes*held):
 		return usagef("the file system of %s has room for %d files, and relays need more: remove some, or choose another with --work", parent, room.Inodes)
 	case full != "" || room.Bytes < need:
-		return usagef("%s are free in %s, and the relays' data takes more than %s: free some, or choose another disk with --work", mebibytes(room.Bytes), parent, mebibytes(need))
+		return usagef("%s are free in %s, and the relays' data takes more than %s: free some, or choose another disk with --work", report.BytesText(float64(room.Bytes)), parent, report.BytesText(float64(need)))
 	case room.Bytes < 4*need:
-		fmt.Fprintf(stderr, "beware: %s are free in %s, and the relays' data may take more than that: --work chooses another disk\n", mebibytes(room.Bytes), parent)
+		fmt.Fprintf(stderr, "beware: %s are free in %s, and the relays' data may take more than that: --work chooses another disk\n", report.BytesText(float64(room.Bytes)), parent)
 	}
 	return nil
 }
-
-func mebibytes(n uint64) string { return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20)) }

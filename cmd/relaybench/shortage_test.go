@@ -89,7 +89,7 @@ func TestAWorkDiskThatIsTooSmallIsToldBeforeTheRun(t *testing.T) {
 	for _, size := range []int{512 << 10, 1500 << 10} {
 		work, out := smallDisk(t, size), t.TempDir()
 		code, _, stderr := relaybenchWith(t, withHonest, "--quick", "--events=2000", "--only=storage", "--skip=calibration,preflight", "--out", out, "--work", work, honest())
-		if code != exitUsage || !strings.Contains(stderr, "MiB are free in "+work) {
+		if code != exitUsage || !strings.Contains(stderr, "iB are free in "+work) {
 			t.Errorf("%d bytes: exit code %d\n%s", size, code, stderr)
 		}
 		nothingBooted(t, out)
