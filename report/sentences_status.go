@@ -72,6 +72,16 @@ var shortages = map[string][2]string{
 // shortageText says what the machine was short of; "" for a code that is no shortage.
 func shortageText(code string) string { return shortages[code][0] }
 
+// shortageSentence says what the machine was short of, in whose turns, and what helps. Where one
+// relay was measured, alone, nobody asks whose.
+func shortageSentence(code string, names []string, alone bool) string {
+	turns := "In turns of " + strings.Join(names, ", ")
+	if alone {
+		turns = "During the run"
+	}
+	return fmt.Sprintf("%s, %s, which is not held against anybody. %s", turns, shortages[code][0], shortages[code][1])
+}
+
 const byHarness = "limited by the harness"
 
 // limits say how the harness set a figure.

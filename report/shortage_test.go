@@ -49,6 +49,9 @@ func TestWhatTheMachineWasShortOfStandsFirst(t *testing.T) {
 	if len(d.grave) < 2 || !strings.HasPrefix(d.grave[0], "In turns of a, c, the disk of the work folder was full") || !strings.HasPrefix(d.grave[1], "In turns of b, memory ran out") {
 		t.Errorf("%q", d.grave)
 	}
+	if alone := Shortages(&measure.Record{Relays: r.Relays[:1]}); len(alone) != 1 || !strings.HasPrefix(alone[0], "During the run, the disk of the work folder was full") {
+		t.Errorf("%q", alone)
+	}
 	if text := outcomeText(&r.Relays[0]); text != "could not be measured: the disk of the work folder was full; died in ingest.throughput: exited with status 1" {
 		t.Errorf("%q", text)
 	}

@@ -14,6 +14,7 @@ type scale struct {
 	factor float64 // from the measurement's unit to the shown one
 	suffix string  // with its leading space; empty where the block's title names the unit
 	whole  bool    // every value is a whole number, and shown as one
+	counts bool    // of things, of which a median may have half of one
 }
 
 // A step is one size of a family of units, in the family's base.
@@ -81,7 +82,7 @@ func scaleFor(unit string, values []float64) scale {
 	for _, v := range values {
 		whole = whole && v*s.factor == math.Trunc(v*s.factor)
 	}
-	s.whole = whole
+	s.whole, s.counts = whole, s.suffix == "" && steps.most == 0 && !per
 	return s
 }
 
@@ -107,10 +108,12 @@ func rangeText(m *measure.Measurement, s scale) string {
 
 // withUnit adds a unit to a title that does not name it already.
 func withUnit(title, unit string) string {
-	if u := unitTitle(unit); u != "" && !strings.Contains(title, u) {
-		return title + ", " + u
+	u := unitTitle(unit)
+	amount, per, ok := strings.Cut(u, "/")
+	if u == "" || strings.Contains(title, u) || ok && strings.Contains(title, amount+" per ") && strings.HasSuffix(title, per) {
+		return title
 	}
-	return title
+	return title + ", " + u
 }
 
 func (s scale) format(v float64) string {
@@ -120,6 +123,9 @@ func (s scale) format(v float64) string {
 	v *= s.factor
 	if s.whole && v == math.Trunc(v) && math.Abs(v) < 1e15 {
 		return thousands(strconv.FormatFloat(v, 'f', 0, 64)) + s.suffix
+	}
+	if s.counts && math.Abs(v) < 100 && 2*v == math.Trunc(2*v) {
+		return strconv.FormatFloat(v, 'f', -1, 64)
 	}
 	return number(v) + s.suffix
 }

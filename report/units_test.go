@@ -35,6 +35,8 @@ func TestValuesOfABlockShareOneUnit(t *testing.T) {
 		{"bytes/byte", []float64{3.4}, "3.40"},
 		{"%", []float64{99.5, 100}, "99.5 %|100 %"},
 		{"count", []float64{500}, "500"},
+		{"files", []float64{9, 9.5, 1200.5}, "9|9.5|1,200"},
+		{"files", []float64{0.321}, "0.321"},
 		{"wombats", []float64{1234567.5}, "1,234,568"},
 		{"ms", []float64{math.NaN()}, "n/a ms"},
 	} {
@@ -45,6 +47,17 @@ func TestValuesOfABlockShareOneUnit(t *testing.T) {
 		}
 		if strings.Join(got, "|") != c.want {
 			t.Errorf("%v %s: got %s, want %s", c.values, c.unit, strings.Join(got, "|"), c.want)
+		}
+	}
+}
+
+func TestATitleNamesItsUnitOnce(t *testing.T) {
+	for _, c := range [][3]string{
+		{"switches per accepted event", "switches/event", "switches per accepted event"}, {"requests", "requests", "requests"},
+		{"open", "files", "open, files"}, {"rate", "events/s", "rate, events/s"}, {"events per relay", "events/s", "events per relay, events/s"},
+	} {
+		if got := withUnit(c[0], c[1]); got != c[2] {
+			t.Errorf("%s in %s: %q", c[0], c[1], got)
 		}
 	}
 }

@@ -125,7 +125,7 @@ func Shortages(r *measure.Record) (all []string) {
 		}
 	}
 	for _, code := range slices.Sorted(maps.Keys(names)) {
-		all = append(all, fmt.Sprintf("In turns of %s, %s, which is not held against anybody. %s", strings.Join(names[code], ", "), shortages[code][0], shortages[code][1]))
+		all = append(all, shortageSentence(code, names[code], len(r.Relays) == 1))
 	}
 	return all
 }
