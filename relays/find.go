@@ -95,13 +95,13 @@ func (d *Definition) resolve(getenv func(string) string) (string, error) {
 	}
 	path, ok, err := d.Find(getenv)
 	if err == nil && !ok {
-		err = errors.New(d.missing())
+		err = errors.New("not found; " + d.missing())
 	}
 	return path, err
 }
 
 func (d *Definition) missing() string {
-	return fmt.Sprintf("not found; set $%s or put %s on the PATH", d.variables()[0], strings.Join(d.binaries(), " or "))
+	return fmt.Sprintf("set $%s or put %s on the PATH", d.variables()[0], strings.Join(d.binaries(), " or "))
 }
 
 // locate finds a program as a shell would: a path as it stands (relative to the current folder), a bare name on the PATH.

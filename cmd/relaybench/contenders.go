@@ -143,6 +143,8 @@ func (f *relayFlags) contenders(ctx context.Context, stderr io.Writer) ([]harnes
 				reason = strings.ReplaceAll(reason, "$STRFRY_BIN", "--strfry-bin")
 			}
 			return nil, usagef("%s", reason)
+		case s.Status == relays.Missing:
+			absent = append(absent, d.Name, "not found; "+s.Reason)
 		default:
 			absent = append(absent, d.Name, s.Reason)
 		}

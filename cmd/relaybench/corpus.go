@@ -137,7 +137,7 @@ func describeCorpus(w io.Writer, c *corpus.Corpus) error {
 		fmt.Fprintf(w, "left out     %d: older than the newest --limit\n", m.OverLimit)
 	}
 	if m.Undoubled > 0 {
-		fmt.Fprintf(w, "backslashes  of %d events were doubled, as psql's COPY writes them: undone\n", m.Undoubled)
+		fmt.Fprintf(w, "backslashes  were doubled, as psql's COPY writes them, and that was undone; events: %d\n", m.Undoubled)
 	}
 	return nil
 }

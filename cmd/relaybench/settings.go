@@ -86,10 +86,10 @@ func (f *corpusFlags) load(ctx context.Context, w *watcher) (*corpus.Corpus, err
 	}
 	m := c.Manifest()
 	if first := m.FirstUnparseable; first != nil {
-		w.note(fmt.Sprintf("%s: what is no event is left out, %s times; first in %s", m.Source, count(m.Dropped[corpus.DropUnparseable.String()]), first))
+		w.note(fmt.Sprintf("%s: left out since it is no event: %s; the first is in %s", m.Source, count(m.Dropped[corpus.DropUnparseable.String()]), first))
 	}
 	if m.Undoubled > 0 {
-		w.note(fmt.Sprintf("%s: the backslashes of %s events are doubled, as psql's COPY writes them; that was undone, and their ids are right", m.Source, count(m.Undoubled)))
+		w.note(fmt.Sprintf("%s: events with doubled backslashes, as psql's COPY writes them: %s; that was undone, and their ids are right", m.Source, count(m.Undoubled)))
 	}
 	return c, nil
 }
