@@ -91,6 +91,8 @@ func preflightLeftOpen(f *measure.Finding) string {
 		return open + "the time for asking ran out"
 	case measure.CauseNeeds:
 		return open + "what the question rests on does not hold"
+	case measure.CausePlain:
+		return open + "an event of plain text does not come back as it was sent either"
 	case measure.CauseFew:
 		return open + fmt.Sprintf("only %s came", preflightCounted(f, "answers", "answer"))
 	}

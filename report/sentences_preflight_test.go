@@ -81,6 +81,7 @@ func TestThePreflightSaysWhatWasSeen(t *testing.T) {
 		{measure.CodeLive, measure.Undecided, measure.CauseSlow, facts{"ms": 2000}, nil, "an answer took 2.0 s"},
 		{measure.CodeLive, measure.Undecided, measure.CauseTime, nil, nil, "ran out"},
 		{measure.CodeLive, measure.Undecided, measure.CauseNeeds, nil, nil, "rests on"},
+		{measure.CodeControl, measure.Undecided, measure.CausePlain, nil, nil, "an event of plain text does not come back"},
 		{measure.CodeNagle, measure.Undecided, measure.CauseFew, facts{"answers": 1}, nil, "only 1 answer came"},
 	} {
 		f := measure.Finding{Code: test.code, Verdict: test.verdict, Cause: test.cause, Counts: test.counts, Texts: test.texts}

@@ -42,6 +42,7 @@ const (
 	CauseSlow   = "slow"   // other answers were so slow that silence means nothing: Counts["ms"]
 	CauseTime   = "time"   // the time for asking ran out
 	CauseNeeds  = "needs"  // what the question rests on does not hold
+	CausePlain  = "plain"  // what is asked of special events happens to plain ones too: none comes back as it was sent
 	CauseFew    = "few"    // too few answers to judge by: Counts["answers"]
 )
 

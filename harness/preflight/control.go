@@ -38,8 +38,15 @@ func controlCharacters(a *asking) (found, error) {
 	if err == nil {
 		return found{counts: counts{controlAccepted: float64(len(controls))}}, nil
 	}
-	if short := (*shortfall)(nil); !errors.As(err, &short) && !errors.Is(err, errSilent) {
+	short := (*shortfall)(nil)
+	if !errors.As(err, &short) && !errors.Is(err, errSilent) {
 		return found{}, err // an answer that did not come may be what becomes of such an event
+	}
+	// What becomes of every event says nothing of these characters.
+	if err := a.roundTrip(a.event(1, a.recent(1), "nothing unusual")); errors.As(err, &short) && short.cause != measure.CauseUnnamed {
+		return found{}, leaveOpen(measure.CausePlain, nil, nil)
+	} else if err != nil && !errors.As(err, &short) {
+		return found{}, err
 	}
 	how, reason, err := a.controlsAlone()
 	if err != nil {

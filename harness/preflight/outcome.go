@@ -52,6 +52,7 @@ func (e *openError) Error() string {
 	return map[string]string{measure.CauseClosed: "the REQ was refused: CLOSED " + quoted(e.texts["reason"]),
 		measure.CauseSlow:  "its answers are too slow for silence to mean anything",
 		measure.CauseNeeds: "what the question rests on does not hold",
+		measure.CausePlain: "an event of plain text does not come back as it was sent either",
 		measure.CauseFew:   "too few answers came"}[e.cause]
 }
 

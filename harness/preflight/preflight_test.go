@@ -133,8 +133,8 @@ func TestEachLieFailsItsCheckAlone(t *testing.T) {
 		wait time.Duration // for the lies that are silence
 	}{
 		{lies: "stores nothing", told: []string{"stores: failed not-returned"}},
-		{lies: "alters fields", told: []string{"stores: failed unreadable", "text: failed unreadable", "empty-tag: failed unreadable", "control: stated characters"}},
-		{lies: "returns tags as text", told: []string{"only-message: stated ", "stores: failed unreadable", "text: failed unreadable", "empty-tag: failed unreadable", "control: stated characters"}},
+		{lies: "alters fields", told: []string{"stores: failed unreadable", "text: failed unreadable", "empty-tag: failed unreadable", "control: undecided plain"}},
+		{lies: "returns tags as text", told: []string{"only-message: stated ", "stores: failed unreadable", "text: failed unreadable", "empty-tag: failed unreadable", "control: undecided plain"}},
 		{lies: "refuses everything", told: []string{"stores: failed refused"}},
 		{lies: "refuses notes", told: []string{"stores: failed refused"}},
 		{lies: "names no event", told: []string{"stores: failed unnamed"}},
