@@ -100,7 +100,7 @@ func TestEvidenceIsShortOnATerminal(t *testing.T) {
 		{"what is named again, in another trial, stands once", `asked: {}|missing: 0a1b0a1b0a1b…, and 3 more|extra: 2 more`,
 			[]e{{Code: measure.EvidenceQuestion, Text: "{}"}, {Code: measure.EvidenceMissing, ID: a}, {Code: measure.EvidenceMissing, Count: 3}, {Code: measure.EvidenceQuestion, Text: "{}"},
 				{Code: measure.EvidenceMissing, ID: a}, {Code: measure.EvidenceMissing, Count: 3}, {Code: measure.EvidenceExtra, Count: 2}}},
-		{"how many are of a kind, not how often", "missing, kind 1, lost, 6 in all: 0a1b0a1b0a1b…, 9c8d9c8d9c8d…",
+		{"how many are of a kind, not how often", "missing, kind 1, acknowledged and not found, 6 in all: 0a1b0a1b0a1b…, 9c8d9c8d9c8d…",
 			[]e{{Code: measure.EvidenceMissing, ID: a, Kind: &one, Cause: "lost", Count: 6}, {Code: measure.EvidenceMissing, ID: b, Kind: &one, Cause: "lost", Count: 6}}},
 		{"what has words of its own stands alone", "altered: 0a1b0a1b0a1b…; its content|altered: 9c8d9c8d9c8d…; its tags",
 			[]e{{Code: measure.EvidenceAltered, ID: a, Text: "its content"}, {Code: measure.EvidenceAltered, ID: b, Text: "its tags"}}},

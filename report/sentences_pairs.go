@@ -95,7 +95,8 @@ func holdingText(f *measure.Finding) string {
 // missingWords say why an event is not where it must be, by the cause of its count.
 var missingWords = []struct{ cause, text string }{
 	{measure.MissingNeverDelivered, "never delivered to it"}, {measure.MissingUnanswered, "delivered and never answered"}, {measure.MissingRefused, "refused"},
-	{measure.MissingLost, "acknowledged but lost"}, {measure.MissingNotImported, "in the file and not in the relay"},
+	{measure.MissingLost, "acknowledged and not found"}, {measure.MissingNamed, "acknowledged, and not returned though it is named"},
+	{measure.MissingNotImported, "in the file and not in the relay"},
 }
 
 // goneReasons are why the model does not hold an event, as it names them.

@@ -49,3 +49,15 @@ func TestWhyATransferFellShort(t *testing.T) {
 		}
 	}
 }
+
+// TestWhatIsNamedIsNotSaidToBeLost on the check and in its evidence.
+func TestWhatIsNamedIsNotSaidToBeLost(t *testing.T) {
+	const named = "acknowledged, and not returned though it is named"
+	f := measure.Finding{Code: measure.CodeHoldsUnion, Verdict: measure.Failed, Counts: map[string]float64{"held": 7, "must": 10, "missing." + measure.MissingNamed: 3}}
+	if got, want := findingText(&f), "holds 7 where it must hold 10: 3 missing: "+named; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	if got, want := evidenceLines([]measure.Evidence{{Code: measure.EvidenceMissing, Cause: measure.MissingNamed, ID: "ab"}}, false)[0], "missing, "+named+": ab"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}

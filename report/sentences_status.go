@@ -160,6 +160,11 @@ func evidenceHead(e *measure.Evidence) string {
 	if e.Kind != nil {
 		kind = fmt.Sprintf("kind %d", *e.Kind)
 	}
+	for _, w := range missingWords {
+		if e.Code == measure.EvidenceMissing && e.Cause == w.cause {
+			cause = w.text
+		}
+	}
 	if e.Code == measure.EvidenceRefused { // a prefix of NIP-01
 		cause = e.Cause
 	}

@@ -29,8 +29,13 @@ type departure struct {
 }
 
 // compare sets what a relay holds against a model, and explains each event by what the relay said of it and by what the protocol demands.
-func compare(s *side, m *corpus.Model, held []int) difference {
-	return compareWith(s.Corpus, m, held, func(i int) string { return missingBecause(s.Ledger.Get(i)) })
+// Named are the events that it named in a reconciliation and did not return.
+func compare(t *harness.Trial, m *corpus.Model, held, named []int) difference {
+	kept := make(map[int]bool, len(named))
+	for _, i := range named {
+		kept[i] = true
+	}
+	return compareWith(t.Corpus, m, held, func(i int) string { return missingBecause(t.Ledger.Get(i), kept[i]) })
 }
 
 // compareWith is compare where missing says why an event that must be held is not there.
@@ -59,24 +64,29 @@ func compareWith(c *corpus.Corpus, m *corpus.Model, held []int, missing func(i i
 }
 
 // missingBecause says why an event that a relay must hold is not there.
-func missingBecause(a harness.Answer) string {
-	switch a {
-	case harness.NotOffered:
+func missingBecause(a harness.Answer, named bool) string {
+	switch {
+	case a == harness.NotOffered:
 		return measure.MissingNeverDelivered
-	case harness.Unanswered:
+	case a == harness.Unanswered:
 		return measure.MissingUnanswered
-	case harness.Refused:
+	case a == harness.Refused:
 		return measure.MissingRefused
+	case named:
+		return measure.MissingNamed
 	}
 	return measure.MissingLost
 }
 
 func (d difference) none() bool { return len(d.groups) == 0 }
 
-// lost is how many events the relay had acknowledged and does not hold.
+// isLost tells whether an event was acknowledged, and is missing.
+func isLost(cause string) bool { return cause == measure.MissingLost || cause == measure.MissingNamed }
+
+// lost is how many events the relay had acknowledged and does not return.
 func (d difference) lost() (n int) {
 	for key, group := range d.groups {
-		if key.missing && key.cause == measure.MissingLost {
+		if key.missing && isLost(key.cause) {
 			n += len(group)
 		}
 	}

@@ -147,7 +147,7 @@ func (s *side) seed(ctx context.Context) error {
 	if s.seeded, err = s.model(); err != nil {
 		return err
 	}
-	d := compare(s, s.seeded, s.held)
+	d := compare(s.Trial, s.seeded, s.held, nil)
 	s.Find(measure.Finding{Code: measure.CodeHoldsSeeded, Verdict: measure.Holds(d.none()), Counts: d.counts(), Evidence: d.evidence()})
 	if f := lost(s.Trial, d); f != nil {
 		s.Find(*f)
@@ -163,7 +163,7 @@ func lost(t *harness.Trial, d difference) *measure.Finding {
 		return nil
 	}
 	return &measure.Finding{Code: measure.CodeAcknowledgedKept, Verdict: measure.Failed, Counts: counts("lost", n, "of", t.Ledger.Count(harness.Accepted)+t.Ledger.Count(harness.Duplicate)),
-		Evidence: slices.DeleteFunc(d.evidence(), func(e measure.Evidence) bool { return e.Cause != measure.MissingLost })}
+		Evidence: slices.DeleteFunc(d.evidence(), func(e measure.Evidence) bool { return !isLost(e.Cause) })}
 }
 
 // model is of what the relay has been offered so far.
@@ -366,14 +366,14 @@ func (s *side) identical(ctx context.Context) error {
 		}
 	}
 	s.held = held.Events
-	d := compare(s, s.Model, s.held)
+	d := compare(s.Trial, s.Model, s.held, held.Unreturned)
 	// A relay answers for what it acknowledged. What its peer lost or kept back it never got, and
 	// may rightly hold what that would have replaced.
 	given, err := corpus.NewFates(s.Corpus, s.Ledger.Acknowledged, s.Now)
 	if err != nil {
 		return err
 	}
-	own := compare(s, given, s.held)
+	own := compare(s.Trial, given, s.held, held.Unreturned)
 	blamed := own.own() + s.refusedWrongly()
 	f := measure.Finding{Code: measure.CodeHoldsUnion, Verdict: measure.Holds(d.none()), Counts: d.counts(), Evidence: d.evidence()}
 	f.Counts["own"] = float64(blamed)

@@ -327,7 +327,7 @@ func (r *syncing) begun(ctx context.Context, t *harness.Trial) (h beginning, err
 		return h, err
 	}
 	if h.mustSend = m.Effective(); held != nil {
-		if f := lost(t, compare(&side{Trial: t}, m, held.Events)); f != nil {
+		if f := lost(t, compare(t, m, held.Events, held.Unreturned)); f != nil {
 			r.FindAlone(t, *f)
 		}
 	}
@@ -388,7 +388,7 @@ func (r *syncing) account(ctx context.Context) error {
 			return fmt.Errorf("finding out what %s holds: %w", of.Relay.Name(), err)
 		}
 		held := found.Events
-		d := compare(&side{Trial: of}, expected, held)
+		d := compare(of, expected, held, found.Unreturned)
 		excused := r.blame(of, expected, held)
 		if of == t {
 			r.done.late, r.done.lateBy = found.Late, found.LateBy

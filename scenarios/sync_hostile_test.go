@@ -177,7 +177,7 @@ func TestASinkIsBelievedWhatItReturns(t *testing.T) {
 			}
 			equals(t, "delivered", m.value(t, "sink", key, "delivered"), float64(n-missing))
 			m.judged(t, "sink", key, measure.CodeComplete, measure.Failed, measure.CauseMissing, "sink", "missing", missing)
-			m.judged(t, "sink", key, measure.CodeHoldsSource, measure.Failed, "", "sink", "missing.lost", missing)
+			m.judged(t, "sink", key, measure.CodeHoldsSource, measure.Failed, "", "sink", "missing.named and not returned", missing)
 			m.judged(t, "sink", key, measure.CodeAcknowledgedKept, measure.Failed, "", "sink", "lost", missing)
 			m.judged(t, "sink", key, measure.CodeReturnsNamed, measure.Failed, "", "sink", "missing", missing, "unnamed", 0)
 		})

@@ -85,6 +85,7 @@ const (
 	MissingNeverDelivered = "never delivered"
 	MissingUnanswered     = "unanswered"
 	MissingRefused        = "refused"
-	MissingLost           = "lost" // acknowledged, and not there
+	MissingLost           = "lost"                   // acknowledged, and not there
+	MissingNamed          = "named and not returned" // acknowledged: lost to whoever asks for it
 	MissingNotImported    = "not imported"
 )
