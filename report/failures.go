@@ -42,6 +42,15 @@ func (o *outcomes) count(verdict measure.Verdict) (n int) {
 	return n
 }
 
+// checks says how many checks ended in one way, and how often where that was in several scenarios.
+func (o *outcomes) checks(verdict measure.Verdict) string {
+	text := count(len(o.of(verdict)), "check")
+	if n := o.count(verdict); n > len(o.of(verdict)) {
+		text += fmt.Sprintf(", %d times in all", n)
+	}
+	return text
+}
+
 // add folds a check into those of its code that ended as it did.
 func (o *outcomes) add(f *measure.Finding) {
 	i := slices.IndexFunc(o.list, func(x *outcome) bool { return x.code == f.Code && x.verdict == f.Verdict })

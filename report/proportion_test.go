@@ -103,7 +103,7 @@ func TestChecksAreToldByHowTheyEnded(t *testing.T) {
 	})
 	slices.SortFunc(r.Findings, func(a, b measure.Finding) int { return strings.Compare(a.Code, b.Code) })
 	text, md := string(renderTerminal(t, r, TerminalOptions{Width: 100})), string(renderMarkdown(t, r))
-	for _, want := range []string{"✗ a  1 of 2 checks failed", "✓ b  1 check passed", "? could not be asked, and held against nobody: " + checkTitle(measure.CodeOrder),
+	for _, want := range []string{"✗ a  failed 1 check; 1 passed", "✓ b  1 check passed", "? could not be asked, and held against nobody: " + checkTitle(measure.CodeOrder),
 		"· stated: it was seen so"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("%q is not said in\n%s", want, text)

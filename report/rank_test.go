@@ -315,6 +315,12 @@ func TestTheVerdictNamesEveryReason(t *testing.T) {
 		}},
 		{"a failed check", "No", "b failed 1 check: c.", failed("b", "*")},
 		{"one in a scenario", "No", "b failed 1 check: c (ingest.throughput).", all(failed("b", "*"), func(r *measure.Record) { r.Findings[2].Scenario = "ingest.throughput" })},
+		{"one in two scenarios", "No", "b failed 1 check, 2 times in all: c (2 of 2 scenarios).", all(failed("b", "*"), func(r *measure.Record) {
+			r.Findings[2].Scenario = "ingest.throughput"
+			again := r.Findings[2]
+			again.Scenario = "ingest.latency"
+			r.Findings = append(r.Findings, again)
+		})},
 		{"one that shows at another relay", "No", "b failed 1 check: c (with a).", all(failed("a", "*"), seenWith("b", "b"))},
 		{"a check that could not be asked", "Not yet", "b could not be asked in 1 check: c.", all(quiet, failed("b", "*"), func(r *measure.Record) { r.Findings[2].Verdict = measure.Undecided })},
 		{"a check that is stated", "Yes", "", all(quiet, failed("b", "*"), func(r *measure.Record) { r.Findings[2].Verdict = measure.Stated })},

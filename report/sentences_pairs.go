@@ -10,7 +10,7 @@ import (
 var pairWords = map[string]words{
 	measure.CodeHoldsSeeded: {"holds its share after seeding", holdingText},
 	measure.CodeDifference: {"finds exactly the difference", func(f *measure.Finding) string {
-		return fmt.Sprintf("%s of %s ids to have and %s of %s to need were named", n(f, "have"), n(f, "must have"), n(f, "need"), n(f, "must need"))
+		return differenceText(f, "have") + " and " + differenceText(f, "need") + " were named"
 	}},
 	measure.CodeOnlyKnown: {"names only events that were published", func(f *measure.Finding) string {
 		return listed(some1(f, "ids", "it named %s ids of no event that was published"), some1(f, "twice", "it named %s of the events on both sides as its alone"))
@@ -71,6 +71,17 @@ var pairWords = map[string]words{
 		}
 		return endedBy(f.Cause, f.Texts["error"])
 	}},
+}
+
+// differenceText says how many of the ids that one side lacks were named, and how many others.
+func differenceText(f *measure.Finding, side string) string {
+	named, must := f.Counts[side], f.Counts["must "+side]
+	extra := max(f.Counts["extra "+side], named-must) // an old record says no more
+	text := fmt.Sprintf("%s of %s ids to %s", amount(named-extra), n(f, "must "+side), side)
+	if extra > 0 {
+		text += " with " + amount(extra) + " others"
+	}
+	return text
 }
 
 // holdingText compares what a relay holds with what it must hold.

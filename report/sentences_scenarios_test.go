@@ -61,3 +61,17 @@ func TestWhatIsNamedIsNotSaidToBeLost(t *testing.T) {
 		t.Errorf("%q, want %q", got, want)
 	}
 }
+
+// TestADifferenceIsSaidInBothItsParts of records that count what must not be named, and of others.
+func TestADifferenceIsSaidInBothItsParts(t *testing.T) {
+	for extra, want := range map[float64]string{
+		10: "603 of 623 ids to have and 565 of 566 ids to need with 10 others were named",
+		0:  "603 of 623 ids to have and 566 of 566 ids to need with 9 others were named",
+	} {
+		f := measure.Finding{Code: measure.CodeDifference, Verdict: measure.Failed,
+			Counts: map[string]float64{"have": 603, "must have": 623, "need": 575, "must need": 566, "extra need": extra}}
+		if got := findingText(&f); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}

@@ -102,7 +102,7 @@ func TestASourceIsBlamedForWhatItCut(t *testing.T) {
 		t.Errorf("the source failed %d checks", o.count(measure.Failed))
 	}
 	d := v.verdict()
-	if len(d.grave) != 1 || !strings.HasPrefix(d.grave[0], "impatient failed 2 checks") {
+	if len(d.grave) != 1 || !strings.HasPrefix(d.grave[0], "impatient failed 1 check, 2 times in all: is complete") {
 		t.Errorf("the head says %q", d.grave)
 	}
 }

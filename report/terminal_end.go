@@ -196,7 +196,7 @@ func (t *terminal) findings() {
 		if failed == 0 {
 			t.line(span{"  ✓ ", green}, span{who, bold}, span{"  " + count(o.passed, "check") + " passed", none})
 		} else {
-			t.line(span{"  ✗ ", red}, span{who, bold}, span{fmt.Sprintf("  %d of %s failed", failed, count(o.passed+failed, "check")), red})
+			t.line(span{"  ✗ ", red}, span{who, bold}, span{fmt.Sprintf("  failed %s; %d passed", o.checks(measure.Failed), o.passed), red})
 		}
 		failures := o.of(measure.Failed)
 		for _, f := range failures[:min(len(failures), maxFailed)] {

@@ -156,15 +156,14 @@ func (v *view) judgeBreaches(caveat func(string, ...any)) {
 // relay. What is merely stated is no reason against anything.
 func (v *view) judgeFindings(grave, caveat func(string, ...any)) {
 	for _, name := range v.findingRelays() {
+		o := v.outcomes(name)
 		say := func(verdict measure.Verdict, what string, to func(string, ...any)) {
 			var briefs []string
-			checks := 0
-			for _, f := range v.outcomes(name).of(verdict) {
+			for _, f := range o.of(verdict) {
 				briefs = append(briefs, v.brief(f))
-				checks += len(f.list)
 			}
-			if checks > 0 {
-				to("%s "+what+": %s.", speaker(name), count(checks, "check"), some(briefs, 4))
+			if len(briefs) > 0 {
+				to("%s "+what+": %s.", speaker(name), o.checks(verdict), some(briefs, 4))
 			}
 		}
 		say(measure.Failed, "failed %s", grave)

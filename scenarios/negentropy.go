@@ -245,13 +245,15 @@ func initial(ctx context.Context, server, other *side) error {
 	record(t, result, true)
 	wantHave, wantNeed := without(server.Corpus, other.held, server.held), without(server.Corpus, server.held, other.held)
 	server.first = result.Duration
+	extraHave, extraNeed := minus(have, wantHave), minus(need, wantNeed)
 	wrong := slices.Concat(
 		idEvidence(server.Corpus, measure.EvidenceMissing, causeHave, minus(wantHave, have)),
-		idEvidence(server.Corpus, measure.EvidenceExtra, causeHave, minus(have, wantHave)),
+		idEvidence(server.Corpus, measure.EvidenceExtra, causeHave, extraHave),
 		idEvidence(server.Corpus, measure.EvidenceMissing, causeNeed, minus(wantNeed, need)),
-		idEvidence(server.Corpus, measure.EvidenceExtra, causeNeed, minus(need, wantNeed)))
+		idEvidence(server.Corpus, measure.EvidenceExtra, causeNeed, extraNeed))
 	t.Find(measure.Finding{Code: measure.CodeDifference, Verdict: measure.Holds(len(wrong) == 0),
-		Counts: counts("have", len(have), "must have", len(wantHave), "need", len(need), "must need", len(wantNeed)), Evidence: wrong})
+		Counts: counts("have", len(have), "must have", len(wantHave), "extra have", len(extraHave),
+			"need", len(need), "must need", len(wantNeed), "extra need", len(extraNeed)), Evidence: wrong})
 	t.Find(onlyKnown(server.Corpus, need, nil))
 	return nil
 }

@@ -168,7 +168,8 @@ var weight = map[Verdict]int{Undecided: 0, Passed: 1, Stated: 2, Failed: 3}
 
 // Find takes a finding in. A check that ran in several trials is one finding, told apart by whom it
 // blames: it holds if it held every time, counts and texts are those of the first time of its
-// heaviest verdict, and what it bears on and its evidence gather, the latter up to a bound.
+// heaviest verdict (where each boot is asked of other events, as of forged ones, the counts of all
+// such times together), and what it bears on and its evidence gather, the latter up to a bound.
 func (r *Recorder) Find(f Finding) {
 	f = cloneFinding(f)
 	f.Evidence = f.Evidence[:min(len(f.Evidence), maxEvidence)]
@@ -200,6 +201,11 @@ func (r *Recorder) Find(f Finding) {
 	case weight[f.Verdict] > weight[o.Verdict]:
 		*o = f
 	default:
+		if f.Code == CodeForgedRefused && o.Counts != nil { // each boot is sent forged events of its own
+			for name, n := range f.Counts {
+				o.Counts[name] += n
+			}
+		}
 		for _, s := range f.BearsOn {
 			if !slices.ContainsFunc(o.BearsOn, func(x Scope) bool { return reflect.DeepEqual(x, s) }) {
 				o.BearsOn = append(o.BearsOn, s)

@@ -121,6 +121,17 @@ func TestFindKeepsTheHeaviestVerdict(t *testing.T) {
 	}
 }
 
+// TestForgedEventsOfAllBootsAreCounted, as evidence names those of all.
+func TestForgedEventsOfAllBootsAreCounted(t *testing.T) {
+	r := newRecorder(t)
+	for range 2 {
+		r.Find(Finding{Relay: "a", Scenario: "s", Code: CodeForgedRefused, Verdict: Failed, Counts: map[string]float64{"of": 4, "accepted": 3}})
+	}
+	if got := r.Snapshot().Findings[0].Counts; got["of"] != 8 || got["accepted"] != 6 {
+		t.Errorf("%v", got)
+	}
+}
+
 func TestWhatFailsWhileTheMachineIsShortIsUndecided(t *testing.T) {
 	r := NewRecorder(&Record{}, nil)
 	short := ""
