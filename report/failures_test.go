@@ -146,3 +146,14 @@ func TestWhatOnlyRepeatsAWinIsNotCounted(t *testing.T) {
 		}
 	}
 }
+
+// TestFootnotesOfACellAscend, though a note of another cell came first.
+func TestFootnotesOfACellAscend(t *testing.T) {
+	var foot footnotes
+	if got := foot.sign([]string{"b"}) + " " + foot.sign([]string{"a", "b"}); got != "¹ ¹,²" {
+		t.Error(got)
+	}
+	if got := foot.sign([]string{"c", "a"}); got != "²,³" {
+		t.Error(got)
+	}
+}

@@ -242,7 +242,7 @@ func (m *markdown) summary() {
 	for _, s := range standings {
 		wins := s.score()
 		if s.reason != "" {
-			wins = "not ranked"
+			wins = "not ranked " + m.foot.sign([]string{s.reason})
 		}
 		row := []string{mdText(s.name), wins}
 		for _, c := range s.cells {
@@ -252,11 +252,6 @@ func (m *markdown) summary() {
 	}
 	m.narrower(head, rows)
 	m.footnotes()
-	for _, s := range standings {
-		if s.reason != "" {
-			m.p("\nNot ranked: %s\n", mdText(sentence(s.reason)))
-		}
-	}
 	for _, n := range m.v.winsNotes() {
 		m.p("\n%s\n", mdText(n))
 	}

@@ -55,18 +55,7 @@ func (m *markdown) pair(p *pair) {
 	m.p("### %s: %s\n", mdText(p.title()), text)
 	said := evidenceOnce{}
 	for _, f := range p.explanation() {
-		sign := "❌"
-		if f.Verdict == measure.Passed {
-			sign = "✅"
-		}
-		m.p("\n%s %s\n", sign, mdText(sentence(explained(f))))
-		switch evidence := said.fresh(f); {
-		case f.Verdict == measure.Passed:
-		case len(evidence) > 0:
-			m.p("\n%s", mdFence("text", evidenceLines(evidence, false)))
-		case len(f.Evidence) > 0:
-			m.p("\n(%s)\n", shownAbove)
-		}
+		m.explain(said, f, explained(f))
 	}
 	if len(p.phases) == 0 {
 		return
@@ -87,6 +76,18 @@ func (m *markdown) pair(p *pair) {
 	m.p("\n")
 	m.table(head, rows, allLeft)
 	m.footnotes()
+}
+
+// explain writes what is to say of a pair, with the evidence that was not shown.
+func (m *markdown) explain(said evidenceOnce, f *measure.Finding, text string) {
+	m.p("\n%s %s\n", signs[f.Verdict].text, mdText(sentence(text)))
+	switch evidence := said.fresh(f); {
+	case f.Verdict == measure.Passed:
+	case len(evidence) > 0:
+		m.p("\n%s", mdFence("text", evidenceLines(evidence, false)))
+	case len(f.Evidence) > 0:
+		m.p("\n(%s)\n", shownAbove)
+	}
 }
 
 // markdown is the whole of a cell, the main figure in bold.

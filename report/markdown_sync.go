@@ -2,7 +2,7 @@ package report
 
 // syncs writes a matrix for each mode, what is to say of its pairs, and every figure of each.
 func (m *markdown) syncs(tables []*syncTable) {
-	m.p("%s\n", mdText(syncMeaning))
+	m.p("%s\n", mdText(m.v.syncMeaning()))
 	for _, t := range tables {
 		m.p("\n### %s (%s)\n\n", mdText(t.Title), mdCode(t.Key))
 		head := []string{"from ↓ to →"}
@@ -33,12 +33,10 @@ func (m *markdown) syncs(tables []*syncTable) {
 			}
 			m.p("- n/a, %s: %s\n", mdText(r.key), mdText(r.text))
 		}
+		said := evidenceOnce{}
 		for _, c := range t.cells {
 			for _, f := range c.told {
-				m.p("\n%s %s\n", signs[f.Verdict].text, mdText(sentence(c.says(f))))
-				if len(f.Evidence) > 0 {
-					m.p("\n%s", mdFence("text", evidenceLines(f.Evidence, false)))
-				}
+				m.explain(said, f, c.says(f))
 			}
 		}
 		m.syncFigures(t)

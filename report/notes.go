@@ -16,14 +16,19 @@ type footnotes []string
 
 // sign is the numbers of notes, which are added where they are new.
 func (n *footnotes) sign(notes []string) string {
-	var signs []string
+	var at []int
 	for _, text := range notes {
 		i := slices.Index(*n, text)
 		if i < 0 {
 			i = len(*n)
 			*n = append(*n, text)
 		}
-		signs = append(signs, superscript(i+1))
+		at = append(at, i+1)
+	}
+	slices.Sort(at)
+	var signs []string
+	for _, i := range at {
+		signs = append(signs, superscript(i))
 	}
 	return strings.Join(signs, ",")
 }

@@ -50,7 +50,7 @@ var pairWords = map[string]words{
 		return reasonText(f.Cause, f.Counts, f.Texts)
 	}},
 	measure.CodeHoldsSource: {"holds what the source held", func(f *measure.Finding) string {
-		return clauses(holdingText(f), some1(f, "not held by the source", "%s more of the corpus were not held by the source"), rightly(f))
+		return clauses(holdingText(f), some1(f, "not held by the source", "%s more of the corpus were not held by the source"))
 	}},
 	measure.CodeSendsHeld: {"sends what it holds", func(f *measure.Finding) string {
 		if f.Verdict == measure.Passed {

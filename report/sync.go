@@ -12,9 +12,20 @@ import (
 // metricRecords is the main figure of whatever moves events in bulk.
 const metricRecords = "records/s"
 
-const syncMeaning = "A full source on the left, an empty sink above: events per second from the first byte to the last event at the " +
+const syncWhat = "A full source on the left, an empty sink above: events per second from the first byte to the last event at the " +
 	"sink, found there by asking it. A figure rests on both relays, so that none is ranked. What relaybench itself used is set " +
 	"against what the sink used."
+
+// syncMeaning says how to read the tables, and once for all pairs what of the corpus need not come.
+func (v *view) syncMeaning() string {
+	text := syncWhat
+	for _, f := range v.checks {
+		if left := rightly(f); f.Code == measure.CodeHoldsSource && left != "" && !strings.Contains(text, left) {
+			text += " Of the corpus " + left + "."
+		}
+	}
+	return text
+}
 
 // A syncTable is one mode over all pairs of relays.
 type syncTable struct {

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -153,6 +154,35 @@ func TestACellSaysHowMuchOfWhatHadToComeCame(t *testing.T) {
 	} {
 		if got, good := new(syncTable).text(c.cell); got != c.want || good {
 			t.Errorf("%q, want %q", got, c.want)
+		}
+	}
+}
+
+// TestExamplesOfASyncAreShownOnce however many checks and pairs name them, and what need not come is
+// said once.
+func TestExamplesOfASyncAreShownOnce(t *testing.T) {
+	r := syncRun(t, 1)
+	id := strings.Repeat("5a", 32)
+	for _, peer := range []string{"ref-bolt", "impatient"} {
+		for _, code := range []string{measure.CodeHoldsSource, measure.CodeAcknowledgedKept} {
+			f := measure.Finding{Relay: "impatient", Peer: peer, Scenario: "sync.negentropy", Code: code, Verdict: measure.Failed, Blames: "impatient",
+				Counts:   map[string]float64{"held": 9, "must": 10, "missing.lost": 1, "lost": 1, "of": 10, "rightly.superseded": 127},
+				Evidence: []measure.Evidence{{Code: measure.EvidenceMissing, ID: id, Cause: measure.MissingLost}}}
+			r.Findings = append(r.Findings, f)
+		}
+	}
+	r.Findings = slices.DeleteFunc(r.Findings, func(f measure.Finding) bool { return f.Code == measure.CodeHoldsSource && f.Verdict == measure.Passed })
+	for name, out := range map[string]string{"terminal": string(renderTerminal(t, r, TerminalOptions{Width: 200})), "markdown": string(renderMarkdown(t, r))} {
+		section, _, _ := strings.Cut(strings.ToLower(out), "\n## checks")
+		section, _, _ = strings.Cut(section, "\nchecks ──")
+		if n := strings.Count(section, id[:12]); n != 1 {
+			t.Errorf("%s: the example stands %d times", name, n)
+		}
+		if n := strings.Count(section, shownAbove); n != 3 {
+			t.Errorf("%s: %d checks refer to it", name, n)
+		}
+		if n := strings.Count(out, "127 superseded"); n != 1 {
+			t.Errorf("%s: what need not come is said %d times", name, n)
 		}
 	}
 }

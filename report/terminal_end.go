@@ -101,7 +101,7 @@ func (t *terminal) headToHead() {
 	for _, s := range standings {
 		row := []cell{{s.name, none}, {s.score(), none}}
 		if s.reason != "" {
-			row = []cell{{s.name, red}, {"not ranked", red}}
+			row = []cell{{s.name, red}, {"not ranked " + t.foot.sign([]string{s.reason}), red}}
 		}
 		for _, c := range s.cells {
 			row = append(row, c.cell(&t.foot))
@@ -109,11 +109,6 @@ func (t *terminal) headToHead() {
 		rows = append(rows, row)
 	}
 	t.grid(2, 1, head, rows, func(c int) bool { return c > 0 })
-	for _, s := range standings {
-		if s.reason != "" {
-			t.paragraph(span{"  ✗ ", red}, span{s.reason, none})
-		}
-	}
 	t.footnotes()
 	notes := t.v.winsNotes()
 	st := dim

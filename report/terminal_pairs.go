@@ -124,7 +124,7 @@ func (t *terminal) pair(p *pair) {
 	said := evidenceOnce{}
 	explanation := p.explanation()
 	for _, f := range explanation {
-		t.explain(f, said.fresh(f))
+		t.explain(said, f, explained(f), maxExamples)
 	}
 	if len(p.phases) == 0 {
 		return
@@ -294,7 +294,7 @@ func explained(f *measure.Finding) string {
 	return text
 }
 
-// evidenceOnce remembers which evidence on which relay a pair has shown: what was lost at first is
+// evidenceOnce remembers which evidence on which relay was shown of a pair, or of one way to sync: what was lost at first is
 // still lost at the end.
 type evidenceOnce map[string]bool
 
@@ -313,14 +313,16 @@ func (o evidenceOnce) fresh(f *measure.Finding) []measure.Evidence {
 
 const shownAbove = "the examples are the same as above"
 
-func (t *terminal) explain(f *measure.Finding, evidence []measure.Evidence) {
+// explain writes what is to say of a pair, with at most so many lines of evidence that was not shown.
+func (t *terminal) explain(said evidenceOnce, f *measure.Finding, text string, most int) {
 	sign := signs[f.Verdict]
-	t.paragraph(span{"  " + sign.text + " ", sign.style}, span{explained(f), none})
-	if f.Verdict == measure.Passed {
+	t.paragraph(span{"  " + sign.text + " ", sign.style}, span{text, none})
+	if f.Verdict == measure.Passed || most == 0 {
 		return
 	}
+	evidence := said.fresh(f)
 	if len(evidence) == 0 && len(f.Evidence) > 0 {
 		t.line(span{"      " + shownAbove, dim})
 	}
-	t.evidence(evidence, "      ", maxExamples, true)
+	t.evidence(evidence, "      ", most, true)
 }

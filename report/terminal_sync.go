@@ -8,7 +8,7 @@ import (
 
 // syncs writes a matrix for each mode, sources down and sinks across, and what each pair cost.
 func (t *terminal) syncs(tables []*syncTable) {
-	t.paragraph(span{"  ", none}, span{syncMeaning, dim})
+	t.paragraph(span{"  ", none}, span{t.v.syncMeaning(), dim})
 	for _, table := range tables {
 		t.syncTable(table)
 	}
@@ -55,21 +55,17 @@ func (t *terminal) syncTable(table *syncTable) {
 		}
 		t.grid(2, 1, details.head, rows, func(c int) bool { return c > 0 })
 	}
+	said := evidenceOnce{}
 	for _, c := range table.cells {
-		t.syncCell(c)
-	}
-	t.syncTimelines(table)
-}
-
-// syncCell says what there is to say between two relays.
-func (t *terminal) syncCell(c *syncCell) {
-	for _, f := range c.told {
-		sign := signs[f.Verdict]
-		t.paragraph(span{"  " + sign.text + " ", sign.style}, span{c.says(f), none})
-		if f.Verdict == measure.Failed { // what never came has no examples worth the room
-			t.evidence(f.Evidence, "      ", 3, true)
+		for _, f := range c.told {
+			most := 0 // what never came has no examples worth the room
+			if f.Verdict == measure.Failed {
+				most = 3
+			}
+			t.explain(said, f, c.says(f), most)
 		}
 	}
+	t.syncTimelines(table)
 }
 
 // syncTimelines draws how sinks filled, where it took long enough to have a shape.
