@@ -51,6 +51,7 @@ type Figure struct {
 	Test                   measure.Comparison
 	Outcome                FigureOutcome
 
+	title         string   // of the metric, with its key where another of the place is called the same
 	telling       []string // the labels that tell it from others of its scenario
 	before, after []float64
 }
@@ -256,10 +257,76 @@ func compareRelay(before []*measure.Record, oldRelay string, after []*measure.Re
 	for scenario, all := range labels {
 		telling[scenario] = varying(slices.Collect(maps.Values(all)))
 	}
+	called := map[string]string{} // the metric of a title at a place
+	place := func(f *Figure) string { return fmt.Sprint(f.Scenario, labelKey(f.Labels), f.Peer, "\x00", f.title) }
+	alike := map[string]bool{}
 	for i := range r.Figures {
-		r.Figures[i].telling = telling[r.Figures[i].Scenario]
+		f := &r.Figures[i]
+		f.telling = telling[f.Scenario]
+		f.title = titleOf(slices.Concat(before, after), f.Metric)
+		if other := cmp.Or(called[place(f)], f.Metric); other != f.Metric {
+			alike[place(f)] = true
+		}
+		called[place(f)] = f.Metric
+	}
+	for i := range r.Figures {
+		if f := &r.Figures[i]; alike[place(f)] {
+			f.title += " (" + f.Metric + ")"
+		}
 	}
 	return r
+}
+
+// titleOf is what the first of the records that knows a metric calls it.
+func titleOf(records []*measure.Record, metric string) string {
+	for _, r := range records {
+		if title := r.Metric(metric).Title; title != metric && title != "" {
+			return title
+		}
+	}
+	return metric
+}
+
+// alone says of each side, once for all relays alike, what was measured there and not on the other:
+// a scenario of which the other has nothing by its name alone.
+func (c *Comparison) alone() (all []string) {
+	var said grouped
+	for i := range c.Relays {
+		r := &c.Relays[i]
+		both := map[string]bool{}
+		for _, f := range r.shared() {
+			both[f.place()] = true
+		}
+		for outcome, side := range []Side{c.Old, c.New} {
+			var at grouped
+			n := 0
+			for i := range r.Figures {
+				if f := &r.Figures[i]; f.Outcome == [...]FigureOutcome{OldAlone, NewAlone}[outcome] {
+					at.add(f.place(), f.label(f.title))
+					n++
+				}
+			}
+			var places []string
+			for _, g := range at {
+				if both[g.key] {
+					g.key += ", " + some(g.members, 4)
+				}
+				places = append(places, g.key)
+			}
+			if n > 0 {
+				said.add(fmt.Sprintf("%s alone: %s (%s)", side.Label, some(places, 6), count(n, "figure")), r.title())
+			}
+		}
+	}
+	for _, g := range said {
+		all = append(all, fmt.Sprintf("Of %s there is in %s.", strings.Join(g.members, ", "), g.key))
+	}
+	return all
+}
+
+// shared are the figures that both sides have.
+func (r *RelayComparison) shared() []Figure {
+	return slices.DeleteFunc(slices.Clone(r.Figures), func(f Figure) bool { return f.Outcome == OldAlone || f.Outcome == NewAlone })
 }
 
 func samplesOf(records []*measure.Record, relay string) map[figureKey]*figureSample {

@@ -25,14 +25,17 @@ func (c *Comparison) Markdown(w io.Writer) error {
 	for _, x := range c.Unmatched {
 		m.p("- %s.\n", mdText(x))
 	}
+	for _, x := range c.alone() {
+		m.p("- %s\n", mdText(x))
+	}
 	for i := range c.Relays {
 		r := &c.Relays[i]
 		m.heading(2, mdText(r.title()))
-		if len(r.Figures) == 0 {
+		if figures := r.shared(); len(figures) > 0 {
+			m.figures(figures)
+		} else {
 			m.p("Nothing that compares was measured.\n")
-			continue
 		}
-		m.figures(r.Figures)
 	}
 	m.p("\n%s\n", mdText(compareLegend))
 	return m.flush()
@@ -47,7 +50,7 @@ func (m *markdown) figures(figures []Figure) {
 		for _, c := range f.cells() {
 			row = append(row, mdText(c.text))
 		}
-		row[1] = mdText(f.label())
+		row[1] = mdText(f.label(f.title))
 		if f.Outcome == Worsened || f.Outcome == Improved {
 			row[4] = "**" + row[4] + "**"
 		}

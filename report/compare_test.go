@@ -299,3 +299,44 @@ func TestFiguresTakenWhileTheHarnessWasAwayAreNotCompared(t *testing.T) {
 		}
 	}
 }
+
+// TestMetricsOfOneTitleAreToldApart by their keys, and only they show keys.
+func TestMetricsOfOneTitleAreToldApart(t *testing.T) {
+	r := compared(1, func(r *measure.Record) {
+		r.Metrics = append(r.Metrics, measure.Metric{Key: "eose of another", Title: "time to EOSE"})
+		for _, m := range r.Measurements {
+			if m.Metric == "eose" {
+				m.Metric = "eose of another"
+				r.Measurements = append(r.Measurements, m)
+			}
+		}
+	}, "mine")
+	var got []string
+	for _, f := range mustCompare(t, side("a", r), side("b", r), CompareOptions{}).Relays[0].Figures {
+		if f.Scenario == "query.thread.hot" {
+			got = append(got, f.title)
+		}
+	}
+	slices.Sort(got)
+	want := []string{"answers/s from all connections", "events in the answer", "time to EOSE (eose of another)", "time to EOSE (eose)"}
+	if !slices.Equal(got, want) {
+		t.Errorf("%q", got)
+	}
+}
+
+// TestWhatOneSideHasIsSaidOnce for all relays of which it is the same.
+func TestWhatOneSideHasIsSaidOnce(t *testing.T) {
+	old := compared(1, nil, "mine", "other")
+	c := mustCompare(t, side("a", old), side("b", compared(1, func(r *measure.Record) {
+		r.Measurements = slices.DeleteFunc(r.Measurements, func(m measure.Measurement) bool { return m.Scenario == "query.thread.hot" })
+	}, "mine", "other")), CompareOptions{})
+	want := "Of mine, other there is in a alone: query.thread.hot (3 figures)."
+	if got := c.alone(); !slices.Equal(got, []string{want}) {
+		t.Errorf("%q", got)
+	}
+	for _, name := range []string{"txt", "md"} {
+		if out := string(renderings(t, c)[name]); strings.Count(out, "thread") != 1 || strings.Contains(out, string(OldAlone)) {
+			t.Errorf("%s:\n%s", name, out)
+		}
+	}
+}

@@ -25,6 +25,9 @@ func (c *Comparison) Terminal(w io.Writer, o TerminalOptions) error {
 	for _, x := range c.Unmatched {
 		t.paragraph(span{"  ! ", yellow}, span{x + ".", none})
 	}
+	for _, x := range c.alone() {
+		t.paragraph(span{"  ! ", yellow}, span{x, none})
+	}
 	for _, r := range c.Relays {
 		t.comparedRelay(&r)
 	}
@@ -54,14 +57,15 @@ func (r *RelayComparison) title() string {
 
 func (t *terminal) comparedRelay(r *RelayComparison) {
 	t.heading(r.title())
-	if len(r.Figures) == 0 {
+	figures := r.shared()
+	if len(figures) == 0 {
 		t.line(span{"  nothing that compares was measured", dim})
 		return
 	}
 	var rows [][]cell
 	last := ""
-	for i := range r.Figures {
-		f := &r.Figures[i]
+	for i := range figures {
+		f := &figures[i]
 		if place := f.place(); place != last {
 			rows = append(rows, []cell{{place, bold}, {}, {}, {}, {}})
 			last = place
@@ -78,13 +82,12 @@ func firstLeftLastToo(column int) bool { return column > 0 && column < 4 }
 func (f *Figure) cells() []cell {
 	s := f.scale()
 	st := map[FigureOutcome]style{Improved: green, Worsened: red, Changed: yellow}[f.Outcome]
-	return []cell{{"  " + f.label(), none}, {summaryText(f.Old, s, f.Exact), none}, {summaryText(f.New, s, f.Exact), none}, {f.change(), st}, {f.evidence(), dim}}
+	return []cell{{"  " + f.label(f.title), none}, {summaryText(f.Old, s, f.Exact), none}, {summaryText(f.New, s, f.Exact), none}, {f.change(), st}, {f.evidence(), dim}}
 }
 
-// label is the metric's key, by which thresholds name it, with its unit where the values do not
-// show it.
-func (f *Figure) label() string {
-	label := withUnit(f.Metric+prefixed(": ", f.Labels[measure.LabelReason]), f.Unit)
+// label is a metric by its title, or by its key, with its unit where the values do not show it.
+func (f *Figure) label(metric string) string {
+	label := withUnit(metric+prefixed(": ", f.Labels[measure.LabelReason]), f.Unit)
 	if f.Peer != "" {
 		label += " with " + f.Peer
 	}

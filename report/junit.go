@@ -56,7 +56,7 @@ func (g *GateVerdict) JUnit(w io.Writer) error {
 		f := &g.Figures[i]
 		sc := f.scale()
 		line := fmt.Sprintf("base %s, head %s, change %s, %s: %s", summaryText(f.Old, sc, f.Exact), summaryText(f.New, sc, f.Exact), percent(f.Test.Delta), f.evidence(), f.Judgement)
-		c := junitCase{Class: "relaybench." + f.Scenario, Name: f.label(), Time: "0"}
+		c := junitCase{Class: "relaybench." + f.Scenario, Name: f.label(f.Metric), Time: "0"}
 		switch {
 		case f.Judgement.bad():
 			c.Failure = &junitMessage{Message: line, Type: "regression"}
