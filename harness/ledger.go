@@ -7,11 +7,12 @@ type Answer uint32
 
 // The answers.
 const (
-	NotOffered Answer = iota
-	Unanswered        // sent, and no OK came back
-	Accepted          // OK true
-	Duplicate         // OK true, with the prefix "duplicate:" (NIP-01)
-	Refused           // OK false
+	NotOffered  Answer = iota
+	Unanswered         // sent, and no OK came back
+	Accepted           // OK true
+	Duplicate          // OK true, with the prefix "duplicate:" (NIP-01)
+	Refused            // OK false
+	NotImported        // left out by the relay's own import command
 )
 
 // Ledger keeps what one relay answered for each event of the corpus, by the event's index. It is safe for concurrent use.

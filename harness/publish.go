@@ -59,7 +59,7 @@ func (p *Publisher) Publish(ctx context.Context, indexes []int) (*Published, err
 	if len(failed) == 0 {
 		return total, err
 	}
-	return total, fmt.Errorf("%d of %d connections gave up, %d events were not sent: %w", len(failed), p.Conns, queue.left(), failed[0])
+	return total, fmt.Errorf("%d of %d connections gave up, %d events were never answered and %d not sent: %w", len(failed), p.Conns, total.Unanswered, queue.left(), failed[0])
 }
 
 // feed hands out what is to be published.

@@ -253,6 +253,7 @@ func (r *Runner) scenarios(ctx context.Context, t *Trial, p *pass) error {
 		case err == nil:
 			failures = 0
 		default:
+			loaded = false // an import that failed leaves another folder
 			if gone.times == 0 {
 				failures++
 			}
@@ -281,7 +282,7 @@ func (r *Runner) one(ctx context.Context, t *Trial, s Scenario, d Description, l
 		return err
 	}
 	if t.seeded && d.Key == r.Seeder.Describe().Key {
-		return nil // it has loaded this relay already, and that was measured
+		return nil // it was tried on this relay already, and that was measured
 	}
 	r.Observer.Scenario(t.Relay.Name(), d)
 	if err := r.scenario(ctx, t, s, d); err != nil {
@@ -331,6 +332,7 @@ func (r *Runner) incomplete(d Description, err error, log []measure.Evidence) me
 
 func (r *Runner) scenario(ctx context.Context, t *Trial, s Scenario, d Description) error {
 	r.Corpus.Forget()
+	t.seeded = t.seeded || r.Seeder != nil && d.Key == r.Seeder.Describe().Key
 	t.scenario, t.labels = d.Key, d.Labels
 	r.Recorder.Describe(d.Scenario, append(slices.Clone(d.Metrics), resourceMetrics...)...)
 	t.Rand = r.random(d.Key, t.Number)
@@ -373,15 +375,22 @@ func (r *Runner) random(key string, trial int) *rand.Rand {
 }
 
 // seed loads the relay for scenarios that need it loaded when nothing before them did: by the Seeder, which measures that, where the relay has been
-// offered nothing yet. What it was not offered then is published outside the clock.
+// offered nothing yet. What it was not offered then is published outside the clock. A Seeder that
+// fails fails itself alone: it is not tried again in this trial, and all is published.
 func (r *Runner) seed(ctx context.Context, t *Trial) error {
-	if r.Seeder != nil && t.Ledger.Count(NotOffered) == t.Ledger.Len() {
+	if r.Seeder != nil && !t.seeded && t.Ledger.Count(NotOffered) == t.Ledger.Len() {
 		d := r.Seeder.Describe()
 		r.Observer.Scenario(t.Relay.Name(), d)
 		if err := r.scenario(ctx, t, r.Seeder, d); err != nil {
-			return err
+			if err = r.explain(ctx, t, d.Key, err); ctx.Err() != nil {
+				return err
+			}
+			t.Find(r.incomplete(d, err, r.lastWords(t, err)))
+			if again := r.again(ctx, t); again != nil {
+				return fmt.Errorf("%w; and it did not start again over its data: %w", err, again)
+			}
 		}
-		t.seeded = true
+		t.scenario, t.labels, t.Rand = "", nil, r.random("seeding", t.Number) // publishing is of no scenario
 	}
 	return r.publish(ctx, t, func(int) bool { return true })
 }

@@ -96,18 +96,20 @@ func (v *view) cause(o *outcomes) string {
 		}
 		return nil
 	}
-	var kept, refused, silent float64
+	var kept, refused, silent, absent float64
 	for _, x := range o.of(measure.Failed) {
 		for _, f := range x.list {
 			if x.code == measure.CodeModel {
 				kept += f.Counts["missing.acknowledged"]
 				refused += f.Counts["missing.refused"]
 				silent += f.Counts["missing.unanswered"]
+				absent += f.Counts["missing."+measure.MissingNotImported]
 			}
 		}
 	}
-	known := kept+refused+silent > 0
+	known := kept+refused+silent+absent > 0
 	accepts, lost, completes := one(measure.CodeAccepts), one(measure.CodeAcknowledgedKept), one(measure.CodeCompletes)
+	imported := one(measure.CodeImported)
 	var parts []string
 	if accepts != nil && (!known || refused > 0) {
 		text := "the events it refused"
@@ -118,6 +120,9 @@ func (v *view) cause(o *outcomes) string {
 	}
 	if lost != nil && (!known || kept > 0) {
 		parts = append(parts, "what it lost: "+findingText(lost))
+	}
+	if imported != nil && absent > 0 {
+		parts = append(parts, "what its import left out: "+findingText(imported))
 	}
 	switch {
 	case completes != nil && (!known || silent > 0) && v.layout(completes.Scenario) == measure.LayoutBars:
@@ -137,6 +142,9 @@ func (v *view) cause(o *outcomes) string {
 		if completes == nil {
 			unexplained += silent
 		}
+	}
+	if imported == nil {
+		unexplained += absent
 	}
 	verb := "may follow from "
 	if known && unexplained == 0 {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -179,11 +180,23 @@ func described(r *measure.Record) *measure.Record {
 	}
 	old := struct {
 		*measure.Record
-		Schema   string  `json:"schema"`
-		Findings []check `json:"findings"`
-	}{Record: r, Schema: "relaybench/results/1"}
+		Schema   string          `json:"schema"`
+		Relays   []measure.Relay `json:"relays"` // all that anything is of
+		Findings []check         `json:"findings"`
+	}{Record: r, Schema: "relaybench/results/1", Relays: slices.Clone(r.Relays)}
+	know := func(names ...string) {
+		for _, name := range names {
+			if name != "" && !slices.ContainsFunc(old.Relays, func(o measure.Relay) bool { return o.Name == name }) {
+				old.Relays = append(old.Relays, measure.Relay{Name: name})
+			}
+		}
+	}
 	for _, f := range r.Findings {
 		old.Findings = append(old.Findings, check{f.Relay, f.Peer, f.Scenario})
+		know(f.Relay, f.Peer)
+	}
+	for _, m := range r.Measurements {
+		know(m.Relay, m.Peer)
 	}
 	f, err := os.CreateTemp("", "results-*.json")
 	if err == nil {
@@ -202,9 +215,7 @@ func described(r *measure.Record) *measure.Record {
 		m, was := &out.Measurements[i], &r.Measurements[i]
 		m.Relay, m.Peer, m.Unit = was.Relay, was.Peer, was.Unit
 	}
-	for i := range out.Relays {
-		out.Relays[i] = r.Relays[i]
-	}
+	out.Relays = r.Relays
 	out.Options, out.Corpus, out.Environment = r.Options, r.Corpus, r.Environment
 	return out
 }

@@ -117,7 +117,8 @@ var scenarioWords = map[string]words{
 			text += "; " + counted(f.Counts["elsewhere"], "event") + " came under a subscription id that nobody asked under"
 		}
 		if f.Counts["missing"] > 0 {
-			text += "; of the missing the relay had acknowledged " + n(f, "missing.acknowledged") + ", refused " + n(f, "missing.refused") + " and left " + n(f, "missing.unanswered") + " unanswered"
+			text += prefixed("; of the missing: ", listed(some1(f, "missing.acknowledged", "%s acknowledged"), some1(f, "missing.refused", "%s refused"),
+				some1(f, "missing.unanswered", "%s never answered"), some1(f, "missing."+measure.MissingNotImported, "%s not imported")))
 		}
 		return text
 	}},

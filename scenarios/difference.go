@@ -72,6 +72,8 @@ func missingBecause(a harness.Answer, named bool) string {
 		return measure.MissingUnanswered
 	case a == harness.Refused:
 		return measure.MissingRefused
+	case a == harness.NotImported:
+		return measure.MissingNotImported
 	case named:
 		return measure.MissingNamed
 	}

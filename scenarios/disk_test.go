@@ -372,6 +372,36 @@ func TestARelayIsFilledByItsImportWhereThatIsAsked(t *testing.T) {
 	p.verdicts(t, "query.firehose.hot", but(queryChecks, nil))
 }
 
+// TestAnImportThatFailedIsNotTriedAgain has two queries ask a relay whose import fails in each of
+// two trials: they ask what was published then, and the import alone has failed.
+func TestAnImportThatFailedIsNotTriedAgain(t *testing.T) {
+	t.Parallel()
+	for _, all := range [][]harness.Scenario{append(queriesOf("firehose.hot", "firehose.varied"), Import{}), append([]harness.Scenario{Import{}}, queriesOf("firehose.hot")...)} {
+		p := prove(t, scripted.Script{Import: &scripted.Command{Exit: 7}}, proving{corpus: synthetic(t, 60), scenarios: all, seeder: Import{},
+			options: harness.Options{Trials: 2}})
+		same(t, "imports", p.relay.Imports.N(), 2)
+		same(t, "published", p.relay.Events.N() >= 2*60, true)
+		p.verdicts(t, "import", map[string]measure.Verdict{measure.CodeCompletes: measure.Failed})
+		p.verdicts(t, "query.firehose.hot", but(queryChecks, nil))
+		for _, m := range p.Measurements {
+			if len(m.Trials) > 2 {
+				t.Errorf("%s of %s has %d values in 2 trials", m.Metric, m.Scenario, len(m.Trials))
+			}
+		}
+		same(t, "trials of its processor time", len(p.all("import", "cpu")[0].Trials), 2)
+		same(t, "relays", p.Relays[0].Outcome, measure.OutcomeOK)
+	}
+}
+
+// TestWhatAnImportLeftOutWasNotRefused has a query miss what the import lost.
+func TestWhatAnImportLeftOutWasNotRefused(t *testing.T) {
+	t.Parallel()
+	p := prove(t, scripted.Script{Import: &scripted.Command{LoseEvery: 10}}, proving{corpus: scripted.Notes(t, 60), scenarios: queriesOf("firehose.hot"), seeder: Import{}})
+	f := p.finding(t, "query.firehose.hot", measure.CodeModel)
+	same(t, "missing", f.Counts["missing"] > 0, true)
+	same(t, "not imported", f.Counts["missing."+measure.MissingNotImported], f.Counts["missing"])
+}
+
 // TestWhatShouldNotBeThereAfterAnImportIsExtra has a relay that returns all of the corpus, what is
 // superseded as well, whatever is asked for.
 func TestWhatShouldNotBeThereAfterAnImportIsExtra(t *testing.T) {

@@ -29,7 +29,8 @@ func (Import) Describe() harness.Description {
 	}}
 }
 
-// Run implements harness.Scenario. Afterwards the Ledger says of each event whether it was found, as an answer to publishing would have said it.
+// Run implements harness.Scenario. Afterwards the Ledger has each event as accepted or, where it was
+// not found, as not imported.
 func (Import) Run(ctx context.Context, t *harness.Trial) error {
 	if ok, why := t.Relay.Definition().Can(relays.Import); !ok {
 		t.NotMeasured(measure.NoCommand, map[string]string{"relay": t.Relay.Name(), "why": why})
@@ -96,15 +97,15 @@ func recordImport(t *harness.Trial, carried *relays.Carried, held []int, account
 // and keeps both in the Ledger. Of an import that was ended it is the account that is judged.
 func findImported(t *harness.Trial, held *found, account *backfill.Account) {
 	for i := range t.Corpus.Len() {
-		t.Ledger.Set(i, harness.Refused)
+		t.Ledger.Set(i, harness.NotImported)
 	}
 	for _, i := range held.Events {
 		t.Ledger.Set(i, harness.Accepted)
 	}
-	d := compareWith(t.Corpus, t.Model, held.Events, func(int) string { return measure.MissingNotImported })
+	d := compareWith(t.Corpus, t.Model, held.Events, func(i int) string { return missingBecause(t.Ledger.Get(i), false) })
 	gone := make(map[corpus.Reason]int)
 	for i := range t.Corpus.Len() {
-		if !t.Model.Holds(i) && t.Ledger.Get(i) == harness.Refused {
+		if !t.Model.Holds(i) && t.Ledger.Get(i) == harness.NotImported {
 			gone[t.Model.Why(i)]++
 		}
 	}

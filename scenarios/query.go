@@ -338,6 +338,8 @@ func answered(a harness.Answer) string {
 		return "refused"
 	case harness.Unanswered:
 		return "unanswered"
+	case harness.NotImported:
+		return measure.MissingNotImported
 	}
 	return "acknowledged"
 }

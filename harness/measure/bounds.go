@@ -68,25 +68,67 @@ func (r *Record) bounded() error {
 	return nil
 }
 
+// trials is how many trials the run's settings had; MaxTrials where they do not say it.
+func (r *Record) trials() (int, error) {
+	switch n := r.Options["trials"].(type) {
+	case nil:
+		return MaxTrials, nil
+	case int64: // as a run sets it
+		return int(n), nil
+	case int:
+		return n, nil
+	case float64: // as it is read
+		if n >= 1 {
+			return int(min(n, MaxTrials)), nil
+		}
+	}
+	return 0, fmt.Errorf("its option trials is %.60q, and a run has a number of at least 1", fmt.Sprint(r.Options["trials"]))
+}
+
 // sound refuses a record that says what no run can have measured, and names the place: the same
-// measurement twice, more trials than the run's settings had, and values that are not finite or
-// below 0.
+// measurement or relay twice, what is of no relay of the run, more trials than the run's settings
+// had, and values that are not finite or below 0.
 func (r *Record) sound() error {
-	trials := MaxTrials
-	if n, ok := r.Options["trials"].(float64); ok {
-		trials = int(min(max(n, 0), MaxTrials))
+	trials, err := r.trials()
+	if err != nil {
+		return err
+	}
+	relays := make(map[string]int, len(r.Relays))
+	for i := range r.Relays {
+		name := r.Relays[i].Name
+		if first, twice := relays[name]; twice {
+			return fmt.Errorf("relay %d, %.60q, is there already as relay %d", i+1, name, first+1)
+		}
+		relays[name] = i
+	}
+	stranger := func(relay, peer string) error {
+		for _, name := range []string{relay, cmp.Or(peer, relay)} {
+			if _, known := relays[name]; !known {
+				return fmt.Errorf("is of %.60q, which is none of its relays", name)
+			}
+		}
+		return nil
+	}
+	for i := range r.Findings {
+		f := &r.Findings[i]
+		if err := stranger(f.Relay, f.Peer); err != nil {
+			return fmt.Errorf("check %d, %.60q in %.60q, %w", i+1, f.Code, f.Scenario, err)
+		}
 	}
 	seen := make(map[string]int, len(r.Measurements))
 	for i := range r.Measurements {
 		m := &r.Measurements[i]
 		wrong := func(format string, args ...any) error {
-			return fmt.Errorf("measurement %d, %.60q of %.60q in %.60q%s, %s", i+1, m.Metric, m.who(), m.Scenario, m.under(), fmt.Sprintf(format, args...))
+			return fmt.Errorf("measurement %d, %.60q of %.60q in %.60q%s, %s", i+1, m.Metric, m.who(), m.Scenario, m.under(), fmt.Errorf(format, args...))
 		}
 		key := fmt.Sprintf("%q %q", []string{m.Relay, m.Peer, m.Scenario, m.Metric}, m.Labels)
 		if first, twice := seen[key]; twice {
 			return wrong("is there already as measurement %d", first+1)
 		}
 		seen[key] = i
+		if err := stranger(m.Relay, m.Peer); err != nil {
+			return wrong("%w", err)
+		}
 		if n := len(m.Trials); n > trials {
 			return wrong("has %d trials, and the run had %d (option trials)", n, trials)
 		}

@@ -86,7 +86,8 @@ func (r *Recorder) shortage() string {
 // Add takes a measurement in. One with the same relay, peer, scenario, labels, metric, unit and
 // direction as an earlier one continues it: trials are appended, histograms merged, samples summed,
 // and the timeline is the newest. Values that are not finite or below 0 are left out and noted:
-// nobody reads a record that holds one, and it must not cost the whole record.
+// nobody reads a record that holds one, and it must not cost the whole record. For the same reason
+// one that would take its figure beyond the run's trials is left out: the earlier values stand.
 func (r *Recorder) Add(m Measurement) {
 	m = cloneMeasurement(m)
 	kept := slices.DeleteFunc(slices.Clone(m.Trials), func(v float64) bool { return !proper(v) })
@@ -121,6 +122,9 @@ func (r *Recorder) Add(m Measurement) {
 		return
 	}
 	o := &r.rec.Measurements[i]
+	if trials, err := r.rec.trials(); err == nil && len(o.Trials)+len(m.Trials) > trials {
+		return
+	}
 	o.Trials = append(o.Trials, m.Trials...)
 	o.Samples += m.Samples
 	o.Clamped += m.Clamped

@@ -2,6 +2,7 @@ package measure
 
 import (
 	"bufio"
+	"bytes"
 	"cmp"
 	"crypto/sha256"
 	"encoding/json"
@@ -11,6 +12,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"reflect"
+	"strings"
 	"syscall"
 )
 
@@ -193,6 +196,9 @@ func parseRecord(b []byte) (*Record, error) {
 	if err := json.Unmarshal(b, &head); err != nil {
 		return nil, jsonError(err, len(b))
 	}
+	if err := tidy(b); err != nil {
+		return nil, err
+	}
 	switch {
 	case head.Schema == nil:
 		return nil, errors.New("this is not a results.json of relaybench: it has no schema id")
@@ -232,6 +238,82 @@ func (r *Record) judged() error {
 	return nil
 }
 
+// plain is what a JSON value is called that a Go type takes in.
+func plain(t reflect.Type) string {
+	switch t.Kind() {
+	case reflect.String:
+		return "text"
+	case reflect.Bool:
+		return "true or false"
+	case reflect.Slice, reflect.Array:
+		return "a list"
+	case reflect.Struct, reflect.Map:
+		return "an object"
+	case reflect.Pointer:
+		return plain(t.Elem())
+	}
+	return "a number"
+}
+
+// tidy refuses what a JSON reader passes over in silence, and names the place: an object with a
+// field twice, and null among the objects of a list. b is JSON.
+func tidy(b []byte) error {
+	type level struct {
+		list  bool
+		named map[string]bool // fields so far
+		place string          // of what comes next
+		items int
+	}
+	var open []level
+	place := func() (path string) {
+		for i := range open {
+			path += open[i].place
+		}
+		return strings.TrimPrefix(path, ".")
+	}
+	for d := json.NewDecoder(bytes.NewReader(b)); ; {
+		token, err := d.Token()
+		if err != nil {
+			return nil // its end, as all of it has been read before
+		}
+		at := len(open) - 1
+		if at >= 0 && token != json.Delim('}') && token != json.Delim(']') {
+			l := &open[at]
+			switch field, text := token.(string); {
+			case l.list:
+				l.items++
+				l.place = fmt.Sprintf(" %d", l.items)
+				if token == nil && at == 1 {
+					return fmt.Errorf("%.60q is null, and has to be an object", place())
+				}
+			case l.place == "" && text:
+				l.place = "." + field
+				if at == 0 || open[at-1].list { // not of names that are anybody's: fields in either case are one
+					field = strings.ToLower(field)
+				}
+				if l.named[field] {
+					return fmt.Errorf("the field %.120q is there twice", place())
+				}
+				l.named[field] = true
+				continue
+			}
+		}
+		switch token {
+		case json.Delim('{'):
+			open = append(open, level{named: map[string]bool{}})
+			continue
+		case json.Delim('['):
+			open = append(open, level{list: true})
+			continue
+		case json.Delim('}'), json.Delim(']'):
+			open = open[:at]
+		}
+		if at = len(open) - 1; at >= 0 && !open[at].list {
+			open[at].place = "" // its value is over, and a field comes next
+		}
+	}
+}
+
 func jsonError(err error, size int) error {
 	var syntax *json.SyntaxError
 	var kind *json.UnmarshalTypeError
@@ -243,7 +325,7 @@ func jsonError(err error, size int) error {
 	case errors.As(err, &kind) && kind.Field == "":
 		return fmt.Errorf("this is not a results.json of relaybench: it holds a JSON %s where an object was expected", kind.Value)
 	case errors.As(err, &kind):
-		return fmt.Errorf("the field %s holds a %s where relaybench expects a %s", kind.Field, kind.Value, kind.Type)
+		return fmt.Errorf("the field %s holds a %s where relaybench expects %s", kind.Field, kind.Value, plain(kind.Type))
 	}
 	return fmt.Errorf("the file cannot be read as results: %w", err)
 }

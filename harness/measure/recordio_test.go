@@ -158,7 +158,7 @@ func TestMoreTrialsThanARunTakesAreRefusedByName(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "results.json")
-			if err := (&Record{Measurements: test.measurements}).Write(path); err != nil {
+			if err := (&Record{Relays: []Relay{{Name: "a\x1b"}, {Name: "b"}}, Measurements: test.measurements}).Write(path); err != nil {
 				t.Fatal(err)
 			}
 			_, err := ReadRecord(path)
@@ -187,6 +187,9 @@ func TestRecordsThatLieAreRefusedWithThePlace(t *testing.T) {
 		}{
 			"as many trials as the run had": {of(`"trials":[1,2.5,0]`), nil},
 			"null":                          {of(`"trials":[1,null]`), []string{"no number in trial 2"}},
+			"text":                          {of(`"trials":["1",2]`), []string{"no number in trial 1"}},
+			"of a stranger":                 {strings.Replace(of(`"trials":[1]`), `"b\u001b"`, `"ghost"`, 1), []string{"measurement 2", `"ghost"`, "none of its relays"}},
+			"with a stranger":               {of(`"trials":[1]`) + "," + strings.Replace(of(`"trials":[1]`), `"c"`, `"with c"`, 1), []string{"measurement 3", "none of its relays"}},
 			"below 0":                       {of(`"trials":[-1e-9]`), []string{"-1e-09 in trial 1"}},
 			"minus infinity":                {of(`"trials":[1,2,-1e999]`), []string{"trial 3", "too large"}},
 			"not finite":                    {of(`"trials":[1e999]`), []string{"trial 1", "too large"}},
@@ -200,7 +203,7 @@ func TestRecordsThatLieAreRefusedWithThePlace(t *testing.T) {
 			"of another peer":               {of(`"trials":[1]`) + "," + strings.Replace(of(`"trials":[2]`), `"c"`, `"d"`, 1), nil},
 		} {
 			t.Run(form+" "+name, func(t *testing.T) {
-				text := fmt.Sprintf(`{"schema":%q,"options":{"trials":3},"measurements":[%s,%s]}`, form, fine, test.more)
+				text := fmt.Sprintf(`{"schema":%q,"options":{"trials":3},"relays":[{"name":"a"},{"name":"b\u001b"},{"name":"c"},{"name":"d"}],"measurements":[%s,%s]}`, form, fine, test.more)
 				_, err := parseRecord([]byte(text))
 				if (err == nil) != (test.want == nil) {
 					t.Fatalf("error %v", err)
@@ -221,16 +224,77 @@ func TestRecordsThatLieAreRefusedWithThePlace(t *testing.T) {
 	}
 	same := of(`"labels":{"form":"hot"},"trials":[1]`)
 	for other, twice := range map[string]bool{same: true, strings.Replace(same, `"form":"hot"`, `"form":"raw"`, 1): false} {
-		_, err := parseRecord([]byte(`{"schema":"` + Schema + `","measurements":[` + same + "," + other + `]}`))
+		_, err := parseRecord([]byte(`{"schema":"` + Schema + `","relays":[{"name":"b\u001b"},{"name":"c"}],"measurements":[` + same + "," + other + `]}`))
 		if (err != nil) != twice || err != nil && !strings.Contains(err.Error(), "form:hot") {
 			t.Errorf("%s: %v", other, err)
 		}
 	}
 }
 
+// What a reader of JSON passes over in silence is refused with its place as well, in either form.
+func TestRecordsThatAreUntidyAreRefusedWithThePlace(t *testing.T) {
+	const a, m = `{"name":"a"}`, `{"relay":"a","scenario":"s","metric":"m","unit":"ms","better":"lower","trials":[1]}`
+	for _, form := range []string{Schema, schema1} {
+		for name, test := range map[string]struct {
+			fields string
+			want   []string // nil where the record is read
+		}{
+			"tidy":                         {`"options":{"trials":1,"Trials":2,"x":[null,{"y":1}]},"relays":[` + a + `],"measurements":[` + m + `]`, nil},
+			"null among measurements":      {`"relays":[` + a + `],"measurements":[` + m + `,null]`, []string{"measurements 2", "null"}},
+			"null among relays":            {`"relays":[null]`, []string{"relays 1", "null"}},
+			"a relay twice":                {`"relays":[` + a + `,{"name":"b"},` + a + `]`, []string{"relay 3", `"a"`, "as relay 1"}},
+			"a check of a stranger":        {`"relays":[` + a + `],"findings":[{"relay":"ghost","code":"c","check":"c","verdict":"passed"}]`, []string{"check 1", `"ghost"`, "none of its relays"}},
+			"measurements twice":           {`"relays":[` + a + `],"measurements":[` + m + `],"measurements":[]`, []string{`"measurements"`, "twice"}},
+			"twice in either case":         {`"relays":[` + a + `],"measurements":[` + m + `],"Measurements":[]`, []string{`"Measurements"`, "twice"}},
+			"a field of a measurement":     {`"relays":[` + a + `],"measurements":[` + m + `,` + strings.Replace(m, `"trials"`, `"samples":1,"SAMPLES":2,"trials"`, 1) + `]`, []string{"measurements 2.SAMPLES", "twice"}},
+			"a label twice":                {`"relays":[` + a + `],"measurements":[` + strings.Replace(m, `"trials"`, `"labels":{"x":"1","x":"2"},"trials"`, 1) + `]`, []string{"measurements 1.labels.x", "twice"}},
+			"an option twice":              {`"options":{"x":[],"x":{}}`, []string{"options.x", "twice"}},
+			"trials below 0":               {`"options":{"trials":-3}`, []string{"option trials", `"-3"`}},
+			"no trials":                    {`"options":{"trials":0}`, []string{"option trials", `"0"`}},
+			"trials in words":              {`"options":{"trials":"three"}`, []string{"option trials", "three"}},
+			"more trials than there are":   {`"options":{"trials":1e15}`, nil},
+			"a measurement without trials": {`"relays":[` + a + `],"measurements":[` + strings.Replace(m, `[1]`, `"many"`, 1) + `]`, []string{"trials", "a list"}},
+		} {
+			t.Run(form+" "+name, func(t *testing.T) {
+				_, err := parseRecord([]byte(fmt.Sprintf(`{"schema":%q,%s}`, form, test.fields)))
+				if (err == nil) != (test.want == nil) {
+					t.Fatalf("error %v", err)
+				}
+				for _, want := range test.want {
+					if !strings.Contains(err.Error(), want) {
+						t.Errorf("%q does not name %q", err, want)
+					}
+				}
+				if err != nil && strings.Contains(err.Error(), "float64") {
+					t.Errorf("not in plain words: %q", err)
+				}
+			})
+		}
+	}
+}
+
+// A figure that comes once more than there are trials keeps what it had.
+func TestNoFigureGetsMoreValuesThanTrials(t *testing.T) {
+	r := NewRecorder(&Record{Options: map[string]any{"trials": int64(2)}, Relays: []Relay{{Name: "a"}}}, nil)
+	for _, v := range []float64{3, 4, 5} {
+		r.Add(Measurement{Relay: "a", Scenario: "s", Metric: "cpu", Unit: "s", Better: None, Trials: []float64{v}, Samples: 1})
+	}
+	snapshot, path := r.Snapshot(), filepath.Join(t.TempDir(), "results.json")
+	if err := snapshot.Write(path); err != nil {
+		t.Fatal(err)
+	}
+	got, err := ReadRecord(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if m := got.Measurements[0]; !reflect.DeepEqual(m.Trials, Values{3, 4}) || m.Samples != 2 {
+		t.Errorf("%+v", m)
+	}
+}
+
 // What a run writes it can read: a counter that was set back costs its trial, not the record.
 func TestWhatIsRecordedCanBeRead(t *testing.T) {
-	r := NewRecorder(&Record{Options: map[string]any{"trials": 3}}, nil)
+	r := NewRecorder(&Record{Options: map[string]any{"trials": 3}, Relays: []Relay{{Name: "a"}}}, nil)
 	for _, v := range []float64{1, -3, math.NaN(), math.Inf(1), 2} {
 		r.Add(Measurement{Relay: "a", Scenario: "s", Metric: "cpu", Unit: "s", Better: None, Trials: []float64{v}, Timeline: []float64{v}})
 	}

@@ -8,9 +8,10 @@ import (
 )
 
 // old1 is a record of form 1 with what has to be taken apart.
-const old1 = `{"schema":"relaybench/results/1","relays":[{"name":"a"}],"calibration":[
+const old1 = `{"schema":"relaybench/results/1","calibration":[
  {"name":"null relay, EVENT to OK, 4 connections","value":2,"unit":"events/s"},{"name":"null relay, EVENT to OK, 1 connection","value":1,"unit":"events/s"},
  {"name":"signature checks, all cores","value":3,"unit":"checks/s"}],
+"relays":[{"name":"a"},{"name":"b"}],
 "measurements":[
  {"relay":"a","scenario":"query.thread.varied","metric":"eose","unit":"ms","better":"lower","trials":[1]},
  {"relay":"a","scenario":"ingest.throughput","metric":"accepted","unit":"events/s","better":"higher","trials":[1],"note":"limited by the harness; coarse: from little"},
@@ -107,8 +108,8 @@ func TestWhatIsNewerIsRefusedByName(t *testing.T) {
 func TestStrangeRecordsOfForm1AreReadOrRefused(t *testing.T) {
 	const head = `{"schema":"relaybench/results/1",`
 	for _, test := range []struct{ name, text, want string }{
-		{"an empty part of a key", `"measurements":[{"scenario":"fetch.by-id..raw"}],"findings":[{"scenario":"fetch...."}]}`, ""},
-		{"no key", `"measurements":[{}],"findings":[{}]}`, ""},
+		{"an empty part of a key", `"relays":[{"name":""}],"measurements":[{"scenario":"fetch.by-id..raw"}],"findings":[{"scenario":"fetch...."}]}`, ""},
+		{"no key", `"relays":[{}],"measurements":[{}],"findings":[{}]}`, ""},
 		{"many notes", `"measurements":[{"note":"` + strings.Repeat("a; ", MaxStatus+1) + `"}]}`, "101 notes"},
 		{"many findings", `"findings":[` + strings.Repeat("{},", MaxFindings) + `{}]}`, "10001 findings"},
 		{"many trials", `"measurements":[{"trials":[` + strings.Repeat("1,", MaxTrials) + `1]}]}`, "10001 trials"},
@@ -145,7 +146,7 @@ func scenariosOf(n int) []Measurement {
 }
 
 func TestVerdictsAreRead(t *testing.T) {
-	const head = `{"schema":"` + Schema + `","findings":[{"relay":"a","scenario":"preflight","code":"stores","verdict":`
+	const head = `{"schema":"` + Schema + `","relays":[{"name":"a"}],"findings":[{"relay":"a","scenario":"preflight","code":"stores","verdict":`
 	r, err := parseRecord([]byte(head + `"failed"}]}`))
 	if err != nil || len(r.Findings[0].BearsOn) != 1 || r.Findings[0].BearsOn[0].Scenario != "*" {
 		t.Errorf("a failed check that says not on what it bears: %+v, %v", r, err)

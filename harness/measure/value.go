@@ -3,7 +3,6 @@ package measure
 import (
 	"bytes"
 	"encoding/json"
-	"fmt"
 	"math"
 	"reflect"
 	"slices"
@@ -14,13 +13,13 @@ import (
 type Values []float64
 
 // UnmarshalJSON reads what encoding/json would pass over in silence or refuse without its place, so
-// that Record.sound can name it: null as NaN, a number beyond a float64 as an infinity.
+// that Record.sound can name it: null and text as NaN, a number beyond a float64 as an infinity.
 func (v *Values) UnmarshalJSON(b []byte) error {
 	d := json.NewDecoder(bytes.NewReader(b))
 	d.UseNumber()
 	var all []any
 	if err := d.Decode(&all); err != nil {
-		return err
+		return &json.UnmarshalTypeError{Value: "value that is no list", Type: reflect.TypeFor[[]any](), Field: "trials or timeline"}
 	}
 	*v = nil
 	if all != nil {
@@ -28,12 +27,10 @@ func (v *Values) UnmarshalJSON(b []byte) error {
 	}
 	for i, x := range all {
 		switch x := x.(type) {
-		case nil:
-			(*v)[i] = math.NaN()
 		case json.Number:
 			(*v)[i], _ = strconv.ParseFloat(x.String(), 64) // which is infinite where it is out of range
 		default:
-			return &json.UnmarshalTypeError{Value: fmt.Sprintf("list with a %T", x), Type: reflect.TypeFor[float64](), Field: "measurements.trials"}
+			(*v)[i] = math.NaN()
 		}
 	}
 	return nil

@@ -49,6 +49,7 @@ type Conn struct {
 	strict  atomic.Bool  // WatchUseful's: only what is Useful is progress
 	useful  atomic.Uint64
 	before  atomic.Uint64 // frames that had come when the wait began
+	pings   atomic.Uint64
 	wake    chan struct{}
 	watch   sync.Once
 }
@@ -154,7 +155,7 @@ func (c *Conn) ParseMessage(frame []byte, m *Message) {
 // Stalled is the error of who ends the connection because what is waited for does not come: it
 // tells what came in its place. Any goroutine may call it.
 func (c *Conn) Stalled() *StallError {
-	e := &StallError{Garbage: c.Garbage()}
+	e := &StallError{Garbage: c.Garbage(), Pings: c.pings.Load()}
 	c.garbageMu.Lock()
 	defer c.garbageMu.Unlock()
 	e.Notices, e.Notice = c.notices, c.notice

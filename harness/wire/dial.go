@@ -71,7 +71,10 @@ func dial(ctx context.Context, address string, o Options, secure *tls.Config) (*
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		},
 		// A relay that pings without reading the answers gets no more of them.
-		OnPingReceived: func(context.Context, []byte) bool { return h.conn.Load().Pending() < clientPending },
+		OnPingReceived: func(context.Context, []byte) bool {
+			c.pings.Add(1)
+			return h.conn.Load().Pending() < clientPending
+		},
 	}
 	if o.Compression {
 		options.CompressionMode = websocket.CompressionContextTakeover

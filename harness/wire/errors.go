@@ -11,7 +11,7 @@ import (
 var (
 	// ErrStalled: a Read or Send waited longer than Watch allows without a text frame arriving; a
 	// *StallError.
-	ErrStalled = errors.New("the relay stalled: no frame arrived in time")
+	ErrStalled = errors.New("the relay stalled: no message arrived in time")
 	// ErrTooLarge: the relay sent a message over Options.ReadLimit; a *TooLargeError.
 	ErrTooLarge = errors.New("the relay sent a frame over the read limit")
 	// ErrLost: the connection broke off without a close frame. It wraps the cause: io.EOF, a reset.
@@ -49,6 +49,7 @@ type StallError struct {
 	Garbage Garbage // what came on the connection and was no message, and is not taken yet
 	Notices int     // that came on the connection
 	Notice  string  // the last of them, cut to 80 bytes; the relay's words
+	Pings   uint64  // that came on the connection
 	Frames  uint64  // text frames that came while it was waited, whatever they were; 0 also where nobody counted
 }
 
@@ -69,7 +70,14 @@ func (e *StallError) Error() string {
 		came = append(came, "1 other frame")
 	case e.Frames > 1:
 		came = append(came, fmt.Sprintf("%d other frames", e.Frames))
-	default:
+	}
+	switch {
+	case e.Pings == 1:
+		came = append(came, "1 ping")
+	case e.Pings > 1:
+		came = append(came, fmt.Sprintf("%d pings", e.Pings))
+	}
+	if len(came) == 0 {
 		return ErrStalled.Error()
 	}
 	return "the relay stalled: what was waited for did not arrive in time, but " + strings.Join(came, "; ")
@@ -80,7 +88,7 @@ func (e *StallError) Add(o *StallError) {
 	if e.Garbage.Add(o.Garbage); o.Notices > 0 {
 		e.Notice = o.Notice
 	}
-	e.Notices, e.Frames = e.Notices+o.Notices, e.Frames+o.Frames
+	e.Notices, e.Pings, e.Frames = e.Notices+o.Notices, e.Pings+o.Pings, e.Frames+o.Frames
 }
 
 // Is says that the error is an ErrStalled.

@@ -141,6 +141,27 @@ func TestGarbageIsJoinedByKindAndBounded(t *testing.T) {
 	}
 }
 
+func TestAStallTellsOfPings(t *testing.T) {
+	for pings, says := range map[int]string{0: "the relay stalled: no message arrived in time", 1: "in time, but 1 ping", 3: "in time, but 3 pings"} {
+		c := connect(t, rawRelay(t, func(conn net.Conn) {
+			conn.Write(bytes.Repeat(serverFrame(opPing, "there"), pings))
+			io.Copy(io.Discard, conn)
+		}))
+		ended := make(chan error)
+		go func() {
+			_, _, err := c.Read()
+			ended <- err
+		}()
+		for c.Stalled().Pings < uint64(pings) {
+			time.Sleep(time.Millisecond)
+		}
+		c.Watch(50 * time.Millisecond)
+		if err := <-ended; !errors.Is(err, ErrStalled) || !strings.HasSuffix(err.Error(), says) {
+			t.Errorf("%v, want %q", err, says)
+		}
+	}
+}
+
 func TestAStallTellsWhatCameInPlaceOfWhatWasWaitedFor(t *testing.T) {
 	c := connect(t, rawRelay(t, func(conn net.Conn) {
 		conn.Write(serverFrame(opBinary, `["EOSE","s"]`))
