@@ -51,8 +51,22 @@ func (s *screen) checked(c *Checked) {
 		column = max(column, width(checkTitle(c.Findings[i].Code)))
 		counts[c.Findings[i].Verdict]++
 	}
+	open := map[string][]string{} // checks by why they could not be asked
 	for i := range c.Findings {
-		s.checkLine(&c.Findings[i], column)
+		if f := &c.Findings[i]; f.Verdict == measure.Undecided {
+			open[findingText(f)] = append(open[findingText(f)], checkTitle(f.Code))
+		}
+	}
+	for i := range c.Findings {
+		f := &c.Findings[i]
+		alike := open[findingText(f)]
+		if f.Verdict == measure.Undecided && checkTitle(f.Code) != alike[0] {
+			continue
+		}
+		s.checkLine(f, column)
+		if f.Verdict == measure.Undecided && len(alike) > 1 {
+			s.paragraph(span{"      ", none}, span{"likewise: " + strings.Join(alike[1:], "; "), dim})
+		}
 	}
 	if len(c.Relay.Capabilities) > 0 {
 		s.line(span{"  what was found by asking", dim})

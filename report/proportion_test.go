@@ -116,6 +116,27 @@ func TestChecksAreToldByHowTheyEnded(t *testing.T) {
 	}
 }
 
+// TestWhyChecksCouldNotBeAskedIsWrittenOnce where it is the same.
+func TestWhyChecksCouldNotBeAskedIsWrittenOnce(t *testing.T) {
+	var b bytes.Buffer
+	c := Checked{Relay: measure.Relay{Name: "mine", Outcome: measure.OutcomeOK}}
+	for _, code := range []string{measure.CodeLimit, measure.CodeOrder, measure.CodeLive, measure.CodeClose} {
+		f := measure.Finding{Relay: "mine", Code: code, Verdict: measure.Undecided, Cause: measure.CauseLost, Texts: map[string]string{"error": "EOF", "doing": "asking"}}
+		if code == measure.CodeLive {
+			f.Cause = measure.CauseTime
+		}
+		c.Findings = append(c.Findings, f)
+	}
+	if err := Checks(&b, []Checked{c}, TerminalOptions{Width: 160}); err != nil {
+		t.Fatal(err)
+	}
+	out := b.String()
+	if strings.Count(out, "the connection was lost while asking: EOF") != 1 || !strings.Contains(out, "? "+checkTitle(measure.CodeLive)) ||
+		!strings.Contains(out, "likewise: "+checkTitle(measure.CodeOrder)+"; "+checkTitle(measure.CodeClose)+"\n") || !strings.Contains(out, "4 could not be asked") {
+		t.Errorf("\n%s", out)
+	}
+}
+
 func TestAPreflightIsWrittenCheckByCheck(t *testing.T) {
 	var b bytes.Buffer
 	c := Checked{Relay: measure.Relay{Name: "mine", Version: "1", Durability: "commit", Outcome: measure.OutcomeOK, Capabilities: map[string]string{"nip77": "yes"}}}

@@ -80,7 +80,7 @@ func preflightLeftOpen(f *measure.Finding) string {
 		}
 		return text
 	case measure.CauseLost:
-		return open + "the connection was lost: " + f.Texts["error"]
+		return open + "the connection was lost" + prefixed(" while ", f.Texts["doing"]) + ": " + f.Texts["error"]
 	case measure.CauseSetup:
 		return open + fmt.Sprintf("a valid event of kind %s, which the question needs, was refused: %s", n(f, "kind"), quote(f.Texts["reason"]))
 	case measure.CauseClosed:

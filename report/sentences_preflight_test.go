@@ -76,6 +76,7 @@ func TestThePreflightSaysWhatWasSeen(t *testing.T) {
 		{measure.CodeSurvives, measure.Failed, "", nil, said{"error": "signal: killed"}, "it died while it was asked: signal: killed"},
 		{measure.CodeLive, measure.Undecided, measure.CauseSilent, facts{"binary": 2}, said{"notice": "busy"}, `no answer came in time, but NOTICE "busy", but 2 binary frames`},
 		{measure.CodeLive, measure.Undecided, measure.CauseLost, nil, said{"error": "reset"}, "the connection was lost: reset"},
+		{measure.CodeLive, measure.Undecided, measure.CauseLost, nil, said{"error": "reset", "doing": "asking"}, "the connection was lost while asking: reset"},
 		{measure.CodeLive, measure.Undecided, measure.CauseSetup, facts{"kind": 7}, nil, "a valid event of kind 7, which the question needs, was refused"},
 		{measure.CodeLive, measure.Undecided, measure.CauseClosed, nil, nil, "answered with CLOSED"},
 		{measure.CodeLive, measure.Undecided, measure.CauseSlow, facts{"ms": 2000}, nil, "an answer took 2.0 s"},

@@ -294,8 +294,8 @@ func explained(f *measure.Finding) string {
 	return text
 }
 
-// evidenceOnce remembers which evidence on which relay was shown of a pair, or of one way to sync: what was lost at first is
-// still lost at the end.
+// evidenceOnce remembers which evidence on which relay was shown of a pair, or of one way to sync:
+// what was lost at first is still lost at the end.
 type evidenceOnce map[string]bool
 
 // fresh lists what was not shown before.
@@ -313,7 +313,7 @@ func (o evidenceOnce) fresh(f *measure.Finding) []measure.Evidence {
 
 const shownAbove = "the examples are the same as above"
 
-// explain writes what is to say of a pair, with at most so many lines of evidence that was not shown.
+// explain writes what is to say of a pair, with so many lines at most of evidence that is new.
 func (t *terminal) explain(said evidenceOnce, f *measure.Finding, text string, most int) {
 	sign := signs[f.Verdict]
 	t.paragraph(span{"  " + sign.text + " ", sign.style}, span{text, none})

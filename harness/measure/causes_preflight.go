@@ -36,7 +36,7 @@ const (
 
 	// Of what could not be found out.
 	CauseSilent = "silent" // no answer in time: Texts["notice"], Texts["error"]
-	CauseLost   = "lost"   // no connection, or one that ended: Texts["error"]
+	CauseLost   = "lost"   // no connection, or one that ended: Texts["error"], Texts["doing"] what it was for last
 	CauseSetup  = "setup"  // a valid event that the question needs was refused: Counts["kind"], Texts["reason"]
 	CauseClosed = "closed" // a REQ was answered with CLOSED: Texts["reason"]
 	CauseSlow   = "slow"   // other answers were so slow that silence means nothing: Counts["ms"]

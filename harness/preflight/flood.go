@@ -76,9 +76,11 @@ func doesNotThrottle(a *asking) (found, error) {
 	var refused *refusedError
 	var closed *wire.CloseError
 	switch {
+	case err == nil && askErr != nil:
+		err = askErr
 	case err == nil:
 		a.capable("throttling", "none seen: "+strconv.Itoa(len(stored))+" events in "+took.Round(time.Millisecond).String()+" on one connection")
-		return seen, askErr
+		return seen, nil
 	case errors.As(err, &refused):
 		seen.texts = texts{"reason": refused.answer.reason}
 		err = state(measure.CauseRefused, seen.counts, seen.texts)

@@ -132,8 +132,12 @@ func (l *liar) serve(w http.ResponseWriter, r *http.Request) {
 					}
 				}
 			}
+			if c.asked++; l.lies["hangs up when asked much"] && c.asked > 40 {
+				c.conn.CloseNow()
+				return
+			}
 			if l.lies["limits REQs"] {
-				if c.asked++; c.asked > 40 { // no check but the flood asks as much on one connection
+				if c.asked > 40 { // no check but the flood asks as much on one connection
 
 					c.say(`["CLOSED",%s,"rate-limited: ask less"]`, parts[1])
 					continue

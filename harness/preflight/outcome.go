@@ -131,7 +131,7 @@ func undecided(err error) found {
 			f.evidence = []measure.Evidence{{Code: measure.EvidenceFrame, Text: silent.odd}}
 		}
 		if f.cause == measure.CauseLost {
-			f.texts["error"] = silent.err.Error()
+			f.texts["error"], f.texts["doing"] = silent.err.Error(), silent.doing
 		}
 	}
 	return f

@@ -426,6 +426,24 @@ func TestALimiterIsNamedWhereverItStrikes(t *testing.T) {
 	}
 }
 
+// TestALimitThatCouldNotBeSeenIsNotDenied where the connection ended at the questions.
+func TestALimitThatCouldNotBeSeenIsNotDenied(t *testing.T) {
+	t.Parallel()
+	o := quick(serveLiar(t, "hangs up when asked much"))
+	o.Only, o.flood, o.probing = []string{measure.CodeThrottles}, 100, true
+	r, err := Run(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := finding(&r, measure.CodeThrottles)
+	if f.Verdict != measure.Undecided || f.Cause != measure.CauseLost || f.Texts["doing"] != "asking" {
+		t.Errorf("%+v", f)
+	}
+	if got := r.Capabilities["throttling"]; !strings.HasPrefix(got, "perhaps: ") {
+		t.Errorf("throttling: %q", got)
+	}
+}
+
 func TestARelayThatAnswersNothingIsToldSoOnce(t *testing.T) {
 	for _, lie := range []string{"mute", "babbles", "sends no OK"} {
 		t.Run(lie, func(t *testing.T) {
