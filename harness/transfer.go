@@ -30,7 +30,6 @@ type Transferred struct {
 	Published               // at the sink
 	Altered   []corpus.ID   // sent by the source with other fields than they were signed with, and not passed on: what the sink says of them is no verdict on it
 	Foreign   int           // events that are not of the corpus, and were not passed on
-	Again     int           // events that had come before, and were not passed on again
 	Waiting   int           // events that had come and waited for the sink when it ended
 	Asked     bool          // the source had sent all that it was asked for
 	Duration  time.Duration // from the first question to the last OK
@@ -163,8 +162,7 @@ func (p *passing) keepBack(e *pull.Event, i int, known bool) bool {
 	switch {
 	case !known:
 		p.done.Foreign++
-	case p.came[i]:
-		p.done.Again++
+	case p.came[i]: // where a connection was lost in between, say
 	case Altered(p.corpus, i, e.Raw) != "":
 		p.done.Altered = append(p.done.Altered, e.ID)
 	default:

@@ -362,5 +362,7 @@ func misbehavings(t *testing.T) []misbehaving {
 			told: "fetch.giant complete failed"},
 		{name: "server that sends each tenth twice", as: server, script: afterNotes(scripted.Script{RepeatEvery: 10}), out: "fetch.by-id fetch.giant fetch.negentropy fetch.sharded-giant fetch.sharded-paged",
 			told: "fetch.paged only-requested failed"},
+		{name: "server that hangs up and sends each seventh twice", as: paged, script: afterNotes(scripted.Script{RepeatEvery: 7, HangUpAfter: 10}), out: "all",
+			told: "fetch.paged only-requested failed"},
 	}
 }

@@ -36,7 +36,7 @@ type sent struct {
 	foreign    int // events that are not of the corpus
 	strays     int // events that nobody had asked for
 	elsewhere  int // of those, how many came under a subscription id that was never asked under
-	duplicates int // events that came again
+	duplicates int // events that one answer held twice
 	retried    int // ids that were asked for again
 	leftOut    int // ids that came only then, as in pull.Fetched
 }
@@ -75,7 +75,6 @@ func (c *carried) add(x *harness.Transferred, s *pull.Stats, from *sent) {
 	}
 	from.altered = append(from.altered, x.Altered...)
 	from.foreign += x.Foreign
-	from.duplicates += x.Again
 	c.took += x.Duration
 	if x.Latency != nil {
 		c.ok.Merge(x.Latency)
@@ -83,6 +82,7 @@ func (c *carried) add(x *harness.Transferred, s *pull.Stats, from *sent) {
 	if s != nil {
 		c.waited += s.Waited
 		from.strays, from.elsewhere = from.strays+int(s.Strays), from.elsewhere+int(s.Elsewhere)
+		from.duplicates += int(s.Repeated)
 		c.latency.Merge(s.Latency)
 	}
 }
@@ -338,7 +338,6 @@ func (r *syncing) carry(ctx context.Context, w *way) error {
 	c.add(done, fetched.Stats, from)
 	r.done.account.Add(fetched.Stats)
 	c.missing += len(fetched.Missing) + len(fetched.Failed)
-	from.duplicates += int(fetched.Duplicates)
 	from.retried, from.leftOut = from.retried+fetched.Retried, from.leftOut+fetched.LeftOut
 	return r.ended(ctx, err, w.from, w.to, fetched.Stats, len(ids))
 }

@@ -457,13 +457,13 @@ func TestCarriedAndReconciledAreRecordedInTheirUnits(t *testing.T) {
 	latency := measure.NewHistogram()
 	latency.Record(3 * time.Millisecond)
 	first := &harness.Transferred{Published: harness.Published{Accepted: 200, Duplicates: 50, Unanswered: 3, Latency: latency,
-		Reasons: map[string]*harness.Refusals{"pow": {Count: 4}}}, Altered: []corpus.ID{{1}}, Foreign: 2, Again: 8, Duration: 4 * time.Second}
+		Reasons: map[string]*harness.Refusals{"pow": {Count: 4}}}, Altered: []corpus.ID{{1}}, Foreign: 2, Duration: 4 * time.Second}
 	second := &harness.Transferred{Published: harness.Published{Accepted: 50, Reasons: map[string]*harness.Refusals{"pow": {Count: 1}, "blocked": {Count: 6}}}, Foreign: 1, Duration: time.Second}
 	asked := measure.NewHistogram()
 	asked.Record(7 * time.Millisecond)
 	m := try(t, notes, scripted.Serve(t, scripted.Script{}), func(ctx context.Context, trial *harness.Trial) error {
 		c := newCarried()
-		c.add(first, &pull.Stats{Waited: 2 * time.Second, Latency: asked, Strays: 7, Elsewhere: 5}, &c.from[0])
+		c.add(first, &pull.Stats{Waited: 2 * time.Second, Latency: asked, Strays: 7, Elsewhere: 5, Duplicates: 9, Repeated: 8}, &c.from[0])
 		c.add(second, nil, &c.from[1])
 		c.missing, c.from[0].retried, c.from[1].retried = 9, 2, 4
 		c.measure(trial.Under(harness.Description{Scenario: measure.Scenario{Key: "carried"}}))

@@ -27,7 +27,7 @@ type Result struct {
 	backfill.Account
 	Stats      *pull.Stats
 	Duplicates int           // events that came more than once, as often as they did again
-	Again      int           // of those, as often as one answer held an event twice; 0 where answers were asked for again
+	Again      int           // of those, as often as one answer held an event twice
 	Strangers  int           // events that the relay should not have sent
 	Refused    int           // events that failed a check, where events are checked
 	Retried    int           // ids asked for again
@@ -207,11 +207,9 @@ func (r *Result) settle(ctx context.Context, t *Target, got finished, f *fetchin
 	y := g.judge(got.ids, asked, f.spans, f.stepped)
 	r.Account.Add(r.Stats)
 	r.Delivered, r.Duplicates = y.unique, y.duplicates+got.duplicates+int(r.Stats.Duplicates)
-	if r.Stats.Lost == 0 && r.Retried == 0 {
+	r.Again = int(r.Stats.Repeated)
+	if r.Strategy == Giant || r.Strategy == ShardedGiant { // which ask once
 		r.Again = y.duplicates + got.duplicates
-		if r.Strategy == ByID || r.Strategy == Negentropy { // pages begin with what the one before ended with
-			r.Again += int(r.Stats.Duplicates)
-		}
 	}
 	r.Strangers, r.Refused = y.strangers+int(r.Stats.Strays), got.refused
 	r.Expected, r.Missing, r.MatchBytes = y.expected, y.missing, y.bytes

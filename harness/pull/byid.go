@@ -327,6 +327,7 @@ func (f *fetching) event(ctx context.Context, l *link, a *asked, at time.Duratio
 		return nil
 	case a.came[i]:
 		l.stats.Duplicates++
+		l.stats.Repeated++
 		return nil
 	}
 	a.came[i] = true

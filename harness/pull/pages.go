@@ -198,7 +198,7 @@ func (w *paging) page(ctx context.Context, l *link) (*page, error) {
 		filter.Until = corpus.Int64(w.done.Until)
 	}
 	p := &page{ordered: true}
-	if err := l.ask(ctx, &filter, nil); err != nil {
+	if err := l.ask(ctx, &filter, map[corpus.ID]bool{}); err != nil {
 		return nil, err
 	}
 	confirmed := false
@@ -209,7 +209,7 @@ func (w *paging) page(ctx context.Context, l *link) (*page, error) {
 		}
 		switch l.m.Type {
 		case wire.Event:
-			if err := w.event(ctx, l, p, at); err != nil {
+			if err := w.event(ctx, l, r.of.(map[corpus.ID]bool), p, at); err != nil {
 				return nil, err
 			}
 		case wire.Closed:
@@ -231,7 +231,7 @@ func (w *paging) page(ctx context.Context, l *link) (*page, error) {
 					return nil, err
 				}
 			}
-			if err := l.ask(ctx, &filter, nil); err != nil {
+			if err := l.ask(ctx, &filter, map[corpus.ID]bool{}); err != nil {
 				return nil, err
 			}
 		}
@@ -248,7 +248,8 @@ func (w *paging) endAll(l *link) error {
 	return nil
 }
 
-func (w *paging) event(ctx context.Context, l *link, p *page, at time.Duration) error {
+// event takes an event of the answer that has brought these ids before.
+func (w *paging) event(ctx context.Context, l *link, answer map[corpus.ID]bool, p *page, at time.Duration) error {
 	m := &l.m
 	if !m.HasID || !m.Dated || m.CreatedAt > w.done.Until || w.Filter.Since != nil && m.CreatedAt < *w.Filter.Since {
 		l.stats.Strays++
@@ -258,6 +259,12 @@ func (w *paging) event(ctx context.Context, l *link, p *page, at time.Duration) 
 	n := len(p.times)
 	p.ordered = p.ordered && (n == 0 || p.times[n-1] >= m.CreatedAt)
 	p.times, p.ids = append(p.times, m.CreatedAt), append(p.ids, id)
+	if answer[id] {
+		l.stats.Duplicates++
+		l.stats.Repeated++
+		return nil
+	}
+	answer[id] = true // as many as an answer may hold: see Options.Answer
 	if w.before[id] {
 		l.stats.Duplicates++
 		l.conn.Useful()

@@ -419,3 +419,34 @@ func TestCLOSEDBehindItsOwnEOSEIsAnEnd(t *testing.T) {
 		got.check(t, events, false)
 	}
 }
+
+// TestOnlyWhatOneAnswerHoldsTwiceIsRepeated: what a lost connection has asked for again is not.
+func TestOnlyWhatOneAnswerHoldsTwiceIsRepeated(t *testing.T) {
+	t.Parallel()
+	all := fakes(6, 1)
+	for _, twice := range []bool{false, true} {
+		url := scripted(t, func(number int, ws *websocket.Conn) {
+			var frames []string
+			for i := range all {
+				e := &all[len(all)-1-i]
+				frames = append(frames, `["EVENT","%s",`+string(e.AppendJSON(nil))+`]`)
+			}
+			if twice {
+				frames = append(frames, frames[len(frames)-1])
+			}
+			if number > 1 { // the first is lost in mid-answer
+				frames = append(frames, `["EOSE","%s"]`)
+			}
+			answer(ws, frames...)
+			if number > 1 {
+				for answer(ws, `["EOSE","%s"]`) {
+				}
+			}
+		})
+		p := pull.Pages{Options: options(url), Size: 20, Take: pull.Each(func(*pull.Event) {})}
+		paged, err := p.Run(context.Background())
+		if err != nil || paged.Lost != 1 || paged.Repeated != map[bool]int64{false: 0, true: 2}[twice] {
+			t.Errorf("pages, %v: %+v, %v", twice, paged.Stats, err)
+		}
+	}
+}

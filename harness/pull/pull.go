@@ -71,6 +71,7 @@ type Stats struct {
 	Dials, Lost int         // connections made, and those of them that broke
 	Events      int64       // passed on
 	Duplicates  int64       // events that came again, within what is remembered, and were not passed on
+	Repeated    int64       // of those, those that one answer held twice: no lost connection explains them
 	Strays      int64       // events that nobody had asked for, or without an id or a time where that is needed
 	Elsewhere   int64       // of the strays, those under a subscription id that was never asked under
 	StrayIDs    []corpus.ID // the first few of those that were not asked for by id
@@ -179,7 +180,7 @@ func (s *Stats) merge(o *Stats) {
 	s.Requests, s.EOSE, s.Closed, s.Unfinished = s.Requests+o.Requests, s.EOSE+o.EOSE, s.Closed+o.Closed, s.Unfinished+o.Unfinished
 	s.Dials, s.Lost = s.Dials+o.Dials, s.Lost+o.Lost
 	s.Events, s.Duplicates, s.Strays = s.Events+o.Events, s.Duplicates+o.Duplicates, s.Strays+o.Strays
-	s.Elsewhere += o.Elsewhere
+	s.Repeated, s.Elsewhere = s.Repeated+o.Repeated, s.Elsewhere+o.Elsewhere
 	s.StrayIDs = append(s.StrayIDs, o.StrayIDs[:min(len(o.StrayIDs), maxStrayIDs-len(s.StrayIDs))]...)
 	s.EventBytes, s.FrameBytes = s.EventBytes+o.EventBytes, s.FrameBytes+o.FrameBytes
 	s.Bytes, s.BytesUp = s.Bytes+o.Bytes, s.BytesUp+o.BytesUp
