@@ -212,6 +212,7 @@ func recordFetch(t *harness.Trial, r, raw *fetch.Result) {
 	}
 	value("duplicates", "events", float64(r.Duplicates))
 	value("unasked", "events", float64(r.Strangers))
+	value(lostConnections, "connections", float64(r.Stats.Lost))
 	if r.Strategy == fetch.ByID || r.Strategy == fetch.Negentropy {
 		value("retried", "ids", float64(r.Retried))
 		value("failed", "ids", float64(r.Failed))
@@ -237,6 +238,9 @@ func recordFetch(t *harness.Trial, r, raw *fetch.Result) {
 	findFetch(t, r)
 }
 
+// lostConnections is the metric of those that broke in mid-transfer, though all may have come.
+const lostConnections = "connections lost"
+
 // fetchRate is the metric that a cell stands for.
 const fetchRate = "records/s"
 
@@ -256,6 +260,11 @@ func findFetch(t *harness.Trial, r *fetch.Result) {
 		if r.Invented > 0 || !t.Relay.External() {
 			t.Find(measure.Finding{Code: measure.CodeOnlyKnown, Labels: labels, Verdict: measure.Holds(r.Invented == 0), Counts: counts("ids", r.Invented)})
 		}
+	}
+	if r.Stats.Lost > 0 {
+		f := connections(r.Stats.Lost, r.Stats.Loss)
+		f.Labels = labels
+		t.Find(f)
 	}
 	// One that others use may send what is new until it has read the CLOSE.
 	strangers, elsewhere := r.Strangers, int(r.Stats.Elsewhere)

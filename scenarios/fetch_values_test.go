@@ -102,7 +102,7 @@ var (
 		"response bytes": "MiB none", "requests": "requests none", "requests answered": "requests none", "requests closed": "requests none", "requests unfinished": "requests none",
 		"current state": "events none", "superseded": "events none", "deleted": "events none", "expired or vanished": "events none", "authors": "authors none",
 		"tool peak rss": "MiB none", "tool cpu": "s none", "MB/s": "MB/s none", "request latency": "ms none", "in flight by Little's law": "requests none",
-		"in flight configured": "requests none", "first event": "ms none", "duplicates": "events none", "unasked": "events none", "overfetch": "bytes/byte none",
+		"in flight configured": "requests none", "first event": "ms none", "duplicates": "events none", "unasked": "events none", "connections lost": "connections none", "overfetch": "bytes/byte none",
 		"tool share": "% none", "tool cpu per event": "us none"}
 	parsedUnits = joined(cellUnits, map[string]string{"refused": "events none", "parsed of raw": "% none"})
 	byIDUnits   = joined(cellUnits, map[string]string{"retried": "ids none", "failed": "ids none"})

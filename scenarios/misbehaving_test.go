@@ -39,7 +39,7 @@ func aloneIn(all ...harness.Scenario) func(context.Context, *harness.Runner) err
 func serving(by ...fetch.Strategy) func(context.Context, *harness.Runner) error {
 	return func(ctx context.Context, r *harness.Runner) error {
 		var some []harness.Scenario
-		for _, f := range Fetches(FetchOptions{Options: fetch.Options{Stall: r.Options.Stall}}) {
+		for _, f := range Fetches(FetchOptions{Options: fetch.Options{Stall: r.Options.Stall, Page: 20}}) {
 			if len(by) == 0 || slices.Contains(by, f.(*Fetch).strategy) {
 				some = append(some, f)
 			}
@@ -290,7 +290,7 @@ func misbehavings(t *testing.T) []misbehaving {
 		{name: "sink whose command loses a tenth", as: ownSync, script: scripted.Script{SyncWith: &scripted.Command{LoseEvery: 10}}, out: "sync.native",
 			told: "sync.native complete failed, sync.native holds-source failed"},
 
-		{name: "server that leaves out a twentieth", as: server, script: afterNotes(scripted.Script{LeaveOutEvery: 20}), out: "fetch.giant fetch.sharded-giant",
+		{name: "server that leaves out a twentieth", as: server, script: afterNotes(scripted.Script{LeaveOutEvery: 20}), out: "fetch.giant fetch.paged fetch.sharded-giant fetch.sharded-paged",
 			told: "fetch.giant complete failed"},
 		{name: "server that alters contents", as: server, script: afterNotes(scripted.Script{Alter: content}), out: "all",
 			told: "fetch.paged unaltered failed, fetch.paged complete failed"},
@@ -339,7 +339,7 @@ func misbehavings(t *testing.T) []misbehaving {
 		{name: "imports and talks", waits: true, as: filled, script: scripted.Script{Import: &scripted.Command{TalkEvery: 200 * time.Millisecond}}, out: "all",
 			told: "import completes failed"},
 		{name: "source that sends a giant frame", waits: true, as: asSource, script: afterNotes(scripted.Script{Giant: 64 << 20}), out: "all",
-			told: "sync.negentropy complete failed"},
+			told: "sync.negentropy complete failed, sync.negentropy connections stated"},
 		{name: "source that pings without end", waits: true, as: asSource, script: afterNotes(scripted.Script{Pings: true}), out: "all",
 			told: "sync.negentropy complete failed"},
 		{name: "source that notices without end", waits: true, as: asSource, script: afterNotes(scripted.Script{NoticesEvery: 20 * time.Millisecond}), out: "all",
@@ -347,22 +347,22 @@ func misbehavings(t *testing.T) []misbehaving {
 		{name: "source that invents without end", waits: true, as: asSource, script: afterNotes(scripted.Script{InventEvery: time.Millisecond}), out: "all",
 			told: "sync.negentropy only-requested failed, sync.negentropy complete failed"},
 		{name: "source that hangs up in each answer", waits: true, as: asSource, script: afterNotes(scripted.Script{HangUpAfter: 10}), out: "sync.req",
-			told: "sync.req complete failed"},
+			told: "sync.req complete failed, sync.negentropy connections stated"},
 		{name: "source that sends each tenth twice", as: asSource, script: afterNotes(scripted.Script{RepeatEvery: 10}), out: "all",
 			told: "sync.negentropy only-requested failed"},
 		{name: "source that creeps", waits: true, as: asSource, script: afterNotes(scripted.Script{EventEvery: 300 * time.Millisecond}), out: "all",
 			told: "sync.negentropy complete failed"},
 		{name: "server that sends a giant frame", waits: true, as: paged, script: afterNotes(scripted.Script{Giant: 64 << 20}), out: "all",
-			told: "fetch.paged complete failed"},
+			told: "fetch.paged complete failed, fetch.paged connections stated"},
 		{name: "server that notices without end", waits: true, as: paged, script: afterNotes(scripted.Script{NoticesEvery: 20 * time.Millisecond}), out: "all",
 			told: "fetch.paged complete failed"},
 		{name: "server that invents without end", waits: true, as: paged, script: afterNotes(scripted.Script{InventEvery: time.Millisecond}), out: "all",
 			told: "fetch.paged complete failed, fetch.paged only-requested failed"},
 		{name: "server that hangs up in each answer", waits: true, as: paged, script: afterNotes(scripted.Script{HangUpAfter: 10}), out: "fetch.giant",
-			told: "fetch.giant complete failed"},
-		{name: "server that sends each tenth twice", as: server, script: afterNotes(scripted.Script{RepeatEvery: 10}), out: "fetch.by-id fetch.giant fetch.negentropy fetch.sharded-giant fetch.sharded-paged",
+			told: "fetch.giant complete failed, fetch.paged connections stated"},
+		{name: "server that sends each tenth twice", as: server, script: afterNotes(scripted.Script{RepeatEvery: 10}), out: "all",
 			told: "fetch.paged only-requested failed"},
 		{name: "server that hangs up and sends each seventh twice", as: paged, script: afterNotes(scripted.Script{RepeatEvery: 7, HangUpAfter: 10}), out: "all",
-			told: "fetch.paged only-requested failed"},
+			told: "fetch.paged only-requested failed, fetch.paged connections stated"},
 	}
 }

@@ -42,7 +42,7 @@ func (Paced) Run(ctx context.Context, t *harness.Trial) error {
 	}
 	findNew(t, done.Duplicates, done.Accepted+done.Duplicates)
 	findGarbage(t, done.Garbage)
-	findConnections(t, done.Lost, done.Loss)
+	t.Find(connections(done.Lost, done.Loss))
 	f := measure.Finding{Code: measure.CodeAcceptsPaced, Verdict: measure.Holds(done.Refused+done.Unanswered == 0),
 		Counts: counts("accepted", int(done.Accepted+done.Duplicates), "refused", int(done.Refused), "unanswered", int(done.Unanswered),
 			"of", len(events), "rate", t.Options.Rate)}

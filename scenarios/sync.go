@@ -378,6 +378,13 @@ func (r *syncing) account(ctx context.Context) error {
 	for _, i := range r.had[1].mustSend {
 		before[i] = true
 	}
+	if c := r.done.carried; c != nil {
+		for k, of := range []*harness.Trial{r.Source, r.Sink} {
+			if with := &c.from[k]; with.lost > 0 {
+				r.FindAlone(of, connections(with.lost, with.loss))
+			}
+		}
+	}
 	sides := []*harness.Trial{t}
 	if r.Direction == relays.Both {
 		sides = append(sides, r.Source)

@@ -39,6 +39,8 @@ type sent struct {
 	duplicates int // events that one answer held twice
 	retried    int // ids that were asked for again
 	leftOut    int // ids that came only then, as in pull.Fetched
+	lost       int // connections to it that broke, whichever way events went
+	loss       error
 }
 
 func newCarried() *carried {
@@ -57,13 +59,15 @@ func (c *carried) measure(t *harness.Trial) {
 	t.Value("unasked", "events", measure.None, float64(a.strays+b.strays))
 	t.Value("duplicates", "events", measure.None, float64(a.duplicates+b.duplicates))
 	t.Value("retried", "ids", measure.None, float64(a.retried+b.retried))
+	t.Value(lostConnections, "connections", measure.None, float64(a.lost+b.lost))
 	byReason(t, "refused", c.refused)
 	_ = t.Latency("REQ to EOSE", measure.None, c.latency)
 	_ = t.Latency("EVENT to OK", measure.None, c.ok)
 }
 
-// add takes in one transfer from a relay.
-func (c *carried) add(x *harness.Transferred, s *pull.Stats, from *sent) {
+// add takes in one transfer, to the one relay from the other.
+func (c *carried) add(x *harness.Transferred, s *pull.Stats, from, to *sent) {
+	to.breaks(x.Lost, x.Loss)
 	c.events += int(x.Accepted)
 	c.duplicates += int(x.Duplicates)
 	c.unanswered += int(x.Unanswered)
@@ -83,7 +87,15 @@ func (c *carried) add(x *harness.Transferred, s *pull.Stats, from *sent) {
 		c.waited += s.Waited
 		from.strays, from.elsewhere = from.strays+int(s.Strays), from.elsewhere+int(s.Elsewhere)
 		from.duplicates += int(s.Repeated)
+		from.breaks(s.Lost, s.Loss)
 		c.latency.Merge(s.Latency)
+	}
+}
+
+// breaks counts connections that broke, the last one so.
+func (s *sent) breaks(lost int, loss error) {
+	if s.lost += lost; loss != nil {
+		s.loss = loss
 	}
 }
 
@@ -131,10 +143,11 @@ func (r *syncing) req(ctx context.Context) error {
 		paged, err = pages.Run(ctx)
 		return err
 	})
+	from, to := &r.done.carried.from[0], &r.done.carried.from[1]
 	if paged == nil {
-		r.done.carried.add(done, nil, &r.done.carried.from[0])
+		r.done.carried.add(done, nil, from, to)
 	} else {
-		r.done.carried.add(done, paged.Stats, &r.done.carried.from[0])
+		r.done.carried.add(done, paged.Stats, from, to)
 		r.done.account.Add(paged.Stats)
 		r.Sink.Value("pages", "pages", measure.None, float64(paged.Pages))
 		r.done.stepped = paged.Stepped
@@ -326,16 +339,16 @@ func (r *syncing) carry(ctx context.Context, w *way) error {
 		return err
 	})
 	c := r.done.carried
-	from := &c.from[0]
+	from, to := &c.from[0], &c.from[1]
 	if w.from == r.Sink {
-		from = &c.from[1]
+		from, to = to, from
 	}
 	r.done.reconciled.transfers++
 	if fetched == nil {
-		c.add(done, nil, from)
+		c.add(done, nil, from, to)
 		return r.ended(ctx, err, w.from, w.to, nil, len(ids))
 	}
-	c.add(done, fetched.Stats, from)
+	c.add(done, fetched.Stats, from, to)
 	r.done.account.Add(fetched.Stats)
 	c.missing += len(fetched.Missing) + len(fetched.Failed)
 	from.retried, from.leftOut = from.retried+fetched.Retried, from.leftOut+fetched.LeftOut

@@ -70,7 +70,7 @@ var accountUnits = map[string]string{"records/s": "events/s higher", "wall time"
 var agentUnits = joined(accountUnits, map[string]string{"response bytes": "MiB none", "requests": "requests none", "requests answered": "requests none",
 	"requests closed": "requests none", "requests unfinished": "requests none", "transfer events/s": "events/s none", "waiting for the sink": "% none",
 	"not sent by the source": "events none", "never answered by the sink": "events none", "of no corpus event": "events none", "unasked": "events none",
-	"duplicates": "events none", "retried": "ids none", "REQ to EOSE": "ms none", "EVENT to OK": "ms none",
+	"duplicates": "events none", "retried": "ids none", "connections lost": "connections none", "REQ to EOSE": "ms none", "EVENT to OK": "ms none",
 	"tool's share of the sink's cpu": "% none"})
 
 func joined(all ...map[string]string) map[string]string {
@@ -456,15 +456,15 @@ func TestCarriedAndReconciledAreRecordedInTheirUnits(t *testing.T) {
 	notes := scripted.Notes(t, 1)
 	latency := measure.NewHistogram()
 	latency.Record(3 * time.Millisecond)
-	first := &harness.Transferred{Published: harness.Published{Accepted: 200, Duplicates: 50, Unanswered: 3, Latency: latency,
+	first := &harness.Transferred{Published: harness.Published{Accepted: 200, Duplicates: 50, Unanswered: 3, Lost: 3, Latency: latency,
 		Reasons: map[string]*harness.Refusals{"pow": {Count: 4}}}, Altered: []corpus.ID{{1}}, Foreign: 2, Duration: 4 * time.Second}
 	second := &harness.Transferred{Published: harness.Published{Accepted: 50, Reasons: map[string]*harness.Refusals{"pow": {Count: 1}, "blocked": {Count: 6}}}, Foreign: 1, Duration: time.Second}
 	asked := measure.NewHistogram()
 	asked.Record(7 * time.Millisecond)
 	m := try(t, notes, scripted.Serve(t, scripted.Script{}), func(ctx context.Context, trial *harness.Trial) error {
 		c := newCarried()
-		c.add(first, &pull.Stats{Waited: 2 * time.Second, Latency: asked, Strays: 7, Elsewhere: 5, Duplicates: 9, Repeated: 8}, &c.from[0])
-		c.add(second, nil, &c.from[1])
+		c.add(first, &pull.Stats{Waited: 2 * time.Second, Latency: asked, Strays: 7, Elsewhere: 5, Duplicates: 9, Repeated: 8, Lost: 2}, &c.from[0], &c.from[1])
+		c.add(second, nil, &c.from[1], &c.from[0])
 		c.missing, c.from[0].retried, c.from[1].retried = 9, 2, 4
 		c.measure(trial.Under(harness.Description{Scenario: measure.Scenario{Key: "carried"}}))
 		if a, b := c.from[0], c.from[1]; a.elsewhere != 5 || len(a.altered) != 1 || a.foreign != 2 || b.foreign != 1 || a.duplicates != 8 || b.duplicates != 0 {
@@ -476,7 +476,7 @@ func TestCarriedAndReconciledAreRecordedInTheirUnits(t *testing.T) {
 		return nil
 	})
 	for metric, want := range map[string]float64{"transfer events/s": 60, "waiting for the sink": 40, "not sent by the source": 9, "never answered by the sink": 3,
-		"of no corpus event": 3, "unasked": 7, "duplicates": 8, "retried": 6, "REQ to EOSE": 7, "EVENT to OK": 3} {
+		"of no corpus event": 3, "unasked": 7, "duplicates": 8, "retried": 6, "connections lost": 5, "REQ to EOSE": 7, "EVENT to OK": 3} {
 		within(t, metric, want, m.value(t, "one", "carried", metric), want)
 	}
 	equals(t, "pow", m.value(t, "one", "carried", "refused", measure.LabelReason, "pow"), 5)

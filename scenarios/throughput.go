@@ -133,20 +133,20 @@ func findRefusals(t *harness.Trial, p *harness.Published) {
 		f.Evidence = append(refusalEvidence(p.Reasons), evidence...)
 	}
 	t.Find(f)
-	findConnections(t, p.Lost, p.Loss)
+	t.Find(connections(p.Lost, p.Loss))
 	findGarbage(t, p.Garbage)
 	if p.Strays > 0 {
 		t.Find(measure.Finding{Code: measure.CodeOnlySent, Verdict: measure.Stated, Counts: counts("oks", int(p.Strays))})
 	}
 }
 
-// findConnections states whether connections were kept; loss is why the last was not that was not.
-func findConnections(t *harness.Trial, lost int, loss error) {
+// connections states whether they were kept; loss is why the last was not that was not.
+func connections(lost int, loss error) measure.Finding {
 	f := measure.Finding{Code: measure.CodeConnections, Verdict: measure.States(lost == 0), Counts: counts("lost", lost)}
 	if loss != nil {
 		f.Texts = map[string]string{"error": loss.Error()}
 	}
-	t.Find(f)
+	return f
 }
 
 // findGarbage states whether all that came was a message. It bars nothing: where such frames came in

@@ -242,7 +242,7 @@ func (f *fetching) connected(ctx context.Context, stats *Stats) (err error) {
 		for _, r := range l.open {
 			f.putBack(r.of.(*asked))
 		}
-		l.close(err != nil)
+		l.close(ctx, err)
 		if err != nil && ctx.Err() != nil {
 			err = context.Cause(ctx)
 		}

@@ -3,6 +3,7 @@ package pull
 import (
 	"cmp"
 	"context"
+	"errors"
 	"strconv"
 	"time"
 
@@ -50,11 +51,14 @@ func dial(ctx context.Context, o *Options, stats *Stats) (*link, error) {
 	return &link{o: o, conn: conn, stats: stats, open: make(map[string]*request), undo: context.AfterFunc(ctx, conn.Abort)}, nil
 }
 
-// close ends the connection and counts what it carried. What was open on it is unfinished.
-func (l *link) close(broken bool) {
+// close ends the connection and counts what it carried; err is why it is given up, if it is. What was open on it is unfinished.
+func (l *link) close(ctx context.Context, err error) {
 	l.undo()
-	if broken {
-		l.stats.Lost++
+	if err != nil {
+		if ctx.Err() == nil && broken(err) {
+			l.stats.Lost++
+			l.stats.Loss = err
+		}
 		l.conn.Abort()
 	} else {
 		l.conn.Close() // a relay that does not answer has said all that was asked all the same
@@ -63,6 +67,12 @@ func (l *link) close(broken bool) {
 	l.stats.Unfinished += len(l.open)
 	l.stats.Bytes += l.conn.BytesRead()
 	l.stats.BytesUp += l.conn.BytesWritten()
+}
+
+// broken says whether an error is the end of a connection, and none of this side's choosing.
+func broken(err error) bool {
+	closed := (*wire.CloseError)(nil)
+	return errors.As(err, &closed) || errors.Is(err, wire.ErrLost) || errors.Is(err, wire.ErrStalled) || errors.Is(err, wire.ErrTooLarge) || errors.Is(err, wire.ErrProtocol)
 }
 
 // ask sends a REQ with one filter. Where REQs must keep a distance, it waits for it; the deadline stands still meanwhile.

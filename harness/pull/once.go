@@ -17,7 +17,7 @@ func Once(ctx context.Context, o Options, filter corpus.Filter, take Take) (*Sta
 		return stats, err
 	}
 	err = l.once(ctx, &filter, take)
-	l.close(err != nil)
+	l.close(ctx, err)
 	if ctx.Err() != nil {
 		err = context.Cause(ctx)
 	}

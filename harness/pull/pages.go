@@ -114,7 +114,7 @@ func (w *paging) connected(ctx context.Context) error {
 			w.shrink() // and by far: attempts that bring nothing are few
 		}
 	}
-	l.close(err != nil)
+	l.close(ctx, err)
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}

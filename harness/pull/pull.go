@@ -68,7 +68,8 @@ type Stats struct {
 	Requests, EOSE, Closed int // Closed: without an EOSE before
 	// Unfinished are REQs whose connection was lost before they ended.
 	Unfinished  int
-	Dials, Lost int         // connections made, and those of them that broke
+	Dials, Lost int         // connections made, and those of them that the relay broke, or that were given up since it stalled
+	Loss        error       // how the last of those broke, nil without any
 	Events      int64       // passed on
 	Duplicates  int64       // events that came again, within what is remembered, and were not passed on
 	Repeated    int64       // of those, those that one answer held twice: no lost connection explains them
@@ -179,6 +180,9 @@ func (o *Options) stall() time.Duration {
 func (s *Stats) merge(o *Stats) {
 	s.Requests, s.EOSE, s.Closed, s.Unfinished = s.Requests+o.Requests, s.EOSE+o.EOSE, s.Closed+o.Closed, s.Unfinished+o.Unfinished
 	s.Dials, s.Lost = s.Dials+o.Dials, s.Lost+o.Lost
+	if o.Loss != nil {
+		s.Loss = o.Loss
+	}
 	s.Events, s.Duplicates, s.Strays = s.Events+o.Events, s.Duplicates+o.Duplicates, s.Strays+o.Strays
 	s.Repeated, s.Elsewhere = s.Repeated+o.Repeated, s.Elsewhere+o.Elsewhere
 	s.StrayIDs = append(s.StrayIDs, o.StrayIDs[:min(len(o.StrayIDs), maxStrayIDs-len(s.StrayIDs))]...)
