@@ -39,7 +39,7 @@ func aloneIn(all ...harness.Scenario) func(context.Context, *harness.Runner) err
 func serving(by ...fetch.Strategy) func(context.Context, *harness.Runner) error {
 	return func(ctx context.Context, r *harness.Runner) error {
 		var some []harness.Scenario
-		for _, f := range Fetches(FetchOptions{Options: fetch.Options{Stall: r.Options.Stall, Page: 20}}) {
+		for _, f := range Fetches(FetchOptions{Options: fetch.Options{Stall: r.Options.Stall, Time: r.Options.CellTime, Page: 20}}) {
 			if len(by) == 0 || slices.Contains(by, f.(*Fetch).strategy) {
 				some = append(some, f)
 			}
@@ -78,6 +78,7 @@ type misbehaving struct {
 	as         role
 	script     scripted.Script
 	waits      bool // until the harness gives up: after a short time
+	cut        bool // each way to fetch is cut after less than that
 	durability relays.Durability
 	out        string // of the role's scenarios those in which it has no figure that competes; "all"
 	told       string // what names it: "scenario code verdict", several separated by commas
@@ -140,7 +141,11 @@ func (b *misbehaving) isMet(t *testing.T) {
 	if b.waits {
 		stall = 3 * time.Second
 	}
-	m := meet(t, notes, harness.Options{Stall: stall, Samples: 10, QueryRounds: 3, QueryConns: 1, Window: 5}, b.as.run, met...)
+	cut := time.Duration(0)
+	if b.cut {
+		cut = stall / 2
+	}
+	m := meet(t, notes, harness.Options{Stall: stall, CellTime: cut, Samples: 10, QueryRounds: 3, QueryConns: 1, Window: 5}, b.as.run, met...)
 	m.blameless(t, "honest")
 	all, in := strings.Fields(b.as.scenarios), m.competes(b.as)
 	want := strings.Fields(b.out)
@@ -300,6 +305,8 @@ func misbehavings(t *testing.T) []misbehaving {
 			told: "fetch.paged only-asked failed, fetch.paged only-requested failed"},
 		{name: "server that ignores REQs", waits: true, as: paged, script: afterNotes(scripted.Script{IgnoreEvery: 1}), out: "all",
 			told: "fetch.paged complete failed"},
+		{name: "server that ignores REQs for many, cut before it is given up", waits: true, cut: true, as: paged, script: afterNotes(scripted.Script{OnlyReqs: `0}`, IgnoreEvery: 1}), out: "all",
+			told: "fetch.paged complete failed, fetch.giant complete failed"},
 		{name: "server that names ids of nothing", as: server, script: afterNotes(scripted.Script{NegReply: named(7)}), out: "fetch.negentropy",
 			told: "fetch.negentropy complete failed, fetch.negentropy returns-named failed"},
 		{name: "server that breaks NIP-77", as: server, script: afterNotes(scripted.Script{NegReply: "zz"}), out: "fetch.negentropy",

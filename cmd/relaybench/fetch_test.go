@@ -215,7 +215,7 @@ func TestFetchBlamesNobodyForACut(t *testing.T) {
 			t.Errorf("%+v", f)
 		}
 	}
-	if got := note(r, "giant.raw"); !strings.Contains(got, "--cell-time 1ns") || strings.Contains(stdout, "0 k") {
+	if got := note(r, "giant.raw"); !strings.Contains(got, "--cell-time 1ns") || strings.Contains(stdout, " 0 k") {
 		t.Errorf("note %q\n%s", got, stdout)
 	}
 }

@@ -122,9 +122,7 @@ func (c Cell) Run(ctx context.Context, t *Target, o *Options) *Result {
 		}
 	}
 	debug.FreeOSMemory() // what the cell before left is neither this one's memory nor its work
-	cellCtx, cancel := o.Budget.Within(ctx, o.Time, t.Ground.size())
-	defer cancel()
-	cellCtx, end := context.WithCancelCause(cellCtx)
+	cellCtx, end := context.WithCancelCause(ctx)
 	defer end(nil)
 	records := t.Ground.records
 	most := o.Events
@@ -132,7 +130,13 @@ func (c Cell) Run(ctx context.Context, t *Target, o *Options) *Result {
 		most = 0
 	}
 	taker := newTaker(ctx, end, c.Form, c.Conns, t.Ground.room(), most, records)
-	f := fetching{Cell: r.Cell, t: t, o: o, r: r, take: taker.take, options: pull.Options{URL: t.URL, Compression: c.Form.Deflate, Stall: o.Stall, Attempts: attempts}}
+	if o.Time > 0 {
+		defer time.AfterFunc(o.Time, func() { taker.over(&backfill.CutError{Limit: "--cell-time " + o.Time.String()}) }).Stop()
+	}
+	cellCtx, cancel := o.within(cellCtx, t.Ground.size())
+	defer cancel()
+	f := fetching{Cell: r.Cell, t: t, o: o, r: r, taker: taker,
+		options: pull.Options{URL: t.URL, Compression: c.Form.Deflate, Stall: o.Stall, Attempts: attempts, Trouble: taker.trouble}}
 	var relay []*relays.Process
 	if t.Process != nil {
 		relay = append(relay, t.Process)
@@ -150,6 +154,16 @@ func (c Cell) Run(ctx context.Context, t *Target, o *Options) *Result {
 	r.Wall = r.Reconcile + span + got.late
 	r.settle(ctx, t, got, &f, ended, err)
 	return r
+}
+
+// within limits a cell. Once o.Time is over only the first event is waited for: as long as
+// connecting and asking may take.
+func (o *Options) within(ctx context.Context, events int) (context.Context, context.CancelFunc) {
+	if o.Time <= 0 {
+		return o.Budget.Within(ctx, 0, events)
+	}
+	most := o.Time + 2*o.Stall
+	return context.WithTimeoutCause(ctx, most, &backfill.TimeError{After: most})
 }
 
 // compresses finds out once whether the relay agrees to permessage-deflate. Where it cannot be asked, the cell shall say why.
@@ -173,8 +187,7 @@ func (t *Target) compresses(ctx context.Context, o *Options) bool {
 // errSilent is a relay that answers nothing at all.
 var errSilent = errors.New("the relay does not answer a REQ for one event either")
 
-// answers finds out whether the relay answers anything: a cell that was cut before anything came says nothing of that, since the time may have been
-// too short for anybody.
+// answers finds out whether the relay answers anything, where nothing came in a cell.
 func (t *Target) answers(ctx context.Context, o *Options) error {
 	came := errors.New("an event came")
 	take := func(context.Context, *pull.Event, bool) (bool, error) { return true, came }
@@ -227,9 +240,9 @@ func (r *Result) settle(ctx context.Context, t *Target, got finished, f *fetchin
 		r.End(told(ctx, err))
 		late := (*backfill.TimeError)(nil)
 		r.Excused = errors.As(err, &late) && r.Form.Parsed && r.ToolShare() >= busy
-		if r.Cut != "" && r.Stats.Events == 0 {
+		if f.o.Time > 0 && r.Err != nil && r.Stats.Events == 0 {
 			if silent := t.answers(ctx, f.o); silent != nil {
-				r.Cut, r.Err = "", fmt.Errorf("nothing came before it was %w: %w", err, silent)
+				r.Err = fmt.Errorf("%w: %w", r.Err, silent)
 			}
 		}
 	case asked != nil:
@@ -280,7 +293,7 @@ type fetching struct {
 	t       *Target
 	o       *Options
 	r       *Result
-	take    pull.Take
+	taker   *taker
 	options pull.Options
 	asked   []corpus.ID // what was asked for by id, where that is what was to come
 	spans   []span      // the shares of the time, where it was divided
@@ -329,7 +342,7 @@ func (f *fetching) giantPart(ctx context.Context, filter corpus.Filter) (*pull.S
 	if n := f.t.Ground.room(); n > 0 && !f.t.Ground.open {
 		filter.Limit = corpus.Int(max(n, 1))
 	}
-	s, err := pull.Once(ctx, f.options, filter, f.take)
+	s, err := pull.Once(ctx, f.options, filter, f.taker.take)
 	return s, measure.Reason{}, err
 }
 
@@ -346,7 +359,7 @@ func (f *fetching) pagedPart(ctx context.Context, filter corpus.Filter) (*pull.S
 	}
 	options := f.options
 	options.Attempts = pageAttempts
-	p := pull.Pages{Options: options, Filter: filter, Size: size, Widest: max(size, f.t.Limits.widest()), Single: f.t.Limits.Subscriptions == 1, Take: f.take}
+	p := pull.Pages{Options: options, Filter: filter, Size: size, Widest: max(size, f.t.Limits.widest()), Single: f.t.Limits.Subscriptions == 1, Take: f.taker.take}
 	done, err := p.Run(ctx)
 	var why measure.Reason
 	if n := len(done.Stepped); n > 0 {
@@ -389,7 +402,8 @@ func (f *fetching) byID(ctx context.Context, ids []corpus.ID) (bool, error) {
 		ids = ids[:f.o.Events]
 	}
 	f.asked = ids
-	b := pull.ByID{Options: f.options, Conns: f.Conns, Batch: f.Batch, InFlight: f.InFlight, Adaptive: f.Adaptive, Retries: retries, Take: f.take}
+	f.taker.named(false)
+	b := pull.ByID{Options: f.options, Conns: f.Conns, Batch: f.Batch, InFlight: f.InFlight, Adaptive: f.Adaptive, Retries: retries, Take: f.taker.take}
 	done, err := b.Run(ctx, ids)
 	f.r.Stats = pull.Sum(f.r.Stats, done.Stats)
 	f.r.Retried, f.r.Failed, f.r.Settled, f.r.Steps = done.Retried, len(done.Failed), done.InFlight, done.Steps
@@ -427,6 +441,7 @@ func (f *fetching) reconcile(ctx context.Context) ([]corpus.ID, error) {
 	began := wire.Now()
 	result, err := negentropy.ReconcileSplit(ctx, conn, filter.AppendJSON(nil), nothing, negentropy.Options{Stall: f.o.Stall, MaxNeed: most,
 		Need: func(need []negentropy.ID) {
+			f.taker.named(true)
 			for _, id := range need {
 				ids = append(ids, corpus.ID(id))
 			}

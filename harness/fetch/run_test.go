@@ -284,8 +284,37 @@ func TestACutBeforeAnythingCameBlamesOnlyARelayThatIsSilent(t *testing.T) {
 	for _, s := range []fetch.Strategy{fetch.Giant, fetch.ByID, fetch.Negentropy} {
 		r := o.Cells(s)[0].Run(context.Background(), target(t, serve(t, reference.Options{}, "half-open"), corpus.Filter{}), o)
 		got, reason := r.Completeness(), reasonOf(r)
-		if f, ok := r.Account.Finding(); !ok || f.Verdict != measure.Failed || got != backfill.Failed || !strings.Contains(reason, "cut by --cell-time 50ms") || !strings.Contains(reason, "does not answer") || !r.Unreachable() {
+		if f, ok := r.Account.Finding(); !ok || f.Verdict != measure.Failed || got != backfill.Failed || !strings.Contains(reason, "in time") || !strings.Contains(reason, "does not answer") || !r.Unreachable() {
 			t.Errorf("%s: %s (%s), %+v", name(r), got, reason, f)
+		}
+	}
+}
+
+// A relay that answers a REQ for one event, and none for many, is at fault though the time of the
+// cell is over before it is given up; one whose first event comes later than that is cut.
+func TestACutWaitsForTheFirstEvent(t *testing.T) {
+	t.Parallel()
+	for _, never := range []bool{false, true} {
+		o := options()
+		if o.Time = time.Millisecond; never {
+			o.Stall = 300 * time.Millisecond
+		}
+		url := referencetest.Between{Up: func(m []byte) {
+			switch {
+			case !strings.HasPrefix(string(m), `["REQ"`) || strings.Contains(string(m), `"limit":1}`):
+			case never:
+				harmless := `["CLOSE","none"]`
+				copy(m, harmless+strings.Repeat(" ", len(m)-len(harmless)))
+			default:
+				time.Sleep(200 * time.Millisecond)
+			}
+		}}.Serve(t, serve(t, reference.Options{MaxLimit: 5000}))
+		for _, s := range []fetch.Strategy{fetch.Giant, fetch.Paged, fetch.ShardedGiant, fetch.ShardedPaged} {
+			r := o.Cells(s)[0].Run(context.Background(), target(t, url, corpus.Filter{}), o)
+			f, judged := r.Account.Finding()
+			if judged != never || never != (f.Verdict == measure.Failed && f.Cause == measure.CauseEnded) || never != (r.Completeness() == backfill.Failed) || r.Unreachable() {
+				t.Errorf("%s, %v: %s (%s), %d came, %+v", s, never, r.Completeness(), reasonOf(r), r.Delivered, f)
+			}
 		}
 	}
 }

@@ -25,6 +25,8 @@ type taker struct {
 	mu    sync.Mutex
 	ids   []corpus.ID // as they came, duplicates included
 	taken int         // events, dealt with or not
+	began bool        // anything has come
+	late  error       // the time of the cell is over: it ends with this as soon as anything has come
 
 	pipeline *receive.Pipeline
 	free     chan *receive.Feeder // one for each connection that may call at once
@@ -68,6 +70,7 @@ func (t *taker) take(_ context.Context, e *pull.Event, _ bool) (bool, error) {
 	t.mu.Lock()
 	t.taken++
 	enough := t.most > 0 && t.taken >= t.most
+	t.begins(true)
 	if t.pipeline == nil {
 		t.ids = append(t.ids, e.ID)
 	}
@@ -84,6 +87,40 @@ func (t *taker) take(_ context.Context, e *pull.Event, _ bool) (bool, error) {
 		t.end(t.why)
 	}
 	return true, nil
+}
+
+// begins notes whether anything has come of what is asked for from now on. The caller holds mu.
+func (t *taker) begins(came bool) {
+	if t.began = came; came && t.late != nil {
+		t.end(t.late)
+	}
+}
+
+// named is told of what came that is no event: the ids that a reconciliation names, until they are
+// asked for.
+func (t *taker) named(came bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.begins(came)
+}
+
+// over is told that the time of the cell is over. Where nothing has come, whoever waits for the
+// first event says how it ends: that the time was too short is one thing, a relay that never
+// answers is another.
+func (t *taker) over(late error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.late = late
+	t.begins(t.began)
+}
+
+// trouble ends a cell whose time is over, with what went wrong before anything came.
+func (t *taker) trouble(err error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.late != nil && !t.began {
+		t.end(err)
+	}
 }
 
 // finished is what a taker came to.

@@ -51,7 +51,8 @@ func dial(ctx context.Context, o *Options, stats *Stats) (*link, error) {
 	return &link{o: o, conn: conn, stats: stats, open: make(map[string]*request), undo: context.AfterFunc(ctx, conn.Abort)}, nil
 }
 
-// close ends the connection and counts what it carried; err is why it is given up, if it is. What was open on it is unfinished.
+// close ends the connection and counts what it carried; err is why it is given up, if it is. What
+// was open on it is unfinished.
 func (l *link) close(ctx context.Context, err error) {
 	l.undo()
 	if err != nil {

@@ -68,7 +68,7 @@ type Stats struct {
 	Requests, EOSE, Closed int // Closed: without an EOSE before
 	// Unfinished are REQs whose connection was lost before they ended.
 	Unfinished  int
-	Dials, Lost int         // connections made, and those of them that the relay broke, or that were given up since it stalled
+	Dials, Lost int         // connections made, and those that the relay broke, by stalling also
 	Loss        error       // how the last of those broke, nil without any
 	Events      int64       // passed on
 	Duplicates  int64       // events that came again, within what is remembered, and were not passed on
