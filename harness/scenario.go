@@ -143,7 +143,10 @@ func (t *Trial) FindUnblamed(f measure.Finding) {
 		f.Evidence[i].Text = t.Relay.Public(f.Evidence[i].Text)
 	}
 	f.Relay, f.Peer, f.Scenario, f.Labels = t.Relay.Name(), t.peer, t.scenario, t.labels.With(f.Labels)
-	if f.Verdict == measure.Failed && f.BearsOn == nil {
+	switch {
+	case f.Verdict != measure.Failed:
+		f.BearsOn = nil
+	case f.BearsOn == nil:
 		f.BearsOn = measure.BearsOn(f.Code, f.Scenario, f.Labels)
 	}
 	t.recorder.Find(f)

@@ -417,6 +417,7 @@ func (r *syncing) account(ctx context.Context) error {
 		case !d.none() && own == 0 && r.done.ended.Code == measure.EndedByUnknown:
 			f.Verdict, f.Cause = measure.Undecided, measure.MissingNeverDelivered
 		}
+		f.BearsOn = r.bearsOn(of)
 		of.Find(f)
 		if f := lost(of, d); f != nil {
 			of.Find(*f)
@@ -550,6 +551,7 @@ func (r *syncing) measure(expected *corpus.Model, held []int, before []bool) err
 		a.Err, r.done.ended = nil, measure.Reason{}
 	}
 	if f, ok := a.Finding(); ok {
+		f.BearsOn = r.bearsOn(t)
 		if ended := r.done.ended; !ended.None() { // the account is the sink's, and the failure may not be
 			f.Texts["by"] = ended.Code
 			maps.Copy(f.Counts, ended.Counts)

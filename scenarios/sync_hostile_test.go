@@ -276,3 +276,32 @@ func TestASinksCommandThatFailsIsBlamedWhereItIsKnown(t *testing.T) {
 	m.judged(t, "sink", key, measure.CodeComplete, measure.Failed, measure.CauseEnded, "source")
 	m.judged(t, "sink", key, measure.CodeHoldsSource, measure.Stated, measure.MissingNeverDelivered, "")
 }
+
+// TestWhatASinkDoesWrongSaysNothingOfItAsASource has two relays fill each other, of which one keeps
+// nine tenths of what its own command brings.
+func TestWhatASinkDoesWrongSaysNothingOfItAsASource(t *testing.T) {
+	t.Parallel()
+	m := meet(t, synthetic(t, misbehavingNotes), harness.Options{}, func(ctx context.Context, r *harness.Runner) error {
+		return r.RunSyncs(ctx, &Sync{Which: []string{ModeNative}})
+	}, scripted.External(t, "honest", scripted.Script{SyncWith: &scripted.Command{}}),
+		scripted.External(t, "bad", scripted.Script{SyncWith: &scripted.Command{LoseEvery: 10}}))
+	m.blameless(t, "honest")
+	told := map[string]bool{}
+	for _, f := range m.Findings {
+		if f.Scenario == "sync.native" && f.Verdict == measure.Failed && f.Relay == "bad" && f.Peer == "honest" {
+			told[f.Code] = true
+		}
+	}
+	if !told[measure.CodeHoldsSource] || !told[measure.CodeComplete] {
+		t.Errorf("told: %v\n%s", told, m.trouble())
+	}
+	for i := range m.Measurements {
+		f := &m.Measurements[i]
+		if f.Scenario != "sync.native" || f.Relay == f.Peer {
+			continue
+		}
+		if bars := m.Barring(f); len(bars) > 0 != (f.Relay == "bad") {
+			t.Errorf("%s from %s: %s: %+v", f.Relay, f.Peer, f.Metric, bars)
+		}
+	}
+}
