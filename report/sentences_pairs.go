@@ -40,7 +40,16 @@ var pairWords = map[string]words{
 		return text
 	}},
 	measure.CodeAtOnce: {"knows an event as soon as it is acknowledged", func(f *measure.Finding) string {
-		return counted(f.Counts["ids"], "id") + " differ after one more event"
+		if f.Counts["ids"] == 0 {
+			return passing(f, "it named the event that the client lacked, and nothing else")
+		}
+		return counted(f.Counts["ids"], "id") + " named wrongly, or not at all, after one more event"
+	}},
+	measure.CodeNamesLeft: {"names an event that the client lacks", func(f *measure.Finding) string {
+		if f.Counts["missing"] == 0 {
+			return passing(f, "it named the event that was left out of the client's set, each time")
+		}
+		return fmt.Sprintf("in %s of %s reconciliations it did not name the event that was left out of the client's set", n(f, "missing"), n(f, "of"))
 	}},
 	measure.CodeScattered: {"finds scattered differences", func(f *measure.Finding) string {
 		return n(f, "missing") + " of " + n(f, "of") + " ids taken at random were not named"

@@ -54,6 +54,7 @@ func describePhase(phase string) harness.Description {
 
 const (
 	heartbeats     = 10
+	leftOutBeats   = 3   // how many reconciliations among them are with one event less
 	transferBatch  = 100 // ids in one REQ: within the filter limits of every relay in the catalog
 	transferAtOnce = 4   // REQs in flight: within their subscription limits
 )
@@ -386,7 +387,67 @@ func (s *side) identical(ctx context.Context) error {
 	if f := lost(t, own); f != nil {
 		t.Find(*f)
 	}
+	conn, err := harness.Dial(ctx, s.Relay.URL())
+	if err != nil {
+		return err
+	}
+	defer conn.Abort()
+	var left leftOut
+	if err := left.draw(s); err != nil {
+		return err
+	}
+	if err := left.ask(ctx, s, conn); err != nil {
+		return fmt.Errorf("reconciling %s with one event less: %w", s.Relay.Name(), err)
+	}
+	left.find(t)
 	return nil
+}
+
+// leftOut is an event that the relay holds and that is left out of the client's set, so that it has
+// to be named. A relay of which everything that it holds is known would never be found out
+// otherwise if it called any two sets identical.
+type leftOut struct {
+	id          corpus.ID
+	set         negentropy.Storage // nil where there is no such event
+	asked, fail int
+}
+
+// draw takes one of those that must be there, at random.
+func (l *leftOut) draw(s *side) (err error) {
+	must := slices.DeleteFunc(slices.Clone(s.held), func(i int) bool { return !s.Model.Holds(i) || s.Model.Optional(i) })
+	if len(must) == 0 {
+		return nil
+	}
+	out := must[s.Rand.IntN(len(must))]
+	l.id = s.Corpus.Entry(out).ID
+	l.set, err = holding.Set(s.Corpus, slices.DeleteFunc(slices.Clone(s.held), func(i int) bool { return i == out }))
+	return err
+}
+
+// ask reconciles the relay with the set once. Nothing of it is a figure.
+func (l *leftOut) ask(ctx context.Context, s *side, conn *wire.Conn) error {
+	if l.set == nil {
+		return nil
+	}
+	named := false
+	_, err := s.reconcile(ctx, conn, l.set, negentropy.Options{Need: func(ids []negentropy.ID) {
+		named = named || slices.Contains(ids, negentropy.ID(l.id))
+	}})
+	if l.asked++; !named {
+		l.fail++
+	}
+	return err
+}
+
+func (l *leftOut) find(t *harness.Trial) {
+	if l.asked == 0 {
+		return
+	}
+	f := measure.Finding{Code: measure.CodeNamesLeft, Verdict: measure.Holds(l.fail == 0), Counts: counts("missing", l.fail, "of", l.asked)}
+	if l.fail > 0 {
+		f.Evidence = idEvidence(t.Corpus, measure.EvidenceMissing, "", map[corpus.ID]bool{l.id: true})
+	}
+	t.Find(f)
 }
 
 // refusedWrongly counts the events that the relay was sent, and refused or left unanswered, though
@@ -401,6 +462,7 @@ func (s *side) refusedWrongly() (n int) {
 }
 
 // heartbeat repeats the reconciliation of what is the same on both sides at once, with no writes between: what a periodic mirror pays.
+// Some with one event less stand among them, not counted: who calls any sets identical is found out.
 func (s *side) heartbeat(ctx context.Context) error {
 	t := s.Under(describePhase(phaseHeartbeat))
 	set, err := holding.Set(s.Corpus, s.held)
@@ -415,7 +477,17 @@ func (s *side) heartbeat(ctx context.Context) error {
 	times := measure.NewHistogram()
 	var last, worst negentropy.Result // worst named the most ids that nobody knows
 	differing, differed := 0, 0       // ids at most, and how often
-	for range heartbeats {
+	var left leftOut
+	if err := left.draw(s); err != nil {
+		return err
+	}
+	check := s.Rand.Perm(heartbeats)[:leftOutBeats]
+	for beat := range heartbeats {
+		if slices.Contains(check, beat) {
+			if err := left.ask(ctx, s, conn); err != nil {
+				return fmt.Errorf("reconciling %s with one event less: %w", s.Relay.Name(), err)
+			}
+		}
 		if last, err = s.reconcile(ctx, conn, set, negentropy.Options{}); err != nil {
 			return fmt.Errorf("reconciling %s again: %w", s.Relay.Name(), err)
 		}
@@ -437,6 +509,7 @@ func (s *side) heartbeat(ctx context.Context) error {
 		t.Measure(m)
 	}
 	t.Find(measure.Finding{Code: measure.CodeSteady, Verdict: measure.Holds(differed == 0), Counts: counts("ids", differing, "times", differed, "of", heartbeats)})
+	left.find(t)
 	findForeign(t, worst)
 	s.findRebuilt(t, times)
 	return t.Latency("time", measure.Lower, times)
@@ -459,7 +532,8 @@ func (s *side) findRebuilt(t *harness.Trial, times *measure.Histogram) {
 		Counts: map[string]float64{"ms": harness.Milliseconds(beat), "first ms": harness.Milliseconds(s.first)}})
 }
 
-// afterWrite publishes one event and reconciles once more: a relay that builds its structure anew after each write pays here.
+// afterWrite publishes one event and reconciles once more with a client that lacks it, so that it
+// has to be named: a relay that builds its structure anew after each write pays here.
 func (s *side) afterWrite(ctx context.Context) error {
 	t := s.Under(describePhase(phaseAfterWrite))
 	event, err := freshEvent(s)
@@ -480,17 +554,21 @@ func (s *side) afterWrite(ctx context.Context) error {
 		return nil
 	}
 	s.more = event.ID
-	set, err := holding.Set(s.Corpus, s.held, event)
+	set, err := holding.Set(s.Corpus, s.held)
 	if err != nil {
 		return err
 	}
-	result, err := s.reconcile(ctx, conn, set, negentropy.Options{})
+	named := make(map[corpus.ID]bool)
+	result, err := s.reconcile(ctx, conn, set, negentropy.Options{Need: collect(named)})
 	if err != nil {
 		return fmt.Errorf("reconciling %s after one more event: %w", s.Relay.Name(), err)
 	}
 	record(t, result, false)
 	findForeign(t, result)
-	differ := result.Have + result.Need
+	differ := result.Have + result.Need + 1
+	if named[event.ID] {
+		differ -= 2
+	}
 	if result.Foreign > 0 { // what it says in a reconciliation is worth nothing: it is asked for the event
 		differ = 1
 		asker, err := harness.NewAsker(ctx, s.Relay.URL(), s.Options.Stall)

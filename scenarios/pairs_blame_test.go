@@ -3,6 +3,7 @@ package scenarios
 import (
 	"context"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -34,7 +35,7 @@ func TestWhoDropsEventsIsBlamedAlone(t *testing.T) {
 		"held", 499, "must", 500, "missing.never delivered", 1, "own", 0)
 	equals(t, "carried to the honest one", m.value(t, "honest", "negentropy.transfer", "events"), 99)
 	equals(t, "carried to the other", m.value(t, "lossy", "negentropy.transfer", "events"), 103)
-	equals(t, "events of which 1 in 100 is lost", float64(lossy.Events.N()), 508) // with the one more, and four that are forged
+	equals(t, "events of which 1 in 100 is lost", float64(lossy.Events.N()), 509) // with the probe's, the one more, and four that are forged
 	if f := m.finding(t, "lossy", "negentropy", measure.CodeAcknowledgedKept); len(f.Evidence) != 4 || f.Evidence[0].ID == "" || f.Evidence[0].Cause != measure.MissingLost || f.BearsOn[0].Scenario != "*" {
 		t.Errorf("%+v", f)
 	}
@@ -167,6 +168,9 @@ func TestWhoBreaksNIP77FailsAlone(t *testing.T) {
 		cause   string
 	}{
 		{"answered", scripted.Script{}, measure.Passed, measure.CauseAnswered},
+		{"identical, though it holds an event more", scripted.Script{NegReply: "61"}, measure.Failed, measure.CauseBreaks},
+		{"identical, of a relay that took no event", scripted.Script{NegReply: "61", RefuseEvery: 1}, measure.Passed, measure.CauseAnswered},
+		{"identical, of a relay that keeps no event", scripted.Script{NegReply: "61", LoseEvery: 1}, measure.Passed, measure.CauseAnswered},
 		{"refused, and nothing is promised", scripted.Script{NegError: "error: no", NIP11: names1}, measure.Stated, measure.CauseRefused},
 		{"unknown, and nothing is promised", scripted.Script{NegError: "unsupported", NIP11: names1}, measure.Stated, measure.CauseUnsupported},
 		{"silence, and nothing is promised", scripted.Script{NegAfter: never, NIP11: names1}, measure.Stated, measure.CauseUnsupported},
@@ -182,7 +186,7 @@ func TestWhoBreaksNIP77FailsAlone(t *testing.T) {
 			if f.Verdict != test.verdict || f.Cause != test.cause || how.Cause != test.cause || how.Broken() != (test.verdict == measure.Failed) {
 				t.Errorf("%+v, %+v", f, how)
 			}
-			if failed := test.verdict == measure.Failed; (f.Blames == "one") != failed || (len(f.BearsOn) > 0) != failed || (f.Counts["advertised"] == 1) != failed {
+			if failed := test.verdict == measure.Failed; (f.Blames == "one") != failed || (len(f.BearsOn) > 0) != failed || (f.Counts["advertised"] == 1) != (failed && f.Cause != measure.CauseBreaks) {
 				t.Errorf("%+v", f)
 			}
 		})
@@ -222,6 +226,38 @@ func TestWhoBreaksNIP77InAPairFails(t *testing.T) {
 			f := m.finding(t, "liar", "negentropy", measure.CodeNIP77)
 			if f.Texts["code"] != l.code || f.Peer != "honest" || len(f.BearsOn) == 0 {
 				t.Errorf("%+v", f)
+			}
+		})
+	}
+}
+
+// TestALiarLeavesItsPeersFiguresAlone where what the peer had to do is the same whatever was said,
+// and bars them where the peer was reconciled with less.
+func TestALiarLeavesItsPeersFiguresAlone(t *testing.T) {
+	t.Parallel()
+	notes := scripted.Notes(t, 60)
+	for name, test := range map[string]struct {
+		script scripted.Script
+		bars   string // the scenarios of the honest relay
+	}{
+		"calls all identical":   {scripted.Script{Honest: 48, NegReply: "61"}, ""},
+		"names ids of nothing":  {scripted.Script{Honest: 48, NegReply: named(7)}, ""},
+		"refuses what it seeds": {scripted.Script{RefuseEvery: 20}, "negentropy.after-write negentropy.heartbeat negentropy.identical negentropy.initial negentropy.transfer"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			m := meet(t, notes, harness.Options{}, paired(Negentropy{}), scripted.External(t, "honest", scripted.Script{}), scripted.External(t, "bad", test.script))
+			barred, figures := map[string]bool{}, 0
+			for i := range m.Measurements {
+				if f := &m.Measurements[i]; f.Relay == "honest" && f.Peer == "bad" && strings.HasPrefix(f.Scenario, "negentropy.") {
+					figures++
+					if len(m.Barring(f)) > 0 {
+						barred[f.Scenario] = true
+					}
+				}
+			}
+			if got := strings.Join(slices.Sorted(maps.Keys(barred)), " "); got != test.bars || figures == 0 {
+				t.Errorf("of %d figures barred in %q, want %q\n%s", figures, got, test.bars, m.trouble())
 			}
 		})
 	}

@@ -43,6 +43,7 @@ const (
 	CodeAtOnce      = "at-once"      // knows an event as soon as it is acknowledged
 	CodeScattered   = "scattered"    // finds scattered differences
 	CodeOnlyKnown   = "only-known"   // names ids of events that were published
+	CodeNamesLeft   = "names-left"   // names an event that was left out of the client's set
 	CodeSetRebuilt  = "set-rebuilt"  // stated: its set is built anew at each NEG-OPEN
 
 	// Of imports, syncs and downloads.
@@ -126,10 +127,19 @@ var bearing = map[string][]Scope{
 	CodeAddressable:      keeps,
 	CodeCorpusTime:       keeps,
 	CodePrivateKinds:     keeps,
-	CodeNIP77:            {{Scenario: "negentropy.*"}, {Scenario: "sync.negentropy"}, {Scenario: "fetch.negentropy"}},
-	CodeReturnsNamed:     {{Scenario: "negentropy.*"}, {Scenario: "sync.negentropy"}, {Scenario: "fetch.negentropy"}},
-	CodeOnlyKnown:        {{Scenario: "negentropy.*"}, {Scenario: "sync.negentropy"}, {Scenario: "fetch.negentropy"}},
-	CodeHoldsSeeded:      {{Scenario: "negentropy.*"}},
+	CodeNIP77:            {{Scenario: "negentropy.*", Role: AsRelay}, {Scenario: "sync.negentropy"}, {Scenario: "fetch.negentropy"}},
+	CodeReturnsNamed:     {{Scenario: "negentropy.*", Role: AsRelay}, {Scenario: "sync.negentropy"}, {Scenario: "fetch.negentropy"}},
+	CodeOnlyKnown:        {{Scenario: "negentropy.*", Role: AsRelay}, {Scenario: "sync.negentropy"}, {Scenario: "fetch.negentropy"}},
+	// What a relay says of itself in a pair changes nothing of what the other one is asked: the
+	// client's set is of what came when it was asked for by id.
+	CodeDifference: {{Scenario: "negentropy.initial", Role: AsRelay}},
+	CodeSteady:     {{Scenario: "negentropy.heartbeat", Role: AsRelay}},
+	CodeAtOnce:     {{Scenario: "negentropy.after-write", Role: AsRelay}},
+	CodeScattered:  {{Scenario: "negentropy.scattered", Role: AsRelay}},
+	CodeNamesLeft: {{Scenario: "negentropy.identical", Role: AsRelay}, {Scenario: "negentropy.heartbeat", Role: AsRelay},
+		{Scenario: "negentropy.after-write", Role: AsRelay}},
+	// What it does not hold, the other one is neither reconciled with nor given: less work.
+	CodeHoldsSeeded: {{Scenario: "negentropy.*"}},
 	CodeHoldsUnion: {{Scenario: "negentropy.identical"}, {Scenario: "negentropy.heartbeat"}, {Scenario: "negentropy.after-write"},
 		{Scenario: "negentropy.scattered"}},
 	CodeFilterIDs:     usedBy(UsesIDs),

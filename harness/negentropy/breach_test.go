@@ -146,6 +146,35 @@ func TestAProbeTellsABreachFromARefusalFromARelayWithoutNIP77(t *testing.T) {
 	}
 }
 
+// TestAProbeForStoredEventsWantsEachNamed, and nothing else.
+func TestAProbeForStoredEventsWantsEachNamed(t *testing.T) {
+	stored := []ID{{0: 1}, {0: 2}}
+	list := func(ids ...ID) string {
+		payload := append([]byte{Version, 0, 0, modeIDList}, byte(len(ids)))
+		for _, id := range ids {
+			payload = append(payload, id[:]...)
+		}
+		return string(AppendHex(nil, payload))
+	}
+	for name, test := range map[string]struct {
+		answer string
+		code   Code
+		count  uint64
+	}{
+		"both": {list(stored...), "", 0}, "identical": {"61", Unnamed, 2}, "one": {list(stored[1]), Unnamed, 1},
+		"one more": {list(stored[0], stored[1], ID{0: 3}), UnexpectedIDs, 3}, "another": {list(stored[0], ID{0: 3}), UnexpectedIDs, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			conn := dial(t, startRelay(t, scripted(func(ws *websocket.Conn, sub string, n int) { say(ws, `["NEG-MSG",%q,"%s"]`, sub, test.answer) })))
+			err := Probe(t.Context(), conn, time.Minute, stored...)
+			var broken *ProtocolError
+			if errors.As(err, &broken) != (test.code != "") || test.code == "" && err != nil || broken != nil && (broken.Code != test.code || broken.Count != test.count) {
+				t.Errorf("%v", err)
+			}
+		})
+	}
+}
+
 func TestARefusalAfterAnswersSaysHowMany(t *testing.T) {
 	differs := AppendHex(nil, append([]byte{Version, 0, 0, modeFingerprint}, make([]byte, FingerprintSize)...))
 	conn := dial(t, startRelay(t, scripted(func(ws *websocket.Conn, sub string, n int) {

@@ -3,10 +3,13 @@ package negentropy
 import (
 	"bytes"
 	"context"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -131,8 +134,9 @@ func Reconcile(ctx context.Context, conn *wire.Conn, filter []byte, s Storage, o
 // Probe finds out within the time given, 0 for 3 s, whether a relay speaks NIP-77, by a
 // reconciliation of nothing. Its errors are those of Reconcile: an *UnsupportedError where it does
 // not; a *RelayError, `auth-required:` say, leaves it open; a *ProtocolError where it does,
-// wrongly. No event matches what is asked for, so that any id it names is an UnexpectedIDs.
-func Probe(ctx context.Context, conn *wire.Conn, within time.Duration) error {
+// wrongly. Of stored events, which the relay is known to hold, it has to name each (Unnamed), since
+// the client claims to hold nothing; any other id that it names is an UnexpectedIDs.
+func Probe(ctx context.Context, conn *wire.Conn, within time.Duration, stored ...ID) error {
 	if within <= 0 {
 		within = 3 * time.Second
 	}
@@ -140,12 +144,32 @@ func Probe(ctx context.Context, conn *wire.Conn, within time.Duration) error {
 	if err := s.Seal(); err != nil {
 		return err
 	}
-	filter := `{"ids":["` + string(bytes.Repeat([]byte("0"), 2*IDSize)) + `"]}`
-	result, err := Reconcile(ctx, conn, []byte(filter), s, Options{FirstAnswer: within, Stall: within})
-	if err == nil && result.Need > 0 {
-		err = fmt.Errorf("reconciling: %w", &ProtocolError{Code: UnexpectedIDs, Answer: result.Rounds, Count: uint64(result.Need)})
+	ids := make([]string, len(stored))
+	for i := range stored {
+		ids[i] = hex.EncodeToString(stored[i][:])
 	}
-	return err
+	if len(ids) == 0 {
+		ids = []string{strings.Repeat("0", 2*IDSize)}
+	}
+	left := slices.Clone(stored)
+	filter := `{"ids":["` + strings.Join(ids, `","`) + `"]}`
+	result, err := Reconcile(ctx, conn, []byte(filter), s, Options{FirstAnswer: within, Stall: within, MaxNeed: len(stored),
+		Need: func(ids []ID) {
+			left = slices.DeleteFunc(left, func(id ID) bool { return slices.Contains(ids, id) })
+		}})
+	if err != nil {
+		return err
+	}
+	broken := &ProtocolError{Answer: result.Rounds}
+	switch named := len(stored) - len(left); {
+	case result.Need > named:
+		broken.Code, broken.Count, broken.Limit = UnexpectedIDs, uint64(result.Need), uint64(len(stored))
+	case len(left) > 0:
+		broken.Code, broken.Count = Unnamed, uint64(len(left))
+	default:
+		return nil
+	}
+	return fmt.Errorf("reconciling: %w", broken)
 }
 
 // client is one reconciliation; its memory serves the next.

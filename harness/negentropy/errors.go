@@ -31,6 +31,7 @@ const (
 	Oversized         Code = "oversized"          // an answer over the connection's read limit
 	Endless           Code = "endless"            // rounds that lead nowhere, or more of them than were allowed
 	UnexpectedIDs     Code = "unexpected-ids"     // ids where there can be none, or more of them than were to be taken
+	Unnamed           Code = "unnamed-ids"        // events that it holds, and the client does not, are not named
 	Silent            Code = "silent"             // it began, and then answered no more
 	WrongSubscription Code = "wrong-subscription" // it answered under another subscription id, and to ours not at all
 )
@@ -41,9 +42,9 @@ const (
 type ProtocolError struct {
 	Code   Code
 	Answer int // which answer, from 1
-	// Count is how many ids were announced (CountTooLarge) or named (UnexpectedIDs), bytes
-	// announced (Oversized, 0 where unknown), rounds and refusals, or those in a row that came to
-	// nothing (Endless), or answers under another id (WrongSubscription).
+	// Count is how many ids were announced (CountTooLarge), named (UnexpectedIDs) or not (Unnamed),
+	// bytes announced (Oversized, 0 where unknown), rounds and refusals, or those in a row that came
+	// to nothing (Endless), or answers under another id (WrongSubscription).
 	Count uint64
 	Limit uint64 // of the Count, where there is one
 	Err   error  // the cause: a *HexError, a *FormatError, a *wire.TooLargeError, one that wraps wire.ErrStalled; nil where there is none beside
@@ -69,6 +70,8 @@ func (e *ProtocolError) Error() string {
 		}
 	case UnexpectedIDs:
 		what = fmt.Sprintf("it names %d ids as its own, of which there can be %d at most", e.Count, e.Limit)
+	case Unnamed:
+		what = fmt.Sprintf("it does not name %d of the events that it holds and the client lacks", e.Count)
 	case Silent:
 		what = "it began, and then answered no more"
 	case WrongSubscription:

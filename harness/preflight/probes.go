@@ -15,15 +15,34 @@ import (
 	"relaybench/harness/wire"
 )
 
-// reconciles: NEG-OPEN of nothing is answered (NIP-77). Only who began to speak it, or says that it
-// does, can break it.
+// reconciles: NEG-OPEN is answered, with the id of an event that the client lacks (NIP-77). Only who
+// began to speak it, or says that it does, can break it. Who takes no event, or does not return it,
+// is asked for nothing. An event may take a moment to be found, as in answers to REQ.
 func reconciles(a *asking) (found, error) {
+	var stored []negentropy.ID
+	if s, err := a.dial(); err == nil {
+		e := a.event(1, a.recent(0), "to be named in a reconciliation")
+		if s.store(e) == nil {
+			if _, err := s.returned(e); err == nil {
+				stored = append(stored, negentropy.ID(e.ID))
+			}
+		}
+	}
+	if a.ctx.Err() != nil {
+		return found{}, context.Cause(a.ctx)
+	}
 	conn, err := wire.Dial(a.ctx, a.o.URL, wire.Options{})
 	if err != nil {
 		return found{}, &noAnswerError{doing: "connecting", err: err}
 	}
 	defer conn.Abort()
-	err = negentropy.Probe(a.ctx, conn, min(3*time.Second, a.o.Wait))
+	for deadline := time.Now().Add(a.settle()); ; time.Sleep(50 * time.Millisecond) {
+		err = negentropy.Probe(a.ctx, conn, min(3*time.Second, a.o.Wait), stored...)
+		var broken *negentropy.ProtocolError
+		if !errors.As(err, &broken) || broken.Code != negentropy.Unnamed || time.Now().After(deadline) {
+			break
+		}
+	}
 	if a.ctx.Err() != nil {
 		return found{}, context.Cause(a.ctx)
 	}

@@ -332,7 +332,14 @@ func (l *line) reconcile(at time.Duration, frame []byte, sub string, opens bool)
 	} else {
 		l.counts.NegMsgs.add()
 	}
-	switch s := l.now(); {
+	s := l.now()
+	opened := l.opened.Load()
+	if opens && s == l.script {
+		opened = l.opened.Add(1)
+	}
+	switch {
+	case opened <= int64(s.NegFirst) && s.NegFirst > 0:
+		l.ask(sub, at, frame)
 	case s.NegReply != "":
 		l.say(at+s.NegAfter, message("NEG-MSG", quoted(sub), quoted(s.NegReply)))
 	case s.NegError != "" && opens:

@@ -31,6 +31,7 @@ type relay struct {
 
 	events, reqs, sent atomic.Int64 // after the honest ones: what every n-th counts
 	taken              atomic.Int64 // all EVENTs of this boot
+	opened             atomic.Int64 // NEG-OPENs after the honest ones
 	thaw               atomic.Int64 // wire.Now until which nothing moves
 	hidden             sync.Map     // by an event's text: how many answers would have held it
 

@@ -66,6 +66,7 @@ type Script struct {
 	NegAfter   time.Duration // how long each NEG-MSG and NEG-ERR is held back
 	NegError   string        // the reason of the NEG-ERR with which NEG-OPEN is answered
 	NegReply   string        // the payload of the NEG-MSG with which NEG-OPEN and NEG-MSG are answered
+	NegFirst   int           // so many NEG-OPENs, over all connections, are answered rightly before
 
 	// Of the relay as a whole.
 	Faults      []string      // of the reference relay behind: see reference.FaultHelp

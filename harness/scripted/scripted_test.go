@@ -349,6 +349,11 @@ func TestAnswersToCountAndNegentropyAreAsScripted(t *testing.T) {
 	atLeast(t, "the reconciliation", wire.Now()-began, time.Duration(rounds)*d)
 	expect(t, "NEG-OPEN, NEG-MSG and answers", []int64{r.NegOpens.N(), r.NegMsgs.N(), r.NegAnswers.N()}, []int{1, rounds - 1, rounds})
 
+	first := dial(t, Serve(t, Script{NegFirst: 1, NegReply: "zz"}).URL)
+	for _, want := range []string{`["NEG-MSG","n","61"]`, `["NEG-MSG","n","zz"]`} {
+		got, _ := first.ask(`["NEG-OPEN","n",{},"61"]`, 1)
+		expect(t, "NEG-OPEN, of which the first is answered rightly", got, []string{want})
+	}
 	for want, s := range map[string]Script{`["NEG-ERR","n","blocked: no"]`: {NegError: "blocked: no"}, `["NEG-MSG","n","zz"]`: {NegReply: "zz"}} {
 		got, _ := dial(t, Serve(t, s).URL).ask(`["NEG-OPEN","n",{},"61"]`, 1)
 		expect(t, "NEG-OPEN", got, []string{want})
