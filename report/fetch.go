@@ -90,7 +90,7 @@ func (c *fetchCell) setting() string {
 func (c *fetchCell) label() string { return strings.TrimRight(c.strategy+" "+c.setting(), " ") }
 
 // name is the cell in a list.
-func (c *fetchCell) name() string { return c.label() + ", " + c.form }
+func (c *fetchCell) name() string { return c.label() + prefixed(", ", c.form) }
 
 // download gathers the cells; nil where a run has none.
 func (v *view) download() *download {

@@ -227,7 +227,7 @@ func TestHeadlines(t *testing.T) {
 			failed("head", "storage")(r)
 			return r
 		}(), pairOfBuilds),
-		"UNDECIDED: In turns of head, the disk of the work folder was full, which is not held against anybody. Free some space, or choose another disk with --work DIR": mustGate(t, func() *measure.Record {
+		"UNDECIDED: While relaybench measured head, the disk of the work folder was full, which is not held against anybody. Free some space, or choose another disk with --work DIR": mustGate(t, func() *measure.Record {
 			r := gated(10, []string{"base", "head"}, flat1)
 			r.Findings = append(r.Findings, measure.Finding{Relay: "head", Scenario: "storage", Code: measure.CodeCompletes, Verdict: measure.Undecided, Cause: measure.ShortageDisk})
 			return r

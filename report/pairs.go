@@ -38,7 +38,7 @@ type phaseCell struct {
 	main  string
 	parts []part
 	few   bool     // its p99 rests on few samples
-	notes []string // why it competes with nothing
+	notes []string // why it competes with nothing, and what its figures say of themselves
 }
 
 // number puts the numbers of notes behind the main figures of a pair.
@@ -247,7 +247,7 @@ func (v *view) phaseOf(p *pair, sc *scenario, ms, initial []*measure.Measurement
 	for i, s := range p.servers() {
 		c := v.cellFor(sides[i], clock)
 		if m := find(sides[i], sc.Primary); m != nil {
-			c.notes = v.bars(m)
+			c.notes = append(v.bars(m), c.notes...)
 		}
 		if sc.labels[measure.LabelPhase] == phaseHeartbeat && c.main != "" {
 			if r, ok := quotient(find(sides[i], metricTime), find(of(initial, s, p.peer(s)), metricTime)); ok {

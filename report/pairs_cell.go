@@ -124,8 +124,10 @@ func (v *view) cellFor(ms []*measure.Measurement, clock scale) phaseCell {
 		}
 		say("%s", text)
 	}
-	for _, text := range statusTexts(ms) {
-		say("%s", text)
+	if c.notes = statusTexts(ms); c.main == "" { // which would have the numbers of notes
+		for _, text := range c.notes {
+			say("%s", text)
+		}
 	}
 	return c
 }

@@ -295,3 +295,32 @@ func TestARelayWithoutNIP77IsStatedAndNotBlamed(t *testing.T) {
 		t.Errorf("%v %v", d.grave, d.caveats)
 	}
 }
+
+// TestWhatPairsWereMeasuredAnewForIsSaidOnce under the table of a pair, in both renderings.
+func TestWhatPairsWereMeasuredAnewForIsSaidOnce(t *testing.T) {
+	r := pairRun(t, 1, bolt, sqlite)
+	r.pairOf(bolt, sqlite)
+	rec := r.record()
+	for i := range rec.Measurements {
+		if m := &rec.Measurements[i]; m.Better != measure.None {
+			m.AddStatus(measure.Status{Code: measure.StatusRepeated, Counts: map[string]float64{"times": 1, "s": 4.8}})
+		}
+	}
+	table := newView(rec).paired
+	var foot footnotes
+	cells := 0
+	for _, p := range table.pairs {
+		p.number(&foot)
+		for _, ph := range p.phases {
+			for _, c := range ph.cells {
+				cells++
+				if strings.Contains(fmt.Sprint(c.parts), "anew") || !strings.HasSuffix(c.main, "¹") {
+					t.Errorf("%s: %+v", ph.title, c)
+				}
+			}
+		}
+	}
+	if cells < 8 || len(foot) != 1 || !strings.Contains(foot[0], "4.80 s") {
+		t.Errorf("%d cells, notes %q", cells, foot)
+	}
+}

@@ -73,11 +73,13 @@ var scenarioWords = map[string]words{
 	}},
 	measure.CodeAcknowledgedKept: {"nothing acknowledged is missing", func(f *measure.Finding) string {
 		text := passing(f, fmt.Sprintf("all %s acknowledged events were found again", thousands(fmt.Sprintf("%.0f", f.Counts["of"]-f.Counts["excused"]))))
-		if f.Counts["lost"] > 0 {
-			text = n(f, "lost") + " of " + n(f, "of") + " acknowledged events are missing"
-		}
-		if f.Verdict == measure.Undecided {
+		switch lost, excused := f.Counts["lost"], f.Counts["excused"]; {
+		case f.Verdict == measure.Undecided:
 			return ""
+		case lost > 1 && lost+excused == f.Counts["of"]:
+			return clauses("all "+n(f, "of")+" acknowledged events are missing", some1(f, "excused", "%s of them were superseded, deleted or expired since"), lateText(f))
+		case lost > 0:
+			text = n(f, "lost") + " of " + n(f, "of") + " acknowledged events are missing"
 		}
 		return clauses(text, some1(f, "excused", "%s more were superseded, deleted or expired since"), lateText(f))
 	}},

@@ -75,3 +75,50 @@ func TestADifferenceIsSaidInBothItsParts(t *testing.T) {
 		}
 	}
 }
+
+// TestWhatIsMissingIsTold as what became of it.
+func TestWhatIsMissingIsTold(t *testing.T) {
+	for _, c := range []struct {
+		code    string
+		verdict measure.Verdict
+		counts  map[string]float64
+		want    string
+	}{
+		{measure.CodeModel, measure.Failed, map[string]float64{"wrong": 2, "of": 4, "missing": 46500, "missing." + measure.MissingNotImported: 46500},
+			"2 of 4 answers are wrong: 46,500 events missing; of the missing: 46,500 not imported"},
+		{measure.CodeModel, measure.Failed, map[string]float64{"wrong": 1, "of": 4, "missing": 6, "missing.acknowledged": 1, "missing.refused": 2, "missing.unanswered": 3},
+			"1 of 4 answers are wrong: 6 events missing; of the missing: 1 acknowledged, 2 refused, 3 never answered"},
+		{measure.CodeAcknowledgedKept, measure.Failed, map[string]float64{"lost": 484, "of": 488, "excused": 4},
+			"all 488 acknowledged events are missing; 4 of them were superseded, deleted or expired since"},
+		{measure.CodeAcknowledgedKept, measure.Failed, map[string]float64{"lost": 5, "of": 488, "excused": 4},
+			"5 of 488 acknowledged events are missing; 4 more were superseded, deleted or expired since"},
+	} {
+		f := measure.Finding{Code: c.code, Verdict: c.verdict, Counts: c.counts}
+		if got := findingText(&f); got != c.want {
+			t.Errorf("%s: %q, want %q", c.code, got, c.want)
+		}
+	}
+}
+
+// TestAFigureThatIsNotThereHasAReason, also where it is a check that failed.
+func TestAFigureThatIsNotThereHasAReason(t *testing.T) {
+	r := &measure.Record{Relays: []measure.Relay{{Name: "a", Outcome: measure.OutcomeOK}}, Findings: []measure.Finding{
+		{Relay: "a", Scenario: "storage", Code: measure.CodeCompletes, Verdict: measure.Failed, Blames: "a", BearsOn: measure.BearsOn(measure.CodeCompletes, "storage", nil)}}}
+	v := newView(r)
+	if got, want := v.absence("storage", rowKey{"a", ""}, nil), "a failed: "+checkTitle(measure.CodeCompletes); got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	if got := v.absence("crash", rowKey{"a", ""}, nil); got != "not measured" {
+		t.Errorf("%q", got)
+	}
+}
+
+// TestADownloadWithoutAFormIsNamedByItsStrategy in a headline.
+func TestADownloadWithoutAFormIsNamedByItsStrategy(t *testing.T) {
+	d := &measure.Scenario{Title: "paged"}
+	for form, want := range map[string]string{"": "paged", "raw": "paged, raw"} {
+		if got := newCell(d, measure.Labels{measure.LabelForm: form}).name(); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}

@@ -61,7 +61,7 @@ const byAbsence = "taken while relaybench was away"
 var shortages = map[string][2]string{
 	measure.ShortageDisk:         {"the disk of the work folder was full", "Free some space, or choose another disk with --work DIR."},
 	measure.ShortageInodes:       {"the file system of the work folder took no more files", "Remove some, or choose another with --work DIR."},
-	measure.ShortageMemory:       {"memory ran out, and the kernel killed for it", "Give it more, or use a smaller corpus."},
+	measure.ShortageMemory:       {"memory ran out", "Give the machine more memory, or use a smaller corpus."},
 	measure.ShortageDescriptors:  {"no more files and connections could be opened", "Raise ulimit -n, or lower --publishers and --query-conns."},
 	measure.ShortagePorts:        {"there was no free local port", "Widen net.ipv4.ip_local_port_range, or stop what holds the ports."},
 	measure.ShortageFileSize:     {"files are limited in size (ulimit -f), which a relay may have met", "Run without that limit."},
@@ -75,7 +75,7 @@ func shortageText(code string) string { return shortages[code][0] }
 // shortageSentence says what the machine was short of, in whose turns, and what helps. Where one
 // relay was measured, alone, nobody asks whose.
 func shortageSentence(code string, names []string, alone bool) string {
-	turns := "In turns of " + strings.Join(names, ", ")
+	turns := "While relaybench measured " + strings.Join(names, ", ")
 	if alone {
 		turns = "During the run"
 	}

@@ -46,7 +46,7 @@ func TestWhatTheMachineWasShortOfStandsFirst(t *testing.T) {
 			{Code: measure.StatusIncomplete, Cause: measure.CauseShortage, Because: measure.ShortageDisk}}},
 	}}
 	d := newView(r).verdict()
-	if len(d.grave) < 2 || !strings.HasPrefix(d.grave[0], "In turns of a, c, the disk of the work folder was full") || !strings.HasPrefix(d.grave[1], "In turns of b, memory ran out") {
+	if len(d.grave) < 2 || !strings.HasPrefix(d.grave[0], "While relaybench measured a, c, the disk of the work folder was full") || !strings.HasPrefix(d.grave[1], "While relaybench measured b, memory ran out") {
 		t.Errorf("%q", d.grave)
 	}
 	if alone := Shortages(&measure.Record{Relays: r.Relays[:1]}); len(alone) != 1 || !strings.HasPrefix(alone[0], "During the run, the disk of the work folder was full") {

@@ -388,7 +388,8 @@ func (v *view) absence(scenario string, k rowKey, m *measure.Measurement) string
 			return findingText(f)
 		}
 	}
-	return "not measured"
+	why := v.bars(&measure.Measurement{Relay: k.relay, Peer: k.peer, Scenario: scenario})
+	return cmp.Or(strings.Join(why, "; "), "not measured")
 }
 
 // shown lists the figures of a row that a block's scale has to suit, in its unit.

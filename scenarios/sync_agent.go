@@ -115,7 +115,11 @@ func (r *syncing) transfer(ctx context.Context, to *harness.Trial, total int, as
 			r.done.timeline[from+i] += n
 		}
 	}
-	r.done.account.Wall = max(r.done.account.Wall, done.Last-r.began)
+	last := done.Last
+	if err != nil { // what stands still takes its time as well
+		last = wire.Now()
+	}
+	r.done.account.Wall = max(r.done.account.Wall, last-r.began)
 	return done, err
 }
 

@@ -582,6 +582,7 @@ func TestWhereASyncStoppedIsTold(t *testing.T) {
 			if test.by == "sink" {
 				m.blameless(t, "source")
 				within(t, "never answered", 1, m.value(t, "sink", "sync.req", "never answered by the sink"), 10)
+				within(t, "wall time, with that of the stall", 2, m.value(t, "sink", "sync.req", "wall time"), m.took.Seconds())
 			} else {
 				m.blameless(t, "sink")
 			}

@@ -208,6 +208,7 @@ func (f *runFlags) check(cmd *cobra.Command) ([]harness.Described, error) {
 // choose returns what --only and --skip leave, in the order of the run; nothing where that is no scenario. Calibration and preflight are left out only
 // by --skip: they are cheap beside any scenario, and without them a relay that takes forged events would be ranked, or the harness itself.
 func (f *runFlags) choose() ([]harness.Described, error) {
+	skip := f.sync.leaveOut(f.skip)
 	all := f.allScenarios()
 	only := f.only
 	if len(only) > 0 && f.sync.on {
@@ -216,11 +217,11 @@ func (f *runFlags) choose() ([]harness.Described, error) {
 	if len(only) > 0 && f.fetch.on && f.fetch.target == "" {
 		only = append(slices.Clone(only), scenarios.FetchFamily)
 	}
-	chosen, err := harness.Select(all, only, f.skip)
+	chosen, err := harness.Select(all, only, skip)
 	if err != nil || len(chosen) == 0 {
 		return nil, err
 	}
-	kept, err := harness.Select(all, nil, f.skip)
+	kept, err := harness.Select(all, nil, skip)
 	if err != nil {
 		return nil, err
 	}

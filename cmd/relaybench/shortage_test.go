@@ -55,7 +55,7 @@ func theMachines(t *testing.T, r *measure.Record, stdout, name, shortage string)
 	if !told {
 		t.Errorf("%s: %+v, want it told that the machine was short: %s", name, relay(t, r, name), shortage)
 	}
-	if _, first, _ := strings.Cut(stdout, "✗"); !strings.HasPrefix(strings.TrimSpace(first), "In turns of "+name+",") {
+	if _, first, _ := strings.Cut(stdout, "✗"); !strings.HasPrefix(strings.TrimSpace(first), "While relaybench measured "+name+",") {
 		t.Errorf("the report does not say it first:\n%.2000s", stdout)
 	}
 	for _, m := range r.Measurements {

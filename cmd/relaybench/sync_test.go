@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -150,6 +151,27 @@ func TestSyncFlagsAreChecked(t *testing.T) {
 		code, _, stderr := relaybench(t, "sync", flag)
 		if code != exitUsage || !strings.Contains(stderr, want) {
 			t.Errorf("%s: exit code %d, %q", flag, code, stderr)
+		}
+	}
+}
+
+// TestModesAreLeftOutByTheKeysOfReports, which name a mode as a scenario.
+func TestModesAreLeftOutByTheKeysOfReports(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		modes, skip []string
+		left        string // modes
+		others      string // keys to skip
+	}{
+		{nil, []string{"sync.native", "storage"}, "[negentropy req]", "[storage]"},
+		{[]string{"native", "req"}, []string{"sync.req"}, "[native]", "[]"},
+		{[]string{"native"}, []string{"sync.native"}, "[]", "[sync]"},
+		{nil, []string{"sync.carrier-pigeon"}, "[native negentropy req]", "[sync.carrier-pigeon]"},
+	} {
+		f := syncFlags{on: true, modes: c.modes}
+		others := f.leaveOut(c.skip)
+		if left := f.scenario().Which; fmt.Sprint(left) != c.left || fmt.Sprint(others) != c.others {
+			t.Errorf("%v without %v: modes %v, other keys %v", c.modes, c.skip, left, others)
 		}
 	}
 }

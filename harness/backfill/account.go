@@ -34,7 +34,7 @@ type Requests struct {
 
 // Account is the account of one run. The relay's and the tool's versions stand in the record that holds its figures.
 type Account struct {
-	Wall          time.Duration // from the first request to the last event dealt with
+	Wall          time.Duration // from the first request to the last event dealt with, or to its being ended
 	ResponseBytes int64         // received on the sockets, compressed where that was agreed; 0: not known
 	Requests      Requests
 	Delivered     int // records delivered, each counted once
