@@ -225,7 +225,7 @@ func TestADownloadWithoutEndIsEnded(t *testing.T) {
 			t.Parallel()
 			m, results, _ := fetched(t, scripted.Notes(t, 40), test.script, fetch.Options{Page: 10, Shards: 2, Budget: soon()}, test.cell)
 			m.judged(t, "one", "trial", measure.CodeComplete, measure.Failed, test.cause, "one", test.counts...)
-			if r := results[0]; r.Missing == 0 || r.Expected != 40 || test.cause == measure.WhyTime && r.Wall < soon().Least {
+			if r := results[0]; r.Missing == 0 || r.Expected != 40 || test.cause == measure.WhyTime && r.Wall < soon().Least*9/10 { // it began a little before
 				t.Errorf("%d of %d are missing after %v", r.Missing, r.Expected, r.Wall)
 			}
 			if s := m.figure(t, "one", "trial", "records/s").Is(measure.StatusIncomplete); s == nil || s.Cause != measure.CauseEnded || s.Because != test.cause {

@@ -304,7 +304,7 @@ func TestLiesAreFoundByReconciling(t *testing.T) {
 		says     string   // of the events, in each of them
 		named    string   // before an id, in the evidence
 	}{
-		{"ack-without-store:0.01", []string{"negentropy: " + measure.CodeHoldsSeeded, "negentropy.identical: " + measure.CodeHoldsUnion}, "missing: acknowledged but lost", "lost "},
+		{"ack-without-store:0.01", []string{"negentropy: " + measure.CodeHoldsSeeded, "negentropy.identical: " + measure.CodeHoldsUnion}, "missing: acknowledged and not found", "lost "},
 		{"id-mismatch", []string{"negentropy.transfer: " + measure.CodeUnaltered}, "with other fields", "altered .*"},
 	} {
 		t.Run(test.fault, func(t *testing.T) {

@@ -88,7 +88,7 @@ func TestOtherFailuresOfStdoutAreTold(t *testing.T) {
 	cmd := program(t, t.Context(), nil, "report", long(t))
 	var stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = full, &stderr
-	if err := cmd.Run(); err == nil || cmd.ProcessState.ExitCode() != exitFailed || !strings.Contains(stderr.String(), "no space left") {
+	if err := cmd.Run(); err == nil || cmd.ProcessState.ExitCode() != exitUsage || !strings.Contains(stderr.String(), "no space left") {
 		t.Errorf("%v: %q", err, stderr.String())
 	}
 }
