@@ -113,8 +113,8 @@ type UnknownFieldError struct{ Field string }
 
 func (e *UnknownFieldError) Error() string { return fmt.Sprintf("unknown filter field %q", e.Field) }
 
-// ParseFilter reads one JSON object as a filter: the fields of NIP-01 with the right types. A field that it does not know is an
-// *UnknownFieldError, since leaving it out would widen the answer.
+// ParseFilter reads one JSON object as a filter: the fields of NIP-01 with the right types. A field
+// that it does not know is an *UnknownFieldError, since leaving it out would widen the answer.
 func ParseFilter(text []byte) (Filter, error) {
 	s := scanner{src: text}
 	var f Filter

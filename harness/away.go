@@ -178,8 +178,8 @@ type pass struct {
 	missed []away // by scenario: in this one
 }
 
-// repeatFrom marks the scenarios from one on as to be done again: the relay failed while the harness
-// was away.
+// repeatFrom marks the scenarios from one on as to be done again: the relay failed while the
+// harness was away.
 func (p *pass) repeatFrom(from int, gone away) {
 	for i := from; i < len(p.missed) && !p.last && gone.times > 0; i++ {
 		if p.wanted[i] {

@@ -17,9 +17,10 @@ var assignment = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*=`)
 
 // SplitName takes NAME=COMMAND or NAME=ws://… apart, which every flag that takes a command is given
 // as. The name is empty where text is a command alone, which may begin with NAME=VALUE words that
-// become its environment: DEBUG=1 /path/relay is one. What stands before the first = is a name where
-// a program or an address follows it, else a variable's where a program follows later; where neither
-// is to be found, upper-case letters are a variable's. The error is that both could be meant.
+// become its environment: DEBUG=1 /path/relay is one. What stands before the first = is a name
+// where a program or an address follows it, else a variable's where a program follows later; where
+// neither is to be found, upper-case letters are a variable's. The error is that both could be
+// meant.
 func SplitName(text string, getenv func(string) string) (name, command string, err error) {
 	text = strings.TrimSpace(text)
 	before, after, ok := strings.Cut(text, "=")

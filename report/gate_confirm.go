@@ -7,12 +7,15 @@ import (
 	"relaybench/harness/measure"
 )
 
-// Suspects are confirmed by new trials, in a group-sequential test: the runs and how many trials each has are settled before the first
-// one, all trials since the first run are looked at together after each, and a look costs level. Look k may spend GateAlpha/2^k (1 %,
-// 0.5 %, 0.25 %, …), so that all looks together spend less than GateAlpha however many they are, by Bonferroni's inequality: nothing is
-// assumed of how they depend on each other. Slud and Wei, "Two-sample repeated significance tests based on the modified Wilcoxon
-// statistic", JASA 77 (1982) 862, spend a rank test's level so; Lan and DeMets, Biometrika 70 (1983) 659, is the general form. Holm's
-// method holds within a look, over all suspects: who was acquitted counts on, and with the first that is confirmed the gate is red.
+// Suspects are confirmed by new trials, in a group-sequential test: the runs and how many trials
+// each has are settled before the first one, all trials since the first run are looked at together
+// after each, and a look costs level. Look k may spend GateAlpha/2^k (1 %, 0.5 %, 0.25 %, …), so
+// that all looks together spend less than GateAlpha however many they are, by Bonferroni's
+// inequality: nothing is assumed of how they depend on each other. Slud and Wei, "Two-sample
+// repeated significance tests based on the modified Wilcoxon statistic", JASA 77 (1982) 862, spend
+// a rank test's level so; Lan and DeMets, Biometrika 70 (1983) 659, is the general form. Holm's
+// method holds within a look, over all suspects: who was acquitted counts on, and with the first
+// that is confirmed the gate is red.
 
 // lookAlpha is the level of a look at the suspects' new trials, counted from 1.
 func lookAlpha(look int) float64 { return math.Ldexp(GateAlpha, -look) }

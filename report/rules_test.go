@@ -121,7 +121,8 @@ func TestNoReportLooksIntoKeysOrSentences(t *testing.T) {
 	}
 }
 
-// Nor do the verbs, the scenarios or what marks figures as the harness' own. Only records of form 1 are taken apart.
+// Nor do the verbs, the scenarios or what marks figures as the harness' own. Only records of form 1
+// are taken apart.
 func TestNobodyElseLooksIntoKeysOrSentences(t *testing.T) {
 	for _, folder := range []string{"../cmd/relaybench", "../scenarios", "../harness", "../harness/measure", "../harness/preflight"} {
 		set, files := sourceFiles(t, folder)

@@ -158,8 +158,8 @@ func TestACellSaysHowMuchOfWhatHadToComeCame(t *testing.T) {
 	}
 }
 
-// TestExamplesOfASyncAreShownOnce however many checks and pairs name them, and what need not come is
-// said once.
+// TestExamplesOfASyncAreShownOnce however many checks and pairs name them, and what need not come
+// is said once.
 func TestExamplesOfASyncAreShownOnce(t *testing.T) {
 	r := syncRun(t, 1)
 	id := "5a" + strings.Repeat("0", 62)

@@ -161,8 +161,8 @@ func wrap(s string, n int) []string {
 	return lines
 }
 
-// What a terminal may be wide, in cells. One under narrow gets lists in place of tables that have no
-// room, and lines that go on in the next one.
+// What a terminal may be wide, in cells. One under narrow gets lists in place of tables that have
+// no room, and lines that go on in the next one.
 const (
 	leastWidth = 20
 	narrow     = 60

@@ -29,8 +29,8 @@ func (Import) Describe() harness.Description {
 	}}
 }
 
-// Run implements harness.Scenario. Afterwards the Ledger has each event as accepted or, where it was
-// not found, as not imported.
+// Run implements harness.Scenario. Afterwards the Ledger has each event as accepted or, where it
+// was not found, as not imported.
 func (Import) Run(ctx context.Context, t *harness.Trial) error {
 	if ok, why := t.Relay.Definition().Can(relays.Import); !ok {
 		t.NotMeasured(measure.NoCommand, map[string]string{"relay": t.Relay.Name(), "why": why})

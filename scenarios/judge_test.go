@@ -286,7 +286,8 @@ func TestStraysAreNamedAsFarAsExamplesGo(t *testing.T) {
 	}
 }
 
-// TestWhatWasNamedWronglyIsOfTwoKinds that add up: ids of nothing, and those of events on both sides.
+// TestWhatWasNamedWronglyIsOfTwoKinds that add up: ids of nothing, and those of events on both
+// sides.
 func TestWhatWasNamedWronglyIsOfTwoKinds(t *testing.T) {
 	t.Parallel()
 	notes := scripted.Notes(t, 2)
@@ -335,7 +336,8 @@ func TestWhatADownloadMustBringIsWhatWasAcknowledged(t *testing.T) {
 }
 
 // TestWhatWasNotAnsweredMayExcuseWhatIsGone has an older and a newer profile, of which the relay
-// holds the newer one: sent and never answered, it was kept all the same; not sent, it is no excuse.
+// holds the newer one: sent and never answered, it was kept all the same; not sent, it is no
+// excuse.
 func TestWhatWasNotAnsweredMayExcuseWhatIsGone(t *testing.T) {
 	t.Parallel()
 	key, err := corpus.NewSecretKey([32]byte{31: 1})

@@ -106,7 +106,8 @@ func (m *meeting) competes(as role) map[string]bool {
 	return in
 }
 
-// nothingIsLeft fails where the work folder holds anything, or a process that was launched in it runs.
+// nothingIsLeft fails where the work folder holds anything, or a process that was launched in it
+// runs.
 func nothingIsLeft(t *testing.T, folder string) {
 	t.Helper()
 	if left, err := os.ReadDir(folder); err != nil || len(left) > 0 {
@@ -179,8 +180,8 @@ func (m *meeting) tells(line string) bool {
 
 // TestWhatMisbehavingRelaysComeTo has each relay of the table in a run of its own: in which
 // scenarios it still competes, and by which findings it is named. The honest relay that it meets is
-// blamed for nothing, neither a process nor a file is left behind, and the run comes to its end in a
-// bounded time. Most of the time they wait, so that more are met at a time than there are
+// blamed for nothing, neither a process nor a file is left behind, and the run comes to its end in
+// a bounded time. Most of the time they wait, so that more are met at a time than there are
 // processors.
 func TestWhatMisbehavingRelaysComeTo(t *testing.T) {
 	t.Parallel()

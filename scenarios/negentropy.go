@@ -461,8 +461,9 @@ func (s *side) refusedWrongly() (n int) {
 	return n
 }
 
-// heartbeat repeats the reconciliation of what is the same on both sides at once, with no writes between: what a periodic mirror pays.
-// Some with one event less stand among them, not counted: who calls any sets identical is found out.
+// heartbeat repeats the reconciliation of what is the same on both sides at once, with no writes
+// between: what a periodic mirror pays. Some with one event less stand among them, not counted: who
+// calls any sets identical is found out.
 func (s *side) heartbeat(ctx context.Context) error {
 	t := s.Under(describePhase(phaseHeartbeat))
 	set, err := holding.Set(s.Corpus, s.held)

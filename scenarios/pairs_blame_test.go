@@ -58,8 +58,8 @@ func TestRefusalsAreCountedByReason(t *testing.T) {
 	m.judged(t, "picky", "negentropy.identical", measure.CodeHoldsUnion, measure.Failed, "", "picky", "missing.refused", 10, "own", 10)
 }
 
-// TestWhatALostConnectionLeavesUnansweredIsItsDoing drops the connection at every 30th event: at two
-// of the 80 that it begins with, which are carried to it with 20 others, and at one of those.
+// TestWhatALostConnectionLeavesUnansweredIsItsDoing drops the connection at every 30th event: at
+// two of the 80 that it begins with, which are carried to it with 20 others, and at one of those.
 func TestWhatALostConnectionLeavesUnansweredIsItsDoing(t *testing.T) {
 	t.Parallel()
 	notes := scripted.Notes(t, 100)

@@ -677,8 +677,8 @@ func TestEachSideOfASyncAnswersForItself(t *testing.T) {
 	m.judged(t, "sink", key, measure.CodeCompletes, measure.Failed, "", "sink")
 }
 
-// TestASinkThatHoldsWhatItMustNotIsBlamed though nothing is missing: it shows all of the corpus, what
-// is superseded as well.
+// TestASinkThatHoldsWhatItMustNotIsBlamed though nothing is missing: it shows all of the corpus,
+// what is superseded as well.
 func TestASinkThatHoldsWhatItMustNotIsBlamed(t *testing.T) {
 	t.Parallel()
 	c := synthetic(t, 250)
@@ -700,8 +700,8 @@ func TestASinkThatHoldsWhatItMustNotIsBlamed(t *testing.T) {
 	equals(t, "extra", extra, float64(c.Len())-f.Counts["must"])
 }
 
-// TestEventsGoBothWays between a source that lacks the newest fifth and a sink that lacks the oldest:
-// each is brought what the other has alone, and nothing else.
+// TestEventsGoBothWays between a source that lacks the newest fifth and a sink that lacks the
+// oldest: each is brought what the other has alone, and nothing else.
 func TestEventsGoBothWays(t *testing.T) {
 	t.Parallel()
 	notes := scripted.Notes(t, 100)
@@ -743,8 +743,8 @@ func TestModesThatAreNoneSayWhy(t *testing.T) {
 	m.account(t, "sync.req", 10)
 }
 
-// TestWaysThatDoNotGoBothWaysSayWhy: pages bring events one way, a stopped relay sends nothing, and a
-// command goes the ways that its definition names.
+// TestWaysThatDoNotGoBothWaysSayWhy: pages bring events one way, a stopped relay sends nothing, and
+// a command goes the ways that its definition names.
 func TestWaysThatDoNotGoBothWaysSayWhy(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {

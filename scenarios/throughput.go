@@ -149,8 +149,8 @@ func connections(lost int, loss error) measure.Finding {
 	return f
 }
 
-// findGarbage states whether all that came was a message. It bars nothing: where such frames came in
-// place of an answer, the check of that answer fails.
+// findGarbage states whether all that came was a message. It bars nothing: where such frames came
+// in place of an answer, the check of that answer fails.
 func findGarbage(t *harness.Trial, g harness.Garbage) {
 	f := measure.Finding{Code: measure.CodeOnlyMessage, Verdict: measure.States(g.Count == 0), Counts: counts("frames", g.Count)}
 	if len(g.Kinds) > 0 {

@@ -69,8 +69,10 @@ func (f *runFlags) openResults(started time.Time) (string, error) {
 // workPrefix begins the name of every run's folder of data.
 const workPrefix = "relaybench-"
 
-// openWork makes the folder that holds the relays' data folders, below parent (the system's temporary folder where it is ""). It holds a lock on it as
-// long as it lives, and removes what runs that were killed have left behind: folders whose lock nobody holds. A second signal removes the folder as well.
+// openWork makes the folder that holds the relays' data folders, below parent (the system's
+// temporary folder where it is ""). It holds a lock on it as long as it lives, and removes what
+// runs that were killed have left behind: folders whose lock nobody holds. A second signal removes
+// the folder as well.
 func openWork(ctx context.Context, asked string) (string, error) {
 	parent := cmp.Or(asked, os.TempDir())
 	parent, err := filepath.Abs(parent)
@@ -81,7 +83,8 @@ func openWork(ctx context.Context, asked string) (string, error) {
 		return "", fmt.Errorf("the work folder cannot be made: %w; choose another with --work", err)
 	}
 	sweep(parent)
-	// The folder gets its name when it is locked: before that, another run's sweep would take it for one that was left behind.
+	// The folder gets its name when it is locked: before that, another run's sweep would take it for
+	// one that was left behind.
 	made, err := os.MkdirTemp(parent, ".new-"+workPrefix)
 	if err != nil {
 		return "", fmt.Errorf("the work folder cannot be used: %w; choose another with --work", err)
@@ -110,7 +113,8 @@ var workLocks sync.Map
 
 const lockName = ".lock"
 
-// sweep removes the work folders of runs that ended without a chance to do so. A folder without a lock file is not touched: it is kept data.
+// sweep removes the work folders of runs that ended without a chance to do so. A folder without a
+// lock file is not touched: it is kept data.
 func sweep(parent string) {
 	locks, _ := filepath.Glob(filepath.Join(parent, workPrefix+"*", lockName))
 	for _, name := range locks {

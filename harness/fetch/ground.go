@@ -136,8 +136,8 @@ type tally struct {
 }
 
 // judge counts what came. Where asked is not nil it is what was expected, and else all that is
-// known to be there. spans are the shares of the time that were asked for one by one, oldest first, and
-// stepped the seconds that were left before they had been read whole.
+// known to be there. spans are the shares of the time that were asked for one by one, oldest first,
+// and stepped the seconds that were left before they had been read whole.
 func (g *Ground) judge(came, asked []corpus.ID, spans []span, stepped []int64) tally {
 	t := tally{expected: -1}
 	left := make(map[int64]bool, len(stepped))

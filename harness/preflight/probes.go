@@ -15,9 +15,9 @@ import (
 	"relaybench/harness/wire"
 )
 
-// reconciles: NEG-OPEN is answered, with the id of an event that the client lacks (NIP-77). Only who
-// began to speak it, or says that it does, can break it. Who takes no event, or does not return it,
-// is asked for nothing. An event may take a moment to be found, as in answers to REQ.
+// reconciles: NEG-OPEN is answered, with the id of an event that the client lacks (NIP-77). Only
+// who began to speak it, or says that it does, can break it. Who takes no event, or does not return
+// it, is asked for nothing. An event may take a moment to be found, as in answers to REQ.
 func reconciles(a *asking) (found, error) {
 	var stored []negentropy.ID
 	if s, err := a.dial(); err == nil {

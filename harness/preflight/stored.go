@@ -25,7 +25,8 @@ func storesAndReturns(a *asking) (found, error) {
 const text = "quotes \" ' ` backslash \\ slash / line\nreturn\rtab\tback\bfeed\f html <b>&amp;</b> \u2028\u2029 " +
 	"e\u0301 é ß İ 漢字 한국어 עברית العربية 👩\u200d👩\u200d👧 🏴 𝔘 \ufeff \u202e \\u0041 %s {} [] \U0010fffd"
 
-// returnsText: content and tags come back to the byte, white space at the ends, empty values and tags of one item included.
+// returnsText: content and tags come back to the byte, white space at the ends, empty values and
+// tags of one item included.
 func returnsText(a *asking) (found, error) {
 	content := " \t\n" + text + "\n  "
 	e := a.event(1, a.recent(0), content, corpus.Tag{"t", "żółć"}, corpus.Tag{"subject", " " + text + " "}, corpus.Tag{"x", ""},
@@ -33,8 +34,8 @@ func returnsText(a *asking) (found, error) {
 	return found{}, a.roundTrip(e)
 }
 
-// returnsEmptyTag: NIP-01 forbids a tag without items as little as it has a use for it. Refusing it is told; an event that comes back
-// without it is not the one that was signed.
+// returnsEmptyTag: NIP-01 forbids a tag without items as little as it has a use for it. Refusing it
+// is told; an event that comes back without it is not the one that was signed.
 func returnsEmptyTag(a *asking) (found, error) {
 	e := a.event(1, a.recent(0), "with a tag of no items", corpus.Tag{"t", "relaybench"}, corpus.Tag{}, corpus.Tag{"subject", "tags"})
 	err := a.roundTrip(e)
@@ -66,7 +67,8 @@ func (a *asking) roundTrip(e *corpus.Event) error {
 	return same(e, r.texts[slices.Index(r.ids, e.ID)])
 }
 
-// returned reads an acknowledged event back by its id. The reply holds it, among the first and with its text.
+// returned reads an acknowledged event back by its id. The reply holds it, among the first and with
+// its text.
 func (s *session) returned(e *corpus.Event) (reply, error) {
 	filter := corpus.Filter{IDs: []corpus.ID{e.ID}}
 	r, err := s.poll(func(r *reply) bool { return slices.Contains(r.ids, e.ID) }, filter)
@@ -149,8 +151,8 @@ func apart(a, b string) (string, string) {
 	return around(a), around(b)
 }
 
-// accepts publishes events and looks for each of them. A refusal, or what is not returned, is the relay's shortfall; in what form it comes
-// back is another check's question.
+// accepts publishes events and looks for each of them. A refusal, or what is not returned, is the
+// relay's shortfall; in what form it comes back is another check's question.
 func (a *asking) accepts(events ...*corpus.Event) error {
 	s, err := a.dial()
 	if err != nil {

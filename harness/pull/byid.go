@@ -17,7 +17,8 @@ import (
 //
 // Ids that an answer left out are asked for again, since a relay may cap its answers, until Retries
 // answers brought none of them; so are those of a REQ that ended in CLOSED or with its connection,
-// half as many at a time. A relay that closes REQs while others are open is asked for fewer at once.
+// half as many at a time. A relay that closes REQs while others are open is asked for fewer at
+// once.
 type ByID struct {
 	Options
 	Conns    int // connections: 1
