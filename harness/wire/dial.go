@@ -19,7 +19,7 @@ import (
 
 const (
 	defaultReadLimit = 4 << 20
-	dialTimeout      = 10 * time.Second // for a ctx without a deadline
+	dialTimeout      = 10 * time.Second // however long ctx lasts
 	clientPending    = 64 << 20         // how far the relay may be behind before Send blocks
 	maxHeaderBytes   = 64 << 10
 )
@@ -32,8 +32,8 @@ type Options struct {
 	Compression bool
 }
 
-// Dial connects to a relay at a ws:// or wss:// URL. ctx bounds the handshake, which takes 10 s at most where ctx has no deadline; it does not
-// bound the connection. Environment proxies and redirects are not followed: what is measured is what was named.
+// Dial connects to a relay at a ws:// or wss:// URL. ctx bounds the handshake, which takes 10 s at
+// most; it does not bound the connection. Environment proxies and redirects are not followed: what is measured is what was named.
 //
 // The error says in one sentence what happened. An HTTP answer other than 101 is a *StatusError, a 101 that breaks RFC 6455 wraps ErrHandshake; a refused connection wraps syscall.ECONNREFUSED,
 // a handshake that took too long context.DeadlineExceeded.
@@ -51,11 +51,8 @@ func dial(ctx context.Context, address string, o Options, secure *tls.Config) (*
 	if err != nil || u.Scheme != "ws" && u.Scheme != "wss" || u.Host == "" {
 		return nil, errors.New("not a WebSocket URL: it must look like ws://host:port or wss://host")
 	}
-	if _, set := ctx.Deadline(); !set {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, dialTimeout)
-		defer cancel()
-	}
+	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
+	defer cancel()
 
 	h := &handshake{}
 	h.transport = http.Transport{
