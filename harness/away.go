@@ -11,8 +11,8 @@ import (
 	"syscall"
 	"time"
 
-	"relaybench/harness/measure"
-	"relaybench/harness/wire"
+	"relaybench/relays/wire"
+	"relaybench/results"
 )
 
 const (
@@ -37,8 +37,8 @@ type away struct {
 func (a away) since(b away) away { return away{a.times - b.times, a.long - b.long} }
 
 // status is the mark of figures.
-func (a away) status(code string) measure.Status {
-	return measure.Status{Code: code, Counts: map[string]float64{"times": float64(a.times), "s": a.long.Round(lookEvery).Seconds()}}
+func (a away) status(code string) results.Status {
+	return results.Status{Code: code, Counts: map[string]float64{"times": float64(a.times), "s": a.long.Round(lookEvery).Seconds()}}
 }
 
 // clock finds out when this process did not run: by how late it wakes up.
@@ -151,12 +151,12 @@ func (r *Runner) attempt(ctx context.Context, label string, work func() error) e
 
 // release takes in what was held, with what is to be known of it.
 func (r *Runner) release(now, before away) {
-	var marks []measure.Status
+	var marks []results.Status
 	switch {
 	case now.times > 0:
-		marks = append(marks, now.status(measure.StatusAway))
+		marks = append(marks, now.status(results.StatusAway))
 	case before.times > 0:
-		marks = append(marks, before.status(measure.StatusRepeated))
+		marks = append(marks, before.status(results.StatusRepeated))
 	}
 	r.Recorder.Release(true, marks...)
 }

@@ -12,9 +12,9 @@ import (
 	"time"
 
 	"relaybench/corpus"
-	"relaybench/harness/measure"
-	"relaybench/harness/scripted"
 	"relaybench/relays"
+	"relaybench/relays/scripted"
+	"relaybench/results"
 )
 
 func TestTheClockKnowsWhenItWasStopped(t *testing.T) {
@@ -131,7 +131,7 @@ type step struct {
 }
 
 func (s step) Describe() Description {
-	return Description{Scenario: measure.Scenario{Key: s.key}}
+	return Description{Scenario: results.Scenario{Key: s.key}}
 }
 func (s step) Run(ctx context.Context, t *Trial) error { return s.run(ctx, t) }
 
@@ -148,7 +148,7 @@ func runnerOf(t *testing.T, l leaves, all ...*scripted.Relay) *Runner {
 	c := scripted.Notes(t, 20)
 	m := must(corpus.NewModel(c, nil, time.Now().Unix()))(t)
 	r := &Runner{Corpus: c, Model: m, Now: time.Now().Unix(), Options: Options{Seed: 1, Publishers: 1, Window: 4, Trials: 2, Stall: 30 * time.Second},
-		Settings: relays.Settings{WorkDir: t.TempDir()}, Recorder: measure.NewRecorder(nil, nil), Observer: silent{}, clock: l.clock, failed: map[string]bool{}}
+		Settings: relays.Settings{WorkDir: t.TempDir()}, Recorder: results.NewRecorder(nil, nil), Observer: silent{}, clock: l.clock, failed: map[string]bool{}}
 	for _, relay := range all {
 		r.Contenders = append(r.Contenders, Contender{Definition: relay.Definition})
 	}
@@ -166,7 +166,7 @@ func must[T any](value T, err error) func(*testing.T) T {
 }
 
 // figuresOf are the values and marks of the metric "n" by scenario.
-func figuresOf(r *measure.Record) map[string]string {
+func figuresOf(r *results.Record) map[string]string {
 	all := map[string]string{}
 	for _, m := range r.Measurements {
 		if m.Metric != "n" {
@@ -192,19 +192,19 @@ func TestATrialIsRunAgainWhereTheHarnessWasAway(t *testing.T) {
 		fails   []int // boots in which it fails
 		figures map[string]string
 		boots   int64
-		verdict measure.Verdict // on whether it completes, where that is told
+		verdict results.Verdict // on whether it completes, where that is told
 	}{
-		{"never", nil, nil, map[string]string{"one": "[1 2]", "two": "[1 2]", "three": "[1 2]"}, 2, measure.Passed},
-		{"once", []int{1}, nil, map[string]string{"one": "[1 3]", "two": "[2 3] repeated 1×20 s", "three": "[1 3]"}, 3, measure.Passed},
-		{"once, and it failed for that", []int{1}, []int{1}, map[string]string{"one": "[1 4]", "two": "[3 4] repeated 1×20 s", "three": "[2 4]"}, 4, measure.Passed},
-		{"twice", []int{1, 2}, []int{2}, map[string]string{"one": "[1 3]", "two": "[2 3] harness-away 1×20 s", "three": "[1 3]"}, 3, measure.Undecided},
-		{"never, and it fails", nil, []int{1}, map[string]string{"one": "[1 3]", "two": "[1 3]", "three": "[2 3]"}, 3, measure.Failed},
+		{"never", nil, nil, map[string]string{"one": "[1 2]", "two": "[1 2]", "three": "[1 2]"}, 2, results.Passed},
+		{"once", []int{1}, nil, map[string]string{"one": "[1 3]", "two": "[2 3] repeated 1×20 s", "three": "[1 3]"}, 3, results.Passed},
+		{"once, and it failed for that", []int{1}, []int{1}, map[string]string{"one": "[1 4]", "two": "[3 4] repeated 1×20 s", "three": "[2 4]"}, 4, results.Passed},
+		{"twice", []int{1, 2}, []int{2}, map[string]string{"one": "[1 3]", "two": "[2 3] harness-away 1×20 s", "three": "[1 3]"}, 3, results.Undecided},
+		{"never, and it fails", nil, []int{1}, map[string]string{"one": "[1 3]", "two": "[1 3]", "three": "[2 3]"}, 3, results.Failed},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			relay, l := scripted.External(t, "scripted", scripted.Script{}), newLeaves()
 			r := runnerOf(t, l, relay)
-			counted := func(t *Trial) { t.Value("n", "boots", measure.Higher, float64(relay.Boots.N())) }
+			counted := func(t *Trial) { t.Value("n", "boots", results.Higher, float64(relay.Boots.N())) }
 			plain := func(_ context.Context, t *Trial) error { counted(t); return nil }
 			r.Scenarios = []Scenario{step{"one", plain}, step{"two", func(_ context.Context, t *Trial) error {
 				counted(t)
@@ -213,7 +213,7 @@ func TestATrialIsRunAgainWhereTheHarnessWasAway(t *testing.T) {
 					l.leave()
 				}
 				fails := slices.Contains(test.fails, boot)
-				t.Find(measure.Finding{Code: measure.CodeAccepts, Verdict: measure.Holds(!fails)})
+				t.Find(results.Finding{Code: results.CodeAccepts, Verdict: results.Holds(!fails)})
 				if fails {
 					return refused
 				}
@@ -229,12 +229,12 @@ func TestATrialIsRunAgainWhereTheHarnessWasAway(t *testing.T) {
 			expect(t, "boots", relay.Boots.N(), test.boots)
 			for _, f := range record.Findings {
 				switch {
-				case f.Verdict == measure.Failed && test.verdict != measure.Failed, f.Code == measure.CodeCompletes && f.Verdict != test.verdict,
-					f.Verdict != measure.Failed && (f.Blames != "" || f.BearsOn != nil):
+				case f.Verdict == results.Failed && test.verdict != results.Failed, f.Code == results.CodeCompletes && f.Verdict != test.verdict,
+					f.Verdict != results.Failed && (f.Blames != "" || f.BearsOn != nil):
 					t.Errorf("%+v", f)
 				}
 			}
-			expect(t, "outcome", record.Relays[0].Outcome, measure.OutcomeOK)
+			expect(t, "outcome", record.Relays[0].Outcome, results.OutcomeOK)
 		})
 	}
 }
@@ -250,8 +250,8 @@ func TestARelayThatRunsAlreadyIsNotMeasuredAgain(t *testing.T) {
 	ran := 0
 	r.Scenarios = []Scenario{step{"one", func(_ context.Context, t *Trial) error {
 		ran++
-		t.Value("n", "times", measure.Higher, float64(ran))
-		t.Value("stated", "times", measure.None, 1)
+		t.Value("n", "times", results.Higher, float64(ran))
+		t.Value("stated", "times", results.None, 1)
 		l.leave()
 		return nil
 	}}}
@@ -262,7 +262,7 @@ func TestARelayThatRunsAlreadyIsNotMeasuredAgain(t *testing.T) {
 	expect(t, "ran", ran, 1)
 	expect(t, "figure", figuresOf(&record)["one"], "[1] harness-away 1×20 s")
 	for _, m := range record.Measurements {
-		expect(t, m.Metric+" is marked", m.Is(measure.StatusAway) != nil, m.Better != measure.None)
+		expect(t, m.Metric+" is marked", m.Is(results.StatusAway) != nil, m.Better != results.None)
 	}
 }
 
@@ -277,7 +277,7 @@ func TestWhatEndsATrialWhileTheHarnessIsAwayIsDoneAgain(t *testing.T) {
 	noted := func(key string, run func(*Trial) error) Scenario {
 		return step{key, func(_ context.Context, t *Trial) error {
 			ran = append(ran, key)
-			t.Value("n", "boots", measure.Higher, float64(relay.Boots.N()))
+			t.Value("n", "boots", results.Higher, float64(relay.Boots.N()))
 			return run(t)
 		}}
 	}
@@ -300,12 +300,12 @@ func TestWhatEndsATrialWhileTheHarnessIsAwayIsDoneAgain(t *testing.T) {
 	if got, want := figuresOf(&record), map[string]string{"one": "[1]", "two": "[2] repeated 1×20 s", "three": "[2] repeated 1×20 s"}; !maps.Equal(got, want) {
 		t.Errorf("%v, want %v", got, want)
 	}
-	expect(t, "outcome", record.Relays[0].Outcome, measure.OutcomeOK)
+	expect(t, "outcome", record.Relays[0].Outcome, results.OutcomeOK)
 }
 
 type pairStep func(a, b *Trial) error
 
-func (pairStep) Describe() Description                              { return Description{Scenario: measure.Scenario{Key: "pair"}} }
+func (pairStep) Describe() Description                              { return Description{Scenario: results.Scenario{Key: "pair"}} }
 func (p pairStep) RunPair(_ context.Context, a, b *Trial) error     { return p(a, b) }
 func (pairStep) Modes() []string                                    { return []string{"mode"} }
 func (pairStep) DescribeMode(string) Description                    { return pairStep(nil).Describe() }
@@ -332,7 +332,7 @@ func TestPairsAndSyncsAreDoneAgainWhereTheHarnessWasAway(t *testing.T) {
 						return nil // one of the four pairs is enough
 					}
 					ran++
-					b.Value("n", "times", measure.Higher, float64(ran))
+					b.Value("n", "times", results.Higher, float64(ran))
 					if ran <= times {
 						l.leave()
 						return errors.New("the connection was lost")
@@ -351,10 +351,10 @@ func TestPairsAndSyncsAreDoneAgainWhereTheHarnessWasAway(t *testing.T) {
 				expect(t, "figure", figuresOf(&record)["paira"], []string{"[1]", "[2] repeated 1×20 s", "[2] harness-away 1×20 s"}[times])
 				undecided := 0
 				for _, f := range record.Findings {
-					if f.Verdict == measure.Failed {
+					if f.Verdict == results.Failed {
 						t.Errorf("%+v", f)
 					}
-					if f.Code == measure.CodeCompletes && f.Verdict == measure.Undecided {
+					if f.Code == results.CodeCompletes && f.Verdict == results.Undecided {
 						undecided++
 					}
 				}
@@ -374,14 +374,14 @@ func TestAPreflightIsAskedAgainWhereTheHarnessWasAway(t *testing.T) {
 		if asked == 1 {
 			l.leave()
 		}
-		r.Recorder.Find(measure.Finding{Relay: "scripted", Scenario: "preflight", Code: measure.CodeStores, Verdict: measure.Holds(asked == 2), Blames: "scripted"})
+		r.Recorder.Find(results.Finding{Relay: "scripted", Scenario: "preflight", Code: results.CodeStores, Verdict: results.Holds(asked == 2), Blames: "scripted"})
 		return nil
 	}
 	if err := r.attempt(t.Context(), "scripted", work); err != nil {
 		t.Fatal(err)
 	}
 	expect(t, "asked", asked, 2)
-	if f := r.Recorder.Snapshot().Findings; len(f) != 1 || f[0].Verdict != measure.Passed {
+	if f := r.Recorder.Snapshot().Findings; len(f) != 1 || f[0].Verdict != results.Passed {
 		t.Errorf("%+v", f)
 	}
 	ctx, cancel := context.WithCancel(t.Context())

@@ -7,8 +7,8 @@ import (
 	"slices"
 	"time"
 
-	"relaybench/harness/measure"
 	"relaybench/relays"
+	"relaybench/results"
 )
 
 // bulkScenario moves a relay's events in bulk.
@@ -36,7 +36,7 @@ func (r *Runner) RunBulk(ctx context.Context, list []Scenario) error {
 		}
 		if c.Definition.External() {
 			for _, s := range list {
-				r.Recorder.Find(measure.Finding{Relay: name, Scenario: s.Describe().Key, Code: measure.CodeMeasurable, Verdict: measure.Stated, Cause: measure.ExternalBulk})
+				r.Recorder.Find(results.Finding{Relay: name, Scenario: s.Describe().Key, Code: results.CodeMeasurable, Verdict: results.Stated, Cause: results.ExternalBulk})
 			}
 			continue
 		}
@@ -69,8 +69,8 @@ func (r *Runner) RunBulk(ctx context.Context, list []Scenario) error {
 // toldOf reports whether a finding of one of the scenarios says already that it did not complete.
 func (r *Runner) toldOf(relay string, list []Scenario) bool {
 	record := r.Recorder.Snapshot()
-	return slices.ContainsFunc(record.Findings, func(f measure.Finding) bool {
-		return f.Relay == relay && f.Code == measure.CodeCompletes && slices.ContainsFunc(list, func(s Scenario) bool { return s.Describe().Key == f.Scenario })
+	return slices.ContainsFunc(record.Findings, func(f results.Finding) bool {
+		return f.Relay == relay && f.Code == results.CodeCompletes && slices.ContainsFunc(list, func(s Scenario) bool { return s.Describe().Key == f.Scenario })
 	})
 }
 

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"relaybench/corpus"
-	"relaybench/harness/measure"
 	"relaybench/relays"
+	"relaybench/results"
 )
 
 // CalibrationStep stands for the calibration among what --only and --skip choose from. It is no scenario: it comes before everything else, once.
@@ -33,7 +33,7 @@ type Calibrator struct {
 	Progress func(what string) // may be nil
 
 	effort  effort
-	figures []measure.Calibration
+	figures []results.Calibration
 }
 
 // effort is how much is spent on the figures.
@@ -55,7 +55,7 @@ var (
 )
 
 // Run measures. With an error come the figures that there were before it.
-func (c *Calibrator) Run(ctx context.Context) ([]measure.Calibration, error) {
+func (c *Calibrator) Run(ctx context.Context) ([]results.Calibration, error) {
 	c.effort, c.figures = briefly, nil
 	if c.Full {
 		c.effort = thoroughly
@@ -107,18 +107,18 @@ func (c *Calibrator) add(name string, value float64, unit string) {
 
 // addOver adds a figure that was reached over so many connections.
 func (c *Calibrator) addOver(name string, connections int, value float64, unit string) {
-	c.addUnder(measure.Labels{measure.LabelConnections: strconv.Itoa(connections)}, name, value, unit)
+	c.addUnder(results.Labels{results.LabelConnections: strconv.Itoa(connections)}, name, value, unit)
 }
 
-func (c *Calibrator) addUnder(labels measure.Labels, name string, value float64, unit string) {
+func (c *Calibrator) addUnder(labels results.Labels, name string, value float64, unit string) {
 	if c.After {
 		labels = labels.With(afterRun)
 	}
-	c.figures = append(c.figures, measure.Calibration{Name: name, Labels: labels, Value: value, Unit: unit})
+	c.figures = append(c.figures, results.Calibration{Name: name, Labels: labels, Value: value, Unit: unit})
 }
 
 // latency adds the median and the tail of a histogram.
-func (c *Calibrator) latency(median, tail string, h *measure.Histogram) {
+func (c *Calibrator) latency(median, tail string, h *results.Histogram) {
 	if h.Count() == 0 {
 		return
 	}
@@ -189,12 +189,12 @@ func (c *Calibrator) null(ctx context.Context) error {
 		}
 	}
 	for _, n := range asking {
-		what := measure.CeilingReceive + over(n)
+		what := results.CeilingReceive + over(n)
 		rate, err := c.best(ctx, what, c.effort.load, func(d time.Duration) (float64, error) { return c.receive(ctx, url, n, d) })
 		if err != nil {
 			return err
 		}
-		c.addOver(measure.CeilingReceive, n, rate, "events/s")
+		c.addOver(results.CeilingReceive, n, rate, "events/s")
 	}
 	if c.After {
 		return nil

@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"os"
 
-	"relaybench/harness/measure"
-	"relaybench/harness/wire"
+	"relaybench/relays/wire"
+	"relaybench/results"
 )
 
 // syncedBytes is how much is written before each fsync: a page, as the smallest commit of a store.
@@ -34,7 +34,7 @@ func (c *Calibrator) disk(ctx context.Context) (err error) {
 	if err := f.Sync(); err != nil {
 		return fmt.Errorf("syncing in the work folder: %w", err)
 	}
-	h := measure.NewHistogram()
+	h := results.NewHistogram()
 	begun := wire.Now()
 	for i := 0; i < c.effort.syncs && wire.Now()-begun < c.effort.syncTime && ctx.Err() == nil; i++ {
 		page[0]++
@@ -47,6 +47,6 @@ func (c *Calibrator) disk(ctx context.Context) (err error) {
 		}
 		h.Record(wire.Now() - start)
 	}
-	c.latency(measure.SyncMedian, measure.SyncTail, h)
+	c.latency(results.SyncMedian, results.SyncTail, h)
 	return nil
 }

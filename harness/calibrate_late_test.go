@@ -6,9 +6,9 @@ import (
 	"time"
 
 	"relaybench/corpus"
-	"relaybench/harness/measure"
 	"relaybench/relays/reference"
 	"relaybench/relays/reference/referencetest"
+	"relaybench/results"
 )
 
 // TestCalibrationMeasuresSomethingHoweverLateItIs gives each figure no time at all, as a machine
@@ -34,10 +34,10 @@ func TestCalibrationMeasuresSomethingHoweverLateItIs(t *testing.T) {
 	if err := calibrator.late(t.Context(), url, 4); err != nil {
 		t.Error(err)
 	}
-	for _, want := range []measure.Calibration{{Name: measure.ChecksOneCore}, {Name: measure.ChecksAllCores}, {Name: measure.CeilingPublish, Labels: measure.Labels{measure.LabelConnections: "1"}},
-		{Name: measure.CeilingPublish, Labels: measure.Labels{measure.LabelConnections: "4"}}, {Name: measure.LateMedian}, {Name: measure.LateTail}} {
+	for _, want := range []results.Calibration{{Name: results.ChecksOneCore}, {Name: results.ChecksAllCores}, {Name: results.CeilingPublish, Labels: results.Labels{results.LabelConnections: "1"}},
+		{Name: results.CeilingPublish, Labels: results.Labels{results.LabelConnections: "4"}}, {Name: results.LateMedian}, {Name: results.LateTail}} {
 		name := want.Name
-		if i := slices.IndexFunc(calibrator.figures, func(f measure.Calibration) bool { return f.Name == name && f.Labels.Equal(want.Labels) }); i < 0 || calibrator.figures[i].Value <= 0 {
+		if i := slices.IndexFunc(calibrator.figures, func(f results.Calibration) bool { return f.Name == name && f.Labels.Equal(want.Labels) }); i < 0 || calibrator.figures[i].Value <= 0 {
 			t.Errorf("%s: %+v", name, calibrator.figures)
 		}
 	}

@@ -9,9 +9,9 @@ import (
 	"time"
 
 	"relaybench/corpus"
-	"relaybench/harness/measure"
-	"relaybench/harness/negentropy"
-	"relaybench/harness/wire"
+	"relaybench/relays/negentropy"
+	"relaybench/relays/wire"
+	"relaybench/results"
 )
 
 // sampleSize is how many events of the corpus the processor's figures are taken over: more than its caches hold for nothing.
@@ -36,12 +36,12 @@ func (c *Calibrator) clock(ctx context.Context) error {
 		}
 	}
 	if finest > 0 {
-		c.add(measure.ClockResolution, float64(finest), "ns")
+		c.add(results.ClockResolution, float64(finest), "ns")
 	}
-	c.add(measure.ClockRead, float64(cost)/reads, "ns")
+	c.add(results.ClockRead, float64(cost)/reads, "ns")
 
-	h := measure.NewHistogram()
-	records, err := c.best(ctx, measure.RecordCost, c.effort.coding, func(d time.Duration) (float64, error) {
+	h := results.NewHistogram()
+	records, err := c.best(ctx, results.RecordCost, c.effort.coding, func(d time.Duration) (float64, error) {
 		return repeat(d, func(i int) error {
 			h.Record(time.Duration(i%5000) * time.Microsecond)
 			return nil
@@ -50,7 +50,7 @@ func (c *Calibrator) clock(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	c.add(measure.RecordCost, 1e9/records, "ns")
+	c.add(results.RecordCost, 1e9/records, "ns")
 	return nil
 }
 
@@ -93,7 +93,7 @@ func (c *Calibrator) checks(ctx context.Context) error {
 	for _, f := range []struct {
 		name    string
 		workers int
-	}{{measure.ChecksOneCore, 1}, {measure.ChecksAllCores, runtime.GOMAXPROCS(0)}} {
+	}{{results.ChecksOneCore, 1}, {results.ChecksAllCores, runtime.GOMAXPROCS(0)}} {
 		rate, err := c.best(ctx, f.name, c.effort.checks, func(d time.Duration) (float64, error) { return signatureChecks(sample, f.workers, d) })
 		if err != nil {
 			return err
@@ -143,22 +143,22 @@ func (c *Calibrator) coding(ctx context.Context) error {
 		factor     float64
 		do         func(i int) error
 	}{
-		{measure.EventsParsed, "events/s", 1, func(i int) error {
+		{results.EventsParsed, "events/s", 1, func(i int) error {
 			_, err := corpus.ParseEvent(c.Corpus.Raw(indexes[i%len(indexes)]))
 			return err
 		}},
-		{measure.FramesScanned, "frames/s", 1, func(i int) error {
+		{results.FramesScanned, "frames/s", 1, func(i int) error {
 			wire.Parse(frames[i%len(frames)], &m)
 			if !m.HasID {
 				return errors.New("a frame of the corpus has no id")
 			}
 			return nil
 		}},
-		{measure.HexEncoded, "MB/s", megabytes, func(int) error {
+		{results.HexEncoded, "MB/s", megabytes, func(int) error {
 			buf = negentropy.AppendHex(buf[:0], message)
 			return nil
 		}},
-		{measure.HexDecoded, "MB/s", megabytes, func(int) (err error) {
+		{results.HexDecoded, "MB/s", megabytes, func(int) (err error) {
 			buf, err = negentropy.DecodeHex(buf[:0], digits)
 			return err
 		}},

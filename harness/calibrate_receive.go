@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"relaybench/harness/receive"
-	"relaybench/harness/wire"
+	"relaybench/relays/wire"
 )
 
 // Names of the figures of the receive path, which a thorough calibration measures stage by stage. ReceiveDispatched ends as overFeeders says.

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"relaybench/corpus"
-	"relaybench/harness/measure"
+	"relaybench/results"
 )
 
 func TestTheReceivePathIsCalibratedStageByStage(t *testing.T) {
@@ -21,7 +21,7 @@ func TestTheReceivePathIsCalibratedStageByStage(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, name := range []string{ReceiveScanned, ReceiveKnown, ReceiveDispatched + ", 1 feeder", ReceiveDispatched + ", 4 feeders", ReceiveInline, ReceiveParallel} {
-		i := slices.IndexFunc(calibrator.figures, func(f measure.Calibration) bool { return f.Name == name })
+		i := slices.IndexFunc(calibrator.figures, func(f results.Calibration) bool { return f.Name == name })
 		if i < 0 || calibrator.figures[i].Value <= 0 || calibrator.figures[i].Unit == "" {
 			t.Errorf("%s: %+v", name, calibrator.figures)
 		}

@@ -8,9 +8,9 @@ import (
 	"time"
 
 	"relaybench/corpus"
-	"relaybench/harness/machine"
-	"relaybench/harness/measure"
-	"relaybench/harness/wire"
+	"relaybench/relays/machine"
+	"relaybench/relays/wire"
+	"relaybench/results"
 )
 
 // echo measures the shortest time in which anything can be asked and answered here: a REQ that the null relay answers with EOSE at once, one frame
@@ -22,7 +22,7 @@ func (c *Calibrator) echo(ctx context.Context, url string) error {
 	}
 	defer asker.Close()
 	request := (&corpus.Filter{Limit: corpus.Int(0)}).AppendJSON(nil)
-	h := measure.NewHistogram()
+	h := results.NewHistogram()
 	var r Reply
 	for i := range c.effort.echoes + c.effort.echoes/10 {
 		if ctx.Err() != nil {
@@ -35,7 +35,7 @@ func (c *Calibrator) echo(ctx context.Context, url string) error {
 			h.Record(r.EOSE)
 		}
 	}
-	c.latency(measure.EchoMedian, measure.EchoTail, h)
+	c.latency(results.EchoMedian, results.EchoTail, h)
 	return nil
 }
 
@@ -70,7 +70,7 @@ func (c *Calibrator) publish(ctx context.Context, url string, connections int, d
 func (c *Calibrator) publishing(ctx context.Context, url string, connections int) error {
 	var cost float64 // µs, of the best round
 	var most float64
-	rate, err := c.best(ctx, measure.CeilingPublish+over(connections), c.effort.load, func(d time.Duration) (float64, error) {
+	rate, err := c.best(ctx, results.CeilingPublish+over(connections), c.effort.load, func(d time.Duration) (float64, error) {
 		cpu := machine.OwnCPU()
 		done, err := c.publish(ctx, url, connections, d)
 		if err != nil {
@@ -89,9 +89,9 @@ func (c *Calibrator) publishing(ctx context.Context, url string, connections int
 	if err != nil {
 		return err
 	}
-	c.addOver(measure.CeilingPublish, connections, rate, "events/s")
+	c.addOver(results.CeilingPublish, connections, rate, "events/s")
 	if !c.After { // no mark rests on it
-		c.addOver(measure.CostPublish, connections, cost, "µs")
+		c.addOver(results.CostPublish, connections, cost, "µs")
 	}
 	return nil
 }
@@ -134,7 +134,7 @@ func (c *Calibrator) receive(ctx context.Context, url string, connections int, d
 // late measures how late a timer of 1 ms fires while harness and null relay keep all processors busy: how far a schedule can be kept, and what
 // every latency under load may owe to the scheduler.
 func (c *Calibrator) late(ctx context.Context, url string, connections int) error {
-	h := measure.NewHistogram()
+	h := results.NewHistogram()
 	running, stop := context.WithCancel(ctx)
 	watched := make(chan struct{})
 	go func() {
@@ -153,6 +153,6 @@ func (c *Calibrator) late(ctx context.Context, url string, connections int) erro
 	if err != nil {
 		return err
 	}
-	c.latency(measure.LateMedian, measure.LateTail, h)
+	c.latency(results.LateMedian, results.LateTail, h)
 	return nil
 }

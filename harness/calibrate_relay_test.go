@@ -16,9 +16,9 @@ import (
 	"github.com/coder/websocket"
 
 	"relaybench/corpus"
-	"relaybench/harness/measure"
-	"relaybench/harness/wire"
 	"relaybench/relays"
+	"relaybench/relays/wire"
+	"relaybench/results"
 )
 
 // nullScript is a null relay that takes its time: it answers each EVENT with OK and each REQ with
@@ -136,8 +136,8 @@ func TestSlowHandshakesAreOutsideTheClock(t *testing.T) {
 	if n := script.handshakes.Load(); n != 2 {
 		t.Errorf("%d handshakes, want those of one round", n)
 	}
-	labels := measure.Labels{measure.LabelConnections: "2"}
-	for i, want := range []measure.Calibration{{Name: measure.CeilingPublish, Labels: labels, Unit: "events/s"}, {Name: measure.CostPublish, Labels: labels, Unit: "µs"}} {
+	labels := results.Labels{results.LabelConnections: "2"}
+	for i, want := range []results.Calibration{{Name: results.CeilingPublish, Labels: labels, Unit: "events/s"}, {Name: results.CostPublish, Labels: labels, Unit: "µs"}} {
 		if i >= len(c.figures) {
 			t.Fatalf("figures: %+v", c.figures)
 		}
@@ -157,10 +157,10 @@ func TestANullRelayThatNeverSendsAnEventIsNamed(t *testing.T) {
 	c.effort.longest = 40 * time.Millisecond
 	c.Null = &Contender{Definition: &relays.Definition{Name: "null", URL: url}}
 	err := c.null(t.Context())
-	if err == nil || !strings.HasPrefix(err.Error(), measure.CeilingReceive+" over 8 connections: nothing was done in 40ms") {
+	if err == nil || !strings.HasPrefix(err.Error(), results.CeilingReceive+" over 8 connections: nothing was done in 40ms") {
 		t.Errorf("error %v", err)
 	}
-	if !slices.ContainsFunc(c.figures, func(f measure.Calibration) bool { return f.Name == measure.CeilingPublish }) {
+	if !slices.ContainsFunc(c.figures, func(f results.Calibration) bool { return f.Name == results.CeilingPublish }) {
 		t.Errorf("what was measured before is gone: %+v", c.figures)
 	}
 }
@@ -195,7 +195,7 @@ func TestTheNullRelaysCeilingsAreItsScripts(t *testing.T) {
 
 	c.figures = nil
 	seconds = timed(func() error { return c.echo(t.Context(), url) })
-	if c.figures[0].Name != measure.EchoMedian || c.figures[0].Unit != "ms" {
+	if c.figures[0].Name != results.EchoMedian || c.figures[0].Unit != "ms" {
 		t.Fatalf("%+v", c.figures)
 	}
 	// Half of the echoes take at least the median, so that the median cannot be more than all of
@@ -212,14 +212,14 @@ func TestTheCalibrationAfterARunAsksTheNullRelayAlone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	over := func(n string) measure.Labels {
-		return measure.Labels{measure.LabelConnections: n, measure.LabelWhen: "after"}
+	over := func(n string) results.Labels {
+		return results.Labels{results.LabelConnections: n, results.LabelWhen: "after"}
 	}
-	after := measure.Labels{measure.LabelWhen: "after"}
-	want := []measure.Calibration{
-		{Name: measure.EchoMedian, Labels: after, Unit: "ms"}, {Name: measure.EchoTail, Labels: after, Unit: "ms"},
-		{Name: measure.CeilingPublish, Labels: over("1"), Unit: "events/s"}, {Name: measure.CeilingPublish, Labels: over("4"), Unit: "events/s"},
-		{Name: measure.CeilingReceive, Labels: over("8"), Unit: "events/s"},
+	after := results.Labels{results.LabelWhen: "after"}
+	want := []results.Calibration{
+		{Name: results.EchoMedian, Labels: after, Unit: "ms"}, {Name: results.EchoTail, Labels: after, Unit: "ms"},
+		{Name: results.CeilingPublish, Labels: over("1"), Unit: "events/s"}, {Name: results.CeilingPublish, Labels: over("4"), Unit: "events/s"},
+		{Name: results.CeilingReceive, Labels: over("8"), Unit: "events/s"},
 	}
 	for i := range figures {
 		if figures[i].Value <= 0 {

@@ -14,16 +14,16 @@ import (
 	"github.com/shirou/gopsutil/v4/mem"
 
 	"relaybench/corpus"
-	"relaybench/harness/machine"
-	"relaybench/harness/measure"
+	"relaybench/relays/machine"
+	"relaybench/results"
 )
 
 // Version is the program's version; run.sh and packagers may set it at link time.
 var Version = "0.1.0"
 
 // Tool describes this build.
-func Tool() measure.Tool {
-	t := measure.Tool{Version: Version, Go: runtime.Version(), Verifier: corpus.Verifier}
+func Tool() results.Tool {
+	t := results.Tool{Version: Version, Go: runtime.Version(), Verifier: corpus.Verifier}
 	if info, ok := debug.ReadBuildInfo(); ok {
 		for _, s := range info.Settings {
 			switch s.Key {
@@ -39,9 +39,9 @@ func Tool() measure.Tool {
 
 // Environment describes this machine as far as it bears on the figures: no host name, no user, no path. What the system does not tell
 // is left empty. The relays' data goes below workDir.
-func Environment(ctx context.Context, workDir string) measure.Environment {
+func Environment(ctx context.Context, workDir string) results.Environment {
 	var here machine.System
-	e := measure.Environment{OS: runtime.GOOS, Arch: runtime.GOARCH, Cores: runtime.NumCPU(), QuotaCores: here.QuotaCores(), MemoryLimit: here.MemoryLimit(), Governor: here.Governor(),
+	e := results.Environment{OS: runtime.GOOS, Arch: runtime.GOARCH, Cores: runtime.NumCPU(), QuotaCores: here.QuotaCores(), MemoryLimit: here.MemoryLimit(), Governor: here.Governor(),
 		Virtualization: here.Hypervisor(), Container: here.Container(os.Getenv), LoadBefore: LoadAverage(ctx)}
 	if info, err := host.InfoWithContext(ctx); err == nil {
 		e.Kernel = info.KernelVersion

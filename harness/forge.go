@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"relaybench/corpus"
-	"relaybench/harness/measure"
-	"relaybench/harness/wire"
+	"relaybench/relays/wire"
+	"relaybench/results"
 )
 
 // forgeries is how many forged events each boot is sent: one under a bad signature and one under a
@@ -26,7 +26,7 @@ func (t *Trial) Forged(ctx context.Context, publish func(progress func(done, tot
 	due := make(chan struct{})
 	var once sync.Once
 	begin := func() { once.Do(func() { close(due) }) }
-	ended := make(chan measure.Finding, 1)
+	ended := make(chan results.Finding, 1)
 	go func() {
 		<-due
 		ended <- t.forge(ctx)
@@ -38,7 +38,7 @@ func (t *Trial) Forged(ctx context.Context, publish func(progress func(done, tot
 		}
 	})
 	begin()
-	if f := <-ended; ctx.Err() == nil && (err == nil || f.Verdict != measure.Undecided) {
+	if f := <-ended; ctx.Err() == nil && (err == nil || f.Verdict != results.Undecided) {
 		t.findForged(f)
 	}
 	return err
@@ -52,17 +52,17 @@ func (t *Trial) Forge(ctx context.Context) {
 }
 
 // findForged records what became of forged events, whoever the relay's peer is.
-func (t *Trial) findForged(f measure.Finding) {
+func (t *Trial) findForged(f results.Finding) {
 	alone := *t
 	alone.peer, alone.scenario = "", cmp.Or(t.scenario, "seeding")
 	alone.Find(f)
 }
 
 // forge sends forged events and finds out what became of them. What cannot be asked is undecided.
-func (t *Trial) forge(ctx context.Context) measure.Finding {
-	f := measure.Finding{Code: measure.CodeForgedRefused, Verdict: measure.Passed}
-	undecided := func(err error) measure.Finding {
-		f.Verdict, f.Texts = measure.Undecided, map[string]string{"error": err.Error()}
+func (t *Trial) forge(ctx context.Context) results.Finding {
+	f := results.Finding{Code: results.CodeForgedRefused, Verdict: results.Passed}
+	undecided := func(err error) results.Finding {
+		f.Verdict, f.Texts = results.Undecided, map[string]string{"error": err.Error()}
 		return f
 	}
 	forged, err := forgedEvents(t.Rand.Uint64(), t.Corpus.Manifest().OldestUnix)
@@ -100,8 +100,8 @@ func (t *Trial) forge(ctx context.Context) measure.Finding {
 			f.Counts["returned"]++
 		}
 		if returned || accepted[forged[i].ID] {
-			f.Verdict = measure.Failed
-			f.Evidence = append(f.Evidence, measure.Evidence{Code: measure.EvidenceExtra, ID: forged[i].ID.String()})
+			f.Verdict = results.Failed
+			f.Evidence = append(f.Evidence, results.Evidence{Code: results.EvidenceExtra, ID: forged[i].ID.String()})
 		}
 	}
 	return f

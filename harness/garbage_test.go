@@ -14,8 +14,8 @@ import (
 	"github.com/coder/websocket"
 
 	"relaybench/corpus"
-	"relaybench/harness/scripted"
-	"relaybench/harness/wire"
+	"relaybench/relays/scripted"
+	"relaybench/relays/wire"
 )
 
 // answering serves a relay that answers its n-th message with what script makes of its second

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strconv"
 
-	"relaybench/harness/measure"
+	"relaybench/results"
 )
 
 // From where on a figure is the harness's rather than the relay's.
@@ -31,15 +31,15 @@ const (
 // which the frames waited a fifth to be read. A figure within 20 % of what the harness reaches with
 // a relay that does nothing is marked where a calibration after the run agrees with the one before
 // it: else the machine was not the same, and the ceiling says nothing.
-func MarkLimited(r *measure.Record) {
+func MarkLimited(r *results.Record) {
 	limits := newLimits(r)
-	found := make([][]measure.Status, len(r.Measurements))
+	found := make([][]results.Status, len(r.Measurements))
 	for i := range r.Measurements {
 		found[i] = limits.of(&r.Measurements[i])
 	}
-	mark := func(m *measure.Measurement, statuses []measure.Status) {
+	mark := func(m *results.Measurement, statuses []results.Status) {
 		for _, s := range statuses {
-			if m.Better != measure.None {
+			if m.Better != results.None {
 				m.AddStatus(s)
 			}
 		}
@@ -70,21 +70,21 @@ var limitsToo = map[string][]string{
 	"request latency": {"records/s"},
 }
 
-func sameLoop(a, b *measure.Measurement) bool {
+func sameLoop(a, b *results.Measurement) bool {
 	return a.Relay == b.Relay && a.Peer == b.Peer && a.Scenario == b.Scenario && a.Labels.Equal(b.Labels)
 }
 
 // limits are what is known of the harness's part in the figures.
 type limits struct {
-	record                 *measure.Record
-	calibration            []measure.Calibration
+	record                 *results.Record
+	calibration            []results.Calibration
 	publishers, queryConns string
 	mostShare              float64                              // per cent of the processors
-	evidence               map[[2]string][]*measure.Measurement // by relay and peer
+	evidence               map[[2]string][]*results.Measurement // by relay and peer
 }
 
-func newLimits(r *measure.Record) *limits {
-	l := &limits{record: r, calibration: r.Calibration, mostShare: sharedShare, evidence: map[[2]string][]*measure.Measurement{},
+func newLimits(r *results.Record) *limits {
+	l := &limits{record: r, calibration: r.Calibration, mostShare: sharedShare, evidence: map[[2]string][]*results.Measurement{},
 		publishers: strconv.Itoa(number(r.Options["publishers"])), queryConns: strconv.Itoa(number(r.Options["query-conns"]))}
 	if len(r.Environment.HarnessCores) > 0 {
 		l.mostShare = pinnedShare
@@ -98,50 +98,50 @@ func newLimits(r *measure.Record) *limits {
 }
 
 // of says in which ways the harness set a figure.
-func (l *limits) of(m *measure.Measurement) (found []measure.Status) {
+func (l *limits) of(m *results.Measurement) (found []results.Status) {
 	value, ok := m.Value()
-	var of measure.Scenario
+	var of results.Scenario
 	if s := l.record.Scenario(m.Scenario); s != nil {
 		of = *s
 	}
-	if !ok || of.Ceiling == measure.CeilingNone {
+	if !ok || of.Ceiling == results.CeilingNone {
 		return nil
 	}
 	limited := func(cause, count string, n float64) {
-		found = append(found, measure.Status{Code: measure.StatusLimited, Cause: cause, Counts: map[string]float64{count: n}})
+		found = append(found, results.Status{Code: results.StatusLimited, Cause: cause, Counts: map[string]float64{count: n}})
 	}
 	if share, ok := l.seen(metricOwnCPU, m); ok && rate(m) && share >= l.mostShare {
-		limited(measure.CauseCPU, "share", share)
+		limited(results.CauseCPU, "share", share)
 	}
 	if delay, ok := l.seen(metricReading, m); ok && latency(m) && delay > 0 && delay >= readingShare*value {
-		limited(measure.CauseReading, "delay ms", delay)
+		limited(results.CauseReading, "delay ms", delay)
 	}
 	switch {
 	case rate(m) && m.Unit == "events/s":
 		if ceiling, ok := l.ceiling(of.Ceiling, m); ok && value >= nearCeiling*ceiling {
-			limited(measure.CauseCeiling, "ceiling", ceiling)
+			limited(results.CauseCeiling, "ceiling", ceiling)
 		}
-	case latency(m) && m.Better == measure.Lower && slices.Contains(of.RoundTrips, m.Metric):
-		if floor, _, ok := l.both(measure.EchoMedian, nil); ok && value*nearCeiling <= floor {
-			limited(measure.CauseCeiling, "ceiling", floor)
+	case latency(m) && m.Better == results.Lower && slices.Contains(of.RoundTrips, m.Metric):
+		if floor, _, ok := l.both(results.EchoMedian, nil); ok && value*nearCeiling <= floor {
+			limited(results.CauseCeiling, "ceiling", floor)
 		}
 	}
 	return found
 }
 
-func rate(m *measure.Measurement) bool {
-	return m.Better == measure.Higher && (m.Unit == "events/s" || m.Unit == "queries/s")
+func rate(m *results.Measurement) bool {
+	return m.Better == results.Higher && (m.Unit == "events/s" || m.Unit == "queries/s")
 }
 
-func latency(m *measure.Measurement) bool { return m.Better != measure.Higher && m.Unit == "ms" }
+func latency(m *results.Measurement) bool { return m.Better != results.Higher && m.Unit == "ms" }
 
 // seen returns the evidence that was taken closest to a figure: of its own settings, else of the
 // scenario as a whole.
-func (l *limits) seen(metric string, m *measure.Measurement) (value float64, ok bool) {
+func (l *limits) seen(metric string, m *results.Measurement) (value float64, ok bool) {
 	closest := 0
 	for _, e := range l.evidence[[2]string{m.Relay, m.Peer}] {
 		closeness := len(e.Scenario) + len(e.Labels)
-		if e.Metric != metric || closeness <= closest || !measure.MatchScenario(e.Scenario+".*", m.Scenario) || !m.Labels.Contains(e.Labels) {
+		if e.Metric != metric || closeness <= closest || !results.MatchScenario(e.Scenario+".*", m.Scenario) || !m.Labels.Contains(e.Labels) {
 			continue
 		}
 		if v, is := e.Value(); is {
@@ -153,25 +153,25 @@ func (l *limits) seen(metric string, m *measure.Measurement) (value float64, ok 
 
 // ceiling returns the ceiling of a rate of events: the one over as many connections as the figure
 // rests on, or else the highest that is known.
-func (l *limits) ceiling(which measure.Ceiling, m *measure.Measurement) (ceiling float64, ok bool) {
+func (l *limits) ceiling(which results.Ceiling, m *results.Measurement) (ceiling float64, ok bool) {
 	name, connections := "", ""
 	switch which {
-	case measure.CeilingIngest:
-		name, connections = measure.CeilingPublish, l.publishers
-	case measure.CeilingPair:
-		name, connections = measure.CeilingPublish, "1"
-	case measure.CeilingQuery:
-		name, connections = measure.CeilingReceive, l.queryConns
-	case measure.CeilingDownload:
-		name, connections = measure.CeilingReceive, cmp.Or(m.Labels[measure.LabelConnections], "1")
+	case results.CeilingIngest:
+		name, connections = results.CeilingPublish, l.publishers
+	case results.CeilingPair:
+		name, connections = results.CeilingPublish, "1"
+	case results.CeilingQuery:
+		name, connections = results.CeilingReceive, l.queryConns
+	case results.CeilingDownload:
+		name, connections = results.CeilingReceive, cmp.Or(m.Labels[results.LabelConnections], "1")
 	}
-	var used measure.Labels
+	var used results.Labels
 	highest := 0.0
 	for _, c := range l.calibration {
-		if c.Name != name || c.Labels[measure.LabelWhen] != "" {
+		if c.Name != name || c.Labels[results.LabelWhen] != "" {
 			continue
 		}
-		if c.Labels[measure.LabelConnections] == connections {
+		if c.Labels[results.LabelConnections] == connections {
 			used = c.Labels
 			break
 		}
@@ -185,8 +185,8 @@ func (l *limits) ceiling(which measure.Ceiling, m *measure.Measurement) (ceiling
 
 // both returns the lower and the higher of a figure's two calibrations; ok is false unless they
 // agree.
-func (l *limits) both(name string, labels measure.Labels) (low, high float64, ok bool) {
-	find := func(labels measure.Labels) float64 {
+func (l *limits) both(name string, labels results.Labels) (low, high float64, ok bool) {
+	find := func(labels results.Labels) float64 {
 		for _, c := range l.calibration {
 			if c.Name == name && c.Labels.Equal(labels) {
 				return c.Value
@@ -200,7 +200,7 @@ func (l *limits) both(name string, labels measure.Labels) (low, high float64, ok
 }
 
 // afterRun labels the calibration at the run's end.
-var afterRun = measure.Labels{measure.LabelWhen: "after"}
+var afterRun = results.Labels{results.LabelWhen: "after"}
 
 // number reads an option, which is an integer in the run that took it and a float in a record that
 // was read.

@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"relaybench/corpus"
-	"relaybench/harness/measure"
-	"relaybench/harness/wire"
+	"relaybench/relays/wire"
+	"relaybench/results"
 )
 
 // Pacer sends events in an open loop: on a schedule, whatever the answers. A relay that falls behind is sent the next event all the same, and latencies
@@ -30,8 +30,8 @@ type Pacer struct {
 type Paced struct {
 	Accepted, Duplicates, Refused, Unanswered int64
 
-	Latency *measure.Histogram // from the intended time of sending to the OK, all answers
-	Late    *measure.Histogram // from the intended time of sending to the sending: the harness's own
+	Latency *results.Histogram // from the intended time of sending to the OK, all answers
+	Late    *results.Histogram // from the intended time of sending to the sending: the harness's own
 	Example string             // the reason of one refusal
 	Lost    int                // connections that broke, each dialled anew
 	Loss    error              // why the last of them broke
@@ -57,7 +57,7 @@ func (p *Pacer) Publish(ctx context.Context, indexes []int) (*Paced, error) {
 			}
 			return nil, err
 		}
-		lines[k] = &pacing{Pacer: p, conn: conn, waiting: make(map[corpus.ID]due), latency: measure.NewHistogram(), late: measure.NewHistogram(), total: len(indexes)}
+		lines[k] = &pacing{Pacer: p, conn: conn, waiting: make(map[corpus.ID]due), latency: results.NewHistogram(), late: results.NewHistogram(), total: len(indexes)}
 	}
 	var done atomic.Int64
 	start := wire.Now() + leadTime
@@ -72,7 +72,7 @@ func (p *Pacer) Publish(ctx context.Context, indexes []int) (*Paced, error) {
 		all.Go(func() { errs[k] = l.run(ctx) })
 	}
 	all.Wait()
-	total := &Paced{Latency: measure.NewHistogram(), Late: measure.NewHistogram()}
+	total := &Paced{Latency: results.NewHistogram(), Late: results.NewHistogram()}
 	for _, l := range lines {
 		total.Accepted += l.got.Accepted
 		total.Duplicates += l.got.Duplicates
@@ -115,7 +115,7 @@ type pacing struct {
 	mu      sync.Mutex
 	waiting map[corpus.ID]due // sent, and not answered
 
-	latency, late *measure.Histogram
+	latency, late *results.Histogram
 	got           Paced
 	answered      int // over all its connections
 	total         int

@@ -7,9 +7,9 @@ import (
 	"testing"
 	"time"
 
-	"relaybench/harness/measure"
-	"relaybench/harness/scripted"
-	"relaybench/harness/wire"
+	"relaybench/relays/scripted"
+	"relaybench/relays/wire"
+	"relaybench/results"
 )
 
 // paced is what came of publishing notes on a schedule.
@@ -49,7 +49,7 @@ func (got *paced) answers(t *testing.T, accepted, duplicates, refused, unanswere
 }
 
 // above counts the samples of a histogram from d on, as far as its quantiles tell.
-func above(h *measure.Histogram, d time.Duration) (n int) {
+func above(h *results.Histogram, d time.Duration) (n int) {
 	for i := range int(h.Count()) {
 		if h.Quantile((float64(i)+0.5)/float64(h.Count())) >= d {
 			n++
@@ -148,7 +148,7 @@ func TestLatencyCountsFromTheIntendedTime(t *testing.T) {
 	within(t, "late sendings", late, above(got.Late, resolved(x)), 300)
 	within(t, "long latencies", late, above(got.Latency, resolved(x)), 300)
 	// No event was answered before it was sent.
-	sum := func(h *measure.Histogram) float64 { return h.Mean().Seconds() * float64(h.Count()) }
+	sum := func(h *results.Histogram) float64 { return h.Mean().Seconds() * float64(h.Count()) }
 	lost := float64(got.Unanswered) * got.Late.Max().Seconds()
 	within(t, "seconds late in all", 0, sum(got.Late), 1.002*(sum(got.Latency)+lost))
 }

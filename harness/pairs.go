@@ -6,10 +6,10 @@ import (
 	"fmt"
 	"slices"
 
-	"relaybench/harness/measure"
-	"relaybench/harness/negentropy"
 	"relaybench/harness/preflight"
 	"relaybench/relays"
+	"relaybench/relays/negentropy"
+	"relaybench/results"
 )
 
 // PairScenario measures two relays that run side by side, each booted fresh, with nothing else on the machine.
@@ -30,7 +30,7 @@ func (t *Trial) Fault(err error) error {
 // faultError is an error of one relay of a pair.
 type faultError struct {
 	relay string
-	log   []measure.Evidence // what it said last, where it died
+	log   []results.Evidence // what it said last, where it died
 	error
 }
 
@@ -38,28 +38,28 @@ func (e *faultError) Unwrap() error { return e.error }
 
 // Breach is the finding on a relay that began NIP-77 and broke it, where that is what an error
 // says; else nil.
-func Breach(err error) *measure.Finding {
+func Breach(err error) *results.Finding {
 	var broken *negentropy.ProtocolError
 	if !errors.As(err, &broken) {
 		return nil
 	}
-	return &measure.Finding{Code: measure.CodeNIP77, Verdict: measure.Failed, Cause: measure.CauseBreaks, Texts: map[string]string{"error": broken.Error(), "code": string(broken.Code)}}
+	return &results.Finding{Code: results.CodeNIP77, Verdict: results.Failed, Cause: results.CauseBreaks, Texts: map[string]string{"error": broken.Error(), "code": string(broken.Code)}}
 }
 
 // breaches is Breach in a scenario.
-func breaches(d Description, err error) []measure.Finding {
+func breaches(d Description, err error) []results.Finding {
 	f := Breach(err)
 	if f == nil {
 		return nil
 	}
-	f.Scenario, f.Labels, f.BearsOn = d.Key, d.Labels, measure.BearsOn(measure.CodeNIP77, d.Key, d.Labels)
-	return []measure.Finding{*f}
+	f.Scenario, f.Labels, f.BearsOn = d.Key, d.Labels, results.BearsOn(results.CodeNIP77, d.Key, d.Labels)
+	return []results.Finding{*f}
 }
 
 // ofLog makes lines of a relay's log evidence.
-func ofLog(lines []string) (evidence []measure.Evidence) {
+func ofLog(lines []string) (evidence []results.Evidence) {
 	for _, line := range lines {
-		evidence = append(evidence, measure.Evidence{Code: measure.EvidenceLog, Text: line})
+		evidence = append(evidence, results.Evidence{Code: results.EvidenceLog, Text: line})
 	}
 	return evidence
 }
@@ -99,8 +99,8 @@ func (r *Runner) RunPairs(ctx context.Context, s PairScenario) error {
 		}
 		if err != nil {
 			r.fail(c, err)
-			r.Recorder.Find(measure.Finding{Relay: c.Definition.Name, Scenario: reconcileProbe, Code: measure.CodeNIP77, Verdict: measure.Undecided,
-				Cause: measure.NIP77Unreached, Texts: map[string]string{"error": err.Error()}})
+			r.Recorder.Find(results.Finding{Relay: c.Definition.Name, Scenario: reconcileProbe, Code: results.CodeNIP77, Verdict: results.Undecided,
+				Cause: results.NIP77Unreached, Texts: map[string]string{"error": err.Error()}})
 		} else if ok {
 			able = append(able, c)
 		}
@@ -146,7 +146,7 @@ func (r *Runner) RunPairs(ctx context.Context, s PairScenario) error {
 
 // findPair records that a pair could not be measured to the end, and who is to blame.
 func (r *Runner) findPair(d Description, a, b string, err error) {
-	blamed, log := "", []measure.Evidence(nil)
+	blamed, log := "", []results.Evidence(nil)
 	if fault := (*faultError)(nil); errors.As(err, &fault) {
 		if blamed, log = fault.relay, fault.log; blamed == b {
 			a, b = b, a // the other one failed nothing
@@ -177,27 +177,27 @@ func (r *Runner) probe(ctx context.Context, c Contender) (able bool, err error) 
 		if r.inspected[name] != nil && r.inspected[name].Result.Negentropy.Cause != "" {
 			return how.Answered() // the preflight has told it
 		}
-		f := measure.Finding{Relay: name, Scenario: reconcileProbe, Code: measure.CodeNIP77, Verdict: measure.Stated, Cause: how.Cause, Texts: how.Texts}
+		f := results.Finding{Relay: name, Scenario: reconcileProbe, Code: results.CodeNIP77, Verdict: results.Stated, Cause: how.Cause, Texts: how.Texts}
 		switch {
 		case how.Broken():
-			f.Verdict, f.Blames, f.BearsOn = measure.Failed, name, measure.BearsOn(measure.CodeNIP77, reconcileProbe, nil)
+			f.Verdict, f.Blames, f.BearsOn = results.Failed, name, results.BearsOn(results.CodeNIP77, reconcileProbe, nil)
 			if how.Unkept {
 				f.Counts = map[string]float64{"advertised": 1}
 			}
 		case how.Cause == "":
-			f.Verdict, f.Cause = measure.Undecided, measure.NIP77Unreached
+			f.Verdict, f.Cause = results.Undecided, results.NIP77Unreached
 		}
 		r.Recorder.Find(f)
 		return how.Answered()
 	}
 	if c.Definition.External() {
-		say(preflight.Negentropy{Cause: measure.NIP77External})
+		say(preflight.Negentropy{Cause: results.NIP77External})
 		return false, nil
 	}
 	known := r.inspected[name]
 	if known == nil || known.Result.Negentropy.Cause == "" {
 		o := r.preflightOptions()
-		o.Only = []string{measure.CodeNIP77}
+		o.Only = []string{results.CodeNIP77}
 		asked, err := Inspect(ctx, c, r.Settings, o)
 		if err != nil {
 			return false, err

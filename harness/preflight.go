@@ -9,9 +9,9 @@ import (
 	"time"
 
 	"relaybench/corpus"
-	"relaybench/harness/measure"
 	"relaybench/harness/preflight"
 	"relaybench/relays"
+	"relaybench/results"
 )
 
 // Preflight stands for the preflight among what --only and --skip choose from. It is no scenario: it comes before each relay's first trial, on
@@ -25,17 +25,17 @@ func (Preflight) Describe() Description {
 
 // Inspection is what a preflight found out about a relay, with the relay as it was run.
 type Inspection struct {
-	Relay  measure.Relay // its outcome says whether it could be asked
+	Relay  results.Relay // its outcome says whether it could be asked
 	Result preflight.Result
 }
 
 // fell says that the relay could not be asked.
 func (i *Inspection) fell() bool {
-	return i.Relay.Outcome == measure.OutcomeNoStart || i.Relay.Outcome == measure.OutcomeUnmeasured
+	return i.Relay.Outcome == results.OutcomeNoStart || i.Relay.Outcome == results.OutcomeUnmeasured
 }
 
 // Findings returns the verdicts as a record keeps them.
-func (i *Inspection) Findings() []measure.Finding { return i.Result.Findings }
+func (i *Inspection) Findings() []results.Finding { return i.Result.Findings }
 
 // Inspect boots a relay, asks it all that preflight asks, and stops it. A relay that does not start is in the Inspection's outcome; the error is
 // the interruption of ctx.
@@ -46,7 +46,7 @@ func Inspect(ctx context.Context, c Contender, settings relays.Settings, o prefl
 	relay := &found.Relay
 	process, err := relays.Start(ctx, c.Definition, c.Program, settings)
 	if err != nil {
-		short.fell(relay, measure.OutcomeNoStart, err)
+		short.fell(relay, results.OutcomeNoStart, err)
 		return found, context.Cause(ctx)
 	}
 	defer func() {
@@ -75,19 +75,19 @@ func Inspect(ctx context.Context, c Contender, settings relays.Settings, o prefl
 	}
 	described := process.Describe()
 	described.Version = cmp.Or(strings.TrimPrefix(described.Version, "(devel)"), version)
-	described.Outcome = measure.OutcomeOK
+	described.Outcome = results.OutcomeOK
 	described.Capabilities = found.Result.Capabilities
 	wanting := !found.Result.Passed() || len(found.Result.AskAgain) > 0
 	if process.Err() != nil || wanting && awaitEnd(ctx, process) != nil {
-		short.fell(&described, measure.OutcomeFailed, fmt.Errorf("died while it was asked: %w", process.Err()))
+		short.fell(&described, results.OutcomeFailed, fmt.Errorf("died while it was asked: %w", process.Err()))
 		described.Reason, described.LogTail = process.Public(described.Reason), process.LogTail(20)
-		found.Result.Findings = append(found.Result.Findings, measure.Finding{Relay: relay.Name, Scenario: preflight.Scenario, Code: measure.CodeSurvives,
-			Verdict: measure.Failed, Blames: relay.Name, BearsOn: measure.BearsOn(measure.CodeSurvives, preflight.Scenario, nil),
+		found.Result.Findings = append(found.Result.Findings, results.Finding{Relay: relay.Name, Scenario: preflight.Scenario, Code: results.CodeSurvives,
+			Verdict: results.Failed, Blames: relay.Name, BearsOn: results.BearsOn(results.CodeSurvives, preflight.Scenario, nil),
 			Texts: map[string]string{"error": described.Reason}})
 	}
 	for i := range found.Result.Findings {
-		if f := &found.Result.Findings[i]; f.Verdict == measure.Failed && short.found() != "" {
-			f.Verdict, f.Cause, f.Blames, f.BearsOn = measure.Undecided, short.found(), "", nil
+		if f := &found.Result.Findings[i]; f.Verdict == results.Failed && short.found() != "" {
+			f.Verdict, f.Cause, f.Blames, f.BearsOn = results.Undecided, short.found(), "", nil
 		}
 	}
 	found.Relay = described
@@ -111,7 +111,7 @@ func (r *Runner) preflight(ctx context.Context, c Contender) error {
 		return errors.New(found.Relay.Reason)
 	}
 	// The outcome is that of the trials, which are to come.
-	found.Relay.Outcome, found.Relay.Reason = measure.OutcomeSkipped, notYet
+	found.Relay.Outcome, found.Relay.Reason = results.OutcomeSkipped, notYet
 	r.Recorder.SetRelay(found.Relay)
 	return nil
 }
@@ -153,7 +153,7 @@ func (r *Runner) preflightOptions() preflight.Options {
 	o.Oldest, o.Newest = span(r.Corpus)
 	record := r.Recorder.Snapshot()
 	for _, c := range record.Calibration {
-		if c.Name == measure.SyncMedian {
+		if c.Name == results.SyncMedian {
 			o.Fsync = time.Duration(c.Value * float64(time.Millisecond))
 		}
 	}

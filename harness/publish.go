@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"relaybench/corpus"
-	"relaybench/harness/measure"
-	"relaybench/harness/wire"
+	"relaybench/relays/wire"
+	"relaybench/results"
 )
 
 // Publisher sends events in a closed loop: Conns connections, each with at most Window events unacknowledged.
@@ -31,7 +31,7 @@ type Published struct {
 	Reasons  map[string]*Refusals // by the machine-readable prefix (NIP-01), "other" where there is none
 	First    time.Duration        // the first send
 	Last     time.Duration        // the last OK
-	Latency  *measure.Histogram   // send to OK, all answers
+	Latency  *results.Histogram   // send to OK, all answers
 	Timeline []float64            // accepted events in each second since First
 	Lost     int                  // connections that broke, each dialled anew
 	Loss     error                // why the last of them broke
@@ -106,7 +106,7 @@ func (p *Publisher) publish(ctx context.Context, from feed, count int) (total *P
 			}
 			return nil, nil, err
 		}
-		workers[k] = &publishing{Publisher: p, conn: conn, flight: newInflight(p.Window), latency: measure.NewHistogram(), reasons: map[string]*Refusals{}}
+		workers[k] = &publishing{Publisher: p, conn: conn, flight: newInflight(p.Window), latency: results.NewHistogram(), reasons: map[string]*Refusals{}}
 	}
 	var sent, done atomic.Int64
 	start := wire.Now()
@@ -123,7 +123,7 @@ func (p *Publisher) publish(ctx context.Context, from feed, count int) (total *P
 	finished(nil)
 	watching.Wait()
 
-	total = &Published{First: start, Last: start, Latency: measure.NewHistogram(), Reasons: map[string]*Refusals{}}
+	total = &Published{First: start, Last: start, Latency: results.NewHistogram(), Reasons: map[string]*Refusals{}}
 	for _, w := range workers {
 		total.Accepted += w.accepted
 		total.Duplicates += w.duplicates
@@ -198,7 +198,7 @@ type publishing struct {
 	ended bool
 
 	flight  *inflight
-	latency *measure.Histogram
+	latency *results.Histogram
 	from    feed
 	count   int           // how many events there will be, for whoever watches
 	sent    *atomic.Int64 // by all connections

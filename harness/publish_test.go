@@ -15,10 +15,10 @@ import (
 	"time"
 
 	"relaybench/corpus"
-	"relaybench/harness/measure"
-	"relaybench/harness/scripted"
-	"relaybench/harness/wire"
 	"relaybench/relays"
+	"relaybench/relays/scripted"
+	"relaybench/relays/wire"
+	"relaybench/results"
 )
 
 func TestMain(m *testing.M) {
@@ -281,7 +281,7 @@ func TestWhileNothingIsDueNobodyStalls(t *testing.T) {
 		t.Fatal(err)
 	}
 	var sent, done atomic.Int64
-	w := &publishing{Publisher: p, conn: conn, flight: newInflight(p.Window), latency: measure.NewHistogram(), from: &list, sent: &sent, done: &done, start: wire.Now()}
+	w := &publishing{Publisher: p, conn: conn, flight: newInflight(p.Window), latency: results.NewHistogram(), from: &list, sent: &sent, done: &done, start: wire.Now()}
 	if err := w.run(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -335,7 +335,7 @@ func TestAFeedMayBlockWhereNothingIsInFlight(t *testing.T) {
 func TestTheTimelineBeginsWithTheFirstSend(t *testing.T) {
 	notes := scripted.Notes(t, 1)
 	id := notes.Entry(0).ID
-	w := &publishing{Publisher: &Publisher{Ledger: NewLedger(1)}, flight: newInflight(1), latency: measure.NewHistogram(), done: new(atomic.Int64), start: 100 * time.Second}
+	w := &publishing{Publisher: &Publisher{Ledger: NewLedger(1)}, flight: newInflight(1), latency: results.NewHistogram(), done: new(atomic.Int64), start: 100 * time.Second}
 	w.flight.add(&id, 0, 101*time.Second)
 	w.answer(&wire.Message{Type: wire.OK, ID: id, Accepted: true}, 102500*time.Millisecond)
 	expect(t, "by second", fmt.Sprint(w.timeline), "[0 0 1]")

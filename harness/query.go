@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"relaybench/corpus"
-	"relaybench/harness/wire"
+	"relaybench/relays/wire"
 )
 
 // Asker puts queries to a relay over one connection, one after another.

@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"relaybench/corpus"
-	"relaybench/harness/scripted"
-	"relaybench/harness/wire"
+	"relaybench/relays/scripted"
+	"relaybench/relays/wire"
 )
 
 // ask puts one query to a relay that answers by script, and says how long it took until the first

@@ -4,10 +4,10 @@ import (
 	"runtime"
 	"time"
 
-	"relaybench/harness/machine"
-	"relaybench/harness/measure"
-	"relaybench/harness/wire"
 	"relaybench/relays"
+	"relaybench/relays/machine"
+	"relaybench/relays/wire"
+	"relaybench/results"
 )
 
 // spent is what relay and harness had used at one moment.
@@ -44,13 +44,13 @@ func (t *Trial) begin() {
 }
 
 // resourceMetrics describes what every scenario records beside its own figures.
-var resourceMetrics = []measure.Metric{
-	{Key: "cpu", Title: "cpu", Role: measure.RoleResource, Sums: true}, {Key: "peak rss", Title: "peak rss", Role: measure.RoleResource},
-	{Key: "read", Title: "read", Role: measure.RoleResource, Sums: true}, {Key: "written", Title: "written", Role: measure.RoleResource, Sums: true},
-	{Key: "open files", Title: "open files", Role: measure.RoleResource}, {Key: "context switches", Title: "context switches", Role: measure.RoleResource, Sums: true},
-	{Key: metricOwnCPU, Title: "harness cpu", Role: measure.RoleResource}, {Key: metricReading, Title: "frames waited to be read", Role: measure.RoleResource},
-	{Key: metricReadingTail, Title: "frames waited, p99", Role: measure.RoleResource},
-	{Key: "cpu per 1,000 accepted", Title: "cpu per 1,000 accepted", Role: measure.RoleResource},
+var resourceMetrics = []results.Metric{
+	{Key: "cpu", Title: "cpu", Role: results.RoleResource, Sums: true}, {Key: "peak rss", Title: "peak rss", Role: results.RoleResource},
+	{Key: "read", Title: "read", Role: results.RoleResource, Sums: true}, {Key: "written", Title: "written", Role: results.RoleResource, Sums: true},
+	{Key: "open files", Title: "open files", Role: results.RoleResource}, {Key: "context switches", Title: "context switches", Role: results.RoleResource, Sums: true},
+	{Key: metricOwnCPU, Title: "harness cpu", Role: results.RoleResource}, {Key: metricReading, Title: "frames waited to be read", Role: results.RoleResource},
+	{Key: metricReadingTail, Title: "frames waited, p99", Role: results.RoleResource},
+	{Key: "cpu per 1,000 accepted", Title: "cpu per 1,000 accepted", Role: results.RoleResource},
 }
 
 // The harness's own evidence, in each scenario.
@@ -74,12 +74,12 @@ func (t *Trial) resources(peak uint64) {
 		return
 	}
 	a, b := after.relay, before.relay
-	t.Value("cpu", "s", measure.None, a.CPUSeconds-b.CPUSeconds)
-	t.Value("peak rss", "MiB", measure.None, float64(max(peak, a.RSS))/mib)
-	t.Value("read", "MiB", measure.None, float64(a.ReadBytes-b.ReadBytes)/mib)
-	t.Value("written", "MiB", measure.None, float64(a.WriteBytes-b.WriteBytes)/mib)
-	t.Value("open files", "files", measure.None, float64(a.OpenFiles))
-	t.Value("context switches", "switches", measure.None, float64(a.ContextSwitches-b.ContextSwitches))
+	t.Value("cpu", "s", results.None, a.CPUSeconds-b.CPUSeconds)
+	t.Value("peak rss", "MiB", results.None, float64(max(peak, a.RSS))/mib)
+	t.Value("read", "MiB", results.None, float64(a.ReadBytes-b.ReadBytes)/mib)
+	t.Value("written", "MiB", results.None, float64(a.WriteBytes-b.WriteBytes)/mib)
+	t.Value("open files", "files", results.None, float64(a.OpenFiles))
+	t.Value("context switches", "switches", results.None, float64(a.ContextSwitches-b.ContextSwitches))
 }
 
 // OwnPart records the harness's own part in what was measured since the scenario began, or since
@@ -92,7 +92,7 @@ func (t *Trial) ownPart(now own) {
 	t.reading(now)
 	if took := now.at - t.began.own.at; took > 0 && !t.ownCPUSet {
 		t.ownCPUSet = true
-		t.Value(metricOwnCPU, "%", measure.None, 100*float64(now.cpu-t.began.own.cpu)/float64(took)/float64(runtime.GOMAXPROCS(0)))
+		t.Value(metricOwnCPU, "%", results.None, 100*float64(now.cpu-t.began.own.cpu)/float64(took)/float64(runtime.GOMAXPROCS(0)))
 	}
 }
 
@@ -107,7 +107,7 @@ func (t *Trial) reading(now own) {
 	}
 	t.readingSet = true
 	for metric, q := range map[string]float64{metricReading: 0.5, metricReadingTail: 0.99} {
-		t.Measure(measure.Measurement{Metric: metric, Unit: "ms", Better: measure.None,
+		t.Measure(results.Measurement{Metric: metric, Unit: "ms", Better: results.None,
 			Trials: []float64{Milliseconds(waited.Quantile(q))}, Samples: int64(waited.Samples)})
 	}
 }
@@ -124,12 +124,12 @@ func (t *Trial) Ingested(events, bytes int64) {
 		return
 	}
 	a, b := after.relay, before.relay
-	cpu := measure.Measurement{Metric: "cpu per 1,000 accepted", Unit: "s", Better: measure.Lower,
+	cpu := results.Measurement{Metric: "cpu per 1,000 accepted", Unit: "s", Better: results.Lower,
 		Trials: []float64{(a.CPUSeconds - b.CPUSeconds) * 1000 / float64(events)}, Samples: events}
 	if a.CPUSeconds-b.CPUSeconds < coarseCPU {
-		cpu.AddStatus(measure.Status{Code: measure.StatusCoarse, Counts: map[string]float64{"below s": coarseCPU, "step s": 0.01}})
+		cpu.AddStatus(results.Status{Code: results.StatusCoarse, Counts: map[string]float64{"below s": coarseCPU, "step s": 0.01}})
 	}
 	t.Measure(cpu)
-	t.Value("write amplification while publishing", "bytes/byte", measure.None, float64(a.WriteBytes-b.WriteBytes)/float64(bytes))
-	t.Value("switches per accepted event", "switches/event", measure.None, float64(a.ContextSwitches-b.ContextSwitches)/float64(events))
+	t.Value("write amplification while publishing", "bytes/byte", results.None, float64(a.WriteBytes-b.WriteBytes)/float64(bytes))
+	t.Value("switches per accepted event", "switches/event", results.None, float64(a.ContextSwitches-b.ContextSwitches)/float64(events))
 }

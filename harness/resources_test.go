@@ -13,29 +13,29 @@ import (
 	"testing"
 	"time"
 
-	"relaybench/harness/machine"
-	"relaybench/harness/measure"
-	"relaybench/harness/wire"
 	"relaybench/relays"
+	"relaybench/relays/machine"
+	"relaybench/relays/wire"
+	"relaybench/results"
 )
 
 // inScenario makes a trial of a relay that runs already in a scenario that has just begun, and what
 // it records.
-func inScenario(t *testing.T, url string) (*Trial, *measure.Recorder) {
+func inScenario(t *testing.T, url string) (*Trial, *results.Recorder) {
 	t.Helper()
 	process, err := relays.Start(t.Context(), &relays.Definition{Name: "scripted", URL: url}, "", relays.Settings{WorkDir: t.TempDir()})
 	if err != nil {
 		t.Fatal(err)
 	}
-	recorder := measure.NewRecorder(nil, nil)
+	recorder := results.NewRecorder(nil, nil)
 	trial := &Trial{Relay: process, scenario: "query.thread.hot", recorder: recorder}
 	trial.begin()
 	return trial, recorder
 }
 
-func recorded(r *measure.Recorder, scenario, metric string) *measure.Measurement {
+func recorded(r *results.Recorder, scenario, metric string) *results.Measurement {
 	s := r.Snapshot()
-	if i := slices.IndexFunc(s.Measurements, func(m measure.Measurement) bool { return m.Scenario == scenario && m.Metric == metric }); i >= 0 {
+	if i := slices.IndexFunc(s.Measurements, func(m results.Measurement) bool { return m.Scenario == scenario && m.Metric == metric }); i >= 0 {
 		return &s.Measurements[i]
 	}
 	return nil
@@ -112,7 +112,7 @@ func TestAScenarioRecordsHowLongFramesWaitedToBeRead(t *testing.T) {
 	if m == nil {
 		t.Fatal("nothing was recorded")
 	}
-	if m.Unit != "ms" || m.Better != measure.None || len(m.Trials) != 1 || m.Samples != frames {
+	if m.Unit != "ms" || m.Better != results.None || len(m.Trials) != 1 || m.Samples != frames {
 		t.Errorf("%+v, want one trial of %d samples in ms", m, frames)
 	}
 	tail := recorded(recorder, trial.scenario, metricReadingTail)
@@ -155,7 +155,7 @@ func TestAScenarioRecordsTheHarnessShareOfTheProcessors(t *testing.T) {
 	least := 100 * burnt.Seconds() / (wire.Now() - begun).Seconds() / procs
 	most := 100 * (machine.OwnCPU() - used).Seconds() / took.Seconds() / procs
 	m := recorded(recorder, trial.scenario, metricOwnCPU)
-	if m == nil || m.Unit != "%" || m.Better != measure.None || len(m.Trials) != 1 {
+	if m == nil || m.Unit != "%" || m.Better != results.None || len(m.Trials) != 1 {
 		t.Fatalf("%+v", m)
 	}
 	if v := m.Trials[0]; v < least || v > most {

@@ -6,7 +6,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"relaybench/harness/wire"
+	"relaybench/relays/wire"
 )
 
 // rest sleeps for d in the kernel. Go's own timers wake up to a millisecond late on Linux, where they wait in epoll, which is as long as what is

@@ -6,8 +6,8 @@ import (
 	"syscall"
 	"time"
 
-	"relaybench/harness/wire"
 	"relaybench/relays"
+	"relaybench/relays/wire"
 )
 
 // Kill ends the relay's processes at once, as a crash would. The scenario owes it a Restart once Relay.Done tells that they are gone.

@@ -14,10 +14,10 @@ import (
 
 	"relaybench/corpus"
 	"relaybench/harness/backfill"
-	"relaybench/harness/measure"
 	"relaybench/harness/preflight"
-	"relaybench/harness/wire"
 	"relaybench/relays"
+	"relaybench/relays/wire"
+	"relaybench/results"
 )
 
 // Contender is a relay that takes part in a run.
@@ -43,7 +43,7 @@ type Runner struct {
 	Now        int64         // Unix seconds
 	Options    Options
 	Settings   relays.Settings
-	Recorder   *measure.Recorder
+	Recorder   *results.Recorder
 	Observer   Observer
 	Preflight  bool             // inspect each relay before its first trial
 	Seeder     Scenario         // loads a relay where a scenario needs it loaded; nil: the corpus is published
@@ -52,7 +52,7 @@ type Runner struct {
 
 	short     *shortage                       // of the machine, in the present turn
 	failed    map[string]bool                 // relays that are not booted again, by name: they do not start
-	ended     map[string]measure.Relay        // how the worst of a relay's trials ended, by name
+	ended     map[string]results.Relay        // how the worst of a relay's trials ended, by name
 	inspected map[string]*Inspection          // what the preflight found, by name
 	speaks    map[string]preflight.Negentropy // whether it speaks NIP-77, by name
 	clock     *clock                          // nil before a run
@@ -67,11 +67,11 @@ func (r *Runner) Run(ctx context.Context) error {
 	defer r.watchClock(ctx)()
 	for _, c := range r.Contenders {
 		described := c.Definition.Describe(ctx, c.Program, r.Settings)
-		described.Outcome, described.Reason = measure.OutcomeSkipped, notYet
+		described.Outcome, described.Reason = results.OutcomeSkipped, notYet
 		r.Recorder.SetRelay(described)
 	}
 	defer func() { r.short.end() }()
-	r.failed, r.inspected, r.ended = make(map[string]bool), make(map[string]*Inspection), make(map[string]measure.Relay)
+	r.failed, r.inspected, r.ended = make(map[string]bool), make(map[string]*Inspection), make(map[string]results.Relay)
 	if r.Budget == nil {
 		r.Budget = &backfill.Budget{Least: budgetStalls * r.Options.Stall}
 	}
@@ -133,7 +133,7 @@ func (r *Runner) turn(ctx context.Context, c Contender, number int, p *pass) (er
 		if p.repeatFrom(0, r.clock.away().since(from)); p.needsAnother() {
 			return err
 		}
-		r.short.fell(&described, measure.OutcomeNoStart, err)
+		r.short.fell(&described, results.OutcomeNoStart, err)
 		r.Recorder.SetRelay(described)
 		return err
 	}
@@ -152,14 +152,14 @@ func (r *Runner) turn(ctx context.Context, c Contender, number int, p *pass) (er
 		unsaved := (*saveError)(nil)
 		switch {
 		case errors.As(err, &unsaved):
-			described.Outcome = measure.OutcomeOK
+			described.Outcome = results.OutcomeOK
 		case ctx.Err() != nil:
-			described.Outcome, described.Reason = measure.OutcomeSkipped, "the run was interrupted during its turn"
+			described.Outcome, described.Reason = results.OutcomeSkipped, "the run was interrupted during its turn"
 		case err != nil:
-			r.short.fell(&described, measure.OutcomeFailed, err)
+			r.short.fell(&described, results.OutcomeFailed, err)
 			described.Reason, described.LogTail = process.Public(described.Reason), lastLines(process, err)
 		default:
-			described.Outcome = measure.OutcomeOK
+			described.Outcome = results.OutcomeOK
 		}
 		if !p.needsAnother() || ctx.Err() != nil {
 			r.Recorder.SetRelay(r.worst(described))
@@ -172,12 +172,12 @@ func (r *Runner) turn(ctx context.Context, c Contender, number int, p *pass) (er
 
 // worst keeps how the worst of a relay's trials ended: a later one that went well takes nothing
 // back.
-func (r *Runner) worst(now measure.Relay) measure.Relay {
+func (r *Runner) worst(now results.Relay) results.Relay {
 	was, ok := r.ended[now.Name]
-	if ok && (now.Outcome == measure.OutcomeOK || now.Outcome == measure.OutcomeUnmeasured && was.Outcome == measure.OutcomeFailed) {
+	if ok && (now.Outcome == results.OutcomeOK || now.Outcome == results.OutcomeUnmeasured && was.Outcome == results.OutcomeFailed) {
 		now.Outcome, now.Reason, now.LogTail, now.Shortage = was.Outcome, was.Reason, was.LogTail, was.Shortage
 	}
-	if now.Outcome == measure.OutcomeFailed || now.Outcome == measure.OutcomeUnmeasured {
+	if now.Outcome == results.OutcomeFailed || now.Outcome == results.OutcomeUnmeasured {
 		r.ended[now.Name] = now
 	}
 	return now
@@ -196,7 +196,7 @@ func lastLines(process *relays.Process, err error) []string {
 
 // lastWords is the log of the program that ended in a scenario, as evidence; none where the relay
 // still runs.
-func (r *Runner) lastWords(t *Trial, err error) []measure.Evidence {
+func (r *Runner) lastWords(t *Trial, err error) []results.Evidence {
 	command, start := (*relays.CommandError)(nil), (*relays.StartError)(nil)
 	if errors.As(err, &command) || errors.As(err, &start) || !t.stopped && r.gone(t) {
 		return ofLog(lastLines(t.Relay, err))
@@ -320,12 +320,12 @@ func (r *Runner) again(ctx context.Context, t *Trial) error {
 }
 
 // incomplete is the finding on a scenario that did not come to its end.
-func (r *Runner) incomplete(d Description, err error, log []measure.Evidence) measure.Finding {
+func (r *Runner) incomplete(d Description, err error, log []results.Evidence) results.Finding {
 	r.short.note(err)
-	f := measure.Finding{Scenario: d.Key, Labels: d.Labels, Code: measure.CodeCompletes, Verdict: measure.Failed,
-		Texts: map[string]string{"error": err.Error()}, BearsOn: measure.BearsOn(measure.CodeCompletes, d.Key, d.Labels), Evidence: log}
+	f := results.Finding{Scenario: d.Key, Labels: d.Labels, Code: results.CodeCompletes, Verdict: results.Failed,
+		Texts: map[string]string{"error": err.Error()}, BearsOn: results.BearsOn(results.CodeCompletes, d.Key, d.Labels), Evidence: log}
 	if unanswered := (*UnansweredError)(nil); errors.As(err, &unanswered) {
-		f.Evidence = append(f.Evidence, measure.Evidence{Code: measure.EvidenceQuestion, Text: unanswered.Filter})
+		f.Evidence = append(f.Evidence, results.Evidence{Code: results.EvidenceQuestion, Text: unanswered.Filter})
 	}
 	return f
 }

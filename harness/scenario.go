@@ -11,8 +11,8 @@ import (
 
 	"relaybench/corpus"
 	"relaybench/harness/backfill"
-	"relaybench/harness/measure"
 	"relaybench/relays"
+	"relaybench/results"
 )
 
 // Options are a run's settings: everything beside the corpus and the relays that two runs must share to be comparable.
@@ -32,15 +32,15 @@ type Options struct {
 // Description says what a scenario is: for people, for --only and --skip, and for the record, from
 // which reports are laid out.
 type Description struct {
-	measure.Scenario                  // Key is stable and dotted: "ingest.throughput"
-	Labels           measure.Labels   // of all that it measures and finds
-	Metrics          []measure.Metric // in reading order; those that are not described are figures under their own name
+	results.Scenario                  // Key is stable and dotted: "ingest.throughput"
+	Labels           results.Labels   // of all that it measures and finds
+	Metrics          []results.Metric // in reading order; those that are not described are figures under their own name
 	Needs            State
 }
 
 // described is a stage that records no figures of its own.
 func described(key, title string) Description {
-	return Description{Scenario: measure.Scenario{Key: key, Title: title}}
+	return Description{Scenario: results.Scenario{Key: key, Title: title}}
 }
 
 // State is what a scenario needs the relay to hold.
@@ -75,10 +75,10 @@ type Trial struct {
 	Budget  *backfill.Budget // of whatever moves the relay's events
 
 	scenario string
-	labels   measure.Labels
+	labels   results.Labels
 	peer     string // the other relay of a pair
 	mute     bool   // the second of two instances of one relay: its figures would be taken for another trial's
-	recorder *measure.Recorder
+	recorder *results.Recorder
 	progress func(done, total int)
 	used     relays.Usage // at the last look
 	past     relays.Usage // of processes before the relay's present one
@@ -95,7 +95,7 @@ type Trial struct {
 
 // Measure records a measurement of this relay in this scenario. Its labels are added to those of
 // the scenario.
-func (t *Trial) Measure(m measure.Measurement) {
+func (t *Trial) Measure(m results.Measurement) {
 	if t.mute {
 		return
 	}
@@ -104,18 +104,18 @@ func (t *Trial) Measure(m measure.Measurement) {
 }
 
 // Value records a single figure as this trial's value of a metric.
-func (t *Trial) Value(metric, unit string, better measure.Better, value float64) {
-	t.Measure(measure.Measurement{Metric: metric, Unit: unit, Better: better, Trials: []float64{value}})
+func (t *Trial) Value(metric, unit string, better results.Better, value float64) {
+	t.Measure(results.Measurement{Metric: metric, Unit: unit, Better: better, Trials: []float64{value}})
 }
 
 // Latency records the median of a histogram, in milliseconds, as this trial's value, and the
 // histogram with it. An empty histogram records nothing: there is no latency of what never
 // happened.
-func (t *Trial) Latency(metric string, better measure.Better, h *measure.Histogram, status ...measure.Status) error {
+func (t *Trial) Latency(metric string, better results.Better, h *results.Histogram, status ...results.Status) error {
 	if h.Count() == 0 {
 		return nil
 	}
-	m := measure.Measurement{Metric: metric, Unit: "ms", Better: better, Trials: []float64{Milliseconds(h.Quantile(0.5))}, Status: status}
+	m := results.Measurement{Metric: metric, Unit: "ms", Better: better, Trials: []float64{Milliseconds(h.Quantile(0.5))}, Status: status}
 	if err := m.SetHistogram(h); err != nil {
 		return err
 	}
@@ -124,10 +124,10 @@ func (t *Trial) Latency(metric string, better measure.Better, h *measure.Histogr
 }
 
 // Find records what a check found out about this relay in this scenario. A failure is this relay's
-// fault unless Blames says otherwise, and bears on what measure.BearsOn says unless BearsOn does.
+// fault unless Blames says otherwise, and bears on what results.BearsOn says unless BearsOn does.
 // What the relay wrote may name folders of this machine, which go unnamed.
-func (t *Trial) Find(f measure.Finding) {
-	if f.Verdict == measure.Failed && f.Blames == "" {
+func (t *Trial) Find(f results.Finding) {
+	if f.Verdict == results.Failed && f.Blames == "" {
 		f.Blames = t.Relay.Name()
 	}
 	t.FindUnblamed(f)
@@ -135,7 +135,7 @@ func (t *Trial) Find(f measure.Finding) {
 
 // FindUnblamed is Find for a failure of which nobody knows whose fault it is: it bears on both of a
 // pair.
-func (t *Trial) FindUnblamed(f measure.Finding) {
+func (t *Trial) FindUnblamed(f results.Finding) {
 	for name, text := range f.Texts {
 		f.Texts[name] = t.Relay.Public(text)
 	}
@@ -144,10 +144,10 @@ func (t *Trial) FindUnblamed(f measure.Finding) {
 	}
 	f.Relay, f.Peer, f.Scenario, f.Labels = t.Relay.Name(), t.peer, t.scenario, t.labels.With(f.Labels)
 	switch {
-	case f.Verdict != measure.Failed:
+	case f.Verdict != results.Failed:
 		f.BearsOn = nil
 	case f.BearsOn == nil:
-		f.BearsOn = measure.BearsOn(f.Code, f.Scenario, f.Labels)
+		f.BearsOn = results.BearsOn(f.Code, f.Scenario, f.Labels)
 	}
 	t.recorder.Find(f)
 }
@@ -155,7 +155,7 @@ func (t *Trial) FindUnblamed(f measure.Finding) {
 // NotMeasured records that a scenario is none for this relay, and why; no figures of it are kept.
 func (t *Trial) NotMeasured(cause string, texts map[string]string) {
 	t.unmeasured = true
-	t.Find(measure.Finding{Code: measure.CodeMeasurable, Verdict: measure.Stated, Cause: cause, Texts: texts})
+	t.Find(results.Finding{Code: results.CodeMeasurable, Verdict: results.Stated, Cause: cause, Texts: texts})
 }
 
 // Progress tells whoever watches how far the scenario is.

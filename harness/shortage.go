@@ -6,9 +6,9 @@ import (
 	"slices"
 	"sync"
 
-	"relaybench/harness/machine"
-	"relaybench/harness/measure"
 	"relaybench/relays"
+	"relaybench/relays/machine"
+	"relaybench/results"
 )
 
 // shortage is what the machine was short of while a relay, or a pair, had its turn. It holds until
@@ -77,11 +77,11 @@ func (s *shortage) seen(look func(*machine.Lookout) string) string {
 
 // fell says how a relay's turn ended that did not end well: by the machine where that was short of
 // something.
-func (s *shortage) fell(relay *measure.Relay, outcome measure.Outcome, err error) {
+func (s *shortage) fell(relay *results.Relay, outcome results.Outcome, err error) {
 	s.note(err)
 	relay.Outcome, relay.Reason, relay.Shortage = outcome, err.Error(), s.found()
 	if relay.Shortage != "" {
-		relay.Outcome = measure.OutcomeUnmeasured
+		relay.Outcome = results.OutcomeUnmeasured
 	}
 	if start := (*relays.StartError)(nil); errors.As(err, &start) {
 		relay.LogTail = start.LogTail

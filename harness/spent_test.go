@@ -3,12 +3,12 @@ package harness
 import (
 	"testing"
 
-	"relaybench/harness/measure"
 	"relaybench/relays"
+	"relaybench/results"
 )
 
 // resourceTrial is one in a scenario in which its relay, which has ended, used so much.
-func resourceTrial(t *testing.T) (*Trial, *measure.Recorder) {
+func resourceTrial(t *testing.T) (*Trial, *results.Recorder) {
 	t.Helper()
 	trial, recorder := inScenario(t, (&nullScript{}).serve(t))
 	trial.stopped = true
@@ -19,7 +19,7 @@ func resourceTrial(t *testing.T) (*Trial, *measure.Recorder) {
 }
 
 // recordedAs compares one figure in value, unit and direction.
-func recordedAs(t *testing.T, trial *Trial, r *measure.Recorder, metric, unit string, better measure.Better, value float64) *measure.Measurement {
+func recordedAs(t *testing.T, trial *Trial, r *results.Recorder, metric, unit string, better results.Better, value float64) *results.Measurement {
 	t.Helper()
 	m := recorded(r, trial.scenario, metric)
 	if m == nil || len(m.Trials) != 1 || m.Trials[0] != value || m.Unit != unit || m.Better != better {
@@ -32,12 +32,12 @@ func TestResourcesAreWhatWasUsedSinceTheScenarioBegan(t *testing.T) {
 	for _, test := range []struct{ watched, peak float64 }{{50, 50}, {0, 30}} {
 		trial, recorder := resourceTrial(t)
 		trial.resources(uint64(test.watched) << 20)
-		recordedAs(t, trial, recorder, "cpu", "s", measure.None, 10)
-		recordedAs(t, trial, recorder, "peak rss", "MiB", measure.None, test.peak)
-		recordedAs(t, trial, recorder, "read", "MiB", measure.None, 3)
-		recordedAs(t, trial, recorder, "written", "MiB", measure.None, 10)
-		recordedAs(t, trial, recorder, "open files", "files", measure.None, 17)
-		recordedAs(t, trial, recorder, "context switches", "switches", measure.None, 1000)
+		recordedAs(t, trial, recorder, "cpu", "s", results.None, 10)
+		recordedAs(t, trial, recorder, "peak rss", "MiB", results.None, test.peak)
+		recordedAs(t, trial, recorder, "read", "MiB", results.None, 3)
+		recordedAs(t, trial, recorder, "written", "MiB", results.None, 10)
+		recordedAs(t, trial, recorder, "open files", "files", results.None, 17)
+		recordedAs(t, trial, recorder, "context switches", "switches", results.None, 1000)
 	}
 	trial, recorder := resourceTrial(t)
 	trial.unmeasured = true
@@ -52,25 +52,25 @@ func TestResourcesAreWhatWasUsedSinceTheScenarioBegan(t *testing.T) {
 func TestWhatAcceptingCostIsDividedByWhatWasAccepted(t *testing.T) {
 	trial, recorder := resourceTrial(t)
 	trial.Ingested(500, 5<<20)
-	m := recordedAs(t, trial, recorder, "cpu per 1,000 accepted", "s", measure.Lower, 20)
+	m := recordedAs(t, trial, recorder, "cpu per 1,000 accepted", "s", results.Lower, 20)
 	expect(t, "samples", m.Samples, 500)
-	expect(t, "coarse", m.Is(measure.StatusCoarse) != nil, false)
-	recordedAs(t, trial, recorder, "write amplification while publishing", "bytes/byte", measure.None, 2)
-	recordedAs(t, trial, recorder, "switches per accepted event", "switches/event", measure.None, 2)
+	expect(t, "coarse", m.Is(results.StatusCoarse) != nil, false)
+	recordedAs(t, trial, recorder, "write amplification while publishing", "bytes/byte", results.None, 2)
+	recordedAs(t, trial, recorder, "switches per accepted event", "switches/event", results.None, 2)
 
 	trial, recorder = resourceTrial(t)
 	trial.began.relay.CPUSeconds = 12.375
 	trial.Ingested(500, 5<<20)
-	m = recordedAs(t, trial, recorder, "cpu per 1,000 accepted", "s", measure.Lower, 0.25)
-	if s := m.Is(measure.StatusCoarse); s == nil || s.Counts["below s"] != coarseCPU || s.Counts["step s"] != 0.01 {
+	m = recordedAs(t, trial, recorder, "cpu per 1,000 accepted", "s", results.Lower, 0.25)
+	if s := m.Is(results.StatusCoarse); s == nil || s.Counts["below s"] != coarseCPU || s.Counts["step s"] != 0.01 {
 		t.Errorf("an eighth of a second in steps of 10 ms is coarse: %+v", m.Status)
 	}
 
 	trial, recorder = resourceTrial(t)
 	trial.began.relay.CPUSeconds, trial.used.CPUSeconds = 0, coarseCPU
 	trial.Ingested(1000, 5<<20)
-	m = recordedAs(t, trial, recorder, "cpu per 1,000 accepted", "s", measure.Lower, coarseCPU)
-	expect(t, "from there on it is not", m.Is(measure.StatusCoarse) != nil, false)
+	m = recordedAs(t, trial, recorder, "cpu per 1,000 accepted", "s", results.Lower, coarseCPU)
+	expect(t, "from there on it is not", m.Is(results.StatusCoarse) != nil, false)
 
 	for _, nothing := range [][2]int64{{0, 5}, {5, 0}} {
 		trial, recorder = resourceTrial(t)

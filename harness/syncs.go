@@ -7,9 +7,9 @@ import (
 	"slices"
 
 	"relaybench/corpus"
-	"relaybench/harness/measure"
 	"relaybench/harness/preflight"
 	"relaybench/relays"
+	"relaybench/results"
 )
 
 // SyncScenario measures how an empty relay gets what a full one has, one mode at a time.
@@ -46,13 +46,13 @@ func (s *Syncing) NegentropyOf(name string) (bool, preflight.Negentropy) {
 }
 
 // NoWay records why the mode is none for a sink, which was not booted.
-func (s *Syncing) NoWay(why measure.Reason) {
-	s.runner.Recorder.Find(measure.Finding{Relay: s.sink.Definition.Name, Peer: s.Source.Relay.Name(), Scenario: s.description.Key, Labels: s.description.Labels,
-		Code: measure.CodeHasWay, Verdict: measure.Stated, Cause: why.Code, Counts: why.Counts, Texts: why.Texts})
+func (s *Syncing) NoWay(why results.Reason) {
+	s.runner.Recorder.Find(results.Finding{Relay: s.sink.Definition.Name, Peer: s.Source.Relay.Name(), Scenario: s.description.Key, Labels: s.description.Labels,
+		Code: results.CodeHasWay, Verdict: results.Stated, Cause: why.Code, Counts: why.Counts, Texts: why.Texts})
 }
 
 // FindAlone records a finding on one of the relays by itself, whatever the other did.
-func (s *Syncing) FindAlone(t *Trial, f measure.Finding) {
+func (s *Syncing) FindAlone(t *Trial, f results.Finding) {
 	alone := *t
 	alone.peer = ""
 	alone.Find(f)
@@ -115,7 +115,7 @@ func (r *Runner) RunSyncs(ctx context.Context, s SyncScenario) error {
 			continue
 		}
 		if c.Definition.External() {
-			r.Recorder.Find(measure.Finding{Relay: name, Scenario: s.Describe().Key, Code: measure.CodeHasWay, Verdict: measure.Stated, Cause: measure.ExternalSync})
+			r.Recorder.Find(results.Finding{Relay: name, Scenario: s.Describe().Key, Code: results.CodeHasWay, Verdict: results.Stated, Cause: results.ExternalSync})
 			r.Observer.Failed(name, errors.New("a relay that runs already is not filled: it takes no part in sync"))
 			continue
 		}
@@ -203,9 +203,9 @@ func (r *Runner) findSync(d Description, source, sink string, err error) {
 	if fault := (*faultError)(nil); errors.As(err, &fault) {
 		f.Blames = fault.relay
 	}
-	role := measure.AsRelay
+	role := results.AsRelay
 	if ofSource || f.Blames != sink {
-		f.Blames, role = source, measure.AsPeer
+		f.Blames, role = source, results.AsPeer
 	}
 	for i := range f.BearsOn {
 		f.BearsOn[i].Role = role
@@ -215,7 +215,7 @@ func (r *Runner) findSync(d Description, source, sink string, err error) {
 		r.Recorder.Find(broken)
 	}
 	if ofSource {
-		f.Relay, f.Peer, f.Code = source, "", measure.CodeServesSource
+		f.Relay, f.Peer, f.Code = source, "", results.CodeServesSource
 		r.Recorder.Find(f)
 	}
 }
@@ -279,7 +279,7 @@ func (s *syncSource) end(ctx context.Context) {
 // noteBulk keeps in the record how a relay was launched where its limits were raised.
 func (r *Runner) noteBulk(p *relays.Process) {
 	bulk := p.Describe()
-	r.Recorder.Update(func(record *measure.Record) {
+	r.Recorder.Update(func(record *results.Record) {
 		for i := range record.Relays {
 			known := &record.Relays[i]
 			if known.Name != bulk.Name {

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"relaybench/corpus"
-	"relaybench/harness/pull"
-	"relaybench/harness/wire"
+	"relaybench/relays/client"
+	"relaybench/relays/wire"
 )
 
 // Transfer passes events of the corpus on to a sink as they come from a source. What has come and was not yet published is bounded, so that the slower
@@ -55,7 +55,7 @@ const beyond = 100
 
 // Run transfers what ask gets of a source and gives to take, about total events. The error is a *SourceError or a *SinkError, or that of ctx; what was
 // done until then is returned with it.
-func (x *Transfer) Run(ctx context.Context, total int, ask func(ctx context.Context, take pull.Take) error) (*Transferred, error) {
+func (x *Transfer) Run(ctx context.Context, total int, ask func(ctx context.Context, take client.Take) error) (*Transferred, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	p := passing{corpus: x.Corpus, came: make([]bool, x.Corpus.Len()), to: make(chan outgoing, ahead), total: total}
@@ -119,11 +119,11 @@ type passing struct {
 	done  Transferred
 }
 
-// take is a pull.Take. An event that came byte for byte as it was prepared is passed on from the corpus, without a copy.
-func (p *passing) take(ctx context.Context, e *pull.Event, wait bool) (bool, error) {
+// take is a client.Take. An event that came byte for byte as it was prepared is passed on from the corpus, without a copy.
+func (p *passing) take(ctx context.Context, e *client.Event, wait bool) (bool, error) {
 	if !wait {
 		if n := int(p.taken.Add(1)); n > 2*p.total+beyond {
-			return false, &pull.FloodError{Sent: n, Asked: p.total}
+			return false, &client.FloodError{Sent: n, Asked: p.total}
 		}
 		if len(p.to) == cap(p.to) {
 			return false, nil
@@ -156,7 +156,7 @@ func (p *passing) take(ctx context.Context, e *pull.Event, wait bool) (bool, err
 }
 
 // keepBack counts an event that is not to be passed on.
-func (p *passing) keepBack(e *pull.Event, i int, known bool) bool {
+func (p *passing) keepBack(e *client.Event, i int, known bool) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	switch {

@@ -21,7 +21,7 @@ import (
 
 	"github.com/kballard/go-shellquote"
 
-	"relaybench/harness/measure"
+	"relaybench/results"
 )
 
 // versionTimeout allows for a JVM on a busy machine. A program that takes longer is serving, not answering.
@@ -172,8 +172,8 @@ func programSHA256(path string) string {
 
 // Describe returns how the relay goes into the record: the command with {port} and {dir} left standing and the program by its
 // base name, the rendered files, version and sha256. It holds no path of this machine and no secret that can be told by its name.
-func (d *Definition) Describe(ctx context.Context, program string, s Settings) measure.Relay {
-	r := measure.Relay{Name: d.Name, Durability: string(d.Durability), Notes: slices.Clone(d.Notes), NeverRanked: d.NeverRanked}
+func (d *Definition) Describe(ctx context.Context, program string, s Settings) results.Relay {
+	r := results.Relay{Name: d.Name, Durability: string(d.Durability), Notes: slices.Clone(d.Notes), NeverRanked: d.NeverRanked}
 	if d.External() {
 		r.URL = publicURL(d.URL)
 		return r

@@ -8,7 +8,7 @@ import (
 	"syscall"
 	"time"
 
-	"relaybench/harness/machine"
+	"relaybench/relays/machine"
 )
 
 // loopbacks are where a relay on this machine may listen; "localhost" is either.

@@ -14,8 +14,8 @@ import (
 	"syscall"
 	"time"
 
-	"relaybench/harness/machine"
-	"relaybench/harness/measure"
+	"relaybench/relays/machine"
+	"relaybench/results"
 )
 
 // ErrExternal is returned for what cannot be had of a relay that was not launched here.
@@ -154,7 +154,7 @@ func (p *Process) Err() error {
 }
 
 // Describe returns how the relay goes into the record; the outcome is the caller's to fill in.
-func (p *Process) Describe() measure.Relay {
+func (p *Process) Describe() results.Relay {
 	return p.def.Describe(context.Background(), p.program, p.settings)
 }
 

@@ -12,7 +12,7 @@ import (
 	"strings"
 	"time"
 
-	"relaybench/harness/wire"
+	"relaybench/relays/wire"
 )
 
 const (

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"relaybench/harness/measure"
+	"relaybench/results"
 )
 
 func TestStartIsReadyWhenTheChildAnswers(t *testing.T) {
@@ -98,8 +98,8 @@ func TestStartTellsFailuresApart(t *testing.T) {
 // Who meets a limit of the shell is ended by a signal that says so.
 func TestStartTellsWhatTheMachineIsShortOf(t *testing.T) {
 	for _, c := range []struct{ command, want string }{
-		{"sh -c 'ulimit -f 1; exec dd if=/dev/zero of=big bs=1024 count=4096' {port}", measure.ShortageFileSize},
-		{"sh -c 'ulimit -S -t 1; exec sh -c \"while :; do :; done\"' {port}", measure.ShortageCPUTime},
+		{"sh -c 'ulimit -f 1; exec dd if=/dev/zero of=big bs=1024 count=4096' {port}", results.ShortageFileSize},
+		{"sh -c 'ulimit -S -t 1; exec sh -c \"while :; do :; done\"' {port}", results.ShortageCPUTime},
 		{"sh -c 'exit 3' {port}", ""},
 	} {
 		d, err := FromTemplate("short", c.command)

@@ -11,7 +11,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"relaybench/harness/measure"
+	"relaybench/results"
 )
 
 // Benchfmt writes the trials of both sides in the Go benchmark format, of which benchstat makes its own tables:
@@ -38,9 +38,9 @@ func (c *Comparison) Benchfmt(w io.Writer) error {
 			unit, _ := benchUnit(f)
 			notes := ""
 			switch f.Better {
-			case measure.Higher:
+			case results.Higher:
 				notes += " better=higher"
-			case measure.Lower:
+			case results.Lower:
 				notes += " better=lower"
 			}
 			if f.Exact {

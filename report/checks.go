@@ -8,13 +8,13 @@ import (
 	"slices"
 	"strings"
 
-	"relaybench/harness/measure"
+	"relaybench/results"
 )
 
 // Checked is what the preflight found out about one relay.
 type Checked struct {
-	Relay    measure.Relay
-	Findings []measure.Finding
+	Relay    results.Relay
+	Findings []results.Finding
 }
 
 // Checks writes what was found out about relays for a terminal: every check with its detail, the
@@ -39,32 +39,32 @@ func (s *screen) checked(c *Checked) {
 		}
 	}
 	s.paragraph(span{c.Relay.Name + "  ", bold}, span{strings.Join(facts, " · "), dim})
-	if c.Relay.Outcome != measure.OutcomeOK {
+	if c.Relay.Outcome != results.OutcomeOK {
 		s.paragraph(span{"  ✗ ", red}, span{outcomeText(&c.Relay), red})
 		for _, l := range c.Relay.LogTail[max(len(c.Relay.LogTail)-maxLogLines, 0):] {
 			s.line(span{"      " + l, dim})
 		}
 	}
 	column := 0
-	counts := map[measure.Verdict]int{}
+	counts := map[results.Verdict]int{}
 	for i := range c.Findings {
 		column = max(column, width(checkTitle(c.Findings[i].Code)))
 		counts[c.Findings[i].Verdict]++
 	}
 	open := map[string][]string{} // checks by why they could not be asked
 	for i := range c.Findings {
-		if f := &c.Findings[i]; f.Verdict == measure.Undecided {
+		if f := &c.Findings[i]; f.Verdict == results.Undecided {
 			open[findingText(f)] = append(open[findingText(f)], checkTitle(f.Code))
 		}
 	}
 	for i := range c.Findings {
 		f := &c.Findings[i]
 		alike := open[findingText(f)]
-		if f.Verdict == measure.Undecided && checkTitle(f.Code) != alike[0] {
+		if f.Verdict == results.Undecided && checkTitle(f.Code) != alike[0] {
 			continue
 		}
 		s.checkLine(f, column)
-		if f.Verdict == measure.Undecided && len(alike) > 1 {
+		if f.Verdict == results.Undecided && len(alike) > 1 {
 			s.paragraph(span{"      ", none}, span{"likewise: " + strings.Join(alike[1:], "; "), dim})
 		}
 	}
@@ -83,25 +83,25 @@ func (s *screen) checked(c *Checked) {
 		return
 	}
 	st := green
-	text := count(counts[measure.Passed], "check") + " passed"
+	text := count(counts[results.Passed], "check") + " passed"
 	for _, x := range []struct {
-		verdict measure.Verdict
+		verdict results.Verdict
 		text    string
-	}{{measure.Stated, "stated"}, {measure.Undecided, "could not be asked"}, {measure.Failed, "failed"}} {
+	}{{results.Stated, "stated"}, {results.Undecided, "could not be asked"}, {results.Failed, "failed"}} {
 		if n := counts[x.verdict]; n > 0 {
 			text += fmt.Sprintf(", %d %s", n, x.text)
 		}
 	}
-	if counts[measure.Failed] > 0 {
+	if counts[results.Failed] > 0 {
 		st, text = red, text+": the relay would be measured, and not ranked where that bears on a figure"
 	}
 	s.paragraph(span{"  ", none}, span{text, st})
 }
 
 // checkLine writes one check; where there is no room for its detail beside the name, below it.
-func (s *screen) checkLine(f *measure.Finding, column int) {
+func (s *screen) checkLine(f *results.Finding, column int) {
 	sign, detail := signs[f.Verdict], none
-	if f.Verdict == measure.Passed {
+	if f.Verdict == results.Passed {
 		detail = dim
 	}
 	title, text := checkTitle(f.Code), findingText(f)
@@ -109,7 +109,7 @@ func (s *screen) checkLine(f *measure.Finding, column int) {
 		text = "" // once in a line is enough
 	}
 	s.beside(span{"  " + sign.text + " ", sign.style}, padRight(title, column)+"  ", text, detail)
-	if f.Verdict != measure.Passed {
+	if f.Verdict != results.Passed {
 		lines := evidenceLines(f.Evidence, true)
 		for _, e := range lines[:min(len(lines), maxProof)] {
 			s.line(span{"      " + e, dim})

@@ -9,13 +9,13 @@ import (
 	"slices"
 	"strings"
 
-	"relaybench/harness/measure"
+	"relaybench/results"
 )
 
 // Side is one side of a comparison: a name for it, and records whose trials are taken together.
 type Side struct {
 	Label   string
-	Records []*measure.Record
+	Records []*results.Record
 }
 
 // CompareOptions say what a comparison is about.
@@ -43,12 +43,12 @@ type RelayComparison struct {
 // Figure is one metric of one scenario on both sides.
 type Figure struct {
 	Scenario, Metric, Unit string
-	Labels                 measure.Labels
+	Labels                 results.Labels
 	Peer                   string // of a pair; "itself" for a second instance of the same relay
-	Better                 measure.Better
+	Better                 results.Better
 	Exact                  bool // compared value by value, not by statistics
-	Old, New               measure.Summary
-	Test                   measure.Comparison
+	Old, New               results.Summary
+	Test                   results.Comparison
 	Outcome                FigureOutcome
 
 	title         string   // of the metric, with its key where another of the place is called the same
@@ -59,7 +59,7 @@ type Figure struct {
 // FigureOutcome says in a word how a figure moved.
 type FigureOutcome string
 
-// The outcomes. Those of figures that are not exact rest on significance at measure.Alpha, each
+// The outcomes. Those of figures that are not exact rest on significance at results.Alpha, each
 // figure by itself.
 const (
 	Improved  FigureOutcome = "better"
@@ -84,9 +84,9 @@ const (
 // negative where it is better; NaN where that cannot be said.
 func (f *Figure) Worse() float64 {
 	switch f.Better {
-	case measure.Higher:
+	case results.Higher:
 		return -f.Test.Delta
-	case measure.Lower:
+	case results.Lower:
 		return f.Test.Delta
 	}
 	return math.NaN()
@@ -94,7 +94,7 @@ func (f *Figure) Worse() float64 {
 
 // name is how a figure is called in prose.
 func (f *Figure) name() string {
-	name := f.place() + " " + f.Metric + prefixed(": ", f.Labels[measure.LabelReason])
+	name := f.place() + " " + f.Metric + prefixed(": ", f.Labels[results.LabelReason])
 	if f.Peer != "" {
 		name += " with " + f.Peer
 	}
@@ -103,7 +103,7 @@ func (f *Figure) name() string {
 
 // place is the scenario of a figure, with the labels that tell it from others there.
 func (f *Figure) place() string {
-	names := slices.DeleteFunc(slices.Clone(f.telling), func(name string) bool { return name == measure.LabelReason })
+	names := slices.DeleteFunc(slices.Clone(f.telling), func(name string) bool { return name == results.LabelReason })
 	if text := labelText(f.Labels, names); text != "" {
 		return f.Scenario + ", " + text
 	}
@@ -157,7 +157,7 @@ func Compare(before, after Side, o CompareOptions) (*Comparison, error) {
 		r := compareRelay(c.Old.Records, name, c.New.Records, other)
 		if !o.All {
 			r.Figures = slices.DeleteFunc(r.Figures, func(f Figure) bool {
-				return !f.Exact && f.Better != measure.Higher && f.Better != measure.Lower
+				return !f.Exact && f.Better != results.Higher && f.Better != results.Lower
 			})
 		}
 		c.Relays = append(c.Relays, r)
@@ -168,7 +168,7 @@ func Compare(before, after Side, o CompareOptions) (*Comparison, error) {
 		}
 	}
 	if c.undecidable() {
-		c.Cautions = append(c.Cautions, fmt.Sprintf("So few trials can never be significant: measure with --trials %d, or give several files a side.", measure.EnoughTrials))
+		c.Cautions = append(c.Cautions, fmt.Sprintf("So few trials can never be significant: measure with --trials %d, or give several files a side.", results.EnoughTrials))
 	}
 	return c, nil
 }
@@ -199,7 +199,7 @@ func cleanSide(s Side, label string) Side {
 	return out
 }
 
-func relayNames(records []*measure.Record) []string {
+func relayNames(records []*results.Record) []string {
 	var names []string
 	for _, r := range records {
 		for _, relay := range r.Relays {
@@ -219,13 +219,13 @@ func relayNames(records []*measure.Record) []string {
 // A figureKey is what a figure has in common on both sides.
 type figureKey struct {
 	scenario, labels, metric, unit, peer string
-	better                               measure.Better
+	better                               results.Better
 }
 
 // A sample is a figure's trials on one side: record by record, because exact ones are compared
 // trial by trial.
 type figureSample struct {
-	labels     measure.Labels
+	labels     results.Labels
 	trials     [][]float64
 	exact      bool
 	incomplete bool
@@ -234,7 +234,7 @@ type figureSample struct {
 func (s *figureSample) all() []float64 { return slices.Concat(s.trials...) }
 
 // compareRelay compares all that was measured of a relay, in reading order.
-func compareRelay(before []*measure.Record, oldRelay string, after []*measure.Record, newRelay string) RelayComparison {
+func compareRelay(before []*results.Record, oldRelay string, after []*results.Record, newRelay string) RelayComparison {
 	r := RelayComparison{Old: oldRelay, New: newRelay}
 	old, fresh := samplesOf(before, oldRelay), samplesOf(after, newRelay)
 	keys := slices.Collect(maps.Keys(old))
@@ -244,12 +244,12 @@ func compareRelay(before []*measure.Record, oldRelay string, after []*measure.Re
 		}
 	}
 	slices.SortFunc(keys, readingOrder(slices.Concat(before, after)))
-	labels := map[string]map[string]measure.Labels{}
+	labels := map[string]map[string]results.Labels{}
 	for _, k := range keys {
 		f := figureOf(k, old[k], fresh[k])
 		r.Figures = append(r.Figures, f)
 		if labels[k.scenario] == nil {
-			labels[k.scenario] = map[string]measure.Labels{}
+			labels[k.scenario] = map[string]results.Labels{}
 		}
 		labels[k.scenario][k.labels] = f.Labels
 	}
@@ -278,7 +278,7 @@ func compareRelay(before []*measure.Record, oldRelay string, after []*measure.Re
 }
 
 // titleOf is what the first of the records that knows a metric calls it.
-func titleOf(records []*measure.Record, metric string) string {
+func titleOf(records []*results.Record, metric string) string {
 	for _, r := range records {
 		if title := r.Metric(metric).Title; title != metric && title != "" {
 			return title
@@ -329,7 +329,7 @@ func (r *RelayComparison) shared() []Figure {
 	return slices.DeleteFunc(slices.Clone(r.Figures), func(f Figure) bool { return f.Outcome == OldAlone || f.Outcome == NewAlone })
 }
 
-func samplesOf(records []*measure.Record, relay string) map[figureKey]*figureSample {
+func samplesOf(records []*results.Record, relay string) map[figureKey]*figureSample {
 	out := map[figureKey]*figureSample{}
 	for _, r := range records {
 		for i := range r.Measurements {
@@ -348,7 +348,7 @@ func samplesOf(records []*measure.Record, relay string) map[figureKey]*figureSam
 			}
 			s.trials = append(s.trials, m.Trials)
 			s.exact = s.exact && m.Exact
-			s.incomplete = s.incomplete || m.Is(measure.StatusIncomplete) != nil || m.Is(measure.StatusAway) != nil
+			s.incomplete = s.incomplete || m.Is(results.StatusIncomplete) != nil || m.Is(results.StatusAway) != nil
 		}
 	}
 	return out
@@ -356,7 +356,7 @@ func samplesOf(records []*measure.Record, relay string) map[figureKey]*figureSam
 
 // readingOrder sorts figures as the records describe their scenarios and metrics, the others behind
 // them.
-func readingOrder(records []*measure.Record) func(a, b figureKey) int {
+func readingOrder(records []*results.Record) func(a, b figureKey) int {
 	scenarios, metrics := map[string]int{}, map[string]int{}
 	for _, r := range records {
 		for _, s := range r.Scenarios {
@@ -389,7 +389,7 @@ func figureOf(k figureKey, old, fresh *figureSample) Figure {
 	if fresh != nil {
 		f.after, f.Labels = fresh.all(), fresh.labels
 	}
-	f.Old, f.New, f.Test = measure.Summarize(f.before), measure.Summarize(f.after), measure.Compare(f.before, f.after)
+	f.Old, f.New, f.Test = results.Summarize(f.before), results.Summarize(f.after), results.Compare(f.before, f.after)
 	switch {
 	case old == nil:
 		f.Exact, f.Outcome = fresh.exact, NewAlone
@@ -430,9 +430,9 @@ func sameTrials(old, fresh [][]float64) bool {
 func (f *Figure) moved() FigureOutcome {
 	rises := f.New.Center > f.Old.Center
 	switch {
-	case f.New.Center == f.Old.Center, f.Better != measure.Higher && f.Better != measure.Lower:
+	case f.New.Center == f.Old.Center, f.Better != results.Higher && f.Better != results.Lower:
 		return Changed
-	case rises == (f.Better == measure.Higher):
+	case rises == (f.Better == results.Higher):
 		return Improved
 	}
 	return Worsened

@@ -5,7 +5,7 @@ import (
 	"io"
 	"math"
 
-	"relaybench/harness/measure"
+	"relaybench/results"
 )
 
 // Markdown writes the comparison as GitHub-flavoured Markdown that is safe to publish. Errors are
@@ -85,11 +85,11 @@ type comparedRelayJS struct {
 // figureJSON leaves out what is not a number: an interval of too few trials, a change from 0.
 type figureJSON struct {
 	Scenario string         `json:"scenario"`
-	Labels   measure.Labels `json:"labels,omitempty"`
+	Labels   results.Labels `json:"labels,omitempty"`
 	Metric   string         `json:"metric"`
 	Peer     string         `json:"peer,omitempty"`
 	Unit     string         `json:"unit"`
-	Better   measure.Better `json:"better"`
+	Better   results.Better `json:"better"`
 	Exact    bool           `json:"exact,omitempty"`
 	Old      *summaryJSON   `json:"old,omitempty"`
 	New      *summaryJSON   `json:"new,omitempty"`
@@ -140,7 +140,7 @@ func (f *Figure) json() figureJSON {
 	return x
 }
 
-func jsonSummary(s measure.Summary) *summaryJSON {
+func jsonSummary(s results.Summary) *summaryJSON {
 	if s.N == 0 {
 		return nil
 	}

@@ -9,7 +9,7 @@ import (
 	"slices"
 	"strings"
 
-	"relaybench/harness/measure"
+	"relaybench/results"
 )
 
 // Difference is something in which results differ that must be the same for their figures to
@@ -30,8 +30,8 @@ var neutralOptions = []string{"args", "trials", "only", "skip", "quick", "timeou
 
 // Differences lists in what records differ that must not: corpus, settings that bear on figures,
 // and class of machine.
-func Differences(records ...*measure.Record) []Difference {
-	clean := make([]*measure.Record, len(records))
+func Differences(records ...*results.Record) []Difference {
+	clean := make([]*results.Record, len(records))
 	for i, r := range records {
 		clean[i] = sanitized(r)
 	}
@@ -39,9 +39,9 @@ func Differences(records ...*measure.Record) []Difference {
 }
 
 // differences is Differences for records whose strings are visible already.
-func differences(records ...*measure.Record) []Difference {
+func differences(records ...*results.Record) []Difference {
 	var out []Difference
-	field := func(name string, value func(r *measure.Record) string) {
+	field := func(name string, value func(r *results.Record) string) {
 		var values []string
 		for _, r := range records {
 			if v := value(r); !slices.Contains(values, v) {
@@ -57,9 +57,9 @@ func differences(records ...*measure.Record) []Difference {
 			out = append(out, Difference{name, values})
 		}
 	}
-	field("corpus fingerprint", func(r *measure.Record) string { return shorten(r.Corpus.Fingerprint, 16) })
+	field("corpus fingerprint", func(r *results.Record) string { return shorten(r.Corpus.Fingerprint, 16) })
 	if len(out) == 0 { // the first digits are what people see, but all of them decide
-		field("corpus fingerprint", func(r *measure.Record) string { return r.Corpus.Fingerprint })
+		field("corpus fingerprint", func(r *results.Record) string { return r.Corpus.Fingerprint })
 	}
 	options := map[string]bool{}
 	for _, r := range records {
@@ -69,12 +69,12 @@ func differences(records ...*measure.Record) []Difference {
 	}
 	for _, name := range slices.Sorted(maps.Keys(options)) {
 		if !slices.Contains(neutralOptions, name) {
-			field("option "+name, func(r *measure.Record) string { return optionText(r.Options[name]) })
+			field("option "+name, func(r *results.Record) string { return optionText(r.Options[name]) })
 		}
 	}
 	for _, m := range machineClass {
 		if m.always || !unknown(records, m.value) {
-			field(m.name, func(r *measure.Record) string { return m.value(&r.Environment) })
+			field(m.name, func(r *results.Record) string { return m.value(&r.Environment) })
 		}
 	}
 	return out
@@ -84,40 +84,40 @@ func differences(records ...*measure.Record) []Difference {
 type machineField struct {
 	name   string
 	always bool                                // every run knows it: records that do not say are not alike
-	value  func(e *measure.Environment) string // "" where it is not known
+	value  func(e *results.Environment) string // "" where it is not known
 }
 
 // machineClass is the class of a machine: what decides how fast a relay can be on it, and does not
 // change from one run to the next by itself.
 var machineClass = []machineField{
-	{"operating system", true, func(e *measure.Environment) string { return e.OS }},
-	{"architecture", true, func(e *measure.Environment) string { return e.Arch }},
-	{"processor", true, func(e *measure.Environment) string { return e.CPU }},
-	{"cores", true, func(e *measure.Environment) string { return fmt.Sprint(e.Cores) }},
-	{"quota of the control group", true, func(e *measure.Environment) string {
+	{"operating system", true, func(e *results.Environment) string { return e.OS }},
+	{"architecture", true, func(e *results.Environment) string { return e.Arch }},
+	{"processor", true, func(e *results.Environment) string { return e.CPU }},
+	{"cores", true, func(e *results.Environment) string { return fmt.Sprint(e.Cores) }},
+	{"quota of the control group", true, func(e *results.Environment) string {
 		if e.QuotaCores == 0 {
 			return "none"
 		}
 		return number(e.QuotaCores) + " cores"
 	}},
-	{"frequency governor", false, func(e *measure.Environment) string { return e.Governor }},
-	{"hypervisor", false, func(e *measure.Environment) string { return e.Virtualization }},
-	{"file system of the work folder", false, func(e *measure.Environment) string { return e.FileSystem }},
-	{"disk of the work folder", false, func(e *measure.Environment) string {
+	{"frequency governor", false, func(e *results.Environment) string { return e.Governor }},
+	{"hypervisor", false, func(e *results.Environment) string { return e.Virtualization }},
+	{"file system of the work folder", false, func(e *results.Environment) string { return e.FileSystem }},
+	{"disk of the work folder", false, func(e *results.Environment) string {
 		if e.Disk != "" && e.Rotational {
 			return e.Disk + ", which turns"
 		}
 		return e.Disk
 	}},
 	// Which of them they are may change from boot to boot; that the relay had two of four does not.
-	{"cores of the relays alone", true, func(e *measure.Environment) string { return fmt.Sprint(len(e.RelayCores)) }},
-	{"cores of the harness alone", true, func(e *measure.Environment) string { return fmt.Sprint(len(e.HarnessCores)) }},
+	{"cores of the relays alone", true, func(e *results.Environment) string { return fmt.Sprint(len(e.RelayCores)) }},
+	{"cores of the harness alone", true, func(e *results.Environment) string { return fmt.Sprint(len(e.HarnessCores)) }},
 }
 
 // unknown tells whether some of the records do not say. That forbids no comparison, and is told
 // beside it: no machine can be shown to be another one by what was not looked at.
-func unknown(records []*measure.Record, value func(e *measure.Environment) string) bool {
-	return slices.ContainsFunc(records, func(r *measure.Record) bool { return value(&r.Environment) == "" })
+func unknown(records []*results.Record, value func(e *results.Environment) string) bool {
+	return slices.ContainsFunc(records, func(r *results.Record) bool { return value(&r.Environment) == "" })
 }
 
 // optionText writes a setting as JSON does, so that a number that was read from a file and one that
@@ -137,9 +137,9 @@ func optionText(v any) string {
 }
 
 // cautions lists what does not forbid a comparison and must be known all the same.
-func cautions(before, after []*measure.Record) []string {
+func cautions(before, after []*results.Record) []string {
 	out := unlike(slices.Concat(before, after))
-	side := func(label string, records []*measure.Record) {
+	side := func(label string, records []*results.Record) {
 		partial := 0
 		for _, r := range records {
 			if r.Partial {
@@ -166,9 +166,9 @@ func cautions(before, after []*measure.Record) []string {
 }
 
 // unlike lists in what records differ, or do not tell, that forbids no comparison.
-func unlike(all []*measure.Record) []string {
+func unlike(all []*results.Record) []string {
 	var out []string
-	differs := func(what string, value func(*measure.Record) string) {
+	differs := func(what string, value func(*results.Record) string) {
 		var values []string
 		for _, r := range all {
 			if v := value(r); v != "" && !slices.Contains(values, v) {
@@ -179,22 +179,22 @@ func unlike(all []*measure.Record) []string {
 			out = append(out, fmt.Sprintf("%s: %s.", what, strings.Join(values, ", ")))
 		}
 	}
-	differs("Measured by different versions of relaybench", func(r *measure.Record) string {
+	differs("Measured by different versions of relaybench", func(r *results.Record) string {
 		v := r.Tool.Version
 		if r.Tool.Revision != "" {
 			v += " (" + shorten(r.Tool.Revision, 12) + ")"
 		}
 		return v
 	})
-	differs("Signatures were checked by different libraries, of which one may be several times as fast", func(r *measure.Record) string { return r.Tool.Verifier })
-	differs("Measured on different kernels", func(r *measure.Record) string { return r.Environment.Kernel })
-	differs("Measured in different containers", func(r *measure.Record) string { return r.Environment.Container })
-	differs("Measured with different amounts of memory", func(r *measure.Record) string {
+	differs("Signatures were checked by different libraries, of which one may be several times as fast", func(r *results.Record) string { return r.Tool.Verifier })
+	differs("Measured on different kernels", func(r *results.Record) string { return r.Environment.Kernel })
+	differs("Measured in different containers", func(r *results.Record) string { return r.Environment.Container })
+	differs("Measured with different amounts of memory", func(r *results.Record) string {
 		return BytesText(math.Round(float64(r.Environment.MemoryBytes)/(1<<29)) * (1 << 29)) // what the kernel keeps for itself varies
 	})
 	var silent []string
 	for _, m := range machineClass {
-		if value := m.value; unknown(all, value) && slices.ContainsFunc(all, func(r *measure.Record) bool { return value(&r.Environment) != "" }) {
+		if value := m.value; unknown(all, value) && slices.ContainsFunc(all, func(r *results.Record) bool { return value(&r.Environment) != "" }) {
 			silent = append(silent, m.name)
 		}
 	}
@@ -208,7 +208,7 @@ func unlike(all []*measure.Record) []string {
 // ok, and failed checks of which it is to blame.
 //
 // A failed check counts where it bears on a figure that matters here.
-func shortOf(records []*measure.Record, relay string, matters func(*measure.Measurement) bool) []string {
+func shortOf(records []*results.Record, relay string, matters func(*results.Measurement) bool) []string {
 	var out []string
 	add := func(s string) {
 		if !slices.Contains(out, s) {
@@ -217,7 +217,7 @@ func shortOf(records []*measure.Record, relay string, matters func(*measure.Meas
 	}
 	for _, r := range records {
 		for i := range r.Relays {
-			if x := &r.Relays[i]; x.Name == relay && x.Outcome != measure.OutcomeOK && x.Outcome != measure.OutcomeUnmeasured {
+			if x := &r.Relays[i]; x.Name == relay && x.Outcome != results.OutcomeOK && x.Outcome != results.OutcomeUnmeasured {
 				add(outcomeText(x))
 			}
 		}
@@ -239,8 +239,8 @@ func shortOf(records []*measure.Record, relay string, matters func(*measure.Meas
 
 // barringFindings are those of a record that bar a figure of a relay that matters. What was lost,
 // or kept a relay from being measured at all, matters even where there is no figure.
-func barringFindings(r *measure.Record, relay string, matters func(*measure.Measurement) bool) map[*measure.Finding]bool {
-	bars := map[*measure.Finding]bool{}
+func barringFindings(r *results.Record, relay string, matters func(*results.Measurement) bool) map[*results.Finding]bool {
+	bars := map[*results.Finding]bool{}
 	measured := map[string]bool{}
 	for i := range r.Measurements {
 		m := &r.Measurements[i]
@@ -254,8 +254,8 @@ func barringFindings(r *measure.Record, relay string, matters func(*measure.Meas
 	}
 	for i := range r.Findings {
 		f := &r.Findings[i]
-		everything := slices.ContainsFunc(f.BearsOn, func(s measure.Scope) bool { return s.Scenario == "*" && s.Uses == "" })
-		if f.Verdict == measure.Failed && (everything || f.Code == measure.CodeCompletes && !measured[f.Scenario]) {
+		everything := slices.ContainsFunc(f.BearsOn, func(s results.Scope) bool { return s.Scenario == "*" && s.Uses == "" })
+		if f.Verdict == results.Failed && (everything || f.Code == results.CodeCompletes && !measured[f.Scenario]) {
 			bars[f] = true
 		}
 	}
@@ -263,9 +263,9 @@ func barringFindings(r *measure.Record, relay string, matters func(*measure.Meas
 }
 
 // directed tells whether a figure is better one way.
-func directed(m *measure.Measurement) bool { return m.Better != measure.None }
+func directed(m *results.Measurement) bool { return m.Better != results.None }
 
-func durability(records []*measure.Record, relay string) string {
+func durability(records []*results.Record, relay string) string {
 	for _, r := range records {
 		for _, x := range r.Relays {
 			if x.Name == relay {

@@ -5,7 +5,7 @@ import (
 	"io"
 	"math"
 
-	"relaybench/harness/measure"
+	"relaybench/results"
 )
 
 // Terminal writes the comparison for a terminal, a table for each relay. No line exceeds the width.
@@ -87,7 +87,7 @@ func (f *Figure) cells() []cell {
 
 // label is a metric by its title, or by its key, with its unit where the values do not show it.
 func (f *Figure) label(metric string) string {
-	label := withUnit(metric+prefixed(": ", f.Labels[measure.LabelReason]), f.Unit)
+	label := withUnit(metric+prefixed(": ", f.Labels[results.LabelReason]), f.Unit)
 	if f.Peer != "" {
 		label += " with " + f.Peer
 	}
@@ -96,7 +96,7 @@ func (f *Figure) label(metric string) string {
 
 func (f *Figure) scale() scale {
 	var values []float64
-	for _, s := range []measure.Summary{f.Old, f.New} {
+	for _, s := range []results.Summary{f.Old, f.New} {
 		if s.N > 0 {
 			values = append(values, s.Center)
 		}
@@ -125,7 +125,7 @@ func (f *Figure) evidence() string {
 }
 
 // summaryText is a median with its interval as a percentage.
-func summaryText(m measure.Summary, s scale, exact bool) string {
+func summaryText(m results.Summary, s scale, exact bool) string {
 	switch {
 	case m.N == 0:
 		return "–"

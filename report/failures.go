@@ -6,14 +6,14 @@ import (
 	"slices"
 	"strings"
 
-	"relaybench/harness/measure"
+	"relaybench/results"
 )
 
 // An outcome is one check of a relay that ended in one way, in one scenario or in many.
 type outcome struct {
 	code    string
-	verdict measure.Verdict
-	list    []*measure.Finding // in the order of the run
+	verdict results.Verdict
+	list    []*results.Finding // in the order of the run
 	of      int                // how often the relay was checked
 	follows string             // from what, where that is plain
 }
@@ -25,7 +25,7 @@ type outcomes struct {
 }
 
 // of picks the checks that ended in one way.
-func (o *outcomes) of(verdict measure.Verdict) (list []*outcome) {
+func (o *outcomes) of(verdict results.Verdict) (list []*outcome) {
 	for _, x := range o.list {
 		if x.verdict == verdict {
 			list = append(list, x)
@@ -35,7 +35,7 @@ func (o *outcomes) of(verdict measure.Verdict) (list []*outcome) {
 }
 
 // count is in how many scenarios checks ended in one way.
-func (o *outcomes) count(verdict measure.Verdict) (n int) {
+func (o *outcomes) count(verdict results.Verdict) (n int) {
 	for _, x := range o.of(verdict) {
 		n += len(x.list)
 	}
@@ -43,7 +43,7 @@ func (o *outcomes) count(verdict measure.Verdict) (n int) {
 }
 
 // checks says how many checks ended in one way, and how often where that was in several scenarios.
-func (o *outcomes) checks(verdict measure.Verdict) string {
+func (o *outcomes) checks(verdict results.Verdict) string {
 	text := count(len(o.of(verdict)), "check")
 	if n := o.count(verdict); n > len(o.of(verdict)) {
 		text += fmt.Sprintf(", %d times in all", n)
@@ -52,7 +52,7 @@ func (o *outcomes) checks(verdict measure.Verdict) string {
 }
 
 // add folds a check into those of its code that ended as it did.
-func (o *outcomes) add(f *measure.Finding) {
+func (o *outcomes) add(f *results.Finding) {
 	i := slices.IndexFunc(o.list, func(x *outcome) bool { return x.code == f.Code && x.verdict == f.Verdict })
 	if i < 0 {
 		i = len(o.list)
@@ -70,7 +70,7 @@ func (v *view) outcomes(name string) *outcomes {
 			continue
 		}
 		times[f.Code]++
-		if f.Verdict == measure.Passed {
+		if f.Verdict == results.Passed {
 			o.passed++
 			continue
 		}
@@ -78,7 +78,7 @@ func (v *view) outcomes(name string) *outcomes {
 	}
 	for _, x := range o.list {
 		x.of = times[x.code]
-		if x.code == measure.CodeModel && x.verdict == measure.Failed {
+		if x.code == results.CodeModel && x.verdict == results.Failed {
 			x.follows = v.cause(o)
 		}
 	}
@@ -88,8 +88,8 @@ func (v *view) outcomes(name string) *outcomes {
 // cause says from what wrong answers follow: from events that were refused, lost or never sent. It
 // says so for certain only where the missing events were looked up and all had that fate.
 func (v *view) cause(o *outcomes) string {
-	one := func(code string) *measure.Finding {
-		for _, x := range o.of(measure.Failed) {
+	one := func(code string) *results.Finding {
+		for _, x := range o.of(results.Failed) {
 			if x.code == code && x.list[0].Peer == "" {
 				return x.list[0]
 			}
@@ -97,19 +97,19 @@ func (v *view) cause(o *outcomes) string {
 		return nil
 	}
 	var kept, refused, silent, absent float64
-	for _, x := range o.of(measure.Failed) {
+	for _, x := range o.of(results.Failed) {
 		for _, f := range x.list {
-			if x.code == measure.CodeModel {
+			if x.code == results.CodeModel {
 				kept += f.Counts["missing.acknowledged"]
 				refused += f.Counts["missing.refused"]
 				silent += f.Counts["missing.unanswered"]
-				absent += f.Counts["missing."+measure.MissingNotImported]
+				absent += f.Counts["missing."+results.MissingNotImported]
 			}
 		}
 	}
 	known := kept+refused+silent+absent > 0
-	accepts, lost, completes := one(measure.CodeAccepts), one(measure.CodeAcknowledgedKept), one(measure.CodeCompletes)
-	imported := one(measure.CodeImported)
+	accepts, lost, completes := one(results.CodeAccepts), one(results.CodeAcknowledgedKept), one(results.CodeCompletes)
+	imported := one(results.CodeImported)
 	var parts []string
 	if accepts != nil && (!known || refused > 0) {
 		text := "the events it refused"
@@ -125,7 +125,7 @@ func (v *view) cause(o *outcomes) string {
 		parts = append(parts, "what its import left out: "+findingText(imported))
 	}
 	switch {
-	case completes != nil && (!known || silent > 0) && v.layout(completes.Scenario) == measure.LayoutBars:
+	case completes != nil && (!known || silent > 0) && v.layout(completes.Scenario) == results.LayoutBars:
 		parts = append(parts, completes.Scenario+", which did not complete")
 	case silent > 0 && accepts != nil:
 		parts = append(parts, "the events it never answered")
@@ -157,12 +157,12 @@ func (v *view) cause(o *outcomes) string {
 // empty where it did not.
 func (v *view) refusal(name string) string {
 	for _, f := range v.checks {
-		if subject(f) != name || f.Code != measure.CodeAccepts || f.Verdict != measure.Failed || f.Counts["refused"] == 0 {
+		if subject(f) != name || f.Code != results.CodeAccepts || f.Verdict != results.Failed || f.Counts["refused"] == 0 {
 			continue
 		}
 		text := fmt.Sprintf("%s refused %s of %s that a compliant relay keeps", name, n(f, "refused"), count(int(f.Counts["of"]), "event"))
 		for _, e := range f.Evidence { // the most frequent reason comes first
-			if e.Code == measure.EvidenceRefused && e.ID == "" {
+			if e.Code == results.EvidenceRefused && e.ID == "" {
 				return text + joinHead(", "+e.Cause, fit(e.Text, 240))
 			}
 		}
@@ -184,13 +184,13 @@ func (v *view) places(o *outcome) string {
 }
 
 // noun is what a list of checks was asked in.
-func (v *view) noun(list []*measure.Finding) string {
+func (v *view) noun(list []*results.Finding) string {
 	nouns := map[string]bool{}
 	for _, x := range list {
 		switch {
 		case x.Peer != "" && x.Scenario == list[0].Scenario:
 			nouns["pairs"] = true
-		case v.layout(x.Scenario) == measure.LayoutQueries:
+		case v.layout(x.Scenario) == results.LayoutQueries:
 			nouns["queries"] = true
 		default:
 			nouns["scenarios"] = true
@@ -216,7 +216,7 @@ func (v *view) rest(o *outcome, shown int) string {
 	var names []string
 	for _, x := range o.list[min(shown, len(o.list)):] {
 		name := v.where(x)
-		if query := x.Labels[measure.LabelQuery]; query != "" { // in both its forms
+		if query := x.Labels[results.LabelQuery]; query != "" { // in both its forms
 			name = query + with(x)
 		}
 		if !slices.Contains(names, name) {

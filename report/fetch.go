@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"strings"
 
-	"relaybench/harness/measure"
+	"relaybench/results"
 )
 
 // A download is all that a run says of downloading.
@@ -27,7 +27,7 @@ type fetchCell struct {
 	adaptive               bool
 	rate                   *block // records a second, with a row for each relay
 	requests               *block // how long each REQ took; nil where that is not known
-	all                    map[string][]*measure.Measurement
+	all                    map[string][]*results.Measurement
 }
 
 const (
@@ -48,19 +48,19 @@ const (
 )
 
 // cellLabels are the labels that a cell goes by.
-var cellLabels = []string{measure.LabelStrategy, measure.LabelConnections, measure.LabelInFlight, measure.LabelBatch,
-	measure.LabelForm, measure.LabelEncoding}
+var cellLabels = []string{results.LabelStrategy, results.LabelConnections, results.LabelInFlight, results.LabelBatch,
+	results.LabelForm, results.LabelEncoding}
 
 // newCell makes the cell that labels of a download name.
-func newCell(d *measure.Scenario, l measure.Labels) *fetchCell {
+func newCell(d *results.Scenario, l results.Labels) *fetchCell {
 	number := func(name string) int {
 		n, _ := strconv.Atoi(l[name])
 		return n
 	}
-	c := &fetchCell{scenario: &scenario{Scenario: d, labels: measure.Labels{}}, strategy: cmp.Or(l[measure.LabelStrategy], d.Title),
-		form: l[measure.LabelForm], conns: number(measure.LabelConnections), inFlight: number(measure.LabelInFlight),
-		batch: number(measure.LabelBatch), adaptive: l[measure.LabelInFlight] == adaptive, all: map[string][]*measure.Measurement{}}
-	if encoding := l[measure.LabelEncoding]; encoding != "" {
+	c := &fetchCell{scenario: &scenario{Scenario: d, labels: results.Labels{}}, strategy: cmp.Or(l[results.LabelStrategy], d.Title),
+		form: l[results.LabelForm], conns: number(results.LabelConnections), inFlight: number(results.LabelInFlight),
+		batch: number(results.LabelBatch), adaptive: l[results.LabelInFlight] == adaptive, all: map[string][]*results.Measurement{}}
+	if encoding := l[results.LabelEncoding]; encoding != "" {
 		c.form += "-" + encoding
 	}
 	for _, name := range cellLabels {
@@ -96,10 +96,10 @@ func (c *fetchCell) name() string { return c.label() + prefixed(", ", c.form) }
 func (v *view) download() *download {
 	d := &download{}
 	byKey := map[string]*fetchCell{}
-	members := map[*fetchCell][]*measure.Measurement{}
+	members := map[*fetchCell][]*results.Measurement{}
 	for i := range v.rec.Measurements {
 		m := &v.rec.Measurements[i]
-		if !v.in(m, measure.LayoutDownloads) {
+		if !v.in(m, results.LayoutDownloads) {
 			continue
 		}
 		c := newCell(v.scenario(m.Scenario), m.Labels)
@@ -213,7 +213,7 @@ func (d *download) best(relay, form string) (best *fetchCell) {
 }
 
 // whole tells whether a download brought all.
-func (r *row) whole() bool { return r.m.Is(measure.StatusIncomplete) == nil }
+func (r *row) whole() bool { return r.m.Is(results.StatusIncomplete) == nil }
 
 // state is how complete a cell was, in a word.
 func (c *fetchCell) state(relay string) string {
@@ -221,11 +221,11 @@ func (c *fetchCell) state(relay string) string {
 	if r == nil || !r.has {
 		return nothing
 	}
-	s := r.m.Is(measure.StatusIncomplete)
+	s := r.m.Is(results.StatusIncomplete)
 	if s == nil {
 		return "complete"
 	}
-	word := map[string]string{measure.CauseCut: "cut", measure.CauseUnresolved: "unresolved"}[s.Cause]
+	word := map[string]string{results.CauseCut: "cut", results.CauseUnresolved: "unresolved"}[s.Cause]
 	return cmp.Or(word, "incomplete")
 }
 
@@ -327,17 +327,17 @@ func (d *download) paces() (lines []string) {
 	for _, relay := range d.relays {
 		for _, l := range list {
 			m := find(l.cell.all[relay], "parsed of raw")
-			if l.relay != relay || m == nil || m.Is(measure.StatusPace) == nil {
+			if l.relay != relay || m == nil || m.Is(results.StatusPace) == nil {
 				continue
 			}
 			share, _ := m.Value()
-			texts := statusTexts([]*measure.Measurement{m})
+			texts := statusTexts([]*results.Measurement{m})
 			key := strings.Join(texts, "; ")
 			if len(texts) > 1 {
 				key = "trials differ: " + key
 			}
 			text := l.cell.label()
-			if l.cell.labels[measure.LabelEncoding] != "" {
+			if l.cell.labels[results.LabelEncoding] != "" {
 				text += " compressed"
 			}
 			if len(d.relays) > 1 {
@@ -363,7 +363,7 @@ func (d *download) reasons(most int) (lines []string) {
 			}
 			for i := range r.m.Status {
 				s := &r.m.Status[i]
-				if s.Code == measure.StatusLimited || s.Code == measure.StatusPace { // which are said elsewhere
+				if s.Code == results.StatusLimited || s.Code == results.StatusPace { // which are said elsewhere
 					continue
 				}
 				key := statusText(s)
@@ -483,7 +483,7 @@ func (d *download) windows() (lines []string) {
 			var steps []string
 			for _, m := range c.all[relay] {
 				if x, ok := m.Value(); ok && m.Metric == stepTaken {
-					steps = append(steps, m.Labels[measure.LabelStep]+": "+d.scale.format(x))
+					steps = append(steps, m.Labels[results.LabelStep]+": "+d.scale.format(x))
 				}
 			}
 			settled, ok := c.value(relay, "in flight configured")

@@ -8,41 +8,41 @@ import (
 	"strings"
 	"testing"
 
-	"relaybench/harness/measure"
+	"relaybench/results"
 )
 
 // cell records a way to download in one trial after another.
-func (r *run) cell(c contender, key string, rate float64, change ...func(*measure.Measurement)) {
+func (r *run) cell(c contender, key string, rate float64, change ...func(*results.Measurement)) {
 	scenario := "fetch." + key
-	add := func(metric, unit string, better measure.Better, value float64, more ...func(*measure.Measurement)) {
+	add := func(metric, unit string, better results.Better, value float64, more ...func(*results.Measurement)) {
 		r.add(c, scenario, metric, unit, better, value, append(more, change...)...)
 	}
-	add(metricRecords, "events/s", measure.Higher, rate)
-	add("MB/s", "MB/s", measure.None, rate*c.speed/1000)
-	add("delivered", "events", measure.None, 10000)
-	add("expected", "events", measure.None, 10000)
-	add("missing", "events", measure.None, 0)
+	add(metricRecords, "events/s", results.Higher, rate)
+	add("MB/s", "MB/s", results.None, rate*c.speed/1000)
+	add("delivered", "events", results.None, 10000)
+	add("expected", "events", results.None, 10000)
+	add("missing", "events", results.None, 0)
 	if strings.HasPrefix(key, "by-id") || strings.HasPrefix(key, "negentropy") {
-		add("retried", "ids", measure.None, 250)
-		add("failed", "ids", measure.None, 7)
+		add("retried", "ids", results.None, 250)
+		add("failed", "ids", results.None, 7)
 	}
-	add("duplicates", "events", measure.None, 3)
-	add("overfetch", "bytes/byte", measure.None, 1.02)
-	add("requests", "requests", measure.None, 80)
-	add("requests answered", "requests", measure.None, 79)
-	add("requests closed", "requests", measure.None, 1)
-	add("requests unfinished", "requests", measure.None, 0)
-	add("wall time", "s", measure.None, 1e4/rate)
-	add("response bytes", "MiB", measure.None, 8.2)
-	add("current state", "events", measure.None, 9200)
-	add("superseded", "events", measure.None, 800)
-	add("deleted", "events", measure.None, 0)
-	add("authors", "authors", measure.None, 310)
-	add("tool peak rss", "MiB", measure.None, 61)
-	add("request latency", "ms", measure.None, 1e5/rate, r.spread(80))
-	add("in flight by Little's law", "requests", measure.None, 3.1)
-	add("in flight configured", "requests", measure.None, 4)
-	add("tool cpu per event", "us", measure.None, 2.2)
+	add("duplicates", "events", results.None, 3)
+	add("overfetch", "bytes/byte", results.None, 1.02)
+	add("requests", "requests", results.None, 80)
+	add("requests answered", "requests", results.None, 79)
+	add("requests closed", "requests", results.None, 1)
+	add("requests unfinished", "requests", results.None, 0)
+	add("wall time", "s", results.None, 1e4/rate)
+	add("response bytes", "MiB", results.None, 8.2)
+	add("current state", "events", results.None, 9200)
+	add("superseded", "events", results.None, 800)
+	add("deleted", "events", results.None, 0)
+	add("authors", "authors", results.None, 310)
+	add("tool peak rss", "MiB", results.None, 61)
+	add("request latency", "ms", results.None, 1e5/rate, r.spread(80))
+	add("in flight by Little's law", "requests", results.None, 3.1)
+	add("in flight configured", "requests", results.None, 4)
+	add("tool cpu per event", "us", results.None, 2.2)
 }
 
 // downloads is a run in which relays were downloaded from.
@@ -56,14 +56,14 @@ func downloads(t testing.TB, trials int, relays ...contender) *run {
 				if form == "parsed" {
 					rate /= 20
 				}
-				r.cell(c, strategy+"."+form, rate, func(m *measure.Measurement) {
+				r.cell(c, strategy+"."+form, rate, func(m *results.Measurement) {
 					if form == "parsed" && m.Metric == metricRecords {
 						limited(m)
 					}
 				})
 				if form == "parsed" {
-					r.add(c, "fetch."+strategy+".parsed", "parsed of raw", "%", measure.None, 5, func(m *measure.Measurement) {
-						m.AddStatus(measure.Status{Code: measure.StatusPace, Cause: measure.CausePaceClient})
+					r.add(c, "fetch."+strategy+".parsed", "parsed of raw", "%", results.None, 5, func(m *results.Measurement) {
+						m.AddStatus(results.Status{Code: results.StatusPace, Cause: results.CausePaceClient})
 					})
 				}
 			}
@@ -79,13 +79,13 @@ func downloads(t testing.TB, trials int, relays ...contender) *run {
 		}
 		r.cell(c, "by-id.c4.adaptive.b125.raw", 640_000)
 		for _, step := range []int{1, 2, 4} {
-			r.add(c, "fetch.by-id.c4.adaptive.b125.raw", fmt.Sprintf("with %d in flight", step), "events/s", measure.None, float64(step)*1e5)
+			r.add(c, "fetch.by-id.c4.adaptive.b125.raw", fmt.Sprintf("with %d in flight", step), "events/s", results.None, float64(step)*1e5)
 		}
-		r.add(c, "fetch.giant", "peak rss", "MiB", measure.None, 60)
-		r.find(c.name, "fetch.giant", measure.CodeComplete, true)
+		r.add(c, "fetch.giant", "peak rss", "MiB", results.None, 60)
+		r.find(c.name, "fetch.giant", results.CodeComplete, true)
 		for trial := range trials {
-			r.rec.Add(measure.Measurement{Relay: c.name, Scenario: "fetch.giant.raw-deflate", Metric: metricRecords, Unit: "events/s", Better: measure.Higher,
-				Status: []measure.Status{{Code: measure.StatusNotMeasured, Texts: map[string]string{"text": "the relay does not agree to compression"}}}})
+			r.rec.Add(results.Measurement{Relay: c.name, Scenario: "fetch.giant.raw-deflate", Metric: metricRecords, Unit: "events/s", Better: results.Higher,
+				Status: []results.Status{{Code: results.StatusNotMeasured, Texts: map[string]string{"text": "the relay does not agree to compression"}}}})
 			_ = trial
 		}
 	}
@@ -93,30 +93,30 @@ func downloads(t testing.TB, trials int, relays ...contender) *run {
 }
 
 // incomplete marks what one relay did in one cell: a strategy and its labels.
-func incomplete(r *measure.Record, relay, scenario string, labels measure.Labels, s measure.Status) {
-	s.Code = measure.StatusIncomplete
+func incomplete(r *results.Record, relay, scenario string, labels results.Labels, s results.Status) {
+	s.Code = results.StatusIncomplete
 	for i := range r.Measurements {
-		if m := &r.Measurements[i]; m.Relay == relay && m.Scenario == scenario && m.Labels.Contains(labels) && m.Labels[measure.LabelEncoding] == "" {
+		if m := &r.Measurements[i]; m.Relay == relay && m.Scenario == scenario && m.Labels.Contains(labels) && m.Labels[results.LabelEncoding] == "" {
 			m.AddStatus(s)
 		}
 	}
 }
 
-var raw = measure.Labels{measure.LabelForm: "raw"}
+var raw = results.Labels{results.LabelForm: "raw"}
 
-func addFetchFixtures(t testing.TB, out map[string]*measure.Record) {
+func addFetchFixtures(t testing.TB, out map[string]*results.Record) {
 	out["fetch-one-relay"] = downloads(t, 1, bolt).record()
 	two := downloads(t, 4, bolt, sqlite).record()
 	incomplete(two, "ref-sqlite", "fetch.giant", raw,
-		measure.Status{Cause: measure.CauseMissing, Texts: map[string]string{"text": "the relay caps an answer at its newest 500 events"}})
+		results.Status{Cause: results.CauseMissing, Texts: map[string]string{"text": "the relay caps an answer at its newest 500 events"}})
 	incomplete(two, "ref-sqlite", "fetch.by-id",
-		measure.Labels{measure.LabelConnections: "4", measure.LabelInFlight: "8", measure.LabelBatch: "250", measure.LabelForm: "raw"},
-		measure.Status{Cause: measure.CauseCut, Texts: map[string]string{"limit": "--cell-time 20s"}})
+		results.Labels{results.LabelConnections: "4", results.LabelInFlight: "8", results.LabelBatch: "250", results.LabelForm: "raw"},
+		results.Status{Cause: results.CauseCut, Texts: map[string]string{"limit": "--cell-time 20s"}})
 	out["fetch-two-relays"] = two
 }
 
 func TestADownloadThatIsIncompleteIsNotRanked(t *testing.T) {
-	rank := func(change func(*measure.Record)) (marks []string, wins int) {
+	rank := func(change func(*results.Record)) (marks []string, wins int) {
 		r := downloads(t, 4, bolt, sqlite).record()
 		change(r)
 		v := newView(r)
@@ -131,13 +131,13 @@ func TestADownloadThatIsIncompleteIsNotRanked(t *testing.T) {
 		_, standings, _ := v.headToHead()
 		return marks, standings[0].wins
 	}
-	whole, wins := rank(func(*measure.Record) {})
+	whole, wins := rank(func(*results.Record) {})
 	if strings.Join(whole, ",") != "★," || wins != 5 {
 		t.Errorf("complete: %q, %d wins", whole, wins)
 	}
 	for _, relay := range []string{"ref-bolt", "ref-sqlite"} {
-		if marks, fewer := rank(func(r *measure.Record) {
-			incomplete(r, relay, "fetch.giant", raw, measure.Status{Cause: measure.CauseMissing})
+		if marks, fewer := rank(func(r *results.Record) {
+			incomplete(r, relay, "fetch.giant", raw, results.Status{Cause: results.CauseMissing})
 		}); strings.Join(marks, ",") != "," || fewer != 4 {
 			t.Errorf("%s incomplete: %q, %d wins", relay, marks, fewer)
 		}
@@ -146,8 +146,8 @@ func TestADownloadThatIsIncompleteIsNotRanked(t *testing.T) {
 
 func TestAnIncompleteFigureIsNotCompared(t *testing.T) {
 	before, after := downloads(t, 6, bolt).record(), downloads(t, 6, contender{bolt.name, "batch", 0.3}).record()
-	incomplete(after, "ref-bolt", "fetch.giant", raw, measure.Status{Cause: measure.CauseEnded})
-	c, err := Compare(Side{Records: []*measure.Record{before}}, Side{Records: []*measure.Record{after}}, CompareOptions{})
+	incomplete(after, "ref-bolt", "fetch.giant", raw, results.Status{Cause: results.CauseEnded})
+	c, err := Compare(Side{Records: []*results.Record{before}}, Side{Records: []*results.Record{after}}, CompareOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -212,7 +212,7 @@ func TestATerminalSparesColumnsThatSayNothing(t *testing.T) {
 func TestARunWithoutACorpusSaysSo(t *testing.T) {
 	r := downloads(t, 1, bolt).record()
 	const print = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
-	r.Corpus = measure.Corpus{Source: "none: what the relay holds is not known beforehand", Fingerprint: print, Kinds: map[string]int{}}
+	r.Corpus = results.Corpus{Source: "none: what the relay holds is not known beforehand", Fingerprint: print, Kinds: map[string]int{}}
 	var text, md bytes.Buffer
 	if err := errors.Join(Terminal(&text, r, TerminalOptions{Width: 160}), Markdown(&md, r)); err != nil {
 		t.Fatal(err)

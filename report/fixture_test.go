@@ -12,13 +12,13 @@ import (
 	"testing"
 	"time"
 
-	"relaybench/harness/measure"
+	"relaybench/results"
 )
 
 // A run builds a record the way the scenarios do; each relay has a speed that its figures follow.
 type run struct {
 	t      testing.TB
-	rec    *measure.Recorder
+	rec    *results.Recorder
 	trials int
 }
 
@@ -36,18 +36,18 @@ func newRun(t testing.TB, trials int, relays ...contender) *run {
 	t.Helper()
 	started := time.Date(2026, 8, 30, 12, 0, 0, 0, time.UTC)
 	finished, before, after := started.Add(58*time.Second), 0.21, 1.87
-	rec := &measure.Record{
+	rec := &results.Record{
 		StartedAt: started, FinishedAt: &finished,
-		Tool: measure.Tool{Version: "0.1.0", Revision: "4f1c2d3e4f5a6b7c8d9e", Go: "go1.26.8", Verifier: "btcec/v2"},
-		Environment: measure.Environment{OS: "linux", Arch: "amd64", Kernel: "6.8.0", Distribution: "Debian 12", CPU: "AMD EPYC 7B13", Cores: 2,
+		Tool: results.Tool{Version: "0.1.0", Revision: "4f1c2d3e4f5a6b7c8d9e", Go: "go1.26.8", Verifier: "btcec/v2"},
+		Environment: results.Environment{OS: "linux", Arch: "amd64", Kernel: "6.8.0", Distribution: "Debian 12", CPU: "AMD EPYC 7B13", Cores: 2,
 			MemoryBytes: 8 << 30, Virtualization: "kvm", FileSystem: "ext4", LoadBefore: &before, LoadAfter: &after},
-		Calibration: []measure.Calibration{{Name: "clock resolution", Value: 58, Unit: "ns"}, {Name: "loopback echo, median", Value: 0.031, Unit: "ms"},
+		Calibration: []results.Calibration{{Name: "clock resolution", Value: 58, Unit: "ns"}, {Name: "loopback echo, median", Value: 0.031, Unit: "ms"},
 			{Name: "EVENT to OK against null, 4 connections", Value: 412345, Unit: "events/s"}, {Name: "signature checks, all cores", Value: 12410, Unit: "checks/s"}},
-		Corpus: measure.Corpus{Source: "synthetic relaybench-go/1, seed 1", Fingerprint: strings.Repeat("3fa9c01d7be24856", 4), Events: 10000, Bytes: 8412345,
+		Corpus: results.Corpus{Source: "synthetic relaybench-go/1, seed 1", Fingerprint: strings.Repeat("3fa9c01d7be24856", 4), Events: 10000, Bytes: 8412345,
 			Kinds: map[string]int{"0": 612, "1": 4870, "3": 540, "4": 170, "6": 700, "7": 2400, "9735": 520, "10002": 18, "30023": 170}, Dropped: map[string]int{"duplicate id": 3, "bad signature": 1}},
 		Options: map[string]any{"events": 10000.0, "args": []any{"--events", "10000", "--relay", "mine=/opt/my relay/bin --port {port} --db {dir}"}},
 	}
-	r := &run{t: t, rec: measure.NewRecorder(rec, nil), trials: trials}
+	r := &run{t: t, rec: results.NewRecorder(rec, nil), trials: trials}
 	for i, c := range relays {
 		r.join(i, c)
 		r.measure(c)
@@ -57,26 +57,26 @@ func newRun(t testing.TB, trials int, relays ...contender) *run {
 
 // join adds a relay to the run.
 func (r *run) join(i int, c contender) {
-	r.rec.SetRelay(measure.Relay{Name: c.name, Command: "refrelay --listen 127.0.0.1:{port} --store " + strings.TrimPrefix(c.name, "ref-") + " --dir {dir}", Version: "refrelay 0.1.0",
+	r.rec.SetRelay(results.Relay{Name: c.name, Command: "refrelay --listen 127.0.0.1:{port} --store " + strings.TrimPrefix(c.name, "ref-") + " --dir {dir}", Version: "refrelay 0.1.0",
 		SHA256: strings.Repeat(fmt.Sprintf("%x1b2c3d4", i+9), 8), Durability: c.durability, Capabilities: map[string]string{"nip45": "yes", "nip77": "no"},
-		Config: map[string]string{"relay.toml": "[limits]\nmax_event_bytes = 65536\n"}, Outcome: measure.OutcomeOK})
-	r.find(c.name, "preflight", measure.CodeStores, true)
-	r.find(c.name, "preflight", measure.CodeBadSignature, true)
+		Config: map[string]string{"relay.toml": "[limits]\nmax_event_bytes = 65536\n"}, Outcome: results.OutcomeOK})
+	r.find(c.name, "preflight", results.CodeStores, true)
+	r.find(c.name, "preflight", results.CodeBadSignature, true)
 }
 
 // wobble makes trials differ by a few per cent, the same way every time.
 func wobble(trial int) float64 { return 1 + 0.03*math.Sin(float64(trial)*2.1) }
 
-func (r *run) add(c contender, scenario, metric, unit string, better measure.Better, value float64, change ...func(*measure.Measurement)) {
+func (r *run) add(c contender, scenario, metric, unit string, better results.Better, value float64, change ...func(*results.Measurement)) {
 	for trial := range r.trials {
 		v := value
 		switch {
-		case better == measure.Higher && unit != "%":
+		case better == results.Higher && unit != "%":
 			v = value * c.speed * wobble(trial)
-		case better == measure.Lower && value > 0:
+		case better == results.Lower && value > 0:
 			v = value / c.speed * wobble(trial)
 		}
-		m := measure.Measurement{Relay: c.name, Scenario: scenario, Metric: metric, Unit: unit, Better: better, Trials: []float64{v}}
+		m := results.Measurement{Relay: c.name, Scenario: scenario, Metric: metric, Unit: unit, Better: better, Trials: []float64{v}}
 		for _, f := range change {
 			f(&m)
 		}
@@ -85,9 +85,9 @@ func (r *run) add(c contender, scenario, metric, unit string, better measure.Bet
 }
 
 // spread gives a measurement a histogram of n observations around its value.
-func (r *run) spread(n int) func(*measure.Measurement) {
-	return func(m *measure.Measurement) {
-		h := measure.NewHistogram()
+func (r *run) spread(n int) func(*results.Measurement) {
+	return func(m *results.Measurement) {
+		h := results.NewHistogram()
 		for i := range n {
 			q := (float64(i) + 0.5) / float64(n)
 			h.Record(time.Duration(m.Trials[0] * 1e6 * math.Exp(0.35*math.Log(q/(1-q)))))
@@ -98,16 +98,16 @@ func (r *run) spread(n int) func(*measure.Measurement) {
 	}
 }
 
-func exact(m *measure.Measurement) { m.Exact = true }
+func exact(m *results.Measurement) { m.Exact = true }
 
 func (r *run) ingest(c contender) {
-	r.add(c, "ingest.throughput", "accepted", "events/s", measure.Higher, 6200, func(m *measure.Measurement) {
+	r.add(c, "ingest.throughput", "accepted", "events/s", results.Higher, 6200, func(m *results.Measurement) {
 		m.Timeline = []float64{m.Trials[0] * 0.4, m.Trials[0], m.Trials[0] * 1.1, m.Trials[0] * 0.9}
 	})
-	r.add(c, "ingest.throughput", "rejected", "events/s", measure.None, 0)
-	r.add(c, "ingest.throughput", "unacknowledged", "events", measure.Lower, 0)
-	r.add(c, "ingest.throughput", "duplicates", "events", measure.None, 0)
-	r.add(c, "ingest.throughput", "ok latency", "ms", measure.Lower, 118, r.spread(2000))
+	r.add(c, "ingest.throughput", "rejected", "events/s", results.None, 0)
+	r.add(c, "ingest.throughput", "unacknowledged", "events", results.Lower, 0)
+	r.add(c, "ingest.throughput", "duplicates", "events", results.None, 0)
+	r.add(c, "ingest.throughput", "ok latency", "ms", results.Lower, 118, r.spread(2000))
 	r.resources(c, "ingest.throughput", 4.1)
 }
 
@@ -116,48 +116,48 @@ func (r *run) resources(c contender, scenario string, cpu float64) {
 		metric, unit string
 		value        float64
 	}{{"cpu", "s", cpu / c.speed}, {"peak rss", "MiB", 61 + cpu}, {"read", "MiB", 0.4}, {"written", "MiB", 2.2 * cpu}, {"open files", "files", 19}} {
-		r.add(c, scenario, x.metric, x.unit, measure.None, x.value)
+		r.add(c, scenario, x.metric, x.unit, results.None, x.value)
 	}
 }
 
 func (r *run) measure(c contender) {
 	r.ingest(c)
-	r.add(c, "ingest.visibility", "ok", "ms", measure.Lower, 0.61, r.spread(200))
-	r.add(c, "ingest.visibility", "visible", "ms", measure.Lower, 0.84, r.spread(200))
-	r.add(c, "ingest.visibility", "queryable by ok", "%", measure.Higher, 100)
-	r.add(c, "ingest.visibility", "poll round trip", "ms", measure.None, 0.11)
+	r.add(c, "ingest.visibility", "ok", "ms", results.Lower, 0.61, r.spread(200))
+	r.add(c, "ingest.visibility", "visible", "ms", results.Lower, 0.84, r.spread(200))
+	r.add(c, "ingest.visibility", "queryable by ok", "%", results.Higher, 100)
+	r.add(c, "ingest.visibility", "poll round trip", "ms", results.None, 0.11)
 	for i, key := range []string{"firehose", "thread", "by-ids", "empty"} {
 		for _, form := range []string{"hot", "varied"} {
 			scenario := "query." + key + "." + form
 			events := []float64{500, 212, 100, 0}[i]
-			r.add(c, scenario, "first event", "ms", measure.Lower, 0.3+0.1*float64(i))
-			r.add(c, scenario, "eose", "ms", measure.Lower, []float64{3.1, 1.4, 0.9, 0.08}[i], r.spread(400))
+			r.add(c, scenario, "first event", "ms", results.Lower, 0.3+0.1*float64(i))
+			r.add(c, scenario, "eose", "ms", results.Lower, []float64{3.1, 1.4, 0.9, 0.08}[i], r.spread(400))
 			if events > 0 {
-				r.add(c, scenario, "events/s", "events/s", measure.Higher, 240000/float64(i+1))
+				r.add(c, scenario, "events/s", "events/s", results.Higher, 240000/float64(i+1))
 			}
-			r.add(c, scenario, "events", "count", measure.None, events, exact)
-			r.find(c.name, scenario, measure.CodeModel, true)
+			r.add(c, scenario, "events", "count", results.None, events, exact)
+			r.find(c.name, scenario, results.CodeModel, true)
 		}
 	}
 	r.resources(c, "query.thread.hot", 0.7)
 	r.resources(c, "query.by-ids.varied", 0.3)
-	r.add(c, "storage", "allocated", "bytes/event", measure.Lower, 1540, exact)
-	r.add(c, "storage", "apparent", "bytes/event", measure.Lower, 1490, exact)
-	r.add(c, "storage", "write amplification", "bytes/byte", measure.Lower, 3.4)
+	r.add(c, "storage", "allocated", "bytes/event", results.Lower, 1540, exact)
+	r.add(c, "storage", "apparent", "bytes/event", results.Lower, 1490, exact)
+	r.add(c, "storage", "write amplification", "bytes/byte", results.Lower, 3.4)
 }
 
 // finding is a check that passed, or that failed, bears on what its code says, and blames the
 // relay.
-func finding(relay, peer, scenario, code string, ok bool, detail string, evidence ...measure.Evidence) measure.Finding {
-	f := measure.Finding{Relay: relay, Peer: peer, Scenario: scenario, Code: code, Verdict: measure.Holds(ok), Evidence: evidence,
-		Cause: measure.StatusText, Texts: map[string]string{"text": detail}}
+func finding(relay, peer, scenario, code string, ok bool, detail string, evidence ...results.Evidence) results.Finding {
+	f := results.Finding{Relay: relay, Peer: peer, Scenario: scenario, Code: code, Verdict: results.Holds(ok), Evidence: evidence,
+		Cause: results.StatusText, Texts: map[string]string{"text": detail}}
 	if !ok {
-		f.Blames, f.BearsOn = relay, measure.BearsOn(code, scenario, nil)
+		f.Blames, f.BearsOn = relay, results.BearsOn(code, scenario, nil)
 	}
 	return f
 }
 
-func (r *run) find(relay, scenario, code string, ok bool, evidence ...measure.Evidence) {
+func (r *run) find(relay, scenario, code string, ok bool, evidence ...results.Evidence) {
 	detail := "it does"
 	if !ok {
 		detail = "3 of 200 answers differ from the model"
@@ -165,29 +165,29 @@ func (r *run) find(relay, scenario, code string, ok bool, evidence ...measure.Ev
 	r.rec.Find(finding(relay, "", scenario, code, ok, detail, evidence...))
 }
 
-func (r *run) record() *measure.Record {
+func (r *run) record() *results.Record {
 	rec := r.rec.Snapshot()
 	return described(&rec)
 }
 
 // described has a record's scenarios and metrics described, and its keys taken apart, as those of
 // form 1 are on reading. Findings stay as they are.
-func described(r *measure.Record) *measure.Record {
+func described(r *results.Record) *results.Record {
 	type check struct {
 		Relay    string `json:"relay"`
 		Peer     string `json:"peer"`
 		Scenario string `json:"scenario"`
 	}
 	old := struct {
-		*measure.Record
+		*results.Record
 		Schema   string          `json:"schema"`
-		Relays   []measure.Relay `json:"relays"` // all that anything is of
+		Relays   []results.Relay `json:"relays"` // all that anything is of
 		Findings []check         `json:"findings"`
 	}{Record: r, Schema: "relaybench/results/1", Relays: slices.Clone(r.Relays)}
 	know := func(names ...string) {
 		for _, name := range names {
-			if name != "" && !slices.ContainsFunc(old.Relays, func(o measure.Relay) bool { return o.Name == name }) {
-				old.Relays = append(old.Relays, measure.Relay{Name: name})
+			if name != "" && !slices.ContainsFunc(old.Relays, func(o results.Relay) bool { return o.Name == name }) {
+				old.Relays = append(old.Relays, results.Relay{Name: name})
 			}
 		}
 	}
@@ -206,7 +206,7 @@ func described(r *measure.Record) *measure.Record {
 	if err != nil {
 		panic(err)
 	}
-	out, err := measure.ReadRecord(f.Name())
+	out, err := results.ReadRecord(f.Name())
 	if err != nil {
 		panic(err)
 	}
@@ -221,26 +221,26 @@ func described(r *measure.Record) *measure.Record {
 }
 
 // limited marks a figure as the harness's.
-func limited(m *measure.Measurement) {
-	m.AddStatus(measure.Status{Code: measure.StatusLimited, Cause: measure.CauseCeiling})
+func limited(m *results.Measurement) {
+	m.AddStatus(results.Status{Code: results.StatusLimited, Cause: results.CauseCeiling})
 }
 
 // hostile is what a program under test might put where a name or a line is expected.
 const hostile = "evil\x1b[2J\x07\r\n|`<img src=x onerror=alert(1)>`![x](http://e.vil)\u202eltr\u200b **b** @all \\| </details>\xff\u0085"
 
 // fixtures are built once: rendering must leave them as they are anyway.
-func fixtures(t testing.TB) map[string]*measure.Record {
+func fixtures(t testing.TB) map[string]*results.Record {
 	built.Do(func() { built.records = buildFixtures(t) })
 	return built.records
 }
 
 var built struct {
 	sync.Once
-	records map[string]*measure.Record
+	records map[string]*results.Record
 }
 
-func buildFixtures(t testing.TB) map[string]*measure.Record {
-	out := map[string]*measure.Record{}
+func buildFixtures(t testing.TB) map[string]*results.Record {
+	out := map[string]*results.Record{}
 	out["two-healthy"] = newRun(t, 1, bolt, sqlite).record()
 	out["three-trials"] = newRun(t, 3, bolt, sqlite, contender{"close", "batch", 0.99}).record()
 	out["one-relay"] = newRun(t, 1, bolt).record()
@@ -248,29 +248,29 @@ func buildFixtures(t testing.TB) map[string]*measure.Record {
 
 	killed := newRun(t, 1, bolt, sqlite)
 	doomed := contender{"mine", "unknown", 0.4}
-	killed.rec.SetRelay(measure.Relay{Name: "mine", Command: "/opt/mine --port {port} --db {dir}", Version: "", Durability: "unknown", Outcome: measure.OutcomeFailed,
+	killed.rec.SetRelay(results.Relay{Name: "mine", Command: "/opt/mine --port {port} --db {dir}", Version: "", Durability: "unknown", Outcome: results.OutcomeFailed,
 		Reason: "killed by signal 9 during ingest.throughput after 4,211 events", LogTail: []string{"listening on 127.0.0.1:40123", "compaction started", "out of memory"}})
-	killed.add(doomed, "ingest.visibility", "ok", "ms", measure.Lower, 0.61, killed.spread(200))
+	killed.add(doomed, "ingest.visibility", "ok", "ms", results.Lower, 0.61, killed.spread(200))
 	out["killed-mid-ingest"] = killed.record()
 
 	partial := newRun(t, 1, bolt, contender{"a-relay-with-quite-a-long-name-indeed", "commit", 0.1})
-	partial.find("ref-bolt", "query.thread.hot", measure.CodeModel, false,
-		measure.Evidence{Code: measure.EvidenceMissing, ID: strings.Repeat("ab", 32)},
-		measure.Evidence{Code: measure.EvidenceExtra, ID: strings.Repeat("cd", 32), Cause: "superseded"})
-	partial.add(sqlite, "query.deep-page.hot", "eose", "ms", measure.Lower, 5, limited)
-	partial.rec.Update(func(rec *measure.Record) { rec.Partial, rec.FinishedAt, rec.Tool.Modified = true, nil, true })
-	partial.rec.Find(measure.Finding{Relay: "ref-bolt", Scenario: "preflight", Code: "answers-count", Verdict: measure.Stated,
-		Cause: measure.StatusText, Texts: map[string]string{"text": "no answer within 5 s"}})
+	partial.find("ref-bolt", "query.thread.hot", results.CodeModel, false,
+		results.Evidence{Code: results.EvidenceMissing, ID: strings.Repeat("ab", 32)},
+		results.Evidence{Code: results.EvidenceExtra, ID: strings.Repeat("cd", 32), Cause: "superseded"})
+	partial.add(sqlite, "query.deep-page.hot", "eose", "ms", results.Lower, 5, limited)
+	partial.rec.Update(func(rec *results.Record) { rec.Partial, rec.FinishedAt, rec.Tool.Modified = true, nil, true })
+	partial.rec.Find(results.Finding{Relay: "ref-bolt", Scenario: "preflight", Code: "answers-count", Verdict: results.Stated,
+		Cause: results.StatusText, Texts: map[string]string{"text": "no answer within 5 s"}})
 	out["partial"] = partial.record()
 
 	bad := newRun(t, 1, contender{hostile, "none", 1}, contender{"逐次リレー⚡", "batch", 0.8})
-	bad.rec.SetRelay(measure.Relay{Name: hostile, Command: hostile, Version: hostile, Durability: hostile, Outcome: measure.OutcomeFailed, Reason: hostile, LogTail: []string{hostile, "```"},
+	bad.rec.SetRelay(results.Relay{Name: hostile, Command: hostile, Version: hostile, Durability: hostile, Outcome: results.OutcomeFailed, Reason: hostile, LogTail: []string{hostile, "```"},
 		Notes: []string{hostile}, Capabilities: map[string]string{hostile: hostile}, Config: map[string]string{hostile: hostile + "\n````\n" + hostile}})
-	bad.rec.Add(measure.Measurement{Relay: hostile, Scenario: "ingest.throughput", Metric: "rejected: " + hostile, Unit: hostile, Better: measure.None, Trials: []float64{4},
-		Status: []measure.Status{{Code: hostile, Cause: hostile, Texts: map[string]string{"text": hostile}}}})
+	bad.rec.Add(results.Measurement{Relay: hostile, Scenario: "ingest.throughput", Metric: "rejected: " + hostile, Unit: hostile, Better: results.None, Trials: []float64{4},
+		Status: []results.Status{{Code: hostile, Cause: hostile, Texts: map[string]string{"text": hostile}}}})
 	bad.rec.Find(finding(hostile, "", hostile, hostile, false, hostile,
-		measure.Evidence{Code: hostile, ID: hostile, Cause: hostile, Text: hostile}, measure.Evidence{Code: measure.EvidenceText, Text: hostile}))
-	bad.rec.Update(func(rec *measure.Record) {
+		results.Evidence{Code: hostile, ID: hostile, Cause: hostile, Text: hostile}, results.Evidence{Code: results.EvidenceText, Text: hostile}))
+	bad.rec.Update(func(rec *results.Record) {
 		rec.Options["args"] = []any{hostile}
 		rec.Corpus.Source, rec.Environment.CPU = hostile, hostile
 		rec.Corpus.Kinds[hostile], rec.Corpus.Dropped[hostile] = 3, 4

@@ -6,14 +6,14 @@ import (
 	"strings"
 	"testing"
 
-	"relaybench/harness/measure"
+	"relaybench/results"
 )
 
 // form1 is a record of form 1: a run of three relays, of which one loses every twentieth event that
 // it acknowledges, and one verifies nothing.
-func form1(t testing.TB) *measure.Record {
+func form1(t testing.TB) *results.Record {
 	t.Helper()
-	r, err := measure.ReadRecord(filepath.Join("testdata", "form1.json"))
+	r, err := results.ReadRecord(filepath.Join("testdata", "form1.json"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -34,7 +34,7 @@ func TestVerdictsOnForm1AreInProportion(t *testing.T) {
 		t.Fatalf("%d standings", len(standings))
 	}
 	lossy, noverify := standings[1], standings[2]
-	if lossy.name != "lossy" || lossy.of != 0 || !strings.Contains(lossy.reason, checkTitle(measure.CodeAcknowledgedKept)) {
+	if lossy.name != "lossy" || lossy.of != 0 || !strings.Contains(lossy.reason, checkTitle(results.CodeAcknowledgedKept)) {
 		t.Errorf("who loses what it acknowledged competes: %+v", lossy)
 	}
 	if noverify.of == 0 || noverify.reason != "" {
@@ -55,7 +55,7 @@ func TestForm1ComparesWithThisForm(t *testing.T) {
 	if err := now.Write(path); err != nil {
 		t.Fatal(err)
 	}
-	now, err := measure.ReadRecord(path)
+	now, err := results.ReadRecord(path)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,12 +7,12 @@ import (
 	"slices"
 	"strings"
 
-	"relaybench/harness/measure"
+	"relaybench/results"
 )
 
 // A gate judges in two steps, because dozens of figures at the level of one would raise false
 // alarms all the time, and a level that allows for dozens would miss real ones behind a single bad
-// trial. The first run looks for suspects: figures that are worse at measure.Alpha, each by itself,
+// trial. The first run looks for suspects: figures that are worse at results.Alpha, each by itself,
 // and beyond their thresholds, or so much worse that no p acquits them. Only what new trials, of
 // those figures alone, find worse again is held against head (see Confirm).
 
@@ -49,7 +49,7 @@ func GateFigures(scenario string) int {
 	}
 	n := 0
 	for _, g := range gateMetrics {
-		if measure.MatchScenario(g.scenario, scenario) {
+		if results.MatchScenario(g.scenario, scenario) {
 			n++
 		}
 	}
@@ -63,30 +63,30 @@ const negentropyPhases = 5
 // judgedByGate tells whether a gate judges a metric by statistics.
 func judgedByGate(scenario, metric string) bool {
 	return slices.ContainsFunc(gateMetrics, func(m struct{ scenario, metric string }) bool {
-		return m.metric == metric && measure.MatchScenario(m.scenario, scenario)
+		return m.metric == metric && results.MatchScenario(m.scenario, scenario)
 	})
 }
 
 // judgedFigure is judgedByGate for a figure; exact ones are always judged.
-func judgedFigure(m *measure.Measurement) bool { return m.Exact || judgedByGate(m.Scenario, m.Metric) }
+func judgedFigure(m *results.Measurement) bool { return m.Exact || judgedByGate(m.Scenario, m.Metric) }
 
 // GateTrials is how many trials a side a gate of so many figures needs to be able to find anything
 // in its second run.
 func GateTrials(figures int) int {
-	return measure.TrialsFor(lookAlpha(1) / float64(max(figures, 1)))
+	return results.TrialsFor(lookAlpha(1) / float64(max(figures, 1)))
 }
 
 // decides tells whether so many figures, were all of them suspects, can be told by n1 and n2
 // trials.
 func decides(figures, n1, n2 int) bool {
-	return measure.SmallestP(n1, n2)*float64(figures) < lookAlpha(1)
+	return results.SmallestP(n1, n2)*float64(figures) < lookAlpha(1)
 }
 
 // GateOptions say what a gate judges and how strictly.
 type GateOptions struct {
 	Base, Head string          // relays of the record; with a Baseline, Base is one of the baseline
 	Again      string          // base once more under another name, for the noise floor; "" without
-	Baseline   *measure.Record // a stored record instead of a base in the same run; nil without
+	Baseline   *results.Record // a stored record instead of a base in the same run; nil without
 	Threshold  float64         // what a figure may worsen by, as a share: 0.05
 	Overrides  []Threshold     // for single figures
 	MaxTrials  int             // a side, that a confirmation may rest on; no more than the first run's where that has more
@@ -112,12 +112,12 @@ type GateVerdict struct {
 	Short      []string // in what head fell short
 	Cautions   []string
 
-	rec       *measure.Record
-	baseline  *measure.Record // nil where base was measured in the same run
+	rec       *results.Record
+	baseline  *results.Record // nil where base was measured in the same run
 	threshold float64
 	maxTrials int
 	runs      []int             // the trials a side of each run that may follow the first
-	later     []*measure.Record // those that did
+	later     []*results.Record // those that did
 }
 
 // GateFigure is one judged figure.
@@ -163,8 +163,8 @@ func (e *BaselineError) Error() string {
 // CheckBaseline tells whether a relay of a stored record can be gated against in a run with the settings, corpus and machine of rec, which
 // need not have measured anything yet: an *IncomparableError or *BaselineError if not. An empty name stands for the record's only relay. It
 // returns the relay's name.
-func CheckBaseline(baseline *measure.Record, name string, rec *measure.Record) (string, error) {
-	names := relayNames([]*measure.Record{baseline})
+func CheckBaseline(baseline *results.Record, name string, rec *results.Record) (string, error) {
+	names := relayNames([]*results.Record{baseline})
 	switch {
 	case name == "" && len(names) == 1:
 		name = names[0]
@@ -177,7 +177,7 @@ func CheckBaseline(baseline *measure.Record, name string, rec *measure.Record) (
 		return "", &IncomparableError{d}
 	}
 	clean := sanitized(baseline)
-	if short := shortOf([]*measure.Record{clean}, visible(name), judgedFigure); len(short) > 0 || clean.Partial {
+	if short := shortOf([]*results.Record{clean}, visible(name), judgedFigure); len(short) > 0 || clean.Partial {
 		if len(short) == 0 {
 			short = []string{"the run did not finish"}
 		}
@@ -188,7 +188,7 @@ func CheckBaseline(baseline *measure.Record, name string, rec *measure.Record) (
 
 // BaselineDecides tells whether the trials of a relay of a stored record, with so many of head, can
 // judge the figures of the given scenarios together; nil if they can.
-func BaselineDecides(baseline *measure.Record, name string, scenarios []string, trials int) error {
+func BaselineDecides(baseline *results.Record, name string, scenarios []string, trials int) error {
 	figures, fewest := 0, math.MaxInt
 	for _, m := range baseline.Measurements {
 		if m.Relay != name || m.Exact || len(m.Trials) == 0 || !judgedByGate(m.Scenario, m.Metric) ||
@@ -207,11 +207,11 @@ func BaselineDecides(baseline *measure.Record, name string, scenarios []string, 
 // partOf tells whether a figure's scenario is the given one or a part of it: negentropy.initial of
 // negentropy.
 func partOf(scenario, figure string) bool {
-	return measure.MatchScenario(scenario+".*", figure)
+	return results.MatchScenario(scenario+".*", figure)
 }
 
 // Gate judges whether head got worse than base. It refuses with an *IncomparableError or a *BaselineError what cannot be judged.
-func Gate(rec *measure.Record, o GateOptions) (*GateVerdict, error) {
+func Gate(rec *results.Record, o GateOptions) (*GateVerdict, error) {
 	if o.Baseline != nil {
 		if _, err := CheckBaseline(o.Baseline, o.Base, rec); err != nil {
 			return nil, err
@@ -233,7 +233,7 @@ func Gate(rec *measure.Record, o GateOptions) (*GateVerdict, error) {
 	}
 	g.maxTrials = max(o.MaxTrials, trials)
 	g.runs = confirmingRuns(trials, g.maxTrials)
-	here := []*measure.Record{rec}
+	here := []*results.Record{rec}
 	if o.Again != "" {
 		here[0] = facing(rec, g.Base, visible(o.Again))
 		g.floor(compareRelay(here, g.Base, here, visible(o.Again)).Figures)
@@ -248,7 +248,7 @@ func Gate(rec *measure.Record, o GateOptions) (*GateVerdict, error) {
 
 // compare compares base and head over the trials of some runs together, and takes in what head fell
 // short of.
-func (g *GateVerdict) compare(runs ...*measure.Record) ([]Figure, error) {
+func (g *GateVerdict) compare(runs ...*results.Record) ([]Figure, error) {
 	here := slices.Clone(runs)
 	if g.baseline == nil {
 		for i, rec := range here {
@@ -257,7 +257,7 @@ func (g *GateVerdict) compare(runs ...*measure.Record) ([]Figure, error) {
 	}
 	olds := here
 	if g.baseline != nil {
-		olds = []*measure.Record{g.baseline}
+		olds = []*results.Record{g.baseline}
 	} else if short := shortOf(here, g.Base, judgedFigure); len(short) > 0 {
 		return nil, &BaselineError{g.Base, short}
 	}
@@ -277,7 +277,7 @@ const otherBuild = "the other build"
 
 // facing returns the record with what two builds were measured at with each other matched: what reconciling with one takes depends on what the other
 // gave it alone, and that is the same for both over an even number of trials. Counts that follow from who began with which share do not compare.
-func facing(rec *measure.Record, a, b string) *measure.Record {
+func facing(rec *results.Record, a, b string) *results.Record {
 	out := *rec
 	out.Measurements = nil
 	for _, m := range rec.Measurements {
@@ -347,7 +347,7 @@ func (g *GateVerdict) pick(figures []Figure, o GateOptions) {
 			ps = append(ps, f.Test.P)
 		}
 	}
-	for k, p := range measure.Holm(ps) {
+	for k, p := range results.Holm(ps) {
 		f := &g.Figures[statistical[k]]
 		f.Adjusted = p
 		if !decides(len(ps), f.Test.N1, f.Test.N2) {
@@ -382,7 +382,7 @@ func (g *GateVerdict) floor(figures []Figure) {
 
 // shortages says what the machine was short of in any of the runs.
 func (g *GateVerdict) shortages() (all []string) {
-	for _, r := range append([]*measure.Record{g.rec}, g.later...) {
+	for _, r := range append([]*results.Record{g.rec}, g.later...) {
 		all = append(all, Shortages(r)...)
 	}
 	return all
@@ -415,7 +415,7 @@ func (g *GateVerdict) conclude() {
 func (g *GateVerdict) remark() {
 	if g.baseline != nil {
 		g.caution("The base is a stored record. It was measured at another time, and whatever else ran then or runs now counts as a change: a gate with --base and --head, interleaved in one run, does not have this weakness.")
-		g.Cautions = append(g.Cautions, unlike([]*measure.Record{g.baseline, g.rec})...)
+		g.Cautions = append(g.Cautions, unlike([]*results.Record{g.baseline, g.rec})...)
 	}
 	a, b := relayOf(g.rec, g.Base), relayOf(g.rec, g.Head)
 	switch {
@@ -425,14 +425,14 @@ func (g *GateVerdict) remark() {
 	case a.Durability != b.Durability && a.Durability != "unknown" && b.Durability != "unknown":
 		g.caution("An OK promises another durability: %s before, %s now. Ingest is not like for like.", a.Durability, b.Durability)
 	}
-	g.Cautions = append(g.Cautions, measure.UnsteadyTrials(g.rec)...)
+	g.Cautions = append(g.Cautions, results.UnsteadyTrials(g.rec)...)
 	var spreads []float64
 	for i := range g.Figures {
 		if f := &g.Figures[i]; !f.Exact {
 			spreads = append(spreads, max(f.Old.Spread(), f.New.Spread()))
 		}
 	}
-	if spread := measure.Summarize(spreads).Center; spread > g.threshold { // not where there are none: NaN
+	if spread := results.Summarize(spreads).Center; spread > g.threshold { // not where there are none: NaN
 		g.caution("This machine is too noisy to see changes as small as the threshold: half of the medians are not known better than ± %s. Let nothing else run, or use more trials.", percentText(spread))
 	}
 	if load := g.rec.Environment.LoadBefore; load != nil && g.rec.Environment.Cores > 0 && *load > 0.5*float64(g.rec.Environment.Cores) {
@@ -440,8 +440,8 @@ func (g *GateVerdict) remark() {
 	}
 }
 
-func relayOf(r *measure.Record, name string) *measure.Relay {
-	if i := slices.IndexFunc(r.Relays, func(x measure.Relay) bool { return x.Name == name }); i >= 0 {
+func relayOf(r *results.Record, name string) *results.Relay {
+	if i := slices.IndexFunc(r.Relays, func(x results.Relay) bool { return x.Name == name }); i >= 0 {
 		return &r.Relays[i]
 	}
 	return nil

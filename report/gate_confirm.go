@@ -4,7 +4,7 @@ import (
 	"math"
 	"slices"
 
-	"relaybench/harness/measure"
+	"relaybench/results"
 )
 
 // Suspects are confirmed by new trials, in a group-sequential test: the runs and how many trials
@@ -58,7 +58,7 @@ func (g *GateVerdict) MoreTrials() int {
 }
 
 // Confirm takes in another run of the suspects' scenarios, of the same relays, and concludes.
-func (g *GateVerdict) Confirm(run *measure.Record) error {
+func (g *GateVerdict) Confirm(run *results.Record) error {
 	run = sanitized(run)
 	if d := differences(g.rec, run); len(d) > 0 {
 		return &IncomparableError{d}
@@ -84,7 +84,7 @@ func (g *GateVerdict) Confirm(run *measure.Record) error {
 			suspects, ps = append(suspects, f), append(ps, p)
 		}
 	}
-	for k, p := range measure.Holm(ps) {
+	for k, p := range results.Holm(ps) {
 		if f := suspects[k]; f.open() {
 			f.Adjusted = min(math.Ldexp(p, len(g.later)), 1)
 			f.confirm(len(g.later) > 1 || len(g.later) >= len(g.runs))
@@ -148,7 +148,7 @@ func (f *GateFigure) doubtful() bool {
 		return true
 	}
 	best, worst := f.Old.Lo, f.New.Hi
-	if f.Better == measure.Higher {
+	if f.Better == results.Higher {
 		best, worst = f.Old.Hi, f.New.Lo
 	}
 	return f.Old.Bounded() && f.New.Bounded() && f.reaches(widely, best, worst)
@@ -158,14 +158,14 @@ func (f *GateFigure) doubtful() bool {
 // got grossly worse.
 func (f *GateFigure) grosslyInAll() bool {
 	before, after := slices.Concat(f.First.before, f.before), slices.Concat(f.First.after, f.after)
-	return f.reaches(grossly, measure.Summarize(before).Center, measure.Summarize(after).Center)
+	return f.reaches(grossly, results.Summarize(before).Center, results.Summarize(after).Center)
 }
 
 // reaches tells whether going from old to fresh is worse by a factor, and by more than was allowed.
 func (f *GateFigure) reaches(factor, old, fresh float64) bool {
 	times := timesWorse(f.Better, old, fresh)
 	share := times - 1
-	if f.Better == measure.Higher {
+	if f.Better == results.Higher {
 		share = 1 - 1/times
 	}
 	return times >= factor && share > f.Threshold
@@ -174,10 +174,10 @@ func (f *GateFigure) reaches(factor, old, fresh float64) bool {
 // timesWorse is how many times as large what counts against a figure is in the new median as in the
 // old one: 9 for a latency nine times as long, and for a ninth of a rate. It is 1 for what is no
 // worse, or has no direction.
-func timesWorse(better measure.Better, old, fresh float64) float64 {
+func timesWorse(better results.Better, old, fresh float64) float64 {
 	switch better {
-	case measure.Lower:
-	case measure.Higher:
+	case results.Lower:
+	case results.Higher:
 		old, fresh = fresh, old
 	default:
 		return 1

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"relaybench/harness/measure"
+	"relaybench/results"
 )
 
 // TestGatesOfOneBuildAgainstItselfStayGreen simulates gates in which nothing changed. Red is
@@ -27,10 +27,10 @@ func TestGatesOfOneBuildAgainstItselfStayGreen(t *testing.T) {
 		found, runs := map[GateResult]int{}, 0
 		for seed := range uint64(c.gates) {
 			m := newMachine(seed, c.noise)
-			run := func(trials int) *measure.Record {
+			run := func(trials int) *results.Record {
 				clear(m.spell)
 				runs++
-				return gated(trials, []string{"base", "head"}, func(relay, _ string, trial int, center float64, better measure.Better) float64 {
+				return gated(trials, []string{"base", "head"}, func(relay, _ string, trial int, center float64, better results.Better) float64 {
 					return m.value(relay, trial, center, better, 1)
 				})
 			}
@@ -65,9 +65,9 @@ func TestASlowdownIsFound(t *testing.T) {
 		found, alone := map[GateResult]int{}, 0
 		for seed := range uint64(100 / fewer) {
 			m := newMachine(1000+seed, c.noise)
-			run := func(trials int) *measure.Record {
+			run := func(trials int) *results.Record {
 				clear(m.spell)
-				return gated(trials, []string{"base", "head"}, func(relay, figure string, trial int, center float64, better measure.Better) float64 {
+				return gated(trials, []string{"base", "head"}, func(relay, figure string, trial int, center float64, better results.Better) float64 {
 					slower := 1.0
 					if relay == "head" && figure == "ingest.visibility ok" {
 						slower = c.slower
@@ -115,16 +115,16 @@ func TestConfirmingRunsDoubleTheTrialsUpToTheMost(t *testing.T) {
 }
 
 // sides is a record of one figure, ingest.visibility ok, with the given trials.
-func sides(better measure.Better, base, head []float64) *measure.Record {
+func sides(better results.Better, base, head []float64) *results.Record {
 	r := gated(1, []string{"base", "head"}, flat1)
 	r.Measurements = nil
 	return figure(r, "ingest.visibility", "ok", better, bothSides{base, head})
 }
 
 // figure adds a figure to a record.
-func figure(r *measure.Record, scenario, metric string, better measure.Better, s bothSides) *measure.Record {
+func figure(r *results.Record, scenario, metric string, better results.Better, s bothSides) *results.Record {
 	add := func(relay string, trials []float64) {
-		r.Measurements = append(r.Measurements, measure.Measurement{Relay: relay, Scenario: scenario, Metric: metric, Unit: "ms", Better: better, Trials: trials})
+		r.Measurements = append(r.Measurements, results.Measurement{Relay: relay, Scenario: scenario, Metric: metric, Unit: "ms", Better: better, Trials: trials})
 	}
 	add("base", s.base)
 	add("head", s.head)
@@ -198,12 +198,12 @@ func TestSuspectsAreConfirmedAcquittedOrLeftUndecided(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			o := pairOfBuilds
 			o.MaxTrials = c.most
-			for _, better := range []measure.Better{measure.Lower, measure.Higher} {
+			for _, better := range []results.Better{results.Lower, results.Higher} {
 				var g *GateVerdict
 				for k, want := range c.judged {
 					tiny := 1 + 1e-7*float64(k) // so that trials of different runs are no ties
 					base, head := timesOver(tiny, c.runs[k].base), timesOver(tiny, c.runs[k].head)
-					if better == measure.Higher { // a rate, where as much slower is as much less
+					if better == results.Higher { // a rate, where as much slower is as much less
 						base, head = inverse(base), inverse(head)
 					}
 					if r := sides(better, base, head); k == 0 {
@@ -236,26 +236,26 @@ func inverse(trials []float64) []float64 {
 }
 
 // two is a record of two figures of two scenarios.
-func two(ok, eose bothSides) *measure.Record {
-	return figure(sides(measure.Lower, ok.base, ok.head), "query.thread.hot", "eose", measure.Lower, eose)
+func two(ok, eose bothSides) *results.Record {
+	return figure(sides(results.Lower, ok.base, ok.head), "query.thread.hot", "eose", results.Lower, eose)
 }
 
 func TestSuspectsAreJudgedTogether(t *testing.T) {
 	for _, c := range []struct {
 		name     string
-		runs     []*measure.Record
+		runs     []*results.Record
 		judged   [2]Judgement // ingest.visibility ok, query.thread.hot eose
 		adjusted [2]float64
 		want     GateResult
 		suspects []string
 		headline string
 	}{
-		{"p = 0.0087 of one is enough", []*measure.Record{two(apart, same), two(crossed2, same)}, [2]Judgement{GotWorse, NoEvidence}, [2]float64{16. / 924, 1}, GateRed, nil, "RED: 1 of 2 figures got worse"},
-		{"p = 0.0087 of two is not", []*measure.Record{two(apart, apart), two(crossed2, crossed2)}, [2]Judgement{Unclear, Unclear}, [2]float64{32. / 924, 32. / 924}, GateSuspects, []string{"ingest.visibility", "query.thread.hot"}, "SUSPICIOUS: 2 of 2 figures may have got worse"},
-		{"both are worse", []*measure.Record{two(apart, apart), two(apart, apart)}, [2]Judgement{GotWorse, GotWorse}, [2]float64{8. / 924, 8. / 924}, GateRed, nil, "RED: 2 of 2 figures got worse"},
-		{"who was acquitted counts on", []*measure.Record{two(apart, apart), two(same, crossed2)}, [2]Judgement{NotAgain, Unclear}, [2]float64{1, 32. / 924}, GateSuspects, []string{"query.thread.hot"}, "SUSPICIOUS: 1 of 2 figures may have got worse"},
-		{"and in the looks that follow", []*measure.Record{two(apart, apart), two(same, crossed3), two(same, crossed3)}, [2]Judgement{NotAgain, GotWorse}, [2]float64{1, 8 * 0.000201172}, GateRed, nil, "RED: 1 of 2 figures got worse"},
-		{"one that is worse ends it", []*measure.Record{two(apart, apart), two(apart, mixed)}, [2]Judgement{GotWorse, Unclear}, [2]float64{8. / 924, 728. / 924}, GateRed, nil, "RED: 1 of 2 figures got worse"},
+		{"p = 0.0087 of one is enough", []*results.Record{two(apart, same), two(crossed2, same)}, [2]Judgement{GotWorse, NoEvidence}, [2]float64{16. / 924, 1}, GateRed, nil, "RED: 1 of 2 figures got worse"},
+		{"p = 0.0087 of two is not", []*results.Record{two(apart, apart), two(crossed2, crossed2)}, [2]Judgement{Unclear, Unclear}, [2]float64{32. / 924, 32. / 924}, GateSuspects, []string{"ingest.visibility", "query.thread.hot"}, "SUSPICIOUS: 2 of 2 figures may have got worse"},
+		{"both are worse", []*results.Record{two(apart, apart), two(apart, apart)}, [2]Judgement{GotWorse, GotWorse}, [2]float64{8. / 924, 8. / 924}, GateRed, nil, "RED: 2 of 2 figures got worse"},
+		{"who was acquitted counts on", []*results.Record{two(apart, apart), two(same, crossed2)}, [2]Judgement{NotAgain, Unclear}, [2]float64{1, 32. / 924}, GateSuspects, []string{"query.thread.hot"}, "SUSPICIOUS: 1 of 2 figures may have got worse"},
+		{"and in the looks that follow", []*results.Record{two(apart, apart), two(same, crossed3), two(same, crossed3)}, [2]Judgement{NotAgain, GotWorse}, [2]float64{1, 8 * 0.000201172}, GateRed, nil, "RED: 1 of 2 figures got worse"},
+		{"one that is worse ends it", []*results.Record{two(apart, apart), two(apart, mixed)}, [2]Judgement{GotWorse, Unclear}, [2]float64{8. / 924, 728. / 924}, GateRed, nil, "RED: 1 of 2 figures got worse"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			g := mustGate(t, c.runs[0], pairOfBuilds)
@@ -288,14 +288,14 @@ func TestSuspectsAreJudgedTogether(t *testing.T) {
 
 func TestWhatARunThatConfirmsLacksIsToldOfHead(t *testing.T) {
 	want := "nothing was measured of query.thread.hot eose in a run that was to confirm it"
-	lacking := sides(measure.Lower, same.base, same.head)
-	g := concluded(t, pairOfBuilds, two(same, apart), func(int) *measure.Record { return lacking })
+	lacking := sides(results.Lower, same.base, same.head)
+	g := concluded(t, pairOfBuilds, two(same, apart), func(int) *results.Record { return lacking })
 	if g.Result != GateShort || !slices.Equal(g.Short, []string{want}) {
 		t.Errorf("%s %q", g.Result, g.Short)
 	}
 	// Trials of a run before do not stand for those that the last one lacks.
 	g = mustGate(t, two(same, apart), pairOfBuilds)
-	for _, r := range []*measure.Record{two(same, crossed3), lacking} {
+	for _, r := range []*results.Record{two(same, crossed3), lacking} {
 		if err := g.Confirm(r); err != nil {
 			t.Fatal(err)
 		}
@@ -304,7 +304,7 @@ func TestWhatARunThatConfirmsLacksIsToldOfHead(t *testing.T) {
 		t.Errorf("%s %q", g.Result, g.Short)
 	}
 	// Nor does what head has stand for what base lacks.
-	g = concluded(t, pairOfBuilds, two(same, apart), func(int) *measure.Record { return two(same, bothSides{nil, apart.head}) })
+	g = concluded(t, pairOfBuilds, two(same, apart), func(int) *results.Record { return two(same, bothSides{nil, apart.head}) })
 	if g.Result != GateShort || !slices.Equal(g.Short, []string{want}) {
 		t.Errorf("%s %q", g.Result, g.Short)
 	}
@@ -327,15 +327,15 @@ func TestTheNoiseFloorAcquitsNobodyWhoIsGrosslyWorse(t *testing.T) {
 		want  GateResult
 	}{{1.2, BelowNoise, GateGreen}, {1.45, BelowNoise, GateGreen}, {1.55, Suspect, GateUndecided}, {9, Suspect, GateUndecided}} {
 		again := bothSides{six, timesOver(c.times, six)}
-		r := sides(measure.Lower, again.base, again.head)
-		r.Measurements = append(r.Measurements, measure.Measurement{Relay: "again", Scenario: "ingest.visibility", Metric: "ok", Unit: "ms", Better: measure.Lower, Trials: again.head})
+		r := sides(results.Lower, again.base, again.head)
+		r.Measurements = append(r.Measurements, results.Measurement{Relay: "again", Scenario: "ingest.visibility", Metric: "ok", Unit: "ms", Better: results.Lower, Trials: again.head})
 		o := pairOfBuilds
 		o.Again, o.MaxTrials = "again", 6
 		g := mustGate(t, r, o)
 		if j := g.Figures[0].Judgement; j != c.first || math.Abs(g.Figures[0].Floor-(c.times-1)) > 1e-9 {
 			t.Errorf("%v times: %q, floor %v", c.times, j, g.Figures[0].Floor)
 		}
-		if g = concluded(t, o, r, func(int) *measure.Record { return r }); g.Result != c.want {
+		if g = concluded(t, o, r, func(int) *results.Record { return r }); g.Result != c.want {
 			t.Errorf("%v times: %s", c.times, g.Headline())
 		}
 	}
@@ -344,15 +344,15 @@ func TestTheNoiseFloorAcquitsNobodyWhoIsGrosslyWorse(t *testing.T) {
 func TestFromNothingToSomethingIsWorseThanAnyThreshold(t *testing.T) {
 	nothing := []float64{0, 0, 0, 0, 0, 0}
 	grown := bothSides{nothing, six}
-	g := concluded(t, pairOfBuilds, sides(measure.Lower, grown.base, grown.head), func(int) *measure.Record { return sides(measure.Lower, grown.base, grown.head) })
+	g := concluded(t, pairOfBuilds, sides(results.Lower, grown.base, grown.head), func(int) *results.Record { return sides(results.Lower, grown.base, grown.head) })
 	if g.Result != GateRed || !math.IsNaN(g.Figures[0].Worse()) {
 		t.Errorf("a latency from nothing: %s", g.Headline())
 	}
-	g = concluded(t, pairOfBuilds, sides(measure.Higher, six, nothing), func(int) *measure.Record { return sides(measure.Higher, six, nothing) })
+	g = concluded(t, pairOfBuilds, sides(results.Higher, six, nothing), func(int) *results.Record { return sides(results.Higher, six, nothing) })
 	if g.Result != GateRed {
 		t.Errorf("a rate to nothing: %s", g.Headline())
 	}
-	for name, r := range map[string]*measure.Record{"a rate from nothing": sides(measure.Higher, nothing, six), "a latency to nothing": sides(measure.Lower, six, nothing), "nothing at all": sides(measure.Lower, nothing, nothing)} {
+	for name, r := range map[string]*results.Record{"a rate from nothing": sides(results.Higher, nothing, six), "a latency to nothing": sides(results.Lower, six, nothing), "nothing at all": sides(results.Lower, nothing, nothing)} {
 		if g := mustGate(t, r, pairOfBuilds); g.Result != GateGreen {
 			t.Errorf("%s: %s", name, g.Headline())
 		}
@@ -362,12 +362,12 @@ func TestFromNothingToSomethingIsWorseThanAnyThreshold(t *testing.T) {
 func TestTimesWorse(t *testing.T) {
 	inf := math.Inf(1)
 	for _, c := range []struct {
-		better           measure.Better
+		better           results.Better
 		old, fresh, want float64
 	}{
-		{measure.Lower, 2, 18, 9}, {measure.Higher, 18, 2, 9}, {measure.Lower, 18, 2, 1}, {measure.Higher, 2, 18, 1}, {measure.Lower, 2, 2, 1},
-		{measure.Lower, 0, 2, inf}, {measure.Higher, 2, 0, inf}, {measure.Lower, 0, 0, 1}, {measure.Higher, 0, 0, 1}, {measure.Lower, -1, 2, inf},
-		{measure.None, 2, 18, 1}, {measure.Lower, math.NaN(), 2, 1}, {measure.Lower, 2, inf, inf},
+		{results.Lower, 2, 18, 9}, {results.Higher, 18, 2, 9}, {results.Lower, 18, 2, 1}, {results.Higher, 2, 18, 1}, {results.Lower, 2, 2, 1},
+		{results.Lower, 0, 2, inf}, {results.Higher, 2, 0, inf}, {results.Lower, 0, 0, 1}, {results.Higher, 0, 0, 1}, {results.Lower, -1, 2, inf},
+		{results.None, 2, 18, 1}, {results.Lower, math.NaN(), 2, 1}, {results.Lower, 2, inf, inf},
 	} {
 		if got := timesWorse(c.better, c.old, c.fresh); got != c.want {
 			t.Errorf("%s, %v to %v: %v times, want %v", c.better, c.old, c.fresh, got, c.want)
@@ -384,7 +384,7 @@ func TestHowWidelyTrialsMayScatter(t *testing.T) {
 		base, head := six, []float64{1.001, 1.011, 1.021, 1.031, 1.041, c.highest}
 		o := pairOfBuilds
 		o.Threshold = c.allowed
-		if g := mustGate(t, sides(measure.Lower, base, head), o); g.Figures[0].Judgement != c.noise {
+		if g := mustGate(t, sides(results.Lower, base, head), o); g.Figures[0].Judgement != c.noise {
 			t.Errorf("up to %v times, threshold %v: %q, want %q", c.highest, c.allowed, g.Figures[0].Judgement, c.noise)
 		}
 	}
@@ -392,7 +392,7 @@ func TestHowWidelyTrialsMayScatter(t *testing.T) {
 	for allowed, want := range map[float64]Judgement{0.05: Suspect, 0.79: Suspect, 0.81: NoEvidence, 100: NoEvidence} {
 		o := pairOfBuilds
 		o.Threshold = allowed
-		g := mustGate(t, sides(measure.Higher, six, []float64{0.205, 1.011, 1.021, 1.031, 1.041, 1.051}), o)
+		g := mustGate(t, sides(results.Higher, six, []float64{0.205, 1.011, 1.021, 1.031, 1.041, 1.051}), o)
 		if g.Figures[0].Judgement != want {
 			t.Errorf("a rate down to 0.205, threshold %v: %q, want %q", allowed, g.Figures[0].Judgement, want)
 		}
@@ -444,16 +444,16 @@ func TestABaselineMustHaveTrialsThatDecide(t *testing.T) {
 	// Against a stored record, it is head's trials alone that become more.
 	stored := gated(10, []string{"mine"}, flat1)
 	stored.Measurements = nil
-	figure(stored, "ingest.visibility", "ok", measure.Lower, bothSides{base: six})
-	stored.Measurements = slices.DeleteFunc(stored.Measurements, func(m measure.Measurement) bool { return len(m.Trials) == 0 })
+	figure(stored, "ingest.visibility", "ok", results.Lower, bothSides{base: six})
+	stored.Measurements = slices.DeleteFunc(stored.Measurements, func(m results.Measurement) bool { return len(m.Trials) == 0 })
 	stored.Measurements[0].Relay = "mine"
 	o := GateOptions{Base: "mine", Head: "head", Baseline: stored, Threshold: 0.05, MaxTrials: 18}
-	run := func(s bothSides) *measure.Record {
+	run := func(s bothSides) *results.Record {
 		r := gated(1, []string{"head"}, flat1)
-		r.Measurements = []measure.Measurement{{Relay: "head", Scenario: "ingest.visibility", Metric: "ok", Unit: "ms", Better: measure.Lower, Trials: s.head}}
+		r.Measurements = []results.Measurement{{Relay: "head", Scenario: "ingest.visibility", Metric: "ok", Unit: "ms", Better: results.Lower, Trials: s.head}}
 		return r
 	}
-	g := concluded(t, o, run(apart), func(int) *measure.Record { return run(crossed3) })
+	g := concluded(t, o, run(apart), func(int) *results.Record { return run(crossed3) })
 	if f := g.Figures[0]; g.Result != GateRed || f.Test.N1 != 6 || f.Test.N2 != 6 {
 		t.Errorf("%s over %d and %d trials", g.Headline(), f.Test.N1, f.Test.N2)
 	}
@@ -463,7 +463,7 @@ func TestABaselineMustHaveTrialsThatDecide(t *testing.T) {
 	if g := mustGate(t, run(same), GateOptions{Base: "mine", Head: "head", Baseline: &five, Threshold: 0.05}); g.Result != GateGreen {
 		t.Errorf("five trials, whose median has no interval: %s", g.Headline())
 	}
-	g = concluded(t, o, run(apart), func(int) *measure.Record { return run(mixed) })
+	g = concluded(t, o, run(apart), func(int) *results.Record { return run(mixed) })
 	if f := g.Figures[0]; g.Result != GateGreen || f.Judgement != NotAgain || f.Test.N1 != 6 || f.Test.N2 != 12 {
 		t.Errorf("%s over %d and %d trials", g.Headline(), f.Test.N1, f.Test.N2)
 	}
@@ -472,8 +472,8 @@ func TestABaselineMustHaveTrialsThatDecide(t *testing.T) {
 func TestAnUndecidedGateSaysWhatAndWhy(t *testing.T) {
 	o := pairOfBuilds
 	o.MaxTrials = 6
-	one := concluded(t, o, two(stalled, same), func(int) *measure.Record { return two(stalled, same) })
-	both := concluded(t, o, two(stalled, torn), func(int) *measure.Record { return two(stalled, torn) })
+	one := concluded(t, o, two(stalled, same), func(int) *results.Record { return two(stalled, same) })
+	both := concluded(t, o, two(stalled, torn), func(int) *results.Record { return two(stalled, torn) })
 	const sentence = "ingest.visibility ok: +800 %, from 1.02 ms to 9.22 ms (p=0.065, n=6; threshold 5 %); in the first run +800 % (p=0.065)"
 	for _, c := range []struct {
 		g             *GateVerdict

@@ -7,14 +7,14 @@ import (
 	"strings"
 	"testing"
 
-	"relaybench/harness/measure"
+	"relaybench/results"
 )
 
 // TestWhatAFirstRunSaysOfAFigure goes through the limits of each judgement, from both sides.
 func TestWhatAFirstRunSaysOfAFigure(t *testing.T) {
-	const none, lower, higher = measure.None, measure.Lower, measure.Higher
+	const none, lower, higher = results.None, results.Lower, results.Higher
 	type figure struct {
-		better           measure.Better
+		better           results.Better
 		exact            bool
 		delta            float64
 		significant      bool
@@ -59,9 +59,9 @@ func TestWhatAFirstRunSaysOfAFigure(t *testing.T) {
 		{"too few trials, whatever they say", figure{lower, false, 8, true, Worsened, 0.05, 0, 0.001, true}, Undecidable},
 	} {
 		f := GateFigure{Figure: Figure{Better: c.f.better, Exact: c.f.exact, Outcome: c.f.outcome}, Threshold: c.f.threshold, Floor: c.f.floor, Adjusted: c.f.adjusted}
-		f.Test = measure.Comparison{Delta: c.f.delta, Significant: c.f.significant, N1: 6, N2: 6}
+		f.Test = results.Comparison{Delta: c.f.delta, Significant: c.f.significant, N1: 6, N2: 6}
 		head := 100 * (1 + c.f.delta)
-		f.Old, f.New = measure.Summary{Center: 100, Lo: 100, Hi: 100, N: 6}, measure.Summary{Center: head, Lo: head, Hi: head, N: 6}
+		f.Old, f.New = results.Summary{Center: 100, Lo: 100, Hi: 100, N: 6}, results.Summary{Center: head, Lo: head, Hi: head, N: 6}
 		if c.f.undecidable {
 			f.Judgement = Undecidable
 		}
@@ -77,9 +77,9 @@ func TestTheLevelsOfAConfirmation(t *testing.T) {
 		longEnough  bool
 		want        Judgement
 	}{{noSign, 1, true, NotAgain}, {0.19, 1, true, Unclear}, {noSign, 1, false, Unclear}, {0.01, GateAlpha, true, Unclear}, {0.01, 0.0199, true, GotWorse}} {
-		worse := Figure{Better: measure.Lower, before: []float64{100}, after: []float64{110}}
-		worse.Old, worse.New = measure.Summary{Center: 100, N: 6}, measure.Summary{Center: 110, N: 6}
-		worse.Test = measure.Comparison{P: c.p, Delta: 0.1}
+		worse := Figure{Better: results.Lower, before: []float64{100}, after: []float64{110}}
+		worse.Old, worse.New = results.Summary{Center: 100, N: 6}, results.Summary{Center: 110, N: 6}
+		worse.Test = results.Comparison{P: c.p, Delta: 0.1}
 		f := GateFigure{Figure: worse, First: &worse, Adjusted: c.adjusted, Threshold: 0.05}
 		if f.confirm(c.longEnough); f.Judgement != c.want {
 			t.Errorf("p = %v, adjusted %v, long enough %t: %q, want %q", c.p, c.adjusted, c.longEnough, f.Judgement, c.want)
@@ -104,40 +104,40 @@ func TestJudgedFiguresStandInOrderOfTheirChange(t *testing.T) {
 }
 
 func TestWhatOneSideLacksIsTold(t *testing.T) {
-	without := func(relay, metric string) func(*measure.Record) {
-		return func(r *measure.Record) {
-			r.Measurements = slices.DeleteFunc(r.Measurements, func(m measure.Measurement) bool { return m.Relay == relay && m.Metric == metric })
+	without := func(relay, metric string) func(*results.Record) {
+		return func(r *results.Record) {
+			r.Measurements = slices.DeleteFunc(r.Measurements, func(m results.Measurement) bool { return m.Relay == relay && m.Metric == metric })
 		}
 	}
-	pair := func(change func(*measure.Record)) *measure.Record {
+	pair := func(change func(*results.Record)) *results.Record {
 		r := gated(10, []string{"base", "head"}, flat1)
 		change(r)
 		return r
 	}
-	alone := func(change func(*measure.Record)) *measure.Record {
+	alone := func(change func(*results.Record)) *results.Record {
 		r := gated(10, []string{"head"}, flat1)
 		change(r)
 		return r
 	}
 	stored := gated(10, []string{"mine"}, flat1)
-	storage := func(r *measure.Record) { without("head", "allocated")(r); without("head", "write amplification")(r) }
+	storage := func(r *results.Record) { without("head", "allocated")(r); without("head", "write amplification")(r) }
 	against := GateOptions{Base: "mine", Head: "head", Baseline: stored, Threshold: 0.05}
 	unfitting := pairOfBuilds
 	unfitting.Overrides = []Threshold{{"fetch.* *", 1}, {"query.* eose", 1}}
 	for _, c := range []struct {
 		name    string
-		r       *measure.Record
+		r       *results.Record
 		o       GateOptions
 		figures int
 		short   string // what head fell short of
 		caution string // or what is told
 	}{
-		{"nothing is lacking", pair(func(*measure.Record) {}), pairOfBuilds, 19, "", ""},
+		{"nothing is lacking", pair(func(*results.Record) {}), pairOfBuilds, 19, "", ""},
 		{"head lacks one", pair(without("head", "visible")), pairOfBuilds, 18, "nothing was measured of ingest.visibility visible", ""},
 		{"base lacks one", pair(without("base", "visible")), pairOfBuilds, 18, "", "one side alone has it: ingest.visibility visible (head alone)."},
 		{"a baseline has a scenario that was not asked for", alone(storage), against, 17, "", "storage allocated (baseline alone); storage write amplification (baseline alone)."},
 		{"of a scenario that was, head lacks one", alone(without("head", "allocated")), against, 18, "nothing was measured of storage allocated", ""},
-		{"a threshold for nothing", pair(func(*measure.Record) {}), unfitting, 19, "", `The threshold for "fetch.* *" fits none`},
+		{"a threshold for nothing", pair(func(*results.Record) {}), unfitting, 19, "", `The threshold for "fetch.* *" fits none`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			g := mustGate(t, c.r, c.o)
@@ -158,7 +158,7 @@ func TestWhatOneSideLacksIsTold(t *testing.T) {
 	if _, err := Gate(gated(10, []string{"base", "other"}, flat1), pairOfBuilds); err == nil || err.Error() != "the run has no relay head" {
 		t.Errorf("a head that took no part: %v", err)
 	}
-	other := alone(func(r *measure.Record) { r.Environment.Cores++ })
+	other := alone(func(r *results.Record) { r.Environment.Cores++ })
 	var incomparable *IncomparableError
 	if _, err := Gate(other, against); !errors.As(err, &incomparable) {
 		t.Errorf("a baseline of another machine: %v", err)
@@ -166,7 +166,7 @@ func TestWhatOneSideLacksIsTold(t *testing.T) {
 }
 
 func TestAGateSaysWhatMakesItWeak(t *testing.T) {
-	record := func(change func(*measure.Record)) *measure.Record {
+	record := func(change func(*results.Record)) *results.Record {
 		r := gated(10, []string{"base", "head"}, flat1)
 		r.Environment.LoadBefore, r.Environment.Cores = nil, 4
 		if change != nil {
@@ -174,26 +174,26 @@ func TestAGateSaysWhatMakesItWeak(t *testing.T) {
 		}
 		return r
 	}
-	load := func(x float64) func(*measure.Record) {
-		return func(r *measure.Record) { r.Environment.LoadBefore = &x }
+	load := func(x float64) func(*results.Record) {
+		return func(r *results.Record) { r.Environment.LoadBefore = &x }
 	}
-	program := func(hash, command string) func(*measure.Record) {
-		return func(r *measure.Record) {
+	program := func(hash, command string) func(*results.Record) {
+		return func(r *results.Record) {
 			r.Relays[0].SHA256, r.Relays[1].SHA256, r.Relays[0].Command, r.Relays[1].Command = hash, hash, "relay", command
 		}
 	}
-	promise := func(base, head string) func(*measure.Record) {
-		return func(r *measure.Record) { r.Relays[0].Durability, r.Relays[1].Durability = base, head }
+	promise := func(base, head string) func(*results.Record) {
+		return func(r *results.Record) { r.Relays[0].Durability, r.Relays[1].Durability = base, head }
 	}
 	for _, c := range []struct {
 		name string
-		r    *measure.Record
+		r    *results.Record
 		want string // "" for no caution at all
 	}{
 		{"nothing", record(nil), ""},
 		{"half busy", record(load(2)), ""},
 		{"more", record(load(2.01)), "The machine was busy before the run: load 2.01 on 4 cores."},
-		{"of processors that are not known", record(all(load(2), func(r *measure.Record) { r.Environment.Cores = 0 })), ""},
+		{"of processors that are not known", record(all(load(2), func(r *results.Record) { r.Environment.Cores = 0 })), ""},
 		{"the same program", record(program("a", "relay")), "Base and head are the same program"},
 		{"with another setting", record(program("a", "relay --fast")), ""},
 		{"programs that are not known", record(program("", "relay")), ""},
@@ -207,10 +207,10 @@ func TestAGateSaysWhatMakesItWeak(t *testing.T) {
 		}
 	}
 	// Trials from 1 to 1.05: the interval of the median, 1.025, reaches 2.4 % to either side.
-	for threshold, told := range map[float64]bool{0.025: false, measure.Summarize(six).Spread(): false, 0.024: true} {
+	for threshold, told := range map[float64]bool{0.025: false, results.Summarize(six).Spread(): false, 0.024: true} {
 		o := pairOfBuilds
 		o.Threshold = threshold
-		g := mustGate(t, sides(measure.Lower, six, six), o)
+		g := mustGate(t, sides(results.Lower, six, six), o)
 		if got := strings.Join(g.Cautions, ""); strings.Contains(got, "not known better than ± 2.44 %") != told {
 			t.Errorf("threshold %v: %q", threshold, got)
 		}
@@ -220,19 +220,19 @@ func TestAGateSaysWhatMakesItWeak(t *testing.T) {
 func TestHeadlines(t *testing.T) {
 	for want, g := range map[string]*GateVerdict{
 		"GREEN: none of 19 figures got worse":                mustGate(t, gated(10, []string{"base", "head"}, flat1), pairOfBuilds),
-		"UNDECIDED: nothing was measured that a gate judges": mustGate(t, figure(sides(measure.Lower, nil, nil), "ingest.paced", "ok latency", measure.Lower, same), pairOfBuilds),
-		"SUSPICIOUS: 1 of 1 figure may have got worse":       mustGate(t, sides(measure.Lower, apart.base, apart.head), pairOfBuilds),
-		"FELL SHORT: head is not fit to be compared: c (preflight)": mustGate(t, func() *measure.Record {
+		"UNDECIDED: nothing was measured that a gate judges": mustGate(t, figure(sides(results.Lower, nil, nil), "ingest.paced", "ok latency", results.Lower, same), pairOfBuilds),
+		"SUSPICIOUS: 1 of 1 figure may have got worse":       mustGate(t, sides(results.Lower, apart.base, apart.head), pairOfBuilds),
+		"FELL SHORT: head is not fit to be compared: c (preflight)": mustGate(t, func() *results.Record {
 			r := gated(10, []string{"base", "head"}, flat1)
 			failed("head", "storage")(r)
 			return r
 		}(), pairOfBuilds),
-		"UNDECIDED: While relaybench measured head, the disk of the work folder was full, which is not held against anybody. Free some space, or choose another disk with --work DIR": mustGate(t, func() *measure.Record {
+		"UNDECIDED: While relaybench measured head, the disk of the work folder was full, which is not held against anybody. Free some space, or choose another disk with --work DIR": mustGate(t, func() *results.Record {
 			r := gated(10, []string{"base", "head"}, flat1)
-			r.Findings = append(r.Findings, measure.Finding{Relay: "head", Scenario: "storage", Code: measure.CodeCompletes, Verdict: measure.Undecided, Cause: measure.ShortageDisk})
+			r.Findings = append(r.Findings, results.Finding{Relay: "head", Scenario: "storage", Code: results.CodeCompletes, Verdict: results.Undecided, Cause: results.ShortageDisk})
 			return r
 		}(), pairOfBuilds),
-		"UNDECIDED: too few trials to judge 1 figure; use --trials 5": mustGate(t, sides(measure.Lower, six[:3], six[:3]), pairOfBuilds),
+		"UNDECIDED: too few trials to judge 1 figure; use --trials 5": mustGate(t, sides(results.Lower, six[:3], six[:3]), pairOfBuilds),
 	} {
 		if got := g.Headline(); got != want {
 			t.Errorf("got  %q\nwant %q", got, want)

@@ -13,39 +13,39 @@ import (
 	"testing"
 	"time"
 
-	"relaybench/harness/measure"
+	"relaybench/results"
 )
 
 // gated is a record of a gate: relays over the scenarios that a gate measures, with trials from value, which is given the figure's
 // centre. It is called trial by trial and, within one, figure by figure, as a run measures.
-func gated(trials int, relays []string, value func(relay, figure string, trial int, center float64, better measure.Better) float64) *measure.Record {
+func gated(trials int, relays []string, value func(relay, figure string, trial int, center float64, better results.Better) float64) *results.Record {
 	finished := time.Date(2026, 8, 30, 12, 2, 30, 0, time.UTC)
-	rec := compared(1, func(r *measure.Record) { r.Measurements, r.FinishedAt = nil, &finished })
-	recorder := measure.NewRecorder(rec, nil)
+	rec := compared(1, func(r *results.Record) { r.Measurements, r.FinishedAt = nil, &finished })
+	recorder := results.NewRecorder(rec, nil)
 	for i, name := range relays {
-		recorder.SetRelay(measure.Relay{Name: name, Durability: "batch", Outcome: measure.OutcomeOK, SHA256: strings.Repeat(fmt.Sprint(i), 64)})
+		recorder.SetRelay(results.Relay{Name: name, Durability: "batch", Outcome: results.OutcomeOK, SHA256: strings.Repeat(fmt.Sprint(i), 64)})
 	}
 	type figure struct {
 		scenario, metric, unit string
-		better                 measure.Better
+		better                 results.Better
 		center                 float64
 	}
-	figures := []figure{{"ingest.visibility", "ok", "ms", measure.Lower, 0.6}, {"ingest.visibility", "visible", "ms", measure.Lower, 0.8},
-		{"ingest.throughput", "accepted", "events/s", measure.Higher, 6200}, {"ingest.throughput", "ok latency", "ms", measure.Lower, 118},
-		{"ingest.throughput", "unacknowledged", "events", measure.Lower, 3}}
+	figures := []figure{{"ingest.visibility", "ok", "ms", results.Lower, 0.6}, {"ingest.visibility", "visible", "ms", results.Lower, 0.8},
+		{"ingest.throughput", "accepted", "events/s", results.Higher, 6200}, {"ingest.throughput", "ok latency", "ms", results.Lower, 118},
+		{"ingest.throughput", "unacknowledged", "events", results.Lower, 3}}
 	for _, q := range []string{"firehose", "follow-feed", "thread"} {
 		for _, form := range []string{".hot", ".varied"} {
-			figures = append(figures, figure{"query." + q + form, "eose", "ms", measure.Lower, 1.4}, figure{"query." + q + form, "queries/s", "queries/s", measure.Higher, 2400})
+			figures = append(figures, figure{"query." + q + form, "eose", "ms", results.Lower, 1.4}, figure{"query." + q + form, "queries/s", "queries/s", results.Higher, 2400})
 		}
 	}
-	figures = append(figures, figure{"storage", "allocated", "bytes/event", measure.Lower, 1540}, figure{"storage", "write amplification", "bytes/byte", measure.Lower, 3.4})
+	figures = append(figures, figure{"storage", "allocated", "bytes/event", results.Lower, 1540}, figure{"storage", "write amplification", "bytes/byte", results.Lower, 3.4})
 	for trial := range trials {
 		for _, relay := range relays {
 			for _, f := range figures {
-				recorder.Add(measure.Measurement{Relay: relay, Scenario: f.scenario, Metric: f.metric, Unit: f.unit, Better: f.better,
+				recorder.Add(results.Measurement{Relay: relay, Scenario: f.scenario, Metric: f.metric, Unit: f.unit, Better: f.better,
 					Trials: []float64{value(relay, f.scenario+" "+f.metric, trial, f.center, f.better)}})
 			}
-			recorder.Add(measure.Measurement{Relay: relay, Scenario: "query.thread.hot", Metric: "events", Unit: "events/query", Better: measure.None, Exact: true, Trials: []float64{212}})
+			recorder.Add(results.Measurement{Relay: relay, Scenario: "query.thread.hot", Metric: "events", Unit: "events/query", Better: results.None, Exact: true, Trials: []float64{212}})
 		}
 	}
 	out := recorder.Snapshot()
@@ -65,7 +65,7 @@ func newMachine(seed uint64, noise float64) *noisyMachine {
 	return &noisyMachine{rand.New(rand.NewPCG(seed, 7)), noise, map[string]float64{}}
 }
 
-func (m *noisyMachine) value(relay string, trial int, center float64, better measure.Better, slower float64) float64 {
+func (m *noisyMachine) value(relay string, trial int, center float64, better results.Better, slower float64) float64 {
 	k := fmt.Sprint(relay, trial)
 	if m.spell[k] == 0 {
 		m.spell[k] = math.Exp(0.5 * m.noise * m.rnd.NormFloat64())
@@ -74,13 +74,13 @@ func (m *noisyMachine) value(relay string, trial int, center float64, better mea
 		}
 	}
 	slower *= m.spell[k] * math.Exp(m.noise*m.rnd.NormFloat64()) * (1 + 0.004*float64(trial))
-	if better == measure.Higher {
+	if better == results.Higher {
 		return center / slower
 	}
 	return center * slower
 }
 
-func mustGate(t *testing.T, r *measure.Record, o GateOptions) *GateVerdict {
+func mustGate(t *testing.T, r *results.Record, o GateOptions) *GateVerdict {
 	t.Helper()
 	g, err := Gate(r, o)
 	if err != nil {
@@ -91,7 +91,7 @@ func mustGate(t *testing.T, r *measure.Record, o GateOptions) *GateVerdict {
 
 // concluded judges as the verb does: with further runs, of as many trials as the verdict asks for,
 // until it is final.
-func concluded(t *testing.T, o GateOptions, first *measure.Record, run func(trials int) *measure.Record) *GateVerdict {
+func concluded(t *testing.T, o GateOptions, first *results.Record, run func(trials int) *results.Record) *GateVerdict {
 	t.Helper()
 	g := mustGate(t, first, o)
 	for n := g.MoreTrials(); n > 0; n = g.MoreTrials() {
@@ -103,16 +103,16 @@ func concluded(t *testing.T, o GateOptions, first *measure.Record, run func(tria
 }
 
 // twice is concluded with the same record for each further run.
-func twice(t *testing.T, first, second *measure.Record, o GateOptions) *GateVerdict {
+func twice(t *testing.T, first, second *results.Record, o GateOptions) *GateVerdict {
 	t.Helper()
-	return concluded(t, o, first, func(int) *measure.Record { return second })
+	return concluded(t, o, first, func(int) *results.Record { return second })
 }
 
 var pairOfBuilds = GateOptions{Base: "base", Head: "head", Threshold: 0.05, MaxTrials: 30}
 
 func TestAGateJudgesByEvidenceAndSize(t *testing.T) {
-	steady := func(relay string, head map[string]float64) func(relay, figure string, trial int, center float64, better measure.Better) float64 {
-		return func(r, figure string, trial int, center float64, better measure.Better) float64 {
+	steady := func(relay string, head map[string]float64) func(relay, figure string, trial int, center float64, better results.Better) float64 {
+		return func(r, figure string, trial int, center float64, better results.Better) float64 {
 			v := center * (1 + 0.002*float64(trial%5))
 			if f := head[figure]; r == relay && f != 0 {
 				v *= f
@@ -120,15 +120,15 @@ func TestAGateJudgesByEvidenceAndSize(t *testing.T) {
 			return v
 		}
 	}
-	record := func(head map[string]float64, changes ...func(*measure.Record)) *measure.Record {
+	record := func(head map[string]float64, changes ...func(*results.Record)) *results.Record {
 		r := gated(10, []string{"base", "head"}, steady("head", head))
 		for _, c := range changes {
 			c(r)
 		}
 		return r
 	}
-	exactly := func(v float64) func(*measure.Record) {
-		return func(r *measure.Record) {
+	exactly := func(v float64) func(*results.Record) {
+		return func(r *results.Record) {
 			for i := range r.Measurements {
 				if m := &r.Measurements[i]; m.Relay == "head" && m.Exact {
 					for k := range m.Trials {
@@ -138,8 +138,8 @@ func TestAGateJudgesByEvidenceAndSize(t *testing.T) {
 			}
 		}
 	}
-	few := func(n int) func(*measure.Record) {
-		return func(r *measure.Record) {
+	few := func(n int) func(*results.Record) {
+		return func(r *results.Record) {
 			for i := range r.Measurements {
 				r.Measurements[i].Trials = r.Measurements[i].Trials[:n]
 			}
@@ -147,7 +147,7 @@ func TestAGateJudgesByEvidenceAndSize(t *testing.T) {
 	}
 	for _, c := range []struct {
 		name   string
-		r      *measure.Record
+		r      *results.Record
 		change func(*GateOptions)
 		want   GateResult
 		figure string // whose judgement is looked at
@@ -167,9 +167,9 @@ func TestAGateJudgesByEvidenceAndSize(t *testing.T) {
 		{"too few trials, but an exact figure", record(nil, few(5), exactly(1)), nil, GateRed, "query.thread.hot events", Differs},
 		{"head fails a check", record(nil, failed("head", "query.thread.hot")), nil, GateShort, "storage allocated", NoEvidence},
 		{"head has a property stated", record(nil, stated("head")), nil, GateGreen, "storage allocated", NoEvidence},
-		{"head crashes", record(nil, func(r *measure.Record) { r.Relays[1].Outcome, r.Relays[1].Reason = measure.OutcomeFailed, "died" }), nil, GateShort, "storage allocated", NoEvidence},
-		{"head lacks a figure", record(nil, func(r *measure.Record) {
-			r.Measurements = slices.DeleteFunc(r.Measurements, func(m measure.Measurement) bool { return m.Relay == "head" && m.Metric == "visible" })
+		{"head crashes", record(nil, func(r *results.Record) { r.Relays[1].Outcome, r.Relays[1].Reason = results.OutcomeFailed, "died" }), nil, GateShort, "storage allocated", NoEvidence},
+		{"head lacks a figure", record(nil, func(r *results.Record) {
+			r.Measurements = slices.DeleteFunc(r.Measurements, func(m results.Measurement) bool { return m.Relay == "head" && m.Metric == "visible" })
 		}), nil, GateShort, "storage allocated", NoEvidence},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -193,7 +193,7 @@ func TestAGateJudgesByEvidenceAndSize(t *testing.T) {
 }
 
 func TestWhatBaseDiffersFromItselfIsNotHeldAgainstHead(t *testing.T) {
-	r := gated(10, []string{"base", "again", "head"}, func(relay, figure string, trial int, center float64, _ measure.Better) float64 {
+	r := gated(10, []string{"base", "again", "head"}, func(relay, figure string, trial int, center float64, _ results.Better) float64 {
 		v := center * (1 + 0.002*float64(trial%5))
 		switch {
 		case figure == "ingest.visibility ok" && relay != "base":
@@ -218,7 +218,7 @@ func TestWhatBaseDiffersFromItselfIsNotHeldAgainstHead(t *testing.T) {
 }
 
 func TestTheFirstOfTheLargestFloorsIsNamed(t *testing.T) {
-	r := gated(10, []string{"base", "again", "head"}, func(relay, figure string, trial int, center float64, _ measure.Better) float64 {
+	r := gated(10, []string{"base", "again", "head"}, func(relay, figure string, trial int, center float64, _ results.Better) float64 {
 		if relay == "again" {
 			switch figure {
 			case "ingest.visibility visible", "storage allocated":
@@ -237,12 +237,12 @@ func TestTheFirstOfTheLargestFloorsIsNamed(t *testing.T) {
 	}
 }
 
-func flat1(_, _ string, trial int, center float64, _ measure.Better) float64 {
+func flat1(_, _ string, trial int, center float64, _ results.Better) float64 {
 	return center * (1 + 0.002*float64(trial%5))
 }
 
 func TestAGateRefusesWhatCannotBeABase(t *testing.T) {
-	baseline := func(changes ...func(*measure.Record)) *measure.Record {
+	baseline := func(changes ...func(*results.Record)) *results.Record {
 		r := gated(10, []string{"mine"}, flat1)
 		for _, c := range changes {
 			c(r)
@@ -251,7 +251,7 @@ func TestAGateRefusesWhatCannotBeABase(t *testing.T) {
 	}
 	for _, c := range []struct {
 		name     string
-		baseline *measure.Record
+		baseline *results.Record
 		base     string
 		want     string // of the error; "" for none
 		kind     any
@@ -262,10 +262,10 @@ func TestAGateRefusesWhatCannotBeABase(t *testing.T) {
 		{"two relays and no name", gated(10, []string{"a", "b"}, flat1), "", "2 relays (a, b)", nil},
 		{"a failed required check", baseline(failed("mine", "storage")), "mine", "fell short itself: c (preflight)", new(*BaselineError)},
 		{"a property stated", baseline(stated("mine")), "mine", "", nil},
-		{"a partial run", baseline(func(r *measure.Record) { r.Partial = true }), "mine", "did not finish", new(*BaselineError)},
-		{"another corpus", baseline(func(r *measure.Record) { r.Corpus.Fingerprint = strings.Repeat("1", 64) }), "mine", "corpus fingerprint", new(*IncomparableError)},
-		{"another machine", baseline(func(r *measure.Record) { r.Environment.CPU = "Xeon" }), "mine", "processor: Xeon", new(*IncomparableError)},
-		{"other settings", baseline(func(r *measure.Record) { r.Options["window"] = 1.0 }), "mine", "option window: 1 ≠ 200", new(*IncomparableError)},
+		{"a partial run", baseline(func(r *results.Record) { r.Partial = true }), "mine", "did not finish", new(*BaselineError)},
+		{"another corpus", baseline(func(r *results.Record) { r.Corpus.Fingerprint = strings.Repeat("1", 64) }), "mine", "corpus fingerprint", new(*IncomparableError)},
+		{"another machine", baseline(func(r *results.Record) { r.Environment.CPU = "Xeon" }), "mine", "processor: Xeon", new(*IncomparableError)},
+		{"other settings", baseline(func(r *results.Record) { r.Options["window"] = 1.0 }), "mine", "option window: 1 ≠ 200", new(*IncomparableError)},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			name, err := CheckBaseline(c.baseline, c.base, gated(10, []string{"head"}, flat1))
@@ -301,7 +301,7 @@ func TestAGateRefusesWhatCannotBeABase(t *testing.T) {
 
 func TestVerdictsLookAsTheyShould(t *testing.T) {
 	m := newMachine(3, 0.01)
-	r := gated(10, []string{"base", "head"}, func(relay, figure string, trial int, center float64, better measure.Better) float64 {
+	r := gated(10, []string{"base", "head"}, func(relay, figure string, trial int, center float64, better results.Better) float64 {
 		slower := 1.0
 		switch {
 		case relay != "head":
@@ -405,16 +405,16 @@ func FuzzParseThresholds(f *testing.F) {
 
 // TestGatesJudgeWhatBuildsTakeToReconcileWithEachOther has two builds that were reconciled with each other, and a third relay that is each one's other peer.
 func TestGatesJudgeWhatBuildsTakeToReconcileWithEachOther(t *testing.T) {
-	reconciled := func(slower float64) *measure.Record {
-		r := gated(10, []string{"base", "head"}, func(_, _ string, trial int, center float64, _ measure.Better) float64 { return center * wobble(trial) })
+	reconciled := func(slower float64) *results.Record {
+		r := gated(10, []string{"base", "head"}, func(_, _ string, trial int, center float64, _ results.Better) float64 { return center * wobble(trial) })
 		add := func(relay, peer string, factor, lacks float64) {
 			var times, need []float64
 			for trial := range 10 {
 				times, need = append(times, 20*factor*wobble(trial)), append(need, lacks)
 			}
 			r.Measurements = append(r.Measurements,
-				measure.Measurement{Relay: relay, Peer: peer, Scenario: "negentropy.initial", Metric: "time", Unit: "ms", Better: measure.Lower, Trials: times},
-				measure.Measurement{Relay: relay, Peer: peer, Scenario: "negentropy.initial", Metric: "need", Unit: "events", Better: measure.None, Exact: true, Trials: need})
+				results.Measurement{Relay: relay, Peer: peer, Scenario: "negentropy.initial", Metric: "time", Unit: "ms", Better: results.Lower, Trials: times},
+				results.Measurement{Relay: relay, Peer: peer, Scenario: "negentropy.initial", Metric: "need", Unit: "events", Better: results.None, Exact: true, Trials: need})
 		}
 		add("base", "head", 1, 100)
 		add("head", "base", slower, 101)

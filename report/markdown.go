@@ -7,14 +7,14 @@ import (
 	"strconv"
 	"strings"
 
-	"relaybench/harness/measure"
+	"relaybench/results"
 )
 
 // Markdown writes the whole report: all that Terminal shows, and every metric, distribution,
 // resource figure, failed check with its evidence, configuration file, and how to repeat the run.
 // It is GitHub-flavoured, and safe to publish: nothing in the record can add markup, links,
 // mentions or HTML. Errors are those of w.
-func Markdown(w io.Writer, r *measure.Record) error {
+func Markdown(w io.Writer, r *results.Record) error {
 	m := &markdown{screen: newScreen(w, 0, false), v: newView(r)}
 	m.head()
 	m.summary()

@@ -9,7 +9,7 @@ import (
 
 	"github.com/kballard/go-shellquote"
 
-	"relaybench/harness/measure"
+	"relaybench/results"
 )
 
 func (m *markdown) findings() {
@@ -22,16 +22,16 @@ func (m *markdown) findings() {
 	for _, name := range names {
 		o := m.v.outcomes(name)
 		row := []string{mdText(speaker(name)), fmt.Sprint(o.passed)}
-		for _, verdict := range []measure.Verdict{measure.Failed, measure.Undecided, measure.Stated} {
+		for _, verdict := range []results.Verdict{results.Failed, results.Undecided, results.Stated} {
 			row = append(row, fmt.Sprint(o.count(verdict)))
 		}
 		rows = append(rows, row)
 	}
 	m.table([]string{"relay", "passed", "failed", "undecided", "stated"}, rows, firstLeft)
 	for _, x := range []struct {
-		verdict    measure.Verdict
+		verdict    results.Verdict
 		sign, word string
-	}{{measure.Failed, "❌", ""}, {measure.Undecided, "❔", "undecided, and held against nobody: "}, {measure.Stated, "·", "stated: "}} {
+	}{{results.Failed, "❌", ""}, {results.Undecided, "❔", "undecided, and held against nobody: "}, {results.Stated, "·", "stated: "}} {
 		for _, name := range names {
 			for _, o := range m.v.outcomes(name).of(x.verdict) {
 				m.outcome(name, x.sign, x.word, o)
@@ -81,7 +81,7 @@ func (m *markdown) outcome(name, sign, word string, o *outcome) {
 	m.p("\n</details>\n")
 }
 
-func (m *markdown) evidence(f *measure.Finding) {
+func (m *markdown) evidence(f *results.Finding) {
 	if len(f.Evidence) > 0 && !m.v.elsewhere(f) { // else it stands with the pair
 		m.p("\n%s", mdFence("text", evidenceLines(f.Evidence, false)))
 	}
@@ -95,7 +95,7 @@ func (m *markdown) relays() {
 	var rows [][]string
 	for _, r := range m.v.relays {
 		outcome := string(r.Outcome)
-		if r.Outcome != measure.OutcomeOK {
+		if r.Outcome != results.OutcomeOK {
 			outcome = "**" + mdText(outcomeText(r)) + "**"
 		}
 		rows = append(rows, []string{mdText(r.Name), outcome, mdText(r.Durability), mdText(cmp.Or(r.Version, "unknown")), mdCode(cmp.Or(shorten(r.SHA256, 12), "unknown"))})
@@ -107,7 +107,7 @@ func (m *markdown) relays() {
 }
 
 // relay folds away how one relay was run.
-func (m *markdown) relay(r *measure.Relay) {
+func (m *markdown) relay(r *results.Relay) {
 	m.p("\n<details><summary>%s: command, configuration and what it can do</summary>\n\n", mdHTML(r.Name))
 	if r.Command != "" {
 		m.p("%s\n", mdFence("sh", []string{r.Command}))

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"relaybench/harness/measure"
+	"relaybench/results"
 )
 
 // pairing writes the summary of the pairs, the relays in none of them, and a part for each pair.
@@ -79,10 +79,10 @@ func (m *markdown) pair(p *pair) {
 }
 
 // explain writes what is to say of a pair, with the evidence that was not shown.
-func (m *markdown) explain(said evidenceOnce, f *measure.Finding, text string) {
+func (m *markdown) explain(said evidenceOnce, f *results.Finding, text string) {
 	m.p("\n%s %s\n", signs[f.Verdict].text, mdText(sentence(text)))
 	switch evidence := said.fresh(f); {
-	case f.Verdict == measure.Passed:
+	case f.Verdict == results.Passed:
 	case len(evidence) > 0:
 		m.p("\n%s", mdFence("text", evidenceLines(evidence, false)))
 	case len(f.Evidence) > 0:

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"slices"
 
-	"relaybench/harness/measure"
+	"relaybench/results"
 )
 
 // section writes a scenario a table; queries, which are many and alike, a table for each metric.
@@ -136,7 +136,7 @@ func (m *markdown) queries(list []*scenario) {
 		var rows [][]string
 		for _, b := range members {
 			label := mdCode(b.scenario.Key)
-			if l := labelText(b.labels, []string{measure.LabelQuery, measure.LabelForm}); l != "" {
+			if l := labelText(b.labels, []string{results.LabelQuery, results.LabelForm}); l != "" {
 				label = mdText(l)
 			}
 			if b.unranked != "" {

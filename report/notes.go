@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	"relaybench/harness/measure"
+	"relaybench/results"
 )
 
 // footnotes are what readers of one table must know of single cells, each said once, under a
@@ -41,13 +41,13 @@ func superscript(n int) string {
 // bars says why a figure, or one that stands for several, competes with no other: how its relays
 // ended, the failed checks that bear on it, and what it says of itself. That the harness limited it
 // does not matter where the relay is at fault.
-func (v *view) bars(ms ...*measure.Measurement) (why []string) {
+func (v *view) bars(ms ...*results.Measurement) (why []string) {
 	add := func(text string) {
 		if text != "" && !slices.Contains(why, text) {
 			why = append(why, text)
 		}
 	}
-	var failed []*measure.Finding
+	var failed []*results.Finding
 	for _, m := range ms {
 		for _, name := range slices.Compact([]string{m.Relay, m.Peer}) {
 			add(prefixed(name+": ", v.out(v.relay(name))))
@@ -64,7 +64,7 @@ func (v *view) bars(ms ...*measure.Measurement) (why []string) {
 	for _, m := range ms {
 		for i := range m.Status {
 			switch s := &m.Status[i]; {
-			case s.Code == measure.StatusLimited:
+			case s.Code == results.StatusLimited:
 				if text := cmp.Or(limits[s.Cause], s.Cause); !slices.Contains(limiting, text) {
 					limiting = append(limiting, text)
 				}
@@ -80,21 +80,21 @@ func (v *view) bars(ms ...*measure.Measurement) (why []string) {
 }
 
 // accused tells whether a figure means nothing: its relay is out, or a failed check bears on it.
-func (v *view) accused(m *measure.Measurement) bool {
+func (v *view) accused(m *results.Measurement) bool {
 	return v.out(v.relay(m.Relay)) != "" || m.Peer != "" && v.out(v.relay(m.Peer)) != "" || len(v.rec.Barring(m)) > 0
 }
 
 // barring are the statuses of figures that are shown and not ranked.
 var barring = map[string]bool{
-	measure.StatusIncomplete: true, measure.StatusLimited: true, measure.StatusNotComparable: true, measure.StatusAway: true,
+	results.StatusIncomplete: true, results.StatusLimited: true, results.StatusNotComparable: true, results.StatusAway: true,
 }
 
 // out is why no figure of a relay is ranked at all; "" where some may be.
-func (v *view) out(r *measure.Relay) string {
+func (v *view) out(r *results.Relay) string {
 	switch {
 	case r == nil:
 		return ""
-	case r.Outcome != measure.OutcomeOK:
+	case r.Outcome != results.OutcomeOK:
 		return outcomeText(r)
 	}
 	return r.NeverRanked
@@ -102,9 +102,9 @@ func (v *view) out(r *measure.Relay) string {
 
 // accusations name the relays at fault, each with the checks that it failed and that bear on the
 // figures. Where some of a relay's bear on everything, they are enough.
-func (v *view) accusations(failed []*measure.Finding, ms []*measure.Measurement) (all []string) {
+func (v *view) accusations(failed []*results.Finding, ms []*results.Measurement) (all []string) {
 	var names []string
-	by := map[string][]*measure.Finding{}
+	by := map[string][]*results.Finding{}
 	for _, f := range failed {
 		name := speaker(subject(f))
 		if by[name] == nil {
@@ -115,7 +115,7 @@ func (v *view) accusations(failed []*measure.Finding, ms []*measure.Measurement)
 	for _, name := range names {
 		list := by[name]
 		if slices.ContainsFunc(list, grave) {
-			list = slices.DeleteFunc(list, func(f *measure.Finding) bool { return !grave(f) })
+			list = slices.DeleteFunc(list, func(f *results.Finding) bool { return !grave(f) })
 		}
 		var o outcomes
 		for _, f := range list {
@@ -135,21 +135,21 @@ func (v *view) accusations(failed []*measure.Finding, ms []*measure.Measurement)
 }
 
 // grave tells whether a check bears on everything.
-func grave(f *measure.Finding) bool {
-	return slices.ContainsFunc(f.BearsOn, func(s measure.Scope) bool {
+func grave(f *results.Finding) bool {
+	return slices.ContainsFunc(f.BearsOn, func(s results.Scope) bool {
 		return s.Scenario == "*" && s.Uses == "" && s.Role == "" && len(s.Labels) == 0
 	})
 }
 
 // asked says where a check failed that bears on figures; "" where it was there, and bears on no
 // other.
-func (v *view) asked(list []*measure.Finding, ms []*measure.Measurement) string {
+func (v *view) asked(list []*results.Finding, ms []*results.Measurement) string {
 	if len(list) > 1 {
 		return fmt.Sprint(len(list), " ", v.noun(list))
 	}
 	f := list[0]
-	wider := slices.ContainsFunc(f.BearsOn, func(s measure.Scope) bool { return s.Scenario != f.Scenario+".*" })
-	if wider || f.Peer != "" || slices.ContainsFunc(ms, func(m *measure.Measurement) bool { return m.Scenario != f.Scenario }) {
+	wider := slices.ContainsFunc(f.BearsOn, func(s results.Scope) bool { return s.Scenario != f.Scenario+".*" })
+	if wider || f.Peer != "" || slices.ContainsFunc(ms, func(m *results.Measurement) bool { return m.Scenario != f.Scenario }) {
 		return v.where(f)
 	}
 	return ""
@@ -159,7 +159,7 @@ func (v *view) asked(list []*measure.Finding, ms []*measure.Measurement) string 
 // apart.
 func (r *row) remarks() (all []string) {
 	for i := range r.m.Status {
-		if s := &r.m.Status[i]; !barring[s.Code] && s.Code != measure.StatusPace {
+		if s := &r.m.Status[i]; !barring[s.Code] && s.Code != results.StatusPace {
 			all = append(all, statusText(s))
 		}
 	}
@@ -181,14 +181,14 @@ func (r *row) notes() (all []string) {
 }
 
 // labelKey tells labels apart.
-func labelKey(l measure.Labels) string { return fmt.Sprint(map[string]string(l)) }
+func labelKey(l results.Labels) string { return fmt.Sprint(map[string]string(l)) }
 
 // labelOrder is how labels are read; the others come after them.
-var labelOrder = []string{measure.LabelQuery, measure.LabelPhase, measure.LabelMode, measure.LabelDirection, measure.LabelStrategy,
-	measure.LabelConnections, measure.LabelInFlight, measure.LabelBatch, measure.LabelForm, measure.LabelEncoding, measure.LabelReason}
+var labelOrder = []string{results.LabelQuery, results.LabelPhase, results.LabelMode, results.LabelDirection, results.LabelStrategy,
+	results.LabelConnections, results.LabelInFlight, results.LabelBatch, results.LabelForm, results.LabelEncoding, results.LabelReason}
 
 // labelText says labels in words: those of the given names, in reading order.
-func labelText(l measure.Labels, names []string) string {
+func labelText(l results.Labels, names []string) string {
 	var parts []string
 	for _, name := range names {
 		value, ok := l[name]
@@ -197,13 +197,13 @@ func labelText(l measure.Labels, names []string) string {
 		}
 		n, err := strconv.Atoi(value)
 		switch {
-		case name == measure.LabelConnections && err == nil:
+		case name == results.LabelConnections && err == nil:
 			value = count(n, "connection")
-		case name == measure.LabelInFlight:
+		case name == results.LabelInFlight:
 			value += " in flight"
-		case name == measure.LabelBatch:
+		case name == results.LabelBatch:
 			value = "batches of " + value
-		case name == measure.LabelWhen:
+		case name == results.LabelWhen:
 			value = cmp.Or(map[string]string{"after": "at the end"}[value], value)
 		}
 		parts = append(parts, value)
@@ -219,8 +219,8 @@ func inOrder(names []string) []string {
 }
 
 // varying lists the names of the labels that have several values, in reading order.
-func varying(all []measure.Labels) (names []string) {
-	values := measure.Labels{}
+func varying(all []results.Labels) (names []string) {
+	values := results.Labels{}
 	for _, l := range all {
 		for name, value := range l {
 			if first, known := values[name]; !known {

@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"slices"
 
-	"relaybench/harness/measure"
+	"relaybench/results"
 )
 
 // A pairing is all that a run says of relays that were reconciled with each other.
@@ -20,8 +20,8 @@ type pairing struct {
 type pair struct {
 	a, b      string
 	phases    []*phase
-	failed    []*measure.Finding
-	sides     []*measure.Finding // whether each converged
+	failed    []*results.Finding
+	sides     []*results.Finding // whether each converged
 	complete  bool
 	converged bool
 }
@@ -66,7 +66,7 @@ func (p *pair) title() string {
 
 // diverged tells whether a side does not hold what it must.
 func (p *pair) diverged() bool {
-	return slices.ContainsFunc(p.sides, func(f *measure.Finding) bool { return f.Verdict != measure.Passed })
+	return slices.ContainsFunc(p.sides, func(f *results.Finding) bool { return f.Verdict != results.Passed })
 }
 
 // status is how the pair ended, and whether that is good; nothing is known of a pair that was
@@ -102,17 +102,17 @@ func (p *pair) peer(server string) string {
 }
 
 // inPair tells whether a check is explained in a pair's section.
-func (v *view) inPair(f *measure.Finding) bool {
-	return f.Peer != "" && v.layout(f.Scenario) == measure.LayoutPairs
+func (v *view) inPair(f *results.Finding) bool {
+	return f.Peer != "" && v.layout(f.Scenario) == results.LayoutPairs
 }
 
 // inSync tells whether a check is explained in a matrix.
-func (v *view) inSync(f *measure.Finding) bool {
-	return f.Peer != "" && v.layout(f.Scenario) == measure.LayoutMatrix
+func (v *view) inSync(f *results.Finding) bool {
+	return f.Peer != "" && v.layout(f.Scenario) == results.LayoutMatrix
 }
 
 // elsewhere tells whether a check's evidence stands in a section of its own.
-func (v *view) elsewhere(f *measure.Finding) bool { return v.inPair(f) || v.inSync(f) }
+func (v *view) elsewhere(f *results.Finding) bool { return v.inPair(f) || v.inSync(f) }
 
 // pairing gathers the pairs; nil where a run has none and none was looked for.
 func (v *view) pairing() *pairing {
@@ -132,11 +132,11 @@ func (v *view) pairing() *pairing {
 		}
 		return byKey[k]
 	}
-	var order []*measure.Scenario
-	members := map[string][]*measure.Measurement{}
+	var order []*results.Scenario
+	members := map[string][]*results.Measurement{}
 	for i := range v.rec.Measurements {
 		m := &v.rec.Measurements[i]
-		if !v.in(m, measure.LayoutPairs) {
+		if !v.in(m, results.LayoutPairs) {
 			continue
 		}
 		at(m.Relay, m.Peer)
@@ -150,7 +150,7 @@ func (v *view) pairing() *pairing {
 			at(f.Relay, f.Peer).take(f)
 		}
 	}
-	slices.SortStableFunc(order, func(a, b *measure.Scenario) int { return cmp.Compare(a.Order, b.Order) })
+	slices.SortStableFunc(order, func(a, b *results.Scenario) int { return cmp.Compare(a.Order, b.Order) })
 	for _, d := range order {
 		g.scenarios = append(g.scenarios, v.fill(d, members[d.Key]))
 	}
@@ -163,7 +163,7 @@ func (v *view) pairing() *pairing {
 				p.phases = append(p.phases, ph)
 			}
 		}
-		slices.SortStableFunc(p.sides, func(x, y *measure.Finding) int { return cmp.Compare(v.order(x.Relay), v.order(y.Relay)) })
+		slices.SortStableFunc(p.sides, func(x, y *results.Finding) int { return cmp.Compare(v.order(x.Relay), v.order(y.Relay)) })
 		p.converged = p.complete && len(p.sides) == len(p.servers()) && !p.diverged()
 	}
 	if len(g.pairs) > 0 || !v.syncsOnly() {
@@ -178,17 +178,17 @@ func (v *view) pairing() *pairing {
 
 // order is a relay's place in the run; the largest for unknown ones.
 func (v *view) order(name string) uint {
-	return uint(slices.IndexFunc(v.relays, func(r *measure.Relay) bool { return r.Name == name }))
+	return uint(slices.IndexFunc(v.relays, func(r *results.Relay) bool { return r.Name == name }))
 }
 
 // take keeps a check of the pair.
-func (p *pair) take(f *measure.Finding) {
-	if f.Code == measure.CodeHoldsUnion && f.Verdict != measure.Undecided {
+func (p *pair) take(f *results.Finding) {
+	if f.Code == results.CodeHoldsUnion && f.Verdict != results.Undecided {
 		p.sides = append(p.sides, f)
 	}
-	if f.Verdict == measure.Failed {
+	if f.Verdict == results.Failed {
 		p.failed = append(p.failed, f)
-		p.complete = p.complete && f.Code != measure.CodeCompletes
+		p.complete = p.complete && f.Code != results.CodeCompletes
 	}
 }
 
@@ -196,7 +196,7 @@ func (p *pair) take(f *measure.Finding) {
 // pair.
 func (v *view) unpaired(g *pairing) {
 	for _, f := range v.checks {
-		if f.Code != measure.CodeNIP77 || f.Verdict == measure.Passed || f.Peer != "" ||
+		if f.Code != results.CodeNIP77 || f.Verdict == results.Passed || f.Peer != "" ||
 			slices.ContainsFunc(g.pairs, func(p *pair) bool { return p.a == f.Relay || p.b == f.Relay }) {
 			continue
 		}
@@ -216,7 +216,7 @@ const (
 // first is the scenario of the first reconciliation of a pair; "" where it was not measured.
 func (g *pairing) first() string {
 	for _, s := range g.scenarios {
-		if s.labels[measure.LabelPhase] == phaseInitial {
+		if s.labels[results.LabelPhase] == phaseInitial {
 			return s.Key
 		}
 	}
@@ -224,10 +224,10 @@ func (g *pairing) first() string {
 }
 
 // phaseOf builds a phase of a pair; nil where neither relay has it.
-func (v *view) phaseOf(p *pair, sc *scenario, ms, initial []*measure.Measurement) *phase {
+func (v *view) phaseOf(p *pair, sc *scenario, ms, initial []*results.Measurement) *phase {
 	ph := &phase{title: sc.Title}
 	var times []float64
-	var sides [][]*measure.Measurement
+	var sides [][]*results.Measurement
 	some := false
 	for _, s := range p.servers() {
 		own := of(ms, s, p.peer(s))
@@ -249,7 +249,7 @@ func (v *view) phaseOf(p *pair, sc *scenario, ms, initial []*measure.Measurement
 		if m := find(sides[i], sc.Primary); m != nil {
 			c.notes = append(v.bars(m), c.notes...)
 		}
-		if sc.labels[measure.LabelPhase] == phaseHeartbeat && c.main != "" {
+		if sc.labels[results.LabelPhase] == phaseHeartbeat && c.main != "" {
 			if r, ok := quotient(find(sides[i], metricTime), find(of(initial, s, p.peer(s)), metricTime)); ok {
 				at := min(1, len(c.parts))
 				c.parts = slices.Insert(c.parts, at, part{text: shareOfText(r) + " of initial"})
@@ -261,8 +261,8 @@ func (v *view) phaseOf(p *pair, sc *scenario, ms, initial []*measure.Measurement
 }
 
 // of picks the measurements of one direction.
-func of(ms []*measure.Measurement, relay, peer string) []*measure.Measurement {
-	var out []*measure.Measurement
+func of(ms []*results.Measurement, relay, peer string) []*results.Measurement {
+	var out []*results.Measurement
 	for _, m := range ms {
 		if m.Relay == relay && m.Peer == peer {
 			out = append(out, m)
@@ -272,7 +272,7 @@ func of(ms []*measure.Measurement, relay, peer string) []*measure.Measurement {
 }
 
 // find picks a metric; nil where it is missing.
-func find(ms []*measure.Measurement, metric string) *measure.Measurement {
+func find(ms []*results.Measurement, metric string) *results.Measurement {
 	for _, m := range ms {
 		if _, ok := m.Value(); ok && m.Metric == metric {
 			return m

@@ -5,11 +5,11 @@ import (
 	"slices"
 	"strconv"
 
-	"relaybench/harness/measure"
+	"relaybench/results"
 )
 
 // quotient divides two times.
-func quotient(a, b *measure.Measurement) (float64, bool) {
+func quotient(a, b *results.Measurement) (float64, bool) {
 	if a == nil || b == nil || timeBases[a.Unit] == 0 || timeBases[b.Unit] == 0 {
 		return 0, false
 	}
@@ -31,10 +31,10 @@ func shareOfText(r float64) string {
 
 // cellFor says all that was measured of one direction in one phase: what is known by name in a form
 // of its own, and whatever else there is under its own name.
-func (v *view) cellFor(ms []*measure.Measurement, clock scale) phaseCell {
+func (v *view) cellFor(ms []*results.Measurement, clock scale) phaseCell {
 	var c phaseCell
-	said := map[*measure.Measurement]bool{}
-	take := func(metric string) (*measure.Measurement, float64) {
+	said := map[*results.Measurement]bool{}
+	take := func(metric string) (*results.Measurement, float64) {
 		m := find(ms, metric)
 		if m == nil {
 			return nil, 0
@@ -45,12 +45,12 @@ func (v *view) cellFor(ms []*measure.Measurement, clock scale) phaseCell {
 	}
 	say := func(format string, args ...any) { c.parts = append(c.parts, part{text: fmt.Sprintf(format, args...)}) }
 	fine := func(format string, args ...any) { c.parts = append(c.parts, part{fmt.Sprintf(format, args...), true}) }
-	trials := func(m *measure.Measurement, s scale) {
+	trials := func(m *results.Measurement, s scale) {
 		if text := rangeText(m, s); text != "" {
 			say("trials %s", text)
 		}
 	}
-	plain := func(m *measure.Measurement, value float64) string {
+	plain := func(m *results.Measurement, value float64) string {
 		return scaleFor(m.Unit, []float64{value}).format(value)
 	}
 
@@ -114,7 +114,7 @@ func (v *view) cellFor(ms []*measure.Measurement, clock scale) phaseCell {
 		if said[m] || !ok {
 			continue
 		}
-		if reason := m.Labels[measure.LabelReason]; reason != "" {
+		if reason := m.Labels[results.LabelReason]; reason != "" {
 			say("%s %s: %s", amount(value), m.Metric, reason)
 			continue
 		}
@@ -133,7 +133,7 @@ func (v *view) cellFor(ms []*measure.Measurement, clock scale) phaseCell {
 }
 
 // statusTexts are what figures say of themselves and does not bar them, each once.
-func statusTexts(ms []*measure.Measurement) (all []string) {
+func statusTexts(ms []*results.Measurement) (all []string) {
 	for _, m := range ms {
 		for i := range m.Status {
 			if text := statusText(&m.Status[i]); !barring[m.Status[i].Code] && !slices.Contains(all, text) {

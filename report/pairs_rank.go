@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"slices"
 
-	"relaybench/harness/measure"
+	"relaybench/results"
 )
 
 // A column of the summary of pairs is one figure of every relay as the server, over its pairs.
@@ -62,7 +62,7 @@ func (v *view) summarize(g *pairing) {
 		default:
 			g.columns = append(g.columns, &column{block: b, title: sc.Title})
 		}
-		if sc.labels[measure.LabelPhase] != phaseHeartbeat {
+		if sc.labels[results.LabelPhase] != phaseHeartbeat {
 			continue
 		}
 		ratios := &column{title: "÷ initial"}
@@ -92,7 +92,7 @@ const metricWire = "bytes per difference"
 // heartbeatRatio is the median over a relay's pairs of the heartbeat against the first
 // reconciliation.
 func (v *view) heartbeatRatio(relay, heartbeat, initial string) (float64, bool) {
-	var ratios measure.Measurement
+	var ratios results.Measurement
 	for _, beat := range v.asServer(relay, heartbeat, metricTime) {
 		for _, first := range v.asServer(relay, initial, metricTime) {
 			if r, ok := quotient(beat, first); ok && first.Peer == beat.Peer {
@@ -104,11 +104,11 @@ func (v *view) heartbeatRatio(relay, heartbeat, initial string) (float64, bool) 
 }
 
 // asServer lists a relay's measurements of one metric, one for each peer.
-func (v *view) asServer(relay, scenario, metric string) []*measure.Measurement {
-	var out []*measure.Measurement
+func (v *view) asServer(relay, scenario, metric string) []*results.Measurement {
+	var out []*results.Measurement
 	for i := range v.rec.Measurements {
 		m := &v.rec.Measurements[i]
-		if _, ok := m.Value(); ok && v.in(m, measure.LayoutPairs) && m.Relay == relay && m.Scenario == scenario && m.Metric == metric {
+		if _, ok := m.Value(); ok && v.in(m, results.LayoutPairs) && m.Relay == relay && m.Scenario == scenario && m.Metric == metric {
 			out = append(out, m)
 		}
 	}
@@ -119,13 +119,13 @@ func (v *view) asServer(relay, scenario, metric string) []*measure.Measurement {
 // over its pairs that nothing bars, or over all of them, and then it does not compete, where
 // something bars each.
 func (v *view) column(sc *scenario, metric string, names []string) *block {
-	b := &block{scenario: sc.Scenario, metric: v.rec.Metric(metric), labels: sc.labels, better: measure.None}
+	b := &block{scenario: sc.Scenario, metric: v.rec.Metric(metric), labels: sc.labels, better: results.None}
 	var values []float64
 	var field []*row
 	for _, n := range names {
 		r := &row{name: n, relay: v.relay(n), why: "n/a"}
 		b.rows = append(b.rows, r)
-		all, sound := v.asServer(n, sc.Key, metric), []*measure.Measurement(nil)
+		all, sound := v.asServer(n, sc.Key, metric), []*results.Measurement(nil)
 		for _, m := range all {
 			if len(v.bars(m)) == 0 {
 				sound = append(sound, m)
@@ -140,7 +140,7 @@ func (v *view) column(sc *scenario, metric string, names []string) *block {
 		if b.unit == "" {
 			b.unit, b.better = sound[0].Unit, sound[0].Better
 		}
-		r.m = &measure.Measurement{Relay: n, Scenario: sc.Key, Metric: metric, Unit: b.unit, Better: b.better, Exact: true}
+		r.m = &results.Measurement{Relay: n, Scenario: sc.Key, Metric: metric, Unit: b.unit, Better: b.better, Exact: true}
 		for i, m := range sound {
 			if m.Unit != b.unit {
 				continue
@@ -168,7 +168,7 @@ func (v *view) column(sc *scenario, metric string, names []string) *block {
 	}
 	b.scale = scaleFor(b.unit, values)
 	switch {
-	case timeBases[b.unit] == 0 || len(field) < 2 || b.better != measure.Lower && b.better != measure.Higher:
+	case timeBases[b.unit] == 0 || len(field) < 2 || b.better != results.Lower && b.better != results.Higher:
 	case !v.sameWork(sc.Key, field):
 		b.unranked = "what was to be told apart differs: not ranked"
 	default:
@@ -183,7 +183,7 @@ func (v *view) sameWork(scenario string, field []*row) bool {
 	for _, metric := range []string{"have", "need"} {
 		var low, high float64
 		for i, r := range field {
-			var counts measure.Measurement
+			var counts results.Measurement
 			for _, m := range v.asServer(r.name, scenario, metric) {
 				if x, _ := m.Value(); len(v.bars(m)) == 0 {
 					counts.Trials = append(counts.Trials, x)

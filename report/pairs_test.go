@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"relaybench/harness/measure"
+	"relaybench/results"
 )
 
 // pairRun begins a run in which relays do nothing but reconcile.
@@ -21,37 +21,37 @@ func pairRun(t testing.TB, trials int, relays ...contender) *run {
 }
 
 // says records a check of a pair.
-func (r *run) says(relay, peer contender, scenario, code string, ok bool, detail string, evidence ...measure.Evidence) {
+func (r *run) says(relay, peer contender, scenario, code string, ok bool, detail string, evidence ...results.Evidence) {
 	f := finding(relay.name, peer.name, scenario, code, ok, detail, evidence...)
-	if code == measure.CodeCompletes {
+	if code == results.CodeCompletes {
 		f.Blames = ""
 	}
 	r.rec.Find(f)
 }
 
 // blames records that one of a pair is at fault for what was seen at the other.
-func (r *run) blames(fault, relay, peer contender, scenario, code, detail string, evidence ...measure.Evidence) {
+func (r *run) blames(fault, relay, peer contender, scenario, code, detail string, evidence ...results.Evidence) {
 	f := finding(relay.name, peer.name, scenario, code, false, detail, evidence...)
 	f.Blames = fault.name
 	r.rec.Find(f)
 }
 
 // loses records that a relay lost what it had acknowledged, as its pairs show.
-func (r *run) loses(relay, peer contender, scenario, code string, detail string, evidence ...measure.Evidence) {
+func (r *run) loses(relay, peer contender, scenario, code string, detail string, evidence ...results.Evidence) {
 	f := finding(relay.name, peer.name, scenario, code, false, detail, evidence...)
-	f.BearsOn = []measure.Scope{{Scenario: "*"}}
+	f.BearsOn = []results.Scope{{Scenario: "*"}}
 	r.rec.Find(f)
 }
 
 func (r *run) probe(relay string, ok bool, detail string) {
-	f := finding(relay, "", "negentropy.probe", measure.CodeNIP77, true, detail)
-	f.Verdict = measure.States(ok)
+	f := finding(relay, "", "negentropy.probe", results.CodeNIP77, true, detail)
+	f.Verdict = results.States(ok)
 	r.rec.Find(f)
 }
 
 // peered sets the other relay of a figure.
-func peered(c contender) func(*measure.Measurement) {
-	return func(m *measure.Measurement) { m.Peer = c.name }
+func peered(c contender) func(*results.Measurement) {
+	return func(m *results.Measurement) { m.Peer = c.name }
 }
 
 // direction records all phases of a pair with the server as the first or the second of it.
@@ -62,29 +62,29 @@ func (r *run) direction(server, peer contender, first bool) {
 	}
 	with := peered(peer)
 	r.probe(server.name, true, "NEG-OPEN is answered")
-	r.says(server, peer, "negentropy", measure.CodeHoldsSeeded, true, "holds the 7765 events that it must")
+	r.says(server, peer, "negentropy", results.CodeHoldsSeeded, true, "holds the 7765 events that it must")
 	wire := func(scenario string, ms, rounds, have, need, up, down float64) {
-		r.add(server, scenario, "time", "ms", measure.Lower, ms, with)
-		r.add(server, scenario, "first answer", "ms", measure.None, ms*0.6, with)
-		r.add(server, scenario, "harness share", "%", measure.None, math.Min(20/ms, 60), with)
-		r.add(server, scenario, "rounds", "rounds", measure.None, rounds, with, exact)
-		r.add(server, scenario, "bytes up", "bytes", measure.None, up, with, exact)
-		r.add(server, scenario, "bytes down", "bytes", measure.None, down, with, exact)
-		r.add(server, scenario, "have", "events", measure.None, have, with, exact)
-		r.add(server, scenario, "need", "events", measure.None, need, with, exact)
+		r.add(server, scenario, "time", "ms", results.Lower, ms, with)
+		r.add(server, scenario, "first answer", "ms", results.None, ms*0.6, with)
+		r.add(server, scenario, "harness share", "%", results.None, math.Min(20/ms, 60), with)
+		r.add(server, scenario, "rounds", "rounds", results.None, rounds, with, exact)
+		r.add(server, scenario, "bytes up", "bytes", results.None, up, with, exact)
+		r.add(server, scenario, "bytes down", "bytes", results.None, down, with, exact)
+		r.add(server, scenario, "have", "events", results.None, have, with, exact)
+		r.add(server, scenario, "need", "events", results.None, need, with, exact)
 	}
 	wire("negentropy.initial", 3.1, 3, have, need, 31240, 208551)
-	r.add(server, "negentropy.initial", "bytes per difference", "bytes/event", measure.Lower, bytes*server.speed, with, exact)
-	r.says(server, peer, "negentropy.initial", measure.CodeDifference, true, "1911 of 1911 ids to have and 2020 of 2020 to need named")
-	r.add(server, "negentropy.transfer", "events", "events", measure.None, have, with)
-	r.add(server, "negentropy.transfer", "duration", "s", measure.Lower, have/4200, with)
-	r.add(server, "negentropy.transfer", "events/s", "events/s", measure.Higher, 4200, with)
+	r.add(server, "negentropy.initial", "bytes per difference", "bytes/event", results.Lower, bytes*server.speed, with, exact)
+	r.says(server, peer, "negentropy.initial", results.CodeDifference, true, "1911 of 1911 ids to have and 2020 of 2020 to need named")
+	r.add(server, "negentropy.transfer", "events", "events", results.None, have, with)
+	r.add(server, "negentropy.transfer", "duration", "s", results.Lower, have/4200, with)
+	r.add(server, "negentropy.transfer", "events/s", "events/s", results.Higher, 4200, with)
 	wire("negentropy.identical", 0.42, 1, 0, 0, 708, 26)
-	r.says(server, peer, "negentropy.identical", measure.CodeHoldsUnion, true, "holds the 9575 events that it must")
-	r.add(server, "negentropy.heartbeat", "rounds", "rounds", measure.None, 1, with, exact)
-	r.add(server, "negentropy.heartbeat", "bytes up", "bytes", measure.None, 708, with, exact)
-	r.add(server, "negentropy.heartbeat", "bytes down", "bytes", measure.None, 26, with, exact)
-	r.add(server, "negentropy.heartbeat", "time", "ms", measure.Lower, 0.105, with, r.spread(10))
+	r.says(server, peer, "negentropy.identical", results.CodeHoldsUnion, true, "holds the 9575 events that it must")
+	r.add(server, "negentropy.heartbeat", "rounds", "rounds", results.None, 1, with, exact)
+	r.add(server, "negentropy.heartbeat", "bytes up", "bytes", results.None, 708, with, exact)
+	r.add(server, "negentropy.heartbeat", "bytes down", "bytes", results.None, 26, with, exact)
+	r.add(server, "negentropy.heartbeat", "time", "ms", results.Lower, 0.105, with, r.spread(10))
 	wire("negentropy.after-write", 0.31, 1, 0, 0, 708, 26)
 }
 
@@ -106,7 +106,7 @@ func (r *run) all(relays ...contender) {
 
 const noticed = `the relay does not speak NIP-77: it answered NEG-OPEN with NOTICE "could not parse command"`
 
-func addPairFixtures(t testing.TB, out map[string]*measure.Record) {
+func addPairFixtures(t testing.TB, out map[string]*results.Record) {
 	rebuilds, deaf := contender{"rebuilds", "unknown", 0.03}, contender{"deaf", "unknown", 1}
 	converging := pairRun(t, 1, bolt, sqlite, rebuilds, deaf)
 	converging.probe(deaf.name, false, noticed)
@@ -120,10 +120,10 @@ func addPairFixtures(t testing.TB, out map[string]*measure.Record) {
 	lossy, mute := contender{"lossy", "none", 1.9}, contender{"mute", "batch", 1}
 	diverging := pairRun(t, 1, bolt, lossy, mute)
 	diverging.pairOf(bolt, lossy)
-	var lost, never []measure.Evidence
+	var lost, never []results.Evidence
 	one, seven := 1, 7
-	missing := func(kind *int, cause string) measure.Evidence {
-		return measure.Evidence{Code: measure.EvidenceMissing, Kind: kind, Cause: cause}
+	missing := func(kind *int, cause string) results.Evidence {
+		return results.Evidence{Code: results.EvidenceMissing, Kind: kind, Cause: cause}
 	}
 	for i := range 5 {
 		l, n := missing(&one, "acknowledged-but-lost"), missing(&seven, "never-delivered")
@@ -132,24 +132,24 @@ func addPairFixtures(t testing.TB, out map[string]*measure.Record) {
 	}
 	more, fifteen := missing(&one, "acknowledged-but-lost"), missing(&seven, "never-delivered")
 	more.Count, fifteen.Count = 72, 15
-	lost = append(lost, more, measure.Evidence{Code: measure.EvidenceExtra, Kind: &one, Cause: "expired", ID: strings.Repeat("c4", 32)})
-	diverging.loses(lossy, bolt, "negentropy", measure.CodeHoldsSeeded, "holds 7689 where it must hold 7765: 77 missing: acknowledged but lost, 1 kept though expired", lost...)
-	diverging.loses(lossy, bolt, "negentropy.identical", measure.CodeHoldsUnion, "holds 9499 where it must hold 9575: 77 missing: acknowledged but lost, 1 kept though expired", lost...)
-	diverging.blames(lossy, bolt, lossy, "negentropy.identical", measure.CodeHoldsUnion, "holds 9555 where it must hold 9575: 20 missing: never delivered", append(never, fifteen)...)
-	diverging.says(bolt, mute, "negentropy", measure.CodeHoldsSeeded, true, "holds the 7765 events that it must")
-	diverging.says(bolt, mute, "negentropy", measure.CodeCompletes, false, "the first reconciliation with mute: no answer to NEG-MSG within 10s")
+	lost = append(lost, more, results.Evidence{Code: results.EvidenceExtra, Kind: &one, Cause: "expired", ID: strings.Repeat("c4", 32)})
+	diverging.loses(lossy, bolt, "negentropy", results.CodeHoldsSeeded, "holds 7689 where it must hold 7765: 77 missing: acknowledged but lost, 1 kept though expired", lost...)
+	diverging.loses(lossy, bolt, "negentropy.identical", results.CodeHoldsUnion, "holds 9499 where it must hold 9575: 77 missing: acknowledged but lost, 1 kept though expired", lost...)
+	diverging.blames(lossy, bolt, lossy, "negentropy.identical", results.CodeHoldsUnion, "holds 9555 where it must hold 9575: 20 missing: never delivered", append(never, fifteen)...)
+	diverging.says(bolt, mute, "negentropy", results.CodeHoldsSeeded, true, "holds the 7765 events that it must")
+	diverging.says(bolt, mute, "negentropy", results.CodeCompletes, false, "the first reconciliation with mute: no answer to NEG-MSG within 10s")
 	out["pairs-diverging"] = diverging.record()
 
 	alone := pairRun(t, 1, bolt, deaf)
 	alone.probe(deaf.name, false, noticed)
 	alone.pairOf(bolt, bolt)
 	with := peered(bolt)
-	alone.add(bolt, "negentropy.transfer", "refused: rate-limited", "events", measure.None, 12, with)
-	alone.add(bolt, "negentropy.scattered", "time", "ms", measure.Lower, 9.4, with)
-	alone.add(bolt, "negentropy.scattered", "have", "events", measure.None, 0, with)
-	alone.add(bolt, "negentropy.scattered", "need", "events", measure.None, 96, with)
-	alone.add(bolt, "negentropy.scattered", "bytes per difference", "bytes/event", measure.Lower, 1840, with)
-	alone.add(bolt, "negentropy.scattered", "frames split", "frames", measure.None, 2, with)
+	alone.add(bolt, "negentropy.transfer", "refused: rate-limited", "events", results.None, 12, with)
+	alone.add(bolt, "negentropy.scattered", "time", "ms", results.Lower, 9.4, with)
+	alone.add(bolt, "negentropy.scattered", "have", "events", results.None, 0, with)
+	alone.add(bolt, "negentropy.scattered", "need", "events", results.None, 96, with)
+	alone.add(bolt, "negentropy.scattered", "bytes per difference", "bytes/event", results.Lower, 1840, with)
+	alone.add(bolt, "negentropy.scattered", "frames split", "frames", results.None, 2, with)
 	out["pairs-alone"] = alone.record()
 
 	none := pairRun(t, 1, deaf)
@@ -168,14 +168,14 @@ func TestAPairSaysHowItEnded(t *testing.T) {
 		{"one was never compared", "ref-bolt ⇄ ref-sqlite", "not finished", func(r *run) { r.direction(bolt, sqlite, true) }},
 		{"one did not converge", "ref-bolt ⇄ ref-sqlite", "did not converge ✗", func(r *run) {
 			r.pairOf(bolt, sqlite)
-			r.says(sqlite, bolt, "negentropy.identical", measure.CodeHoldsUnion, false, "it does not")
+			r.says(sqlite, bolt, "negentropy.identical", results.CodeHoldsUnion, false, "it does not")
 		}},
 		{"it broke off", "ref-bolt ⇄ ref-sqlite", "did not complete ✗", func(r *run) {
-			r.says(bolt, sqlite, "negentropy", measure.CodeCompletes, false, "ref-sqlite died")
+			r.says(bolt, sqlite, "negentropy", results.CodeCompletes, false, "ref-sqlite died")
 		}},
 		{"it broke off in one trial of several", "ref-bolt ⇄ ref-sqlite", "did not complete ✗", func(r *run) {
 			r.pairOf(bolt, sqlite)
-			r.says(bolt, sqlite, "negentropy", measure.CodeCompletes, false, "ref-sqlite died")
+			r.says(bolt, sqlite, "negentropy", results.CodeCompletes, false, "ref-sqlite died")
 		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -219,7 +219,7 @@ func TestServersAreRankedWhereTheirWorkCompares(t *testing.T) {
 		{"the fastest in all its pairs", func(*run) {}, map[string]string{"initial": "★ - -", "identical": "★ - -", "heartbeat": "★ - -", "after-write": "★ - -"}},
 		{"what rests on others too is never ranked", func(*run) {}, map[string]string{"events/s into it": "- - -", "B/differing": "- - -"}},
 		{"a difference of another size", func(r *run) {
-			r.rec.Update(func(rec *measure.Record) {
+			r.rec.Update(func(rec *results.Record) {
 				for i := range rec.Measurements {
 					if m := &rec.Measurements[i]; m.Relay == "slow" && m.Metric == "need" && m.Scenario == "negentropy.initial" {
 						m.Trials = []float64{500, 500, 500, 500}
@@ -229,17 +229,17 @@ func TestServersAreRankedWhereTheirWorkCompares(t *testing.T) {
 		}, map[string]string{"initial": "- - -", "identical": "★ - -"}},
 		{"one that did not converge is left out of what comes after", func(r *run) {
 			for _, peer := range []contender{sqlite, slow} {
-				r.says(bolt, peer, "negentropy.identical", measure.CodeHoldsUnion, false, "1 kept though expired")
+				r.says(bolt, peer, "negentropy.identical", results.CodeHoldsUnion, false, "1 kept though expired")
 			}
 		}, map[string]string{"initial": "★ - -", "identical": "- ★ -", "heartbeat": "- ★ -", "after-write": "- ★ -"}},
 		{"a failure in one pair leaves the others", func(r *run) {
-			r.says(bolt, slow, "negentropy.identical", measure.CodeHoldsUnion, false, "1 kept though expired")
+			r.says(bolt, slow, "negentropy.identical", results.CodeHoldsUnion, false, "1 kept though expired")
 		}, map[string]string{"identical": "★ - -"}},
 		{"one that lost events competes nowhere", func(r *run) {
-			r.loses(bolt, slow, "negentropy.identical", measure.CodeHoldsUnion, "5 missing: acknowledged but lost")
+			r.loses(bolt, slow, "negentropy.identical", results.CodeHoldsUnion, "5 missing: acknowledged but lost")
 		}, map[string]string{"initial": "- ★ -", "identical": "- ★ -"}},
 		{"the other's failure is not one's own", func(r *run) {
-			r.says(slow, bolt, "negentropy.identical", measure.CodeHoldsUnion, false, "1 kept though expired")
+			r.says(slow, bolt, "negentropy.identical", results.CodeHoldsUnion, false, "1 kept though expired")
 		}, map[string]string{"identical": "★ - -"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -302,8 +302,8 @@ func TestWhatPairsWereMeasuredAnewForIsSaidOnce(t *testing.T) {
 	r.pairOf(bolt, sqlite)
 	rec := r.record()
 	for i := range rec.Measurements {
-		if m := &rec.Measurements[i]; m.Better != measure.None {
-			m.AddStatus(measure.Status{Code: measure.StatusRepeated, Counts: map[string]float64{"times": 1, "s": 4.8}})
+		if m := &rec.Measurements[i]; m.Better != results.None {
+			m.AddStatus(results.Status{Code: results.StatusRepeated, Counts: map[string]float64{"times": 1, "s": 4.8}})
 		}
 	}
 	table := newView(rec).paired

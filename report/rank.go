@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"relaybench/harness/measure"
+	"relaybench/results"
 )
 
 // answersDiffer is why relays that answered differently are not ranked.
@@ -17,12 +17,12 @@ const answersDiffer = "answers differ: not ranked"
 // direction (how many events came back). Relays that answered differently did different work and
 // are not ranked against each other: the largest group that agrees competes, and nobody does when
 // two groups are equally large. A nil result lets all compete.
-func (v *view) agreement(ms []*measure.Measurement) map[string]bool {
+func (v *view) agreement(ms []*results.Measurement) map[string]bool {
 	answers := map[string]string{}
 	var names []string
 	for _, m := range ms {
 		// A relay that does not compete has no say in what the others should have answered.
-		if !m.Exact || m.Better != measure.None || v.rec.Metric(m.Metric).Role == measure.RoleResource || len(v.bars(m)) > 0 {
+		if !m.Exact || m.Better != results.None || v.rec.Metric(m.Metric).Role == results.RoleResource || len(v.bars(m)) > 0 {
 			continue
 		}
 		if value, ok := m.Value(); ok {
@@ -87,7 +87,7 @@ func (v *view) rank(b *block, agreeing map[string]bool) {
 // crown ranks the rows of a field and finds the best, if there is one.
 func (v *view) crown(b *block, field []*row) {
 	better := func(a, c float64) bool {
-		if b.better == measure.Lower {
+		if b.better == results.Lower {
 			return a < c
 		}
 		return a > c
@@ -123,7 +123,7 @@ func (v *view) crown(b *block, field []*row) {
 		return
 	}
 	for _, r := range b.rows {
-		if r.has && r.m.Is(measure.StatusLimited) != nil && !v.accused(r.m) && better(r.value, first.value) {
+		if r.has && r.m.Is(results.StatusLimited) != nil && !v.accused(r.m) && better(r.value, first.value) {
 			b.unranked = "the best figure is limited by the harness"
 			return
 		}
@@ -134,7 +134,7 @@ func (v *view) crown(b *block, field []*row) {
 
 // tested tells whether the run has trials enough for a test to tell a difference from chance. With
 // fewer there are no stars.
-func (v *view) tested() bool { return v.trials >= measure.TrialsFor(measure.Alpha) }
+func (v *view) tested() bool { return v.trials >= results.TrialsFor(results.Alpha) }
 
 // settled tells whether the first of a field is ahead of every other one beyond chance:
 // significantly so, or, where both figures are exact and there is nothing to test, simply ahead.
@@ -144,7 +144,7 @@ func settled(field []*row) bool {
 		if first.m.Exact && r.m.Exact {
 			return first.lo <= r.hi && first.hi >= r.lo
 		}
-		return !measure.Compare(r.sample(), first.sample()).Significant
+		return !results.Compare(r.sample(), first.sample()).Significant
 	})
 }
 
@@ -157,11 +157,11 @@ func (r *row) sample() []float64 {
 }
 
 // ratio is how many times the best a value is, 1 or more; 0 where there is none.
-func ratio(better measure.Better, value, best float64) float64 {
+func ratio(better results.Better, value, best float64) float64 {
 	if value == best {
 		return 1
 	}
-	if better == measure.Higher {
+	if better == results.Higher {
 		value, best = best, value
 	}
 	r := value / best
@@ -327,7 +327,7 @@ func (v *view) cellOf(relay string, members []*block) standingCell {
 	case 1:
 		c.notes = append(c.notes, strings.Join(barred[0].bars, "; "))
 	default:
-		var ms []*measure.Measurement
+		var ms []*results.Measurement
 		for _, r := range barred {
 			ms = append(ms, r.m)
 		}
@@ -346,7 +346,7 @@ func (v *view) cellOf(relay string, members []*block) standingCell {
 // time that is that of a headline (a first event in the packet of its EOSE: within 5 %), and a rate
 // that follows from a headline's rate.
 func findEchoes(s *scenario) {
-	if s.Layout != measure.LayoutQueries {
+	if s.Layout != results.LayoutQueries {
 		return
 	}
 	for _, b := range s.blocks {
@@ -376,7 +376,7 @@ func findEchoes(s *scenario) {
 
 // headline tells whether a scenario names the metric for the summary.
 func (b *block) headline() bool {
-	return slices.ContainsFunc(b.scenario.Headlines, func(h measure.Headline) bool { return h.Metric == b.metric.Key })
+	return slices.ContainsFunc(b.scenario.Headlines, func(h results.Headline) bool { return h.Metric == b.metric.Key })
 }
 
 // echoes tells whether any ranked block is left out of the count of wins.
@@ -399,7 +399,7 @@ func (v *view) winsNotes() []string {
 	var out []string
 	if !v.tested() {
 		out = append(out, fmt.Sprintf("%s: no test can tell a difference from chance, and there is no ★ (--trials %d tests them). "+
-			"\"ahead in\" counts the ranked figures in which a relay is ahead, of those it competes in.", count(v.trials, "trial"), measure.EnoughTrials))
+			"\"ahead in\" counts the ranked figures in which a relay is ahead, of those it competes in.", count(v.trials, "trial"), results.EnoughTrials))
 	} else {
 		out = append(out, "\"wins\" counts the ranked figures in which a relay is significantly ahead of every other (Mann–Whitney U, "+
 			"p < 0.05, each pair by itself), of those it competes in: where the difference may be chance (~) or there is none (=) "+

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"relaybench/harness/measure"
+	"relaybench/results"
 )
 
 // spread is four trials about a value, which are as many as a test needs.
@@ -14,48 +14,48 @@ func spread(value float64) []float64 {
 }
 
 // contest is a record of two relays, a and b, with one metric, in which a is the faster one.
-func contest(change func(*measure.Record)) *measure.Record {
-	m := func(relay string, trials ...float64) measure.Measurement {
-		return measure.Measurement{Relay: relay, Scenario: "ingest.throughput", Metric: "accepted", Unit: "events/s", Better: measure.Higher, Trials: trials}
+func contest(change func(*results.Record)) *results.Record {
+	m := func(relay string, trials ...float64) results.Measurement {
+		return results.Measurement{Relay: relay, Scenario: "ingest.throughput", Metric: "accepted", Unit: "events/s", Better: results.Higher, Trials: trials}
 	}
-	r := &measure.Record{
-		Relays:       []measure.Relay{{Name: "a", Durability: "batch", Outcome: measure.OutcomeOK}, {Name: "b", Durability: "batch", Outcome: measure.OutcomeOK}},
-		Measurements: []measure.Measurement{m("a", spread(200)...), m("b", spread(100)...)},
-		Calibration:  []measure.Calibration{{Name: "clock resolution", Value: 20, Unit: "ns"}},
-		Findings:     []measure.Finding{finding("a", "", "preflight", measure.CodeStores, true, ""), finding("b", "", "preflight", measure.CodeStores, true, "")},
+	r := &results.Record{
+		Relays:       []results.Relay{{Name: "a", Durability: "batch", Outcome: results.OutcomeOK}, {Name: "b", Durability: "batch", Outcome: results.OutcomeOK}},
+		Measurements: []results.Measurement{m("a", spread(200)...), m("b", spread(100)...)},
+		Calibration:  []results.Calibration{{Name: "clock resolution", Value: 20, Unit: "ns"}},
+		Findings:     []results.Finding{finding("a", "", "preflight", results.CodeStores, true, ""), finding("b", "", "preflight", results.CodeStores, true, "")},
 	}
 	change(r)
 	return described(r)
 }
 
 // failed is a failed check of a relay that bears on figures.
-func failed(relay string, bearsOn ...string) func(*measure.Record) {
-	return func(r *measure.Record) {
+func failed(relay string, bearsOn ...string) func(*results.Record) {
+	return func(r *results.Record) {
 		f := finding(relay, "", "preflight", "c", false, "it does not")
 		f.BearsOn = nil
 		for _, scenario := range bearsOn {
-			f.BearsOn = append(f.BearsOn, measure.Scope{Scenario: scenario})
+			f.BearsOn = append(f.BearsOn, results.Scope{Scenario: scenario})
 		}
 		r.Findings = append(r.Findings, f)
 	}
 }
 
 // stated is a check of a relay that found a property.
-func stated(relay string) func(*measure.Record) {
-	return all(failed(relay), func(r *measure.Record) { r.Findings[len(r.Findings)-1].Verdict = measure.Stated })
+func stated(relay string) func(*results.Record) {
+	return all(failed(relay), func(r *results.Record) { r.Findings[len(r.Findings)-1].Verdict = results.Stated })
 }
 
 // seenWith makes the last finding one of a pair.
-func seenWith(peer, blames string) func(*measure.Record) {
-	return func(r *measure.Record) {
+func seenWith(peer, blames string) func(*results.Record) {
+	return func(r *results.Record) {
 		f := &r.Findings[len(r.Findings)-1]
 		f.Peer, f.Blames = peer, blames
 	}
 }
 
 // paired makes the figures those of pairs.
-func paired(peers ...string) func(*measure.Record) {
-	return func(r *measure.Record) {
+func paired(peers ...string) func(*results.Record) {
+	return func(r *results.Record) {
 		for i, peer := range peers {
 			r.Measurements[i].Peer = peer
 		}
@@ -63,8 +63,8 @@ func paired(peers ...string) func(*measure.Record) {
 }
 
 // trials sets those of the relays in order.
-func trials(all ...[]float64) func(*measure.Record) {
-	return func(r *measure.Record) {
+func trials(all ...[]float64) func(*results.Record) {
+	return func(r *results.Record) {
 		for i, values := range all {
 			r.Measurements[i].Trials = values
 		}
@@ -72,35 +72,35 @@ func trials(all ...[]float64) func(*measure.Record) {
 }
 
 // told gives a relay's figure a status.
-func told(i int, code string) func(*measure.Record) {
-	return func(r *measure.Record) { r.Measurements[i].AddStatus(measure.Status{Code: code}) }
+func told(i int, code string) func(*results.Record) {
+	return func(r *results.Record) { r.Measurements[i].AddStatus(results.Status{Code: code}) }
 }
 
-func all(changes ...func(*measure.Record)) func(*measure.Record) {
-	return func(r *measure.Record) {
+func all(changes ...func(*results.Record)) func(*results.Record) {
+	return func(r *results.Record) {
 		for _, c := range changes {
 			c(r)
 		}
 	}
 }
 
-func answers(counts ...float64) func(*measure.Record) {
-	return func(r *measure.Record) {
+func answers(counts ...float64) func(*results.Record) {
+	return func(r *results.Record) {
 		for i, n := range counts {
-			r.Measurements = append(r.Measurements, measure.Measurement{Relay: r.Relays[i].Name, Scenario: "ingest.throughput", Metric: "events", Better: measure.None, Exact: true, Trials: []float64{n}})
+			r.Measurements = append(r.Measurements, results.Measurement{Relay: r.Relays[i].Name, Scenario: "ingest.throughput", Metric: "events", Better: results.None, Exact: true, Trials: []float64{n}})
 		}
 	}
 }
 
-func exactly(r *measure.Record) { r.Measurements[0].Exact, r.Measurements[1].Exact = true, true }
+func exactly(r *results.Record) { r.Measurements[0].Exact, r.Measurements[1].Exact = true, true }
 
-func less(r *measure.Record) {
-	r.Measurements[0].Better, r.Measurements[1].Better = measure.Lower, measure.Lower
+func less(r *results.Record) {
+	r.Measurements[0].Better, r.Measurements[1].Better = results.Lower, results.Lower
 }
 
-func third(name string, value float64) func(*measure.Record) {
-	return func(r *measure.Record) {
-		r.Relays = append(r.Relays, measure.Relay{Name: name, Durability: "batch", Outcome: measure.OutcomeOK})
+func third(name string, value float64) func(*results.Record) {
+	return func(r *results.Record) {
+		r.Relays = append(r.Relays, results.Relay{Name: name, Durability: "batch", Outcome: results.OutcomeOK})
 		m := r.Measurements[0]
 		m.Relay, m.Trials, m.Status = name, spread(value), nil
 		r.Measurements = append(r.Measurements, m)
@@ -110,44 +110,44 @@ func third(name string, value float64) func(*measure.Record) {
 func TestTheStarGoesToWhomItIsDue(t *testing.T) {
 	for _, c := range []struct {
 		name   string
-		change func(*measure.Record)
+		change func(*results.Record)
 		want   string // the marks of the rows in order; a number is that of a footnote
 	}{
 		{"more is better", all(), "★ -"},
 		{"less is better", less, "- ★"},
-		{"a stated figure is not ranked", func(r *measure.Record) {
-			r.Measurements[0].Better, r.Measurements[1].Better = measure.None, measure.None
+		{"a stated figure is not ranked", func(r *results.Record) {
+			r.Measurements[0].Better, r.Measurements[1].Better = results.None, results.None
 		}, ""},
 		{"an exact tie shares no star", trials(spread(200), spread(200)), "= ="},
 		{"a tie at the top of three", third("c", 200), "= - ="},
-		{"a relay that failed does not win", func(r *measure.Record) { r.Relays[0].Outcome = measure.OutcomeFailed }, "¹ -"},
-		{"nor does the only one left beside it", all(third("c", 50), func(r *measure.Record) { r.Relays[0].Outcome = measure.OutcomeFailed }), "¹ ★ -"},
+		{"a relay that failed does not win", func(r *results.Record) { r.Relays[0].Outcome = results.OutcomeFailed }, "¹ -"},
+		{"nor does the only one left beside it", all(third("c", 50), func(r *results.Record) { r.Relays[0].Outcome = results.OutcomeFailed }), "¹ ★ -"},
 		{"a failed check on everything bars", all(failed("a", "*"), third("c", 50)), "¹ ★ -"},
 		{"one on this row bars", all(failed("a", "ingest.throughput"), third("c", 50)), "¹ ★ -"},
 		{"one on this family bars", all(failed("a", "ingest.*"), third("c", 50)), "¹ ★ -"},
 		{"one on another row does not", failed("a", "storage", "query.*"), "★ -"},
 		{"one that bears on nothing does not", failed("a"), "★ -"},
-		{"a stated one bars nothing", all(failed("a", "*"), func(r *measure.Record) { r.Findings[2].Verdict = measure.Stated }), "★ -"},
-		{"an undecided one bars nothing", all(failed("a", "*"), func(r *measure.Record) { r.Findings[2].Verdict = measure.Undecided }), "★ -"},
-		{"one that uses a condition bars where that is asked for", all(failed("a", "*"), third("c", 50), func(r *measure.Record) {
+		{"a stated one bars nothing", all(failed("a", "*"), func(r *results.Record) { r.Findings[2].Verdict = results.Stated }), "★ -"},
+		{"an undecided one bars nothing", all(failed("a", "*"), func(r *results.Record) { r.Findings[2].Verdict = results.Undecided }), "★ -"},
+		{"one that uses a condition bars where that is asked for", all(failed("a", "*"), third("c", 50), func(r *results.Record) {
 			r.Findings[2].BearsOn[0].Uses = "#t"
 		}), "★ - -"},
-		{"a relay that its definition keeps out does not win", all(third("c", 50), func(r *measure.Record) { r.Relays[0].NeverRanked = "it stores nothing" }), "¹ ★ -"},
-		{"nor has it a say in what the others should answer", all(third("c", 50), answers(0, 500, 500), func(r *measure.Record) { r.Relays[0].NeverRanked = "it stores nothing" }), "¹ ★ -"},
-		{"nor has one that answered wrongly", all(third("c", 50), answers(100, 500, 100), failed("a", "ingest.*"), func(r *measure.Record) {
+		{"a relay that its definition keeps out does not win", all(third("c", 50), func(r *results.Record) { r.Relays[0].NeverRanked = "it stores nothing" }), "¹ ★ -"},
+		{"nor has it a say in what the others should answer", all(third("c", 50), answers(0, 500, 500), func(r *results.Record) { r.Relays[0].NeverRanked = "it stores nothing" }), "¹ ★ -"},
+		{"nor has one that answered wrongly", all(third("c", 50), answers(100, 500, 100), failed("a", "ingest.*"), func(r *results.Record) {
 			f := r.Findings[2]
 			f.Relay, f.Blames = "c", "c"
 			r.Findings = append(r.Findings, f)
 		}), "¹ - ²"},
-		{"what the harness limited is not crowned", all(third("c", 50), told(0, measure.StatusLimited)), "¹ - -"},
-		{"nor does it hold others up where it means nothing", all(third("c", 50), told(0, measure.StatusLimited), failed("a", "ingest.throughput")), "¹ ★ -"},
-		{"but a limited one that is slower lets others win", all(third("c", 50), told(2, measure.StatusLimited)), "★ - ¹"},
-		{"an incomplete one does not compete", all(third("c", 50), told(0, measure.StatusIncomplete)), "¹ ★ -"},
-		{"one taken while the harness was away does not", all(third("c", 50), told(0, measure.StatusAway)), "¹ ★ -"},
-		{"one that was measured anew does, and says so", told(0, measure.StatusRepeated), "★¹ -"},
-		{"one for other work does not", all(third("c", 50), told(0, measure.StatusNotComparable)), "¹ ★ -"},
-		{"a coarse one does, and says so", told(0, measure.StatusCoarse), "★¹ -"},
-		{"two that have the same to say share a note", all(third("c", 50), told(1, measure.StatusCoarse), told(2, measure.StatusCoarse)), "★ ¹ ¹"},
+		{"what the harness limited is not crowned", all(third("c", 50), told(0, results.StatusLimited)), "¹ - -"},
+		{"nor does it hold others up where it means nothing", all(third("c", 50), told(0, results.StatusLimited), failed("a", "ingest.throughput")), "¹ ★ -"},
+		{"but a limited one that is slower lets others win", all(third("c", 50), told(2, results.StatusLimited)), "★ - ¹"},
+		{"an incomplete one does not compete", all(third("c", 50), told(0, results.StatusIncomplete)), "¹ ★ -"},
+		{"one taken while the harness was away does not", all(third("c", 50), told(0, results.StatusAway)), "¹ ★ -"},
+		{"one that was measured anew does, and says so", told(0, results.StatusRepeated), "★¹ -"},
+		{"one for other work does not", all(third("c", 50), told(0, results.StatusNotComparable)), "¹ ★ -"},
+		{"a coarse one does, and says so", told(0, results.StatusCoarse), "★¹ -"},
+		{"two that have the same to say share a note", all(third("c", 50), told(1, results.StatusCoarse), told(2, results.StatusCoarse)), "★ ¹ ¹"},
 		{"answers that differ are not ranked", answers(500, 100), "- -"},
 		{"answers that agree are", answers(500, 500), "★ -"},
 		{"the larger group that agrees competes", all(third("c", 50), answers(100, 500, 500)), "- ★ -"},
@@ -164,8 +164,8 @@ func TestTheStarGoesToWhomItIsDue(t *testing.T) {
 		{"apart where less is better", all(trials([]float64{200, 220, 200, 200}, []float64{100, 199, 100, 100}), exactly, less), "- ★"},
 		{"and have no star in a run without stars", all(trials([]float64{200}, []float64{100}), exactly), "~ -"},
 		{"the best must be ahead of all", all(third("c", 50), trials([]float64{200, 190, 210, 195}, []float64{100, 110, 120, 95}, []float64{50, 50, 500, 50})), "~ - -"},
-		{"another durability class is marked", func(r *measure.Record) { r.Relays[1].Durability = "commit" }, "★† -"},
-		{"a relay without the metric leaves no contest", func(r *measure.Record) { r.Measurements = r.Measurements[:1] }, "- -"},
+		{"another durability class is marked", func(r *results.Record) { r.Relays[1].Durability = "commit" }, "★† -"},
+		{"a relay without the metric leaves no contest", func(r *results.Record) { r.Measurements = r.Measurements[:1] }, "- -"},
 		{"pairs with one peer are ranked", paired("c", "c"), "★ -"},
 		{"pairs with different peers are not", paired("b", "a"), "- -"},
 		{"a pair with a barred peer is not", all(third("c", 50), failed("c", "*"), paired("c", "c")), "¹ ¹ ¹"},
@@ -222,11 +222,11 @@ func TestARelayThatCompetesNowhereSaysWhy(t *testing.T) {
 }
 
 func TestHeadToHeadCountsContestsAlone(t *testing.T) {
-	r := contest(func(r *measure.Record) {
+	r := contest(func(r *results.Record) {
 		for _, relay := range []string{"a", "b"} {
 			r.Measurements = append(r.Measurements,
-				measure.Measurement{Relay: relay, Scenario: "ingest.throughput", Metric: "unacknowledged", Better: measure.Lower, Trials: []float64{0, 0, 0, 0}},
-				measure.Measurement{Relay: relay, Scenario: "new.kind", Metric: "speed", Unit: "things/s", Better: measure.Higher, Trials: spread(map[string]float64{"a": 10, "b": 40}[relay])})
+				results.Measurement{Relay: relay, Scenario: "ingest.throughput", Metric: "unacknowledged", Better: results.Lower, Trials: []float64{0, 0, 0, 0}},
+				results.Measurement{Relay: relay, Scenario: "new.kind", Metric: "speed", Unit: "things/s", Better: results.Higher, Trials: spread(map[string]float64{"a": 10, "b": 40}[relay])})
 		}
 	})
 	titles, standings, ok := newView(r).headToHead()
@@ -245,12 +245,12 @@ func TestHeadToHeadCountsContestsAlone(t *testing.T) {
 }
 
 func TestASectionWithoutHeadlinesHasFourColumns(t *testing.T) {
-	r := contest(func(r *measure.Record) {
+	r := contest(func(r *results.Record) {
 		for _, scenario := range []string{"new.1", "new.2", "new.3", "new.4", "new.5"} {
 			for _, relay := range []string{"a", "b"} {
 				for _, metric := range []string{"speed", "haste"} {
-					r.Measurements = append(r.Measurements, measure.Measurement{Relay: relay, Scenario: scenario, Metric: metric, Unit: "things/s",
-						Better: measure.Higher, Trials: spread(map[string]float64{"a": 10, "b": 40}[relay])})
+					r.Measurements = append(r.Measurements, results.Measurement{Relay: relay, Scenario: scenario, Metric: metric, Unit: "things/s",
+						Better: results.Higher, Trials: spread(map[string]float64{"a": 10, "b": 40}[relay])})
 				}
 			}
 		}
@@ -262,11 +262,11 @@ func TestASectionWithoutHeadlinesHasFourColumns(t *testing.T) {
 
 func TestLabelsAreSaidInWords(t *testing.T) {
 	for _, c := range []struct{ name, value, want string }{
-		{measure.LabelConnections, "1", "1 connection"}, {measure.LabelConnections, "4", "4 connections"}, {measure.LabelConnections, "some", "some"},
-		{measure.LabelInFlight, "8", "8 in flight"}, {measure.LabelBatch, "100", "batches of 100"}, {measure.LabelWhen, "after", "at the end"},
-		{measure.LabelWhen, "before", "before"}, {measure.LabelForm, "after", "after"},
+		{results.LabelConnections, "1", "1 connection"}, {results.LabelConnections, "4", "4 connections"}, {results.LabelConnections, "some", "some"},
+		{results.LabelInFlight, "8", "8 in flight"}, {results.LabelBatch, "100", "batches of 100"}, {results.LabelWhen, "after", "at the end"},
+		{results.LabelWhen, "before", "before"}, {results.LabelForm, "after", "after"},
 	} {
-		l := measure.Labels{c.name: c.value, "other": "x"}
+		l := results.Labels{c.name: c.value, "other": "x"}
 		if got := labelText(l, []string{c.name, "absent"}); got != c.want {
 			t.Errorf("%s=%s: %q, want %q", c.name, c.value, got, c.want)
 		}
@@ -274,7 +274,7 @@ func TestLabelsAreSaidInWords(t *testing.T) {
 }
 
 func TestAYardstickIsNamedWithItsReasonAndNotBlamed(t *testing.T) {
-	v := newView(contest(func(r *measure.Record) {
+	v := newView(contest(func(r *results.Record) {
 		third("null", 1000)(r)
 		r.Relays[2].NeverRanked, r.Relays[2].Durability = "it stores nothing", "none"
 		failed("null", "*")(r)
@@ -294,69 +294,69 @@ func TestAYardstickIsNamedWithItsReasonAndNotBlamed(t *testing.T) {
 }
 
 func TestTheVerdictNamesEveryReason(t *testing.T) {
-	quiet := func(r *measure.Record) {
+	quiet := func(r *results.Record) {
 		for i := range r.Measurements {
 			r.Measurements[i].Trials = []float64{1, 1, 1, 1, 1, 1}
 		}
 	}
 	for _, c := range []struct {
 		name, answer, says string
-		change             func(*measure.Record)
+		change             func(*results.Record)
 	}{
 		{"six quiet trials", "Yes", "", quiet},
 		{"one trial", "Not yet", "One trial", trials([]float64{1}, []float64{2})},
 		{"three trials", "Not yet", "3 trials are too few", trials([]float64{1, 2, 3}, []float64{1, 2, 3})},
-		{"partial", "No", "did not finish", func(r *measure.Record) { r.Partial = true }},
-		{"a failed relay", "No", "a failed: it burnt.", func(r *measure.Record) {
-			r.Relays[0].Outcome, r.Relays[0].Reason = measure.OutcomeFailed, "it burnt"
+		{"partial", "No", "did not finish", func(r *results.Record) { r.Partial = true }},
+		{"a failed relay", "No", "a failed: it burnt.", func(r *results.Record) {
+			r.Relays[0].Outcome, r.Relays[0].Reason = results.OutcomeFailed, "it burnt"
 		}},
-		{"a relay of many words", "No", "burnt and burnt …", func(r *measure.Record) {
-			r.Relays[0].Outcome, r.Relays[0].Reason = measure.OutcomeFailed, "it burnt"+strings.Repeat(" and burnt", 1000)
+		{"a relay of many words", "No", "burnt and burnt …", func(r *results.Record) {
+			r.Relays[0].Outcome, r.Relays[0].Reason = results.OutcomeFailed, "it burnt"+strings.Repeat(" and burnt", 1000)
 		}},
 		{"a failed check", "No", "b failed 1 check: c.", failed("b", "*")},
-		{"one in a scenario", "No", "b failed 1 check: c (ingest.throughput).", all(failed("b", "*"), func(r *measure.Record) { r.Findings[2].Scenario = "ingest.throughput" })},
-		{"one in two scenarios", "No", "b failed 1 check, 2 times in all: c (2 of 2 scenarios).", all(failed("b", "*"), func(r *measure.Record) {
+		{"one in a scenario", "No", "b failed 1 check: c (ingest.throughput).", all(failed("b", "*"), func(r *results.Record) { r.Findings[2].Scenario = "ingest.throughput" })},
+		{"one in two scenarios", "No", "b failed 1 check, 2 times in all: c (2 of 2 scenarios).", all(failed("b", "*"), func(r *results.Record) {
 			r.Findings[2].Scenario = "ingest.throughput"
 			again := r.Findings[2]
 			again.Scenario = "ingest.latency"
 			r.Findings = append(r.Findings, again)
 		})},
 		{"one that shows at another relay", "No", "b failed 1 check: c (with a).", all(failed("a", "*"), seenWith("b", "b"))},
-		{"a check that could not be asked", "Not yet", "b could not be asked in 1 check: c.", all(quiet, failed("b", "*"), func(r *measure.Record) { r.Findings[2].Verdict = measure.Undecided })},
-		{"a check that is stated", "Yes", "", all(quiet, failed("b", "*"), func(r *measure.Record) { r.Findings[2].Verdict = measure.Stated })},
-		{"durability", "Not yet", "a batch; b commit", func(r *measure.Record) { quiet(r); r.Relays[1].Durability = "commit" }},
-		{"a busy machine", "Not yet", "load 3.00 on 2 cores", func(r *measure.Record) {
+		{"a check that could not be asked", "Not yet", "b could not be asked in 1 check: c.", all(quiet, failed("b", "*"), func(r *results.Record) { r.Findings[2].Verdict = results.Undecided })},
+		{"a check that is stated", "Yes", "", all(quiet, failed("b", "*"), func(r *results.Record) { r.Findings[2].Verdict = results.Stated })},
+		{"durability", "Not yet", "a batch; b commit", func(r *results.Record) { quiet(r); r.Relays[1].Durability = "commit" }},
+		{"a busy machine", "Not yet", "load 3.00 on 2 cores", func(r *results.Record) {
 			quiet(r)
 			load := 3.0
 			r.Environment.Cores, r.Environment.LoadBefore = 2, &load
 		}},
-		{"uncommitted changes", "Not yet", "uncommitted", func(r *measure.Record) { quiet(r); r.Tool.Modified = true }},
-		{"a limited figure", "Not yet", "figures of a are limited by the harness", func(r *measure.Record) { quiet(r); told(0, measure.StatusLimited)(r) }},
-		{"a figure taken while the harness was away", "Not yet", "figures of a were taken while relaybench was away, twice", func(r *measure.Record) { quiet(r); told(0, measure.StatusAway)(r) }},
-		{"one that was measured anew", "Yes", "", func(r *measure.Record) { quiet(r); told(0, measure.StatusRepeated)(r) }},
-		{"a pair that did not complete", "No", "a ⇄ b failed 1 check: " + checkTitle(measure.CodeCompletes) + " (negentropy).", func(r *measure.Record) {
+		{"uncommitted changes", "Not yet", "uncommitted", func(r *results.Record) { quiet(r); r.Tool.Modified = true }},
+		{"a limited figure", "Not yet", "figures of a are limited by the harness", func(r *results.Record) { quiet(r); told(0, results.StatusLimited)(r) }},
+		{"a figure taken while the harness was away", "Not yet", "figures of a were taken while relaybench was away, twice", func(r *results.Record) { quiet(r); told(0, results.StatusAway)(r) }},
+		{"one that was measured anew", "Yes", "", func(r *results.Record) { quiet(r); told(0, results.StatusRepeated)(r) }},
+		{"a pair that did not complete", "No", "a ⇄ b failed 1 check: " + checkTitle(results.CodeCompletes) + " (negentropy).", func(r *results.Record) {
 			quiet(r)
-			f := finding("a", "b", "negentropy", measure.CodeCompletes, false, "it broke off")
+			f := finding("a", "b", "negentropy", results.CodeCompletes, false, "it broke off")
 			f.Blames = ""
 			r.Findings = append(r.Findings, f)
 		}},
-		{"a pair that did not converge", "No", "b failed 1 check: " + checkTitle(measure.CodeHoldsUnion) + " (negentropy.identical with a).", func(r *measure.Record) {
+		{"a pair that did not converge", "No", "b failed 1 check: " + checkTitle(results.CodeHoldsUnion) + " (negentropy.identical with a).", func(r *results.Record) {
 			quiet(r)
-			f := finding("a", "b", "negentropy.identical", measure.CodeHoldsUnion, false, "it lacks what b dropped")
+			f := finding("a", "b", "negentropy.identical", results.CodeHoldsUnion, false, "it lacks what b dropped")
 			f.Blames = "b"
 			r.Findings = append(r.Findings, f)
 		}},
-		{"no calibration", "Not yet", "not calibrated", func(r *measure.Record) { quiet(r); r.Calibration = nil }},
-		{"no preflight of one", "Not yet", "Nobody asked b whether", func(r *measure.Record) { quiet(r); r.Findings = r.Findings[:1] }},
-		{"a yardstick that keeps nothing", "Yes", "", func(r *measure.Record) {
+		{"no calibration", "Not yet", "not calibrated", func(r *results.Record) { quiet(r); r.Calibration = nil }},
+		{"no preflight of one", "Not yet", "Nobody asked b whether", func(r *results.Record) { quiet(r); r.Findings = r.Findings[:1] }},
+		{"a yardstick that keeps nothing", "Yes", "", func(r *results.Record) {
 			third("null", 1000)(r)
 			quiet(r)
 			r.Relays[2].NeverRanked = "it stores nothing"
 			failed("null", "*")(r)
-			told(2, measure.StatusLimited)(r)
+			told(2, results.StatusLimited)(r)
 		}},
-		{"a yardstick is no second relay", "Not yet", "Only one relay took part", func(r *measure.Record) { quiet(r); r.Relays[1].NeverRanked = "it stores nothing" }},
-		{"nothing measured", "No", "Nothing was measured", func(r *measure.Record) { r.Measurements = nil }},
+		{"a yardstick is no second relay", "Not yet", "Only one relay took part", func(r *results.Record) { quiet(r); r.Relays[1].NeverRanked = "it stores nothing" }},
+		{"nothing measured", "No", "Nothing was measured", func(r *results.Record) { r.Measurements = nil }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			d := newView(contest(c.change)).verdict()

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"relaybench/harness/measure"
+	"relaybench/results"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")
@@ -40,7 +40,7 @@ func golden(t *testing.T, name string, got []byte) {
 	}
 }
 
-func renderTerminal(t testing.TB, r *measure.Record, o TerminalOptions) []byte {
+func renderTerminal(t testing.TB, r *results.Record, o TerminalOptions) []byte {
 	t.Helper()
 	var b bytes.Buffer
 	if err := Terminal(&b, r, o); err != nil {
@@ -49,7 +49,7 @@ func renderTerminal(t testing.TB, r *measure.Record, o TerminalOptions) []byte {
 	return b.Bytes()
 }
 
-func renderMarkdown(t testing.TB, r *measure.Record) []byte {
+func renderMarkdown(t testing.TB, r *results.Record) []byte {
 	t.Helper()
 	var b bytes.Buffer
 	if err := Markdown(&b, r); err != nil {
@@ -153,7 +153,7 @@ func TestRenderingLeavesTheRecordAlone(t *testing.T) {
 }
 
 func TestAnEmptyRecordIsStillAReport(t *testing.T) {
-	for _, r := range []*measure.Record{{}, {Measurements: []measure.Measurement{{}}, Findings: []measure.Finding{{}}, Relays: []measure.Relay{{}}, Calibration: []measure.Calibration{{}}}} {
+	for _, r := range []*results.Record{{}, {Measurements: []results.Measurement{{}}, Findings: []results.Finding{{}}, Relays: []results.Relay{{}}, Calibration: []results.Calibration{{}}}} {
 		if out := string(renderTerminal(t, r, TerminalOptions{})); !strings.Contains(out, "May I publish this?  No") {
 			t.Errorf("got %q", out)
 		}
@@ -184,8 +184,8 @@ func TestFiguresOfTheHarnessAreToldApart(t *testing.T) {
 	r := newRun(t, 1, contender{"alpha", "batch", 1}).record()
 	r.Calibration = nil
 	for _, connections := range []string{"4", "16"} {
-		for _, l := range []measure.Labels{{}, {measure.LabelWhen: "after"}} {
-			r.Calibration = append(r.Calibration, measure.Calibration{Name: measure.CeilingReceive, Labels: l.With(measure.Labels{measure.LabelConnections: connections}), Value: 3e5, Unit: "events/s"})
+		for _, l := range []results.Labels{{}, {results.LabelWhen: "after"}} {
+			r.Calibration = append(r.Calibration, results.Calibration{Name: results.CeilingReceive, Labels: l.With(results.Labels{results.LabelConnections: connections}), Value: 3e5, Unit: "events/s"})
 		}
 	}
 	for w := 60; w <= 120; w += 10 {

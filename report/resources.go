@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"slices"
 
-	"relaybench/harness/measure"
+	"relaybench/results"
 )
 
 // A textTable is a table ready for either rendering.
@@ -24,7 +24,7 @@ func (v *view) resourceTable(merged bool) textTable {
 	for _, s := range v.sections {
 		for _, sc := range s.scenarios {
 			group := sc.Key
-			if merged && sc.Layout == measure.LayoutQueries {
+			if merged && sc.Layout == results.LayoutQueries {
 				group = sc.Section
 			}
 			for _, b := range sc.resources {

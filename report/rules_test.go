@@ -124,11 +124,11 @@ func TestNoReportLooksIntoKeysOrSentences(t *testing.T) {
 // Nor do the verbs, the scenarios or what marks figures as the harness' own. Only records of form 1
 // are taken apart.
 func TestNobodyElseLooksIntoKeysOrSentences(t *testing.T) {
-	for _, folder := range []string{"../cmd/relaybench", "../scenarios", "../harness", "../harness/measure", "../harness/preflight"} {
+	for _, folder := range []string{"../cmd/relaybench", "../scenarios", "../harness", "../results", "../harness/preflight"} {
 		set, files := sourceFiles(t, folder)
 		for name, file := range files {
 			switch name {
-			case "../harness/measure/upgrade.go":
+			case "../results/upgrade.go":
 				continue
 			case "../cmd/relaybench/complete.go", "../cmd/relaybench/probe_table.go":
 				continue // names of families to type, and the prefixes of NIP-01 in a relay's own words

@@ -9,7 +9,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"relaybench/harness/measure"
+	"relaybench/results"
 )
 
 // A record is not to be trusted: relay names, reasons and log lines come from programs under test. Before anything is
@@ -22,8 +22,8 @@ const (
 )
 
 // sanitized returns a copy of r in which no string can act on a terminal, hide, or reorder what stands around it.
-func sanitized(r *measure.Record) *measure.Record {
-	return cleanValue(reflect.ValueOf(r)).Interface().(*measure.Record)
+func sanitized(r *results.Record) *results.Record {
+	return cleanValue(reflect.ValueOf(r)).Interface().(*results.Record)
 }
 
 // cleanValue copies v with all its strings made visible. It goes by type and not by field, so that a field added to

@@ -10,7 +10,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"relaybench/harness/measure"
+	"relaybench/results"
 )
 
 func TestVisibleWritesOutWhatDoesNotShow(t *testing.T) {
@@ -150,47 +150,47 @@ func markup(out string) string {
 }
 
 // filled is a record in which every string is s.
-func filled(s string) *measure.Record {
-	h := measure.NewHistogram()
+func filled(s string) *results.Record {
+	h := results.NewHistogram()
 	h.RecordN(time.Millisecond, 5)
 	encoded, err := h.Encode()
 	if err != nil {
 		panic(err)
 	}
 	load := 3.0
-	r := &measure.Record{Partial: true, Options: map[string]any{s: s, "list": []any{s, map[string]any{s: s}}}}
+	r := &results.Record{Partial: true, Options: map[string]any{s: s, "list": []any{s, map[string]any{s: s}}}}
 	r.Environment.LoadBefore = &load
-	r.Relays = make([]measure.Relay, 2)
-	r.Calibration = make([]measure.Calibration, 1)
-	r.Measurements = make([]measure.Measurement, 3)
-	r.Findings = make([]measure.Finding, 2)
+	r.Relays = make([]results.Relay, 2)
+	r.Calibration = make([]results.Calibration, 1)
+	r.Measurements = make([]results.Measurement, 3)
+	r.Findings = make([]results.Finding, 2)
 	fill(reflect.ValueOf(r).Elem(), s)
 	r.Relays[1].Name = s + "2"
-	r.Relays[1].Outcome = measure.OutcomeOK
+	r.Relays[1].Outcome = results.OutcomeOK
 	queries, pairs, matrix, downloads := "query."+s, "negentropy."+s, "sync."+s, "fetch."+s
 	r.Scenarios = nil
-	for i, d := range []measure.Scenario{{Key: queries, Layout: measure.LayoutQueries, Primary: "eose"}, {Key: pairs, Layout: measure.LayoutPairs, Primary: "time"},
-		{Key: "negentropy.heartbeat", Layout: measure.LayoutPairs, Primary: "time"}, {Key: matrix, Layout: measure.LayoutMatrix}, {Key: downloads, Layout: measure.LayoutDownloads}} {
-		d.Title, d.Section, d.Order, d.Headlines = s, s, i, []measure.Headline{{Metric: d.Primary, Title: s}}
+	for i, d := range []results.Scenario{{Key: queries, Layout: results.LayoutQueries, Primary: "eose"}, {Key: pairs, Layout: results.LayoutPairs, Primary: "time"},
+		{Key: "negentropy.heartbeat", Layout: results.LayoutPairs, Primary: "time"}, {Key: matrix, Layout: results.LayoutMatrix}, {Key: downloads, Layout: results.LayoutDownloads}} {
+		d.Title, d.Section, d.Order, d.Headlines = s, s, i, []results.Headline{{Metric: d.Primary, Title: s}}
 		r.Scenarios = append(r.Scenarios, d)
 	}
 	r.Measurements[0].Histogram, r.Measurements[0].Scenario, r.Measurements[0].Metric = encoded, queries, "eose"
-	r.Measurements[1].Better, r.Measurements[1].Peer = measure.Lower, ""
-	r.Measurements[2].Better, r.Measurements[2].Peer, r.Measurements[2].Relay = measure.Lower, "", s+"2"
+	r.Measurements[1].Better, r.Measurements[1].Peer = results.Lower, ""
+	r.Measurements[2].Better, r.Measurements[2].Peer, r.Measurements[2].Relay = results.Lower, "", s+"2"
 	r.Measurements[2].Trials = []float64{7}
 	words := map[string]string{"text": s, "error": s, "limit": s}
-	status := []measure.Status{{Code: measure.StatusIncomplete, Cause: s, Texts: words}, {Code: measure.StatusPace, Cause: s}, {Code: s, Cause: s, Texts: words}}
-	add := func(relay, peer, scenario, metric string, labels measure.Labels) {
-		r.Measurements = append(r.Measurements, measure.Measurement{Relay: relay, Peer: peer, Scenario: scenario, Metric: metric, Unit: s, Better: measure.Lower,
+	status := []results.Status{{Code: results.StatusIncomplete, Cause: s, Texts: words}, {Code: results.StatusPace, Cause: s}, {Code: s, Cause: s, Texts: words}}
+	add := func(relay, peer, scenario, metric string, labels results.Labels) {
+		r.Measurements = append(r.Measurements, results.Measurement{Relay: relay, Peer: peer, Scenario: scenario, Metric: metric, Unit: s, Better: results.Lower,
 			Trials: []float64{7, 8}, Labels: labels, Status: status})
 	}
 	for _, scenario := range []string{pairs, "negentropy.heartbeat", matrix} {
-		phase := measure.Labels{measure.LabelPhase: map[string]string{pairs: "initial", "negentropy.heartbeat": "heartbeat"}[scenario], s: s}
+		phase := results.Labels{results.LabelPhase: map[string]string{pairs: "initial", "negentropy.heartbeat": "heartbeat"}[scenario], s: s}
 		add("unlisted "+s, s+"2", scenario, "time", phase)
 		for _, metric := range []string{"time", "have", "need", "bytes per difference", "events/s", "events", "refused", "records/s", s} {
 			labels := phase
 			if metric == "refused" {
-				labels = phase.With(measure.Labels{measure.LabelReason: s})
+				labels = phase.With(results.Labels{results.LabelReason: s})
 			}
 			add(s, s+"2", scenario, metric, labels)
 			add(s+"2", s, scenario, metric, labels)
@@ -199,21 +199,21 @@ func filled(s string) *measure.Record {
 	}
 	for _, metric := range []string{"records/s", "step", "parsed of raw", s} {
 		for _, form := range []string{"raw", s} {
-			add(s, "", downloads, metric, measure.Labels{measure.LabelForm: form, measure.LabelInFlight: "2", measure.LabelBatch: "5", measure.LabelConnections: s, measure.LabelEncoding: s})
-			add(s, "", downloads, metric, measure.Labels{measure.LabelForm: form, measure.LabelInFlight: "adaptive", measure.LabelBatch: "5", measure.LabelStrategy: s})
+			add(s, "", downloads, metric, results.Labels{results.LabelForm: form, results.LabelInFlight: "2", results.LabelBatch: "5", results.LabelConnections: s, results.LabelEncoding: s})
+			add(s, "", downloads, metric, results.Labels{results.LabelForm: form, results.LabelInFlight: "adaptive", results.LabelBatch: "5", results.LabelStrategy: s})
 		}
 	}
-	for _, code := range []string{measure.CodeHoldsUnion, measure.CodeCompletes, measure.CodeHoldsSeeded, measure.CodeHasWay, s} {
+	for _, code := range []string{results.CodeHoldsUnion, results.CodeCompletes, results.CodeHoldsSeeded, results.CodeHasWay, s} {
 		for _, peer := range []string{"", s, s + "2", s + "3"} {
-			for i, verdict := range []measure.Verdict{measure.Failed, measure.Stated, measure.Undecided} {
-				f := finding(s, peer, []string{pairs, matrix, s}[i], code, false, s, measure.Evidence{Code: s, Cause: s, Text: s}, measure.Evidence{Code: measure.EvidenceMissing, ID: s, Count: 4},
-					measure.Evidence{Code: measure.EvidenceText, Text: s + ": " + strings.Repeat("a", 64)})
+			for i, verdict := range []results.Verdict{results.Failed, results.Stated, results.Undecided} {
+				f := finding(s, peer, []string{pairs, matrix, s}[i], code, false, s, results.Evidence{Code: s, Cause: s, Text: s}, results.Evidence{Code: results.EvidenceMissing, ID: s, Count: 4},
+					results.Evidence{Code: results.EvidenceText, Text: s + ": " + strings.Repeat("a", 64)})
 				f.Verdict = verdict
 				r.Findings = append(r.Findings, f)
 			}
 		}
 	}
-	r.Findings = append(r.Findings, measure.Finding{Relay: s + "4", Code: measure.CodeNIP77, Texts: words, Cause: measure.StatusText})
+	r.Findings = append(r.Findings, results.Finding{Relay: s + "4", Code: results.CodeNIP77, Texts: words, Cause: results.StatusText})
 	return r
 }
 
@@ -246,7 +246,7 @@ func fill(v reflect.Value, s string) {
 	}
 }
 
-func checkSafe(t *testing.T, r *measure.Record) {
+func checkSafe(t *testing.T, r *results.Record) {
 	t.Helper()
 	plain := string(renderTerminal(t, r, TerminalOptions{Width: 70, Files: []string{r.Corpus.Source}}))
 	if bad := unsafe(plain); bad != "" {

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"relaybench/harness/measure"
+	"relaybench/results"
 )
 
 // words are what a code is called and how a finding of it reads. All sentences are made here and in
@@ -14,7 +14,7 @@ import (
 // nobody reads it out of a sentence.
 type words struct {
 	title string                          // of the check, as a clause: "nothing acknowledged is missing"
-	say   func(f *measure.Finding) string // one sentence without a full stop; nil: the title says it all
+	say   func(f *results.Finding) string // one sentence without a full stop; nil: the title says it all
 }
 
 // dictionary joins the tables of words by code.
@@ -35,7 +35,7 @@ func joinWords(tables ...map[string]words) map[string]words {
 
 // Words returns what a finding's check is called, and one sentence on what it
 // found. Words of relays in them are as they came.
-func Words(f *measure.Finding) (title, text string) { return checkTitle(f.Code), findingText(f) }
+func Words(f *results.Finding) (title, text string) { return checkTitle(f.Code), findingText(f) }
 
 // checkTitle is what a check is called; one that is not known, of a record of form 1, stands under
 // its code.
@@ -48,22 +48,22 @@ func checkTitle(code string) string {
 
 // findingText is one sentence on what a check found, without its full stop. A finding of form 1
 // brings its own. One that did not pass never reads as if it had, whatever its record leaves out.
-func findingText(f *measure.Finding) string {
+func findingText(f *results.Finding) string {
 	title, text := checkTitle(f.Code), said(f)
 	switch {
-	case f.Verdict == measure.Passed:
+	case f.Verdict == results.Passed:
 		return cmp.Or(text, title)
-	case text != "" && text != title && (f.Verdict == measure.Stated || text != said(&measure.Finding{Code: f.Code, Verdict: measure.Passed})):
+	case text != "" && text != title && (f.Verdict == results.Stated || text != said(&results.Finding{Code: f.Code, Verdict: results.Passed})):
 		return text
-	case f.Verdict == measure.Undecided:
+	case f.Verdict == results.Undecided:
 		return undecidedText(f)
 	}
 	return "this does not hold: " + title
 }
 
 // said is what a finding says for itself, "" where it has nothing to say.
-func said(f *measure.Finding) string {
-	if f.Cause == measure.StatusText {
+func said(f *results.Finding) string {
+	if f.Cause == results.StatusText {
 		return f.Texts["text"]
 	}
 	if text := shortageText(f.Cause); text != "" {
@@ -75,7 +75,7 @@ func said(f *measure.Finding) string {
 	return ""
 }
 
-func undecidedText(f *measure.Finding) string {
+func undecidedText(f *results.Finding) string {
 	text := "it could not be found out"
 	if why := f.Texts["error"]; why != "" {
 		text += ": " + why
@@ -84,7 +84,7 @@ func undecidedText(f *measure.Finding) string {
 }
 
 // n is a count of a finding as a number for prose.
-func n(f *measure.Finding, name string) string { return thousands(fmt.Sprintf("%.0f", f.Counts[name])) }
+func n(f *results.Finding, name string) string { return thousands(fmt.Sprintf("%.0f", f.Counts[name])) }
 
 // quote sets words of a relay in quotation marks; none are said to be none.
 func quote(s string) string {

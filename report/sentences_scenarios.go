@@ -5,23 +5,23 @@ import (
 	"fmt"
 	"strings"
 
-	"relaybench/harness/measure"
+	"relaybench/results"
 )
 
 // scenarioWords are those of publishing, queries, storage, crash, import and downloads.
 var scenarioWords = map[string]words{
-	measure.CodeMeasurable: {"can be measured", notMeasured},
-	measure.CodeCompletes: {"completes", func(f *measure.Finding) string {
+	results.CodeMeasurable: {"can be measured", notMeasured},
+	results.CodeCompletes: {"completes", func(f *results.Finding) string {
 		return f.Texts["error"]
 	}},
-	measure.CodeOnlyMessage: {"sends only messages", func(f *measure.Finding) string {
+	results.CodeOnlyMessage: {"sends only messages", func(f *results.Finding) string {
 		text := fmt.Sprintf("%s %s no message of the protocol", counted(f.Counts["frames"], "frame"), were(f.Counts["frames"]))
 		if len(f.Evidence) > 0 {
 			text += ": " + faultText(&f.Evidence[0], f.Texts["field"])
 		}
 		return text
 	}},
-	measure.CodeConnections: {"keeps connections open", func(f *measure.Finding) string {
+	results.CodeConnections: {"keeps connections open", func(f *results.Finding) string {
 		if f.Counts["lost"] == 0 {
 			return passing(f, "no connection broke")
 		}
@@ -31,20 +31,20 @@ var scenarioWords = map[string]words{
 		}
 		return text
 	}},
-	measure.CodeStops: {"ends on SIGTERM", func(f *measure.Finding) string {
-		if f.Cause == measure.CauseForced {
+	results.CodeStops: {"ends on SIGTERM", func(f *results.Finding) string {
+		if f.Cause == results.CauseForced {
 			return "it did not end within the " + number(f.Counts["s"]) + " s that it had for SIGTERM, and was killed"
 		}
 		return passing(f, "it ended on SIGTERM in time")
 	}},
-	measure.CodeProcesses: {"leaves no process that cannot be ended", func(f *measure.Finding) string {
-		if f.Verdict == measure.Passed {
+	results.CodeProcesses: {"leaves no process that cannot be ended", func(f *results.Finding) string {
+		if f.Verdict == results.Passed {
 			return "nothing of it ran on"
 		}
 		return counted(f.Counts["processes"], "process") + " could not be ended: " + f.Texts["names"]
 	}},
-	measure.CodeAccepts: {"accepts what a compliant relay keeps", func(f *measure.Finding) string {
-		if f.Verdict == measure.Passed {
+	results.CodeAccepts: {"accepts what a compliant relay keeps", func(f *results.Finding) string {
+		if f.Verdict == results.Passed {
 			text := "every event that a compliant relay keeps was accepted"
 			if f.Counts["rightly refused"] > 0 {
 				text += "; " + n(f, "rightly refused") + " refused that it does not keep: superseded, deleted or expired"
@@ -53,28 +53,28 @@ var scenarioWords = map[string]words{
 		}
 		return "of " + n(f, "of") + " events that a compliant relay keeps: " + listed(some1(f, "refused", "%s refused"), some1(f, "unanswered", "%s never answered"))
 	}},
-	measure.CodeAcceptsSingle: {"accepts single events", func(f *measure.Finding) string {
+	results.CodeAcceptsSingle: {"accepts single events", func(f *results.Finding) string {
 		return n(f, "accepted") + " of " + n(f, "of") + " accepted"
 	}},
-	measure.CodeAcceptsPaced: {"accepts events on a schedule", func(f *measure.Finding) string {
+	results.CodeAcceptsPaced: {"accepts events on a schedule", func(f *results.Finding) string {
 		return n(f, "accepted") + " of " + n(f, "of") + " accepted at " + n(f, "rate") + " events/s"
 	}},
-	measure.CodeAcceptsOneMore: {"accepts one more event", func(f *measure.Finding) string {
+	results.CodeAcceptsOneMore: {"accepts one more event", func(f *results.Finding) string {
 		return "one more event was refused: " + quote(f.Texts["reason"])
 	}},
-	measure.CodeQueryable: {"accepted events become queryable", func(f *measure.Finding) string {
+	results.CodeQueryable: {"accepted events become queryable", func(f *results.Finding) string {
 		return fmt.Sprintf("%s of %s accepted events came back by id within %s s", thousands(fmt.Sprintf("%.0f", f.Counts["of"]-f.Counts["never"])), n(f, "of"), number(f.Counts["within s"]))
 	}},
-	measure.CodeUnseenBefore: {"had not seen the events before", func(f *measure.Finding) string {
+	results.CodeUnseenBefore: {"had not seen the events before", func(f *results.Finding) string {
 		return n(f, "duplicates") + " of " + n(f, "of") + " events were answered as duplicates"
 	}},
-	measure.CodeOnlySent: {"answers only what was sent", func(f *measure.Finding) string {
+	results.CodeOnlySent: {"answers only what was sent", func(f *results.Finding) string {
 		return counted(f.Counts["oks"], "OK") + " named an event that was not waiting for one"
 	}},
-	measure.CodeAcknowledgedKept: {"nothing acknowledged is missing", func(f *measure.Finding) string {
+	results.CodeAcknowledgedKept: {"nothing acknowledged is missing", func(f *results.Finding) string {
 		text := passing(f, fmt.Sprintf("all %s acknowledged events were found again", thousands(fmt.Sprintf("%.0f", f.Counts["of"]-f.Counts["excused"]))))
 		switch lost, excused := f.Counts["lost"], f.Counts["excused"]; {
-		case f.Verdict == measure.Undecided:
+		case f.Verdict == results.Undecided:
 			return ""
 		case lost > 1 && lost+excused == f.Counts["of"]:
 			return clauses("all "+n(f, "of")+" acknowledged events are missing", some1(f, "excused", "%s of them were superseded, deleted or expired since"), lateText(f))
@@ -83,34 +83,34 @@ var scenarioWords = map[string]words{
 		}
 		return clauses(text, some1(f, "excused", "%s more were superseded, deleted or expired since"), lateText(f))
 	}},
-	measure.CodeRemembers: {"answers after a clean stop as before", func(f *measure.Finding) string {
+	results.CodeRemembers: {"answers after a clean stop as before", func(f *results.Finding) string {
 		switch {
-		case f.Cause == measure.CauseNoStart:
+		case f.Cause == results.CauseNoStart:
 			return "it did not start over what it left when it was stopped: " + f.Texts["error"]
-		case f.Verdict == measure.Passed:
+		case f.Verdict == results.Passed:
 			return n(f, "of") + " questions that it answered right before it was stopped were answered right over what it left"
 		}
 		return n(f, "wrong") + " of " + n(f, "of") + " questions that it answered right before it was stopped are answered wrong over what it left: " + faultsOf(f)
 	}},
-	measure.CodeForgedRefused: {"refuses forged events in each boot", func(f *measure.Finding) string {
+	results.CodeForgedRefused: {"refuses forged events in each boot", func(f *results.Finding) string {
 		switch {
-		case f.Verdict == measure.Passed:
+		case f.Verdict == results.Passed:
 			return n(f, "of") + " forged events among the others were refused"
-		case f.Verdict != measure.Failed:
+		case f.Verdict != results.Failed:
 			return ""
 		}
 		return "of " + n(f, "of") + " forged events among the others " + listed(some1(f, "accepted", "%s were accepted"), some1(f, "returned", "%s are returned to readers"))
 	}},
-	measure.CodeUnaltered: {"events come back as they were sent", func(f *measure.Finding) string {
+	results.CodeUnaltered: {"events come back as they were sent", func(f *results.Finding) string {
 		return n(f, "altered") + " of " + n(f, "of") + " events came back with other fields"
 	}},
-	measure.CodeOnlyAsked: {"returns only what was asked for", func(f *measure.Finding) string {
+	results.CodeOnlyAsked: {"returns only what was asked for", func(f *results.Finding) string {
 		return clauses(counted(f.Counts["events"], "event")+" came that had not been asked for", elsewhere(f))
 	}},
-	measure.CodeEOSE: {"is answered with EOSE", func(f *measure.Finding) string {
+	results.CodeEOSE: {"is answered with EOSE", func(f *results.Finding) string {
 		return n(f, "closed") + " of " + n(f, "of") + " queries were ended by CLOSED"
 	}},
-	measure.CodeModel: {"returns what the model returns", func(f *measure.Finding) string {
+	results.CodeModel: {"returns what the model returns", func(f *results.Finding) string {
 		if f.Counts["wrong"] == 0 {
 			return passing(f, "all "+n(f, "of")+" answers are right, "+counted(f.Counts["events"], "event"))
 		}
@@ -120,27 +120,27 @@ var scenarioWords = map[string]words{
 		}
 		if f.Counts["missing"] > 0 {
 			text += prefixed("; of the missing: ", listed(some1(f, "missing.acknowledged", "%s acknowledged"), some1(f, "missing.refused", "%s refused"),
-				some1(f, "missing.unanswered", "%s never answered"), some1(f, "missing."+measure.MissingNotImported, "%s not imported")))
+				some1(f, "missing.unanswered", "%s never answered"), some1(f, "missing."+results.MissingNotImported, "%s not imported")))
 		}
 		return text
 	}},
-	measure.CodeUncapped: {"answers in full", func(f *measure.Finding) string {
+	results.CodeUncapped: {"answers in full", func(f *results.Finding) string {
 		return n(f, "capped") + " of " + n(f, "of") + " answers hold the newest " + n(f, "events") + " events and no more: the relay caps below the limit asked for"
 	}},
-	measure.CodeImported: {"holds what was imported", func(f *measure.Finding) string {
+	results.CodeImported: {"holds what was imported", func(f *results.Finding) string {
 		how := "counted by negentropy"
 		if f.Cause == "asked" {
 			how = "asked for every id"
 		}
 		return clauses("of "+n(f, "file")+" events in the file it "+holdingText(f), how, rightly(f))
 	}},
-	measure.CodeReturnsNamed: {"returns what it names", func(f *measure.Finding) string {
+	results.CodeReturnsNamed: {"returns what it names", func(f *results.Finding) string {
 		return clauses("asked for "+n(f, "of")+" events by id, "+cmp.Or(listed(
 			some1(f, "missing", "%s did not come that it had named in a reconciliation"), some1(f, "unnamed", "%s came that it had not named")), "it returned what it had named"),
 			lateText(f))
 	}},
-	measure.CodeComplete: {"is complete", completeText},
-	measure.CodeOnlyRequested: {"sends nothing else", func(f *measure.Finding) string {
+	results.CodeComplete: {"is complete", completeText},
+	results.CodeOnlyRequested: {"sends nothing else", func(f *results.Finding) string {
 		text := counted(f.Counts["events"], "event") + " came that were not asked for"
 		if f.Counts["events"] == 0 && f.Counts["duplicates"] > 0 {
 			text = ""
@@ -150,13 +150,13 @@ var scenarioWords = map[string]words{
 }
 
 // faultsOf lists how answers depart from those of the model.
-func faultsOf(f *measure.Finding) string {
+func faultsOf(f *results.Finding) string {
 	return listed(some1(f, "missing", "%s events missing"), some1(f, "extra", "%s that must not be there"),
 		some1(f, "misordered", "%s out of order"), some1(f, "duplicate", "%s sent twice"), some1(f, "no id", "%s without a readable id"))
 }
 
 // lateText says how many events came only when they were asked for again.
-func lateText(f *measure.Finding) string {
+func lateText(f *results.Finding) string {
 	if f.Counts["late"] == 0 {
 		return ""
 	}
@@ -164,7 +164,7 @@ func lateText(f *measure.Finding) string {
 }
 
 // faultText says what was wrong with frames that were no message.
-func faultText(e *measure.Evidence, field string) string {
+func faultText(e *results.Evidence, field string) string {
 	what := map[string]string{
 		"binary-frame": "a binary frame and not text", "not-utf8": "not UTF-8", "not-json": "not JSON", "not-a-message": "JSON, but no message",
 		"wrong-element": "a message with an element missing or of the wrong type", "wrong-field": "an event whose " + field + " is of the wrong type",
@@ -173,72 +173,72 @@ func faultText(e *measure.Evidence, field string) string {
 }
 
 // elsewhere says how many events came under another subscription id than that of the question.
-func elsewhere(f *measure.Finding) string {
+func elsewhere(f *results.Finding) string {
 	return some1(f, "elsewhere", "%s came under a subscription id that was never asked under")
 }
 
 // notMeasured says why a scenario is none for a relay.
-func notMeasured(f *measure.Finding) string {
+func notMeasured(f *results.Finding) string {
 	return "not measured: " + reasonText(f.Cause, f.Counts, f.Texts)
 }
 
 // reasonText is a clause on why something was not measured, or cannot be.
 func reasonText(code string, numbers map[string]float64, texts map[string]string) string {
-	source := map[string]string{measure.LimitsDeclared: "its definition", measure.LimitsTold: "its information document (NIP-11)", "": "the relay"}[texts["source"]]
+	source := map[string]string{results.LimitsDeclared: "its definition", results.LimitsTold: "its information document (NIP-11)", "": "the relay"}[texts["source"]]
 	switch code {
-	case measure.ExternalKill:
+	case results.ExternalKill:
 		return "a relay that runs already is nobody's to kill"
-	case measure.ExternalDisk:
+	case results.ExternalDisk:
 		return "it ran already, and its disk is out of sight"
-	case measure.KeepsNothing:
+	case results.KeepsNothing:
 		return "it had no events on disk, and lost them when it was stopped, as a relay may that promises nothing"
-	case measure.KeptElsewhere:
+	case results.KeptElsewhere:
 		return "its folder is too small to hold the events that it returns: they are kept elsewhere"
-	case measure.ExternalBulk:
+	case results.ExternalBulk:
 		return "it runs already, and relaybench fetch reads from such a relay without publishing to it"
-	case measure.ExternalSync:
+	case results.ExternalSync:
 		return "a relay that runs already is not to be filled"
-	case measure.NothingToAsk:
+	case results.NothingToAsk:
 		return "the corpus has nothing to ask about"
-	case measure.NoCommand:
+	case results.NoCommand:
 		return prefixed(texts["relay"]+": ", texts["why"])
-	case measure.NoDirection:
+	case results.NoDirection:
 		return texts["relay"] + ": its sync command does not go " + texts["direction"]
-	case measure.StoppedBoth:
+	case results.StoppedBoth:
 		return texts["relay"] + ": its sync command works on a relay that does not run, and so has no share to begin with"
-	case measure.OneWay:
+	case results.OneWay:
 		return "pages go one way"
-	case measure.WithoutNIP77:
-		return texts["relay"] + ": " + preflightReconciles(&measure.Finding{Cause: texts["cause"], Texts: texts})
-	case measure.NotWatched:
+	case results.WithoutNIP77:
+		return texts["relay"] + ": " + preflightReconciles(&results.Finding{Cause: texts["cause"], Texts: texts})
+	case results.NotWatched:
 		return strings.TrimSuffix("the relay does not tell how much it holds (NIP-45): "+texts["text"], ": ")
-	case measure.StoppedUnseen:
+	case results.StoppedUnseen:
 		return "the relay does not serve while its command works"
-	case measure.CauseNoCompression:
+	case results.CauseNoCompression:
 		return "the relay does not agree to compression"
-	case measure.CauseNoIDs:
+	case results.CauseNoIDs:
 		return "no ids are known to ask for: fetch.paged, which lists them, was not measured or brought none"
-	case measure.CauseNoMatch:
+	case results.CauseNoMatch:
 		return "no event of the corpus matches the filter"
-	case measure.CauseSubscriptionLimit:
+	case results.CauseSubscriptionLimit:
 		return fmt.Sprintf("%s says that a connection may have %s open", source, counted(numbers["most"], "REQ"))
-	case measure.CauseEventLimit:
+	case results.CauseEventLimit:
 		return fmt.Sprintf("%s says that an answer holds %s at most", source, counted(numbers["most"], "event"))
-	case measure.CauseGivenUp:
+	case results.CauseGivenUp:
 		return "given up before: " + texts["text"]
 	}
 	return texts["text"]
 }
 
 // completeText says how far a transfer came.
-func completeText(f *measure.Finding) string {
-	if f.Verdict == measure.Passed {
+func completeText(f *results.Finding) string {
+	if f.Verdict == results.Passed {
 		if _, known := f.Counts["expected"]; known {
 			return "all " + n(f, "expected") + " records came"
 		}
 		return n(f, "delivered") + " records came, which is all that was asked for"
 	}
-	if f.Cause == measure.CauseEnded {
+	if f.Cause == results.CauseEnded {
 		return endedText(f)
 	}
 	text := n(f, "delivered") + " records came"
@@ -248,9 +248,9 @@ func completeText(f *measure.Finding) string {
 	if why := whyText(f.Cause, f.Counts); why != "" {
 		text += ": " + why
 	}
-	if f.Cause == measure.WhyTime {
-		text += map[string]string{measure.EndedBySource: "; it waited for the source", measure.EndedBySink: "; it waited for the sink",
-			measure.EndedByUnknown: "; nobody saw whether it waited for the source or for the sink"}[f.Texts["by"]]
+	if f.Cause == results.WhyTime {
+		text += map[string]string{results.EndedBySource: "; it waited for the source", results.EndedBySink: "; it waited for the sink",
+			results.EndedByUnknown: "; nobody saw whether it waited for the source or for the sink"}[f.Texts["by"]]
 	}
 	return text
 }
@@ -258,18 +258,18 @@ func completeText(f *measure.Finding) string {
 // endedBy says who ended a transfer, where that is known.
 func endedBy(who, text string) string {
 	switch who {
-	case measure.EndedBySource:
+	case results.EndedBySource:
 		return "stopped by the source: " + text
-	case measure.EndedBySink:
+	case results.EndedBySink:
 		return "stopped by the sink: " + text
-	case measure.EndedByUnknown:
+	case results.EndedByUnknown:
 		return text + "; nobody saw whether the source or the sink ended it"
 	}
 	return text
 }
 
 // endedText says who ended a transfer, how far it was, and what may have been the reason.
-func endedText(f *measure.Finding) string {
+func endedText(f *results.Finding) string {
 	text := endedBy(f.Texts["by"], f.Texts["error"])
 	if f.Counts["of"] > 0 {
 		text += ", after " + n(f, "came") + " of " + n(f, "of") + " events"
@@ -289,43 +289,43 @@ func endedText(f *measure.Finding) string {
 // whyText says why a transfer brought less than it set out to bring; empty where no more is known.
 func whyText(code string, numbers map[string]float64) string {
 	switch code {
-	case measure.CauseCapped:
+	case results.CauseCapped:
 		if most := numbers["events"]; most > 0 {
 			return "the relay caps an answer at its newest " + counted(most, "event")
 		}
 		return "the relay caps answers at their newest events"
-	case measure.CauseFullSeconds:
+	case results.CauseFullSeconds:
 		text := fmt.Sprintf("seconds hold more events than came in one answer (%s, the newest is %.0f", thousands(fmt.Sprintf("%.0f", numbers["seconds"])), numbers["newest"])
 		if asked := numbers["asked"]; asked > 0 {
 			text += fmt.Sprintf("; %s were asked for at most", thousands(fmt.Sprintf("%.0f", asked)))
 		}
 		return text + ")"
-	case measure.CauseWithheld:
+	case results.CauseWithheld:
 		return "the source did not send them"
-	case measure.WhyMore:
+	case results.WhyMore:
 		return "in all the relay sent " + counted(numbers["events"], "event")
-	case measure.WhyUnnamed:
+	case results.WhyUnnamed:
 		return "the reconciliation did not name " + counted(numbers["unnamed"], "event")
-	case measure.WhyFlood:
+	case results.WhyFlood:
 		return "answers had not come to their end after " + counted(numbers["sent"], "event") + " where " + counted(numbers["asked"], "event") + " had been asked for"
-	case measure.WhyTime:
+	case results.WhyTime:
 		return "it was ended after " + number(numbers["s"]) + " s, far longer than whatever was measured before"
-	case measure.CauseEndAsSaid:
+	case results.CauseEndAsSaid:
 		return "the end is where the relay says that there is no more"
 	}
 	return ""
 }
 
 // passing is a sentence that holds of a check that passed alone.
-func passing(f *measure.Finding, text string) string {
-	if f.Verdict != measure.Passed {
+func passing(f *results.Finding, text string) string {
+	if f.Verdict != results.Passed {
 		return ""
 	}
 	return text
 }
 
 // some1 is a part of a list where there is anything of it.
-func some1(f *measure.Finding, name, format string) string {
+func some1(f *results.Finding, name, format string) string {
 	if f.Counts[name] == 0 {
 		return ""
 	}

@@ -3,7 +3,7 @@ package report
 import (
 	"testing"
 
-	"relaybench/harness/measure"
+	"relaybench/results"
 )
 
 // TestWhyATransferFellShort is told with its counts, on the check and on its figures.
@@ -25,25 +25,25 @@ func TestWhyATransferFellShort(t *testing.T) {
 		want   string
 		status string
 	}{
-		{measure.WhyFlood, with("sent", 2001, 1000), "85 of 2,000 records never came: answers had not come to their end after 2,001 events where 1,000 events had been asked for",
+		{results.WhyFlood, with("sent", 2001, 1000), "85 of 2,000 records never came: answers had not come to their end after 2,001 events where 1,000 events had been asked for",
 			"incomplete: it ended early; answers had not come to their end after 2,001 events where 1,000 events had been asked for"},
-		{measure.WhyTime, with("s", 120), "85 of 2,000 records never came: it was ended after 120 s, far longer than whatever was measured before",
+		{results.WhyTime, with("s", 120), "85 of 2,000 records never came: it was ended after 120 s, far longer than whatever was measured before",
 			"incomplete: it ended early; it was ended after 120 s, far longer than whatever was measured before"},
-		{measure.WhyTime, map[string]float64{"s": 120, "delivered": 7}, "7 records came: it was ended after 120 s, far longer than whatever was measured before", ""},
-		{measure.WhyUnnamed, with("unnamed", 85), "85 of 2,000 records never came: the reconciliation did not name 85 events", ""},
-		{measure.WhyMore, with("events", 1), "85 of 2,000 records never came: in all the relay sent 1 event", ""},
+		{results.WhyTime, map[string]float64{"s": 120, "delivered": 7}, "7 records came: it was ended after 120 s, far longer than whatever was measured before", ""},
+		{results.WhyUnnamed, with("unnamed", 85), "85 of 2,000 records never came: the reconciliation did not name 85 events", ""},
+		{results.WhyMore, with("events", 1), "85 of 2,000 records never came: in all the relay sent 1 event", ""},
 	} {
-		f := measure.Finding{Code: measure.CodeComplete, Verdict: measure.Failed, Cause: c.cause, Counts: c.counts}
+		f := results.Finding{Code: results.CodeComplete, Verdict: results.Failed, Cause: c.cause, Counts: c.counts}
 		if got := completeText(&f); got != c.want {
 			t.Errorf("%s: %q", c.cause, got)
 		}
-		for by, more := range map[string]string{measure.EndedBySource: "; it waited for the source", measure.EndedByUnknown: "; nobody saw whether it waited for the source or for the sink"} {
+		for by, more := range map[string]string{results.EndedBySource: "; it waited for the source", results.EndedByUnknown: "; nobody saw whether it waited for the source or for the sink"} {
 			f.Texts = map[string]string{"by": by}
-			if got := completeText(&f); c.cause == measure.WhyTime && got != c.want+more {
+			if got := completeText(&f); c.cause == results.WhyTime && got != c.want+more {
 				t.Errorf("%s: %q", by, got)
 			}
 		}
-		s := measure.Status{Code: measure.StatusIncomplete, Cause: measure.CauseEnded, Because: c.cause, Counts: c.counts}
+		s := results.Status{Code: results.StatusIncomplete, Cause: results.CauseEnded, Because: c.cause, Counts: c.counts}
 		if got := statusText(&s); c.status != "" && got != c.status {
 			t.Errorf("%s: %q", c.cause, got)
 		}
@@ -53,11 +53,11 @@ func TestWhyATransferFellShort(t *testing.T) {
 // TestWhatIsNamedIsNotSaidToBeLost on the check and in its evidence.
 func TestWhatIsNamedIsNotSaidToBeLost(t *testing.T) {
 	const named = "acknowledged, and not returned though it is named"
-	f := measure.Finding{Code: measure.CodeHoldsUnion, Verdict: measure.Failed, Counts: map[string]float64{"held": 7, "must": 10, "missing." + measure.MissingNamed: 3}}
+	f := results.Finding{Code: results.CodeHoldsUnion, Verdict: results.Failed, Counts: map[string]float64{"held": 7, "must": 10, "missing." + results.MissingNamed: 3}}
 	if got, want := findingText(&f), "holds 7 where it must hold 10: 3 missing: "+named; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
-	if got, want := evidenceLines([]measure.Evidence{{Code: measure.EvidenceMissing, Cause: measure.MissingNamed, ID: "ab"}}, false)[0], "missing, "+named+": ab"; got != want {
+	if got, want := evidenceLines([]results.Evidence{{Code: results.EvidenceMissing, Cause: results.MissingNamed, ID: "ab"}}, false)[0], "missing, "+named+": ab"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 }
@@ -68,7 +68,7 @@ func TestADifferenceIsSaidInBothItsParts(t *testing.T) {
 		10: "603 of 623 ids to have and 565 of 566 ids to need with 10 others were named",
 		0:  "603 of 623 ids to have and 566 of 566 ids to need with 9 others were named",
 	} {
-		f := measure.Finding{Code: measure.CodeDifference, Verdict: measure.Failed,
+		f := results.Finding{Code: results.CodeDifference, Verdict: results.Failed,
 			Counts: map[string]float64{"have": 603, "must have": 623, "need": 575, "must need": 566, "extra need": extra}}
 		if got := findingText(&f); got != want {
 			t.Errorf("%q, want %q", got, want)
@@ -80,20 +80,20 @@ func TestADifferenceIsSaidInBothItsParts(t *testing.T) {
 func TestWhatIsMissingIsTold(t *testing.T) {
 	for _, c := range []struct {
 		code    string
-		verdict measure.Verdict
+		verdict results.Verdict
 		counts  map[string]float64
 		want    string
 	}{
-		{measure.CodeModel, measure.Failed, map[string]float64{"wrong": 2, "of": 4, "missing": 46500, "missing." + measure.MissingNotImported: 46500},
+		{results.CodeModel, results.Failed, map[string]float64{"wrong": 2, "of": 4, "missing": 46500, "missing." + results.MissingNotImported: 46500},
 			"2 of 4 answers are wrong: 46,500 events missing; of the missing: 46,500 not imported"},
-		{measure.CodeModel, measure.Failed, map[string]float64{"wrong": 1, "of": 4, "missing": 6, "missing.acknowledged": 1, "missing.refused": 2, "missing.unanswered": 3},
+		{results.CodeModel, results.Failed, map[string]float64{"wrong": 1, "of": 4, "missing": 6, "missing.acknowledged": 1, "missing.refused": 2, "missing.unanswered": 3},
 			"1 of 4 answers are wrong: 6 events missing; of the missing: 1 acknowledged, 2 refused, 3 never answered"},
-		{measure.CodeAcknowledgedKept, measure.Failed, map[string]float64{"lost": 484, "of": 488, "excused": 4},
+		{results.CodeAcknowledgedKept, results.Failed, map[string]float64{"lost": 484, "of": 488, "excused": 4},
 			"all 488 acknowledged events are missing; 4 of them were superseded, deleted or expired since"},
-		{measure.CodeAcknowledgedKept, measure.Failed, map[string]float64{"lost": 5, "of": 488, "excused": 4},
+		{results.CodeAcknowledgedKept, results.Failed, map[string]float64{"lost": 5, "of": 488, "excused": 4},
 			"5 of 488 acknowledged events are missing; 4 more were superseded, deleted or expired since"},
 	} {
-		f := measure.Finding{Code: c.code, Verdict: c.verdict, Counts: c.counts}
+		f := results.Finding{Code: c.code, Verdict: c.verdict, Counts: c.counts}
 		if got := findingText(&f); got != c.want {
 			t.Errorf("%s: %q, want %q", c.code, got, c.want)
 		}
@@ -102,10 +102,10 @@ func TestWhatIsMissingIsTold(t *testing.T) {
 
 // TestAFigureThatIsNotThereHasAReason, also where it is a check that failed.
 func TestAFigureThatIsNotThereHasAReason(t *testing.T) {
-	r := &measure.Record{Relays: []measure.Relay{{Name: "a", Outcome: measure.OutcomeOK}}, Findings: []measure.Finding{
-		{Relay: "a", Scenario: "storage", Code: measure.CodeCompletes, Verdict: measure.Failed, Blames: "a", BearsOn: measure.BearsOn(measure.CodeCompletes, "storage", nil)}}}
+	r := &results.Record{Relays: []results.Relay{{Name: "a", Outcome: results.OutcomeOK}}, Findings: []results.Finding{
+		{Relay: "a", Scenario: "storage", Code: results.CodeCompletes, Verdict: results.Failed, Blames: "a", BearsOn: results.BearsOn(results.CodeCompletes, "storage", nil)}}}
 	v := newView(r)
-	if got, want := v.absence("storage", rowKey{"a", ""}, nil), "a failed: "+checkTitle(measure.CodeCompletes); got != want {
+	if got, want := v.absence("storage", rowKey{"a", ""}, nil), "a failed: "+checkTitle(results.CodeCompletes); got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 	if got := v.absence("crash", rowKey{"a", ""}, nil); got != "not measured" {
@@ -115,9 +115,9 @@ func TestAFigureThatIsNotThereHasAReason(t *testing.T) {
 
 // TestADownloadWithoutAFormIsNamedByItsStrategy in a headline.
 func TestADownloadWithoutAFormIsNamedByItsStrategy(t *testing.T) {
-	d := &measure.Scenario{Title: "paged"}
+	d := &results.Scenario{Title: "paged"}
 	for form, want := range map[string]string{"": "paged", "raw": "paged, raw"} {
-		if got := newCell(d, measure.Labels{measure.LabelForm: form}).name(); got != want {
+		if got := newCell(d, results.Labels{results.LabelForm: form}).name(); got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
 	}

@@ -6,47 +6,47 @@ import (
 	"slices"
 	"strings"
 
-	"relaybench/harness/measure"
+	"relaybench/results"
 )
 
 // statusText says what a reader must know of a figure, in one sentence without its full stop.
-func statusText(s *measure.Status) string {
+func statusText(s *results.Status) string {
 	own := s.Texts["text"]
 	switch s.Code {
-	case measure.StatusIncomplete:
+	case results.StatusIncomplete:
 		switch s.Cause {
-		case measure.CauseCut:
+		case results.CauseCut:
 			return "incomplete: cut by " + cmp.Or(s.Texts["limit"], "a limit")
-		case measure.CauseEnded:
+		case results.CauseEnded:
 			return clauses("incomplete: it ended early", cmp.Or(own, s.Texts["error"], whyText(s.Because, s.Counts)))
-		case measure.CauseShortage:
+		case results.CauseShortage:
 			return "incomplete: " + shortageText(s.Because)
-		case measure.CauseUnresolved:
+		case results.CauseUnresolved:
 			return "nobody knows whether it is all" + prefixed(": ", cmp.Or(own, whyText(s.Because, s.Counts)))
 		}
 		return "incomplete: " + cmp.Or(own, whyText(s.Because, s.Counts), "records are missing")
-	case measure.StatusLimited:
+	case results.StatusLimited:
 		return byHarness + prefixed(": ", limits[s.Cause])
-	case measure.StatusNotMeasured:
+	case results.StatusNotMeasured:
 		return cmp.Or(reasonText(s.Cause, s.Counts, s.Texts), s.Texts["error"], codeText(s.Cause), "not measured")
-	case measure.StatusNotComparable:
+	case results.StatusNotComparable:
 		return "not comparable" + prefixed(": ", cmp.Or(own, codeText(s.Cause)))
-	case measure.StatusAway:
+	case results.StatusAway:
 		return byAbsence + ": it did not run for " + number(s.Counts["s"]) + " s meanwhile (stopped, suspended or held up), and not all the time when it was measured anew either"
-	case measure.StatusRepeated:
+	case results.StatusRepeated:
 		return "measured anew in a trial, since relaybench itself did not run for " + number(s.Counts["s"]) + " s the first time"
-	case measure.StatusCoarse:
+	case results.StatusCoarse:
 		return "coarse: it rests on few steps of the clock"
-	case measure.StatusNoNumber:
+	case results.StatusNoNumber:
 		return "a trial gave no number that there can be, and is left out"
-	case measure.StatusBadHistogram:
+	case results.StatusBadHistogram:
 		return "the histogram of a trial could not be read"
-	case measure.StatusPace:
+	case results.StatusPace:
 		return cmp.Or(map[string]string{
-			measure.CausePaceRelay:   "paced by the relay: parsing and verifying cost no speed",
-			measure.CausePaceClient:  "paced by the client's CPU when events are verified",
-			measure.CausePaceHarness: "paced by relaybench itself, even where it parses nothing",
-			measure.CausePaceMixed:   "paced by neither alone: both wait, or something else takes the processors",
+			results.CausePaceRelay:   "paced by the relay: parsing and verifying cost no speed",
+			results.CausePaceClient:  "paced by the client's CPU when events are verified",
+			results.CausePaceHarness: "paced by relaybench itself, even where it parses nothing",
+			results.CausePaceMixed:   "paced by neither alone: both wait, or something else takes the processors",
 		}[s.Cause], codeText(s.Cause))
 	}
 	return cmp.Or(own, codeText(s.Code))
@@ -59,14 +59,14 @@ const byAbsence = "taken while relaybench was away"
 
 // shortages say what the machine was short of, and what helps.
 var shortages = map[string][2]string{
-	measure.ShortageDisk:         {"the disk of the work folder was full", "Free some space, or choose another disk with --work DIR."},
-	measure.ShortageInodes:       {"the file system of the work folder took no more files", "Remove some, or choose another with --work DIR."},
-	measure.ShortageMemory:       {"memory ran out", "Give the machine more memory, or use a smaller corpus."},
-	measure.ShortageDescriptors:  {"no more files and connections could be opened", "Raise ulimit -n, or lower --publishers and --query-conns."},
-	measure.ShortagePorts:        {"there was no free local port", "Widen net.ipv4.ip_local_port_range, or stop what holds the ports."},
-	measure.ShortageFileSize:     {"files are limited in size (ulimit -f), which a relay may have met", "Run without that limit."},
-	measure.ShortageAddressSpace: {"address space is limited (ulimit -v), which a relay may have met", "Run without that limit."},
-	measure.ShortageCPUTime:      {"processor time is limited (ulimit -t), which a relay may have met", "Run without that limit."},
+	results.ShortageDisk:         {"the disk of the work folder was full", "Free some space, or choose another disk with --work DIR."},
+	results.ShortageInodes:       {"the file system of the work folder took no more files", "Remove some, or choose another with --work DIR."},
+	results.ShortageMemory:       {"memory ran out", "Give the machine more memory, or use a smaller corpus."},
+	results.ShortageDescriptors:  {"no more files and connections could be opened", "Raise ulimit -n, or lower --publishers and --query-conns."},
+	results.ShortagePorts:        {"there was no free local port", "Widen net.ipv4.ip_local_port_range, or stop what holds the ports."},
+	results.ShortageFileSize:     {"files are limited in size (ulimit -f), which a relay may have met", "Run without that limit."},
+	results.ShortageAddressSpace: {"address space is limited (ulimit -v), which a relay may have met", "Run without that limit."},
+	results.ShortageCPUTime:      {"processor time is limited (ulimit -t), which a relay may have met", "Run without that limit."},
 }
 
 // shortageText says what the machine was short of; "" for a code that is no shortage.
@@ -86,10 +86,10 @@ const byHarness = "limited by the harness"
 
 // limits say how the harness set a figure.
 var limits = map[string]string{
-	measure.CauseCeiling:  "within 20 % of what it reaches with a relay that does nothing",
-	measure.CauseCPU:      "it used nearly all of the processors that it may use",
-	measure.CauseReading:  "frames waited to be read",
-	measure.CauseLateness: "it did not keep its schedule",
+	results.CauseCeiling:  "within 20 % of what it reaches with a relay that does nothing",
+	results.CauseCPU:      "it used nearly all of the processors that it may use",
+	results.CauseReading:  "frames waited to be read",
+	results.CauseLateness: "it did not keep its schedule",
 }
 
 // codeText writes a code that no table knows as words.
@@ -97,14 +97,14 @@ func codeText(code string) string { return strings.ReplaceAll(code, "-", " ") }
 
 // evidenceTitles say what a line of evidence shows. Those that are not here speak for themselves.
 var evidenceTitles = map[string]string{
-	measure.EvidenceMissing: "missing", measure.EvidenceExtra: "extra", measure.EvidenceAltered: "altered",
-	measure.EvidenceRefused: "refused", measure.EvidenceUnexpected: "not asked for", measure.EvidenceQuestion: "asked",
-	measure.EvidenceOrder: "order", measure.EvidenceWords: "it said", measure.EvidenceFrame: "it sent",
+	results.EvidenceMissing: "missing", results.EvidenceExtra: "extra", results.EvidenceAltered: "altered",
+	results.EvidenceRefused: "refused", results.EvidenceUnexpected: "not asked for", results.EvidenceQuestion: "asked",
+	results.EvidenceOrder: "order", results.EvidenceWords: "it said", results.EvidenceFrame: "it sent",
 }
 
 // evidenceLines are evidence as lines: reasons before events, and events of one kind together where
 // ids are short.
-func evidenceLines(all []measure.Evidence, short bool) []string {
+func evidenceLines(all []results.Evidence, short bool) []string {
 	var reasons, lines []string
 	var ids map[string]int // the line that lists events alike
 	if short {
@@ -122,7 +122,7 @@ func evidenceLines(all []measure.Evidence, short bool) []string {
 			head += ", " + count(int(e.Count), "time")
 		}
 		id := e.ID
-		if e.Code == measure.EvidenceEvent && e.Text != "" {
+		if e.Code == results.EvidenceEvent && e.Text != "" {
 			id = "" // it stands in the event
 		}
 		if short && id != "" {
@@ -135,7 +135,7 @@ func evidenceLines(all []measure.Evidence, short bool) []string {
 		body := clauses(id, text, more)
 		at, known := ids[head]
 		switch {
-		case e.Code == measure.EvidenceRefused && e.ID == "":
+		case e.Code == results.EvidenceRefused && e.ID == "":
 			reasons = append(reasons, joinHead(head, body))
 		case short && known && e.Text == "":
 			if !strings.Contains(lines[at], body) {
@@ -155,17 +155,17 @@ func evidenceLines(all []measure.Evidence, short bool) []string {
 }
 
 // evidenceHead is what several lines may have in common.
-func evidenceHead(e *measure.Evidence) string {
+func evidenceHead(e *results.Evidence) string {
 	kind, cause := "", codeText(e.Cause)
 	if e.Kind != nil {
 		kind = fmt.Sprintf("kind %d", *e.Kind)
 	}
 	for _, w := range missingWords {
-		if e.Code == measure.EvidenceMissing && e.Cause == w.cause {
+		if e.Code == results.EvidenceMissing && e.Cause == w.cause {
 			cause = w.text
 		}
 	}
-	if e.Code == measure.EvidenceRefused { // a prefix of NIP-01
+	if e.Code == results.EvidenceRefused { // a prefix of NIP-01
 		cause = e.Cause
 	}
 	parts := slices.DeleteFunc([]string{evidenceTitles[e.Code], kind, cause}, func(s string) bool { return s == "" })

@@ -6,12 +6,12 @@ import (
 	"strings"
 	"testing"
 
-	"relaybench/harness/measure"
+	"relaybench/results"
 )
 
 // TestEveryShortageHasWords reads the codes from where they are declared.
 func TestEveryShortageHasWords(t *testing.T) {
-	_, files := sourceFiles(t, "../harness/measure")
+	_, files := sourceFiles(t, "../results")
 	codes := map[string]bool{}
 	for _, file := range files {
 		ast.Inspect(file, func(n ast.Node) bool {
@@ -36,20 +36,20 @@ func TestEveryShortageHasWords(t *testing.T) {
 }
 
 func TestWhatTheMachineWasShortOfStandsFirst(t *testing.T) {
-	r := &measure.Record{Relays: []measure.Relay{
-		{Name: "a", Outcome: measure.OutcomeUnmeasured, Reason: "died in ingest.throughput: exited with status 1", Shortage: measure.ShortageDisk},
-		{Name: "b", Outcome: measure.OutcomeOK}, {Name: "c", Outcome: measure.OutcomeOK},
-	}, Findings: []measure.Finding{
-		{Relay: "b", Scenario: "storage", Code: measure.CodeAccepts, Verdict: measure.Undecided, Cause: measure.ShortageMemory},
-	}, Measurements: []measure.Measurement{
-		{Relay: "c", Scenario: "storage", Metric: "x", Trials: []float64{1}, Status: []measure.Status{
-			{Code: measure.StatusIncomplete, Cause: measure.CauseShortage, Because: measure.ShortageDisk}}},
+	r := &results.Record{Relays: []results.Relay{
+		{Name: "a", Outcome: results.OutcomeUnmeasured, Reason: "died in ingest.throughput: exited with status 1", Shortage: results.ShortageDisk},
+		{Name: "b", Outcome: results.OutcomeOK}, {Name: "c", Outcome: results.OutcomeOK},
+	}, Findings: []results.Finding{
+		{Relay: "b", Scenario: "storage", Code: results.CodeAccepts, Verdict: results.Undecided, Cause: results.ShortageMemory},
+	}, Measurements: []results.Measurement{
+		{Relay: "c", Scenario: "storage", Metric: "x", Trials: []float64{1}, Status: []results.Status{
+			{Code: results.StatusIncomplete, Cause: results.CauseShortage, Because: results.ShortageDisk}}},
 	}}
 	d := newView(r).verdict()
 	if len(d.grave) < 2 || !strings.HasPrefix(d.grave[0], "While relaybench measured a, c, the disk of the work folder was full") || !strings.HasPrefix(d.grave[1], "While relaybench measured b, memory ran out") {
 		t.Errorf("%q", d.grave)
 	}
-	if alone := Shortages(&measure.Record{Relays: r.Relays[:1]}); len(alone) != 1 || !strings.HasPrefix(alone[0], "During the run, the disk of the work folder was full") {
+	if alone := Shortages(&results.Record{Relays: r.Relays[:1]}); len(alone) != 1 || !strings.HasPrefix(alone[0], "During the run, the disk of the work folder was full") {
 		t.Errorf("%q", alone)
 	}
 	if text := outcomeText(&r.Relays[0]); text != "could not be measured: the disk of the work folder was full; died in ingest.throughput: exited with status 1" {
@@ -61,7 +61,7 @@ func TestWhatTheMachineWasShortOfStandsFirst(t *testing.T) {
 	if text := statusText(&r.Measurements[0].Status[0]); text != "incomplete: the disk of the work folder was full" {
 		t.Errorf("%q", text)
 	}
-	if short := shortOf([]*measure.Record{r}, "a", func(*measure.Measurement) bool { return true }); len(short) > 0 {
+	if short := shortOf([]*results.Record{r}, "a", func(*results.Measurement) bool { return true }); len(short) > 0 {
 		t.Errorf("it is said that a fell short: %q", short)
 	}
 }

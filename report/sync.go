@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"relaybench/harness/measure"
+	"relaybench/results"
 )
 
 // metricRecords is the main figure of whatever moves events in bulk.
@@ -20,7 +20,7 @@ const syncWhat = "A full source on the left, an empty sink above: events per sec
 func (v *view) syncMeaning() string {
 	text := syncWhat
 	for _, f := range v.checks {
-		if left := rightly(f); f.Code == measure.CodeHoldsSource && left != "" && !strings.Contains(text, left) {
+		if left := rightly(f); f.Code == results.CodeHoldsSource && left != "" && !strings.Contains(text, left) {
 			text += " Of the corpus " + left + "."
 		}
 	}
@@ -29,7 +29,7 @@ func (v *view) syncMeaning() string {
 
 // A syncTable is one mode over all pairs of relays.
 type syncTable struct {
-	*measure.Scenario
+	*results.Scenario
 	sources, sinks []string
 	cells          []*syncCell
 	figures        []*block
@@ -39,12 +39,12 @@ type syncTable struct {
 // A syncCell is one source and one sink.
 type syncCell struct {
 	source, sink string
-	rate         *measure.Measurement // nil where there is none
+	rate         *results.Measurement // nil where there is none
 	none         string               // why there is no way
-	told         []*measure.Finding   // that did not simply pass
+	told         []*results.Finding   // that did not simply pass
 	notes        []string             // on the rate
 	unwatched    string               // why there is no timeline
-	all          []*measure.Measurement
+	all          []*results.Measurement
 }
 
 // syncsOnly tells whether relays were asked whether they speak NIP-77 for the sake of syncs.
@@ -67,26 +67,26 @@ func (v *view) syncs() (tables []*syncTable) {
 		return c
 	}
 	for _, f := range v.checks {
-		if f.Verdict == measure.Passed || !v.inSync(f) {
+		if f.Verdict == results.Passed || !v.inSync(f) {
 			continue
 		}
 		c := at(f.Scenario, f.Relay, f.Peer)
 		switch f.Code {
-		case measure.CodeHasWay:
+		case results.CodeHasWay:
 			c.none = findingText(f)
-		case measure.CodeWatched:
+		case results.CodeWatched:
 			c.unwatched = findingText(f)
 		default:
 			// A command that failed is said once, and not of the transfer again.
-			if !slices.ContainsFunc(c.told, func(o *measure.Finding) bool { return c.says(o) == c.says(f) }) {
+			if !slices.ContainsFunc(c.told, func(o *results.Finding) bool { return c.says(o) == c.says(f) }) {
 				c.told = append(c.told, f)
 			}
 		}
 	}
-	members := map[string][]*measure.Measurement{}
+	members := map[string][]*results.Measurement{}
 	for i := range v.rec.Measurements {
 		m := &v.rec.Measurements[i]
-		if !v.in(m, measure.LayoutMatrix) {
+		if !v.in(m, results.LayoutMatrix) {
 			continue
 		}
 		members[m.Scenario] = append(members[m.Scenario], m)
@@ -157,7 +157,7 @@ func (t *syncTable) text(c *syncCell) (text string, good bool) {
 		return "failed", false
 	}
 	x, _ := c.rate.Value()
-	if c.rate.Is(measure.StatusIncomplete) != nil {
+	if c.rate.Is(results.StatusIncomplete) != nil {
 		return c.part(), false
 	}
 	return t.scale.format(x), true
@@ -171,7 +171,7 @@ func ofText(part, whole float64, partText, wholeText string) string {
 	return partText + " of " + wholeText
 }
 
-func (c *syncCell) value(metric string) (*measure.Measurement, float64) {
+func (c *syncCell) value(metric string) (*results.Measurement, float64) {
 	for _, m := range c.all {
 		if m.Metric == metric {
 			x, _ := m.Value()
@@ -198,9 +198,9 @@ func (c *syncCell) part() string {
 func (c *syncCell) title() string { return c.source + " → " + c.sink }
 
 // says is a sentence on the pair, with who is at fault where that is known.
-func (c *syncCell) says(f *measure.Finding) string {
+func (c *syncCell) says(f *results.Finding) string {
 	text := c.title() + ": " + findingText(f)
-	if f.Verdict == measure.Failed && f.Blames != "" {
+	if f.Verdict == results.Failed && f.Blames != "" {
 		text += " (at fault: " + f.Blames + ")"
 	}
 	return text
@@ -289,7 +289,7 @@ func (t *syncTable) details() (table textTable) {
 func (c *syncCell) refusals() string {
 	var list []string
 	for _, m := range c.all {
-		if reason := m.Labels[measure.LabelReason]; m.Metric == "refused" && reason != "" {
+		if reason := m.Labels[results.LabelReason]; m.Metric == "refused" && reason != "" {
 			x, _ := m.Value()
 			list = append(list, amount(x)+" "+reason)
 		}

@@ -5,18 +5,18 @@ import (
 	"strings"
 	"testing"
 
-	"relaybench/harness/measure"
+	"relaybench/results"
 )
 
 // syncRun is a run in which two relays fill each other, one of which has no command of its own, and one of which drops slow readers.
-func syncRun(t testing.TB, trials int) *measure.Record {
+func syncRun(t testing.TB, trials int) *results.Record {
 	impatient := contender{"impatient", "none", 1.2}
 	r := pairRun(t, trials, bolt, impatient)
 	for _, source := range []contender{bolt, impatient} {
 		for _, sink := range []contender{bolt, impatient} {
 			r.probe(sink.name, true, "NEG-OPEN is answered")
-			r.rec.Find(measure.Finding{Relay: sink.name, Peer: source.name, Scenario: "sync.native", Code: measure.CodeHasWay,
-				Verdict: measure.Stated, Cause: measure.StatusText, Texts: map[string]string{"text": "its definition names no sync command"}})
+			r.rec.Find(results.Finding{Relay: sink.name, Peer: source.name, Scenario: "sync.native", Code: results.CodeHasWay,
+				Verdict: results.Stated, Cause: results.StatusText, Texts: map[string]string{"text": "its definition names no sync command"}})
 			r.syncs(sink, source, "sync.negentropy", 9574, "")
 			if source.name == "impatient" {
 				r.syncs(sink, source, "sync.req", 484, "stopped by the source: the relay closed the connection with code 1008: \""+hostile+"\", after 484 of 9574 events")
@@ -30,34 +30,34 @@ func syncRun(t testing.TB, trials int) *measure.Record {
 
 func (r *run) syncs(sink, source contender, scenario string, delivered float64, stopped string) {
 	with := peered(source)
-	mark := func(m *measure.Measurement) {
+	mark := func(m *results.Measurement) {
 		m.Peer = source.name
 		if stopped != "" {
-			m.AddStatus(measure.Status{Code: measure.StatusIncomplete, Cause: measure.CauseEnded})
+			m.AddStatus(results.Status{Code: results.StatusIncomplete, Cause: results.CauseEnded})
 		}
 	}
-	r.add(sink, scenario, "records/s", "events/s", measure.Higher, 5200, mark, func(m *measure.Measurement) { m.Timeline = []float64{900, 5000, 3674} })
-	r.add(sink, scenario, "wall time", "s", measure.None, delivered/5200, mark)
-	r.add(sink, scenario, "delivered", "events", measure.None, delivered, mark)
-	r.add(sink, scenario, "expected", "events", measure.None, 9574, mark)
-	r.add(sink, scenario, "source cpu", "s", measure.None, 0.21, mark)
-	r.add(sink, scenario, "sink cpu", "s", measure.None, 1.31, mark)
-	r.add(sink, scenario, "tool cpu", "s", measure.None, 0.16, mark)
-	r.add(sink, scenario, "tool's share of the sink's cpu", "%", measure.None, 12.2, with)
-	r.add(sink, scenario, "refused: replaced", "events", measure.None, 3, with)
+	r.add(sink, scenario, "records/s", "events/s", results.Higher, 5200, mark, func(m *results.Measurement) { m.Timeline = []float64{900, 5000, 3674} })
+	r.add(sink, scenario, "wall time", "s", results.None, delivered/5200, mark)
+	r.add(sink, scenario, "delivered", "events", results.None, delivered, mark)
+	r.add(sink, scenario, "expected", "events", results.None, 9574, mark)
+	r.add(sink, scenario, "source cpu", "s", results.None, 0.21, mark)
+	r.add(sink, scenario, "sink cpu", "s", results.None, 1.31, mark)
+	r.add(sink, scenario, "tool cpu", "s", results.None, 0.16, mark)
+	r.add(sink, scenario, "tool's share of the sink's cpu", "%", results.None, 12.2, with)
+	r.add(sink, scenario, "refused: replaced", "events", results.None, 3, with)
 	if scenario == "sync.negentropy" {
-		r.add(sink, scenario, "reconcile time", "ms", measure.None, 9.2, with)
-		r.add(sink, scenario, "reconcile rounds", "rounds", measure.None, 2, with)
-		r.add(sink, scenario, "transfers", "transfers", measure.None, 1, with)
-		r.add(sink, scenario, "stragglers", "events", measure.None, 0, with)
+		r.add(sink, scenario, "reconcile time", "ms", results.None, 9.2, with)
+		r.add(sink, scenario, "reconcile rounds", "rounds", results.None, 2, with)
+		r.add(sink, scenario, "transfers", "transfers", results.None, 1, with)
+		r.add(sink, scenario, "stragglers", "events", results.None, 0, with)
 	}
-	whole := finding(sink.name, source.name, scenario, measure.CodeComplete, stopped == "", stopped)
+	whole := finding(sink.name, source.name, scenario, results.CodeComplete, stopped == "", stopped)
 	if stopped != "" { // by the source, which is to blame
 		whole.Blames = source.name
 	}
 	r.rec.Find(whole)
 	if stopped == "" {
-		r.rec.Find(finding(sink.name, source.name, scenario, measure.CodeHoldsSource, true, "holds what it must"))
+		r.rec.Find(finding(sink.name, source.name, scenario, results.CodeHoldsSource, true, "holds what it must"))
 	}
 }
 
@@ -96,11 +96,11 @@ func TestASyncThatWasCutCountsForNoRanking(t *testing.T) {
 // A source that kills slow readers is told of as the one at fault, and not its sinks.
 func TestASourceIsBlamedForWhatItCut(t *testing.T) {
 	v := newView(syncRun(t, 1))
-	if o := v.outcomes("ref-bolt"); o.count(measure.Failed) != 0 {
-		t.Errorf("the sink failed %d checks", o.count(measure.Failed))
+	if o := v.outcomes("ref-bolt"); o.count(results.Failed) != 0 {
+		t.Errorf("the sink failed %d checks", o.count(results.Failed))
 	}
-	if o := v.outcomes("impatient"); o.count(measure.Failed) != 2 {
-		t.Errorf("the source failed %d checks", o.count(measure.Failed))
+	if o := v.outcomes("impatient"); o.count(results.Failed) != 2 {
+		t.Errorf("the source failed %d checks", o.count(results.Failed))
 	}
 	d := v.verdict()
 	if len(d.grave) != 1 || !strings.HasPrefix(d.grave[0], "impatient failed 1 check, 2 times in all: is complete") {
@@ -110,19 +110,19 @@ func TestASourceIsBlamedForWhatItCut(t *testing.T) {
 
 // Who ended a transfer, and how far it was, is said from what the finding counts.
 func TestTheEndOfATransferIsSaid(t *testing.T) {
-	f := measure.Finding{Code: measure.CodeComplete, Verdict: measure.Failed, Cause: measure.CauseEnded, Texts: map[string]string{"error": "connection lost"}}
+	f := results.Finding{Code: results.CodeComplete, Verdict: results.Failed, Cause: results.CauseEnded, Texts: map[string]string{"error": "connection lost"}}
 	for _, c := range []struct {
 		by     string
 		counts map[string]float64
 		want   string
 	}{
 		{"", nil, "connection lost"},
-		{measure.EndedBySink, map[string]float64{"came": 0, "of": 1723, "lost": 0}, "stopped by the sink: connection lost, after 0 of 1,723 events"},
-		{measure.EndedBySource, map[string]float64{"came": 1000, "of": 1723, "lost": 1}, "stopped by the source: connection lost, after 1,000 of 1,723 events"},
-		{measure.EndedBySource, map[string]float64{"came": 5, "of": 10, "lost": 5, "left MB": 1.26, "waited": 1},
+		{results.EndedBySink, map[string]float64{"came": 0, "of": 1723, "lost": 0}, "stopped by the sink: connection lost, after 0 of 1,723 events"},
+		{results.EndedBySource, map[string]float64{"came": 1000, "of": 1723, "lost": 1}, "stopped by the source: connection lost, after 1,000 of 1,723 events"},
+		{results.EndedBySource, map[string]float64{"came": 5, "of": 10, "lost": 5, "left MB": 1.26, "waited": 1},
 			"stopped by the source: connection lost, after 5 of 10 events, with about 1.3 MB of the page still to come, 5 connections lost; relaybench had been waiting for the sink: " +
 				"the source does not wait for slow readers"},
-		{measure.EndedByUnknown, nil, "connection lost; nobody saw whether the source or the sink ended it"},
+		{results.EndedByUnknown, nil, "connection lost; nobody saw whether the source or the sink ended it"},
 	} {
 		f.Texts["by"], f.Counts = c.by, c.counts
 		if got := findingText(&f); got != c.want {
@@ -134,10 +134,10 @@ func TestTheEndOfATransferIsSaid(t *testing.T) {
 // A cell never says that more came than had to.
 func TestACellSaysHowMuchOfWhatHadToComeCame(t *testing.T) {
 	amounts := func(delivered, expected, missing float64) *syncCell {
-		c := &syncCell{rate: &measure.Measurement{Status: []measure.Status{{Code: measure.StatusIncomplete}}}}
+		c := &syncCell{rate: &results.Measurement{Status: []results.Status{{Code: results.StatusIncomplete}}}}
 		for metric, x := range map[string]float64{"delivered": delivered, "expected": expected, "missing": missing} {
 			if x >= 0 {
-				c.all = append(c.all, &measure.Measurement{Metric: metric, Trials: []float64{x}})
+				c.all = append(c.all, &results.Measurement{Metric: metric, Trials: []float64{x}})
 			}
 		}
 		return c
@@ -164,14 +164,14 @@ func TestExamplesOfASyncAreShownOnce(t *testing.T) {
 	r := syncRun(t, 1)
 	id := "5a" + strings.Repeat("0", 62)
 	for _, peer := range []string{"ref-bolt", "impatient"} {
-		for _, code := range []string{measure.CodeHoldsSource, measure.CodeAcknowledgedKept} {
-			f := measure.Finding{Relay: "impatient", Peer: peer, Scenario: "sync.negentropy", Code: code, Verdict: measure.Failed, Blames: "impatient",
+		for _, code := range []string{results.CodeHoldsSource, results.CodeAcknowledgedKept} {
+			f := results.Finding{Relay: "impatient", Peer: peer, Scenario: "sync.negentropy", Code: code, Verdict: results.Failed, Blames: "impatient",
 				Counts:   map[string]float64{"held": 9, "must": 10, "missing.lost": 1, "lost": 1, "of": 10, "rightly.superseded": 127},
-				Evidence: []measure.Evidence{{Code: measure.EvidenceMissing, ID: id, Cause: measure.MissingLost}}}
+				Evidence: []results.Evidence{{Code: results.EvidenceMissing, ID: id, Cause: results.MissingLost}}}
 			r.Findings = append(r.Findings, f)
 		}
 	}
-	r.Findings = slices.DeleteFunc(r.Findings, func(f measure.Finding) bool { return f.Code == measure.CodeHoldsSource && f.Verdict == measure.Passed })
+	r.Findings = slices.DeleteFunc(r.Findings, func(f results.Finding) bool { return f.Code == results.CodeHoldsSource && f.Verdict == results.Passed })
 	for name, out := range map[string]string{"terminal": string(renderTerminal(t, r, TerminalOptions{Width: 200})), "markdown": string(renderMarkdown(t, r))} {
 		_, section, _ := strings.Cut(out, syncWhat[:30])
 		section, _, _ = strings.Cut(section, "HARNESS ──")

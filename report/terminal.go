@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"relaybench/harness/measure"
+	"relaybench/results"
 )
 
 // TerminalOptions say what the terminal can do.
@@ -21,7 +21,7 @@ type TerminalOptions struct {
 // metric with a bar for each relay and a star at the best, the head-to-head summary, the checks,
 // the relays and the harness's own ceilings. No line but those of o.Files exceeds the width. Errors
 // are those of w.
-func Terminal(w io.Writer, r *measure.Record, o TerminalOptions) error {
+func Terminal(w io.Writer, r *results.Record, o TerminalOptions) error {
 	t := &terminal{screen: o.screen(w), v: newView(r)}
 	t.head()
 	for _, s := range t.v.sections {
@@ -116,11 +116,11 @@ func (t *terminal) section(s *section) {
 	}
 	var queries [][]*scenario
 	for _, sc := range s.scenarios {
-		n, query := len(queries)-1, sc.labels[measure.LabelQuery]
+		n, query := len(queries)-1, sc.labels[results.LabelQuery]
 		switch {
 		case primary(sc) == nil:
 			t.scenario(sc)
-		case n >= 0 && query != "" && queries[n][0].labels[measure.LabelQuery] == query: // the forms of one query share a table
+		case n >= 0 && query != "" && queries[n][0].labels[results.LabelQuery] == query: // the forms of one query share a table
 			queries[n] = append(queries[n], sc)
 		default:
 			queries = append(queries, []*scenario{sc})
@@ -135,7 +135,7 @@ func (t *terminal) section(s *section) {
 
 // primary is the metric that a query's bars show; nil for every other kind of scenario.
 func primary(s *scenario) *block {
-	if s.Layout != measure.LayoutQueries {
+	if s.Layout != results.LayoutQueries {
 		return nil
 	}
 	i := slices.IndexFunc(s.blocks, func(b *block) bool { return b.metric.Key == s.Primary })
@@ -157,7 +157,7 @@ func (t *terminal) scenario(s *scenario) {
 	t.line(span{s.Title, bold}, span{key, dim})
 	var plain []*block
 	for _, b := range s.blocks {
-		if flat(b) || b.metric.Role == measure.RoleStated {
+		if flat(b) || b.metric.Role == results.RoleStated {
 			plain = append(plain, b)
 			continue
 		}
@@ -183,11 +183,11 @@ func flat(b *block) bool {
 }
 
 // direction is what a title says of a metric's better side.
-func direction(b measure.Better) string {
+func direction(b results.Better) string {
 	switch b {
-	case measure.Higher:
+	case results.Higher:
 		return "more is better"
-	case measure.Lower:
+	case results.Lower:
 		return "less is better"
 	}
 	return ""
@@ -228,7 +228,7 @@ func rowStyle(r *row) style {
 	switch {
 	case r.best:
 		return green
-	case r.relay != nil && r.relay.Outcome != measure.OutcomeOK:
+	case r.relay != nil && r.relay.Outcome != results.OutcomeOK:
 		return red
 	}
 	return none

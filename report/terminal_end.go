@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"relaybench/harness/measure"
+	"relaybench/results"
 )
 
 // Bounds on what a terminal report repeats; all of it is in the Markdown report and in
@@ -31,7 +31,7 @@ func (t *terminal) facts(blocks []*block) {
 	var rows [][]cell
 	for _, b := range blocks[:min(len(blocks), maxFacts)] {
 		title := b.title
-		if b.labels[measure.LabelReason] == "" {
+		if b.labels[results.LabelReason] == "" {
 			title = withUnit(title, b.unit)
 		}
 		row := []cell{{title, none}}
@@ -166,8 +166,8 @@ func (t *terminal) legend() {
 }
 
 // signs are what stands before a check, by how it ended.
-var signs = map[measure.Verdict]span{
-	measure.Passed: {"✓", green}, measure.Failed: {"✗", red}, measure.Undecided: {"?", yellow}, measure.Stated: {"·", dim},
+var signs = map[results.Verdict]span{
+	results.Passed: {"✓", green}, results.Failed: {"✗", red}, results.Undecided: {"?", yellow}, results.Stated: {"·", dim},
 }
 
 func (t *terminal) findings() {
@@ -187,30 +187,30 @@ func (t *terminal) findings() {
 	cut := CutNames(who, n)
 	for _, name := range names {
 		o := t.v.outcomes(name)
-		failed, who := o.count(measure.Failed), padRight(cut[speaker(name)], n)
+		failed, who := o.count(results.Failed), padRight(cut[speaker(name)], n)
 		if failed == 0 {
 			t.line(span{"  ✓ ", green}, span{who, bold}, span{"  " + count(o.passed, "check") + " passed", none})
 		} else {
-			t.line(span{"  ✗ ", red}, span{who, bold}, span{fmt.Sprintf("  failed %s; %d passed", o.checks(measure.Failed), o.passed), red})
+			t.line(span{"  ✗ ", red}, span{who, bold}, span{fmt.Sprintf("  failed %s; %d passed", o.checks(results.Failed), o.passed), red})
 		}
-		failures := o.of(measure.Failed)
+		failures := o.of(results.Failed)
 		for _, f := range failures[:min(len(failures), maxFailed)] {
 			t.failure(f)
 		}
 		if more := len(failures) - maxFailed; more > 0 {
 			t.line(span{"      … and " + several(more, "failed check", "failed checks") + " in report.md", dim})
 		}
-		t.briefly(o, measure.Undecided, "could not be asked, and held against nobody: ")
-		t.briefly(o, measure.Stated, "stated: ")
+		t.briefly(o, results.Undecided, "could not be asked, and held against nobody: ")
+		t.briefly(o, results.Stated, "stated: ")
 	}
 }
 
 // briefly names the checks that ended in one way, in one paragraph.
-func (t *terminal) briefly(o *outcomes, verdict measure.Verdict, what string) {
+func (t *terminal) briefly(o *outcomes, verdict results.Verdict, what string) {
 	var briefs []string
 	for _, x := range o.of(verdict) {
 		brief := t.v.brief(x)
-		if verdict == measure.Stated { // what a check is called says nothing of what it found
+		if verdict == results.Stated { // what a check is called says nothing of what it found
 			brief = findingText(x.list[0])
 			if len(x.list) > 1 {
 				brief += " (" + t.v.places(x) + ")"
@@ -255,7 +255,7 @@ func (t *terminal) failure(o *outcome) {
 }
 
 // evidence writes the first lines of what proves a finding.
-func (t *terminal) evidence(all []measure.Evidence, indent string, most int, count bool) {
+func (t *terminal) evidence(all []results.Evidence, indent string, most int, count bool) {
 	lines := evidenceLines(all, true)
 	for _, e := range lines[:min(len(lines), most)] {
 		t.paragraph(span{indent + "· ", dim}, span{fit(e, 3*(max(t.width, narrow)-width(indent)-4)), dim})
@@ -274,7 +274,7 @@ func (t *terminal) relays() {
 	var rows [][]cell
 	for _, r := range t.v.relays {
 		outcome := cell{string(r.Outcome), green}
-		if r.Outcome != measure.OutcomeOK {
+		if r.Outcome != results.OutcomeOK {
 			outcome.style = red
 		}
 		rows = append(rows, []cell{{r.Name, bold}, outcome, {r.Durability, none}, {fit(cmp.Or(r.Version, "unknown"), 28), none}, {cmp.Or(shorten(r.SHA256, 12), "unknown"), dim}})
@@ -297,7 +297,7 @@ func (t *terminal) relays() {
 		for _, n := range r.Notes {
 			t.paragraph(span{"    · ", dim}, span{n, dim})
 		}
-		if r.Outcome != measure.OutcomeOK {
+		if r.Outcome != results.OutcomeOK {
 			t.paragraph(span{"    ✗ ", red}, span{outcomeText(r), red})
 			tail := r.LogTail[max(len(r.LogTail)-maxLogLines, 0):]
 			for _, l := range tail {
@@ -326,7 +326,7 @@ func (t *terminal) calibration() {
 }
 
 // CalibrationName is what a figure of the harness is called, with what its labels say.
-func CalibrationName(c measure.Calibration) string {
+func CalibrationName(c results.Calibration) string {
 	if labels := labelText(c.Labels, inOrder(slices.Collect(maps.Keys(c.Labels)))); labels != "" {
 		return c.Name + ", " + labels
 	}
@@ -334,7 +334,7 @@ func CalibrationName(c measure.Calibration) string {
 }
 
 // CalibrationText is a figure of the harness itself with its unit.
-func CalibrationText(c measure.Calibration) string {
+func CalibrationText(c results.Calibration) string {
 	text := scaleFor(c.Unit, []float64{c.Value}).format(c.Value)
 	if u := unitTitle(c.Unit); u != "" {
 		text += " " + u

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"relaybench/harness/measure"
+	"relaybench/results"
 )
 
 // maxExamples bounds the lines of evidence that a pair's section shows of one check.
@@ -265,13 +265,13 @@ func (c phaseCell) lines(n, hang int) [][]span {
 
 // explanation lists what there is to say of a pair that did not come through: what each side holds,
 // then every other failed check.
-func (p *pair) explanation() []*measure.Finding {
-	var out []*measure.Finding
+func (p *pair) explanation() []*results.Finding {
+	var out []*results.Finding
 	if p.diverged() {
 		out = append(out, p.sides...)
 	}
 	for _, f := range p.failed {
-		if f.Code != measure.CodeHoldsUnion {
+		if f.Code != results.CodeHoldsUnion {
 			out = append(out, f)
 		}
 	}
@@ -280,15 +280,15 @@ func (p *pair) explanation() []*measure.Finding {
 
 // explained is a line of an explanation: whom the check asked, what it found, and who is at fault
 // where that is the other.
-func explained(f *measure.Finding) string {
+func explained(f *results.Finding) string {
 	text := f.Relay + ", " + checkTitle(f.Code) + ": " + findingText(f)
 	switch f.Code {
-	case measure.CodeHoldsUnion:
+	case results.CodeHoldsUnion:
 		text = f.Relay + " " + findingText(f)
-	case measure.CodeCompletes:
+	case results.CodeCompletes:
 		text = findingText(f)
 	}
-	if f.Verdict == measure.Failed && f.Blames != f.Relay && f.Blames != "" {
+	if f.Verdict == results.Failed && f.Blames != f.Relay && f.Blames != "" {
 		text += " (at fault: " + f.Blames + ")"
 	}
 	return text
@@ -299,10 +299,10 @@ func explained(f *measure.Finding) string {
 type evidenceOnce map[string]bool
 
 // fresh lists what was not shown before.
-func (o evidenceOnce) fresh(f *measure.Finding) []measure.Evidence {
-	var out []measure.Evidence
+func (o evidenceOnce) fresh(f *results.Finding) []results.Evidence {
+	var out []results.Evidence
 	for _, e := range f.Evidence {
-		k := fmt.Sprint(f.Relay, "\x00", evidenceLines([]measure.Evidence{e}, false))
+		k := fmt.Sprint(f.Relay, "\x00", evidenceLines([]results.Evidence{e}, false))
 		if !o[k] {
 			o[k] = true
 			out = append(out, e)
@@ -314,10 +314,10 @@ func (o evidenceOnce) fresh(f *measure.Finding) []measure.Evidence {
 const shownAbove = "the examples are the same as above"
 
 // explain writes what is to say of a pair, with so many lines at most of evidence that is new.
-func (t *terminal) explain(said evidenceOnce, f *measure.Finding, text string, most int) {
+func (t *terminal) explain(said evidenceOnce, f *results.Finding, text string, most int) {
 	sign := signs[f.Verdict]
 	t.paragraph(span{"  " + sign.text + " ", sign.style}, span{text, none})
-	if f.Verdict == measure.Passed || most == 0 {
+	if f.Verdict == results.Passed || most == 0 {
 		return
 	}
 	evidence := said.fresh(f)

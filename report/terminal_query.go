@@ -4,7 +4,7 @@ import (
 	"slices"
 	"strings"
 
-	"relaybench/harness/measure"
+	"relaybench/results"
 )
 
 // A queryColumn is a metric beside the one of a query's bars. A narrow terminal keeps those of low
@@ -30,14 +30,14 @@ func (v *view) queryColumns() (columns []queryColumn) {
 	}
 	for _, m := range v.rec.Metrics {
 		b := seen[m.Key]
-		if b == nil || m.Role != measure.RoleFigure {
+		if b == nil || m.Role != results.RoleFigure {
 			continue
 		}
 		c := queryColumn{m.Key, m.Key + "  ", 4 + min(len(columns), 4)}
 		switch {
 		case b.headline():
 			c.priority = 2
-		case b.better == measure.None:
+		case b.better == results.None:
 			c.head, c.priority = m.Key, 3
 		}
 		columns = append(columns, c)
@@ -83,7 +83,7 @@ func (t *terminal) query(forms []*scenario) barTable {
 		}
 	}
 	for _, sc := range forms {
-		label := sc.labels[measure.LabelForm]
+		label := sc.labels[results.LabelForm]
 		for _, r := range primary(sc).rows {
 			row := barRow{label: label, name: r.name, style: rowStyle(r), message: r.why, failed: r.failed}
 			label = ""
@@ -104,7 +104,7 @@ func (t *terminal) query(forms []*scenario) barTable {
 func (t *terminal) queryFacts(forms []*scenario) {
 	var rest []*block
 	for _, sc := range forms {
-		label := sc.labels[measure.LabelForm]
+		label := sc.labels[results.LabelForm]
 		if p := primary(sc); p.unranked != "" && p.unranked != answersDiffer { // which has a mark
 			t.paragraph(span{"      " + padRight(label, 6) + "  ", blue}, span{p.unranked, dim})
 		}
@@ -136,7 +136,7 @@ func (t *terminal) queryCells(sc *scenario, r *row) []cell {
 		switch {
 		case i < 0:
 			cells = append(cells, cell{})
-		case b.better == measure.None:
+		case b.better == results.None:
 			cells = append(cells, cell{b.scale.format(b.rows[i].value), none})
 		default:
 			cells = append(cells, t.value(b, b.rows[i]))

@@ -3,7 +3,7 @@ package report
 import (
 	"fmt"
 
-	"relaybench/harness/measure"
+	"relaybench/results"
 )
 
 // syncs writes a matrix for each mode, sources down and sinks across, and what each pair cost.
@@ -59,7 +59,7 @@ func (t *terminal) syncTable(table *syncTable) {
 	for _, c := range table.cells {
 		for _, f := range c.told {
 			most := 0 // what never came has no examples worth the room
-			if f.Verdict == measure.Failed {
+			if f.Verdict == results.Failed {
 				most = 3
 			}
 			t.explain(said, f, c.says(f), most)

@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"strings"
 
-	"relaybench/harness/measure"
+	"relaybench/results"
 )
 
 // A scale shows the values of one block in one unit, so that they compare at a glance.
@@ -98,7 +98,7 @@ func unitTitle(unit string) string {
 }
 
 // rangeText is the range over several trials; "" where there is none.
-func rangeText(m *measure.Measurement, s scale) string {
+func rangeText(m *results.Measurement, s scale) string {
 	lo, hi := m.Range()
 	if len(m.Trials) < 2 || lo == hi {
 		return ""

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"relaybench/harness/measure"
+	"relaybench/results"
 )
 
 func TestValuesOfABlockShareOneUnit(t *testing.T) {
@@ -73,17 +73,17 @@ func TestSmallSizesOfAColumnAreInKiB(t *testing.T) {
 func TestWhatWaitedTooShortToCountHasNoRows(t *testing.T) {
 	r := newRun(t, 1, bolt)
 	for scenario, ms := range map[string]float64{"ingest.throughput": 0.03, "storage": 4} {
-		r.add(bolt, scenario, "reading delay", "ms", measure.None, ms)
+		r.add(bolt, scenario, "reading delay", "ms", results.None, ms)
 	}
 	show := func() (terminal, md string) {
 		rec := r.record()
-		rec.Metrics = append(rec.Metrics, measure.Metric{Key: "reading delay", Title: "frames waited", Role: measure.RoleResource})
+		rec.Metrics = append(rec.Metrics, results.Metric{Key: "reading delay", Title: "frames waited", Role: results.RoleResource})
 		return string(renderTerminal(t, rec, TerminalOptions{Width: 200})), string(renderMarkdown(t, rec))
 	}
 	if text, md := show(); strings.Contains(text, "frames waited") || strings.Contains(text, "<0.01 s") || !strings.Contains(md, "30.0 µs") {
 		t.Errorf("%s\n%s", text, md)
 	}
-	r.add(bolt, "ingest.visibility", "reading delay", "ms", measure.None, 70)
+	r.add(bolt, "ingest.visibility", "reading delay", "ms", results.None, 70)
 	if text, _ := show(); !strings.Contains(text, "frames waited") || !strings.Contains(text, "0.07 s") {
 		t.Error(text)
 	}

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"relaybench/harness/measure"
+	"relaybench/results"
 )
 
 // A verdict answers, at the top of every report, what its reader wants to know first: may these
@@ -38,7 +38,7 @@ func (v *view) verdict() verdict {
 		if text := v.refusal(r.Name); text != "" {
 			grave("%s", sentence(text))
 		}
-		if r.Outcome != measure.OutcomeOK {
+		if r.Outcome != results.OutcomeOK {
 			grave("%s %s", r.Name, sentence(outcomeText(r)))
 		}
 	}
@@ -47,18 +47,18 @@ func (v *view) verdict() verdict {
 	if len(v.rec.Measurements) == 0 {
 		grave("Nothing was measured.")
 	}
-	warnings := measure.Warnings(v.rec)
-	contenders := slices.DeleteFunc(slices.Clone(v.relays), func(r *measure.Relay) bool { return r.NeverRanked != "" })
+	warnings := results.Warnings(v.rec)
+	contenders := slices.DeleteFunc(slices.Clone(v.relays), func(r *results.Relay) bool { return r.NeverRanked != "" })
 	if len(contenders) == 1 {
 		caveat("Only one relay took part: nothing is compared.")
-		warnings = measure.UnsteadyTrials(v.rec)
+		warnings = results.UnsteadyTrials(v.rec)
 	}
 	for _, w := range warnings {
 		caveat("%s", w)
 	}
 	classes := map[string][]string{}
 	for _, r := range contenders {
-		if r.Outcome == measure.OutcomeOK {
+		if r.Outcome == results.OutcomeOK {
 			classes[r.Durability] = append(classes[r.Durability], r.Name)
 		}
 	}
@@ -69,10 +69,10 @@ func (v *view) verdict() verdict {
 		}
 		caveat("An OK does not promise the same everywhere (%s): ingest is not like for like.", strings.Join(parts, "; "))
 	}
-	if limited := v.marked(measure.StatusLimited); limited != "" {
+	if limited := v.marked(results.StatusLimited); limited != "" {
 		caveat("Some figures of %s are limited by the harness: the relay may be faster than they say.", limited)
 	}
-	if away := v.marked(measure.StatusAway); away != "" {
+	if away := v.marked(results.StatusAway); away != "" {
 		caveat("Some figures of %s were %s, twice: they say nothing of the relay. Measure again on a machine that is let run.", away, byAbsence)
 	}
 	for _, text := range MachineWarnings(v.rec) {
@@ -105,7 +105,7 @@ func (v *view) marked(code string) string {
 
 // Shortages says, a sentence for each, what the machine was short of in a run, what helps, and
 // whose figures it cost.
-func Shortages(r *measure.Record) (all []string) {
+func Shortages(r *results.Record) (all []string) {
 	names := map[string][]string{}
 	add := func(code, name string) {
 		if shortageText(code) != "" && !slices.Contains(names[code], name) {
@@ -120,7 +120,7 @@ func Shortages(r *measure.Record) (all []string) {
 		add(r.Findings[i].Cause, r.Findings[i].Relay)
 	}
 	for i := range r.Measurements {
-		if s := r.Measurements[i].Is(measure.StatusIncomplete); s != nil {
+		if s := r.Measurements[i].Is(results.StatusIncomplete); s != nil {
 			add(s.Because, r.Measurements[i].Relay)
 		}
 	}
@@ -140,10 +140,10 @@ func (v *view) judgeBreaches(caveat func(string, ...any)) {
 	}
 	var unasked []string
 	for _, r := range v.relays {
-		asked := slices.ContainsFunc(v.checks, func(f *measure.Finding) bool {
-			return f.Relay == r.Name && f.Code == measure.CodeStores
+		asked := slices.ContainsFunc(v.checks, func(f *results.Finding) bool {
+			return f.Relay == r.Name && f.Code == results.CodeStores
 		})
-		if r.Outcome == measure.OutcomeOK && !asked && !v.yardstick(r.Name) {
+		if r.Outcome == results.OutcomeOK && !asked && !v.yardstick(r.Name) {
 			unasked = append(unasked, r.Name)
 		}
 	}
@@ -157,7 +157,7 @@ func (v *view) judgeBreaches(caveat func(string, ...any)) {
 func (v *view) judgeFindings(grave, caveat func(string, ...any)) {
 	for _, name := range v.findingRelays() {
 		o := v.outcomes(name)
-		say := func(verdict measure.Verdict, what string, to func(string, ...any)) {
+		say := func(verdict results.Verdict, what string, to func(string, ...any)) {
 			var briefs []string
 			for _, f := range o.of(verdict) {
 				briefs = append(briefs, v.brief(f))
@@ -166,8 +166,8 @@ func (v *view) judgeFindings(grave, caveat func(string, ...any)) {
 				to("%s "+what+": %s.", speaker(name), o.checks(verdict), some(briefs, 4))
 			}
 		}
-		say(measure.Failed, "failed %s", grave)
-		say(measure.Undecided, "could not be asked in %s", caveat)
+		say(results.Failed, "failed %s", grave)
+		say(results.Undecided, "could not be asked in %s", caveat)
 	}
 }
 
@@ -199,9 +199,9 @@ func sentence(s string) string { return strings.TrimRight(s, ". ") + "." }
 
 // subject is whom a check speaks of: the relay at fault, or, where neither of two can be told to
 // be, the pair.
-func subject(f *measure.Finding) string {
+func subject(f *results.Finding) string {
 	switch {
-	case f.Verdict != measure.Failed || f.Peer == "" && f.Blames == "":
+	case f.Verdict != results.Failed || f.Peer == "" && f.Blames == "":
 		return f.Relay
 	case f.Blames == "":
 		return (&pair{a: f.Relay, b: f.Peer}).title()
@@ -210,7 +210,7 @@ func subject(f *measure.Finding) string {
 }
 
 // with names the other relay of a check on a pair.
-func with(f *measure.Finding) string {
+func with(f *results.Finding) string {
 	other := f.Peer
 	if who := subject(f); who == f.Peer {
 		other = f.Relay
@@ -228,7 +228,7 @@ func with(f *measure.Finding) string {
 
 // where is the scenario in which a check was asked, and with whom; "" where that was before all
 // scenarios.
-func (v *view) where(f *measure.Finding) string {
+func (v *view) where(f *results.Finding) string {
 	text := ""
 	if v.layout(f.Scenario) != "" {
 		text = v.place(f.Scenario, f.Labels)
@@ -237,8 +237,8 @@ func (v *view) where(f *measure.Finding) string {
 }
 
 // place names a scenario in a sentence, and the way to download where it stands for several.
-func (v *view) place(scenario string, l measure.Labels) string {
-	if v.layout(scenario) == measure.LayoutDownloads && len(l) > 0 {
+func (v *view) place(scenario string, l results.Labels) string {
+	if v.layout(scenario) == results.LayoutDownloads && len(l) > 0 {
 		return newCell(v.scenario(scenario), l).name()
 	}
 	return scenario
@@ -248,7 +248,7 @@ func (v *view) place(scenario string, l measure.Labels) string {
 func (v *view) findingRelays() []string {
 	var names []string
 	for _, r := range v.relays {
-		if slices.ContainsFunc(v.checks, func(f *measure.Finding) bool { return subject(f) == r.Name }) {
+		if slices.ContainsFunc(v.checks, func(f *results.Finding) bool { return subject(f) == r.Name }) {
 			names = append(names, r.Name)
 		}
 	}
@@ -265,7 +265,7 @@ type fact struct{ key, text string }
 
 // starRule says when there is a star.
 func starRule(trials int) string {
-	if need := measure.TrialsFor(measure.Alpha); trials < need {
+	if need := results.TrialsFor(results.Alpha); trials < need {
 		return fmt.Sprintf("no ★ from fewer than %d trials, which no test can tell from chance", need)
 	}
 	return "★ where the best is significantly ahead of every other (Mann–Whitney U, p < 0.05)"

@@ -9,15 +9,15 @@ import (
 	"slices"
 	"strings"
 
-	"relaybench/harness/measure"
+	"relaybench/results"
 )
 
 // A view is the record arranged for reading, without a word of syntax of any rendering.
 type view struct {
-	rec       *measure.Record // sanitized
-	relays    []*measure.Relay
-	checks    []*measure.Finding // all of them
-	scenarios map[string]*measure.Scenario
+	rec       *results.Record // sanitized
+	relays    []*results.Relay
+	checks    []*results.Finding // all of them
+	scenarios map[string]*results.Scenario
 	sections  []*section
 	columns   []queryColumn // of the tables of queries
 	paired    *pairing      // nil where relays were not reconciled
@@ -34,8 +34,8 @@ type section struct {
 }
 
 type scenario struct {
-	*measure.Scenario
-	labels    measure.Labels // that all its measurements have
+	*results.Scenario
+	labels    results.Labels // that all its measurements have
 	blocks    []*block       // metrics with a direction
 	facts     []*block       // stated, never ranked
 	resources []*block
@@ -43,12 +43,12 @@ type scenario struct {
 
 // A block is one metric of one scenario with a row for every relay, or pair of relays.
 type block struct {
-	scenario *measure.Scenario
-	metric   measure.Metric
-	labels   measure.Labels
+	scenario *results.Scenario
+	metric   results.Metric
+	labels   results.Labels
 	title    string
 	unit     string
-	better   measure.Better
+	better   results.Better
 	rows     []*row
 	scale    scale
 	ranked   bool   // at least two rows compete
@@ -60,8 +60,8 @@ type block struct {
 type row struct {
 	key    rowKey
 	name   string
-	relay  *measure.Relay // nil for a name that the record's relays do not know
-	m      *measure.Measurement
+	relay  *results.Relay // nil for a name that the record's relays do not know
+	m      *results.Measurement
 	has    bool
 	value  float64 // median of the trials
 	lo, hi float64
@@ -96,8 +96,8 @@ func (k rowKey) name() string {
 	return k.relay + " with " + k.peer
 }
 
-func newView(r *measure.Record) *view {
-	v := &view{rec: sanitized(r), scenarios: map[string]*measure.Scenario{}}
+func newView(r *results.Record) *view {
+	v := &view{rec: sanitized(r), scenarios: map[string]*results.Scenario{}}
 	for i := range v.rec.Relays {
 		v.relays = append(v.relays, &v.rec.Relays[i])
 	}
@@ -111,33 +111,33 @@ func newView(r *measure.Record) *view {
 	return v
 }
 
-func (v *view) relay(name string) *measure.Relay { return relayOf(v.rec, name) }
+func (v *view) relay(name string) *results.Relay { return relayOf(v.rec, name) }
 
 // outcomeText says in words how a relay fell out of the run.
-func outcomeText(r *measure.Relay) string {
+func outcomeText(r *results.Relay) string {
 	if text := shortageText(r.Shortage); text != "" {
 		return clauses("could not be measured: "+text, r.Reason)
 	}
-	word := map[measure.Outcome]string{measure.OutcomeNoStart: "did not start"}[r.Outcome]
+	word := map[results.Outcome]string{results.OutcomeNoStart: "did not start"}[r.Outcome]
 	return cmp.Or(word, string(r.Outcome)) + prefixed(": ", r.Reason)
 }
 
 // scenario describes a key; one that the record does not describe stands at the end, under its own
 // name.
-func (v *view) scenario(key string) *measure.Scenario {
+func (v *view) scenario(key string) *results.Scenario {
 	if v.scenarios[key] == nil {
 		v.scenarios[key] = v.rec.Scenario(key)
 	}
 	if v.scenarios[key] == nil {
-		v.scenarios[key] = &measure.Scenario{Key: key, Title: key, Section: key, Order: math.MaxInt, Layout: measure.LayoutBars}
+		v.scenarios[key] = &results.Scenario{Key: key, Title: key, Section: key, Order: math.MaxInt, Layout: results.LayoutBars}
 	}
 	return v.scenarios[key]
 }
 
 // layout is how the figures of a finding's scenario are laid out, which may stand for several:
 // "negentropy". It is "" where nothing of it is described.
-func (v *view) layout(key string) measure.Layout {
-	i := slices.IndexFunc(v.rec.Scenarios, func(s measure.Scenario) bool { return measure.MatchScenario(key+".*", s.Key) })
+func (v *view) layout(key string) results.Layout {
+	i := slices.IndexFunc(v.rec.Scenarios, func(s results.Scenario) bool { return results.MatchScenario(key+".*", s.Key) })
 	if i < 0 {
 		return ""
 	}
@@ -146,8 +146,8 @@ func (v *view) layout(key string) measure.Layout {
 
 // arrange builds sections, scenarios and blocks in reading order.
 func (v *view) arrange() {
-	var order []*measure.Scenario
-	members := map[string][]*measure.Measurement{}
+	var order []*results.Scenario
+	members := map[string][]*results.Measurement{}
 	for i := range v.rec.Measurements {
 		m := &v.rec.Measurements[i]
 		if v.apart(m) {
@@ -158,7 +158,7 @@ func (v *view) arrange() {
 		}
 		members[m.Scenario] = append(members[m.Scenario], m)
 	}
-	slices.SortStableFunc(order, func(a, b *measure.Scenario) int { return cmp.Compare(a.Order, b.Order) })
+	slices.SortStableFunc(order, func(a, b *results.Scenario) int { return cmp.Compare(a.Order, b.Order) })
 	var queries []*scenario
 	for _, d := range order {
 		s := v.fill(d, members[d.Key])
@@ -171,30 +171,30 @@ func (v *view) arrange() {
 	shareScales(queries)
 	v.columns = v.queryColumns()
 	if v.paired = v.pairing(); v.paired != nil {
-		v.sectionOf(measure.LayoutPairs, "Reconciliation").pairing = v.paired
+		v.sectionOf(results.LayoutPairs, "Reconciliation").pairing = v.paired
 	}
 	if tables := v.syncs(); len(tables) > 0 {
-		v.sectionOf(measure.LayoutMatrix, "Sync").syncs = tables
+		v.sectionOf(results.LayoutMatrix, "Sync").syncs = tables
 	}
 	if d := v.download(); d != nil {
-		v.sectionOf(measure.LayoutDownloads, "Fetch").download = d
+		v.sectionOf(results.LayoutDownloads, "Fetch").download = d
 	}
 	slices.SortStableFunc(v.sections, func(a, b *section) int { return cmp.Compare(a.order, b.order) })
 }
 
 // apart tells whether a measurement stands in a table of pairs or downloads. What a relay consumed
 // stands with the other resources.
-func (v *view) apart(m *measure.Measurement) bool {
-	return v.in(m, measure.LayoutPairs) || v.in(m, measure.LayoutMatrix) || v.in(m, measure.LayoutDownloads)
+func (v *view) apart(m *results.Measurement) bool {
+	return v.in(m, results.LayoutPairs) || v.in(m, results.LayoutMatrix) || v.in(m, results.LayoutDownloads)
 }
 
 // in tells whether a measurement stands in the table of a layout.
-func (v *view) in(m *measure.Measurement, layout measure.Layout) bool {
-	if v.scenario(m.Scenario).Layout != layout || v.rec.Metric(m.Metric).Role == measure.RoleResource {
+func (v *view) in(m *results.Measurement, layout results.Layout) bool {
+	if v.scenario(m.Scenario).Layout != layout || v.rec.Metric(m.Metric).Role == results.RoleResource {
 		return false
 	}
-	if layout == measure.LayoutDownloads {
-		return m.Labels[measure.LabelForm] != ""
+	if layout == results.LayoutDownloads {
+		return m.Labels[results.LabelForm] != ""
 	}
 	return m.Peer != ""
 }
@@ -219,16 +219,16 @@ func shareScales(queries []*scenario) {
 
 // sectionOf returns the section of a layout's scenarios, under a name of ours where none is
 // described.
-func (v *view) sectionOf(layout measure.Layout, title string) *section {
-	i := slices.IndexFunc(v.rec.Scenarios, func(s measure.Scenario) bool { return s.Layout == layout })
+func (v *view) sectionOf(layout results.Layout, title string) *section {
+	i := slices.IndexFunc(v.rec.Scenarios, func(s results.Scenario) bool { return s.Layout == layout })
 	if i < 0 {
-		return v.sectionFor(&measure.Scenario{Section: title, Order: math.MaxInt})
+		return v.sectionFor(&results.Scenario{Section: title, Order: math.MaxInt})
 	}
 	return v.sectionFor(&v.rec.Scenarios[i])
 }
 
 // sectionFor returns a scenario's section, which it makes where there is none.
-func (v *view) sectionFor(d *measure.Scenario) *section {
+func (v *view) sectionFor(d *results.Scenario) *section {
 	i := slices.IndexFunc(v.sections, func(s *section) bool { return s.title == d.Section })
 	if i < 0 {
 		i = len(v.sections)
@@ -239,20 +239,20 @@ func (v *view) sectionFor(d *measure.Scenario) *section {
 }
 
 // fill builds the blocks of measurements of one scenario.
-func (v *view) fill(d *measure.Scenario, ms []*measure.Measurement) *scenario {
+func (v *view) fill(d *results.Scenario, ms []*results.Measurement) *scenario {
 	s := &scenario{Scenario: d, labels: common(ms)}
 	keys := v.rowKeys(ms)
 	// Under one name but in two units, or under other labels, there are two metrics.
 	type metricKey struct {
 		metric, unit, labels string
-		better               measure.Better
+		better               results.Better
 	}
-	found := map[metricKey]map[rowKey]*measure.Measurement{}
+	found := map[metricKey]map[rowKey]*results.Measurement{}
 	var metrics []metricKey
 	for _, m := range ms {
 		k := metricKey{m.Metric, m.Unit, labelKey(m.Labels), m.Better}
 		if found[k] == nil {
-			found[k] = map[rowKey]*measure.Measurement{}
+			found[k] = map[rowKey]*results.Measurement{}
 			metrics = append(metrics, k)
 		}
 		found[k][rowKey{m.Relay, m.Peer}] = m
@@ -281,9 +281,9 @@ func (v *view) fill(d *measure.Scenario, ms []*measure.Measurement) *scenario {
 			values = append(values, r.shown(b.unit)...)
 		}
 		b.scale = scaleFor(b.unit, values)
-		directed := (b.better == measure.Higher || b.better == measure.Lower) && d.Layout != measure.LayoutMatrix
+		directed := (b.better == results.Higher || b.better == results.Lower) && d.Layout != results.LayoutMatrix
 		switch {
-		case !directed && b.metric.Role == measure.RoleResource:
+		case !directed && b.metric.Role == results.RoleResource:
 			s.resources = append(s.resources, b)
 		case !directed:
 			s.facts = append(s.facts, b)
@@ -298,7 +298,7 @@ func (v *view) fill(d *measure.Scenario, ms []*measure.Measurement) *scenario {
 }
 
 // common are the labels that all measurements have alike.
-func common(ms []*measure.Measurement) measure.Labels {
+func common(ms []*results.Measurement) results.Labels {
 	shared := maps.Clone(ms[0].Labels)
 	for _, m := range ms {
 		maps.DeleteFunc(shared, func(name, value string) bool { return m.Labels[name] != value })
@@ -308,7 +308,7 @@ func common(ms []*measure.Measurement) measure.Labels {
 
 // metricRank is a metric's place in reading order; the largest for those that are not described.
 func (v *view) metricRank(key string) uint {
-	return uint(slices.IndexFunc(v.rec.Metrics, func(m measure.Metric) bool { return m.Key == key }))
+	return uint(slices.IndexFunc(v.rec.Metrics, func(m results.Metric) bool { return m.Key == key }))
 }
 
 // shareUnits shows neighbouring times, and neighbouring sizes, in one unit.
@@ -331,9 +331,9 @@ func shareUnits(blocks []*block) {
 
 // rowKeys lists the rows of a scenario: all relays of the run, or the pairs that were measured
 // where it has pairs.
-func (v *view) rowKeys(ms []*measure.Measurement) []rowKey {
+func (v *view) rowKeys(ms []*results.Measurement) []rowKey {
 	var keys []rowKey
-	pairs := slices.ContainsFunc(ms, func(m *measure.Measurement) bool { return m.Peer != "" })
+	pairs := slices.ContainsFunc(ms, func(m *results.Measurement) bool { return m.Peer != "" })
 	if !pairs {
 		for _, r := range v.relays {
 			keys = append(keys, rowKey{relay: r.Name})
@@ -355,21 +355,21 @@ func (v *view) rowKeys(ms []*measure.Measurement) []rowKey {
 // nothing stands where there was nothing to count.
 const nothing = "–"
 
-func (v *view) row(b *block, k rowKey, m *measure.Measurement) *row {
+func (v *view) row(b *block, k rowKey, m *results.Measurement) *row {
 	r := &row{key: k, name: k.name(), relay: v.relay(k.relay), m: m}
 	if m != nil {
 		r.value, r.has = m.Value()
 		r.lo, r.hi = m.Range()
 		r.dist = distributionOf(m)
 	}
-	if r.has && b.better != measure.None { // what is merely stated competes with nothing
+	if r.has && b.better != results.None { // what is merely stated competes with nothing
 		r.bars = v.bars(m)
 	}
 	switch {
 	case r.has:
-	case m == nil && b.labels[measure.LabelReason] != "" && (r.relay == nil || r.relay.Outcome == measure.OutcomeOK):
+	case m == nil && b.labels[results.LabelReason] != "" && (r.relay == nil || r.relay.Outcome == results.OutcomeOK):
 		r.why = nothing // it refused nothing for that reason
-	case r.relay != nil && r.relay.Outcome != measure.OutcomeOK:
+	case r.relay != nil && r.relay.Outcome != results.OutcomeOK:
 		r.why, r.failed = outcomeText(r.relay), true
 	default:
 		r.why = "n/a: " + v.absence(b.scenario.Key, k, m)
@@ -378,17 +378,17 @@ func (v *view) row(b *block, k rowKey, m *measure.Measurement) *row {
 }
 
 // absence is why there is no figure.
-func (v *view) absence(scenario string, k rowKey, m *measure.Measurement) string {
+func (v *view) absence(scenario string, k rowKey, m *results.Measurement) string {
 	if m != nil && len(m.Status) > 0 {
 		return statusText(&m.Status[0])
 	}
 	for _, f := range v.checks {
-		if f.Code == measure.CodeMeasurable && f.Relay == k.relay && f.Peer == k.peer && f.Verdict != measure.Passed &&
-			measure.MatchScenario(f.Scenario+".*", scenario) {
+		if f.Code == results.CodeMeasurable && f.Relay == k.relay && f.Peer == k.peer && f.Verdict != results.Passed &&
+			results.MatchScenario(f.Scenario+".*", scenario) {
 			return findingText(f)
 		}
 	}
-	why := v.bars(&measure.Measurement{Relay: k.relay, Peer: k.peer, Scenario: scenario})
+	why := v.bars(&results.Measurement{Relay: k.relay, Peer: k.peer, Scenario: scenario})
 	return cmp.Or(strings.Join(why, "; "), "not measured")
 }
 
@@ -403,11 +403,11 @@ func (r *row) shown(unit string) []float64 {
 	return []float64{r.value}
 }
 
-func distributionOf(m *measure.Measurement) *distribution {
+func distributionOf(m *results.Measurement) *distribution {
 	if m.Histogram == "" {
 		return nil
 	}
-	h, err := measure.DecodeHistogram(m.Histogram)
+	h, err := results.DecodeHistogram(m.Histogram)
 	if err != nil || h.Count() == 0 {
 		return nil
 	}

@@ -5,8 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"relaybench/harness/machine"
-	"relaybench/harness/measure"
+	"relaybench/results"
 )
 
 // From where on what a machine did is worth a warning.
@@ -22,7 +21,7 @@ const (
 )
 
 // MachineWarnings says what about the machine speaks against the figures: what is wrong, and what to do about it.
-func MachineWarnings(r *measure.Record) []string {
+func MachineWarnings(r *results.Record) []string {
 	r = sanitized(r)
 	var out []string
 	say := func(format string, args ...any) { out = append(out, fmt.Sprintf(format, args...)) }
@@ -34,13 +33,13 @@ func MachineWarnings(r *measure.Record) []string {
 	for _, c := range r.Calibration {
 		figures[c.Name] = c.Value
 	}
-	switch synced, ok := figures[measure.SyncMedian]; {
-	case machine.InMemory(e.FileSystem):
+	switch synced, ok := figures[results.SyncMedian]; {
+	case e.InMemory():
 		say("The relays' data lay in memory (%s): writing and syncing cost nothing, and disk figures mean little. Put it on a disk with --work DIR.", e.FileSystem)
 	case ok && synced < noSyncBelow:
 		say("fsync takes %s ms: the disk promises what it has not kept, so that a relay that syncs before its OK pays nothing for it. Choose another disk with --work DIR.", number(synced))
 	}
-	one, all := figures[measure.ChecksOneCore], figures[measure.ChecksAllCores]
+	one, all := figures[results.ChecksOneCore], figures[results.ChecksAllCores]
 	if processors := usable(e); processors >= 2 && len(e.HarnessCores) != 1 && one > 0 && all > 0 && all < one {
 		say("All cores together checked %s signatures a second and one alone %s: something else takes them, or a quota does. Measure on a quieter machine.", number(all), number(one))
 	}
@@ -48,7 +47,7 @@ func MachineWarnings(r *measure.Record) []string {
 	return out
 }
 
-func warnOfOthers(e *measure.Environment, say func(string, ...any)) {
+func warnOfOthers(e *results.Environment, say func(string, ...any)) {
 	cores := float64(e.Cores)
 	if e.Cores == 0 {
 		return
@@ -73,7 +72,7 @@ func warnOfOthers(e *measure.Environment, say func(string, ...any)) {
 	}
 }
 
-func warnOfProcessor(e *measure.Environment, say func(string, ...any)) {
+func warnOfProcessor(e *results.Environment, say func(string, ...any)) {
 	if e.Governor != "" && e.Governor != "performance" {
 		say("The CPU frequency governor is %s: clock speeds come and go. Set it with: cpupower frequency-set --governor performance.", e.Governor)
 	}
@@ -94,7 +93,7 @@ func warnOfProcessor(e *measure.Environment, say func(string, ...any)) {
 	}
 }
 
-func warnOfMemory(e *measure.Environment, say func(string, ...any)) {
+func warnOfMemory(e *results.Environment, say func(string, ...any)) {
 	d := e.During
 	if d == nil {
 		return
@@ -108,7 +107,7 @@ func warnOfMemory(e *measure.Environment, say func(string, ...any)) {
 }
 
 // warnOfHarness names the scenario in which the harness itself took the most of the processors.
-func warnOfHarness(r *measure.Record, say func(string, ...any)) {
+func warnOfHarness(r *results.Record, say func(string, ...any)) {
 	limit, pinned := harnessShare, len(r.Environment.HarnessCores) > 0
 	if pinned {
 		limit = pinnedShare
@@ -141,7 +140,7 @@ func warnOfHarness(r *measure.Record, say func(string, ...any)) {
 }
 
 // usable is how many cores' time the run could have.
-func usable(e *measure.Environment) float64 {
+func usable(e *results.Environment) float64 {
 	if e.QuotaCores > 0 {
 		return min(e.QuotaCores, float64(e.Cores))
 	}
@@ -149,12 +148,12 @@ func usable(e *measure.Environment) float64 {
 }
 
 // MachineText describes the machine in one line.
-func MachineText(r *measure.Record) string {
+func MachineText(r *results.Record) string {
 	return strings.Join(machineParts(&sanitized(r).Environment), " · ")
 }
 
 // machineParts lists what describes the machine.
-func machineParts(e *measure.Environment) []string {
+func machineParts(e *results.Environment) []string {
 	var parts []string
 	add := func(s string) {
 		if s != "" {

@@ -4,45 +4,45 @@ import (
 	"strings"
 	"testing"
 
-	"relaybench/harness/measure"
+	"relaybench/results"
 )
 
 func TestMachineWarningsSayWhatIsWrongAndWhatToDo(t *testing.T) {
 	v := func(x float64) *float64 { return &x }
-	during := func(c measure.Conditions) measure.Environment { return measure.Environment{Cores: 2, During: &c} }
-	checks := func(one, all float64) []measure.Calibration {
-		return []measure.Calibration{{Name: measure.ChecksOneCore, Value: one}, {Name: measure.ChecksAllCores, Value: all}}
+	during := func(c results.Conditions) results.Environment { return results.Environment{Cores: 2, During: &c} }
+	checks := func(one, all float64) []results.Calibration {
+		return []results.Calibration{{Name: results.ChecksOneCore, Value: one}, {Name: results.ChecksAllCores, Value: all}}
 	}
-	own := func(share float64) []measure.Measurement {
-		return []measure.Measurement{{Relay: "a", Scenario: "query.thread.hot", Metric: "harness cpu", Unit: "%", Better: measure.None, Trials: []float64{share}}}
+	own := func(share float64) []results.Measurement {
+		return []results.Measurement{{Relay: "a", Scenario: "query.thread.hot", Metric: "harness cpu", Unit: "%", Better: results.None, Trials: []float64{share}}}
 	}
 	for _, test := range []struct {
 		name string
-		r    measure.Record
+		r    results.Record
 		want string // words of the one warning, separated by |; "" for none
 	}{
-		{"nothing known", measure.Record{}, ""},
-		{"quiet", measure.Record{Environment: measure.Environment{Cores: 2, LoadBefore: v(0.3), BusyBefore: v(0.05), Governor: "performance", FileSystem: "ext4", MemoryBytes: 8 << 30,
-			During: &measure.Conditions{Seconds: 60, BackgroundCores: 0.1, StolenCores: 0.01, SwapUsedBytes: 1 << 20, SwappedBytes: 4096}}, Calibration: checks(10, 19), Measurements: own(30)}, ""},
-		{"load", measure.Record{Environment: measure.Environment{Cores: 2, LoadBefore: v(4.5)}}, "load 4.50 on 2 cores|Stop"},
-		{"load of work that is over", measure.Record{Environment: measure.Environment{Cores: 2, LoadBefore: v(4.5), BusyBefore: v(0.01)}}, ""},
-		{"busy before", measure.Record{Environment: measure.Environment{Cores: 2, BusyBefore: v(1.5)}}, "1.50 of 2 cores|before|Stop"},
-		{"busy during", measure.Record{Environment: during(measure.Conditions{BackgroundCores: 0.5})}, "0.500 of 2 cores|during|Stop"},
-		{"stolen", measure.Record{Environment: during(measure.Conditions{StolenCores: 0.5})}, "hypervisor|0.500 of 2 cores|not shared"},
-		{"governor", measure.Record{Environment: measure.Environment{Governor: "powersave"}}, "powersave|cpupower"},
-		{"quota", measure.Record{Environment: measure.Environment{Cores: 4, QuotaCores: 1.5, During: &measure.Conditions{ThrottledPeriods: 7, ThrottledSeconds: 0.25}}}, "quota of 1.50 cores|7 periods|0.250 s|Raise"},
-		{"heat", measure.Record{Environment: during(measure.Conditions{ThermalThrottles: 1})}, "heat|1 time.|cool"},
-		{"swapping", measure.Record{Environment: during(measure.Conditions{SwappedBytes: 5e6})}, "4.77 MiB|swap|memory"},
-		{"swap in use", measure.Record{Environment: measure.Environment{Cores: 1, MemoryBytes: 1e9, During: &measure.Conditions{SwapUsedBytes: 2e8}}}, "191 MiB|swap"},
-		{"tmpfs", measure.Record{Environment: measure.Environment{FileSystem: "tmpfs"}, Calibration: []measure.Calibration{{Name: measure.SyncMedian, Value: 0.001}}}, "memory|tmpfs|--work"},
-		{"fsync of nothing", measure.Record{Environment: measure.Environment{FileSystem: "ext4"}, Calibration: []measure.Calibration{{Name: measure.SyncMedian, Value: 0.004}}}, "fsync takes 0.004 ms|--work"},
-		{"noisy cores", measure.Record{Environment: measure.Environment{Cores: 2}, Calibration: checks(2000, 1500)}, "1,500|2,000|quieter"},
-		{"one core", measure.Record{Environment: measure.Environment{Cores: 1}, Calibration: checks(2000, 1990)}, ""},
-		{"a quota of one core", measure.Record{Environment: measure.Environment{Cores: 8, QuotaCores: 1}, Calibration: checks(2000, 1990)}, ""},
-		{"pinned to one core", measure.Record{Environment: measure.Environment{Cores: 2, HarnessCores: []int{0}, RelayCores: []int{1}}, Calibration: checks(2000, 1990), Measurements: own(60)}, ""},
-		{"the harness's share", measure.Record{Environment: measure.Environment{Cores: 2}, Measurements: own(60)}, "60 %|with a in query.thread.hot|--pin"},
-		{"the harness's share of its own", measure.Record{Environment: measure.Environment{Cores: 2, HarnessCores: []int{0}}, Measurements: own(95)}, "95 %|its own cores|more cores"},
-		{"text that acts on a terminal", measure.Record{Environment: measure.Environment{Governor: "\x1b[2J"}}, "governor"},
+		{"nothing known", results.Record{}, ""},
+		{"quiet", results.Record{Environment: results.Environment{Cores: 2, LoadBefore: v(0.3), BusyBefore: v(0.05), Governor: "performance", FileSystem: "ext4", MemoryBytes: 8 << 30,
+			During: &results.Conditions{Seconds: 60, BackgroundCores: 0.1, StolenCores: 0.01, SwapUsedBytes: 1 << 20, SwappedBytes: 4096}}, Calibration: checks(10, 19), Measurements: own(30)}, ""},
+		{"load", results.Record{Environment: results.Environment{Cores: 2, LoadBefore: v(4.5)}}, "load 4.50 on 2 cores|Stop"},
+		{"load of work that is over", results.Record{Environment: results.Environment{Cores: 2, LoadBefore: v(4.5), BusyBefore: v(0.01)}}, ""},
+		{"busy before", results.Record{Environment: results.Environment{Cores: 2, BusyBefore: v(1.5)}}, "1.50 of 2 cores|before|Stop"},
+		{"busy during", results.Record{Environment: during(results.Conditions{BackgroundCores: 0.5})}, "0.500 of 2 cores|during|Stop"},
+		{"stolen", results.Record{Environment: during(results.Conditions{StolenCores: 0.5})}, "hypervisor|0.500 of 2 cores|not shared"},
+		{"governor", results.Record{Environment: results.Environment{Governor: "powersave"}}, "powersave|cpupower"},
+		{"quota", results.Record{Environment: results.Environment{Cores: 4, QuotaCores: 1.5, During: &results.Conditions{ThrottledPeriods: 7, ThrottledSeconds: 0.25}}}, "quota of 1.50 cores|7 periods|0.250 s|Raise"},
+		{"heat", results.Record{Environment: during(results.Conditions{ThermalThrottles: 1})}, "heat|1 time.|cool"},
+		{"swapping", results.Record{Environment: during(results.Conditions{SwappedBytes: 5e6})}, "4.77 MiB|swap|memory"},
+		{"swap in use", results.Record{Environment: results.Environment{Cores: 1, MemoryBytes: 1e9, During: &results.Conditions{SwapUsedBytes: 2e8}}}, "191 MiB|swap"},
+		{"tmpfs", results.Record{Environment: results.Environment{FileSystem: "tmpfs"}, Calibration: []results.Calibration{{Name: results.SyncMedian, Value: 0.001}}}, "memory|tmpfs|--work"},
+		{"fsync of nothing", results.Record{Environment: results.Environment{FileSystem: "ext4"}, Calibration: []results.Calibration{{Name: results.SyncMedian, Value: 0.004}}}, "fsync takes 0.004 ms|--work"},
+		{"noisy cores", results.Record{Environment: results.Environment{Cores: 2}, Calibration: checks(2000, 1500)}, "1,500|2,000|quieter"},
+		{"one core", results.Record{Environment: results.Environment{Cores: 1}, Calibration: checks(2000, 1990)}, ""},
+		{"a quota of one core", results.Record{Environment: results.Environment{Cores: 8, QuotaCores: 1}, Calibration: checks(2000, 1990)}, ""},
+		{"pinned to one core", results.Record{Environment: results.Environment{Cores: 2, HarnessCores: []int{0}, RelayCores: []int{1}}, Calibration: checks(2000, 1990), Measurements: own(60)}, ""},
+		{"the harness's share", results.Record{Environment: results.Environment{Cores: 2}, Measurements: own(60)}, "60 %|with a in query.thread.hot|--pin"},
+		{"the harness's share of its own", results.Record{Environment: results.Environment{Cores: 2, HarnessCores: []int{0}}, Measurements: own(95)}, "95 %|its own cores|more cores"},
+		{"text that acts on a terminal", results.Record{Environment: results.Environment{Governor: "\x1b[2J"}}, "governor"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			got := MachineWarnings(&test.r)
@@ -65,13 +65,13 @@ func TestMachineWarningsSayWhatIsWrongAndWhatToDo(t *testing.T) {
 }
 
 func TestMachineTextTellsWhatIsKnown(t *testing.T) {
-	r := measure.Record{Environment: measure.Environment{OS: "linux", CPU: "a CPU", Cores: 4, QuotaCores: 1.5, Governor: "performance", MemoryBytes: 8 << 30, Kernel: "6.8",
+	r := results.Record{Environment: results.Environment{OS: "linux", CPU: "a CPU", Cores: 4, QuotaCores: 1.5, Governor: "performance", MemoryBytes: 8 << 30, Kernel: "6.8",
 		Virtualization: "kvm", Container: "docker", FileSystem: "ext4", Disk: "SCSI or SATA", Rotational: true, HarnessCores: []int{0, 1}, RelayCores: []int{2, 3}}}
 	want := "a CPU · 4 cores with a quota of 1.50 · relaybench on 0,1, relays on 2,3 · governor performance · 8.0 GiB · linux · 6.8 · kvm · docker · ext4 on SCSI or SATA (turning)"
 	if got := MachineText(&r); got != want {
 		t.Errorf("%q\nwant %q", got, want)
 	}
-	if got := MachineText(&measure.Record{}); got != "" {
+	if got := MachineText(&results.Record{}); got != "" {
 		t.Errorf("of nothing: %q", got)
 	}
 }

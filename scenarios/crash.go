@@ -8,9 +8,9 @@ import (
 	"time"
 
 	"relaybench/harness"
-	"relaybench/harness/measure"
-	"relaybench/harness/wire"
 	"relaybench/relays"
+	"relaybench/relays/wire"
+	"relaybench/results"
 )
 
 // Crash kills the relay with SIGKILL in the middle of publishing, boots it again over what it left, and looks for every event that it had
@@ -19,10 +19,10 @@ type Crash struct{}
 
 // Describe implements harness.Scenario.
 func (Crash) Describe() harness.Description {
-	return harness.Description{Needs: harness.Empty, Scenario: measure.Scenario{
+	return harness.Description{Needs: harness.Empty, Scenario: results.Scenario{
 		Key: "crash", Title: "Killed in the middle of publishing, and started again", Section: sectionCrash, Order: orderCrash, Primary: "ready again", Unit: "ms",
-		Layout: measure.LayoutBars,
-	}, Metrics: []measure.Metric{figure("ready again", "from start to ready, over what was left"), figure("acknowledged before", "acknowledged before")}}
+		Layout: results.LayoutBars,
+	}, Metrics: []results.Metric{figure("ready again", "from start to ready, over what was left"), figure("acknowledged before", "acknowledged before")}}
 }
 
 // maxCrashEvents is how many events are published at most before the end of the relay: enough to keep it busy for a moment.
@@ -31,7 +31,7 @@ const maxCrashEvents = 20_000
 // Run implements harness.Scenario.
 func (Crash) Run(ctx context.Context, t *harness.Trial) error {
 	if t.Relay.External() {
-		t.NotMeasured(measure.ExternalKill, nil)
+		t.NotMeasured(results.ExternalKill, nil)
 		return nil
 	}
 	if err := t.Refill(ctx, func(*relays.Process) (*relays.Carried, error) { return nil, nil }); err != nil {
@@ -56,9 +56,9 @@ func (Crash) Run(ctx context.Context, t *harness.Trial) error {
 	if err := t.Restart(ctx); err != nil {
 		return fmt.Errorf("does not start over what it left when it was killed: %w", err)
 	}
-	t.Value("ready again", "ms", measure.Lower, harness.Milliseconds(wire.Now()-start))
+	t.Value("ready again", "ms", results.Lower, harness.Milliseconds(wire.Now()-start))
 	acknowledged := t.Ledger.Count(harness.Accepted) + t.Ledger.Count(harness.Duplicate)
-	t.Value("acknowledged before", "events", measure.None, float64(acknowledged))
+	t.Value("acknowledged before", "events", results.None, float64(acknowledged))
 	if acknowledged == 0 {
 		return errors.New("acknowledged nothing before it was killed")
 	}

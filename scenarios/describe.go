@@ -2,7 +2,7 @@ package scenarios
 
 import (
 	"relaybench/corpus"
-	"relaybench/harness/measure"
+	"relaybench/results"
 )
 
 // The sections of a report, and the places of scenarios in reading order.
@@ -32,16 +32,16 @@ const (
 	orderFetch      = 500
 )
 
-func figure(key, title string) measure.Metric {
-	return measure.Metric{Key: key, Title: title, Role: measure.RoleFigure}
+func figure(key, title string) results.Metric {
+	return results.Metric{Key: key, Title: title, Role: results.RoleFigure}
 }
 
-func stated(key, title string) measure.Metric {
-	return measure.Metric{Key: key, Title: title, Role: measure.RoleStated}
+func stated(key, title string) results.Metric {
+	return results.Metric{Key: key, Title: title, Role: results.RoleStated}
 }
 
-func resource(key, title string) measure.Metric {
-	return measure.Metric{Key: key, Title: title, Role: measure.RoleResource}
+func resource(key, title string) results.Metric {
+	return results.Metric{Key: key, Title: title, Role: results.RoleResource}
 }
 
 // counts makes the counts of a finding from names and numbers by turns.
@@ -54,14 +54,14 @@ func counts(pairs ...any) map[string]float64 {
 }
 
 // eventEvidence names an event of the corpus.
-func eventEvidence(code string, c *corpus.Corpus, i int) measure.Evidence {
+func eventEvidence(code string, c *corpus.Corpus, i int) results.Evidence {
 	e := c.Entry(i)
 	kind := int(e.Kind)
-	return measure.Evidence{Code: code, ID: e.ID.String(), Kind: &kind}
+	return results.Evidence{Code: code, ID: e.ID.String(), Kind: &kind}
 }
 
 // transferMetrics are those of whatever moves events in bulk.
-var transferMetrics = []measure.Metric{
+var transferMetrics = []results.Metric{
 	figure("records/s", "records/s"), figure("wall time", "wall time"), figure("delivered", "delivered"), figure("expected", "expected"),
 	figure("missing", "missing"),
 }

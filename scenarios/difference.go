@@ -7,7 +7,7 @@ import (
 
 	"relaybench/corpus"
 	"relaybench/harness"
-	"relaybench/harness/measure"
+	"relaybench/results"
 )
 
 // examples is how many events of each kind and reason stand as evidence.
@@ -67,23 +67,23 @@ func compareWith(c *corpus.Corpus, m *corpus.Model, held []int, missing func(i i
 func missingBecause(a harness.Answer, named bool) string {
 	switch {
 	case a == harness.NotOffered:
-		return measure.MissingNeverDelivered
+		return results.MissingNeverDelivered
 	case a == harness.Unanswered:
-		return measure.MissingUnanswered
+		return results.MissingUnanswered
 	case a == harness.Refused:
-		return measure.MissingRefused
+		return results.MissingRefused
 	case a == harness.NotImported:
-		return measure.MissingNotImported
+		return results.MissingNotImported
 	case named:
-		return measure.MissingNamed
+		return results.MissingNamed
 	}
-	return measure.MissingLost
+	return results.MissingLost
 }
 
 func (d difference) none() bool { return len(d.groups) == 0 }
 
 // isLost tells whether an event was acknowledged, and is missing.
-func isLost(cause string) bool { return cause == measure.MissingLost || cause == measure.MissingNamed }
+func isLost(cause string) bool { return cause == results.MissingLost || cause == results.MissingNamed }
 
 // lost is how many events the relay had acknowledged and does not return.
 func (d difference) lost() (n int) {
@@ -99,7 +99,7 @@ func (d difference) lost() (n int) {
 // it.
 func (d difference) own() (n int) {
 	for key, group := range d.groups {
-		if !key.missing || key.cause != measure.MissingNeverDelivered {
+		if !key.missing || key.cause != results.MissingNeverDelivered {
 			n += len(group)
 		}
 	}
@@ -133,11 +133,11 @@ func (d difference) counts() map[string]float64 {
 }
 
 // evidence names examples of each departure, and how many there are in all.
-func (d difference) evidence() (all []measure.Evidence) {
+func (d difference) evidence() (all []results.Evidence) {
 	for _, key := range d.sorted() {
-		code := measure.EvidenceExtra
+		code := results.EvidenceExtra
 		if key.missing {
-			code = measure.EvidenceMissing
+			code = results.EvidenceMissing
 		}
 		group := d.groups[key]
 		for _, i := range group[:min(len(group), examples)] {
@@ -177,12 +177,12 @@ func minus(a, b map[corpus.ID]bool) map[corpus.ID]bool {
 
 // idEvidence names examples of a set of ids, in corpus order, with the kinds of those that are
 // known, and how many others there are.
-func idEvidence(c *corpus.Corpus, code, cause string, ids map[corpus.ID]bool) (all []measure.Evidence) {
+func idEvidence(c *corpus.Corpus, code, cause string, ids map[corpus.ID]bool) (all []results.Evidence) {
 	list := slices.SortedFunc(maps.Keys(ids), func(a, b corpus.ID) int {
 		return cmp.Or(cmp.Compare(index(c, a), index(c, b)), slices.Compare(a[:], b[:]))
 	})
 	for _, id := range list[:min(len(list), examples)] {
-		e := measure.Evidence{Code: code, ID: id.String()}
+		e := results.Evidence{Code: code, ID: id.String()}
 		if i, ok := c.Find(id); ok {
 			e = eventEvidence(code, c, i)
 		}
@@ -193,11 +193,11 @@ func idEvidence(c *corpus.Corpus, code, cause string, ids map[corpus.ID]bool) (a
 }
 
 // andOthers tells of n more events that are like those named as evidence.
-func andOthers(all []measure.Evidence, code, cause string, n int) []measure.Evidence {
+func andOthers(all []results.Evidence, code, cause string, n int) []results.Evidence {
 	if n <= 0 {
 		return all
 	}
-	return append(all, measure.Evidence{Code: code, Cause: cause, Count: int64(n)})
+	return append(all, results.Evidence{Code: code, Cause: cause, Count: int64(n)})
 }
 
 // index is an event's place in the corpus, -1 for one that is not in it.

@@ -8,15 +8,15 @@ import (
 
 	"relaybench/corpus"
 	"relaybench/harness"
-	"relaybench/harness/measure"
-	"relaybench/harness/scripted"
 	"relaybench/relays"
+	"relaybench/relays/scripted"
+	"relaybench/results"
 )
 
 var storageFigures = map[string]string{"allocated": "bytes/event lower", "apparent": "bytes/event lower", "allocated in all": "MiB none",
 	"write amplification": "bytes/byte lower", "restart": "ms lower", "answer after restart": "ms lower"}
 
-var storageChecks = []string{measure.CodeUnaltered, measure.CodeOnlyAsked, measure.CodeAcknowledgedKept, measure.CodeRemembers}
+var storageChecks = []string{results.CodeUnaltered, results.CodeOnlyAsked, results.CodeAcknowledgedKept, results.CodeRemembers}
 
 // plainQuestions is how many stock queries storage asks, before the stop and after it.
 const plainQuestions = 6
@@ -31,8 +31,8 @@ func TestWhatIsLeftOnDiskIsMeasured(t *testing.T) {
 	s := scripted.Script{Persist: true, RefuseEvery: 10, DuplicateEvery: 11, Sparse: sparse, WritePerMessage: each, LoseOnStop: 90, AcceptAfter: d, EOSEAfter: d}
 	p := prove(t, s, proving{corpus: scripted.Notes(t, n), scenarios: []harness.Scenario{Throughput{}, Storage{}}, options: harness.Options{Publishers: 2}})
 	p.figures(t, key, storageFigures)
-	p.verdicts(t, key, but(storageChecks, map[string]measure.Verdict{measure.CodeAcknowledgedKept: measure.Failed})) // all answers lack what was refused
-	f := p.counted(t, key, measure.CodeAcknowledgedKept, map[string]float64{"lost": lost, "of": acknowledged, "excused": 0})
+	p.verdicts(t, key, but(storageChecks, map[string]results.Verdict{results.CodeAcknowledgedKept: results.Failed})) // all answers lack what was refused
+	f := p.counted(t, key, results.CodeAcknowledgedKept, map[string]float64{"lost": lost, "of": acknowledged, "excused": 0})
 	if len(f.Evidence) != lost {
 		t.Errorf("evidence %+v", f.Evidence)
 	}
@@ -51,7 +51,7 @@ func TestWhatIsLeftOnDiskIsMeasured(t *testing.T) {
 
 	p = prove(t, scripted.Script{RefuseEvery: 1}, proving{corpus: scripted.Notes(t, 20), scenarios: []harness.Scenario{Storage{}}})
 	p.figures(t, key, nil)
-	p.verdicts(t, key, map[string]measure.Verdict{measure.CodeCompletes: measure.Failed})
+	p.verdicts(t, key, map[string]results.Verdict{results.CodeCompletes: results.Failed})
 }
 
 // TestWhatACleanStopLosesIsHeldAgainstWhomItIsDueTo stops relays over 200 notes.
@@ -70,15 +70,15 @@ func TestWhatACleanStopLosesIsHeldAgainstWhomItIsDueTo(t *testing.T) {
 		}
 		return left
 	}
-	failed := map[string]measure.Verdict{measure.CodeAcknowledgedKept: measure.Failed, measure.CodeRemembers: measure.Failed}
-	unmeasured := map[string]measure.Verdict{measure.CodeUnaltered: measure.Passed, measure.CodeOnlyAsked: measure.Passed,
-		measure.CodeAcknowledgedKept: measure.Stated, measure.CodeMeasurable: measure.Stated}
+	failed := map[string]results.Verdict{results.CodeAcknowledgedKept: results.Failed, results.CodeRemembers: results.Failed}
+	unmeasured := map[string]results.Verdict{results.CodeUnaltered: results.Passed, results.CodeOnlyAsked: results.Passed,
+		results.CodeAcknowledgedKept: results.Stated, results.CodeMeasurable: results.Stated}
 	for _, test := range []struct {
 		name       string
 		script     scripted.Script
 		durability relays.Durability
 		grace      time.Duration
-		verdicts   map[string]measure.Verdict
+		verdicts   map[string]results.Verdict
 		lost       float64
 		figures    map[string]string // nil: it is none for this relay
 		cause      string
@@ -89,24 +89,24 @@ func TestWhatACleanStopLosesIsHeldAgainstWhomItIsDueTo(t *testing.T) {
 		{"loses a hundredth of what it never syncs", scripted.Script{Persist: true, LoseOnStop: 100}, relays.NotDurable, 0, but(storageChecks, failed), n / 100, storageFigures, ""},
 		{"forgets when it starts", scripted.Script{Persist: true, ForgetOnStart: true}, relays.Commit, 0, but(storageChecks, failed), n, without("allocated", "apparent"), ""},
 		{"loses the order", scripted.Script{Persist: true, ReverseOnStop: true}, relays.DurabilityOpen, 0,
-			but(storageChecks, map[string]measure.Verdict{measure.CodeRemembers: measure.Failed}), 0, storageFigures, ""},
+			but(storageChecks, map[string]results.Verdict{results.CodeRemembers: results.Failed}), 0, storageFigures, ""},
 		{"never had the order", scripted.Script{Persist: true, Faults: []string{"wrong-order"}}, relays.DurabilityOpen, 0, but(storageChecks, nil), 0, storageFigures, ""},
-		{"in memory, and says so", scripted.Script{}, relays.NotDurable, 0, unmeasured, n, nil, measure.KeepsNothing},
-		{"in memory, and says nothing", scripted.Script{}, relays.DurabilityOpen, 0, unmeasured, n, nil, measure.KeepsNothing},
+		{"in memory, and says so", scripted.Script{}, relays.NotDurable, 0, unmeasured, n, nil, results.KeepsNothing},
+		{"in memory, and says nothing", scripted.Script{}, relays.DurabilityOpen, 0, unmeasured, n, nil, results.KeepsNothing},
 		{"in memory, and promises more", scripted.Script{}, relays.Commit, 0, but(storageChecks, failed), n, without("allocated", "apparent"), ""},
 		{"keeps them elsewhere", scripted.Script{Answer: all}, relays.DurabilityOpen, 0,
-			map[string]measure.Verdict{measure.CodeUnaltered: measure.Passed, measure.CodeOnlyAsked: measure.Failed, measure.CodeAcknowledgedKept: measure.Passed,
-				measure.CodeMeasurable: measure.Stated}, 0, nil, measure.KeptElsewhere},
+			map[string]results.Verdict{results.CodeUnaltered: results.Passed, results.CodeOnlyAsked: results.Failed, results.CodeAcknowledgedKept: results.Passed,
+				results.CodeMeasurable: results.Stated}, 0, nil, results.KeptElsewhere},
 		{"had to be killed", scripted.Script{Persist: true, LoseEvery: 100, StopAfter: time.Minute}, relays.DurabilityOpen, 100 * time.Millisecond,
-			map[string]measure.Verdict{measure.CodeUnaltered: measure.Passed, measure.CodeOnlyAsked: measure.Passed, measure.CodeAcknowledgedKept: measure.Stated}, n / 100, storageFigures, ""},
+			map[string]results.Verdict{results.CodeUnaltered: results.Passed, results.CodeOnlyAsked: results.Passed, results.CodeAcknowledgedKept: results.Stated}, n / 100, storageFigures, ""},
 		{"does not start again", scripted.Script{Persist: true, StartOnce: true}, relays.DurabilityOpen, 0,
-			map[string]measure.Verdict{measure.CodeRemembers: measure.Failed, measure.CodeCompletes: measure.Failed}, n, map[string]string{}, ""},
+			map[string]results.Verdict{results.CodeRemembers: results.Failed, results.CodeCompletes: results.Failed}, n, map[string]string{}, ""},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			p := prove(t, test.script, proving{corpus: notes, scenarios: []harness.Scenario{Storage{}}, durability: test.durability, grace: test.grace})
 			p.verdicts(t, key, test.verdicts)
-			if test.verdicts[measure.CodeAcknowledgedKept] == measure.Failed || test.verdicts[measure.CodeRemembers] == measure.Failed {
+			if test.verdicts[results.CodeAcknowledgedKept] == results.Failed || test.verdicts[results.CodeRemembers] == results.Failed {
 				for i := range p.Measurements {
 					if m := &p.Measurements[i]; len(p.Barring(m)) == 0 {
 						t.Errorf("%s competes", m.Metric)
@@ -114,22 +114,22 @@ func TestWhatACleanStopLosesIsHeldAgainstWhomItIsDueTo(t *testing.T) {
 				}
 			}
 			if test.script.StartOnce {
-				same(t, "cause", p.finding(t, key, measure.CodeRemembers).Cause, measure.CauseNoStart)
+				same(t, "cause", p.finding(t, key, results.CodeRemembers).Cause, results.CauseNoStart)
 				same(t, "figures", len(p.all(key, "allocated"))+len(p.all(key, "restart")), 0)
 				return
 			}
-			p.counted(t, key, measure.CodeAcknowledgedKept, map[string]float64{"lost": test.lost, "of": n, "excused": 0})
+			p.counted(t, key, results.CodeAcknowledgedKept, map[string]float64{"lost": test.lost, "of": n, "excused": 0})
 			if test.figures == nil {
 				same(t, "figures", len(p.Measurements), 0)
-				same(t, "cause", p.finding(t, key, measure.CodeMeasurable).Cause, test.cause)
+				same(t, "cause", p.finding(t, key, results.CodeMeasurable).Cause, test.cause)
 				return
 			}
 			p.figures(t, key, test.figures)
 			if test.lost < n {
 				between(t, "bytes an event are of what is still there", 0.999, p.value(t, key, "allocated in all")*(1<<20)/(p.value(t, key, "allocated")*(n-test.lost)), 1.001)
 			}
-			if test.verdicts[measure.CodeRemembers] == measure.Failed && test.lost == 0 {
-				f := p.finding(t, key, measure.CodeRemembers)
+			if test.verdicts[results.CodeRemembers] == results.Failed && test.lost == 0 {
+				f := p.finding(t, key, results.CodeRemembers)
 				// "empty" has no order, and the plain others are asked for more than one event.
 				same(t, "wrong", f.Counts["wrong"], plainQuestions-1)
 				if f.Counts["of"] != plainQuestions || f.Counts["misordered"] == 0 || f.Counts["missing"] != 0 || len(f.Evidence) == 0 {
@@ -152,14 +152,14 @@ func TestARelayThatIsKilledIsMeasured(t *testing.T) {
 		name       string
 		script     scripted.Script
 		durability relays.Durability
-		verdict    measure.Verdict
+		verdict    results.Verdict
 		lost       float64
 	}{
-		{"loses", losing, relays.Commit, measure.Failed, lost},
-		{"loses in batches", losing, relays.Batch, measure.Failed, lost},
-		{"promises nothing", losing, relays.NotDurable, measure.Stated, lost},
-		{"forgets", forgetting, relays.DurabilityOpen, measure.Stated, acknowledged},
-		{"keeps", scripted.Script{Persist: true, RefuseEvery: 10, AcceptAfter: d}, relays.NotDurable, measure.Passed, 0},
+		{"loses", losing, relays.Commit, results.Failed, lost},
+		{"loses in batches", losing, relays.Batch, results.Failed, lost},
+		{"promises nothing", losing, relays.NotDurable, results.Stated, lost},
+		{"forgets", forgetting, relays.DurabilityOpen, results.Stated, acknowledged},
+		{"keeps", scripted.Script{Persist: true, RefuseEvery: 10, AcceptAfter: d}, relays.NotDurable, results.Passed, 0},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
@@ -168,10 +168,10 @@ func TestARelayThatIsKilledIsMeasured(t *testing.T) {
 			same(t, "acknowledged before", p.value(t, key, "acknowledged before"), acknowledged)
 			between(t, "ready again in ms", 150, p.value(t, key, "ready again"), 1000*p.spans[key].seconds())
 			same(t, "boots", p.relay.Boots.N(), 3) // one before the scenario, one in a fresh folder, one after the kill
-			p.verdicts(t, key, but([]string{measure.CodeUnaltered, measure.CodeOnlyAsked}, map[string]measure.Verdict{measure.CodeAcknowledgedKept: test.verdict}))
-			f := p.counted(t, key, measure.CodeAcknowledgedKept, map[string]float64{"lost": test.lost, "of": acknowledged, "excused": 0})
+			p.verdicts(t, key, but([]string{results.CodeUnaltered, results.CodeOnlyAsked}, map[string]results.Verdict{results.CodeAcknowledgedKept: test.verdict}))
+			f := p.counted(t, key, results.CodeAcknowledgedKept, map[string]float64{"lost": test.lost, "of": acknowledged, "excused": 0})
 			if test.lost == lost {
-				p.names(t, f, measure.EvidenceMissing, 32, 65, 98, 131, 164)
+				p.names(t, f, results.EvidenceMissing, 32, 65, 98, 131, 164)
 			}
 			p.consumed(t, key, scripted.Script{Memory: test.script.Memory})
 			if test.script.WritePerMessage > 0 { // all but what was used by the boot before
@@ -190,21 +190,21 @@ func TestARelayIsKilledInTheMiddle(t *testing.T) {
 		options: harness.Options{Window: window}})
 	acknowledged := p.value(t, key, "acknowledged before")
 	between(t, "acknowledged before", 256, acknowledged, 256+window)
-	f := p.counted(t, key, measure.CodeAcknowledgedKept, map[string]float64{"lost": 0, "of": acknowledged, "excused": 0})
-	same(t, "verdict on a relay that keeps what it promised", f.Verdict, measure.Passed)
+	f := p.counted(t, key, results.CodeAcknowledgedKept, map[string]float64{"lost": 0, "of": acknowledged, "excused": 0})
+	same(t, "verdict on a relay that keeps what it promised", f.Verdict, results.Passed)
 
 	// What an earlier process had acknowledged counts for nothing.
 	var ran []string
 	before := failing{"before", &ran, func(t *harness.Trial) error { t.Ledger.Set(3, harness.Accepted); return nil }}
 	p = prove(t, scripted.Script{Persist: true, RefuseEvery: 1}, proving{corpus: scripted.Notes(t, 20), scenarios: []harness.Scenario{before, Crash{}}})
 	same(t, "acknowledged before", p.value(t, key, "acknowledged before"), 0)
-	p.verdicts(t, key, map[string]measure.Verdict{measure.CodeCompletes: measure.Failed})
+	p.verdicts(t, key, map[string]results.Verdict{results.CodeCompletes: results.Failed})
 
 	// Whoever stalls before that is not killed for it.
 	p = prove(t, scripted.Script{Persist: true, SilentEvery: 1}, proving{corpus: scripted.Notes(t, 20), scenarios: []harness.Scenario{Crash{}},
 		options: harness.Options{Stall: 2 * time.Second}})
-	p.verdicts(t, key, map[string]measure.Verdict{measure.CodeCompletes: measure.Failed})
-	if text := p.finding(t, key, measure.CodeCompletes).Texts["error"]; !strings.Contains(text, "made no progress for 2s") {
+	p.verdicts(t, key, map[string]results.Verdict{results.CodeCompletes: results.Failed})
+	if text := p.finding(t, key, results.CodeCompletes).Texts["error"]; !strings.Contains(text, "made no progress for 2s") {
 		t.Error(text)
 	}
 }
@@ -212,7 +212,7 @@ func TestARelayIsKilledInTheMiddle(t *testing.T) {
 var importFigures = map[string]string{"stored": "events/s higher", "duration": "s none", "held afterwards": "events none", "not stored": "events none",
 	"cpu of the command": "s none", "peak rss of the command": "MiB none", "cpu per 1,000 stored": "s lower", "write amplification while importing": "bytes/byte none", "late": "events none", "late by": "ms none"}
 
-var importChecks = []string{measure.CodeUnaltered, measure.CodeOnlyAsked, measure.CodeReturnsNamed, measure.CodeImported, measure.CodeOnlyKnown}
+var importChecks = []string{results.CodeUnaltered, results.CodeOnlyAsked, results.CodeReturnsNamed, results.CodeImported, results.CodeOnlyKnown}
 
 // gone counts by reason what a compliant relay does not keep of a corpus.
 func gone(m *corpus.Model) (all map[string]float64, held int) {
@@ -237,7 +237,7 @@ func TestAnImportIsMeasured(t *testing.T) {
 		checks := importChecks
 		if asked {
 			s.NegError, cause = "blocked: no", "asked"
-			checks = []string{measure.CodeUnaltered, measure.CodeOnlyAsked, measure.CodeImported}
+			checks = []string{results.CodeUnaltered, results.CodeOnlyAsked, results.CodeImported}
 		}
 		p := prove(t, s, proving{corpus: synthetic(t, 300), scenarios: []harness.Scenario{Import{}}})
 		p.figures(t, key, importFigures)
@@ -264,21 +264,21 @@ func TestAnImportIsMeasured(t *testing.T) {
 		between(t, "written", writes/(1<<20), p.value(t, key, "written"), 100)
 		same(t, "kinds of what is not stored", len(p.all(key, "not stored")), len(reasons))
 		for _, m := range p.all(key, "not stored") {
-			same(t, "not stored: "+m.Labels[measure.LabelReason], m.Trials[0], reasons[m.Labels[measure.LabelReason]])
+			same(t, "not stored: "+m.Labels[results.LabelReason], m.Trials[0], reasons[m.Labels[results.LabelReason]])
 		}
 
-		p.verdicts(t, key, but(checks, map[string]measure.Verdict{measure.CodeImported: measure.Failed}))
-		want := map[string]float64{"held": held, "must": float64(must), "file": float64(p.corpus.Len()), "missing." + measure.MissingNotImported: float64(lost)}
+		p.verdicts(t, key, but(checks, map[string]results.Verdict{results.CodeImported: results.Failed}))
+		want := map[string]float64{"held": held, "must": float64(must), "file": float64(p.corpus.Len()), "missing." + results.MissingNotImported: float64(lost)}
 		for reason, n := range reasons {
 			want["rightly."+reason] = n
 		}
-		f := p.counted(t, key, measure.CodeImported, want)
+		f := p.counted(t, key, results.CodeImported, want)
 		same(t, "cause", f.Cause, cause)
 		for _, e := range f.Evidence {
-			same(t, "evidence", [2]string{e.Code, e.Cause}, [2]string{measure.EvidenceMissing, measure.MissingNotImported})
+			same(t, "evidence", [2]string{e.Code, e.Cause}, [2]string{results.EvidenceMissing, results.MissingNotImported})
 		}
 		if !asked {
-			p.counted(t, key, measure.CodeReturnsNamed, map[string]float64{"missing": 0, "unnamed": 0, "of": float64(p.corpus.Len())})
+			p.counted(t, key, results.CodeReturnsNamed, map[string]float64{"missing": 0, "unnamed": 0, "of": float64(p.corpus.Len())})
 		}
 	}
 }
@@ -291,29 +291,29 @@ func TestEachFaultOfAnImportFailsItsOwnCheck(t *testing.T) {
 	for _, test := range []struct {
 		name   string
 		script scripted.Script
-		differ map[string]measure.Verdict
+		differ map[string]results.Verdict
 		code   string
 		counts func(must, held float64) map[string]float64
 	}{
-		{"honest", scripted.Script{}, nil, measure.CodeReturnsNamed, func(must, _ float64) map[string]float64 { return map[string]float64{"missing": 0, "unnamed": 0} }},
-		{"leaves out what it names", scripted.Script{LeaveOutEvery: 40}, map[string]measure.Verdict{measure.CodeReturnsNamed: measure.Stated}, measure.CodeReturnsNamed,
+		{"honest", scripted.Script{}, nil, results.CodeReturnsNamed, func(must, _ float64) map[string]float64 { return map[string]float64{"missing": 0, "unnamed": 0} }},
+		{"leaves out what it names", scripted.Script{LeaveOutEvery: 40}, map[string]results.Verdict{results.CodeReturnsNamed: results.Stated}, results.CodeReturnsNamed,
 			func(must, _ float64) map[string]float64 {
 				return map[string]float64{"missing": 0, "unnamed": 0, "late": float64(int(must) / 40)}
 			}},
 		{"never returns what it names", scripted.Script{Faults: []string{"drop-results:1"}},
-			map[string]measure.Verdict{measure.CodeReturnsNamed: measure.Failed, measure.CodeImported: measure.Failed}, measure.CodeReturnsNamed,
+			map[string]results.Verdict{results.CodeReturnsNamed: results.Failed, results.CodeImported: results.Failed}, results.CodeReturnsNamed,
 			func(must, _ float64) map[string]float64 { return map[string]float64{"missing": must, "unnamed": 0} }},
-		{"returns what it does not name", scripted.Script{NegReply: named(0)}, map[string]measure.Verdict{measure.CodeReturnsNamed: measure.Failed}, measure.CodeReturnsNamed,
+		{"returns what it does not name", scripted.Script{NegReply: named(0)}, map[string]results.Verdict{results.CodeReturnsNamed: results.Failed}, results.CodeReturnsNamed,
 			func(must, _ float64) map[string]float64 { return map[string]float64{"missing": 0, "unnamed": must} }},
-		{"names ids of nothing", scripted.Script{NegReply: named(50)}, map[string]measure.Verdict{measure.CodeReturnsNamed: measure.Failed, measure.CodeOnlyKnown: measure.Failed},
-			measure.CodeOnlyKnown, func(must, _ float64) map[string]float64 { return map[string]float64{"ids": 50, "twice": 0} }},
-		{"breaks NIP-77", scripted.Script{NegReply: "zz"}, map[string]measure.Verdict{measure.CodeNIP77: measure.Failed}, measure.CodeImported,
+		{"names ids of nothing", scripted.Script{NegReply: named(50)}, map[string]results.Verdict{results.CodeReturnsNamed: results.Failed, results.CodeOnlyKnown: results.Failed},
+			results.CodeOnlyKnown, func(must, _ float64) map[string]float64 { return map[string]float64{"ids": 50, "twice": 0} }},
+		{"breaks NIP-77", scripted.Script{NegReply: "zz"}, map[string]results.Verdict{results.CodeNIP77: results.Failed}, results.CodeImported,
 			func(must, _ float64) map[string]float64 { return map[string]float64{"held": must, "must": must} }},
-		{"foreign", scripted.Script{Foreign: foreign}, map[string]measure.Verdict{measure.CodeOnlyAsked: measure.Failed}, measure.CodeOnlyAsked,
+		{"foreign", scripted.Script{Foreign: foreign}, map[string]results.Verdict{results.CodeOnlyAsked: results.Failed}, results.CodeOnlyAsked,
 			func(must, _ float64) map[string]float64 {
 				return map[string]float64{"events": float64((int(must) + 99) / 100), "elsewhere": 0}
 			}},
-		{"alters", scripted.Script{Alter: map[string]string{"content": `"x"`}}, map[string]measure.Verdict{measure.CodeUnaltered: measure.Failed}, measure.CodeUnaltered,
+		{"alters", scripted.Script{Alter: map[string]string{"content": `"x"`}}, map[string]results.Verdict{results.CodeUnaltered: results.Failed}, results.CodeUnaltered,
 			func(must, _ float64) map[string]float64 { return map[string]float64{"altered": must, "of": must} }},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -321,8 +321,8 @@ func TestEachFaultOfAnImportFailsItsOwnCheck(t *testing.T) {
 			test.script.Import = &scripted.Command{}
 			p := prove(t, test.script, proving{corpus: c, scenarios: []harness.Scenario{Import{}}})
 			checks := importChecks
-			if test.differ[measure.CodeNIP77] != "" {
-				checks = []string{measure.CodeUnaltered, measure.CodeOnlyAsked, measure.CodeImported}
+			if test.differ[results.CodeNIP77] != "" {
+				checks = []string{results.CodeUnaltered, results.CodeOnlyAsked, results.CodeImported}
 			}
 			p.verdicts(t, key, but(checks, test.differ))
 			_, must := gone(p.model)
@@ -333,7 +333,7 @@ func TestEachFaultOfAnImportFailsItsOwnCheck(t *testing.T) {
 			late := p.value(t, key, "late")
 			same(t, "late", late, p.finding(t, key, test.code).Counts["late"])
 			same(t, "by some time", p.value(t, key, "late by") > 0, late > 0)
-			if held := p.value(t, key, "held afterwards"); held != float64(must) && test.differ[measure.CodeImported] == "" {
+			if held := p.value(t, key, "held afterwards"); held != float64(must) && test.differ[results.CodeImported] == "" {
 				t.Errorf("%v are held, not %d", held, must)
 			}
 		})
@@ -348,14 +348,14 @@ func TestAnImportThatFailsIsToldAndHasNoFigures(t *testing.T) {
 	c := synthetic(t, 50)
 	p := prove(t, scripted.Script{Import: &scripted.Command{Exit: 7, CPU: 300 * time.Millisecond}}, proving{corpus: c, scenarios: []harness.Scenario{Import{}}})
 	between(t, "cpu of a command that fails", 0.25, p.value(t, key, "cpu"), 100)
-	p.verdicts(t, key, map[string]measure.Verdict{measure.CodeCompletes: measure.Failed})
+	p.verdicts(t, key, map[string]results.Verdict{results.CodeCompletes: results.Failed})
 	same(t, "figures", len(p.all(key, "stored"))+len(p.all(key, "duration")), 0)
 	p = prove(t, scripted.Script{Import: &scripted.Command{LoseEvery: 1}}, proving{corpus: c, scenarios: []harness.Scenario{Import{}}})
 	same(t, "held afterwards", p.value(t, key, "held afterwards"), 0)
 	same(t, "figures for each event of none", len(p.all(key, "cpu per 1,000 stored"))+len(p.all(key, "write amplification while importing")), 0)
 	p = prove(t, scripted.Script{}, proving{corpus: c, scenarios: []harness.Scenario{Import{}}})
-	p.verdicts(t, key, map[string]measure.Verdict{measure.CodeMeasurable: measure.Stated})
-	same(t, "cause", p.finding(t, key, measure.CodeMeasurable).Cause, measure.NoCommand)
+	p.verdicts(t, key, map[string]results.Verdict{results.CodeMeasurable: results.Stated})
+	same(t, "cause", p.finding(t, key, results.CodeMeasurable).Cause, results.NoCommand)
 	same(t, "figures", len(p.Measurements), 0)
 }
 
@@ -381,7 +381,7 @@ func TestAnImportThatFailedIsNotTriedAgain(t *testing.T) {
 			options: harness.Options{Trials: 2}})
 		same(t, "imports", p.relay.Imports.N(), 2)
 		same(t, "published", p.relay.Events.N() >= 2*60, true)
-		p.verdicts(t, "import", map[string]measure.Verdict{measure.CodeCompletes: measure.Failed})
+		p.verdicts(t, "import", map[string]results.Verdict{results.CodeCompletes: results.Failed})
 		p.verdicts(t, "query.firehose.hot", but(queryChecks, nil))
 		for _, m := range p.Measurements {
 			if len(m.Trials) > 2 {
@@ -389,7 +389,7 @@ func TestAnImportThatFailedIsNotTriedAgain(t *testing.T) {
 			}
 		}
 		same(t, "trials of its processor time", len(p.all("import", "cpu")[0].Trials), 2)
-		same(t, "relays", p.Relays[0].Outcome, measure.OutcomeOK)
+		same(t, "relays", p.Relays[0].Outcome, results.OutcomeOK)
 	}
 }
 
@@ -397,9 +397,9 @@ func TestAnImportThatFailedIsNotTriedAgain(t *testing.T) {
 func TestWhatAnImportLeftOutWasNotRefused(t *testing.T) {
 	t.Parallel()
 	p := prove(t, scripted.Script{Import: &scripted.Command{LoseEvery: 10}}, proving{corpus: scripted.Notes(t, 60), scenarios: queriesOf("firehose.hot"), seeder: Import{}})
-	f := p.finding(t, "query.firehose.hot", measure.CodeModel)
+	f := p.finding(t, "query.firehose.hot", results.CodeModel)
 	same(t, "missing", f.Counts["missing"] > 0, true)
-	same(t, "not imported", f.Counts["missing."+measure.MissingNotImported], f.Counts["missing"])
+	same(t, "not imported", f.Counts["missing."+results.MissingNotImported], f.Counts["missing"])
 }
 
 // TestWhatShouldNotBeThereAfterAnImportIsExtra has a relay that returns all of the corpus, what is
@@ -421,8 +421,8 @@ func TestWhatShouldNotBeThereAfterAnImportIsExtra(t *testing.T) {
 	for reason, n := range reasons {
 		want["extra."+reason] = n
 	}
-	p.counted(t, key, measure.CodeImported, want)
+	p.counted(t, key, results.CodeImported, want)
 	same(t, "not stored", len(p.all(key, "not stored")), 0)
-	p.verdicts(t, key, but([]string{measure.CodeUnaltered},
-		map[string]measure.Verdict{measure.CodeImported: measure.Failed, measure.CodeOnlyAsked: measure.Failed}))
+	p.verdicts(t, key, but([]string{results.CodeUnaltered},
+		map[string]results.Verdict{results.CodeImported: results.Failed, results.CodeOnlyAsked: results.Failed}))
 }

@@ -4,8 +4,8 @@ import (
 	"strings"
 	"testing"
 
-	"relaybench/harness/measure"
 	"relaybench/relays"
+	"relaybench/results"
 )
 
 func TestAFilterAsEvidenceIsShort(t *testing.T) {
@@ -22,8 +22,8 @@ func TestPartsStandBelowTheWhole(t *testing.T) {
 	t.Parallel()
 	for i, mode := range SyncModes() {
 		same(t, mode, new(Sync).DescribeMode(mode).Order, orderSync+1+i)
-		same(t, mode+" by default", new(Sync).DescribeMode(mode).Labels[measure.LabelDirection], string(relays.Down))
-		same(t, mode+" both ways", (&Sync{Direction: relays.Both}).DescribeMode(mode).Labels[measure.LabelDirection], string(relays.Both))
+		same(t, mode+" by default", new(Sync).DescribeMode(mode).Labels[results.LabelDirection], string(relays.Down))
+		same(t, mode+" both ways", (&Sync{Direction: relays.Both}).DescribeMode(mode).Labels[results.LabelDirection], string(relays.Both))
 	}
 	for i, phase := range phases {
 		same(t, phase, describePhase(phase).Order, orderNegentropy+1+i)

@@ -11,11 +11,11 @@ import (
 	"relaybench/harness"
 	"relaybench/harness/backfill"
 	"relaybench/harness/fetch"
-	"relaybench/harness/measure"
-	"relaybench/harness/pull"
-	"relaybench/harness/scripted"
-	"relaybench/harness/wire"
 	"relaybench/relays"
+	"relaybench/relays/client"
+	"relaybench/relays/scripted"
+	"relaybench/relays/wire"
+	"relaybench/results"
 )
 
 // pagesOnly is what the REQs of pages by time begin with that name no ids.
@@ -57,13 +57,13 @@ func TestASyncWithoutEndIsEnded(t *testing.T) {
 		counts       []any
 	}{
 		{"a source that invents events", ModeReq, scripted.Script{Honest: n, OnlyReqs: pagesOnly, InventEvery: time.Nanosecond}, scripted.Script{}, harness.Options{},
-			measure.WhyFlood, "source", []any{"sent", 61, "asked", 30, "expected", n, "missing", n}},
+			results.WhyFlood, "source", []any{"sent", 61, "asked", 30, "expected", n, "missing", n}},
 		{"a source that creeps", ModeReq, scripted.Script{Honest: n, OnlyReqs: pagesOnly, EventEvery: creep}, scripted.Script{}, harness.Options{},
-			measure.WhyTime, "source", []any{"expected", n}},
+			results.WhyTime, "source", []any{"expected", n}},
 		{"a sink that creeps", ModeReq, scripted.Script{}, scripted.Script{OKAfter: creep}, harness.Options{Window: 4},
-			measure.WhyTime, "sink", []any{"expected", n}},
+			results.WhyTime, "sink", []any{"expected", n}},
 		{"a command that does not come to its end", ModeNative, scripted.Script{}, scripted.Script{SyncWith: &scripted.Command{Takes: time.Hour}}, harness.Options{},
-			measure.WhyTime, "", []any{"expected", n}},
+			results.WhyTime, "", []any{"expected", n}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
@@ -80,17 +80,17 @@ func TestASyncWithoutEndIsEnded(t *testing.T) {
 				return nil
 			}, source, sink)
 			key := "sync." + test.mode
-			verdict := measure.Failed
+			verdict := results.Failed
 			if test.blames == "" {
-				verdict = measure.Undecided
+				verdict = results.Undecided
 			}
-			m.judged(t, "sink", key, measure.CodeComplete, verdict, test.cause, test.blames, test.counts...)
+			m.judged(t, "sink", key, results.CodeComplete, verdict, test.cause, test.blames, test.counts...)
 			for _, name := range []string{"source", "sink"} {
 				if name != test.blames {
 					m.blameless(t, name)
 				}
 			}
-			if s := m.figure(t, "sink", key, "records/s").Is(measure.StatusIncomplete); s == nil || s.Cause != measure.CauseEnded || s.Because != test.cause {
+			if s := m.figure(t, "sink", key, "records/s").Is(results.StatusIncomplete); s == nil || s.Cause != results.CauseEnded || s.Because != test.cause {
 				t.Errorf("%+v", s)
 			}
 		})
@@ -111,14 +111,14 @@ func TestWhoeverIsWaitedForIsLate(t *testing.T) {
 		want      *harness.Trial
 		by        string
 	}{
-		{"nothing waited", moved(0), relays.Down, over, source, measure.EndedBySource},
-		{"all waited for the sink", moved(time.Hour), relays.Down, over, sink, measure.EndedBySink},
-		{"all had come", synced{carried: &carried{}, asked: true}, relays.Down, over, sink, measure.EndedBySink},
-		{"events lay there", synced{carried: &carried{}, waiting: 5}, relays.Down, over, nil, measure.EndedByUnknown},
-		{"both ways", moved(0), relays.Both, over, nil, measure.EndedByUnknown},
-		{"the sink's own command", synced{}, relays.Down, over, nil, measure.EndedByUnknown},
-		{"reconciling with the sink", synced{carried: &carried{}, reconciling: sink}, relays.Down, over, sink, measure.EndedBySink},
-		{"reconciling with the source, both ways", synced{carried: &carried{}, reconciling: source}, relays.Both, over, source, measure.EndedBySource},
+		{"nothing waited", moved(0), relays.Down, over, source, results.EndedBySource},
+		{"all waited for the sink", moved(time.Hour), relays.Down, over, sink, results.EndedBySink},
+		{"all had come", synced{carried: &carried{}, asked: true}, relays.Down, over, sink, results.EndedBySink},
+		{"events lay there", synced{carried: &carried{}, waiting: 5}, relays.Down, over, nil, results.EndedByUnknown},
+		{"both ways", moved(0), relays.Both, over, nil, results.EndedByUnknown},
+		{"the sink's own command", synced{}, relays.Down, over, nil, results.EndedByUnknown},
+		{"reconciling with the sink", synced{carried: &carried{}, reconciling: sink}, relays.Down, over, sink, results.EndedBySink},
+		{"reconciling with the source, both ways", synced{carried: &carried{}, reconciling: source}, relays.Both, over, source, results.EndedBySource},
 		{"cut", moved(0), relays.Down, &backfill.CutError{Limit: "--cell-time 1s"}, nil, ""},
 	} {
 		r := &syncing{Syncing: &harness.Syncing{Source: source, Sink: sink}, Sync: &Sync{Direction: test.direction}, done: test.done, began: wire.Now() - time.Minute}
@@ -137,10 +137,10 @@ func TestASyncThatIsCutBlamesNobody(t *testing.T) {
 		scripted.External(t, "sink", scripted.Script{}))
 	m.blameless(t, "source")
 	m.blameless(t, "sink")
-	if s := m.figure(t, "sink", "sync.req", "records/s").Is(measure.StatusIncomplete); s == nil || s.Cause != measure.CauseCut || s.Texts["limit"] != "--cell-time 3s" {
+	if s := m.figure(t, "sink", "sync.req", "records/s").Is(results.StatusIncomplete); s == nil || s.Cause != results.CauseCut || s.Texts["limit"] != "--cell-time 3s" {
 		t.Errorf("%+v", s)
 	}
-	m.judged(t, "sink", "sync.req", measure.CodeHoldsSource, measure.Stated, measure.MissingNeverDelivered, "")
+	m.judged(t, "sink", "sync.req", results.CodeHoldsSource, results.Stated, results.MissingNeverDelivered, "")
 }
 
 // TestACommandThatOnlyTalksIsEnded, and its relay is blamed where no other could be at fault.
@@ -152,12 +152,12 @@ func TestACommandThatOnlyTalksIsEnded(t *testing.T) {
 		m, _ := fill(t, &Sync{Which: []string{ModeNative}}, scripted.Notes(t, 20), harness.Options{Stall: 3 * time.Second}, scripted.External(t, "source", scripted.Script{}),
 			scripted.External(t, "sink", scripted.Script{SyncWith: talks}))
 		m.blameless(t, "source")
-		m.judged(t, "sink", "sync.native", measure.CodeSyncCommand, measure.Undecided, measure.EndedByUnknown, "")
+		m.judged(t, "sink", "sync.native", results.CodeSyncCommand, results.Undecided, results.EndedByUnknown, "")
 	})
 	t.Run("import", func(t *testing.T) {
 		t.Parallel()
 		p := prove(t, scripted.Script{Import: talks}, proving{corpus: synthetic(t, 100), scenarios: []harness.Scenario{Import{}}, options: harness.Options{Stall: 3 * time.Second}})
-		p.verdicts(t, "import", map[string]measure.Verdict{measure.CodeCompletes: measure.Failed})
+		p.verdicts(t, "import", map[string]results.Verdict{results.CodeCompletes: results.Failed})
 	})
 }
 
@@ -167,27 +167,27 @@ func TestAnImportWithoutEndIsEnded(t *testing.T) {
 	t.Parallel()
 	stays := scripted.Script{Import: &scripted.Command{Takes: time.Hour, LoseEvery: 20}}
 	for cause, what := range map[string]proving{
-		measure.CauseEnded: {budget: soon(), options: harness.Options{Stall: never}},
-		measure.CauseCut:   {options: harness.Options{CellTime: 3 * time.Second}},
+		results.CauseEnded: {budget: soon(), options: harness.Options{Stall: never}},
+		results.CauseCut:   {options: harness.Options{CellTime: 3 * time.Second}},
 	} {
 		t.Run(cause, func(t *testing.T) {
 			t.Parallel()
 			what.corpus, what.scenarios = synthetic(t, 100), []harness.Scenario{Import{}}
 			p := prove(t, stays, what)
-			if s := p.one(t, "import", "stored").Is(measure.StatusIncomplete); s == nil || s.Cause != cause {
+			if s := p.one(t, "import", "stored").Is(results.StatusIncomplete); s == nil || s.Cause != cause {
 				t.Errorf("%+v", s)
 			}
-			imported := p.finding(t, "import", measure.CodeImported)
-			if imported.Verdict != measure.Stated || imported.Blames != "" {
+			imported := p.finding(t, "import", results.CodeImported)
+			if imported.Verdict != results.Stated || imported.Blames != "" {
 				t.Errorf("%+v", imported)
 			}
 			held := p.value(t, "import", "held afterwards")
 			for _, f := range p.Findings {
-				if f.Verdict == measure.Failed && (cause == measure.CauseCut || f.Code != measure.CodeComplete || f.Cause != measure.WhyTime || f.Blames != "scripted" || f.Counts["delivered"] != held) {
+				if f.Verdict == results.Failed && (cause == results.CauseCut || f.Code != results.CodeComplete || f.Cause != results.WhyTime || f.Blames != "scripted" || f.Counts["delivered"] != held) {
 					t.Errorf("%+v", f)
 				}
 			}
-			if cause == measure.CauseEnded && p.finding(t, "import", measure.CodeComplete).Verdict != measure.Failed {
+			if cause == results.CauseEnded && p.finding(t, "import", results.CodeComplete).Verdict != results.Failed {
 				t.Error("nobody is at fault")
 			}
 		})
@@ -213,22 +213,22 @@ func TestADownloadWithoutEndIsEnded(t *testing.T) {
 		cause  string
 		counts []any
 	}{
-		{"giant, invents", invents(40), giant, measure.WhyFlood, []any{"sent", 81, "asked", 40, "missing", 40}},
-		{"paged, invents", invents(10), paged, measure.WhyFlood, []any{"sent", 21, "asked", 10, "missing", 40}},
-		{"sharded, invents", invents(10), sharded, measure.WhyFlood, []any{"sent", 21, "asked", 10, "missing", 40}},
-		{"by id, invents", invents(20), byID, measure.WhyFlood, []any{"sent", 41, "asked", 20, "missing", 40}},
-		{"giant, creeps", creeps(40), giant, measure.WhyTime, []any{"expected", 40}},
-		{"paged, creeps", creeps(10), paged, measure.WhyTime, []any{"expected", 40}},
-		{"by id, creeps", creeps(20), byID, measure.WhyTime, []any{"expected", 40}},
+		{"giant, invents", invents(40), giant, results.WhyFlood, []any{"sent", 81, "asked", 40, "missing", 40}},
+		{"paged, invents", invents(10), paged, results.WhyFlood, []any{"sent", 21, "asked", 10, "missing", 40}},
+		{"sharded, invents", invents(10), sharded, results.WhyFlood, []any{"sent", 21, "asked", 10, "missing", 40}},
+		{"by id, invents", invents(20), byID, results.WhyFlood, []any{"sent", 41, "asked", 20, "missing", 40}},
+		{"giant, creeps", creeps(40), giant, results.WhyTime, []any{"expected", 40}},
+		{"paged, creeps", creeps(10), paged, results.WhyTime, []any{"expected", 40}},
+		{"by id, creeps", creeps(20), byID, results.WhyTime, []any{"expected", 40}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			m, results, _ := fetched(t, scripted.Notes(t, 40), test.script, fetch.Options{Page: 10, Shards: 2, Budget: soon()}, test.cell)
-			m.judged(t, "one", "trial", measure.CodeComplete, measure.Failed, test.cause, "one", test.counts...)
-			if r := results[0]; r.Missing == 0 || r.Expected != 40 || test.cause == measure.WhyTime && r.Wall < soon().Least*9/10 { // it began a little before
+			m, cells, _ := fetched(t, scripted.Notes(t, 40), test.script, fetch.Options{Page: 10, Shards: 2, Budget: soon()}, test.cell)
+			m.judged(t, "one", "trial", results.CodeComplete, results.Failed, test.cause, "one", test.counts...)
+			if r := cells[0]; r.Missing == 0 || r.Expected != 40 || test.cause == results.WhyTime && r.Wall < soon().Least*9/10 { // it began a little before
 				t.Errorf("%d of %d are missing after %v", r.Missing, r.Expected, r.Wall)
 			}
-			if s := m.figure(t, "one", "trial", "records/s").Is(measure.StatusIncomplete); s == nil || s.Cause != measure.CauseEnded || s.Because != test.cause {
+			if s := m.figure(t, "one", "trial", "records/s").Is(results.StatusIncomplete); s == nil || s.Cause != results.CauseEnded || s.Because != test.cause {
 				t.Errorf("%+v", s)
 			}
 		})
@@ -242,13 +242,13 @@ func TestADownloadExpectsMoreThanARelayNames(t *testing.T) {
 	notes := scripted.Notes(t, 40)
 	invents := scripted.Script{NegReply: named(50)}
 	m, _, _ := fetched(t, notes, invents, fetch.Options{}, byNames)
-	m.judged(t, "one", "trial", measure.CodeComplete, measure.Failed, measure.WhyUnnamed, "one", "missing", 40, "expected", 40, "unnamed", 40, "delivered", 0)
-	m.judged(t, "one", "trial", measure.CodeReturnsNamed, measure.Failed, "", "one", "missing", 50, "of", 50)
-	m.judged(t, "one", "trial", measure.CodeOnlyKnown, measure.Failed, "", "one", "ids", 50)
+	m.judged(t, "one", "trial", results.CodeComplete, results.Failed, results.WhyUnnamed, "one", "missing", 40, "expected", 40, "unnamed", 40, "delivered", 0)
+	m.judged(t, "one", "trial", results.CodeReturnsNamed, results.Failed, "", "one", "missing", 50, "of", 50)
+	m.judged(t, "one", "trial", results.CodeOnlyKnown, results.Failed, "", "one", "ids", 50)
 
 	m, _, _ = fetched(t, notes, scripted.Script{LeaveOutEvery: 1}, fetch.Options{}, byNames)
-	m.judged(t, "one", "trial", measure.CodeComplete, measure.Failed, measure.CauseMissing, "one", "missing", 40, "expected", 40)
-	m.judged(t, "one", "trial", measure.CodeReturnsNamed, measure.Failed, "", "one", "missing", 40, "of", 40)
+	m.judged(t, "one", "trial", results.CodeComplete, results.Failed, results.CauseMissing, "one", "missing", 40, "expected", 40)
+	m.judged(t, "one", "trial", results.CodeReturnsNamed, results.Failed, "", "one", "missing", 40, "of", 40)
 
 	invents.Honest = 40
 	relay := scripted.Serve(t, invents)
@@ -270,9 +270,9 @@ func TestATransferTakesNoMoreThanThereIs(t *testing.T) {
 	notes := scripted.Notes(t, 10)
 	x := harness.Transfer{To: scripted.Serve(t, scripted.Script{}).URL, Corpus: notes, Conns: 1, Window: 10, Stall: time.Minute, Ledger: harness.NewLedger(10)}
 	asked := 0
-	done, err := x.Run(t.Context(), 10, func(ctx context.Context, take pull.Take) error {
+	done, err := x.Run(t.Context(), 10, func(ctx context.Context, take client.Take) error {
 		for ; ; asked++ {
-			if _, err := take(ctx, &pull.Event{ID: corpus.ID{0: byte(asked), 1: byte(asked >> 8), 31: 1}}, false); err != nil {
+			if _, err := take(ctx, &client.Event{ID: corpus.ID{0: byte(asked), 1: byte(asked >> 8), 31: 1}}, false); err != nil {
 				return err
 			}
 		}
@@ -282,7 +282,7 @@ func TestATransferTakesNoMoreThanThereIs(t *testing.T) {
 	}
 	a := backfill.Account{Err: err}
 	f, _ := a.Finding()
-	if f.Cause != measure.WhyFlood || f.Counts["asked"] != 10 || f.Counts["sent"] != float64(asked+1) || done.Foreign != asked || asked > 1000 {
+	if f.Cause != results.WhyFlood || f.Counts["asked"] != 10 || f.Counts["sent"] != float64(asked+1) || done.Foreign != asked || asked > 1000 {
 		t.Errorf("%+v after %d", f, asked)
 	}
 }

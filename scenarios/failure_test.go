@@ -11,14 +11,14 @@ import (
 	"time"
 
 	"relaybench/harness"
-	"relaybench/harness/measure"
-	"relaybench/harness/scripted"
+	"relaybench/relays/scripted"
+	"relaybench/results"
 )
 
 // incompletes are the scenarios that did not come to their end.
 func (p *proof) incompletes() (keys []string) {
 	for _, f := range p.Findings {
-		if f.Code == measure.CodeCompletes {
+		if f.Code == results.CodeCompletes {
 			keys = append(keys, f.Scenario)
 		}
 	}
@@ -41,11 +41,11 @@ func TestOneUnansweredQuestionCostsOneScenario(t *testing.T) {
 	if got := p.incompletes(); !slices.Equal(got, []string{failed}) {
 		t.Fatalf("%v did not complete, want %s alone\n%v", got, failed, p.told())
 	}
-	f := p.counted(t, failed, measure.CodeCompletes, nil)
-	if len(f.Evidence) != 1 || f.Evidence[0].Code != measure.EvidenceQuestion || !strings.HasPrefix(f.Evidence[0].Text, `{"ids":[`) {
+	f := p.counted(t, failed, results.CodeCompletes, nil)
+	if len(f.Evidence) != 1 || f.Evidence[0].Code != results.EvidenceQuestion || !strings.HasPrefix(f.Evidence[0].Text, `{"ids":[`) {
 		t.Errorf("the question is not in the evidence: %+v", f.Evidence)
 	}
-	if f.Verdict != measure.Failed || f.Blames != "scripted" || f.Texts["error"] == "" || len(f.BearsOn) != 1 || f.BearsOn[0].Scenario != failed+".*" {
+	if f.Verdict != results.Failed || f.Blames != "scripted" || f.Texts["error"] == "" || len(f.BearsOn) != 1 || f.BearsOn[0].Scenario != failed+".*" {
 		t.Errorf("%+v", f)
 	}
 	for _, key := range keys {
@@ -59,7 +59,7 @@ func TestOneUnansweredQuestionCostsOneScenario(t *testing.T) {
 	}
 	same(t, "boots", p.relay.Boots.N(), 2)
 	same(t, "published", p.relay.Events.N(), n+forgery)
-	same(t, "outcome", p.Relays[0].Outcome, measure.OutcomeOK)
+	same(t, "outcome", p.Relays[0].Outcome, results.OutcomeOK)
 	same(t, "told of as failed", len(p.failed), 0)
 }
 
@@ -73,7 +73,7 @@ func TestARelayThatDiesGoesOn(t *testing.T) {
 	if got := p.incompletes(); !slices.Equal(got, []string{"ingest.throughput"}) {
 		t.Fatalf("%v did not complete", got)
 	}
-	f := p.counted(t, "ingest.throughput", measure.CodeCompletes, nil)
+	f := p.counted(t, "ingest.throughput", results.CodeCompletes, nil)
 	if !strings.Contains(f.Texts["error"], "died") {
 		t.Errorf("why: %q", f.Texts["error"])
 	}
@@ -81,8 +81,8 @@ func TestARelayThatDiesGoesOn(t *testing.T) {
 	same(t, "unacknowledged", p.value(t, "ingest.throughput", "unacknowledged"), 1)
 	same(t, "boots", p.relay.Boots.N(), 2)
 	same(t, "events in an answer", p.value(t, key, "events"), n-1)
-	p.counted(t, key, measure.CodeModel, map[string]float64{"wrong": asks, "of": asks, "events": asks * (n - 1), "elsewhere": 0, "missing": asks, "missing.unanswered": asks})
-	same(t, "outcome", p.Relays[0].Outcome, measure.OutcomeOK)
+	p.counted(t, key, results.CodeModel, map[string]float64{"wrong": asks, "of": asks, "events": asks * (n - 1), "elsewhere": 0, "missing": asks, "missing.unanswered": asks})
+	same(t, "outcome", p.Relays[0].Outcome, results.OutcomeOK)
 }
 
 // failing is a scenario that runs fail, and counts how often it ran.
@@ -93,12 +93,12 @@ type failing struct {
 }
 
 func (f failing) Describe() harness.Description {
-	return harness.Description{Scenario: measure.Scenario{Key: f.key}}
+	return harness.Description{Scenario: results.Scenario{Key: f.key}}
 }
 
 func (f failing) Run(_ context.Context, t *harness.Trial) error {
 	*f.ran = append(*f.ran, fmt.Sprint(f.key, t.Number))
-	t.Value("figure", "s", measure.None, float64(t.Number))
+	t.Value("figure", "s", results.None, float64(t.Number))
 	return f.fail(t)
 }
 
@@ -121,7 +121,7 @@ func TestThreeFailuresInARowEndATrial(t *testing.T) {
 		scenario("f", func(trial int) bool { return trial == 0 }), scenario("g", never)}})
 	same(t, "ran", strings.Join(ran, " "), "a0 b0 c0 d0 e0 f0 a1 b1 c1 d1 e1 f1 g1")
 	same(t, "boots", p.relay.Boots.N(), 1+4+1+4)
-	same(t, "outcome", p.Relays[0].Outcome, measure.OutcomeFailed)
+	same(t, "outcome", p.Relays[0].Outcome, results.OutcomeFailed)
 	if !strings.Contains(p.Relays[0].Reason, "3 scenarios in a row failed") {
 		t.Errorf("reason: %q", p.Relays[0].Reason)
 	}

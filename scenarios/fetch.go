@@ -12,8 +12,8 @@ import (
 	"relaybench/harness"
 	"relaybench/harness/backfill"
 	"relaybench/harness/fetch"
-	"relaybench/harness/measure"
 	"relaybench/relays"
+	"relaybench/results"
 )
 
 // FetchOptions say what is fetched and how.
@@ -44,15 +44,15 @@ const FetchFamily = "fetch"
 
 // Describe implements harness.Scenario.
 func (f *Fetch) Describe() harness.Description {
-	d := harness.Description{Needs: harness.Loaded, Scenario: measure.Scenario{
+	d := harness.Description{Needs: harness.Loaded, Scenario: results.Scenario{
 		Key: FetchFamily + "." + string(f.strategy), Title: string(f.strategy) + ": " + f.strategy.Title(), Section: sectionFetch,
-		Order: orderFetch + slices.Index(fetch.Strategies(), f.strategy), Primary: fetchRate, Unit: "events/s", Layout: measure.LayoutDownloads, Ceiling: measure.CeilingDownload, Uses: f.strategy.Uses(),
-	}, Labels: measure.Labels{measure.LabelStrategy: string(f.strategy)}, Metrics: transferMetrics}
+		Order: orderFetch + slices.Index(fetch.Strategies(), f.strategy), Primary: fetchRate, Unit: "events/s", Layout: results.LayoutDownloads, Ceiling: results.CeilingDownload, Uses: f.strategy.Uses(),
+	}, Labels: results.Labels{results.LabelStrategy: string(f.strategy)}, Metrics: transferMetrics}
 	switch f.strategy {
 	case fetch.Giant:
-		d.Headlines = []measure.Headline{{Metric: fetchRate, Title: "giant REQ", Labels: measure.Labels{measure.LabelForm: "raw"}}}
+		d.Headlines = []results.Headline{{Metric: fetchRate, Title: "giant REQ", Labels: results.Labels{results.LabelForm: "raw"}}}
 	case fetch.Paged:
-		d.Headlines = []measure.Headline{{Metric: fetchRate, Title: "paged REQs", Labels: measure.Labels{measure.LabelForm: "raw"}}}
+		d.Headlines = []results.Headline{{Metric: fetchRate, Title: "paged REQs", Labels: results.Labels{results.LabelForm: "raw"}}}
 	}
 	return d
 }
@@ -65,7 +65,7 @@ type fetchShared struct {
 	mu     sync.Mutex
 	relay  *relays.Process
 	target *fetch.Target
-	dead   measure.Reason // why nothing more can be measured on it
+	dead   results.Reason // why nothing more can be measured on it
 }
 
 // of returns the target that a trial's relay is.
@@ -83,13 +83,13 @@ func (s *fetchShared) of(ctx context.Context, t *harness.Trial, o *FetchOptions)
 	if !t.Relay.External() {
 		target.Process = t.Relay
 	}
-	s.relay, s.target, s.dead = t.Relay, target, measure.Reason{}
+	s.relay, s.target, s.dead = t.Relay, target, results.Reason{}
 	if t.Corpus == nil || t.Relay.External() {
 		return target, nil
 	}
 	// What comes late is given its time before anything is timed, and what does not is lost.
 	if _, _, err := checkStored(ctx, t, true); ctx.Err() == nil && err != nil {
-		t.Find(measure.Finding{Code: measure.CodeAcknowledgedKept, Verdict: measure.Undecided, Texts: map[string]string{"error": err.Error()}})
+		t.Find(results.Finding{Code: results.CodeAcknowledgedKept, Verdict: results.Undecided, Texts: map[string]string{"error": err.Error()}})
 	}
 	return target, nil
 }
@@ -114,11 +114,11 @@ func groundOf(t *harness.Trial, filter corpus.Filter) (*fetch.Ground, error) {
 // limitsOf joins what the relay's definition declares with what its information document says (NIP-11): a polite client keeps to both.
 func limitsOf(ctx context.Context, p *relays.Process) fetch.Limits {
 	declared, told := p.Definition().Limits, harness.Inform(ctx, p.URL())
-	l := fetch.Limits{Subscriptions: declared.Subscriptions, Events: declared.FilterLimit, From: measure.LimitsDeclared}
+	l := fetch.Limits{Subscriptions: declared.Subscriptions, Events: declared.FilterLimit, From: results.LimitsDeclared}
 	lower := func(limit *int, other int) {
 		if other > 0 && (*limit == 0 || other < *limit) {
 			*limit = other
-			l.From = measure.LimitsTold
+			l.From = results.LimitsTold
 		}
 	}
 	lower(&l.Subscriptions, told.MaxSubscriptions)
@@ -152,7 +152,7 @@ func (f *Fetch) Run(ctx context.Context, t *harness.Trial) error {
 			return context.Cause(ctx)
 		}
 		if r.Unreachable() {
-			f.shared.dead = measure.Said(measure.CauseGivenUp, r.Err.Error())
+			f.shared.dead = results.Said(results.CauseGivenUp, r.Err.Error())
 		}
 		recordFetch(t, r, raw)
 		if r.NA.None() && r.Completeness() == backfill.Complete {
@@ -173,34 +173,34 @@ func (f *Fetch) Run(ctx context.Context, t *harness.Trial) error {
 // recordFetch records a cell. raw is the same one without verification, where this one verifies.
 func recordFetch(t *harness.Trial, r, raw *fetch.Result) {
 	labels := r.Labels()
-	record := func(m measure.Measurement) {
+	record := func(m results.Measurement) {
 		m.Labels = labels.With(m.Labels)
 		t.Measure(m)
 	}
 	if !r.NA.None() {
-		record(measure.Measurement{Metric: fetchRate, Unit: "events/s", Better: measure.Higher,
-			Status: []measure.Status{{Code: measure.StatusNotMeasured, Cause: r.NA.Code, Counts: r.NA.Counts, Texts: r.NA.Texts}}})
+		record(results.Measurement{Metric: fetchRate, Unit: "events/s", Better: results.Higher,
+			Status: []results.Status{{Code: results.StatusNotMeasured, Cause: r.NA.Code, Counts: r.NA.Counts, Texts: r.NA.Texts}}})
 		return
 	}
 	share, pace, tested := fetch.Discriminate(raw, r)
 	for _, m := range r.Account.Measurements() {
 		if m.Metric == fetchRate && tested && (pace == fetch.ByClient || pace == fetch.ByHarness) {
-			m.AddStatus(measure.Status{Code: measure.StatusLimited, Cause: measure.CauseCPU})
+			m.AddStatus(results.Status{Code: results.StatusLimited, Cause: results.CauseCPU})
 		}
 		record(m)
 	}
 	value := func(metric, unit string, v float64) {
 		if !math.IsNaN(v) && !math.IsInf(v, 0) {
-			record(r.Mark(measure.Measurement{Metric: metric, Unit: unit, Better: measure.None, Trials: []float64{v}}))
+			record(r.Mark(results.Measurement{Metric: metric, Unit: unit, Better: results.None, Trials: []float64{v}}))
 		}
 	}
 	const megabyte = 1e6
 	value("MB/s", "MB/s", float64(r.Stats.FrameBytes)/megabyte/r.Wall.Seconds())
 	if tested {
-		record(measure.Measurement{Metric: "parsed of raw", Unit: "%", Better: measure.None, Trials: []float64{100 * share}, Status: []measure.Status{{Code: measure.StatusPace, Cause: string(pace)}}})
+		record(results.Measurement{Metric: "parsed of raw", Unit: "%", Better: results.None, Trials: []float64{100 * share}, Status: []results.Status{{Code: results.StatusPace, Cause: string(pace)}}})
 	}
 	if h := r.Stats.Latency; h.Count() > 0 {
-		m := measure.Measurement{Metric: "request latency", Unit: "ms", Better: measure.None, Trials: []float64{harness.Milliseconds(h.Quantile(0.5))}, Samples: h.Count()}
+		m := results.Measurement{Metric: "request latency", Unit: "ms", Better: results.None, Trials: []float64{harness.Milliseconds(h.Quantile(0.5))}, Samples: h.Count()}
 		if m.SetHistogram(h) == nil {
 			record(r.Mark(m))
 		}
@@ -232,8 +232,8 @@ func recordFetch(t *harness.Trial, r, raw *fetch.Result) {
 		value("tool cpu per event", "us", float64(u.Tool.CPU.Microseconds())/float64(r.Delivered))
 	}
 	for _, s := range r.Steps {
-		record(r.Mark(measure.Measurement{Metric: "step", Unit: "events/s", Better: measure.None, Trials: []float64{s.Rate},
-			Labels: measure.Labels{measure.LabelStep: strconv.Itoa(s.InFlight)}}))
+		record(r.Mark(results.Measurement{Metric: "step", Unit: "events/s", Better: results.None, Trials: []float64{s.Rate},
+			Labels: results.Labels{results.LabelStep: strconv.Itoa(s.InFlight)}}))
 	}
 	findFetch(t, r)
 }
@@ -252,13 +252,13 @@ func findFetch(t *harness.Trial, r *fetch.Result) {
 		t.Find(f)
 	}
 	if r.Strategy == fetch.Negentropy && r.Named > 0 {
-		named := measure.Finding{Code: measure.CodeReturnsNamed, Labels: labels, Verdict: measure.Holds(r.Unreturned == 0), Counts: counts("missing", r.Unreturned, "of", r.Named)}
+		named := results.Finding{Code: results.CodeReturnsNamed, Labels: labels, Verdict: results.Holds(r.Unreturned == 0), Counts: counts("missing", r.Unreturned, "of", r.Named)}
 		if t.Relay.External() && r.Unreturned < r.Named { // others may have had it delete the rest meanwhile
-			named.Verdict = measure.States(r.Unreturned == 0)
+			named.Verdict = results.States(r.Unreturned == 0)
 		}
 		t.Find(named)
 		if r.Invented > 0 || !t.Relay.External() {
-			t.Find(measure.Finding{Code: measure.CodeOnlyKnown, Labels: labels, Verdict: measure.Holds(r.Invented == 0), Counts: counts("ids", r.Invented)})
+			t.Find(results.Finding{Code: results.CodeOnlyKnown, Labels: labels, Verdict: results.Holds(r.Invented == 0), Counts: counts("ids", r.Invented)})
 		}
 	}
 	if r.Stats.Lost > 0 {
@@ -271,6 +271,6 @@ func findFetch(t *harness.Trial, r *fetch.Result) {
 	if t.Relay.External() {
 		strangers = elsewhere
 	}
-	t.Find(measure.Finding{Code: measure.CodeOnlyRequested, Labels: labels, Verdict: measure.Holds(strangers+r.Again == 0),
+	t.Find(results.Finding{Code: results.CodeOnlyRequested, Labels: labels, Verdict: results.Holds(strangers+r.Again == 0),
 		Counts: counts("events", strangers, "elsewhere", elsewhere, "duplicates", r.Again)})
 }

@@ -14,10 +14,10 @@ import (
 	"relaybench/harness"
 	"relaybench/harness/backfill"
 	"relaybench/harness/fetch"
-	"relaybench/harness/measure"
-	"relaybench/harness/pull"
-	"relaybench/harness/scripted"
 	"relaybench/relays"
+	"relaybench/relays/client"
+	"relaybench/relays/scripted"
+	"relaybench/results"
 )
 
 // publishAll gives a relay all events of a corpus.
@@ -31,7 +31,7 @@ func publishAll(t *testing.T, c *corpus.Corpus, url string) {
 
 // fetched runs cells one after another on a relay that was honestly filled first, and records them.
 // did is what it did in each.
-func fetched(t *testing.T, c *corpus.Corpus, s scripted.Script, o fetch.Options, cells ...fetch.Cell) (m *meeting, results []*fetch.Result, did []traffic) {
+func fetched(t *testing.T, c *corpus.Corpus, s scripted.Script, o fetch.Options, cells ...fetch.Cell) (m *meeting, got []*fetch.Result, did []traffic) {
 	t.Helper()
 	s.Honest = c.Len()
 	relay := scripted.Serve(t, s)
@@ -51,14 +51,14 @@ func fetched(t *testing.T, c *corpus.Corpus, s scripted.Script, o fetch.Options,
 				return errors.New("not measured: " + r.NA.Code)
 			}
 			recordFetch(trial, r, raw)
-			results = append(results, r)
+			got = append(got, r)
 			if raw = nil; !cell.Form.Parsed {
 				raw = r
 			}
 		}
 		return nil
 	})
-	return m, results, did
+	return m, got, did
 }
 
 var (
@@ -114,31 +114,31 @@ func TestAGiantREQsFiguresAreThoseOfTheScript(t *testing.T) {
 	t.Parallel()
 	const first, last = 60 * time.Millisecond, 150 * time.Millisecond
 	notes := scripted.Notes(t, 300)
-	m, results, did := fetched(t, notes, scripted.Script{FirstAfter: first, EOSEAfter: last}, fetch.Options{},
+	m, cells, did := fetched(t, notes, scripted.Script{FirstAfter: first, EOSEAfter: last}, fetch.Options{},
 		fetch.Cell{Strategy: fetch.Giant, Conns: 1, InFlight: 1}, fetch.Cell{Strategy: fetch.Giant, Form: parsed, Conns: 1, InFlight: 1})
 	m.units(t, "one", "trial", parsedUnits)
 	for i, form := range []string{"raw", "parsed"} {
-		m.relayed(t, form, notes, results[i], did[i], measure.LabelForm, form)
+		m.relayed(t, form, notes, cells[i], did[i], results.LabelForm, form)
 		value := func(metric string) float64 {
 			t.Helper()
-			return m.value(t, "one", "trial", metric, measure.LabelForm, form)
+			return m.value(t, "one", "trial", metric, results.LabelForm, form)
 		}
 		equals(t, form+": requests", value("requests"), 1)
 		equals(t, form+": duplicates", value("duplicates"), 0)
-		latencies(t, form+": request latency", m.figure(t, "one", "trial", "request latency", measure.LabelForm, form), 1, last, m.took)
+		latencies(t, form+": request latency", m.figure(t, "one", "trial", "request latency", results.LabelForm, form), 1, last, m.took)
 		within(t, form+": first event", ms(first), value("first event"), value("request latency"))
 		within(t, form+": wall time", last.Seconds(), value("wall time"), m.took.Seconds())
 		// There is one REQ, and from its sending to its end it is all the time in flight.
 		within(t, form+": in flight by Little's law", 1, value("in flight by Little's law"), 1)
 		equals(t, form+": in flight configured", value("in flight configured"), 1)
 	}
-	equals(t, "parsed of raw", m.value(t, "one", "trial", "parsed of raw", measure.LabelForm, "parsed"),
-		100*m.value(t, "one", "trial", "records/s", measure.LabelForm, "parsed")/m.value(t, "one", "trial", "records/s", measure.LabelForm, "raw"))
-	if s := m.figure(t, "one", "trial", "parsed of raw").Is(measure.StatusPace); s == nil {
+	equals(t, "parsed of raw", m.value(t, "one", "trial", "parsed of raw", results.LabelForm, "parsed"),
+		100*m.value(t, "one", "trial", "records/s", results.LabelForm, "parsed")/m.value(t, "one", "trial", "records/s", results.LabelForm, "raw"))
+	if s := m.figure(t, "one", "trial", "parsed of raw").Is(results.StatusPace); s == nil {
 		t.Error("the share does not say what sets the pace")
 	}
-	m.each(func(f *measure.Finding) {
-		if f.Code == measure.CodeComplete && (f.Verdict != measure.Passed || f.Counts["delivered"] != 300 || f.Counts["expected"] != 300 || f.Counts["missing"] != 0) {
+	m.each(func(f *results.Finding) {
+		if f.Code == results.CodeComplete && (f.Verdict != results.Passed || f.Counts["delivered"] != 300 || f.Counts["expected"] != 300 || f.Counts["missing"] != 0) {
 			t.Errorf("%+v", f)
 		}
 	})
@@ -149,10 +149,10 @@ func TestPagesFiguresAreThoseOfTheScript(t *testing.T) {
 	t.Parallel()
 	const last = 20 * time.Millisecond
 	notes := scripted.Notes(t, 300)
-	m, results, did := fetched(t, notes, scripted.Script{EOSEAfter: last}, fetch.Options{Page: 100}, fetch.Cell{Strategy: fetch.Paged, Conns: 1, InFlight: 1})
+	m, cells, did := fetched(t, notes, scripted.Script{EOSEAfter: last}, fetch.Options{Page: 100}, fetch.Cell{Strategy: fetch.Paged, Conns: 1, InFlight: 1})
 	m.units(t, "one", "trial", cellUnits)
-	m.relayed(t, "paged", notes, results[0], did[0])
-	equals(t, "duplicates: what came, but for 300", float64(results[0].Stats.Events), 300)
+	m.relayed(t, "paged", notes, cells[0], did[0])
+	equals(t, "duplicates: what came, but for 300", float64(cells[0].Stats.Events), 300)
 	within(t, "requests", 5, m.value(t, "one", "trial", "requests"), 7)
 	within(t, "wall time", 5*last.Seconds(), m.value(t, "one", "trial", "wall time"), m.took.Seconds())
 	latencies(t, "request latency", m.figure(t, "one", "trial", "request latency"), did[0].reqs, last, m.took)
@@ -163,16 +163,16 @@ func TestSharesOfTheTimeAreFetchedAtOnce(t *testing.T) {
 	t.Parallel()
 	const last = 100 * time.Millisecond
 	notes := scripted.Notes(t, 300)
-	m, results, did := fetched(t, notes, scripted.Script{EOSEAfter: last}, fetch.Options{Shards: 3}, fetch.Cell{Strategy: fetch.ShardedGiant, Conns: 3, InFlight: 1})
-	m.relayed(t, "sharded", notes, results[0], did[0])
+	m, cells, did := fetched(t, notes, scripted.Script{EOSEAfter: last}, fetch.Options{Shards: 3}, fetch.Cell{Strategy: fetch.ShardedGiant, Conns: 3, InFlight: 1})
+	m.relayed(t, "sharded", notes, cells[0], did[0])
 	equals(t, "requests", m.value(t, "one", "trial", "requests"), 3)
 	equals(t, "in flight configured", m.value(t, "one", "trial", "in flight configured"), 3)
 	equals(t, "REQs", float64(did[0].reqs), 3)
-	h, err := measure.DecodeHistogram(m.figure(t, "one", "trial", "request latency").Histogram)
+	h, err := results.DecodeHistogram(m.figure(t, "one", "trial", "request latency").Histogram)
 	if err != nil {
 		t.Fatal(err)
 	}
-	span := results[0].Stats.Duration.Seconds()
+	span := cells[0].Stats.Duration.Seconds()
 	within(t, "in flight by Little's law", 3*h.Mean().Seconds()/span, m.value(t, "one", "trial", "in flight by Little's law"), 3*h.Mean().Seconds()/span)
 	within(t, "in flight by Little's law", 3*last.Seconds()/span, m.value(t, "one", "trial", "in flight by Little's law"), 3)
 }
@@ -183,10 +183,10 @@ func TestFetchingByIDIsMeasured(t *testing.T) {
 	t.Parallel()
 	const last = 15 * time.Millisecond
 	notes := scripted.Notes(t, 200)
-	m, results, did := fetched(t, notes, scripted.Script{EOSEAfter: last, LeaveOutEvery: 10}, fetch.Options{},
+	m, cells, did := fetched(t, notes, scripted.Script{EOSEAfter: last, LeaveOutEvery: 10}, fetch.Options{},
 		fetch.Cell{Strategy: fetch.ByID, Conns: 1, InFlight: 1, Batch: 50, Matrix: true})
 	m.units(t, "one", "trial", byIDUnits)
-	m.relayed(t, "by id", notes, results[0], did[0], measure.LabelBatch, "50", measure.LabelConnections, "1", measure.LabelInFlight, "1")
+	m.relayed(t, "by id", notes, cells[0], did[0], results.LabelBatch, "50", results.LabelConnections, "1", results.LabelInFlight, "1")
 	// Of each 50, 5 are left out; they are asked for again at once, and of what is asked for every
 	// tenth is left out again.
 	left, asked := 0, 0
@@ -213,10 +213,10 @@ func TestREQsInFlightAreConfigured(t *testing.T) {
 	t.Parallel()
 	const last = 100 * time.Millisecond
 	notes := scripted.Notes(t, 200)
-	m, results, did := fetched(t, notes, scripted.Script{EOSEAfter: last}, fetch.Options{}, fetch.Cell{Strategy: fetch.ByID, Conns: 2, InFlight: 4, Batch: 25, Matrix: true})
-	m.relayed(t, "in flight", notes, results[0], did[0])
+	m, cells, did := fetched(t, notes, scripted.Script{EOSEAfter: last}, fetch.Options{}, fetch.Cell{Strategy: fetch.ByID, Conns: 2, InFlight: 4, Batch: 25, Matrix: true})
+	m.relayed(t, "in flight", notes, cells[0], did[0])
 	equals(t, "configured", m.value(t, "one", "trial", "in flight configured"), 8)
-	span := results[0].Stats.Duration.Seconds()
+	span := cells[0].Stats.Duration.Seconds()
 	within(t, "by Little's law", 8*last.Seconds()/span, m.value(t, "one", "trial", "in flight by Little's law"), 8)
 }
 
@@ -225,12 +225,12 @@ func TestIDsFromAReconciliationAreMeasured(t *testing.T) {
 	t.Parallel()
 	const held, first = 50 * time.Millisecond, 30 * time.Millisecond
 	notes := scripted.Notes(t, 200)
-	m, results, did := fetched(t, notes, scripted.Script{NegAfter: held, FirstAfter: first}, fetch.Options{}, fetch.Cell{Strategy: fetch.Negentropy, Conns: 2, InFlight: 2, Batch: 50})
+	m, cells, did := fetched(t, notes, scripted.Script{NegAfter: held, FirstAfter: first}, fetch.Options{}, fetch.Cell{Strategy: fetch.Negentropy, Conns: 2, InFlight: 2, Batch: 50})
 	m.units(t, "one", "trial", joined(byIDUnits, map[string]string{"reconcile": "ms none", "rounds": "rounds none"}))
 	did[0].negAnswers-- // the probe before it
 	probe := int64(len(`["NEG-MSG","neg123456","61"]`))
 	did[0].out -= probe
-	m.relayed(t, "by reconciliation", notes, results[0], did[0])
+	m.relayed(t, "by reconciliation", notes, cells[0], did[0])
 	nothing := play(t, setIn(t, notes, nil), setIn(t, notes, places(0, 200)))
 	rounds, took := m.value(t, "one", "trial", "rounds"), m.value(t, "one", "trial", "reconcile")
 	equals(t, "rounds", rounds, float64(nothing.rounds))
@@ -256,16 +256,16 @@ func TestWhatADownloadShouldNotBringIsCounted(t *testing.T) {
 	m, _, _ = fetched(t, notes, scripted.Script{SubID: "zzz"}, fetch.Options{}, giant)
 	equals(t, "unasked", m.value(t, "one", "trial", "unasked"), 40)
 	equals(t, "missing", m.value(t, "one", "trial", "missing"), 40)
-	m.judged(t, "one", "trial", measure.CodeOnlyRequested, measure.Failed, "", "one", "events", 40, "elsewhere", 40)
+	m.judged(t, "one", "trial", results.CodeOnlyRequested, results.Failed, "", "one", "events", 40, "elsewhere", 40)
 
 	m, _, _ = fetched(t, notes, scripted.Script{Foreign: string(notes.Raw(39)), Cap: 10}, fetch.Options{}, giant)
 	equals(t, "duplicates", m.value(t, "one", "trial", "duplicates"), 1)
 	equals(t, "missing", m.value(t, "one", "trial", "missing"), 30)
-	m.judged(t, "one", "trial", measure.CodeComplete, measure.Stated, measure.CauseCapped, "", "missing", 30)
-	if s := m.figure(t, "one", "trial", "records/s").Is(measure.StatusIncomplete); s == nil || s.Because != measure.CauseCapped {
+	m.judged(t, "one", "trial", results.CodeComplete, results.Stated, results.CauseCapped, "", "missing", 30)
+	if s := m.figure(t, "one", "trial", "records/s").Is(results.StatusIncomplete); s == nil || s.Because != results.CauseCapped {
 		t.Errorf("%+v", s)
 	}
-	m.judged(t, "one", "trial", measure.CodeOnlyRequested, measure.Failed, "", "one", "events", 0, "elsewhere", 0, "duplicates", 1)
+	m.judged(t, "one", "trial", results.CodeOnlyRequested, results.Failed, "", "one", "events", 0, "elsewhere", 0, "duplicates", 1)
 
 	again := scripted.Script{Foreign: string(notes.Raw(39))}
 	m, _, _ = fetched(t, notes, again, fetch.Options{}, fetch.Cell{Strategy: fetch.Giant, Form: parsed, Conns: 1, InFlight: 1})
@@ -274,11 +274,11 @@ func TestWhatADownloadShouldNotBringIsCounted(t *testing.T) {
 	equals(t, "duplicates, by id", m.value(t, "one", "trial", "duplicates"), 1)
 
 	m, _, _ = fetched(t, notes, scripted.Script{LeaveOutEvery: 8}, fetch.Options{}, giant)
-	m.judged(t, "one", "trial", measure.CodeComplete, measure.Failed, measure.CauseMissing, "one", "missing", 5)
+	m.judged(t, "one", "trial", results.CodeComplete, results.Failed, results.CauseMissing, "one", "missing", 5)
 
 	m, _, _ = fetched(t, notes, scripted.Script{Alter: map[string]string{"content": `"x"`}}, fetch.Options{}, fetch.Cell{Strategy: fetch.Giant, Form: parsed, Conns: 1, InFlight: 1})
 	equals(t, "refused", m.value(t, "one", "trial", "refused"), 40)
-	m.judged(t, "one", "trial", measure.CodeComplete, measure.Failed, measure.CauseEnded, "one")
+	m.judged(t, "one", "trial", results.CodeComplete, results.Failed, results.CauseEnded, "one")
 }
 
 // TestACellIsRecordedInItsUnits computes each figure from a known result.
@@ -287,13 +287,13 @@ func TestACellIsRecordedInItsUnits(t *testing.T) {
 	notes := scripted.Notes(t, 1)
 	cores := time.Duration(runtime.GOMAXPROCS(0))
 	result := func(form fetch.Form, delivered int, cpu time.Duration) *fetch.Result {
-		r := &fetch.Result{Cell: fetch.Cell{Strategy: fetch.Negentropy, Form: form, Conns: 3}, Stats: pull.Sum(),
+		r := &fetch.Result{Cell: fetch.Cell{Strategy: fetch.Negentropy, Form: form, Conns: 3}, Stats: client.Sum(),
 			Account: backfill.Account{Wall: 4 * time.Second, Delivered: delivered, Expected: delivered, ResponseBytes: 6 << 20,
 				Requests: backfill.Requests{Sent: 9, EOSE: 6, Closed: 2, Unfinished: 1},
 				State:    &backfill.State{Current: 5, Superseded: 4, Deleted: 3, Gone: 2, Authors: 1},
 				Usage:    &backfill.Usage{Tool: backfill.Spent{Known: true, CPU: cpu * cores, PeakRSS: 7 << 20}, Relays: []backfill.Spent{{Known: true, CPU: 3 * time.Second, PeakRSS: 9 << 20}}}},
 			Duplicates: 11, Strangers: 12, Refused: 13, Retried: 14, Failed: 15, MatchBytes: 4 << 20, Settled: 2, Reconcile: 300 * time.Millisecond, Rounds: 16,
-			Steps: []pull.Step{{InFlight: 1, Rate: 100}, {InFlight: 2, Rate: 180}}}
+			Steps: []client.Step{{InFlight: 1, Rate: 100}, {InFlight: 2, Rate: 180}}}
 		r.Stats.FrameBytes, r.Stats.FirstEvent, r.Stats.Duration = 8_000_000, 200*time.Millisecond, 2*time.Second
 		for range 8 {
 			r.Stats.Latency.Record(500 * time.Millisecond)
@@ -306,12 +306,12 @@ func TestACellIsRecordedInItsUnits(t *testing.T) {
 		recordFetch(trial, result(parsed, 250, 3600*time.Millisecond), whole)
 		for key, pair := range map[string][2]*fetch.Result{"by the harness": {result(raw, 1000, 3600*time.Millisecond), result(parsed, 250, time.Second)},
 			"by the relay": {whole, result(parsed, 950, time.Second)}, "by both": {whole, result(parsed, 500, 400*time.Millisecond)}} {
-			recordFetch(trial.Under(harness.Description{Scenario: measure.Scenario{Key: key}}), pair[1], pair[0])
+			recordFetch(trial.Under(harness.Description{Scenario: results.Scenario{Key: key}}), pair[1], pair[0])
 		}
 		return nil
 	})
 	for key, limited := range map[string]bool{"by the harness": true, "by the relay": false, "by both": false} {
-		if s := m.figure(t, "one", key, "records/s").Is(measure.StatusLimited); limited != (s != nil && s.Cause == measure.CauseCPU) {
+		if s := m.figure(t, "one", key, "records/s").Is(results.StatusLimited); limited != (s != nil && s.Cause == results.CauseCPU) {
 			t.Errorf("%s: %+v", key, s)
 		}
 	}
@@ -324,27 +324,27 @@ func TestACellIsRecordedInItsUnits(t *testing.T) {
 	} {
 		for _, all := range []map[string]float64{common, own} {
 			for metric, want := range all {
-				equals(t, form+": "+metric, m.value(t, "one", "trial", metric, measure.LabelForm, form), want)
+				equals(t, form+": "+metric, m.value(t, "one", "trial", metric, results.LabelForm, form), want)
 			}
 		}
 		// 8 REQs in 2 s, half a second each.
-		within(t, form+": in flight by Little's law", 2, m.value(t, "one", "trial", "in flight by Little's law", measure.LabelForm, form), 2)
-		within(t, form+": request latency", 500, m.value(t, "one", "trial", "request latency", measure.LabelForm, form), 500)
-		for _, step := range []pull.Step{{InFlight: 1, Rate: 100}, {InFlight: 2, Rate: 180}} {
-			f := m.figure(t, "one", "trial", "step", measure.LabelForm, form, measure.LabelStep, strconv.Itoa(step.InFlight))
-			if f.Trials[0] != step.Rate || f.Unit != "events/s" || f.Better != measure.None {
+		within(t, form+": in flight by Little's law", 2, m.value(t, "one", "trial", "in flight by Little's law", results.LabelForm, form), 2)
+		within(t, form+": request latency", 500, m.value(t, "one", "trial", "request latency", results.LabelForm, form), 500)
+		for _, step := range []client.Step{{InFlight: 1, Rate: 100}, {InFlight: 2, Rate: 180}} {
+			f := m.figure(t, "one", "trial", "step", results.LabelForm, form, results.LabelStep, strconv.Itoa(step.InFlight))
+			if f.Trials[0] != step.Rate || f.Unit != "events/s" || f.Better != results.None {
 				t.Errorf("%+v", f)
 			}
 		}
 	}
 	// Verifying takes more than there is: 62.5 events/s take 90 %, so that 250 would take 360 %.
-	if s := m.figure(t, "one", "trial", "parsed of raw").Is(measure.StatusPace); s == nil || s.Cause != measure.CausePaceClient {
+	if s := m.figure(t, "one", "trial", "parsed of raw").Is(results.StatusPace); s == nil || s.Cause != results.CausePaceClient {
 		t.Errorf("%+v", s)
 	}
-	if s := m.figure(t, "one", "trial", "records/s", measure.LabelForm, "parsed").Is(measure.StatusLimited); s == nil || s.Cause != measure.CauseCPU {
+	if s := m.figure(t, "one", "trial", "records/s", results.LabelForm, "parsed").Is(results.StatusLimited); s == nil || s.Cause != results.CauseCPU {
 		t.Errorf("%+v", s)
 	}
-	if s := m.figure(t, "one", "trial", "records/s", measure.LabelForm, "raw").Is(measure.StatusLimited); s != nil {
+	if s := m.figure(t, "one", "trial", "records/s", results.LabelForm, "raw").Is(results.StatusLimited); s != nil {
 		t.Errorf("%+v", s)
 	}
 }
@@ -353,7 +353,7 @@ func TestACellIsRecordedInItsUnits(t *testing.T) {
 func TestACellWithoutAnyAnswerHasNoLatency(t *testing.T) {
 	t.Parallel()
 	m := try(t, scripted.Notes(t, 1), scripted.Serve(t, scripted.Script{}), func(ctx context.Context, trial *harness.Trial) error {
-		recordFetch(trial, &fetch.Result{Cell: fetch.Cell{Strategy: fetch.ByID, Form: raw, Conns: 1}, Stats: pull.Sum()}, nil)
+		recordFetch(trial, &fetch.Result{Cell: fetch.Cell{Strategy: fetch.ByID, Form: raw, Conns: 1}, Stats: client.Sum()}, nil)
 		return nil
 	})
 	for _, f := range m.Measurements {
@@ -368,11 +368,11 @@ func TestACellThatIsNotMeasuredHasNoFigure(t *testing.T) {
 	t.Parallel()
 	notes := scripted.Notes(t, 1)
 	m := try(t, notes, scripted.Serve(t, scripted.Script{}), func(ctx context.Context, trial *harness.Trial) error {
-		recordFetch(trial, &fetch.Result{Cell: fetch.Cell{Strategy: fetch.ByID}, NA: measure.Reason{Code: measure.CauseEventLimit, Counts: map[string]float64{"most": 3}, Texts: map[string]string{"source": "x"}}}, nil)
+		recordFetch(trial, &fetch.Result{Cell: fetch.Cell{Strategy: fetch.ByID}, NA: results.Reason{Code: results.CauseEventLimit, Counts: map[string]float64{"most": 3}, Texts: map[string]string{"source": "x"}}}, nil)
 		return nil
 	})
 	for _, f := range m.Measurements {
-		if s := f.Is(measure.StatusNotMeasured); f.Scenario == "trial" && f.Metric == fetchRate && (len(f.Trials) > 0 || s == nil || s.Cause != measure.CauseEventLimit || s.Counts["most"] != 3 || f.Unit != "events/s") {
+		if s := f.Is(results.StatusNotMeasured); f.Scenario == "trial" && f.Metric == fetchRate && (len(f.Trials) > 0 || s == nil || s.Cause != results.CauseEventLimit || s.Counts["most"] != 3 || f.Unit != "events/s") {
 			t.Errorf("%+v", f)
 		}
 	}
@@ -398,8 +398,8 @@ func TestDownloadsOfALaunchedRelayAreMeasured(t *testing.T) {
 				continue
 			}
 			cells++
-			if f.Labels[measure.LabelEncoding] == "deflate" {
-				if status := f.Is(measure.StatusNotMeasured); status == nil || status.Cause != measure.CauseNoCompression {
+			if f.Labels[results.LabelEncoding] == "deflate" {
+				if status := f.Is(results.StatusNotMeasured); status == nil || status.Cause != results.CauseNoCompression {
 					t.Errorf("%s: %+v", key, f)
 				}
 				continue
@@ -421,8 +421,8 @@ func TestDownloadsOfALaunchedRelayAreMeasured(t *testing.T) {
 		shown = append(shown, steps(1, cells)...)
 	}
 	same(t, "progress", fmt.Sprint(m.shown), fmt.Sprint(shown))
-	m.each(func(f *measure.Finding) {
-		if (f.Code == measure.CodeComplete || f.Code == measure.CodeOnlyRequested) && f.Verdict != measure.Passed {
+	m.each(func(f *results.Finding) {
+		if (f.Code == results.CodeComplete || f.Code == results.CodeOnlyRequested) && f.Verdict != results.Passed {
 			t.Errorf("%+v", f)
 		}
 	})
@@ -433,23 +433,23 @@ func TestWhatComesLateIsNoLoss(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		script  scripted.Script
-		verdict measure.Verdict
+		verdict results.Verdict
 	}{
-		"late": {scripted.Script{HideTimes: 2}, measure.Passed},
-		"lost": {scripted.Script{LoseEvery: 10}, measure.Failed},
+		"late": {scripted.Script{HideTimes: 2}, results.Passed},
+		"lost": {scripted.Script{LoseEvery: 10}, results.Failed},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			m := meet(t, scripted.Notes(t, 40), harness.Options{}, func(ctx context.Context, r *harness.Runner) error {
 				return r.RunBulk(ctx, Fetches(FetchOptions{Options: fetch.Options{Stall: time.Minute, Page: 10, Shards: 2}})[1:2])
 			}, scripted.External(t, "relay", test.script))
-			kept := m.finding(t, "relay", "fetch.giant", measure.CodeAcknowledgedKept)
-			missing := m.value(t, "relay", "fetch.giant", "missing", measure.LabelForm, "raw")
-			if failed := kept.Verdict == measure.Failed; failed != (test.verdict == measure.Failed) || kept.Counts["lost"] != missing || failed != (missing > 0) || name == "late" && kept.Counts["late"] != 40 {
+			kept := m.finding(t, "relay", "fetch.giant", results.CodeAcknowledgedKept)
+			missing := m.value(t, "relay", "fetch.giant", "missing", results.LabelForm, "raw")
+			if failed := kept.Verdict == results.Failed; failed != (test.verdict == results.Failed) || kept.Counts["lost"] != missing || failed != (missing > 0) || name == "late" && kept.Counts["late"] != 40 {
 				t.Errorf("%v are missing: %+v", missing, kept)
 			}
 			for _, f := range m.Findings {
-				if f.Code == measure.CodeComplete && f.Verdict != test.verdict {
+				if f.Code == results.CodeComplete && f.Verdict != test.verdict {
 					t.Errorf("%+v", f)
 				}
 			}
@@ -471,9 +471,9 @@ func TestAPoliteClientKeepsToTheLowerLimit(t *testing.T) {
 		got := limitsOf(t.Context(), p)
 		same(t, "subscriptions", got.Subscriptions, test.want)
 		same(t, "events", got.Events, 10*test.want)
-		from := measure.LimitsDeclared
+		from := results.LimitsDeclared
 		if test.told > 0 && test.want == test.told && test.declared != test.told {
-			from = measure.LimitsTold
+			from = results.LimitsTold
 		}
 		same(t, "from", got.From, from)
 	}

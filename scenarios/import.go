@@ -9,8 +9,8 @@ import (
 	"relaybench/corpus"
 	"relaybench/harness"
 	"relaybench/harness/backfill"
-	"relaybench/harness/measure"
 	"relaybench/relays"
+	"relaybench/results"
 )
 
 // Import has a relay's own import command fill a fresh folder with the corpus, boots the relay on it, and counts what it holds by asking it. What the
@@ -19,10 +19,10 @@ type Import struct{}
 
 // Describe implements harness.Scenario.
 func (Import) Describe() harness.Description {
-	return harness.Description{Needs: harness.Empty, Scenario: measure.Scenario{
+	return harness.Description{Needs: harness.Empty, Scenario: results.Scenario{
 		Key: "import", Title: "Filled by its own import command, and counted by asking", Section: sectionImport, Order: orderImport, Primary: "stored", Unit: "events/s",
-		Layout: measure.LayoutBars, Ceiling: measure.CeilingNone,
-	}, Metrics: []measure.Metric{
+		Layout: results.LayoutBars, Ceiling: results.CeilingNone,
+	}, Metrics: []results.Metric{
 		figure("stored", "stored"), figure("held afterwards", "held afterwards"), figure("duration", "duration"), figure("not stored", "not stored"),
 		resource("cpu per 1,000 stored", "cpu per 1,000 stored"), resource("cpu of the command", "cpu of the command"),
 		resource("peak rss of the command", "peak rss of the command"),
@@ -33,7 +33,7 @@ func (Import) Describe() harness.Description {
 // was not found, as not imported.
 func (Import) Run(ctx context.Context, t *harness.Trial) error {
 	if ok, why := t.Relay.Definition().Can(relays.Import); !ok {
-		t.NotMeasured(measure.NoCommand, map[string]string{"relay": t.Relay.Name(), "why": why})
+		t.NotMeasured(results.NoCommand, map[string]string{"relay": t.Relay.Name(), "why": why})
 		return nil
 	}
 	cell, cancel := t.Within(ctx, t.Corpus.Len())
@@ -80,16 +80,16 @@ func recordImport(t *harness.Trial, carried *relays.Carried, held []int, account
 	for _, i := range held {
 		bytes += int64(t.Corpus.Entry(i).Length)
 	}
-	t.Measure(account.Mark(measure.Measurement{Metric: "stored", Unit: "events/s", Better: measure.Higher, Trials: []float64{float64(stored) / seconds}, Samples: stored}))
-	t.Value("duration", "s", measure.None, seconds) // the rate says it, and is what is compared
-	t.Value("held afterwards", "events", measure.None, float64(stored))
-	t.Value("cpu of the command", "s", measure.None, carried.Usage.CPUSeconds)
+	t.Measure(account.Mark(results.Measurement{Metric: "stored", Unit: "events/s", Better: results.Higher, Trials: []float64{float64(stored) / seconds}, Samples: stored}))
+	t.Value("duration", "s", results.None, seconds) // the rate says it, and is what is compared
+	t.Value("held afterwards", "events", results.None, float64(stored))
+	t.Value("cpu of the command", "s", results.None, carried.Usage.CPUSeconds)
 	if carried.Usage.PeakRSS > 0 { // it lived long enough to be seen
-		t.Value("peak rss of the command", "MiB", measure.None, float64(carried.Usage.PeakRSS)/(1<<20))
+		t.Value("peak rss of the command", "MiB", results.None, float64(carried.Usage.PeakRSS)/(1<<20))
 	}
 	if stored > 0 {
-		t.Measure(measure.Measurement{Metric: "cpu per 1,000 stored", Unit: "s", Better: measure.Lower, Trials: []float64{carried.Usage.CPUSeconds * 1000 / float64(stored)}, Samples: stored})
-		t.Value("write amplification while importing", "bytes/byte", measure.None, float64(carried.Usage.WriteBytes)/float64(bytes))
+		t.Measure(results.Measurement{Metric: "cpu per 1,000 stored", Unit: "s", Better: results.Lower, Trials: []float64{carried.Usage.CPUSeconds * 1000 / float64(stored)}, Samples: stored})
+		t.Value("write amplification while importing", "bytes/byte", results.None, float64(carried.Usage.WriteBytes)/float64(bytes))
 	}
 }
 
@@ -109,19 +109,19 @@ func findImported(t *harness.Trial, held *found, account *backfill.Account) {
 			gone[t.Model.Why(i)]++
 		}
 	}
-	f := measure.Finding{Code: measure.CodeImported, Verdict: measure.Holds(d.none()), Counts: d.counts(), Evidence: d.evidence()}
+	f := results.Finding{Code: results.CodeImported, Verdict: results.Holds(d.none()), Counts: d.counts(), Evidence: d.evidence()}
 	f.Counts["file"] = float64(t.Corpus.Len())
 	if f.Cause = "asked"; held.Reconciled {
 		f.Cause = "reconciled"
 	}
 	for _, reason := range slices.Sorted(maps.Keys(gone)) {
-		t.Measure(measure.Measurement{Metric: "not stored", Unit: "events", Better: measure.None, Trials: []float64{float64(gone[reason])},
-			Labels: measure.Labels{measure.LabelReason: reason.String()}})
+		t.Measure(results.Measurement{Metric: "not stored", Unit: "events", Better: results.None, Trials: []float64{float64(gone[reason])},
+			Labels: results.Labels{results.LabelReason: reason.String()}})
 		f.Counts["rightly."+reason.String()] = float64(gone[reason])
 	}
 	if account.Completeness() != backfill.Complete {
-		f.Verdict = measure.Stated
-		account.Expected, account.Missing, account.Delivered = d.expected, int(f.Counts["missing."+measure.MissingNotImported]), len(held.Events)
+		f.Verdict = results.Stated
+		account.Expected, account.Missing, account.Delivered = d.expected, int(f.Counts["missing."+results.MissingNotImported]), len(held.Events)
 		if ended, ok := account.Finding(); ok {
 			t.Find(ended)
 		}

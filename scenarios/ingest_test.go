@@ -7,14 +7,14 @@ import (
 	"time"
 
 	"relaybench/harness"
-	"relaybench/harness/measure"
-	"relaybench/harness/scripted"
+	"relaybench/relays/scripted"
+	"relaybench/results"
 )
 
 // The checks of publishing at full speed. Corpora here are of fewer than 256 events: the forged
 // ones then come after all of them.
-var throughputChecks = []string{measure.CodeForgedRefused, measure.CodeAccepts, measure.CodeConnections, measure.CodeOnlyMessage, measure.CodeUnseenBefore,
-	measure.CodeUnaltered, measure.CodeOnlyAsked, measure.CodeAcknowledgedKept}
+var throughputChecks = []string{results.CodeForgedRefused, results.CodeAccepts, results.CodeConnections, results.CodeOnlyMessage, results.CodeUnseenBefore,
+	results.CodeUnaltered, results.CodeOnlyAsked, results.CodeAcknowledgedKept}
 
 var throughputFigures = map[string]string{
 	"accepted": "events/s higher", "rejected": "events/s none", "duplicates": "events none", "unacknowledged": "events lower", "ok latency": "ms lower",
@@ -55,7 +55,7 @@ func TestPublishingAtFullSpeedIsMeasured(t *testing.T) {
 		same(t, "unacknowledged", p.value(t, key, "unacknowledged"), 0)
 		same(t, "kinds of refusal", len(p.all(key, "rejected events")), 3)
 		for _, m := range p.all(key, "rejected events") {
-			if reason := m.Labels[measure.LabelReason]; !strings.Contains("blocked rate-limited other", reason) || m.Trials[0] != 16 {
+			if reason := m.Labels[results.LabelReason]; !strings.Contains("blocked rate-limited other", reason) || m.Trials[0] != 16 {
 				t.Errorf("refused for %q: %v, want 16", reason, m.Trials)
 			}
 		}
@@ -66,24 +66,24 @@ func TestPublishingAtFullSpeedIsMeasured(t *testing.T) {
 		cpu := p.one(t, key, "cpu per 1,000 accepted")
 		same(t, "divided by", cpu.Samples, accepted)
 		between(t, "cpu per 1,000 accepted", (n*0.002-0.03)*1000/accepted, cpu.Trials[0], p.value(t, key, "cpu")*1000/accepted)
-		same(t, "coarse", cpu.Is(measure.StatusCoarse) != nil, cpu.Trials[0]*accepted/1000 < 0.2)
+		same(t, "coarse", cpu.Is(results.StatusCoarse) != nil, cpu.Trials[0]*accepted/1000 < 0.2)
 		least, most := lengths(p.corpus)
 		between(t, "write amplification", n*8192/(accepted*most), p.value(t, key, "write amplification while publishing"),
 			p.value(t, key, "written")*(1<<20)/(accepted*least))
 		between(t, "switches per accepted event", 1/float64(accepted), p.value(t, key, "switches per accepted event"), p.value(t, key, "context switches")/accepted)
 
-		p.verdicts(t, key, but(throughputChecks, map[string]measure.Verdict{measure.CodeAccepts: measure.Failed}))
-		f := p.counted(t, key, measure.CodeAccepts, map[string]float64{"refused": refused, "unanswered": 0, "of": n, "rightly refused": 0})
+		p.verdicts(t, key, but(throughputChecks, map[string]results.Verdict{results.CodeAccepts: results.Failed}))
+		f := p.counted(t, key, results.CodeAccepts, map[string]float64{"refused": refused, "unanswered": 0, "of": n, "rightly refused": 0})
 		for _, e := range f.Evidence[:3] {
 			if e.Count != 16 || e.Text == "" || e.ID != "" {
 				t.Errorf("evidence %+v, want that 16 were refused", e)
 			}
 		}
 		same(t, "evidence", len(f.Evidence), 3+examples)
-		p.counted(t, key, measure.CodeUnseenBefore, map[string]float64{"duplicates": duplicates, "of": accepted + duplicates})
-		p.counted(t, key, measure.CodeAcknowledgedKept, map[string]float64{"lost": 0, "of": accepted + duplicates, "excused": 0})
-		p.counted(t, key, measure.CodeForgedRefused, map[string]float64{"of": 4, "accepted": 0, "returned": 0})
-		same(t, "outcome", p.Relays[0].Outcome, measure.OutcomeOK)
+		p.counted(t, key, results.CodeUnseenBefore, map[string]float64{"duplicates": duplicates, "of": accepted + duplicates})
+		p.counted(t, key, results.CodeAcknowledgedKept, map[string]float64{"lost": 0, "of": accepted + duplicates, "excused": 0})
+		p.counted(t, key, results.CodeForgedRefused, map[string]float64{"of": 4, "accepted": 0, "returned": 0})
+		same(t, "outcome", p.Relays[0].Outcome, results.OutcomeOK)
 	}
 }
 
@@ -95,34 +95,34 @@ func TestEachFaultOfPublishingFailsItsOwnCheck(t *testing.T) {
 	for _, test := range []struct {
 		name    string
 		script  scripted.Script
-		differ  map[string]measure.Verdict
+		differ  map[string]results.Verdict
 		code    string
 		counts  map[string]float64
 		code2   string // of evidence
 		indexes []int
 	}{
-		{"honest", scripted.Script{}, nil, measure.CodeAcknowledgedKept, map[string]float64{"lost": 0, "of": n, "excused": 0}, "", nil},
-		{"loses", scripted.Script{LoseEvery: 17}, map[string]measure.Verdict{measure.CodeAcknowledgedKept: measure.Failed}, measure.CodeAcknowledgedKept,
-			map[string]float64{"lost": 7, "of": n, "excused": 0}, measure.EvidenceMissing, []int{16, 33, 50, 67, 84}},
-		{"leaves out", scripted.Script{LeaveOutEvery: 50}, map[string]measure.Verdict{measure.CodeAcknowledgedKept: measure.Stated}, measure.CodeAcknowledgedKept,
+		{"honest", scripted.Script{}, nil, results.CodeAcknowledgedKept, map[string]float64{"lost": 0, "of": n, "excused": 0}, "", nil},
+		{"loses", scripted.Script{LoseEvery: 17}, map[string]results.Verdict{results.CodeAcknowledgedKept: results.Failed}, results.CodeAcknowledgedKept,
+			map[string]float64{"lost": 7, "of": n, "excused": 0}, results.EvidenceMissing, []int{16, 33, 50, 67, 84}},
+		{"leaves out", scripted.Script{LeaveOutEvery: 50}, map[string]results.Verdict{results.CodeAcknowledgedKept: results.Stated}, results.CodeAcknowledgedKept,
 			map[string]float64{"lost": 0, "of": n, "excused": 0, "late": 2}, "", nil},
-		{"refuses", scripted.Script{RefuseEvery: 50}, map[string]measure.Verdict{measure.CodeAccepts: measure.Failed}, measure.CodeAccepts,
-			map[string]float64{"refused": 2, "unanswered": 0, "of": n, "rightly refused": 0}, measure.EvidenceRefused, []int{49, 99}},
-		{"knows", scripted.Script{DuplicateEvery: 9}, map[string]measure.Verdict{measure.CodeUnseenBefore: measure.Failed}, measure.CodeUnseenBefore,
+		{"refuses", scripted.Script{RefuseEvery: 50}, map[string]results.Verdict{results.CodeAccepts: results.Failed}, results.CodeAccepts,
+			map[string]float64{"refused": 2, "unanswered": 0, "of": n, "rightly refused": 0}, results.EvidenceRefused, []int{49, 99}},
+		{"knows", scripted.Script{DuplicateEvery: 9}, map[string]results.Verdict{results.CodeUnseenBefore: results.Failed}, results.CodeUnseenBefore,
 			map[string]float64{"duplicates": 13, "of": n}, "", nil},
-		{"knows a tenth", scripted.Script{DuplicateEvery: 10}, nil, measure.CodeUnseenBefore, map[string]float64{"duplicates": 12, "of": n}, "", nil},
-		{"verifies nothing", scripted.Script{Faults: []string{"no-verify"}}, map[string]measure.Verdict{measure.CodeForgedRefused: measure.Failed},
-			measure.CodeForgedRefused, map[string]float64{"of": 4, "accepted": 4, "returned": 4}, "", nil},
-		{"acknowledges anything", scripted.Script{Honest: n, LoseEvery: 1}, map[string]measure.Verdict{measure.CodeForgedRefused: measure.Failed},
-			measure.CodeForgedRefused, map[string]float64{"of": 4, "accepted": 4, "returned": 0}, "", nil},
-		{"says what is no message", scripted.Script{GarbageEvery: 50, Garbage: "[1,"}, map[string]measure.Verdict{measure.CodeOnlyMessage: measure.Stated},
-			measure.CodeOnlyMessage, map[string]float64{"frames": 2}, "", nil},
-		{"alters", scripted.Script{Alter: map[string]string{"content": `"x"`}}, map[string]measure.Verdict{measure.CodeUnaltered: measure.Failed},
-			measure.CodeUnaltered, map[string]float64{"altered": n, "of": n}, measure.EvidenceAltered, nil},
-		{"sends what nobody asked for", scripted.Script{Foreign: foreign}, map[string]measure.Verdict{measure.CodeOnlyAsked: measure.Failed},
-			measure.CodeOnlyAsked, map[string]float64{"events": 2, "elsewhere": 0}, "", nil},
-		{"hangs up", scripted.Script{HangUpEvery: 50, RefuseEvery: 45}, map[string]measure.Verdict{measure.CodeConnections: measure.Stated, measure.CodeAccepts: measure.Failed},
-			measure.CodeConnections, map[string]float64{"lost": 2}, "", nil},
+		{"knows a tenth", scripted.Script{DuplicateEvery: 10}, nil, results.CodeUnseenBefore, map[string]float64{"duplicates": 12, "of": n}, "", nil},
+		{"verifies nothing", scripted.Script{Faults: []string{"no-verify"}}, map[string]results.Verdict{results.CodeForgedRefused: results.Failed},
+			results.CodeForgedRefused, map[string]float64{"of": 4, "accepted": 4, "returned": 4}, "", nil},
+		{"acknowledges anything", scripted.Script{Honest: n, LoseEvery: 1}, map[string]results.Verdict{results.CodeForgedRefused: results.Failed},
+			results.CodeForgedRefused, map[string]float64{"of": 4, "accepted": 4, "returned": 0}, "", nil},
+		{"says what is no message", scripted.Script{GarbageEvery: 50, Garbage: "[1,"}, map[string]results.Verdict{results.CodeOnlyMessage: results.Stated},
+			results.CodeOnlyMessage, map[string]float64{"frames": 2}, "", nil},
+		{"alters", scripted.Script{Alter: map[string]string{"content": `"x"`}}, map[string]results.Verdict{results.CodeUnaltered: results.Failed},
+			results.CodeUnaltered, map[string]float64{"altered": n, "of": n}, results.EvidenceAltered, nil},
+		{"sends what nobody asked for", scripted.Script{Foreign: foreign}, map[string]results.Verdict{results.CodeOnlyAsked: results.Failed},
+			results.CodeOnlyAsked, map[string]float64{"events": 2, "elsewhere": 0}, "", nil},
+		{"hangs up", scripted.Script{HangUpEvery: 50, RefuseEvery: 45}, map[string]results.Verdict{results.CodeConnections: results.Stated, results.CodeAccepts: results.Failed},
+			results.CodeConnections, map[string]float64{"lost": 2}, "", nil},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
@@ -144,7 +144,7 @@ func TestEachFaultOfPublishingFailsItsOwnCheck(t *testing.T) {
 			}
 			delete(f.Counts, "late ms")
 			p.counted(t, key, test.code, test.counts)
-			if test.code2 == measure.EvidenceAltered { // several answers come at a time
+			if test.code2 == results.EvidenceAltered { // several answers come at a time
 				same(t, "evidence", len(f.Evidence), examples)
 			} else {
 				p.names(t, f, test.code2, test.indexes...)
@@ -152,9 +152,9 @@ func TestEachFaultOfPublishingFailsItsOwnCheck(t *testing.T) {
 			if unanswered := float64(p.relay.HangUps.N()); unanswered > 0 {
 				same(t, "unacknowledged", p.value(t, key, "unacknowledged"), unanswered)
 				same(t, "accepted", p.one(t, key, "accepted").Samples, n-4)
-				p.counted(t, key, measure.CodeAccepts, map[string]float64{"refused": 2, "unanswered": 2, "of": n, "rightly refused": 0})
+				p.counted(t, key, results.CodeAccepts, map[string]float64{"refused": 2, "unanswered": 2, "of": n, "rightly refused": 0})
 			}
-			same(t, "outcome", p.Relays[0].Outcome, measure.OutcomeOK)
+			same(t, "outcome", p.Relays[0].Outcome, results.OutcomeOK)
 		})
 	}
 }
@@ -168,13 +168,13 @@ func TestAnOKForAnotherEventIsNone(t *testing.T) {
 		options: harness.Options{Stall: 6 * time.Second}})
 	same(t, "unacknowledged", p.value(t, key, "unacknowledged"), 1)
 	same(t, "accepted", p.one(t, key, "accepted").Samples, n-1)
-	p.counted(t, key, measure.CodeOnlySent, map[string]float64{"oks": 1})
-	p.counted(t, key, measure.CodeAccepts, map[string]float64{"refused": 0, "unanswered": 1, "of": n, "rightly refused": 0})
-	p.verdicts(t, key, map[string]measure.Verdict{measure.CodeAccepts: measure.Failed, measure.CodeConnections: measure.Passed, measure.CodeOnlyMessage: measure.Passed,
-		measure.CodeUnseenBefore: measure.Passed, measure.CodeForgedRefused: measure.Passed, measure.CodeOnlySent: measure.Stated, measure.CodeCompletes: measure.Failed})
+	p.counted(t, key, results.CodeOnlySent, map[string]float64{"oks": 1})
+	p.counted(t, key, results.CodeAccepts, map[string]float64{"refused": 0, "unanswered": 1, "of": n, "rightly refused": 0})
+	p.verdicts(t, key, map[string]results.Verdict{results.CodeAccepts: results.Failed, results.CodeConnections: results.Passed, results.CodeOnlyMessage: results.Passed,
+		results.CodeUnseenBefore: results.Passed, results.CodeForgedRefused: results.Passed, results.CodeOnlySent: results.Stated, results.CodeCompletes: results.Failed})
 }
 
-var visibilityChecks = []string{measure.CodeAcceptsSingle, measure.CodeUnseenBefore, measure.CodeQueryable}
+var visibilityChecks = []string{results.CodeAcceptsSingle, results.CodeUnseenBefore, results.CodeQueryable}
 
 var visibilityFigures = map[string]string{"ok": "ms lower", "visible": "ms lower", "poll round trip": "ms none", "queryable by ok": "% higher"}
 
@@ -194,10 +194,10 @@ func TestFromPublishToReadableIsMeasured(t *testing.T) {
 	same(t, "per cent queryable by OK", by.Trials[0], 95)
 	same(t, "of", by.Samples, n)
 	p.consumed(t, key, s)
-	p.verdicts(t, key, but(visibilityChecks, map[string]measure.Verdict{measure.CodeQueryable: measure.Failed}))
-	f := p.counted(t, key, measure.CodeQueryable, map[string]float64{"never": 1, "of": n, "within s": 5})
-	p.names(t, f, measure.EvidenceMissing, 95)
-	p.counted(t, key, measure.CodeAcceptsSingle, map[string]float64{"accepted": n, "of": n})
+	p.verdicts(t, key, but(visibilityChecks, map[string]results.Verdict{results.CodeQueryable: results.Failed}))
+	f := p.counted(t, key, results.CodeQueryable, map[string]float64{"never": 1, "of": n, "within s": 5})
+	p.names(t, f, results.EvidenceMissing, 95)
+	p.counted(t, key, results.CodeAcceptsSingle, map[string]float64{"accepted": n, "of": n})
 }
 
 // TestWhatCameAmongOthersIsVisibleByItsEOSE has an event that nobody asked for before the one that
@@ -224,15 +224,15 @@ func TestWhatIsRefusedIsNotWaitedFor(t *testing.T) {
 	same(t, "of", by.Samples, 14)
 	p.latency(t, key, "ok", 20, 0)
 	p.latency(t, key, "visible", 14, 0)
-	p.verdicts(t, key, but(visibilityChecks, map[string]measure.Verdict{measure.CodeAcceptsSingle: measure.Failed, measure.CodeUnseenBefore: measure.Failed}))
-	f := p.counted(t, key, measure.CodeAcceptsSingle, map[string]float64{"accepted": 14, "of": 20})
-	p.names(t, f, measure.EvidenceRefused, 10, 25, 40, 55, 70)
+	p.verdicts(t, key, but(visibilityChecks, map[string]results.Verdict{results.CodeAcceptsSingle: results.Failed, results.CodeUnseenBefore: results.Failed}))
+	f := p.counted(t, key, results.CodeAcceptsSingle, map[string]float64{"accepted": 14, "of": 20})
+	p.names(t, f, results.EvidenceRefused, 10, 25, 40, 55, 70)
 	same(t, "its words", f.Evidence[0].Text, "blocked: no")
-	p.counted(t, key, measure.CodeUnseenBefore, map[string]float64{"duplicates": 4 - 1, "of": 14})
-	p.counted(t, key, measure.CodeQueryable, map[string]float64{"never": 0, "of": 14, "within s": 10})
+	p.counted(t, key, results.CodeUnseenBefore, map[string]float64{"duplicates": 4 - 1, "of": 14})
+	p.counted(t, key, results.CodeQueryable, map[string]float64{"never": 0, "of": 14, "within s": 10})
 
 	p = prove(t, scripted.Script{RefuseEvery: 1}, notes)
-	p.counted(t, key, measure.CodeAcceptsSingle, map[string]float64{"accepted": 0, "of": 20})
+	p.counted(t, key, results.CodeAcceptsSingle, map[string]float64{"accepted": 0, "of": 20})
 	same(t, "figures of what was not accepted", len(p.all(key, "queryable by ok"))+len(p.all(key, "visible")), 0)
 
 	p = prove(t, scripted.Script{}, notes)
@@ -247,15 +247,15 @@ func TestARelayThatStoresNothingIsNotWaitedForAgainAndAgain(t *testing.T) {
 	p := prove(t, scripted.Script{LoseEvery: 1, EOSEAfter: answer}, proving{corpus: scripted.Notes(t, 100), scenarios: []harness.Scenario{Visibility{}},
 		options: harness.Options{Stall: 3 * time.Second}})
 	same(t, "events", p.spans[key].did.events, maxNever)
-	p.counted(t, key, measure.CodeQueryable, map[string]float64{"never": maxNever, "of": maxNever, "within s": 3})
+	p.counted(t, key, results.CodeQueryable, map[string]float64{"never": maxNever, "of": maxNever, "within s": 3})
 	between(t, "seconds", 3*maxNever, p.spans[key].seconds(), 600)
-	p.counted(t, key, measure.CodeAcceptsSingle, map[string]float64{"accepted": maxNever, "of": maxNever})
+	p.counted(t, key, results.CodeAcceptsSingle, map[string]float64{"accepted": maxNever, "of": maxNever})
 	same(t, "per cent queryable by OK", p.value(t, key, "queryable by ok"), 0)
 	same(t, "latencies of what was never seen", len(p.all(key, "visible")), 0)
 	p.latency(t, key, "ok", maxNever, 0)
 }
 
-var pacedChecks = []string{measure.CodeUnseenBefore, measure.CodeOnlyMessage, measure.CodeConnections, measure.CodeAcceptsPaced}
+var pacedChecks = []string{results.CodeUnseenBefore, results.CodeOnlyMessage, results.CodeConnections, results.CodeAcceptsPaced}
 
 var pacedFigures = map[string]string{"ok from intended": "ms lower", "send delay": "ms none"}
 
@@ -275,8 +275,8 @@ func TestPublishingOnAScheduleIsMeasured(t *testing.T) {
 		p.limitedByLateness(t)
 		p.consumed(t, key, s)
 		p.verdicts(t, key, but(pacedChecks, nil))
-		p.counted(t, key, measure.CodeAcceptsPaced, map[string]float64{"accepted": n, "refused": 0, "unanswered": 0, "of": n, "rate": rate})
-		p.counted(t, key, measure.CodeUnseenBefore, map[string]float64{"duplicates": 5, "of": n})
+		p.counted(t, key, results.CodeAcceptsPaced, map[string]float64{"accepted": n, "refused": 0, "unanswered": 0, "of": n, "rate": rate})
+		p.counted(t, key, results.CodeUnseenBefore, map[string]float64{"duplicates": 5, "of": n})
 	}
 }
 
@@ -285,7 +285,7 @@ func (p *proof) limitedByLateness(t *testing.T) {
 	t.Helper()
 	m := p.one(t, "ingest.paced", "ok from intended")
 	late := p.value(t, "ingest.paced", "send delay") >= m.Trials[0]*4/5
-	if s := m.Is(measure.StatusLimited); late != (s != nil && s.Cause == measure.CauseLateness) {
+	if s := m.Is(results.StatusLimited); late != (s != nil && s.Cause == results.CauseLateness) {
 		t.Errorf("sent late: %v; marked: %+v", late, m.Status)
 	}
 }
@@ -296,7 +296,7 @@ func TestALatencyThatIsMostlyOurOwnIsMarked(t *testing.T) {
 		marked    bool
 	}{{80, 100, true}, {79, 100, false}, {100, 100, true}, {0, 0, false}, {0, 100, false}} {
 		status := lateness(test.late, test.all)
-		if marked := len(status) == 1 && status[0].Code == measure.StatusLimited && status[0].Cause == measure.CauseLateness; marked != test.marked {
+		if marked := len(status) == 1 && status[0].Code == results.StatusLimited && status[0].Cause == results.CauseLateness; marked != test.marked {
 			t.Errorf("%v of %v: %+v", test.late, test.all, status)
 		}
 	}
@@ -307,11 +307,11 @@ func TestALostConnectionOnAScheduleIsTold(t *testing.T) {
 	t.Parallel()
 	const n, key = 40, "ingest.paced"
 	p := prove(t, scripted.Script{HangUpEvery: 30, RefuseEvery: 20}, proving{corpus: scripted.Notes(t, 5*n), scenarios: []harness.Scenario{Paced{}}, options: harness.Options{Rate: 15}})
-	p.verdicts(t, key, but(pacedChecks, map[string]measure.Verdict{measure.CodeConnections: measure.Stated, measure.CodeAcceptsPaced: measure.Failed}))
-	if f := p.counted(t, key, measure.CodeConnections, map[string]float64{"lost": 1}); f.Texts["error"] == "" {
+	p.verdicts(t, key, but(pacedChecks, map[string]results.Verdict{results.CodeConnections: results.Stated, results.CodeAcceptsPaced: results.Failed}))
+	if f := p.counted(t, key, results.CodeConnections, map[string]float64{"lost": 1}); f.Texts["error"] == "" {
 		t.Error("why it was lost is not told")
 	}
-	if f := p.finding(t, key, measure.CodeAcceptsPaced); f.Counts["refused"] != 1 || f.Counts["unanswered"] < 1 {
+	if f := p.finding(t, key, results.CodeAcceptsPaced); f.Counts["refused"] != 1 || f.Counts["unanswered"] < 1 {
 		t.Errorf("%v", f.Counts)
 	}
 }
@@ -323,24 +323,24 @@ func TestEachFaultOnAScheduleIsToldByItsOwnCheck(t *testing.T) {
 		name    string
 		script  scripted.Script
 		code    string
-		verdict measure.Verdict
+		verdict results.Verdict
 		counts  map[string]float64
 	}{
-		{"refuses", scripted.Script{RefuseEvery: 10, RefuseReasons: []string{"blocked: no"}}, measure.CodeAcceptsPaced, measure.Failed,
+		{"refuses", scripted.Script{RefuseEvery: 10, RefuseReasons: []string{"blocked: no"}}, results.CodeAcceptsPaced, results.Failed,
 			map[string]float64{"accepted": 36, "refused": 4, "unanswered": 0, "of": n, "rate": 400}},
-		{"knows", scripted.Script{DuplicateEvery: 8}, measure.CodeUnseenBefore, measure.Failed, map[string]float64{"duplicates": 5, "of": n}},
-		{"says what is no message", scripted.Script{GarbageEvery: 10}, measure.CodeOnlyMessage, measure.Stated, map[string]float64{"frames": 4}},
+		{"knows", scripted.Script{DuplicateEvery: 8}, results.CodeUnseenBefore, results.Failed, map[string]float64{"duplicates": 5, "of": n}},
+		{"says what is no message", scripted.Script{GarbageEvery: 10}, results.CodeOnlyMessage, results.Stated, map[string]float64{"frames": 4}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			p := prove(t, test.script, proving{corpus: scripted.Notes(t, 5*n), scenarios: []harness.Scenario{Paced{}}, options: harness.Options{Publishers: 2}})
-			p.verdicts(t, key, but(pacedChecks, map[string]measure.Verdict{test.code: test.verdict}))
+			p.verdicts(t, key, but(pacedChecks, map[string]results.Verdict{test.code: test.verdict}))
 			f := p.counted(t, key, test.code, test.counts)
 			switch test.code {
-			case measure.CodeAcceptsPaced:
-				same(t, "evidence", f.Evidence[0], measure.Evidence{Code: measure.EvidenceRefused, Count: 4, Text: "blocked: no"})
-			case measure.CodeOnlyMessage:
-				same(t, "evidence", f.Evidence[0], measure.Evidence{Code: measure.EvidenceFrame, Cause: "not-json", Count: 4, Text: "]]garbage"})
+			case results.CodeAcceptsPaced:
+				same(t, "evidence", f.Evidence[0], results.Evidence{Code: results.EvidenceRefused, Count: 4, Text: "blocked: no"})
+			case results.CodeOnlyMessage:
+				same(t, "evidence", f.Evidence[0], results.Evidence{Code: results.EvidenceFrame, Cause: "not-json", Count: 4, Text: "]]garbage"})
 			}
 		})
 	}

@@ -17,9 +17,9 @@ import (
 
 	"relaybench/corpus"
 	"relaybench/harness"
-	"relaybench/harness/measure"
-	"relaybench/harness/scripted"
 	"relaybench/relays"
+	"relaybench/relays/scripted"
+	"relaybench/results"
 )
 
 // trialOf is a trial of a relay that runs already.
@@ -101,7 +101,7 @@ func TestADifferenceIsToldByKindAndReason(t *testing.T) {
 	if d := compareWith(notes, m, []int{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10}, nil); !d.none() || len(d.evidence()) != 0 || d.lost()+d.own() != 0 {
 		t.Errorf("no difference: %v", d.counts())
 	}
-	all := compareWith(notes, m, nil, func(int) string { return measure.MissingLost })
+	all := compareWith(notes, m, nil, func(int) string { return results.MissingLost })
 	same(t, "examples", len(all.evidence()), examples)
 	same(t, "of", all.evidence()[0].Count, 11)
 }
@@ -127,7 +127,7 @@ func TestWhatTheProtocolLeavesOpenIsNoDifference(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, held := range [][]int{nil, {0}} {
-		if d := compareWith(c, m, held, func(int) string { return measure.MissingLost }); !d.none() {
+		if d := compareWith(c, m, held, func(int) string { return results.MissingLost }); !d.none() {
 			t.Errorf("held %v: %v", held, d.counts())
 		}
 	}
@@ -142,12 +142,12 @@ func TestSetsOfIDsAreSubtractedAndNamed(t *testing.T) {
 	ids = minus(ids, map[corpus.ID]bool{notes.Entry(0).ID: true})
 	same(t, "minus", len(ids), 7)
 	ids[corpus.ID{9}] = true
-	evidence := idEvidence(notes, measure.EvidenceExtra, "why", ids)
+	evidence := idEvidence(notes, results.EvidenceExtra, "why", ids)
 	same(t, "examples, and the others", len(evidence), examples+1)
 	same(t, "an id that is not known, first", evidence[0].ID+evidence[0].Cause, corpus.ID{9}.String()+"why")
 	same(t, "kind of it", evidence[0].Kind == nil, true)
 	same(t, "then in corpus order", evidence[1].ID, notes.Entry(1).ID.String())
-	same(t, "the others", fmt.Sprint(evidence[examples]), fmt.Sprint(measure.Evidence{Code: measure.EvidenceExtra, Cause: "why", Count: 8 - examples}))
+	same(t, "the others", fmt.Sprint(evidence[examples]), fmt.Sprint(results.Evidence{Code: results.EvidenceExtra, Cause: "why", Count: 8 - examples}))
 	same(t, "kind", *evidence[1].Kind, 1)
 	same(t, "place", index(notes, notes.Entry(4).ID), 4)
 	same(t, "no place", index(notes, corpus.ID{}), -1)
@@ -166,8 +166,8 @@ func TestWhatTheProtocolTakesAwayIsExcused(t *testing.T) {
 		t.Fatal("nothing of this corpus is superseded")
 	}
 	p.verdicts(t, key, but(throughputChecks, nil))
-	p.counted(t, key, measure.CodeAccepts, map[string]float64{"refused": 0, "unanswered": 0, "of": float64(must), "rightly refused": float64(refused)})
-	p.counted(t, key, measure.CodeAcknowledgedKept, map[string]float64{"lost": 0, "of": taken, "excused": taken - float64(must)})
+	p.counted(t, key, results.CodeAccepts, map[string]float64{"refused": 0, "unanswered": 0, "of": float64(must), "rightly refused": float64(refused)})
+	p.counted(t, key, results.CodeAcknowledgedKept, map[string]float64{"lost": 0, "of": taken, "excused": taken - float64(must)})
 
 	p = prove(t, scripted.Script{RefuseEvery: 7}, proving{corpus: c, scenarios: []harness.Scenario{Throughput{}}})
 	wrongly, rightly := 0.0, 0.0
@@ -179,7 +179,7 @@ func TestWhatTheProtocolTakesAwayIsExcused(t *testing.T) {
 		}
 	}
 	same(t, "some of both", wrongly > 0 && rightly > 0, true)
-	p.counted(t, key, measure.CodeAccepts, map[string]float64{"refused": wrongly, "unanswered": 0, "of": float64(must), "rightly refused": rightly})
+	p.counted(t, key, results.CodeAccepts, map[string]float64{"refused": wrongly, "unanswered": 0, "of": float64(must), "rightly refused": rightly})
 }
 
 // later is a relay that acknowledges at once, and shows each second event in the fifth poll after
@@ -244,7 +244,7 @@ func TestWhatComesAfterItsOKIsNotQueryableByIt(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	recorder := measure.NewRecorder(nil, nil)
+	recorder := results.NewRecorder(nil, nil)
 	p := &proof{corpus: notes, model: m, relay: &scripted.Relay{Counts: new(scripted.Counts)}, spans: map[string]span{}, shown: map[string][]string{}}
 	runner := harness.Runner{Contenders: []harness.Contender{{Definition: &d}}, Scenarios: []harness.Scenario{Visibility{}}, Corpus: notes, Model: m,
 		Now: time.Now().Unix(), Options: harness.Options{Samples: 20, Trials: 1, Stall: 20 * time.Second}, Settings: relays.Settings{WorkDir: t.TempDir()},
@@ -259,7 +259,7 @@ func TestWhatComesAfterItsOKIsNotQueryableByIt(t *testing.T) {
 	if m := p.one(t, "ingest.visibility", "visible"); m.Samples != 0 && m.Samples != 10 {
 		t.Errorf("%+v", m)
 	}
-	p.counted(t, "ingest.visibility", measure.CodeQueryable, map[string]float64{"never": 0, "of": 10, "within s": 10})
+	p.counted(t, "ingest.visibility", results.CodeQueryable, map[string]float64{"never": 0, "of": 10, "within s": 10})
 	same(t, "processes that are out of sight have no resources", len(p.all("ingest.visibility", "cpu")), 0)
 }
 
@@ -279,10 +279,10 @@ func TestStraysAreNamedAsFarAsExamplesGo(t *testing.T) {
 			_, _, err := checkStored(ctx, trial, true)
 			return err
 		})
-		m.judged(t, "one", "trial", measure.CodeOnlyAsked, measure.Failed, "", "one", "events", 7+elsewhere, "elsewhere", elsewhere)
-		stray := measure.Evidence{Code: measure.EvidenceUnexpected, ID: all.Entry(n).ID.String()}
-		same(t, "evidence", fmt.Sprint(m.finding(t, "one", "trial", measure.CodeOnlyAsked).Evidence), fmt.Sprint(slices.Repeat([]measure.Evidence{stray}, examples)))
-		m.judged(t, "one", "trial", measure.CodeAcknowledgedKept, measure.Holds(elsewhere == 0), "", map[int]string{n: "one"}[elsewhere], "lost", elsewhere, "of", n, "excused", 0)
+		m.judged(t, "one", "trial", results.CodeOnlyAsked, results.Failed, "", "one", "events", 7+elsewhere, "elsewhere", elsewhere)
+		stray := results.Evidence{Code: results.EvidenceUnexpected, ID: all.Entry(n).ID.String()}
+		same(t, "evidence", fmt.Sprint(m.finding(t, "one", "trial", results.CodeOnlyAsked).Evidence), fmt.Sprint(slices.Repeat([]results.Evidence{stray}, examples)))
+		m.judged(t, "one", "trial", results.CodeAcknowledgedKept, results.Holds(elsewhere == 0), "", map[int]string{n: "one"}[elsewhere], "lost", elsewhere, "of", n, "excused", 0)
 	}
 }
 
@@ -297,7 +297,7 @@ func TestWhatWasNamedWronglyIsOfTwoKinds(t *testing.T) {
 		unknown, named int
 	}{{id(0), nil, 0, 0}, {map[corpus.ID]bool{{9}: true}, nil, 1, 0}, {id(0), id(1), 0, 1}, {map[corpus.ID]bool{{9}: true}, id(1), 1, 1}} {
 		f := onlyKnown(notes, test.need, test.twice)
-		same(t, "verdict", f.Verdict, measure.Holds(test.unknown+test.named == 0))
+		same(t, "verdict", f.Verdict, results.Holds(test.unknown+test.named == 0))
 		same(t, "counts", fmt.Sprint(f.Counts), fmt.Sprint(counts("ids", test.unknown, "twice", test.named)))
 	}
 }
@@ -364,9 +364,9 @@ func TestWhatWasNotAnsweredMayExcuseWhatIsGone(t *testing.T) {
 			_, _, err := checkStored(ctx, trial, true)
 			return err
 		})
-		f := m.finding(t, "one", "trial", measure.CodeAcknowledgedKept)
+		f := m.finding(t, "one", "trial", results.CodeAcknowledgedKept)
 		same(t, "counts", fmt.Sprint(f.Counts), fmt.Sprint(counts("lost", lost, "of", 1, "excused", 1-lost)))
-		same(t, "verdict", f.Verdict, measure.Holds(lost == 0))
+		same(t, "verdict", f.Verdict, results.Holds(lost == 0))
 	}
 }
 
@@ -383,16 +383,16 @@ func TestAnAnswerIsToldByExamplesOfEachFault(t *testing.T) {
 		j.verdict.Misordered = append(j.verdict.Misordered, id(10+i))
 		j.verdict.Duplicate = append(j.verdict.Duplicate, id(15+i))
 	}
-	want := []measure.Evidence{{Code: measure.EvidenceQuestion, Text: "{}"}}
-	for k, fault := range []struct{ code, cause string }{{measure.EvidenceMissing, ""}, {measure.EvidenceExtra, corpus.Superseded.String()},
-		{measure.EvidenceOrder, "misordered"}, {measure.EvidenceOrder, "duplicate"}} {
+	want := []results.Evidence{{Code: results.EvidenceQuestion, Text: "{}"}}
+	for k, fault := range []struct{ code, cause string }{{results.EvidenceMissing, ""}, {results.EvidenceExtra, corpus.Superseded.String()},
+		{results.EvidenceOrder, "misordered"}, {results.EvidenceOrder, "duplicate"}} {
 		for i := range 3 {
 			e := eventEvidence(fault.code, notes, 5*k+i)
 			e.Cause = fault.cause
 			want = append(want, e)
 		}
-		others := measure.Evidence{Code: fault.code, Cause: fault.cause, Count: 2}
-		if fault.code == measure.EvidenceExtra { // which may be there for any reason
+		others := results.Evidence{Code: fault.code, Cause: fault.cause, Count: 2}
+		if fault.code == results.EvidenceExtra { // which may be there for any reason
 			others.Cause = ""
 		}
 		want = append(want, others)

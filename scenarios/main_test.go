@@ -5,7 +5,7 @@ import (
 	"os"
 	"testing"
 
-	"relaybench/harness/scripted"
+	"relaybench/relays/scripted"
 )
 
 // TestMain has more tests run at once than there are processors, unless told otherwise: most of the

@@ -13,9 +13,9 @@ import (
 
 	"relaybench/harness"
 	"relaybench/harness/fetch"
-	"relaybench/harness/measure"
-	"relaybench/harness/scripted"
 	"relaybench/relays"
+	"relaybench/relays/scripted"
+	"relaybench/results"
 )
 
 // role is where a misbehaving relay is met.
@@ -99,7 +99,7 @@ func (m *meeting) competes(as role) map[string]bool {
 		if as.peer {
 			whose = f.Peer
 		}
-		if whose == "bad" && f.Better != measure.None && len(f.Trials) > 0 && f.Is(measure.StatusIncomplete) == nil && len(m.Barring(f)) == 0 {
+		if whose == "bad" && f.Better != results.None && len(f.Trials) > 0 && f.Is(results.StatusIncomplete) == nil && len(m.Barring(f)) == 0 {
 			in[f.Scenario] = true
 		}
 	}
@@ -173,8 +173,8 @@ func (b *misbehaving) isMet(t *testing.T) {
 
 // tells says whether a finding is there. One that failed blames the bad relay.
 func (m *meeting) tells(line string) bool {
-	return slices.ContainsFunc(m.Findings, func(f measure.Finding) bool {
-		return fmt.Sprintf("%s %s %s", f.Scenario, f.Code, f.Verdict) == line && (f.Verdict != measure.Failed || f.Blames == "bad")
+	return slices.ContainsFunc(m.Findings, func(f results.Finding) bool {
+		return fmt.Sprintf("%s %s %s", f.Scenario, f.Code, f.Verdict) == line && (f.Verdict != results.Failed || f.Blames == "bad")
 	})
 }
 

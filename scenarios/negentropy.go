@@ -11,10 +11,10 @@ import (
 	"relaybench/corpus"
 	"relaybench/harness"
 	"relaybench/harness/holding"
-	"relaybench/harness/measure"
-	"relaybench/harness/negentropy"
-	"relaybench/harness/pull"
-	"relaybench/harness/wire"
+	"relaybench/relays/client"
+	"relaybench/relays/negentropy"
+	"relaybench/relays/wire"
+	"relaybench/results"
 )
 
 // Negentropy reconciles two relays (NIP-77), each of which begins with four fifths of the corpus: the oldest fifth is the one's alone, the newest the
@@ -37,15 +37,15 @@ var phases = []string{phaseInitial, phaseTransfer, phaseIdentical, phaseHeartbea
 
 // describePhase describes one phase as a scenario of its own.
 func describePhase(phase string) harness.Description {
-	d := harness.Description{Needs: harness.Empty, Scenario: measure.Scenario{
+	d := harness.Description{Needs: harness.Empty, Scenario: results.Scenario{
 		Key: "negentropy." + phase, Title: phase, Section: sectionNegentropy, Order: orderNegentropy + 1 + slices.Index(phases, phase),
-		Primary: "time", Unit: "ms", Layout: measure.LayoutPairs, Ceiling: measure.CeilingPair,
-	}, Labels: measure.Labels{measure.LabelPhase: phase}}
+		Primary: "time", Unit: "ms", Layout: results.LayoutPairs, Ceiling: results.CeilingPair,
+	}, Labels: results.Labels{results.LabelPhase: phase}}
 	switch phase {
 	case phaseInitial:
-		d.Headlines = []measure.Headline{{Metric: "time", Title: "first reconcile"}}
+		d.Headlines = []results.Headline{{Metric: "time", Title: "first reconcile"}}
 	case phaseHeartbeat:
-		d.Headlines = []measure.Headline{{Metric: "time", Title: "heartbeat"}}
+		d.Headlines = []results.Headline{{Metric: "time", Title: "heartbeat"}}
 	case phaseTransfer:
 		d.Primary, d.Unit = "events/s", "events/s"
 	}
@@ -61,8 +61,8 @@ const (
 
 // Describe implements harness.PairScenario.
 func (Negentropy) Describe() harness.Description {
-	return harness.Description{Needs: harness.Empty, Scenario: measure.Scenario{
-		Key: "negentropy", Title: "two relays, reconciled", Section: sectionNegentropy, Order: orderNegentropy, Layout: measure.LayoutPairs,
+	return harness.Description{Needs: harness.Empty, Scenario: results.Scenario{
+		Key: "negentropy", Title: "two relays, reconciled", Section: sectionNegentropy, Order: orderNegentropy, Layout: results.LayoutPairs,
 	}}
 }
 
@@ -149,7 +149,7 @@ func (s *side) seed(ctx context.Context) error {
 		return err
 	}
 	d := compare(s.Trial, s.seeded, s.held, nil)
-	s.Find(measure.Finding{Code: measure.CodeHoldsSeeded, Verdict: measure.Holds(d.none()), Counts: d.counts(), Evidence: d.evidence()})
+	s.Find(results.Finding{Code: results.CodeHoldsSeeded, Verdict: results.Holds(d.none()), Counts: d.counts(), Evidence: d.evidence()})
 	if f := lost(s.Trial, d); f != nil {
 		s.Find(*f)
 	}
@@ -158,13 +158,13 @@ func (s *side) seed(ctx context.Context) error {
 
 // lost is the finding on a relay that lost what it had acknowledged, which bars everything of it;
 // else nil.
-func lost(t *harness.Trial, d difference) *measure.Finding {
+func lost(t *harness.Trial, d difference) *results.Finding {
 	n := d.lost()
 	if n == 0 {
 		return nil
 	}
-	return &measure.Finding{Code: measure.CodeAcknowledgedKept, Verdict: measure.Failed, Counts: counts("lost", n, "of", t.Ledger.Count(harness.Accepted)+t.Ledger.Count(harness.Duplicate)),
-		Evidence: slices.DeleteFunc(d.evidence(), func(e measure.Evidence) bool { return !isLost(e.Cause) })}
+	return &results.Finding{Code: results.CodeAcknowledgedKept, Verdict: results.Failed, Counts: counts("lost", n, "of", t.Ledger.Count(harness.Accepted)+t.Ledger.Count(harness.Duplicate)),
+		Evidence: slices.DeleteFunc(d.evidence(), func(e results.Evidence) bool { return !isLost(e.Cause) })}
 }
 
 // model is of what the relay has been offered so far.
@@ -216,22 +216,22 @@ func (s *side) differ(ctx context.Context, indexes []int, have, need func([]nege
 // record keeps what a reconciliation cost. Where the relay had time ranges split, what it cost rests on the time of day as well and is not exact.
 func record(t *harness.Trial, r negentropy.Result, exact bool) {
 	t.OwnPart()
-	t.Value("time", "ms", measure.Lower, harness.Milliseconds(r.Duration))
-	t.Value("first answer", "ms", measure.None, harness.Milliseconds(r.FirstAnswer))
+	t.Value("time", "ms", results.Lower, harness.Milliseconds(r.Duration))
+	t.Value("first answer", "ms", results.None, harness.Milliseconds(r.FirstAnswer))
 	exact = exact && r.Refused == 0
-	t.Value("harness share", "%", measure.None, 100*float64(r.Engine+r.Coding)/float64(max(1, r.Duration)))
-	for _, m := range []measure.Measurement{
-		{Metric: "rounds", Unit: "rounds", Better: measure.None, Trials: []float64{float64(r.Rounds)}},
-		{Metric: "bytes up", Unit: "bytes", Better: measure.None, Trials: []float64{float64(r.BytesUp)}},
-		{Metric: "bytes down", Unit: "bytes", Better: measure.None, Trials: []float64{float64(r.BytesDown)}},
-		{Metric: "have", Unit: "events", Better: measure.None, Trials: []float64{float64(r.Have)}},
-		{Metric: "need", Unit: "events", Better: measure.None, Trials: []float64{float64(r.Need)}},
+	t.Value("harness share", "%", results.None, 100*float64(r.Engine+r.Coding)/float64(max(1, r.Duration)))
+	for _, m := range []results.Measurement{
+		{Metric: "rounds", Unit: "rounds", Better: results.None, Trials: []float64{float64(r.Rounds)}},
+		{Metric: "bytes up", Unit: "bytes", Better: results.None, Trials: []float64{float64(r.BytesUp)}},
+		{Metric: "bytes down", Unit: "bytes", Better: results.None, Trials: []float64{float64(r.BytesDown)}},
+		{Metric: "have", Unit: "events", Better: results.None, Trials: []float64{float64(r.Have)}},
+		{Metric: "need", Unit: "events", Better: results.None, Trials: []float64{float64(r.Need)}},
 	} {
 		m.Exact = exact
 		t.Measure(m)
 	}
 	if differing := r.Have + r.Need; differing > 0 {
-		t.Measure(measure.Measurement{Metric: "bytes per difference", Unit: "bytes/event", Better: measure.Lower, Exact: exact,
+		t.Measure(results.Measurement{Metric: "bytes per difference", Unit: "bytes/event", Better: results.Lower, Exact: exact,
 			Trials: []float64{float64(r.BytesUp+r.BytesDown) / float64(differing)}})
 	}
 }
@@ -248,11 +248,11 @@ func initial(ctx context.Context, server, other *side) error {
 	server.first = result.Duration
 	extraHave, extraNeed := minus(have, wantHave), minus(need, wantNeed)
 	wrong := slices.Concat(
-		idEvidence(server.Corpus, measure.EvidenceMissing, causeHave, minus(wantHave, have)),
-		idEvidence(server.Corpus, measure.EvidenceExtra, causeHave, extraHave),
-		idEvidence(server.Corpus, measure.EvidenceMissing, causeNeed, minus(wantNeed, need)),
-		idEvidence(server.Corpus, measure.EvidenceExtra, causeNeed, extraNeed))
-	t.Find(measure.Finding{Code: measure.CodeDifference, Verdict: measure.Holds(len(wrong) == 0),
+		idEvidence(server.Corpus, results.EvidenceMissing, causeHave, minus(wantHave, have)),
+		idEvidence(server.Corpus, results.EvidenceExtra, causeHave, extraHave),
+		idEvidence(server.Corpus, results.EvidenceMissing, causeNeed, minus(wantNeed, need)),
+		idEvidence(server.Corpus, results.EvidenceExtra, causeNeed, extraNeed))
+	t.Find(results.Finding{Code: results.CodeDifference, Verdict: results.Holds(len(wrong) == 0),
 		Counts: counts("have", len(have), "must have", len(wantHave), "extra have", len(extraHave),
 			"need", len(need), "must need", len(wantNeed), "extra need", len(extraNeed)), Evidence: wrong})
 	t.Find(onlyKnown(server.Corpus, need, nil))
@@ -268,25 +268,25 @@ const (
 
 // onlyKnown judges whether a relay named only events that somebody published to it: unknown are the
 // ids that it named as its alone, twice those that it named though they are on both sides.
-func onlyKnown(c *corpus.Corpus, unknown, twice map[corpus.ID]bool) measure.Finding {
+func onlyKnown(c *corpus.Corpus, unknown, twice map[corpus.ID]bool) results.Finding {
 	invented := make(map[corpus.ID]bool)
 	for id := range unknown {
 		if index(c, id) < 0 {
 			invented[id] = true
 		}
 	}
-	return measure.Finding{Code: measure.CodeOnlyKnown, Verdict: measure.Holds(len(invented)+len(twice) == 0), Counts: counts("ids", len(invented), "twice", len(twice)),
-		Evidence: append(idEvidence(c, measure.EvidenceUnexpected, "", invented), idEvidence(c, measure.EvidenceUnexpected, "twice", twice)...)}
+	return results.Finding{Code: results.CodeOnlyKnown, Verdict: results.Holds(len(invented)+len(twice) == 0), Counts: counts("ids", len(invented), "twice", len(twice)),
+		Evidence: append(idEvidence(c, results.EvidenceUnexpected, "", invented), idEvidence(c, results.EvidenceUnexpected, "twice", twice)...)}
 }
 
 // findForeign is onlyKnown for a reconciliation of which only the number of such ids is kept, and
 // examples.
 func findForeign(t *harness.Trial, r negentropy.Result) {
-	f := measure.Finding{Code: measure.CodeOnlyKnown, Verdict: measure.Holds(r.Foreign == 0), Counts: counts("ids", r.Foreign, "twice", 0)}
+	f := results.Finding{Code: results.CodeOnlyKnown, Verdict: results.Holds(r.Foreign == 0), Counts: counts("ids", r.Foreign, "twice", 0)}
 	for _, id := range r.ForeignIDs {
-		f.Evidence = append(f.Evidence, measure.Evidence{Code: measure.EvidenceUnexpected, ID: corpus.ID(id).String()})
+		f.Evidence = append(f.Evidence, results.Evidence{Code: results.EvidenceUnexpected, ID: corpus.ID(id).String()})
 	}
-	f.Evidence = andOthers(f.Evidence, measure.EvidenceUnexpected, "", r.Foreign-len(r.ForeignIDs))
+	f.Evidence = andOthers(f.Evidence, results.EvidenceUnexpected, "", r.Foreign-len(r.ForeignIDs))
 	t.Find(f)
 }
 
@@ -305,9 +305,9 @@ func transfer(ctx context.Context, sink, source *side) error {
 	})
 	slices.SortFunc(lacks, func(x, y corpus.ID) int { return index(sink.Corpus, x) - index(sink.Corpus, y) })
 	x := harness.Transfer{To: sink.Relay.URL(), Corpus: sink.Corpus, Conns: 1, Window: sink.Options.Window, Stall: sink.Options.Stall, Ledger: sink.Ledger}
-	b := pull.ByID{Options: pull.Options{URL: source.Relay.URL(), Stall: sink.Options.Stall}, Batch: transferBatch, InFlight: transferAtOnce}
-	var fetched *pull.Fetched
-	done, err := x.Run(ctx, len(lacks), func(ctx context.Context, take pull.Take) (err error) {
+	b := client.ByID{Options: client.Options{URL: source.Relay.URL(), Stall: sink.Options.Stall}, Batch: transferBatch, InFlight: transferAtOnce}
+	var fetched *client.Fetched
+	done, err := x.Run(ctx, len(lacks), func(ctx context.Context, take client.Take) (err error) {
 		b.Take = take
 		fetched, err = b.Run(ctx, lacks)
 		return err
@@ -323,28 +323,28 @@ func transfer(ctx context.Context, sink, source *side) error {
 		sink.offered[index(sink.Corpus, id)] = true
 	}
 	t.OwnPart()
-	t.Value("events", "events", measure.None, float64(fetched.Asked))
+	t.Value("events", "events", results.None, float64(fetched.Asked))
 	if len(lacks) > 0 {
 		seconds := done.Duration.Seconds()
-		t.Value("duration", "s", measure.Lower, seconds)
-		t.Value("events/s", "events/s", measure.Higher, float64(done.Accepted+done.Duplicates)/seconds)
+		t.Value("duration", "s", results.Lower, seconds)
+		t.Value("events/s", "events/s", results.Higher, float64(done.Accepted+done.Duplicates)/seconds)
 	}
 	byReason(t, "refused", done.Reasons)
 	altered := make(map[corpus.ID]bool)
 	for _, id := range done.Altered {
 		altered[id] = true
 	}
-	source.Under(describePhase(phaseTransfer)).Find(measure.Finding{Code: measure.CodeUnaltered, Verdict: measure.Holds(len(altered) == 0),
-		Counts: counts("altered", len(altered), "of", int(fetched.Events)), Evidence: idEvidence(sink.Corpus, measure.EvidenceAltered, "", altered)})
+	source.Under(describePhase(phaseTransfer)).Find(results.Finding{Code: results.CodeUnaltered, Verdict: results.Holds(len(altered) == 0),
+		Counts: counts("altered", len(altered), "of", int(fetched.Events)), Evidence: idEvidence(sink.Corpus, results.EvidenceAltered, "", altered)})
 	missing := make(map[corpus.ID]bool)
 	for _, id := range slices.Concat(fetched.Missing, fetched.Failed) {
 		missing[id] = true
 	}
 	// What the source did not send is the source's failure, what got no answer the sink's.
-	f := measure.Finding{Code: measure.CodeCarried, Verdict: measure.Holds(len(missing) == 0 && done.Unanswered == 0),
+	f := results.Finding{Code: results.CodeCarried, Verdict: results.Holds(len(missing) == 0 && done.Unanswered == 0),
 		Counts: counts("asked", int(fetched.Asked), "fetched", int(fetched.Events), "missing", len(missing), "accepted", int(done.Accepted+done.Duplicates),
 			"refused", int(done.Refused), "unanswered", int(done.Unanswered), "elsewhere", int(fetched.Elsewhere)),
-		Evidence: append(idEvidence(sink.Corpus, measure.EvidenceMissing, "", missing), refusalEvidence(done.Reasons)...)}
+		Evidence: append(idEvidence(sink.Corpus, results.EvidenceMissing, "", missing), refusalEvidence(done.Reasons)...)}
 	if done.Unanswered == 0 {
 		f.Blames = source.Relay.Name()
 	}
@@ -364,7 +364,7 @@ func (s *side) identical(ctx context.Context) error {
 		return fmt.Errorf("reconciling %s after the transfer: %w", s.Relay.Name(), err)
 	}
 	for _, f := range held.findings(s.Corpus, s.Model) {
-		if f.Verdict != measure.Passed || f.Code == measure.CodeOnlyKnown {
+		if f.Verdict != results.Passed || f.Code == results.CodeOnlyKnown {
 			t.Find(f)
 		}
 	}
@@ -378,10 +378,10 @@ func (s *side) identical(ctx context.Context) error {
 	}
 	own := compare(s.Trial, given, s.held, held.Unreturned)
 	blamed := own.own() + s.refusedWrongly()
-	f := measure.Finding{Code: measure.CodeHoldsUnion, Verdict: measure.Holds(d.none()), Counts: d.counts(), Evidence: d.evidence()}
+	f := results.Finding{Code: results.CodeHoldsUnion, Verdict: results.Holds(d.none()), Counts: d.counts(), Evidence: d.evidence()}
 	f.Counts["own"] = float64(blamed)
 	if !d.none() && blamed == 0 {
-		f.Verdict, f.Cause = measure.Stated, measure.MissingNeverDelivered
+		f.Verdict, f.Cause = results.Stated, results.MissingNeverDelivered
 	}
 	t.Find(f)
 	if f := lost(t, own); f != nil {
@@ -443,9 +443,9 @@ func (l *leftOut) find(t *harness.Trial) {
 	if l.asked == 0 {
 		return
 	}
-	f := measure.Finding{Code: measure.CodeNamesLeft, Verdict: measure.Holds(l.fail == 0), Counts: counts("missing", l.fail, "of", l.asked)}
+	f := results.Finding{Code: results.CodeNamesLeft, Verdict: results.Holds(l.fail == 0), Counts: counts("missing", l.fail, "of", l.asked)}
 	if l.fail > 0 {
-		f.Evidence = idEvidence(t.Corpus, measure.EvidenceMissing, "", map[corpus.ID]bool{l.id: true})
+		f.Evidence = idEvidence(t.Corpus, results.EvidenceMissing, "", map[corpus.ID]bool{l.id: true})
 	}
 	t.Find(f)
 }
@@ -475,7 +475,7 @@ func (s *side) heartbeat(ctx context.Context) error {
 		return err
 	}
 	defer conn.Abort()
-	times := measure.NewHistogram()
+	times := results.NewHistogram()
 	var last, worst negentropy.Result // worst named the most ids that nobody knows
 	differing, differed := 0, 0       // ids at most, and how often
 	var left leftOut
@@ -501,19 +501,19 @@ func (s *side) heartbeat(ctx context.Context) error {
 		}
 	}
 	t.OwnPart()
-	for _, m := range []measure.Measurement{
-		{Metric: "rounds", Unit: "rounds", Better: measure.None, Trials: []float64{float64(last.Rounds)}},
-		{Metric: "bytes up", Unit: "bytes", Better: measure.None, Trials: []float64{float64(last.BytesUp)}},
-		{Metric: "bytes down", Unit: "bytes", Better: measure.None, Trials: []float64{float64(last.BytesDown)}},
+	for _, m := range []results.Measurement{
+		{Metric: "rounds", Unit: "rounds", Better: results.None, Trials: []float64{float64(last.Rounds)}},
+		{Metric: "bytes up", Unit: "bytes", Better: results.None, Trials: []float64{float64(last.BytesUp)}},
+		{Metric: "bytes down", Unit: "bytes", Better: results.None, Trials: []float64{float64(last.BytesDown)}},
 	} {
 		m.Exact = last.Refused == 0
 		t.Measure(m)
 	}
-	t.Find(measure.Finding{Code: measure.CodeSteady, Verdict: measure.Holds(differed == 0), Counts: counts("ids", differing, "times", differed, "of", heartbeats)})
+	t.Find(results.Finding{Code: results.CodeSteady, Verdict: results.Holds(differed == 0), Counts: counts("ids", differing, "times", differed, "of", heartbeats)})
 	left.find(t)
 	findForeign(t, worst)
 	s.findRebuilt(t, times)
-	return t.Latency("time", measure.Lower, times)
+	return t.Latency("time", results.Lower, times)
 }
 
 // rebuiltShare is from which share of the first reconciliation on a repeated one costs what
@@ -524,12 +524,12 @@ const rebuiltShare = 1.0 / 3
 const rebuiltFrom = 5 * time.Millisecond
 
 // findRebuilt states whether a relay builds its set anew at each NEG-OPEN.
-func (s *side) findRebuilt(t *harness.Trial, times *measure.Histogram) {
+func (s *side) findRebuilt(t *harness.Trial, times *results.Histogram) {
 	beat := times.Quantile(0.5)
 	if s.first < rebuiltFrom {
 		return
 	}
-	t.Find(measure.Finding{Code: measure.CodeSetRebuilt, Verdict: measure.States(float64(beat) < rebuiltShare*float64(s.first)),
+	t.Find(results.Finding{Code: results.CodeSetRebuilt, Verdict: results.States(float64(beat) < rebuiltShare*float64(s.first)),
 		Counts: map[string]float64{"ms": harness.Milliseconds(beat), "first ms": harness.Milliseconds(s.first)}})
 }
 
@@ -551,7 +551,7 @@ func (s *side) afterWrite(ctx context.Context) error {
 		return fmt.Errorf("publishing one more event to %s: %w", s.Relay.Name(), err)
 	}
 	if !accepted {
-		t.Find(measure.Finding{Code: measure.CodeAcceptsOneMore, Verdict: measure.Stated, Texts: map[string]string{"reason": reason}})
+		t.Find(results.Finding{Code: results.CodeAcceptsOneMore, Verdict: results.Stated, Texts: map[string]string{"reason": reason}})
 		return nil
 	}
 	s.more = event.ID
@@ -586,7 +586,7 @@ func (s *side) afterWrite(ctx context.Context) error {
 			differ = 0
 		}
 	}
-	t.Find(measure.Finding{Code: measure.CodeAtOnce, Verdict: measure.Holds(differ == 0), Counts: counts("ids", differ)})
+	t.Find(results.Finding{Code: results.CodeAtOnce, Verdict: results.Holds(differ == 0), Counts: counts("ids", differ)})
 	return nil
 }
 
@@ -624,7 +624,7 @@ func (s *side) scattered(ctx context.Context) error {
 	record(t, result, false)
 	findForeign(t, result)
 	lost := minus(removed, need)
-	t.Find(measure.Finding{Code: measure.CodeScattered, Verdict: measure.Holds(len(lost) == 0), Counts: counts("missing", len(lost), "of", len(removed)),
-		Evidence: idEvidence(s.Corpus, measure.EvidenceMissing, "", lost)})
+	t.Find(results.Finding{Code: results.CodeScattered, Verdict: results.Holds(len(lost) == 0), Counts: counts("missing", len(lost), "of", len(removed)),
+		Evidence: idEvidence(s.Corpus, results.EvidenceMissing, "", lost)})
 	return nil
 }

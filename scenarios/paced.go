@@ -7,7 +7,7 @@ import (
 
 	"relaybench/corpus"
 	"relaybench/harness"
-	"relaybench/harness/measure"
+	"relaybench/results"
 )
 
 // Paced publishes events on a schedule, the same for every relay (an open loop): what an OK takes under a load that does not wait for it. The closed
@@ -16,10 +16,10 @@ type Paced struct{}
 
 // Describe implements harness.Scenario.
 func (Paced) Describe() harness.Description {
-	return harness.Description{Needs: harness.Empty, Scenario: measure.Scenario{
+	return harness.Description{Needs: harness.Empty, Scenario: results.Scenario{
 		Key: "ingest.paced", Title: "On a schedule, whatever the answers", Section: sectionIngest, Order: orderPaced, Primary: "ok from intended", Unit: "ms",
-		Layout: measure.LayoutBars, Durability: true, Ceiling: measure.CeilingIngest, RoundTrips: []string{"ok from intended"},
-	}, Metrics: []measure.Metric{figure("ok from intended", "intended sending to OK"), figure("send delay", "sent late by (the harness)")}}
+		Layout: results.LayoutBars, Durability: true, Ceiling: results.CeilingIngest, RoundTrips: []string{"ok from intended"},
+	}, Metrics: []results.Metric{figure("ok from intended", "intended sending to OK"), figure("send delay", "sent late by (the harness)")}}
 }
 
 // pacedSeconds is how long the schedule is, where the corpus has events enough.
@@ -37,17 +37,17 @@ func (Paced) Run(ctx context.Context, t *harness.Trial) error {
 		return err
 	}
 	status := lateness(done.Late.Quantile(0.5), done.Latency.Quantile(0.5))
-	if err := errors.Join(err, t.Latency("ok from intended", measure.Lower, done.Latency, status...), t.Latency("send delay", measure.None, done.Late)); err != nil {
+	if err := errors.Join(err, t.Latency("ok from intended", results.Lower, done.Latency, status...), t.Latency("send delay", results.None, done.Late)); err != nil {
 		return err
 	}
 	findNew(t, done.Duplicates, done.Accepted+done.Duplicates)
 	findGarbage(t, done.Garbage)
 	t.Find(connections(done.Lost, done.Loss))
-	f := measure.Finding{Code: measure.CodeAcceptsPaced, Verdict: measure.Holds(done.Refused+done.Unanswered == 0),
+	f := results.Finding{Code: results.CodeAcceptsPaced, Verdict: results.Holds(done.Refused+done.Unanswered == 0),
 		Counts: counts("accepted", int(done.Accepted+done.Duplicates), "refused", int(done.Refused), "unanswered", int(done.Unanswered),
 			"of", len(events), "rate", t.Options.Rate)}
 	if done.Example != "" {
-		f.Evidence = []measure.Evidence{{Code: measure.EvidenceRefused, Count: done.Refused, Text: done.Example}}
+		f.Evidence = []results.Evidence{{Code: results.EvidenceRefused, Count: done.Refused, Text: done.Example}}
 	}
 	t.Find(f)
 	return nil
@@ -55,11 +55,11 @@ func (Paced) Run(ctx context.Context, t *harness.Trial) error {
 
 // lateness marks a latency of which the sending's own delay is most: then the harness measures
 // itself.
-func lateness(late, all time.Duration) []measure.Status {
+func lateness(late, all time.Duration) []results.Status {
 	if late < all*4/5 || all == 0 {
 		return nil
 	}
-	return []measure.Status{{Code: measure.StatusLimited, Cause: measure.CauseLateness}}
+	return []results.Status{{Code: results.StatusLimited, Cause: results.CauseLateness}}
 }
 
 // regularEvents are those that a compliant relay keeps whatever else is published before or after them, and that it was not offered yet.

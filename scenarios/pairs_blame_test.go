@@ -12,9 +12,9 @@ import (
 
 	"relaybench/corpus"
 	"relaybench/harness"
-	"relaybench/harness/measure"
 	"relaybench/harness/preflight"
-	"relaybench/harness/scripted"
+	"relaybench/relays/scripted"
+	"relaybench/results"
 )
 
 // TestWhoDropsEventsIsBlamedAlone pairs a relay that does not store every hundredth event that it
@@ -27,16 +27,16 @@ func TestWhoDropsEventsIsBlamedAlone(t *testing.T) {
 	m.blameless(t, "honest")
 	// Of the 400 newer ones it loses the notes 199, 299, 399 and 499. Of the 103 that are carried
 	// to it, which begin with the 100 older ones, it loses note 99. Note 499 is on no side then.
-	m.judged(t, "lossy", "negentropy", measure.CodeHoldsSeeded, measure.Failed, "", "lossy", "held", 396, "must", 400, "missing.lost", 4)
-	m.judged(t, "lossy", "negentropy", measure.CodeAcknowledgedKept, measure.Failed, "", "lossy", "lost", 4, "of", 400)
-	m.judged(t, "lossy", "negentropy.identical", measure.CodeHoldsUnion, measure.Failed, "", "lossy", "held", 498, "must", 500, "missing.lost", 2, "own", 2)
-	m.judged(t, "lossy", "negentropy.identical", measure.CodeAcknowledgedKept, measure.Failed, "", "lossy", "lost", 2, "of", 500)
-	m.judged(t, "honest", "negentropy.identical", measure.CodeHoldsUnion, measure.Stated, measure.MissingNeverDelivered, "",
+	m.judged(t, "lossy", "negentropy", results.CodeHoldsSeeded, results.Failed, "", "lossy", "held", 396, "must", 400, "missing.lost", 4)
+	m.judged(t, "lossy", "negentropy", results.CodeAcknowledgedKept, results.Failed, "", "lossy", "lost", 4, "of", 400)
+	m.judged(t, "lossy", "negentropy.identical", results.CodeHoldsUnion, results.Failed, "", "lossy", "held", 498, "must", 500, "missing.lost", 2, "own", 2)
+	m.judged(t, "lossy", "negentropy.identical", results.CodeAcknowledgedKept, results.Failed, "", "lossy", "lost", 2, "of", 500)
+	m.judged(t, "honest", "negentropy.identical", results.CodeHoldsUnion, results.Stated, results.MissingNeverDelivered, "",
 		"held", 499, "must", 500, "missing.never delivered", 1, "own", 0)
 	equals(t, "carried to the honest one", m.value(t, "honest", "negentropy.transfer", "events"), 99)
 	equals(t, "carried to the other", m.value(t, "lossy", "negentropy.transfer", "events"), 103)
 	equals(t, "events of which 1 in 100 is lost", float64(lossy.Events.N()), 509) // with the probe's, the one more, and four that are forged
-	if f := m.finding(t, "lossy", "negentropy", measure.CodeAcknowledgedKept); len(f.Evidence) != 4 || f.Evidence[0].ID == "" || f.Evidence[0].Cause != measure.MissingLost || f.BearsOn[0].Scenario != "*" {
+	if f := m.finding(t, "lossy", "negentropy", results.CodeAcknowledgedKept); len(f.Evidence) != 4 || f.Evidence[0].ID == "" || f.Evidence[0].Cause != results.MissingLost || f.BearsOn[0].Scenario != "*" {
 		t.Errorf("%+v", f)
 	}
 }
@@ -48,14 +48,14 @@ func TestRefusalsAreCountedByReason(t *testing.T) {
 	picky := scripted.External(t, "picky", scripted.Script{Honest: 400, RefuseEvery: 10, RefuseReasons: []string{"pow: more", "no"}})
 	m := meet(t, notes, harness.Options{}, paired(Negentropy{}), scripted.External(t, "honest", scripted.Script{}), picky)
 	m.blameless(t, "honest")
-	equals(t, "refused for pow", m.value(t, "picky", "negentropy.transfer", "refused", measure.LabelReason, "pow"), 5)
-	equals(t, "refused for another reason", m.value(t, "picky", "negentropy.transfer", "refused", measure.LabelReason, "other"), 5)
-	if f := m.figure(t, "picky", "negentropy.transfer", "refused", measure.LabelReason, "pow"); f.Unit != "events" || f.Better != measure.None {
+	equals(t, "refused for pow", m.value(t, "picky", "negentropy.transfer", "refused", results.LabelReason, "pow"), 5)
+	equals(t, "refused for another reason", m.value(t, "picky", "negentropy.transfer", "refused", results.LabelReason, "other"), 5)
+	if f := m.figure(t, "picky", "negentropy.transfer", "refused", results.LabelReason, "pow"); f.Unit != "events" || f.Better != results.None {
 		t.Errorf("%+v", f)
 	}
 	equals(t, "events/s × s", m.value(t, "picky", "negentropy.transfer", "events/s")*m.value(t, "picky", "negentropy.transfer", "duration"), 90)
-	m.judged(t, "picky", "negentropy.transfer", measure.CodeCarried, measure.Passed, "", "", "asked", 100, "fetched", 100, "accepted", 90, "refused", 10)
-	m.judged(t, "picky", "negentropy.identical", measure.CodeHoldsUnion, measure.Failed, "", "picky", "missing.refused", 10, "own", 10)
+	m.judged(t, "picky", "negentropy.transfer", results.CodeCarried, results.Passed, "", "", "asked", 100, "fetched", 100, "accepted", 90, "refused", 10)
+	m.judged(t, "picky", "negentropy.identical", results.CodeHoldsUnion, results.Failed, "", "picky", "missing.refused", 10, "own", 10)
 }
 
 // TestWhatALostConnectionLeavesUnansweredIsItsDoing drops the connection at every 30th event: at
@@ -66,9 +66,9 @@ func TestWhatALostConnectionLeavesUnansweredIsItsDoing(t *testing.T) {
 	m := meet(t, notes, harness.Options{Window: 1}, paired(Negentropy{}), scripted.External(t, "honest", scripted.Script{}),
 		scripted.External(t, "drops", scripted.Script{HangUpEvery: 30}))
 	m.blameless(t, "honest")
-	m.judged(t, "drops", "negentropy", measure.CodeHoldsSeeded, measure.Failed, "", "drops", "held", 78, "must", 80, "missing.unanswered", 2)
-	m.judged(t, "drops", "negentropy.transfer", measure.CodeCarried, measure.Failed, "", "drops", "asked", 22, "fetched", 22, "accepted", 21, "unanswered", 1)
-	m.judged(t, "drops", "negentropy.identical", measure.CodeHoldsUnion, measure.Failed, "", "drops", "held", 99, "must", 100, "missing.unanswered", 1, "own", 1)
+	m.judged(t, "drops", "negentropy", results.CodeHoldsSeeded, results.Failed, "", "drops", "held", 78, "must", 80, "missing.unanswered", 2)
+	m.judged(t, "drops", "negentropy.transfer", results.CodeCarried, results.Failed, "", "drops", "asked", 22, "fetched", 22, "accepted", 21, "unanswered", 1)
+	m.judged(t, "drops", "negentropy.identical", results.CodeHoldsUnion, results.Failed, "", "drops", "held", 99, "must", 100, "missing.unanswered", 1, "own", 1)
 }
 
 // TestDuplicatesAreCarriedOver by a sink that says that it had every tenth event already.
@@ -80,7 +80,7 @@ func TestDuplicatesAreCarriedOver(t *testing.T) {
 	for _, relay := range []string{"honest", "again"} {
 		m.blameless(t, relay)
 		equals(t, relay+": events/s × s", m.value(t, relay, "negentropy.transfer", "events/s")*m.value(t, relay, "negentropy.transfer", "duration"), 20)
-		m.judged(t, relay, "negentropy.transfer", measure.CodeCarried, measure.Passed, "", "", "accepted", 20, "unanswered", 0)
+		m.judged(t, relay, "negentropy.transfer", results.CodeCarried, results.Passed, "", "", "accepted", 20, "unanswered", 0)
 	}
 }
 
@@ -95,8 +95,8 @@ func TestASourceThatLeavesOutEventsIsBlamed(t *testing.T) {
 	m.blameless(t, "honest")
 	// Of the 400 that it is asked for after seeding none is the 450th, of the 100 that it is to
 	// send then the 50th is.
-	m.judged(t, "honest", "negentropy.transfer", measure.CodeCarried, measure.Failed, "", "holey", "asked", 100, "fetched", 99, "missing", 1, "accepted", 99)
-	m.judged(t, "honest", "negentropy.identical", measure.CodeHoldsUnion, measure.Stated, measure.MissingNeverDelivered, "", "missing.never delivered", 1)
+	m.judged(t, "honest", "negentropy.transfer", results.CodeCarried, results.Failed, "", "holey", "asked", 100, "fetched", 99, "missing", 1, "accepted", 99)
+	m.judged(t, "honest", "negentropy.identical", results.CodeHoldsUnion, results.Stated, results.MissingNeverDelivered, "", "missing.never delivered", 1)
 }
 
 // TestASinkThatDoesNotAnswerIsBlamed, and not the source.
@@ -106,7 +106,7 @@ func TestASinkThatDoesNotAnswerIsBlamed(t *testing.T) {
 	m := meet(t, notes, harness.Options{Stall: 2 * time.Second}, paired(Negentropy{}), scripted.External(t, "honest", scripted.Script{}),
 		scripted.External(t, "silent", scripted.Script{Honest: 80, SilentEvery: 5}))
 	m.blameless(t, "honest")
-	m.judged(t, "silent", "negentropy", measure.CodeCompletes, measure.Failed, "", "silent")
+	m.judged(t, "silent", "negentropy", results.CodeCompletes, results.Failed, "", "silent")
 }
 
 // liar is a payload with which NEG-OPEN and NEG-MSG are answered.
@@ -137,8 +137,8 @@ func liars() []liar {
 // do.
 func TestWhoBreaksNIP77FailsAlone(t *testing.T) {
 	t.Parallel()
-	asked := func(t *testing.T, s scripted.Script) (measure.Finding, preflight.Negentropy) {
-		result, err := preflight.Run(t.Context(), preflight.Options{URL: scripted.Serve(t, s).URL, Relay: "one", Only: []string{measure.CodeNIP77}})
+	asked := func(t *testing.T, s scripted.Script) (results.Finding, preflight.Negentropy) {
+		result, err := preflight.Run(t.Context(), preflight.Options{URL: scripted.Serve(t, s).URL, Relay: "one", Only: []string{results.CodeNIP77}})
 		if err != nil || len(result.Findings) != 1 {
 			t.Fatal(err, result.Findings)
 		}
@@ -148,11 +148,11 @@ func TestWhoBreaksNIP77FailsAlone(t *testing.T) {
 		t.Run(l.name, func(t *testing.T) {
 			t.Parallel()
 			f, how := asked(t, scripted.Script{NegReply: l.payload})
-			if f.Verdict != measure.Failed || f.Cause != measure.CauseBreaks || f.Blames != "one" || f.Texts["code"] != l.code || !how.Broken() {
+			if f.Verdict != results.Failed || f.Cause != results.CauseBreaks || f.Blames != "one" || f.Texts["code"] != l.code || !how.Broken() {
 				t.Errorf("%+v", f)
 			}
 			bears := func(scenario string) bool {
-				return slices.ContainsFunc(f.BearsOn, func(s measure.Scope) bool { return s.Matches(scenario) })
+				return slices.ContainsFunc(f.BearsOn, func(s results.Scope) bool { return s.Matches(scenario) })
 			}
 			if !bears("negentropy.initial") || !bears("sync.negentropy") || !bears("fetch.negentropy") || bears("ingest.throughput") || bears("sync.req") {
 				t.Errorf("bears on %v", f.BearsOn)
@@ -164,29 +164,29 @@ func TestWhoBreaksNIP77FailsAlone(t *testing.T) {
 	for _, test := range []struct {
 		name    string
 		script  scripted.Script
-		verdict measure.Verdict
+		verdict results.Verdict
 		cause   string
 	}{
-		{"answered", scripted.Script{}, measure.Passed, measure.CauseAnswered},
-		{"identical, though it holds an event more", scripted.Script{NegReply: "61"}, measure.Failed, measure.CauseBreaks},
-		{"identical, of a relay that took no event", scripted.Script{NegReply: "61", RefuseEvery: 1}, measure.Passed, measure.CauseAnswered},
-		{"identical, of a relay that keeps no event", scripted.Script{NegReply: "61", LoseEvery: 1}, measure.Passed, measure.CauseAnswered},
-		{"refused, and nothing is promised", scripted.Script{NegError: "error: no", NIP11: names1}, measure.Stated, measure.CauseRefused},
-		{"unknown, and nothing is promised", scripted.Script{NegError: "unsupported", NIP11: names1}, measure.Stated, measure.CauseUnsupported},
-		{"silence, and nothing is promised", scripted.Script{NegAfter: never, NIP11: names1}, measure.Stated, measure.CauseUnsupported},
-		{"refused, though it is promised", scripted.Script{NegError: "error: no", NIP11: names77}, measure.Failed, measure.CauseRefused},
-		{"unknown, though it is promised", scripted.Script{NegError: "unsupported", NIP11: names77}, measure.Failed, measure.CauseUnsupported},
-		{"silence, though it is promised", scripted.Script{NegAfter: never, NIP11: names77}, measure.Failed, measure.CauseUnsupported},
-		{"for those who say who they are", scripted.Script{NegError: "auth-required: who is it", NIP11: names77}, measure.Stated, measure.CauseRefused},
-		{"promised by no document", scripted.Script{NegError: "error: no", NIP11: "]"}, measure.Stated, measure.CauseRefused},
+		{"answered", scripted.Script{}, results.Passed, results.CauseAnswered},
+		{"identical, though it holds an event more", scripted.Script{NegReply: "61"}, results.Failed, results.CauseBreaks},
+		{"identical, of a relay that took no event", scripted.Script{NegReply: "61", RefuseEvery: 1}, results.Passed, results.CauseAnswered},
+		{"identical, of a relay that keeps no event", scripted.Script{NegReply: "61", LoseEvery: 1}, results.Passed, results.CauseAnswered},
+		{"refused, and nothing is promised", scripted.Script{NegError: "error: no", NIP11: names1}, results.Stated, results.CauseRefused},
+		{"unknown, and nothing is promised", scripted.Script{NegError: "unsupported", NIP11: names1}, results.Stated, results.CauseUnsupported},
+		{"silence, and nothing is promised", scripted.Script{NegAfter: never, NIP11: names1}, results.Stated, results.CauseUnsupported},
+		{"refused, though it is promised", scripted.Script{NegError: "error: no", NIP11: names77}, results.Failed, results.CauseRefused},
+		{"unknown, though it is promised", scripted.Script{NegError: "unsupported", NIP11: names77}, results.Failed, results.CauseUnsupported},
+		{"silence, though it is promised", scripted.Script{NegAfter: never, NIP11: names77}, results.Failed, results.CauseUnsupported},
+		{"for those who say who they are", scripted.Script{NegError: "auth-required: who is it", NIP11: names77}, results.Stated, results.CauseRefused},
+		{"promised by no document", scripted.Script{NegError: "error: no", NIP11: "]"}, results.Stated, results.CauseRefused},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			f, how := asked(t, test.script)
-			if f.Verdict != test.verdict || f.Cause != test.cause || how.Cause != test.cause || how.Broken() != (test.verdict == measure.Failed) {
+			if f.Verdict != test.verdict || f.Cause != test.cause || how.Cause != test.cause || how.Broken() != (test.verdict == results.Failed) {
 				t.Errorf("%+v, %+v", f, how)
 			}
-			if failed := test.verdict == measure.Failed; (f.Blames == "one") != failed || (len(f.BearsOn) > 0) != failed || (f.Counts["advertised"] == 1) != (failed && f.Cause != measure.CauseBreaks) {
+			if failed := test.verdict == results.Failed; (f.Blames == "one") != failed || (len(f.BearsOn) > 0) != failed || (f.Counts["advertised"] == 1) != (failed && f.Cause != results.CauseBreaks) {
 				t.Errorf("%+v", f)
 			}
 		})
@@ -202,9 +202,9 @@ func TestTheProbeBeforePairsFailsWhoBreaksNIP77(t *testing.T) {
 		scripted.External(t, "promises", scripted.Script{NegError: "error: no", NIP11: `{"supported_nips":[77]}`}),
 		scripted.External(t, "without", scripted.Script{NegError: "unsupported", NIP11: `{"supported_nips":[1]}`}))
 	const key = "negentropy.probe"
-	m.judged(t, "breaks", key, measure.CodeNIP77, measure.Failed, measure.CauseBreaks, "breaks")
-	m.judged(t, "promises", key, measure.CodeNIP77, measure.Failed, measure.CauseRefused, "promises", "advertised", 1)
-	m.judged(t, "without", key, measure.CodeNIP77, measure.Stated, measure.CauseUnsupported, "")
+	m.judged(t, "breaks", key, results.CodeNIP77, results.Failed, results.CauseBreaks, "breaks")
+	m.judged(t, "promises", key, results.CodeNIP77, results.Failed, results.CauseRefused, "promises", "advertised", 1)
+	m.judged(t, "without", key, results.CodeNIP77, results.Stated, results.CauseUnsupported, "")
 	m.blameless(t, "without")
 	if len(m.Measurements) > 0 {
 		t.Errorf("%d figures of relays that do not reconcile", len(m.Measurements))
@@ -221,9 +221,9 @@ func TestWhoBreaksNIP77InAPairFails(t *testing.T) {
 			m := meet(t, notes, harness.Options{}, paired(Negentropy{}), scripted.External(t, "honest", scripted.Script{}),
 				scripted.External(t, "liar", scripted.Script{Honest: 40, NegReply: l.payload}))
 			m.blameless(t, "honest")
-			m.judged(t, "liar", "negentropy", measure.CodeNIP77, measure.Failed, measure.CauseBreaks, "liar")
-			m.judged(t, "liar", "negentropy", measure.CodeCompletes, measure.Failed, "", "liar")
-			f := m.finding(t, "liar", "negentropy", measure.CodeNIP77)
+			m.judged(t, "liar", "negentropy", results.CodeNIP77, results.Failed, results.CauseBreaks, "liar")
+			m.judged(t, "liar", "negentropy", results.CodeCompletes, results.Failed, "", "liar")
+			f := m.finding(t, "liar", "negentropy", results.CodeNIP77)
 			if f.Texts["code"] != l.code || f.Peer != "honest" || len(f.BearsOn) == 0 {
 				t.Errorf("%+v", f)
 			}
@@ -282,23 +282,23 @@ func TestIDsOfNothingAreNotTakenForALoss(t *testing.T) {
 	m.blameless(t, "honest")
 	for _, phase := range phases {
 		if phase != phaseTransfer {
-			m.judged(t, "raves", "negentropy."+phase, measure.CodeOnlyKnown, measure.Failed, "", "raves", "ids", 7, "twice", 0)
-			f, named, others := m.finding(t, "raves", "negentropy."+phase, measure.CodeOnlyKnown), 0, int64(0)
+			m.judged(t, "raves", "negentropy."+phase, results.CodeOnlyKnown, results.Failed, "", "raves", "ids", 7, "twice", 0)
+			f, named, others := m.finding(t, "raves", "negentropy."+phase, results.CodeOnlyKnown), 0, int64(0)
 			for _, e := range f.Evidence {
 				if strings.HasPrefix(e.ID, "000000000000000") {
 					named++
 				}
 				others += e.Count
-				same(t, phase+": evidence", e.Code, measure.EvidenceUnexpected)
+				same(t, phase+": evidence", e.Code, results.EvidenceUnexpected)
 			}
 			same(t, phase+": named as evidence", named, examples)
 			same(t, phase+": others", others, 7-examples)
 		}
 	}
-	m.judged(t, "raves", "negentropy.identical", measure.CodeHoldsUnion, measure.Passed, "", "", "held", 50, "must", 50)
-	m.judged(t, "raves", "negentropy.after-write", measure.CodeAtOnce, measure.Passed, "", "", "ids", 0)
-	m.judged(t, "raves", "negentropy.heartbeat", measure.CodeSteady, measure.Failed, "", "raves", "ids", 57, "times", heartbeats)
-	if m.blamed("raves")[measure.CodeAcknowledgedKept] {
+	m.judged(t, "raves", "negentropy.identical", results.CodeHoldsUnion, results.Passed, "", "", "held", 50, "must", 50)
+	m.judged(t, "raves", "negentropy.after-write", results.CodeAtOnce, results.Passed, "", "", "ids", 0)
+	m.judged(t, "raves", "negentropy.heartbeat", results.CodeSteady, results.Failed, "", "raves", "ids", 57, "times", heartbeats)
+	if m.blamed("raves")[results.CodeAcknowledgedKept] {
 		t.Errorf("told as lost:\n%s", m.trouble())
 	}
 }
@@ -310,8 +310,8 @@ func TestEventsUnderAnotherSubscriptionAreToldAsSuch(t *testing.T) {
 	m := meet(t, notes, harness.Options{}, paired(Negentropy{}), scripted.External(t, "honest", scripted.Script{}),
 		scripted.External(t, "elsewhere", scripted.Script{Honest: 40, SubID: "zzz"}))
 	m.blameless(t, "honest")
-	m.judged(t, "elsewhere", "negentropy", measure.CodeOnlyAsked, measure.Failed, "", "elsewhere", "events", 40, "elsewhere", 40)
-	m.judged(t, "honest", "negentropy", measure.CodeOnlyAsked, measure.Passed, "", "", "events", 0, "elsewhere", 0)
+	m.judged(t, "elsewhere", "negentropy", results.CodeOnlyAsked, results.Failed, "", "elsewhere", "events", 40, "elsewhere", 40)
+	m.judged(t, "honest", "negentropy", results.CodeOnlyAsked, results.Passed, "", "", "events", 0, "elsewhere", 0)
 }
 
 // TestACarriedEventUnderAnotherSubscriptionIsToldAsSuch where the seeding went well.
@@ -333,5 +333,5 @@ func TestACarriedEventUnderAnotherSubscriptionIsToldAsSuch(t *testing.T) {
 		sink := &side{Trial: trial.Under(harness.Description{}), offered: make([]bool, 50)}
 		return transfer(ctx, sink, s)
 	})
-	m.judged(t, "one", "negentropy.transfer", measure.CodeCarried, measure.Failed, "", "one", "asked", 50, "fetched", 0, "missing", 50, "elsewhere", 50)
+	m.judged(t, "one", "negentropy.transfer", results.CodeCarried, results.Failed, "", "one", "asked", 50, "fetched", 0, "missing", 50, "elsewhere", 50)
 }

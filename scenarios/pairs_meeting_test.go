@@ -13,14 +13,14 @@ import (
 
 	"relaybench/corpus"
 	"relaybench/harness"
-	"relaybench/harness/measure"
-	"relaybench/harness/scripted"
 	"relaybench/relays"
+	"relaybench/relays/scripted"
+	"relaybench/results"
 )
 
 // meeting is a run on scripted relays: what was recorded, beside what the relays did.
 type meeting struct {
-	measure.Record
+	results.Record
 	took  time.Duration // of the whole run
 	shown []string      // progress, "done/total"
 }
@@ -51,7 +51,7 @@ func meet(t *testing.T, c *corpus.Corpus, o harness.Options, run func(context.Co
 	if err != nil {
 		t.Fatal(err)
 	}
-	recorder := measure.NewRecorder(&measure.Record{Schema: measure.Schema}, nil)
+	recorder := results.NewRecorder(&results.Record{Schema: results.Schema}, nil)
 	look := &looking{T: t}
 	r := &harness.Runner{Corpus: c, Model: m, Now: now, Options: o, Settings: relays.Settings{WorkDir: work}, Recorder: recorder, Observer: look}
 	if err := r.Run(t.Context()); err != nil { // with no relay: what comes before all else
@@ -72,7 +72,7 @@ func meet(t *testing.T, c *corpus.Corpus, o harness.Options, run func(context.Co
 type inTrial func(ctx context.Context, t *harness.Trial) error
 
 func (inTrial) Describe() harness.Description {
-	return harness.Description{Scenario: measure.Scenario{Key: "trial"}}
+	return harness.Description{Scenario: results.Scenario{Key: "trial"}}
 }
 func (f inTrial) Run(ctx context.Context, t *harness.Trial) error { return f(ctx, t) }
 
@@ -88,7 +88,7 @@ func try(t *testing.T, c *corpus.Corpus, relay *scripted.Relay, f inTrial) *meet
 		return r.Run(ctx)
 	})
 	for _, r := range m.Relays {
-		if r.Outcome != measure.OutcomeOK {
+		if r.Outcome != results.OutcomeOK {
 			t.Fatalf("%+v", r)
 		}
 	}
@@ -97,13 +97,13 @@ func try(t *testing.T, c *corpus.Corpus, relay *scripted.Relay, f inTrial) *meet
 
 // figure returns the measurement of a metric, of one trial, whose labels hold those given as names
 // and values by turns.
-func (m *meeting) figure(t *testing.T, relay, scenario, metric string, labels ...string) *measure.Measurement {
+func (m *meeting) figure(t *testing.T, relay, scenario, metric string, labels ...string) *results.Measurement {
 	t.Helper()
-	want := measure.Labels{}
+	want := results.Labels{}
 	for i := 0; i < len(labels); i += 2 {
 		want[labels[i]] = labels[i+1]
 	}
-	var found *measure.Measurement
+	var found *results.Measurement
 	for i := range m.Measurements {
 		if f := &m.Measurements[i]; f.Relay == relay && f.Scenario == scenario && f.Metric == metric && f.Labels.Contains(want) {
 			if found != nil {
@@ -126,7 +126,7 @@ func (m *meeting) value(t *testing.T, relay, scenario, metric string, labels ...
 // trouble are all findings that are not passed.
 func (m *meeting) trouble() (text string) {
 	for _, f := range m.Findings {
-		if f.Verdict != measure.Passed {
+		if f.Verdict != results.Passed {
 			text += fmt.Sprintf("%s with %s: %s: %s %s (%s), blames %q: %v %v\n", f.Relay, f.Peer, f.Scenario, f.Code, f.Verdict, f.Cause, f.Blames, f.Counts, f.Texts)
 		}
 	}
@@ -151,9 +151,9 @@ func (m *meeting) units(t *testing.T, relay, scenario string, want map[string]st
 }
 
 // finding returns the one of a check.
-func (m *meeting) finding(t *testing.T, relay, scenario, code string) *measure.Finding {
+func (m *meeting) finding(t *testing.T, relay, scenario, code string) *results.Finding {
 	t.Helper()
-	var found *measure.Finding
+	var found *results.Finding
 	for i := range m.Findings {
 		if f := &m.Findings[i]; f.Relay == relay && f.Scenario == scenario && f.Code == code {
 			if found != nil {
@@ -170,7 +170,7 @@ func (m *meeting) finding(t *testing.T, relay, scenario, code string) *measure.F
 
 // judged compares verdict, cause, the relay at fault and some counts, which stand by names and
 // numbers by turns.
-func (m *meeting) judged(t *testing.T, relay, scenario, code string, verdict measure.Verdict, cause, blames string, some ...any) {
+func (m *meeting) judged(t *testing.T, relay, scenario, code string, verdict results.Verdict, cause, blames string, some ...any) {
 	t.Helper()
 	f := m.finding(t, relay, scenario, code)
 	if f.Verdict != verdict || f.Cause != cause || f.Blames != blames {
@@ -187,7 +187,7 @@ func (m *meeting) judged(t *testing.T, relay, scenario, code string, verdict mea
 func (m *meeting) blameless(t *testing.T, relay string) {
 	t.Helper()
 	for _, f := range m.Findings {
-		if f.Verdict == measure.Failed && (f.Blames == relay || f.Blames == "" && (f.Relay == relay || f.Peer == relay)) {
+		if f.Verdict == results.Failed && (f.Blames == relay || f.Blames == "" && (f.Relay == relay || f.Peer == relay)) {
 			t.Errorf("%s is blamed: %+v", relay, f)
 		}
 	}
@@ -197,7 +197,7 @@ func (m *meeting) blameless(t *testing.T, relay string) {
 func (m *meeting) blamed(relay string) map[string]bool {
 	codes := map[string]bool{}
 	for _, f := range m.Findings {
-		if f.Verdict == measure.Failed && f.Blames == relay {
+		if f.Verdict == results.Failed && f.Blames == relay {
 			codes[f.Code] = true
 		}
 	}
@@ -221,9 +221,9 @@ func within(t *testing.T, what string, least, got, most float64) {
 }
 
 // latencies decodes a figure's histogram and holds the figure against it.
-func latencies(t *testing.T, what string, m *measure.Measurement, samples int64, least, most time.Duration) {
+func latencies(t *testing.T, what string, m *results.Measurement, samples int64, least, most time.Duration) {
 	t.Helper()
-	h, err := measure.DecodeHistogram(m.Histogram)
+	h, err := results.DecodeHistogram(m.Histogram)
 	if err != nil {
 		t.Fatalf("%s: %v", what, err)
 	}

@@ -9,9 +9,9 @@ import (
 	"relaybench/corpus"
 	"relaybench/harness"
 	"relaybench/harness/holding"
-	"relaybench/harness/measure"
-	"relaybench/harness/negentropy"
-	"relaybench/harness/scripted"
+	"relaybench/relays/negentropy"
+	"relaybench/relays/scripted"
+	"relaybench/results"
 )
 
 // paired reconciles relays with each other.
@@ -81,7 +81,7 @@ func TestAPairsFiguresAreThoseOfTheScript(t *testing.T) {
 	m := meet(t, notes, harness.Options{Window: 40}, paired(Negentropy{Scattered: true}), both["alpha"], both["beta"])
 	took := ms(m.took)
 	for _, f := range m.Findings {
-		if f.Verdict == measure.Failed || f.Verdict == measure.Undecided {
+		if f.Verdict == results.Failed || f.Verdict == results.Undecided {
 			t.Errorf("%+v", f)
 		}
 	}
@@ -125,7 +125,7 @@ func TestAPairsFiguresAreThoseOfTheScript(t *testing.T) {
 			within(t, what+": first answer", ms(held), m.value(t, name, key, "first answer"), time-least+ms(held))
 			within(t, what+": share of the harness", 1e-6, m.value(t, name, key, "harness share"), 100*(time-least)/time)
 			for _, metric := range []string{"rounds", "bytes up", "bytes down", "have", "need"} {
-				if f := m.figure(t, name, key, metric); f.Exact != phase.exact || f.Peer != peer || f.Labels[measure.LabelPhase] != phase.name {
+				if f := m.figure(t, name, key, metric); f.Exact != phase.exact || f.Peer != peer || f.Labels[results.LabelPhase] != phase.name {
 					t.Errorf("%s: %s: exact %v, peer %q, labels %v", what, metric, f.Exact, f.Peer, f.Labels)
 				}
 			}
@@ -145,12 +145,12 @@ func TestAPairsFiguresAreThoseOfTheScript(t *testing.T) {
 		latencies(t, name+", heartbeat", m.figure(t, name, key, "time"), heartbeats, time.Duration(same.rounds)*held, m.took)
 		rounds += heartbeats * float64(same.rounds)
 		for phase, times := range map[string]int{phaseIdentical: 1, phaseHeartbeat: leftOutBeats} { // with one event less, not measured
-			m.judged(t, name, "negentropy."+phase, measure.CodeNamesLeft, measure.Passed, "", "", "missing", 0, "of", times)
+			m.judged(t, name, "negentropy."+phase, results.CodeNamesLeft, results.Passed, "", "", "missing", 0, "of", times)
 			rounds += float64(times * less.rounds)
 		}
 
 		key = "negentropy.scattered"
-		removed := m.finding(t, name, key, measure.CodeScattered).Counts["of"]
+		removed := m.finding(t, name, key, results.CodeScattered).Counts["of"]
 		within(t, name+", scattered: 1 in 100 of 500", 1, removed, 25)
 		m.units(t, name, key, reconciledUnits)
 		equals(t, name+", scattered: have", m.value(t, name, key, "have"), 0)
@@ -168,21 +168,21 @@ func TestAPairsFiguresAreThoseOfTheScript(t *testing.T) {
 		within(t, name+", transfer: duration", (eoseHeld + okHeld).Seconds(), seconds, m.took.Seconds())
 		equals(t, name+", transfer: rate × duration", m.value(t, name, key, "events/s")*seconds, 100)
 
-		m.judged(t, name, "negentropy", measure.CodeHoldsSeeded, measure.Passed, "", "", "held", 400, "must", 400)
-		m.judged(t, name, "negentropy.initial", measure.CodeDifference, measure.Passed, "", "", "have", 100, "must have", 100, "need", 100, "must need", 100)
-		m.judged(t, name, "negentropy.transfer", measure.CodeCarried, measure.Passed, "", "", "asked", 100, "fetched", 100, "accepted", 100)
-		m.judged(t, name, "negentropy.identical", measure.CodeHoldsUnion, measure.Passed, "", "", "held", 500, "must", 500, "own", 0)
-		m.judged(t, name, "negentropy.heartbeat", measure.CodeSteady, measure.Passed, "", "", "times", 0, "of", heartbeats)
-		m.judged(t, name, "negentropy.after-write", measure.CodeAtOnce, measure.Passed, "", "", "ids", 0)
+		m.judged(t, name, "negentropy", results.CodeHoldsSeeded, results.Passed, "", "", "held", 400, "must", 400)
+		m.judged(t, name, "negentropy.initial", results.CodeDifference, results.Passed, "", "", "have", 100, "must have", 100, "need", 100, "must need", 100)
+		m.judged(t, name, "negentropy.transfer", results.CodeCarried, results.Passed, "", "", "asked", 100, "fetched", 100, "accepted", 100)
+		m.judged(t, name, "negentropy.identical", results.CodeHoldsUnion, results.Passed, "", "", "held", 500, "must", 500, "own", 0)
+		m.judged(t, name, "negentropy.heartbeat", results.CodeSteady, results.Passed, "", "", "times", 0, "of", heartbeats)
+		m.judged(t, name, "negentropy.after-write", results.CodeAtOnce, results.Passed, "", "", "ids", 0)
 		for _, phase := range []string{phaseInitial, phaseIdentical, phaseHeartbeat, phaseAfterWrite, phaseScattered} {
-			m.judged(t, name, "negentropy."+phase, measure.CodeOnlyKnown, measure.Passed, "", "", "ids", 0, "twice", 0)
-			equals(t, name+", "+phase+": evidence", float64(len(m.finding(t, name, "negentropy."+phase, measure.CodeOnlyKnown).Evidence)), 0)
+			m.judged(t, name, "negentropy."+phase, results.CodeOnlyKnown, results.Passed, "", "", "ids", 0, "twice", 0)
+			equals(t, name+", "+phase+": evidence", float64(len(m.finding(t, name, "negentropy."+phase, results.CodeOnlyKnown).Evidence)), 0)
 		}
 		// Each NEG-OPEN costs the same, as where the set is built anew.
-		f := m.finding(t, name, "negentropy.heartbeat", measure.CodeSetRebuilt)
+		f := m.finding(t, name, "negentropy.heartbeat", results.CodeSetRebuilt)
 		equals(t, name+": first", f.Counts["first ms"], m.value(t, name, "negentropy.initial", "time"))
 		equals(t, name+": repeated", f.Counts["ms"], m.value(t, name, "negentropy.heartbeat", "time"))
-		if rebuilt := f.Counts["ms"] >= f.Counts["first ms"]/3; rebuilt != (f.Verdict == measure.Stated) {
+		if rebuilt := f.Counts["ms"] >= f.Counts["first ms"]/3; rebuilt != (f.Verdict == results.Stated) {
 			t.Errorf("%+v", f)
 		}
 	}
@@ -205,8 +205,8 @@ func TestASideThatLacksNothingIsGivenNothing(t *testing.T) {
 	for relay, n := range map[string]int{"without": 1, "with": 0} {
 		m.blameless(t, relay)
 		equals(t, relay+": events", m.value(t, relay, "negentropy.transfer", "events"), float64(n))
-		m.judged(t, relay, "negentropy.transfer", measure.CodeCarried, measure.Passed, "", "", "asked", n, "accepted", n)
-		m.judged(t, relay, "negentropy.identical", measure.CodeHoldsUnion, measure.Passed, "", "", "held", 1, "must", 1)
+		m.judged(t, relay, "negentropy.transfer", results.CodeCarried, results.Passed, "", "", "asked", n, "accepted", n)
+		m.judged(t, relay, "negentropy.identical", results.CodeHoldsUnion, results.Passed, "", "", "held", 1, "must", 1)
 	}
 	m.units(t, "with", "negentropy.transfer", map[string]string{"events": "events none"})
 }
@@ -218,10 +218,10 @@ func TestAReconciliationIsRecordedInItsUnits(t *testing.T) {
 	result := negentropy.Result{Rounds: 3, BytesUp: 1000, BytesDown: 3000, Have: 7, Need: 3, Duration: 250 * time.Millisecond,
 		FirstAnswer: 40 * time.Millisecond, Engine: 20 * time.Millisecond, Coding: 30 * time.Millisecond}
 	m := try(t, notes, scripted.Serve(t, scripted.Script{}), func(ctx context.Context, trial *harness.Trial) error {
-		record(trial.Under(harness.Description{Scenario: measure.Scenario{Key: "exact"}}), result, true)
+		record(trial.Under(harness.Description{Scenario: results.Scenario{Key: "exact"}}), result, true)
 		split := result
 		split.Refused = 1
-		record(trial.Under(harness.Description{Scenario: measure.Scenario{Key: "split"}}), split, true)
+		record(trial.Under(harness.Description{Scenario: results.Scenario{Key: "split"}}), split, true)
 		return nil
 	})
 	for _, key := range []string{"exact", "split"} {
@@ -243,28 +243,28 @@ func TestAReconciliationIsRecordedInItsUnits(t *testing.T) {
 func TestASetThatIsBuiltAnewIsStated(t *testing.T) {
 	t.Parallel()
 	notes := scripted.Notes(t, 10)
-	times := func(d time.Duration) *measure.Histogram {
-		h := measure.NewHistogram()
+	times := func(d time.Duration) *results.Histogram {
+		h := results.NewHistogram()
 		for range heartbeats {
 			h.Record(d)
 		}
 		return h
 	}
 	third := times(30 * time.Millisecond).Quantile(0.5) // as the histogram tells it
-	verdicts := map[string]measure.Verdict{}
+	verdicts := map[string]results.Verdict{}
 	try(t, notes, scripted.Serve(t, scripted.Script{}), func(ctx context.Context, trial *harness.Trial) error {
 		for name, test := range map[string]struct{ first, again time.Duration }{
 			"kept": {90 * time.Millisecond, 29 * time.Millisecond}, "built anew": {90 * time.Millisecond, 31 * time.Millisecond},
 			"too short": {4999 * time.Microsecond, 4 * time.Millisecond}, "long enough": {5 * time.Millisecond, 4 * time.Millisecond},
 			"just a third": {3 * third, 30 * time.Millisecond},
 		} {
-			recorder := trial.Under(harness.Description{Scenario: measure.Scenario{Key: name}})
+			recorder := trial.Under(harness.Description{Scenario: results.Scenario{Key: name}})
 			(&side{Trial: recorder, first: test.first}).findRebuilt(recorder, times(test.again))
 		}
 		return nil
-	}).each(func(f *measure.Finding) { verdicts[f.Scenario] = f.Verdict })
-	for name, want := range map[string]measure.Verdict{"kept": measure.Passed, "built anew": measure.Stated, "too short": "", "long enough": measure.Stated,
-		"just a third": measure.Stated} {
+	}).each(func(f *results.Finding) { verdicts[f.Scenario] = f.Verdict })
+	for name, want := range map[string]results.Verdict{"kept": results.Passed, "built anew": results.Stated, "too short": "", "long enough": results.Stated,
+		"just a third": results.Stated} {
 		if verdicts[name] != want {
 			t.Errorf("%s: %q, want %q", name, verdicts[name], want)
 		}
@@ -281,7 +281,7 @@ func TestTheOneMoreEventIsOfAMinuteAgo(t *testing.T) {
 	between(t, "created_at", before-60, e.CreatedAt, time.Now().Unix()-60)
 }
 
-func (m *meeting) each(f func(*measure.Finding)) {
+func (m *meeting) each(f func(*results.Finding)) {
 	for i := range m.Findings {
 		f(&m.Findings[i])
 	}

@@ -14,14 +14,14 @@ import (
 	"relaybench/corpus"
 	"relaybench/harness"
 	"relaybench/harness/backfill"
-	"relaybench/harness/measure"
-	"relaybench/harness/scripted"
 	"relaybench/relays"
+	"relaybench/relays/scripted"
+	"relaybench/results"
 )
 
 // proof is a run of scenarios on a scripted relay: what was recorded, beside what the relay did.
 type proof struct {
-	measure.Record
+	results.Record
 	corpus *corpus.Corpus
 	model  *corpus.Model
 	relay  *scripted.Relay
@@ -76,7 +76,7 @@ func prove(t *testing.T, s scripted.Script, what proving) *proof {
 		t.Fatal(err)
 	}
 	w := &watcher{proof: p}
-	recorder := measure.NewRecorder(nil, func(*measure.Record) error { w.end(); return nil })
+	recorder := results.NewRecorder(nil, func(*results.Record) error { w.end(); return nil })
 	runner := harness.Runner{
 		Contenders: []harness.Contender{{Definition: p.relay.Definition}}, Scenarios: what.scenarios, Corpus: p.corpus, Model: p.model, Now: now,
 		Options: *o, Settings: relays.Settings{WorkDir: t.TempDir(), StopGrace: what.grace}, Recorder: recorder, Observer: w, Seeder: what.seeder, Budget: what.budget,
@@ -140,7 +140,7 @@ func steps(step, total int) (all []string) {
 func (s span) seconds() float64 { return (s.ended - s.began).Seconds() }
 
 // all are the measurements of a metric, under whatever labels.
-func (p *proof) all(scenario, metric string) (all []*measure.Measurement) {
+func (p *proof) all(scenario, metric string) (all []*results.Measurement) {
 	for i := range p.Measurements {
 		if m := &p.Measurements[i]; m.Scenario == scenario && m.Metric == metric {
 			all = append(all, m)
@@ -150,7 +150,7 @@ func (p *proof) all(scenario, metric string) (all []*measure.Measurement) {
 }
 
 // one is the measurement of a metric, of one trial.
-func (p *proof) one(t *testing.T, scenario, metric string) *measure.Measurement {
+func (p *proof) one(t *testing.T, scenario, metric string) *results.Measurement {
 	t.Helper()
 	all := p.all(scenario, metric)
 	if len(all) != 1 || len(all[0].Trials) != 1 {
@@ -167,7 +167,7 @@ func (p *proof) value(t *testing.T, scenario, metric string) float64 {
 // told says what went wrong, for a test that cannot go on.
 func (p *proof) told() (all []string) {
 	for _, f := range p.Findings {
-		if f.Verdict != measure.Passed {
+		if f.Verdict != results.Passed {
 			all = append(all, fmt.Sprintf("%s %s %s %v %v", f.Scenario, f.Code, f.Verdict, f.Counts, f.Texts))
 		}
 	}
@@ -176,10 +176,10 @@ func (p *proof) told() (all []string) {
 
 // latency compares a latency with its histogram: the value is the median, in milliseconds. It
 // returns the histogram.
-func (p *proof) latency(t *testing.T, scenario, metric string, samples int64, least time.Duration) *measure.Histogram {
+func (p *proof) latency(t *testing.T, scenario, metric string, samples int64, least time.Duration) *results.Histogram {
 	t.Helper()
 	m := p.one(t, scenario, metric)
-	h, err := measure.DecodeHistogram(m.Histogram)
+	h, err := results.DecodeHistogram(m.Histogram)
 	if err != nil {
 		t.Fatalf("%s, %s: %v", scenario, metric, err)
 	}
@@ -221,17 +221,17 @@ func (p *proof) figures(t *testing.T, scenario string, want map[string]string) {
 
 // verdicts compares the verdicts of all checks of a scenario. What failed blames the relay and
 // bears on what the table says; nothing else does.
-func (p *proof) verdicts(t *testing.T, scenario string, want map[string]measure.Verdict) {
+func (p *proof) verdicts(t *testing.T, scenario string, want map[string]results.Verdict) {
 	t.Helper()
-	got := map[string]measure.Verdict{}
+	got := map[string]results.Verdict{}
 	for _, f := range p.Findings {
 		if f.Scenario != scenario {
 			continue
 		}
 		got[f.Code] = f.Verdict
-		blames, bears := "", []measure.Scope(nil)
-		if f.Verdict == measure.Failed {
-			blames, bears = "scripted", measure.BearsOn(f.Code, scenario, f.Labels)
+		blames, bears := "", []results.Scope(nil)
+		if f.Verdict == results.Failed {
+			blames, bears = "scripted", results.BearsOn(f.Code, scenario, f.Labels)
 		}
 		if f.Blames != blames || !reflect.DeepEqual(f.BearsOn, bears) {
 			t.Errorf("%s, %s: blames %q and bears on %v, want %q and %v", scenario, f.Code, f.Blames, f.BearsOn, blames, bears)
@@ -243,18 +243,18 @@ func (p *proof) verdicts(t *testing.T, scenario string, want map[string]measure.
 }
 
 // but are verdicts that all passed, but for some.
-func but(codes []string, others map[string]measure.Verdict) map[string]measure.Verdict {
-	all := map[string]measure.Verdict{}
+func but(codes []string, others map[string]results.Verdict) map[string]results.Verdict {
+	all := map[string]results.Verdict{}
 	for _, code := range codes {
-		all[code] = measure.Passed
+		all[code] = results.Passed
 	}
 	maps.Copy(all, others)
 	return all
 }
 
-func (p *proof) finding(t *testing.T, scenario, code string) *measure.Finding {
+func (p *proof) finding(t *testing.T, scenario, code string) *results.Finding {
 	t.Helper()
-	i := slices.IndexFunc(p.Findings, func(f measure.Finding) bool { return f.Scenario == scenario && f.Code == code })
+	i := slices.IndexFunc(p.Findings, func(f results.Finding) bool { return f.Scenario == scenario && f.Code == code })
 	if i < 0 {
 		t.Fatalf("%s: nothing of %s\n%v", scenario, code, p.told())
 	}
@@ -262,7 +262,7 @@ func (p *proof) finding(t *testing.T, scenario, code string) *measure.Finding {
 }
 
 // counted compares the counts of a finding, which it returns.
-func (p *proof) counted(t *testing.T, scenario, code string, want map[string]float64) *measure.Finding {
+func (p *proof) counted(t *testing.T, scenario, code string, want map[string]float64) *results.Finding {
 	t.Helper()
 	f := p.finding(t, scenario, code)
 	if !maps.Equal(f.Counts, want) {
@@ -272,7 +272,7 @@ func (p *proof) counted(t *testing.T, scenario, code string, want map[string]flo
 }
 
 // names compares the events that a finding's evidence of a code names with those of the corpus.
-func (p *proof) names(t *testing.T, f *measure.Finding, code string, indexes ...int) {
+func (p *proof) names(t *testing.T, f *results.Finding, code string, indexes ...int) {
 	t.Helper()
 	var got, want []string
 	for _, e := range f.Evidence {

@@ -10,8 +10,8 @@ import (
 
 	"relaybench/corpus"
 	"relaybench/harness"
-	"relaybench/harness/measure"
-	"relaybench/harness/wire"
+	"relaybench/relays/wire"
+	"relaybench/results"
 )
 
 // Query asks one of the stock queries: on one connection for the latency, then on several at once for the rate.
@@ -38,11 +38,11 @@ func (q *Query) Describe() harness.Description {
 	if q.varied {
 		form, order, uses = "varied", order+1, slices.Concat(uses, q.stock.alsoVaried)
 	}
-	return harness.Description{Needs: harness.Loaded, Scenario: measure.Scenario{
+	return harness.Description{Needs: harness.Loaded, Scenario: results.Scenario{
 		Key: "query." + q.stock.key + "." + form, Title: q.stock.key + ": " + q.stock.title, Section: sectionQueries, Order: order,
-		Primary: "eose", Unit: "ms", Layout: measure.LayoutQueries, Ceiling: measure.CeilingQuery, RoundTrips: []string{"eose", "first event"}, Uses: uses,
-		Headlines: []measure.Headline{{Metric: "eose", Title: form + " queries"}, {Metric: "events/s", Title: "query events/s"}},
-	}, Labels: measure.Labels{measure.LabelQuery: q.stock.key, measure.LabelForm: form}, Metrics: []measure.Metric{
+		Primary: "eose", Unit: "ms", Layout: results.LayoutQueries, Ceiling: results.CeilingQuery, RoundTrips: []string{"eose", "first event"}, Uses: uses,
+		Headlines: []results.Headline{{Metric: "eose", Title: form + " queries"}, {Metric: "events/s", Title: "query events/s"}},
+	}, Labels: results.Labels{results.LabelQuery: q.stock.key, results.LabelForm: form}, Metrics: []results.Metric{
 		figure("eose", "time to EOSE"), figure("first event", "time to first event"), figure("events/s", "events/s from all connections"),
 		figure("queries/s", "answers/s from all connections"), figure("events", "events in the answer"),
 	}}
@@ -84,7 +84,7 @@ func (q *Query) Run(ctx context.Context, t *harness.Trial) error {
 	for i := range questions {
 		filter, ok := draw()
 		if !ok {
-			t.NotMeasured(measure.NothingToAsk, nil)
+			t.NotMeasured(results.NothingToAsk, nil)
 			return nil
 		}
 		questions[i] = asked{filter: filter, json: filter.AppendJSON(nil), reply: harness.Reply{IDs: make([]corpus.ID, 0, min(stockLimit, t.Corpus.Len()))}}
@@ -117,7 +117,7 @@ func (q *Query) alone(ctx context.Context, t *harness.Trial, warm, timed []asked
 	}
 	t.Find(returned.finding())
 	asker.OnEvent = nil
-	first, eose := measure.NewHistogram(), measure.NewHistogram()
+	first, eose := results.NewHistogram(), results.NewHistogram()
 	events := 0
 	for i := range timed {
 		r := &timed[i].reply
@@ -137,12 +137,12 @@ func (q *Query) alone(ctx context.Context, t *harness.Trial, warm, timed []asked
 	if eose.Count() == 0 {
 		return nil
 	}
-	t.Measure(measure.Measurement{Metric: "events", Unit: "events/query", Better: measure.None, Exact: true,
+	t.Measure(results.Measurement{Metric: "events", Unit: "events/query", Better: results.None, Exact: true,
 		Trials: []float64{float64(events) / float64(eose.Count())}, Samples: eose.Count()})
-	if err := t.Latency("first event", measure.Lower, first); err != nil {
+	if err := t.Latency("first event", results.Lower, first); err != nil {
 		return err
 	}
-	return t.Latency("eose", measure.Lower, eose)
+	return t.Latency("eose", results.Lower, eose)
 }
 
 // together measures the rate over several connections, whose handshakes are outside the clock. It returns answers that were not what the same question
@@ -211,10 +211,10 @@ func (q *Query) together(ctx context.Context, t *harness.Trial, questions []aske
 		return changed, nil
 	}
 	if events > 0 {
-		t.Measure(measure.Measurement{Metric: "events/s", Unit: "events/s", Better: measure.Higher,
+		t.Measure(results.Measurement{Metric: "events/s", Unit: "events/s", Better: results.Higher,
 			Trials: []float64{float64(events) / seconds}, Samples: int64(events)})
 	}
-	t.Measure(measure.Measurement{Metric: "queries/s", Unit: "queries/s", Better: measure.Higher,
+	t.Measure(results.Measurement{Metric: "queries/s", Unit: "queries/s", Better: results.Higher,
 		Trials: []float64{float64(answers) / seconds}, Samples: int64(answers)})
 	return changed, nil
 }
@@ -233,7 +233,7 @@ func digest(ids []corpus.ID) (sum uint64) {
 // judge checks every answer against the model.
 func judge(ctx context.Context, t *harness.Trial, questions []asked) error {
 	var wrong, capped []judged
-	var closedWhy []measure.Evidence
+	var closedWhy []results.Evidence
 	var garbage harness.Garbage
 	closed, events, longest, elsewhere := 0, 0, 0, 0
 	for i := range questions {
@@ -243,7 +243,7 @@ func judge(ctx context.Context, t *harness.Trial, questions []asked) error {
 		if a.reply.Closed {
 			closed++
 			if len(closedWhy) < examples {
-				closedWhy = append(closedWhy, measure.Evidence{Code: measure.EvidenceWords, Text: a.reply.Reason})
+				closedWhy = append(closedWhy, results.Evidence{Code: results.EvidenceWords, Text: a.reply.Reason})
 			}
 			continue
 		}
@@ -267,11 +267,11 @@ func judge(ctx context.Context, t *harness.Trial, questions []asked) error {
 	}
 	answered := len(questions) - closed
 	findGarbage(t, garbage)
-	t.Find(measure.Finding{Code: measure.CodeEOSE, Verdict: measure.Holds(closed == 0), Counts: counts("closed", closed, "of", len(questions)), Evidence: closedWhy})
+	t.Find(results.Finding{Code: results.CodeEOSE, Verdict: results.Holds(closed == 0), Counts: counts("closed", closed, "of", len(questions)), Evidence: closedWhy})
 	if answered == 0 {
 		return nil
 	}
-	f := measure.Finding{Code: measure.CodeModel, Verdict: measure.Holds(len(wrong) == 0),
+	f := results.Finding{Code: results.CodeModel, Verdict: results.Holds(len(wrong) == 0),
 		Counts: counts("wrong", len(wrong), "of", answered, "events", events, "elsewhere", elsewhere)}
 	for _, j := range wrong[:min(len(wrong), examples)] {
 		f.Evidence = append(f.Evidence, j.evidence(t)...)
@@ -281,7 +281,7 @@ func judge(ctx context.Context, t *harness.Trial, questions []asked) error {
 	}
 	t.Find(f)
 	if len(capped) > 0 {
-		t.Find(measure.Finding{Code: measure.CodeUncapped, Verdict: measure.Stated, Counts: counts("capped", len(capped), "of", answered, "events", longest)})
+		t.Find(results.Finding{Code: results.CodeUncapped, Verdict: results.Stated, Counts: counts("capped", len(capped), "of", answered, "events", longest)})
 	}
 	return nil
 }
@@ -339,17 +339,17 @@ func answered(a harness.Answer) string {
 	case harness.Unanswered:
 		return "unanswered"
 	case harness.NotImported:
-		return measure.MissingNotImported
+		return results.MissingNotImported
 	}
 	return "acknowledged"
 }
 
 // evidence is the question, and a few events of each fault of its answer.
-func (j *judged) evidence(t *harness.Trial) []measure.Evidence {
+func (j *judged) evidence(t *harness.Trial) []results.Evidence {
 	v := &j.verdict
-	all := []measure.Evidence{{Code: measure.EvidenceQuestion, Text: shorten(j.json)}}
+	all := []results.Evidence{{Code: results.EvidenceQuestion, Text: shorten(j.json)}}
 	add := func(code, cause string, id corpus.ID) {
-		e := measure.Evidence{Code: code, ID: id.String()}
+		e := results.Evidence{Code: code, ID: id.String()}
 		if i, ok := t.Corpus.Find(id); ok {
 			e = eventEvidence(code, t.Corpus, i)
 		}
@@ -357,21 +357,21 @@ func (j *judged) evidence(t *harness.Trial) []measure.Evidence {
 		all = append(all, e)
 	}
 	for _, d := range v.Missing[:min(len(v.Missing), few)] {
-		add(measure.EvidenceMissing, "", d.ID)
+		add(results.EvidenceMissing, "", d.ID)
 	}
-	all = andOthers(all, measure.EvidenceMissing, "", len(v.Missing)-few)
+	all = andOthers(all, results.EvidenceMissing, "", len(v.Missing)-few)
 	for _, d := range v.Extra[:min(len(v.Extra), few)] {
-		add(measure.EvidenceExtra, d.Reason.String(), d.ID)
+		add(results.EvidenceExtra, d.Reason.String(), d.ID)
 	}
-	all = andOthers(all, measure.EvidenceExtra, "", len(v.Extra)-few)
+	all = andOthers(all, results.EvidenceExtra, "", len(v.Extra)-few)
 	for _, id := range v.Misordered[:min(len(v.Misordered), few)] {
-		add(measure.EvidenceOrder, "misordered", id)
+		add(results.EvidenceOrder, "misordered", id)
 	}
-	all = andOthers(all, measure.EvidenceOrder, "misordered", len(v.Misordered)-few)
+	all = andOthers(all, results.EvidenceOrder, "misordered", len(v.Misordered)-few)
 	for _, id := range v.Duplicate[:min(len(v.Duplicate), few)] {
-		add(measure.EvidenceOrder, "duplicate", id)
+		add(results.EvidenceOrder, "duplicate", id)
 	}
-	return andOthers(all, measure.EvidenceOrder, "duplicate", len(v.Duplicate)-few)
+	return andOthers(all, results.EvidenceOrder, "duplicate", len(v.Duplicate)-few)
 }
 
 // few is how many events of one fault of one answer stand as evidence.

@@ -8,8 +8,8 @@ import (
 
 	"relaybench/corpus"
 	"relaybench/harness"
-	"relaybench/harness/measure"
-	"relaybench/harness/scripted"
+	"relaybench/relays/scripted"
+	"relaybench/results"
 )
 
 // queriesOf are the stock queries of these keys, "firehose.hot".
@@ -27,7 +27,7 @@ func queriesOf(keys ...string) (list []harness.Scenario) {
 var queryFigures = map[string]string{"eose": "ms lower", "first event": "ms lower", "events": "events/query none", "events/s": "events/s higher",
 	"queries/s": "queries/s higher"}
 
-var queryChecks = []string{measure.CodeUnaltered, measure.CodeOnlyMessage, measure.CodeEOSE, measure.CodeModel}
+var queryChecks = []string{results.CodeUnaltered, results.CodeOnlyMessage, results.CodeEOSE, results.CodeModel}
 
 // once is a delay of answers by which a rate is taken of each question once: rounds of it are
 // longer than rateTime.
@@ -71,7 +71,7 @@ func TestQueriesAreMeasured(t *testing.T) {
 	between(t, "seconds of the rate", rounds*d.Seconds(), seconds, p.spans[key].seconds()-alone)
 	between(t, "queries/s, by what all connections can ask at most", 0, queries.Trials[0], conns/d.Seconds())
 	p.consumed(t, key, s)
-	p.counted(t, key, measure.CodeModel, map[string]float64{"wrong": 0, "of": warmUps + rounds + conns*rounds, "events": n * (warmUps + rounds + conns*rounds), "elsewhere": 0})
+	p.counted(t, key, results.CodeModel, map[string]float64{"wrong": 0, "of": warmUps + rounds + conns*rounds, "events": n * (warmUps + rounds + conns*rounds), "elsewhere": 0})
 }
 
 // TestEveryStockQueryIsMeasured asks all of them in both forms.
@@ -111,7 +111,7 @@ func TestEveryStockQueryIsMeasured(t *testing.T) {
 			seconds := float64(queries.Samples) / queries.Trials[0]
 			between(t, key+": seconds of the rate", max(rateTime, rounds*d).Seconds(), seconds, p.spans[key].seconds()-(warmUps+rounds)*d.Seconds())
 			between(t, key+": rounds", conns*rounds, queries.Samples, 1<<20)
-			together, labels := int64(0), measure.Labels{measure.LabelQuery: stocks[i].key, measure.LabelForm: form}
+			together, labels := int64(0), results.Labels{results.LabelQuery: stocks[i].key, results.LabelForm: form}
 			for _, all := range p.all(key, "events/s") {
 				together = all.Samples
 				near(t, key+": events/s", all.Trials[0], float64(all.Samples)/seconds)
@@ -161,33 +161,33 @@ func TestEachFaultOfAnAnswerFailsItsOwnCheck(t *testing.T) {
 	for _, test := range []struct {
 		name    string
 		script  scripted.Script
-		differ  map[string]measure.Verdict
+		differ  map[string]results.Verdict
 		code    string
 		counts  map[string]float64
 		names   string
 		indexes []int
 	}{
-		{"honest", scripted.Script{}, nil, measure.CodeModel, right, "", nil},
-		{"leaves out", scripted.Script{LeaveOutEvery: 50}, map[string]measure.Verdict{measure.CodeModel: measure.Failed},
-			measure.CodeModel, wrong(n-2, map[string]float64{"missing": 2, "missing.acknowledged": 2}), measure.EvidenceMissing, []int{50, 0, 50, 0, 50, 0, 50, 0, 50, 0}},
-		{"oldest first", scripted.Script{Faults: []string{"wrong-order"}}, map[string]measure.Verdict{measure.CodeModel: measure.Failed},
-			measure.CodeModel, wrong(n, map[string]float64{"misordered": n - 1}), "", nil},
-		{"foreign", scripted.Script{Foreign: foreign}, map[string]measure.Verdict{measure.CodeModel: measure.Failed},
-			measure.CodeModel, wrong(n+1, map[string]float64{"extra": 1}), "", nil},
-		{"twice", scripted.Script{Answer: twice}, map[string]measure.Verdict{measure.CodeModel: measure.Failed},
-			measure.CodeModel, wrong(n+1, map[string]float64{"duplicate": 1}), measure.EvidenceOrder, []int{0, 0, 0, 0, 0}},
-		{"without ids", scripted.Script{Foreign: `{"kind":1}`}, map[string]measure.Verdict{measure.CodeModel: measure.Failed},
-			measure.CodeModel, wrong(n, map[string]float64{"no id": 1}), "", nil},
-		{"alters", scripted.Script{Alter: map[string]string{"content": `"x"`}}, map[string]measure.Verdict{measure.CodeUnaltered: measure.Failed},
-			measure.CodeUnaltered, map[string]float64{"altered": warmUps * n, "of": warmUps * n}, measure.EvidenceAltered, []int{99, 98, 97, 96, 95}},
-		{"closes", scripted.Script{CloseEvery: 8, CloseReason: "error: no"}, map[string]measure.Verdict{measure.CodeEOSE: measure.Failed},
-			measure.CodeEOSE, map[string]float64{"closed": 2, "of": asks}, "", nil},
-		{"closes half", scripted.Script{CloseEvery: 2}, map[string]measure.Verdict{measure.CodeEOSE: measure.Failed},
-			measure.CodeEOSE, map[string]float64{"closed": (asks + 1) / 2, "of": asks}, "", nil},
-		{"capped", scripted.Script{Cap: 20}, map[string]measure.Verdict{measure.CodeUncapped: measure.Stated},
-			measure.CodeUncapped, map[string]float64{"capped": asks, "of": asks, "events": 20}, "", nil},
-		{"nothing", scripted.Script{Answer: []string{}}, map[string]measure.Verdict{measure.CodeModel: measure.Failed},
-			measure.CodeModel, wrong(0, map[string]float64{"missing": n, "missing.acknowledged": n}), "", nil},
+		{"honest", scripted.Script{}, nil, results.CodeModel, right, "", nil},
+		{"leaves out", scripted.Script{LeaveOutEvery: 50}, map[string]results.Verdict{results.CodeModel: results.Failed},
+			results.CodeModel, wrong(n-2, map[string]float64{"missing": 2, "missing.acknowledged": 2}), results.EvidenceMissing, []int{50, 0, 50, 0, 50, 0, 50, 0, 50, 0}},
+		{"oldest first", scripted.Script{Faults: []string{"wrong-order"}}, map[string]results.Verdict{results.CodeModel: results.Failed},
+			results.CodeModel, wrong(n, map[string]float64{"misordered": n - 1}), "", nil},
+		{"foreign", scripted.Script{Foreign: foreign}, map[string]results.Verdict{results.CodeModel: results.Failed},
+			results.CodeModel, wrong(n+1, map[string]float64{"extra": 1}), "", nil},
+		{"twice", scripted.Script{Answer: twice}, map[string]results.Verdict{results.CodeModel: results.Failed},
+			results.CodeModel, wrong(n+1, map[string]float64{"duplicate": 1}), results.EvidenceOrder, []int{0, 0, 0, 0, 0}},
+		{"without ids", scripted.Script{Foreign: `{"kind":1}`}, map[string]results.Verdict{results.CodeModel: results.Failed},
+			results.CodeModel, wrong(n, map[string]float64{"no id": 1}), "", nil},
+		{"alters", scripted.Script{Alter: map[string]string{"content": `"x"`}}, map[string]results.Verdict{results.CodeUnaltered: results.Failed},
+			results.CodeUnaltered, map[string]float64{"altered": warmUps * n, "of": warmUps * n}, results.EvidenceAltered, []int{99, 98, 97, 96, 95}},
+		{"closes", scripted.Script{CloseEvery: 8, CloseReason: "error: no"}, map[string]results.Verdict{results.CodeEOSE: results.Failed},
+			results.CodeEOSE, map[string]float64{"closed": 2, "of": asks}, "", nil},
+		{"closes half", scripted.Script{CloseEvery: 2}, map[string]results.Verdict{results.CodeEOSE: results.Failed},
+			results.CodeEOSE, map[string]float64{"closed": (asks + 1) / 2, "of": asks}, "", nil},
+		{"capped", scripted.Script{Cap: 20}, map[string]results.Verdict{results.CodeUncapped: results.Stated},
+			results.CodeUncapped, map[string]float64{"capped": asks, "of": asks, "events": 20}, "", nil},
+		{"nothing", scripted.Script{Answer: []string{}}, map[string]results.Verdict{results.CodeModel: results.Failed},
+			results.CodeModel, wrong(0, map[string]float64{"missing": n, "missing.acknowledged": n}), "", nil},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
@@ -207,8 +207,8 @@ func TestEachFaultOfAnAnswerFailsItsOwnCheck(t *testing.T) {
 				same(t, "answers", queries, conns*rounds-1)
 				p.latency(t, key, "eose", rounds-1, once)
 				same(t, "events", events, n)
-				same(t, "evidence", f.Evidence[1], measure.Evidence{Code: measure.EvidenceWords, Text: "error: no"})
-				p.counted(t, key, measure.CodeModel, map[string]float64{"wrong": 0, "of": asks - 2, "events": (asks - 2) * n, "elsewhere": 0})
+				same(t, "evidence", f.Evidence[1], results.Evidence{Code: results.EvidenceWords, Text: "error: no"})
+				p.counted(t, key, results.CodeModel, map[string]float64{"wrong": 0, "of": asks - 2, "events": (asks - 2) * n, "elsewhere": 0})
 			case "closes half":
 				same(t, "evidence", len(f.Evidence), examples)
 				same(t, "answers, and those on one connection", queries+p.one(t, key, "eose").Samples, (conns+1)*rounds/2)
@@ -216,9 +216,9 @@ func TestEachFaultOfAnAnswerFailsItsOwnCheck(t *testing.T) {
 				same(t, "events", events, 20)
 			default:
 				same(t, "answers", queries, conns*rounds)
-				near(t, "events", events, p.finding(t, key, measure.CodeModel).Counts["events"]/asks)
+				near(t, "events", events, p.finding(t, key, results.CodeModel).Counts["events"]/asks)
 			}
-			if test.code == measure.CodeModel && f.Verdict == measure.Failed && f.Evidence[0].Text != `{"limit":500}` {
+			if test.code == results.CodeModel && f.Verdict == results.Failed && f.Evidence[0].Text != `{"limit":500}` {
 				t.Errorf("the question is not told: %+v", f.Evidence[0])
 			}
 		})
@@ -230,11 +230,11 @@ func TestFramesThatAreNoMessageAreStated(t *testing.T) {
 	const n, key = 60, "query.firehose.hot"
 	p := prove(t, scripted.Script{Faults: []string{"garbage-frames"}, FirstAfter: once, EOSEAfter: once},
 		proving{corpus: scripted.Notes(t, n), scenarios: queriesOf("firehose.hot"), options: harness.Options{QueryRounds: rounds, QueryConns: conns}})
-	p.verdicts(t, key, but(queryChecks, map[string]measure.Verdict{measure.CodeOnlyMessage: measure.Stated}))
-	f := p.counted(t, key, measure.CodeOnlyMessage, map[string]float64{"frames": float64(p.spans[key].did.garbage)})
+	p.verdicts(t, key, but(queryChecks, map[string]results.Verdict{results.CodeOnlyMessage: results.Stated}))
+	f := p.counted(t, key, results.CodeOnlyMessage, map[string]float64{"frames": float64(p.spans[key].did.garbage)})
 	frames, causes := 0.0, map[string]bool{}
 	for _, e := range f.Evidence {
-		same(t, "evidence", e.Code, measure.EvidenceFrame)
+		same(t, "evidence", e.Code, results.EvidenceFrame)
 		frames, causes[e.Cause] = frames+float64(e.Count), true
 	}
 	same(t, "frames in the evidence", frames, f.Counts["frames"])
@@ -247,7 +247,7 @@ func TestWhatWasRefusedIsMissingForThat(t *testing.T) {
 	const n, key = 60, "query.firehose.hot"
 	p := prove(t, scripted.Script{RefuseEvery: 10, LoseEvery: 11, FirstAfter: once, EOSEAfter: once},
 		proving{corpus: scripted.Notes(t, n), scenarios: queriesOf("firehose.hot"), options: harness.Options{QueryRounds: rounds, QueryConns: conns}})
-	p.counted(t, key, measure.CodeModel, map[string]float64{"wrong": asks, "of": asks, "events": asks * (n - 11), "elsewhere": 0,
+	p.counted(t, key, results.CodeModel, map[string]float64{"wrong": asks, "of": asks, "events": asks * (n - 11), "elsewhere": 0,
 		"missing": asks * 11, "missing.refused": asks * 6, "missing.acknowledged": asks * 5})
 }
 
@@ -256,8 +256,8 @@ func TestAQueryWithoutAnythingToAskAboutIsNotMeasured(t *testing.T) {
 	t.Parallel()
 	p := prove(t, scripted.Script{}, proving{corpus: scripted.Notes(t, 20), scenarios: queriesOf("hashtag.hot", "hashtag.varied")})
 	for _, key := range []string{"query.hashtag.hot", "query.hashtag.varied"} {
-		p.verdicts(t, key, map[string]measure.Verdict{measure.CodeMeasurable: measure.Stated})
-		same(t, "cause", p.counted(t, key, measure.CodeMeasurable, nil).Cause, measure.NothingToAsk)
+		p.verdicts(t, key, map[string]results.Verdict{results.CodeMeasurable: results.Stated})
+		same(t, "cause", p.counted(t, key, results.CodeMeasurable, nil).Cause, results.NothingToAsk)
 		for _, m := range p.Measurements {
 			if strings.HasPrefix(m.Scenario, key) {
 				t.Errorf("%s: %s was recorded", key, m.Metric)
@@ -278,13 +278,13 @@ func TestAnswersThatChangeAreJudgedToo(t *testing.T) {
 	if p.spans[key].did.sent < every {
 		t.Skipf("this machine is too busy for a second round of questions in %v", rateTime)
 	}
-	p.verdicts(t, key, but(queryChecks, map[string]measure.Verdict{measure.CodeModel: measure.Failed}))
-	f := p.finding(t, key, measure.CodeModel)
+	p.verdicts(t, key, but(queryChecks, map[string]results.Verdict{results.CodeModel: results.Failed}))
+	f := p.finding(t, key, results.CodeModel)
 	if f.Counts["wrong"] < 1 || f.Counts["of"] <= asks || f.Counts["of"] > asks+conns*keptChanges {
 		t.Errorf("%v", f.Counts)
 	}
 	same(t, "events", f.Counts["events"], f.Counts["of"]*n-f.Counts["wrong"])
 
 	p = prove(t, scripted.Script{}, proving{corpus: scripted.Notes(t, n), scenarios: queriesOf("firehose.hot"), options: harness.Options{QueryRounds: rounds, QueryConns: conns}})
-	p.counted(t, key, measure.CodeModel, map[string]float64{"wrong": 0, "of": asks, "events": asks * n, "elsewhere": 0})
+	p.counted(t, key, results.CodeModel, map[string]float64{"wrong": 0, "of": asks, "events": asks * n, "elsewhere": 0})
 }

@@ -8,7 +8,7 @@ import (
 
 	"relaybench/corpus"
 	"relaybench/harness"
-	"relaybench/harness/measure"
+	"relaybench/results"
 )
 
 // The stock queries stay inside the limits of a relay as shipped (strfry's: limit 500, 200 elements a filter, 3 tag names), so that
@@ -37,13 +37,13 @@ var threadKinds = []int{1, 6, 7, 9735}
 var stocks = []stock{
 	{
 		key: "firehose", title: "the newest events of all kinds",
-		uses: []string{measure.UsesLimit, measure.UsesOrder}, alsoVaried: []string{measure.UsesUntil},
+		uses: []string{results.UsesLimit, results.UsesOrder}, alsoVaried: []string{results.UsesUntil},
 		hot:    func(s *subjects) (corpus.Filter, bool) { return corpus.Filter{}, true },
 		varied: func(s *subjects, r *rand.Rand) (corpus.Filter, bool) { return corpus.Filter{Until: s.moment(r)}, true },
 	},
 	{
 		key: "global-feed", title: "the newest notes",
-		uses: []string{measure.UsesKinds, measure.UsesLimit, measure.UsesOrder}, alsoVaried: []string{measure.UsesUntil},
+		uses: []string{results.UsesKinds, results.UsesLimit, results.UsesOrder}, alsoVaried: []string{results.UsesUntil},
 		hot: func(s *subjects) (corpus.Filter, bool) { return corpus.Filter{Kinds: []int{1, 6}}, true },
 		varied: func(s *subjects, r *rand.Rand) (corpus.Filter, bool) {
 			return corpus.Filter{Kinds: []int{1, 6}, Until: s.moment(r)}, true
@@ -51,7 +51,7 @@ var stocks = []stock{
 	},
 	{
 		key: "profiles", title: "of the 50 busiest authors",
-		uses: []string{measure.UsesKinds, measure.UsesAuthors, measure.UsesLimit, measure.UsesOrder},
+		uses: []string{results.UsesKinds, results.UsesAuthors, results.UsesLimit, results.UsesOrder},
 		hot: func(s *subjects) (corpus.Filter, bool) {
 			return corpus.Filter{Kinds: []int{0}, Authors: head(s.prolific, profileCount)}, len(s.prolific) > 0
 		},
@@ -61,7 +61,7 @@ var stocks = []stock{
 	},
 	{
 		key: "author-archive", title: "everything by the 3 quietest",
-		uses: []string{measure.UsesAuthors, measure.UsesLimit, measure.UsesOrder},
+		uses: []string{results.UsesAuthors, results.UsesLimit, results.UsesOrder},
 		hot: func(s *subjects) (corpus.Filter, bool) {
 			return corpus.Filter{Authors: tail(s.prolific, archiveCount)}, len(s.prolific) > 0
 		},
@@ -71,7 +71,7 @@ var stocks = []stock{
 	},
 	{
 		key: "follow-feed", title: "notes of 150 followed authors",
-		uses: []string{measure.UsesKinds, measure.UsesAuthors, measure.UsesLimit, measure.UsesOrder}, alsoVaried: []string{measure.UsesUntil},
+		uses: []string{results.UsesKinds, results.UsesAuthors, results.UsesLimit, results.UsesOrder}, alsoVaried: []string{results.UsesUntil},
 		hot: func(s *subjects) (corpus.Filter, bool) {
 			return corpus.Filter{Kinds: []int{1, 6}, Authors: head(s.prolific, followCount)}, len(s.prolific) > 0
 		},
@@ -81,7 +81,7 @@ var stocks = []stock{
 	},
 	{
 		key: "thread", title: "under the most referenced note",
-		uses: []string{measure.UsesKinds, "#e", measure.UsesLimit, measure.UsesOrder},
+		uses: []string{results.UsesKinds, "#e", results.UsesLimit, results.UsesOrder},
 		hot: func(s *subjects) (corpus.Filter, bool) {
 			return corpus.Filter{Kinds: threadKinds, Tags: tagged('e', hexes(head(s.referenced, 1)))}, len(s.referenced) > 0
 		},
@@ -91,7 +91,7 @@ var stocks = []stock{
 	},
 	{
 		key: "notifications", title: "of the most mentioned key",
-		uses: []string{measure.UsesKinds, "#p", measure.UsesLimit, measure.UsesOrder},
+		uses: []string{results.UsesKinds, "#p", results.UsesLimit, results.UsesOrder},
 		hot: func(s *subjects) (corpus.Filter, bool) {
 			return corpus.Filter{Kinds: threadKinds, Tags: tagged('p', hexes(head(s.mentioned, 1)))}, len(s.mentioned) > 0
 		},
@@ -101,7 +101,7 @@ var stocks = []stock{
 	},
 	{
 		key: "conversation", title: "between two people",
-		uses: []string{measure.UsesKinds, measure.UsesAuthors, "#p", measure.UsesLimit, measure.UsesOrder},
+		uses: []string{results.UsesKinds, results.UsesAuthors, "#p", results.UsesLimit, results.UsesOrder},
 		hot:  func(s *subjects) (corpus.Filter, bool) { return s.talk(head(s.conversations, 1)) },
 		varied: func(s *subjects, r *rand.Rand) (corpus.Filter, bool) {
 			return s.talk(pick(r, s.conversations, 1))
@@ -109,7 +109,7 @@ var stocks = []stock{
 	},
 	{
 		key: "reactions-watch", title: "on the 150 busiest notes",
-		uses: []string{measure.UsesKinds, "#e", measure.UsesLimit, measure.UsesOrder},
+		uses: []string{results.UsesKinds, "#e", results.UsesLimit, results.UsesOrder},
 		hot: func(s *subjects) (corpus.Filter, bool) {
 			return corpus.Filter{Kinds: []int{7}, Tags: tagged('e', hexes(head(s.referenced, watchCount)))}, len(s.referenced) > 0
 		},
@@ -119,7 +119,7 @@ var stocks = []stock{
 	},
 	{
 		key: "hashtag", title: "notes under the top one",
-		uses: []string{measure.UsesKinds, "#t", measure.UsesLimit, measure.UsesOrder},
+		uses: []string{results.UsesKinds, "#t", results.UsesLimit, results.UsesOrder},
 		hot: func(s *subjects) (corpus.Filter, bool) {
 			return corpus.Filter{Kinds: []int{1}, Tags: tagged('t', head(s.hashtags, 1))}, len(s.hashtags) > 0
 		},
@@ -129,7 +129,7 @@ var stocks = []stock{
 	},
 	{
 		key: "by-ids", title: "100 events by their ids",
-		uses: []string{measure.UsesIDs, measure.UsesLimit, measure.UsesOrder},
+		uses: []string{results.UsesIDs, results.UsesLimit, results.UsesOrder},
 		hot: func(s *subjects) (corpus.Filter, bool) {
 			return corpus.Filter{IDs: s.spread(byIDsCount)}, len(s.held) > 0
 		},
@@ -139,7 +139,7 @@ var stocks = []stock{
 	},
 	{
 		key: "recent-window", title: "the last fifth of the time",
-		uses: []string{measure.UsesKinds, measure.UsesSince, measure.UsesLimit, measure.UsesOrder}, alsoVaried: []string{measure.UsesUntil},
+		uses: []string{results.UsesKinds, results.UsesSince, results.UsesLimit, results.UsesOrder}, alsoVaried: []string{results.UsesUntil},
 		hot: func(s *subjects) (corpus.Filter, bool) {
 			return corpus.Filter{Kinds: []int{1}, Since: corpus.Int64(s.newest - s.span()/5)}, true
 		},
@@ -150,7 +150,7 @@ var stocks = []stock{
 	},
 	{
 		key: "empty", title: "nothing matches, the floor",
-		uses: []string{measure.UsesIDs, measure.UsesLimit, measure.UsesOrder},
+		uses: []string{results.UsesIDs, results.UsesLimit, results.UsesOrder},
 		hot: func(s *subjects) (corpus.Filter, bool) {
 			return corpus.Filter{IDs: []corpus.ID{sha256.Sum256([]byte("relaybench: no event has this id"))}}, true
 		},
@@ -164,7 +164,7 @@ var stocks = []stock{
 	},
 	{
 		key: "deep-page", title: "in the middle of the past",
-		uses: []string{measure.UsesUntil, measure.UsesLimit, measure.UsesOrder},
+		uses: []string{results.UsesUntil, results.UsesLimit, results.UsesOrder},
 		hot: func(s *subjects) (corpus.Filter, bool) {
 			return corpus.Filter{Until: corpus.Int64(s.middle)}, len(s.held) > 0
 		},

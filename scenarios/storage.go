@@ -7,9 +7,9 @@ import (
 
 	"relaybench/corpus"
 	"relaybench/harness"
-	"relaybench/harness/measure"
-	"relaybench/harness/wire"
 	"relaybench/relays"
+	"relaybench/relays/wire"
+	"relaybench/results"
 )
 
 // Storage stops the relay cleanly, looks at what it left on disk, and starts it again over that:
@@ -18,10 +18,10 @@ type Storage struct{}
 
 // Describe implements harness.Scenario.
 func (Storage) Describe() harness.Description {
-	return harness.Description{Needs: harness.Loaded, Scenario: measure.Scenario{
+	return harness.Description{Needs: harness.Loaded, Scenario: results.Scenario{
 		Key: "storage", Title: "On disk after a clean stop", Section: sectionStorage, Order: orderStorage, Primary: "allocated", Unit: "bytes/event",
-		Layout: measure.LayoutBars, Headlines: []measure.Headline{{Metric: "allocated", Title: "disk/event"}, {Metric: "write amplification", Title: "written"}},
-	}, Metrics: []measure.Metric{
+		Layout: results.LayoutBars, Headlines: []results.Headline{{Metric: "allocated", Title: "disk/event"}, {Metric: "write amplification", Title: "written"}},
+	}, Metrics: []results.Metric{
 		figure("allocated", "disk blocks"), figure("apparent", "file lengths"), figure("write amplification", "bytes written for each corpus byte"),
 		figure("restart", "from start to ready, over what it left"), figure("answer after restart", "first answer after that"),
 		figure("allocated in all", "disk blocks in all"),
@@ -35,7 +35,7 @@ const leastStored = 64
 // Run implements harness.Scenario.
 func (Storage) Run(ctx context.Context, t *harness.Trial) error {
 	if t.Relay.External() {
-		t.NotMeasured(measure.ExternalDisk, nil)
+		t.NotMeasured(results.ExternalDisk, nil)
 		return nil
 	}
 	var acknowledged, bytes int64
@@ -70,7 +70,7 @@ func (Storage) Run(ctx context.Context, t *harness.Trial) error {
 	start := wire.Now()
 	if err := t.Restart(ctx); err != nil {
 		if start := (*relays.StartError)(nil); clean && errors.As(err, &start) && start.Cause != relays.PortTaken && start.Cause != relays.LaunchFailed {
-			t.Find(measure.Finding{Code: measure.CodeRemembers, Verdict: measure.Failed, Cause: measure.CauseNoStart, Texts: map[string]string{"error": start.Detail}})
+			t.Find(results.Finding{Code: results.CodeRemembers, Verdict: results.Failed, Cause: results.CauseNoStart, Texts: map[string]string{"error": start.Detail}})
 		}
 		return fmt.Errorf("does not start over what it left when it was stopped: %w", err)
 	}
@@ -94,21 +94,21 @@ func (Storage) Run(ctx context.Context, t *harness.Trial) error {
 	}
 	switch {
 	case lost > 0 && !declared && !onDisk:
-		t.NotMeasured(measure.KeepsNothing, nil)
+		t.NotMeasured(results.KeepsNothing, nil)
 		return nil
 	case stored > 0 && disk.Allocated < leastStored*int64(stored):
-		t.NotMeasured(measure.KeptElsewhere, nil)
+		t.NotMeasured(results.KeptElsewhere, nil)
 		return nil
 	}
 	if stored > 0 {
-		t.Value("allocated", "bytes/event", measure.Lower, float64(disk.Allocated)/float64(stored))
-		t.Value("apparent", "bytes/event", measure.Lower, float64(disk.Apparent)/float64(stored))
+		t.Value("allocated", "bytes/event", results.Lower, float64(disk.Allocated)/float64(stored))
+		t.Value("apparent", "bytes/event", results.Lower, float64(disk.Apparent)/float64(stored))
 	}
-	t.Value("allocated in all", "MiB", measure.None, float64(disk.Allocated)/(1<<20))
-	t.Value("write amplification", "bytes/byte", measure.Lower, float64(used.WriteBytes)/float64(bytes))
-	t.Value("restart", "ms", measure.Lower, harness.Milliseconds(ready))
+	t.Value("allocated in all", "MiB", results.None, float64(disk.Allocated)/(1<<20))
+	t.Value("write amplification", "bytes/byte", results.Lower, float64(used.WriteBytes)/float64(bytes))
+	t.Value("restart", "ms", results.Lower, harness.Milliseconds(ready))
 	if len(after) > 0 && !after[0].reply.Closed {
-		t.Value("answer after restart", "ms", measure.Lower, harness.Milliseconds(after[0].reply.EOSE))
+		t.Value("answer after restart", "ms", results.Lower, harness.Milliseconds(after[0].reply.EOSE))
 	}
 	return nil
 }
@@ -140,7 +140,7 @@ func askPlain(ctx context.Context, t *harness.Trial) (questions []asked, err err
 // answered wrong already is for its queries to tell; a cap at the same number is none of a stop's
 // doing.
 func findForgotten(t *harness.Trial, before, after []asked) {
-	f := measure.Finding{Code: measure.CodeRemembers, Counts: map[string]float64{}}
+	f := results.Finding{Code: results.CodeRemembers, Counts: map[string]float64{}}
 	for i := range before {
 		if before[i].reply.Closed || after[i].reply.Closed || before[i].reply.NoID > 0 {
 			continue
@@ -161,7 +161,7 @@ func findForgotten(t *harness.Trial, before, after []asked) {
 		}
 	}
 	if f.Counts["of"] > 0 {
-		f.Verdict = measure.Holds(f.Counts["wrong"] == 0)
+		f.Verdict = results.Holds(f.Counts["wrong"] == 0)
 		t.Find(f)
 	}
 }

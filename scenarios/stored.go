@@ -9,9 +9,9 @@ import (
 	"relaybench/corpus"
 	"relaybench/harness"
 	"relaybench/harness/holding"
-	"relaybench/harness/measure"
-	"relaybench/harness/negentropy"
-	"relaybench/harness/pull"
+	"relaybench/relays/client"
+	"relaybench/relays/negentropy"
+	"relaybench/results"
 )
 
 // checkStored looks again for every event that the relay acknowledged (METHOD: nothing acknowledged
@@ -42,7 +42,7 @@ func checkStored(ctx context.Context, t *harness.Trial, required bool) (came, lo
 		return 0, 0, fmt.Errorf("looking again for what was acknowledged: %w", err)
 	}
 	excused := 0
-	var evidence []measure.Evidence
+	var evidence []results.Evidence
 	for k, i := range acknowledged {
 		switch {
 		case answered.Came[k]:
@@ -50,7 +50,7 @@ func checkStored(ctx context.Context, t *harness.Trial, required bool) (came, lo
 		case held.Holds(i) && !held.Optional(i) && perhaps.Holds(i) && !perhaps.Optional(i):
 			lost++
 			if len(evidence) < examples {
-				evidence = append(evidence, eventEvidence(measure.EvidenceMissing, t.Corpus, i))
+				evidence = append(evidence, eventEvidence(results.EvidenceMissing, t.Corpus, i))
 			}
 		default:
 			excused++
@@ -58,9 +58,9 @@ func checkStored(ctx context.Context, t *harness.Trial, required bool) (came, lo
 	}
 	t.Find(returned.finding())
 	t.Find(strays(answered.Stats))
-	f := measure.Finding{Code: measure.CodeAcknowledgedKept, Verdict: measure.Holds(lost == 0), Counts: counts("lost", lost, "of", len(acknowledged), "excused", excused), Evidence: evidence}
+	f := results.Finding{Code: results.CodeAcknowledgedKept, Verdict: results.Holds(lost == 0), Counts: counts("lost", lost, "of", len(acknowledged), "excused", excused), Evidence: evidence}
 	if lost > 0 && !required {
-		f.Verdict = measure.Stated
+		f.Verdict = results.Stated
 	}
 	late(&f, answered)
 	t.Find(f)
@@ -68,28 +68,28 @@ func checkStored(ctx context.Context, t *harness.Trial, required bool) (came, lo
 }
 
 // late tells of events that came only when they were asked for again, which bars nothing.
-func late(f *measure.Finding, a *holding.Answered) {
+func late(f *results.Finding, a *holding.Answered) {
 	if a.Late == 0 {
 		return
 	}
 	f.Counts["late"], f.Counts["late ms"] = float64(a.Late), harness.Milliseconds(a.LateBy)
-	if f.Verdict == measure.Passed {
-		f.Verdict = measure.Stated
+	if f.Verdict == results.Passed {
+		f.Verdict = results.Stated
 	}
 }
 
 // recordLate keeps how many events a relay returned only when it was asked for them again, and by
 // how much the last of them was late.
 func recordLate(t *harness.Trial, n int, by time.Duration) {
-	t.Value("late", "events", measure.None, float64(n))
-	t.Value("late by", "ms", measure.None, harness.Milliseconds(by))
+	t.Value("late", "events", results.None, float64(n))
+	t.Value("late by", "ms", results.None, harness.Milliseconds(by))
 }
 
 // strays is the finding on events that came and had not been asked for.
-func strays(s *pull.Stats) measure.Finding {
-	f := measure.Finding{Code: measure.CodeOnlyAsked, Verdict: measure.Holds(s.Strays == 0), Counts: counts("events", int(s.Strays), "elsewhere", int(s.Elsewhere))}
+func strays(s *client.Stats) results.Finding {
+	f := results.Finding{Code: results.CodeOnlyAsked, Verdict: results.Holds(s.Strays == 0), Counts: counts("events", int(s.Strays), "elsewhere", int(s.Elsewhere))}
 	for _, id := range s.StrayIDs {
-		f.Evidence = append(f.Evidence, measure.Evidence{Code: measure.EvidenceUnexpected, ID: id.String()})
+		f.Evidence = append(f.Evidence, results.Evidence{Code: results.EvidenceUnexpected, ID: id.String()})
 	}
 	return f
 }
@@ -133,27 +133,27 @@ func findHeld(ctx context.Context, t *harness.Trial, against []int, m *corpus.Mo
 
 // findings are what was seen on the way. What the protocol leaves open may be named and not
 // returned.
-func (h *found) findings(c *corpus.Corpus, m *corpus.Model) []measure.Finding {
-	all := []measure.Finding{strays(h.Stats), h.returned.finding()}
+func (h *found) findings(c *corpus.Corpus, m *corpus.Model) []results.Finding {
+	all := []results.Finding{strays(h.Stats), h.returned.finding()}
 	if broken := harness.Breach(h.Trouble); broken != nil {
 		all = append(all, *broken)
 	}
 	if !h.Reconciled {
 		return all
 	}
-	f := measure.Finding{Code: measure.CodeReturnsNamed, Counts: counts("missing", 0, "unnamed", 0, "of", h.Asked)}
+	f := results.Finding{Code: results.CodeReturnsNamed, Counts: counts("missing", 0, "unnamed", 0, "of", h.Asked)}
 	for name, list := range map[string][]int{"missing": h.Unreturned, "unnamed": h.Unnamed} {
 		list = slices.DeleteFunc(slices.Clone(list), m.Optional)
 		f.Counts[name] = float64(len(list))
 		for _, i := range list[:min(len(list), examples)] {
-			e := eventEvidence(measure.EvidenceMissing, c, i)
+			e := eventEvidence(results.EvidenceMissing, c, i)
 			if name == "unnamed" {
-				e.Code = measure.EvidenceUnexpected
+				e.Code = results.EvidenceUnexpected
 			}
 			f.Evidence = append(f.Evidence, e)
 		}
 	}
-	f.Verdict = measure.Holds(len(f.Evidence) == 0)
+	f.Verdict = results.Holds(len(f.Evidence) == 0)
 	late(&f, &h.Answered)
 	return append(all, f, onlyKnown(c, h.Unknown, h.Twice))
 }
@@ -162,10 +162,10 @@ func (h *found) findings(c *corpus.Corpus, m *corpus.Model) []measure.Finding {
 type comparison struct {
 	corpus            *corpus.Corpus
 	compared, changed int
-	evidence          []measure.Evidence
+	evidence          []results.Evidence
 }
 
-func (x *comparison) pulled(e *pull.Event) { x.see(e.ID, e.Raw) }
+func (x *comparison) pulled(e *client.Event) { x.see(e.ID, e.Raw) }
 
 // see is a harness.Asker's OnEvent. Parsing what is not byte for byte the same takes time: it has
 // no place on timed paths.
@@ -177,13 +177,13 @@ func (x *comparison) see(id corpus.ID, text []byte) {
 	x.compared++
 	if problem := harness.Altered(x.corpus, i, text); problem != "" {
 		if x.changed++; x.changed <= examples {
-			e := eventEvidence(measure.EvidenceAltered, x.corpus, i)
+			e := eventEvidence(results.EvidenceAltered, x.corpus, i)
 			e.Text = problem
 			x.evidence = append(x.evidence, e)
 		}
 	}
 }
 
-func (x *comparison) finding() measure.Finding {
-	return measure.Finding{Code: measure.CodeUnaltered, Verdict: measure.Holds(x.changed == 0), Counts: counts("altered", x.changed, "of", x.compared), Evidence: x.evidence}
+func (x *comparison) finding() results.Finding {
+	return results.Finding{Code: results.CodeUnaltered, Verdict: results.Holds(x.changed == 0), Counts: counts("altered", x.changed, "of", x.compared), Evidence: x.evidence}
 }

@@ -7,7 +7,7 @@ import (
 
 	"relaybench/corpus"
 	"relaybench/harness"
-	"relaybench/harness/measure"
+	"relaybench/results"
 )
 
 // TestHotQueriesAskAboutWhatStandsOut compares each fixed filter with the ranking of who and what
@@ -146,27 +146,27 @@ func TestQueriesNameTheConditionsThatTheyUse(t *testing.T) {
 // trips.
 func TestScenariosSayWhatBoundsThem(t *testing.T) {
 	type bound struct {
-		ceiling measure.Ceiling
+		ceiling results.Ceiling
 		trips   []string
 	}
-	want := map[string]bound{"ingest.throughput": {measure.CeilingIngest, nil}, "ingest.paced": {measure.CeilingIngest, []string{"ok from intended"}},
-		"ingest.visibility": {measure.CeilingIngest, []string{"visible", "ok"}}, "import": {measure.CeilingNone, nil}, "sync.native": {measure.CeilingNone, nil},
-		"sync.negentropy": {measure.CeilingPair, nil}, "sync.req": {measure.CeilingPair, nil}, "storage": {}, "crash": {}}
+	want := map[string]bound{"ingest.throughput": {results.CeilingIngest, nil}, "ingest.paced": {results.CeilingIngest, []string{"ok from intended"}},
+		"ingest.visibility": {results.CeilingIngest, []string{"visible", "ok"}}, "import": {results.CeilingNone, nil}, "sync.native": {results.CeilingNone, nil},
+		"sync.negentropy": {results.CeilingPair, nil}, "sync.req": {results.CeilingPair, nil}, "storage": {}, "crash": {}}
 	all := []harness.Description{Throughput{}.Describe(), Paced{}.Describe(), Visibility{}.Describe(), Storage{}.Describe(), Crash{}.Describe(), Import{}.Describe()}
 	for _, s := range Queries() {
 		all = append(all, s.Describe())
-		want[s.Describe().Key] = bound{measure.CeilingQuery, []string{"eose", "first event"}}
+		want[s.Describe().Key] = bound{results.CeilingQuery, []string{"eose", "first event"}}
 	}
 	for _, s := range Fetches(FetchOptions{}) {
 		all = append(all, s.Describe())
-		want[s.Describe().Key] = bound{measure.CeilingDownload, nil}
+		want[s.Describe().Key] = bound{results.CeilingDownload, nil}
 	}
 	for _, mode := range SyncModes() {
 		all = append(all, (&Sync{}).DescribeMode(mode))
 	}
 	for _, phase := range phases {
 		all = append(all, describePhase(phase))
-		want["negentropy."+phase] = bound{measure.CeilingPair, nil}
+		want["negentropy."+phase] = bound{results.CeilingPair, nil}
 	}
 	for _, d := range all {
 		w, known := want[d.Key]
@@ -174,7 +174,7 @@ func TestScenariosSayWhatBoundsThem(t *testing.T) {
 			t.Errorf("%s: %q, %q; want %q, %q", d.Key, d.Ceiling, d.RoundTrips, w.ceiling, w.trips)
 		}
 		for _, trip := range d.RoundTrips {
-			if !slices.ContainsFunc(d.Metrics, func(m measure.Metric) bool { return m.Key == trip }) {
+			if !slices.ContainsFunc(d.Metrics, func(m results.Metric) bool { return m.Key == trip }) {
 				t.Errorf("%s has no metric %q", d.Key, trip)
 			}
 		}

@@ -11,9 +11,9 @@ import (
 	"relaybench/corpus"
 	"relaybench/harness"
 	"relaybench/harness/backfill"
-	"relaybench/harness/measure"
-	"relaybench/harness/wire"
 	"relaybench/relays"
+	"relaybench/relays/wire"
+	"relaybench/results"
 )
 
 // Sync measures how an empty relay gets what a full one has: by the sink's own command, by reconciliation (NIP-77) with relaybench as the agent between the
@@ -42,30 +42,30 @@ const DefaultPage = 20_000
 
 // Describe implements harness.SyncScenario.
 func (*Sync) Describe() harness.Description {
-	return harness.Description{Needs: harness.Empty, Scenario: measure.Scenario{
-		Key: "sync", Title: "a relay fills another", Section: sectionSync, Order: orderSync, Layout: measure.LayoutMatrix,
+	return harness.Description{Needs: harness.Empty, Scenario: results.Scenario{
+		Key: "sync", Title: "a relay fills another", Section: sectionSync, Order: orderSync, Layout: results.LayoutMatrix,
 	}}
 }
 
 // DescribeMode implements harness.SyncScenario.
 func (y *Sync) DescribeMode(mode string) harness.Description {
-	title, uses, ceiling := "by the sink's own sync command", []string(nil), measure.CeilingPair
+	title, uses, ceiling := "by the sink's own sync command", []string(nil), results.CeilingPair
 	switch mode {
 	case ModeNative:
-		ceiling = measure.CeilingNone
+		ceiling = results.CeilingNone
 	case ModeNegentropy:
-		title, uses = "by reconciliation (NIP-77), relaybench between the two", []string{measure.UsesIDs}
+		title, uses = "by reconciliation (NIP-77), relaybench between the two", []string{results.UsesIDs}
 	case ModeReq:
-		title, uses = "by REQs in pages, newest first", []string{measure.UsesUntil, measure.UsesLimit, measure.UsesOrder}
+		title, uses = "by REQs in pages, newest first", []string{results.UsesUntil, results.UsesLimit, results.UsesOrder}
 	}
 	direction := y.Direction
 	if direction == "" {
 		direction = relays.Down
 	}
-	return harness.Description{Needs: harness.Empty, Scenario: measure.Scenario{
+	return harness.Description{Needs: harness.Empty, Scenario: results.Scenario{
 		Key: "sync." + mode, Title: title, Section: sectionSync, Order: orderSync + 1 + slices.Index(SyncModes(), mode), Primary: "records/s", Unit: "events/s",
-		Layout: measure.LayoutMatrix, Uses: uses, Ceiling: ceiling,
-	}, Labels: measure.Labels{measure.LabelMode: mode, measure.LabelDirection: string(direction)}, Metrics: transferMetrics}
+		Layout: results.LayoutMatrix, Uses: uses, Ceiling: ceiling,
+	}, Labels: results.Labels{results.LabelMode: mode, results.LabelDirection: string(direction)}, Metrics: transferMetrics}
 }
 
 // Modes implements harness.SyncScenario.
@@ -101,7 +101,7 @@ type beginning struct {
 }
 
 // noWayError is a mode that a pair of relays cannot be measured in.
-type noWayError struct{ why measure.Reason }
+type noWayError struct{ why results.Reason }
 
 func (e *noWayError) Error() string { return "no way to sync: " + e.why.Code }
 
@@ -111,7 +111,7 @@ func noWay(code string, pairs ...string) error {
 	for i := 0; i+1 < len(pairs); i += 2 {
 		texts[pairs[i]] = pairs[i+1]
 	}
-	return &noWayError{measure.Reason{Code: code, Texts: texts}}
+	return &noWayError{results.Reason{Code: code, Texts: texts}}
 }
 
 // syncing is one mode of one pair on its way.
@@ -132,13 +132,13 @@ type syncing struct {
 type synced struct {
 	account    backfill.Account
 	timeline   []float64            // events at the sink in each second
-	noTimeline measure.Reason       // why there is none
+	noTimeline results.Reason       // why there is none
 	agent      bool                 // relaybench carried the events
 	command    *relays.Carried      // the sink's own command did
 	failed     *relays.CommandError // and failed so; nil where it did not
 	reconciled *reconciled          // nil where nothing was
 	carried    *carried             // nil where relaybench carried nothing
-	ended      measure.Reason       // who ended the transfer before its end, an Ended code, and how far it was
+	ended      results.Reason       // who ended the transfer before its end, an Ended code, and how far it was
 	stoppedBy  *harness.Trial       // the relay that did; nil where none did, or nobody knows which
 	late       int                  // events that the sink returned only when it was asked for them again
 	lateBy     time.Duration        // by how much, the last of them
@@ -260,11 +260,11 @@ func (r *syncing) overdue(why error) {
 	}
 	switch r.done.stoppedBy {
 	case nil:
-		r.done.ended.Code = measure.EndedByUnknown
+		r.done.ended.Code = results.EndedByUnknown
 	case r.Source:
-		r.done.ended.Code = measure.EndedBySource
+		r.done.ended.Code = results.EndedBySource
 	default:
-		r.done.ended.Code = measure.EndedBySink
+		r.done.ended.Code = results.EndedBySink
 	}
 }
 
@@ -274,27 +274,27 @@ func (r *syncing) possible() error {
 	switch r.mode {
 	case ModeNative:
 		if ok, why := sink.Can(relays.Sync); !ok {
-			return noWay(measure.NoCommand, "relay", sink.Name, "why", why)
+			return noWay(results.NoCommand, "relay", sink.Name, "why", why)
 		}
 		want := relays.Down
 		if r.Direction == relays.Both {
 			want = relays.Both
 		}
 		if !slices.Contains(sink.Directions(), want) {
-			return noWay(measure.NoDirection, "relay", sink.Name, "direction", string(want))
+			return noWay(results.NoDirection, "relay", sink.Name, "direction", string(want))
 		}
 		if r.Direction == relays.Both && sink.NeedsStop(relays.Sync) {
-			return noWay(measure.StoppedBoth, "relay", sink.Name)
+			return noWay(results.StoppedBoth, "relay", sink.Name)
 		}
 	case ModeNegentropy:
 		for _, name := range []string{r.Source.Relay.Name(), sink.Name} {
 			if ok, why := r.NegentropyOf(name); !ok {
-				return noWay(measure.WithoutNIP77, "relay", name, "cause", why.Cause, "reason", why.Texts["reason"], "how", why.Texts["how"], "error", why.Texts["error"])
+				return noWay(results.WithoutNIP77, "relay", name, "cause", why.Cause, "reason", why.Texts["reason"], "how", why.Texts["how"], "error", why.Texts["error"])
 			}
 		}
 	case ModeReq:
 		if r.Direction == relays.Both {
-			return noWay(measure.OneWay)
+			return noWay(results.OneWay)
 		}
 	}
 	return nil
@@ -316,7 +316,7 @@ func (r *syncing) begun(ctx context.Context, t *harness.Trial) (h beginning, err
 		for i := range h.returned {
 			h.returned[i] = t.Ledger.Acknowledged(i)
 		}
-		r.FindAlone(t, measure.Finding{Code: measure.CodeAcknowledgedKept, Verdict: measure.Undecided, Texts: map[string]string{"error": err.Error()}})
+		r.FindAlone(t, results.Finding{Code: results.CodeAcknowledgedKept, Verdict: results.Undecided, Texts: map[string]string{"error": err.Error()}})
 	default:
 		for _, i := range held.Events {
 			h.returned[i] = true
@@ -346,13 +346,13 @@ func (r *syncing) find(ctx context.Context, t *harness.Trial, m *corpus.Model) (
 		return nil, t.Fault(err)
 	}
 	for _, f := range held.findings(t.Corpus, m) {
-		if f.Code == measure.CodeNIP77 && r.mode == ModeNegentropy { // which breaks by that anyway, and says so
+		if f.Code == results.CodeNIP77 && r.mode == ModeNegentropy { // which breaks by that anyway, and says so
 			continue
 		}
-		if f.Code == measure.CodeOnlyAsked {
+		if f.Code == results.CodeOnlyAsked {
 			f.BearsOn = r.bearsOn(t)
 		}
-		if f.Verdict == measure.Failed {
+		if f.Verdict == results.Failed {
 			r.FindAlone(t, f)
 		}
 	}
@@ -404,18 +404,18 @@ func (r *syncing) account(ctx context.Context) error {
 				return err
 			}
 		}
-		f := measure.Finding{Code: measure.CodeHoldsSource, Verdict: measure.Holds(d.none()), Counts: d.counts(), Evidence: d.evidence()}
+		f := results.Finding{Code: results.CodeHoldsSource, Verdict: results.Holds(d.none()), Counts: d.counts(), Evidence: d.evidence()}
 		r.beyond(expected, f.Counts)
 		own := d.own()
 		if r.done.overdue { // what lay there without an answer says nothing
-			own -= int(f.Counts["missing."+measure.MissingUnanswered])
+			own -= int(f.Counts["missing."+results.MissingUnanswered])
 		}
 		stopped := (r.done.account.Cut != "" || r.done.stoppedBy != nil && r.done.stoppedBy != of) && own == 0 // by the other one, or by whoever measures
 		switch {
 		case !d.none() && (stopped || excused):
-			f.Verdict, f.Cause = measure.Stated, measure.MissingNeverDelivered
-		case !d.none() && own == 0 && r.done.ended.Code == measure.EndedByUnknown:
-			f.Verdict, f.Cause = measure.Undecided, measure.MissingNeverDelivered
+			f.Verdict, f.Cause = results.Stated, results.MissingNeverDelivered
+		case !d.none() && own == 0 && r.done.ended.Code == results.EndedByUnknown:
+			f.Verdict, f.Cause = results.Undecided, results.MissingNeverDelivered
 		}
 		f.BearsOn = r.bearsOn(of)
 		of.Find(f)
@@ -457,17 +457,17 @@ func (r *syncing) blame(receiver *harness.Trial, expected *corpus.Model, held []
 		}
 	}
 	if n := len(r.done.stepped); n > 0 && withheld > 0 { // nobody's failure: there is no way to ask for the rest
-		receiver.Find(measure.Finding{Code: measure.CodeSecondsPaged, Verdict: measure.Stated,
+		receiver.Find(results.Finding{Code: results.CodeSecondsPaged, Verdict: results.Stated,
 			Counts: map[string]float64{"seconds": float64(n), "newest": float64(r.done.stepped[0])}})
-		a.Why = measure.Reason{Code: measure.CauseFullSeconds, Counts: map[string]float64{"seconds": float64(n), "newest": float64(r.done.stepped[0])}}
+		a.Why = results.Reason{Code: results.CauseFullSeconds, Counts: map[string]float64{"seconds": float64(n), "newest": float64(r.done.stepped[0])}}
 		return other == 0
 	}
 	if !r.done.agent && withheld == 0 {
 		return false
 	}
-	f := measure.Finding{Code: measure.CodeSendsHeld, Counts: counts("withheld", withheld), Texts: map[string]string{"to": receiver.Relay.Name()}}
+	f := results.Finding{Code: results.CodeSendsHeld, Counts: counts("withheld", withheld), Texts: map[string]string{"to": receiver.Relay.Name()}}
 	if withheld > 0 {
-		a.Why = measure.Reason{Code: measure.CauseWithheld}
+		a.Why = results.Reason{Code: results.CauseWithheld}
 	}
 	if c := r.done.carried; c != nil {
 		from := &c.from[gave]
@@ -476,11 +476,11 @@ func (r *syncing) blame(receiver *harness.Trial, expected *corpus.Model, held []
 			altered[id] = true
 		}
 		f.Counts["altered"], f.Counts["elsewhere"], f.Counts["left out"] = float64(len(altered)), float64(from.elsewhere), float64(from.leftOut)
-		f.Evidence = idEvidence(receiver.Corpus, measure.EvidenceAltered, "", altered)
+		f.Evidence = idEvidence(receiver.Corpus, results.EvidenceAltered, "", altered)
 	}
 	// An event that comes only when it is asked for again counts as kept back: a client that asks
 	// once does not get it.
-	if f.Verdict = measure.Holds(withheld+int(f.Counts["left out"]) == 0); f.Verdict == measure.Failed {
+	if f.Verdict = results.Holds(withheld+int(f.Counts["left out"]) == 0); f.Verdict == results.Failed {
 		f.BearsOn = r.bearsOn(giver)
 	}
 	r.FindAlone(giver, f)
@@ -490,9 +490,9 @@ func (r *syncing) blame(receiver *harness.Trial, expected *corpus.Model, held []
 // judgeSent records what a giver sent that nobody had asked for: other events, and events twice. A
 // giver that sent nothing of that has no finding, as in pairs.
 func (r *syncing) judgeSent(giver *harness.Trial, from *sent) {
-	f := measure.Finding{Code: measure.CodeOnlyRequested, Verdict: measure.Holds(from.strays+from.foreign+from.duplicates == 0),
+	f := results.Finding{Code: results.CodeOnlyRequested, Verdict: results.Holds(from.strays+from.foreign+from.duplicates == 0),
 		Counts: counts("events", from.strays+from.foreign, "elsewhere", from.elsewhere, "duplicates", from.duplicates)}
-	if f.Verdict == measure.Failed {
+	if f.Verdict == results.Failed {
 		f.BearsOn = r.bearsOn(giver)
 		r.FindAlone(giver, f)
 	}
@@ -500,12 +500,12 @@ func (r *syncing) judgeSent(giver *harness.Trial, from *sent) {
 
 // bearsOn are the figures on which a failure of one side bears: those of this way of syncing in
 // which it stands there.
-func (r *syncing) bearsOn(at *harness.Trial) []measure.Scope {
-	role := measure.AsRelay
+func (r *syncing) bearsOn(at *harness.Trial) []results.Scope {
+	role := results.AsRelay
 	if at == r.Source {
-		role = measure.AsPeer
+		role = results.AsPeer
 	}
-	return []measure.Scope{{Scenario: "sync." + r.mode, Role: role}}
+	return []results.Scope{{Scenario: "sync." + r.mode, Role: role}}
 }
 
 // beyond counts what became of those events of the corpus that need not be at the sink.
@@ -548,16 +548,16 @@ func (r *syncing) measure(expected *corpus.Model, held []int, before []bool) err
 		return err
 	}
 	if r.done.failed != nil && a.Missing == 0 && a.Err != nil { // what it says of its failure is believed no more than the contrary
-		a.Err, r.done.ended = nil, measure.Reason{}
+		a.Err, r.done.ended = nil, results.Reason{}
 	}
 	if f, ok := a.Finding(); ok {
 		f.BearsOn = r.bearsOn(t)
 		if ended := r.done.ended; !ended.None() { // the account is the sink's, and the failure may not be
 			f.Texts["by"] = ended.Code
 			maps.Copy(f.Counts, ended.Counts)
-			f.Verdict = measure.Undecided
+			f.Verdict = results.Undecided
 			if by := r.done.stoppedBy; by != nil {
-				f.Verdict, f.Blames, f.BearsOn = measure.Failed, by.Relay.Name(), r.bearsOn(by)
+				f.Verdict, f.Blames, f.BearsOn = results.Failed, by.Relay.Name(), r.bearsOn(by)
 			}
 		}
 		t.Find(f)
@@ -571,14 +571,14 @@ func (r *syncing) measure(expected *corpus.Model, held []int, before []bool) err
 		t.Measure(m)
 	}
 	if why := r.done.noTimeline; !why.None() {
-		t.Find(measure.Finding{Code: measure.CodeWatched, Verdict: measure.Stated, Cause: why.Code, Texts: why.Texts})
+		t.Find(results.Finding{Code: results.CodeWatched, Verdict: results.Stated, Cause: why.Code, Texts: why.Texts})
 	}
 	if a.Completeness() == backfill.Complete {
 		t.Budget.Took(a.Delivered, a.Wall)
 	}
 	u := a.Usage
 	if r.done.agent && len(u.Relays) == 2 && u.Relays[1].Known && u.Relays[1].CPU > 0 {
-		t.Value("tool's share of the sink's cpu", "%", measure.None, 100*u.Tool.CPU.Seconds()/u.Relays[1].CPU.Seconds())
+		t.Value("tool's share of the sink's cpu", "%", results.None, 100*u.Tool.CPU.Seconds()/u.Relays[1].CPU.Seconds())
 	}
 	if c := r.done.carried; c != nil {
 		c.measure(t)

@@ -9,11 +9,11 @@ import (
 
 	"relaybench/corpus"
 	"relaybench/harness"
-	"relaybench/harness/measure"
-	"relaybench/harness/negentropy"
-	"relaybench/harness/pull"
-	"relaybench/harness/wire"
 	"relaybench/relays"
+	"relaybench/relays/client"
+	"relaybench/relays/negentropy"
+	"relaybench/relays/wire"
+	"relaybench/results"
 )
 
 // carried is what relaybench carried from one relay to the other, over all transfers of a mode.
@@ -26,8 +26,8 @@ type carried struct {
 	from       [2]sent       // by the source, and by the sink
 	took       time.Duration // of the transfers alone
 	waited     time.Duration // for the sink
-	latency    *measure.Histogram
-	ok         *measure.Histogram
+	latency    *results.Histogram
+	ok         *results.Histogram
 }
 
 // sent is how one relay sent what it was asked for.
@@ -38,35 +38,35 @@ type sent struct {
 	elsewhere  int // of those, how many came under a subscription id that was never asked under
 	duplicates int // events that one answer held twice
 	retried    int // ids that were asked for again
-	leftOut    int // ids that came only then, as in pull.Fetched
+	leftOut    int // ids that came only then, as in client.Fetched
 	lost       int // connections to it that broke, whichever way events went
 	loss       error
 }
 
 func newCarried() *carried {
-	return &carried{refused: map[string]*harness.Refusals{}, latency: measure.NewHistogram(), ok: measure.NewHistogram()}
+	return &carried{refused: map[string]*harness.Refusals{}, latency: results.NewHistogram(), ok: results.NewHistogram()}
 }
 
 func (c *carried) measure(t *harness.Trial) {
 	if seconds := c.took.Seconds(); seconds > 0 {
-		t.Value("transfer events/s", "events/s", measure.None, float64(c.events+c.duplicates)/seconds)
-		t.Value("waiting for the sink", "%", measure.None, 100*c.waited.Seconds()/seconds)
+		t.Value("transfer events/s", "events/s", results.None, float64(c.events+c.duplicates)/seconds)
+		t.Value("waiting for the sink", "%", results.None, 100*c.waited.Seconds()/seconds)
 	}
-	t.Value("not sent by the source", "events", measure.None, float64(c.missing))
-	t.Value("never answered by the sink", "events", measure.None, float64(c.unanswered))
+	t.Value("not sent by the source", "events", results.None, float64(c.missing))
+	t.Value("never answered by the sink", "events", results.None, float64(c.unanswered))
 	a, b := &c.from[0], &c.from[1]
-	t.Value("of no corpus event", "events", measure.None, float64(a.foreign+b.foreign))
-	t.Value("unasked", "events", measure.None, float64(a.strays+b.strays))
-	t.Value("duplicates", "events", measure.None, float64(a.duplicates+b.duplicates))
-	t.Value("retried", "ids", measure.None, float64(a.retried+b.retried))
-	t.Value(lostConnections, "connections", measure.None, float64(a.lost+b.lost))
+	t.Value("of no corpus event", "events", results.None, float64(a.foreign+b.foreign))
+	t.Value("unasked", "events", results.None, float64(a.strays+b.strays))
+	t.Value("duplicates", "events", results.None, float64(a.duplicates+b.duplicates))
+	t.Value("retried", "ids", results.None, float64(a.retried+b.retried))
+	t.Value(lostConnections, "connections", results.None, float64(a.lost+b.lost))
 	byReason(t, "refused", c.refused)
-	_ = t.Latency("REQ to EOSE", measure.None, c.latency)
-	_ = t.Latency("EVENT to OK", measure.None, c.ok)
+	_ = t.Latency("REQ to EOSE", results.None, c.latency)
+	_ = t.Latency("EVENT to OK", results.None, c.ok)
 }
 
 // add takes in one transfer, to the one relay from the other.
-func (c *carried) add(x *harness.Transferred, s *pull.Stats, from, to *sent) {
+func (c *carried) add(x *harness.Transferred, s *client.Stats, from, to *sent) {
 	to.breaks(x.Lost, x.Loss)
 	c.events += int(x.Accepted)
 	c.duplicates += int(x.Duplicates)
@@ -100,7 +100,7 @@ func (s *sent) breaks(lost int, loss error) {
 }
 
 // transfer carries what ask gets of the one relay to the other, and continues the timeline.
-func (r *syncing) transfer(ctx context.Context, to *harness.Trial, total int, ask func(ctx context.Context, take pull.Take) error) (*harness.Transferred, error) {
+func (r *syncing) transfer(ctx context.Context, to *harness.Trial, total int, ask func(ctx context.Context, take client.Take) error) (*harness.Transferred, error) {
 	start := wire.Now()
 	x := harness.Transfer{To: to.Relay.URL(), Corpus: to.Corpus, Conns: to.Options.Publishers, Window: to.Options.Window,
 		Stall: to.Options.Stall, Ledger: to.Ledger, Progress: r.Sink.Progress}
@@ -128,12 +128,12 @@ func (r *syncing) transfer(ctx context.Context, to *harness.Trial, total int, as
 func (r *syncing) req(ctx context.Context) error {
 	total := len(r.had[0].mustSend)
 	r.done.agent, r.done.carried = true, newCarried()
-	var paged *pull.Paged
+	var paged *client.Paged
 	turned := int64(0) // events up to the last page that came whole
-	pages := pull.Pages{Options: pull.Options{URL: r.Source.Relay.URL(), Stall: r.Sink.Options.Stall}, Size: r.Page, Widest: max(r.Page, DefaultPage)}
-	done, err := r.transfer(ctx, r.Sink, total, func(ctx context.Context, take pull.Take) (err error) {
+	pages := client.Pages{Options: client.Options{URL: r.Source.Relay.URL(), Stall: r.Sink.Options.Stall}, Size: r.Page, Widest: max(r.Page, DefaultPage)}
+	done, err := r.transfer(ctx, r.Sink, total, func(ctx context.Context, take client.Take) (err error) {
 		events := int64(0)
-		pages.Take = func(ctx context.Context, e *pull.Event, wait bool) (bool, error) {
+		pages.Take = func(ctx context.Context, e *client.Event, wait bool) (bool, error) {
 			ok, err := take(ctx, e, wait)
 			if ok {
 				events++
@@ -153,7 +153,7 @@ func (r *syncing) req(ctx context.Context) error {
 	} else {
 		r.done.carried.add(done, paged.Stats, from, to)
 		r.done.account.Add(paged.Stats)
-		r.Sink.Value("pages", "pages", measure.None, float64(paged.Pages))
+		r.Sink.Value("pages", "pages", results.None, float64(paged.Pages))
 		r.done.stepped = paged.Stepped
 	}
 	if paged == nil {
@@ -173,7 +173,7 @@ func (r *syncing) req(ctx context.Context) error {
 
 // ended keeps who ended a transfer where it stopped, and how far it was; what concerns nobody but
 // relaybench is an error.
-func (r *syncing) ended(ctx context.Context, err error, from, to *harness.Trial, s *pull.Stats, total int) error {
+func (r *syncing) ended(ctx context.Context, err error, from, to *harness.Trial, s *client.Stats, total int) error {
 	var source *harness.SourceError
 	var sink *harness.SinkError
 	switch {
@@ -188,9 +188,9 @@ func (r *syncing) ended(ctx context.Context, err error, from, to *harness.Trial,
 	default:
 		return err
 	}
-	r.done.ended = measure.Reason{Code: measure.EndedBySink, Counts: map[string]float64{}}
+	r.done.ended = results.Reason{Code: results.EndedBySink, Counts: map[string]float64{}}
 	if r.done.stoppedBy == r.Source {
-		r.done.ended.Code = measure.EndedBySource
+		r.done.ended.Code = results.EndedBySource
 	}
 	if r.done.stoppedBy == from {
 		r.stops[from.Relay.Name()] = true
@@ -215,13 +215,13 @@ type reconciled struct {
 }
 
 func (c *reconciled) measure(t *harness.Trial) {
-	t.Value("reconcile time", "ms", measure.None, harness.Milliseconds(c.first.Duration))
-	t.Value("reconcile rounds", "rounds", measure.None, float64(c.first.Rounds))
-	t.Value("reconcile bytes", "MiB", measure.None, float64(c.first.BytesUp+c.first.BytesDown)/(1<<20))
-	t.Value("check time", "ms", measure.None, harness.Milliseconds(c.checks.Duration))
-	t.Value("transfers", "transfers", measure.None, float64(c.transfers))
-	t.Value("stragglers", "events", measure.None, float64(c.stragglers))
-	t.Value("ids of no corpus event", "ids", measure.None, float64(c.unknown))
+	t.Value("reconcile time", "ms", results.None, harness.Milliseconds(c.first.Duration))
+	t.Value("reconcile rounds", "rounds", results.None, float64(c.first.Rounds))
+	t.Value("reconcile bytes", "MiB", results.None, float64(c.first.BytesUp+c.first.BytesDown)/(1<<20))
+	t.Value("check time", "ms", results.None, harness.Milliseconds(c.checks.Duration))
+	t.Value("transfers", "transfers", results.None, float64(c.transfers))
+	t.Value("stragglers", "events", results.None, float64(c.stragglers))
+	t.Value("ids of no corpus event", "ids", results.None, float64(c.unknown))
 }
 
 // way is one direction in which events go.
@@ -295,7 +295,7 @@ func (r *syncing) begins(ctx context.Context, ways *[]*way) error {
 	}
 	down.lacks, r.done.reconciled.unknown = lacks.newestFirst(), need.unknown
 	if need.unknown > 0 {
-		r.FindAlone(server, measure.Finding{Code: measure.CodeOnlyKnown, Verdict: measure.Failed, Counts: counts("ids", need.unknown, "twice", 0)})
+		r.FindAlone(server, results.Finding{Code: results.CodeOnlyKnown, Verdict: results.Failed, Counts: counts("ids", need.unknown, "twice", 0)})
 	}
 	if r.Direction == relays.Both {
 		up := &way{from: r.Sink, to: r.Source, tries: make([]uint8, r.Sink.Corpus.Len())}
@@ -335,9 +335,9 @@ func (r *syncing) carry(ctx context.Context, w *way) error {
 		w.tries[i] = min(w.tries[i]+1, syncTries)
 		ids[n] = w.to.Corpus.Entry(i).ID
 	}
-	b := pull.ByID{Options: pull.Options{URL: w.from.Relay.URL(), Stall: w.to.Options.Stall, Attempts: 5}, Batch: r.batch(w.from), InFlight: syncAtOnce, Retries: syncRetries}
-	var fetched *pull.Fetched
-	done, err := r.transfer(ctx, w.to, len(ids), func(ctx context.Context, take pull.Take) (err error) {
+	b := client.ByID{Options: client.Options{URL: w.from.Relay.URL(), Stall: w.to.Options.Stall, Attempts: 5}, Batch: r.batch(w.from), InFlight: syncAtOnce, Retries: syncRetries}
+	var fetched *client.Fetched
+	done, err := r.transfer(ctx, w.to, len(ids), func(ctx context.Context, take client.Take) (err error) {
 		b.Take = take
 		fetched, err = b.Run(ctx, ids)
 		return err

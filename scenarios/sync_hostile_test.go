@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"relaybench/harness"
-	"relaybench/harness/measure"
-	"relaybench/harness/scripted"
+	"relaybench/relays/scripted"
+	"relaybench/results"
 )
 
 // page is how a REQ for the first page of 100 goes on, and none that asks for ids.
@@ -52,17 +52,17 @@ func TestWhoeverStopsATransferFailsAlone(t *testing.T) {
 				o.Stall = 6 * time.Second
 			}
 			m, _ := fill(t, &Sync{Which: []string{ModeReq}, Page: 100}, notes, o, scripted.External(t, "source", test.source), scripted.External(t, "sink", test.sink))
-			by, innocent := measure.EndedBySource, "sink"
+			by, innocent := results.EndedBySource, "sink"
 			if test.at == "sink" {
-				by, innocent = measure.EndedBySink, "source"
+				by, innocent = results.EndedBySink, "source"
 			}
 			m.blameless(t, innocent)
-			m.judged(t, "sink", key, measure.CodeComplete, measure.Failed, measure.CauseEnded, test.at)
-			f := m.finding(t, "sink", key, measure.CodeComplete)
+			m.judged(t, "sink", key, results.CodeComplete, results.Failed, results.CauseEnded, test.at)
+			f := m.finding(t, "sink", key, results.CodeComplete)
 			if f.Texts["by"] != by || f.Texts["error"] == "" || f.Counts["waited"] != 0 {
 				t.Errorf("%+v", f)
 			}
-			if s := m.figure(t, "sink", key, "records/s").Is(measure.StatusIncomplete); s == nil || s.Cause != measure.CauseEnded || !m.barred(t, key, test.at) {
+			if s := m.figure(t, "sink", key, "records/s").Is(results.StatusIncomplete); s == nil || s.Cause != results.CauseEnded || !m.barred(t, key, test.at) {
 				t.Errorf("the rate is not barred: %+v", s)
 			}
 			if came := m.value(t, "sink", key, "delivered"); test.source.HangUpAfter > 0 && came != 20 || test.source.HangUpAfter == 0 && came != 0 {
@@ -81,8 +81,8 @@ func TestASourceThatDoesNotWaitIsSaidNotTo(t *testing.T) {
 		scripted.External(t, "source", scripted.Script{OnlyReqs: `,{"limit":1000}]`, HangUpAfter: 500}),
 		scripted.External(t, "sink", scripted.Script{OKAfter: 30 * time.Millisecond}))
 	m.blameless(t, "sink")
-	m.judged(t, "sink", key, measure.CodeComplete, measure.Failed, measure.CauseEnded, "source", "came", 500, "of", n, "waited", 1, "lost", 1)
-	if f := m.finding(t, "sink", key, measure.CodeComplete); f.Counts["left MB"] <= 0 {
+	m.judged(t, "sink", key, results.CodeComplete, results.Failed, results.CauseEnded, "source", "came", 500, "of", n, "waited", 1, "lost", 1)
+	if f := m.finding(t, "sink", key, results.CodeComplete); f.Counts["left MB"] <= 0 {
 		t.Errorf("%+v", f.Counts)
 	}
 }
@@ -102,8 +102,8 @@ func TestASourceThatSendsAPartIsBlamed(t *testing.T) {
 			m, _ := fill(t, &Sync{Which: []string{ModeReq}, Page: 100}, notes, harness.Options{}, scripted.External(t, "source", test.script),
 				scripted.External(t, "sink", scripted.Script{}))
 			m.blameless(t, "sink")
-			m.judged(t, "source", key, measure.CodeSendsHeld, measure.Failed, "", "source", "withheld", test.withheld, "left out", 0)
-			m.judged(t, "sink", key, measure.CodeComplete, measure.Stated, measure.CauseWithheld, "", "missing", test.withheld, "expected", n)
+			m.judged(t, "source", key, results.CodeSendsHeld, results.Failed, "", "source", "withheld", test.withheld, "left out", 0)
+			m.judged(t, "sink", key, results.CodeComplete, results.Stated, results.CauseWithheld, "", "missing", test.withheld, "expected", n)
 			if !m.barred(t, key, "source") {
 				t.Errorf("the rate is not barred")
 			}
@@ -128,15 +128,15 @@ func TestLiesThatRepeatsHideAreJudged(t *testing.T) {
 	}{
 		// Asking for all by id comes first, and again for 2: the transfer brings the 403rd to the
 		// 802nd, in four REQs, of which at least one is whole.
-		{"leaves out", ModeNegentropy, scripted.Script{LeaveOutEvery: 155}, measure.CodeSendsHeld, []any{"withheld", 0, "left out", 3}, map[string]float64{"retried": 3, "unasked": 0}, 0},
-		{"alters ids", ModeNegentropy, scripted.Script{AlterEvery: 155, Alter: other}, measure.CodeOnlyRequested, []any{"events", 3, "elsewhere", 0, "duplicates", 0},
+		{"leaves out", ModeNegentropy, scripted.Script{LeaveOutEvery: 155}, results.CodeSendsHeld, []any{"withheld", 0, "left out", 3}, map[string]float64{"retried": 3, "unasked": 0}, 0},
+		{"alters ids", ModeNegentropy, scripted.Script{AlterEvery: 155, Alter: other}, results.CodeOnlyRequested, []any{"events", 3, "elsewhere", 0, "duplicates", 0},
 			map[string]float64{"retried": 3, "unasked": 3}, 0},
-		{"answers elsewhere", ModeNegentropy, scripted.Script{AlterEvery: 155, SubID: "zzz"}, measure.CodeOnlyRequested, []any{"events", 3, "elsewhere", 3, "duplicates", 0},
+		{"answers elsewhere", ModeNegentropy, scripted.Script{AlterEvery: 155, SubID: "zzz"}, results.CodeOnlyRequested, []any{"events", 3, "elsewhere", 3, "duplicates", 0},
 			map[string]float64{"retried": 3, "unasked": 3}, 0},
-		{"sends twice", ModeNegentropy, scripted.Script{RepeatEvery: 20}, measure.CodeOnlyRequested, []any{"events", 0, "duplicates", 20}, map[string]float64{"duplicates": 20, "retried": 0}, 0},
-		{"alters ids in pages", ModeReq, scripted.Script{OnlyReqs: `{"limit":500}`, AlterEvery: 100, Alter: other}, measure.CodeOnlyRequested, []any{"events", 1, "duplicates", 3}, // one id for all four
+		{"sends twice", ModeNegentropy, scripted.Script{RepeatEvery: 20}, results.CodeOnlyRequested, []any{"events", 0, "duplicates", 20}, map[string]float64{"duplicates": 20, "retried": 0}, 0},
+		{"alters ids in pages", ModeReq, scripted.Script{OnlyReqs: `{"limit":500}`, AlterEvery: 100, Alter: other}, results.CodeOnlyRequested, []any{"events", 1, "duplicates", 3}, // one id for all four
 			map[string]float64{"of no corpus event": 1}, 3}, // the oldest comes with the page after,
-		{"sends twice in pages", ModeReq, scripted.Script{OnlyReqs: `{"limit":500}`, RepeatEvery: 20}, measure.CodeOnlyRequested, []any{"events", 0, "duplicates", 20},
+		{"sends twice in pages", ModeReq, scripted.Script{OnlyReqs: `{"limit":500}`, RepeatEvery: 20}, results.CodeOnlyRequested, []any{"events", 0, "duplicates", 20},
 			map[string]float64{"duplicates": 20}, 0},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -146,7 +146,7 @@ func TestLiesThatRepeatsHideAreJudged(t *testing.T) {
 			m, did := fill(t, &Sync{Which: []string{test.mode}, Page: 500}, notes, harness.Options{}, scripted.External(t, "source", test.script), sink)
 			key := "sync." + test.mode
 			m.blameless(t, "sink")
-			m.judged(t, "source", key, test.code, measure.Failed, "", "source", test.counts...)
+			m.judged(t, "source", key, test.code, results.Failed, "", "source", test.counts...)
 			for metric, want := range test.metrics {
 				equals(t, metric, m.value(t, "sink", key, metric), want)
 			}
@@ -176,10 +176,10 @@ func TestASinkIsBelievedWhatItReturns(t *testing.T) {
 				t.Fatalf("%d of %d are missing: %s", missing, n, m.trouble())
 			}
 			equals(t, "delivered", m.value(t, "sink", key, "delivered"), float64(n-missing))
-			m.judged(t, "sink", key, measure.CodeComplete, measure.Failed, measure.CauseMissing, "sink", "missing", missing)
-			m.judged(t, "sink", key, measure.CodeHoldsSource, measure.Failed, "", "sink", "missing.named and not returned", missing)
-			m.judged(t, "sink", key, measure.CodeAcknowledgedKept, measure.Failed, "", "sink", "lost", missing)
-			m.judged(t, "sink", key, measure.CodeReturnsNamed, measure.Failed, "", "sink", "missing", missing, "unnamed", 0)
+			m.judged(t, "sink", key, results.CodeComplete, results.Failed, results.CauseMissing, "sink", "missing", missing)
+			m.judged(t, "sink", key, results.CodeHoldsSource, results.Failed, "", "sink", "missing.named and not returned", missing)
+			m.judged(t, "sink", key, results.CodeAcknowledgedKept, results.Failed, "", "sink", "lost", missing)
+			m.judged(t, "sink", key, results.CodeReturnsNamed, results.Failed, "", "sink", "missing", missing, "unnamed", 0)
 		})
 	}
 	t.Run("names ids of nothing", func(t *testing.T) {
@@ -189,9 +189,9 @@ func TestASinkIsBelievedWhatItReturns(t *testing.T) {
 		const key = "sync.req"
 		m.blameless(t, "source")
 		m.account(t, key, n)
-		m.judged(t, "sink", key, measure.CodeOnlyKnown, measure.Failed, "", "sink", "ids", 50)
-		m.judged(t, "sink", key, measure.CodeReturnsNamed, measure.Failed, "", "sink", "missing", 0, "unnamed", n)
-		if m.blamed("sink")[measure.CodeAcknowledgedKept] || m.barred(t, key, "sink") {
+		m.judged(t, "sink", key, results.CodeOnlyKnown, results.Failed, "", "sink", "ids", 50)
+		m.judged(t, "sink", key, results.CodeReturnsNamed, results.Failed, "", "sink", "missing", 0, "unnamed", n)
+		if m.blamed("sink")[results.CodeAcknowledgedKept] || m.barred(t, key, "sink") {
 			t.Errorf("what it names bears on a mode that does not use it:\n%s", m.trouble())
 		}
 	})
@@ -216,7 +216,7 @@ func TestASourceThatCannotBeAskedIsJudgedByWhatItSends(t *testing.T) {
 	m.blameless(t, "source")
 	m.blameless(t, "sink")
 	m.account(t, "sync.req", 50)
-	m.judged(t, "source", "sync.req", measure.CodeAcknowledgedKept, measure.Undecided, "", "")
+	m.judged(t, "source", "sync.req", results.CodeAcknowledgedKept, results.Undecided, "", "")
 }
 
 // TestWhatTheSourceLostIsNotTheSinks, also where the sink's own command brought the rest.
@@ -235,9 +235,9 @@ func TestWhatTheSourceLostIsNotTheSinks(t *testing.T) {
 				scripted.External(t, "sink", sink))
 			key := "sync." + mode
 			m.blameless(t, "sink")
-			m.judged(t, "source", key, measure.CodeAcknowledgedKept, measure.Failed, "", "source", "lost", 2, "of", n)
-			m.judged(t, "source", key, measure.CodeSendsHeld, measure.Failed, "", "source", "withheld", 2)
-			m.judged(t, "sink", key, measure.CodeComplete, measure.Stated, measure.CauseWithheld, "", "missing", 2, "expected", n)
+			m.judged(t, "source", key, results.CodeAcknowledgedKept, results.Failed, "", "source", "lost", 2, "of", n)
+			m.judged(t, "source", key, results.CodeSendsHeld, results.Failed, "", "source", "withheld", 2)
+			m.judged(t, "sink", key, results.CodeComplete, results.Stated, results.CauseWithheld, "", "missing", 2, "expected", n)
 			if !m.barred(t, key, "source") {
 				t.Errorf("the rate is not barred")
 			}
@@ -255,8 +255,8 @@ func TestASinksCommandThatFailsIsBlamedWhereItIsKnown(t *testing.T) {
 	m := meet(t, notes, harness.Options{}, func(ctx context.Context, r *harness.Runner) error {
 		return r.RunSyncs(ctx, &Sync{Which: []string{ModeNative}})
 	}, scripted.External(t, "sink", failing))
-	m.judged(t, "sink", key, measure.CodeSyncCommand, measure.Failed, measure.EndedBySink, "sink")
-	m.judged(t, "sink", key, measure.CodeComplete, measure.Failed, measure.CauseEnded, "sink")
+	m.judged(t, "sink", key, results.CodeSyncCommand, results.Failed, results.EndedBySink, "sink")
+	m.judged(t, "sink", key, results.CodeComplete, results.Failed, results.CauseEnded, "sink")
 
 	source := scripted.External(t, "source", scripted.Script{OnlyReqs: page, HangUpAfter: 20})
 	sink := scripted.External(t, "sink", failing)
@@ -272,9 +272,9 @@ func TestASinksCommandThatFailsIsBlamedWhereItIsKnown(t *testing.T) {
 		return r.RunSyncs(ctx, b)
 	}, source, sink)
 	m.blameless(t, "sink")
-	m.judged(t, "sink", key, measure.CodeSyncCommand, measure.Stated, measure.EndedBySource, "")
-	m.judged(t, "sink", key, measure.CodeComplete, measure.Failed, measure.CauseEnded, "source")
-	m.judged(t, "sink", key, measure.CodeHoldsSource, measure.Stated, measure.MissingNeverDelivered, "")
+	m.judged(t, "sink", key, results.CodeSyncCommand, results.Stated, results.EndedBySource, "")
+	m.judged(t, "sink", key, results.CodeComplete, results.Failed, results.CauseEnded, "source")
+	m.judged(t, "sink", key, results.CodeHoldsSource, results.Stated, results.MissingNeverDelivered, "")
 }
 
 // TestWhatASinkDoesWrongSaysNothingOfItAsASource has two relays fill each other, of which one keeps
@@ -288,11 +288,11 @@ func TestWhatASinkDoesWrongSaysNothingOfItAsASource(t *testing.T) {
 	m.blameless(t, "honest")
 	told := map[string]bool{}
 	for _, f := range m.Findings {
-		if f.Scenario == "sync.native" && f.Verdict == measure.Failed && f.Relay == "bad" && f.Peer == "honest" {
+		if f.Scenario == "sync.native" && f.Verdict == results.Failed && f.Relay == "bad" && f.Peer == "honest" {
 			told[f.Code] = true
 		}
 	}
-	if !told[measure.CodeHoldsSource] || !told[measure.CodeComplete] {
+	if !told[results.CodeHoldsSource] || !told[results.CodeComplete] {
 		t.Errorf("told: %v\n%s", told, m.trouble())
 	}
 	for i := range m.Measurements {

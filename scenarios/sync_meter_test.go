@@ -5,9 +5,9 @@ import (
 	"time"
 
 	"relaybench/harness/backfill"
-	"relaybench/harness/machine"
-	"relaybench/harness/scripted"
 	"relaybench/relays"
+	"relaybench/relays/machine"
+	"relaybench/relays/scripted"
 )
 
 // TestWhatARunUsesIsWhatItUsedSinceItBegan, of the tool and of a relay that had used some before.

@@ -8,9 +8,9 @@ import (
 	"time"
 
 	"relaybench/harness"
-	"relaybench/harness/measure"
-	"relaybench/harness/wire"
 	"relaybench/relays"
+	"relaybench/relays/wire"
+	"relaybench/results"
 )
 
 // native has the sink's own command get the events. What it says of its success is not believed: the sink is asked afterwards. Where the sink serves meanwhile it is
@@ -23,7 +23,7 @@ func (r *syncing) native(ctx context.Context, stopped bool) error {
 	watch := &counting{}
 	c := relays.Carry{Stall: r.Sink.Options.Stall}
 	if stopped {
-		r.done.noTimeline = measure.Reason{Code: measure.StoppedUnseen}
+		r.done.noTimeline = results.Reason{Code: results.StoppedUnseen}
 	} else {
 		counted, cancel := context.WithCancel(ctx)
 		ended := make(chan struct{})
@@ -48,12 +48,12 @@ func (r *syncing) native(ctx context.Context, stopped bool) error {
 		return nil
 	case errors.As(err, &failed) && ctx.Err() == nil:
 		r.done.account.Err, r.done.failed = failed, failed
-		r.done.ended = measure.Reason{Code: measure.EndedByUnknown}
+		r.done.ended = results.Reason{Code: results.EndedByUnknown}
 		switch source, sink := r.Source.Relay.Name(), r.Sink.Relay.Name(); {
 		case source == sink:
-			r.done.ended.Code, r.done.stoppedBy = measure.EndedBySink, r.Sink
+			r.done.ended.Code, r.done.stoppedBy = results.EndedBySink, r.Sink
 		case r.stops[source]:
-			r.done.ended.Code, r.done.stoppedBy = measure.EndedBySource, r.Source
+			r.done.ended.Code, r.done.stoppedBy = results.EndedBySource, r.Source
 		}
 		return nil
 	}
@@ -70,15 +70,15 @@ func (r *syncing) judgeCommand() {
 	if failed == nil {
 		return
 	}
-	f := measure.Finding{Code: measure.CodeSyncCommand, Verdict: measure.Undecided, Cause: r.done.ended.Code, Texts: map[string]string{"error": failed.Error()}}
+	f := results.Finding{Code: results.CodeSyncCommand, Verdict: results.Undecided, Cause: r.done.ended.Code, Texts: map[string]string{"error": failed.Error()}}
 	switch f.Cause {
-	case measure.EndedBySink:
-		f.Verdict = measure.Failed
-	case measure.EndedBySource, "":
-		f.Verdict = measure.Stated
+	case results.EndedBySink:
+		f.Verdict = results.Failed
+	case results.EndedBySource, "":
+		f.Verdict = results.Stated
 	}
 	for _, line := range failed.LogTail {
-		f.Evidence = append(f.Evidence, measure.Evidence{Code: measure.EvidenceLog, Text: line})
+		f.Evidence = append(f.Evidence, results.Evidence{Code: results.EvidenceLog, Text: line})
 	}
 	r.Sink.Find(f)
 }
@@ -87,13 +87,13 @@ func (r *syncing) judgeCommand() {
 type counting struct {
 	now      atomic.Int64
 	timeline []float64      // growth in each second
-	trouble  measure.Reason // why it ended early
+	trouble  results.Reason // why it ended early
 }
 
 func (c *counting) run(ctx context.Context, url string) {
 	conn, err := harness.Dial(ctx, url)
 	if err != nil {
-		c.trouble = measure.Said(measure.NotWatched, err.Error())
+		c.trouble = results.Said(results.NotWatched, err.Error())
 		return
 	}
 	defer conn.Abort()
@@ -110,7 +110,7 @@ func (c *counting) run(ctx context.Context, url string) {
 			return
 		}
 		if !ok {
-			c.trouble = measure.Reason{Code: measure.NotWatched}
+			c.trouble = results.Reason{Code: results.NotWatched}
 			return
 		}
 		c.timeline = append(c.timeline, float64(max(0, n-c.now.Load())))

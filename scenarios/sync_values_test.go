@@ -14,11 +14,11 @@ import (
 	"relaybench/corpus"
 	"relaybench/harness"
 	"relaybench/harness/backfill"
-	"relaybench/harness/measure"
-	"relaybench/harness/negentropy"
-	"relaybench/harness/pull"
-	"relaybench/harness/scripted"
 	"relaybench/relays"
+	"relaybench/relays/client"
+	"relaybench/relays/negentropy"
+	"relaybench/relays/scripted"
+	"relaybench/results"
 )
 
 // between is a Sync that looks at what the relays did in each mode.
@@ -97,8 +97,8 @@ func (m *meeting) account(t *testing.T, key string, n int) {
 		t.Errorf("%s: %+v", key, rate)
 	}
 	within(t, key+": wall time", 0, wall, m.took.Seconds())
-	m.judged(t, "sink", key, measure.CodeComplete, measure.Passed, "", "", "delivered", n, "expected", n, "missing", 0)
-	m.judged(t, "sink", key, measure.CodeHoldsSource, measure.Passed, "", "", "held", n, "must", n)
+	m.judged(t, "sink", key, results.CodeComplete, results.Passed, "", "", "delivered", n, "expected", n, "missing", 0)
+	m.judged(t, "sink", key, results.CodeHoldsSource, results.Passed, "", "", "held", n, "must", n)
 }
 
 // TestASyncsFiguresAreThoseOfTheScript fills a relay with 600 notes, by reconciliation and in pages
@@ -195,7 +195,7 @@ func TestASyncsFiguresAreThoseOfTheScript(t *testing.T) {
 		equals(t, key+": stragglers", value("stragglers"), 0)
 		equals(t, key+": ids of no corpus event", value("ids of no corpus event"), 0)
 	}
-	m.judged(t, "source", "sync.req", measure.CodeSendsHeld, measure.Passed, "", "", "withheld", 0)
+	m.judged(t, "source", "sync.req", results.CodeSendsHeld, results.Passed, "", "", "withheld", 0)
 }
 
 // TestTheSinksOwnCommandIsMeasured by its own clock, and believed in nothing.
@@ -224,23 +224,23 @@ func TestTheSinksOwnCommandIsMeasured(t *testing.T) {
 			equals(t, "missing", m.value(t, "sink", key, "missing"), float64(test.missing))
 			equals(t, "delivered", m.value(t, "sink", key, "delivered"), float64(n-test.missing))
 			equals(t, "expected", m.value(t, "sink", key, "expected"), n)
-			m.judged(t, "sink", key, measure.CodeWatched, measure.Stated, measure.StoppedUnseen, "")
+			m.judged(t, "sink", key, results.CodeWatched, results.Stated, results.StoppedUnseen, "")
 			switch {
 			case test.command.Exit > 0 && test.missing == 0: // all came, whatever it says
-				m.judged(t, "sink", key, measure.CodeSyncCommand, measure.Stated, "", "")
+				m.judged(t, "sink", key, results.CodeSyncCommand, results.Stated, "", "")
 				m.account(t, key, n)
 			case test.command.Exit > 0: // and nobody has seen whose fault it is
-				m.judged(t, "sink", key, measure.CodeSyncCommand, measure.Undecided, measure.EndedByUnknown, "")
-				m.judged(t, "sink", key, measure.CodeComplete, measure.Undecided, measure.CauseEnded, "", "missing", 10)
-				m.judged(t, "sink", key, measure.CodeHoldsSource, measure.Undecided, measure.MissingNeverDelivered, "")
+				m.judged(t, "sink", key, results.CodeSyncCommand, results.Undecided, results.EndedByUnknown, "")
+				m.judged(t, "sink", key, results.CodeComplete, results.Undecided, results.CauseEnded, "", "missing", 10)
+				m.judged(t, "sink", key, results.CodeHoldsSource, results.Undecided, results.MissingNeverDelivered, "")
 				m.blameless(t, "sink")
-				if s := rate.Is(measure.StatusIncomplete); s == nil || s.Cause != measure.CauseEnded {
+				if s := rate.Is(results.StatusIncomplete); s == nil || s.Cause != results.CauseEnded {
 					t.Errorf("%+v", rate.Status)
 				}
 			case test.missing > 0:
-				m.judged(t, "sink", key, measure.CodeComplete, measure.Failed, measure.CauseMissing, "sink", "missing", 10)
-				m.judged(t, "sink", key, measure.CodeHoldsSource, measure.Failed, "", "sink", "held", 190, "must", 200, "missing.never delivered", 10)
-				if s := rate.Is(measure.StatusIncomplete); s == nil || s.Cause != measure.CauseMissing {
+				m.judged(t, "sink", key, results.CodeComplete, results.Failed, results.CauseMissing, "sink", "missing", 10)
+				m.judged(t, "sink", key, results.CodeHoldsSource, results.Failed, "", "sink", "held", 190, "must", 200, "missing.never delivered", 10)
+				if s := rate.Is(results.StatusIncomplete); s == nil || s.Cause != results.CauseMissing {
 					t.Errorf("%+v", rate.Status)
 				}
 			default:
@@ -264,15 +264,15 @@ func TestWhatASinkRefusesIsCounted(t *testing.T) {
 	m, did := fill(t, &Sync{Which: []string{ModeNegentropy}}, notes, harness.Options{}, scripted.External(t, "source", scripted.Script{}), sink)
 	const key = "sync.negentropy"
 	m.blameless(t, "source")
-	equals(t, "pow", m.value(t, "sink", key, "refused", measure.LabelReason, "pow"), 5)
-	equals(t, "others", m.value(t, "sink", key, "refused", measure.LabelReason, "other"), 5)
+	equals(t, "pow", m.value(t, "sink", key, "refused", results.LabelReason, "pow"), 5)
+	equals(t, "others", m.value(t, "sink", key, "refused", results.LabelReason, "other"), 5)
 	equals(t, "missing", m.value(t, "sink", key, "missing"), 10)
 	equals(t, "delivered", m.value(t, "sink", key, "delivered"), 90)
 	equals(t, "records/s × s", m.value(t, "sink", key, "records/s")*m.value(t, "sink", key, "wall time"), 90)
 	equals(t, "events", float64(did[ModeNegentropy].sinkEvents), n)
-	m.judged(t, "sink", key, measure.CodeHoldsSource, measure.Failed, "", "sink", "missing.refused", 10)
-	m.judged(t, "sink", key, measure.CodeComplete, measure.Failed, measure.CauseMissing, "sink", "missing", 10)
-	if m.blamed("sink")[measure.CodeAcknowledgedKept] {
+	m.judged(t, "sink", key, results.CodeHoldsSource, results.Failed, "", "sink", "missing.refused", 10)
+	m.judged(t, "sink", key, results.CodeComplete, results.Failed, results.CauseMissing, "sink", "missing", 10)
+	if m.blamed("sink")[results.CodeAcknowledgedKept] {
 		t.Errorf("what it refused is told as lost:\n%s", m.trouble())
 	}
 }
@@ -292,7 +292,7 @@ func TestWhatASinkTakesForTooMuchIsCarriedAgain(t *testing.T) {
 			for metric, n := range map[string]int{"transfers": want.transfers, "stragglers": want.stragglers, "missing": want.missing, "delivered": 4 - want.missing} {
 				equals(t, metric, m.value(t, "sink", key, metric), float64(n))
 			}
-			equals(t, "refused", m.value(t, "sink", key, "refused", measure.LabelReason, "rate-limited"), float64(want.refused))
+			equals(t, "refused", m.value(t, "sink", key, "refused", results.LabelReason, "rate-limited"), float64(want.refused))
 			within(t, "pauses and all", (throttlePause * time.Duration(want.transfers-1)).Seconds(), m.value(t, "sink", key, "wall time"), m.took.Seconds())
 		})
 	}
@@ -309,14 +309,14 @@ func TestWhatASinkNeedNotHoldIsCounted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := m.finding(t, "sink", "sync.negentropy", measure.CodeHoldsSource)
-	same(t, "verdict", f.Verdict, measure.Stated) // it was never given what the source lost
+	f := m.finding(t, "sink", "sync.negentropy", results.CodeHoldsSource)
+	same(t, "verdict", f.Verdict, results.Stated) // it was never given what the source lost
 	reasons, must := gone(model)
 	same(t, "some of them", len(reasons) > 0, true)
 	for reason, n := range reasons {
 		equals(t, reason, f.Counts["rightly."+reason], float64(n))
 	}
-	lost := f.Counts["missing."+measure.MissingNeverDelivered]
+	lost := f.Counts["missing."+results.MissingNeverDelivered]
 	within(t, "lost by the source", 1, lost, 12)
 	equals(t, "must", f.Counts["must"], float64(must))
 	equals(t, "held", f.Counts["held"], float64(must)-lost)
@@ -334,8 +334,8 @@ func TestASecondThatHoldsMoreThanOnePageIsNobodysFault(t *testing.T) {
 	for _, test := range []struct {
 		name       string
 		same, lose int // notes of one second, beside ten others; each how many-th the sink loses
-		verdict    measure.Verdict
-	}{{"more", 30, 0, measure.Stated}, {"more, and a loss", 30, 10, measure.Failed}, {"as many", page, 0, measure.Passed}} {
+		verdict    results.Verdict
+	}{{"more", 30, 0, results.Stated}, {"more, and a loss", 30, 10, results.Failed}, {"as many", page, 0, results.Passed}} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			notes := make([]corpus.Event, test.same+10)
@@ -354,14 +354,14 @@ func TestASecondThatHoldsMoreThanOnePageIsNobodysFault(t *testing.T) {
 			m.blameless(t, "source")
 			unasked, lost := float64(test.same-page), 0.0
 			if unasked > 0 {
-				m.judged(t, "sink", "sync.req", measure.CodeSecondsPaged, measure.Stated, "", "", "seconds", 1, "newest", second)
+				m.judged(t, "sink", "sync.req", results.CodeSecondsPaged, results.Stated, "", "", "seconds", 1, "newest", second)
 			} else {
-				m.judged(t, "source", "sync.req", measure.CodeSendsHeld, measure.Passed, "", "", "withheld", 0)
+				m.judged(t, "source", "sync.req", results.CodeSendsHeld, results.Passed, "", "", "withheld", 0)
 			}
 			if test.lose > 0 {
 				lost = 2 * page / float64(test.lose)
 			}
-			f := m.finding(t, "sink", "sync.req", measure.CodeHoldsSource)
+			f := m.finding(t, "sink", "sync.req", results.CodeHoldsSource)
 			same(t, "verdict", f.Verdict, test.verdict)
 			equals(t, "could not be asked for", f.Counts["missing.never delivered"], unasked)
 			equals(t, "lost", f.Counts["missing.lost"], lost)
@@ -428,7 +428,7 @@ func TestASinkIsAskedHowMuchItHolds(t *testing.T) {
 	for _, url := range []string{"ws" + strings.TrimPrefix(notices.URL, "http"), "ws://127.0.0.1:1"} {
 		watch = new(counting)
 		watch.run(t.Context(), url)
-		same(t, "of a relay that does not count, "+url, fmt.Sprintf("%v %s", watch.timeline, watch.trouble.Code), "[] "+measure.NotWatched)
+		same(t, "of a relay that does not count, "+url, fmt.Sprintf("%v %s", watch.timeline, watch.trouble.Code), "[] "+results.NotWatched)
 	}
 }
 
@@ -447,40 +447,40 @@ func TestStragglersAreCarriedAgain(t *testing.T) {
 	equals(t, "stragglers", m.value(t, "sink", key, "stragglers"), 10)
 	equals(t, "missing", m.value(t, "sink", key, "missing"), 1)
 	equals(t, "carried × s", m.value(t, "sink", key, "delivered"), 99)
-	m.judged(t, "sink", key, measure.CodeAcknowledgedKept, measure.Failed, "", "sink", "lost", 1)
+	m.judged(t, "sink", key, results.CodeAcknowledgedKept, results.Failed, "", "sink", "lost", 1)
 }
 
 // TestCarriedAndReconciledAreRecordedInTheirUnits computes each figure from known sums.
 func TestCarriedAndReconciledAreRecordedInTheirUnits(t *testing.T) {
 	t.Parallel()
 	notes := scripted.Notes(t, 1)
-	latency := measure.NewHistogram()
+	latency := results.NewHistogram()
 	latency.Record(3 * time.Millisecond)
 	first := &harness.Transferred{Published: harness.Published{Accepted: 200, Duplicates: 50, Unanswered: 3, Lost: 3, Latency: latency,
 		Reasons: map[string]*harness.Refusals{"pow": {Count: 4}}}, Altered: []corpus.ID{{1}}, Foreign: 2, Duration: 4 * time.Second}
 	second := &harness.Transferred{Published: harness.Published{Accepted: 50, Reasons: map[string]*harness.Refusals{"pow": {Count: 1}, "blocked": {Count: 6}}}, Foreign: 1, Duration: time.Second}
-	asked := measure.NewHistogram()
+	asked := results.NewHistogram()
 	asked.Record(7 * time.Millisecond)
 	m := try(t, notes, scripted.Serve(t, scripted.Script{}), func(ctx context.Context, trial *harness.Trial) error {
 		c := newCarried()
-		c.add(first, &pull.Stats{Waited: 2 * time.Second, Latency: asked, Strays: 7, Elsewhere: 5, Duplicates: 9, Repeated: 8, Lost: 2}, &c.from[0], &c.from[1])
+		c.add(first, &client.Stats{Waited: 2 * time.Second, Latency: asked, Strays: 7, Elsewhere: 5, Duplicates: 9, Repeated: 8, Lost: 2}, &c.from[0], &c.from[1])
 		c.add(second, nil, &c.from[1], &c.from[0])
 		c.missing, c.from[0].retried, c.from[1].retried = 9, 2, 4
-		c.measure(trial.Under(harness.Description{Scenario: measure.Scenario{Key: "carried"}}))
+		c.measure(trial.Under(harness.Description{Scenario: results.Scenario{Key: "carried"}}))
 		if a, b := c.from[0], c.from[1]; a.elsewhere != 5 || len(a.altered) != 1 || a.foreign != 2 || b.foreign != 1 || a.duplicates != 8 || b.duplicates != 0 {
 			t.Errorf("%+v", c)
 		}
 		r := &reconciled{first: negentropy.Result{Duration: 1500 * time.Millisecond, Rounds: 5, BytesUp: 1 << 20, BytesDown: 2 << 20},
 			checks: negentropy.Result{Duration: 250 * time.Millisecond}, transfers: 3, stragglers: 12, unknown: 4}
-		r.measure(trial.Under(harness.Description{Scenario: measure.Scenario{Key: "reconciled"}}))
+		r.measure(trial.Under(harness.Description{Scenario: results.Scenario{Key: "reconciled"}}))
 		return nil
 	})
 	for metric, want := range map[string]float64{"transfer events/s": 60, "waiting for the sink": 40, "not sent by the source": 9, "never answered by the sink": 3,
 		"of no corpus event": 3, "unasked": 7, "duplicates": 8, "retried": 6, "connections lost": 5, "REQ to EOSE": 7, "EVENT to OK": 3} {
 		within(t, metric, want, m.value(t, "one", "carried", metric), want)
 	}
-	equals(t, "pow", m.value(t, "one", "carried", "refused", measure.LabelReason, "pow"), 5)
-	equals(t, "blocked", m.value(t, "one", "carried", "refused", measure.LabelReason, "blocked"), 6)
+	equals(t, "pow", m.value(t, "one", "carried", "refused", results.LabelReason, "pow"), 5)
+	equals(t, "blocked", m.value(t, "one", "carried", "refused", results.LabelReason, "blocked"), 6)
 	for metric, want := range map[string]float64{"reconcile time": 1500, "reconcile rounds": 5, "reconcile bytes": 3, "check time": 250, "transfers": 3, "stragglers": 12,
 		"ids of no corpus event": 4} {
 		equals(t, metric, m.value(t, "one", "reconciled", metric), want)
@@ -515,12 +515,12 @@ func TestWhoeverStopsASyncIsBlamed(t *testing.T) {
 		m.blameless(t, sink)
 	}
 	n := 0
-	m.each(func(f *measure.Finding) {
-		if f.Code != measure.CodeComplete || f.Peer != "stops" {
+	m.each(func(f *results.Finding) {
+		if f.Code != results.CodeComplete || f.Peer != "stops" {
 			return
 		}
 		n++
-		if f.Verdict != measure.Failed || f.Blames != "stops" || f.Cause != measure.CauseEnded || f.Texts["by"] != measure.EndedBySource {
+		if f.Verdict != results.Failed || f.Blames != "stops" || f.Cause != results.CauseEnded || f.Texts["by"] != results.EndedBySource {
 			t.Errorf("%+v", f)
 		}
 	})
@@ -528,14 +528,14 @@ func TestWhoeverStopsASyncIsBlamed(t *testing.T) {
 	for _, sink := range []string{"first", "second"} {
 		for i := range m.Measurements {
 			if f := &m.Measurements[i]; f.Relay == sink && f.Peer == "stops" && f.Metric == "records/s" {
-				if s := f.Is(measure.StatusIncomplete); s == nil || s.Cause != measure.CauseEnded {
+				if s := f.Is(results.StatusIncomplete); s == nil || s.Cause != results.CauseEnded {
 					t.Errorf("%s: the rate of a part passes for that of the whole: %+v", sink, f.Status)
 				}
 				if len(m.Barring(f)) == 0 {
 					t.Errorf("%s: its rate is not barred", sink)
 				}
 			}
-			if f := &m.Measurements[i]; f.Relay == sink && f.Peer == "first" && f.Metric == "records/s" && (f.Is(measure.StatusIncomplete) != nil || len(m.Barring(f)) > 0) {
+			if f := &m.Measurements[i]; f.Relay == sink && f.Peer == "first" && f.Metric == "records/s" && (f.Is(results.StatusIncomplete) != nil || len(m.Barring(f)) > 0) {
 				t.Errorf("%s: %+v %+v", sink, f.Status, m.Barring(f))
 			}
 		}
@@ -586,8 +586,8 @@ func TestWhereASyncStoppedIsTold(t *testing.T) {
 			} else {
 				m.blameless(t, "sink")
 			}
-			m.judged(t, "sink", "sync.req", measure.CodeComplete, measure.Failed, measure.CauseEnded, test.by)
-			f := m.finding(t, "sink", "sync.req", measure.CodeComplete)
+			m.judged(t, "sink", "sync.req", results.CodeComplete, results.Failed, results.CauseEnded, test.by)
+			f := m.finding(t, "sink", "sync.req", results.CodeComplete)
 			came := int(f.Counts["came"])
 			between(t, "events that came", test.least, came, test.most)
 			newest, bytes := n, 0
@@ -601,7 +601,7 @@ func TestWhereASyncStoppedIsTold(t *testing.T) {
 			left := float64(test.left(came)*(bytes/newest)) / 1e6
 			within(t, "left", left, f.Counts["left MB"], left) // before the first event, lines of the corpus stand for events
 			same(t, "waited", f.Counts["waited"] > 0, test.waited)
-			same(t, "by", f.Texts["by"], map[string]string{"source": measure.EndedBySource, "sink": measure.EndedBySink}[test.by])
+			same(t, "by", f.Texts["by"], map[string]string{"source": results.EndedBySource, "sink": results.EndedBySink}[test.by])
 		})
 	}
 }
@@ -613,8 +613,8 @@ func TestASourceThatBreaksNIP77IsBlamed(t *testing.T) {
 	m, _ := fill(t, &Sync{Which: []string{ModeNegentropy}}, notes, harness.Options{}, scripted.External(t, "source", scripted.Script{Honest: 50, NegReply: "zz"}),
 		scripted.External(t, "sink", scripted.Script{}))
 	m.blameless(t, "sink")
-	m.judged(t, "sink", "sync.negentropy", measure.CodeNIP77, measure.Failed, measure.CauseBreaks, "source")
-	m.judged(t, "sink", "sync.negentropy", measure.CodeCompletes, measure.Failed, "", "source")
+	m.judged(t, "sink", "sync.negentropy", results.CodeNIP77, results.Failed, results.CauseBreaks, "source")
+	m.judged(t, "sink", "sync.negentropy", results.CodeCompletes, results.Failed, "", "source")
 }
 
 // TestASourceThatNamesIDsOfNothingIsAskedInstead, and what it holds is known all the same.
@@ -624,10 +624,10 @@ func TestASourceThatNamesIDsOfNothingIsAskedInstead(t *testing.T) {
 	m, _ := fill(t, &Sync{Which: []string{ModeNegentropy}}, notes, harness.Options{}, scripted.External(t, "source", scripted.Script{Honest: 50, NegReply: named(7)}),
 		scripted.External(t, "sink", scripted.Script{}))
 	m.blameless(t, "sink")
-	m.judged(t, "source", "sync.negentropy", measure.CodeOnlyKnown, measure.Failed, "", "source", "ids", 7, "twice", 0)
+	m.judged(t, "source", "sync.negentropy", results.CodeOnlyKnown, results.Failed, "", "source", "ids", 7, "twice", 0)
 	equals(t, "ids of no corpus event", m.value(t, "sink", "sync.negentropy", "ids of no corpus event"), 7)
-	m.each(func(f *measure.Finding) { // it was asked by id, and sent nothing else: that is checked elsewhere
-		if f.Relay == "source" && f.Code == measure.CodeOnlyAsked {
+	m.each(func(f *results.Finding) { // it was asked by id, and sent nothing else: that is checked elsewhere
+		if f.Relay == "source" && f.Code == results.CodeOnlyAsked {
 			t.Errorf("%+v", f)
 		}
 	})
@@ -653,10 +653,10 @@ func TestASourceThatDoesNotSendIsBlamed(t *testing.T) {
 			notes := scripted.Notes(t, 50)
 			m, _ := fill(t, &Sync{Which: []string{ModeNegentropy}}, notes, harness.Options{}, scripted.External(t, "source", test.script), scripted.External(t, "sink", scripted.Script{}))
 			m.blameless(t, "sink")
-			m.judged(t, "source", "sync.negentropy", measure.CodeSendsHeld, measure.Failed, "", "source", test.counts...)
-			m.judged(t, "sink", "sync.negentropy", measure.CodeHoldsSource, measure.Stated, measure.MissingNeverDelivered, "", "missing.never delivered", 50)
-			m.judged(t, "sink", "sync.negentropy", measure.CodeComplete, measure.Stated, measure.CauseWithheld, "", "missing", 50)
-			if f := m.finding(t, "source", "sync.negentropy", measure.CodeSendsHeld); test.name == "elsewhere" && f.Counts["elsewhere"] < 50 {
+			m.judged(t, "source", "sync.negentropy", results.CodeSendsHeld, results.Failed, "", "source", test.counts...)
+			m.judged(t, "sink", "sync.negentropy", results.CodeHoldsSource, results.Stated, results.MissingNeverDelivered, "", "missing.never delivered", 50)
+			m.judged(t, "sink", "sync.negentropy", results.CodeComplete, results.Stated, results.CauseWithheld, "", "missing", 50)
+			if f := m.finding(t, "source", "sync.negentropy", results.CodeSendsHeld); test.name == "elsewhere" && f.Counts["elsewhere"] < 50 {
 				t.Errorf("%+v", f.Counts)
 			}
 			if m.value(t, "sink", "sync.negentropy", "not sent by the source") < 50 && test.name != "altered" {
@@ -674,7 +674,7 @@ func TestEachSideOfASyncAnswersForItself(t *testing.T) {
 		scripted.External(t, "sink", scripted.Script{Honest: 80, CloseEvery: 1, CloseReason: "blocked: no"}))
 	m.blameless(t, "source")
 	const key = "sync.negentropy"
-	m.judged(t, "sink", key, measure.CodeCompletes, measure.Failed, "", "sink")
+	m.judged(t, "sink", key, results.CodeCompletes, results.Failed, "", "sink")
 }
 
 // TestASinkThatHoldsWhatItMustNotIsBlamed though nothing is missing: it shows all of the corpus,
@@ -688,9 +688,9 @@ func TestASinkThatHoldsWhatItMustNotIsBlamed(t *testing.T) {
 	}
 	m, _ := fill(t, &Sync{Which: []string{ModeReq}, Page: 1000}, c, harness.Options{}, scripted.External(t, "source", scripted.Script{}), scripted.External(t, "sink", s))
 	m.blameless(t, "source")
-	m.judged(t, "sink", "sync.req", measure.CodeHoldsSource, measure.Failed, "", "sink", "held", c.Len())
+	m.judged(t, "sink", "sync.req", results.CodeHoldsSource, results.Failed, "", "sink", "held", c.Len())
 	extra := 0.0
-	f := m.finding(t, "sink", "sync.req", measure.CodeHoldsSource)
+	f := m.finding(t, "sink", "sync.req", results.CodeHoldsSource)
 	for name, n := range f.Counts {
 		if strings.HasPrefix(name, "extra.") {
 			extra += n
@@ -710,7 +710,7 @@ func TestEventsGoBothWays(t *testing.T) {
 	const key = "sync.negentropy"
 	for _, relay := range []string{"source", "sink"} {
 		m.blameless(t, relay)
-		m.judged(t, relay, key, measure.CodeHoldsSource, measure.Passed, "", "", "held", 100, "must", 100)
+		m.judged(t, relay, key, results.CodeHoldsSource, results.Passed, "", "", "held", 100, "must", 100)
 	}
 	for metric, n := range map[string]float64{"expected": 20, "delivered": 20, "missing": 0, "transfers": 2, "stragglers": 0} {
 		equals(t, metric, m.value(t, "sink", key, metric), n)
@@ -737,9 +737,9 @@ func TestModesThatAreNoneSayWhy(t *testing.T) {
 		scripted.External(t, "sink", scripted.Script{NegError: "unsupported", NIP11: "{}"}))
 	m.blameless(t, "source")
 	m.blameless(t, "sink")
-	m.judged(t, "sink", "sync.native", measure.CodeHasWay, measure.Stated, measure.NoCommand, "")
-	same(t, "who has none", m.finding(t, "sink", "sync.native", measure.CodeHasWay).Texts["relay"], "sink")
-	m.judged(t, "sink", "sync.negentropy", measure.CodeHasWay, measure.Stated, measure.WithoutNIP77, "")
+	m.judged(t, "sink", "sync.native", results.CodeHasWay, results.Stated, results.NoCommand, "")
+	same(t, "who has none", m.finding(t, "sink", "sync.native", results.CodeHasWay).Texts["relay"], "sink")
+	m.judged(t, "sink", "sync.negentropy", results.CodeHasWay, results.Stated, results.WithoutNIP77, "")
 	m.account(t, "sync.req", 10)
 }
 
@@ -752,8 +752,8 @@ func TestWaysThatDoNotGoBothWaysSayWhy(t *testing.T) {
 		asked      relays.Direction
 		directions []relays.Direction // of the sink's command
 		cause      string
-	}{{ModeReq, relays.Both, nil, measure.OneWay}, {ModeNative, relays.Both, nil, measure.StoppedBoth}, {ModeNative, relays.Both, []relays.Direction{relays.Down}, measure.NoDirection},
-		{ModeNative, relays.Down, []relays.Direction{relays.Both}, measure.NoDirection}} {
+	}{{ModeReq, relays.Both, nil, results.OneWay}, {ModeNative, relays.Both, nil, results.StoppedBoth}, {ModeNative, relays.Both, []relays.Direction{relays.Down}, results.NoDirection},
+		{ModeNative, relays.Down, []relays.Direction{relays.Both}, results.NoDirection}} {
 		t.Run(fmt.Sprint(test.mode, " ", test.cause, " ", test.asked), func(t *testing.T) {
 			t.Parallel()
 			sink := scripted.External(t, "sink", scripted.Script{SyncWith: &scripted.Command{}})
@@ -761,9 +761,9 @@ func TestWaysThatDoNotGoBothWaysSayWhy(t *testing.T) {
 			m, _ := fill(t, &Sync{Which: []string{test.mode}, Direction: test.asked}, scripted.Notes(t, 10), harness.Options{}, scripted.External(t, "source", scripted.Script{}), sink)
 			m.blameless(t, "source")
 			m.blameless(t, "sink")
-			m.judged(t, "sink", "sync."+test.mode, measure.CodeHasWay, measure.Stated, test.cause, "")
-			if test.cause == measure.NoDirection {
-				same(t, "direction", m.finding(t, "sink", "sync."+test.mode, measure.CodeHasWay).Texts["direction"], string(test.asked))
+			m.judged(t, "sink", "sync."+test.mode, results.CodeHasWay, results.Stated, test.cause, "")
+			if test.cause == results.NoDirection {
+				same(t, "direction", m.finding(t, "sink", "sync."+test.mode, results.CodeHasWay).Texts["direction"], string(test.asked))
 			}
 		})
 	}
@@ -776,14 +776,14 @@ func TestASinkThatBreaksNIP77IsBlamed(t *testing.T) {
 	m, _ := fill(t, &Sync{Which: []string{ModeNegentropy}, Direction: relays.Both}, notes, harness.Options{}, scripted.External(t, "source", scripted.Script{}),
 		scripted.External(t, "sink", scripted.Script{Honest: 40, NegReply: "zz"}))
 	m.blameless(t, "source")
-	m.judged(t, "sink", "sync.negentropy", measure.CodeNIP77, measure.Failed, measure.CauseBreaks, "sink")
-	m.judged(t, "sink", "sync.negentropy", measure.CodeCompletes, measure.Failed, "", "sink")
+	m.judged(t, "sink", "sync.negentropy", results.CodeNIP77, results.Failed, results.CauseBreaks, "sink")
+	m.judged(t, "sink", "sync.negentropy", results.CodeCompletes, results.Failed, "", "sink")
 }
 
 // TestDeparturesOfACauseAreAddedUp over kinds.
 func TestDeparturesOfACauseAreAddedUp(t *testing.T) {
 	d := difference{held: 7, expected: 9, groups: map[departure][]int{
-		{true, measure.MissingLost, 1}: {0, 1}, {true, measure.MissingLost, 7}: {2}, {true, measure.MissingRefused, 1}: {3}, {true, measure.MissingNeverDelivered, 1}: {4, 5},
+		{true, results.MissingLost, 1}: {0, 1}, {true, results.MissingLost, 7}: {2}, {true, results.MissingRefused, 1}: {3}, {true, results.MissingNeverDelivered, 1}: {4, 5},
 		{false, "superseded", 0}: {6}}}
 	got := fmt.Sprint(d.counts(), d.lost(), d.own(), d.none())
 	if want := "map[extra.superseded:1 held:7 missing.lost:3 missing.never delivered:2 missing.refused:1 must:9] 3 5 false"; got != want {

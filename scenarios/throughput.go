@@ -7,7 +7,7 @@ import (
 	"slices"
 
 	"relaybench/harness"
-	"relaybench/harness/measure"
+	"relaybench/results"
 )
 
 // Throughput publishes the corpus in a closed loop over several connections, each with a window of unacknowledged events, and then
@@ -16,11 +16,11 @@ type Throughput struct{}
 
 // Describe implements harness.Scenario.
 func (Throughput) Describe() harness.Description {
-	return harness.Description{Needs: harness.Empty, Scenario: measure.Scenario{
+	return harness.Description{Needs: harness.Empty, Scenario: results.Scenario{
 		Key: "ingest.throughput", Title: "Publishing at full speed", Section: sectionIngest, Order: orderThroughput, Primary: metricAccepted, Unit: "events/s",
-		Layout: measure.LayoutBars, Durability: true, Ceiling: measure.CeilingIngest,
-		Headlines: []measure.Headline{{Metric: metricAccepted, Title: "accepted/s"}, {Metric: metricOK, Title: "OK latency"}},
-	}, Metrics: []measure.Metric{
+		Layout: results.LayoutBars, Durability: true, Ceiling: results.CeilingIngest,
+		Headlines: []results.Headline{{Metric: metricAccepted, Title: "accepted/s"}, {Metric: metricOK, Title: "OK latency"}},
+	}, Metrics: []results.Metric{
 		figure(metricAccepted, "accepted"), figure(metricOK, "EVENT to OK"), stated("unacknowledged", "never acknowledged"),
 		figure("rejected", "rejected"), figure(metricRejected, "rejected"), figure("duplicates", "duplicates"),
 	}}
@@ -80,40 +80,40 @@ func report(t *harness.Trial, p *harness.Published) error {
 	if seconds == 0 {
 		return nil
 	}
-	t.Measure(measure.Measurement{Metric: metricAccepted, Unit: "events/s", Better: measure.Higher,
+	t.Measure(results.Measurement{Metric: metricAccepted, Unit: "events/s", Better: results.Higher,
 		Trials: []float64{float64(p.Accepted) / seconds}, Samples: p.Accepted, Timeline: p.Timeline})
-	t.Measure(measure.Measurement{Metric: "rejected", Unit: "events/s", Better: measure.None,
+	t.Measure(results.Measurement{Metric: "rejected", Unit: "events/s", Better: results.None,
 		Trials: []float64{float64(p.Refused) / seconds}, Samples: p.Refused})
 	byReason(t, metricRejected, p.Reasons)
-	t.Value("duplicates", "events", measure.None, float64(p.Duplicates))
+	t.Value("duplicates", "events", results.None, float64(p.Duplicates))
 	findNew(t, p.Duplicates, p.Accepted+p.Duplicates)
-	t.Value("unacknowledged", "events", measure.Lower, float64(p.Unanswered))
-	return t.Latency(metricOK, measure.Lower, p.Latency)
+	t.Value("unacknowledged", "events", results.Lower, float64(p.Unanswered))
+	return t.Latency(metricOK, results.Lower, p.Latency)
 }
 
 // byReason records how many events were refused for each reason.
 func byReason(t *harness.Trial, metric string, reasons map[string]*harness.Refusals) {
 	for _, reason := range slices.Sorted(maps.Keys(reasons)) {
-		t.Measure(measure.Measurement{Metric: metric, Unit: "events", Better: measure.None, Trials: []float64{float64(reasons[reason].Count)},
-			Labels: measure.Labels{measure.LabelReason: reason}})
+		t.Measure(results.Measurement{Metric: metric, Unit: "events", Better: results.None, Trials: []float64{float64(reasons[reason].Count)},
+			Labels: results.Labels{results.LabelReason: reason}})
 	}
 }
 
 // refusalEvidence says how often a relay refused for what reason, in its words, the most frequent
 // first.
-func refusalEvidence(reasons map[string]*harness.Refusals) (evidence []measure.Evidence) {
+func refusalEvidence(reasons map[string]*harness.Refusals) (evidence []results.Evidence) {
 	for _, reason := range slices.Sorted(maps.Keys(reasons)) {
 		r := reasons[reason]
-		evidence = append(evidence, measure.Evidence{Code: measure.EvidenceRefused, Cause: reason, Count: r.Count, Text: r.Example})
+		evidence = append(evidence, results.Evidence{Code: results.EvidenceRefused, Cause: reason, Count: r.Count, Text: r.Example})
 	}
-	slices.SortStableFunc(evidence, func(a, b measure.Evidence) int { return cmp.Compare(b.Count, a.Count) })
+	slices.SortStableFunc(evidence, func(a, b results.Evidence) int { return cmp.Compare(b.Count, a.Count) })
 	return evidence
 }
 
 // findRefusals judges the answers: a relay may refuse what a compliant relay would not keep anyway, and nothing else.
 func findRefusals(t *harness.Trial, p *harness.Published) {
 	refused, unanswered := 0, 0
-	var evidence []measure.Evidence
+	var evidence []results.Evidence
 	for i := range t.Corpus.Len() {
 		if !t.Model.Holds(i) || t.Model.Optional(i) {
 			continue
@@ -121,28 +121,28 @@ func findRefusals(t *harness.Trial, p *harness.Published) {
 		switch t.Ledger.Get(i) {
 		case harness.Refused:
 			if refused++; refused <= examples {
-				evidence = append(evidence, eventEvidence(measure.EvidenceRefused, t.Corpus, i))
+				evidence = append(evidence, eventEvidence(results.EvidenceRefused, t.Corpus, i))
 			}
 		case harness.Unanswered:
 			unanswered++
 		}
 	}
-	f := measure.Finding{Code: measure.CodeAccepts, Verdict: measure.Holds(refused+unanswered == 0),
+	f := results.Finding{Code: results.CodeAccepts, Verdict: results.Holds(refused+unanswered == 0),
 		Counts: counts("refused", refused, "unanswered", unanswered, "of", len(t.Model.Effective()), "rightly refused", int(p.Refused)-refused)}
-	if f.Verdict == measure.Failed {
+	if f.Verdict == results.Failed {
 		f.Evidence = append(refusalEvidence(p.Reasons), evidence...)
 	}
 	t.Find(f)
 	t.Find(connections(p.Lost, p.Loss))
 	findGarbage(t, p.Garbage)
 	if p.Strays > 0 {
-		t.Find(measure.Finding{Code: measure.CodeOnlySent, Verdict: measure.Stated, Counts: counts("oks", int(p.Strays))})
+		t.Find(results.Finding{Code: results.CodeOnlySent, Verdict: results.Stated, Counts: counts("oks", int(p.Strays))})
 	}
 }
 
 // connections states whether they were kept; loss is why the last was not that was not.
-func connections(lost int, loss error) measure.Finding {
-	f := measure.Finding{Code: measure.CodeConnections, Verdict: measure.States(lost == 0), Counts: counts("lost", lost)}
+func connections(lost int, loss error) results.Finding {
+	f := results.Finding{Code: results.CodeConnections, Verdict: results.States(lost == 0), Counts: counts("lost", lost)}
 	if loss != nil {
 		f.Texts = map[string]string{"error": loss.Error()}
 	}
@@ -152,12 +152,12 @@ func connections(lost int, loss error) measure.Finding {
 // findGarbage states whether all that came was a message. It bars nothing: where such frames came
 // in place of an answer, the check of that answer fails.
 func findGarbage(t *harness.Trial, g harness.Garbage) {
-	f := measure.Finding{Code: measure.CodeOnlyMessage, Verdict: measure.States(g.Count == 0), Counts: counts("frames", g.Count)}
+	f := results.Finding{Code: results.CodeOnlyMessage, Verdict: results.States(g.Count == 0), Counts: counts("frames", g.Count)}
 	if len(g.Kinds) > 0 {
 		f.Texts = map[string]string{"field": g.Kinds[0].Field.String()}
 	}
 	for _, kind := range g.Kinds {
-		f.Evidence = append(f.Evidence, measure.Evidence{Code: measure.EvidenceFrame, Cause: kind.Fault.String(), Count: int64(kind.Count), Text: kind.Example})
+		f.Evidence = append(f.Evidence, results.Evidence{Code: results.EvidenceFrame, Cause: kind.Fault.String(), Count: int64(kind.Count), Text: kind.Example})
 	}
 	t.Find(f)
 }
@@ -166,5 +166,5 @@ func findGarbage(t *harness.Trial, g harness.Garbage) {
 // that runs already may, stores nothing and answers all the faster. A few duplicates are no such
 // sign: some relays call a superseded event one.
 func findNew(t *harness.Trial, duplicates, taken int64) {
-	t.Find(measure.Finding{Code: measure.CodeUnseenBefore, Verdict: measure.Holds(duplicates*10 <= taken), Counts: counts("duplicates", int(duplicates), "of", int(taken))})
+	t.Find(results.Finding{Code: results.CodeUnseenBefore, Verdict: results.Holds(duplicates*10 <= taken), Counts: counts("duplicates", int(duplicates), "of", int(taken))})
 }

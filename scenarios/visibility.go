@@ -12,8 +12,8 @@ import (
 
 	"relaybench/corpus"
 	"relaybench/harness"
-	"relaybench/harness/measure"
-	"relaybench/harness/wire"
+	"relaybench/relays/wire"
+	"relaybench/results"
 )
 
 // Visibility publishes events one by one on one connection while a second connection asks for the event's id, from the same instant,
@@ -22,11 +22,11 @@ type Visibility struct{}
 
 // Describe implements harness.Scenario.
 func (Visibility) Describe() harness.Description {
-	return harness.Description{Needs: harness.Empty, Scenario: measure.Scenario{
+	return harness.Description{Needs: harness.Empty, Scenario: results.Scenario{
 		Key: "ingest.visibility", Title: "From publish to readable", Section: sectionIngest, Order: orderVisibility, Primary: "visible", Unit: "ms",
-		Layout: measure.LayoutBars, Durability: true, Ceiling: measure.CeilingIngest, RoundTrips: []string{"visible", "ok"},
-		Headlines: []measure.Headline{{Metric: "visible", Title: "visible"}},
-	}, Metrics: []measure.Metric{
+		Layout: results.LayoutBars, Durability: true, Ceiling: results.CeilingIngest, RoundTrips: []string{"visible", "ok"},
+		Headlines: []results.Headline{{Metric: "visible", Title: "visible"}},
+	}, Metrics: []results.Metric{
 		figure("visible", "EVENT to visible for another reader"), figure("ok", "EVENT to OK, one at a time"),
 		stated("queryable by ok", "queryable when its OK arrives"), figure("poll round trip", "poll round trip (the resolution)"),
 	}}
@@ -45,7 +45,7 @@ func (Visibility) Run(ctx context.Context, t *harness.Trial) error {
 	}
 	defer asker.Close()
 
-	v := visibility{ok: measure.NewHistogram(), visible: measure.NewHistogram(), poll: measure.NewHistogram()}
+	v := visibility{ok: results.NewHistogram(), visible: results.NewHistogram(), poll: results.NewHistogram()}
 	samples := visibilitySamples(t)
 	begun := wire.Now()
 	for n := 0; n < len(samples); n++ {
@@ -64,20 +64,20 @@ func (Visibility) Run(ctx context.Context, t *harness.Trial) error {
 	}
 
 	if err := errors.Join(
-		t.Latency("ok", measure.Lower, v.ok),
-		t.Latency("visible", measure.Lower, v.visible),
-		t.Latency("poll round trip", measure.None, v.poll),
+		t.Latency("ok", results.Lower, v.ok),
+		t.Latency("visible", results.Lower, v.visible),
+		t.Latency("poll round trip", results.None, v.poll),
 	); err != nil {
 		return err
 	}
 	if v.accepted > 0 {
-		t.Measure(measure.Measurement{Metric: "queryable by ok", Unit: "%", Better: measure.Higher,
+		t.Measure(results.Measurement{Metric: "queryable by ok", Unit: "%", Better: results.Higher,
 			Trials: []float64{100 * float64(v.byOK) / float64(v.accepted)}, Samples: int64(v.accepted)})
 	}
-	t.Find(measure.Finding{Code: measure.CodeAcceptsSingle, Verdict: measure.Holds(v.accepted == len(samples)),
+	t.Find(results.Finding{Code: results.CodeAcceptsSingle, Verdict: results.Holds(v.accepted == len(samples)),
 		Counts: counts("accepted", v.accepted, "of", len(samples)), Evidence: v.refusals})
 	findNew(t, v.duplicates, int64(v.accepted))
-	f := measure.Finding{Code: measure.CodeQueryable, Verdict: measure.Holds(v.never == 0), Counts: counts("never", v.never, "of", v.accepted), Evidence: v.missing}
+	f := results.Finding{Code: results.CodeQueryable, Verdict: results.Holds(v.never == 0), Counts: counts("never", v.never, "of", v.accepted), Evidence: v.missing}
 	f.Counts["within s"] = deadline(t).Seconds()
 	t.Find(f)
 	return nil
@@ -98,10 +98,10 @@ func visibilitySamples(t *harness.Trial) []int {
 }
 
 type visibility struct {
-	ok, visible, poll     *measure.Histogram
+	ok, visible, poll     *results.Histogram
 	accepted, byOK, never int
 	duplicates            int64
-	refusals, missing     []measure.Evidence
+	refusals, missing     []results.Evidence
 }
 
 // sample publishes event i and measures when its OK comes and when the poller first gets it.
@@ -180,7 +180,7 @@ func (v *visibility) sample(ctx context.Context, t *harness.Trial, publisher *wi
 	if !a.accepted {
 		t.Ledger.Set(i, harness.Refused)
 		if len(v.refusals) < examples {
-			e := eventEvidence(measure.EvidenceRefused, t.Corpus, i)
+			e := eventEvidence(results.EvidenceRefused, t.Corpus, i)
 			e.Text = a.reason
 			v.refusals = append(v.refusals, e)
 		}
@@ -190,7 +190,7 @@ func (v *visibility) sample(ctx context.Context, t *harness.Trial, publisher *wi
 	v.accepted++
 	if seen == 0 {
 		v.never++ // maxNever at most
-		v.missing = append(v.missing, eventEvidence(measure.EvidenceMissing, t.Corpus, i))
+		v.missing = append(v.missing, eventEvidence(results.EvidenceMissing, t.Corpus, i))
 		return nil
 	}
 	if byOK {

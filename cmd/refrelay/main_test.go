@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"relaybench/corpus"
-	"relaybench/harness/wire"
+	"relaybench/relays/wire"
 )
 
 // The test binary is the relay when this is set, so that tests can kill a real process.

@@ -15,10 +15,10 @@ import (
 
 	"relaybench/corpus"
 	"relaybench/harness"
-	"relaybench/harness/machine"
-	"relaybench/harness/measure"
 	"relaybench/relays"
+	"relaybench/relays/machine"
 	"relaybench/report"
+	"relaybench/results"
 )
 
 // calibrateFlags are the flags of calibrate.
@@ -98,7 +98,7 @@ func (f *calibrateFlags) run(ctx context.Context, stdout, stderr io.Writer) (err
 	figures, calibrateErr := calibrator.Run(ctx)
 	during := watch.Conditions()
 	environment.During, environment.LoadAfter = &during, harness.LoadAverage(context.WithoutCancel(ctx))
-	record := measure.Record{Tool: harness.Tool(), Environment: environment, Calibration: figures}
+	record := results.Record{Tool: harness.Tool(), Environment: environment, Calibration: figures}
 	if f.json {
 		err = writeCalibrationJSON(stdout, &record)
 	} else {
@@ -108,7 +108,7 @@ func (f *calibrateFlags) run(ctx context.Context, stdout, stderr io.Writer) (err
 }
 
 // pin gives relaybench and the relays that settings are for cores of their own, and notes which.
-func pin(e *measure.Environment, s *relays.Settings) (undo func(), err error) {
+func pin(e *results.Environment, s *relays.Settings) (undo func(), err error) {
 	shares, err := machine.Divide()
 	if err != nil {
 		return nil, err
@@ -122,7 +122,7 @@ func pin(e *measure.Environment, s *relays.Settings) (undo func(), err error) {
 
 // calibrate measures the harness itself for a run, before it and once more after it. What falls
 // short is said, and ends nothing: the figures that are missing mark none of the run's.
-func (f *runFlags) calibrate(ctx context.Context, w *watcher, recorder *measure.Recorder, c *corpus.Corpus, settings relays.Settings, after bool) {
+func (f *runFlags) calibrate(ctx context.Context, w *watcher, recorder *results.Recorder, c *corpus.Corpus, settings relays.Settings, after bool) {
 	calibrator := harness.Calibrator{Settings: settings, Corpus: c, Options: f.options, After: after}
 	if null, ok := f.relays.nullRelay(); ok {
 		calibrator.Null = &null
@@ -132,29 +132,29 @@ func (f *runFlags) calibrate(ctx context.Context, w *watcher, recorder *measure.
 	} else {
 		w.note("calibrating the harness")
 		busy := harness.Background(ctx)
-		recorder.Update(func(r *measure.Record) { r.Environment.BusyBefore = busy })
+		recorder.Update(func(r *results.Record) { r.Environment.BusyBefore = busy })
 	}
 	figures, err := calibrator.Run(ctx)
 	if err != nil && ctx.Err() == nil {
 		w.note("calibration fell short: " + err.Error())
 	}
-	recorder.Update(func(r *measure.Record) { r.Calibration = append(r.Calibration, figures...) })
+	recorder.Update(func(r *results.Record) { r.Calibration = append(r.Calibration, figures...) })
 }
 
 // writeCalibrationJSON writes the parts of a record that a calibration fills in.
-func writeCalibrationJSON(w io.Writer, r *measure.Record) error {
+func writeCalibrationJSON(w io.Writer, r *results.Record) error {
 	encoder := json.NewEncoder(w)
 	encoder.SetIndent("", "  ")
 	return encoder.Encode(struct {
-		Tool        measure.Tool          `json:"tool"`
-		Environment measure.Environment   `json:"environment"`
-		Calibration []measure.Calibration `json:"calibration"`
+		Tool        results.Tool          `json:"tool"`
+		Environment results.Environment   `json:"environment"`
+		Calibration []results.Calibration `json:"calibration"`
 		Warnings    []string              `json:"warnings"`
 	}{r.Tool, r.Environment, r.Calibration, append([]string{}, report.MachineWarnings(r)...)})
 }
 
 // writeCalibration writes a table, and what on this machine would spoil a measurement.
-func writeCalibration(w io.Writer, r *measure.Record) error {
+func writeCalibration(w io.Writer, r *results.Record) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "machine     %s\n", report.MachineText(r))
 	fmt.Fprintf(&b, "signatures  by %s\n\n", r.Tool.Verifier)

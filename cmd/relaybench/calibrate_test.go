@@ -8,33 +8,33 @@ import (
 	"strings"
 	"testing"
 
-	"relaybench/harness/machine"
-	"relaybench/harness/measure"
+	"relaybench/relays/machine"
+	"relaybench/results"
 )
 
 // calibrated are the figures that a calibration has over these connections.
-func calibrated(publishing, asking []int) (figures []measure.Calibration) {
-	for _, name := range []string{measure.ClockRead, measure.RecordCost, measure.ChecksOneCore, measure.ChecksAllCores, measure.EventsParsed, measure.FramesScanned,
-		measure.HexEncoded, measure.HexDecoded, measure.SyncMedian, measure.SyncTail, measure.EchoMedian, measure.EchoTail, measure.LateMedian, measure.LateTail} {
-		figures = append(figures, measure.Calibration{Name: name})
+func calibrated(publishing, asking []int) (figures []results.Calibration) {
+	for _, name := range []string{results.ClockRead, results.RecordCost, results.ChecksOneCore, results.ChecksAllCores, results.EventsParsed, results.FramesScanned,
+		results.HexEncoded, results.HexDecoded, results.SyncMedian, results.SyncTail, results.EchoMedian, results.EchoTail, results.LateMedian, results.LateTail} {
+		figures = append(figures, results.Calibration{Name: name})
 	}
 	over := func(name string, connections []int) {
 		for _, n := range connections {
-			figures = append(figures, measure.Calibration{Name: name, Labels: measure.Labels{measure.LabelConnections: strconv.Itoa(n)}})
+			figures = append(figures, results.Calibration{Name: name, Labels: results.Labels{results.LabelConnections: strconv.Itoa(n)}})
 		}
 	}
-	over(measure.CeilingPublish, publishing)
-	over(measure.CostPublish, publishing)
-	over(measure.CeilingReceive, asking)
+	over(results.CeilingPublish, publishing)
+	over(results.CostPublish, publishing)
+	over(results.CeilingReceive, asking)
 	return figures
 }
 
 // calibratedAfter are those that a run takes once more at its end.
-func calibratedAfter(publishing, asking []int) (figures []measure.Calibration) {
+func calibratedAfter(publishing, asking []int) (figures []results.Calibration) {
 	for _, c := range calibrated(publishing, asking) {
 		switch c.Name {
-		case measure.EchoMedian, measure.EchoTail, measure.CeilingPublish, measure.CeilingReceive:
-			c.Labels = c.Labels.With(measure.Labels{measure.LabelWhen: "after"})
+		case results.EchoMedian, results.EchoTail, results.CeilingPublish, results.CeilingReceive:
+			c.Labels = c.Labels.With(results.Labels{results.LabelWhen: "after"})
 			figures = append(figures, c)
 		}
 	}
@@ -42,7 +42,7 @@ func calibratedAfter(publishing, asking []int) (figures []measure.Calibration) {
 }
 
 // holds asserts that each figure is there once, in a unit, and not below nothing.
-func holds(t *testing.T, figures, want []measure.Calibration) {
+func holds(t *testing.T, figures, want []results.Calibration) {
 	t.Helper()
 	for _, w := range want {
 		found := 0
@@ -68,9 +68,9 @@ func TestCalibrateMeasuresTheHarnessAndLeavesNothing(t *testing.T) {
 		t.Fatalf("exit code %d\n%s", code, stderr)
 	}
 	var got struct {
-		Tool        measure.Tool
-		Environment measure.Environment
-		Calibration []measure.Calibration
+		Tool        results.Tool
+		Environment results.Environment
+		Calibration []results.Calibration
 		Warnings    []string
 	}
 	if err := json.Unmarshal([]byte(stdout), &got); err != nil {
@@ -88,7 +88,7 @@ func TestCalibrateMeasuresTheHarnessAndLeavesNothing(t *testing.T) {
 // The same figure over 1 and over 4 connections is two figures.
 func TestCalibrateTellsItsRowsApart(t *testing.T) {
 	var b strings.Builder
-	if err := writeCalibration(&b, &measure.Record{Calibration: calibrated([]int{1, 4, 16}, []int{1, 8})}); err != nil {
+	if err := writeCalibration(&b, &results.Record{Calibration: calibrated([]int{1, 4, 16}, []int{1, 8})}); err != nil {
 		t.Fatal(err)
 	}
 	names := map[string]bool{}
@@ -99,7 +99,7 @@ func TestCalibrateTellsItsRowsApart(t *testing.T) {
 		}
 		names[name] = true
 	}
-	if !names[measure.CeilingPublish+", 16 connections"] {
+	if !names[results.CeilingPublish+", 16 connections"] {
 		t.Errorf("no connections:\n%s", b.String())
 	}
 }
@@ -110,7 +110,7 @@ func TestCalibrateWithoutTheNullRelaySaysWhatIsLeftOut(t *testing.T) {
 	if code != exitDone {
 		t.Fatalf("exit code %d\n%s", code, stderr)
 	}
-	if !strings.Contains(stderr, "refrelay") || !strings.Contains(stdout, measure.ChecksAllCores) || strings.Contains(stdout, measure.CeilingPublish) {
+	if !strings.Contains(stderr, "refrelay") || !strings.Contains(stdout, results.ChecksAllCores) || strings.Contains(stdout, results.CeilingPublish) {
 		t.Errorf("stdout:\n%s\nstderr:\n%s", stdout, stderr)
 	}
 }
@@ -129,7 +129,7 @@ func TestRunRecordsMachineAndResources(t *testing.T) {
 	if code != exitDone {
 		t.Fatalf("exit code %d\n%s", code, stderr)
 	}
-	r := results(t, out)
+	r := recorded(t, out)
 	holds(t, r.Calibration, calibrated([]int{1, 4}, []int{4}))
 	holds(t, r.Calibration, calibratedAfter([]int{1, 4}, []int{4}))
 	e := r.Environment
@@ -146,19 +146,19 @@ func TestRunRecordsMachineAndResources(t *testing.T) {
 	}
 	for _, want := range []struct {
 		scenario, metric string
-		better           measure.Better
+		better           results.Better
 	}{
-		{"ingest.throughput", "cpu per 1,000 accepted", measure.Lower},
-		{"ingest.throughput", "write amplification while publishing", measure.None},
-		{"ingest.throughput", "switches per accepted event", measure.None},
-		{"ingest.throughput", "peak rss", measure.None},
-		{"ingest.throughput", "harness cpu", measure.None},
-		{"ingest.throughput", "reading delay", measure.None},
-		{"query.thread.hot", "context switches", measure.None},
-		{"query.thread.hot", "harness cpu", measure.None},
-		{"query.thread.hot", "reading delay", measure.None},
+		{"ingest.throughput", "cpu per 1,000 accepted", results.Lower},
+		{"ingest.throughput", "write amplification while publishing", results.None},
+		{"ingest.throughput", "switches per accepted event", results.None},
+		{"ingest.throughput", "peak rss", results.None},
+		{"ingest.throughput", "harness cpu", results.None},
+		{"ingest.throughput", "reading delay", results.None},
+		{"query.thread.hot", "context switches", results.None},
+		{"query.thread.hot", "harness cpu", results.None},
+		{"query.thread.hot", "reading delay", results.None},
 	} {
-		i := slices.IndexFunc(r.Measurements, func(m measure.Measurement) bool { return m.Scenario == want.scenario && m.Metric == want.metric })
+		i := slices.IndexFunc(r.Measurements, func(m results.Measurement) bool { return m.Scenario == want.scenario && m.Metric == want.metric })
 		if i < 0 {
 			t.Errorf("%s: no %s", want.scenario, want.metric)
 		} else if m := r.Measurements[i]; m.Better != want.better || len(m.Trials) != 1 || m.Trials[0] < 0 {

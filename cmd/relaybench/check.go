@@ -15,10 +15,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"relaybench/harness"
-	"relaybench/harness/measure"
 	"relaybench/harness/preflight"
 	"relaybench/relays"
 	"relaybench/report"
+	"relaybench/results"
 )
 
 // checkFlags are the flags of check.
@@ -111,9 +111,9 @@ func (f *checkFlags) run(ctx context.Context, stdout, stderr io.Writer, names []
 		if err != nil {
 			return err
 		}
-		if i.Relay.Outcome == measure.OutcomeUnmeasured {
+		if i.Relay.Outcome == results.OutcomeUnmeasured {
 			unmeasured = append(unmeasured, i.Relay.Name)
-		} else if i.Relay.Outcome != measure.OutcomeOK || !i.Result.Passed() {
+		} else if i.Relay.Outcome != results.OutcomeOK || !i.Result.Passed() {
 			trouble = append(trouble, i.Relay.Name)
 		} else if !i.Result.Known() {
 			unknown = append(unknown, i.Relay.Name)
@@ -158,13 +158,13 @@ func writeJSON(w io.Writer, found []harness.Inspection) error {
 	type check struct {
 		Title string `json:"title"`
 		Text  string `json:"text"`
-		measure.Finding
+		results.Finding
 	}
 	type relay struct {
 		Name         string            `json:"name"`
 		Version      string            `json:"version"`
 		Durability   string            `json:"durability"`
-		Outcome      measure.Outcome   `json:"outcome"`
+		Outcome      results.Outcome   `json:"outcome"`
 		Reason       string            `json:"reason,omitempty"`
 		Passed       bool              `json:"passed"` // something was found out, and no check failed
 		Capabilities map[string]string `json:"capabilities"`
@@ -181,7 +181,7 @@ func writeJSON(w io.Writer, found []harness.Inspection) error {
 			checks = append(checks, check{title, text, f})
 		}
 		document.Relays = append(document.Relays, relay{r.Name, r.Version, r.Durability, r.Outcome, r.Reason,
-			r.Outcome == measure.OutcomeOK && i.Result.Passed() && i.Result.Known(), i.Result.Capabilities, checks})
+			r.Outcome == results.OutcomeOK && i.Result.Passed() && i.Result.Known(), i.Result.Capabilities, checks})
 	}
 	text, err := json.MarshalIndent(document, "", "  ")
 	if err != nil {

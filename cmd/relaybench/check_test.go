@@ -7,15 +7,15 @@ import (
 	"strings"
 	"testing"
 
-	"relaybench/harness/measure"
 	"relaybench/harness/preflight"
 	"relaybench/report"
+	"relaybench/results"
 )
 
 // checkedRelay is one relay of check --json.
 type checkedRelay struct {
 	Name, Durability string
-	Outcome          measure.Outcome
+	Outcome          results.Outcome
 	Reason           string
 	Passed           bool
 	Capabilities     map[string]string
@@ -25,16 +25,16 @@ type checkedRelay struct {
 // checkLine is one check of check --json.
 type checkLine struct {
 	Title, Text string
-	measure.Finding
+	results.Finding
 }
 
 // departs lists the codes of the checks that failed, and of those whose departures are stated.
 func (r *checkedRelay) departs() (failed, stated []string) {
 	for _, c := range r.Checks {
 		switch c.Verdict {
-		case measure.Failed:
+		case results.Failed:
 			failed = append(failed, c.Code)
-		case measure.Stated:
+		case results.Stated:
 			stated = append(stated, c.Code)
 		}
 	}
@@ -75,7 +75,7 @@ func TestTheReferenceRelayPassesEveryCheck(t *testing.T) {
 			t.Errorf("%s did not pass", name)
 		}
 		for _, v := range r.Checks {
-			if v.Verdict == measure.Failed || v.Verdict == measure.Undecided || v.Title == "" || v.Text == "" {
+			if v.Verdict == results.Failed || v.Verdict == results.Undecided || v.Title == "" || v.Text == "" {
 				t.Errorf("%s: %s: %s: %s: %s %+v", name, v.Code, v.Title, v.Verdict, v.Text, v.Evidence)
 			}
 		}
@@ -113,26 +113,26 @@ func TestLimitsOfTheReferenceRelayAreFound(t *testing.T) {
 
 func TestChecksCatchFaultsByName(t *testing.T) {
 	t.Parallel()
-	const first = measure.CodeStores
+	const first = results.CodeStores
 	for _, test := range []struct {
 		fault  string
 		checks []string // among those that fail
 	}{
 		{"ack-without-store:1", []string{first}},
-		{"id-mismatch", []string{first, measure.CodeText}},
+		{"id-mismatch", []string{first, results.CodeText}},
 		{"half-open", nil},
-		{"wrong-order", []string{measure.CodeOrder}},
-		{"ignore-limit", []string{measure.CodeLimit}},
-		{"no-verify", []string{measure.CodeBadSignature, measure.CodeBadID}},
-		{"notice-throttle:50/s", []string{measure.CodeThrottles}},
-		{"die-after:600", []string{measure.CodeSurvives}},
+		{"wrong-order", []string{results.CodeOrder}},
+		{"ignore-limit", []string{results.CodeLimit}},
+		{"no-verify", []string{results.CodeBadSignature, results.CodeBadID}},
+		{"notice-throttle:50/s", []string{results.CodeThrottles}},
+		{"die-after:600", []string{results.CodeSurvives}},
 	} {
 		t.Run(test.fault, func(t *testing.T) {
 			t.Parallel()
 			args := []string{"mine", "--ready-timeout=2s", "--relay=mine=" + refrelayProgram + " --listen 127.0.0.1:{port} --fault " + test.fault}
 			r := checkJSON(t, exitFailed, args...)["mine"]
 			required, _ := r.departs()
-			if r.Passed || (r.Outcome == measure.OutcomeNoStart) != (test.checks == nil) {
+			if r.Passed || (r.Outcome == results.OutcomeNoStart) != (test.checks == nil) {
 				t.Errorf("passed %t, outcome %s", r.Passed, r.Outcome)
 			}
 			for _, check := range test.checks {
@@ -148,27 +148,27 @@ func TestCheckOutlivesRelaysThatMisbehave(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		mode    string
-		outcome measure.Outcome
+		outcome results.Outcome
 		reason  string
 		check   string // that failed
 		open    string // that could not be asked, alone
 	}{
-		{mode: "exits", outcome: measure.OutcomeNoStart, reason: "exited with status 3"},
-		{mode: "deaf", outcome: measure.OutcomeNoStart, reason: "nothing listened"},
-		{mode: "mute", outcome: measure.OutcomeNoStart, reason: "did not answer"},
-		{mode: "dies", outcome: measure.OutcomeOK, check: measure.CodeStores},
-		{mode: "stops", outcome: measure.OutcomeOK, check: measure.CodeStores},
-		{mode: "endless", outcome: measure.OutcomeOK, check: measure.CodeStores},
-		{mode: "chatters", outcome: measure.OutcomeOK, open: measure.CodeStores}, // it answers no REQ, and says something all the time
-		{mode: "garbage", outcome: measure.OutcomeOK, check: measure.CodeStores},
-		{mode: "refuses", outcome: measure.OutcomeOK, check: measure.CodeStores},
-		{mode: "hangsup", outcome: measure.OutcomeOK, check: measure.CodeStores},
+		{mode: "exits", outcome: results.OutcomeNoStart, reason: "exited with status 3"},
+		{mode: "deaf", outcome: results.OutcomeNoStart, reason: "nothing listened"},
+		{mode: "mute", outcome: results.OutcomeNoStart, reason: "did not answer"},
+		{mode: "dies", outcome: results.OutcomeOK, check: results.CodeStores},
+		{mode: "stops", outcome: results.OutcomeOK, check: results.CodeStores},
+		{mode: "endless", outcome: results.OutcomeOK, check: results.CodeStores},
+		{mode: "chatters", outcome: results.OutcomeOK, open: results.CodeStores}, // it answers no REQ, and says something all the time
+		{mode: "garbage", outcome: results.OutcomeOK, check: results.CodeStores},
+		{mode: "refuses", outcome: results.OutcomeOK, check: results.CodeStores},
+		{mode: "hangsup", outcome: results.OutcomeOK, check: results.CodeStores},
 	} {
 		t.Run(test.mode, func(t *testing.T) {
 			t.Parallel()
 			r := checkJSON(t, exitFailed, "mine", "--ready-timeout=3s", hostile(t, "mine", test.mode))["mine"]
 			required, _ := r.departs()
-			if test.open != "" && (r.Passed || len(r.Checks) != 1 || r.Checks[0].Code != test.open || r.Checks[0].Verdict != measure.Undecided) {
+			if test.open != "" && (r.Passed || len(r.Checks) != 1 || r.Checks[0].Code != test.open || r.Checks[0].Verdict != results.Undecided) {
 				t.Errorf("passed %t, checks %+v", r.Passed, r.Checks)
 			}
 			if r.Outcome != test.outcome || !strings.Contains(r.Reason, test.reason) || test.check != "" && !slices.Equal(required, []string{test.check}) {
@@ -220,22 +220,22 @@ func TestRunInspectsRelaysFirst(t *testing.T) {
 	if code != exitFailed {
 		t.Errorf("exit code %d, want %d\n%s", code, exitFailed, stderr)
 	}
-	r := results(t, out)
-	for _, check := range []string{measure.CodeBadSignature, measure.CodeBadID} {
-		if f := finding(r, "lax", preflight.Scenario, check); f == nil || f.Verdict != measure.Failed {
+	r := recorded(t, out)
+	for _, check := range []string{results.CodeBadSignature, results.CodeBadID} {
+		if f := finding(r, "lax", preflight.Scenario, check); f == nil || f.Verdict != results.Failed {
 			t.Errorf("lax: %s: %+v, want a required failure", check, f)
 		}
-		if f := finding(r, "ref-bolt", preflight.Scenario, check); f == nil || f.Verdict != measure.Passed {
+		if f := finding(r, "ref-bolt", preflight.Scenario, check); f == nil || f.Verdict != results.Passed {
 			t.Errorf("ref-bolt: %s: %+v, want it passed", check, f)
 		}
 	}
 	for _, name := range []string{"lax", "ref-bolt"} {
 		got := relay(t, r, name)
-		if got.Outcome != measure.OutcomeOK || got.Capabilities["NIP-77"] != "yes" {
+		if got.Outcome != results.OutcomeOK || got.Capabilities["NIP-77"] != "yes" {
 			t.Errorf("%s: outcome %s, capabilities %v", name, got.Outcome, got.Capabilities)
 		}
 	}
-	if title, _ := report.Words(&measure.Finding{Code: measure.CodeBadSignature}); !strings.Contains(stdout, "¹ lax failed: "+title) {
+	if title, _ := report.Words(&results.Finding{Code: results.CodeBadSignature}); !strings.Contains(stdout, "¹ lax failed: "+title) {
 		t.Errorf("the report does not say why lax is barred:\n%s", stdout)
 	}
 	for _, m := range r.Measurements {
@@ -254,7 +254,7 @@ func TestThePreflightCanBeLeftOut(t *testing.T) {
 	if code, _, stderr := relaybenchWith(t, withoutSQLite, "--quick", "--events=300", "--trials=1", "--only=storage", "--skip=preflight,calibration", "--out", out); code != exitDone {
 		t.Fatalf("exit code %d\n%s", code, stderr)
 	}
-	for _, f := range results(t, out).Findings {
+	for _, f := range recorded(t, out).Findings {
 		if f.Scenario == preflight.Scenario {
 			t.Errorf("%s was asked", f.Code)
 		}

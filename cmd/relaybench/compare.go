@@ -12,8 +12,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"relaybench/harness/measure"
 	"relaybench/report"
+	"relaybench/results"
 )
 
 // exitIncomparable is for results that must not be held against each other.
@@ -141,8 +141,8 @@ func readSide(names []string, read map[[sha256.Size]byte]string) (report.Side, e
 
 // readResults reads results to compare with others. A setting that the version of relaybench that took them did not have yet gets its default, which is
 // what was done before there was a choice: what is measured now compares with it as long as it is set so.
-func readResults(file string) (*measure.Record, error) {
-	r, err := measure.ReadRecord(file)
+func readResults(file string) (*results.Record, error) {
+	r, err := results.ReadRecord(file)
 	if err == nil && len(r.Options) > 0 {
 		fillIn(r.Options)
 	}

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"relaybench/harness/measure"
+	"relaybench/results"
 )
 
 // TestAKilledRelayAnswersForWhatItAcknowledged kills a relay that keeps its word, one that never gave it, and one whose definition promises what it does
@@ -24,11 +24,11 @@ func TestAKilledRelayAnswersForWhatItAcknowledged(t *testing.T) {
 	if code != exitFailed {
 		t.Errorf("exit code %d, want %d\n%s", code, exitFailed, stderr)
 	}
-	r := results(t, out)
+	r := recorded(t, out)
 	complete(t, r, "ref-bolt", "ingest.paced", "crash")
-	const check = measure.CodeAcknowledgedKept
+	const check = results.CodeAcknowledgedKept
 	for name, required := range map[string]bool{"ref-memory": false, "forgetful": true} {
-		if f := finding(r, name, "crash", check); f == nil || f.Verdict == measure.Passed || (f.Verdict == measure.Failed) != required || len(f.Evidence) == 0 {
+		if f := finding(r, name, "crash", check); f == nil || f.Verdict == results.Passed || (f.Verdict == results.Failed) != required || len(f.Evidence) == 0 {
 			t.Errorf("%s: %+v, want a loss that is required not to happen: %t", name, f, required)
 		}
 	}

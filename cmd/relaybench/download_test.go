@@ -13,9 +13,9 @@ import (
 
 	"relaybench/corpus"
 	"relaybench/harness/download"
-	"relaybench/harness/wire"
 	"relaybench/relays/reference"
 	"relaybench/relays/reference/referencetest"
+	"relaybench/relays/wire"
 	"relaybench/report"
 )
 
@@ -118,7 +118,7 @@ func TestARunMeasuresADownload(t *testing.T) {
 	if code != exitDone {
 		t.Fatalf("exit code %d\n%s", code, stderr)
 	}
-	r := results(t, out)
+	r := recorded(t, out)
 	if r.Corpus.Events != 120 || !strings.HasPrefix(r.Corpus.Source, "download from "+url+": the newest 120 events until ") || r.Options["download"] != url || r.Options["download-interval"] != nil {
 		t.Errorf("%+v, %v", r.Corpus, r.Options)
 	}

@@ -18,8 +18,8 @@ import (
 	"relaybench/corpus"
 	"relaybench/harness"
 	"relaybench/harness/fetch"
-	"relaybench/harness/measure"
 	"relaybench/relays"
+	"relaybench/results"
 	"relaybench/scenarios"
 )
 
@@ -198,7 +198,7 @@ func (f *runFlags) fetchOne(cmd *cobra.Command, stdout, stderr io.Writer) error 
 	if f.fetch.readOnly {
 		fmt.Fprintf(stderr, "%s: events are only read from it, none is published\n", visible(contenders[0].Definition.Name))
 	}
-	final, out, err := f.measure(cmd.Context(), stderr, cmd.Flags(), chosen, contenders, func(r *measure.Record) error {
+	final, out, err := f.measure(cmd.Context(), stderr, cmd.Flags(), chosen, contenders, func(r *results.Record) error {
 		r.Options["args"] = f.fetchArgs(cmd.Context(), r, contenders[0])
 		return nil
 	})
@@ -215,7 +215,7 @@ func (f *runFlags) fetchOne(cmd *cobra.Command, stdout, stderr io.Writer) error 
 }
 
 // fetchArgs are the words that repeat the verb: never those of run, which would publish to a relay that is only to be read from.
-func (f *runFlags) fetchArgs(_ context.Context, r *measure.Record, c harness.Contender) []string {
+func (f *runFlags) fetchArgs(_ context.Context, r *results.Record, c harness.Contender) []string {
 	words := []string{"fetch", c.Definition.Name}
 	args, _ := r.Options["args"].([]string)
 	for i := 0; i < len(args); i++ {
@@ -246,7 +246,7 @@ func nameOf(host string) string {
 }
 
 // noCorpus is what the record says of the corpus where there is none.
-func noCorpus() measure.Corpus {
+func noCorpus() results.Corpus {
 	nothing := sha256.Sum256(nil)
-	return measure.Corpus{Source: "none: what the relay holds is not known beforehand", Fingerprint: hex.EncodeToString(nothing[:]), Kinds: map[string]int{}}
+	return results.Corpus{Source: "none: what the relay holds is not known beforehand", Fingerprint: hex.EncodeToString(nothing[:]), Kinds: map[string]int{}}
 }

@@ -10,31 +10,31 @@ import (
 	"testing"
 
 	"relaybench/corpus"
-	"relaybench/harness/measure"
 	"relaybench/relays/reference"
 	"relaybench/relays/reference/referencetest"
+	"relaybench/results"
 )
 
 // cellKey names the way to download that a figure is of: "by-id.c4.f8.b50.raw-deflate".
-func cellKey(m *measure.Measurement) string {
+func cellKey(m *results.Measurement) string {
 	l := m.Labels
-	key := l[measure.LabelStrategy]
-	if batch := l[measure.LabelBatch]; batch != "" {
-		inFlight := "f" + l[measure.LabelInFlight]
+	key := l[results.LabelStrategy]
+	if batch := l[results.LabelBatch]; batch != "" {
+		inFlight := "f" + l[results.LabelInFlight]
 		if inFlight == "fadaptive" {
 			inFlight = "adaptive"
 		}
-		key += ".c" + l[measure.LabelConnections] + "." + inFlight + ".b" + batch
+		key += ".c" + l[results.LabelConnections] + "." + inFlight + ".b" + batch
 	}
-	key += "." + l[measure.LabelForm]
-	if encoding := l[measure.LabelEncoding]; encoding != "" {
+	key += "." + l[results.LabelForm]
+	if encoding := l[results.LabelEncoding]; encoding != "" {
 		key += "-" + encoding
 	}
 	return key
 }
 
 // cellValue is the last trial of a figure of a way to download; ok is false where it was not measured.
-func cellValue(r *measure.Record, relay, key, metric string) (v float64, ok bool) {
+func cellValue(r *results.Record, relay, key, metric string) (v float64, ok bool) {
 	for _, m := range r.Measurements {
 		if m.Relay == relay && cellKey(&m) == key && m.Metric == metric && len(m.Trials) > 0 {
 			return m.Trials[len(m.Trials)-1], true
@@ -43,7 +43,7 @@ func cellValue(r *measure.Record, relay, key, metric string) (v float64, ok bool
 	return 0, false
 }
 
-func note(r *measure.Record, key string) string {
+func note(r *results.Record, key string) string {
 	for _, m := range r.Measurements {
 		if cellKey(&m) == key && m.Metric == "records/s" {
 			return fmt.Sprint(m.Status)
@@ -128,8 +128,8 @@ func TestFetchMeasuresARelayInEveryWay(t *testing.T) {
 	if code != exitDone {
 		t.Fatalf("exit code %d\n%s", code, stderr)
 	}
-	r := results(t, out)
-	if got := relay(t, r, "ref-bolt"); got.Outcome != measure.OutcomeOK {
+	r := recorded(t, out)
+	if got := relay(t, r, "ref-bolt"); got.Outcome != results.OutcomeOK {
 		t.Errorf("outcome %s: %s", got.Outcome, got.Reason)
 	}
 	expected, _ := cellValue(r, "ref-bolt", "giant.raw", "expected")
@@ -144,11 +144,11 @@ func TestFetchMeasuresARelayInEveryWay(t *testing.T) {
 				t.Errorf("%s%s: %v of %v, %v missing, %v/s, peak %v, current %v", key, form, delivered, expected, missing, rate, peak, state)
 			}
 		}
-		if got := note(r, key+".raw-deflate"); !strings.Contains(got, measure.CauseNoCompression) {
+		if got := note(r, key+".raw-deflate"); !strings.Contains(got, results.CauseNoCompression) {
 			t.Errorf("%s, compressed: %q", key, got)
 		}
 		strategy, _, _ := strings.Cut(key, ".")
-		if f := finding(r, "ref-bolt", "fetch."+strategy, measure.CodeComplete); f == nil || f.Verdict != measure.Passed {
+		if f := finding(r, "ref-bolt", "fetch."+strategy, results.CodeComplete); f == nil || f.Verdict != results.Passed {
 			t.Errorf("%s: %+v", strategy, f)
 		}
 	}
@@ -172,7 +172,7 @@ func TestAQuickFetchTakesFewEvents(t *testing.T) {
 		if code != exitDone {
 			t.Fatalf("%s: exit code %d\n%s", target, code, stderr)
 		}
-		r := results(t, out)
+		r := recorded(t, out)
 		if target != url && r.Corpus.Events != quickEvents {
 			t.Errorf("a corpus of %d events", r.Corpus.Events)
 		}
@@ -190,13 +190,13 @@ func TestFetchSaysWhatIsWrong(t *testing.T) {
 	if code != exitFailed {
 		t.Errorf("exit code %d\n%s", code, stderr)
 	}
-	r := results(t, out)
+	r := recorded(t, out)
 	for _, strategy := range []string{"giant", "by-id"} {
-		if f := finding(r, "lossy", "fetch."+strategy, measure.CodeComplete); f == nil || f.Verdict != measure.Failed || !strings.Contains(textOf(f), "records never came") {
+		if f := finding(r, "lossy", "fetch."+strategy, results.CodeComplete); f == nil || f.Verdict != results.Failed || !strings.Contains(textOf(f), "records never came") {
 			t.Errorf("%s: %+v", strategy, f)
 		}
 	}
-	if !strings.Contains(note(r, "giant.raw"), measure.StatusIncomplete) || !strings.Contains(stdout, "incomplete") {
+	if !strings.Contains(note(r, "giant.raw"), results.StatusIncomplete) || !strings.Contains(stdout, "incomplete") {
 		t.Errorf("note %q", note(r, "giant.raw"))
 	}
 }
@@ -209,9 +209,9 @@ func TestFetchBlamesNobodyForACut(t *testing.T) {
 	if code != exitDone {
 		t.Errorf("exit code %d\n%s", code, stderr)
 	}
-	r := results(t, out)
+	r := recorded(t, out)
 	for _, f := range r.Findings {
-		if f.Code == measure.CodeComplete {
+		if f.Code == results.CodeComplete {
 			t.Errorf("%+v", f)
 		}
 	}
@@ -233,7 +233,7 @@ func TestFetchOutlivesARelayThatMisbehaves(t *testing.T) {
 			if code != exitFailed {
 				t.Errorf("exit code %d\n%s", code, stderr)
 			}
-			r := results(t, out)
+			r := recorded(t, out)
 			text := ""
 			for i := range r.Findings {
 				text += textOf(&r.Findings[i]) + "\n"
@@ -258,14 +258,14 @@ func TestFetchOnlyReadsFromARelayThatRuns(t *testing.T) {
 		if code != exitDone {
 			t.Fatalf("%s: exit code %d\n%s", c.name, code, stderr)
 		}
-		r := results(t, out)
+		r := recorded(t, out)
 		name := r.Relays[0].Name
 		for _, key := range []string{"paged.raw", "paged.parsed", "giant.raw", "by-id.c4.f8.b50.raw"} {
 			if got, _ := cellValue(r, name, key, "delivered"); int(got) != events {
 				t.Errorf("%s, %s: %v of %d", c.name, key, got, events)
 			}
 			unresolved := c.args == nil && !strings.HasPrefix(key, "by-id")
-			if got := note(r, key); strings.Contains(got, measure.CauseUnresolved) != unresolved {
+			if got := note(r, key); strings.Contains(got, results.CauseUnresolved) != unresolved {
 				t.Errorf("%s, %s: note %q", c.name, key, got)
 			}
 		}
@@ -294,7 +294,7 @@ func TestACutFetchIsFollowedByID(t *testing.T) {
 	if code != exitDone {
 		t.Fatalf("exit code %d\n%s", code, stderr)
 	}
-	r := results(t, out)
+	r := recorded(t, out)
 	for _, key := range []string{"by-id.c1.f1.b50.raw", "by-id.c4.f8.b50.parsed", "by-id.c4.f8.b250.raw"} {
 		if got, ok := cellValue(r, r.Relays[0].Name, key, "delivered"); !ok || got != 50 {
 			t.Errorf("%s: %v events came: %s", key, got, note(r, key))

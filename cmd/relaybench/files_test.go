@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"relaybench/harness/measure"
+	"relaybench/results"
 )
 
 // listed are the files that a report says were written: the lines after the heading.
@@ -27,7 +27,7 @@ func listed(report string) (files []string) {
 }
 
 func TestOnlyFilesThatWereWrittenAreListed(t *testing.T) {
-	record := &measure.Record{Relays: []measure.Relay{{Name: "a", Outcome: measure.OutcomeOK}}}
+	record := &results.Record{Relays: []results.Relay{{Name: "a", Outcome: results.OutcomeOK}}}
 	dir := t.TempDir()
 	saved := filepath.Join(dir, "saved")
 	if err := os.Mkdir(saved, 0o755); err != nil {
@@ -84,7 +84,7 @@ func TestARunOnAFullDiskListsWhatItLeft(t *testing.T) {
 		if text, err := os.ReadFile(file); err != nil || len(text) == 0 {
 			t.Errorf("%s is listed: %d bytes, %v", file, len(text), err)
 		} else if filepath.Ext(file) == ".json" {
-			if r, err := measure.ReadRecord(file); err != nil || !r.Partial {
+			if r, err := results.ReadRecord(file); err != nil || !r.Partial {
 				t.Errorf("%s: %v, want what was measured so far", file, err)
 			}
 		} else if text[len(text)-1] != '\n' {

@@ -15,8 +15,8 @@ import (
 	"github.com/spf13/pflag"
 
 	"relaybench/harness"
-	"relaybench/harness/measure"
 	"relaybench/report"
+	"relaybench/results"
 )
 
 // exitRegression is the gate's own exit code.
@@ -45,7 +45,7 @@ type gateFlags struct {
 	junit          string
 
 	overrides []report.Threshold
-	stored    *measure.Record // the baseline
+	stored    *results.Record // the baseline
 }
 
 func newGate(stdout, stderr io.Writer) *cobra.Command {
@@ -134,9 +134,9 @@ func (f *gateFlags) gate(cmd *cobra.Command, stdout, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
-	var may func(*measure.Record) error
+	var may func(*results.Record) error
 	if f.stored != nil {
-		may = func(r *measure.Record) error {
+		may = func(r *results.Record) error {
 			fillIn(r.Options)
 			if o.Base, err = report.CheckBaseline(f.stored, f.base, r); err != nil {
 				return refused(err)
@@ -166,9 +166,9 @@ func (f *gateFlags) gate(cmd *cobra.Command, stdout, stderr io.Writer) error {
 // judge measures, and measures again what became suspect until that is settled, or as many trials
 // as it may. It returns the files that it wrote, the first run's first.
 func (f *gateFlags) judge(ctx context.Context, stderr io.Writer, flags *pflag.FlagSet, chosen []harness.Described, contenders []harness.Contender,
-	o *report.GateOptions, may func(*measure.Record) error) (*report.GateVerdict, []string, error) {
+	o *report.GateOptions, may func(*results.Record) error) (*report.GateVerdict, []string, error) {
 	var files []string
-	measured := func(chosen []harness.Described) (*measure.Record, error) {
+	measured := func(chosen []harness.Described) (*results.Record, error) {
 		r, out, err := f.measure(ctx, stderr, flags, chosen, contenders, may)
 		if r == nil {
 			return nil, err
@@ -199,7 +199,7 @@ func (f *gateFlags) judge(ctx context.Context, stderr io.Writer, flags *pflag.Fl
 			if s == harness.Described(harness.CalibrationStep{}) { // of the machine as it is now
 				return false
 			}
-			return !slices.ContainsFunc(suspects, func(suspect string) bool { return measure.MatchScenario(key+".*", suspect) })
+			return !slices.ContainsFunc(suspects, func(suspect string) bool { return results.MatchScenario(key+".*", suspect) })
 		})
 		if only, ok := flags.Lookup("only").Value.(pflag.SliceValue); ok {
 			var keys []string

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"relaybench/harness/measure"
+	"relaybench/results"
 )
 
 // small keeps a gate of real processes short: with --only, two figures, which six trials can judge.
@@ -54,7 +54,7 @@ func TestGateFindsASlowedRelayAndSaysSoEverywhere(t *testing.T) {
 	if !strings.Contains(stdout, "RED") || !strings.Contains(stdout, "ingest.visibility ok: ") {
 		t.Errorf("the verdict lacks what got worse:\n%s", stdout)
 	}
-	r, err := measure.ReadRecord(runs[0])
+	r, err := results.ReadRecord(runs[0])
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -159,7 +159,7 @@ func TestGateFindsTheNoiseFloorWithRealRelays(t *testing.T) {
 	if code != exitDone || !strings.Contains(stdout, "GREEN") || !strings.Contains(stdout, "Noise floor: base differs from itself by up to") {
 		t.Errorf("exit code %d\n%s\n%s", code, stdout, stderr)
 	}
-	r := results(t, out)
+	r := recorded(t, out)
 	for _, name := range []string{"base", "base-again", "head"} {
 		relay(t, r, name)
 	}
@@ -200,7 +200,7 @@ func TestGateAgainstAStoredRecord(t *testing.T) {
 		}
 	})
 	t.Run("compare reads it too", func(t *testing.T) {
-		again := results(t, out)
+		again := recorded(t, out)
 		again.StartedAt = again.StartedAt.Add(time.Hour)
 		other := filepath.Join(t.TempDir(), "other.json")
 		if err := again.Write(other); err != nil {
@@ -281,8 +281,8 @@ func TestTheSameResultsCountOnce(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	save := func(name string, value float64) string {
-		r := &measure.Record{Corpus: measure.Corpus{Fingerprint: strings.Repeat("a", 64)}, Relays: []measure.Relay{{Name: "mine", Outcome: measure.OutcomeOK}},
-			Measurements: []measure.Measurement{{Relay: "mine", Scenario: "storage", Metric: "allocated", Unit: "bytes/event", Better: measure.Lower, Trials: []float64{value}}}}
+		r := &results.Record{Corpus: results.Corpus{Fingerprint: strings.Repeat("a", 64)}, Relays: []results.Relay{{Name: "mine", Outcome: results.OutcomeOK}},
+			Measurements: []results.Measurement{{Relay: "mine", Scenario: "storage", Metric: "allocated", Unit: "bytes/event", Better: results.Lower, Trials: []float64{value}}}}
 		file := filepath.Join(dir, name)
 		if err := r.Write(file); err != nil {
 			t.Fatal(err)
@@ -321,10 +321,10 @@ func TestCompareGoesByWhatResultsOfOtherVersionsTell(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	save := func(name string, change func(options map[string]any)) string {
-		r := &measure.Record{StartedAt: time.Now(), Environment: measure.Environment{OS: "linux", Arch: "amd64", CPU: "one", Cores: 2}, Corpus: measure.Corpus{Fingerprint: strings.Repeat("a", 64)},
+		r := &results.Record{StartedAt: time.Now(), Environment: results.Environment{OS: "linux", Arch: "amd64", CPU: "one", Cores: 2}, Corpus: results.Corpus{Fingerprint: strings.Repeat("a", 64)},
 			Options:      publicFlags(newRun(io.Discard, io.Discard).Flags()),
-			Relays:       []measure.Relay{{Name: "mine", Outcome: measure.OutcomeOK}},
-			Measurements: []measure.Measurement{{Relay: "mine", Scenario: "storage", Metric: "allocated", Unit: "bytes/event", Better: measure.Lower, Trials: []float64{1, 2, 3}}}}
+			Relays:       []results.Relay{{Name: "mine", Outcome: results.OutcomeOK}},
+			Measurements: []results.Measurement{{Relay: "mine", Scenario: "storage", Metric: "allocated", Unit: "bytes/event", Better: results.Lower, Trials: []float64{1, 2, 3}}}}
 		r.Options["trials"] = 3
 		change(r.Options)
 		file := filepath.Join(dir, name)

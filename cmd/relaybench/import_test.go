@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"relaybench/harness/measure"
+	"relaybench/results"
 )
 
 // importers writes definitions of the reference relay whose import commands are the shell scripts given: $0 is the program, $1 the data folder, and
@@ -55,23 +55,23 @@ func TestImportIsCountedByAskingTheRelay(t *testing.T) {
 	if code != exitFailed {
 		t.Fatalf("exit code %d\n%s", code, stderr)
 	}
-	r := results(t, out)
-	const holds = measure.CodeImported
+	r := recorded(t, out)
+	const holds = results.CodeImported
 	for name, want := range map[string]string{"honest": "holds the", "daemon": "holds the", "liar": "in the file and not in the relay", "loser": "in the file and not in the relay"} {
 		f := finding(r, name, "import", holds)
 		if f == nil {
 			t.Errorf("%s: nothing was found", name)
 			continue
 		}
-		if honest := name == "honest" || name == "daemon"; f.Verdict != measure.Holds(honest) || !strings.Contains(textOf(f), want) || !strings.Contains(textOf(f), "counted by negentropy") {
+		if honest := name == "honest" || name == "daemon"; f.Verdict != results.Holds(honest) || !strings.Contains(textOf(f), want) || !strings.Contains(textOf(f), "counted by negentropy") {
 			t.Errorf("%s: %+v", name, f)
 		}
 	}
 	for name, want := range map[string]string{
 		"dies": "its import command exited with status 3", "spoils": "did not start on what its import command left",
 	} {
-		got, f := relay(t, r, name), finding(r, name, "import", measure.CodeCompletes)
-		if got.Outcome != measure.OutcomeOK || f == nil || f.Verdict != measure.Failed || f.Blames != name || !strings.Contains(textOf(f), want) || evidenceOf(f) == "" {
+		got, f := relay(t, r, name), finding(r, name, "import", results.CodeCompletes)
+		if got.Outcome != results.OutcomeOK || f == nil || f.Verdict != results.Failed || f.Blames != name || !strings.Contains(textOf(f), want) || evidenceOf(f) == "" {
 			t.Errorf("%s: %s %q, %+v", name, got.Outcome, got.Reason, f)
 			continue
 		}
@@ -79,7 +79,7 @@ func TestImportIsCountedByAskingTheRelay(t *testing.T) {
 			t.Errorf("%s: told %q", name, told)
 		}
 	}
-	if f := finding(r, "dies", "import", measure.CodeCompletes); f == nil || len(f.Evidence) != 1 || f.Evidence[0].Code != measure.EvidenceLog || f.Evidence[0].Text != "no space in {dir}" {
+	if f := finding(r, "dies", "import", results.CodeCompletes); f == nil || len(f.Evidence) != 1 || f.Evidence[0].Code != results.EvidenceLog || f.Evidence[0].Text != "no space in {dir}" {
 		t.Errorf("the last that it said: %+v", f)
 	}
 	rate, events := figure(r, "honest", "stored"), figure(r, "honest", "held afterwards")
@@ -103,9 +103,9 @@ func TestAnImportThatGetsNowhereIsEnded(t *testing.T) {
 	if code != exitFailed {
 		t.Fatalf("exit code %d\n%s", code, stderr)
 	}
-	r := results(t, out)
+	r := recorded(t, out)
 	for _, name := range []string{"hangs", "floods"} {
-		if f := finding(r, name, "import", measure.CodeCompletes); f == nil || f.Verdict != measure.Failed || !strings.Contains(textOf(f), "its import command made no progress for 1s and was ended") {
+		if f := finding(r, name, "import", results.CodeCompletes); f == nil || f.Verdict != results.Failed || !strings.Contains(textOf(f), "its import command made no progress for 1s and was ended") {
 			t.Errorf("%s: %+v", name, f)
 		}
 	}
@@ -115,7 +115,7 @@ func TestAnImportThatGetsNowhereIsEnded(t *testing.T) {
 }
 
 // figure is the only trial's value, -1 where there is none.
-func figure(r *measure.Record, relay, metric string) float64 {
+func figure(r *results.Record, relay, metric string) float64 {
 	for _, m := range r.Measurements {
 		if m.Relay == relay && m.Scenario == "import" && m.Metric == metric && len(m.Trials) == 1 {
 			return m.Trials[0]
@@ -139,8 +139,8 @@ func TestACorpusThatChangesUnderARunChangesNothingOfIt(t *testing.T) {
 	if info, err := os.Stat(strings.Join(files, "")); err != nil || info.Size() != 0 {
 		t.Errorf("the cache's file was not cut short: %v %v", info, err)
 	}
-	r := results(t, out)
-	if f := finding(r, "vandal", "import", measure.CodeImported); code != exitDone || f == nil || f.Verdict != measure.Passed {
+	r := recorded(t, out)
+	if f := finding(r, "vandal", "import", results.CodeImported); code != exitDone || f == nil || f.Verdict != results.Passed {
 		t.Errorf("exit code %d, %+v\n%s", code, f, stderr)
 	}
 	complete(t, r, "honest", "ingest.throughput")
@@ -162,21 +162,21 @@ func TestSeedingByImport(t *testing.T) {
 	if code != exitDone {
 		t.Fatalf("exit code %d\n%s", code, stderr)
 	}
-	r := results(t, out)
+	r := recorded(t, out)
 	for _, name := range []string{"ref-bolt", "ref-sqlite"} {
-		if f := finding(r, name, "import", measure.CodeImported); f == nil || f.Verdict != measure.Passed || figure(r, name, "stored") <= 0 {
+		if f := finding(r, name, "import", results.CodeImported); f == nil || f.Verdict != results.Passed || figure(r, name, "stored") <= 0 {
 			t.Errorf("%s: %+v", name, f)
 		}
-		if f := finding(r, name, "query.thread.hot", measure.CodeModel); f == nil || f.Verdict != measure.Passed {
+		if f := finding(r, name, "query.thread.hot", results.CodeModel); f == nil || f.Verdict != results.Passed {
 			t.Errorf("%s: its answers: %+v", name, f)
 		}
 		complete(t, r, name, "query.thread.hot", "storage")
 	}
-	if f := finding(r, "ref-memory", "import", measure.CodeMeasurable); f == nil || !strings.Contains(textOf(f), "names no import command") || figure(r, "ref-memory", "stored") != -1 {
+	if f := finding(r, "ref-memory", "import", results.CodeMeasurable); f == nil || !strings.Contains(textOf(f), "names no import command") || figure(r, "ref-memory", "stored") != -1 {
 		t.Errorf("a relay without an import command: %+v", f)
 	}
 	complete(t, r, "ref-memory", "query.thread.hot")
-	if f := finding(r, "ref-memory", "storage", measure.CodeMeasurable); f == nil || f.Cause != measure.KeepsNothing {
+	if f := finding(r, "ref-memory", "storage", results.CodeMeasurable); f == nil || f.Cause != results.KeepsNothing {
 		t.Errorf("ref-memory, which has nothing on disk: %+v", f)
 	}
 	if strings.Count(stderr, "ref-memory: seeding") != 1 || strings.Contains(stderr, "ref-bolt: seeding") {
@@ -196,9 +196,9 @@ func TestAnImportBesideIngestChangesNothingOfIt(t *testing.T) {
 	if code != exitDone {
 		t.Fatalf("exit code %d\n%s", code, stderr)
 	}
-	r := results(t, out)
+	r := recorded(t, out)
 	complete(t, r, "ref-bolt", "ingest.throughput", "query.thread.hot")
-	if f := finding(r, "ref-bolt", "import", measure.CodeImported); f == nil || f.Verdict != measure.Passed {
+	if f := finding(r, "ref-bolt", "import", results.CodeImported); f == nil || f.Verdict != results.Passed {
 		t.Errorf("%+v", f)
 	}
 }

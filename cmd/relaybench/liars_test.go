@@ -9,8 +9,8 @@ import (
 	"unicode/utf8"
 
 	"relaybench/harness"
-	"relaybench/harness/measure"
 	"relaybench/report"
+	"relaybench/results"
 )
 
 // liar is a way in which a relay misbehaves, and how a run must show it.
@@ -23,7 +23,7 @@ type liar struct {
 	stated bool // they are stated instead, and bar nothing
 
 	// How the relay must have fared as a whole.
-	outcome measure.Outcome // "" for OK
+	outcome results.Outcome // "" for OK
 	reason  string          // part of it
 
 	// What the lie bars: scenarios in which no figure of the relay may compete, "" for all. It may
@@ -43,31 +43,31 @@ var (
 
 var liars = []liar{
 	{fault: "ack-without-store:0.02", touches: everything, says: "acknowledged events are missing",
-		checks: []string{"ingest.throughput: " + measure.CodeAcknowledgedKept, "query.firehose.hot: " + measure.CodeModel}},
+		checks: []string{"ingest.throughput: " + results.CodeAcknowledgedKept, "query.firehose.hot: " + results.CodeModel}},
 	{fault: "drop-results:0.02", touches: everything, says: "acknowledged events are missing",
-		checks: []string{"ingest.throughput: " + measure.CodeAcknowledgedKept, "query.firehose.hot: " + measure.CodeModel}},
+		checks: []string{"ingest.throughput: " + results.CodeAcknowledgedKept, "query.firehose.hot: " + results.CodeModel}},
 	{fault: "extra-results", touches: []string{"ingest.throughput", "query."}, says: "had not been asked for",
-		checks: []string{"ingest.throughput: " + measure.CodeOnlyAsked, "query.thread.hot: " + measure.CodeModel, "query.firehose.hot: " + measure.CodeModel}},
+		checks: []string{"ingest.throughput: " + results.CodeOnlyAsked, "query.thread.hot: " + results.CodeModel, "query.firehose.hot: " + results.CodeModel}},
 	{fault: "wrong-order", touches: answersOnly, says: "18 of 18 answers are wrong: 8,658 out of order",
-		checks: []string{"query.firehose.hot: " + measure.CodeModel, "query.firehose.varied: " + measure.CodeModel, "query.thread.hot: " + measure.CodeModel}},
+		checks: []string{"query.firehose.hot: " + results.CodeModel, "query.firehose.varied: " + results.CodeModel, "query.thread.hot: " + results.CodeModel}},
 	{fault: "ignore-limit", touches: []string{"query.firehose.hot"}, says: "18 of 18 answers are wrong: 4,842 that must not be there",
-		checks: []string{"query.firehose.hot: " + measure.CodeModel}},
+		checks: []string{"query.firehose.hot: " + results.CodeModel}},
 	{fault: "eose-early", touches: everything, says: "0 of",
-		checks: []string{"ingest.visibility: " + measure.CodeQueryable, "ingest.throughput: " + measure.CodeAcknowledgedKept, "query.thread.hot: " + measure.CodeModel}},
+		checks: []string{"ingest.visibility: " + results.CodeQueryable, "ingest.throughput: " + results.CodeAcknowledgedKept, "query.thread.hot: " + results.CodeModel}},
 	{fault: "closed-midway", touches: answersOnly, says: "CLOSED",
-		checks: []string{"query.firehose.hot: " + measure.CodeEOSE, "query.thread.hot: " + measure.CodeEOSE}},
+		checks: []string{"query.firehose.hot: " + results.CodeEOSE, "query.thread.hot: " + results.CodeEOSE}},
 	{fault: "notice-throttle:5/s", touches: []string{"ingest.", "query.firehose."}, says: "refused",
-		checks: []string{"ingest.throughput: " + measure.CodeAccepts, "ingest.visibility: " + measure.CodeAcceptsSingle}},
-	{fault: "slow-ok:9000", touches: everything, outcome: measure.OutcomeFailed, reason: "3 scenarios in a row failed", says: "made no progress",
-		checks: []string{"ingest.visibility: " + measure.CodeCompletes, "ingest.paced: " + measure.CodeCompletes}},
-	{fault: "half-open", touches: everything, outcome: measure.OutcomeNoStart, reason: "did not answer"},
+		checks: []string{"ingest.throughput: " + results.CodeAccepts, "ingest.visibility: " + results.CodeAcceptsSingle}},
+	{fault: "slow-ok:9000", touches: everything, outcome: results.OutcomeFailed, reason: "3 scenarios in a row failed", says: "made no progress",
+		checks: []string{"ingest.visibility: " + results.CodeCompletes, "ingest.paced: " + results.CodeCompletes}},
+	{fault: "half-open", touches: everything, outcome: results.OutcomeNoStart, reason: "did not answer"},
 	{fault: "die-after:300", touches: []string{"ingest.throughput"}, says: "killed",
-		checks: []string{"ingest.throughput: " + measure.CodeCompletes}},
+		checks: []string{"ingest.throughput: " + results.CodeCompletes}},
 	{fault: "garbage-frames", stated: true, says: "no message",
-		checks: []string{"ingest.throughput: " + measure.CodeOnlyMessage, "query.thread.hot: " + measure.CodeOnlyMessage}},
+		checks: []string{"ingest.throughput: " + results.CodeOnlyMessage, "query.thread.hot: " + results.CodeOnlyMessage}},
 	{fault: "id-mismatch", touches: everything, says: "other fields",
-		checks: []string{"ingest.throughput: " + measure.CodeUnaltered, "query.thread.hot: " + measure.CodeUnaltered, "query.firehose.varied: " + measure.CodeUnaltered}},
-	{fault: "kill-pending:0.05", touches: []string{"query.firehose."}, says: "too much waits", checks: []string{"query.firehose.hot: " + measure.CodeCompletes}},
+		checks: []string{"ingest.throughput: " + results.CodeUnaltered, "query.thread.hot: " + results.CodeUnaltered, "query.firehose.varied: " + results.CodeUnaltered}},
+	{fault: "kill-pending:0.05", touches: []string{"query.firehose."}, says: "too much waits", checks: []string{"query.firehose.hot: " + results.CodeCompletes}},
 }
 
 var liarScenarios = []string{"ingest", "query.thread", "query.firehose"}
@@ -100,7 +100,7 @@ func liesAreFound(t *testing.T, liars []liar) {
 	if code != exitFailed {
 		t.Errorf("exit code %d, want %d\n%s", code, exitFailed, stderr)
 	}
-	r := results(t, out)
+	r := recorded(t, out)
 	complete(t, r, "honest", liarScenarios...)
 	for _, l := range liars {
 		t.Run(l.fault, func(t *testing.T) {
@@ -131,24 +131,24 @@ func TestTrustInSignaturesIsFoundByThePreflight(t *testing.T) {
 		t.Skip("only a preflight sends forged events, and there is none: ", err)
 	}
 	out := t.TempDir()
-	l := liar{fault: "no-verify", touches: []string{"ingest."}, says: "OK true", checks: []string{"preflight: " + measure.CodeBadSignature, "preflight: " + measure.CodeBadID}}
+	l := liar{fault: "no-verify", touches: []string{"ingest."}, says: "OK true", checks: []string{"preflight: " + results.CodeBadSignature, "preflight: " + results.CodeBadID}}
 	code, _, stderr := relaybenchWith(t, withHonest, honest(), "--quick", "--trials=1", "--events=400", "--only="+strings.Join(only, ","), "--skip=calibration", "--timeout=5s", "--out", out,
 		fmt.Sprintf("--relay=%s='%s' --listen 127.0.0.1:{port} --store memory --fault %s", l.name(), refrelayProgram, l.fault))
 	if code != exitFailed {
 		t.Errorf("exit code %d, want %d\n%s", code, exitFailed, stderr)
 	}
-	r := results(t, out)
+	r := recorded(t, out)
 	complete(t, r, "honest", "ingest.throughput")
 	l.isFound(t, r)
 	l.isNotCrowned(t, r)
 }
 
-func (l liar) isFound(t *testing.T, r *measure.Record) {
+func (l liar) isFound(t *testing.T, r *results.Record) {
 	t.Helper()
 	got := relay(t, r, l.name())
 	want := l.outcome
 	if want == "" {
-		want = measure.OutcomeOK
+		want = results.OutcomeOK
 	}
 	if got.Outcome != want || !strings.Contains(got.Reason, l.reason) {
 		t.Errorf("outcome %s: %q, want %s: …%s…", got.Outcome, got.Reason, want, l.reason)
@@ -156,9 +156,9 @@ func (l liar) isFound(t *testing.T, r *measure.Record) {
 	for i, check := range l.checks {
 		scenario, check, _ := strings.Cut(check, ": ")
 		f := finding(r, l.name(), scenario, check)
-		want := measure.Failed
+		want := results.Failed
 		if l.stated {
-			want = measure.Stated
+			want = results.Stated
 		}
 		if f == nil || f.Verdict != want {
 			t.Errorf("%s: finding %q: %+v, want it %s", scenario, check, f, want)
@@ -172,13 +172,13 @@ func (l liar) isFound(t *testing.T, r *measure.Record) {
 // with trials enough to rank, and the liar a million times as good wherever it has a figure. Where
 // a failed check bears on its figures it may not be crowned; that must be so at least of what the
 // lie touches. Without its findings it must be crowned, or the test would prove nothing.
-func (l liar) isNotCrowned(t *testing.T, r *measure.Record) {
+func (l liar) isNotCrowned(t *testing.T, r *results.Record) {
 	t.Helper()
 	duel := duel(r, "honest", l.name())
-	out := relay(t, r, l.name()).Outcome != measure.OutcomeOK
+	out := relay(t, r, l.name()).Outcome != results.OutcomeOK
 	barred := map[string]bool{} // whether all its figures in a scenario are, of those that it has
 	for i := range duel.Measurements {
-		if m := &duel.Measurements[i]; m.Relay == l.name() && m.Better != measure.None && len(m.Trials) > 0 {
+		if m := &duel.Measurements[i]; m.Relay == l.name() && m.Better != results.None && len(m.Trials) > 0 {
 			so, known := barred[m.Scenario]
 			barred[m.Scenario] = (so || !known) && len(duel.Barring(m)) > 0
 		}
@@ -197,15 +197,15 @@ func (l liar) isNotCrowned(t *testing.T, r *measure.Record) {
 		}
 	}
 	for i := range duel.Relays {
-		duel.Relays[i].Outcome = measure.OutcomeOK
+		duel.Relays[i].Outcome = results.OutcomeOK
 	}
 	duel.Findings = nil
 	for i := range duel.Measurements { // and had it answered what the others answer
 		m := &duel.Measurements[i]
-		honest := slices.IndexFunc(duel.Measurements, func(o measure.Measurement) bool {
+		honest := slices.IndexFunc(duel.Measurements, func(o results.Measurement) bool {
 			return o.Relay == "honest" && o.Scenario == m.Scenario && o.Metric == m.Metric && o.Labels.Equal(m.Labels)
 		})
-		if m.Exact && m.Better == measure.None && honest >= 0 {
+		if m.Exact && m.Better == results.None && honest >= 0 {
 			m.Trials = duel.Measurements[honest].Trials
 		}
 	}
@@ -219,23 +219,23 @@ func (l liar) isNotCrowned(t *testing.T, r *measure.Record) {
 
 // duel keeps two relays of a record, gives each figure ten trials, and makes the second relay's a
 // million times as good.
-func duel(r *measure.Record, honest, liar string) *measure.Record {
+func duel(r *results.Record, honest, liar string) *results.Record {
 	d := *r
 	others := func(name string) bool { return name != honest && name != liar }
-	d.Relays = slices.DeleteFunc(slices.Clone(r.Relays), func(x measure.Relay) bool { return others(x.Name) })
-	d.Findings = slices.DeleteFunc(slices.Clone(r.Findings), func(f measure.Finding) bool { return others(f.Relay) })
-	d.Measurements = slices.DeleteFunc(slices.Clone(r.Measurements), func(m measure.Measurement) bool { return others(m.Relay) })
+	d.Relays = slices.DeleteFunc(slices.Clone(r.Relays), func(x results.Relay) bool { return others(x.Name) })
+	d.Findings = slices.DeleteFunc(slices.Clone(r.Findings), func(f results.Finding) bool { return others(f.Relay) })
+	d.Measurements = slices.DeleteFunc(slices.Clone(r.Measurements), func(m results.Measurement) bool { return others(m.Relay) })
 	for i := range d.Measurements {
 		m := &d.Measurements[i]
 		m.Status = nil // the harness's limits are no matter here
 		value, ok := m.Value()
-		if !ok || m.Exact || m.Better == measure.None {
+		if !ok || m.Exact || m.Better == results.None {
 			continue
 		}
 		factor := 1.0
 		switch {
 		case m.Relay == honest:
-		case m.Better == measure.Higher:
+		case m.Better == results.Higher:
 			factor = 1e6
 		default:
 			factor = 1e-6
@@ -254,7 +254,7 @@ var (
 )
 
 // stars returns the scenarios in which the Markdown report has a star on the relay, a scenario once for each.
-func stars(t *testing.T, r *measure.Record, name string) []string {
+func stars(t *testing.T, r *results.Record, name string) []string {
 	t.Helper()
 	var text strings.Builder
 	if err := report.Markdown(&text, r); err != nil {
@@ -304,8 +304,8 @@ func TestLiesAreFoundByReconciling(t *testing.T) {
 		says     string   // of the events, in each of them
 		named    string   // before an id, in the evidence
 	}{
-		{"ack-without-store:0.01", []string{"negentropy: " + measure.CodeHoldsSeeded, "negentropy.identical: " + measure.CodeHoldsUnion}, "missing: acknowledged and not found", "lost "},
-		{"id-mismatch", []string{"negentropy.transfer: " + measure.CodeUnaltered}, "with other fields", "altered .*"},
+		{"ack-without-store:0.01", []string{"negentropy: " + results.CodeHoldsSeeded, "negentropy.identical: " + results.CodeHoldsUnion}, "missing: acknowledged and not found", "lost "},
+		{"id-mismatch", []string{"negentropy.transfer: " + results.CodeUnaltered}, "with other fields", "altered .*"},
 	} {
 		t.Run(test.fault, func(t *testing.T) {
 			t.Parallel()
@@ -315,12 +315,12 @@ func TestLiesAreFoundByReconciling(t *testing.T) {
 			if code != exitFailed {
 				t.Errorf("exit code %d, want %d\n%s", code, exitFailed, stderr)
 			}
-			r := results(t, out)
+			r := recorded(t, out)
 			named := regexp.MustCompile("(?m)" + test.named + " [0-9a-f]{64}$")
 			for _, key := range test.findings {
 				scenario, check, _ := strings.Cut(key, ": ")
 				f := pairFinding(t, r, "liar", scenario, check)
-				if f.Verdict != measure.Failed || !strings.Contains(textOf(f), test.says) || !named.MatchString(evidenceOf(&f)) {
+				if f.Verdict != results.Failed || !strings.Contains(textOf(f), test.says) || !named.MatchString(evidenceOf(&f)) {
 					t.Errorf("%s: %+v, want a required failure that names the ids", key, f)
 				}
 			}

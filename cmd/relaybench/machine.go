@@ -6,9 +6,9 @@ import (
 	"path/filepath"
 	"syscall"
 
-	"relaybench/harness/machine"
-	"relaybench/harness/measure"
+	"relaybench/relays/machine"
 	"relaybench/report"
+	"relaybench/results"
 )
 
 // What a run takes at the least, whatever its corpus. Relays map their stores into memory and make
@@ -50,7 +50,7 @@ func checkLimits(conns int) error {
 
 // checkRoom makes sure that relays have room for the corpus: held of them at a time keep data below
 // work. What may be too little is told to stderr.
-func checkRoom(stderr io.Writer, work string, c measure.Corpus, held int) error {
+func checkRoom(stderr io.Writer, work string, c results.Corpus, held int) error {
 	need := uint64(c.Bytes) * uint64(held)
 	if size, ok := machine.Limit(syscall.RLIMIT_FSIZE); ok && size < uint64(c.Bytes) {
 		return usagef("files may have %s here, and the corpus has %s: raise ulimit -f", report.BytesText(float64(size)), report.BytesText(float64(c.Bytes)))
@@ -63,7 +63,7 @@ func checkRoom(stderr io.Writer, work string, c measure.Corpus, held int) error 
 	full := machine.System{}.Lookout(work).Full()
 	switch {
 	case !ok || held == 0:
-	case full == measure.ShortageInodes || room.Inodes < uint64(leastInodes*held):
+	case full == results.ShortageInodes || room.Inodes < uint64(leastInodes*held):
 		return usagef("the file system of %s has room for %d files, and relays need more: remove some, or choose another with --work", parent, room.Inodes)
 	case full != "" || room.Bytes < need:
 		return usagef("%s are free in %s, and the relays' data takes more than %s: free some, or choose another disk with --work", report.BytesText(float64(room.Bytes)), parent, report.BytesText(float64(need)))

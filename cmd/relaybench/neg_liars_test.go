@@ -15,8 +15,8 @@ import (
 	"github.com/coder/websocket"
 
 	"relaybench/corpus"
-	"relaybench/harness/measure"
 	"relaybench/relays/reference"
+	"relaybench/results"
 )
 
 // negLiar serves a reference relay on the port that lies when it reconciles (NIP-77):
@@ -101,10 +101,10 @@ func negLies(mode string, client *websocket.Conn, honest string, last *atomic.Va
 func TestLiesOfRelaysThatReconcileAreFound(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct{ mode, scenario, check, says string }{
-		{"neg-flickers", "negentropy.heartbeat", measure.CodeSteady, "of 10 reconciliations"},
-		{"neg-twice", "negentropy.identical", measure.CodeOnlyKnown, "named 1 of the events on both sides as its alone"},
-		{"neg-endless", "negentropy", measure.CodeCompletes, "no progress"},
-		{"neg-dies", "negentropy", measure.CodeCompletes, "liar died in negentropy"},
+		{"neg-flickers", "negentropy.heartbeat", results.CodeSteady, "of 10 reconciliations"},
+		{"neg-twice", "negentropy.identical", results.CodeOnlyKnown, "named 1 of the events on both sides as its alone"},
+		{"neg-endless", "negentropy", results.CodeCompletes, "no progress"},
+		{"neg-dies", "negentropy", results.CodeCompletes, "liar died in negentropy"},
 	} {
 		t.Run(test.mode, func(t *testing.T) {
 			t.Parallel()
@@ -114,9 +114,9 @@ func TestLiesOfRelaysThatReconcileAreFound(t *testing.T) {
 			if code != exitFailed {
 				t.Errorf("exit code %d, want %d\n%s", code, exitFailed, stderr)
 			}
-			r := results(t, out)
+			r := recorded(t, out)
 			f := pairFinding(t, r, "liar", test.scenario, test.check)
-			if f.Verdict != measure.Failed || !strings.Contains(textOf(f), test.says) {
+			if f.Verdict != results.Failed || !strings.Contains(textOf(f), test.says) {
 				t.Errorf("%+v", f)
 			}
 			if last := "the tree is corrupt"; test.mode == "neg-dies" && !strings.Contains(evidenceOf(&f), last) {

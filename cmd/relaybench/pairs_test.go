@@ -4,11 +4,11 @@ import (
 	"os"
 	"testing"
 
-	"relaybench/harness/measure"
+	"relaybench/results"
 )
 
 // value returns the one value of a measurement of a pair.
-func value(t *testing.T, r *measure.Record, relay, peer, scenario, metric string) float64 {
+func value(t *testing.T, r *results.Record, relay, peer, scenario, metric string) float64 {
 	t.Helper()
 	for i := range r.Measurements {
 		m := &r.Measurements[i]
@@ -20,12 +20,12 @@ func value(t *testing.T, r *measure.Record, relay, peer, scenario, metric string
 	return 0
 }
 
-func pairFinding(t *testing.T, r *measure.Record, relay, scenario, check string) measure.Finding {
+func pairFinding(t *testing.T, r *results.Record, relay, scenario, check string) results.Finding {
 	t.Helper()
 	f := finding(r, relay, scenario, check)
 	if f == nil {
 		t.Errorf("%s: no finding %q in %s", relay, check, scenario)
-		return measure.Finding{}
+		return results.Finding{}
 	}
 	return *f
 }
@@ -46,7 +46,7 @@ func TestPairsConverge(t *testing.T) {
 			if code, _, stderr := relaybench(t, args...); code != exitDone {
 				t.Errorf("exit code %d\n%s", code, stderr)
 			}
-			r := results(t, out)
+			r := recorded(t, out)
 			for _, f := range r.Findings {
 				if f.Blames != "" && f.Blames != "mine" {
 					t.Errorf("%s: %s: %s: %s %+v", f.Relay, f.Scenario, f.Code, textOf(f), f.Evidence)
@@ -65,9 +65,9 @@ func TestPairsConverge(t *testing.T) {
 				if rounds := value(t, r, a, b, "negentropy.heartbeat", "rounds"); rounds != 1 {
 					t.Errorf("%s: a heartbeat of %v rounds", a, rounds)
 				}
-				pairFinding(t, r, a, "negentropy.identical", measure.CodeHoldsUnion)
+				pairFinding(t, r, a, "negentropy.identical", results.CodeHoldsUnion)
 			}
-			if f := pairFinding(t, r, "mine", "negentropy.probe", measure.CodeNIP77); f.Verdict != measure.Stated {
+			if f := pairFinding(t, r, "mine", "negentropy.probe", results.CodeNIP77); f.Verdict != results.Stated {
 				t.Errorf("a relay that never answers NEG-OPEN: %+v", f)
 			}
 		})
@@ -81,7 +81,7 @@ func TestARelayThatIsAloneWithNIP77IsPairedWithItself(t *testing.T) {
 	if code, _, stderr := relaybenchWith(t, withoutSQLite, "--quick", "--events=300", "--only=negentropy", "--skip=calibration", "--out", out); code != exitDone {
 		t.Errorf("exit code %d\n%s", code, stderr)
 	}
-	r := results(t, out)
+	r := recorded(t, out)
 	if need := value(t, r, "ref-bolt", "ref-bolt", "negentropy.initial", "need"); need == 0 {
 		t.Error("two instances with different shares do not differ")
 	}

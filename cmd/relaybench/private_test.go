@@ -36,7 +36,7 @@ func TestResultsHoldNothingPrivate(t *testing.T) {
 	if code != exitFailed {
 		t.Fatalf("exit code %d, want %d for the talker\n%s", code, exitFailed, stderr)
 	}
-	if r := results(t, out); len(relay(t, r, "talker").LogTail) == 0 {
+	if r := recorded(t, out); len(relay(t, r, "talker").LogTail) == 0 {
 		t.Error("the talker's log is not in the record, so that this test proves little")
 	}
 	cwd, err := os.Getwd()

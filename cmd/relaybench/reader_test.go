@@ -12,17 +12,17 @@ import (
 	"testing"
 	"time"
 
-	"relaybench/harness/measure"
+	"relaybench/results"
 )
 
 // long writes a record whose report is longer than any pipe holds, and returns its path.
 func long(t *testing.T) string {
 	t.Helper()
-	r := &measure.Record{StartedAt: time.Now(), Relays: []measure.Relay{{Name: "a", Outcome: measure.OutcomeOK}, {Name: "b", Outcome: measure.OutcomeOK}}}
+	r := &results.Record{StartedAt: time.Now(), Relays: []results.Relay{{Name: "a", Outcome: results.OutcomeOK}, {Name: "b", Outcome: results.OutcomeOK}}}
 	for i := range 3000 {
 		for _, relay := range []string{"a", "b"} {
-			r.Measurements = append(r.Measurements, measure.Measurement{Relay: relay, Scenario: fmt.Sprintf("query.q%d.hot", i), Metric: "eose", Unit: "ms",
-				Better: measure.Lower, Trials: []float64{1, 2, 3, 4, 5, 6}})
+			r.Measurements = append(r.Measurements, results.Measurement{Relay: relay, Scenario: fmt.Sprintf("query.q%d.hot", i), Metric: "eose", Unit: "ms",
+				Better: results.Lower, Trials: []float64{1, 2, 3, 4, 5, 6}})
 		}
 	}
 	path := filepath.Join(t.TempDir(), "results.json")

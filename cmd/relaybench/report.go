@@ -10,8 +10,8 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
-	"relaybench/harness/measure"
 	"relaybench/report"
+	"relaybench/results"
 )
 
 func newReport(stdout io.Writer) *cobra.Command {
@@ -29,7 +29,7 @@ func newReport(stdout io.Writer) *cobra.Command {
 				if info, err := os.Stat(path); err == nil && info.IsDir() {
 					path = filepath.Join(path, "results.json")
 				}
-				record, err := measure.ReadRecord(path)
+				record, err := results.ReadRecord(path)
 				if err != nil {
 					return err
 				}

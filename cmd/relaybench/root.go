@@ -15,8 +15,8 @@ import (
 	"github.com/spf13/pflag"
 
 	"relaybench/harness"
-	"relaybench/harness/machine"
 	"relaybench/relays"
+	"relaybench/relays/machine"
 )
 
 // Exit codes, the same for every verb.

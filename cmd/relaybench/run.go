@@ -19,10 +19,10 @@ import (
 
 	"relaybench/corpus"
 	"relaybench/harness"
-	"relaybench/harness/machine"
-	"relaybench/harness/measure"
 	"relaybench/relays"
+	"relaybench/relays/machine"
 	"relaybench/report"
+	"relaybench/results"
 	"relaybench/scenarios"
 )
 
@@ -287,7 +287,7 @@ func (f *runFlags) run(ctx context.Context, stdout, stderr io.Writer, flags *pfl
 // an error when the run ended early, and none when nothing was measured. Before anything is, may (where it is not nil) sees the record with
 // the corpus, the machine and the settings, and ends the run with an error.
 func (f *runFlags) measure(ctx context.Context, stderr io.Writer, flags *pflag.FlagSet, chosen []harness.Described, contenders []harness.Contender,
-	may func(*measure.Record) error) (final *measure.Record, out string, err error) {
+	may func(*results.Record) error) (final *results.Record, out string, err error) {
 	started := time.Now().UTC()
 	loadBefore := harness.LoadAverage(ctx) // before making a corpus adds to it
 	w := newWatcher(stderr)
@@ -358,7 +358,7 @@ func (f *runFlags) measure(ctx context.Context, stderr io.Writer, flags *pflag.F
 			return nil, "", fmt.Errorf("computing what a compliant relay holds: %w; check the corpus with relaybench corpus verify %s", err, c.Dir())
 		}
 		manifest := c.Manifest()
-		described = measure.Corpus{Source: manifest.Source, Fingerprint: manifest.Fingerprint, Events: manifest.Events,
+		described = results.Corpus{Source: manifest.Source, Fingerprint: manifest.Fingerprint, Events: manifest.Events,
 			Bytes: manifest.Bytes, Kinds: manifest.Kinds, Dropped: manifest.Dropped}
 	}
 
@@ -395,8 +395,8 @@ func (f *runFlags) measure(ctx context.Context, stderr io.Writer, flags *pflag.F
 		}
 		defer undo()
 	}
-	record := &measure.Record{
-		Schema: measure.Schema, Partial: true, StartedAt: started,
+	record := &results.Record{
+		Schema: results.Schema, Partial: true, StartedAt: started,
 		Tool: harness.Tool(), Environment: environment, Corpus: described, Options: publicFlags(flags),
 	}
 	record.Options["args"] = f.repeatable(ctx, flags, contenders, settings)
@@ -414,7 +414,7 @@ func (f *runFlags) measure(ctx context.Context, stderr io.Writer, flags *pflag.F
 		}
 		last.set(keep, file)
 	}
-	recorder := measure.NewRecorder(record, func(r *measure.Record) error { return r.Write(file) })
+	recorder := results.NewRecorder(record, func(r *results.Record) error { return r.Write(file) })
 	runner := harness.Runner{Contenders: contenders, Scenarios: single, Corpus: c, Model: model, Now: started.Unix(), Options: f.options,
 		Settings: settings, Recorder: recorder, Observer: w, Preflight: inspect, Seeder: f.seeder(), ReadOnly: f.fetch.readOnly}
 
@@ -448,7 +448,7 @@ func (f *runFlags) measure(ctx context.Context, stderr io.Writer, flags *pflag.F
 	w.wait(runErr == nil)
 	finished := time.Now().UTC()
 	during := watch.Conditions()
-	recorder.Update(func(r *measure.Record) {
+	recorder.Update(func(r *results.Record) {
 		harness.MarkLimited(r)
 		r.Partial = runErr != nil
 		r.FinishedAt = &finished
@@ -462,18 +462,18 @@ func (f *runFlags) measure(ctx context.Context, stderr io.Writer, flags *pflag.F
 }
 
 // verdict turns a finished run into its exit code and one sentence; the report says the rest.
-func verdict(r *measure.Record) error {
+func verdict(r *results.Record) error {
 	var trouble []string
 	for _, relay := range r.Relays {
-		if relay.Outcome != measure.OutcomeOK && relay.Outcome != measure.OutcomeUnmeasured {
+		if relay.Outcome != results.OutcomeOK && relay.Outcome != results.OutcomeUnmeasured {
 			trouble = append(trouble, visible(relay.Name+": "+relay.Reason))
 		}
 	}
 	short := make(map[string]int)
 	for _, f := range r.Findings {
 		blamed := cmp.Or(f.Blames, f.Relay)
-		yardstick := slices.ContainsFunc(r.Relays, func(x measure.Relay) bool { return x.Name == blamed && x.NeverRanked != "" })
-		if f.Verdict == measure.Failed && !yardstick {
+		yardstick := slices.ContainsFunc(r.Relays, func(x results.Relay) bool { return x.Name == blamed && x.NeverRanked != "" })
+		if f.Verdict == results.Failed && !yardstick {
 			short[blamed]++
 		}
 	}
@@ -495,7 +495,7 @@ func verdict(r *measure.Record) error {
 }
 
 // render writes the reports of a record beside it, and the terminal's to stdout.
-func (f *runFlags) render(stdout io.Writer, r *measure.Record, out string) error {
+func (f *runFlags) render(stdout io.Writer, r *results.Record, out string) error {
 	mdErr := writeMarkdown(r, filepath.Join(out, "report.md"))
 	o := terminalOptions(stdout)
 	o.Files = existing(filepath.Join(out, "results.json"), filepath.Join(out, "report.md"))
@@ -507,7 +507,7 @@ func (f *runFlags) render(stdout io.Writer, r *measure.Record, out string) error
 }
 
 // writeMarkdown leaves either the whole report or none.
-func writeMarkdown(r *measure.Record, path string) error {
+func writeMarkdown(r *results.Record, path string) error {
 	var text bytes.Buffer
 	if err := report.Markdown(&text, r); err != nil {
 		return fmt.Errorf("writing the Markdown report: %w", err)

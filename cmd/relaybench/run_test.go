@@ -13,18 +13,18 @@ import (
 	"testing"
 	"time"
 
-	"relaybench/harness/measure"
 	"relaybench/report"
+	"relaybench/results"
 )
 
-// results reads the one record below a results folder.
-func results(t *testing.T, out string) *measure.Record {
+// recorded reads the one record below a results folder.
+func recorded(t *testing.T, out string) *results.Record {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(out, "*", "results.json"))
 	if err != nil || len(files) != 1 {
 		t.Fatalf("results below %s: %v, %v; want one", out, files, err)
 	}
-	r, err := measure.ReadRecord(files[0])
+	r, err := results.ReadRecord(files[0])
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -34,7 +34,7 @@ func results(t *testing.T, out string) *measure.Record {
 	return r
 }
 
-func relay(t *testing.T, r *measure.Record, name string) measure.Relay {
+func relay(t *testing.T, r *results.Record, name string) results.Relay {
 	t.Helper()
 	for _, relay := range r.Relays {
 		if relay.Name == name {
@@ -42,10 +42,10 @@ func relay(t *testing.T, r *measure.Record, name string) measure.Relay {
 		}
 	}
 	t.Fatalf("relay %s is not in the record", name)
-	return measure.Relay{}
+	return results.Relay{}
 }
 
-func finding(r *measure.Record, relay, scenario, check string) *measure.Finding {
+func finding(r *results.Record, relay, scenario, check string) *results.Finding {
 	for i, f := range r.Findings {
 		if f.Relay == relay && f.Scenario == scenario && f.Code == check {
 			return &r.Findings[i]
@@ -57,17 +57,17 @@ func finding(r *measure.Record, relay, scenario, check string) *measure.Finding 
 // textOf is the sentence on a finding, as reports have it.
 func textOf(f any) string {
 	switch f := f.(type) {
-	case *measure.Finding:
+	case *results.Finding:
 		_, text := report.Words(f)
 		return text
-	case measure.Finding:
+	case results.Finding:
 		return textOf(&f)
 	}
 	return ""
 }
 
 // evidenceOf is all evidence of a finding as text, a line each.
-func evidenceOf(f *measure.Finding) string {
+func evidenceOf(f *results.Finding) string {
 	var lines []string
 	for _, e := range f.Evidence {
 		kind := ""
@@ -80,9 +80,9 @@ func evidenceOf(f *measure.Finding) string {
 }
 
 // complete asserts that a relay was measured in every scenario that only (all where it is empty) chooses, and that nothing was found against it.
-func complete(t *testing.T, r *measure.Record, name string, only ...string) {
+func complete(t *testing.T, r *results.Record, name string, only ...string) {
 	t.Helper()
-	if got := relay(t, r, name); got.Outcome != measure.OutcomeOK {
+	if got := relay(t, r, name); got.Outcome != results.OutcomeOK {
 		t.Errorf("%s: outcome %s: %s", name, got.Outcome, got.Reason)
 	}
 	measured := make(map[string]bool)
@@ -103,7 +103,7 @@ func complete(t *testing.T, r *measure.Record, name string, only ...string) {
 		}
 	}
 	for _, f := range r.Findings {
-		if f.Blames == name || f.Relay == name && f.Verdict == measure.Undecided {
+		if f.Blames == name || f.Relay == name && f.Verdict == results.Undecided {
 			t.Errorf("%s: %s: %s: %s %+v", name, f.Scenario, f.Code, textOf(f), f.Evidence)
 		}
 	}
@@ -116,7 +116,7 @@ func TestRunMeasuresTheReferenceRelayInBothForms(t *testing.T) {
 	if code != exitDone {
 		t.Fatalf("exit code %d\n%s", code, stderr)
 	}
-	r := results(t, out)
+	r := recorded(t, out)
 	complete(t, r, "ref-bolt")
 	complete(t, r, "ref-sqlite")
 	if r.Partial {
@@ -150,7 +150,7 @@ func TestRunOnRealEvents(t *testing.T) {
 	if code, _, stderr := relaybench(t, "--real", "--quick", "--out", out); code != exitDone {
 		t.Fatalf("exit code %d\n%s", code, stderr)
 	}
-	r := results(t, out)
+	r := recorded(t, out)
 	complete(t, r, "ref-bolt")
 	complete(t, r, "ref-sqlite")
 }
@@ -160,23 +160,23 @@ func TestRunOnRealEvents(t *testing.T) {
 func TestRunOutlivesRelaysThatFail(t *testing.T) {
 	type trouble struct {
 		mode    string
-		outcome measure.Outcome
+		outcome results.Outcome
 		reason  string // part of the relay's reason
 		check   string // a required check that must have failed in scenario, "" for none
 		in      string
 		says    string // part of what the check says
 	}
 	all := []trouble{
-		{mode: "exits", outcome: measure.OutcomeNoStart, reason: "exited with status 3"},
-		{mode: "deaf", outcome: measure.OutcomeNoStart, reason: "nothing listened"},
-		{mode: "mute", outcome: measure.OutcomeNoStart, reason: "did not answer"},
-		{mode: "dies", outcome: measure.OutcomeOK, check: measure.CodeCompletes, in: "ingest.throughput"},
-		{mode: "stops", outcome: measure.OutcomeOK, check: measure.CodeCompletes, in: "ingest.throughput", says: "made no progress"},
-		{mode: "endless", outcome: measure.OutcomeOK, check: measure.CodeCompletes, in: "ingest.throughput", says: "were asked for, and went on"},
-		{mode: "chatters", outcome: measure.OutcomeOK, check: measure.CodeCompletes, in: "ingest.throughput", says: "made no progress"},
-		{mode: "refuses", outcome: measure.OutcomeOK, check: measure.CodeAccepts, in: "ingest.throughput"},
-		{mode: "garbage", outcome: measure.OutcomeOK, check: measure.CodeAcknowledgedKept, in: "ingest.throughput"},
-		{mode: "hangsup", outcome: measure.OutcomeOK, check: measure.CodeAcknowledgedKept, in: "ingest.throughput"},
+		{mode: "exits", outcome: results.OutcomeNoStart, reason: "exited with status 3"},
+		{mode: "deaf", outcome: results.OutcomeNoStart, reason: "nothing listened"},
+		{mode: "mute", outcome: results.OutcomeNoStart, reason: "did not answer"},
+		{mode: "dies", outcome: results.OutcomeOK, check: results.CodeCompletes, in: "ingest.throughput"},
+		{mode: "stops", outcome: results.OutcomeOK, check: results.CodeCompletes, in: "ingest.throughput", says: "made no progress"},
+		{mode: "endless", outcome: results.OutcomeOK, check: results.CodeCompletes, in: "ingest.throughput", says: "were asked for, and went on"},
+		{mode: "chatters", outcome: results.OutcomeOK, check: results.CodeCompletes, in: "ingest.throughput", says: "made no progress"},
+		{mode: "refuses", outcome: results.OutcomeOK, check: results.CodeAccepts, in: "ingest.throughput"},
+		{mode: "garbage", outcome: results.OutcomeOK, check: results.CodeAcknowledgedKept, in: "ingest.throughput"},
+		{mode: "hangsup", outcome: results.OutcomeOK, check: results.CodeAcknowledgedKept, in: "ingest.throughput"},
 	}
 	const runs = 3
 	for i := range runs {
@@ -191,7 +191,7 @@ func TestRunOutlivesRelaysThatFail(t *testing.T) {
 			if code != exitFailed {
 				t.Errorf("exit code %d, want %d\n%s", code, exitFailed, stderr)
 			}
-			r := results(t, out)
+			r := recorded(t, out)
 			complete(t, r, "honest", "ingest", "query.thread", "storage")
 			for k := i; k < len(all); k += runs {
 				test := all[k]
@@ -200,7 +200,7 @@ func TestRunOutlivesRelaysThatFail(t *testing.T) {
 					t.Errorf("%s: outcome %s: %q, want %s: …%s…", test.mode, failed.Outcome, failed.Reason, test.outcome, test.reason)
 				}
 				if test.check != "" {
-					if f := finding(r, test.mode, test.in, test.check); f == nil || f.Verdict != measure.Failed || f.Blames != test.mode || !strings.Contains(textOf(f), test.says) {
+					if f := finding(r, test.mode, test.in, test.check); f == nil || f.Verdict != results.Failed || f.Blames != test.mode || !strings.Contains(textOf(f), test.says) {
 						t.Errorf("%s: finding %q: %+v, want it failed: …%s…", test.mode, test.check, f, test.says)
 					}
 				}
@@ -230,12 +230,12 @@ func TestStopGraceIsHowLongARelayMayTakeToEnd(t *testing.T) {
 	out := t.TempDir()
 	relaybenchWith(t, withHonest, "--quick", "--events=50", "--only=storage", "--skip=preflight,calibration", "--stop-grace=250ms", "--out", out,
 		hostile(t, "stubborn", "stubborn"))
-	r := results(t, out)
-	f := finding(r, "stubborn", "", measure.CodeStops)
-	if f == nil || f.Verdict != measure.Stated || f.Cause != measure.CauseForced || f.Counts["s"] != 0.25 || len(f.BearsOn) > 0 {
+	r := recorded(t, out)
+	f := finding(r, "stubborn", "", results.CodeStops)
+	if f == nil || f.Verdict != results.Stated || f.Cause != results.CauseForced || f.Counts["s"] != 0.25 || len(f.BearsOn) > 0 {
 		t.Errorf("the record does not state what it waited for: %+v", f)
 	}
-	if got := relay(t, r, "stubborn"); got.Outcome != measure.OutcomeOK {
+	if got := relay(t, r, "stubborn"); got.Outcome != results.OutcomeOK {
 		t.Errorf("that it had to be killed is held against it: %+v", got)
 	}
 	if r.Options["stop-grace"] != "250ms" {
@@ -255,7 +255,7 @@ func TestInterruptionKeepsWhatWasMeasured(t *testing.T) {
 			if len(files) == 0 {
 				continue
 			}
-			if r, err := measure.ReadRecord(files[0]); err == nil && len(r.Measurements) > 30 {
+			if r, err := results.ReadRecord(files[0]); err == nil && len(r.Measurements) > 30 {
 				cancel()
 			}
 		}
@@ -264,7 +264,7 @@ func TestInterruptionKeepsWhatWasMeasured(t *testing.T) {
 	if code != exitInterrupted {
 		t.Errorf("exit code %d, want %d", code, exitInterrupted)
 	}
-	r := results(t, out)
+	r := recorded(t, out)
 	if !r.Partial || len(r.Measurements) == 0 {
 		t.Errorf("partial %t with %d measurements, want a partial record that has some", r.Partial, len(r.Measurements))
 	}
@@ -453,13 +453,13 @@ func TestWhatIsMeasuredWhileRelaybenchIsStoppedIsMeasuredAnew(t *testing.T) {
 	if !slices.ContainsFunc(told, func(line string) bool { return strings.HasPrefix(line, "slow: once more, since ") }) {
 		t.Errorf("it is not told that it is measured anew\n%s", strings.Join(told, "\n"))
 	}
-	r := results(t, out)
+	r := recorded(t, out)
 	complete(t, r, "slow", "ingest.visibility")
 	for _, m := range r.Measurements {
-		if len(m.Trials) != 1 || m.Is(measure.StatusAway) != nil {
+		if len(m.Trials) != 1 || m.Is(results.StatusAway) != nil {
 			t.Errorf("%s: %v, %v", m.Metric, m.Trials, m.Status)
 		}
-		if again := m.Is(measure.StatusRepeated); m.Better != measure.None && (again == nil || again.Counts["times"] != 1 || again.Counts["s"] < 1) {
+		if again := m.Is(results.StatusRepeated); m.Better != results.None && (again == nil || again.Counts["times"] != 1 || again.Counts["s"] < 1) {
 			t.Errorf("%s: %+v", m.Metric, m.Status)
 		}
 	}

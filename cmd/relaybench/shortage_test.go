@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"relaybench/harness/measure"
+	"relaybench/results"
 )
 
 // relaybenchIn runs the program from a shell script that ends in exec "$@".
@@ -33,9 +33,9 @@ func relaybenchIn(t *testing.T, script string, env []string, args ...string) (co
 }
 
 // blamed lists the failed checks of a relay.
-func blamed(r *measure.Record, name string) (codes []string) {
+func blamed(r *results.Record, name string) (codes []string) {
 	for _, f := range r.Findings {
-		if f.Verdict == measure.Failed && (f.Blames == name || f.Relay == name) {
+		if f.Verdict == results.Failed && (f.Blames == name || f.Relay == name) {
 			codes = append(codes, f.Code)
 		}
 	}
@@ -44,13 +44,13 @@ func blamed(r *measure.Record, name string) (codes []string) {
 
 // theMachines checks that a relay's turn was cut short by the machine, which is said first, and
 // that the honest one's was not.
-func theMachines(t *testing.T, r *measure.Record, stdout, name, shortage string) {
+func theMachines(t *testing.T, r *results.Record, stdout, name, shortage string) {
 	t.Helper()
 	if failed := blamed(r, name); len(failed) > 0 {
 		t.Errorf("%s failed %q", name, failed)
 	}
-	told := relay(t, r, name).Shortage == shortage || slices.ContainsFunc(r.Findings, func(f measure.Finding) bool {
-		return f.Relay == name && f.Verdict == measure.Undecided && f.Cause == shortage
+	told := relay(t, r, name).Shortage == shortage || slices.ContainsFunc(r.Findings, func(f results.Finding) bool {
+		return f.Relay == name && f.Verdict == results.Undecided && f.Cause == shortage
 	})
 	if !told {
 		t.Errorf("%s: %+v, want it told that the machine was short: %s", name, relay(t, r, name), shortage)
@@ -59,12 +59,12 @@ func theMachines(t *testing.T, r *measure.Record, stdout, name, shortage string)
 		t.Errorf("the report does not say it first:\n%.2000s", stdout)
 	}
 	for _, m := range r.Measurements {
-		if s := m.Is(measure.StatusIncomplete); m.Relay == "honest" && s != nil && s.Cause == measure.CauseShortage {
+		if s := m.Is(results.StatusIncomplete); m.Relay == "honest" && s != nil && s.Cause == results.CauseShortage {
 			t.Errorf("%s of honest: %+v", m.Metric, s)
 		}
 	}
 	complete(t, r, "honest", "ingest.throughput")
-	if failed := blamed(r, "honest"); relay(t, r, "honest").Outcome != measure.OutcomeOK || len(failed) > 0 {
+	if failed := blamed(r, "honest"); relay(t, r, "honest").Outcome != results.OutcomeOK || len(failed) > 0 {
 		t.Errorf("honest: %+v, failed %q", relay(t, r, "honest"), failed)
 	}
 }
@@ -81,7 +81,7 @@ func TestAFullWorkDiskIsTheMachinesFault(t *testing.T) {
 	if code != exitUsage {
 		t.Errorf("exit code %d, want %d\n%s", code, exitUsage, stderr)
 	}
-	theMachines(t, results(t, out), stdout, "fills", measure.ShortageDisk)
+	theMachines(t, recorded(t, out), stdout, "fills", results.ShortageDisk)
 }
 
 func TestAWorkDiskThatIsTooSmallIsToldBeforeTheRun(t *testing.T) {
@@ -128,7 +128,7 @@ func TestRelaysMayOpenAsManyFilesAsRelaybench(t *testing.T) {
 	out := t.TempDir()
 	counts := "--relay=counts=sh -c 'ulimit -n >&2; exit 1' {port}"
 	_, _, stderr := relaybenchIn(t, "ulimit -S -n 70", withHonest, "--quick", "--events=100", "--only=storage", "--skip=calibration,preflight", "--out", out, counts)
-	tail := relay(t, results(t, out), "counts").LogTail
+	tail := relay(t, recorded(t, out), "counts").LogTail
 	if len(tail) != 1 {
 		t.Fatalf("log %q\n%s", tail, stderr)
 	}
@@ -173,8 +173,8 @@ func TestNoFreeLocalPortIsTheMachinesFault(t *testing.T) {
 	if code != exitUsage || !strings.Contains(stderr, "there was no free local port") {
 		t.Errorf("exit code %d\n%s", code, stderr)
 	}
-	r := results(t, out)
-	if got := relay(t, r, "honest"); got.Outcome != measure.OutcomeUnmeasured || got.Shortage != measure.ShortagePorts || len(blamed(r, "honest")) > 0 {
+	r := recorded(t, out)
+	if got := relay(t, r, "honest"); got.Outcome != results.OutcomeUnmeasured || got.Shortage != results.ShortagePorts || len(blamed(r, "honest")) > 0 {
 		t.Errorf("%+v, failed %q\n%s", got, blamed(r, "honest"), stdout)
 	}
 	code, stdout, stderr = relaybenchIn(t, script, append(inNetwork(script), portsMode+"=1"), "check", "--work", t.TempDir(), honest(), "honest")
@@ -226,11 +226,11 @@ func TestKilledForMemoryIsTheMachinesFault(t *testing.T) {
 	if code != exitUsage {
 		t.Errorf("exit code %d, want %d\n%s", code, exitUsage, stderr)
 	}
-	r := results(t, out)
+	r := recorded(t, out)
 	if r.Environment.MemoryLimit != limit {
 		t.Errorf("the record's limit is %d", r.Environment.MemoryLimit)
 	}
-	theMachines(t, r, stdout, "eats", measure.ShortageMemory)
+	theMachines(t, r, stdout, "eats", results.ShortageMemory)
 }
 
 func TestAMemoryLimitBelowWhatTheCorpusTakesIsToldBeforeTheRun(t *testing.T) {

@@ -5,16 +5,16 @@ import (
 	"strings"
 	"testing"
 
-	"relaybench/harness/measure"
+	"relaybench/results"
 )
 
 // syncValue returns the one value of a sink and a source.
-func syncValue(t *testing.T, r *measure.Record, source, sink, mode, metric string) float64 {
+func syncValue(t *testing.T, r *results.Record, source, sink, mode, metric string) float64 {
 	t.Helper()
 	return value(t, r, sink, source, "sync."+mode, metric)
 }
 
-func syncFinding(r *measure.Record, source, sink, mode, check string) *measure.Finding {
+func syncFinding(r *results.Record, source, sink, mode, check string) *results.Finding {
 	for i := range r.Findings {
 		if f := &r.Findings[i]; f.Relay == sink && f.Peer == source && f.Scenario == "sync."+mode && f.Code == check {
 			return f
@@ -31,9 +31,9 @@ func TestRelaysFillEachOtherInEveryMode(t *testing.T) {
 	if code != exitDone {
 		t.Errorf("exit code %d\n%s", code, stderr)
 	}
-	r := results(t, out)
+	r := recorded(t, out)
 	for _, f := range r.Findings {
-		if f.Verdict == measure.Failed || f.Verdict == measure.Undecided {
+		if f.Verdict == results.Failed || f.Verdict == results.Undecided {
 			t.Errorf("%s with %s: %s: %s: %s %+v", f.Relay, f.Peer, f.Scenario, f.Code, textOf(f), f.Evidence)
 		}
 	}
@@ -76,9 +76,9 @@ func TestASourceThatKillsSlowReadersIsNamed(t *testing.T) {
 	if code != exitFailed || strings.Contains(stderr, "slow: 1 check failed") || !strings.Contains(stderr, "killer: ") {
 		t.Errorf("exit code %d\n%s", code, stderr)
 	}
-	r := results(t, out)
-	f := syncFinding(r, "killer", "slow", "req", measure.CodeComplete)
-	if f == nil || f.Verdict != measure.Failed || f.Blames != "killer" || !strings.Contains(textOf(f), "stopped by the source") || !strings.Contains(textOf(f), "too slow") || !strings.Contains(textOf(f), "of the page still to come") {
+	r := recorded(t, out)
+	f := syncFinding(r, "killer", "slow", "req", results.CodeComplete)
+	if f == nil || f.Verdict != results.Failed || f.Blames != "killer" || !strings.Contains(textOf(f), "stopped by the source") || !strings.Contains(textOf(f), "too slow") || !strings.Contains(textOf(f), "of the page still to come") {
 		t.Errorf("%+v", f)
 	}
 	for _, f := range r.Findings {
@@ -95,7 +95,7 @@ func TestASourceThatKillsSlowReadersIsNamed(t *testing.T) {
 		t.Errorf("%v of %v events by negentropy", got, want)
 	}
 	for i := range r.Measurements {
-		if m := &r.Measurements[i]; m.Scenario == "sync.req" && m.Peer == "killer" && m.Relay == "slow" && m.Metric == "records/s" && m.Is(measure.StatusIncomplete) == nil {
+		if m := &r.Measurements[i]; m.Scenario == "sync.req" && m.Peer == "killer" && m.Relay == "slow" && m.Metric == "records/s" && m.Is(results.StatusIncomplete) == nil {
 			t.Error("the rate of a part passes for that of the whole")
 		}
 	}
@@ -114,9 +114,9 @@ func TestEachSideGetsWhatItLacks(t *testing.T) {
 			if code, _, stderr := relaybenchWith(t, withoutSQLite, "sync", "--quick", "--events=400", "--sync-modes=negentropy", "--dir="+dir, "--skip=preflight,calibration", "--out", out); code != exitDone {
 				t.Errorf("exit code %d\n%s", code, stderr)
 			}
-			r := results(t, out)
-			f := syncFinding(r, "ref-bolt", "ref-bolt", "negentropy", measure.CodeHoldsSource)
-			if f == nil || f.Verdict != measure.Passed {
+			r := recorded(t, out)
+			f := syncFinding(r, "ref-bolt", "ref-bolt", "negentropy", results.CodeHoldsSource)
+			if f == nil || f.Verdict != results.Passed {
 				t.Errorf("%+v", f)
 			}
 			if got := syncValue(t, r, "ref-bolt", "ref-bolt", "negentropy", "delivered"); got == 0 {
@@ -134,9 +134,9 @@ func TestRelaysWithoutAWayAreSaidToHaveNone(t *testing.T) {
 	if code != exitDone && code != exitFailed {
 		t.Errorf("exit code %d", code)
 	}
-	r := results(t, out)
+	r := recorded(t, out)
 	for mode, why := range map[string]string{"native": "names no sync command", "negentropy": "NIP-77"} {
-		if f := syncFinding(r, "mine", "mine", mode, measure.CodeHasWay); f == nil || f.Verdict != measure.Stated || !strings.Contains(textOf(f), why) {
+		if f := syncFinding(r, "mine", "mine", mode, results.CodeHasWay); f == nil || f.Verdict != results.Stated || !strings.Contains(textOf(f), why) {
 			t.Errorf("%s: %+v", mode, f)
 		}
 	}
@@ -197,9 +197,9 @@ func TestWhatASourceDoesIsNoFailureOfTheSink(t *testing.T) {
 		fault, check, detail string
 		modes                []string
 	}{
-		{"drop-results:0.2", measure.CodeSendsHeld, "events that it holds, or acknowledged, did not come", []string{"negentropy", "req"}},
-		{"id-mismatch", measure.CodeSendsHeld, "came with other fields than they were signed with", []string{"negentropy", "req"}},
-		{"die-after:60", measure.CodeServesSource, "bad died in seeding: killed by signal", []string{"req"}},
+		{"drop-results:0.2", results.CodeSendsHeld, "events that it holds, or acknowledged, did not come", []string{"negentropy", "req"}},
+		{"id-mismatch", results.CodeSendsHeld, "came with other fields than they were signed with", []string{"negentropy", "req"}},
+		{"die-after:60", results.CodeServesSource, "bad died in seeding: killed by signal", []string{"req"}},
 	} {
 		t.Run(test.fault, func(t *testing.T) {
 			t.Parallel()
@@ -211,13 +211,13 @@ func TestWhatASourceDoesIsNoFailureOfTheSink(t *testing.T) {
 			if code != exitFailed || !strings.Contains(last, "bad: ") || strings.Contains(last, "good: ") {
 				t.Errorf("exit code %d\n%s", code, stderr)
 			}
-			r := results(t, out)
+			r := recorded(t, out)
 			for _, mode := range test.modes {
-				if f := syncFinding(r, "", "bad", mode, test.check); f == nil || f.Verdict != measure.Failed || !strings.Contains(textOf(f), test.detail) {
+				if f := syncFinding(r, "", "bad", mode, test.check); f == nil || f.Verdict != results.Failed || !strings.Contains(textOf(f), test.detail) {
 					t.Errorf("%s: of the source: %+v", mode, f)
 				}
 				for i := range r.Findings {
-					if f := &r.Findings[i]; f.Relay == "good" && f.Verdict == measure.Failed {
+					if f := &r.Findings[i]; f.Relay == "good" && f.Verdict == results.Failed {
 						t.Errorf("%s: of the sink: %+v", mode, f)
 					}
 				}
@@ -235,8 +235,8 @@ func TestASecondThatIsNoPageIsNobodysFailure(t *testing.T) {
 	if code != exitDone || !strings.Contains(stdout, "cannot be asked for by time") {
 		t.Errorf("exit code %d\n%s%s", code, stdout, stderr)
 	}
-	r := results(t, out)
-	if f := syncFinding(r, "capped", "capped", "req", measure.CodeComplete); f == nil || f.Verdict != measure.Stated || !strings.Contains(textOf(f), "seconds hold more events than came in one answer") {
+	r := recorded(t, out)
+	if f := syncFinding(r, "capped", "capped", "req", results.CodeComplete); f == nil || f.Verdict != results.Stated || !strings.Contains(textOf(f), "seconds hold more events than came in one answer") {
 		t.Errorf("%+v", f)
 	}
 }
@@ -250,14 +250,14 @@ func TestSyncBlamesNobodyForACut(t *testing.T) {
 	if code != exitDone || !strings.Contains(stdout, "0 of ") {
 		t.Errorf("exit code %d\n%s%s", code, stdout, stderr)
 	}
-	r := results(t, out)
+	r := recorded(t, out)
 	for _, mode := range []string{"req", "negentropy"} {
-		if f := syncFinding(r, "one", "one", mode, measure.CodeHoldsSource); f == nil || f.Verdict != measure.Stated {
+		if f := syncFinding(r, "one", "one", mode, results.CodeHoldsSource); f == nil || f.Verdict != results.Stated {
 			t.Errorf("%s: %+v", mode, f)
 		}
 	}
 	for _, f := range r.Findings {
-		if f.Verdict == measure.Failed {
+		if f.Verdict == results.Failed {
 			t.Errorf("%+v", f)
 		}
 	}
@@ -281,8 +281,8 @@ func TestASinkThatLimitsItsClientsGetsEverythingInTheEnd(t *testing.T) {
 	if code != exitDone && code != exitFailed { // as a source, the limiter could not be filled
 		t.Errorf("exit code %d\n%s", code, stderr)
 	}
-	r := results(t, out)
-	if f := syncFinding(r, "ref-bolt", "limiter", "negentropy", measure.CodeHoldsSource); f == nil || f.Verdict != measure.Passed {
+	r := recorded(t, out)
+	if f := syncFinding(r, "ref-bolt", "limiter", "negentropy", results.CodeHoldsSource); f == nil || f.Verdict != results.Passed {
 		t.Errorf("%+v", f)
 	}
 	if left := syncValue(t, r, "ref-bolt", "limiter", "negentropy", "stragglers"); left == 0 {

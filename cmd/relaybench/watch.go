@@ -15,7 +15,7 @@ import (
 	"golang.org/x/term"
 
 	"relaybench/harness"
-	"relaybench/harness/measure"
+	"relaybench/results"
 )
 
 // watcher shows progress: bars on a terminal, plain lines elsewhere. It implements harness.Observer.
@@ -169,7 +169,7 @@ func (w *watcher) Scenario(relay string, d harness.Description) {
 	}
 	group := d.Key
 	switch d.Layout {
-	case measure.LayoutQueries, measure.LayoutPairs, measure.LayoutDownloads: // many short ones
+	case results.LayoutQueries, results.LayoutPairs, results.LayoutDownloads: // many short ones
 		group = strings.ToLower(d.Section)
 	}
 	if w.bars == nil {

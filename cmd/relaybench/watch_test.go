@@ -9,7 +9,7 @@ import (
 	"github.com/vbauerster/mpb/v8"
 
 	"relaybench/harness"
-	"relaybench/harness/measure"
+	"relaybench/results"
 )
 
 // What is done has a full bar, even where nothing told of its progress; what failed has not.
@@ -27,7 +27,7 @@ func TestTheBarOfWhatIsDoneIsFull(t *testing.T) {
 			w := &watcher{out: io.Discard, bars: mpb.New(mpb.WithOutput(&b), mpb.WithWidth(120), mpb.WithAutoRefresh()), scenarios: scenarios}
 			w.Turn("mine", 0, 1)
 			for i := range scenarios {
-				w.Scenario("mine", harness.Description{Scenario: measure.Scenario{Key: "sync." + string(rune('a'+i))}})
+				w.Scenario("mine", harness.Description{Scenario: results.Scenario{Key: "sync." + string(rune('a'+i))}})
 			}
 			c.end(w)
 			last := ""

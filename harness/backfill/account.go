@@ -9,8 +9,8 @@ import (
 	"maps"
 	"time"
 
-	"relaybench/harness/measure"
-	"relaybench/harness/pull"
+	"relaybench/relays/client"
+	"relaybench/results"
 )
 
 // Completeness says whether a run brought all that it set out to bring.
@@ -50,14 +50,14 @@ type Account struct {
 	// Assured says that a run without Expected came to an end that can be relied on: every id that was asked for came.
 	Assured bool
 	// Why explains missing records where more is known than their number.
-	Why measure.Reason
+	Why results.Reason
 	// Excused says that what is missing is no fault of the relay: a limit that it declares, say, or
 	// an end of which nobody knows whose fault it is. The run is incomplete all the same.
 	Excused bool
 }
 
 // Add takes in what asking came to.
-func (a *Account) Add(s *pull.Stats) {
+func (a *Account) Add(s *client.Stats) {
 	a.ResponseBytes += s.Bytes
 	a.Requests.Sent += s.Requests
 	a.Requests.EOSE += s.EOSE
@@ -75,15 +75,15 @@ func (a *Account) End(err error) {
 }
 
 // ended is Err as a reason.
-func (a *Account) ended() measure.Reason {
-	r := measure.Reason{Code: measure.CauseEnded, Texts: map[string]string{"error": a.Err.Error()}}
-	var flood *pull.FloodError
+func (a *Account) ended() results.Reason {
+	r := results.Reason{Code: results.CauseEnded, Texts: map[string]string{"error": a.Err.Error()}}
+	var flood *client.FloodError
 	var late *TimeError
 	switch {
 	case errors.As(a.Err, &flood):
-		r.Code, r.Counts = measure.WhyFlood, map[string]float64{"sent": float64(flood.Sent), "asked": float64(flood.Asked)}
+		r.Code, r.Counts = results.WhyFlood, map[string]float64{"sent": float64(flood.Sent), "asked": float64(flood.Asked)}
 	case errors.As(a.Err, &late):
-		r.Code, r.Counts = measure.WhyTime, map[string]float64{"s": late.After.Seconds()}
+		r.Code, r.Counts = results.WhyTime, map[string]float64{"s": late.After.Seconds()}
 	}
 	return r
 }
@@ -103,19 +103,19 @@ func (a *Account) Completeness() Completeness {
 
 // status says how the run is incomplete, without what differs from trial to trial; ok is false for
 // a complete one.
-func (a *Account) status() (s measure.Status, ok bool) {
-	s.Code = measure.StatusIncomplete
+func (a *Account) status() (s results.Status, ok bool) {
+	s.Code = results.StatusIncomplete
 	switch a.Completeness() {
 	case Complete:
 		return s, false
 	case Capped:
-		s.Cause, s.Texts = measure.CauseCut, map[string]string{"limit": a.Cut}
+		s.Cause, s.Texts = results.CauseCut, map[string]string{"limit": a.Cut}
 		return s, true
 	case Unresolved:
-		s.Cause = measure.CauseUnresolved
+		s.Cause = results.CauseUnresolved
 	default:
-		if s.Cause = measure.CauseMissing; a.Err != nil {
-			s.Cause = measure.CauseEnded
+		if s.Cause = results.CauseMissing; a.Err != nil {
+			s.Cause = results.CauseEnded
 			if why := a.ended(); why.Code != s.Cause {
 				s.Because, s.Counts = why.Code, why.Counts
 			}
@@ -135,7 +135,7 @@ func (a *Account) RecordsPerSecond() float64 {
 }
 
 // Mark notes on a figure of the run that it is incomplete, where it is.
-func (a *Account) Mark(m measure.Measurement) measure.Measurement {
+func (a *Account) Mark(m results.Measurement) results.Measurement {
 	if s, ok := a.status(); ok {
 		m.AddStatus(s)
 	}
@@ -146,39 +146,39 @@ const mib = 1 << 20
 
 // Measurements are the account's figures, marked where the run is incomplete; relay and scenario are the caller's to set. Records per second is
 // the only one with a direction.
-func (a *Account) Measurements() []measure.Measurement {
-	var all []measure.Measurement
-	add := func(metric, unit string, better measure.Better, value float64) {
-		all = append(all, a.Mark(measure.Measurement{Metric: metric, Unit: unit, Better: better, Trials: []float64{value}}))
+func (a *Account) Measurements() []results.Measurement {
+	var all []results.Measurement
+	add := func(metric, unit string, better results.Better, value float64) {
+		all = append(all, a.Mark(results.Measurement{Metric: metric, Unit: unit, Better: better, Trials: []float64{value}}))
 	}
-	add("records/s", "events/s", measure.Higher, a.RecordsPerSecond())
+	add("records/s", "events/s", results.Higher, a.RecordsPerSecond())
 	all[0].Samples = int64(a.Delivered)
-	add("wall time", "s", measure.None, a.Wall.Seconds())
-	add("delivered", "events", measure.None, float64(a.Delivered))
+	add("wall time", "s", results.None, a.Wall.Seconds())
+	add("delivered", "events", results.None, float64(a.Delivered))
 	if a.Expected >= 0 {
-		add("expected", "events", measure.None, float64(a.Expected))
-		add("missing", "events", measure.None, float64(a.Missing))
+		add("expected", "events", results.None, float64(a.Expected))
+		add("missing", "events", results.None, float64(a.Missing))
 	}
 	if a.ResponseBytes > 0 {
-		add("response bytes", "MiB", measure.None, float64(a.ResponseBytes)/mib)
+		add("response bytes", "MiB", results.None, float64(a.ResponseBytes)/mib)
 	}
 	if a.Requests.Sent > 0 {
-		add("requests", "requests", measure.None, float64(a.Requests.Sent))
-		add("requests answered", "requests", measure.None, float64(a.Requests.EOSE))
-		add("requests closed", "requests", measure.None, float64(a.Requests.Closed))
-		add("requests unfinished", "requests", measure.None, float64(a.Requests.Unfinished))
+		add("requests", "requests", results.None, float64(a.Requests.Sent))
+		add("requests answered", "requests", results.None, float64(a.Requests.EOSE))
+		add("requests closed", "requests", results.None, float64(a.Requests.Closed))
+		add("requests unfinished", "requests", results.None, float64(a.Requests.Unfinished))
 	}
 	if s := a.State; s != nil {
-		add("current state", "events", measure.None, float64(s.Current))
-		add("superseded", "events", measure.None, float64(s.Superseded))
-		add("deleted", "events", measure.None, float64(s.Deleted))
-		add("expired or vanished", "events", measure.None, float64(s.Gone))
-		add("authors", "authors", measure.None, float64(s.Authors))
+		add("current state", "events", results.None, float64(s.Current))
+		add("superseded", "events", results.None, float64(s.Superseded))
+		add("deleted", "events", results.None, float64(s.Deleted))
+		add("expired or vanished", "events", results.None, float64(s.Gone))
+		add("authors", "authors", results.None, float64(s.Authors))
 	}
 	if u := a.Usage; u != nil {
 		if u.Tool.Known {
-			add("tool peak rss", "MiB", measure.None, float64(u.Tool.PeakRSS)/mib)
-			add("tool cpu", "s", measure.None, u.Tool.CPU.Seconds())
+			add("tool peak rss", "MiB", results.None, float64(u.Tool.PeakRSS)/mib)
+			add("tool cpu", "s", results.None, u.Tool.CPU.Seconds())
 		}
 		for i, r := range u.Relays {
 			name := "relay "
@@ -186,8 +186,8 @@ func (a *Account) Measurements() []measure.Measurement {
 				name = [...]string{"source ", "sink "}[min(i, 1)]
 			}
 			if r.Known {
-				add(name+"peak rss", "MiB", measure.None, float64(r.PeakRSS)/mib)
-				add(name+"cpu", "s", measure.None, r.CPU.Seconds())
+				add(name+"peak rss", "MiB", results.None, float64(r.PeakRSS)/mib)
+				add(name+"cpu", "s", results.None, r.CPU.Seconds())
 			}
 		}
 	}
@@ -197,8 +197,8 @@ func (a *Account) Measurements() []measure.Measurement {
 // Finding is the account's verdict; ok is false for a run that was cut on purpose, or that is
 // unresolved: neither is a verdict on anybody. What bars a relay's figures is that it ended a run
 // early, or did not send what it holds.
-func (a *Account) Finding() (f measure.Finding, ok bool) {
-	f.Code, f.Verdict = measure.CodeComplete, measure.Passed
+func (a *Account) Finding() (f results.Finding, ok bool) {
+	f.Code, f.Verdict = results.CodeComplete, results.Passed
 	f.Counts = map[string]float64{"delivered": float64(a.Delivered)}
 	if a.Expected >= 0 {
 		f.Counts["expected"], f.Counts["missing"] = float64(a.Expected), float64(a.Missing)
@@ -207,15 +207,15 @@ func (a *Account) Finding() (f measure.Finding, ok bool) {
 	case Complete:
 		return f, true
 	case Failed:
-		f.Verdict = measure.Failed
+		f.Verdict = results.Failed
 		if a.Excused {
-			f.Verdict = measure.Stated
+			f.Verdict = results.Stated
 		}
 		why := a.Why
 		if a.Err != nil {
 			why = a.ended()
 		}
-		f.Cause, f.Texts = cmp.Or(why.Code, measure.CauseMissing), maps.Clone(why.Texts)
+		f.Cause, f.Texts = cmp.Or(why.Code, results.CauseMissing), maps.Clone(why.Texts)
 		maps.Copy(f.Counts, why.Counts)
 		return f, true
 	}

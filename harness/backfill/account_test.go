@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"relaybench/harness/backfill"
-	"relaybench/harness/measure"
-	"relaybench/harness/pull"
+	"relaybench/relays/client"
+	"relaybench/results"
 )
 
 func TestAnAccountSaysWhetherItIsAll(t *testing.T) {
@@ -18,26 +18,26 @@ func TestAnAccountSaysWhetherItIsAll(t *testing.T) {
 		name    string
 		account backfill.Account
 		want    backfill.Completeness
-		verdict measure.Verdict // of the finding, "" where there is none
+		verdict results.Verdict // of the finding, "" where there is none
 		cause   string          // of the finding, or of the figures' status
 	}{
-		{"all came", backfill.Account{Expected: 10, Delivered: 10}, backfill.Complete, measure.Passed, ""},
-		{"some are missing", backfill.Account{Expected: 10, Delivered: 8, Missing: 2}, backfill.Failed, measure.Failed, measure.CauseMissing},
-		{"some are missing by the relay's own limit", backfill.Account{Expected: 10, Missing: 2, Why: measure.Reason{Code: measure.CauseCapped}, Excused: true}, backfill.Failed, measure.Stated, measure.CauseCapped},
-		{"it broke off", backfill.Account{Expected: 10, Missing: 2, Err: errors.New("the connection was lost")}, backfill.Failed, measure.Failed, measure.CauseEnded},
-		{"it broke off after all had come", backfill.Account{Expected: 10, Err: errors.New("no EOSE")}, backfill.Failed, measure.Failed, measure.CauseEnded},
-		{"it went on and on", backfill.Account{Expected: 10, Missing: 2, Err: fmt.Errorf("paging: %w", &pull.FloodError{Sent: 21, Asked: 10})}, backfill.Failed, measure.Failed, measure.WhyFlood},
-		{"it crept", backfill.Account{Expected: 10, Missing: 2, Err: &backfill.TimeError{After: time.Minute}}, backfill.Failed, measure.Failed, measure.WhyTime},
-		{"it crept, by nobody's fault", backfill.Account{Expected: 10, Missing: 2, Err: &backfill.TimeError{After: time.Minute}, Excused: true}, backfill.Failed, measure.Stated, measure.WhyTime},
-		{"cut on purpose", backfill.Account{Expected: 10, Missing: 2, Cut: "--cell-time 1s"}, backfill.Capped, "", measure.CauseCut},
-		{"nobody knows", backfill.Account{Expected: -1, Delivered: 8}, backfill.Unresolved, "", measure.CauseUnresolved},
-		{"all ids that were asked for came", backfill.Account{Expected: -1, Delivered: 8, Assured: true}, backfill.Complete, measure.Passed, ""},
+		{"all came", backfill.Account{Expected: 10, Delivered: 10}, backfill.Complete, results.Passed, ""},
+		{"some are missing", backfill.Account{Expected: 10, Delivered: 8, Missing: 2}, backfill.Failed, results.Failed, results.CauseMissing},
+		{"some are missing by the relay's own limit", backfill.Account{Expected: 10, Missing: 2, Why: results.Reason{Code: results.CauseCapped}, Excused: true}, backfill.Failed, results.Stated, results.CauseCapped},
+		{"it broke off", backfill.Account{Expected: 10, Missing: 2, Err: errors.New("the connection was lost")}, backfill.Failed, results.Failed, results.CauseEnded},
+		{"it broke off after all had come", backfill.Account{Expected: 10, Err: errors.New("no EOSE")}, backfill.Failed, results.Failed, results.CauseEnded},
+		{"it went on and on", backfill.Account{Expected: 10, Missing: 2, Err: fmt.Errorf("paging: %w", &client.FloodError{Sent: 21, Asked: 10})}, backfill.Failed, results.Failed, results.WhyFlood},
+		{"it crept", backfill.Account{Expected: 10, Missing: 2, Err: &backfill.TimeError{After: time.Minute}}, backfill.Failed, results.Failed, results.WhyTime},
+		{"it crept, by nobody's fault", backfill.Account{Expected: 10, Missing: 2, Err: &backfill.TimeError{After: time.Minute}, Excused: true}, backfill.Failed, results.Stated, results.WhyTime},
+		{"cut on purpose", backfill.Account{Expected: 10, Missing: 2, Cut: "--cell-time 1s"}, backfill.Capped, "", results.CauseCut},
+		{"nobody knows", backfill.Account{Expected: -1, Delivered: 8}, backfill.Unresolved, "", results.CauseUnresolved},
+		{"all ids that were asked for came", backfill.Account{Expected: -1, Delivered: 8, Assured: true}, backfill.Complete, results.Passed, ""},
 	} {
 		if got := c.account.Completeness(); got != c.want {
 			t.Errorf("%s: %s", c.name, got)
 		}
 		f, judged := c.account.Finding()
-		if judged != (c.verdict != "") || judged && (f.Code != measure.CodeComplete || f.Verdict != c.verdict || f.Cause != c.cause) {
+		if judged != (c.verdict != "") || judged && (f.Code != results.CodeComplete || f.Verdict != c.verdict || f.Cause != c.cause) {
 			t.Errorf("%s: finding %+v, %v", c.name, f, judged)
 		}
 		if err := c.account.Err; err != nil && f.Texts["error"] != err.Error() {
@@ -45,7 +45,7 @@ func TestAnAccountSaysWhetherItIsAll(t *testing.T) {
 		}
 		c.account.Wall = time.Second
 		for _, m := range c.account.Measurements() {
-			status := m.Is(measure.StatusIncomplete)
+			status := m.Is(results.StatusIncomplete)
 			if (status != nil) != (c.want != backfill.Complete) {
 				t.Errorf("%s: %s has the status %+v", c.name, m.Metric, m.Status)
 			} else if status != nil && status.Cause != c.cause && status.Because != c.cause {
@@ -60,7 +60,7 @@ func TestWhatEndsARunIsToldWithItsCounts(t *testing.T) {
 		err  error
 		want map[string]float64
 	}{
-		{&pull.FloodError{Sent: 21, Asked: 10}, map[string]float64{"sent": 21, "asked": 10}},
+		{&client.FloodError{Sent: 21, Asked: 10}, map[string]float64{"sent": 21, "asked": 10}},
 		{&backfill.TimeError{After: 90 * time.Second}, map[string]float64{"s": 90}},
 	} {
 		a := backfill.Account{Expected: 10, Missing: 7, Delivered: 4}
@@ -122,7 +122,7 @@ func TestABudgetEndsItsContextByName(t *testing.T) {
 }
 
 func TestOneIncompleteTrialMarksAllOfAFigure(t *testing.T) {
-	r := measure.NewRecorder(nil, nil)
+	r := results.NewRecorder(nil, nil)
 	for _, missing := range []int{0, 3, 0} {
 		a := backfill.Account{Wall: time.Second, Expected: 10, Delivered: 10 - missing, Missing: missing}
 		for _, m := range a.Measurements() {
@@ -131,7 +131,7 @@ func TestOneIncompleteTrialMarksAllOfAFigure(t *testing.T) {
 		}
 	}
 	for _, m := range r.Snapshot().Measurements {
-		if len(m.Trials) != 3 || m.Is(measure.StatusIncomplete) == nil || len(m.Status) != 1 {
+		if len(m.Trials) != 3 || m.Is(results.StatusIncomplete) == nil || len(m.Status) != 1 {
 			t.Errorf("%s: %d trials, status %+v", m.Metric, len(m.Trials), m.Status)
 		}
 	}
@@ -139,14 +139,14 @@ func TestOneIncompleteTrialMarksAllOfAFigure(t *testing.T) {
 
 func TestAnAccountAddsUpWhatWasAsked(t *testing.T) {
 	a := backfill.Account{Expected: -1, Wall: 2 * time.Second, Delivered: 10}
-	a.Add(&pull.Stats{Requests: 3, EOSE: 2, Closed: 1, Bytes: 1 << 20})
-	a.Add(&pull.Stats{Requests: 2, Unfinished: 2, Bytes: 1 << 20})
+	a.Add(&client.Stats{Requests: 3, EOSE: 2, Closed: 1, Bytes: 1 << 20})
+	a.Add(&client.Stats{Requests: 2, Unfinished: 2, Bytes: 1 << 20})
 	if want := (backfill.Requests{Sent: 5, EOSE: 2, Closed: 1, Unfinished: 2}); a.Requests != want {
 		t.Errorf("requests %+v", a.Requests)
 	}
 	ms := a.Measurements()
 	value := func(metric string) float64 {
-		i := slices.IndexFunc(ms, func(m measure.Measurement) bool { return m.Metric == metric })
+		i := slices.IndexFunc(ms, func(m results.Measurement) bool { return m.Metric == metric })
 		if i < 0 {
 			return -1
 		}

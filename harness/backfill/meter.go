@@ -7,8 +7,8 @@ import (
 
 	"github.com/shirou/gopsutil/v4/process"
 
-	"relaybench/harness/machine"
 	"relaybench/relays"
+	"relaybench/relays/machine"
 )
 
 // Usage is what a run used: relaybench itself, and each relay's process tree.

@@ -17,9 +17,9 @@ import (
 
 	"relaybench/corpus"
 	"relaybench/harness/download"
-	"relaybench/harness/wire"
 	"relaybench/relays/reference"
 	"relaybench/relays/reference/referencetest"
+	"relaybench/relays/wire"
 )
 
 func TestRelaysThatShareEventsGiveEachOnce(t *testing.T) {

@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"relaybench/corpus"
-	"relaybench/harness/pull"
 	"relaybench/harness/receive"
+	"relaybench/relays/client"
 )
 
 const (
@@ -48,8 +48,8 @@ func (r *relay) run(ctx context.Context) {
 	}
 	pipeline := receive.New(ctx, receive.Options{Remember: rememberIDs}, r.keep)
 	r.feeder = pipeline.Feeder()
-	p := pull.Pages{
-		Options: pull.Options{URL: r.state.URL, Stall: r.o.Stall, Interval: r.o.Interval, Attempts: r.o.Attempts, Backoff: r.o.Backoff,
+	p := client.Pages{
+		Options: client.Options{URL: r.state.URL, Stall: r.o.Stall, Interval: r.o.Interval, Attempts: r.o.Attempts, Backoff: r.o.Backoff,
 			ReadLimit: r.mostRaw() + 4096, Answer: r.o.mostOfAnswer, Trouble: r.trouble},
 		Filter: corpus.Filter{Since: r.o.Since, Until: corpus.Int64(r.state.Next)},
 		Size:   said.page(r.o.Limit), Widest: said.widest(), Single: said.single(), Confirm: r.o.Confirm, Take: r.take, Turned: r.turned,
@@ -102,8 +102,8 @@ func (r *relay) conclude() {
 // mostRaw is the longest event that is looked at, as a relay may write it: with every character escaped it is six times as long as in canonical form.
 func (r *relay) mostRaw() int64 { return min(6*int64(r.o.Prepare.MaxEventBytes)+64<<10, 32<<20) }
 
-// take implements pull.Take. An id is known only if an event was verified under it.
-func (r *relay) take(_ context.Context, e *pull.Event, wait bool) (ok bool, err error) {
+// take implements client.Take. An id is known only if an event was verified under it.
+func (r *relay) take(_ context.Context, e *client.Event, wait bool) (ok bool, err error) {
 	switch {
 	case r.seen.has(&e.ID):
 	case !wait && r.pending() >= mostPending:

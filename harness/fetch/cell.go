@@ -9,8 +9,8 @@ import (
 
 	"relaybench/corpus"
 	"relaybench/harness/backfill"
-	"relaybench/harness/measure"
 	"relaybench/relays"
+	"relaybench/results"
 )
 
 // Strategy is a way to ask for many events.
@@ -52,15 +52,15 @@ func (s Strategy) Title() string {
 func (s Strategy) Uses() []string {
 	switch s {
 	case Giant:
-		return []string{measure.UsesLimit}
+		return []string{results.UsesLimit}
 	case Paged:
-		return []string{measure.UsesUntil, measure.UsesLimit, measure.UsesOrder}
+		return []string{results.UsesUntil, results.UsesLimit, results.UsesOrder}
 	case ShardedGiant:
-		return []string{measure.UsesSince, measure.UsesUntil, measure.UsesLimit}
+		return []string{results.UsesSince, results.UsesUntil, results.UsesLimit}
 	case ShardedPaged:
-		return []string{measure.UsesSince, measure.UsesUntil, measure.UsesLimit, measure.UsesOrder}
+		return []string{results.UsesSince, results.UsesUntil, results.UsesLimit, results.UsesOrder}
 	}
-	return []string{measure.UsesIDs}
+	return []string{results.UsesIDs}
 }
 
 // Form says what is done with what comes, and how it comes.
@@ -99,19 +99,19 @@ type Cell struct {
 
 // Labels are the cell's settings as its figures carry them. Settings that a strategy has no choice
 // of are left out.
-func (c Cell) Labels() measure.Labels {
-	l := measure.Labels{measure.LabelStrategy: string(c.Strategy), measure.LabelForm: "raw"}
+func (c Cell) Labels() results.Labels {
+	l := results.Labels{results.LabelStrategy: string(c.Strategy), results.LabelForm: "raw"}
 	if c.Form.Parsed {
-		l[measure.LabelForm] = "parsed"
+		l[results.LabelForm] = "parsed"
 	}
 	if c.Form.Deflate {
-		l[measure.LabelEncoding] = "deflate"
+		l[results.LabelEncoding] = "deflate"
 	}
 	if c.Matrix || c.Adaptive {
-		l[measure.LabelConnections], l[measure.LabelBatch] = strconv.Itoa(c.Conns), strconv.Itoa(c.Batch)
-		l[measure.LabelInFlight] = strconv.Itoa(c.InFlight)
+		l[results.LabelConnections], l[results.LabelBatch] = strconv.Itoa(c.Conns), strconv.Itoa(c.Batch)
+		l[results.LabelInFlight] = strconv.Itoa(c.InFlight)
 		if c.Adaptive {
-			l[measure.LabelInFlight] = "adaptive"
+			l[results.LabelInFlight] = "adaptive"
 		}
 	}
 	return l
@@ -141,14 +141,14 @@ type Target struct {
 
 	asking      sync.Mutex
 	compression *bool           // whether it agrees to permessage-deflate; nil until it was asked
-	no77        *measure.Reason // why it does not speak NIP-77, none where it does; nil until it was asked
+	no77        *results.Reason // why it does not speak NIP-77, none where it does; nil until it was asked
 }
 
 // Limits are what a relay says it keeps to. Zero is unknown or unlimited.
 type Limits struct {
 	Subscriptions int    // open REQs on one connection
 	Events        int    // of one answer
-	From          string // who says so: measure.LimitsDeclared or LimitsTold
+	From          string // who says so: results.LimitsDeclared or LimitsTold
 }
 
 // widest is how many events of one second to ask for where they fill a page: the cursor goes by seconds, and what is not in the answer is lost.
@@ -209,21 +209,21 @@ func (o *Options) Cells(s Strategy) []Cell {
 }
 
 // fit brings a cell within the relay's limits where it has no settings of its own, and says why it cannot be measured where it has.
-func (c *Cell) fit(l Limits) (whyNot measure.Reason) {
-	limited := func(code string, most int) measure.Reason {
-		return measure.Reason{Code: code, Counts: map[string]float64{"most": float64(most)}, Texts: map[string]string{"source": l.From}}
+func (c *Cell) fit(l Limits) (whyNot results.Reason) {
+	limited := func(code string, most int) results.Reason {
+		return results.Reason{Code: code, Counts: map[string]float64{"most": float64(most)}, Texts: map[string]string{"source": l.From}}
 	}
 	if l.Subscriptions > 0 && c.InFlight > l.Subscriptions {
 		if c.Matrix && !c.Adaptive {
-			return limited(measure.CauseSubscriptionLimit, l.Subscriptions)
+			return limited(results.CauseSubscriptionLimit, l.Subscriptions)
 		}
 		c.InFlight = l.Subscriptions
 	}
 	if l.Events > 0 && c.Batch > l.Events {
 		if c.Matrix {
-			return limited(measure.CauseEventLimit, l.Events)
+			return limited(results.CauseEventLimit, l.Events)
 		}
 		c.Batch = l.Events
 	}
-	return measure.Reason{}
+	return results.Reason{}
 }

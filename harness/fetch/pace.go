@@ -1,16 +1,16 @@
 package fetch
 
-import "relaybench/harness/measure"
+import "relaybench/results"
 
-// Pace says what keeps a fetch from being faster: a cause of measure.StatusPace.
+// Pace says what keeps a fetch from being faster: a cause of results.StatusPace.
 type Pace string
 
 // The answers.
 const (
-	ByRelay   Pace = measure.CausePaceRelay
-	ByClient  Pace = measure.CausePaceClient
-	ByHarness Pace = measure.CausePaceHarness
-	Mixed     Pace = measure.CausePaceMixed
+	ByRelay   Pace = results.CausePaceRelay
+	ByClient  Pace = results.CausePaceClient
+	ByHarness Pace = results.CausePaceHarness
+	Mixed     Pace = results.CausePaceMixed
 )
 
 const (

@@ -8,7 +8,7 @@ import (
 
 	"relaybench/corpus"
 	"relaybench/harness/backfill"
-	"relaybench/harness/measure"
+	"relaybench/results"
 )
 
 // cellOf is a cell in which so many events a second came, each of which took so much of relaybench's CPU time on one core.
@@ -33,7 +33,7 @@ func TestWhatSetsThePace(t *testing.T) {
 		{"a relay as fast as relaybench can read", cellOf(500_000, 1800*time.Nanosecond), cellOf(10_000, 80*time.Microsecond), 0.02, ByHarness, true},
 		{"one of them failed", failed, cellOf(10, time.Microsecond), 0, "", false},
 		{"nothing came", cellOf(0, 0), cellOf(10, time.Microsecond), 0, "", false},
-		{"one of them was not measured", &Result{NA: measure.Reason{Code: "no"}}, cellOf(10, time.Microsecond), 0, "", false},
+		{"one of them was not measured", &Result{NA: results.Reason{Code: "no"}}, cellOf(10, time.Microsecond), 0, "", false},
 		{"there is no other", nil, cellOf(10, time.Microsecond), 0, "", false},
 	} {
 		share, got, ok := Discriminate(c.raw, c.parsed)

@@ -13,19 +13,19 @@ import (
 
 	"relaybench/corpus"
 	"relaybench/harness/backfill"
-	"relaybench/harness/measure"
-	"relaybench/harness/negentropy"
-	"relaybench/harness/pull"
-	"relaybench/harness/wire"
 	"relaybench/relays"
+	"relaybench/relays/client"
+	"relaybench/relays/negentropy"
+	"relaybench/relays/wire"
+	"relaybench/results"
 )
 
 // Result is what one cell came to.
 type Result struct {
 	Cell
-	NA measure.Reason // why it was not measured; nothing else is set then
+	NA results.Reason // why it was not measured; nothing else is set then
 	backfill.Account
-	Stats      *pull.Stats
+	Stats      *client.Stats
 	Duplicates int           // events that came more than once, as often as they did again
 	Again      int           // of those, as often as one answer held an event twice
 	Strangers  int           // events that the relay should not have sent
@@ -37,7 +37,7 @@ type Result struct {
 	Invented   int           // of those, how many are of no event that anybody published
 	MatchBytes int64         // of the distinct events that came, as JSON
 	Settled    int           // REQs in flight on each connection in the end
-	Steps      []pull.Step   // how an adaptive window got there
+	Steps      []client.Step // how an adaptive window got there
 	Reconcile  time.Duration // the part of Wall before the ids were known
 	Rounds     int           // of that
 }
@@ -98,13 +98,13 @@ const (
 
 // Run measures one cell. Whatever the relay does ends up in the result; it ends with ctx.
 func (c Cell) Run(ctx context.Context, t *Target, o *Options) *Result {
-	r := &Result{Cell: c, Stats: pull.Sum(), Account: backfill.Account{Expected: -1}}
+	r := &Result{Cell: c, Stats: client.Sum(), Account: backfill.Account{Expected: -1}}
 	if r.NA = r.Cell.fit(t.Limits); !r.NA.None() {
 		return r
 	}
 	var asked []corpus.ID
 	if c.Form.Deflate && !t.compresses(ctx, o) {
-		r.NA = measure.Reason{Code: measure.CauseNoCompression}
+		r.NA = results.Reason{Code: results.CauseNoCompression}
 		return r
 	}
 	if c.Strategy == Negentropy {
@@ -114,9 +114,9 @@ func (c Cell) Run(ctx context.Context, t *Target, o *Options) *Result {
 	}
 	if c.Strategy == ByID {
 		if asked = t.Ground.IDs(); len(asked) == 0 {
-			r.NA = measure.Reason{Code: measure.CauseNoIDs}
+			r.NA = results.Reason{Code: results.CauseNoIDs}
 			if t.Ground.Known() {
-				r.NA = measure.Reason{Code: measure.CauseNoMatch}
+				r.NA = results.Reason{Code: results.CauseNoMatch}
 			}
 			return r
 		}
@@ -136,7 +136,7 @@ func (c Cell) Run(ctx context.Context, t *Target, o *Options) *Result {
 	cellCtx, cancel := o.within(cellCtx, t.Ground.size())
 	defer cancel()
 	f := fetching{Cell: r.Cell, t: t, o: o, r: r, taker: taker,
-		options: pull.Options{URL: t.URL, Compression: c.Form.Deflate, Stall: o.Stall, Attempts: attempts, Trouble: taker.trouble}}
+		options: client.Options{URL: t.URL, Compression: c.Form.Deflate, Stall: o.Stall, Attempts: attempts, Trouble: taker.trouble}}
 	var relay []*relays.Process
 	if t.Process != nil {
 		relay = append(relay, t.Process)
@@ -190,9 +190,9 @@ var errSilent = errors.New("the relay does not answer a REQ for one event either
 // answers finds out whether the relay answers anything, where nothing came in a cell.
 func (t *Target) answers(ctx context.Context, o *Options) error {
 	came := errors.New("an event came")
-	take := func(context.Context, *pull.Event, bool) (bool, error) { return true, came }
-	_, err := pull.Once(ctx, pull.Options{URL: t.URL, Stall: o.Stall}, corpus.Filter{Limit: corpus.Int(1)}, take)
-	var closed *pull.ClosedError
+	take := func(context.Context, *client.Event, bool) (bool, error) { return true, came }
+	_, err := client.Once(ctx, client.Options{URL: t.URL, Stall: o.Stall}, corpus.Filter{Limit: corpus.Int(1)}, take)
+	var closed *client.ClosedError
 	if err == nil || errors.Is(err, came) || errors.As(err, &closed) {
 		return nil
 	}
@@ -256,17 +256,17 @@ func (r *Result) settle(ctx context.Context, t *Target, got finished, f *fetchin
 	}
 	switch {
 	case y.newest && y.missing > 0 && r.Strategy == Giant && ended:
-		r.Excused, r.Why = true, counted(measure.CauseCapped, "events", y.unique)
+		r.Excused, r.Why = true, counted(results.CauseCapped, "events", y.unique)
 	case y.newest && y.missing > 0 && r.Strategy == ShardedGiant && ended:
-		r.Excused, r.Why = true, measure.Reason{Code: measure.CauseCapped}
+		r.Excused, r.Why = true, results.Reason{Code: results.CauseCapped}
 	case y.missing > 0 && y.missing == y.stepped: // the answers are capped, and until knows no part of a second
 		r.Excused = true
 	case y.missing > 0 && unnamed > 0:
-		r.Why = counted(measure.WhyUnnamed, "unnamed", unnamed)
+		r.Why = counted(results.WhyUnnamed, "unnamed", unnamed)
 	case r.Why.None() && r.Expected < 0 && len(g.listed) > y.unique:
-		r.Why = counted(measure.WhyMore, "events", len(g.listed))
+		r.Why = counted(results.WhyMore, "events", len(g.listed))
 	case r.Why.None() && r.Expected < 0 && r.Strategy == Paged && ended:
-		r.Why = measure.Reason{Code: measure.CauseEndAsSaid}
+		r.Why = results.Reason{Code: results.CauseEndAsSaid}
 	}
 }
 
@@ -283,8 +283,8 @@ func told(ctx context.Context, err error) error {
 }
 
 // counted is a reason with one number.
-func counted(code, name string, n int) measure.Reason {
-	return measure.Reason{Code: code, Counts: map[string]float64{name: float64(n)}}
+func counted(code, name string, n int) results.Reason {
+	return results.Reason{Code: code, Counts: map[string]float64{name: float64(n)}}
 }
 
 // fetching is a cell on its way.
@@ -294,7 +294,7 @@ type fetching struct {
 	o       *Options
 	r       *Result
 	taker   *taker
-	options pull.Options
+	options client.Options
 	asked   []corpus.ID // what was asked for by id, where that is what was to come
 	spans   []span      // the shares of the time, where it was divided
 
@@ -333,49 +333,49 @@ const mostOfGiant = 1_000_000
 
 func (f *fetching) giant(ctx context.Context, filter corpus.Filter) (bool, error) {
 	s, _, err := f.giantPart(ctx, filter)
-	f.r.Stats = pull.Sum(s)
+	f.r.Stats = client.Sum(s)
 	return err == nil, err
 }
 
-func (f *fetching) giantPart(ctx context.Context, filter corpus.Filter) (*pull.Stats, measure.Reason, error) {
+func (f *fetching) giantPart(ctx context.Context, filter corpus.Filter) (*client.Stats, results.Reason, error) {
 	filter.Limit = corpus.Int(mostOfGiant)
 	if n := f.t.Ground.room(); n > 0 && !f.t.Ground.open {
 		filter.Limit = corpus.Int(max(n, 1))
 	}
-	s, err := pull.Once(ctx, f.options, filter, f.taker.take)
-	return s, measure.Reason{}, err
+	s, err := client.Once(ctx, f.options, filter, f.taker.take)
+	return s, results.Reason{}, err
 }
 
 func (f *fetching) paged(ctx context.Context, filter corpus.Filter) (bool, error) {
 	s, why, err := f.pagedPart(ctx, filter)
-	f.r.Stats, f.r.Why = pull.Sum(s), why
+	f.r.Stats, f.r.Why = client.Sum(s), why
 	return err == nil, err
 }
 
-func (f *fetching) pagedPart(ctx context.Context, filter corpus.Filter) (*pull.Stats, measure.Reason, error) {
+func (f *fetching) pagedPart(ctx context.Context, filter corpus.Filter) (*client.Stats, results.Reason, error) {
 	size := f.o.Page
 	if most := f.t.Limits.Events; most > 0 {
 		size = min(size, most)
 	}
 	options := f.options
 	options.Attempts = pageAttempts
-	p := pull.Pages{Options: options, Filter: filter, Size: size, Widest: max(size, f.t.Limits.widest()), Single: f.t.Limits.Subscriptions == 1, Take: f.taker.take}
+	p := client.Pages{Options: options, Filter: filter, Size: size, Widest: max(size, f.t.Limits.widest()), Single: f.t.Limits.Subscriptions == 1, Take: f.taker.take}
 	done, err := p.Run(ctx)
-	var why measure.Reason
+	var why results.Reason
 	if n := len(done.Stepped); n > 0 {
 		f.stepping.Lock()
 		f.stepped = append(f.stepped, done.Stepped...)
 		f.stepping.Unlock()
-		why = measure.Reason{Code: measure.CauseFullSeconds, Counts: map[string]float64{"seconds": float64(n), "newest": float64(done.Stepped[0]), "asked": float64(p.Widest)}}
+		why = results.Reason{Code: results.CauseFullSeconds, Counts: map[string]float64{"seconds": float64(n), "newest": float64(done.Stepped[0]), "asked": float64(p.Widest)}}
 	}
 	return done.Stats, why, err
 }
 
 // sharded asks for each share of the time on a connection of its own.
-func (f *fetching) sharded(ctx context.Context, part func(context.Context, corpus.Filter) (*pull.Stats, measure.Reason, error)) (bool, error) {
+func (f *fetching) sharded(ctx context.Context, part func(context.Context, corpus.Filter) (*client.Stats, results.Reason, error)) (bool, error) {
 	spans := f.t.Ground.shards(&f.t.Filter, f.Conns)
 	f.spans = spans
-	stats, whys, errs := make([]*pull.Stats, len(spans)), make([]measure.Reason, len(spans)), make([]error, len(spans))
+	stats, whys, errs := make([]*client.Stats, len(spans)), make([]results.Reason, len(spans)), make([]error, len(spans))
 	var all sync.WaitGroup
 	for k, s := range spans {
 		filter := f.t.Filter
@@ -383,7 +383,7 @@ func (f *fetching) sharded(ctx context.Context, part func(context.Context, corpu
 		all.Go(func() { stats[k], whys[k], errs[k] = part(ctx, filter) })
 	}
 	all.Wait()
-	f.r.Stats = pull.Sum(stats...)
+	f.r.Stats = client.Sum(stats...)
 	for _, why := range whys {
 		if f.r.Why.None() {
 			f.r.Why = why
@@ -403,9 +403,9 @@ func (f *fetching) byID(ctx context.Context, ids []corpus.ID) (bool, error) {
 	}
 	f.asked = ids
 	f.taker.named(false)
-	b := pull.ByID{Options: f.options, Conns: f.Conns, Batch: f.Batch, InFlight: f.InFlight, Adaptive: f.Adaptive, Retries: retries, Take: f.taker.take}
+	b := client.ByID{Options: f.options, Conns: f.Conns, Batch: f.Batch, InFlight: f.InFlight, Adaptive: f.Adaptive, Retries: retries, Take: f.taker.take}
 	done, err := b.Run(ctx, ids)
-	f.r.Stats = pull.Sum(f.r.Stats, done.Stats)
+	f.r.Stats = client.Sum(f.r.Stats, done.Stats)
 	f.r.Retried, f.r.Failed, f.r.Settled, f.r.Steps = done.Retried, len(done.Failed), done.InFlight, done.Steps
 	f.r.Unreturned = len(done.Missing)
 	if cut && err == nil {
@@ -454,7 +454,7 @@ func (f *fetching) reconcile(ctx context.Context) ([]corpus.ID, error) {
 		return nil, context.Cause(ctx)
 	}
 	if unsupported := (*negentropy.UnsupportedError)(nil); errors.As(err, &unsupported) {
-		f.r.NA = measure.Said(measure.CauseNoNIP77, unsupported.Error())
+		f.r.NA = results.Said(results.CauseNoNIP77, unsupported.Error())
 	}
 	return ids, err
 }

@@ -11,9 +11,9 @@ import (
 	"relaybench/corpus"
 	"relaybench/harness/backfill"
 	"relaybench/harness/fetch"
-	"relaybench/harness/measure"
 	"relaybench/relays/reference"
 	"relaybench/relays/reference/referencetest"
+	"relaybench/results"
 )
 
 func TestEveryStrategyBringsAllInEveryForm(t *testing.T) {
@@ -58,7 +58,7 @@ func TestAnUnknownRelayIsLearnt(t *testing.T) {
 	for _, s := range fetch.Strategies() {
 		for _, r := range measured(t, s, to, options()) {
 			if r.Form.Deflate {
-				if r.NA.Code != measure.CauseNoCompression {
+				if r.NA.Code != results.CauseNoCompression {
 					t.Errorf("%s: n/a %v", name(r), r.NA)
 				}
 				continue
@@ -106,7 +106,7 @@ func TestACutDownloadTeachesItsIDs(t *testing.T) {
 func TestByIDNeedsIDs(t *testing.T) {
 	to := &fetch.Target{URL: "ws://127.0.0.1:1", Ground: fetch.Unknown(now)}
 	for _, r := range measured(t, fetch.ByID, to, options()) {
-		if !r.Form.Deflate && r.NA.Code != measure.CauseNoIDs {
+		if !r.Form.Deflate && r.NA.Code != results.CauseNoIDs {
 			t.Errorf("%s: %v", name(r), r.NA)
 		}
 	}
@@ -154,7 +154,7 @@ func TestWhatIsWrongWithARelayIsSaid(t *testing.T) {
 					t.Errorf("%s: %s: %q", name(r), got, reason)
 				}
 				f, ok := r.Account.Finding()
-				if !ok || f.Verdict != measure.Holds(c.want == backfill.Complete) {
+				if !ok || f.Verdict != results.Holds(c.want == backfill.Complete) {
 					t.Errorf("%s: %+v", name(r), f)
 				}
 				if r.Unreachable() != (c.fault == "half-open") {
@@ -201,7 +201,7 @@ func TestACapOnAnswersIsNoFault(t *testing.T) {
 	if got != backfill.Failed || !r.Excused || reason != "cap 150" {
 		t.Errorf("%s: %q, excused %v", got, reason, r.Excused)
 	}
-	if f, ok := r.Account.Finding(); !ok || f.Verdict != measure.Stated {
+	if f, ok := r.Account.Finding(); !ok || f.Verdict != results.Stated {
 		t.Errorf("%+v", f)
 	}
 	sharded := options().Cells(fetch.ShardedGiant)[0].Run(context.Background(), target(t, serve(t, reference.Options{MaxLimit: 90}), corpus.Filter{}), options())
@@ -234,11 +234,11 @@ func TestASecondBeyondTheCapIsNoFault(t *testing.T) {
 			to.Limits = fetch.Limits{Events: 1}
 			r := options().Cells(s)[0].Run(context.Background(), to, options())
 			got, reason := r.Completeness(), reasonOf(r)
-			want := measure.Stated
+			want := results.Stated
 			if faults != nil {
-				want = measure.Failed
+				want = results.Failed
 			}
-			if f, ok := r.Account.Finding(); !ok || f.Verdict != want || f.Cause != measure.CauseFullSeconds || got != backfill.Failed || r.Missing < 1 {
+			if f, ok := r.Account.Finding(); !ok || f.Verdict != want || f.Cause != results.CauseFullSeconds || got != backfill.Failed || r.Missing < 1 {
 				t.Errorf("%s, %q: %s (%s), %d missing, %+v", s, faults, got, reason, r.Missing, f)
 			}
 		}
@@ -284,7 +284,7 @@ func TestACutBeforeAnythingCameBlamesOnlyARelayThatIsSilent(t *testing.T) {
 	for _, s := range []fetch.Strategy{fetch.Giant, fetch.ByID, fetch.Negentropy} {
 		r := o.Cells(s)[0].Run(context.Background(), target(t, serve(t, reference.Options{}, "half-open"), corpus.Filter{}), o)
 		got, reason := r.Completeness(), reasonOf(r)
-		if f, ok := r.Account.Finding(); !ok || f.Verdict != measure.Failed || got != backfill.Failed || !strings.Contains(reason, "in time") || !strings.Contains(reason, "does not answer") || !r.Unreachable() {
+		if f, ok := r.Account.Finding(); !ok || f.Verdict != results.Failed || got != backfill.Failed || !strings.Contains(reason, "in time") || !strings.Contains(reason, "does not answer") || !r.Unreachable() {
 			t.Errorf("%s: %s (%s), %+v", name(r), got, reason, f)
 		}
 	}
@@ -312,7 +312,7 @@ func TestACutWaitsForTheFirstEvent(t *testing.T) {
 		for _, s := range []fetch.Strategy{fetch.Giant, fetch.Paged, fetch.ShardedGiant, fetch.ShardedPaged} {
 			r := o.Cells(s)[0].Run(context.Background(), target(t, url, corpus.Filter{}), o)
 			f, judged := r.Account.Finding()
-			if judged != never || never != (f.Verdict == measure.Failed && f.Cause == measure.CauseEnded) || never != (r.Completeness() == backfill.Failed) || r.Unreachable() {
+			if judged != never || never != (f.Verdict == results.Failed && f.Cause == results.CauseEnded) || never != (r.Completeness() == backfill.Failed) || r.Unreachable() {
 				t.Errorf("%s, %v: %s (%s), %d came, %+v", s, never, r.Completeness(), reasonOf(r), r.Delivered, f)
 			}
 		}
@@ -333,7 +333,7 @@ func TestARelayWithoutNIP77IsNotMeasuredByIt(t *testing.T) {
 	to := target(t, ignoring, corpus.Filter{})
 	for _, c := range o.Cells(fetch.Negentropy)[:2] {
 		r := c.Run(context.Background(), to, o)
-		if r.NA.Code != measure.CauseNoNIP77 || !strings.Contains(r.NA.Texts["text"], "does not answer NEG-OPEN") {
+		if r.NA.Code != results.CauseNoNIP77 || !strings.Contains(r.NA.Texts["text"], "does not answer NEG-OPEN") {
 			t.Errorf("%s: n/a %v, error %v", name(r), r.NA, r.Err)
 		}
 	}
@@ -397,20 +397,20 @@ func TestARelayThatDropsSlowReadersIsReported(t *testing.T) {
 func TestCellsBeyondTheRelaysLimitsAreNotMeasured(t *testing.T) {
 	t.Parallel()
 	to := target(t, serve(t, reference.Options{MaxSubscriptions: 4, MaxLimit: 100}), corpus.Filter{})
-	to.Limits = fetch.Limits{Subscriptions: 4, Events: 100, From: measure.LimitsTold}
+	to.Limits = fetch.Limits{Subscriptions: 4, Events: 100, From: results.LimitsTold}
 	for _, r := range measured(t, fetch.ByID, to, options()) {
-		beyond := measure.Reason{}
-		limited := func(code string, most float64) measure.Reason {
-			return measure.Reason{Code: code, Counts: map[string]float64{"most": most}, Texts: map[string]string{"source": measure.LimitsTold}}
+		beyond := results.Reason{}
+		limited := func(code string, most float64) results.Reason {
+			return results.Reason{Code: code, Counts: map[string]float64{"most": most}, Texts: map[string]string{"source": results.LimitsTold}}
 		}
 		switch {
 		case r.Form.Deflate:
 			continue
 		case r.Adaptive: // it keeps to them by itself
 		case r.InFlight > 4:
-			beyond = limited(measure.CauseSubscriptionLimit, 4)
+			beyond = limited(results.CauseSubscriptionLimit, 4)
 		case r.Batch > 100:
-			beyond = limited(measure.CauseEventLimit, 100)
+			beyond = limited(results.CauseEventLimit, 100)
 		}
 		if !reflect.DeepEqual(r.NA, beyond) {
 			t.Errorf("%s: n/a %v, want %v", name(r), r.NA, beyond)
@@ -471,7 +471,7 @@ func reasonOf(r *fetch.Result) string {
 		return "cut by " + r.Cut
 	case r.Err != nil:
 		return r.Err.Error()
-	case r.Why.Code == measure.CauseCapped && r.Why.Counts["events"] > 0:
+	case r.Why.Code == results.CauseCapped && r.Why.Counts["events"] > 0:
 		return fmt.Sprint("cap ", r.Why.Counts["events"])
 	case !r.Why.None():
 		return r.Why.Code

@@ -5,9 +5,9 @@ import (
 	"errors"
 	"time"
 
-	"relaybench/harness/measure"
-	"relaybench/harness/negentropy"
-	"relaybench/harness/wire"
+	"relaybench/relays/negentropy"
+	"relaybench/relays/wire"
+	"relaybench/results"
 )
 
 // withoutNegentropy finds out once why a relay does not speak NIP-77, no reason where it does. That
@@ -15,7 +15,7 @@ import (
 // waited for. The runner's probing does not serve: it asks a relay in its usual form, and here it
 // may run in another. Where the relay cannot be asked, or has a reason of its own not to answer,
 // the cell shall say why.
-func (t *Target) withoutNegentropy(ctx context.Context, o *Options) (why measure.Reason) {
+func (t *Target) withoutNegentropy(ctx context.Context, o *Options) (why results.Reason) {
 	t.asking.Lock()
 	defer t.asking.Unlock()
 	if t.no77 != nil {
@@ -32,7 +32,7 @@ func (t *Target) withoutNegentropy(ctx context.Context, o *Options) (why measure
 		return why
 	}
 	if unsupported != nil {
-		why = measure.Said(measure.CauseNoNIP77, unsupported.Error())
+		why = results.Said(results.CauseNoNIP77, unsupported.Error())
 	}
 	t.no77 = &why
 	return why

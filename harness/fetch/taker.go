@@ -8,9 +8,9 @@ import (
 
 	"relaybench/corpus"
 	"relaybench/harness/backfill"
-	"relaybench/harness/pull"
 	"relaybench/harness/receive"
-	"relaybench/harness/wire"
+	"relaybench/relays/client"
+	"relaybench/relays/wire"
 )
 
 // slack is how many events beyond what is expected, and beyond twice that, are taken before a relay is said to send without end.
@@ -38,7 +38,7 @@ type taker struct {
 func newTaker(ctx context.Context, end context.CancelCauseFunc, form Form, conns, room, most int, records *backfill.Records) *taker {
 	t := &taker{end: end}
 	if room > 0 {
-		t.most, t.why = 2*room+slack, &pull.FloodError{Sent: 2*room + slack, Asked: room}
+		t.most, t.why = 2*room+slack, &client.FloodError{Sent: 2*room + slack, Asked: room}
 		t.ids = make([]corpus.ID, 0, room)
 	}
 	if most > 0 && (t.most == 0 || most < t.most) {
@@ -65,8 +65,8 @@ func newTaker(ctx context.Context, end context.CancelCauseFunc, form Form, conns
 	return t
 }
 
-// take is the pull.Take of all strategies. Parsed, it waits where signature checks fall behind: that is what such a client does.
-func (t *taker) take(_ context.Context, e *pull.Event, _ bool) (bool, error) {
+// take is the client.Take of all strategies. Parsed, it waits where signature checks fall behind: that is what such a client does.
+func (t *taker) take(_ context.Context, e *client.Event, _ bool) (bool, error) {
 	t.mu.Lock()
 	t.taken++
 	enough := t.most > 0 && t.taken >= t.most

@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"relaybench/corpus"
-	"relaybench/harness/pull"
-	"relaybench/harness/wire"
+	"relaybench/relays/client"
+	"relaybench/relays/wire"
 )
 
 // Grace is how long an event that was not there at once is asked for again before it is said not to
@@ -36,7 +36,7 @@ type Asking struct {
 	Must func(k int) bool
 	// OnEvent is given each event that came and was asked for; its memory is valid during the call.
 	// It may be nil.
-	OnEvent func(*pull.Event)
+	OnEvent func(*client.Event)
 	// Progress is told how many events have come. It may be nil.
 	Progress func(came int)
 }
@@ -47,11 +47,11 @@ type Answered struct {
 	Late    int           // events that came only when they were asked for again
 	LateBy  time.Duration // the longest delay among them: from the first answer without the event to the event
 	Longest int           // events in one answer at most
-	Stats   *pull.Stats   // of the first asking alone: what came that was not asked for, and how
+	Stats   *client.Stats // of the first asking alone: what came that was not asked for, and how
 }
 
 // Run asks for the ids. The error says why some had no answer, which says nothing of what the relay
-// holds; it is a *pull.ClosedError where the relay ended a REQ by CLOSED.
+// holds; it is a *client.ClosedError where the relay ended a REQ by CLOSED.
 func (a *Asking) Run(ctx context.Context, ids []corpus.ID) (*Answered, error) {
 	done := &Answered{Came: slices.Repeat([]bool{true}, len(ids))}
 	var mu sync.Mutex
@@ -59,9 +59,9 @@ func (a *Asking) Run(ctx context.Context, ids []corpus.ID) (*Answered, error) {
 	came := 0
 	size := batch
 	most := 2 * len(ids) // events in one answer: a relay that ignores the filter may send all it holds
-	ask := func(ids []corpus.ID, take func(*pull.Event)) ([]corpus.ID, error) {
-		b := pull.ByID{Options: pull.Options{URL: a.URL, Stall: a.Stall, Answer: most}, Batch: size, InFlight: atOnce, Refusals: 1}
-		b.Take = pull.Each(func(e *pull.Event) {
+	ask := func(ids []corpus.ID, take func(*client.Event)) ([]corpus.ID, error) {
+		b := client.ByID{Options: client.Options{URL: a.URL, Stall: a.Stall, Answer: most}, Batch: size, InFlight: atOnce, Refusals: 1}
+		b.Take = client.Each(func(e *client.Event) {
 			take(e)
 			if a.OnEvent != nil {
 				a.OnEvent(e)
@@ -89,7 +89,7 @@ func (a *Asking) Run(ctx context.Context, ids []corpus.ID) (*Answered, error) {
 			if ids = got.Failed; len(ids) == 0 {
 				return missing, nil
 			}
-			closed := &pull.ClosedError{Reason: got.Reason}
+			closed := &client.ClosedError{Reason: got.Reason}
 			ended := err == nil || errors.As(err, &closed)
 			switch nothing := got.Events == 0; {
 			case ctx.Err() != nil, ended && closed.Refused(), errors.Is(err, wire.ErrStalled), nothing && b.Batch == 1:
@@ -99,10 +99,10 @@ func (a *Asking) Run(ctx context.Context, ids []corpus.ID) (*Answered, error) {
 			}
 		}
 	}
-	missing, err := ask(ids, func(*pull.Event) {})
+	missing, err := ask(ids, func(*client.Event) {})
 	if n := done.Longest; err == nil && n > 0 && n <= min(batch, len(ids))/2 && len(missing) > 0 {
 		size = n // it caps its answers: what did not come then is not late
-		missing, err = ask(missing, func(*pull.Event) {})
+		missing, err = ask(missing, func(*client.Event) {})
 	}
 	if err != nil {
 		return done, err
@@ -131,7 +131,7 @@ func (a *Asking) Run(ctx context.Context, ids []corpus.ID) (*Answered, error) {
 			return done, context.Cause(ctx)
 		}
 		pause = min(2*pause, longestPause)
-		left, err = ask(left, func(e *pull.Event) {
+		left, err = ask(left, func(e *client.Event) {
 			done.Came[at[e.ID]] = true
 			done.Late++
 			done.LateBy = max(done.LateBy, e.At-since[e.ID])

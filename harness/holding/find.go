@@ -7,9 +7,9 @@ import (
 	"time"
 
 	"relaybench/corpus"
-	"relaybench/harness/negentropy"
-	"relaybench/harness/pull"
-	"relaybench/harness/wire"
+	"relaybench/relays/client"
+	"relaybench/relays/negentropy"
+	"relaybench/relays/wire"
 )
 
 // DefaultSample is how many events of a corpus are asked for by id where a relay was reconciled
@@ -36,7 +36,7 @@ type Question struct {
 	Must     func(i int) bool
 	Sample   int                   // 0: DefaultSample
 	Draw     func(n int) int       // a number from 0 to n-1, for the sample
-	OnEvent  func(*pull.Event)     // as in Asking
+	OnEvent  func(*client.Event)   // as in Asking
 	Progress func(done, total int) // may be nil
 }
 
@@ -81,7 +81,7 @@ func Set(c *corpus.Corpus, indexes []int, others ...corpus.Event) (negentropy.St
 // id; that it could not be reconciled with is none, since what is returned is believed anyway.
 func (q *Question) Find(ctx context.Context) (*Held, error) {
 	h := &Held{Unknown: map[corpus.ID]bool{}, Twice: map[corpus.ID]bool{}}
-	h.Stats = pull.Sum()
+	h.Stats = client.Sum()
 	var named []bool
 	if q.Against != nil {
 		if named, h.Trouble = q.reconcile(ctx, h); ctx.Err() != nil {
@@ -203,7 +203,7 @@ func (q *Question) ask(ctx context.Context, h *Held, indexes []int, named, holds
 	}
 	h.Asked += len(ids)
 	h.Late, h.LateBy, h.Longest = h.Late+got.Late, max(h.LateBy, got.LateBy), max(h.Longest, got.Longest)
-	h.Stats = pull.Sum(h.Stats, got.Stats)
+	h.Stats = client.Sum(h.Stats, got.Stats)
 	for k, i := range indexes {
 		switch holds[i] = got.Came[k]; {
 		case named == nil || holds[i] == named[i]:

@@ -10,9 +10,9 @@ import (
 	"relaybench/corpus"
 	"relaybench/harness"
 	"relaybench/harness/holding"
-	"relaybench/harness/negentropy"
-	"relaybench/harness/pull"
-	"relaybench/harness/scripted"
+	"relaybench/relays/client"
+	"relaybench/relays/negentropy"
+	"relaybench/relays/scripted"
 )
 
 // filled is a scripted relay that was given all notes.
@@ -131,7 +131,7 @@ func TestWhatComesLaterIsLate(t *testing.T) {
 	for _, times := range []int{0, 1, 1000} {
 		r, _ := filled(t, notes, scripted.Script{HideTimes: times})
 		seen, began := 0, time.Now()
-		a := holding.Asking{URL: r.URL, Stall: time.Minute, OnEvent: func(*pull.Event) { seen++ }, Must: func(k int) bool { return k < must }}
+		a := holding.Asking{URL: r.URL, Stall: time.Minute, OnEvent: func(*client.Event) { seen++ }, Must: func(k int) bool { return k < must }}
 		got, err := a.Run(t.Context(), ids)
 		if err != nil {
 			t.Fatal(err)

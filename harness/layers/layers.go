@@ -15,8 +15,8 @@ import (
 	"time"
 
 	"relaybench/harness"
-	"relaybench/harness/negentropy"
 	"relaybench/relays"
+	"relaybench/relays/negentropy"
 )
 
 // Names of the layers that need no relay. Those of processes have the relay's name.

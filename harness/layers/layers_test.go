@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"relaybench/corpus"
-	"relaybench/harness/negentropy"
-	"relaybench/harness/wire"
+	"relaybench/relays/negentropy"
+	"relaybench/relays/wire"
 )
 
 func testStock(t *testing.T, n int, seed uint64, signed bool) *stock {

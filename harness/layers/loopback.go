@@ -13,8 +13,8 @@ import (
 	"github.com/coder/websocket"
 
 	"relaybench/corpus"
-	"relaybench/harness/negentropy"
-	"relaybench/harness/wire"
+	"relaybench/relays/negentropy"
+	"relaybench/relays/wire"
 )
 
 // loopback adds hexadecimal digits, JSON and a socket: the harness's client against a responder in this process that does nothing else.

@@ -4,8 +4,8 @@ import (
 	"context"
 	"time"
 
-	"relaybench/harness/negentropy"
-	"relaybench/harness/wire"
+	"relaybench/relays/negentropy"
+	"relaybench/relays/wire"
 )
 
 // inMemory is the engine alone: both sides in one goroutine, messages handed over as they are.

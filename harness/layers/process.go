@@ -5,9 +5,9 @@ import (
 	"errors"
 	"fmt"
 
-	"relaybench/harness/negentropy"
-	"relaybench/harness/wire"
 	"relaybench/relays"
+	"relaybench/relays/negentropy"
+	"relaybench/relays/wire"
 )
 
 // process adds a relay: a program that was started for this and holds the peer's share.

@@ -6,7 +6,7 @@ import (
 	"runtime/debug"
 	"slices"
 
-	"relaybench/harness/negentropy"
+	"relaybench/relays/negentropy"
 )
 
 // difference is what a reconciliation must find: how many ids, and their sums.

@@ -17,7 +17,7 @@ import (
 
 	"relaybench/corpus"
 	"relaybench/harness"
-	"relaybench/harness/negentropy"
+	"relaybench/relays/negentropy"
 )
 
 const (

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"relaybench/corpus"
-	"relaybench/harness/measure"
+	"relaybench/results"
 )
 
 // asking is one check at work: its time, its author and its connections.
@@ -55,9 +55,9 @@ func (s *session) meant() error {
 	case err != nil:
 		return err
 	case r.closed:
-		return leaveOpen(measure.CauseClosed, nil, texts{"reason": r.reason})
+		return leaveOpen(results.CauseClosed, nil, texts{"reason": r.reason})
 	case s.slow() > s.o.Wait/3:
-		return leaveOpen(measure.CauseSlow, counts{"ms": milliseconds(s.slow())}, nil)
+		return leaveOpen(results.CauseSlow, counts{"ms": milliseconds(s.slow())}, nil)
 	}
 	return nil
 }
@@ -154,7 +154,7 @@ func difference(want, got []corpus.ID) (missing, extra []corpus.ID) {
 }
 
 // asked is a question as evidence.
-func asked(filters ...corpus.Filter) measure.Evidence {
+func asked(filters ...corpus.Filter) results.Evidence {
 	var text []byte
 	for i := range filters {
 		if i > 0 {
@@ -162,18 +162,18 @@ func asked(filters ...corpus.Filter) measure.Evidence {
 		}
 		text = filters[i].AppendJSON(text)
 	}
-	return measure.Evidence{Code: measure.EvidenceQuestion, Text: string(text)}
+	return results.Evidence{Code: results.EvidenceQuestion, Text: string(text)}
 }
 
 // wrongAnswer says how a reply differs from what was wanted.
 func wrongAnswer(want []corpus.ID, r *reply, filters ...corpus.Filter) error {
 	missing, extra := difference(want, r.ids)
-	evidence := []measure.Evidence{asked(filters...)}
+	evidence := []results.Evidence{asked(filters...)}
 	for _, id := range missing {
-		evidence = append(evidence, measure.Evidence{Code: measure.EvidenceMissing, ID: id.String()})
+		evidence = append(evidence, results.Evidence{Code: results.EvidenceMissing, ID: id.String()})
 	}
 	for _, id := range extra {
-		evidence = append(evidence, measure.Evidence{Code: measure.EvidenceExtra, ID: id.String()})
+		evidence = append(evidence, results.Evidence{Code: results.EvidenceExtra, ID: id.String()})
 	}
 	seen := counts{"got": float64(len(r.ids) + r.noID), "want": float64(len(want)), "missing": float64(len(missing)), "extra": float64(len(extra))}
 	if len(filters) == 1 && filters[0].Limit != nil {
@@ -181,17 +181,17 @@ func wrongAnswer(want []corpus.ID, r *reply, filters ...corpus.Filter) error {
 	}
 	switch {
 	case r.closed:
-		return leaveOpen(measure.CauseClosed, nil, texts{"reason": r.reason})
+		return leaveOpen(results.CauseClosed, nil, texts{"reason": r.reason})
 	case r.noID > 0:
 		seen["unreadable"] = float64(r.noID)
-		return fail(measure.CauseUnreadable, seen, nil, evidence...)
+		return fail(results.CauseUnreadable, seen, nil, evidence...)
 	case len(missing) > 0 || len(extra) > 0:
-		return fail(measure.CauseAnswer, seen, nil, evidence...)
+		return fail(results.CauseAnswer, seen, nil, evidence...)
 	}
 	places := make([]string, len(r.ids))
 	for i, id := range r.ids {
 		places[i] = strconv.Itoa(slices.Index(want, id) + 1)
 	}
-	order := measure.Evidence{Code: measure.EvidenceOrder, Text: strings.Join(places, " ")}
-	return fail(measure.CauseDisorder, counts{"got": float64(len(r.ids))}, nil, evidence[0], order)
+	order := results.Evidence{Code: results.EvidenceOrder, Text: strings.Join(places, " ")}
+	return fail(results.CauseDisorder, counts{"got": float64(len(r.ids))}, nil, evidence[0], order)
 }

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"relaybench/corpus"
-	"relaybench/harness/measure"
+	"relaybench/results"
 )
 
 // controls are the control characters for which NIP-01 has no escape of its own. It wants them
@@ -43,8 +43,8 @@ func controlCharacters(a *asking) (found, error) {
 		return found{}, err // an answer that did not come may be what becomes of such an event
 	}
 	// What becomes of every event says nothing of these characters.
-	if err := a.roundTrip(a.event(1, a.recent(1), "nothing unusual")); errors.As(err, &short) && short.cause != measure.CauseUnnamed {
-		return found{}, leaveOpen(measure.CausePlain, nil, nil)
+	if err := a.roundTrip(a.event(1, a.recent(1), "nothing unusual")); errors.As(err, &short) && short.cause != results.CauseUnnamed {
+		return found{}, leaveOpen(results.CausePlain, nil, nil)
 	} else if err != nil && !errors.As(err, &short) {
 		return found{}, err
 	}
@@ -62,7 +62,7 @@ func controlCharacters(a *asking) (found, error) {
 	if seen[controlAccepted] == float64(len(controls)) {
 		return found{counts: seen}, nil
 	}
-	return found{}, fail(measure.CauseCharacters, seen, said)
+	return found{}, fail(results.CauseCharacters, seen, said)
 }
 
 // runs names characters, and shortens what follows each other: U+0001–U+0003.
@@ -139,7 +139,7 @@ func (a *asking) controlsAlone() (how map[rune]string, reason string, err error)
 		return nil, "", err
 	}
 	if r.closed {
-		return nil, "", leaveOpen(measure.CauseClosed, nil, texts{"reason": r.reason})
+		return nil, "", leaveOpen(results.CauseClosed, nil, texts{"reason": r.reason})
 	}
 	for c, e := range events {
 		if i := slices.Index(r.ids, e.ID); i >= 0 && i < len(r.texts) {

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"relaybench/corpus"
-	"relaybench/harness/measure"
+	"relaybench/results"
 )
 
 // The delayed acknowledgement of TCP, which a sender with Nagle's algorithm waits for, takes 40 ms
@@ -53,7 +53,7 @@ func holdsBack(a *asking) (found, error) {
 	if r, err := s.poll(exactly(want), limited(a.mine(1), 50)); err != nil {
 		return found{}, err
 	} else if r.closed {
-		return found{}, leaveOpen(measure.CauseClosed, nil, texts{"reason": r.reason})
+		return found{}, leaveOpen(results.CauseClosed, nil, texts{"reason": r.reason})
 	}
 	var answers [][]time.Duration
 	for i := range nagleAsks {
@@ -67,12 +67,12 @@ func holdsBack(a *asking) (found, error) {
 		}
 	}
 	if len(answers) < nagleFew {
-		return found{}, leaveOpen(measure.CauseFew, counts{"answers": float64(len(answers))}, nil)
+		return found{}, leaveOpen(results.CauseFew, counts{"answers": float64(len(answers))}, nil)
 	}
 	held, gap := heldBack(answers)
 	facts := counts{"answers": float64(len(answers)), "held": float64(held), "ms": milliseconds(gap)}
 	if 2*held > len(answers) {
-		return found{}, fail(measure.CauseHeldBack, facts, nil)
+		return found{}, fail(results.CauseHeldBack, facts, nil)
 	}
 	return found{counts: facts}, nil
 }
@@ -117,12 +117,12 @@ func syncsEach(a *asking) (found, error) {
 		return found{}, err
 	}
 	if len(stored) < 2*syncWindow {
-		return found{}, leaveOpen(measure.CauseFew, counts{"answers": float64(len(stored))}, nil)
+		return found{}, leaveOpen(results.CauseFew, counts{"answers": float64(len(stored))}, nil)
 	}
 	each := took / time.Duration(len(stored))
 	facts := counts{"alone": milliseconds(alone), "each": milliseconds(each), "fsync": milliseconds(a.o.Fsync), "window": syncWindow}
 	if oneSyncEach(alone, each, a.o.Fsync) {
-		return found{}, fail(measure.CauseHeldBack, facts, nil)
+		return found{}, fail(results.CauseHeldBack, facts, nil)
 	}
 	return found{counts: facts}, nil
 }
@@ -160,7 +160,7 @@ func speaksWhatItNames(a *asking) (found, error) {
 	t := texts{"nips": strings.Join(silent, ", "), "unnamed": strings.Join(unnamed, ", ")}
 	seen := found{counts: counts{"asked": float64(len(asked))}, texts: t}
 	if len(silent) > 0 {
-		return found{}, fail(measure.CauseNotSpoken, seen.counts, t)
+		return found{}, fail(results.CauseNotSpoken, seen.counts, t)
 	}
 	return seen, nil
 }

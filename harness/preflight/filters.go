@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"relaybench/corpus"
-	"relaybench/harness/measure"
+	"relaybench/results"
 )
 
 // collection is what the checks on filters publish and ask for: four notes of two authors.
@@ -76,7 +76,7 @@ func (c *collection) judge(questions ...question) (found, error) {
 		skipped++
 	}
 	if skipped == len(questions) {
-		return found{}, leaveOpen(measure.CauseNeeds, nil, nil)
+		return found{}, leaveOpen(results.CauseNeeds, nil, nil)
 	}
 	return found{}, nil
 }

@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"relaybench/corpus"
-	"relaybench/harness/measure"
-	"relaybench/harness/wire"
+	"relaybench/relays/wire"
+	"relaybench/results"
 )
 
 const (
@@ -71,7 +71,7 @@ func doesNotThrottle(a *asking) (found, error) {
 	answered, askErr := a.floodOfQuestions()
 	seen := found{counts: counts{"taken": float64(len(stored)), "ms": milliseconds(took), "answered": float64(answered)}}
 	if a.rateOf(publishing)+a.rateOf(questions) != "" {
-		return seen, leaveOpen(measure.CauseRates, seen.counts, nil) // findRates tells of it
+		return seen, leaveOpen(results.CauseRates, seen.counts, nil) // findRates tells of it
 	}
 	var refused *refusedError
 	var closed *wire.CloseError
@@ -83,13 +83,13 @@ func doesNotThrottle(a *asking) (found, error) {
 		return seen, nil
 	case errors.As(err, &refused):
 		seen.texts = texts{"reason": refused.answer.reason}
-		err = state(measure.CauseRefused, seen.counts, seen.texts)
+		err = state(results.CauseRefused, seen.counts, seen.texts)
 	case errors.As(err, &closed) && len(stored) > 0:
 		// It is the relay that ended the connection, and not what lies between, where another one
 		// is taken and answered.
 		seen.texts = texts{"error": closed.Error()}
 		if _, again := a.floodOfQuestions(); again == nil {
-			err = state(measure.CauseHungUp, seen.counts, seen.texts)
+			err = state(results.CauseHungUp, seen.counts, seen.texts)
 		}
 	case errors.Is(err, errSilent) && len(stored) > 0:
 		if silent := (*noAnswerError)(nil); errors.As(err, &silent) && silent.notice != "" {
@@ -98,7 +98,7 @@ func doesNotThrottle(a *asking) (found, error) {
 		if unsure := s.meant(); unsure != nil {
 			return seen, unsure
 		}
-		err = state(measure.CauseUnanswered, seen.counts, seen.texts)
+		err = state(results.CauseUnanswered, seen.counts, seen.texts)
 	}
 	a.capable("throttling", "perhaps: "+strconv.Itoa(len(stored))+" events were taken in one go")
 	return seen, err
@@ -110,12 +110,12 @@ var errRates = errors.New("rates are limited")
 // findRates fails the check on throttling wherever a text spoke of a limit: it may strike before
 // the flood. It bears on what was seen to be limited.
 func (p *prober) findRates() {
-	i := place(measure.CodeThrottles)
+	i := place(results.CodeThrottles)
 	takes, asks := p.rates[publishing], p.rates[questions]
 	if takes+asks == "" {
 		return
 	}
-	seen := found{cause: measure.CauseRates, texts: texts{publishing: takes, questions: asks}, bearsOn: measure.Throttled(takes != "", asks != "")}
+	seen := found{cause: results.CauseRates, texts: texts{publishing: takes, questions: asks}, bearsOn: results.Throttled(takes != "", asks != "")}
 	if before := p.findings[i]; before != nil {
 		seen.counts = before.Counts
 	}

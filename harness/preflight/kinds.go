@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"relaybench/corpus"
-	"relaybench/harness/measure"
+	"relaybench/results"
 )
 
 // version is an event of a kind of which newer versions replace older ones, as clients write it: n
@@ -140,7 +140,7 @@ func ephemeral(a *asking) (found, error) {
 		return found{}, err
 	}
 	if r.closed {
-		return found{}, leaveOpen(measure.CauseClosed, nil, texts{"reason": r.reason})
+		return found{}, leaveOpen(results.CauseClosed, nil, texts{"reason": r.reason})
 	}
 	s, err := a.dial()
 	if err != nil {
@@ -177,9 +177,9 @@ func ephemeral(a *asking) (found, error) {
 	case err != nil:
 		return found{}, err
 	case r.closed:
-		return found{}, leaveOpen(measure.CauseClosed, nil, texts{"reason": r.reason})
+		return found{}, leaveOpen(results.CauseClosed, nil, texts{"reason": r.reason})
 	case !slices.Contains(r.ids, marker.ID):
-		return found{}, leaveOpen(measure.CauseNeeds, nil, nil)
+		return found{}, leaveOpen(results.CauseNeeds, nil, nil)
 	}
 	if !delivered || !answered {
 		if err := listener.meant(); err != nil {
@@ -191,11 +191,11 @@ func ephemeral(a *asking) (found, error) {
 	facts := counts{"stored": number(stored), "delivered": number(delivered), "answered": number(answered), "ms": milliseconds(a.settle())}
 	switch {
 	case stored:
-		return found{}, fail(measure.CauseStored, facts, nil, about(measure.EvidenceExtra, passing))
+		return found{}, fail(results.CauseStored, facts, nil, about(results.EvidenceExtra, passing))
 	case !delivered:
-		return found{}, fail(measure.CauseNotDelivered, facts, nil, about(measure.EvidenceMissing, passing))
+		return found{}, fail(results.CauseNotDelivered, facts, nil, about(results.EvidenceMissing, passing))
 	case !answered:
-		return found{}, fail(measure.CauseNoOK, facts, nil)
+		return found{}, fail(results.CauseNoOK, facts, nil)
 	}
 	return found{counts: facts}, nil
 }
@@ -217,7 +217,7 @@ func deletesOwnAlone(a *asking) (found, error) {
 	if r, err := s.poll(holds, both); err != nil {
 		return found{}, err
 	} else if !holds(&r) {
-		return found{}, leaveOpen(measure.CauseNeeds, nil, nil)
+		return found{}, leaveOpen(results.CauseNeeds, nil, nil)
 	}
 	said := texts{}
 	for i, e := range []*corpus.Event{own, foreign} {
@@ -233,7 +233,7 @@ func deletesOwnAlone(a *asking) (found, error) {
 	gone := func(id corpus.ID) (bool, error) {
 		r, err := s.poll(func(r *reply) bool { return !slices.Contains(r.ids, id) }, corpus.Filter{IDs: []corpus.ID{id}})
 		if err == nil && r.closed {
-			err = leaveOpen(measure.CauseClosed, nil, texts{"reason": r.reason})
+			err = leaveOpen(results.CauseClosed, nil, texts{"reason": r.reason})
 		}
 		return !slices.Contains(r.ids, id), err
 	}
@@ -250,7 +250,7 @@ func deletesOwnAlone(a *asking) (found, error) {
 	switch {
 	case foreignGone:
 		a.capable("NIP-09", "wrong: deletes other authors' events too")
-		return found{}, fail(measure.CauseForeign, facts, said, about(measure.EvidenceMissing, foreign))
+		return found{}, fail(results.CauseForeign, facts, said, about(results.EvidenceMissing, foreign))
 	case ownGone:
 		a.capable("NIP-09", "yes")
 	case said["reason"] != "":

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"relaybench/corpus"
-	"relaybench/harness/measure"
+	"relaybench/results"
 )
 
 // listening opens a connection with a subscription to the filter, and another to publish on.
@@ -20,7 +20,7 @@ func (a *asking) listening(f corpus.Filter) (listener, publisher *session, sub s
 	}
 	sub, r, err := listener.subscribe(f)
 	if err == nil && r.closed {
-		err = leaveOpen(measure.CauseClosed, nil, texts{"reason": r.reason})
+		err = leaveOpen(results.CauseClosed, nil, texts{"reason": r.reason})
 	}
 	return listener, publisher, sub, err
 }
@@ -65,9 +65,9 @@ func (s *session) neverCame(sub string, e *corpus.Event) error {
 		return err
 	}
 	if slices.Contains(s.passed[sub], e.ID) {
-		return leaveOpen(measure.CauseSlow, counts{"ms": milliseconds(s.o.Wait)}, nil)
+		return leaveOpen(results.CauseSlow, counts{"ms": milliseconds(s.o.Wait)}, nil)
 	}
-	return fail(measure.CauseNotDelivered, counts{"ms": milliseconds(s.o.Wait)}, nil, about(measure.EvidenceMissing, e))
+	return fail(results.CauseNotDelivered, counts{"ms": milliseconds(s.o.Wait)}, nil, about(results.EvidenceMissing, e))
 }
 
 // filtersLive: an open subscription gets what matches its filter, tags included, and nothing else.
@@ -92,7 +92,7 @@ func filtersLive(a *asking) (found, error) {
 		case id == match.ID:
 			return found{}, nil
 		case id == other.ID:
-			return found{}, fail(measure.CauseAnswer, counts{"extra": 1}, nil, about(measure.EvidenceExtra, other))
+			return found{}, fail(results.CauseAnswer, counts{"extra": 1}, nil, about(results.EvidenceExtra, other))
 		}
 	}
 }
@@ -108,7 +108,7 @@ func endsOnClose(a *asking) (found, error) {
 		return found{}, err
 	}
 	if r.closed {
-		return found{}, leaveOpen(measure.CauseClosed, nil, texts{"reason": r.reason})
+		return found{}, leaveOpen(results.CauseClosed, nil, texts{"reason": r.reason})
 	}
 	if err := listener.conn.Send([]byte(`["CLOSE","` + ended + `"]`)); err != nil {
 		return found{}, err
@@ -128,7 +128,7 @@ func endsOnClose(a *asking) (found, error) {
 		case err != nil:
 			return found{}, fmt.Errorf("the subscription that was left open: %w", err)
 		case sub == ended:
-			return found{}, fail(measure.CauseAnswer, counts{"extra": 1}, nil, measure.Evidence{Code: measure.EvidenceExtra, ID: id.String()})
+			return found{}, fail(results.CauseAnswer, counts{"extra": 1}, nil, results.Evidence{Code: results.EvidenceExtra, ID: id.String()})
 		case id == second.ID:
 			return found{}, nil
 		}

@@ -8,7 +8,7 @@ import (
 	"slices"
 
 	"relaybench/corpus"
-	"relaybench/harness/measure"
+	"relaybench/results"
 )
 
 // counts and texts are the facts of a finding.
@@ -22,8 +22,8 @@ type found struct {
 	cause    string
 	counts   counts
 	texts    texts
-	evidence []measure.Evidence
-	bearsOn  []measure.Scope // instead of what the check's code bears on
+	evidence []results.Evidence
+	bearsOn  []results.Scope // instead of what the check's code bears on
 }
 
 // shortfall is what a relay does otherwise than it should.
@@ -34,11 +34,11 @@ type shortfall struct {
 
 func (s *shortfall) Error() string { return "seen: " + s.cause }
 
-func fail(cause string, c counts, t texts, evidence ...measure.Evidence) error {
+func fail(cause string, c counts, t texts, evidence ...results.Evidence) error {
 	return &shortfall{found: found{cause: cause, counts: c, texts: t, evidence: evidence}}
 }
 
-func state(cause string, c counts, t texts, evidence ...measure.Evidence) error {
+func state(cause string, c counts, t texts, evidence ...results.Evidence) error {
 	return &shortfall{found{cause: cause, counts: c, texts: t, evidence: evidence}, true}
 }
 
@@ -49,11 +49,11 @@ var errNoQuestion = errors.New("there is nothing to ask")
 type openError struct{ found }
 
 func (e *openError) Error() string {
-	return map[string]string{measure.CauseClosed: "the REQ was refused: CLOSED " + quoted(e.texts["reason"]),
-		measure.CauseSlow:  "its answers are too slow for silence to mean anything",
-		measure.CauseNeeds: "what the question rests on does not hold",
-		measure.CausePlain: "an event of plain text does not come back as it was sent either",
-		measure.CauseFew:   "too few answers came"}[e.cause]
+	return map[string]string{results.CauseClosed: "the REQ was refused: CLOSED " + quoted(e.texts["reason"]),
+		results.CauseSlow:  "its answers are too slow for silence to mean anything",
+		results.CauseNeeds: "what the question rests on does not hold",
+		results.CausePlain: "an event of plain text does not come back as it was sent either",
+		results.CauseFew:   "too few answers came"}[e.cause]
 }
 
 func leaveOpen(cause string, c counts, t texts) error {
@@ -76,7 +76,7 @@ func (e *refusedError) refusal() error {
 	if speaksOfRate(e.answer.reason) {
 		return e
 	}
-	return fail(measure.CauseRefused, counts{"kind": float64(e.event.Kind), "createdAt": float64(e.event.CreatedAt)}, texts{"reason": e.answer.reason})
+	return fail(results.CauseRefused, counts{"kind": float64(e.event.Kind), "createdAt": float64(e.event.CreatedAt)}, texts{"reason": e.answer.reason})
 }
 
 // noAnswerError is an answer that did not come: it wraps errSilent, or why the connection ended.
@@ -110,13 +110,13 @@ func undecided(err error) found {
 	case errors.As(err, &open):
 		return open.found
 	case errors.As(err, &refused):
-		return found{cause: measure.CauseSetup, counts: counts{"kind": float64(refused.event.Kind)}, texts: texts{"reason": refused.answer.reason}}
+		return found{cause: results.CauseSetup, counts: counts{"kind": float64(refused.event.Kind)}, texts: texts{"reason": refused.answer.reason}}
 	case errors.Is(err, errOutOfTime):
-		return found{cause: measure.CauseTime}
+		return found{cause: results.CauseTime}
 	}
-	f := found{cause: measure.CauseLost, texts: texts{}}
+	f := found{cause: results.CauseLost, texts: texts{}}
 	if errors.Is(err, errSilent) || errors.Is(err, context.DeadlineExceeded) { // the latter of a handshake
-		f.cause = measure.CauseSilent
+		f.cause = results.CauseSilent
 	} else {
 		f.texts["error"] = err.Error()
 	}
@@ -128,9 +128,9 @@ func undecided(err error) found {
 			f.counts = counts{"binary": float64(silent.binary)}
 		}
 		if silent.odd != "" {
-			f.evidence = []measure.Evidence{{Code: measure.EvidenceFrame, Text: silent.odd}}
+			f.evidence = []results.Evidence{{Code: results.EvidenceFrame, Text: silent.odd}}
 		}
-		if f.cause == measure.CauseLost {
+		if f.cause == results.CauseLost {
 			f.texts["error"], f.texts["doing"] = silent.err.Error(), silent.doing
 		}
 	}
@@ -138,20 +138,20 @@ func undecided(err error) found {
 }
 
 // finding weighs what a check saw.
-func (c *check) finding(seen found, err error, relay string) measure.Finding {
-	verdict := measure.Passed
+func (c *check) finding(seen found, err error, relay string) results.Finding {
+	verdict := results.Passed
 	var short *shortfall
 	switch {
 	case err == nil:
 	case errors.As(err, &short):
-		seen, verdict = short.found, measure.Failed
+		seen, verdict = short.found, results.Failed
 		if c.stated || short.stated {
-			verdict = measure.Stated
+			verdict = results.Stated
 		}
 	default:
-		seen, verdict = undecided(err), measure.Undecided
+		seen, verdict = undecided(err), results.Undecided
 	}
-	f := measure.Finding{Relay: relay, Scenario: Scenario, Code: c.code, Verdict: verdict,
+	f := results.Finding{Relay: relay, Scenario: Scenario, Code: c.code, Verdict: verdict,
 		Cause: seen.cause, Counts: maps.Clone(seen.counts), Texts: bounded(seen.texts), Evidence: seen.evidence}
 	if len(f.Evidence) > maxEvidence {
 		f.Evidence = f.Evidence[:maxEvidence]
@@ -160,10 +160,10 @@ func (c *check) finding(seen found, err error, relay string) measure.Finding {
 	for i := range f.Evidence {
 		f.Evidence[i].Text = clip(f.Evidence[i].Text, maxLine)
 	}
-	if verdict == measure.Failed {
+	if verdict == results.Failed {
 		f.Blames, f.BearsOn = relay, seen.bearsOn
 		if f.BearsOn == nil {
-			f.BearsOn = measure.BearsOn(c.code, Scenario, nil)
+			f.BearsOn = results.BearsOn(c.code, Scenario, nil)
 		}
 	}
 	return f
@@ -184,9 +184,9 @@ func bounded(t texts) texts {
 }
 
 // about names an event as evidence.
-func about(code string, e *corpus.Event) measure.Evidence {
+func about(code string, e *corpus.Event) results.Evidence {
 	kind := e.Kind
-	return measure.Evidence{Code: code, ID: e.ID.String(), Kind: &kind}
+	return results.Evidence{Code: code, ID: e.ID.String(), Kind: &kind}
 }
 
 // onlyMessages tells of all that came on the connections of other checks and was no message of the
@@ -200,12 +200,12 @@ func onlyMessages(a *asking) (found, error) {
 		return found{counts: counts{"frames": 0}}, nil
 	}
 	var t texts
-	var evidence []measure.Evidence
+	var evidence []results.Evidence
 	for i, k := range g.Kinds[:min(len(g.Kinds), maxEvidence)] {
 		if i == 0 {
 			t = texts{"field": k.Field.String()}
 		}
-		evidence = append(evidence, measure.Evidence{Code: measure.EvidenceFrame, Cause: k.Fault.String(), Count: int64(k.Count), Text: k.Example})
+		evidence = append(evidence, results.Evidence{Code: results.EvidenceFrame, Cause: k.Fault.String(), Count: int64(k.Count), Text: k.Example})
 	}
 	return found{}, fail("", counts{"frames": float64(g.Count)}, t, evidence...)
 }

@@ -15,8 +15,8 @@ import (
 	"time"
 
 	"relaybench/corpus"
-	"relaybench/harness/measure"
-	"relaybench/harness/wire"
+	"relaybench/relays/wire"
+	"relaybench/results"
 )
 
 // Scenario is the key under which the findings stand in a record.
@@ -74,7 +74,7 @@ func (o *Options) asks(code string) bool { return len(o.Only) == 0 || slices.Con
 
 // Result is what was found out about a relay.
 type Result struct {
-	Findings     []measure.Finding // of the checks that were asked, in the order of the table
+	Findings     []results.Finding // of the checks that were asked, in the order of the table
 	Capabilities map[string]string // what was probed, for people: "limit clamp", "NIP-45", …
 	Negentropy   Negentropy
 	// AskAgain are the codes of the checks of which nothing is known: what could not be asked, and
@@ -85,7 +85,7 @@ type Result struct {
 
 // Negentropy says how NEG-OPEN (NIP-77) was answered.
 type Negentropy struct {
-	// Cause is measure.CauseAnswered, CauseUnsupported, CauseRefused or CauseBreaks; "" where
+	// Cause is results.CauseAnswered, CauseUnsupported, CauseRefused or CauseBreaks; "" where
 	// nothing is known.
 	Cause string
 	Texts map[string]string // words of the relay: "reason", "how", "error"
@@ -95,34 +95,34 @@ type Negentropy struct {
 
 // Broken reports whether the relay began NIP-77 and broke it, or names it and does not keep to
 // that.
-func (n *Negentropy) Broken() bool { return n.Unkept || n.Cause == measure.CauseBreaks }
+func (n *Negentropy) Broken() bool { return n.Unkept || n.Cause == results.CauseBreaks }
 
 // Answered reports whether the relay reconciles.
-func (n *Negentropy) Answered() bool { return n.Cause == measure.CauseAnswered }
+func (n *Negentropy) Answered() bool { return n.Cause == results.CauseAnswered }
 
 // Passed reports whether no check failed.
 func (r *Result) Passed() bool {
-	return !slices.ContainsFunc(r.Findings, func(f measure.Finding) bool { return f.Verdict == measure.Failed })
+	return !slices.ContainsFunc(r.Findings, func(f results.Finding) bool { return f.Verdict == results.Failed })
 }
 
 // Known reports whether anything could be found out.
 func (r *Result) Known() bool {
-	return slices.ContainsFunc(r.Findings, func(f measure.Finding) bool { return f.Verdict != measure.Undecided })
+	return slices.ContainsFunc(r.Findings, func(f results.Finding) bool { return f.Verdict != results.Undecided })
 }
 
 // Merge takes over what a later run found out: findings take the place of those of the same check.
 // What is still undecided there is so here.
 func (r *Result) Merge(later *Result) {
 	for _, f := range later.Findings {
-		same := func(o measure.Finding) bool { return o.Code == f.Code }
+		same := func(o results.Finding) bool { return o.Code == f.Code }
 		switch i := slices.IndexFunc(r.Findings, same); {
 		case i < 0:
 			r.Findings = append(r.Findings, f)
-		case f.Verdict != measure.Undecided || r.Findings[i].Verdict == measure.Undecided:
+		case f.Verdict != results.Undecided || r.Findings[i].Verdict == results.Undecided:
 			r.Findings[i] = f
 		}
 	}
-	slices.SortStableFunc(r.Findings, func(a, b measure.Finding) int { return cmp.Compare(place(a.Code), place(b.Code)) })
+	slices.SortStableFunc(r.Findings, func(a, b results.Finding) int { return cmp.Compare(place(a.Code), place(b.Code)) })
 	if r.Capabilities == nil {
 		r.Capabilities = map[string]string{}
 	}
@@ -160,7 +160,7 @@ type prober struct {
 	advertised []int             // the NIPs that the relay names (NIP-11)
 	spoken     map[int]bool      // what was found out of NIPs by asking
 	garbage    wire.Garbage      // what came on all connections that ended
-	findings   []*measure.Finding
+	findings   []*results.Finding
 	open       []bool // of which checks nothing is known
 	result     Result
 }
@@ -173,11 +173,11 @@ var errOutOfTime = errors.New("the time for asking ran out")
 func Run(ctx context.Context, o Options) (Result, error) {
 	p := &prober{o: o.withDefaults(), now: time.Now().Unix(), rates: map[string]string{}, spoken: map[int]bool{}}
 	p.result.Capabilities = make(map[string]string)
-	p.findings, p.open = make([]*measure.Finding, len(table)), make([]bool, len(table))
+	p.findings, p.open = make([]*results.Finding, len(table)), make([]bool, len(table))
 	for i, c := range table {
 		p.open[i] = p.o.asks(c.code)
 	}
-	if p.o.asks(measure.CodeThrottles) {
+	if p.o.asks(results.CodeThrottles) {
 		p.prepareFlood() // before any clock runs: on a busy machine signing takes longer than asking, and is none of the relay's time
 	}
 	total, cancel := context.WithTimeoutCause(ctx, p.o.Total, errOutOfTime)
@@ -250,7 +250,7 @@ func (p *prober) check(ctx context.Context, i int) {
 		return
 	}
 	f := c.finding(seen, err, p.o.Relay)
-	p.findings[i], p.open[i] = &f, f.Verdict == measure.Undecided
+	p.findings[i], p.open[i] = &f, f.Verdict == results.Undecided
 }
 
 // probe carries out one capability probe.

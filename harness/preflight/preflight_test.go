@@ -13,9 +13,9 @@ import (
 	"time"
 
 	"relaybench/corpus"
-	"relaybench/harness/measure"
 	"relaybench/relays/reference"
 	"relaybench/relays/reference/referencetest"
+	"relaybench/results"
 )
 
 // TestMain lets more tests run at once than there are cores: most of them wait for answers that do not come.
@@ -55,20 +55,20 @@ func settled(t *testing.T, o Options) Result {
 // told are the findings that did not pass, as "code: verdict cause".
 func told(r *Result) (all []string) {
 	for _, f := range r.Findings {
-		if f.Verdict != measure.Passed {
+		if f.Verdict != results.Passed {
 			all = append(all, fmt.Sprintf("%s: %s %s", f.Code, f.Verdict, f.Cause))
 		}
 	}
 	return all
 }
 
-func finding(r *Result, code string) measure.Finding {
+func finding(r *Result, code string) results.Finding {
 	for _, f := range r.Findings {
 		if f.Code == code {
 			return f
 		}
 	}
-	return measure.Finding{}
+	return results.Finding{}
 }
 
 func TestAnHonestRelayPassesEveryCheck(t *testing.T) {
@@ -86,14 +86,14 @@ func TestAnHonestRelayPassesEveryCheck(t *testing.T) {
 		}
 	}
 	for _, c := range table {
-		if c.code != measure.CodeAdvertised { // it describes itself in nothing
+		if c.code != results.CodeAdvertised { // it describes itself in nothing
 			want = append(want, c.code)
 		}
 	}
 	if !slices.Equal(codes, want) {
 		t.Errorf("asked %q, want %q", codes, want)
 	}
-	if !r.Passed() || r.Negentropy.Cause != measure.CauseUnsupported || r.Negentropy.Texts["how"] != "CLOSED" || r.Negentropy.Answered() {
+	if !r.Passed() || r.Negentropy.Cause != results.CauseUnsupported || r.Negentropy.Texts["how"] != "CLOSED" || r.Negentropy.Answered() {
 		t.Errorf("passed %t, NIP-77 %+v; the relay passes and lacks NIP-77", r.Passed(), r.Negentropy)
 	}
 	for name, want := range map[string]string{
@@ -119,7 +119,7 @@ func TestWhatComesUnderAnotherSubscriptionIsTold(t *testing.T) {
 	t.Parallel()
 	for lie, want := range map[string]float64{"answers under another subscription": 1, "stores nothing": 0} {
 		r := settled(t, quick(serveLiar(t, lie)))
-		if f := r.Findings[0]; f.Code != measure.CodeStores || f.Cause != measure.CauseNotReturned || f.Counts["elsewhere"] != want {
+		if f := r.Findings[0]; f.Code != results.CodeStores || f.Cause != results.CauseNotReturned || f.Counts["elsewhere"] != want {
 			t.Errorf("%s: %+v", lie, f)
 		}
 	}
@@ -206,7 +206,7 @@ func TestEachLieFailsItsCheckAlone(t *testing.T) {
 			if test.wait > 0 {
 				o.Wait = test.wait
 			}
-			floods := len(test.told) > 0 && strings.HasPrefix(test.told[0], measure.CodeThrottles)
+			floods := len(test.told) > 0 && strings.HasPrefix(test.told[0], results.CodeThrottles)
 			if floods {
 				o.flood = 400 // well beyond where the limit lies
 			}
@@ -222,7 +222,7 @@ func TestEachLieFailsItsCheckAlone(t *testing.T) {
 				t.Errorf("got %q\nwant %q\n%+v", got, want, r.Findings)
 			}
 			for _, f := range r.Findings {
-				if failed := f.Verdict == measure.Failed; failed != (f.Blames == "mine") || failed != (len(f.BearsOn) > 0) {
+				if failed := f.Verdict == results.Failed; failed != (f.Blames == "mine") || failed != (len(f.BearsOn) > 0) {
 					t.Errorf("%s %s blames %q and bears on %v", f.Code, f.Verdict, f.Blames, f.BearsOn)
 				}
 			}
@@ -236,56 +236,56 @@ func TestEachLieFailsItsCheckAlone(t *testing.T) {
 func TestWhatWasSeenIsInCountsAndTexts(t *testing.T) {
 	for _, test := range []struct {
 		lie, code string
-		check     func(*measure.Finding) bool
+		check     func(*results.Finding) bool
 	}{
-		{"excludes until", measure.CodeInclusive, func(f *measure.Finding) bool {
-			return f.Counts["until"] == 1 && len(f.BearsOn) == 1 && f.BearsOn[0].Uses == measure.UsesUntil
+		{"excludes until", results.CodeInclusive, func(f *results.Finding) bool {
+			return f.Counts["until"] == 1 && len(f.BearsOn) == 1 && f.BearsOn[0].Uses == results.UsesUntil
 		}},
-		{"limits REQs", measure.CodeThrottles, func(f *measure.Finding) bool {
-			return slices.EqualFunc(f.BearsOn, measure.Throttled(false, true), func(a, b measure.Scope) bool { return a.Scenario == b.Scenario }) &&
+		{"limits REQs", results.CodeThrottles, func(f *results.Finding) bool {
+			return slices.EqualFunc(f.BearsOn, results.Throttled(false, true), func(a, b results.Scope) bool { return a.Scenario == b.Scenario }) &&
 				strings.Contains(f.Texts["asking"], "ask less") && f.Texts["publishing"] == ""
 		}},
-		{"limits rates", measure.CodeThrottles, func(f *measure.Finding) bool {
-			return len(f.BearsOn) == len(measure.Throttled(true, false)) && strings.Contains(f.Texts["publishing"], "slow down")
+		{"limits rates", results.CodeThrottles, func(f *results.Finding) bool {
+			return len(f.BearsOn) == len(results.Throttled(true, false)) && strings.Contains(f.Texts["publishing"], "slow down")
 		}},
-		{"strips white space", measure.CodeText, func(f *measure.Finding) bool {
+		{"strips white space", results.CodeText, func(f *results.Finding) bool {
 			return f.Texts["fields"] == "content" && strings.HasPrefix(f.Texts["sent"], `" \t\nquotes`) && strings.HasPrefix(f.Texts["returned"], `"quotes`)
 		}},
-		{"drops empty tags", measure.CodeEmptyTag, func(f *measure.Finding) bool {
+		{"drops empty tags", results.CodeEmptyTag, func(f *results.Finding) bool {
 			return f.Texts["fields"] == "tags" && len(f.BearsOn) == 1 && f.BearsOn[0].Scenario == "*"
 		}},
-		{"matches prefixes", measure.CodeFilterTagT, func(f *measure.Finding) bool {
+		{"matches prefixes", results.CodeFilterTagT, func(f *results.Finding) bool {
 			return f.Counts["got"] == 3 && f.Counts["want"] == 2 && f.Counts["extra"] == 1 && f.Counts["missing"] == 0 &&
-				f.Evidence[0].Code == measure.EvidenceQuestion && strings.HasPrefix(f.Evidence[0].Text, `{"#t":[`) && f.Evidence[1].Code == measure.EvidenceExtra
+				f.Evidence[0].Code == results.EvidenceQuestion && strings.HasPrefix(f.Evidence[0].Text, `{"#t":[`) && f.Evidence[1].Code == results.EvidenceExtra
 		}},
-		{"ignores limits", measure.CodeLimit, func(f *measure.Finding) bool {
+		{"ignores limits", results.CodeLimit, func(f *results.Finding) bool {
 			return f.Counts["limit"] == 1 && f.Counts["got"] == 5 && f.Counts["want"] == 1
 		}},
-		{"answers oldest first", measure.CodeOrder, func(f *measure.Finding) bool {
-			return f.Evidence[1].Code == measure.EvidenceOrder && f.Evidence[1].Text == "7 6 5 4 3 2 1"
+		{"answers oldest first", results.CodeOrder, func(f *results.Finding) bool {
+			return f.Evidence[1].Code == results.EvidenceOrder && f.Evidence[1].Text == "7 6 5 4 3 2 1"
 		}},
-		{"hashes DEL as strfry does", measure.CodeControl, func(f *measure.Finding) bool {
+		{"hashes DEL as strfry does", results.CodeControl, func(f *results.Finding) bool {
 			return f.Counts["accepted"] == 27 && f.Counts["refused"] == 1 && f.Texts["refused"] == "U+007F" && f.Texts["reason"] == "invalid: bad event id" &&
 				f.Texts["accepted"] == "U+0000–U+0007, U+000B, U+000E–U+001F"
 		}},
-		{"replaces control characters", measure.CodeControl, func(f *measure.Finding) bool {
+		{"replaces control characters", results.CodeControl, func(f *results.Finding) bool {
 			return f.Counts["altered"] == 3 && f.Texts["altered"] == "U+0001–U+0003"
 		}},
-		{"deletes anybody's", measure.CodeDeletion, func(f *measure.Finding) bool { return f.Counts["foreign"] == 1 && f.Counts["own"] == 1 }},
-		{"remembers answers", measure.CodeStale, func(f *measure.Finding) bool { return f.Counts["ms"] > 0 }},
-		{"remembers answers for good", measure.CodeStale, func(f *measure.Finding) bool { return f.Counts["ms"] >= 3000 }},
-		{"takes bad signatures", measure.CodeBadSignature, func(f *measure.Finding) bool { return f.Texts["forgery"] == measure.ForgedSignature }},
-		{"refuses old events", measure.CodeCorpusTime, func(f *measure.Finding) bool {
+		{"deletes anybody's", results.CodeDeletion, func(f *results.Finding) bool { return f.Counts["foreign"] == 1 && f.Counts["own"] == 1 }},
+		{"remembers answers", results.CodeStale, func(f *results.Finding) bool { return f.Counts["ms"] > 0 }},
+		{"remembers answers for good", results.CodeStale, func(f *results.Finding) bool { return f.Counts["ms"] >= 3000 }},
+		{"takes bad signatures", results.CodeBadSignature, func(f *results.Finding) bool { return f.Texts["forgery"] == results.ForgedSignature }},
+		{"refuses old events", results.CodeCorpusTime, func(f *results.Finding) bool {
 			return f.Texts["reason"] == "invalid: too old" && f.Counts["createdAt"] == defaultNewest-defaultSpan
 		}},
-		{"greets", measure.CodeBadSignature, func(f *measure.Finding) bool { return f.Texts[measure.ForgedSignature] == "invalid: forged" }},
+		{"greets", results.CodeBadSignature, func(f *results.Finding) bool { return f.Texts[results.ForgedSignature] == "invalid: forged" }},
 		// The forged event's own id is what tells; a greeting before the question, and foreign
 		// events in the answer, do not.
-		{"greets+mute on forgeries", measure.CodeBadSignature, func(f *measure.Finding) bool {
-			return f.Verdict == measure.Passed && f.Evidence[0].Cause == measure.CauseSilent && f.Texts[measure.ForgedSignature] == ""
+		{"greets+mute on forgeries", results.CodeBadSignature, func(f *results.Finding) bool {
+			return f.Verdict == results.Passed && f.Evidence[0].Cause == results.CauseSilent && f.Texts[results.ForgedSignature] == ""
 		}},
-		{"sends foreign events", measure.CodeBadSignature, func(f *measure.Finding) bool { return f.Verdict == measure.Passed }},
-		{"reconciles in prose", measure.CodeNIP77, func(f *measure.Finding) bool {
+		{"sends foreign events", results.CodeBadSignature, func(f *results.Finding) bool { return f.Verdict == results.Passed }},
+		{"reconciles in prose", results.CodeNIP77, func(f *results.Finding) bool {
 			return len(f.BearsOn) > 0 && f.BearsOn[0].Scenario == "negentropy.*" && f.Texts["error"] != ""
 		}},
 	} {
@@ -317,15 +317,15 @@ func TestARelayThatIsSlowAtEverythingFailsNothing(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, f := range r.Findings {
-				if f.Verdict == measure.Failed || f.Verdict == measure.Stated && f.Code != measure.CodeNIP77 {
+				if f.Verdict == results.Failed || f.Verdict == results.Stated && f.Code != results.CodeNIP77 {
 					t.Errorf("%s: %s %s %v", f.Code, f.Verdict, f.Cause, f.Counts)
 				}
-				if (f.Verdict == measure.Undecided) != slices.Contains(r.AskAgain, f.Code) {
+				if (f.Verdict == results.Undecided) != slices.Contains(r.AskAgain, f.Code) {
 					t.Errorf("%s is %s, and to be asked again: %q", f.Code, f.Verdict, r.AskAgain)
 				}
 			}
 			if name == "answers late" {
-				if f := finding(&r, measure.CodeStores); f.Verdict != measure.Undecided || f.Cause != measure.CauseSilent || len(r.Findings) != 1 || len(r.AskAgain) != len(table) {
+				if f := finding(&r, results.CodeStores); f.Verdict != results.Undecided || f.Cause != results.CauseSilent || len(r.Findings) != 1 || len(r.AskAgain) != len(table) {
 					t.Errorf("%+v, and %d to be asked again", r.Findings, len(r.AskAgain))
 				}
 			}
@@ -334,18 +334,18 @@ func TestARelayThatIsSlowAtEverythingFailsNothing(t *testing.T) {
 }
 
 func TestOnlyWhatIsNamedIsAskedAndMerged(t *testing.T) {
-	r := Result{Findings: []measure.Finding{{Code: measure.CodeStores, Verdict: measure.Passed}, {Code: measure.CodeLimit, Verdict: measure.Undecided},
-		{Code: measure.CodeLive, Verdict: measure.Undecided}, {Code: measure.CodeSurvives, Verdict: measure.Failed}}, AskAgain: []string{measure.CodeLimit, measure.CodeLive}}
-	later := Result{Findings: []measure.Finding{{Code: measure.CodeText, Verdict: measure.Passed}, {Code: measure.CodeLimit, Verdict: measure.Failed},
-		{Code: measure.CodeLive, Verdict: measure.Undecided, Cause: "later"}, {Code: measure.CodeStores, Verdict: measure.Undecided}},
-		AskAgain: []string{measure.CodeLive}, Capabilities: map[string]string{"x": "y"}, Negentropy: Negentropy{Cause: measure.CauseAnswered}}
+	r := Result{Findings: []results.Finding{{Code: results.CodeStores, Verdict: results.Passed}, {Code: results.CodeLimit, Verdict: results.Undecided},
+		{Code: results.CodeLive, Verdict: results.Undecided}, {Code: results.CodeSurvives, Verdict: results.Failed}}, AskAgain: []string{results.CodeLimit, results.CodeLive}}
+	later := Result{Findings: []results.Finding{{Code: results.CodeText, Verdict: results.Passed}, {Code: results.CodeLimit, Verdict: results.Failed},
+		{Code: results.CodeLive, Verdict: results.Undecided, Cause: "later"}, {Code: results.CodeStores, Verdict: results.Undecided}},
+		AskAgain: []string{results.CodeLive}, Capabilities: map[string]string{"x": "y"}, Negentropy: Negentropy{Cause: results.CauseAnswered}}
 	r.Merge(&later)
 	var got []string
 	for _, f := range r.Findings {
 		got = append(got, f.Code+" "+string(f.Verdict)+f.Cause)
 	}
 	want := []string{"stores passed", "text passed", "limit failed", "live undecidedlater", "survives failed"}
-	if !slices.Equal(got, want) || !slices.Equal(r.AskAgain, []string{measure.CodeLive}) || r.Capabilities["x"] != "y" || !r.Negentropy.Answered() {
+	if !slices.Equal(got, want) || !slices.Equal(r.AskAgain, []string{results.CodeLive}) || r.Capabilities["x"] != "y" || !r.Negentropy.Answered() {
 		t.Errorf("%q, %+v", got, r)
 	}
 }
@@ -396,7 +396,7 @@ func TestLimitsAreFoundByAsking(t *testing.T) {
 		t.Run(test.lie+" "+test.capability, func(t *testing.T) {
 			t.Parallel()
 			o := quick(serveLiar(t, test.lie))
-			o.Wait, o.Only, o.probing = 15*time.Second, []string{measure.CodeThrottles}, true
+			o.Wait, o.Only, o.probing = 15*time.Second, []string{results.CodeThrottles}, true
 			r, err := Run(t.Context(), o)
 			if err != nil || r.Capabilities[test.capability] != test.want {
 				t.Errorf("%q, %v; want %q", r.Capabilities[test.capability], err, test.want)
@@ -414,11 +414,11 @@ func TestALimiterIsNamedWhereverItStrikes(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, f := range r.Findings {
-		if f.Verdict == measure.Failed && f.Code != measure.CodeThrottles {
+		if f.Verdict == results.Failed && f.Code != results.CodeThrottles {
 			t.Errorf("%s: %s %v", f.Code, f.Cause, f.Texts)
 		}
 	}
-	if f := finding(&r, measure.CodeThrottles); f.Verdict != measure.Failed || !strings.Contains(f.Texts[publishing], "rate-limited: slow down") {
+	if f := finding(&r, results.CodeThrottles); f.Verdict != results.Failed || !strings.Contains(f.Texts[publishing], "rate-limited: slow down") {
 		t.Errorf("%+v", f)
 	}
 	if got := r.Capabilities["throttling"]; !strings.HasPrefix(got, "yes: ") {
@@ -430,13 +430,13 @@ func TestALimiterIsNamedWhereverItStrikes(t *testing.T) {
 func TestALimitThatCouldNotBeSeenIsNotDenied(t *testing.T) {
 	t.Parallel()
 	o := quick(serveLiar(t, "hangs up when asked much"))
-	o.Only, o.flood, o.probing = []string{measure.CodeThrottles}, 100, true
+	o.Only, o.flood, o.probing = []string{results.CodeThrottles}, 100, true
 	r, err := Run(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := finding(&r, measure.CodeThrottles)
-	if f.Verdict != measure.Undecided || f.Cause != measure.CauseLost || f.Texts["doing"] != "asking" {
+	f := finding(&r, results.CodeThrottles)
+	if f.Verdict != results.Undecided || f.Cause != results.CauseLost || f.Texts["doing"] != "asking" {
 		t.Errorf("%+v", f)
 	}
 	if got := r.Capabilities["throttling"]; !strings.HasPrefix(got, "perhaps: ") {
@@ -454,7 +454,7 @@ func TestARelayThatAnswersNothingIsToldSoOnce(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if len(r.Findings) != 1 || r.Findings[0].Code != measure.CodeStores || r.Findings[0].Verdict != measure.Undecided || len(r.AskAgain) != len(table) {
+			if len(r.Findings) != 1 || r.Findings[0].Code != results.CodeStores || r.Findings[0].Verdict != results.Undecided || len(r.AskAgain) != len(table) {
 				t.Errorf("findings %+v, want the one that is open", r.Findings)
 			}
 			for _, text := range r.Findings[0].Texts {
@@ -468,7 +468,7 @@ func TestARelayThatAnswersNothingIsToldSoOnce(t *testing.T) {
 
 func TestNothingListensIsNoVerdict(t *testing.T) {
 	r, err := Run(t.Context(), quick("ws://127.0.0.1:1"))
-	if err != nil || r.Findings[0].Verdict != measure.Undecided || r.Findings[0].Cause != measure.CauseLost || !strings.Contains(r.Findings[0].Texts["error"], "nothing listens there") {
+	if err != nil || r.Findings[0].Verdict != results.Undecided || r.Findings[0].Cause != results.CauseLost || !strings.Contains(r.Findings[0].Texts["error"], "nothing listens there") {
 		t.Errorf("%v, %+v", err, r.Findings)
 	}
 }
@@ -491,17 +491,17 @@ func TestWhatIsOutOfTimeIsUndecided(t *testing.T) {
 	o := quick(serveLiar(t, "mute"))
 	o.Total = 50 * time.Millisecond
 	r, err := Run(t.Context(), o)
-	if err != nil || len(r.Findings) != 1 || r.Findings[0].Verdict != measure.Undecided || r.Findings[0].Cause != measure.CauseTime {
+	if err != nil || len(r.Findings) != 1 || r.Findings[0].Verdict != results.Undecided || r.Findings[0].Cause != results.CauseTime {
 		t.Errorf("%v, %+v", err, r.Findings)
 	}
 }
 
 func TestARelayIsComparedWithWhatItNames(t *testing.T) {
 	o := quick(serveLiar(t, "describes itself"))
-	o.Only, o.probing = []string{measure.CodeNIP77, measure.CodeAdvertised}, true
+	o.Only, o.probing = []string{results.CodeNIP77, results.CodeAdvertised}, true
 	r := settled(t, o)
-	f := finding(&r, measure.CodeAdvertised)
-	if f.Verdict != measure.Stated || f.Cause != measure.CauseNotSpoken || f.Texts["nips"] != "45, 77" || f.Texts["unnamed"] != "40" {
+	f := finding(&r, results.CodeAdvertised)
+	if f.Verdict != results.Stated || f.Cause != results.CauseNotSpoken || f.Texts["nips"] != "45, 77" || f.Texts["unnamed"] != "40" {
 		t.Errorf("%+v", f)
 	}
 }

@@ -10,9 +10,9 @@ import (
 	"time"
 
 	"relaybench/corpus"
-	"relaybench/harness/measure"
-	"relaybench/harness/negentropy"
-	"relaybench/harness/wire"
+	"relaybench/relays/negentropy"
+	"relaybench/relays/wire"
+	"relaybench/results"
 )
 
 // reconciles: NEG-OPEN is answered, with the id of an event that the client lacks (NIP-77). Only
@@ -58,7 +58,7 @@ func (a *asking) reconciled(err error) (found, error) {
 		closed      *wire.CloseError
 	)
 	say := func(cause, capability string, t texts) {
-		a.speaks(77, cause == measure.CauseAnswered)
+		a.speaks(77, cause == results.CauseAnswered)
 		a.capable("NIP-77", capability)
 		a.mu.Lock()
 		defer a.mu.Unlock()
@@ -76,8 +76,8 @@ func (a *asking) reconciled(err error) (found, error) {
 	}
 	switch {
 	case err == nil:
-		say(measure.CauseAnswered, "yes", nil)
-		return found{cause: measure.CauseAnswered}, nil
+		say(results.CauseAnswered, "yes", nil)
+		return found{cause: results.CauseAnswered}, nil
 	case errors.As(err, &unsupported):
 		if unsupported.How == negentropy.BySilence { // one that is slow at everything is asked again
 			s, err := a.dial()
@@ -88,24 +88,24 @@ func (a *asking) reconciled(err error) (found, error) {
 				return found{}, err
 			}
 		}
-		return without(measure.CauseUnsupported, unsupported, texts{"how": string(unsupported.How), "reason": unsupported.Text})
+		return without(results.CauseUnsupported, unsupported, texts{"how": string(unsupported.How), "reason": unsupported.Text})
 	case errors.As(err, &breach) && breach.Code != negentropy.Silent:
 		t := texts{"error": err.Error(), "code": string(breach.Code)}
-		say(measure.CauseBreaks, "broken: "+err.Error(), t)
-		return found{}, fail(measure.CauseBreaks, nil, t)
+		say(results.CauseBreaks, "broken: "+err.Error(), t)
+		return found{}, fail(results.CauseBreaks, nil, t)
 	case errors.As(err, &refused):
 		t := texts{"reason": refused.Reason}
 		if prefix := refused.Prefix(); prefix == "auth-required" || prefix == "restricted" { // whoever may ask is answered
-			say(measure.CauseRefused, "no: "+refused.Error(), t)
-			return found{}, state(measure.CauseRefused, nil, t)
+			say(results.CauseRefused, "no: "+refused.Error(), t)
+			return found{}, state(results.CauseRefused, nil, t)
 		}
-		return without(measure.CauseRefused, refused, t)
+		return without(results.CauseRefused, refused, t)
 	case errors.As(err, &closed), errors.Is(err, wire.ErrStalled), errors.Is(err, wire.ErrLost), errors.Is(err, wire.ErrClosed):
 		return found{}, &noAnswerError{doing: "reconciling", err: err}
 	}
 	t := texts{"error": err.Error()}
-	say(measure.CauseBreaks, "broken: "+err.Error(), t)
-	return found{}, fail(measure.CauseBreaks, nil, t)
+	say(results.CauseBreaks, "broken: "+err.Error(), t)
+	return found{}, fail(results.CauseBreaks, nil, t)
 }
 
 // maxSubscriptions is how many subscriptions are opened at most.
@@ -309,7 +309,7 @@ func (a *asking) removes(gone, request *corpus.Event) (spoken bool, text string,
 	}
 	if r, err := s.poll(exactly(ids(gone)), a.mine(1)); err != nil || !exactly(ids(gone))(&r) {
 		if err == nil {
-			err = leaveOpen(measure.CauseNeeds, nil, nil)
+			err = leaveOpen(results.CauseNeeds, nil, nil)
 		}
 		return false, "", err
 	}

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"relaybench/corpus"
-	"relaybench/harness/measure"
+	"relaybench/results"
 )
 
 // series stores n notes of ascending time, sent out of order, and returns them newest first.
@@ -64,13 +64,13 @@ func newestFirst(a *asking) (found, error) {
 	case exactly(want)(&r) && len(r.ids) == len(want):
 		return found{}, wrongAnswer(want, &r, f)
 	case r.closed:
-		return found{}, leaveOpen(measure.CauseClosed, nil, texts{"reason": r.reason})
+		return found{}, leaveOpen(results.CauseClosed, nil, texts{"reason": r.reason})
 	}
 	// Other events than those are other checks' matter: what is left in the answer has an order all
 	// the same.
 	kept := slices.DeleteFunc(slices.Clone(r.ids), func(id corpus.ID) bool { return !slices.Contains(want, id) })
 	if len(kept) < 2 {
-		return found{}, leaveOpen(measure.CauseNeeds, nil, nil)
+		return found{}, leaveOpen(results.CauseNeeds, nil, nil)
 	}
 	sorted := slices.IsSortedFunc(kept, func(x, y corpus.ID) int { return slices.Index(want, x) - slices.Index(want, y) })
 	if !sorted {
@@ -123,8 +123,8 @@ func inclusive(a *asking) (found, error) {
 		filter corpus.Filter
 		want   []corpus.ID
 	}{
-		{measure.UsesSince, since, ids(newest[:4]...)},
-		{measure.UsesUntil, until, ids(newest[1:]...)},
+		{results.UsesSince, since, ids(newest[:4]...)},
+		{results.UsesUntil, until, ids(newest[1:]...)},
 	} {
 		own := ids(newest...) // what else is in an answer is no matter of bounds
 		good := func(r *reply) bool {
@@ -143,8 +143,8 @@ func inclusive(a *asking) (found, error) {
 		wrong = append(wrong, q.uses)
 	}
 	if short, ok := first.(*shortfall); ok { // it bears on the questions with the bound that is at fault
-		scopes := measure.BearsOn(measure.CodeInclusive, Scenario, nil)
-		short.bearsOn = slices.DeleteFunc(scopes, func(s measure.Scope) bool { return !slices.Contains(wrong, s.Uses) })
+		scopes := results.BearsOn(results.CodeInclusive, Scenario, nil)
+		short.bearsOn = slices.DeleteFunc(scopes, func(s results.Scope) bool { return !slices.Contains(wrong, s.Uses) })
 		for _, uses := range wrong {
 			short.counts[uses] = 1
 		}
@@ -192,7 +192,7 @@ func answersAnew(a *asking) (found, error) {
 	if r, err := s.poll(holds(before), limited(a.mine(1), 30)); err != nil {
 		return found{}, err
 	} else if !holds(before)(&r) {
-		return found{}, leaveOpen(measure.CauseNeeds, nil, nil)
+		return found{}, leaveOpen(results.CauseNeeds, nil, nil)
 	}
 	if _, err := s.ask(same); err != nil {
 		return found{}, err
@@ -204,7 +204,7 @@ func answersAnew(a *asking) (found, error) {
 	if r, err := s.poll(holds(after), limited(a.mine(1), 40)); err != nil {
 		return found{}, err
 	} else if !holds(after)(&r) {
-		return found{}, leaveOpen(measure.CauseNeeds, nil, nil)
+		return found{}, leaveOpen(results.CauseNeeds, nil, nil)
 	}
 	for asks := 1; ; asks++ {
 		r, err := s.ask(same)
@@ -213,13 +213,13 @@ func answersAnew(a *asking) (found, error) {
 		case err != nil:
 			return found{}, err
 		case r.closed:
-			return found{}, leaveOpen(measure.CauseClosed, nil, texts{"reason": r.reason})
+			return found{}, leaveOpen(results.CauseClosed, nil, texts{"reason": r.reason})
 		case slices.Contains(r.ids, after.ID) && asks == 1:
 			return found{counts: counts{"ms": milliseconds(took)}}, nil
 		case slices.Contains(r.ids, after.ID):
-			return found{}, fail(measure.CauseCached, counts{"ms": milliseconds(took)}, nil, asked(same))
+			return found{}, fail(results.CauseCached, counts{"ms": milliseconds(took)}, nil, asked(same))
 		case took > staleness:
-			return found{}, fail(measure.CauseNever, counts{"ms": milliseconds(took)}, nil, asked(same))
+			return found{}, fail(results.CauseNever, counts{"ms": milliseconds(took)}, nil, asked(same))
 		}
 		select {
 		case <-time.After(20 * time.Millisecond):

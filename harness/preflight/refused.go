@@ -7,12 +7,12 @@ import (
 	"sync"
 
 	"relaybench/corpus"
-	"relaybench/harness/measure"
+	"relaybench/results"
 )
 
 // forgery is an EVENT that no relay may accept.
 type forgery struct {
-	name string // measure.ForgedSignature
+	name string // results.ForgedSignature
 	id   corpus.ID
 	raw  []byte
 }
@@ -21,7 +21,7 @@ type forgery struct {
 func refusesBadSignature(a *asking) (found, error) {
 	e := a.event(1, a.recent(0), "signed by somebody else")
 	e.Sig[40] ^= 1
-	return a.refuses(forgery{measure.ForgedSignature, e.ID, e.AppendJSON(nil)})
+	return a.refuses(forgery{results.ForgedSignature, e.ID, e.AppendJSON(nil)})
 }
 
 // refusesBadID: once the content is changed after signing, so that id and signature still fit each other and only hashing the event again
@@ -30,18 +30,18 @@ func refusesBadID(a *asking) (found, error) {
 	changed, renamed := a.event(1, a.recent(0), "what was signed"), a.event(1, a.recent(1), "under another name")
 	changed.Content = "what was put in its place"
 	renamed.ID[31] ^= 1
-	return a.refuses(forgery{measure.ForgedContent, changed.ID, changed.AppendJSON(nil)},
-		forgery{measure.ForgedID, renamed.ID, renamed.AppendJSON(nil)})
+	return a.refuses(forgery{results.ForgedContent, changed.ID, changed.AppendJSON(nil)},
+		forgery{results.ForgedID, renamed.ID, renamed.AppendJSON(nil)})
 }
 
 // refusesMalformed: fields that are absent or of another type.
 func refusesMalformed(a *asking) (found, error) {
 	var all []forgery
 	for i, f := range []struct{ name, old, new string }{
-		{measure.NoSignature, `,"sig":"`, `,"not":"`},
-		{measure.NoCreatedAt, `"created_at":`, `"created":`},
-		{measure.ContentNumber, `"content":"7"`, `"content":7`},
-		{measure.ShortSignature, "", ""}, // see below
+		{results.NoSignature, `,"sig":"`, `,"not":"`},
+		{results.NoCreatedAt, `"created_at":`, `"created":`},
+		{results.ContentNumber, `"content":"7"`, `"content":7`},
+		{results.ShortSignature, "", ""}, // see below
 	} {
 		e := a.event(1, a.recent(i), "7")
 		text := string(e.AppendJSON(nil))
@@ -71,7 +71,7 @@ func (a *asking) refuses(all ...forgery) (found, error) {
 			return seen, errs[i]
 		}
 		seen.texts[f.name] = words[i]
-		seen.evidence = append(seen.evidence, measure.Evidence{Code: measure.EvidenceRefused, ID: f.id.String(), Cause: hows[i], Text: f.name})
+		seen.evidence = append(seen.evidence, results.Evidence{Code: results.EvidenceRefused, ID: f.id.String(), Cause: hows[i], Text: f.name})
 	}
 	s, err := a.dial()
 	if err != nil {
@@ -97,15 +97,15 @@ func (a *asking) refuses(all ...forgery) (found, error) {
 				if i < len(r.texts) {
 					text = string(r.texts[i])
 				}
-				return seen, fail(measure.CauseServed, nil, texts{"forgery": f.name},
-					asked(filter), measure.Evidence{Code: measure.EvidenceExtra, ID: f.id.String(), Text: text})
+				return seen, fail(results.CauseServed, nil, texts{"forgery": f.name},
+					asked(filter), results.Evidence{Code: results.EvidenceExtra, ID: f.id.String(), Text: text})
 			}
 		}
 		if r.closed {
-			return seen, leaveOpen(measure.CauseClosed, nil, texts{"reason": r.reason})
+			return seen, leaveOpen(results.CauseClosed, nil, texts{"reason": r.reason})
 		}
 		if !slices.Contains(r.ids, valid.ID) {
-			return seen, leaveOpen(measure.CauseNeeds, nil, nil) // what is stored cannot be read in time
+			return seen, leaveOpen(results.CauseNeeds, nil, nil) // what is stored cannot be read in time
 		}
 	}
 	return seen, nil
@@ -127,14 +127,14 @@ func (a *asking) refused(f forgery) (how, words string, err error) {
 	case a.ctx.Err() != nil:
 		return "", "", err
 	case err == nil && got.accepted:
-		return "", "", fail(measure.CauseAccepted, nil, texts{"forgery": f.name, "reason": got.reason},
-			measure.Evidence{Code: measure.EvidenceEvent, ID: f.id.String(), Text: string(f.raw)})
+		return "", "", fail(results.CauseAccepted, nil, texts{"forgery": f.name, "reason": got.reason},
+			results.Evidence{Code: results.EvidenceEvent, ID: f.id.String(), Text: string(f.raw)})
 	case err == nil:
-		return measure.CauseRefused, got.reason, nil
+		return results.CauseRefused, got.reason, nil
 	case s.notice != "":
-		return measure.CauseNotice, s.notice, nil
+		return results.CauseNotice, s.notice, nil
 	case errors.Is(err, errSilent):
-		return measure.CauseSilent, "", nil
+		return results.CauseSilent, "", nil
 	}
-	return measure.CauseLost, "", nil
+	return results.CauseLost, "", nil
 }

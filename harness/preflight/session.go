@@ -12,8 +12,8 @@ import (
 	"unicode/utf8"
 
 	"relaybench/corpus"
-	"relaybench/harness/measure"
-	"relaybench/harness/wire"
+	"relaybench/relays/wire"
+	"relaybench/results"
 )
 
 // What a relay can make of one answer at most.
@@ -305,7 +305,7 @@ func (s *session) subscribeWith(member string, filters ...corpus.Filter) (sub st
 				r.noID, r.nameless = r.noID+1, clip(string(m.Event), maxLine)
 			}
 			if len(r.ids)+r.noID > maxEvents {
-				return sub, r, fail(measure.CauseFlood, counts{"got": maxEvents}, nil, asked(filters...))
+				return sub, r, fail(results.CauseFlood, counts{"got": maxEvents}, nil, asked(filters...))
 			}
 		case wire.EOSE:
 			return sub, r, nil
@@ -394,7 +394,7 @@ func (s *session) live(deadline time.Time, subs ...string) (sub string, id corpu
 				return sub, corpus.ID(m.ID), nil
 			}
 			if string(m.Sub) == sub && m.Type == wire.Closed {
-				return "", id, fail(measure.CauseEndedEarly, nil, texts{"reason": clip(m.ReasonText(), maxText)})
+				return "", id, fail(results.CauseEndedEarly, nil, texts{"reason": clip(m.ReasonText(), maxText)})
 			}
 		}
 	}

@@ -10,7 +10,7 @@ import (
 	"unicode/utf8"
 
 	"relaybench/corpus"
-	"relaybench/harness/measure"
+	"relaybench/results"
 )
 
 // storesAndReturns: an event is acknowledged, found by its id, and every field is as it was signed (NIP-01).
@@ -39,7 +39,7 @@ func returnsText(a *asking) (found, error) {
 func returnsEmptyTag(a *asking) (found, error) {
 	e := a.event(1, a.recent(0), "with a tag of no items", corpus.Tag{"t", "relaybench"}, corpus.Tag{}, corpus.Tag{"subject", "tags"})
 	err := a.roundTrip(e)
-	if short := (*shortfall)(nil); errors.As(err, &short) && short.cause == measure.CauseRefused {
+	if short := (*shortfall)(nil); errors.As(err, &short) && short.cause == results.CauseRefused {
 		short.stated = true
 	}
 	return found{}, err
@@ -58,7 +58,7 @@ func (a *asking) roundTrip(e *corpus.Event) error {
 	case !got.accepted:
 		return (&refusedError{e, got}).refusal()
 	case !got.named:
-		return fail(measure.CauseUnnamed, nil, texts{"reason": got.reason})
+		return fail(results.CauseUnnamed, nil, texts{"reason": got.reason})
 	}
 	r, err := s.returned(e)
 	if err != nil {
@@ -77,15 +77,15 @@ func (s *session) returned(e *corpus.Event) (reply, error) {
 	}
 	switch i := slices.Index(r.ids, e.ID); {
 	case r.closed:
-		return r, leaveOpen(measure.CauseClosed, nil, texts{"reason": r.reason})
+		return r, leaveOpen(results.CauseClosed, nil, texts{"reason": r.reason})
 	case i < 0 && r.noID > 0: // what comes back for an id and has none
-		return r, fail(measure.CauseUnreadable, nil, nil, asked(filter), measure.Evidence{Code: measure.EvidenceEvent, Text: r.nameless})
+		return r, fail(results.CauseUnreadable, nil, nil, asked(filter), results.Evidence{Code: results.EvidenceEvent, Text: r.nameless})
 	case i < 0 || i >= len(r.texts):
 		seen := counts{"kind": float64(e.Kind), "createdAt": float64(e.CreatedAt), "ms": milliseconds(s.settle())}
 		if s.elsewhere(e.ID) {
 			seen["elsewhere"] = 1
 		}
-		return r, fail(measure.CauseNotReturned, seen, nil, about(measure.EvidenceMissing, e))
+		return r, fail(results.CauseNotReturned, seen, nil, about(results.EvidenceMissing, e))
 	}
 	s.readable.Store(true)
 	return r, nil
@@ -93,12 +93,12 @@ func (s *session) returned(e *corpus.Event) (reply, error) {
 
 // same compares a returned event with what was signed, field by field.
 func same(want *corpus.Event, returned []byte) error {
-	altered := about(measure.EvidenceAltered, want)
+	altered := about(results.EvidenceAltered, want)
 	altered.Text = string(returned)
 	got, err := corpus.ParseEvent(returned)
 	if err != nil {
-		altered.Cause = measure.CauseUnreadable
-		return fail(measure.CauseUnreadable, nil, texts{"error": err.Error()}, altered)
+		altered.Cause = results.CauseUnreadable
+		return fail(results.CauseUnreadable, nil, texts{"error": err.Error()}, altered)
 	}
 	var differ []string
 	for _, field := range []struct {
@@ -120,13 +120,13 @@ func same(want *corpus.Event, returned []byte) error {
 	if slices.Contains(differ, "content") {
 		facts["sent"], facts["returned"] = apart(want.Content, got.Content)
 	}
-	cause := measure.CauseAltered
+	cause := results.CauseAltered
 	kept := slices.DeleteFunc(slices.Clone(want.Tags), func(t corpus.Tag) bool { return len(t) == 0 })
 	switch {
 	case slices.Equal(differ, []string{"content"}) && got.Content == strings.TrimFunc(want.Content, unicode.IsSpace):
-		cause = measure.CauseTrimmed
+		cause = results.CauseTrimmed
 	case slices.Equal(differ, []string{"tags"}) && slices.EqualFunc(got.Tags, kept, slices.Equal[corpus.Tag]):
-		cause = measure.CauseTagsDropped
+		cause = results.CauseTagsDropped
 	}
 	altered.Cause = cause
 	return fail(cause, nil, facts, altered)
@@ -213,11 +213,11 @@ func answersDuplicate(a *asking) (found, error) {
 		if err := s.meant(); err != nil {
 			return found{}, err
 		}
-		return found{}, fail(measure.CauseNoOK, counts{"ms": milliseconds(a.o.Wait)}, nil)
+		return found{}, fail(results.CauseNoOK, counts{"ms": milliseconds(a.o.Wait)}, nil)
 	case err != nil:
 		return found{}, err
 	case !got.named:
-		return found{}, fail(measure.CauseUnnamed, nil, texts{"reason": got.reason})
+		return found{}, fail(results.CauseUnnamed, nil, texts{"reason": got.reason})
 	}
 	return found{counts: counts{"accepted": number(got.accepted)}, texts: texts{"reason": got.reason}}, nil
 }

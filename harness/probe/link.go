@@ -10,7 +10,7 @@ import (
 
 	"relaybench/corpus"
 	"relaybench/harness/receive"
-	"relaybench/harness/wire"
+	"relaybench/relays/wire"
 )
 
 // Outcome is how an answer ended.

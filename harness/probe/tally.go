@@ -5,7 +5,7 @@ import (
 
 	"relaybench/corpus"
 	"relaybench/harness/receive"
-	"relaybench/harness/wire"
+	"relaybench/relays/wire"
 )
 
 // tally is the consumer of one shape's events, as small as a client's: it looks at each event and counts it.

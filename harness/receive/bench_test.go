@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"relaybench/corpus"
-	"relaybench/harness/wire"
+	"relaybench/relays/wire"
 )
 
 // cpuTime is what this process has used so far: on a machine that others use too, it tells more than the clock.

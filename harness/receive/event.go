@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"relaybench/corpus"
-	"relaybench/harness/wire"
+	"relaybench/relays/wire"
 )
 
 // ErrMalformed: what stands in an event's place is none (NIP-01). It wraps what corpus.ParseEvent found.

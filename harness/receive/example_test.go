@@ -6,7 +6,7 @@ import (
 
 	"relaybench/corpus"
 	"relaybench/harness/receive"
-	"relaybench/harness/wire"
+	"relaybench/relays/wire"
 )
 
 // Two relays send the same note, and one of them forges another. In a program the frames come from wire.Conn.Read, one goroutine for each connection.

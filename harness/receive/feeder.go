@@ -5,7 +5,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"relaybench/harness/wire"
+	"relaybench/relays/wire"
 )
 
 // Fate is what became of a frame.

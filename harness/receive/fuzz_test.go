@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"testing"
 
-	"relaybench/harness/wire"
+	"relaybench/relays/wire"
 )
 
 // FuzzForgery looks for a frame that keeps a real event out, whether it comes before, together with or after it, or that brings anything but the real

@@ -19,8 +19,8 @@ import (
 	"time"
 
 	"relaybench/corpus"
-	"relaybench/harness/measure"
-	"relaybench/harness/wire"
+	"relaybench/relays/wire"
+	"relaybench/results"
 )
 
 // ErrClosed: the pipeline was closed before.
@@ -84,7 +84,7 @@ type Pipeline struct {
 	out   Batch
 	stats sync.Mutex
 	busy  time.Duration
-	delay *measure.Histogram
+	delay *results.Histogram
 }
 
 // New starts a pipeline, which lives until Close or until ctx ends.
@@ -101,7 +101,7 @@ func New(ctx context.Context, o Options, consume Consumer) *Pipeline {
 	if o.QueueEvents <= 0 {
 		o.QueueEvents = 1024
 	}
-	p := &Pipeline{options: o, consume: consume, seen: NewSeen(o.Remember), delay: measure.NewHistogram(),
+	p := &Pipeline{options: o, consume: consume, seen: NewSeen(o.Remember), delay: results.NewHistogram(),
 		fed: make(chan struct{}, 1), closing: make(chan struct{})}
 	p.ctx, p.cancel = context.WithCancelCause(ctx)
 	switch o.Checks {
@@ -158,7 +158,7 @@ type Stats struct {
 	// Checking is how long events were parsed and verified, summed over goroutines. In Inline that is time of the consumer's goroutine, too.
 	Checking time.Duration
 	// Delay is, for each event in Batch.Events, how long after its arrival it was handed to the consumer.
-	Delay *measure.Histogram
+	Delay *results.Histogram
 }
 
 // Stats may be called at any time.
@@ -166,7 +166,7 @@ func (p *Pipeline) Stats() Stats {
 	p.mu.Lock()
 	feeders := p.feeders
 	p.mu.Unlock()
-	s := Stats{Delay: measure.NewHistogram(), Checking: time.Duration(p.checking.Load())}
+	s := Stats{Delay: results.NewHistogram(), Checking: time.Duration(p.checking.Load())}
 	for _, f := range feeders {
 		s.Counts.add(f.Counts())
 	}

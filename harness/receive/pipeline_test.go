@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"relaybench/corpus"
-	"relaybench/harness/wire"
+	"relaybench/relays/wire"
 )
 
 var allChecks = []Checks{Parallel, Inline, Unchecked, Raw}

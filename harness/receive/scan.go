@@ -4,7 +4,7 @@ import (
 	"bytes"
 
 	"relaybench/corpus"
-	"relaybench/harness/wire"
+	"relaybench/relays/wire"
 )
 
 const (

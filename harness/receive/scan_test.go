@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"relaybench/corpus"
-	"relaybench/harness/wire"
+	"relaybench/relays/wire"
 )
 
 const (

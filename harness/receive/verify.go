@@ -3,7 +3,7 @@ package receive
 import (
 	"sync"
 
-	"relaybench/harness/wire"
+	"relaybench/relays/wire"
 )
 
 // How many events one worker takes at a time: enough to make the hand-over cheap beside the work on them, few enough that the first event of many

@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"relaybench/corpus"
-	"relaybench/harness/wire"
+	"relaybench/relays/wire"
 )
 
 // benchEvents are the events of the ordinary synthetic corpus, in corpus order.

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"relaybench/corpus"
-	"relaybench/harness/wire"
+	"relaybench/relays/wire"
 )
 
 // startServing serves on a free port of the loopback. stop ends it gracefully and reports what Serve returned.
@@ -31,13 +31,13 @@ func startServing(tb testing.TB, o Options) (url string, stop func()) {
 	}
 }
 
-// client talks to a relay in whole messages.
-type client struct {
+// talker talks to a relay in whole messages.
+type talker struct {
 	t    testing.TB
 	conn *wire.Conn
 }
 
-func dialClient(t testing.TB, url string) *client {
+func dialTalker(t testing.TB, url string) *talker {
 	t.Helper()
 	conn, err := wire.Dial(context.Background(), url, wire.Options{})
 	if err != nil {
@@ -45,17 +45,17 @@ func dialClient(t testing.TB, url string) *client {
 	}
 	t.Cleanup(conn.Abort)
 	conn.Watch(10 * time.Second)
-	return &client{t, conn}
+	return &talker{t, conn}
 }
 
-func (c *client) send(format string, args ...any) {
+func (c *talker) send(format string, args ...any) {
 	c.t.Helper()
 	if err := c.conn.Send(fmt.Appendf(nil, format, args...)); err != nil {
 		c.t.Fatal(err)
 	}
 }
 
-func (c *client) read() string {
+func (c *talker) read() string {
 	c.t.Helper()
 	frame, _, err := c.conn.Read()
 	if err != nil {
@@ -65,7 +65,7 @@ func (c *client) read() string {
 }
 
 // want reads one message and compares it with a pattern in which * stands for anything.
-func (c *client) want(pattern string) string {
+func (c *talker) want(pattern string) string {
 	c.t.Helper()
 	got := c.read()
 	if ok, _ := regexp.MatchString("(?s)^"+strings.ReplaceAll(regexp.QuoteMeta(pattern), `\*`, ".*")+"$", got); !ok {
@@ -74,7 +74,7 @@ func (c *client) want(pattern string) string {
 	return got
 }
 
-func (c *client) publish(e corpus.Event) {
+func (c *talker) publish(e corpus.Event) {
 	c.t.Helper()
 	if err := c.conn.SendEvent(e.AppendJSON(nil)); err != nil {
 		c.t.Fatal(err)
@@ -82,21 +82,21 @@ func (c *client) publish(e corpus.Event) {
 }
 
 // accepted publishes an event that the relay must take.
-func (c *client) accepted(e corpus.Event) corpus.Event {
+func (c *talker) accepted(e corpus.Event) corpus.Event {
 	c.t.Helper()
 	c.publish(e)
 	c.want(fmt.Sprintf(`["OK","%s",true,"*"]`, e.ID))
 	return e
 }
 
-func (c *client) refused(e corpus.Event, reason string) {
+func (c *talker) refused(e corpus.Event, reason string) {
 	c.t.Helper()
 	c.publish(e)
 	c.want(fmt.Sprintf(`["OK","%s",false,"%s"]`, e.ID, reason))
 }
 
 // stored asks a filter and returns the ids of the stored answer.
-func (c *client) stored(filters ...string) (ids []string) {
+func (c *talker) stored(filters ...string) (ids []string) {
 	c.t.Helper()
 	c.send(`["REQ","stored",%s]`, strings.Join(filters, ","))
 	for {
@@ -117,7 +117,7 @@ func (c *client) stored(filters ...string) (ids []string) {
 	}
 }
 
-func (c *client) wantStored(filter string, want ...corpus.Event) {
+func (c *talker) wantStored(filter string, want ...corpus.Event) {
 	c.t.Helper()
 	var ids []string
 	for _, e := range want {

@@ -7,11 +7,11 @@ import (
 	"time"
 
 	"relaybench/corpus"
-	"relaybench/harness/wire"
+	"relaybench/relays/wire"
 )
 
 // misbehaving serves from memory with faults, and dials.
-func misbehaving(t *testing.T, specs ...string) *client {
+func misbehaving(t *testing.T, specs ...string) *talker {
 	t.Helper()
 	faults, err := ParseFaults(specs)
 	if err != nil {
@@ -19,7 +19,7 @@ func misbehaving(t *testing.T, specs ...string) *client {
 	}
 	url, stop := startServing(t, Options{Store: NewMemory(), Faults: faults})
 	t.Cleanup(stop)
-	return dialClient(t, url)
+	return dialTalker(t, url)
 }
 
 // someNotes are published to every relay below, newest first.
@@ -178,7 +178,7 @@ func TestAPeerThatIsBehindIsDropped(t *testing.T) {
 // An OK that is held back is no obstacle: events are stored and answered to others, and all are acknowledged at the end.
 func TestDelayHoldsBackTheOKAlone(t *testing.T) {
 	url, stop := startServing(t, Options{Store: NewMemory(), Delay: time.Hour})
-	c, reader := dialClient(t, url), dialClient(t, url)
+	c, reader := dialTalker(t, url), dialTalker(t, url)
 	notes := someNotes(50)
 	reader.send(`["REQ","live",{}]`)
 	reader.want(`["EOSE","live"]`)
@@ -200,7 +200,7 @@ func TestDelayIsNeverShort(t *testing.T) {
 	const delay = 20 * time.Millisecond
 	url, stop := startServing(t, Options{Store: NewMemory(), Delay: delay})
 	defer stop()
-	c := dialClient(t, url)
+	c := dialTalker(t, url)
 	for _, e := range someNotes(3) {
 		begun := time.Now()
 		c.accepted(e)

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"relaybench/corpus"
-	"relaybench/harness/wire"
+	"relaybench/relays/wire"
 )
 
 // FuzzClientFrames sends arbitrary text to a relay over a real connection: the next, sane message must be answered.

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"relaybench/corpus"
-	"relaybench/harness/negentropy"
+	"relaybench/relays/negentropy"
 )
 
 // negotiation is one reconciliation with a client (NIP-77). It sees the set as it was when it was opened.

@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"relaybench/corpus"
-	"relaybench/harness/negentropy"
-	"relaybench/harness/wire"
+	"relaybench/relays/negentropy"
+	"relaybench/relays/wire"
 )
 
 // reconcile returns the ids that the relay has and mine lacks, and the reverse.
@@ -56,7 +56,7 @@ func TestTheSetIsWhatTheStoreAnswers(t *testing.T) {
 	for _, rebuild := range []bool{false, true} {
 		t.Run(fmt.Sprintf("rebuild=%t", rebuild), func(t *testing.T) {
 			onEveryStore(t, Options{NegRebuild: rebuild, NoVerify: true}, func(t *testing.T, url string) {
-				c := dialClient(t, url)
+				c := dialTalker(t, url)
 				events := randomEvents(rand.New(rand.NewPCG(3, 4)), 400)
 				for _, e := range events {
 					c.publish(e)
@@ -86,7 +86,7 @@ func TestTheSetFollowsWritesAndExpiry(t *testing.T) {
 	now := time.Unix(1000, 0)
 	url, stop := startServing(t, Options{Store: NewMemory(), Now: func() time.Time { return now }})
 	defer stop()
-	c := dialClient(t, url)
+	c := dialTalker(t, url)
 	key := testKey(1)
 	stays := c.accepted(note(key, 10, "stays"))
 	expires := c.accepted(note(key, 20, "expires", corpus.Tag{"expiration", "1500"}))
@@ -113,7 +113,7 @@ func TestTheSetFollowsWritesAndExpiry(t *testing.T) {
 func TestTooBigReconciliationsAreBlockedAndCanBeSplit(t *testing.T) {
 	url, stop := startServing(t, Options{Store: NewMemory(), NegMaxEvents: 10})
 	defer stop()
-	c := dialClient(t, url)
+	c := dialTalker(t, url)
 	for i := range 35 {
 		c.accepted(note(testKey(1), int64(100+i), fmt.Sprint(i)))
 	}
@@ -130,7 +130,7 @@ func TestTooBigReconciliationsAreBlockedAndCanBeSplit(t *testing.T) {
 func TestReconciliationsAreBounded(t *testing.T) {
 	url, stop := startServing(t, Options{Store: NewMemory(), NegSessions: 2, NegIdle: 300 * time.Millisecond})
 	defer stop()
-	c := dialClient(t, url)
+	c := dialTalker(t, url)
 	for _, step := range []struct{ send, want string }{
 		{`["NEG-OPEN","a",{},"61"]`, `["NEG-MSG","a","61"]`},
 		{`["NEG-OPEN","b",{},"61"]`, `["NEG-MSG","b","61"]`},

@@ -7,7 +7,7 @@ import (
 	"sync"
 
 	"relaybench/corpus"
-	"relaybench/harness/negentropy"
+	"relaybench/relays/negentropy"
 )
 
 // indexed is a Store with the set that NIP-77 reconciles kept beside it: every committed change goes into the set as well, so that opening a

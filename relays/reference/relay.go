@@ -21,7 +21,7 @@ import (
 
 	"github.com/coder/websocket"
 
-	"relaybench/harness/wire"
+	"relaybench/relays/wire"
 )
 
 // Version is the relay's version, as NIP-11 and `refrelay --version` show it.

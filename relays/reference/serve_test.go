@@ -12,12 +12,12 @@ import (
 	"time"
 
 	"relaybench/corpus"
-	"relaybench/harness/wire"
+	"relaybench/relays/wire"
 )
 
 func TestEventsAreStoredAndAnsweredInOrder(t *testing.T) {
 	onEveryStore(t, Options{}, func(t *testing.T, url string) {
-		c := dialClient(t, url)
+		c := dialTalker(t, url)
 		alice, bob := testKey(1), testKey(2)
 		old := c.accepted(note(alice, 100, "old"))
 		odd := c.accepted(note(bob, 200, "odd \"quotes\" \\ \n\t☃ \u2028 \x01", corpus.Tag{"t", "ta\"g"}))
@@ -50,7 +50,7 @@ func TestEventsAreStoredAndAnsweredInOrder(t *testing.T) {
 
 func TestForgedAndForbiddenEventsAreRefused(t *testing.T) {
 	onEveryStore(t, Options{MaxEventBytes: 5000}, func(t *testing.T, url string) {
-		c := dialClient(t, url)
+		c := dialTalker(t, url)
 		key := testKey(1)
 		good := note(key, 100, "good")
 		badSig, badID := good, good
@@ -70,7 +70,7 @@ func TestForgedAndForbiddenEventsAreRefused(t *testing.T) {
 
 func TestReplaceableDeletedVanishedAndEphemeralEvents(t *testing.T) {
 	onEveryStore(t, Options{URL: "ws://relay.example/"}, func(t *testing.T, url string) {
-		c := dialClient(t, url)
+		c := dialTalker(t, url)
 		alice, bob := testKey(1), testKey(2)
 		d := corpus.Tag{"d", "x"}
 		c.accepted(kindOf(alice, 0, 100))
@@ -116,7 +116,7 @@ func TestExpiredEventsAreNoLongerAnswered(t *testing.T) {
 	clock <- now
 	o := Options{Now: func() time.Time { v := <-clock; clock <- v; return v }}
 	onEveryStore(t, o, func(t *testing.T, url string) {
-		c := dialClient(t, url)
+		c := dialTalker(t, url)
 		<-clock
 		clock <- now
 		c.accepted(note(testKey(1), 200, "short-lived", corpus.Tag{"expiration", "2000"}))
@@ -134,7 +134,7 @@ func TestExpiredEventsAreNoLongerAnswered(t *testing.T) {
 
 func TestLiveSubscriptionsGetWhatComesAfterEOSE(t *testing.T) {
 	onEveryStore(t, Options{}, func(t *testing.T, url string) {
-		reader, writer := dialClient(t, url), dialClient(t, url)
+		reader, writer := dialTalker(t, url), dialTalker(t, url)
 		key := testKey(1)
 		writer.accepted(note(key, 100, "before"))
 		reader.send(`["REQ","live",{"kinds":[1],"limit":0},{"kinds":[20001]}]`)
@@ -173,7 +173,7 @@ func TestNothingIsLostOrRepeatedAroundEOSE(t *testing.T) {
 			publish(t, url, raws, 2, 20)
 		}()
 		defer func() { <-done }()
-		c := dialClient(t, url)
+		c := dialTalker(t, url)
 		const subs = 8
 		seen := make([]map[[32]byte]bool, subs)
 		full := 0
@@ -241,7 +241,7 @@ func TestBadFramesGetANoticeAndTheConnectionLives(t *testing.T) {
 		{"deep nesting", `["EVENT",` + strings.Repeat("[", 5000), `["NOTICE","*"]`},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			c := dialClient(t, url)
+			c := dialTalker(t, url)
 			c.send("%s", test.frame)
 			c.want(test.want)
 			c.send(`["COUNT","alive",{}]`)
@@ -249,7 +249,7 @@ func TestBadFramesGetANoticeAndTheConnectionLives(t *testing.T) {
 		})
 	}
 	t.Run("too many subscriptions", func(t *testing.T) {
-		c := dialClient(t, url)
+		c := dialTalker(t, url)
 		for _, sub := range []string{"a", "b", "b"} {
 			c.send(`["REQ","%s",{}]`, sub)
 			c.want(`["EOSE","` + sub + `"]`)
@@ -273,7 +273,7 @@ func manyStrings(n int) string {
 func TestAMessageOverTheLimitClosesWithAReason(t *testing.T) {
 	url, stop := startServing(t, Options{Store: NewMemory(), MaxMessageBytes: 1000})
 	defer stop()
-	c := dialClient(t, url)
+	c := dialTalker(t, url)
 	c.send(`["EVENT","%s"]`, strings.Repeat("x", 2000))
 	if _, _, err := c.conn.Read(); err == nil || !strings.Contains(err.Error(), "1009") {
 		t.Errorf("got %v, want close code 1009", err)
@@ -315,7 +315,7 @@ func TestManyConnectionsLeaveNoGoroutines(t *testing.T) {
 	before := runtime.NumGoroutine()
 	url, stop := startServing(t, Options{Store: NewMemory(), NoVerify: true})
 	for i := range 60 {
-		c := dialClient(t, url)
+		c := dialTalker(t, url)
 		c.send(`["REQ","s",{}]`)
 		c.publish(fake(1, 1, int64(i), "x"))
 		if i%2 == 0 {
@@ -338,7 +338,7 @@ func TestManyConnectionsLeaveNoGoroutines(t *testing.T) {
 func TestAGracefulStopAnswersWhatArrived(t *testing.T) {
 	store := NewMemory()
 	url, stop := startServing(t, Options{Store: store})
-	c := dialClient(t, url)
+	c := dialTalker(t, url)
 	for i := range 300 {
 		c.publish(note(testKey(1), int64(i), "x"))
 	}
@@ -365,7 +365,7 @@ func TestAGracefulStopAnswersWhatArrived(t *testing.T) {
 func TestTheNullRelayAnswersUnseen(t *testing.T) {
 	url, stop := startServing(t, Options{Store: Null{}})
 	defer stop()
-	c := dialClient(t, url)
+	c := dialTalker(t, url)
 	e := note(testKey(1), 1, `"id":"`+strings.Repeat("0", 64)+`"`)
 	c.publish(e)
 	c.want(`["OK","` + e.ID.String() + `",true,""]`)

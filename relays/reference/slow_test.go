@@ -64,7 +64,7 @@ func TestAPeerThatReadsNothingIsClosedWithAReason(t *testing.T) {
 	conn.Write(maskedFrame(`["REQ","all",{}]`))
 
 	// Others are served meanwhile, and the store can be written.
-	c := dialClient(t, url)
+	c := dialTalker(t, url)
 	c.accepted(note(testKey(2), 1_000_000, "meanwhile"))
 
 	<-gaveUp // from now on there is another second for last words
@@ -116,7 +116,7 @@ func TestASubscriberThatFallsTooFarBehindIsClosed(t *testing.T) {
 	defer stop()
 	conn, r := dialDeaf(t, url)
 	conn.Write(maskedFrame(`["REQ","live",{"limit":0}]`))
-	c := dialClient(t, url)
+	c := dialTalker(t, url)
 publishing:
 	for i := range 3000 {
 		c.accepted(fake(1, 1, int64(i), strings.Repeat("x", 20_000)))

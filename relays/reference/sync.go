@@ -9,9 +9,9 @@ import (
 	"time"
 
 	"relaybench/corpus"
-	"relaybench/harness/negentropy"
-	"relaybench/harness/pull"
-	"relaybench/harness/wire"
+	"relaybench/relays/client"
+	"relaybench/relays/negentropy"
+	"relaybench/relays/wire"
 )
 
 // SyncOptions say how a store that nobody serves meanwhile is brought in line with a relay. Zero values take the defaults.
@@ -172,8 +172,8 @@ func (sy *syncing) fetch(ctx context.Context, ids []corpus.ID) error {
 		}
 		stored <- err
 	}()
-	by := pull.ByID{Options: pull.Options{URL: sy.address, Stall: sy.o.Stall, Attempts: 3}, Conns: sy.o.Conns, Batch: sy.o.Batch, InFlight: sy.o.InFlight, Retries: 2,
-		Take: func(ctx context.Context, e *pull.Event, wait bool) (bool, error) {
+	by := client.ByID{Options: client.Options{URL: sy.address, Stall: sy.o.Stall, Attempts: 3}, Conns: sy.o.Conns, Batch: sy.o.Batch, InFlight: sy.o.InFlight, Retries: 2,
+		Take: func(ctx context.Context, e *client.Event, wait bool) (bool, error) {
 			if !wait && len(texts) == cap(texts) {
 				return false, nil
 			}

@@ -10,7 +10,7 @@ import (
 
 	"github.com/coder/websocket"
 
-	"relaybench/harness/wire"
+	"relaybench/relays/wire"
 )
 
 // Between stands between clients and a relay and passes messages on, as a line does that may fail or be listened to.

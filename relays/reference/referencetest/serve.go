@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"relaybench/corpus"
-	"relaybench/harness/wire"
 	"relaybench/relays/reference"
+	"relaybench/relays/wire"
 )
 
 // Holding serves a relay that holds these events, whether they are genuine or not, and misbehaves as the faults say. It returns its URL.

@@ -1,0 +1,235 @@
+// Package client asks a relay for many events: in one REQ, in pages by time, or by id in batches. It
+// knows no corpus and no clock of a scenario; what becomes of the events is the caller's.
+//
+// A relay is not trusted: what nobody asked for is counted and not passed on, every wait has a
+// deadline that moves only when events or answers come, CLOSED is taken for an end only behind the
+// EOSE of the same REQ, and an answer that goes on far beyond what was asked for ends everything.
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"relaybench/corpus"
+	"relaybench/relays/wire"
+	"relaybench/results"
+)
+
+// Options say how to ask. The zero value of each but URL stands for its default.
+type Options struct {
+	URL         string
+	Compression bool          // offer permessage-deflate (RFC 7692)
+	ReadLimit   int64         // the largest frame taken, in bytes; that of wire where 0
+	Stall       time.Duration // without progress for so long, a connection is given up: 30 s
+	Interval    time.Duration // the least time between two REQs on one connection: none
+	Answer      int           // events in one answer at most, whatever they are: twice as many as were asked for
+	// Attempts is how many times in a row asking may bring nothing (the connection is lost, or the REQ ends in CLOSED) before it is given
+	// up: 1, which is not to try again. Between two attempts lies a growing pause.
+	Attempts int
+	Backoff  time.Duration // the first pause, doubled each time up to a minute: 250 ms
+	// Trouble is told what went wrong when it is tried again. It may be nil.
+	Trouble func(err error)
+}
+
+const (
+	defaultStall   = 30 * time.Second
+	defaultBackoff = 250 * time.Millisecond
+	longestBackoff = time.Minute
+)
+
+// Event is an event as it came. Raw and Frame lie in the connection's buffer and are valid during the call.
+type Event struct {
+	ID        corpus.ID // as the event says: nothing is verified here
+	CreatedAt int64     // Unix seconds, as the event says; 0 where Dated is false
+	Dated     bool
+	Raw       []byte        // the event object as sent
+	Frame     []byte        // the whole message
+	At        time.Duration // arrival, on wire.Now's scale
+}
+
+// Take is given the events that were asked for, as they come. With wait unset it must not block, and returns false where dealing with the event
+// would have to wait; it is then called again with wait set, and the relay's deadline stands still meanwhile. An error ends everything. Over
+// several connections it is called from several goroutines.
+type Take func(ctx context.Context, e *Event, wait bool) (ok bool, err error)
+
+// Each makes a Take of what never has to wait.
+func Each(f func(e *Event)) Take {
+	return func(_ context.Context, e *Event, _ bool) (bool, error) {
+		f(e)
+		return true, nil
+	}
+}
+
+// Stats are what asking came to and what it cost.
+type Stats struct {
+	Requests, EOSE, Closed int // Closed: without an EOSE before
+	// Unfinished are REQs whose connection was lost before they ended.
+	Unfinished  int
+	Dials, Lost int         // connections made, and those that the relay broke, by stalling also
+	Loss        error       // how the last of those broke, nil without any
+	Events      int64       // passed on
+	Duplicates  int64       // events that came again, within what is remembered, and were not passed on
+	Repeated    int64       // of those, those that one answer held twice: no lost connection explains them
+	Strays      int64       // events that nobody had asked for, or without an id or a time where that is needed
+	Elsewhere   int64       // of the strays, those under a subscription id that was never asked under
+	StrayIDs    []corpus.ID // the first few of those that were not asked for by id
+	EventBytes  int64       // of the events passed on, as JSON
+	FrameBytes  int64       // of all frames
+	Bytes       int64       // received on the sockets, compressed where that was agreed
+	BytesUp     int64       // sent on them
+	Notices     int
+	Garbage     int                // text frames that are no message
+	Malformed   wire.Garbage       // what was wrong with them, with binary frames, and with events of whatever REQ
+	Extensions  string             // agreed to by the relay, of the last connection
+	Reason      string             // of the last CLOSED or NOTICE; a relay wrote it
+	Reasons     map[string]int     // CLOSED by machine-readable prefix (NIP-01)
+	Latency     *results.Histogram // of each REQ that ended: from its sending to its EOSE or CLOSED
+	FirstEvent  time.Duration      // from the first REQ to the first event; 0 where none came
+	Duration    time.Duration      // from the first REQ to the last answer
+	Waited      time.Duration      // for a Take that had to wait
+
+	began, ended time.Duration
+}
+
+// ClosedError is a REQ that ended in CLOSED, where that is not tried again.
+type ClosedError struct {
+	Reason string // the relay's words, of any characters
+}
+
+func (e *ClosedError) Error() string {
+	if e.Reason == "" {
+		return "the relay closed the REQ without a reason"
+	}
+	return fmt.Sprintf("the relay closed the REQ: %q", e.Reason)
+}
+
+// Refused says whether trying again is in vain: the relay wants to know who asks, or does not serve who asks (NIP-01, NIP-42).
+func (e *ClosedError) Refused() bool {
+	return strings.HasPrefix(e.Reason, "auth-required:") || strings.HasPrefix(e.Reason, "restricted:") || strings.HasPrefix(e.Reason, "blocked:")
+}
+
+// FloodError is an answer that went on beyond Options.Answer. It is not asked for again.
+type FloodError struct{ Sent, Asked int } // events; Asked is the filter's limit
+
+func (e *FloodError) Error() string {
+	return fmt.Sprintf("the relay sent %d events where %d were asked for, and went on", e.Sent, e.Asked)
+}
+
+// retry decides what comes after a failure: a pause, or the end.
+type retry struct {
+	o      *Options
+	barren int // failures in a row that brought nothing
+}
+
+// after waits before the next attempt, or returns why there is none.
+func (r *retry) after(ctx context.Context, err error, progress bool) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	var closed *ClosedError
+	var flood *FloodError
+	if errors.As(err, &closed) && closed.Refused() || errors.As(err, &flood) {
+		return err
+	}
+	if r.barren++; progress {
+		r.barren = 1
+	}
+	if r.barren >= max(1, r.o.Attempts) {
+		return err
+	}
+	if r.o.Trouble != nil {
+		r.o.Trouble(err)
+	}
+	return sleep(ctx, r.o.pause(r.barren))
+}
+
+// pause is how long to wait after so many failures in a row.
+func (o *Options) pause(failures int) time.Duration {
+	pause := o.Backoff
+	if pause <= 0 {
+		pause = defaultBackoff
+	}
+	for range failures - 1 {
+		pause = min(2*pause, longestBackoff)
+	}
+	return pause
+}
+
+func sleep(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+func (o *Options) stall() time.Duration {
+	if o.Stall <= 0 {
+		return defaultStall
+	}
+	return o.Stall
+}
+
+// merge adds what another connection did. Times are joined by whoever knows the whole.
+func (s *Stats) merge(o *Stats) {
+	s.Requests, s.EOSE, s.Closed, s.Unfinished = s.Requests+o.Requests, s.EOSE+o.EOSE, s.Closed+o.Closed, s.Unfinished+o.Unfinished
+	s.Dials, s.Lost = s.Dials+o.Dials, s.Lost+o.Lost
+	if o.Loss != nil {
+		s.Loss = o.Loss
+	}
+	s.Events, s.Duplicates, s.Strays = s.Events+o.Events, s.Duplicates+o.Duplicates, s.Strays+o.Strays
+	s.Repeated, s.Elsewhere = s.Repeated+o.Repeated, s.Elsewhere+o.Elsewhere
+	s.StrayIDs = append(s.StrayIDs, o.StrayIDs[:min(len(o.StrayIDs), maxStrayIDs-len(s.StrayIDs))]...)
+	s.EventBytes, s.FrameBytes = s.EventBytes+o.EventBytes, s.FrameBytes+o.FrameBytes
+	s.Bytes, s.BytesUp = s.Bytes+o.Bytes, s.BytesUp+o.BytesUp
+	s.Notices, s.Garbage, s.Waited = s.Notices+o.Notices, s.Garbage+o.Garbage, s.Waited+o.Waited
+	s.Malformed.Add(o.Malformed)
+	if o.Extensions != "" {
+		s.Extensions = o.Extensions
+	}
+	if o.Reason != "" {
+		s.Reason = o.Reason
+	}
+	for prefix, n := range o.Reasons {
+		s.closedFor(prefix, n)
+	}
+	s.Latency.Merge(o.Latency)
+	if o.began > 0 && (s.began == 0 || o.began < s.began) {
+		s.began = o.began
+	}
+	if first := o.began + o.FirstEvent; o.FirstEvent > 0 && (s.FirstEvent == 0 || first < s.began+s.FirstEvent) {
+		s.FirstEvent = first - s.began
+	}
+	s.ended = max(s.ended, o.ended)
+	s.Duration = s.ended - s.began
+}
+
+// maxStrayIDs bounds StrayIDs.
+const maxStrayIDs = 5
+
+// stray counts an event that its question had not asked for.
+func (s *Stats) stray(id corpus.ID, known bool) {
+	if s.Strays++; known && len(s.StrayIDs) < maxStrayIDs {
+		s.StrayIDs = append(s.StrayIDs, id)
+	}
+}
+
+// maxReasons bounds how many kinds of CLOSED are told apart: relays write them.
+const maxReasons = 12
+
+func (s *Stats) closedFor(prefix string, n int) {
+	if _, known := s.Reasons[prefix]; !known && len(s.Reasons) >= maxReasons {
+		prefix = "other"
+	}
+	s.Reasons[prefix] += n
+}
+
+func newStats() *Stats {
+	return &Stats{Reasons: map[string]int{}, Latency: results.NewHistogram()}
+}

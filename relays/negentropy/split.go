@@ -1,0 +1,173 @@
+package negentropy
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"time"
+
+	"relaybench/relays/wire"
+)
+
+// maxDepth bounds how often a time range is halved. Every second time it is halved in the middle, so that any range comes down to one second
+// before that.
+const maxDepth = 256
+
+// maxVain is how many NEG-OPENs in a row may come to nothing: refused, or about ranges in which neither side has an item. Between two ranges that
+// hold something a tree of halves has at most so many of them, but a relay could refuse all ranges, billions of them, that are wider than a second.
+const maxVain = 4 * maxDepth
+
+// latest is the highest created_at that every JSON reader takes for what it is.
+const latest = 1<<53 - 1
+
+// ReconcileSplit is Reconcile, except that a time range which the relay finds too big (`blocked:`) is split in two and each half reconciled,
+// from old to new, as often as it takes. A single second that is too big is an error, a *RelayError. The Result counts all, refused
+// attempts included; Duration is the sum of the parts'.
+func ReconcileSplit(ctx context.Context, conn *wire.Conn, filter []byte, s Storage, o Options) (Result, error) {
+	result, err := Reconcile(ctx, conn, filter, s, o)
+	if !splittable(result, err) {
+		return result, err
+	}
+	o = o.withDefaults()
+	fields, all, wrong := readTimes(filter, s)
+	if wrong != nil {
+		return result, wrong
+	}
+	result.Refused++
+	p := splitter{ctx: ctx, conn: conn, fields: fields, s: s, o: o, result: &result}
+	return result, p.halves(all, 0, err)
+}
+
+// splittable reports whether the relay refused the query as too big, and before it named any id.
+func splittable(r Result, err error) bool {
+	var refused *RelayError
+	return errors.As(err, &refused) && refused.Blocked() && r.Rounds == 0
+}
+
+// seconds is a range of created_at, both ends inclusive.
+type seconds struct {
+	since, until uint64
+	open         bool // until is only where halving thinks it might end
+}
+
+type splitter struct {
+	ctx    context.Context
+	conn   *wire.Conn
+	fields map[string]json.RawMessage
+	s      Storage
+	o      Options
+	result *Result
+	vain   int // NEG-OPENs in a row that came to nothing
+}
+
+// halves reconciles the two halves of a range that the relay refused.
+func (p *splitter) halves(r seconds, depth int, refused error) error {
+	if r.since >= r.until || depth == maxDepth {
+		return fmt.Errorf("created_at %d to %d cannot be split further: %w", r.since, r.until, refused)
+	}
+	middle := p.middle(r, depth)
+	for _, half := range []seconds{{r.since, middle, false}, {middle + 1, r.until, r.open}} {
+		if half.open && half.since == half.until { // and yet too much lies beyond it
+			half.until = min(latest, half.since+math.MaxInt32)
+		}
+		if err := p.part(half, depth+1); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// part reconciles one range, and its halves if the relay refuses it too.
+func (p *splitter) part(r seconds, depth int) error {
+	filter, err := p.filter(r)
+	if err != nil {
+		return err
+	}
+	until := r.until
+	if r.open {
+		until = Infinity
+	}
+	o := p.o
+	o.MaxNeed = max(1, o.MaxNeed-p.result.Need)
+	o.MaxRounds -= p.result.Rounds + p.result.Refused
+	switch {
+	case o.MaxRounds <= 0:
+		return fmt.Errorf("reconciling: %w", endless(p.result.Rounds, p.result.Rounds+p.result.Refused, p.o.MaxRounds))
+	case p.vain == maxVain:
+		return fmt.Errorf("reconciling: %w", &ProtocolError{Code: Endless, Answer: p.result.Rounds, Count: uint64(p.vain), Limit: maxVain,
+			Err: fmt.Errorf("it refuses ranges of time as too big, and %d smaller ones in a row came to nothing", p.vain)})
+	}
+	own := Between(p.s, r.since, until)
+	part, err := Reconcile(p.ctx, p.conn, filter, own, o)
+	p.result.add(part)
+	if p.vain++; err == nil && own.Len()+part.Need > 0 {
+		p.vain = 0
+	}
+	if splittable(part, err) {
+		p.result.Refused++
+		return p.halves(r, depth, err)
+	}
+	return err
+}
+
+// middle returns the last second of the older half: where our own items have their middle, since the relay's are probably like them,
+// and every second time the middle of the time itself, in case they are not.
+func (p *splitter) middle(r seconds, depth int) uint64 {
+	half := r.since + (r.until-r.since)/2
+	if depth%2 == 1 {
+		return half
+	}
+	own := Between(p.s, r.since, r.until)
+	if own.Len() < 2 {
+		return half
+	}
+	return min(max(own.Timestamp(own.Len()/2), r.since+1)-1, r.until-1)
+}
+
+func (p *splitter) filter(r seconds) ([]byte, error) {
+	p.fields["since"], _ = json.Marshal(r.since)
+	p.fields["until"], _ = json.Marshal(r.until)
+	if r.open {
+		delete(p.fields, "until")
+	}
+	filter, err := json.Marshal(p.fields)
+	if err != nil {
+		return nil, fmt.Errorf("writing the filter of a part: %w", err)
+	}
+	return filter, nil
+}
+
+// readTimes takes the time range out of a filter. Without an end, it ends for halving where one may expect: a year after the newest
+// item of ours or after now, whichever is later.
+func readTimes(filter []byte, s Storage) (fields map[string]json.RawMessage, r seconds, err error) {
+	if err := json.Unmarshal(filter, &fields); err != nil {
+		return nil, r, fmt.Errorf("reading the filter: %w", err)
+	}
+	read := func(name string, value *uint64) (found bool) {
+		raw, there := fields[name]
+		if !there || err != nil || string(raw) == "null" {
+			return false
+		}
+		var number int64
+		if wrong := json.Unmarshal(raw, &number); wrong != nil {
+			err = fmt.Errorf("the filter's %q is not a whole number of seconds: %w", name, wrong)
+		}
+		*value = uint64(max(0, number))
+		return true
+	}
+	read("since", &r.since)
+	if !read("until", &r.until) {
+		r.open = true
+		r.until = max(uint64(time.Now().Unix()), r.since)
+		if n := s.Len(); n > 0 {
+			r.until = max(r.until, s.Timestamp(n-1))
+		}
+		r.until += 365 * 86400
+	}
+	if r.until >= latest {
+		r.until, r.open = latest, true
+	}
+	return fields, r, err
+}

@@ -1,0 +1,331 @@
+package results
+
+import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"syscall"
+)
+
+// maxRecordBytes bounds what ReadRecord takes in.
+const maxRecordBytes = 256 << 20
+
+// normalize fills in what the schema wants present even when empty.
+func (r *Record) normalize() {
+	if r.Schema == "" {
+		r.Schema = Schema
+	}
+	if r.Corpus.Kinds == nil {
+		r.Corpus.Kinds = map[string]int{}
+	}
+	if r.Options == nil {
+		r.Options = map[string]any{}
+	}
+	if r.Relays == nil {
+		r.Relays = []Relay{}
+	}
+	for i := range r.Relays {
+		r.Relays[i].normalize()
+	}
+	if r.Measurements == nil {
+		r.Measurements = []Measurement{}
+	}
+	for i := range r.Measurements {
+		if r.Measurements[i].Trials == nil {
+			r.Measurements[i].Trials = []float64{}
+		}
+	}
+	if r.Findings == nil {
+		r.Findings = []Finding{}
+	}
+	if r.Scenarios == nil {
+		r.Scenarios = []Scenario{}
+	}
+	if r.Metrics == nil {
+		r.Metrics = []Metric{}
+	}
+}
+
+// normalize makes a relay that the run has not come to, or whose end nobody explained, say so.
+func (r *Relay) normalize() {
+	if r.Durability == "" {
+		r.Durability = "unknown"
+	}
+	if r.Outcome == "" {
+		r.Outcome, r.Reason = OutcomeSkipped, "the run has not come to it"
+	}
+	if r.Outcome != OutcomeOK && r.Reason == "" {
+		r.Reason = "no reason was recorded"
+	}
+}
+
+// Write replaces the file at path with the record, all of it or nothing: it writes and syncs a temporary file in the
+// same folder and renames it, so that a reader or a crash meets either the old record or the new one. Errors are one
+// sentence and name the folder and the remedy when the disk is full or cannot be written to.
+func (r *Record) Write(path string) error {
+	c := r.clone()
+	c.normalize()
+	dir := filepath.Dir(path)
+	f, err := os.CreateTemp(dir, ".results-*.tmp")
+	if err != nil {
+		return writeError(path, err)
+	}
+	defer os.Remove(f.Name()) // after the rename there is nothing of that name left
+	if err := c.encode(f); err != nil {
+		f.Close()
+		return writeError(path, err)
+	}
+	if err := f.Close(); err != nil {
+		return writeError(path, err)
+	}
+	if err := os.Rename(f.Name(), path); err != nil {
+		return writeError(path, err)
+	}
+	syncFolder(dir)
+	return nil
+}
+
+func (r *Record) encode(f *os.File) error {
+	// CreateTemp makes files for their owner alone; results are there to be shared.
+	if err := f.Chmod(0o644); err != nil {
+		return err
+	}
+	if err := encodeJSON(f, r); err != nil {
+		return err
+	}
+	return f.Sync()
+}
+
+func encodeJSON(f io.Writer, r *Record) error {
+	w := bufio.NewWriterSize(f, 1<<16)
+	e := json.NewEncoder(w)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", " ")
+	if err := e.Encode(r); err != nil {
+		return err
+	}
+	return w.Flush()
+}
+
+// syncFolder makes the rename last. Some file systems cannot sync a folder, and the record is complete either way.
+func syncFolder(dir string) {
+	if d, err := os.Open(dir); err == nil {
+		d.Sync()
+		d.Close()
+	}
+}
+
+func writeError(path string, err error) error {
+	dir, unsaved := filepath.Dir(path), "so the results stay unsaved"
+	if _, absent := os.Stat(path); absent == nil {
+		unsaved += " (" + filepath.Base(path) + " holds an earlier state)"
+	}
+	switch {
+	case errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS):
+		return fmt.Errorf("the folder %s cannot be written to, %s; choose another with --out: %w", dir, unsaved, err)
+	case errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT):
+		return fmt.Errorf("the disk of %s is full, %s; free some space or choose another folder with --out: %w", dir, unsaved, err)
+	case errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("the folder %s does not exist, %s: %w", dir, unsaved, err)
+	}
+	return fmt.Errorf("writing the results to %s: %w", path, err)
+}
+
+// ReadRecord reads a results file of at most 256 MiB. Every error is one sentence that names the file and what is wrong with it.
+func ReadRecord(path string) (*Record, error) {
+	// Asked before opening: to open a named pipe would wait for a writer.
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, fmt.Errorf("reading results: %w", err)
+	}
+	switch {
+	case info.IsDir():
+		return nil, fmt.Errorf("%s is a folder; name the results.json in it", path)
+	case !info.Mode().IsRegular():
+		return nil, fmt.Errorf("%s is not a regular file; name a results.json", path)
+	case info.Size() == 0:
+		return nil, fmt.Errorf("%s is empty; a results.json was expected", path)
+	case info.Size() > maxRecordBytes:
+		return nil, errTooLarge(path)
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("reading results: %w", err)
+	}
+	defer f.Close()
+	b, err := io.ReadAll(io.LimitReader(f, maxRecordBytes+1))
+	if err != nil {
+		return nil, fmt.Errorf("reading %s: %w", path, err)
+	}
+	if len(b) > maxRecordBytes { // it grew meanwhile
+		return nil, errTooLarge(path)
+	}
+	r, err := parseRecord(b)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return r, nil
+}
+
+func errTooLarge(path string) error {
+	return fmt.Errorf("%s is larger than %d MiB, which no results.json is", path, maxRecordBytes>>20)
+}
+
+// Hash tells records apart by all that they say, whatever their files are called or how they are
+// indented. An error is that of a value that JSON cannot hold, which no record has that was read.
+func (r *Record) Hash() (sum [sha256.Size]byte, err error) {
+	b, err := json.Marshal(r)
+	return sha256.Sum256(b), err
+}
+
+func parseRecord(b []byte) (*Record, error) {
+	// The schema id comes first, and alone: a file of another form should be called that, not be faulted for a field.
+	var head struct {
+		Schema *string `json:"schema"`
+	}
+	if err := json.Unmarshal(b, &head); err != nil {
+		return nil, jsonError(err, len(b))
+	}
+	if err := tidy(b); err != nil {
+		return nil, err
+	}
+	switch {
+	case head.Schema == nil:
+		return nil, errors.New("this is not a results.json of relaybench: it has no schema id")
+	case *head.Schema == schema1:
+		r, err := upgrade1(b)
+		if err != nil {
+			return nil, err
+		}
+		return r, cmp.Or(r.bounded(), r.sound())
+	case *head.Schema != Schema:
+		return nil, fmt.Errorf("its schema is %.60q, and this relaybench reads %q and %q: a newer one reads it", *head.Schema, Schema, schema1)
+	}
+	r := new(Record)
+	if err := json.Unmarshal(b, r); err != nil {
+		return nil, jsonError(err, len(b))
+	}
+	if err := cmp.Or(r.bounded(), r.sound(), r.judged()); err != nil {
+		return nil, err
+	}
+	r.normalize()
+	return r, nil
+}
+
+// judged refuses verdicts that there are not, which would bar nothing, and fills in what a failed
+// check bears on where the file leaves that out.
+func (r *Record) judged() error {
+	for i := range r.Findings {
+		f := &r.Findings[i]
+		if _, known := weight[f.Verdict]; !known {
+			return fmt.Errorf("the check %.60q of %.60q has the verdict %.60q; there are %q, %q, %q and %q",
+				f.Code, f.Relay, f.Verdict, Passed, Failed, Undecided, Stated)
+		}
+		if f.Verdict == Failed && len(f.BearsOn) == 0 {
+			f.BearsOn = BearsOn(f.Code, f.Scenario, f.Labels)
+		}
+	}
+	return nil
+}
+
+// plain is what a JSON value is called that a Go type takes in.
+func plain(t reflect.Type) string {
+	switch t.Kind() {
+	case reflect.String:
+		return "text"
+	case reflect.Bool:
+		return "true or false"
+	case reflect.Slice, reflect.Array:
+		return "a list"
+	case reflect.Struct, reflect.Map:
+		return "an object"
+	case reflect.Pointer:
+		return plain(t.Elem())
+	}
+	return "a number"
+}
+
+// tidy refuses what a JSON reader passes over in silence, and names the place: an object with a
+// field twice, and null among the objects of a list. b is JSON.
+func tidy(b []byte) error {
+	type level struct {
+		list  bool
+		named map[string]bool // fields so far
+		place string          // of what comes next
+		items int
+	}
+	var open []level
+	place := func() (path string) {
+		for i := range open {
+			path += open[i].place
+		}
+		return strings.TrimPrefix(path, ".")
+	}
+	for d := json.NewDecoder(bytes.NewReader(b)); ; {
+		token, err := d.Token()
+		if err != nil {
+			return nil // its end, as all of it has been read before
+		}
+		at := len(open) - 1
+		if at >= 0 && token != json.Delim('}') && token != json.Delim(']') {
+			l := &open[at]
+			switch field, text := token.(string); {
+			case l.list:
+				l.items++
+				l.place = fmt.Sprintf(" %d", l.items)
+				if token == nil && at == 1 {
+					return fmt.Errorf("%.60q is null, and has to be an object", place())
+				}
+			case l.place == "" && text:
+				l.place = "." + field
+				if at == 0 || open[at-1].list { // not of names that are anybody's: fields in either case are one
+					field = strings.ToLower(field)
+				}
+				if l.named[field] {
+					return fmt.Errorf("the field %.120q is there twice", place())
+				}
+				l.named[field] = true
+				continue
+			}
+		}
+		switch token {
+		case json.Delim('{'):
+			open = append(open, level{named: map[string]bool{}})
+			continue
+		case json.Delim('['):
+			open = append(open, level{list: true})
+			continue
+		case json.Delim('}'), json.Delim(']'):
+			open = open[:at]
+		}
+		if at = len(open) - 1; at >= 0 && !open[at].list {
+			open[at].place = "" // its value is over, and a field comes next
+		}
+	}
+}
+
+func jsonError(err error, size int) error {
+	var syntax *json.SyntaxError
+	var kind *json.UnmarshalTypeError
+	switch {
+	case errors.As(err, &syntax) && syntax.Offset >= int64(size):
+		return fmt.Errorf("the file is cut short: its JSON ends in the middle, at byte %d", size)
+	case errors.As(err, &syntax):
+		return fmt.Errorf("the file is not JSON: %w (byte %d)", err, syntax.Offset)
+	case errors.As(err, &kind) && kind.Field == "":
+		return fmt.Errorf("this is not a results.json of relaybench: it holds a JSON %s where an object was expected", kind.Value)
+	case errors.As(err, &kind):
+		return fmt.Errorf("the field %s holds a %s where relaybench expects %s", kind.Field, kind.Value, plain(kind.Type))
+	}
+	return fmt.Errorf("the file cannot be read as results: %w", err)
+}
