@@ -2,13 +2,13 @@ package corpus
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
 	"strings"
 )
 
@@ -43,8 +43,8 @@ type PrepareOptions struct {
 	// DropControlCharacter.
 	KeepControlCharacters bool
 
-	// Spill is a folder for what a large preparation writes while it sorts, about as much as it prepares; "" is beside the result. It bears on nothing
-	// that is prepared.
+	// Spill is a folder for what preparation writes before it sorts, as much as it prepares; "" is
+	// beside the result. It bears on nothing that is prepared.
 	Spill string
 }
 
@@ -240,26 +240,9 @@ func cacheKey(kind string, identity any, o ManifestOptions) string {
 	return kind + "-" + hex.EncodeToString(sum[:20])
 }
 
-// sorter makes the sorter of a preparation into dir.
-func (o *PrepareOptions) sorter(dir string) (*sorter, error) {
-	if o.Spill == "" {
-		return newSorter(dir), nil
-	}
-	own, err := os.MkdirTemp(o.Spill, "sort-")
-	if err != nil {
-		return nil, fmt.Errorf("making room to sort in: %w", err)
-	}
-	s := newSorter(own)
-	s.own = true
-	return s, nil
-}
-
 // prepareFile writes the prepared events of src and their manifest into dir.
 func prepareFile(ctx context.Context, src *source, o PrepareOptions, m Manifest, dir string, p Progress) error {
-	sorted, err := o.sorter(dir)
-	if err != nil {
-		return err
-	}
+	sorted := newSorter(cmp.Or(o.Spill, dir))
 	defer sorted.close()
 	done, err := runPipeline(ctx, src, &o, sorted, floorLag, p)
 	if err != nil {

@@ -137,7 +137,7 @@ func runPipeline(ctx context.Context, src *source, o *PrepareOptions, sorted *so
 			if top != nil {
 				top.add(it.event.CreatedAt, &it.event.ID)
 			}
-			if err := sorted.add(ctx, it.event.CreatedAt, &it.event.ID, uint16(it.event.Kind), it.line); err != nil {
+			if err := sorted.add(it.event.CreatedAt, &it.event.ID, uint16(it.event.Kind), it.line); err != nil {
 				return done, err
 			}
 		}

@@ -1,6 +1,7 @@
 package corpus
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 )
@@ -30,22 +31,19 @@ func BuildSynthetic(ctx context.Context, spec Spec, o PrepareOptions, cacheDir s
 
 // prepareGenerated writes the events that generate emits, in whatever order, and their manifest into dir.
 func prepareGenerated(ctx context.Context, generate func(context.Context, Progress, func(*Event) error) error, o PrepareOptions, m Manifest, dir string, p Progress) error {
-	sorted, err := o.sorter(dir)
-	if err != nil {
-		return err
-	}
+	sorted := newSorter(cmp.Or(o.Spill, dir))
 	defer sorted.close()
 	var drops dropCounts
 	var line []byte
 	read := 0
-	err = generate(ctx, p, func(e *Event) error {
+	err := generate(ctx, p, func(e *Event) error {
 		read++
 		line = e.AppendJSON(line[:0])
 		if reason := o.formReason(e, line); reason != kept {
 			drops[reason]++
 			return nil
 		}
-		return sorted.add(ctx, e.CreatedAt, &e.ID, uint16(e.Kind), line)
+		return sorted.add(e.CreatedAt, &e.ID, uint16(e.Kind), line)
 	})
 	if err != nil {
 		return fmt.Errorf("generating the synthetic corpus: %w", err)
