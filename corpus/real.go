@@ -110,20 +110,12 @@ func (d download) get(ctx context.Context, cacheDir string, p Progress) (string,
 		return path, nil
 	}
 	if err := d.fetch(ctx, path, p); err != nil {
-		removeEmpty(path + ".part")
 		if ctx.Err() != nil {
 			return "", fmt.Errorf("downloading the real dump: %w", context.Cause(ctx))
 		}
 		return "", &RealDumpError{CachePath: path, URL: d.url, Err: err}
 	}
 	return path, nil
-}
-
-// removeEmpty removes a file into which nothing has come.
-func removeEmpty(path string) {
-	if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() && info.Size() == 0 {
-		_ = os.Remove(path) // one that stays does no harm
-	}
 }
 
 var errWrongContent = errors.New("its content is not what it should be")

@@ -9,8 +9,6 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"strconv"
-	"strings"
 	"time"
 )
 
@@ -19,14 +17,14 @@ var (
 	errOversize = errors.New("the server sends more than the dump can be")
 )
 
-// refusal is an answer that trying again would not change.
-type refusal struct{ status string }
+// passing is a failure that another try may not meet.
+type passing struct{ error }
 
-func (r *refusal) Error() string { return "the server answered " + r.status }
+func (e passing) Unwrap() error { return e.error }
 
 func downloadClient() *http.Client {
 	t := http.DefaultTransport.(*http.Transport).Clone()
-	t.DisableCompression = true // the bytes as stored, so that ranges and sizes mean what they say
+	t.DisableCompression = true // the bytes as stored, so that sizes mean what they say
 	t.DialContext = (&net.Dialer{Timeout: 15 * time.Second}).DialContext
 	return &http.Client{Transport: t}
 }
@@ -39,142 +37,95 @@ type alarm interface {
 
 func afterFunc(d time.Duration, ring func()) alarm { return time.AfterFunc(d, ring) }
 
-// fetch downloads to path, by way of path.part, which stays behind when the connection breaks and is continued the next time.
+// fetch downloads to path, by way of a file beside it that is removed unless it becomes path.
 func (d download) fetch(ctx context.Context, path string, p Progress) error {
-	part := path + ".part"
-	var err error
-	for try := range d.tries {
-		if try > 0 {
-			select {
-			case <-time.After(d.pause):
-			case <-ctx.Done():
-				return context.Cause(ctx)
-			}
-		}
-		err = d.fetchOnce(ctx, part, p)
-		var refused *refusal
-		switch {
-		case err == nil:
-			if err = d.install(part, path); !errors.Is(err, errWrongContent) {
-				return err
-			}
-		case errors.Is(err, errOversize):
-			return errors.Join(err, os.Remove(part))
-		case ctx.Err() != nil, errors.As(err, &refused), isDiskError(err), isOffline(err):
+	for try := 1; ; try++ {
+		err := d.fetchOnce(ctx, path, p)
+		if ctx.Err() != nil || try == d.tries || !errors.As(err, new(passing)) {
 			return err
 		}
+		select {
+		case <-time.After(d.pause):
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
 	}
-	return err
 }
 
-// install makes the complete download the file proper. A wrong one is removed, so that the next try starts anew.
-func (d download) install(part, path string) error {
-	if err := d.matches(part); err != nil {
-		return errors.Join(err, os.Remove(part))
-	}
-	if err := errors.Join(os.Rename(part, path), syncDir(filepath.Dir(path))); err != nil {
-		return fmt.Errorf("installing the download: %w", err)
-	}
-	return nil
-}
-
-// fetchOnce continues the partial file with one request.
-func (d download) fetchOnce(ctx context.Context, part string, p Progress) error {
+func (d download) fetchOnce(ctx context.Context, path string, p Progress) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	watchdog := d.alarm(d.stall, func() { cancel(fmt.Errorf("%w (%v)", errStalled, d.stall)) })
 	defer watchdog.Stop()
-
-	f, err := os.OpenFile(part, os.O_CREATE|os.O_RDWR, 0o666)
-	if err != nil {
-		return fmt.Errorf("creating the download's file: %w", explainPermission(err))
-	}
-	defer f.Close()
-	have, err := f.Seek(0, io.SeekEnd)
-	if err != nil {
-		return fmt.Errorf("continuing the download's file: %w", err)
-	}
-	if have > 0 && d.matches(part) == nil {
-		return nil // complete already; only the last step is missing
-	}
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, d.url, nil)
 	if err != nil {
 		return err
 	}
 	req.Header.Set("User-Agent", "relaybench")
-	if have > 0 {
-		req.Header.Set("Range", fmt.Sprintf("bytes=%d-", have))
-	}
 	resp, err := d.client.Do(req)
-	if err != nil {
-		return cause(ctx, err)
+	switch {
+	case isOffline(err):
+		return err
+	case err != nil:
+		return passing{cause(ctx, err)}
 	}
 	defer resp.Body.Close()
-
 	switch {
-	case resp.StatusCode == http.StatusPartialContent && have > 0 && rangeStart(resp) == have:
-	case resp.StatusCode == http.StatusOK:
-		have = 0 // the server does not do ranges
-	case resp.StatusCode == http.StatusPartialContent, resp.StatusCode == http.StatusRequestedRangeNotSatisfiable:
-		err := fmt.Errorf("the server answered %s to a request for the rest", resp.Status)
-		return errors.Join(err, f.Truncate(0))
 	case resp.StatusCode >= 500, resp.StatusCode == http.StatusTooManyRequests:
+		return passing{fmt.Errorf("the server answered %s", resp.Status)}
+	case resp.StatusCode != http.StatusOK:
 		return fmt.Errorf("the server answered %s", resp.Status)
-	default:
-		return &refusal{resp.Status}
+	case resp.ContentLength > d.maxSize:
+		return fmt.Errorf("%w: %d bytes, over %d", errOversize, resp.ContentLength, d.maxSize)
 	}
-	if err := f.Truncate(have); err != nil {
-		return fmt.Errorf("continuing the download's file: %w", err)
+	f, err := os.Create(path + ".part") // under the lock of path: nobody else's
+	if err != nil {
+		return fmt.Errorf("creating the download's file: %w", explainPermission(err))
 	}
-	if _, err := f.Seek(have, io.SeekStart); err != nil {
-		return fmt.Errorf("continuing the download's file: %w", err)
+	defer os.Remove(f.Name()) // which it no longer has once it is installed
+	defer f.Close()
+	from := &watched{Reader: io.LimitReader(resp.Body, d.maxSize+1), after: func(done int64) {
+		watchdog.Reset(d.stall)
+		p.Report("download", done, max(0, resp.ContentLength))
+	}}
+	switch _, err := io.Copy(f, from); {
+	case from.err != nil:
+		return passing{fmt.Errorf("after %d bytes: %w", from.done, cause(ctx, from.err))}
+	case err != nil:
+		return fmt.Errorf("storing the download: %w", err)
+	case from.done > d.maxSize:
+		return fmt.Errorf("%w: over %d bytes", errOversize, d.maxSize)
 	}
-	total := int64(0)
-	if resp.ContentLength >= 0 {
-		total = have + resp.ContentLength
+	if err := f.Sync(); err != nil {
+		return fmt.Errorf("storing the download: %w", err)
 	}
-	if total > d.maxSize {
-		return fmt.Errorf("%w: %d bytes, over %d", errOversize, total, d.maxSize)
+	if err := d.matches(f.Name()); err != nil {
+		return passing{err}
 	}
-	return d.copy(ctx, f, resp.Body, have, total, watchdog, p)
+	if err := errors.Join(os.Rename(f.Name(), path), syncDir(filepath.Dir(path))); err != nil {
+		return fmt.Errorf("installing the download: %w", err)
+	}
+	return nil
 }
 
-// copy moves the body into the file; every byte that arrives gives the watchdog more time.
-func (d download) copy(ctx context.Context, f *os.File, body io.Reader, done, total int64, watchdog alarm, p Progress) error {
-	buf := make([]byte, 64<<10)
-	for {
-		n, err := body.Read(buf)
-		if n > 0 {
-			watchdog.Reset(d.stall)
-			if done += int64(n); done > d.maxSize {
-				return fmt.Errorf("%w: over %d bytes", errOversize, d.maxSize)
-			}
-			if _, err := f.Write(buf[:n]); err != nil {
-				return &diskError{err}
-			}
-			p.Report("download", done, total)
-		}
-		if err == io.EOF {
-			if err := f.Sync(); err != nil {
-				return &diskError{err}
-			}
-			return nil
-		}
-		if err != nil {
-			return fmt.Errorf("after %d bytes: %w", done, cause(ctx, err))
-		}
-	}
+// watched tells how much has been read, and keeps what reading failed by.
+type watched struct {
+	io.Reader
+	done  int64
+	after func(done int64)
+	err   error
 }
 
-// diskError is a failure to write what was received, which the server cannot help.
-type diskError struct{ err error }
-
-func (e *diskError) Error() string { return "storing the download: " + e.err.Error() }
-func (e *diskError) Unwrap() error { return e.err }
-
-func isDiskError(err error) bool {
-	var e *diskError
-	return errors.As(err, &e)
+func (w *watched) Read(b []byte) (int, error) {
+	n, err := w.Reader.Read(b)
+	if n > 0 {
+		w.done += int64(n)
+		w.after(w.done)
+	}
+	if err != nil && err != io.EOF {
+		w.err = err
+	}
+	return n, err
 }
 
 // isOffline knows the failures to reach the server at all, which a second try within seconds does not heal.
@@ -190,15 +141,4 @@ func cause(ctx context.Context, err error) error {
 		return c
 	}
 	return err
-}
-
-// rangeStart reads where a partial answer begins, -1 if it does not say.
-func rangeStart(resp *http.Response) int64 {
-	rest, ok := strings.CutPrefix(resp.Header.Get("Content-Range"), "bytes ")
-	first, _, found := strings.Cut(rest, "-")
-	start, err := strconv.ParseInt(first, 10, 64)
-	if !ok || !found || err != nil {
-		return -1
-	}
-	return start
 }

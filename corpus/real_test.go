@@ -11,19 +11,18 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 )
 
-// dumpServer serves content over HTTP, by way of handler, and keeps the Range headers that it was asked with.
+// dumpServer serves content over HTTP, by way of handler, and counts requests.
 type dumpServer struct {
 	*httptest.Server
 	content []byte
 	mu      sync.Mutex
-	ranges  []string
+	asked   int
 	ring    func()     // lets the client's present alarm run down
 	got     chan int64 // what the client says it has received
 }
@@ -33,7 +32,7 @@ func serveDump(t *testing.T, content []byte, handler func(s *dumpServer, w http.
 	s := &dumpServer{content: content, got: make(chan int64, 1000)}
 	s.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s.mu.Lock()
-		s.ranges = append(s.ranges, r.Header.Get("Range"))
+		s.asked++
 		s.mu.Unlock()
 		handler(s, w, r)
 	}))
@@ -41,7 +40,7 @@ func serveDump(t *testing.T, content []byte, handler func(s *dumpServer, w http.
 	return s
 }
 
-// whole answers as GitHub does, ranges included.
+// whole answers as GitHub does.
 func whole(s *dumpServer, w http.ResponseWriter, r *http.Request) {
 	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(s.content))
 }
@@ -50,7 +49,7 @@ func whole(s *dumpServer, w http.ResponseWriter, r *http.Request) {
 func (s *dumpServer) calls() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return len(s.ranges) - 1
+	return s.asked - 1
 }
 
 // stall sends nothing any more, once the client has received n bytes: all that the client would wait for happens, but no time passes.
@@ -122,40 +121,24 @@ func TestDownloadSurvivesWhatServersDo(t *testing.T) {
 		panic(http.ErrAbortHandler)
 	}
 	for name, c := range map[string]struct {
-		part    []byte // what an earlier run has left
 		handler func(s *dumpServer, w http.ResponseWriter, r *http.Request)
-		asked   []string
+		asked   int
 	}{
-		"plain":                              {nil, whole, []string{""}},
-		"continues what an earlier run left": {content[:half], whole, []string{fmt.Sprintf("bytes=%d-", half)}},
-		"an earlier run left it complete":    {content, whole, nil},
-		"connection breaks, then continued": {nil, func(s *dumpServer, w http.ResponseWriter, r *http.Request) {
+		"plain": {whole, 1},
+		"connection breaks": {func(s *dumpServer, w http.ResponseWriter, r *http.Request) {
 			if s.calls() == 0 {
 				breakOff(w, s.content[:half])
 			}
 			whole(s, w, r)
-		}, nil},
-		"server ignores ranges": {content[:half], func(s *dumpServer, w http.ResponseWriter, r *http.Request) {
-			w.Write(s.content)
-		}, []string{fmt.Sprintf("bytes=%d-", half)}},
-		"what was left is rubbish": {randomBytes(half + 7)[7:], func(s *dumpServer, w http.ResponseWriter, r *http.Request) {
-			whole(s, w, r)
-		}, nil},
-		"what was left is too long": {append(bytes.Clone(content), 1, 2, 3), whole, []string{fmt.Sprintf("bytes=%d-", len(content)+3), ""}},
-		"server sends another range": {content[:half], func(s *dumpServer, w http.ResponseWriter, r *http.Request) {
-			if s.calls() == 0 {
-				r.Header.Set("Range", "bytes=5-")
-			}
-			whole(s, w, r)
-		}, []string{fmt.Sprintf("bytes=%d-", half), ""}},
-		"server is busy at first": {nil, func(s *dumpServer, w http.ResponseWriter, r *http.Request) {
+		}, 2},
+		"server is busy at first": {func(s *dumpServer, w http.ResponseWriter, r *http.Request) {
 			if s.calls() == 0 {
 				w.WriteHeader(http.StatusServiceUnavailable)
 				return
 			}
 			whole(s, w, r)
-		}, []string{"", ""}},
-		"server stalls at first": {nil, func(s *dumpServer, w http.ResponseWriter, r *http.Request) {
+		}, 2},
+		"server stalls at first": {func(s *dumpServer, w http.ResponseWriter, r *http.Request) {
 			if s.calls() == 0 {
 				w.Write(s.content[:half])
 				w.(http.Flusher).Flush()
@@ -163,58 +146,38 @@ func TestDownloadSurvivesWhatServersDo(t *testing.T) {
 				return
 			}
 			whole(s, w, r)
-		}, []string{"", fmt.Sprintf("bytes=%d-", half)}},
-		"redirected": {nil, func(s *dumpServer, w http.ResponseWriter, r *http.Request) {
+		}, 2},
+		"redirected": {func(s *dumpServer, w http.ResponseWriter, r *http.Request) {
 			if r.URL.Path == "/dump" {
 				http.Redirect(w, r, "/elsewhere", http.StatusFound)
 				return
 			}
 			whole(s, w, r)
-		}, []string{"", ""}},
+		}, 2},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := serveDump(t, content, c.handler)
 			cache := t.TempDir()
 			d := s.download()
-			if c.part != nil {
-				leavePart(t, cache, d, c.part)
-			}
-			var last [2]int64
+			var last int64
 			path, err := d.get(context.Background(), cache, func(stage string, done, total int64) {
-				last = [2]int64{done, total}
+				last = done
 				s.received(stage, done, total)
 			})
 			if err != nil {
 				t.Fatal(err)
 			}
 			got, err := os.ReadFile(path)
-			if err != nil || !bytes.Equal(got, content) {
-				t.Fatalf("%d bytes, %v", len(got), err)
+			if err != nil || !bytes.Equal(got, content) || last != int64(len(content)) {
+				t.Fatalf("%d bytes, %v; the last progress is %d", len(got), err, last)
 			}
-			if c.asked != nil && strings.Join(c.asked, "; ") != strings.Join(s.ranges, "; ") {
-				t.Errorf("asked for %q, want %q", s.ranges, c.asked)
-			}
-			if len(s.ranges) > 0 && last[0] != int64(len(content)) {
-				t.Errorf("the last progress is %v", last)
-			}
-			asked := len(s.ranges)
-			if again, err := d.get(context.Background(), cache, nil); err != nil || again != path || len(s.ranges) != asked {
-				t.Errorf("the cached copy: %s, %v, after %d more requests", again, err, len(s.ranges)-asked)
+			if again, err := d.get(context.Background(), cache, nil); err != nil || again != path || s.asked != c.asked {
+				t.Errorf("the cached copy: %s, %v, after %d requests in all", again, err, s.asked)
 			}
 			if left, _ := filepath.Glob(filepath.Join(cache, "real", "*.part")); left != nil {
 				t.Errorf("left behind: %v", left)
 			}
 		})
-	}
-}
-
-func leavePart(t *testing.T, cache string, d download, part []byte) {
-	t.Helper()
-	if err := os.MkdirAll(filepath.Join(cache, "real"), 0o777); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(cache, "real", d.name+".part"), part, 0o666); err != nil {
-		t.Fatal(err)
 	}
 }
 
@@ -233,8 +196,8 @@ func TestDamagedCopyIsDownloadedAnew(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if len(s.ranges) != 2 {
-		t.Errorf("%d requests", len(s.ranges))
+	if s.asked != 2 {
+		t.Errorf("%d requests", s.asked)
 	}
 }
 
@@ -246,7 +209,6 @@ func TestFailedDownloadNamesTheWaysOut(t *testing.T) {
 		is       error
 		says     string
 		requests int
-		keeps    bool // the part that came
 	}{
 		"not found":           {handler: func(s *dumpServer, w http.ResponseWriter, r *http.Request) { http.NotFound(w, r) }, says: "404", requests: 1},
 		"wrong content":       {change: func(d *download) { d.blob = gitBlob(nil) }, handler: whole, is: errWrongContent, says: gitBlob(content), requests: 3},
@@ -261,7 +223,7 @@ func TestFailedDownloadNamesTheWaysOut(t *testing.T) {
 			w.Write(s.content[:5000])
 			w.(http.Flusher).Flush()
 			s.stall(r, 5000)
-		}, is: errStalled, requests: 3, keeps: true},
+		}, is: errStalled, requests: 3},
 		"server error": {handler: func(s *dumpServer, w http.ResponseWriter, r *http.Request) { w.WriteHeader(500) }, says: "500", requests: 3},
 		"offline":      {change: func(d *download) { d.url = "http://127.0.0.1:1/dump" }, handler: whole, requests: 0},
 	} {
@@ -287,22 +249,19 @@ func TestFailedDownloadNamesTheWaysOut(t *testing.T) {
 				}
 			}
 			s.Close() // waits for the handlers
-			if len(s.ranges) != c.requests {
-				t.Errorf("%d requests, want %d", len(s.ranges), c.requests)
+			if s.asked != c.requests {
+				t.Errorf("%d requests, want %d", s.asked, c.requests)
 			}
 			if _, err := os.Stat(cached); err == nil {
 				t.Error("a file is in the cache")
 			}
-			var left, want []string
-			if c.keeps {
-				want = []string{d.name + ".part"}
-			}
+			var left []string
 			files, err := os.ReadDir(filepath.Dir(cached))
 			for _, f := range files {
 				left = append(left, f.Name())
 			}
-			if err != nil || !slices.Equal(left, want) {
-				t.Errorf("left behind: %v, %v; want %v", left, err, want)
+			if err != nil || len(left) > 0 {
+				t.Errorf("left behind: %v, %v", left, err)
 			}
 			if n := strings.Count(typed.Error(), d.url); n != 1 {
 				t.Errorf("the address is named %d times in\n%v", n, typed)
