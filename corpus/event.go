@@ -4,10 +4,11 @@ package corpus
 
 import (
 	"crypto/sha256"
-	"encoding/binary"
 	"encoding/hex"
 	"strconv"
 	"unsafe"
+
+	"relaybench/corpus/scan"
 )
 
 // ID is an event's id, the sha256 of its serialization (NIP-01), in binary.
@@ -200,13 +201,7 @@ func AppendString(dst []byte, s string) []byte {
 	start := 0
 	text := unsafe.Slice(unsafe.StringData(s), len(s)) // only read
 	for i := 0; i < len(s); i++ {
-		for i+8 <= len(text) && allPlain(binary.LittleEndian.Uint64(text[i:])) {
-			i += 8
-		}
-		for i < len(text) && plain[text[i]] {
-			i++
-		}
-		if i == len(text) {
+		if i, _ = scan.Plain(text, i); i == len(text) {
 			break
 		}
 		c := text[i]

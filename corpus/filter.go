@@ -116,54 +116,54 @@ func (e *UnknownFieldError) Error() string { return fmt.Sprintf("unknown filter 
 // ParseFilter reads one JSON object as a filter: the fields of NIP-01 with the right types. A field
 // that it does not know is an *UnknownFieldError, since leaving it out would widen the answer.
 func ParseFilter(text []byte) (Filter, error) {
-	s := scanner{src: text}
+	s := scannerOf(text)
 	var f Filter
 	seen := map[string]bool{}
 	s.object(func(key string) {
 		if seen[key] {
-			s.fail("field %q twice", key)
+			s.Fail("field %q twice", key)
 			return
 		}
 		seen[key] = true
 		switch key {
 		case "ids":
 			f.IDs = []ID{}
-			s.list(func() {
+			s.List(func() {
 				var id ID
 				s.hex(id[:], key)
 				f.IDs = append(f.IDs, id)
 			})
 		case "authors":
 			f.Authors = []PubKey{}
-			s.list(func() {
+			s.List(func() {
 				var pk PubKey
 				s.hex(pk[:], key)
 				f.Authors = append(f.Authors, pk)
 			})
 		case "kinds":
 			f.Kinds = []int{}
-			s.list(func() { f.Kinds = append(f.Kinds, int(s.int(math.MaxUint16, "kind"))) })
+			s.List(func() { f.Kinds = append(f.Kinds, int(s.Int(math.MaxUint16, "kind"))) })
 		case "since":
-			f.Since = Int64(s.int(math.MaxInt64/16, key))
+			f.Since = Int64(s.Int(math.MaxInt64/16, key))
 		case "until":
-			f.Until = Int64(s.int(math.MaxInt64/16, key))
+			f.Until = Int64(s.Int(math.MaxInt64/16, key))
 		case "limit":
-			f.Limit = Int(int(s.int(math.MaxInt32, key)))
+			f.Limit = Int(int(s.Int(math.MaxInt32, key)))
 		default:
 			if len(key) != 2 || key[0] != '#' {
-				if s.err == nil {
-					s.err = &UnknownFieldError{key}
+				if s.Err == nil {
+					s.Err = &UnknownFieldError{key}
 				}
 				return
 			}
 			t := TagFilter{Name: key[1], Values: []string{}}
-			s.list(func() { t.Values = append(t.Values, s.string()) })
+			s.List(func() { t.Values = append(t.Values, s.text()) })
 			f.Tags = append(f.Tags, t)
 		}
 	})
-	s.end()
-	if s.err != nil {
-		return Filter{}, s.err
+	s.End()
+	if s.Err != nil {
+		return Filter{}, s.Err
 	}
 	slices.SortFunc(f.Tags, func(a, b TagFilter) int { return cmp.Compare(a.Name, b.Name) })
 	return f, nil

@@ -4,7 +4,45 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"unsafe"
+
+	"relaybench/corpus/scan"
 )
+
+// scanner reads events and filters.
+type scanner struct {
+	scan.Scanner
+	arena *arena // where events read lend their memory from, nil for memory of their own
+}
+
+func scannerOf(text []byte) *scanner { return &scanner{Scanner: scan.Scanner{Src: text}} }
+
+// object calls member with each key of an object; member must consume the value.
+func (s *scanner) object(member func(key string)) {
+	s.Object(func(key []byte) { member(fieldName(key)) })
+}
+
+// fieldName is string(key) without allocation for the fields of an event (NIP-01).
+func fieldName(key []byte) string {
+	for _, name := range eventFields {
+		if string(key) == name {
+			return name
+		}
+	}
+	return string(key)
+}
+
+// text consumes a string, and returns its value.
+func (s *scanner) text() string {
+	raw, escaped := s.Raw()
+	switch {
+	case escaped:
+		raw = scan.AppendUnescaped(make([]byte, 0, len(raw)), raw)
+	case s.arena == nil:
+		return string(raw)
+	}
+	return unsafe.String(unsafe.SliceData(raw), len(raw)) // nobody else has it, or it lasts as long as the arena's events
+}
 
 // ErrNoSignature marks an event that is well formed but for a sig field that is absent or not 128 hexadecimal digits.
 var ErrNoSignature = errors.New("no 128-digit signature")
@@ -13,11 +51,11 @@ var ErrNoSignature = errors.New("no 128-digit signature")
 // type, lower-case hexadecimal digits, kind up to 65,535. Fields that NIP-01 does not name are passed over. The result shares no
 // memory with text.
 func ParseEvent(text []byte) (Event, error) {
-	s := scanner{src: text}
+	s := scannerOf(text)
 	e := s.event()
-	s.end()
-	if s.err != nil {
-		return Event{}, s.err
+	s.End()
+	if s.Err != nil {
+		return Event{}, s.Err
 	}
 	return e, nil
 }
@@ -50,54 +88,54 @@ func (s *scanner) event() (e Event) {
 			s.hex(e.PubKey[:], key)
 		case "created_at":
 			bit = hasCreatedAt
-			e.CreatedAt = s.int(math.MaxInt64/16, key)
+			e.CreatedAt = s.Int(math.MaxInt64/16, key)
 		case "kind":
 			bit = hasKind
-			e.Kind = int(s.int(math.MaxUint16, key))
+			e.Kind = int(s.Int(math.MaxUint16, key))
 		case "tags":
 			bit = hasTags
 			e.Tags = s.tags()
 		case "content":
 			bit = hasContent
-			e.Content = s.string()
+			e.Content = s.text()
 		case "sig":
 			bit = hasSig
-			if s.peek() == '"' {
-				raw, _ := s.rawString()
+			if s.Peek() == '"' {
+				raw, _ := s.Raw()
 				goodSig = decodeHex(e.Sig[:], raw)
 			} else {
-				s.skip()
+				s.Skip()
 			}
 		default:
-			s.skip()
+			s.Skip()
 		}
 		if seen&bit != 0 {
-			s.fail("field %q twice", key)
+			s.Fail("field %q twice", key)
 		}
 		seen |= bit
 	})
-	if s.err != nil {
+	if s.Err != nil {
 		return e
 	}
 	if missing := hasAll &^ (seen | hasSig); missing != 0 {
 		for i, name := range eventFields {
 			if missing&(1<<i) != 0 {
-				s.fail("field %q is missing", name)
+				s.Fail("field %q is missing", name)
 			}
 		}
 	}
-	if s.err == nil && !goodSig {
-		s.err = fmt.Errorf("at byte %d: %w", s.pos, ErrNoSignature)
+	if s.Err == nil && !goodSig {
+		s.Err = fmt.Errorf("at byte %d: %w", s.Pos, ErrNoSignature)
 	}
 	return e
 }
 
 func (s *scanner) hex(dst []byte, key string) {
-	start := s.pos
-	raw, _ := s.rawString()
-	if s.err == nil && !decodeHex(dst, raw) {
-		s.pos = start
-		s.fail("field %q is not %d lower-case hexadecimal digits", key, 2*len(dst))
+	start := s.Pos
+	raw, _ := s.Raw()
+	if s.Err == nil && !decodeHex(dst, raw) {
+		s.Pos = start
+		s.Fail("field %q is not %d lower-case hexadecimal digits", key, 2*len(dst))
 	}
 }
 
@@ -106,9 +144,9 @@ func (s *scanner) tags() []Tag {
 		return s.arena.read(s)
 	}
 	tags := []Tag{}
-	s.list(func() {
+	s.List(func() {
 		tag := Tag{}
-		s.list(func() { tag = append(tag, s.string()) })
+		s.List(func() { tag = append(tag, s.text()) })
 		tags = append(tags, tag)
 	})
 	return tags
@@ -123,9 +161,9 @@ type arena struct {
 
 func (a *arena) read(s *scanner) []Tag {
 	a.tags, a.elements = a.tags[:0], a.elements[:0]
-	s.list(func() {
+	s.List(func() {
 		start := len(a.elements)
-		s.list(func() { a.elements = append(a.elements, s.string()) })
+		s.List(func() { a.elements = append(a.elements, s.text()) })
 		a.tags = append(a.tags, Tag(a.elements[start:len(a.elements):len(a.elements)]))
 	})
 	return a.tags
@@ -135,33 +173,33 @@ func (a *arena) read(s *scanner) []Tag {
 // number of its elements. name and value are valid until each returns. Apart from the tags, whose form is checked as ParseEvent
 // does, the text needs only to be JSON.
 func scanTags(text []byte, each func(name, value []byte, elements int)) error {
-	s := scanner{src: text}
+	s := scannerOf(text)
 	var pair [2][]byte
 	var unescaped [2][]byte
 	s.object(func(key string) {
 		if key != "tags" {
-			s.skip()
+			s.Skip()
 			return
 		}
-		s.list(func() {
+		s.List(func() {
 			n := 0
 			pair = [2][]byte{}
-			s.list(func() {
-				raw, escaped := s.rawString()
+			s.List(func() {
+				raw, escaped := s.Raw()
 				if n < len(pair) {
 					if escaped {
-						unescaped[n] = appendUnescaped(unescaped[n][:0], raw)
+						unescaped[n] = scan.AppendUnescaped(unescaped[n][:0], raw)
 						raw = unescaped[n]
 					}
 					pair[n] = raw
 				}
 				n++
 			})
-			if s.err == nil {
+			if s.Err == nil {
 				each(pair[0], pair[1], n)
 			}
 		})
 	})
-	s.end()
-	return s.err
+	s.End()
+	return s.Err
 }

@@ -10,6 +10,8 @@ import (
 	"runtime"
 	"slices"
 	"sync"
+
+	"relaybench/corpus/scan"
 )
 
 // A batch is what passes from stage to stage. It is small enough that a cancelled preparation stops within a few hundredths of a second, and
@@ -250,12 +252,12 @@ func (pl *pipeline) parse(ctx context.Context) {
 // parseOne reads one event and applies the rules on its form. A large event that is dropped is not
 // kept in memory. The error says why the text is no event.
 func (pl *pipeline) parseOne(b *batch, text []byte, memory *arena) (item, error) {
-	s := scanner{src: text, arena: memory}
+	s := scanner{Scanner: scan.Scanner{Src: text}, arena: memory}
 	e := s.event()
-	s.end()
-	unsigned := errors.Is(s.err, ErrNoSignature)
-	if s.err != nil && !unsigned {
-		return item{}, s.err
+	s.End()
+	unsigned := errors.Is(s.Err, ErrNoSignature)
+	if s.Err != nil && !unsigned {
+		return item{}, s.Err
 	}
 	start := len(b.lines)
 	var parts bounds

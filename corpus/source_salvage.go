@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+
+	"relaybench/corpus/scan"
 )
 
 // place is where an event's text begins.
@@ -47,12 +49,12 @@ func reason(text []byte, err error) string {
 	case first != '[':
 		return "no JSON object"
 	}
-	elements, err := Elements(text)
+	elements, err := scan.Elements(text)
 	if err != nil {
 		return err.Error()
 	}
 	if len(elements) > 0 && elements[0][0] == '"' {
-		label, _ := ParseString(elements[0]) // which Elements has read
+		label, _ := scan.String(elements[0]) // which Elements has read
 		return fmt.Sprintf("a message %.40q without an event", label)
 	}
 	return "an array within an array, without events"
@@ -88,7 +90,7 @@ func (s *salvage) nested(text []byte, at place, depth int) error {
 	}
 	switch text[0] {
 	case '[':
-		elements, err := Elements(text)
+		elements, err := scan.Elements(text)
 		if err != nil {
 			break
 		}
@@ -127,17 +129,17 @@ func (s *salvage) list(elements [][]byte, at place, depth int) error {
 
 // eventsOf returns the elements of the list named "events" of an object.
 func eventsOf(text []byte) (elements [][]byte, ok bool) {
-	s := scanner{src: text}
+	s := scannerOf(text)
 	s.object(func(key string) {
-		if key != "events" || s.peek() != '[' {
-			s.skip()
+		if key != "events" || s.Peek() != '[' {
+			s.Skip()
 			return
 		}
 		ok = true
-		s.list(func() { elements = append(elements, s.skip()) })
+		s.List(func() { elements = append(elements, s.Skip()) })
 	})
-	s.end()
-	return elements, ok && s.err == nil
+	s.End()
+	return elements, ok && s.Err == nil
 }
 
 // copied takes an event from a row as psql's COPY writes it, in which every backslash is doubled.

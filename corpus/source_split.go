@@ -3,9 +3,10 @@ package corpus
 import (
 	"bufio"
 	"bytes"
-	"encoding/binary"
 	"fmt"
 	"io"
+
+	"relaybench/corpus/scan"
 )
 
 // maxEventText is the longest text of one event that is kept in memory to be parsed. What is longer is passed over unread.
@@ -209,13 +210,7 @@ func (v *value) scan(window []byte) (n int, ends bool) {
 					continue
 				}
 			}
-			for i+8 <= len(window) && allPlain(binary.LittleEndian.Uint64(window[i:])) {
-				i += 8
-			}
-			for i < len(window) && plain[window[i]] {
-				i++
-			}
-			if i == len(window) {
+			if i, _ = scan.Plain(window, i); i == len(window) {
 				break
 			}
 			switch window[i] {

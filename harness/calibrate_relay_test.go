@@ -16,6 +16,7 @@ import (
 	"github.com/coder/websocket"
 
 	"relaybench/corpus"
+	"relaybench/corpus/scan"
 	"relaybench/relays"
 	"relaybench/relays/wire"
 	"relaybench/results"
@@ -45,7 +46,7 @@ func (s *nullScript) serve(t *testing.T) (url string) {
 			if err != nil {
 				return
 			}
-			parts, err := corpus.Elements(frame)
+			parts, err := scan.Elements(frame)
 			if err != nil || len(parts) < 2 {
 				return
 			}

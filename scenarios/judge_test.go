@@ -16,6 +16,7 @@ import (
 	"github.com/coder/websocket"
 
 	"relaybench/corpus"
+	"relaybench/corpus/scan"
 	"relaybench/harness"
 	"relaybench/relays"
 	"relaybench/relays/scripted"
@@ -198,7 +199,7 @@ func later(t *testing.T) (url string) {
 			if err != nil {
 				return
 			}
-			parts, err := corpus.Elements(frame)
+			parts, err := scan.Elements(frame)
 			if err != nil {
 				return
 			}

@@ -20,6 +20,7 @@ import (
 	"github.com/coder/websocket"
 
 	"relaybench/corpus"
+	"relaybench/corpus/scan"
 )
 
 // hostileMode makes the test program a relay that misbehaves: real processes and real sockets, so that what is tested is what a
@@ -131,7 +132,7 @@ func hostileRelay(mode, port string) int {
 			if err != nil {
 				return
 			}
-			parts, err := corpus.Elements(frame)
+			parts, err := scan.Elements(frame)
 			if err != nil || len(parts) < 2 {
 				continue
 			}

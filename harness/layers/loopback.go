@@ -12,7 +12,7 @@ import (
 
 	"github.com/coder/websocket"
 
-	"relaybench/corpus"
+	"relaybench/corpus/scan"
 	"relaybench/relays/negentropy"
 	"relaybench/relays/wire"
 )
@@ -92,7 +92,7 @@ func (p *peer) serve(ws *websocket.Conn) error {
 			return nil
 		}
 		mark := wire.Now()
-		parts, err := corpus.Elements(frame.Bytes())
+		parts, err := scan.Elements(frame.Bytes())
 		if err != nil || len(parts) < 2 {
 			return errors.New("not a message of NIP-77")
 		}

@@ -17,6 +17,7 @@ import (
 	"github.com/coder/websocket"
 
 	"relaybench/corpus"
+	"relaybench/corpus/scan"
 )
 
 // liar is a small relay that keeps to NIP-01 but for what its lies say.
@@ -115,7 +116,7 @@ func (l *liar) serve(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 		time.Sleep(l.slow) // the script's own delay
-		parts, err := corpus.Elements(frame)
+		parts, err := scan.Elements(frame)
 		if err != nil || len(parts) < 2 || l.lies["mute"] {
 			continue
 		}

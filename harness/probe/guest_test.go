@@ -14,6 +14,7 @@ import (
 	"github.com/coder/websocket"
 
 	"relaybench/corpus"
+	"relaybench/corpus/scan"
 	"relaybench/harness/receive"
 )
 
@@ -50,7 +51,7 @@ func serveScript(t *testing.T, options websocket.AcceptOptions, answer func(say 
 			s.mu.Lock()
 			s.heard = append(s.heard, string(frame))
 			s.mu.Unlock()
-			parts, err := corpus.Elements(frame)
+			parts, err := scan.Elements(frame)
 			if err != nil || len(parts) < 2 || string(parts[0]) != `"REQ"` {
 				continue
 			}

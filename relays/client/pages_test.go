@@ -14,6 +14,7 @@ import (
 	"github.com/coder/websocket"
 
 	"relaybench/corpus"
+	"relaybench/corpus/scan"
 	"relaybench/relays/client"
 	"relaybench/relays/reference"
 	"relaybench/relays/reference/referencetest"
@@ -358,7 +359,7 @@ func closing(t *testing.T, events []corpus.Event, again bool) (url string) {
 			if err != nil {
 				return
 			}
-			parts, err := corpus.Elements(data)
+			parts, err := scan.Elements(data)
 			if err != nil || string(parts[0]) != `"REQ"` {
 				continue
 			}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"relaybench/corpus"
+	"relaybench/corpus/scan"
 	"relaybench/relays/negentropy"
 )
 
@@ -86,7 +87,7 @@ func (s *session) negClose(parts [][]byte) {
 
 // negAnswer deals with one message of the client's.
 func (s *session) negAnswer(id []byte, name string, n *negotiation, text []byte) {
-	digits, err := corpus.ParseString(text)
+	digits, err := scan.String(text)
 	var message, answer []byte
 	if err == nil {
 		message, err = negentropy.DecodeHex(nil, []byte(digits))

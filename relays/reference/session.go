@@ -15,6 +15,7 @@ import (
 	"github.com/coder/websocket"
 
 	"relaybench/corpus"
+	"relaybench/corpus/scan"
 )
 
 const (
@@ -100,7 +101,7 @@ func (s *session) handle(frame []byte) {
 		s.relay.ingest.add(s, frame[len(`["EVENT",`):len(frame)-1])
 		return
 	}
-	parts, err := corpus.Elements(frame)
+	parts, err := scan.Elements(frame)
 	if err != nil {
 		s.notice("error: message is not a JSON array: " + err.Error())
 		return
@@ -267,7 +268,7 @@ func (s *session) cancelAll() {
 
 // subscriptionID reads a message's second element, and says so if it will not do. id is the JSON string, name what it stands for.
 func (s *session) subscriptionID(parts [][]byte) (id []byte, name string, ok bool) {
-	name, err := corpus.ParseString(parts[1])
+	name, err := scan.String(parts[1])
 	if err != nil || name == "" || utf8.RuneCountInString(name) > maxSubID {
 		s.notice(fmt.Sprintf("error: a subscription id is a string of 1 to %d characters, not %s", maxSubID, shorten(parts[1])))
 		return nil, "", false

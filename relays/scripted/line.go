@@ -15,6 +15,7 @@ import (
 	"github.com/coder/websocket"
 
 	"relaybench/corpus"
+	"relaybench/corpus/scan"
 	"relaybench/relays/wire"
 )
 
@@ -135,12 +136,12 @@ func (l *line) read(ctx context.Context) {
 		l.thawed(ctx)
 		at := wire.Now()
 		l.counts.BytesIn.Add(int64(len(frame)))
-		parts, err := corpus.Elements(frame)
+		parts, err := scan.Elements(frame)
 		if err != nil || len(parts) < 2 {
 			l.pass(frame)
 			continue
 		}
-		sub, _ := corpus.ParseString(parts[1])
+		sub, _ := scan.String(parts[1])
 		switch string(parts[0]) {
 		case `"EVENT"`:
 			l.counts.Events.add()

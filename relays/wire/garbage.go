@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"relaybench/corpus/scan"
 )
 
 // Fault is what is wrong with a frame, from the outside inwards: the first that applies.
@@ -185,9 +187,9 @@ func faultOf(frame []byte) Fault {
 
 // labelOf reads the label at the beginning of a frame, whatever follows it.
 func labelOf(frame []byte) Type {
-	s := scanner{src: frame}
-	s.expect('[')
-	if label := s.text(); !s.bad {
+	s := scanner{scan.Scanner{Src: frame, Lenient: true}}
+	s.Expect('[')
+	if label := s.Text(); s.Err == nil {
 		return labelType(string(label))
 	}
 	return Unknown

@@ -4,7 +4,10 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"strconv"
+	"strings"
 	"unicode/utf8"
+
+	"relaybench/corpus/scan"
 )
 
 // Type is what a relay's message is, by its first element.
@@ -64,34 +67,37 @@ type Message struct {
 // Fault says why.
 func Parse(frame []byte, m *Message) {
 	*m = Message{}
-	s := scanner{src: frame}
+	s := scanner{scan.Scanner{Src: frame, Lenient: true}}
 	s.message(m)
 	switch {
-	case s.bad:
+	case s.Err != nil:
 		*m = Message{Fault: faultOf(frame)}
-	case s.notUTF8: // outside of strings it would be bad
+	case s.NotUTF8: // outside of strings it would be bad
 		m.Fault, m.Field = NotUTF8, NoField
 	}
 }
 
+// scanner reads relays' messages.
+type scanner struct{ scan.Scanner }
+
 func (s *scanner) message(m *Message) {
-	s.expect('[')
-	label := s.text()
-	if s.bad {
+	s.Expect('[')
+	label := s.Text()
+	if s.Err != nil {
 		return
 	}
 	switch string(label) {
 	case "EVENT":
 		m.Type = Event
 		m.Sub = s.nextText()
-		s.expect(',')
+		s.Expect(',')
 		m.Event = s.event(m)
 	case "OK":
 		m.Type = OK
-		s.expect(',')
-		m.HasID = decodeID(&m.ID, s.text())
-		s.expect(',')
-		m.Accepted = s.boolean()
+		s.Expect(',')
+		m.HasID = decodeID(&m.ID, s.Text())
+		s.Expect(',')
+		m.Accepted = s.Bool()
 		m.Reason = s.reason()
 	case "EOSE":
 		m.Type = EOSE
@@ -109,11 +115,11 @@ func (s *scanner) message(m *Message) {
 	case "COUNT":
 		m.Type = Count
 		m.Sub = s.nextText()
-		s.expect(',')
-		if s.peek() != '{' {
-			s.bad = true
+		s.Expect(',')
+		if s.Peek() != '{' {
+			s.Fail("an object expected")
 		}
-		m.Payload = s.value()
+		m.Payload = s.Skip()
 	case "NEG-MSG":
 		m.Type = NegMsg
 		m.Sub = s.nextText()
@@ -123,58 +129,58 @@ func (s *scanner) message(m *Message) {
 		m.Sub = s.nextText()
 		m.Reason = s.reason()
 	default:
-		s.bad = true
+		s.Fail("no relay's message")
 		return
 	}
-	for s.accept(',') {
-		s.value()
+	for s.Accept(',') {
+		s.Skip()
 	}
-	s.expect(']')
-	s.end()
+	s.Expect(']')
+	s.End()
 }
 
 func (s *scanner) nextText() []byte {
-	s.expect(',')
-	return s.text()
+	s.Expect(',')
+	return s.Text()
 }
 
 // reason reads one more string if there is one more element.
 func (s *scanner) reason() []byte {
-	if !s.accept(',') {
+	if !s.Accept(',') {
 		return nil
 	}
-	raw, _ := s.string()
+	raw, _ := s.Raw()
 	return raw
 }
 
 // event consumes an object and finds the id and the time among its own keys.
 func (s *scanner) event(m *Message) []byte {
-	s.space()
-	start := s.pos
-	s.expect('{')
+	s.Space()
+	start := s.Pos
+	s.Expect('{')
 	ids, times := 0, 0
-	for first := true; !s.bad && !s.accept('}'); first = false {
+	for first := true; s.Err == nil && !s.Accept('}'); first = false {
 		if !first {
-			s.expect(',')
+			s.Expect(',')
 		}
-		key := s.text()
-		s.expect(':')
+		key := s.Text()
+		s.Expect(':')
 		switch string(key) {
 		case "id":
 			ids++
-			if s.peek() == '"' {
-				m.HasID = decodeID(&m.ID, s.text())
+			if s.Peek() == '"' {
+				m.HasID = decodeID(&m.ID, s.Text())
 			} else {
 				m.wrong(FieldID)
-				s.value()
+				s.Skip()
 			}
 		case "created_at":
 			times++
-			if m.CreatedAt, m.Dated = decodeTime(s.value()); !m.Dated {
+			if m.CreatedAt, m.Dated = decodeTime(s.Skip()); !m.Dated {
 				m.wrong(FieldCreatedAt)
 			}
 		case "kind":
-			if _, ok := decodeTime(s.value()); !ok {
+			if _, ok := decodeTime(s.Skip()); !ok {
 				m.wrong(FieldKind)
 			}
 		case "pubkey":
@@ -184,12 +190,12 @@ func (s *scanner) event(m *Message) []byte {
 		case "sig":
 			s.ofString(m, FieldSig)
 		case "tags":
-			if s.peek() != '[' {
+			if s.Peek() != '[' {
 				m.wrong(FieldTags)
 			}
-			s.value()
+			s.Skip()
 		default:
-			s.value()
+			s.Skip()
 		}
 	}
 	if ids != 1 || !m.HasID {
@@ -198,20 +204,20 @@ func (s *scanner) event(m *Message) []byte {
 	if times != 1 || !m.Dated {
 		m.Dated, m.CreatedAt = false, 0
 	}
-	if s.bad {
+	if s.Err != nil {
 		return nil
 	}
-	return s.src[start:s.pos]
+	return s.Src[start:s.Pos]
 }
 
 // ofString consumes the value of a field that is to be a string.
 func (s *scanner) ofString(m *Message, field Field) {
-	if s.peek() == '"' {
-		s.string()
+	if s.Peek() == '"' {
+		s.Raw()
 		return
 	}
 	m.wrong(field)
-	s.value()
+	s.Skip()
 }
 
 // wrong notes that a field of the event is of the wrong type.
@@ -224,7 +230,7 @@ func (m *Message) wrong(field Field) {
 // ReasonText decodes Reason for people: at most 1,024 bytes of it, "" where there is none. It may hold any characters.
 func (m *Message) ReasonText() string {
 	const most = 1024
-	text := string(unescape(m.Reason))
+	text := strings.ToValidUTF8(string(scan.AppendUnescaped(nil, m.Reason)), "\ufffd")
 	if len(text) <= most {
 		return text
 	}

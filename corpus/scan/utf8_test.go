@@ -1,4 +1,4 @@
-package wire
+package scan
 
 import (
 	"math/rand/v2"

@@ -1,4 +1,4 @@
-package wire
+package scan
 
 import (
 	"encoding/binary"
@@ -18,12 +18,12 @@ func validUTF8(p []byte) bool {
 	for i+8 <= len(p) {
 		x := binary.LittleEndian.Uint64(p[i:])
 		switch {
-		case x&tops == 0:
+		case x&highBits == 0:
 			i += 8
 		case x&three == marks && plainThree(uint32(x)) && plainThree(uint32(x>>24)):
 			i += 6
 		case x&0x80 == 0:
-			i += bits.TrailingZeros64(x&tops) / 8
+			i += bits.TrailingZeros64(x&highBits) / 8
 		default:
 			r, size := utf8.DecodeRune(p[i:])
 			if r == utf8.RuneError && size == 1 {
