@@ -85,7 +85,7 @@ func TestEveryStockQueryIsMeasured(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	same(t, "scenarios", len(p.Scenarios), 28)
+	same(t, "scenarios", len(p.Scenarios), 2*len(stocks))
 	for i := range stocks {
 		for _, form := range []string{"hot", "varied"} {
 			key := "query." + stocks[i].key + "." + form
