@@ -117,7 +117,7 @@ func (c *clock) away() away {
 
 // watchClock starts the runner's clock, unless it has one, and returns what ends it.
 func (r *Runner) watchClock(ctx context.Context) (end func()) {
-	if r.clock != nil {
+	if r.clock != nil || r.Unwatched {
 		return func() {}
 	}
 	ctx, cancel := context.WithCancel(ctx)

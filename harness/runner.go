@@ -48,6 +48,7 @@ type Runner struct {
 	Preflight  bool             // inspect each relay before its first trial
 	Seeder     Scenario         // loads a relay where a scenario needs it loaded; nil: the corpus is published
 	ReadOnly   bool             // publish nothing: no relay is given the corpus, which may be nil then
+	Unwatched  bool             // do not look whether this process was away: for tests that count what was done
 	Budget     *backfill.Budget // of whatever moves events; Run makes one where it is nil
 
 	short     *shortage                       // of the machine, in the present turn

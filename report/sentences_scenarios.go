@@ -26,6 +26,9 @@ var scenarioWords = map[string]words{
 			return passing(f, "no connection broke")
 		}
 		text := counted(f.Counts["lost"], "connection") + " broke"
+		if n := f.Counts["unfinished"]; n > 0 {
+			text += ", with " + counted(n, "REQ") + " that had no end"
+		}
 		if why := f.Texts["error"]; why != "" {
 			text += ", the last one so: " + why
 		}
@@ -141,7 +144,7 @@ var scenarioWords = map[string]words{
 	}},
 	results.CodeComplete: {"is complete", completeText},
 	results.CodeOnlyRequested: {"sends nothing else", func(f *results.Finding) string {
-		text := counted(f.Counts["events"], "event") + " came that were not asked for"
+		text := counted(f.Counts["events"], "event") + " came that had not been asked for"
 		if f.Counts["events"] == 0 && f.Counts["duplicates"] > 0 {
 			text = ""
 		}
@@ -200,6 +203,8 @@ func reasonText(code string, numbers map[string]float64, texts map[string]string
 		return "a relay that runs already is not to be filled"
 	case results.NothingToAsk:
 		return "the corpus has nothing to ask about"
+	case results.NothingToPublish:
+		return "no event of the corpus is left that can be published alone"
 	case results.NoCommand:
 		return prefixed(texts["relay"]+": ", texts["why"])
 	case results.NoDirection:

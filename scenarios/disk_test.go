@@ -29,9 +29,9 @@ func TestWhatIsLeftOnDiskIsMeasured(t *testing.T) {
 	const n, acknowledged, lost, sparse, each, d, key = 200, 180, 2, 4 << 30, 8192, 150 * time.Millisecond, "storage"
 	const stored = acknowledged - lost
 	s := scripted.Script{Persist: true, RefuseEvery: 10, DuplicateEvery: 11, Sparse: sparse, WritePerMessage: each, LoseOnStop: 90, AcceptAfter: d, EOSEAfter: d}
-	p := prove(t, s, proving{corpus: scripted.Notes(t, n), scenarios: []harness.Scenario{Throughput{}, Storage{}}, options: harness.Options{Publishers: 2}})
+	p := prove(t, s, proving{corpus: scripted.Notes(t, n), scenarios: []harness.Scenario{Throughput{}, Storage{}}, options: harness.Options{Publishers: 1}})
 	p.figures(t, key, storageFigures)
-	p.verdicts(t, key, but(storageChecks, map[string]results.Verdict{results.CodeAcknowledgedKept: results.Failed})) // all answers lack what was refused
+	p.verdicts(t, key, but(storageChecks, map[string]results.Verdict{results.CodeAcknowledgedKept: results.Failed, results.CodeRemembers: results.Failed}))
 	f := p.counted(t, key, results.CodeAcknowledgedKept, map[string]float64{"lost": lost, "of": acknowledged, "excused": 0})
 	if len(f.Evidence) != lost {
 		t.Errorf("evidence %+v", f.Evidence)

@@ -261,10 +261,20 @@ func findFetch(t *harness.Trial, r *fetch.Result) {
 			t.Find(results.Finding{Code: results.CodeOnlyKnown, Labels: labels, Verdict: results.Holds(r.Invented == 0), Counts: counts("ids", r.Invented)})
 		}
 	}
+	if r.LeftOut > 0 {
+		t.Find(results.Finding{Code: results.CodeSendsHeld, Labels: labels, Verdict: results.Failed, Counts: counts("left out", r.LeftOut)})
+	}
 	if r.Stats.Lost > 0 {
-		f := connections(r.Stats.Lost, r.Stats.Loss)
+		unfinished := hungUp(r.Stats)
+		if t.Relay.External() { // there is a network in between
+			unfinished = 0
+		}
+		f := connections(r.Stats.Lost, unfinished, r.Stats.Loss)
 		f.Labels = labels
 		t.Find(f)
+	}
+	if r.Stats.Malformed.Count > 0 {
+		findGarbage(t, r.Stats.Malformed)
 	}
 	// One that others use may send what is new until it has read the CLOSE.
 	strangers, elsewhere := r.Strangers, int(r.Stats.Elsewhere)

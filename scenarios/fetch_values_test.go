@@ -208,6 +208,15 @@ func TestFetchingByIDIsMeasured(t *testing.T) {
 	within(t, "in flight by Little's law", 0.01, m.value(t, "one", "trial", "in flight by Little's law"), 1)
 }
 
+// TestWhatComesAtTheSecondAskingIsHeldAgainstAServer: the first answer shows that it does not cap
+// them, and of those after it each sixtieth event is left out at first.
+func TestWhatComesAtTheSecondAskingIsHeldAgainstAServer(t *testing.T) {
+	t.Parallel()
+	m, _, _ := fetched(t, scripted.Notes(t, 200), scripted.Script{LeaveOutEvery: 60}, fetch.Options{}, fetch.Cell{Strategy: fetch.ByID, Conns: 1, InFlight: 1, Batch: 50, Matrix: true})
+	equals(t, "retried", m.value(t, "one", "trial", "retried"), 3) // of 203 that were to be sent
+	m.judged(t, "one", "trial", results.CodeSendsHeld, results.Failed, "", "one", "left out", 3)
+}
+
 // TestREQsInFlightAreConfigured over connections and REQs on each.
 func TestREQsInFlightAreConfigured(t *testing.T) {
 	t.Parallel()

@@ -353,3 +353,13 @@ func TestAScheduleOfTwoSecondsIsNoLonger(t *testing.T) {
 	p.latency(t, "ingest.paced", "ok from intended", 30, 0)
 	between(t, "seconds", 29.0/15, p.spans["ingest.paced"].seconds(), 600)
 }
+
+// TestACorpusTooSmallToPublishMoreOfIsNoFailure has one note, which is published at full speed.
+func TestACorpusTooSmallToPublishMoreOfIsNoFailure(t *testing.T) {
+	t.Parallel()
+	p := prove(t, scripted.Script{}, proving{corpus: scripted.Notes(t, 1), scenarios: []harness.Scenario{Throughput{}, Visibility{}, Paced{}}})
+	for _, key := range []string{"ingest.visibility", "ingest.paced"} {
+		p.verdicts(t, key, map[string]results.Verdict{results.CodeMeasurable: results.Stated})
+		same(t, "cause", p.counted(t, key, results.CodeMeasurable, nil).Cause, results.NothingToPublish)
+	}
+}

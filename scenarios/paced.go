@@ -29,7 +29,8 @@ const pacedSeconds = 2
 func (Paced) Run(ctx context.Context, t *harness.Trial) error {
 	events := spread(regularEvents(t), min(pacedSeconds*t.Options.Rate, max(1, t.Corpus.Len()/5)))
 	if len(events) == 0 {
-		return errors.New("the corpus has no regular event left to publish on a schedule")
+		t.NotMeasured(results.NothingToPublish, nil)
+		return nil
 	}
 	p := harness.Pacer{URL: t.Relay.URL(), Corpus: t.Corpus, Conns: t.Options.Publishers, Rate: t.Options.Rate, Stall: t.Options.Stall, Ledger: t.Ledger, Progress: t.Progress}
 	done, err := p.Publish(ctx, events)
@@ -42,7 +43,7 @@ func (Paced) Run(ctx context.Context, t *harness.Trial) error {
 	}
 	findNew(t, done.Duplicates, done.Accepted+done.Duplicates)
 	findGarbage(t, done.Garbage)
-	t.Find(connections(done.Lost, done.Loss))
+	t.Find(connections(done.Lost, 0, done.Loss))
 	f := results.Finding{Code: results.CodeAcceptsPaced, Verdict: results.Holds(done.Refused+done.Unanswered == 0),
 		Counts: counts("accepted", int(done.Accepted+done.Duplicates), "refused", int(done.Refused), "unanswered", int(done.Unanswered),
 			"of", len(events), "rate", t.Options.Rate)}

@@ -53,7 +53,7 @@ func meet(t *testing.T, c *corpus.Corpus, o harness.Options, run func(context.Co
 	}
 	recorder := results.NewRecorder(&results.Record{Schema: results.Schema}, nil)
 	look := &looking{T: t}
-	r := &harness.Runner{Corpus: c, Model: m, Now: now, Options: o, Settings: relays.Settings{WorkDir: work}, Recorder: recorder, Observer: look}
+	r := &harness.Runner{Corpus: c, Model: m, Now: now, Options: o, Settings: relays.Settings{WorkDir: work}, Recorder: recorder, Observer: look, Unwatched: true}
 	if err := r.Run(t.Context()); err != nil { // with no relay: what comes before all else
 		t.Fatal(err)
 	}

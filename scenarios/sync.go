@@ -381,7 +381,11 @@ func (r *syncing) account(ctx context.Context) error {
 	if c := r.done.carried; c != nil {
 		for k, of := range []*harness.Trial{r.Source, r.Sink} {
 			if with := &c.from[k]; with.lost > 0 {
-				r.FindAlone(of, connections(with.lost, with.loss))
+				f := connections(with.lost, with.unfinished, with.loss)
+				if f.Verdict == results.Failed {
+					f.BearsOn = r.bearsOn(of)
+				}
+				r.FindAlone(of, f)
 			}
 		}
 	}

@@ -40,6 +40,7 @@ type sent struct {
 	retried    int // ids that were asked for again
 	leftOut    int // ids that came only then, as in client.Fetched
 	lost       int // connections to it that broke, whichever way events went
+	unfinished int // REQs that it left so, as in hungUp
 	loss       error
 }
 
@@ -88,6 +89,7 @@ func (c *carried) add(x *harness.Transferred, s *client.Stats, from, to *sent) {
 		from.strays, from.elsewhere = from.strays+int(s.Strays), from.elsewhere+int(s.Elsewhere)
 		from.duplicates += int(s.Repeated)
 		from.breaks(s.Lost, s.Loss)
+		from.unfinished += hungUp(s)
 		c.latency.Merge(s.Latency)
 	}
 }

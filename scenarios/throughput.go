@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"relaybench/harness"
+	"relaybench/relays/client"
 	"relaybench/results"
 )
 
@@ -133,20 +134,33 @@ func findRefusals(t *harness.Trial, p *harness.Published) {
 		f.Evidence = append(refusalEvidence(p.Reasons), evidence...)
 	}
 	t.Find(f)
-	t.Find(connections(p.Lost, p.Loss))
+	t.Find(connections(p.Lost, 0, p.Loss))
 	findGarbage(t, p.Garbage)
 	if p.Strays > 0 {
 		t.Find(results.Finding{Code: results.CodeOnlySent, Verdict: results.Stated, Counts: counts("oks", int(p.Strays))})
 	}
 }
 
-// connections states whether they were kept; loss is why the last was not that was not.
-func connections(lost int, loss error) results.Finding {
+// connections states whether they were kept; loss is why the last was not that was not. A relay that
+// left REQs unfinished by it fails: not every client goes on elsewhere.
+func connections(lost, unfinished int, loss error) results.Finding {
 	f := results.Finding{Code: results.CodeConnections, Verdict: results.States(lost == 0), Counts: counts("lost", lost)}
+	if unfinished > 0 {
+		f.Verdict, f.Counts["unfinished"] = results.Failed, float64(unfinished)
+	}
 	if loss != nil {
 		f.Texts = map[string]string{"error": loss.Error()}
 	}
 	return f
+}
+
+// hungUp is how many REQs a relay left unfinished when it broke their connections, unless it had to
+// wait for who read its answers.
+func hungUp(s *client.Stats) int {
+	if s.Lost == 0 || s.Waited > s.Duration/10 {
+		return 0
+	}
+	return s.Unfinished
 }
 
 // findGarbage states whether all that came was a message. It bars nothing: where such frames came

@@ -223,7 +223,7 @@ func TestFetchBlamesNobodyForACut(t *testing.T) {
 // Relays that never come to an end, say nothing of use, or end while they are read from cost a cell or two, and never the run.
 func TestFetchOutlivesARelayThatMisbehaves(t *testing.T) {
 	t.Parallel()
-	for mode, says := range map[string]string{"endless": "events came that were not asked for", "chatters": "the relay stalled", "hangsup": "never came", "vanishes": "died in fetch.giant"} {
+	for mode, says := range map[string]string{"endless": "events came that had not been asked for", "chatters": "the relay stalled", "hangsup": "never came", "vanishes": "died in fetch.giant"} {
 		t.Run(mode, func(t *testing.T) {
 			t.Parallel()
 			out := t.TempDir()

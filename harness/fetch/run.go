@@ -31,6 +31,7 @@ type Result struct {
 	Strangers  int           // events that the relay should not have sent
 	Refused    int           // events that failed a check, where events are checked
 	Retried    int           // ids asked for again
+	LeftOut    int           // events that came only then, though no cap of the relay's explains that
 	Failed     int           // ids without an answer
 	Named      int           // ids that a reconciliation named
 	Unreturned int           // of those, how many the relay did not send when it was asked for them
@@ -407,7 +408,7 @@ func (f *fetching) byID(ctx context.Context, ids []corpus.ID) (bool, error) {
 	done, err := b.Run(ctx, ids)
 	f.r.Stats = client.Sum(f.r.Stats, done.Stats)
 	f.r.Retried, f.r.Failed, f.r.Settled, f.r.Steps = done.Retried, len(done.Failed), done.InFlight, done.Steps
-	f.r.Unreturned = len(done.Missing)
+	f.r.Unreturned, f.r.LeftOut = len(done.Missing), done.LeftOut
 	if cut && err == nil {
 		err = &backfill.CutError{Limit: fmt.Sprintf("--cell-events %d", f.o.Events)}
 	}

@@ -84,7 +84,7 @@ func (q *Question) Find(ctx context.Context) (*Held, error) {
 	h.Stats = client.Sum()
 	var named []bool
 	if q.Against != nil {
-		if named, h.Trouble = q.reconcile(ctx, h); ctx.Err() != nil {
+		if named, h.Trouble = q.reconcile(ctx, h, q.Reconciled); ctx.Err() != nil {
 			return nil, context.Cause(ctx)
 		}
 		h.Reconciled = named != nil
@@ -100,6 +100,14 @@ func (q *Question) Find(ctx context.Context) (*Held, error) {
 	}
 	if err := q.ask(ctx, h, first, named, holds); err != nil {
 		return nil, err
+	}
+	if len(h.Unnamed) > 0 { // perhaps they were not there yet when it was reconciled with
+		if again, err := q.reconcile(ctx, h, nil); err == nil {
+			named = again
+			h.Unnamed = slices.DeleteFunc(h.Unnamed, func(i int) bool { return named[i] })
+		} else if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
 	}
 	if len(rest) > 0 && h.Disagrees() { // what it says of itself is worth nothing
 		if err := q.ask(ctx, h, rest, named, holds); err != nil {
@@ -120,7 +128,7 @@ func (q *Question) Find(ctx context.Context) (*Held, error) {
 
 // reconcile says of each event of the corpus whether the relay has it by its own account; nil where
 // it cannot be reconciled with.
-func (q *Question) reconcile(ctx context.Context, h *Held) ([]bool, error) {
+func (q *Question) reconcile(ctx context.Context, h *Held, tell func(negentropy.Result)) ([]bool, error) {
 	set, err := Set(q.Corpus, q.Against)
 	if err != nil {
 		return nil, err
@@ -159,8 +167,8 @@ func (q *Question) reconcile(ctx context.Context, h *Held) ([]bool, error) {
 	if err != nil {
 		return nil, err
 	}
-	if q.Reconciled != nil {
-		q.Reconciled(result)
+	if tell != nil {
+		tell(result)
 	}
 	return named, nil
 }
@@ -184,6 +192,30 @@ func (q *Question) sample(n int) (drawn, rest []int) {
 	return drawn, rest
 }
 
+// askSuperseded asks once more, where others came late, for what came though it does not have to be
+// there: what supersedes it may not have been there either.
+func (q *Question) askSuperseded(ctx context.Context, indexes []int, ids []corpus.ID, got *Answered) error {
+	if got.Late == 0 || q.Must == nil {
+		return nil
+	}
+	var again []corpus.ID
+	var at []int
+	for k, i := range indexes {
+		if got.Came[k] && !q.Must(i) {
+			again, at = append(again, ids[k]), append(at, k)
+		}
+	}
+	a := Asking{URL: q.URL, Stall: q.Stall, Must: func(int) bool { return false }}
+	now, err := a.Run(ctx, again)
+	if err != nil {
+		return err
+	}
+	for j, k := range at {
+		got.Came[k] = now.Came[j]
+	}
+	return nil
+}
+
 // ask asks for events, and keeps which of them are there. named is nil where nothing was.
 func (q *Question) ask(ctx context.Context, h *Held, indexes []int, named, holds []bool) error {
 	ids := make([]corpus.ID, len(indexes))
@@ -199,6 +231,9 @@ func (q *Question) ask(ctx context.Context, h *Held, indexes []int, named, holds
 	}
 	got, err := a.Run(ctx, ids)
 	if err != nil {
+		return err
+	}
+	if err := q.askSuperseded(ctx, indexes, ids, got); err != nil {
 		return err
 	}
 	h.Asked += len(ids)

@@ -158,6 +158,24 @@ func TestWhatComesLaterIsLate(t *testing.T) {
 	}
 }
 
+// TestWhatIsStoredLateIsNoLie: a relay that acknowledges before it stores is reconciled with too
+// early, and names what it has then.
+func TestWhatIsStoredLateIsNoLie(t *testing.T) {
+	t.Parallel()
+	const n = 40
+	notes := scripted.Notes(t, n)
+	r, _ := filled(t, notes, scripted.Script{StoreAfter: 300 * time.Millisecond, Honest: n / 2})
+	q := question(notes, r.URL, all(notes)[:n/2])
+	q.Must = func(int) bool { return true }
+	h, err := q.Find(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(h.Events) != n || h.Disagrees() || h.Stats.Strays != 0 || !h.Reconciled {
+		t.Errorf("%+v, %+v", h, h.Stats)
+	}
+}
+
 // TestANameIsProvedBySample where there are more than are asked for, and the whole is asked for
 // where the sample says otherwise.
 func TestANameIsProvedBySample(t *testing.T) {

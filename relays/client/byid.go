@@ -119,6 +119,21 @@ type asked struct {
 	n     int
 }
 
+// find returns the place of an id that was asked for.
+func (a *asked) find(id corpus.ID) (i int, wanted bool) {
+	return slices.BinarySearchFunc(a.ids, id, func(x, y corpus.ID) int { return bytes.Compare(x[:], y[:]) })
+}
+
+// isNew says whether an id was asked for and had not come, and takes it for come.
+func (a *asked) isNew(id corpus.ID) bool {
+	i, wanted := a.find(id)
+	if !wanted || a.came[i] {
+		return false
+	}
+	a.came[i] = true
+	return true
+}
+
 // fetching is a ByID on its way.
 type fetching struct {
 	*ByID
@@ -198,6 +213,7 @@ func (f *fetching) putBack(a *asked) {
 	if len(rest) == 0 {
 		f.left--
 	} else {
+		f.done.Retried += len(rest)
 		f.queue = append(f.queue, &batchOf{rest, a.batch.tries, a.batch.short})
 	}
 	f.more.Broadcast()
@@ -321,7 +337,7 @@ func (f *fetching) connected(ctx context.Context, stats *Stats) (err error) {
 
 func (f *fetching) event(ctx context.Context, l *link, a *asked, at time.Duration) error {
 	id := corpus.ID(l.m.ID)
-	i, wanted := slices.BinarySearchFunc(a.ids, id, func(x, y corpus.ID) int { return bytes.Compare(x[:], y[:]) })
+	i, wanted := a.find(id)
 	switch {
 	case !l.m.HasID || !wanted:
 		l.stats.stray(id, l.m.HasID)

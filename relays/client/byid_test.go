@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/coder/websocket"
+
 	"relaybench/corpus"
 	"relaybench/relays/client"
 	"relaybench/relays/reference"
@@ -44,6 +46,25 @@ func TestByIDBringsEveryEventOnce(t *testing.T) {
 				t.Errorf("%+v", done)
 			}
 		})
+	}
+}
+
+// TestWhatIsStoredWhileItIsAskedForIsNoStray: an event may be sent under a REQ that has had its EOSE,
+// until the relay has read the CLOSE. What comes so twice, or was not asked for, is one.
+func TestWhatIsStoredWhileItIsAskedForIsNoStray(t *testing.T) {
+	all := fakes(5, 1)
+	event := func(sub string, i int) string {
+		return `["EVENT","` + sub + `",` + string(all[i].AppendJSON(nil)) + `]`
+	}
+	url := scripted(t, func(_ int, ws *websocket.Conn) {
+		answer(ws, event("%s", 0), `["EOSE","%s"]`)
+		answer(ws, event("p1", 1), event("p1", 1), event("p1", 0), event("p1", 4), event("%s", 2), event("%s", 3), `["EOSE","%s"]`)
+		answer(ws)
+	})
+	b := client.ByID{Options: options(url), InFlight: 1, Batch: 2, Take: client.Each(func(*client.Event) {})}
+	done, err := b.Run(t.Context(), ids(all[:4]))
+	if err != nil || done.Strays != 3 || done.Elsewhere != 0 || len(done.Missing) != 1 || done.Missing[0] != all[1].ID {
+		t.Errorf("%+v, %+v, %v", done, done.Stats, err)
 	}
 }
 

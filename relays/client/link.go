@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"slices"
 	"strconv"
 	"time"
 
@@ -17,6 +18,7 @@ type link struct {
 	conn  *wire.Conn
 	stats *Stats
 	open  map[string]*request
+	past  []*request  // that were closed, the latest last
 	undo  func() bool // ends what aborts the connection with its context
 	m     wire.Message
 	frame []byte        // what is sent
@@ -32,7 +34,13 @@ type request struct {
 	asked    int  // events, by its limit
 	came     int  // events, of whatever kind
 	answered bool // its EOSE has come, and it stays open
+	// late says of an event that comes under the REQ after its end whether it had asked for it: one
+	// that was stored meanwhile, and sent before the relay read the CLOSE (NIP-01). nil: none is.
+	late func(id corpus.ID) bool
 }
+
+// mostPast bounds how many REQs that have ended are remembered, for what comes late.
+const mostPast = 64
 
 // dial connects. The handshake takes as long as a stall at most.
 func dial(ctx context.Context, o *Options, stats *Stats) (*link, error) {
@@ -87,6 +95,9 @@ func (l *link) ask(ctx context.Context, filter *corpus.Filter, of any) error {
 	}
 	l.stats.Requests++
 	r := &request{sub: "p" + strconv.Itoa(l.stats.Requests), of: of}
+	if a, ok := of.(*asked); ok {
+		r.late = a.isNew
+	}
 	if filter.Limit != nil {
 		r.asked = *filter.Limit
 	}
@@ -114,6 +125,9 @@ func (l *link) own(sub []byte) bool {
 // end forgets a REQ, and closes it where the relay has not.
 func (l *link) end(r *request, tell bool) error {
 	delete(l.open, r.sub)
+	if r.late != nil {
+		l.past = append(l.past[max(0, len(l.past)+1-mostPast):], r)
+	}
 	if !tell {
 		return nil
 	}
@@ -143,7 +157,7 @@ func (l *link) next() (r *request, at time.Duration, err error) {
 		}
 		r := l.open[string(l.m.Sub)]
 		if r == nil {
-			if l.m.Type == wire.Event {
+			if l.m.Type == wire.Event && !l.comesLate() {
 				l.stats.Strays++
 				if !l.own(l.m.Sub) {
 					l.stats.Elsewhere++
@@ -180,6 +194,13 @@ func (l *link) next() (r *request, at time.Duration, err error) {
 		l.read = frame
 		return r, at, nil
 	}
+}
+
+// comesLate says whether the event that was just read comes under a REQ that was closed, and had
+// been asked for by it.
+func (l *link) comesLate() bool {
+	i := slices.IndexFunc(l.past, func(r *request) bool { return r.sub == string(l.m.Sub) })
+	return i >= 0 && l.m.HasID && l.past[i].late(l.m.ID)
 }
 
 // pass hands the event of the message that was just read on.

@@ -180,6 +180,19 @@ func (l *line) ask(sub string, at time.Duration, frame []byte) {
 	l.pass(frame)
 }
 
+// store publishes an event to the relay behind over a connection of its own: that of who sent it may
+// have ended by then.
+func (r *relay) store(frame []byte) {
+	conn, err := wire.Dial(context.Background(), "ws://"+r.behind, wire.Options{})
+	if err != nil {
+		return // the relay has ended
+	}
+	defer conn.Close()
+	if conn.Send(frame) == nil {
+		_, _, _ = conn.Read() // its OK
+	}
+}
+
 // event returns false where the connection is to be dropped.
 func (l *line) event(at time.Duration, frame, text []byte) bool {
 	e, err := corpus.ParseEvent(text)
@@ -215,6 +228,10 @@ func (l *line) event(at time.Duration, frame, text []byte) bool {
 		ok(e.ID, true, "")
 	case nth(n, s.LoseEvery):
 		ok(e.ID, true, "")
+	case s.StoreAfter > 0 && n > 0 && e.Verify() == nil:
+		ok(e.ID, true, "")
+		later := slices.Clone(frame)
+		time.AfterFunc(s.StoreAfter, func() { l.store(later) })
 	default:
 		l.mu.Lock()
 		l.sent[e.ID] = event{at, at + s.OKAfter, nth(n, s.DuplicateEvery)}

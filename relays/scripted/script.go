@@ -27,6 +27,7 @@ type Script struct {
 	RefuseReasons  []string      // one after another; "blocked: by script" unless set
 	WrongIDEvery   int           // not stored, and answered with OK true for an id that nobody sent
 	LoseEvery      int           // not stored, and answered with OK true
+	StoreAfter     time.Duration // answered with OK true at once, and stored so much later
 	DuplicateEvery int           // stored, and answered with OK true and "duplicate:"
 	OKAfter        time.Duration // how long each OK is held back
 	GarbageEvery   int           // a frame that is no message comes before the answer
