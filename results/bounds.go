@@ -101,8 +101,8 @@ func (r *Record) sound() error {
 		}
 		relays[name] = i
 	}
-	stranger := func(relay, peer string) error {
-		for _, name := range []string{relay, cmp.Or(peer, relay)} {
+	stranger := func(relay, peer, blamed string) error {
+		for _, name := range []string{relay, cmp.Or(peer, relay), cmp.Or(blamed, relay)} {
 			if _, known := relays[name]; !known {
 				return fmt.Errorf("is of %.60q, which is none of its relays", name)
 			}
@@ -111,7 +111,7 @@ func (r *Record) sound() error {
 	}
 	for i := range r.Findings {
 		f := &r.Findings[i]
-		if err := stranger(f.Relay, f.Peer); err != nil {
+		if err := stranger(f.Relay, f.Peer, f.Blames); err != nil {
 			return fmt.Errorf("check %d, %.60q in %.60q, %w", i+1, f.Code, f.Scenario, err)
 		}
 	}
@@ -126,7 +126,7 @@ func (r *Record) sound() error {
 			return wrong("is there already as measurement %d", first+1)
 		}
 		seen[key] = i
-		if err := stranger(m.Relay, m.Peer); err != nil {
+		if err := stranger(m.Relay, m.Peer, ""); err != nil {
 			return wrong("%w", err)
 		}
 		if n := len(m.Trials); n > trials {

@@ -2,20 +2,21 @@ package results
 
 // Causes of CodeMeasurable, CodeHasWay and CodeWatched: why a scenario is none for a relay.
 const (
-	ExternalKill  = "external-kill"  // a relay that runs already is nobody's to kill
-	ExternalDisk  = "external-disk"  // its disk is out of sight
-	KeepsNothing  = "keeps-nothing"  // it had no event on disk, promised none, and lost them
-	KeptElsewhere = "kept-elsewhere" // its folder is too small to hold the events that it returns
-	ExternalBulk  = "external-bulk"  // it is not given the corpus again
-	ExternalSync  = "external-sync"  // it is not to be filled
-	NoCommand     = "no-command"     // its definition has no such command: Texts relay, why
-	NoDirection   = "no-direction"   // its sync command does not go there: Texts relay, direction
-	StoppedBoth   = "stopped-both"   // its sync command works on a relay that does not run, and so has no share
-	OneWay        = "one-way"        // pages go one way
-	WithoutNIP77  = "without-nip77"  // Texts relay, and cause, reason, how and error as of CodeNIP77
-	NothingToAsk  = "nothing-to-ask" // the corpus has nothing to ask about
-	NotWatched    = "not-watched"    // NIP-45 is not answered, or cannot be asked: Texts text
-	StoppedUnseen = "stopped-unseen" // the relay does not serve while its command works
+	ExternalKill     = "external-kill"      // a relay that runs already is nobody's to kill
+	ExternalDisk     = "external-disk"      // its disk is out of sight
+	KeepsNothing     = "keeps-nothing"      // it had no event on disk, promised none, and lost them
+	KeptElsewhere    = "kept-elsewhere"     // its folder is too small to hold the events that it returns
+	ExternalBulk     = "external-bulk"      // it is not given the corpus again
+	ExternalSync     = "external-sync"      // it is not to be filled
+	NoCommand        = "no-command"         // its definition has no such command: Texts relay, why
+	NoDirection      = "no-direction"       // its sync command does not go there: Texts relay, direction
+	StoppedBoth      = "stopped-both"       // its sync command works on a relay that does not run, and so has no share
+	OneWay           = "one-way"            // pages go one way
+	WithoutNIP77     = "without-nip77"      // Texts relay, and cause, reason, how and error as of CodeNIP77
+	NothingToAsk     = "nothing-to-ask"     // the corpus has nothing to ask about
+	NothingToPublish = "nothing-to-publish" // no event of the corpus is left that can be published alone
+	NotWatched       = "not-watched"        // NIP-45 is not answered, or cannot be asked: Texts text
+	StoppedUnseen    = "stopped-unseen"     // the relay does not serve while its command works
 )
 
 // What a machine can be short of: Relay.Shortage, Cause of a finding that is undecided for it, and

@@ -57,7 +57,7 @@ func (r *Recorder) Release(take bool, marks ...Status) {
 	gone := slices.ContainsFunc(marks, func(s Status) bool { return s.Code == StatusAway })
 	for _, m := range h.measurements {
 		for _, s := range marks {
-			if m.Better != None {
+			if m.Better != None && len(m.Trials) > 0 {
 				m.AddStatus(s)
 			}
 		}

@@ -141,8 +141,23 @@ func writeError(path string, err error) error {
 	return fmt.Errorf("writing the results to %s: %w", path, err)
 }
 
-// ReadRecord reads a results file of at most 256 MiB. Every error is one sentence that names the file and what is wrong with it.
+// FileError is a file that is no record that can be read: one sentence that names it and what is
+// wrong with it.
+type FileError struct{ err error }
+
+func (e *FileError) Error() string { return e.err.Error() }
+func (e *FileError) Unwrap() error { return e.err }
+
+// ReadRecord reads a results file of at most 256 MiB. Every error is a *FileError.
 func ReadRecord(path string) (*Record, error) {
+	r, err := readRecord(path)
+	if err != nil {
+		return nil, &FileError{err}
+	}
+	return r, nil
+}
+
+func readRecord(path string) (*Record, error) {
 	// Asked before opening: to open a named pipe would wait for a writer.
 	info, err := os.Stat(path)
 	if err != nil {
@@ -222,9 +237,19 @@ func parseRecord(b []byte) (*Record, error) {
 	return r, nil
 }
 
-// judged refuses verdicts that there are not, which would bar nothing, and fills in what a failed
-// check bears on where the file leaves that out.
+// judged refuses measurements without a figure or a reason, and verdicts that there are not, which
+// would bar nothing. It fills in what a failed check bears on where the file leaves that out.
 func (r *Record) judged() error {
+	for i := range r.Measurements {
+		m := &r.Measurements[i]
+		at := fmt.Sprintf("measurement %d, %.60q of %.60q in %.60q%s", i+1, m.Metric, m.who(), m.Scenario, m.under())
+		switch {
+		case len(m.Trials)+len(m.Status) == 0:
+			return fmt.Errorf("%s, has no trial, and no status that says why", at)
+		case m.Better != Higher && m.Better != Lower && m.Better != None:
+			return fmt.Errorf("%s, is the better %.60q; there are %q, %q and %q", at, m.Better, Higher, Lower, None)
+		}
+	}
 	for i := range r.Findings {
 		f := &r.Findings[i]
 		if _, known := weight[f.Verdict]; !known {
@@ -255,7 +280,10 @@ func plain(t reflect.Type) string {
 	return "a number"
 }
 
-// tidy refuses what a JSON reader passes over in silence, and names the place: an object with a
+// mostListed bounds each list of a record before any is read into memory.
+const mostListed = 2 * MaxMeasurements
+
+// tidy refuses lists without bound, and what a JSON reader passes over in silence, and names the place: an object with a
 // field twice, and null among the objects of a list. b is JSON.
 func tidy(b []byte) error {
 	type level struct {
@@ -281,7 +309,9 @@ func tidy(b []byte) error {
 			l := &open[at]
 			switch field, text := token.(string); {
 			case l.list:
-				l.items++
+				if l.items++; at == 1 && l.items > mostListed {
+					return fmt.Errorf("its list %.60q is longer than %d, and a results.json has no such list", place(), mostListed)
+				}
 				l.place = fmt.Sprintf(" %d", l.items)
 				if token == nil && at == 1 {
 					return fmt.Errorf("%.60q is null, and has to be an object", place())

@@ -116,7 +116,7 @@ func TestManualPagesOfEveryVerb(t *testing.T) {
 	if err := os.WriteFile(blocked, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if code, _, stderr := relaybench(t, "man", filepath.Join(blocked, "man1")); code != exitFailed || !strings.Contains(stderr, blocked) {
+	if code, _, stderr := relaybench(t, "man", filepath.Join(blocked, "man1")); code != exitUsage || !strings.Contains(stderr, blocked) {
 		t.Errorf("a folder that cannot be made: exit code %d, %q", code, stderr)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/signal"
 	"strings"
@@ -14,16 +15,18 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"relaybench/corpus"
 	"relaybench/harness"
 	"relaybench/relays"
 	"relaybench/relays/machine"
+	"relaybench/results"
 )
 
 // Exit codes, the same for every verb.
 const (
 	exitDone        = 0
 	exitFailed      = 1   // a relay failed or a check fell short
-	exitUsage       = 2   // wrong usage, or a machine that is short of what it takes
+	exitUsage       = 2   // wrong usage, a file or folder that cannot be used, or a machine that is short of what it takes
 	exitInterrupted = 130 // partial results are kept
 )
 
@@ -128,8 +131,8 @@ func run(ctx context.Context, stdout, stderr io.Writer, args []string) int {
 	code := exitFailed
 	if exit := (*exitError)(nil); errors.As(err, &exit) {
 		code = exit.code
-	} else if machine.Shortage(err) != "" {
-		code = exitUsage // the machine cannot do what was asked of it
+	} else if machine.Shortage(err) != "" || unusable(err) {
+		code = exitUsage // nobody's failure: what was asked cannot be done so, or here
 	}
 	if errors.Is(context.Cause(ctx), errInterrupted) {
 		code = exitInterrupted
@@ -144,6 +147,16 @@ func run(ctx context.Context, stdout, stderr io.Writer, args []string) int {
 		}
 	}
 	return code
+}
+
+// unusable says of an error that a file or a folder that was named cannot be used.
+func unusable(err error) bool {
+	var path *fs.PathError
+	var source *corpus.SourceError
+	var dump *corpus.RealDumpError
+	var record *results.FileError
+	return errors.As(err, &path) || errors.As(err, &source) || errors.As(err, &dump) || errors.As(err, &record) ||
+		errors.Is(err, corpus.ErrEmpty) || errors.Is(err, corpus.ErrAllDropped)
 }
 
 // pipe is stdout. Where its reader has left, as head does when it has enough, the rest is written

@@ -345,7 +345,7 @@ func TestWrongUsageIsOneSentenceAndExitCode2(t *testing.T) {
 	}
 }
 
-func TestTroubleIsOneSentenceAndExitCode1(t *testing.T) {
+func TestWhatCannotBeUsedIsNamedWithExitCode2(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	write := func(name, text string) string {
@@ -368,6 +368,7 @@ func TestTroubleIsOneSentenceAndExitCode1(t *testing.T) {
 		{"results that are not there", []string{"report", filepath.Join(dir, "results.json")}, "results.json"},
 		{"results that are none", []string{"report", write("other.json", `{"schema":"x"}`)}, "other.json"},
 		{"corpus folder that is none", []string{"corpus", "verify", dir}, dir},
+		{"work folder below a file", []string{"--corpus", write("e", ""), "--work", "/dev/null/x"}, "/dev/null"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			args := test.args
@@ -375,8 +376,8 @@ func TestTroubleIsOneSentenceAndExitCode1(t *testing.T) {
 				args = append(args, "--out", t.TempDir())
 			}
 			code, _, stderr := relaybench(t, args...)
-			if code != exitFailed {
-				t.Errorf("exit code %d, want %d", code, exitFailed)
+			if code != exitUsage {
+				t.Errorf("exit code %d, want %d", code, exitUsage)
 			}
 			if !strings.Contains(stderr, test.want) || strings.Contains(stderr, "goroutine") {
 				t.Errorf("message %q does not name %q", stderr, test.want)
