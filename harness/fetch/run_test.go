@@ -312,7 +312,7 @@ func TestACutWaitsForTheFirstEvent(t *testing.T) {
 		for _, s := range []fetch.Strategy{fetch.Giant, fetch.Paged, fetch.ShardedGiant, fetch.ShardedPaged} {
 			r := o.Cells(s)[0].Run(context.Background(), target(t, url, corpus.Filter{}), o)
 			f, judged := r.Account.Finding()
-			if judged != never || never != (f.Verdict == results.Failed && f.Cause == results.CauseEnded) || never != (r.Completeness() == backfill.Failed) || r.Unreachable() {
+			if judged != never || never != (f.Verdict == results.Failed && (f.Cause == results.CauseEnded || f.Cause == results.WhyTime)) || never != (r.Completeness() == backfill.Failed) || r.Unreachable() {
 				t.Errorf("%s, %v: %s (%s), %d came, %+v", s, never, r.Completeness(), reasonOf(r), r.Delivered, f)
 			}
 		}
