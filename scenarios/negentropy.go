@@ -135,7 +135,11 @@ func (s *side) seed(ctx context.Context) error {
 	if _, err := p.Publish(ctx, share); err != nil {
 		return err
 	}
-	came, _, err := askByID(ctx, s.Trial, share)
+	var err error
+	if s.seeded, err = s.model(); err != nil {
+		return err
+	}
+	came, _, err := askByID(ctx, s.Trial, share, func(i int) bool { return s.seeded.Holds(i) && !s.seeded.Optional(i) })
 	if err != nil {
 		return err
 	}
@@ -145,9 +149,6 @@ func (s *side) seed(ctx context.Context) error {
 		}
 	}
 	s.Find(strays(came.Stats))
-	if s.seeded, err = s.model(); err != nil {
-		return err
-	}
 	d := compare(s.Trial, s.seeded, s.held, nil)
 	s.Find(results.Finding{Code: results.CodeHoldsSeeded, Verdict: results.Holds(d.none()), Counts: d.counts(), Evidence: d.evidence()})
 	if f := lost(s.Trial, d); f != nil {

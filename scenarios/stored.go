@@ -37,7 +37,10 @@ func checkStored(ctx context.Context, t *harness.Trial, required bool) (came, lo
 			acknowledged = append(acknowledged, i)
 		}
 	}
-	answered, returned, err := askByID(ctx, t, acknowledged)
+	must := func(i int) bool {
+		return held.Holds(i) && !held.Optional(i) && perhaps.Holds(i) && !perhaps.Optional(i)
+	}
+	answered, returned, err := askByID(ctx, t, acknowledged, must)
 	if err != nil {
 		return 0, 0, fmt.Errorf("looking again for what was acknowledged: %w", err)
 	}
@@ -47,7 +50,7 @@ func checkStored(ctx context.Context, t *harness.Trial, required bool) (came, lo
 		switch {
 		case answered.Came[k]:
 			came++
-		case held.Holds(i) && !held.Optional(i) && perhaps.Holds(i) && !perhaps.Optional(i):
+		case must(i):
 			lost++
 			if len(evidence) < examples {
 				evidence = append(evidence, eventEvidence(results.EvidenceMissing, t.Corpus, i))
@@ -94,8 +97,8 @@ func strays(s *client.Stats) results.Finding {
 	return f
 }
 
-// askByID asks for events of the corpus, all of which have to be there.
-func askByID(ctx context.Context, t *harness.Trial, indexes []int) (*holding.Answered, *comparison, error) {
+// askByID asks for events of the corpus; must says which of them have to be there.
+func askByID(ctx context.Context, t *harness.Trial, indexes []int, must func(i int) bool) (*holding.Answered, *comparison, error) {
 	ids := make([]corpus.ID, len(indexes))
 	for k, i := range indexes {
 		ids[k] = t.Corpus.Entry(i).ID
@@ -103,7 +106,7 @@ func askByID(ctx context.Context, t *harness.Trial, indexes []int) (*holding.Ans
 	ctx, cancel := t.Budget.Within(ctx, 0, len(ids))
 	defer cancel()
 	returned := &comparison{corpus: t.Corpus}
-	a := holding.Asking{URL: t.Relay.URL(), Stall: t.Options.Stall, OnEvent: returned.pulled, Progress: func(came int) { t.Progress(came, len(ids)) }}
+	a := holding.Asking{URL: t.Relay.URL(), Stall: t.Options.Stall, Must: func(k int) bool { return must(indexes[k]) }, OnEvent: returned.pulled, Progress: func(came int) { t.Progress(came, len(ids)) }}
 	came, err := a.Run(ctx, ids)
 	t.Ledger.Saw(came.Longest)
 	return came, returned, err

@@ -32,7 +32,8 @@ type Asking struct {
 	URL   string
 	Stall time.Duration // without progress for so long, the relay is given up
 	// Must says of the k-th id whether its event has to be there; nil: each. Only those are asked
-	// for again.
+	// for again while they are missing. The others are where they came: what supersedes them may
+	// have come to be there since.
 	Must func(k int) bool
 	// OnEvent is given each event that came and was asked for; its memory is valid during the call.
 	// It may be nil.
@@ -53,6 +54,30 @@ type Answered struct {
 // Run asks for the ids. The error says why some had no answer, which says nothing of what the relay
 // holds; it is a *client.ClosedError where the relay ended a REQ by CLOSED.
 func (a *Asking) Run(ctx context.Context, ids []corpus.ID) (*Answered, error) {
+	done, err := a.run(ctx, ids)
+	if err != nil || a.Must == nil {
+		return done, err
+	}
+	var again []corpus.ID
+	var at []int
+	for k, came := range done.Came {
+		if came && !a.Must(k) {
+			again, at = append(again, ids[k]), append(at, k)
+		}
+	}
+	if len(again) == 0 {
+		return done, nil
+	}
+	once := Asking{URL: a.URL, Stall: a.Stall, Must: func(int) bool { return false }}
+	if now, err := once.run(ctx, again); err == nil { // else what came stands
+		for j, k := range at {
+			done.Came[k] = now.Came[j]
+		}
+	}
+	return done, context.Cause(ctx)
+}
+
+func (a *Asking) run(ctx context.Context, ids []corpus.ID) (*Answered, error) {
 	done := &Answered{Came: slices.Repeat([]bool{true}, len(ids))}
 	var mu sync.Mutex
 	since := make(map[corpus.ID]time.Duration) // when an answer was first without it

@@ -101,10 +101,11 @@ func (q *Question) Find(ctx context.Context) (*Held, error) {
 	if err := q.ask(ctx, h, first, named, holds); err != nil {
 		return nil, err
 	}
-	if len(h.Unnamed) > 0 { // perhaps they were not there yet when it was reconciled with
+	if len(h.Unnamed)+len(h.Unreturned) > 0 { // perhaps what it held changed after it was reconciled with
 		if again, err := q.reconcile(ctx, h, nil); err == nil {
 			named = again
 			h.Unnamed = slices.DeleteFunc(h.Unnamed, func(i int) bool { return named[i] })
+			h.Unreturned = slices.DeleteFunc(h.Unreturned, func(i int) bool { return !named[i] })
 		} else if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
 		}
@@ -192,30 +193,6 @@ func (q *Question) sample(n int) (drawn, rest []int) {
 	return drawn, rest
 }
 
-// askSuperseded asks once more, where others came late, for what came though it does not have to be
-// there: what supersedes it may not have been there either.
-func (q *Question) askSuperseded(ctx context.Context, indexes []int, ids []corpus.ID, got *Answered) error {
-	if got.Late == 0 || q.Must == nil {
-		return nil
-	}
-	var again []corpus.ID
-	var at []int
-	for k, i := range indexes {
-		if got.Came[k] && !q.Must(i) {
-			again, at = append(again, ids[k]), append(at, k)
-		}
-	}
-	a := Asking{URL: q.URL, Stall: q.Stall, Must: func(int) bool { return false }}
-	now, err := a.Run(ctx, again)
-	if err != nil {
-		return err
-	}
-	for j, k := range at {
-		got.Came[k] = now.Came[j]
-	}
-	return nil
-}
-
 // ask asks for events, and keeps which of them are there. named is nil where nothing was.
 func (q *Question) ask(ctx context.Context, h *Held, indexes []int, named, holds []bool) error {
 	ids := make([]corpus.ID, len(indexes))
@@ -231,9 +208,6 @@ func (q *Question) ask(ctx context.Context, h *Held, indexes []int, named, holds
 	}
 	got, err := a.Run(ctx, ids)
 	if err != nil {
-		return err
-	}
-	if err := q.askSuperseded(ctx, indexes, ids, got); err != nil {
 		return err
 	}
 	h.Asked += len(ids)
