@@ -195,19 +195,19 @@ func (p *pass) needsAnother() bool {
 
 // passes runs one trial, and runs it again where the harness was away during a part of it. A relay
 // that runs already cannot be given the corpus anew, and has one pass.
-func (r *Runner) passes(ctx context.Context, c Contender, scenarios int, run func(*pass) error) error {
-	p := &pass{last: c.Definition.External() && !r.ReadOnly, wanted: slices.Repeat([]bool{true}, scenarios),
-		before: make([]away, scenarios), missed: make([]away, scenarios)}
-	err := run(p)
+func (r *Runner) passes(ctx context.Context, t *turn) error {
+	n := len(t.scenarios)
+	p := &pass{last: t.relays[0].Definition.External() && !r.ReadOnly, wanted: slices.Repeat([]bool{true}, n), before: make([]away, n), missed: make([]away, n)}
+	err := r.pass(ctx, t, p)
 	if unsaved := (*saveError)(nil); !p.needsAnother() || ctx.Err() != nil || errors.As(err, &unsaved) {
 		return err
 	}
 	var all away
-	again := &pass{last: true, wanted: make([]bool, scenarios), before: p.missed, missed: make([]away, scenarios)}
+	again := &pass{last: true, wanted: make([]bool, n), before: p.missed, missed: make([]away, n)}
 	for i, gone := range p.missed {
 		again.wanted[i] = gone.times > 0
 		all.long += gone.long
 	}
-	r.tellAway(c.Definition.Name, all)
-	return run(again)
+	r.tellAway(t.label, all)
+	return r.pass(ctx, t, again)
 }

@@ -137,7 +137,7 @@ func (s step) Run(ctx context.Context, t *Trial) error { return s.run(ctx, t) }
 
 type silent struct{}
 
-func (silent) Turn(string, int, int)        {}
+func (silent) Turn(string, int, int, int)   {}
 func (silent) Scenario(string, Description) {}
 func (silent) Progress(int, int)            {}
 func (silent) Failed(string, error)         {}
@@ -148,7 +148,7 @@ func runnerOf(t *testing.T, l leaves, all ...*scripted.Relay) *Runner {
 	c := scripted.Notes(t, 20)
 	m := must(corpus.NewModel(c, nil, time.Now().Unix()))(t)
 	r := &Runner{Corpus: c, Model: m, Now: time.Now().Unix(), Options: Options{Seed: 1, Publishers: 1, Window: 4, Trials: 2, Stall: 30 * time.Second},
-		Settings: relays.Settings{WorkDir: t.TempDir()}, Recorder: results.NewRecorder(nil, nil), Observer: silent{}, clock: l.clock, failed: map[string]bool{}}
+		Settings: relays.Settings{WorkDir: t.TempDir()}, Recorder: results.NewRecorder(nil, nil), Observer: silent{}, clock: l.clock}
 	for _, relay := range all {
 		r.Contenders = append(r.Contenders, Contender{Definition: relay.Definition})
 	}
@@ -303,32 +303,37 @@ func TestWhatEndsATrialWhileTheHarnessIsAwayIsDoneAgain(t *testing.T) {
 	expect(t, "outcome", record.Relays[0].Outcome, results.OutcomeOK)
 }
 
-type pairStep func(a, b *Trial) error
+// pairStep is a scenario of two relays.
+type pairStep struct {
+	cast Cast
+	run  func(a, b *Trial) error
+}
 
-func (pairStep) Describe() Description                              { return Description{Scenario: results.Scenario{Key: "pair"}} }
-func (p pairStep) RunPair(_ context.Context, a, b *Trial) error     { return p(a, b) }
-func (pairStep) Modes() []string                                    { return []string{"mode"} }
-func (pairStep) DescribeMode(string) Description                    { return pairStep(nil).Describe() }
-func (pairStep) Shares(*corpus.Model) (source, sink func(int) bool) { return nil, nil }
-func (p pairStep) RunSync(ctx context.Context, _ string, s *Syncing) error {
-	if err := s.Boot(ctx); err != nil {
+func (p pairStep) Describe() Description {
+	return Description{Scenario: results.Scenario{Key: "pair"}, Cast: p.cast, Bulk: p.cast == Ordered}
+}
+func (p pairStep) Run(ctx context.Context, t *Trial) error {
+	if p.cast == Pair {
+		return p.run(t, t.Peer)
+	}
+	if err := t.Restart(ctx); err != nil {
 		return err
 	}
-	return p(s.Source, s.Sink)
+	return p.run(t.Peer, t)
 }
 
 func TestPairsAndSyncsAreDoneAgainWhereTheHarnessWasAway(t *testing.T) {
 	t.Parallel()
 	for _, times := range []int{0, 1, 2} {
-		for _, synced := range []bool{false, true} {
-			t.Run(fmt.Sprint(times, " times, synced: ", synced), func(t *testing.T) {
+		for _, cast := range []Cast{Pair, Ordered} {
+			t.Run(fmt.Sprint(times, " times, cast ", cast), func(t *testing.T) {
 				t.Parallel()
 				l := newLeaves()
 				r := runnerOf(t, l, scripted.External(t, "a", scripted.Script{}), scripted.External(t, "b", scripted.Script{}))
 				r.Options.Trials = 1
 				ran := 0
-				s := pairStep(func(a, b *Trial) error {
-					if synced && (a.Relay.Name() != "a" || b.Relay.Name() != "b") {
+				r.Scenarios = []Scenario{pairStep{cast, func(a, b *Trial) error {
+					if cast == Ordered && (a.Relay.Name() != "a" || b.Relay.Name() != "b") {
 						return nil // one of the four pairs is enough
 					}
 					ran++
@@ -338,12 +343,8 @@ func TestPairsAndSyncsAreDoneAgainWhereTheHarnessWasAway(t *testing.T) {
 						return errors.New("the connection was lost")
 					}
 					return nil
-				})
-				run := r.RunPairs
-				if synced {
-					run = func(ctx context.Context, _ PairScenario) error { return r.RunSyncs(ctx, s) }
-				}
-				if err := run(t.Context(), s); err != nil {
+				}}}
+				if err := r.Run(t.Context()); err != nil {
 					t.Fatal(err)
 				}
 				record := r.Recorder.Snapshot()

@@ -13,13 +13,8 @@ import (
 	"relaybench/results"
 )
 
-// CalibrationStep stands for the calibration among what --only and --skip choose from. It is no scenario: it comes before everything else, once.
-type CalibrationStep struct{}
-
-// Describe implements Described.
-func (CalibrationStep) Describe() Description {
-	return described("calibration", "what no figure can go beyond here")
-}
+// Calibration is the key of the stage that comes before everything else, once.
+const Calibration = "calibration"
 
 // A Calibrator measures the harness itself on this machine, against a relay that does no work: what a real relay's figures must stay well below
 // to be the relay's own.

@@ -53,8 +53,8 @@ func (t *Trial) Forge(ctx context.Context) {
 
 // findForged records what became of forged events, whoever the relay's peer is.
 func (t *Trial) findForged(f results.Finding) {
-	alone := *t
-	alone.peer, alone.scenario = "", cmp.Or(t.scenario, "seeding")
+	alone := t.Alone()
+	alone.scenario = cmp.Or(t.scenario, seeding)
 	alone.Find(f)
 }
 

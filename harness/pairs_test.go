@@ -8,7 +8,7 @@ import (
 
 func TestPairsChangePlacesFromTrialToTrial(t *testing.T) {
 	a, b := Contender{Definition: &relays.Definition{Name: "a"}}, Contender{Definition: &relays.Definition{Name: "b"}}
-	pair := [2]Contender{a, b}
+	pair := []Contender{a, b}
 	for trial, first := range []string{"a", "b", "a", "b"} {
 		if got := seated(pair, trial); got[0].Definition.Name != first || got[1].Definition.Name == first {
 			t.Errorf("trial %d: %s and %s", trial, got[0].Definition.Name, got[1].Definition.Name)

@@ -1,7 +1,6 @@
 package harness
 
 import (
-	"context"
 	"slices"
 	"strings"
 	"testing"
@@ -14,13 +13,8 @@ func TestPlanInterleavesAndAlternates(t *testing.T) {
 	}
 }
 
-type named string
-
-func (n named) Describe() Description             { return described(string(n), "") }
-func (n named) Run(context.Context, *Trial) error { return nil }
-
 func TestSelect(t *testing.T) {
-	all := []Described{named("ingest.visibility"), named("ingest.throughput"), named("query.thread.hot"), named("query.thread.varied"), named("storage")}
+	all := []string{"ingest.visibility", "ingest.throughput", "query.thread.hot", "query.thread.varied", "storage"}
 	for _, test := range []struct {
 		name       string
 		only, skip []string
@@ -40,11 +34,7 @@ func TestSelect(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			chosen, err := Select(all, test.only, test.skip)
-			var keys []string
-			for _, s := range chosen {
-				keys = append(keys, s.Describe().Key)
-			}
-			got := strings.Join(keys, " ")
+			got := strings.Join(chosen, " ")
 			if err != nil {
 				got = err.Error()
 			}

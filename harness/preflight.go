@@ -14,13 +14,11 @@ import (
 	"relaybench/results"
 )
 
-// Preflight stands for the preflight among what --only and --skip choose from. It is no scenario: it comes before each relay's first trial, on
-// a boot of its own.
-type Preflight struct{}
+// Preflight is the key of the stage that comes before each relay's first trial, on a boot of its own.
+const Preflight = preflight.Scenario
 
-// Describe implements Described.
-func (Preflight) Describe() Description {
-	return described(preflight.Scenario, "does the relay do what its figures will be taken to mean")
+func (r *Runner) tellPreflight(relay string) {
+	r.Observer.Scenario(relay, described(Preflight, "does the relay do what its figures will be taken to mean"))
 }
 
 // Inspection is what a preflight found out about a relay, with the relay as it was run.
@@ -60,15 +58,7 @@ func Inspect(ctx context.Context, c Contender, settings relays.Settings, o prefl
 	// A relay that dies ends the questions at once.
 	alive, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	if done := process.Done(); done != nil {
-		go func() {
-			select {
-			case <-done:
-				cancel(errDied)
-			case <-alive.Done():
-			}
-		}()
-	}
+	attend(alive, process, cancel)
 	found.Result, _ = preflight.Run(alive, o) // it ends early only with ctx or with the relay, which is looked at below
 	if ctx.Err() != nil {
 		return found, context.Cause(ctx)
@@ -97,7 +87,7 @@ func Inspect(ctx context.Context, c Contender, settings relays.Settings, o prefl
 // preflight inspects a relay before its first trial, and records what was found. The error says that the relay does not start.
 func (r *Runner) preflight(ctx context.Context, c Contender) error {
 	name := c.Definition.Name
-	r.Observer.Scenario(name, Preflight{}.Describe())
+	r.tellPreflight(name)
 	found, err := Inspect(ctx, c, r.Settings, r.preflightOptions())
 	if err != nil {
 		return err
@@ -129,7 +119,7 @@ func (r *Runner) preflightAgain(ctx context.Context) error {
 		if len(open) == 0 {
 			continue
 		}
-		r.Observer.Scenario(name, Preflight{}.Describe())
+		r.tellPreflight(name)
 		o := r.preflightOptions()
 		o.Only = open
 		var again Inspection

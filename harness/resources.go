@@ -26,22 +26,19 @@ type own struct {
 
 func ownNow() own { return own{at: wire.Now(), cpu: machine.OwnCPU(), delays: wire.ReadingDelays()} }
 
-func (t *Trial) spent() spent {
+func (b *Boot) spent() spent {
 	s := spent{own: ownNow()}
-	if t.stopped {
-		s.relay, s.relaySet = t.used, true
-	} else if usage, err := t.Relay.Usage(); err == nil {
-		t.used = together(t.past, usage)
-		s.relay, s.relaySet = t.used, true
+	if b.stopped {
+		s.relay, s.relaySet = b.used, true
+	} else if usage, err := b.Relay.Usage(); err == nil {
+		b.used = together(b.past, usage)
+		s.relay, s.relaySet = b.used, true
 	}
 	return s
 }
 
 // begin notes what was used before a scenario.
-func (t *Trial) begin() {
-	t.readingSet, t.ownCPUSet, t.unmeasured = false, false, false
-	t.began = t.spent()
-}
+func (t *Trial) begin() { t.began = t.spent() }
 
 // resourceMetrics describes what every scenario records beside its own figures.
 var resourceMetrics = []results.Metric{

@@ -28,7 +28,7 @@ func inScenario(t *testing.T, url string) (*Trial, *results.Recorder) {
 		t.Fatal(err)
 	}
 	recorder := results.NewRecorder(nil, nil)
-	trial := &Trial{Relay: process, scenario: "query.thread.hot", recorder: recorder}
+	trial := &Trial{Boot: &Boot{Relay: process, recorder: recorder}, scenario: "query.thread.hot"}
 	trial.begin()
 	return trial, recorder
 }

@@ -16,7 +16,6 @@ import (
 	"relaybench/harness/backfill"
 	"relaybench/harness/preflight"
 	"relaybench/relays"
-	"relaybench/relays/wire"
 	"relaybench/results"
 )
 
@@ -28,7 +27,7 @@ type Contender struct {
 
 // Observer is told what happens, so that somebody can watch. Its methods may be called from several goroutines.
 type Observer interface {
-	Turn(relay string, trial, trials int)
+	Turn(relay string, trial, trials, scenarios int)
 	Scenario(relay string, d Description)
 	Progress(done, total int)
 	Failed(relay string, reason error)
@@ -51,19 +50,24 @@ type Runner struct {
 	Unwatched  bool             // do not look whether this process was away: for tests that count what was done
 	Budget     *backfill.Budget // of whatever moves events; Run makes one where it is nil
 
-	short     *shortage                       // of the machine, in the present turn
+	short     shortage                        // of the machine, in the present turn
 	failed    map[string]bool                 // relays that are not booted again, by name: they do not start
 	ended     map[string]results.Relay        // how the worst of a relay's trials ended, by name
 	inspected map[string]*Inspection          // what the preflight found, by name
 	speaks    map[string]preflight.Negentropy // whether it speaks NIP-77, by name
 	clock     *clock                          // nil before a run
+	source    *Boot                           // of an ordered pair: it serves all sinks in turn
 }
 
 // notYet is the reason of a relay whose trials did not come.
 const notYet = "the run ended before its turn"
 
-// Run carries out the plan. A relay that fails is recorded as failed and the others go on; the error is for what ends the whole run: an
-// interruption, or a record that cannot be saved.
+// seeding is what a relay does while it is given the corpus, outside all scenarios.
+const seeding = "seeding"
+
+// Run carries out the plan, one stage after another: single relays, single relays in bulk, pairs,
+// ordered pairs. A relay that fails is recorded as failed and the others go on; the error is for
+// what ends the whole run: an interruption, or a record that cannot be saved.
 func (r *Runner) Run(ctx context.Context) error {
 	defer r.watchClock(ctx)()
 	for _, c := range r.Contenders {
@@ -71,44 +75,34 @@ func (r *Runner) Run(ctx context.Context) error {
 		described.Outcome, described.Reason = results.OutcomeSkipped, notYet
 		r.Recorder.SetRelay(described)
 	}
-	defer func() { r.short.end() }()
+	r.Recorder.WhenShort(r.short.found)
+	defer r.short.end()
+	defer r.endSource(ctx)
 	r.failed, r.inspected, r.ended = make(map[string]bool), make(map[string]*Inspection), make(map[string]results.Relay)
+	r.speaks = make(map[string]preflight.Negentropy)
 	if r.Budget == nil {
 		r.Budget = &backfill.Budget{Least: budgetStalls * r.Options.Stall}
 	}
-	for _, turn := range Plan(len(r.Contenders), r.Options.Trials) {
-		c := r.Contenders[turn.Relay]
-		if r.failed[c.Definition.Name] {
-			continue
-		}
-		r.Observer.Turn(c.Definition.Name, turn.Trial, r.Options.Trials)
-		r.begin(c)
-		var err error
-		if r.Preflight && r.inspected[c.Definition.Name] == nil {
-			err = r.attempt(ctx, c.Definition.Name, func() error { return r.preflight(ctx, c) })
-		}
-		if err == nil {
-			err = r.passes(ctx, c, len(r.Scenarios), func(p *pass) error { return r.turn(ctx, c, turn.Trial, p) })
-		}
-		if ctx.Err() != nil {
-			return errors.Join(context.Cause(ctx), r.Recorder.Save())
-		}
-		if unsaved := (*saveError)(nil); errors.As(err, &unsaved) {
-			return unsaved.err
-		}
-		if noStart := (*relays.StartError)(nil); errors.As(err, &noStart) {
-			r.fail(c, err)
-		} else if err != nil {
-			r.Observer.Failed(c.Definition.Name, err)
-		}
-		if err := r.Recorder.Save(); err != nil {
+	for _, s := range r.stages() {
+		able, err := r.able(ctx, s)
+		if err != nil {
 			return err
 		}
+		for _, t := range s.turns(able, r.Options.Trials) {
+			if slices.ContainsFunc(t.relays, func(c Contender) bool { return r.failed[c.Definition.Name] }) {
+				continue
+			}
+			if err := r.turn(ctx, &t); err != nil {
+				return err
+			}
+		}
+		if s.plain() && r.Preflight {
+			if err := r.preflightAgain(ctx); err != nil {
+				return err
+			}
+		}
 	}
-	if !r.Preflight {
-		return nil
-	}
-	return r.preflightAgain(ctx)
+	return nil
 }
 
 // budgetStalls is how many times a relay that makes no progress could be waited for in the least
@@ -120,55 +114,177 @@ type saveError struct{ err error }
 
 func (e *saveError) Error() string { return e.err.Error() }
 
-func (r *Runner) fail(c Contender, err error) {
-	r.failed[c.Definition.Name] = true
-	r.Observer.Failed(c.Definition.Name, err)
+// turn runs one turn, after the preflight where none of the relay was made. The error ends the run.
+func (r *Runner) turn(ctx context.Context, t *turn) error {
+	name := t.relays[0].Definition.Name
+	r.Observer.Turn(t.title(), t.trial, r.Options.Trials, len(t.scenarios))
+	r.short.begin(r.Settings.WorkDir, t.relays...)
+	var err error
+	if t.plain() && r.Preflight && r.inspected[name] == nil {
+		err = r.attempt(ctx, name, func() error { return r.preflight(ctx, t.relays[0]) })
+	}
+	if err == nil {
+		err = r.passes(ctx, t)
+	}
+	if ctx.Err() != nil {
+		return errors.Join(context.Cause(ctx), r.Recorder.Save())
+	}
+	if unsaved := (*saveError)(nil); errors.As(err, &unsaved) {
+		return unsaved.err
+	}
+	if err != nil {
+		if noStart := (*relays.StartError)(nil); t.plain() && errors.As(err, &noStart) {
+			r.failed[name] = true
+		}
+		if fault := (*faultError)(nil); t.cast == Ordered && errors.As(err, &fault) && fault.unready && fault.place == 1 {
+			r.failed[t.relays[1].Definition.Name] = true
+		}
+		r.Observer.Failed(t.label, err)
+	}
+	return r.Recorder.Save()
 }
 
-// turn boots one relay, runs every scenario on it and stops it.
-func (r *Runner) turn(ctx context.Context, c Contender, number int, p *pass) (err error) {
+// running is a turn on its way.
+type running struct {
+	*turn
+	boots []*Boot // of its relays; nil where one did not start
+}
+
+// pass boots the relays of a turn, runs every scenario on them and stops them.
+func (r *Runner) pass(ctx context.Context, t *turn, p *pass) (err error) {
+	run := &running{t, make([]*Boot, len(t.relays))}
+	defer func() { err = r.finish(ctx, run, p, err) }()
 	from := r.clock.away()
-	described := c.Definition.Describe(ctx, c.Program, r.Settings)
-	process, err := relays.Start(ctx, c.Definition, c.Program, r.Settings)
-	if err != nil {
-		if p.repeatFrom(0, r.clock.away().since(from)); p.needsAnother() {
+	for k := len(t.relays) - 1; k >= 0; k-- { // a source before its sink
+		if run.boots[k], err = r.boot(ctx, t, k); err != nil {
+			gone := r.clock.away().since(from)
+			if p.repeatFrom(0, gone); p.needsAnother() || ctx.Err() != nil {
+				return err
+			}
+			if t.plain() {
+				described := t.relays[k].Definition.Describe(ctx, t.relays[k].Program, r.Settings)
+				r.short.fell(&described, results.OutcomeNoStart, err)
+				r.Recorder.SetRelay(described)
+				return err
+			}
+			err = &faultError{place: k, unready: true, error: err}
+			r.Recorder.Hold()
+			r.incomplete(t, run.boots, t.scenarios[0].Describe(), err)
+			r.release(gone, p.before[0])
 			return err
 		}
-		r.short.fell(&described, results.OutcomeNoStart, err)
-		r.Recorder.SetRelay(described)
-		return err
 	}
-	version := informationVersion(ctx, process.URL())
-	t := r.newTrial(process, number)
-	defer func() {
-		stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute+r.Settings.StopGrace)
-		defer cancel()
-		process := t.Relay // a scenario may have given it another process
-		stopErr := t.ended(process.Stop(stop))
-		if err == nil {
-			err = stopErr
-		}
-		described = process.Describe()
-		described.Version = cmp.Or(strings.TrimPrefix(described.Version, "(devel)"), version)
-		unsaved := (*saveError)(nil)
-		switch {
-		case errors.As(err, &unsaved):
-			described.Outcome = results.OutcomeOK
-		case ctx.Err() != nil:
-			described.Outcome, described.Reason = results.OutcomeSkipped, "the run was interrupted during its turn"
-		case err != nil:
-			r.short.fell(&described, results.OutcomeFailed, err)
-			described.Reason, described.LogTail = process.Public(described.Reason), lastLines(process, err)
-		default:
-			described.Outcome = results.OutcomeOK
-		}
-		if !p.needsAnother() || ctx.Err() != nil {
-			r.Recorder.SetRelay(r.worst(described))
-		}
-		err = errors.Join(err, t.ended(process.Cleanup()))
-	}()
+	return r.scenarios(ctx, run, p)
+}
 
-	return r.scenarios(ctx, t, p)
+// boot starts a relay of a turn. A sink is given its folder alone, and a source that serves already
+// goes on.
+func (r *Runner) boot(ctx context.Context, t *turn, place int) (*Boot, error) {
+	c := t.relays[place]
+	d, start := c.Definition, relays.Start
+	form := ""
+	if t.bulk {
+		d, form = d.Bulk(), " in its bulk form"
+	}
+	source := t.cast == Ordered && place == 1
+	if source {
+		if b := r.source; b != nil && b.Relay.Name() == d.Name && b.Number == t.trial && !b.gone() {
+			return b, nil
+		}
+		r.endSource(ctx)
+	}
+	sink := t.cast == Ordered && place == 0
+	if sink {
+		start = func(_ context.Context, d *relays.Definition, program string, s relays.Settings) (*relays.Process, error) {
+			return relays.Prepare(d, program, s)
+		}
+	}
+	process, err := start(ctx, d, c.Program, r.Settings)
+	switch {
+	case err != nil && t.plain():
+		return nil, err
+	case err != nil:
+		return nil, fmt.Errorf("%s did not start%s: %w", d.Name, form, err)
+	}
+	if t.bulk {
+		r.noteBulk(process)
+	}
+	events := 0
+	if r.Corpus != nil {
+		events = r.Corpus.Len()
+	}
+	b := &Boot{Relay: process, Corpus: r.Corpus, Model: r.Model, Now: r.Now, Options: r.Options, Number: t.trial, Ledger: NewLedger(events), Budget: r.Budget,
+		Negentropy: r.speaks[d.Name], place: place, recorder: r.Recorder, observer: r.Observer, ran: !sink, stopped: sink, attend: func() {}}
+	switch {
+	case t.plain():
+		b.version = informationVersion(ctx, process.URL())
+	case source:
+		r.source = b
+	}
+	return b, nil
+}
+
+// finish stops the relays of a turn, and removes their data. A source is kept where nothing failed
+// and nobody wrote to it.
+func (r *Runner) finish(ctx context.Context, run *running, p *pass, failed error) error {
+	stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute+r.Settings.StopGrace)
+	defer cancel()
+	for _, b := range run.boots {
+		if b == nil || b == r.source {
+			continue
+		}
+		process := b.Relay // a scenario may have given it another one
+		err := b.ended(process.Stop(stop))
+		if err != nil && failed == nil && !run.plain() && ctx.Err() == nil {
+			r.incomplete(run.turn, run.boots, run.scenarios[0].Describe(), err)
+		}
+		failed = cmp.Or(failed, err)
+		if run.plain() {
+			r.outcome(ctx, b, p, failed)
+		}
+		failed = errors.Join(failed, b.ended(process.Cleanup()))
+	}
+	if run.cast == Ordered && (failed != nil || run.scenarios[0].Describe().Needs != Loaded) {
+		r.endSource(ctx)
+	}
+	return failed
+}
+
+// endSource stops the source that serves, and removes its data.
+func (r *Runner) endSource(ctx context.Context) {
+	if r.source == nil {
+		return
+	}
+	stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute+r.Settings.StopGrace)
+	defer cancel()
+	if err := r.source.ended(errors.Join(r.source.Relay.Stop(stop), r.source.Relay.Cleanup())); err != nil {
+		r.Observer.Failed(r.source.Relay.Name(), err)
+	}
+	r.source = nil
+}
+
+// outcome records how a relay's trial ended.
+func (r *Runner) outcome(ctx context.Context, b *Boot, p *pass, err error) {
+	described := b.Relay.Describe()
+	described.Version = cmp.Or(strings.TrimPrefix(described.Version, "(devel)"), b.version)
+	unsaved := (*saveError)(nil)
+	switch {
+	case errors.As(err, &unsaved):
+		described.Outcome = results.OutcomeOK
+	case ctx.Err() != nil:
+		described.Outcome, described.Reason = results.OutcomeSkipped, "the run was interrupted during its turn"
+	case err != nil:
+		r.short.fell(&described, results.OutcomeFailed, err)
+		described.Reason, described.LogTail = b.Relay.Public(described.Reason), lastWords(err, mostLines)
+		if described.LogTail == nil {
+			described.LogTail = b.Relay.LogTail(mostLines)
+		}
+	default:
+		described.Outcome = results.OutcomeOK
+	}
+	if !p.needsAnother() || ctx.Err() != nil {
+		r.Recorder.SetRelay(r.worst(described))
+	}
 }
 
 // worst keeps how the worst of a relay's trials ended: a later one that went well takes nothing
@@ -184,37 +300,27 @@ func (r *Runner) worst(now results.Relay) results.Relay {
 	return now
 }
 
-// lastLines is what the program that failed said last: the relay, unless it was a command of its own, or it did not start again.
-func lastLines(process *relays.Process, err error) []string {
-	if command := (*relays.CommandError)(nil); errors.As(err, &command) {
-		return command.LogTail
-	}
-	if start := (*relays.StartError)(nil); errors.As(err, &start) {
-		return start.LogTail
-	}
-	return process.LogTail(20)
-}
-
-// lastWords is the log of the program that ended in a scenario, as evidence; none where the relay
-// still runs.
-func (r *Runner) lastWords(t *Trial, err error) []results.Evidence {
-	command, start := (*relays.CommandError)(nil), (*relays.StartError)(nil)
-	if errors.As(err, &command) || errors.As(err, &start) || !t.stopped && r.gone(t) {
-		return ofLog(lastLines(t.Relay, err))
-	}
-	return nil
-}
-
-func (r *Runner) newTrial(process *relays.Process, number int) *Trial {
-	events := 0
-	if r.Corpus != nil {
-		events = r.Corpus.Len()
-	}
-	return &Trial{
-		Relay: process, Corpus: r.Corpus, Model: r.Model, Now: r.Now, Options: r.Options, Number: number,
-		Ledger: NewLedger(events), Budget: r.Budget, recorder: r.Recorder, progress: r.Observer.Progress,
-		Rand: r.random("seeding", number), // until a scenario begins
-	}
+// noteBulk keeps in the record how a relay was launched where its limits were raised.
+func (r *Runner) noteBulk(p *relays.Process) {
+	bulk := p.Describe()
+	r.Recorder.Update(func(record *results.Record) {
+		for i := range record.Relays {
+			known := &record.Relays[i]
+			if known.Name != bulk.Name {
+				continue
+			}
+			for _, note := range bulk.Notes {
+				if !slices.Contains(known.Notes, note) {
+					known.Notes = append(known.Notes, note)
+				}
+			}
+			for path, text := range bulk.Config {
+				if was, ok := known.Config[path]; ok && was != text {
+					known.Config[path+" (bulk)"] = text
+				}
+			}
+		}
+	})
 }
 
 // maxFailures is how many scenarios in a row a relay may fail before its trial ends: each may cost
@@ -224,19 +330,18 @@ const maxFailures = 3
 // scenarios runs them one after another. One that fails costs its own figures and no others: the
 // relay is started again over its data, and goes on with the next one. Of one during which the
 // harness was away nothing is kept before the last pass.
-func (r *Runner) scenarios(ctx context.Context, t *Trial, p *pass) error {
-	loaded, failures := false, 0
-	for i, s := range r.Scenarios {
+func (r *Runner) scenarios(ctx context.Context, run *running, p *pass) error {
+	failures := 0
+	for i, s := range run.turn.scenarios {
 		if !slices.Contains(p.wanted[i:], true) {
 			break
 		}
 		d := s.Describe()
 		from := r.clock.away()
 		r.Recorder.Hold()
-		err := r.one(ctx, t, s, d, &loaded)
+		err := r.scenario(ctx, run, s, d)
 		if err != nil && ctx.Err() == nil {
-			t.scenario, t.labels = d.Key, d.Labels
-			t.Find(r.incomplete(d, err, r.lastWords(t, err)))
+			r.incomplete(run.turn, run.boots, d, err)
 		}
 		gone := r.clock.away().since(from)
 		switch {
@@ -254,7 +359,6 @@ func (r *Runner) scenarios(ctx context.Context, t *Trial, p *pass) error {
 		case err == nil:
 			failures = 0
 		default:
-			loaded = false // an import that failed leaves another folder
 			if gone.times == 0 {
 				failures++
 			}
@@ -262,10 +366,13 @@ func (r *Runner) scenarios(ctx context.Context, t *Trial, p *pass) error {
 				p.repeatFrom(i+1, gone)
 				return fmt.Errorf("%w; %d scenarios in a row failed", err, failures)
 			}
+			if run.cast != Single {
+				return err
+			}
 			if !slices.Contains(p.wanted[i+1:], true) {
 				break // nothing asks for it any more
 			}
-			if again := r.again(ctx, t); again != nil {
+			if again := r.again(ctx, run.boots[0]); again != nil {
 				p.repeatFrom(i+1, r.clock.away().since(from))
 				return fmt.Errorf("%w; and it did not start again over its data: %w", err, again)
 			}
@@ -277,79 +384,114 @@ func (r *Runner) scenarios(ctx context.Context, t *Trial, p *pass) error {
 	return nil
 }
 
-// one loads the relay where a scenario needs that, and runs the scenario.
-func (r *Runner) one(ctx context.Context, t *Trial, s Scenario, d Description, loaded *bool) error {
-	if err := r.load(ctx, t, d, loaded); err != nil {
-		return err
+// scenario gives the relays what one scenario needs, and runs it.
+func (r *Runner) scenario(ctx context.Context, run *running, s Scenario, d Description) error {
+	first := run.boots[0]
+	if first.Relay.External() && d.External.Cause != "" && !r.ReadOnly {
+		describe(r.Recorder, d)
+		r.exclude(run.relays[0], d)
+		return nil
 	}
-	if t.seeded && d.Key == r.Seeder.Describe().Key {
+	for k, b := range run.boots {
+		if d.Needs == Empty || b.loaded || r.ReadOnly || run.cast == Ordered && k == 0 {
+			continue
+		}
+		if err := r.load(ctx, run.cast, b, d.Needs); err != nil {
+			return &faultError{place: k, unready: true, log: lastWords(err, mostLines), error: err}
+		}
+		b.loaded = true
+	}
+	if first.seeded && d.Key == r.Seeder.Describe().Key {
 		return nil // it was tried on this relay already, and that was measured
 	}
-	r.Observer.Scenario(t.Relay.Name(), d)
-	if err := r.scenario(ctx, t, s, d); err != nil {
-		return r.explain(ctx, t, d.Key, err)
+	r.Observer.Scenario(run.label, d)
+	boots := run.boots
+	if run.cast == Pair {
+		boots = seated(boots, run.trial)
+	}
+	if err := r.perform(ctx, s, d, boots...); err != nil {
+		return r.explain(ctx, run.cast, d.Key, err, run.boots...)
 	}
 	return nil
 }
 
-// load feeds the relay where the scenario needs that.
-func (r *Runner) load(ctx context.Context, t *Trial, d Description, loaded *bool) error {
-	if d.Needs != Loaded || *loaded || r.ReadOnly {
-		return nil
+// load gives a relay its share of the corpus: by the Seeder, which measures that, where it is all
+// and the relay has been offered nothing yet. What it was not offered then is published outside the
+// clock. A Seeder that fails fails itself alone: it is not tried again in this trial, and all is
+// published.
+func (r *Runner) load(ctx context.Context, cast Cast, b *Boot, share State) error {
+	if r.Seeder != nil && share == Loaded && !b.seeded && b.Ledger.Count(NotOffered) == b.Ledger.Len() {
+		d := r.Seeder.Describe()
+		r.Observer.Scenario(b.Relay.Name(), d)
+		if err := r.perform(ctx, r.Seeder, d, b); err != nil {
+			if err = r.explain(ctx, Single, d.Key, err, b); ctx.Err() != nil {
+				return err
+			}
+			r.incomplete(&turn{relays: []Contender{{Definition: b.Relay.Definition()}}}, []*Boot{b}, d, err)
+			if again := r.again(ctx, b); again != nil {
+				return fmt.Errorf("%w; and it did not start again over its data: %w", err, again)
+			}
+		}
 	}
-	t.scenario, t.labels, t.Rand = "", nil, r.random("seeding", t.Number) // it is of no scenario
-	if err := r.seed(ctx, t); err != nil {
-		return r.explain(ctx, t, "seeding", err)
+	t := &Trial{Boot: b, Rand: r.random(seeding, b.Number)} // it is of no scenario
+	if err := t.Publish(ctx, share); err != nil {
+		return r.explain(ctx, cast, seeding, err, b)
 	}
-	*loaded = true
 	return nil
 }
 
 // again starts the relay over the data of the process that failed a scenario. One that runs already
 // is left as it is.
-func (r *Runner) again(ctx context.Context, t *Trial) error {
-	if t.Relay.External() {
+func (r *Runner) again(ctx context.Context, b *Boot) error {
+	if b.Relay.External() {
 		return nil
 	}
-	if !t.stopped && !r.gone(t) {
-		if _, _, err := t.Stop(ctx); err != nil {
+	if !b.stopped && !b.gone() {
+		if _, _, err := b.Stop(ctx); err != nil {
 			return err
 		}
 	}
-	t.attend = func() {} // each scenario attends to the relay that it is given
-	return t.Restart(ctx)
+	b.attend = func() {} // each scenario attends to the relay that it is given
+	return b.Restart(ctx)
 }
 
-// incomplete is the finding on a scenario that did not come to its end.
-func (r *Runner) incomplete(d Description, err error, log []results.Evidence) results.Finding {
-	r.short.note(err)
-	f := results.Finding{Scenario: d.Key, Labels: d.Labels, Code: results.CodeCompletes, Verdict: results.Failed,
-		Texts: map[string]string{"error": err.Error()}, BearsOn: results.BearsOn(results.CodeCompletes, d.Key, d.Labels), Evidence: log}
-	if unanswered := (*UnansweredError)(nil); errors.As(err, &unanswered) {
-		f.Evidence = append(f.Evidence, results.Evidence{Code: results.EvidenceQuestion, Text: unanswered.Filter})
-	}
-	return f
-}
-
-func (r *Runner) scenario(ctx context.Context, t *Trial, s Scenario, d Description) error {
+// perform runs a scenario on one relay, or on two that are each other's peers. A relay that dies
+// ends it at once, whatever deadline it was waiting for. What a sink and its source use is for the
+// scenario to count, since the sink is not booted before that.
+func (r *Runner) perform(ctx context.Context, s Scenario, d Description, boots ...*Boot) error {
 	r.Corpus.Forget()
-	t.seeded = t.seeded || r.Seeder != nil && d.Key == r.Seeder.Describe().Key
-	t.scenario, t.labels = d.Key, d.Labels
-	r.Recorder.Describe(d.Scenario, append(slices.Clone(d.Metrics), resourceMetrics...)...)
-	t.Rand = r.random(d.Key, t.Number)
-	t.begin()
-	// A relay that dies ends the scenario at once, whatever deadline it was waiting for.
+	describe(r.Recorder, d)
+	boots[0].seeded = boots[0].seeded || r.Seeder != nil && d.Key == r.Seeder.Describe().Key
+	trials := make([]*Trial, len(boots))
+	for k, b := range boots {
+		trials[k] = &Trial{Boot: b, Rand: r.random(d.Key, b.Number), scenario: d.Key, labels: d.Labels}
+	}
+	if len(trials) == 2 {
+		a, b := trials[0], trials[1]
+		a.Peer, b.Peer, b.mute = b, a, a.Relay.Name() == b.Relay.Name()
+	}
 	scenarioCtx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	t.memory = new(memory)
-	t.attend = func() {
-		attend(scenarioCtx, t.Relay, cancel)
-		t.memory.watch(scenarioCtx, t.Relay, r.short.glance)
+	for _, t := range trials {
+		t.begin()
+		t.memory = new(memory)
+		t.attend = func() {
+			attend(scenarioCtx, t.Relay, cancel)
+			if d.Cast != Ordered {
+				t.memory.watch(scenarioCtx, t.Relay, r.short.glance)
+			}
+		}
+		if !t.stopped {
+			t.attend()
+		}
 	}
-	t.attend()
-	err := s.Run(scenarioCtx, t)
+	err := s.Run(scenarioCtx, trials[0])
 	cancel(nil)
-	t.resources(t.memory.most())
+	for _, t := range trials {
+		if d.Cast != Ordered {
+			t.resources(t.memory.most())
+		}
+	}
 	return err
 }
 
@@ -373,72 +515,4 @@ func (r *Runner) random(key string, trial int) *rand.Rand {
 	text := binary.LittleEndian.AppendUint64([]byte("relaybench draws "), r.Options.Seed)
 	text = binary.LittleEndian.AppendUint64(text, uint64(trial))
 	return rand.New(rand.NewChaCha8(sha256.Sum256(append(text, key...))))
-}
-
-// seed loads the relay for scenarios that need it loaded when nothing before them did: by the Seeder, which measures that, where the relay has been
-// offered nothing yet. What it was not offered then is published outside the clock. A Seeder that
-// fails fails itself alone: it is not tried again in this trial, and all is published.
-func (r *Runner) seed(ctx context.Context, t *Trial) error {
-	if r.Seeder != nil && !t.seeded && t.Ledger.Count(NotOffered) == t.Ledger.Len() {
-		d := r.Seeder.Describe()
-		r.Observer.Scenario(t.Relay.Name(), d)
-		if err := r.scenario(ctx, t, r.Seeder, d); err != nil {
-			if err = r.explain(ctx, t, d.Key, err); ctx.Err() != nil {
-				return err
-			}
-			t.Find(r.incomplete(d, err, r.lastWords(t, err)))
-			if again := r.again(ctx, t); again != nil {
-				return fmt.Errorf("%w; and it did not start again over its data: %w", err, again)
-			}
-		}
-		t.scenario, t.labels, t.Rand = "", nil, r.random("seeding", t.Number) // publishing is of no scenario
-	}
-	return r.publish(ctx, t, func(int) bool { return true })
-}
-
-// publish gives the relay those events of a share of the corpus that it was not offered yet, outside the clock.
-func (r *Runner) publish(ctx context.Context, t *Trial, share func(i int) bool) error {
-	var rest []int
-	for i := range r.Corpus.Len() {
-		if share(i) && t.Ledger.Get(i) == NotOffered {
-			rest = append(rest, i)
-		}
-	}
-	if len(rest) == 0 {
-		return nil
-	}
-	r.Observer.Scenario(t.Relay.Name(), described("seeding", "feeding the corpus, not measured"))
-	return t.Forged(ctx, func(progress func(done, total int)) error {
-		p := Publisher{URL: t.Relay.URL(), Corpus: r.Corpus, Conns: r.Options.Publishers, Window: r.Options.Window,
-			Stall: r.Options.Stall, Ledger: t.Ledger, Progress: progress}
-		began := wire.Now()
-		_, err := p.Publish(ctx, rest)
-		if err == nil {
-			t.Budget.Took(len(rest), wire.Now()-began)
-		}
-		return err
-	})
-}
-
-func (r *Runner) gone(t *Trial) bool {
-	select {
-	case <-t.Relay.Done():
-		return true
-	default:
-		return false
-	}
-}
-
-// explain puts what happened to the relay before what the harness saw of it.
-func (r *Runner) explain(ctx context.Context, t *Trial, doing string, err error) error {
-	if ctx.Err() != nil {
-		return context.Cause(ctx)
-	}
-	if !t.stopped && awaitEnd(ctx, t.Relay) != nil {
-		return fmt.Errorf("died in %s: %w", doing, t.Relay.Err())
-	}
-	if errors.Is(err, wire.ErrStalled) {
-		return fmt.Errorf("made no progress for %v in %s: %w", r.Options.Stall, doing, err)
-	}
-	return fmt.Errorf("failed in %s: %w", doing, err)
 }

@@ -12,7 +12,7 @@ import (
 )
 
 // shortage is what the machine was short of while a relay, or a pair, had its turn. It holds until
-// the turn ends, whatever is free again by then. A nil shortage knows of none.
+// the turn ends, whatever is free again by then.
 type shortage struct {
 	mu   sync.Mutex
 	look *machine.Lookout // nil between turns, and where a relay's machine may be another
@@ -20,14 +20,6 @@ type shortage struct {
 }
 
 // begin starts a turn of relays.
-func (r *Runner) begin(turn ...Contender) {
-	if r.short == nil {
-		r.short = &shortage{}
-		r.Recorder.WhenShort(r.short.found)
-	}
-	r.short.begin(r.Settings.WorkDir, turn...)
-}
-
 func (s *shortage) begin(dir string, turn ...Contender) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -39,16 +31,14 @@ func (s *shortage) begin(dir string, turn ...Contender) {
 
 // end ends a turn: what is found out from here on was not measured in it.
 func (s *shortage) end() {
-	if s != nil {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		s.look, s.code = nil, ""
-	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.look, s.code = nil, ""
 }
 
 // note takes what an error says of the machine.
 func (s *shortage) note(err error) {
-	if s == nil || err == nil {
+	if err == nil {
 		return
 	}
 	s.mu.Lock()
@@ -64,9 +54,6 @@ func (s *shortage) found() string { return s.seen((*machine.Lookout).Short) }
 func (s *shortage) glance() { s.seen((*machine.Lookout).Full) }
 
 func (s *shortage) seen(look func(*machine.Lookout) string) string {
-	if s == nil {
-		return ""
-	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.code == "" && s.look != nil {

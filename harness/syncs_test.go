@@ -14,14 +14,14 @@ func TestAFailedSyncKeepsWhatTheRelaySaidLast(t *testing.T) {
 	for name, err := range map[string]error{
 		"a relay that did not start": &relays.StartError{LogTail: lines},
 		"a command that failed":      &relays.CommandError{LogTail: lines},
-		"a relay that died":          &death{errors.New("killed"), lines},
+		"a relay that died":          &faultError{died: true, log: lines, error: errors.New("killed")},
 	} {
-		got := lastWords(&sourceFailure{fmt.Errorf("starting the sink: %w", err)})
+		got := lastWords(fmt.Errorf("starting the sink: %w", err), mostOfASync)
 		if !slices.Equal(got, lines[2:]) {
 			t.Errorf("%s: %q", name, got)
 		}
 	}
-	if got := lastWords(errors.New("anything else")); len(got) != 0 {
+	if got := lastWords(errors.New("anything else"), mostOfASync); len(got) != 0 {
 		t.Errorf("%q", got)
 	}
 }

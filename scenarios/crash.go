@@ -22,7 +22,7 @@ func (Crash) Describe() harness.Description {
 	return harness.Description{Needs: harness.Empty, Scenario: results.Scenario{
 		Key: "crash", Title: "Killed in the middle of publishing, and started again", Section: sectionCrash, Order: orderCrash, Primary: "ready again", Unit: "ms",
 		Layout: results.LayoutBars,
-	}, Metrics: []results.Metric{figure("ready again", "from start to ready, over what was left"), figure("acknowledged before", "acknowledged before")}}
+	}, External: results.Finding{Cause: results.ExternalKill}, Metrics: []results.Metric{figure("ready again", "from start to ready, over what was left"), figure("acknowledged before", "acknowledged before")}}
 }
 
 // maxCrashEvents is how many events are published at most before the end of the relay: enough to keep it busy for a moment.
@@ -30,10 +30,6 @@ const maxCrashEvents = 20_000
 
 // Run implements harness.Scenario.
 func (Crash) Run(ctx context.Context, t *harness.Trial) error {
-	if t.Relay.External() {
-		t.NotMeasured(results.ExternalKill, nil)
-		return nil
-	}
 	if err := t.Refill(ctx, func(*relays.Process) (*relays.Carried, error) { return nil, nil }); err != nil {
 		return fmt.Errorf("starting afresh: %w", err)
 	}

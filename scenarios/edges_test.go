@@ -21,9 +21,10 @@ func TestAFilterAsEvidenceIsShort(t *testing.T) {
 func TestPartsStandBelowTheWhole(t *testing.T) {
 	t.Parallel()
 	for i, mode := range SyncModes() {
-		same(t, mode, new(Sync).DescribeMode(mode).Order, orderSync+1+i)
-		same(t, mode+" by default", new(Sync).DescribeMode(mode).Labels[results.LabelDirection], string(relays.Down))
-		same(t, mode+" both ways", (&Sync{Direction: relays.Both}).DescribeMode(mode).Labels[results.LabelDirection], string(relays.Both))
+		by, both := syncMode{new(Sync), mode}.Describe(), syncMode{&Sync{Direction: relays.Both}, mode}.Describe()
+		same(t, mode, by.Order, orderSync+1+i)
+		same(t, mode+" by default", by.Labels[results.LabelDirection], string(relays.Down))
+		same(t, mode+" both ways", both.Labels[results.LabelDirection], string(relays.Both))
 	}
 	for i, phase := range phases {
 		same(t, phase, describePhase(phase).Order, orderNegentropy+1+i)

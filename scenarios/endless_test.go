@@ -31,12 +31,13 @@ const creep, never = 30 * time.Second, 10 * time.Minute
 
 // soleSync ends a run after the one sync that a test is about.
 type soleSync struct {
-	betweenModes
-	end context.CancelFunc
+	harness.Scenario
+	modes map[string]traffic
+	end   context.CancelFunc
 }
 
-func (o *soleSync) RunSync(ctx context.Context, mode string, s *harness.Syncing) error {
-	err := o.betweenModes.RunSync(ctx, mode, s)
+func (o soleSync) Run(ctx context.Context, t *harness.Trial) error {
+	err := o.Scenario.Run(ctx, t)
 	if len(o.modes) > 0 {
 		o.end()
 	}
@@ -69,12 +70,12 @@ func TestASyncWithoutEndIsEnded(t *testing.T) {
 			t.Parallel()
 			source, sink := scripted.External(t, "source", test.source), scripted.External(t, "sink", test.sink)
 			test.options.Stall = never
-			b := &soleSync{betweenModes: betweenModes{Sync: &Sync{Which: []string{test.mode}, Page: 30}, source: source.Counts, sink: sink.Counts, modes: map[string]traffic{},
-				only: func(from, to string) bool { return from == "source" && to == "sink" }}}
+			b := &betweenModes{Sync: &Sync{Which: []string{test.mode}, Page: 30}, source: source.Counts, sink: sink.Counts, modes: map[string]traffic{},
+				only: func(from, to string) bool { return from == "source" && to == "sink" }}
 			m := meet(t, scripted.Notes(t, n), test.options, func(ctx context.Context, r *harness.Runner) error {
 				r.Budget = soon()
-				ctx, b.end = context.WithCancel(ctx)
-				if err := r.RunSyncs(ctx, b); !errors.Is(err, context.Canceled) {
+				ctx, end := context.WithCancel(ctx)
+				if err := aloneIn(soleSync{b.Scenarios()[0], b.modes, end})(ctx, r); !errors.Is(err, context.Canceled) {
 					return fmt.Errorf("it went on after the sync: %w", err)
 				}
 				return nil
@@ -121,7 +122,7 @@ func TestWhoeverIsWaitedForIsLate(t *testing.T) {
 		{"reconciling with the source, both ways", synced{carried: &carried{}, reconciling: source}, relays.Both, over, source, results.EndedBySource},
 		{"cut", moved(0), relays.Down, &backfill.CutError{Limit: "--cell-time 1s"}, nil, ""},
 	} {
-		r := &syncing{Syncing: &harness.Syncing{Source: source, Sink: sink}, Sync: &Sync{Direction: test.direction}, done: test.done, began: wire.Now() - time.Minute}
+		r := &syncing{syncMode: syncMode{Sync: &Sync{Direction: test.direction}}, Source: source, Sink: sink, done: test.done, began: wire.Now() - time.Minute}
 		r.overdue(test.why)
 		if a := r.done.account; r.done.stoppedBy != test.want || (a.Cut != "") != (test.name == "cut") || r.done.ended.Code != test.by || a.Wall < time.Minute {
 			t.Errorf("%s: %v by %q, %+v", test.name, r.done.stoppedBy, r.done.ended.Code, a)

@@ -44,7 +44,7 @@ const FetchFamily = "fetch"
 
 // Describe implements harness.Scenario.
 func (f *Fetch) Describe() harness.Description {
-	d := harness.Description{Needs: harness.Loaded, Scenario: results.Scenario{
+	d := harness.Description{Bulk: true, Needs: harness.Loaded, External: results.Finding{Cause: results.ExternalBulk}, Scenario: results.Scenario{
 		Key: FetchFamily + "." + string(f.strategy), Title: string(f.strategy) + ": " + f.strategy.Title(), Section: sectionFetch,
 		Order: orderFetch + slices.Index(fetch.Strategies(), f.strategy), Primary: fetchRate, Unit: "events/s", Layout: results.LayoutDownloads, Ceiling: results.CeilingDownload, Uses: f.strategy.Uses(),
 	}, Labels: results.Labels{results.LabelStrategy: string(f.strategy)}, Metrics: transferMetrics}
@@ -56,9 +56,6 @@ func (f *Fetch) Describe() harness.Description {
 	}
 	return d
 }
-
-// Bulk says that relays are measured in their bulk form.
-func (*Fetch) Bulk() {}
 
 // fetchShared is what the strategies know in common of the relay that is being measured.
 type fetchShared struct {

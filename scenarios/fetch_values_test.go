@@ -393,9 +393,7 @@ func TestDownloadsOfALaunchedRelayAreMeasured(t *testing.T) {
 	const n, memory, cpu = 40, 96 << 20, 30 * time.Millisecond
 	notes := scripted.Notes(t, n)
 	relay := scripted.External(t, "relay", scripted.Script{CPUPerMessage: cpu, Memory: memory})
-	m := meet(t, notes, harness.Options{}, func(ctx context.Context, r *harness.Runner) error {
-		return r.RunBulk(ctx, Fetches(FetchOptions{Options: fetch.Options{Stall: time.Minute, Page: 10, Shards: 2}}))
-	}, relay)
+	m := meet(t, notes, harness.Options{}, aloneIn(Fetches(FetchOptions{Options: fetch.Options{Stall: time.Minute, Page: 10, Shards: 2}})...), relay)
 	m.blameless(t, "relay")
 	var shown []string
 	for _, s := range fetch.Strategies() {
@@ -449,9 +447,7 @@ func TestWhatComesLateIsNoLoss(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			m := meet(t, scripted.Notes(t, 40), harness.Options{}, func(ctx context.Context, r *harness.Runner) error {
-				return r.RunBulk(ctx, Fetches(FetchOptions{Options: fetch.Options{Stall: time.Minute, Page: 10, Shards: 2}})[1:2])
-			}, scripted.External(t, "relay", test.script))
+			m := meet(t, scripted.Notes(t, 40), harness.Options{}, aloneIn(Fetches(FetchOptions{Options: fetch.Options{Stall: time.Minute, Page: 10, Shards: 2}})[1]), scripted.External(t, "relay", test.script))
 			kept := m.finding(t, "relay", "fetch.giant", results.CodeAcknowledgedKept)
 			missing := m.value(t, "relay", "fetch.giant", "missing", results.LabelForm, "raw")
 			if failed := kept.Verdict == results.Failed; failed != (test.verdict == results.Failed) || kept.Counts["lost"] != missing || failed != (missing > 0) || name == "late" && kept.Counts["late"] != 40 {

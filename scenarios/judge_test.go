@@ -34,8 +34,8 @@ func trialOf(t *testing.T, url string, c *corpus.Corpus) *harness.Trial {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &harness.Trial{Relay: process, Corpus: c, Model: m, Ledger: harness.NewLedger(c.Len()), Rand: rand.New(rand.NewPCG(1, 2)),
-		Options: harness.Options{Stall: 20 * time.Second}}
+	return &harness.Trial{Boot: &harness.Boot{Relay: process, Corpus: c, Model: m, Ledger: harness.NewLedger(c.Len()), Options: harness.Options{Stall: 20 * time.Second}},
+		Rand: rand.New(rand.NewPCG(1, 2))}
 }
 
 // TestACapIsBelievedWhereItIsOneNumber has 30 notes at a relay that sends 20 of them at most.
@@ -84,7 +84,7 @@ func TestADifferenceIsToldByKindAndReason(t *testing.T) {
 	for i, a := range []harness.Answer{harness.NotOffered, harness.Unanswered, harness.Refused, harness.Accepted, harness.Duplicate} {
 		l.Set(i, a)
 	}
-	d := compare(&harness.Trial{Corpus: notes, Ledger: l}, m, []int{5, 6, 7, 8, 9, 10, 11}, []int{0, 4})
+	d := compare(&harness.Trial{Boot: &harness.Boot{Corpus: notes, Ledger: l}}, m, []int{5, 6, 7, 8, 9, 10, 11}, []int{0, 4})
 	want := map[string]float64{"held": 7, "must": 11, "missing.never delivered": 1, "missing.unanswered": 1, "missing.refused": 1, "missing.lost": 1, "missing.named and not returned": 1,
 		"extra." + m.Why(11).String(): 1}
 	if got := d.counts(); fmt.Sprint(got) != fmt.Sprint(want) {
@@ -398,7 +398,7 @@ func TestAnAnswerIsToldByExamplesOfEachFault(t *testing.T) {
 		}
 		want = append(want, others)
 	}
-	if got := j.evidence(&harness.Trial{Corpus: notes}); !reflect.DeepEqual(got, want) {
+	if got := j.evidence(&harness.Trial{Boot: &harness.Boot{Corpus: notes}}); !reflect.DeepEqual(got, want) {
 		t.Errorf("%+v\nwant %+v", got, want)
 	}
 }

@@ -52,8 +52,9 @@ func serving(by ...fetch.Strategy) func(context.Context, *harness.Runner) error 
 func filling(from, to string) func(context.Context, *harness.Runner) error {
 	return func(ctx context.Context, r *harness.Runner) error {
 		nothing := new(scripted.Counts)
-		return r.RunSyncs(ctx, &betweenModes{Sync: &Sync{Page: 25}, source: nothing, sink: nothing, modes: map[string]traffic{},
-			only: func(source, sink string) bool { return source == from && sink == to }})
+		b := &betweenModes{Sync: &Sync{Page: 25}, source: nothing, sink: nothing, modes: map[string]traffic{},
+			only: func(source, sink string) bool { return source == from && sink == to }}
+		return aloneIn(b.Scenarios()...)(ctx, r)
 	}
 }
 

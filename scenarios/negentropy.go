@@ -59,9 +59,9 @@ const (
 	transferAtOnce = 4   // REQs in flight: within their subscription limits
 )
 
-// Describe implements harness.PairScenario.
+// Describe implements harness.Scenario.
 func (Negentropy) Describe() harness.Description {
-	return harness.Description{Needs: harness.Empty, Scenario: results.Scenario{
+	return harness.Description{Cast: harness.Pair, Scenario: results.Scenario{
 		Key: "negentropy", Title: "two relays, reconciled", Section: sectionNegentropy, Order: orderNegentropy, Layout: results.LayoutPairs,
 	}}
 }
@@ -76,17 +76,15 @@ type side struct {
 	more    corpus.ID     // of the event that it was given beside the corpus
 }
 
-// RunPair implements harness.PairScenario.
-func (n Negentropy) RunPair(ctx context.Context, ta, tb *harness.Trial) error {
-	total := ta.Corpus.Len()
-	a := &side{Trial: ta, offered: make([]bool, total)}
-	b := &side{Trial: tb, offered: make([]bool, total)}
-	oldest, newest := fifths(ta.Model)
-	for i := range total {
-		a.offered[i], b.offered[i] = i < newest, i >= oldest
-	}
+// Run implements harness.Scenario: it measures both directions.
+func (n Negentropy) Run(ctx context.Context, t *harness.Trial) error {
+	a, b := &side{Trial: t}, &side{Trial: t.Peer}
 	for _, s := range []*side{a, b} {
-		if err := s.seed(ctx); err != nil {
+		share := harness.Older
+		if s == b {
+			share = harness.Newer
+		}
+		if err := s.seed(ctx, share); err != nil {
 			return s.Fault(fmt.Errorf("seeding %s: %w", s.Relay.Name(), err))
 		}
 	}
@@ -113,22 +111,13 @@ func (n Negentropy) RunPair(ctx context.Context, ta, tb *harness.Trial) error {
 	return nil
 }
 
-// fifths returns the corpus indexes at which the second fifth and the last fifth of what a compliant relay holds begin.
-func fifths(m *corpus.Model) (oldest, newest int) {
-	effective := m.Effective()
-	if len(effective) == 0 {
-		return 0, 0
-	}
-	return effective[len(effective)/5], effective[len(effective)-(len(effective)+4)/5]
-}
-
 // seed publishes the side's share and finds out by asking for every id what it holds.
-func (s *side) seed(ctx context.Context) error {
+func (s *side) seed(ctx context.Context, of harness.State) error {
+	s.offered = make([]bool, s.Corpus.Len())
 	var share []int
-	for i, ok := range s.offered {
-		if ok {
-			share = append(share, i)
-		}
+	for i, to := of.Share(s.Model); i < to; i++ {
+		s.offered[i] = true
+		share = append(share, i)
 	}
 	p := harness.Publisher{URL: s.Relay.URL(), Corpus: s.Corpus, Conns: s.Options.Publishers, Window: s.Options.Window,
 		Stall: s.Options.Stall, Ledger: s.Ledger, Progress: s.Progress}

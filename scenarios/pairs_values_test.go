@@ -16,7 +16,7 @@ import (
 
 // paired reconciles relays with each other.
 func paired(n Negentropy) func(context.Context, *harness.Runner) error {
-	return func(ctx context.Context, r *harness.Runner) error { return r.RunPairs(ctx, n) }
+	return aloneIn(n)
 }
 
 // played is what a reconciliation comes to.

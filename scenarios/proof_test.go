@@ -115,7 +115,7 @@ func (w *watcher) Scenario(_ string, d harness.Description) {
 	delete(w.shown, d.Key)
 }
 
-func (w *watcher) Turn(string, int, int) {}
+func (w *watcher) Turn(string, int, int, int) {}
 
 func (w *watcher) Progress(done, total int) {
 	w.mu.Lock()

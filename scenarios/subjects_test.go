@@ -161,8 +161,8 @@ func TestScenariosSayWhatBoundsThem(t *testing.T) {
 		all = append(all, s.Describe())
 		want[s.Describe().Key] = bound{results.CeilingDownload, nil}
 	}
-	for _, mode := range SyncModes() {
-		all = append(all, (&Sync{}).DescribeMode(mode))
+	for _, mode := range new(Sync).Scenarios() {
+		all = append(all, mode.Describe())
 	}
 	for _, phase := range phases {
 		all = append(all, describePhase(phase))

@@ -1,6 +1,7 @@
 package scenarios
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -40,17 +41,33 @@ func SyncModes() []string { return []string{ModeNative, ModeNegentropy, ModeReq}
 // DefaultPage is the page of the req mode, in events.
 const DefaultPage = 20_000
 
-// Describe implements harness.SyncScenario.
-func (*Sync) Describe() harness.Description {
-	return harness.Description{Needs: harness.Empty, Scenario: results.Scenario{
-		Key: "sync", Title: "a relay fills another", Section: sectionSync, Order: orderSync, Layout: results.LayoutMatrix,
-	}}
+// syncMode is one mode as a scenario. All modes of a Sync learn from one another.
+type syncMode struct {
+	*Sync
+	mode string
 }
 
-// DescribeMode implements harness.SyncScenario.
-func (y *Sync) DescribeMode(mode string) harness.Description {
+// Scenarios returns the modes.
+func (y *Sync) Scenarios() (all []harness.Scenario) {
+	modes := y.Which
+	if len(modes) == 0 {
+		modes = SyncModes()
+	}
+	for _, mode := range modes {
+		all = append(all, syncMode{y, mode})
+	}
+	return all
+}
+
+// SyncFamily begins the keys of all its scenarios.
+const SyncFamily = "sync"
+
+// Describe implements harness.Scenario. The source has everything and the sink nothing, but where
+// events go both ways each has four fifths, the source without the newest and the sink without the
+// oldest.
+func (y syncMode) Describe() harness.Description {
 	title, uses, ceiling := "by the sink's own sync command", []string(nil), results.CeilingPair
-	switch mode {
+	switch y.mode {
 	case ModeNative:
 		ceiling = results.CeilingNone
 	case ModeNegentropy:
@@ -58,32 +75,15 @@ func (y *Sync) DescribeMode(mode string) harness.Description {
 	case ModeReq:
 		title, uses = "by REQs in pages, newest first", []string{results.UsesUntil, results.UsesLimit, results.UsesOrder}
 	}
-	direction := y.Direction
-	if direction == "" {
-		direction = relays.Down
+	direction, needs := cmp.Or(y.Direction, relays.Down), harness.Loaded
+	if direction == relays.Both {
+		needs = harness.Older
 	}
-	return harness.Description{Needs: harness.Empty, Scenario: results.Scenario{
-		Key: "sync." + mode, Title: title, Section: sectionSync, Order: orderSync + 1 + slices.Index(SyncModes(), mode), Primary: "records/s", Unit: "events/s",
+	return harness.Description{Cast: harness.Ordered, Bulk: true, Needs: needs, Scenario: results.Scenario{
+		Key: SyncFamily + "." + y.mode, Title: title, Section: sectionSync, Order: orderSync + 1 + slices.Index(SyncModes(), y.mode), Primary: "records/s", Unit: "events/s",
 		Layout: results.LayoutMatrix, Uses: uses, Ceiling: ceiling,
-	}, Labels: results.Labels{results.LabelMode: mode, results.LabelDirection: string(direction)}, Metrics: transferMetrics}
-}
-
-// Modes implements harness.SyncScenario.
-func (y *Sync) Modes() []string {
-	if len(y.Which) > 0 {
-		return y.Which
-	}
-	return SyncModes()
-}
-
-// Shares implements harness.SyncScenario: the source has everything and the sink nothing, but where events go both ways each has four fifths, the source without
-// the newest fifth and the sink without the oldest.
-func (y *Sync) Shares(m *corpus.Model) (source, sink func(i int) bool) {
-	if y.Direction != relays.Both {
-		return nil, nil
-	}
-	oldest, newest := fifths(m)
-	return func(i int) bool { return i < newest }, func(i int) bool { return i >= oldest }
+	}, Labels: results.Labels{results.LabelMode: y.mode, results.LabelDirection: string(direction)}, Metrics: transferMetrics,
+		External: results.Finding{Scenario: SyncFamily, Code: results.CodeHasWay, Cause: results.ExternalSync}}
 }
 
 // heldBySource remembers what a source was found to hold, which takes a while to find out and serves all sinks.
@@ -100,27 +100,22 @@ type beginning struct {
 	returned []bool // what it returned, by corpus index
 }
 
-// noWayError is a mode that a pair of relays cannot be measured in.
-type noWayError struct{ why results.Reason }
-
-func (e *noWayError) Error() string { return "no way to sync: " + e.why.Code }
-
-// noWay makes one of a code and texts: names and words by turns.
-func noWay(code string, pairs ...string) error {
+// noWay is why a pair of relays cannot be measured in a mode: a code and texts, names and words by
+// turns.
+func noWay(code string, pairs ...string) results.Reason {
 	texts := make(map[string]string, len(pairs)/2)
 	for i := 0; i+1 < len(pairs); i += 2 {
 		texts[pairs[i]] = pairs[i+1]
 	}
-	return &noWayError{results.Reason{Code: code, Texts: texts}}
+	return results.Reason{Code: code, Texts: texts}
 }
 
 // syncing is one mode of one pair on its way.
 type syncing struct {
-	*harness.Syncing
-	*Sync
-	mode     string
-	had      [2]beginning  // source and sink, before
-	expected *corpus.Model // of what both held
+	syncMode
+	Source, Sink *harness.Trial
+	had          [2]beginning  // source and sink, before
+	expected     *corpus.Model // of what both held
 
 	throttle int64 // refusals as rate-limited so far
 	meter    *backfill.Meter
@@ -150,31 +145,26 @@ type synced struct {
 	asked       bool           // all that was asked for in it had come
 }
 
-// RunSync implements harness.SyncScenario.
-func (y *Sync) RunSync(ctx context.Context, mode string, s *harness.Syncing) error {
+// Run implements harness.Scenario.
+func (y syncMode) Run(ctx context.Context, sink *harness.Trial) error {
 	if y.stops == nil {
 		y.stops = map[string]bool{}
 	}
-	run := &syncing{Syncing: s, Sync: y, mode: mode}
-	var none *noWayError
-	err := run.run(ctx)
-	if errors.As(err, &none) {
-		s.NoWay(none.why)
+	r := &syncing{syncMode: y, Source: sink.Peer, Sink: sink}
+	if why := r.impossible(); !why.None() {
+		sink.Find(results.Finding{Code: results.CodeHasWay, Verdict: results.Stated, Cause: why.Code, Counts: why.Counts, Texts: why.Texts})
 		return nil
 	}
-	return err
+	return r.run(ctx)
 }
 
-func (r *syncing) run(ctx context.Context) error {
-	if err := r.possible(); err != nil {
-		return err
-	}
-	stopped := r.mode == ModeNative && r.SinkDefinition().NeedsStop(relays.Sync)
-	var err error
-	if stopped {
-		err = r.Prepare()
-	} else {
-		err = r.Boot(ctx)
+func (r *syncing) run(ctx context.Context) (err error) {
+	stopped := r.mode == ModeNative && r.Sink.Relay.Definition().NeedsStop(relays.Sync)
+	if !stopped {
+		err = r.Sink.Restart(ctx)
+		if err == nil && r.Direction == relays.Both {
+			err = r.Sink.Publish(ctx, harness.Newer)
+		}
 	}
 	if err != nil {
 		return fmt.Errorf("starting the sink: %w", err)
@@ -206,7 +196,7 @@ func (r *syncing) run(ctx context.Context) error {
 	} else {
 		r.meter = backfill.Measure(r.Source.Relay, r.Sink.Relay)
 	}
-	timed := r.Sink.Under(r.DescribeMode(r.mode))
+	timed := r.Sink.Under(r.Describe())
 	r.began = wire.Now()
 	cell, cancel := r.Sink.Within(ctx, len(r.had[0].mustSend)+len(r.had[1].mustSend))
 	defer cancel()
@@ -231,7 +221,7 @@ func (r *syncing) run(ctx context.Context) error {
 		r.countCommand(c)
 	}
 	if stopped {
-		if err := r.Restart(ctx); err != nil {
+		if err := r.Sink.Restart(ctx); err != nil {
 			return fmt.Errorf("booting the sink over what its sync command left: %w", err)
 		}
 	}
@@ -268,9 +258,10 @@ func (r *syncing) overdue(why error) {
 	}
 }
 
-// possible says why there is no such mode between these relays, as far as that is known before either has to work.
-func (r *syncing) possible() error {
-	sink := r.SinkDefinition()
+// impossible says why there is no such mode between these relays, as far as that is known before
+// either has to work.
+func (r *syncing) impossible() (none results.Reason) {
+	sink := r.Sink.Relay.Definition()
 	switch r.mode {
 	case ModeNative:
 		if ok, why := sink.Can(relays.Sync); !ok {
@@ -287,9 +278,9 @@ func (r *syncing) possible() error {
 			return noWay(results.StoppedBoth, "relay", sink.Name)
 		}
 	case ModeNegentropy:
-		for _, name := range []string{r.Source.Relay.Name(), sink.Name} {
-			if ok, why := r.NegentropyOf(name); !ok {
-				return noWay(results.WithoutNIP77, "relay", name, "cause", why.Cause, "reason", why.Texts["reason"], "how", why.Texts["how"], "error", why.Texts["error"])
+		for _, t := range []*harness.Trial{r.Source, r.Sink} {
+			if why := t.Negentropy; !why.Answered() {
+				return noWay(results.WithoutNIP77, "relay", t.Relay.Name(), "cause", why.Cause, "reason", why.Texts["reason"], "how", why.Texts["how"], "error", why.Texts["error"])
 			}
 		}
 	case ModeReq:
@@ -297,7 +288,7 @@ func (r *syncing) possible() error {
 			return noWay(results.OneWay)
 		}
 	}
-	return nil
+	return none
 }
 
 // begun finds out what a relay has to begin with, and says what it lost. Where it cannot be asked
@@ -316,7 +307,7 @@ func (r *syncing) begun(ctx context.Context, t *harness.Trial) (h beginning, err
 		for i := range h.returned {
 			h.returned[i] = t.Ledger.Acknowledged(i)
 		}
-		r.FindAlone(t, results.Finding{Code: results.CodeAcknowledgedKept, Verdict: results.Undecided, Texts: map[string]string{"error": err.Error()}})
+		t.Alone().Find(results.Finding{Code: results.CodeAcknowledgedKept, Verdict: results.Undecided, Texts: map[string]string{"error": err.Error()}})
 	default:
 		for _, i := range held.Events {
 			h.returned[i] = true
@@ -328,7 +319,7 @@ func (r *syncing) begun(ctx context.Context, t *harness.Trial) (h beginning, err
 	}
 	if h.mustSend = m.Effective(); held != nil {
 		if f := lost(t, compare(t, m, held.Events, held.Unreturned)); f != nil {
-			r.FindAlone(t, *f)
+			t.Alone().Find(*f)
 		}
 	}
 	return h, nil
@@ -338,7 +329,7 @@ func (r *syncing) begun(ctx context.Context, t *harness.Trial) (h beginning, err
 // there. What is wrong with how it says so is its own.
 func (r *syncing) find(ctx context.Context, t *harness.Trial, m *corpus.Model) (*found, error) {
 	var against []int
-	if ok, _ := r.NegentropyOf(t.Relay.Name()); ok {
+	if t.Negentropy.Answered() {
 		against = m.Effective()
 	}
 	held, err := findHeld(ctx, t, against, m, nil)
@@ -353,7 +344,7 @@ func (r *syncing) find(ctx context.Context, t *harness.Trial, m *corpus.Model) (
 			f.BearsOn = r.bearsOn(t)
 		}
 		if f.Verdict == results.Failed {
-			r.FindAlone(t, f)
+			t.Alone().Find(f)
 		}
 	}
 	return held, nil
@@ -385,7 +376,7 @@ func (r *syncing) account(ctx context.Context) error {
 				if f.Verdict == results.Failed {
 					f.BearsOn = r.bearsOn(of)
 				}
-				r.FindAlone(of, f)
+				of.Alone().Find(f)
 			}
 		}
 	}
@@ -487,7 +478,7 @@ func (r *syncing) blame(receiver *harness.Trial, expected *corpus.Model, held []
 	if f.Verdict = results.Holds(withheld+int(f.Counts["left out"]) == 0); f.Verdict == results.Failed {
 		f.BearsOn = r.bearsOn(giver)
 	}
-	r.FindAlone(giver, f)
+	giver.Alone().Find(f)
 	return withheld > 0 && other == 0
 }
 
@@ -498,7 +489,7 @@ func (r *syncing) judgeSent(giver *harness.Trial, from *sent) {
 		Counts: counts("events", from.strays+from.foreign, "elsewhere", from.elsewhere, "duplicates", from.duplicates)}
 	if f.Verdict == results.Failed {
 		f.BearsOn = r.bearsOn(giver)
-		r.FindAlone(giver, f)
+		giver.Alone().Find(f)
 	}
 }
 

@@ -297,7 +297,7 @@ func (r *syncing) begins(ctx context.Context, ways *[]*way) error {
 	}
 	down.lacks, r.done.reconciled.unknown = lacks.newestFirst(), need.unknown
 	if need.unknown > 0 {
-		r.FindAlone(server, results.Finding{Code: results.CodeOnlyKnown, Verdict: results.Failed, Counts: counts("ids", need.unknown, "twice", 0)})
+		server.Alone().Find(results.Finding{Code: results.CodeOnlyKnown, Verdict: results.Failed, Counts: counts("ids", need.unknown, "twice", 0)})
 	}
 	if r.Direction == relays.Both {
 		up := &way{from: r.Sink, to: r.Source, tries: make([]uint8, r.Sink.Corpus.Len())}

@@ -1,7 +1,6 @@
 package scenarios
 
 import (
-	"context"
 	"fmt"
 	"testing"
 	"time"
@@ -252,25 +251,13 @@ func TestASinksCommandThatFailsIsBlamedWhereItIsKnown(t *testing.T) {
 	const n, key = 60, "sync.native"
 	notes := scripted.Notes(t, n)
 	failing := scripted.Script{SyncWith: &scripted.Command{Exit: 3, LoseEvery: 10}}
-	m := meet(t, notes, harness.Options{}, func(ctx context.Context, r *harness.Runner) error {
-		return r.RunSyncs(ctx, &Sync{Which: []string{ModeNative}})
-	}, scripted.External(t, "sink", failing))
+	m := meet(t, notes, harness.Options{}, aloneIn((&Sync{Which: []string{ModeNative}}).Scenarios()...), scripted.External(t, "sink", failing))
 	m.judged(t, "sink", key, results.CodeSyncCommand, results.Failed, results.EndedBySink, "sink")
 	m.judged(t, "sink", key, results.CodeComplete, results.Failed, results.CauseEnded, "sink")
 
 	source := scripted.External(t, "source", scripted.Script{OnlyReqs: page, HangUpAfter: 20})
 	sink := scripted.External(t, "sink", failing)
-	y := &Sync{Page: 100}
-	m = meet(t, notes, harness.Options{}, func(ctx context.Context, r *harness.Runner) error {
-		b := &betweenModes{Sync: y, source: source.Counts, sink: sink.Counts, modes: map[string]traffic{},
-			only: func(from, to string) bool { return from == "source" && to == "sink" }}
-		y.Which = []string{ModeReq}
-		if err := r.RunSyncs(ctx, b); err != nil {
-			return err
-		}
-		y.Which = []string{ModeNative}
-		return r.RunSyncs(ctx, b)
-	}, source, sink)
+	m, _ = fill(t, &Sync{Page: 100, Which: []string{ModeReq, ModeNative}}, notes, harness.Options{}, source, sink)
 	m.blameless(t, "sink")
 	m.judged(t, "sink", key, results.CodeSyncCommand, results.Stated, results.EndedBySource, "")
 	m.judged(t, "sink", key, results.CodeComplete, results.Failed, results.CauseEnded, "source")
@@ -281,9 +268,7 @@ func TestASinksCommandThatFailsIsBlamedWhereItIsKnown(t *testing.T) {
 // nine tenths of what its own command brings.
 func TestWhatASinkDoesWrongSaysNothingOfItAsASource(t *testing.T) {
 	t.Parallel()
-	m := meet(t, synthetic(t, misbehavingNotes), harness.Options{}, func(ctx context.Context, r *harness.Runner) error {
-		return r.RunSyncs(ctx, &Sync{Which: []string{ModeNative}})
-	}, scripted.External(t, "honest", scripted.Script{SyncWith: &scripted.Command{}}),
+	m := meet(t, synthetic(t, misbehavingNotes), harness.Options{}, aloneIn((&Sync{Which: []string{ModeNative}}).Scenarios()...), scripted.External(t, "honest", scripted.Script{SyncWith: &scripted.Command{}}),
 		scripted.External(t, "bad", scripted.Script{SyncWith: &scripted.Command{LoseEvery: 10}}))
 	m.blameless(t, "honest")
 	told := map[string]bool{}

@@ -40,14 +40,27 @@ func (b *betweenModes) look() traffic {
 		b.sink.Events.N(), b.sink.NegAnswers.N(), b.sink.BytesOut.Load(), b.sink.BytesIn.Load()}
 }
 
-func (b *betweenModes) RunSync(ctx context.Context, mode string, s *harness.Syncing) error {
-	if b.only != nil && !b.only(s.Source.Relay.Name(), s.SinkDefinition().Name) {
+// lookedAt is one of its modes.
+type lookedAt struct {
+	syncMode
+	*betweenModes
+}
+
+func (b *betweenModes) Scenarios() (all []harness.Scenario) {
+	for _, s := range b.Sync.Scenarios() {
+		all = append(all, lookedAt{s.(syncMode), b})
+	}
+	return all
+}
+
+func (b lookedAt) Run(ctx context.Context, t *harness.Trial) error {
+	if b.only != nil && !b.only(t.Peer.Relay.Name(), t.Relay.Name()) {
 		return nil
 	}
 	was := b.look()
-	err := b.Sync.RunSync(ctx, mode, s)
+	err := b.syncMode.Run(ctx, t)
 	now := b.look()
-	b.modes[mode] = traffic{now.reqs - was.reqs, now.eoses - was.eoses, now.sent - was.sent, now.out - was.out, now.negAnswers - was.negAnswers,
+	b.modes[b.mode] = traffic{now.reqs - was.reqs, now.eoses - was.eoses, now.sent - was.sent, now.out - was.out, now.negAnswers - was.negAnswers,
 		now.sinkEvents - was.sinkEvents, now.sinkNegAnswers - was.sinkNegAnswers, now.sinkNegOut - was.sinkNegOut, now.in - was.in}
 	return err
 }
@@ -57,7 +70,7 @@ func fill(t *testing.T, y *Sync, c *corpus.Corpus, o harness.Options, source, si
 	t.Helper()
 	b := &betweenModes{Sync: y, source: source.Counts, sink: sink.Counts, modes: map[string]traffic{},
 		only: func(from, to string) bool { return from == source.Definition.Name && to == sink.Definition.Name }}
-	m := meet(t, c, o, func(ctx context.Context, r *harness.Runner) error { return r.RunSyncs(ctx, b) }, source, sink)
+	m := meet(t, c, o, aloneIn(b.Scenarios()...), source, sink)
 	return m, b.modes
 }
 
@@ -507,9 +520,7 @@ func TestWhoeverStopsASyncIsBlamed(t *testing.T) {
 	t.Parallel()
 	notes := scripted.Notes(t, 60)
 	stops := scripted.External(t, "stops", scripted.Script{Honest: 60, Faults: []string{"closed-midway"}})
-	m := meet(t, notes, harness.Options{}, func(ctx context.Context, r *harness.Runner) error {
-		return r.RunSyncs(ctx, &Sync{Which: []string{ModeReq}, Page: 100})
-	},
+	m := meet(t, notes, harness.Options{}, aloneIn((&Sync{Which: []string{ModeReq}, Page: 100}).Scenarios()...),
 		stops, scripted.External(t, "first", scripted.Script{}), scripted.External(t, "second", scripted.Script{}))
 	for _, sink := range []string{"first", "second"} {
 		m.blameless(t, sink)

@@ -107,8 +107,7 @@ func scenarioNames() []string {
 	f := runFlags{only: []string{"import"}} // which takes part where it is named
 	f.fetch.on, f.sync.on = true, true
 	var names []string
-	for _, s := range f.allScenarios() {
-		key := s.Describe().Key
+	for _, key := range f.scenarioKeys() {
 		if family, _, more := strings.Cut(key, "."); more && !slices.Contains(names, family) {
 			names = append(names, family)
 		}

@@ -137,11 +137,6 @@ func (f *runFlags) fetches() []harness.Scenario {
 		Page: max(1, page), Shards: f.fetch.shards, Full: f.fetch.matrix == "full", Adaptive: f.fetch.adaptive}})
 }
 
-// unasked tells whether a scenario is left out because nobody asked for it: fetching takes its time.
-func (f *runFlags) unasked(s harness.Described) bool {
-	return harness.IsBulk(s) && !f.fetch.on && !slices.ContainsFunc(f.only, func(p string) bool { return strings.HasPrefix(p, scenarios.FetchFamily) })
-}
-
 // fetchOne is the verb.
 func (f *runFlags) fetchOne(cmd *cobra.Command, stdout, stderr io.Writer) error {
 	if i := slices.IndexFunc(notOfFetch, cmd.Flags().Changed); i >= 0 {
@@ -182,9 +177,9 @@ func (f *runFlags) fetchOne(cmd *cobra.Command, stdout, stderr io.Writer) error 
 	if err != nil {
 		return err
 	}
-	for _, s := range chosen {
-		if !always(s) && !harness.IsBulk(s) {
-			return usagef("fetch measures fetch.* alone; %s is for relaybench run", s.Describe().Key)
+	for _, key := range chosen {
+		if !isStage(key) && !strings.HasPrefix(key, scenarios.FetchFamily+".") {
+			return usagef("fetch measures fetch.* alone; %s is for relaybench run", key)
 		}
 	}
 	catalog, err := f.relays.catalog()

@@ -110,8 +110,8 @@ func TestFetchingIsMeasuredOnlyWhereItIsAskedFor(t *testing.T) {
 		f := runFlags{only: c.only, fetch: fetchFlags{on: c.on}}
 		chosen, err := f.choose()
 		n := 0
-		for _, s := range chosen {
-			if strings.HasPrefix(s.Describe().Key, "fetch.") {
+		for _, key := range chosen {
+			if strings.HasPrefix(key, "fetch.") {
 				n++
 			}
 		}

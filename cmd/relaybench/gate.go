@@ -113,10 +113,8 @@ func (f *gateFlags) gate(cmd *cobra.Command, stdout, stderr io.Writer) error {
 		return err
 	}
 	figures := 0
-	var keys []string
-	for _, s := range chosen {
-		key := s.Describe().Key
-		keys, figures = append(keys, key), figures+report.GateFigures(key)
+	for _, key := range chosen {
+		figures += report.GateFigures(key)
 	}
 	if need := report.GateTrials(figures); f.options.Trials < need {
 		return usagef("--trials %d cannot judge %d figures together: give at least %d, or choose fewer scenarios with --only", f.options.Trials, figures, need)
@@ -141,7 +139,7 @@ func (f *gateFlags) gate(cmd *cobra.Command, stdout, stderr io.Writer) error {
 			if o.Base, err = report.CheckBaseline(f.stored, f.base, r); err != nil {
 				return refused(err)
 			}
-			if err := report.BaselineDecides(f.stored, o.Base, keys, f.options.Trials); err != nil {
+			if err := report.BaselineDecides(f.stored, o.Base, chosen, f.options.Trials); err != nil {
 				return &exitError{exitIncomparable, err}
 			}
 			return nil
@@ -165,10 +163,10 @@ func (f *gateFlags) gate(cmd *cobra.Command, stdout, stderr io.Writer) error {
 
 // judge measures, and measures again what became suspect until that is settled, or as many trials
 // as it may. It returns the files that it wrote, the first run's first.
-func (f *gateFlags) judge(ctx context.Context, stderr io.Writer, flags *pflag.FlagSet, chosen []harness.Described, contenders []harness.Contender,
+func (f *gateFlags) judge(ctx context.Context, stderr io.Writer, flags *pflag.FlagSet, chosen []string, contenders []harness.Contender,
 	o *report.GateOptions, may func(*results.Record) error) (*report.GateVerdict, []string, error) {
 	var files []string
-	measured := func(chosen []harness.Described) (*results.Record, error) {
+	measured := func(chosen []string) (*results.Record, error) {
 		r, out, err := f.measure(ctx, stderr, flags, chosen, contenders, may)
 		if r == nil {
 			return nil, err
@@ -194,19 +192,12 @@ func (f *gateFlags) judge(ctx context.Context, stderr io.Writer, flags *pflag.Fl
 	for trials := verdict.MoreTrials(); trials > 0; trials = verdict.MoreTrials() {
 		suspects := verdict.Suspects()
 		fmt.Fprintf(stderr, "measuring %d more trials of what may have got worse: %s\n", trials, strings.Join(suspects, ", "))
-		again := slices.DeleteFunc(slices.Clone(chosen), func(s harness.Described) bool {
-			key := s.Describe().Key
-			if s == harness.Described(harness.CalibrationStep{}) { // of the machine as it is now
-				return false
-			}
-			return !slices.ContainsFunc(suspects, func(suspect string) bool { return results.MatchScenario(key+".*", suspect) })
+		again := slices.DeleteFunc(slices.Clone(chosen), func(key string) bool {
+			return key != harness.Calibration && // which is of the machine as it is now
+				!slices.ContainsFunc(suspects, func(suspect string) bool { return results.MatchScenario(key+".*", suspect) })
 		})
 		if only, ok := flags.Lookup("only").Value.(pflag.SliceValue); ok {
-			var keys []string
-			for _, s := range again {
-				keys = append(keys, s.Describe().Key)
-			}
-			if err := only.Replace(keys); err != nil {
+			if err := only.Replace(again); err != nil {
 				return nil, nil, err
 			}
 		}

@@ -139,8 +139,8 @@ func (f *runFlags) quicken(flags *pflag.FlagSet) {
 	}
 }
 
-// check refuses what cannot be meant, and returns the chosen scenarios.
-func (f *runFlags) check(cmd *cobra.Command) ([]harness.Described, error) {
+// check refuses what cannot be meant, and returns the keys of what is chosen.
+func (f *runFlags) check(cmd *cobra.Command) ([]string, error) {
 	if err := f.corpus.check(cmd); err != nil {
 		return nil, err
 	}
@@ -197,7 +197,7 @@ func (f *runFlags) check(cmd *cobra.Command) ([]harness.Described, error) {
 	}
 	chosen, err := f.choose()
 	if err != nil {
-		return nil, usagef("%w; the keys are: %s", err, f.scenarioKeys())
+		return nil, usagef("%w; the keys are: %s", err, strings.Join(f.scenarioKeys(), ", "))
 	}
 	if len(chosen) == 0 {
 		return nil, usagef("--only and --skip leave no scenario to run")
@@ -205,69 +205,65 @@ func (f *runFlags) check(cmd *cobra.Command) ([]harness.Described, error) {
 	return chosen, nil
 }
 
-// choose returns what --only and --skip leave, in the order of the run; nothing where that is no scenario. Calibration and preflight are left out only
-// by --skip: they are cheap beside any scenario, and without them a relay that takes forged events would be ranked, or the harness itself.
-func (f *runFlags) choose() ([]harness.Described, error) {
-	skip := f.sync.leaveOut(f.skip)
-	all := f.allScenarios()
+// choose returns the keys that --only and --skip leave, in the order of the run; nothing where that is no scenario. Calibration and preflight are left out
+// only by --skip: they are cheap beside any scenario, and without them a relay that takes forged events would be ranked, or the harness itself.
+func (f *runFlags) choose() ([]string, error) {
 	only := f.only
 	if len(only) > 0 && f.sync.on {
-		only = append(slices.Clone(only), "sync")
+		only = append(slices.Clone(only), scenarios.SyncFamily)
 	}
 	if len(only) > 0 && f.fetch.on && f.fetch.target == "" {
 		only = append(slices.Clone(only), scenarios.FetchFamily)
 	}
-	chosen, err := harness.Select(all, only, skip)
-	if err != nil || len(chosen) == 0 {
+	chosen, err := harness.Select(f.scenarioKeys(), only, f.skip)
+	if chosen = slices.DeleteFunc(chosen, f.unasked); err != nil || len(chosen) == 0 {
 		return nil, err
 	}
-	kept, err := harness.Select(all, nil, skip)
+	stages, err := harness.Select(f.scenarioKeys(), nil, f.skip)
 	if err != nil {
 		return nil, err
 	}
-	chosen = slices.DeleteFunc(chosen, f.unasked)
-	chosen = slices.DeleteFunc(chosen, func(s harness.Described) bool {
-		_, syncs := s.(*scenarios.Sync)
-		return syncs && len(f.only) == 0 && !f.sync.on
-	})
-	first := slices.DeleteFunc(kept, func(s harness.Described) bool { return !always(s) })
-	return append(first, slices.DeleteFunc(chosen, always)...), nil
+	stages = slices.DeleteFunc(stages, func(key string) bool { return !isStage(key) })
+	return append(stages, slices.DeleteFunc(chosen, isStage)...), nil
 }
 
-// always tells whether a part of the run takes part whatever --only says.
-func always(s harness.Described) bool {
-	switch s.(type) {
-	case harness.CalibrationStep, harness.Preflight:
-		return true
+// unasked tells whether a scenario is left out because nobody asked for it: fetching and syncing
+// take their time.
+func (f *runFlags) unasked(key string) bool {
+	named := func(p string) bool { return strings.HasPrefix(p, scenarios.FetchFamily) }
+	switch family, mode, _ := strings.Cut(key, "."); family {
+	case scenarios.FetchFamily:
+		return !f.fetch.on && !slices.ContainsFunc(f.only, named)
+	case scenarios.SyncFamily:
+		return !f.sync.on && len(f.only) == 0 || len(f.sync.modes) > 0 && !slices.Contains(f.sync.modes, mode)
 	}
 	return false
 }
 
-// allScenarios lists what a run does, in the order in which it does.
-func (f *runFlags) allScenarios() []harness.Described {
-	all := []harness.Described{harness.CalibrationStep{}, harness.Preflight{}, scenarios.Visibility{}, scenarios.Paced{}, scenarios.Throughput{}}
-	for _, s := range scenarios.Queries() {
-		all = append(all, s)
-	}
+// isStage tells whether a key is none of a scenario, but of what comes before all of them.
+func isStage(key string) bool { return key == harness.Calibration || key == harness.Preflight }
+
+// allScenarios lists the scenarios of a run, in the order in which they run on a relay.
+func (f *runFlags) allScenarios() []harness.Scenario {
+	all := append([]harness.Scenario{scenarios.Visibility{}, scenarios.Paced{}, scenarios.Throughput{}}, scenarios.Queries()...)
 	all = append(all, scenarios.Storage{})
 	if f.imports() {
 		all = append(all, scenarios.Import{})
 	}
-	for _, s := range f.fetches() {
-		all = append(all, s)
-	}
-	return append(all, scenarios.Crash{}, scenarios.Negentropy{Scattered: f.scattered}, f.sync.scenario())
+	all = append(append(all, f.fetches()...), scenarios.Crash{}, scenarios.Negentropy{Scattered: f.scattered})
+	return append(all, (&scenarios.Sync{Direction: relays.Direction(f.sync.direction), Page: f.sync.page}).Scenarios()...)
 }
 
-func (f *runFlags) scenarioKeys() string {
-	var keys []string
+// scenarioKeys are the keys that --only and --skip choose from.
+func (f *runFlags) scenarioKeys() []string {
+	keys := []string{harness.Calibration, harness.Preflight}
 	for _, s := range f.allScenarios() {
 		keys = append(keys, s.Describe().Key)
 	}
-	return strings.Join(keys, ", ")
+	return keys
 }
 
-func (f *runFlags) run(ctx context.Context, stdout, stderr io.Writer, flags *pflag.FlagSet, chosen []harness.Described) error {
+func (f *runFlags) run(ctx context.Context, stdout, stderr io.Writer, flags *pflag.FlagSet, chosen []string) error {
 	fmt.Fprintln(stderr, "relays:")
 	contenders, err := f.relays.contenders(ctx, stderr)
 	if err != nil {
@@ -286,34 +282,14 @@ func (f *runFlags) run(ctx context.Context, stdout, stderr io.Writer, flags *pfl
 // measure carries out the chosen scenarios on the contenders, and returns the record and the folder that holds it. It returns a record with
 // an error when the run ended early, and none when nothing was measured. Before anything is, may (where it is not nil) sees the record with
 // the corpus, the machine and the settings, and ends the run with an error.
-func (f *runFlags) measure(ctx context.Context, stderr io.Writer, flags *pflag.FlagSet, chosen []harness.Described, contenders []harness.Contender,
+func (f *runFlags) measure(ctx context.Context, stderr io.Writer, flags *pflag.FlagSet, chosen []string, contenders []harness.Contender,
 	may func(*results.Record) error) (final *results.Record, out string, err error) {
 	started := time.Now().UTC()
 	loadBefore := harness.LoadAverage(ctx) // before making a corpus adds to it
 	w := newWatcher(stderr)
-	var single, bulk []harness.Scenario
-	var paired []harness.PairScenario
-	var synced []harness.SyncScenario
-	inspect, calibrate := false, false
-	for _, s := range chosen {
-		switch s := s.(type) {
-		case harness.Preflight:
-			inspect = true
-		case harness.CalibrationStep:
-			calibrate = true
-		case harness.Scenario:
-			if harness.IsBulk(s) && !f.fetch.readOnly {
-				bulk = append(bulk, s)
-			} else {
-				single = append(single, s)
-			}
-		case harness.PairScenario:
-			paired = append(paired, s)
-		case harness.SyncScenario:
-			synced = append(synced, s)
-		}
-	}
-	w.scenarios = len(single)
+	measured := f.allScenarios()
+	measured = slices.DeleteFunc(measured, func(s harness.Scenario) bool { return !slices.Contains(chosen, s.Describe().Key) })
+	inspect, calibrate := slices.Contains(chosen, harness.Preflight), slices.Contains(chosen, harness.Calibration)
 	for _, c := range contenders {
 		if ok, why := c.Definition.Accepts(f.corpus.prepare.MaxEventBytes); !ok {
 			fmt.Fprintf(stderr, "  %-16s beware: %s\n", c.Definition.Name, visible(why))
@@ -371,13 +347,12 @@ func (f *runFlags) measure(ctx context.Context, stderr io.Writer, flags *pflag.F
 	switch {
 	case f.keepData:
 		held *= f.options.Trials
-	case len(paired)+len(synced) > 0:
+	case slices.ContainsFunc(measured, func(s harness.Scenario) bool { return s.Describe().Cast != harness.Single }):
 		held = min(held, 2)
 	default:
 		held = min(held, 1)
 	}
-	imports := func(s harness.Described) bool { _, is := s.(scenarios.Import); return is }
-	if held > 0 && slices.ContainsFunc(chosen, imports) {
+	if held > 0 && slices.Contains(chosen, scenarios.Import{}.Describe().Key) {
 		held++ // what its command reads
 	}
 	if err := checkRoom(stderr, work, described, held); err != nil {
@@ -415,7 +390,7 @@ func (f *runFlags) measure(ctx context.Context, stderr io.Writer, flags *pflag.F
 		last.set(keep, file)
 	}
 	recorder := results.NewRecorder(record, func(r *results.Record) error { return r.Write(file) })
-	runner := harness.Runner{Contenders: contenders, Scenarios: single, Corpus: c, Model: model, Now: started.Unix(), Options: f.options,
+	runner := harness.Runner{Contenders: contenders, Scenarios: measured, Corpus: c, Model: model, Now: started.Unix(), Options: f.options,
 		Settings: settings, Recorder: recorder, Observer: w, Preflight: inspect, Seeder: f.seeder(), ReadOnly: f.fetch.readOnly}
 
 	runErr := recorder.Save() // a folder that cannot be written is found out before an hour of measuring
@@ -425,22 +400,6 @@ func (f *runFlags) measure(ctx context.Context, stderr io.Writer, flags *pflag.F
 	}
 	if runErr == nil {
 		runErr = runner.Run(ctx)
-	}
-	if runErr == nil && len(bulk) > 0 {
-		w.scenarios = len(bulk)
-		runErr = runner.RunBulk(ctx, bulk)
-	}
-	for _, s := range paired {
-		if runErr == nil {
-			w.scenarios = 1
-			runErr = runner.RunPairs(ctx, s)
-		}
-	}
-	for _, s := range synced {
-		if runErr == nil {
-			w.scenarios = 1
-			runErr = runner.RunSyncs(ctx, s)
-		}
 	}
 	if runErr == nil && calibrate {
 		f.calibrate(ctx, w, recorder, c, settings, true)

@@ -16,7 +16,6 @@ import (
 type syncFlags struct {
 	on        bool
 	modes     []string
-	skipped   []string // modes
 	direction string
 	page      int
 }
@@ -84,28 +83,4 @@ func (f *syncFlags) check(flags *pflag.FlagSet) error {
 		return usagef("--page %d: give a number from 1 to 10,000,000", f.page)
 	}
 	return nil
-}
-
-// leaveOut takes the modes that --skip names as reports do, as sync.native, and returns the other
-// keys; where no mode is left, sync as a whole is among them.
-func (f *syncFlags) leaveOut(skip []string) (others []string) {
-	for _, key := range skip {
-		if mode, ok := strings.CutPrefix(key, "sync."); ok && slices.Contains(scenarios.SyncModes(), mode) {
-			f.skipped = append(f.skipped, mode)
-		} else {
-			others = append(others, key)
-		}
-	}
-	if len(f.scenario().Which) == 0 {
-		others = append(others, "sync")
-	}
-	return others
-}
-
-// scenario is what these flags measure.
-func (f *syncFlags) scenario() *scenarios.Sync {
-	modes := slices.DeleteFunc(scenarios.SyncModes(), func(mode string) bool {
-		return len(f.modes) > 0 && !slices.Contains(f.modes, mode) || slices.Contains(f.skipped, mode)
-	})
-	return &scenarios.Sync{Which: modes, Direction: relays.Direction(f.direction), Page: f.page}
 }

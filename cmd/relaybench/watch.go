@@ -20,9 +20,8 @@ import (
 
 // watcher shows progress: bars on a terminal, plain lines elsewhere. It implements harness.Observer.
 type watcher struct {
-	out       io.Writer
-	bars      *mpb.Progress // nil where lines are written
-	scenarios int           // how many each turn has
+	out  io.Writer
+	bars *mpb.Progress // nil where lines are written
 
 	mu    sync.Mutex
 	bar   *bar
@@ -135,7 +134,7 @@ func (w *watcher) corpus(stage string, done, total int64) {
 }
 
 // Turn implements harness.Observer.
-func (w *watcher) Turn(relay string, trial, trials int) {
+func (w *watcher) Turn(relay string, trial, trials, scenarios int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.begun, w.group = 0, ""
@@ -149,7 +148,7 @@ func (w *watcher) Turn(relay string, trial, trials int) {
 	}
 	w.endTurn()
 	w.turn = label
-	w.startBar(label, w.scenarios*barUnits)
+	w.startBar(label, scenarios*barUnits)
 }
 
 // endTurn lets the bar of a turn end with the relay's name alone.
@@ -179,7 +178,7 @@ func (w *watcher) Scenario(relay string, d harness.Description) {
 		w.group = group
 		return
 	}
-	if d.Key != "seeding" && d.Key != (harness.Preflight{}).Describe().Key {
+	if d.Key != "seeding" && d.Key != harness.Preflight {
 		w.begun++
 	}
 	w.label = relay + "  " + d.Key

@@ -1,0 +1,208 @@
+package harness
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+
+	"relaybench/harness/preflight"
+	"relaybench/results"
+)
+
+// stage is all scenarios of one cast and one form of launch: they are run one stage after another.
+type stage struct {
+	cast      Cast
+	bulk      bool
+	scenarios []Scenario
+}
+
+// stages divides the scenarios. The first stage is that of single relays as they are launched by
+// default, even with no scenario: it finds out whether each relay starts and ends.
+func (r *Runner) stages() []stage {
+	all := []stage{{}}
+	for _, s := range r.Scenarios {
+		d := s.Describe()
+		bulk := d.Bulk && !r.ReadOnly // whoever only reads launches nothing
+		i := slices.IndexFunc(all, func(o stage) bool { return o.cast == d.Cast && o.bulk == bulk })
+		if i < 0 {
+			i = len(all)
+			all = append(all, stage{cast: d.Cast, bulk: bulk})
+		}
+		all[i].scenarios = append(all[i].scenarios, s)
+	}
+	slices.SortStableFunc(all, func(a, b stage) int {
+		if a.cast != b.cast || a.bulk == b.bulk {
+			return cmp.Compare(a.cast, b.cast)
+		}
+		return map[bool]int{false: -1, true: 1}[a.bulk]
+	})
+	return all
+}
+
+// plain reports whether a relay's outcome is decided by the stage.
+func (s *stage) plain() bool { return s.cast == Single && !s.bulk }
+
+// turn is one trial of one relay with all scenarios of a stage, or of two with one.
+type turn struct {
+	stage
+	relays []Contender // of an ordered pair the sink and then the source
+	trial  int
+	label  string
+}
+
+// title tells turns of the same relays apart.
+func (t *turn) title() string {
+	if t.cast == Ordered {
+		return t.label + ", " + t.scenarios[0].Describe().Key
+	}
+	return t.label
+}
+
+// turns plans a stage over the relays that take part in it.
+func (s stage) turns(able []Contender, trials int) (all []turn) {
+	var casts [][]Contender
+	for i, a := range able {
+		switch s.cast {
+		case Pair:
+			for _, b := range able[i+1:] {
+				casts = append(casts, []Contender{a, b})
+			}
+			if len(able) == 1 {
+				casts = append(casts, []Contender{a, a})
+			}
+		default:
+			casts = append(casts, []Contender{a})
+		}
+	}
+	for _, next := range Plan(len(casts), trials) {
+		relays := casts[next.Relay]
+		name := relays[0].Definition.Name
+		switch s.cast {
+		case Single:
+			all = append(all, turn{s, relays, next.Trial, name})
+		case Pair:
+			for i := range s.scenarios {
+				one := stage{s.cast, s.bulk, s.scenarios[i : i+1]}
+				all = append(all, turn{one, relays, next.Trial, name + " and " + relays[1].Definition.Name})
+			}
+		case Ordered:
+			for k, sink := range able {
+				if next.Trial%2 == 1 {
+					sink = able[len(able)-1-k]
+				}
+				for i := range s.scenarios {
+					one := stage{s.cast, s.bulk, s.scenarios[i : i+1]}
+					all = append(all, turn{one, []Contender{sink, relays[0]}, next.Trial, name + " → " + sink.Definition.Name})
+				}
+			}
+		}
+	}
+	return all
+}
+
+// seated swaps a pair's places in every other trial: which share of the events a relay begins with,
+// and who goes first, must not decide who is faster.
+func seated[T any](pair []T, trial int) []T {
+	pair = slices.Clone(pair)
+	if trial%2 == 1 {
+		slices.Reverse(pair)
+	}
+	return pair
+}
+
+// able are the relays that take part in a stage. Of the others it is recorded why they do not. The
+// error is the interruption of ctx.
+func (r *Runner) able(ctx context.Context, s stage) (all []Contender, err error) {
+	for _, o := range s.scenarios {
+		if d := o.Describe(); d.Cast == Pair { // which may find no pair
+			r.Recorder.Describe(d.Scenario, d.Metrics...)
+		}
+	}
+	for _, c := range r.Contenders {
+		name := c.Definition.Name
+		switch {
+		case r.failed[name]:
+			continue
+		case s.cast == Single && !(s.bulk && c.Definition.External()):
+			all = append(all, c)
+			continue
+		case s.bulk && c.Definition.External():
+			for _, o := range s.scenarios {
+				r.exclude(c, o.Describe())
+			}
+			if s.cast == Ordered {
+				r.Observer.Failed(name, errors.New("a relay that runs already is not filled: it takes no part in sync"))
+			}
+			continue
+		}
+		how, known := r.speaks[name]
+		if !known {
+			err := r.attempt(ctx, name, func() (err error) {
+				how, err = r.negentropy(ctx, c)
+				return err
+			})
+			if ctx.Err() != nil {
+				return nil, context.Cause(ctx)
+			}
+			if err != nil {
+				r.failed[name] = true
+				r.Observer.Failed(name, err)
+				r.Recorder.Find(results.Finding{Relay: name, Scenario: reconcileProbe, Code: results.CodeNIP77, Verdict: results.Undecided,
+					Cause: results.NIP77Unreached, Texts: map[string]string{"error": err.Error()}})
+				continue
+			}
+		}
+		if s.cast == Ordered || how.Answered() {
+			all = append(all, c)
+		}
+	}
+	return all, nil
+}
+
+// exclude states that a scenario is none for a relay that runs already.
+func (r *Runner) exclude(c Contender, d Description) {
+	f := d.External
+	f.Relay, f.Scenario, f.Code = c.Definition.Name, cmp.Or(f.Scenario, d.Key), cmp.Or(f.Code, results.CodeMeasurable)
+	f.Verdict = results.Stated
+	r.Recorder.Find(f)
+}
+
+// reconcileProbe is the scenario key under which it is kept whether a relay speaks NIP-77.
+const reconcileProbe = "negentropy.probe"
+
+// negentropy finds out whether a relay speaks NIP-77: from the preflight, or else by booting it.
+func (r *Runner) negentropy(ctx context.Context, c Contender) (how preflight.Negentropy, err error) {
+	name := c.Definition.Name
+	how = preflight.Negentropy{Cause: results.NIP77External}
+	if !c.Definition.External() {
+		known := r.inspected[name]
+		if known != nil && known.Result.Negentropy.Cause != "" {
+			r.speaks[name] = known.Result.Negentropy // which the preflight has told
+			return r.speaks[name], nil
+		}
+		o := r.preflightOptions()
+		o.Only = []string{results.CodeNIP77}
+		asked, err := Inspect(ctx, c, r.Settings, o)
+		if err != nil {
+			return how, err
+		}
+		if asked.fell() {
+			return how, errors.New(asked.Relay.Reason)
+		}
+		how = asked.Result.Negentropy
+	}
+	r.speaks[name] = how
+	f := results.Finding{Relay: name, Scenario: reconcileProbe, Code: results.CodeNIP77, Verdict: results.Stated, Cause: how.Cause, Texts: how.Texts}
+	switch {
+	case how.Broken():
+		f.Verdict, f.Blames, f.BearsOn = results.Failed, name, results.BearsOn(results.CodeNIP77, reconcileProbe, nil)
+		if how.Unkept {
+			f.Counts = map[string]float64{"advertised": 1}
+		}
+	case how.Cause == "":
+		f.Verdict, f.Cause = results.Undecided, results.NIP77Unreached
+	}
+	r.Recorder.Find(f)
+	return how, nil
+}
