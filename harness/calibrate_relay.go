@@ -3,7 +3,6 @@ package harness
 import (
 	"context"
 	"errors"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -39,30 +38,21 @@ func (c *Calibrator) echo(ctx context.Context, url string) error {
 	return nil
 }
 
-// timedFeed hands out the corpus again and again for so long, from when the first event is asked
-// for: on a busy machine the handshakes before it take longer than all that.
-type timedFeed struct {
+// endlessFeed hands out the corpus again and again.
+type endlessFeed struct {
 	corpus *corpus.Corpus
-	length time.Duration
-	begin  sync.Once
-	until  time.Duration
 	taken  atomic.Int64
 }
 
-func (f *timedFeed) next(bool) (outgoing, bool) {
-	first := false
-	f.begin.Do(func() { first, f.until = true, wire.Now()+f.length })
-	if !first && wire.Now() >= f.until {
-		return outgoing{}, false
-	}
+func (f *endlessFeed) next(bool) (outgoing, bool) {
 	i := int((f.taken.Add(1) - 1) % int64(f.corpus.Len()))
 	return outgoing{&f.corpus.Entry(i).ID, f.corpus.Raw(i), -1}, true
 }
 
 // publish publishes to the null relay for a while.
 func (c *Calibrator) publish(ctx context.Context, url string, connections int, d time.Duration) (*Published, error) {
-	p := Publisher{URL: url, Corpus: c.Corpus, Conns: connections, Window: c.Options.Window, Stall: c.stall()}
-	done, failed, err := p.publish(ctx, &timedFeed{corpus: c.Corpus, length: d}, 0)
+	p := Publisher{URL: url, Corpus: c.Corpus, Conns: connections, Window: c.Options.Window, Pacer: ClosedLoop{For: max(d, 1)}, Stall: c.stall()}
+	done, failed, err := p.publish(ctx, &endlessFeed{corpus: c.Corpus}, 0)
 	return done, errors.Join(append(failed, err)...)
 }
 

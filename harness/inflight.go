@@ -7,7 +7,7 @@ import (
 	"relaybench/corpus"
 )
 
-// inflight maps the ids of unacknowledged events to their index and send time. It is an open-addressing table of fixed size, four
+// inflight maps the ids of unacknowledged events to their index and send time. It is an open-addressing table of four
 // times the window: a Go map costs three times as much per event and allocates now and then in the middle of the measurement.
 type inflight struct {
 	slots []sent
@@ -33,8 +33,13 @@ func newInflight(window int) *inflight {
 // home is where an id wants to be. Ids are hashes, so that any eight bytes spread evenly.
 func (f *inflight) home(id *corpus.ID) uint64 { return binary.LittleEndian.Uint64(id[:]) & f.mask }
 
-// add notes an event as sent. The caller keeps at most a window of them.
+// add notes an event as sent. Where more than two windows are, the table grows.
 func (f *inflight) add(id *corpus.ID, index int, at time.Duration) {
+	if 2*f.len >= len(f.slots) {
+		more := newInflight(len(f.slots) / 2)
+		f.drain(func(s sent) { more.add(&s.id, int(s.index), s.at) })
+		*f = *more
+	}
 	i := f.home(id)
 	for f.slots[i].used {
 		i = (i + 1) & f.mask

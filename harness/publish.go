@@ -1,6 +1,7 @@
 package harness
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -13,13 +14,17 @@ import (
 	"relaybench/results"
 )
 
-// Publisher sends events in a closed loop: Conns connections, each with at most Window events unacknowledged.
+// Publisher sends events over Conns connections, at the pace of its Pacer. In a closed loop each has
+// at most Window events unacknowledged. On a schedule a relay that falls behind is sent the next
+// event all the same, and latencies count from when an event was to be sent, so that a stall is felt
+// by every event that it delays.
 type Publisher struct {
 	URL      string
 	Corpus   *corpus.Corpus
 	Conns    int
-	Window   int
-	Stall    time.Duration // without any answer for so long, a connection is given up
+	Window   int           // of a closed loop; 0 on a schedule
+	Pacer    Pacer         // nil is ClosedLoop{}
+	Stall    time.Duration // without any answer for so long, while one is due, all is given up
 	Ledger   *Ledger
 	Progress func(done, total int) // may be nil; called from several goroutines
 }
@@ -28,15 +33,17 @@ type Publisher struct {
 type Published struct {
 	Accepted, Duplicates, Refused, Unanswered int64
 
+	Unsent   int64                // of what Publish was given
 	Reasons  map[string]*Refusals // by the machine-readable prefix (NIP-01), "other" where there is none
 	First    time.Duration        // the first send
 	Last     time.Duration        // the last OK
-	Latency  *results.Histogram   // send to OK, all answers
+	Latency  *results.Histogram   // from when it was to be sent to the OK, all answers
+	Late     *results.Histogram   // from when it was to be sent to the sending: the harness's own; empty for a closed loop
 	Timeline []float64            // accepted events in each second since First
 	Lost     int                  // connections that broke, each dialled anew
 	Loss     error                // why the last of them broke
 	Strays   int64                // OKs for events that were not in flight
-	Garbage  Garbage
+	Garbage  wire.Garbage
 }
 
 // Refusals counts OK false answers of one kind, and keeps one text as an example.
@@ -54,12 +61,15 @@ const maxBarren = 3
 // Publish sends the events with these corpus indexes, in this order over all connections together, and returns when each has its
 // answer or cannot get one. Handshakes are outside the clock. The error says why some events could not be sent.
 func (p *Publisher) Publish(ctx context.Context, indexes []int) (*Published, error) {
-	queue := &indexFeed{corpus: p.Corpus, indexes: indexes}
-	total, failed, err := p.publish(ctx, queue, len(indexes))
-	if len(failed) == 0 {
-		return total, err
+	total, failed, err := p.publish(ctx, &indexFeed{corpus: p.Corpus, indexes: indexes}, len(indexes))
+	if err != nil {
+		return nil, err
 	}
-	return total, fmt.Errorf("%d of %d connections gave up, %d events were never answered and %d not sent: %w", len(failed), p.Conns, total.Unanswered, queue.left(), failed[0])
+	total.Unsent = int64(len(indexes)) - total.Accepted - total.Duplicates - total.Refused - total.Unanswered
+	if len(failed) == 0 {
+		return total, nil
+	}
+	return total, fmt.Errorf("%d of %d connections gave up, %d events were never answered and %d not sent: %w", len(failed), p.Conns, total.Unanswered, total.Unsent, failed[0])
 }
 
 // feed hands out what is to be published.
@@ -92,8 +102,6 @@ func (f *indexFeed) next(bool) (outgoing, bool) {
 	return outgoing{&f.corpus.Entry(i).ID, f.corpus.Raw(i), i}, true
 }
 
-func (f *indexFeed) left() int { return len(f.indexes) - min(int(f.taken.Load()), len(f.indexes)) }
-
 // publish sends what the feed hands out, about count events. failed holds why connections gave up; err, without a result, is one that could not
 // be made.
 func (p *Publisher) publish(ctx context.Context, from feed, count int) (total *Published, failed []error, err error) {
@@ -106,24 +114,28 @@ func (p *Publisher) publish(ctx context.Context, from feed, count int) (total *P
 			}
 			return nil, nil, err
 		}
-		workers[k] = &publishing{Publisher: p, conn: conn, flight: newInflight(p.Window), latency: results.NewHistogram(), reasons: map[string]*Refusals{}}
+		workers[k] = &publishing{Publisher: p, conn: conn, flight: newInflight(p.Window), latency: results.NewHistogram(), late: results.NewHistogram(), reasons: map[string]*Refusals{}}
 	}
-	var sent, done atomic.Int64
+	var sent, done, taken atomic.Int64
 	start := wire.Now()
+	if p.Window == 0 {
+		start += leadTime
+	}
+	pacer := cmp.Or[Pacer](p.Pacer, ClosedLoop{})
 	errs := make([]error, p.Conns)
 	running, finished := context.WithCancelCause(ctx)
 	var watching sync.WaitGroup
 	watching.Go(func() { p.watch(running, &sent, &done, func() { finished(stalled(workers)) }) })
 	var all sync.WaitGroup
 	for k, w := range workers {
-		w.from, w.count, w.sent, w.done, w.start = from, count, &sent, &done, start
+		w.from, w.count, w.sent, w.done, w.taken, w.start, w.pacer = from, count, &sent, &done, &taken, start, pacer
 		all.Go(func() { errs[k] = w.run(running) })
 	}
 	all.Wait()
 	finished(nil)
 	watching.Wait()
 
-	total = &Published{First: start, Last: start, Latency: results.NewHistogram(), Reasons: map[string]*Refusals{}}
+	total = &Published{First: start, Last: start, Latency: results.NewHistogram(), Late: results.NewHistogram(), Reasons: map[string]*Refusals{}}
 	for _, w := range workers {
 		total.Accepted += w.accepted
 		total.Duplicates += w.duplicates
@@ -137,6 +149,7 @@ func (p *Publisher) publish(ctx context.Context, from feed, count int) (total *P
 		}
 		total.Last = max(total.Last, w.last)
 		total.Latency.Merge(w.latency)
+		total.Late.Merge(w.late)
 		for reason, r := range w.reasons {
 			if t := total.Reasons[reason]; t != nil {
 				t.Count += r.Count
@@ -197,16 +210,22 @@ type publishing struct {
 	conn  *wire.Conn
 	ended bool
 
-	flight  *inflight
-	latency *results.Histogram
-	from    feed
-	count   int           // how many events there will be, for whoever watches
-	sent    *atomic.Int64 // by all connections
-	done    *atomic.Int64 // answered, or lost with a connection, on all of them
-	start   time.Duration
+	flying sync.Mutex // over flight and more
+	flight *inflight
+	more   bool // of a schedule: ahead is an event that was taken and not sent
+	ahead  due
+
+	latency, late *results.Histogram
+	from          feed
+	pacer         Pacer
+	count         int           // how many events there will be, for whoever watches
+	taken         *atomic.Int64 // from the feed, by all connections
+	sent          *atomic.Int64 // by all of them
+	done          *atomic.Int64 // answered, or lost with a connection, on all of them
+	start         time.Duration
 
 	accepted, duplicates, refused, unanswered, strays int64
-	garbage                                           Garbage
+	garbage                                           wire.Garbage
 
 	reasons  map[string]*Refusals
 	timeline []float64
@@ -220,7 +239,11 @@ func (w *publishing) run(ctx context.Context) error {
 	barren := 0
 	for {
 		answered := w.accepted + w.duplicates + w.refused
-		err := w.drive(ctx)
+		drive := w.loop
+		if w.Window == 0 {
+			drive = w.schedule
+		}
+		err := drive(ctx)
 		w.garbage.Add(w.conn.TakeGarbage())
 		w.flight.drain(func(s sent) {
 			w.unanswered++
@@ -268,18 +291,18 @@ func (w *publishing) abort() {
 	w.conn.Abort()
 }
 
-// drive sends and reads on the connection until every event has its answer. Sends are buffered and leave when a read would block, so that a
+// loop sends and reads in turn until every event has its answer. Sends are buffered and leave when a read would block, so that a
 // burst of answers is followed by one burst of events.
-func (w *publishing) drive(ctx context.Context) error {
+func (w *publishing) loop(context.Context) error {
 	var m wire.Message
 	for {
 		was := w.flight.len
 		for w.flight.len < w.Window {
-			e, ok := w.from.next(w.flight.len == 0)
+			e, ok := w.take(w.flight.len == 0)
 			if !ok {
 				break
 			}
-			w.flight.add(e.id, e.index, wire.Now())
+			w.flight.add(e.id, e.index, e.at)
 			if err := w.conn.SendEvent(e.raw); err != nil {
 				return err
 			}
@@ -300,7 +323,9 @@ func (w *publishing) drive(ctx context.Context) error {
 
 func (w *publishing) answer(m *wire.Message, at time.Duration) {
 	id := corpus.ID(m.ID)
+	w.flying.Lock()
 	s, ok := w.flight.take(&id)
+	w.flying.Unlock()
 	if !ok {
 		w.strays++
 		return

@@ -35,7 +35,7 @@ func expect[T comparable](t *testing.T, what string, got, want T) {
 }
 
 // expectGarbage compares what was no message.
-func expectGarbage(t *testing.T, got Garbage, count int, example string) {
+func expectGarbage(t *testing.T, got wire.Garbage, count int, example string) {
 	t.Helper()
 	expect(t, "garbage", got.Count, count)
 	expect(t, "an example of it", got.Example, example)
@@ -281,7 +281,7 @@ func TestWhileNothingIsDueNobodyStalls(t *testing.T) {
 		t.Fatal(err)
 	}
 	var sent, done atomic.Int64
-	w := &publishing{Publisher: p, conn: conn, flight: newInflight(p.Window), latency: results.NewHistogram(), from: &list, sent: &sent, done: &done, start: wire.Now()}
+	w := &publishing{Publisher: p, conn: conn, flight: newInflight(p.Window), latency: results.NewHistogram(), from: &list, pacer: ClosedLoop{}, taken: new(atomic.Int64), sent: &sent, done: &done, start: wire.Now()}
 	if err := w.run(t.Context()); err != nil {
 		t.Fatal(err)
 	}

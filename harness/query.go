@@ -85,7 +85,7 @@ type Reply struct {
 	Closed    bool          // CLOSED came instead of EOSE
 	Reason    string        // of CLOSED, or of the last NOTICE on the way
 
-	Garbage Garbage // on the way
+	Garbage wire.Garbage // on the way
 }
 
 // Ask sends one REQ with the filter, given as JSON, and reads up to EOSE or CLOSED into r, whose memory it reuses. The error is a lost

@@ -338,7 +338,7 @@ func TestEachFaultOnAScheduleIsToldByItsOwnCheck(t *testing.T) {
 			f := p.counted(t, key, test.code, test.counts)
 			switch test.code {
 			case results.CodeAcceptsPaced:
-				same(t, "evidence", f.Evidence[0], results.Evidence{Code: results.EvidenceRefused, Count: 4, Text: "blocked: no"})
+				same(t, "evidence", f.Evidence[0], results.Evidence{Code: results.EvidenceRefused, Cause: "blocked", Count: 4, Text: "blocked: no"})
 			case results.CodeOnlyMessage:
 				same(t, "evidence", f.Evidence[0], results.Evidence{Code: results.EvidenceFrame, Cause: "not-json", Count: 4, Text: "]]garbage"})
 			}

@@ -32,7 +32,8 @@ func (Paced) Run(ctx context.Context, t *harness.Trial) error {
 		t.NotMeasured(results.NothingToPublish, nil)
 		return nil
 	}
-	p := harness.Pacer{URL: t.Relay.URL(), Corpus: t.Corpus, Conns: t.Options.Publishers, Rate: t.Options.Rate, Stall: t.Options.Stall, Ledger: t.Ledger, Progress: t.Progress}
+	p := harness.Publisher{URL: t.Relay.URL(), Corpus: t.Corpus, Conns: min(t.Options.Publishers, len(events)), Pacer: harness.ConstantRate(t.Options.Rate),
+		Stall: t.Options.Stall, Ledger: t.Ledger, Progress: t.Progress}
 	done, err := p.Publish(ctx, events)
 	if done == nil {
 		return err
@@ -44,13 +45,10 @@ func (Paced) Run(ctx context.Context, t *harness.Trial) error {
 	findNew(t, done.Duplicates, done.Accepted+done.Duplicates)
 	findGarbage(t, done.Garbage)
 	t.Find(connections(done.Lost, 0, done.Loss))
-	f := results.Finding{Code: results.CodeAcceptsPaced, Verdict: results.Holds(done.Refused+done.Unanswered == 0),
-		Counts: counts("accepted", int(done.Accepted+done.Duplicates), "refused", int(done.Refused), "unanswered", int(done.Unanswered),
-			"of", len(events), "rate", t.Options.Rate)}
-	if done.Example != "" {
-		f.Evidence = []results.Evidence{{Code: results.EvidenceRefused, Count: done.Refused, Text: done.Example}}
-	}
-	t.Find(f)
+	unanswered := done.Unanswered + done.Unsent
+	t.Find(results.Finding{Code: results.CodeAcceptsPaced, Verdict: results.Holds(done.Refused+unanswered == 0), Evidence: refusalEvidence(done.Reasons),
+		Counts: counts("accepted", int(done.Accepted+done.Duplicates), "refused", int(done.Refused), "unanswered", int(unanswered),
+			"of", len(events), "rate", t.Options.Rate)})
 	return nil
 }
 

@@ -234,7 +234,7 @@ func digest(ids []corpus.ID) (sum uint64) {
 func judge(ctx context.Context, t *harness.Trial, questions []asked) error {
 	var wrong, capped []judged
 	var closedWhy []results.Evidence
-	var garbage harness.Garbage
+	var garbage wire.Garbage
 	closed, events, longest, elsewhere := 0, 0, 0, 0
 	for i := range questions {
 		a := &questions[i]

@@ -8,6 +8,7 @@ import (
 
 	"relaybench/harness"
 	"relaybench/relays/client"
+	"relaybench/relays/wire"
 	"relaybench/results"
 )
 
@@ -165,7 +166,7 @@ func hungUp(s *client.Stats) int {
 
 // findGarbage states whether all that came was a message. It bars nothing: where such frames came
 // in place of an answer, the check of that answer fails.
-func findGarbage(t *harness.Trial, g harness.Garbage) {
+func findGarbage(t *harness.Trial, g wire.Garbage) {
 	f := results.Finding{Code: results.CodeOnlyMessage, Verdict: results.States(g.Count == 0), Counts: counts("frames", g.Count)}
 	if len(g.Kinds) > 0 {
 		f.Texts = map[string]string{"field": g.Kinds[0].Field.String()}
