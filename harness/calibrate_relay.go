@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"relaybench/corpus"
+	"relaybench/harness/load"
 	"relaybench/relays/machine"
 	"relaybench/relays/wire"
 	"relaybench/results"
@@ -15,14 +16,14 @@ import (
 // echo measures the shortest time in which anything can be asked and answered here: a REQ that the null relay answers with EOSE at once, one frame
 // there and one back between two processes.
 func (c *Calibrator) echo(ctx context.Context, url string) error {
-	asker, err := NewAsker(ctx, url, c.stall())
+	asker, err := load.NewAsker(ctx, url, c.stall())
 	if err != nil {
 		return err
 	}
 	defer asker.Close()
 	request := (&corpus.Filter{Limit: corpus.Int(0)}).AppendJSON(nil)
 	h := results.NewHistogram()
-	var r Reply
+	var r load.Reply
 	for i := range c.effort.echoes + c.effort.echoes/10 {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
@@ -38,22 +39,10 @@ func (c *Calibrator) echo(ctx context.Context, url string) error {
 	return nil
 }
 
-// endlessFeed hands out the corpus again and again.
-type endlessFeed struct {
-	corpus *corpus.Corpus
-	taken  atomic.Int64
-}
-
-func (f *endlessFeed) next(bool) (outgoing, bool) {
-	i := int((f.taken.Add(1) - 1) % int64(f.corpus.Len()))
-	return outgoing{&f.corpus.Entry(i).ID, f.corpus.Raw(i), -1}, true
-}
-
 // publish publishes to the null relay for a while.
-func (c *Calibrator) publish(ctx context.Context, url string, connections int, d time.Duration) (*Published, error) {
-	p := Publisher{URL: url, Corpus: c.Corpus, Conns: connections, Window: c.Options.Window, Pacer: ClosedLoop{For: max(d, 1)}, Stall: c.stall()}
-	done, failed, err := p.publish(ctx, &endlessFeed{corpus: c.Corpus}, 0)
-	return done, errors.Join(append(failed, err)...)
+func (c *Calibrator) publish(ctx context.Context, url string, connections int, d time.Duration) (*load.Published, error) {
+	p := load.Publisher{URL: url, Corpus: c.Corpus, Conns: connections, Window: c.Options.Window, Pacer: load.ClosedLoop{For: max(d, 1)}, Stall: c.stall()}
+	return p.Endless(ctx)
 }
 
 // publishing measures how fast events can be published over so many connections, and what one costs the harness.
@@ -90,9 +79,9 @@ func (c *Calibrator) publishing(ctx context.Context, url string, connections int
 func (c *Calibrator) receive(ctx context.Context, url string, connections int, d time.Duration) (float64, error) {
 	var events atomic.Int64
 	errs := make(chan error, connections)
-	askers := make([]*Asker, connections)
+	askers := make([]*load.Asker, connections)
 	for k := range askers {
-		asker, err := NewAsker(ctx, url, c.stall())
+		asker, err := load.NewAsker(ctx, url, c.stall())
 		if err != nil {
 			return 0, err
 		}
@@ -103,7 +92,7 @@ func (c *Calibrator) receive(ctx context.Context, url string, connections int, d
 	start := wire.Now()
 	for _, asker := range askers {
 		go func() {
-			var r Reply
+			var r load.Reply
 			for asked := false; !asked || wire.Now()-start < d && ctx.Err() == nil; asked = true { // once, however late it is
 				if err := asker.Ask(request, &r); err != nil {
 					errs <- err

@@ -7,6 +7,7 @@ import (
 	"syscall"
 	"time"
 
+	"relaybench/harness/load"
 	"relaybench/relays"
 	"relaybench/relays/negentropy"
 	"relaybench/relays/wire"
@@ -155,7 +156,7 @@ func (r *Runner) incomplete(t *turn, boots []*Boot, d Description, err error) {
 	for _, line := range lastWords(err, most) {
 		f.Evidence = append(f.Evidence, results.Evidence{Code: results.EvidenceLog, Text: line})
 	}
-	if unanswered := (*UnansweredError)(nil); errors.As(err, &unanswered) {
+	if unanswered := (*load.UnansweredError)(nil); errors.As(err, &unanswered) {
 		f.Evidence = append(f.Evidence, results.Evidence{Code: results.EvidenceQuestion, Text: unanswered.Filter})
 	}
 	if t.cast == Ordered {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"relaybench/corpus"
+	"relaybench/harness/load"
 	"relaybench/relays/wire"
 	"relaybench/results"
 )
@@ -77,7 +78,7 @@ func (t *Trial) forge(ctx context.Context) results.Finding {
 		}
 		accepted[forged[i].ID] = taken
 	}
-	asker, err := NewAsker(ctx, t.Relay.URL(), t.Options.Stall)
+	asker, err := load.NewAsker(ctx, t.Relay.URL(), t.Options.Stall)
 	if err != nil {
 		return undecided(err)
 	}
@@ -86,7 +87,7 @@ func (t *Trial) forge(ctx context.Context) results.Finding {
 	for i := range forged {
 		filter.IDs = append(filter.IDs, forged[i].ID)
 	}
-	var reply Reply
+	var reply load.Reply
 	if err := asker.Ask(filter.AppendJSON(nil), &reply); err != nil {
 		return undecided(err)
 	}
@@ -141,7 +142,7 @@ func forgedEvents(seed uint64, createdAt int64) ([]corpus.Event, error) {
 // sendForged sends one forged event over a connection of its own, which the relay may end for it. A
 // refusal, silence and the end of the connection are all fair.
 func sendForged(ctx context.Context, url string, e *corpus.Event, stall time.Duration) (accepted bool, err error) {
-	conn, err := Dial(ctx, url)
+	conn, err := load.Dial(ctx, url)
 	if err != nil {
 		return false, err
 	}

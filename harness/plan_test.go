@@ -44,14 +44,3 @@ func TestSelect(t *testing.T) {
 		})
 	}
 }
-
-func TestLedgerNeverTakesBackAnAcceptance(t *testing.T) {
-	l := NewLedger(2)
-	l.Set(0, Accepted)
-	l.Set(0, Refused)
-	l.Set(1, Refused)
-	l.Set(1, Duplicate)
-	if !l.Acknowledged(0) || !l.Acknowledged(1) || l.Count(Refused) != 0 {
-		t.Errorf("answers %d and %d, want both acknowledged", l.Get(0), l.Get(1))
-	}
-}

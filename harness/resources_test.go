@@ -1,20 +1,16 @@
 package harness
 
 import (
-	"crypto/sha1"
-	"encoding/base64"
-	"fmt"
-	"io"
-	"net/http"
-	"net/http/httptest"
 	"runtime"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"relaybench/harness/load"
 	"relaybench/relays"
 	"relaybench/relays/machine"
+	"relaybench/relays/scripted"
 	"relaybench/relays/wire"
 	"relaybench/results"
 )
@@ -45,39 +41,14 @@ func recorded(r *results.Recorder, scenario, metric string) *results.Measurement
 func burst(t *testing.T, frames int) (url string) {
 	t.Helper()
 	const notice = `["NOTICE",""]`
-	return repeating(t, strings.Repeat("\x81"+string(rune(len(notice)))+notice, frames))
-}
-
-// repeating writes the same bytes whenever something comes over a WebSocket.
-func repeating(t *testing.T, answer string) (url string) {
-	t.Helper()
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		conn, _, err := http.NewResponseController(w).Hijack()
-		if err != nil {
-			return
-		}
-		defer conn.Close()
-		sum := sha1.Sum([]byte(r.Header.Get("Sec-WebSocket-Key") + "258EAFA5-E914-47DA-95CA-C5AB0DC85B11"))
-		fmt.Fprintf(conn, "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: %s\r\n\r\n",
-			base64.StdEncoding.EncodeToString(sum[:]))
-		for in := make([]byte, 1024); ; {
-			if _, err := conn.Read(in); err != nil {
-				return
-			}
-			if _, err := io.WriteString(conn, answer); err != nil {
-				return
-			}
-		}
-	}))
-	t.Cleanup(server.Close)
-	return "ws" + strings.TrimPrefix(server.URL, "http")
+	return scripted.Repeat(t, strings.Repeat("\x81"+string(rune(len(notice)))+notice, frames))
 }
 
 // TestAScenarioRecordsHowLongFramesWaitedToBeRead reads a burst of frames with a pause after the
 // first: the others waited for as long.
 func TestAScenarioRecordsHowLongFramesWaitedToBeRead(t *testing.T) {
 	const frames, pause = 20, 10 * time.Millisecond
-	conn, err := Dial(t.Context(), burst(t, frames))
+	conn, err := load.Dial(t.Context(), burst(t, frames))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"relaybench/corpus"
-	"relaybench/harness/backfill"
+	"relaybench/harness/load"
 	"relaybench/harness/preflight"
 	"relaybench/relays"
 	"relaybench/results"
@@ -44,11 +44,11 @@ type Runner struct {
 	Settings   relays.Settings
 	Recorder   *results.Recorder
 	Observer   Observer
-	Preflight  bool             // inspect each relay before its first trial
-	Seeder     Scenario         // loads a relay where a scenario needs it loaded; nil: the corpus is published
-	ReadOnly   bool             // publish nothing: no relay is given the corpus, which may be nil then
-	Unwatched  bool             // do not look whether this process was away: for tests that count what was done
-	Budget     *backfill.Budget // of whatever moves events; Run makes one where it is nil
+	Preflight  bool         // inspect each relay before its first trial
+	Seeder     Scenario     // loads a relay where a scenario needs it loaded; nil: the corpus is published
+	ReadOnly   bool         // publish nothing: no relay is given the corpus, which may be nil then
+	Unwatched  bool         // do not look whether this process was away: for tests that count what was done
+	Budget     *load.Budget // of whatever moves events; Run makes one where it is nil
 
 	short     shortage                        // of the machine, in the present turn
 	failed    map[string]bool                 // relays that are not booted again, by name: they do not start
@@ -81,7 +81,7 @@ func (r *Runner) Run(ctx context.Context) error {
 	r.failed, r.inspected, r.ended = make(map[string]bool), make(map[string]*Inspection), make(map[string]results.Relay)
 	r.speaks = make(map[string]preflight.Negentropy)
 	if r.Budget == nil {
-		r.Budget = &backfill.Budget{Least: budgetStalls * r.Options.Stall}
+		r.Budget = &load.Budget{Least: budgetStalls * r.Options.Stall}
 	}
 	for _, s := range r.stages() {
 		able, err := r.able(ctx, s)
@@ -213,7 +213,7 @@ func (r *Runner) boot(ctx context.Context, t *turn, place int) (*Boot, error) {
 	if r.Corpus != nil {
 		events = r.Corpus.Len()
 	}
-	b := &Boot{Relay: process, Corpus: r.Corpus, Model: r.Model, Now: r.Now, Options: r.Options, Number: t.trial, Ledger: NewLedger(events), Budget: r.Budget,
+	b := &Boot{Relay: process, Corpus: r.Corpus, Model: r.Model, Now: r.Now, Options: r.Options, Number: t.trial, Ledger: load.NewLedger(events), Budget: r.Budget,
 		Negentropy: r.speaks[d.Name], place: place, recorder: r.Recorder, observer: r.Observer, ran: !sink, stopped: sink, attend: func() {}}
 	switch {
 	case t.plain():
@@ -420,7 +420,7 @@ func (r *Runner) scenario(ctx context.Context, run *running, s Scenario, d Descr
 // clock. A Seeder that fails fails itself alone: it is not tried again in this trial, and all is
 // published.
 func (r *Runner) load(ctx context.Context, cast Cast, b *Boot, share State) error {
-	if r.Seeder != nil && share == Loaded && !b.seeded && b.Ledger.Count(NotOffered) == b.Ledger.Len() {
+	if r.Seeder != nil && share == Loaded && !b.seeded && b.Ledger.Count(load.NotOffered) == b.Ledger.Len() {
 		d := r.Seeder.Describe()
 		r.Observer.Scenario(b.Relay.Name(), d)
 		if err := r.perform(ctx, r.Seeder, d, b); err != nil {

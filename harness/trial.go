@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"relaybench/corpus"
-	"relaybench/harness/backfill"
+	"relaybench/harness/load"
 	"relaybench/harness/preflight"
 	"relaybench/relays"
 	"relaybench/relays/wire"
@@ -24,8 +24,8 @@ type Boot struct {
 	Now        int64         // Unix seconds, fixed for the run: what has expired (NIP-40) is decided once
 	Options    Options
 	Number     int // of the trial, from 0
-	Ledger     *Ledger
-	Budget     *backfill.Budget     // of whatever moves the relay's events
+	Ledger     *load.Ledger
+	Budget     *load.Budget         // of whatever moves the relay's events
 	Negentropy preflight.Negentropy // whether it was found to speak NIP-77, where that was asked
 
 	place    int    // among the relays of its turn
@@ -172,7 +172,7 @@ func (b *Boot) Within(ctx context.Context, events int) (context.Context, context
 func (t *Trial) Publish(ctx context.Context, share State) error {
 	var rest []int
 	for i, to := share.Share(t.Model); i < to; i++ {
-		if t.Ledger.Get(i) == NotOffered {
+		if t.Ledger.Get(i) == load.NotOffered {
 			rest = append(rest, i)
 		}
 	}
@@ -181,7 +181,7 @@ func (t *Trial) Publish(ctx context.Context, share State) error {
 	}
 	t.observer.Scenario(t.Relay.Name(), described(seeding, "feeding the corpus, not measured"))
 	return t.Forged(ctx, func(progress func(done, total int)) error {
-		p := Publisher{URL: t.Relay.URL(), Corpus: t.Corpus, Conns: t.Options.Publishers, Window: t.Options.Window,
+		p := load.Publisher{URL: t.Relay.URL(), Corpus: t.Corpus, Conns: t.Options.Publishers, Window: t.Options.Window,
 			Stall: t.Options.Stall, Ledger: t.Ledger, Progress: progress}
 		began := wire.Now()
 		_, err := p.Publish(ctx, rest)
@@ -242,7 +242,7 @@ func (b *Boot) Refill(ctx context.Context, fill func(*relays.Process) (*relays.C
 	}
 	old := b.Relay
 	b.past, b.Relay = b.used, fresh
-	b.Ledger, b.loaded = NewLedger(b.Corpus.Len()), false
+	b.Ledger, b.loaded = load.NewLedger(b.Corpus.Len()), false
 	if err := old.Cleanup(); err != nil {
 		return err
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"relaybench/harness"
+	"relaybench/harness/load"
 	"relaybench/relays"
 	"relaybench/relays/wire"
 	"relaybench/results"
@@ -53,7 +54,7 @@ func (Crash) Run(ctx context.Context, t *harness.Trial) error {
 		return fmt.Errorf("does not start over what it left when it was killed: %w", err)
 	}
 	t.Value("ready again", "ms", results.Lower, harness.Milliseconds(wire.Now()-start))
-	acknowledged := t.Ledger.Count(harness.Accepted) + t.Ledger.Count(harness.Duplicate)
+	acknowledged := t.Ledger.Count(load.Accepted) + t.Ledger.Count(load.Duplicate)
 	t.Value("acknowledged before", "events", results.None, float64(acknowledged))
 	if acknowledged == 0 {
 		return errors.New("acknowledged nothing before it was killed")
@@ -78,7 +79,7 @@ func publishUntilKilled(ctx context.Context, t *harness.Trial, events []int) err
 			over(errKilled)
 		})
 	}
-	p := harness.Publisher{URL: t.Relay.URL(), Corpus: t.Corpus, Conns: t.Options.Publishers, Window: t.Options.Window, Stall: t.Options.Stall, Ledger: t.Ledger,
+	p := load.Publisher{URL: t.Relay.URL(), Corpus: t.Corpus, Conns: t.Options.Publishers, Window: t.Options.Window, Stall: t.Options.Stall, Ledger: t.Ledger,
 		Progress: func(done, total int) {
 			t.Progress(done, total)
 			if done >= total/3 {

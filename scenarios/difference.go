@@ -7,6 +7,7 @@ import (
 
 	"relaybench/corpus"
 	"relaybench/harness"
+	"relaybench/harness/load"
 	"relaybench/results"
 )
 
@@ -64,15 +65,15 @@ func compareWith(c *corpus.Corpus, m *corpus.Model, held []int, missing func(i i
 }
 
 // missingBecause says why an event that a relay must hold is not there.
-func missingBecause(a harness.Answer, named bool) string {
+func missingBecause(a load.Answer, named bool) string {
 	switch {
-	case a == harness.NotOffered:
+	case a == load.NotOffered:
 		return results.MissingNeverDelivered
-	case a == harness.Unanswered:
+	case a == load.Unanswered:
 		return results.MissingUnanswered
-	case a == harness.Refused:
+	case a == load.Refused:
 		return results.MissingRefused
-	case a == harness.NotImported:
+	case a == load.NotImported:
 		return results.MissingNotImported
 	case named:
 		return results.MissingNamed

@@ -8,6 +8,7 @@ import (
 
 	"relaybench/corpus"
 	"relaybench/harness"
+	"relaybench/harness/load"
 	"relaybench/relays"
 	"relaybench/relays/scripted"
 	"relaybench/results"
@@ -195,7 +196,7 @@ func TestARelayIsKilledInTheMiddle(t *testing.T) {
 
 	// What an earlier process had acknowledged counts for nothing.
 	var ran []string
-	before := failing{"before", &ran, func(t *harness.Trial) error { t.Ledger.Set(3, harness.Accepted); return nil }}
+	before := failing{"before", &ran, func(t *harness.Trial) error { t.Ledger.Set(3, load.Accepted); return nil }}
 	p = prove(t, scripted.Script{Persist: true, RefuseEvery: 1}, proving{corpus: scripted.Notes(t, 20), scenarios: []harness.Scenario{before, Crash{}}})
 	same(t, "acknowledged before", p.value(t, key, "acknowledged before"), 0)
 	p.verdicts(t, key, map[string]results.Verdict{results.CodeCompletes: results.Failed})

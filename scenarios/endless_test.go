@@ -9,8 +9,8 @@ import (
 
 	"relaybench/corpus"
 	"relaybench/harness"
-	"relaybench/harness/backfill"
 	"relaybench/harness/fetch"
+	"relaybench/harness/load"
 	"relaybench/relays"
 	"relaybench/relays/client"
 	"relaybench/relays/scripted"
@@ -23,7 +23,7 @@ const pagesOnly = `{"limit"`
 
 // soon is a budget in which a busy machine finds out what a relay holds, and that is over long
 // before a relay that creeps has come to its end.
-func soon() *backfill.Budget { return &backfill.Budget{Least: 15 * time.Second} }
+func soon() *load.Budget { return &load.Budget{Least: 15 * time.Second} }
 
 // creep is between one event of a relay that creeps and the next, and far less than never is what
 // tests take for silence.
@@ -102,7 +102,7 @@ func TestASyncWithoutEndIsEnded(t *testing.T) {
 func TestWhoeverIsWaitedForIsLate(t *testing.T) {
 	t.Parallel()
 	source, sink := &harness.Trial{}, &harness.Trial{}
-	over := &backfill.TimeError{After: time.Second}
+	over := &load.TimeError{After: time.Second}
 	moved := func(waited time.Duration) synced { return synced{carried: &carried{waited: waited}} }
 	for _, test := range []struct {
 		name      string
@@ -120,7 +120,7 @@ func TestWhoeverIsWaitedForIsLate(t *testing.T) {
 		{"the sink's own command", synced{}, relays.Down, over, nil, results.EndedByUnknown},
 		{"reconciling with the sink", synced{carried: &carried{}, reconciling: sink}, relays.Down, over, sink, results.EndedBySink},
 		{"reconciling with the source, both ways", synced{carried: &carried{}, reconciling: source}, relays.Both, over, source, results.EndedBySource},
-		{"cut", moved(0), relays.Down, &backfill.CutError{Limit: "--cell-time 1s"}, nil, ""},
+		{"cut", moved(0), relays.Down, &load.CutError{Limit: "--cell-time 1s"}, nil, ""},
 	} {
 		r := &syncing{syncMode: syncMode{Sync: &Sync{Direction: test.direction}}, Source: source, Sink: sink, done: test.done, began: wire.Now() - time.Minute}
 		r.overdue(test.why)
@@ -257,10 +257,10 @@ func TestADownloadExpectsMoreThanARelayNames(t *testing.T) {
 	o := fetch.Options{Stall: time.Minute, Page: 10, Now: time.Now().Unix()}
 	target := &fetch.Target{URL: relay.URL, Ground: fetch.Unknown(o.Now)}
 	giant := fetch.Cell{Strategy: fetch.Giant, Form: parsed, Conns: 1, InFlight: 1}
-	if r := giant.Run(t.Context(), target, &o); r.Delivered != 40 || r.Expected != -1 || r.Completeness() != backfill.Unresolved {
+	if r := giant.Run(t.Context(), target, &o); r.Delivered != 40 || r.Expected != -1 || r.Completeness() != load.Unresolved {
 		t.Fatalf("%+v", r.Account)
 	}
-	if r := byNames.Run(t.Context(), target, &o); r.Delivered != 0 || r.Expected != 90 || r.Missing != 90 || r.Unreturned != 50 || r.Completeness() != backfill.Failed {
+	if r := byNames.Run(t.Context(), target, &o); r.Delivered != 0 || r.Expected != 90 || r.Missing != 90 || r.Unreturned != 50 || r.Completeness() != load.Failed {
 		t.Errorf("%+v, %d did not come", r.Account, r.Unreturned)
 	}
 }
@@ -269,7 +269,7 @@ func TestADownloadExpectsMoreThanARelayNames(t *testing.T) {
 func TestATransferTakesNoMoreThanThereIs(t *testing.T) {
 	t.Parallel()
 	notes := scripted.Notes(t, 10)
-	x := harness.Transfer{To: scripted.Serve(t, scripted.Script{}).URL, Corpus: notes, Conns: 1, Window: 10, Stall: time.Minute, Ledger: harness.NewLedger(10)}
+	x := load.Transfer{To: scripted.Serve(t, scripted.Script{}).URL, Corpus: notes, Conns: 1, Window: 10, Stall: time.Minute, Ledger: load.NewLedger(10)}
 	asked := 0
 	done, err := x.Run(t.Context(), 10, func(ctx context.Context, take client.Take) error {
 		for ; ; asked++ {
@@ -278,10 +278,10 @@ func TestATransferTakesNoMoreThanThereIs(t *testing.T) {
 			}
 		}
 	})
-	if source := (*harness.SourceError)(nil); !errors.As(err, &source) {
+	if source := (*load.SourceError)(nil); !errors.As(err, &source) {
 		t.Fatal(err)
 	}
-	a := backfill.Account{Err: err}
+	a := load.Account{Err: err}
 	f, _ := a.Finding()
 	if f.Cause != results.WhyFlood || f.Counts["asked"] != 10 || f.Counts["sent"] != float64(asked+1) || done.Foreign != asked || asked > 1000 {
 		t.Errorf("%+v after %d", f, asked)

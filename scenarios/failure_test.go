@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"relaybench/harness"
+	"relaybench/harness/load"
 	"relaybench/relays/scripted"
 	"relaybench/results"
 )
@@ -159,7 +160,7 @@ func TestResourcesAreThoseOfAllProcessesOfAScenario(t *testing.T) {
 	var ran []string
 	notes := scripted.Notes(t, 100)
 	half := func(t *harness.Trial, from int) error {
-		p := harness.Publisher{URL: t.Relay.URL(), Corpus: notes, Conns: 1, Window: 4, Stall: 30 * time.Second, Ledger: harness.NewLedger(100)}
+		p := load.Publisher{URL: t.Relay.URL(), Corpus: notes, Conns: 1, Window: 4, Stall: 30 * time.Second, Ledger: load.NewLedger(100)}
 		indexes := make([]int, 50)
 		for i := range indexes {
 			indexes[i] = from + i

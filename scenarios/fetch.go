@@ -10,8 +10,8 @@ import (
 
 	"relaybench/corpus"
 	"relaybench/harness"
-	"relaybench/harness/backfill"
 	"relaybench/harness/fetch"
+	"relaybench/harness/load"
 	"relaybench/relays"
 	"relaybench/results"
 )
@@ -98,7 +98,7 @@ func groundOf(t *harness.Trial, filter corpus.Filter) (*fetch.Ground, error) {
 		return fetch.Unknown(t.Now), nil
 	case t.Relay.External():
 		return fetch.FromCorpus(t.Model, filter, true, t.Now), nil
-	case t.Ledger.Count(harness.Accepted)+t.Ledger.Count(harness.Duplicate) == t.Corpus.Len():
+	case t.Ledger.Count(load.Accepted)+t.Ledger.Count(load.Duplicate) == t.Corpus.Len():
 		return fetch.FromCorpus(t.Model, filter, false, t.Now), nil
 	}
 	m, err := corpus.NewModel(t.Corpus, t.Ledger.Acknowledged, t.Now)
@@ -152,7 +152,7 @@ func (f *Fetch) Run(ctx context.Context, t *harness.Trial) error {
 			f.shared.dead = results.Said(results.CauseGivenUp, r.Err.Error())
 		}
 		recordFetch(t, r, raw)
-		if r.NA.None() && r.Completeness() == backfill.Complete {
+		if r.NA.None() && r.Completeness() == load.Complete {
 			t.Budget.Took(r.Delivered, r.Wall)
 		}
 		raw = nil

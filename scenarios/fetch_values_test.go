@@ -12,8 +12,8 @@ import (
 
 	"relaybench/corpus"
 	"relaybench/harness"
-	"relaybench/harness/backfill"
 	"relaybench/harness/fetch"
+	"relaybench/harness/load"
 	"relaybench/relays"
 	"relaybench/relays/client"
 	"relaybench/relays/scripted"
@@ -23,7 +23,7 @@ import (
 // publishAll gives a relay all events of a corpus.
 func publishAll(t *testing.T, c *corpus.Corpus, url string) {
 	t.Helper()
-	p := harness.Publisher{URL: url, Corpus: c, Conns: 1, Window: 50, Stall: time.Minute, Ledger: harness.NewLedger(c.Len())}
+	p := load.Publisher{URL: url, Corpus: c, Conns: 1, Window: 50, Stall: time.Minute, Ledger: load.NewLedger(c.Len())}
 	if _, err := p.Publish(t.Context(), places(0, c.Len())); err != nil {
 		t.Fatal(err)
 	}
@@ -297,10 +297,10 @@ func TestACellIsRecordedInItsUnits(t *testing.T) {
 	cores := time.Duration(runtime.GOMAXPROCS(0))
 	result := func(form fetch.Form, delivered int, cpu time.Duration) *fetch.Result {
 		r := &fetch.Result{Cell: fetch.Cell{Strategy: fetch.Negentropy, Form: form, Conns: 3}, Stats: client.Sum(),
-			Account: backfill.Account{Wall: 4 * time.Second, Delivered: delivered, Expected: delivered, ResponseBytes: 6 << 20,
-				Requests: backfill.Requests{Sent: 9, EOSE: 6, Closed: 2, Unfinished: 1},
-				State:    &backfill.State{Current: 5, Superseded: 4, Deleted: 3, Gone: 2, Authors: 1},
-				Usage:    &backfill.Usage{Tool: backfill.Spent{Known: true, CPU: cpu * cores, PeakRSS: 7 << 20}, Relays: []backfill.Spent{{Known: true, CPU: 3 * time.Second, PeakRSS: 9 << 20}}}},
+			Account: load.Account{Wall: 4 * time.Second, Delivered: delivered, Expected: delivered, ResponseBytes: 6 << 20,
+				Requests: load.Requests{Sent: 9, EOSE: 6, Closed: 2, Unfinished: 1},
+				State:    &load.State{Current: 5, Superseded: 4, Deleted: 3, Gone: 2, Authors: 1},
+				Usage:    &load.Usage{Tool: load.Spent{Known: true, CPU: cpu * cores, PeakRSS: 7 << 20}, Relays: []load.Spent{{Known: true, CPU: 3 * time.Second, PeakRSS: 9 << 20}}}},
 			Duplicates: 11, Strangers: 12, Refused: 13, Retried: 14, Failed: 15, MatchBytes: 4 << 20, Settled: 2, Reconcile: 300 * time.Millisecond, Rounds: 16,
 			Steps: []client.Step{{InFlight: 1, Rate: 100}, {InFlight: 2, Rate: 180}}}
 		r.Stats.FrameBytes, r.Stats.FirstEvent, r.Stats.Duration = 8_000_000, 200*time.Millisecond, 2*time.Second

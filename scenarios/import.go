@@ -8,7 +8,7 @@ import (
 
 	"relaybench/corpus"
 	"relaybench/harness"
-	"relaybench/harness/backfill"
+	"relaybench/harness/load"
 	"relaybench/relays"
 	"relaybench/results"
 )
@@ -39,7 +39,7 @@ func (Import) Run(ctx context.Context, t *harness.Trial) error {
 	cell, cancel := t.Within(ctx, t.Corpus.Len())
 	defer cancel()
 	var carried *relays.Carried
-	var account backfill.Account // of what was stored until the time was over
+	var account load.Account // of what was stored until the time was over
 	err := t.Refill(ctx, func(relay *relays.Process) (_ *relays.Carried, err error) {
 		carried, err = relay.Import(cell, t.Corpus.Text(), relays.Carry{
 			Stall: t.Options.Stall,
@@ -67,14 +67,14 @@ func (Import) Run(ctx context.Context, t *harness.Trial) error {
 	recordImport(t, carried, held.Events, &account)
 	recordLate(t, held.Late, held.LateBy)
 	findImported(t, held, &account)
-	if account.Completeness() == backfill.Complete {
+	if account.Completeness() == load.Complete {
 		t.Budget.Took(len(held.Events), carried.Took)
 	}
 	return nil
 }
 
 // recordImport keeps what the import cost. Rates count what was found.
-func recordImport(t *harness.Trial, carried *relays.Carried, held []int, account *backfill.Account) {
+func recordImport(t *harness.Trial, carried *relays.Carried, held []int, account *load.Account) {
 	seconds, stored := carried.Took.Seconds(), int64(len(held))
 	var bytes int64
 	for _, i := range held {
@@ -95,17 +95,17 @@ func recordImport(t *harness.Trial, carried *relays.Carried, held []int, account
 
 // findImported judges what was found, explains what was not by what the protocol takes away again,
 // and keeps both in the Ledger. Of an import that was ended it is the account that is judged.
-func findImported(t *harness.Trial, held *found, account *backfill.Account) {
+func findImported(t *harness.Trial, held *found, account *load.Account) {
 	for i := range t.Corpus.Len() {
-		t.Ledger.Set(i, harness.NotImported)
+		t.Ledger.Set(i, load.NotImported)
 	}
 	for _, i := range held.Events {
-		t.Ledger.Set(i, harness.Accepted)
+		t.Ledger.Set(i, load.Accepted)
 	}
 	d := compareWith(t.Corpus, t.Model, held.Events, func(i int) string { return missingBecause(t.Ledger.Get(i), false) })
 	gone := make(map[corpus.Reason]int)
 	for i := range t.Corpus.Len() {
-		if !t.Model.Holds(i) && t.Ledger.Get(i) == harness.NotImported {
+		if !t.Model.Holds(i) && t.Ledger.Get(i) == load.NotImported {
 			gone[t.Model.Why(i)]++
 		}
 	}
@@ -119,7 +119,7 @@ func findImported(t *harness.Trial, held *found, account *backfill.Account) {
 			Labels: results.Labels{results.LabelReason: reason.String()}})
 		f.Counts["rightly."+reason.String()] = float64(gone[reason])
 	}
-	if account.Completeness() != backfill.Complete {
+	if account.Completeness() != load.Complete {
 		f.Verdict = results.Stated
 		account.Expected, account.Missing, account.Delivered = d.expected, int(f.Counts["missing."+results.MissingNotImported]), len(held.Events)
 		if ended, ok := account.Finding(); ok {

@@ -18,6 +18,7 @@ import (
 	"relaybench/corpus"
 	"relaybench/corpus/scan"
 	"relaybench/harness"
+	"relaybench/harness/load"
 	"relaybench/relays"
 	"relaybench/relays/scripted"
 	"relaybench/results"
@@ -34,7 +35,7 @@ func trialOf(t *testing.T, url string, c *corpus.Corpus) *harness.Trial {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &harness.Trial{Boot: &harness.Boot{Relay: process, Corpus: c, Model: m, Ledger: harness.NewLedger(c.Len()), Options: harness.Options{Stall: 20 * time.Second}},
+	return &harness.Trial{Boot: &harness.Boot{Relay: process, Corpus: c, Model: m, Ledger: load.NewLedger(c.Len()), Options: harness.Options{Stall: 20 * time.Second}},
 		Rand: rand.New(rand.NewPCG(1, 2))}
 }
 
@@ -43,7 +44,7 @@ func TestACapIsBelievedWhereItIsOneNumber(t *testing.T) {
 	t.Parallel()
 	notes := scripted.Notes(t, 30)
 	trial := trialOf(t, scripted.Serve(t, scripted.Script{Cap: 20}).URL, notes)
-	p := harness.Publisher{URL: trial.Relay.URL(), Corpus: notes, Conns: 1, Window: 8, Stall: 20 * time.Second, Ledger: trial.Ledger}
+	p := load.Publisher{URL: trial.Relay.URL(), Corpus: notes, Conns: 1, Window: 8, Stall: 20 * time.Second, Ledger: trial.Ledger}
 	all := make([]int, notes.Len())
 	for i := range all {
 		all[i] = i
@@ -80,8 +81,8 @@ func TestADifferenceIsToldByKindAndReason(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := harness.NewLedger(12)
-	for i, a := range []harness.Answer{harness.NotOffered, harness.Unanswered, harness.Refused, harness.Accepted, harness.Duplicate} {
+	l := load.NewLedger(12)
+	for i, a := range []load.Answer{load.NotOffered, load.Unanswered, load.Refused, load.Accepted, load.Duplicate} {
 		l.Set(i, a)
 	}
 	d := compare(&harness.Trial{Boot: &harness.Boot{Corpus: notes, Ledger: l}}, m, []int{5, 6, 7, 8, 9, 10, 11}, []int{0, 4})
@@ -275,7 +276,7 @@ func TestStraysAreNamedAsFarAsExamplesGo(t *testing.T) {
 		publishAll(t, notes, relay.URL)
 		m := try(t, notes, relay, func(ctx context.Context, trial *harness.Trial) error {
 			for i := range n {
-				trial.Ledger.Set(i, harness.Accepted)
+				trial.Ledger.Set(i, load.Accepted)
 			}
 			_, _, err := checkStored(ctx, trial, true)
 			return err
@@ -308,8 +309,8 @@ func TestWhatWasNamedWronglyIsOfTwoKinds(t *testing.T) {
 func TestWhatADownloadMustBringIsWhatWasAcknowledged(t *testing.T) {
 	t.Parallel()
 	notes := scripted.Notes(t, 6)
-	must := func(trial *harness.Trial, answers ...harness.Answer) int {
-		trial.Ledger = harness.NewLedger(notes.Len())
+	must := func(trial *harness.Trial, answers ...load.Answer) int {
+		trial.Ledger = load.NewLedger(notes.Len())
 		for i, a := range answers {
 			trial.Ledger.Set(i, a)
 		}
@@ -320,7 +321,7 @@ func TestWhatADownloadMustBringIsWhatWasAcknowledged(t *testing.T) {
 		}
 		return len(ground.IDs())
 	}
-	yes, again, no := harness.Accepted, harness.Duplicate, harness.Refused
+	yes, again, no := load.Accepted, load.Duplicate, load.Refused
 	try(t, notes, scripted.Serve(t, scripted.Script{}), func(_ context.Context, trial *harness.Trial) error {
 		same(t, "of one that was not", must(trial, yes, no), 6)
 		return nil
@@ -329,7 +330,7 @@ func TestWhatADownloadMustBringIsWhatWasAcknowledged(t *testing.T) {
 		r.Scenarios = []harness.Scenario{inTrial(func(_ context.Context, trial *harness.Trial) error {
 			same(t, "all", must(trial, yes, yes, yes, yes, yes, again), 6)
 			same(t, "all but what was refused", must(trial, yes, again, no, yes, yes, yes), 5)
-			same(t, "all but what was not answered", must(trial, yes, again, yes, harness.Unanswered), 3)
+			same(t, "all but what was not answered", must(trial, yes, again, yes, load.Unanswered), 3)
 			return nil
 		})}
 		return r.Run(ctx)
@@ -356,11 +357,11 @@ func TestWhatWasNotAnsweredMayExcuseWhatIsGone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for newer, lost := range map[harness.Answer]int{harness.Unanswered: 0, harness.NotOffered: 1} {
+	for newer, lost := range map[load.Answer]int{load.Unanswered: 0, load.NotOffered: 1} {
 		relay := scripted.Serve(t, scripted.Script{})
 		publishAll(t, c, relay.URL)
 		m := try(t, c, relay, func(ctx context.Context, trial *harness.Trial) error {
-			trial.Ledger.Set(0, harness.Accepted)
+			trial.Ledger.Set(0, load.Accepted)
 			trial.Ledger.Set(1, newer)
 			_, _, err := checkStored(ctx, trial, true)
 			return err

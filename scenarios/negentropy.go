@@ -11,6 +11,7 @@ import (
 	"relaybench/corpus"
 	"relaybench/harness"
 	"relaybench/harness/holding"
+	"relaybench/harness/load"
 	"relaybench/relays/client"
 	"relaybench/relays/negentropy"
 	"relaybench/relays/wire"
@@ -119,7 +120,7 @@ func (s *side) seed(ctx context.Context, of harness.State) error {
 		s.offered[i] = true
 		share = append(share, i)
 	}
-	p := harness.Publisher{URL: s.Relay.URL(), Corpus: s.Corpus, Conns: s.Options.Publishers, Window: s.Options.Window,
+	p := load.Publisher{URL: s.Relay.URL(), Corpus: s.Corpus, Conns: s.Options.Publishers, Window: s.Options.Window,
 		Stall: s.Options.Stall, Ledger: s.Ledger, Progress: s.Progress}
 	if _, err := p.Publish(ctx, share); err != nil {
 		return err
@@ -153,7 +154,7 @@ func lost(t *harness.Trial, d difference) *results.Finding {
 	if n == 0 {
 		return nil
 	}
-	return &results.Finding{Code: results.CodeAcknowledgedKept, Verdict: results.Failed, Counts: counts("lost", n, "of", t.Ledger.Count(harness.Accepted)+t.Ledger.Count(harness.Duplicate)),
+	return &results.Finding{Code: results.CodeAcknowledgedKept, Verdict: results.Failed, Counts: counts("lost", n, "of", t.Ledger.Count(load.Accepted)+t.Ledger.Count(load.Duplicate)),
 		Evidence: slices.DeleteFunc(d.evidence(), func(e results.Evidence) bool { return !isLost(e.Cause) })}
 }
 
@@ -195,7 +196,7 @@ func (s *side) differ(ctx context.Context, indexes []int, have, need func([]nege
 	if err != nil {
 		return result, err
 	}
-	conn, err := harness.Dial(ctx, s.Relay.URL())
+	conn, err := load.Dial(ctx, s.Relay.URL())
 	if err != nil {
 		return result, err
 	}
@@ -294,7 +295,7 @@ func transfer(ctx context.Context, sink, source *side) error {
 		return source.seeded.Holds(i) && !now.Holds(i)
 	})
 	slices.SortFunc(lacks, func(x, y corpus.ID) int { return index(sink.Corpus, x) - index(sink.Corpus, y) })
-	x := harness.Transfer{To: sink.Relay.URL(), Corpus: sink.Corpus, Conns: 1, Window: sink.Options.Window, Stall: sink.Options.Stall, Ledger: sink.Ledger}
+	x := load.Transfer{To: sink.Relay.URL(), Corpus: sink.Corpus, Conns: 1, Window: sink.Options.Window, Stall: sink.Options.Stall, Ledger: sink.Ledger}
 	b := client.ByID{Options: client.Options{URL: source.Relay.URL(), Stall: sink.Options.Stall}, Batch: transferBatch, InFlight: transferAtOnce}
 	var fetched *client.Fetched
 	done, err := x.Run(ctx, len(lacks), func(ctx context.Context, take client.Take) (err error) {
@@ -304,7 +305,7 @@ func transfer(ctx context.Context, sink, source *side) error {
 	})
 	if err != nil {
 		err = fmt.Errorf("transferring from %s to %s: %w", source.Relay.Name(), sink.Relay.Name(), err)
-		if theirs := (*harness.SourceError)(nil); errors.As(err, &theirs) {
+		if theirs := (*load.SourceError)(nil); errors.As(err, &theirs) {
 			return source.Fault(err)
 		}
 		return sink.Fault(err)
@@ -377,7 +378,7 @@ func (s *side) identical(ctx context.Context) error {
 	if f := lost(t, own); f != nil {
 		t.Find(*f)
 	}
-	conn, err := harness.Dial(ctx, s.Relay.URL())
+	conn, err := load.Dial(ctx, s.Relay.URL())
 	if err != nil {
 		return err
 	}
@@ -444,7 +445,7 @@ func (l *leftOut) find(t *harness.Trial) {
 // it had to keep them.
 func (s *side) refusedWrongly() (n int) {
 	for _, i := range s.Model.Effective() {
-		if a := s.Ledger.Get(i); a == harness.Unanswered || a == harness.Refused {
+		if a := s.Ledger.Get(i); a == load.Unanswered || a == load.Refused {
 			n++
 		}
 	}
@@ -460,7 +461,7 @@ func (s *side) heartbeat(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	conn, err := harness.Dial(ctx, s.Relay.URL())
+	conn, err := load.Dial(ctx, s.Relay.URL())
 	if err != nil {
 		return err
 	}
@@ -531,7 +532,7 @@ func (s *side) afterWrite(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	conn, err := harness.Dial(ctx, s.Relay.URL())
+	conn, err := load.Dial(ctx, s.Relay.URL())
 	if err != nil {
 		return err
 	}
@@ -562,13 +563,13 @@ func (s *side) afterWrite(ctx context.Context) error {
 	}
 	if result.Foreign > 0 { // what it says in a reconciliation is worth nothing: it is asked for the event
 		differ = 1
-		asker, err := harness.NewAsker(ctx, s.Relay.URL(), s.Options.Stall)
+		asker, err := load.NewAsker(ctx, s.Relay.URL(), s.Options.Stall)
 		if err != nil {
 			return err
 		}
 		defer asker.Close()
 		filter := corpus.Filter{IDs: []corpus.ID{event.ID}}
-		var reply harness.Reply
+		var reply load.Reply
 		if err := asker.Ask(filter.AppendJSON(nil), &reply); err != nil {
 			return fmt.Errorf("asking %s for one more event: %w", s.Relay.Name(), err)
 		}

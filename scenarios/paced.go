@@ -7,6 +7,7 @@ import (
 
 	"relaybench/corpus"
 	"relaybench/harness"
+	"relaybench/harness/load"
 	"relaybench/results"
 )
 
@@ -32,7 +33,7 @@ func (Paced) Run(ctx context.Context, t *harness.Trial) error {
 		t.NotMeasured(results.NothingToPublish, nil)
 		return nil
 	}
-	p := harness.Publisher{URL: t.Relay.URL(), Corpus: t.Corpus, Conns: min(t.Options.Publishers, len(events)), Pacer: harness.ConstantRate(t.Options.Rate),
+	p := load.Publisher{URL: t.Relay.URL(), Corpus: t.Corpus, Conns: min(t.Options.Publishers, len(events)), Pacer: load.ConstantRate(t.Options.Rate),
 		Stall: t.Options.Stall, Ledger: t.Ledger, Progress: t.Progress}
 	done, err := p.Publish(ctx, events)
 	if done == nil {
@@ -65,7 +66,7 @@ func lateness(late, all time.Duration) []results.Status {
 func regularEvents(t *harness.Trial) (regular []int) {
 	for i := range t.Corpus.Len() {
 		kind := int(t.Corpus.Entry(i).Kind)
-		if t.Ledger.Get(i) == harness.NotOffered && t.Model.Holds(i) && !t.Model.Optional(i) &&
+		if t.Ledger.Get(i) == load.NotOffered && t.Model.Holds(i) && !t.Model.Optional(i) &&
 			!corpus.IsReplaceable(kind) && !corpus.IsAddressable(kind) && kind != corpus.KindDeletion && kind != corpus.KindVanish {
 			regular = append(regular, i)
 		}

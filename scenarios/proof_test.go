@@ -13,7 +13,7 @@ import (
 
 	"relaybench/corpus"
 	"relaybench/harness"
-	"relaybench/harness/backfill"
+	"relaybench/harness/load"
 	"relaybench/relays"
 	"relaybench/relays/scripted"
 	"relaybench/results"
@@ -57,7 +57,7 @@ type proving struct {
 	durability relays.Durability
 	seeder     harness.Scenario
 	grace      time.Duration // from the relay's stop signal to its being killed
-	budget     *backfill.Budget
+	budget     *load.Budget
 }
 
 // prove runs scenarios as relaybench does: the relay is a process of its own.

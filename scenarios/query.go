@@ -10,6 +10,7 @@ import (
 
 	"relaybench/corpus"
 	"relaybench/harness"
+	"relaybench/harness/load"
 	"relaybench/relays/wire"
 	"relaybench/results"
 )
@@ -58,7 +59,7 @@ const rateTime = 200 * time.Millisecond
 type asked struct {
 	filter corpus.Filter
 	json   []byte
-	reply  harness.Reply
+	reply  load.Reply
 }
 
 // Run implements harness.Scenario.
@@ -87,7 +88,7 @@ func (q *Query) Run(ctx context.Context, t *harness.Trial) error {
 			t.NotMeasured(results.NothingToAsk, nil)
 			return nil
 		}
-		questions[i] = asked{filter: filter, json: filter.AppendJSON(nil), reply: harness.Reply{IDs: make([]corpus.ID, 0, min(stockLimit, t.Corpus.Len()))}}
+		questions[i] = asked{filter: filter, json: filter.AppendJSON(nil), reply: load.Reply{IDs: make([]corpus.ID, 0, min(stockLimit, t.Corpus.Len()))}}
 	}
 	if err := q.alone(ctx, t, questions[:warmUps], questions[warmUps:warmUps+rounds]); err != nil {
 		return err
@@ -103,7 +104,7 @@ func (q *Query) Run(ctx context.Context, t *harness.Trial) error {
 
 // alone measures latency on one connection.
 func (q *Query) alone(ctx context.Context, t *harness.Trial, warm, timed []asked) error {
-	asker, err := harness.NewAsker(ctx, t.Relay.URL(), t.Options.Stall)
+	asker, err := load.NewAsker(ctx, t.Relay.URL(), t.Options.Stall)
 	if err != nil {
 		return err
 	}
@@ -149,9 +150,9 @@ func (q *Query) alone(ctx context.Context, t *harness.Trial, warm, timed []asked
 // had been answered with before, to be judged as well.
 func (q *Query) together(ctx context.Context, t *harness.Trial, questions []asked) (changed []asked, err error) {
 	conns := t.Options.QueryConns
-	askers := make([]*harness.Asker, conns)
+	askers := make([]*load.Asker, conns)
 	for k := range askers {
-		asker, err := harness.NewAsker(ctx, t.Relay.URL(), t.Options.Stall)
+		asker, err := load.NewAsker(ctx, t.Relay.URL(), t.Options.Stall)
 		if err != nil {
 			return nil, fmt.Errorf("connection %d of %d: %w", k+1, conns, err)
 		}
@@ -301,14 +302,14 @@ func believe(ctx context.Context, t *harness.Trial, capped []judged, longest int
 			return false, nil
 		}
 	}
-	asker, err := harness.NewAsker(ctx, t.Relay.URL(), t.Options.Stall)
+	asker, err := load.NewAsker(ctx, t.Relay.URL(), t.Options.Stall)
 	if err != nil {
 		return false, err
 	}
 	defer asker.Close()
 	filter := capped[0].filter
 	filter.Limit = corpus.Int(cap)
-	var reply harness.Reply
+	var reply load.Reply
 	if err := asker.Ask(filter.AppendJSON(nil), &reply); err != nil {
 		return false, err
 	}
@@ -332,13 +333,13 @@ func (j *judged) count(t *harness.Trial, to map[string]float64) {
 }
 
 // answered is what a relay had said of an event, for a finding's counts.
-func answered(a harness.Answer) string {
+func answered(a load.Answer) string {
 	switch a {
-	case harness.Refused:
+	case load.Refused:
 		return "refused"
-	case harness.Unanswered:
+	case load.Unanswered:
 		return "unanswered"
-	case harness.NotImported:
+	case load.NotImported:
 		return results.MissingNotImported
 	}
 	return "acknowledged"

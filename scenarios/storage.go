@@ -7,6 +7,7 @@ import (
 
 	"relaybench/corpus"
 	"relaybench/harness"
+	"relaybench/harness/load"
 	"relaybench/relays"
 	"relaybench/relays/wire"
 	"relaybench/results"
@@ -111,7 +112,7 @@ func (Storage) Run(ctx context.Context, t *harness.Trial) error {
 
 // askPlain asks once each of the stock queries for which nothing has to be known of the corpus.
 func askPlain(ctx context.Context, t *harness.Trial) (questions []asked, err error) {
-	asker, err := harness.NewAsker(ctx, t.Relay.URL(), t.Options.Stall)
+	asker, err := load.NewAsker(ctx, t.Relay.URL(), t.Options.Stall)
 	if err != nil {
 		return nil, err
 	}

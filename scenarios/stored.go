@@ -9,6 +9,7 @@ import (
 	"relaybench/corpus"
 	"relaybench/harness"
 	"relaybench/harness/holding"
+	"relaybench/harness/load"
 	"relaybench/relays/client"
 	"relaybench/relays/negentropy"
 	"relaybench/results"
@@ -25,8 +26,8 @@ func checkStored(ctx context.Context, t *harness.Trial, required bool) (came, lo
 	}
 	// What was sent and never answered may be stored as well, and supersede or delete what was acknowledged.
 	perhaps := held
-	if t.Ledger.Count(harness.Unanswered) > 0 {
-		sent := func(i int) bool { return t.Ledger.Acknowledged(i) || t.Ledger.Get(i) == harness.Unanswered }
+	if t.Ledger.Count(load.Unanswered) > 0 {
+		sent := func(i int) bool { return t.Ledger.Acknowledged(i) || t.Ledger.Get(i) == load.Unanswered }
 		if perhaps, err = corpus.NewFates(t.Corpus, sent, t.Now); err != nil {
 			return 0, 0, err
 		}
@@ -170,7 +171,7 @@ type comparison struct {
 
 func (x *comparison) pulled(e *client.Event) { x.see(e.ID, e.Raw) }
 
-// see is a harness.Asker's OnEvent. Parsing what is not byte for byte the same takes time: it has
+// see is a load.Asker's OnEvent. Parsing what is not byte for byte the same takes time: it has
 // no place on timed paths.
 func (x *comparison) see(id corpus.ID, text []byte) {
 	i, ok := x.corpus.Find(id)
@@ -178,7 +179,7 @@ func (x *comparison) see(id corpus.ID, text []byte) {
 		return
 	}
 	x.compared++
-	if problem := harness.Altered(x.corpus, i, text); problem != "" {
+	if problem := load.Altered(x.corpus, i, text); problem != "" {
 		if x.changed++; x.changed <= examples {
 			e := eventEvidence(results.EvidenceAltered, x.corpus, i)
 			e.Text = problem

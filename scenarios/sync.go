@@ -11,7 +11,7 @@ import (
 
 	"relaybench/corpus"
 	"relaybench/harness"
-	"relaybench/harness/backfill"
+	"relaybench/harness/load"
 	"relaybench/relays"
 	"relaybench/relays/wire"
 	"relaybench/results"
@@ -118,14 +118,14 @@ type syncing struct {
 	expected     *corpus.Model // of what both held
 
 	throttle int64 // refusals as rate-limited so far
-	meter    *backfill.Meter
+	meter    *load.Meter
 	began    time.Duration
 	done     synced
 }
 
 // synced is what came of it.
 type synced struct {
-	account    backfill.Account
+	account    load.Account
 	timeline   []float64            // events at the sink in each second
 	noTimeline results.Reason       // why there is none
 	agent      bool                 // relaybench carried the events
@@ -192,9 +192,9 @@ func (r *syncing) run(ctx context.Context) (err error) {
 		return err
 	}
 	if stopped {
-		r.meter = backfill.Measure(r.Source.Relay)
+		r.meter = load.Measure(r.Source.Relay)
 	} else {
-		r.meter = backfill.Measure(r.Source.Relay, r.Sink.Relay)
+		r.meter = load.Measure(r.Source.Relay, r.Sink.Relay)
 	}
 	timed := r.Sink.Under(r.Describe())
 	r.began = wire.Now()
@@ -354,7 +354,7 @@ func (r *syncing) find(ctx context.Context, t *harness.Trial, m *corpus.Model) (
 func (r *syncing) countCommand(c *relays.Carried) {
 	u := r.done.account.Usage
 	if len(u.Relays) < 2 {
-		u.Relays = append(u.Relays, backfill.Spent{Known: true})
+		u.Relays = append(u.Relays, load.Spent{Known: true})
 	}
 	sink := &u.Relays[1]
 	sink.CPU += time.Duration(c.Usage.CPUSeconds * float64(time.Second))
@@ -445,7 +445,7 @@ func (r *syncing) blame(receiver *harness.Trial, expected *corpus.Model, held []
 	for _, i := range expected.Effective() {
 		switch {
 		case has[i]:
-		case receiver.Ledger.Get(i) == harness.NotOffered && (r.done.agent || !r.had[gave].returned[i]):
+		case receiver.Ledger.Get(i) == load.NotOffered && (r.done.agent || !r.had[gave].returned[i]):
 			withheld++
 		default:
 			other++
@@ -539,7 +539,7 @@ func (r *syncing) measure(expected *corpus.Model, held []int, before []bool) err
 	}
 	a.Missing = a.Expected - present
 	var err error
-	if a.State, err = backfill.FoldCorpus(t.Corpus, func(i int) bool { return delivered[i] }, t.Now); err != nil {
+	if a.State, err = load.FoldCorpus(t.Corpus, func(i int) bool { return delivered[i] }, t.Now); err != nil {
 		return err
 	}
 	if r.done.failed != nil && a.Missing == 0 && a.Err != nil { // what it says of its failure is believed no more than the contrary
@@ -568,7 +568,7 @@ func (r *syncing) measure(expected *corpus.Model, held []int, before []bool) err
 	if why := r.done.noTimeline; !why.None() {
 		t.Find(results.Finding{Code: results.CodeWatched, Verdict: results.Stated, Cause: why.Code, Texts: why.Texts})
 	}
-	if a.Completeness() == backfill.Complete {
+	if a.Completeness() == load.Complete {
 		t.Budget.Took(a.Delivered, a.Wall)
 	}
 	u := a.Usage

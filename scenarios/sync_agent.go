@@ -9,6 +9,7 @@ import (
 
 	"relaybench/corpus"
 	"relaybench/harness"
+	"relaybench/harness/load"
 	"relaybench/relays"
 	"relaybench/relays/client"
 	"relaybench/relays/negentropy"
@@ -20,7 +21,7 @@ import (
 type carried struct {
 	events     int // accepted by the sink
 	duplicates int
-	refused    map[string]*harness.Refusals
+	refused    map[string]*load.Refusals
 	unanswered int
 	missing    int           // asked for, and not sent
 	from       [2]sent       // by the source, and by the sink
@@ -45,7 +46,7 @@ type sent struct {
 }
 
 func newCarried() *carried {
-	return &carried{refused: map[string]*harness.Refusals{}, latency: results.NewHistogram(), ok: results.NewHistogram()}
+	return &carried{refused: map[string]*load.Refusals{}, latency: results.NewHistogram(), ok: results.NewHistogram()}
 }
 
 func (c *carried) measure(t *harness.Trial) {
@@ -67,14 +68,14 @@ func (c *carried) measure(t *harness.Trial) {
 }
 
 // add takes in one transfer, to the one relay from the other.
-func (c *carried) add(x *harness.Transferred, s *client.Stats, from, to *sent) {
+func (c *carried) add(x *load.Transferred, s *client.Stats, from, to *sent) {
 	to.breaks(x.Lost, x.Loss)
 	c.events += int(x.Accepted)
 	c.duplicates += int(x.Duplicates)
 	c.unanswered += int(x.Unanswered)
 	for reason, r := range x.Reasons {
 		if c.refused[reason] == nil {
-			c.refused[reason] = &harness.Refusals{Example: r.Example}
+			c.refused[reason] = &load.Refusals{Example: r.Example}
 		}
 		c.refused[reason].Count += r.Count
 	}
@@ -102,9 +103,9 @@ func (s *sent) breaks(lost int, loss error) {
 }
 
 // transfer carries what ask gets of the one relay to the other, and continues the timeline.
-func (r *syncing) transfer(ctx context.Context, to *harness.Trial, total int, ask func(ctx context.Context, take client.Take) error) (*harness.Transferred, error) {
+func (r *syncing) transfer(ctx context.Context, to *harness.Trial, total int, ask func(ctx context.Context, take client.Take) error) (*load.Transferred, error) {
 	start := wire.Now()
-	x := harness.Transfer{To: to.Relay.URL(), Corpus: to.Corpus, Conns: to.Options.Publishers, Window: to.Options.Window,
+	x := load.Transfer{To: to.Relay.URL(), Corpus: to.Corpus, Conns: to.Options.Publishers, Window: to.Options.Window,
 		Stall: to.Options.Stall, Ledger: to.Ledger, Progress: r.Sink.Progress}
 	done, err := x.Run(ctx, total, ask)
 	r.done.waiting, r.done.asked = done.Waiting, done.Asked
@@ -176,8 +177,8 @@ func (r *syncing) req(ctx context.Context) error {
 // ended keeps who ended a transfer where it stopped, and how far it was; what concerns nobody but
 // relaybench is an error.
 func (r *syncing) ended(ctx context.Context, err error, from, to *harness.Trial, s *client.Stats, total int) error {
-	var source *harness.SourceError
-	var sink *harness.SinkError
+	var source *load.SourceError
+	var sink *load.SinkError
 	switch {
 	case err == nil:
 		return nil
@@ -387,7 +388,7 @@ func (r *syncing) check(ctx context.Context, w *way) error {
 	c.checks.Duration += result.Duration
 	r.done.account.ResponseBytes += result.BytesDown
 	w.lacks = slices.DeleteFunc(left, func(i int) bool {
-		refused := w.to.Ledger.Get(i) == harness.Refused
+		refused := w.to.Ledger.Get(i) == load.Refused
 		return !(again && refused) && (refused || w.tries[i] >= syncTries)
 	})
 	c.stragglers += len(w.lacks)

@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"relaybench/harness/backfill"
+	"relaybench/harness/load"
 	"relaybench/relays"
 	"relaybench/relays/machine"
 	"relaybench/relays/scripted"
@@ -35,7 +35,7 @@ func TestWhatARunUsesIsWhatItUsedSinceItBegan(t *testing.T) {
 		if its < (10*cpu - 20*time.Millisecond).Seconds() { // the system counts in ticks of 10 ms
 			t.Errorf("%v s before", its)
 		}
-		meter := backfill.Measure(p)
+		meter := load.Measure(p)
 		if busy {
 			publishAll(t, notes, p.URL())
 		}

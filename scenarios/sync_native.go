@@ -7,7 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"relaybench/harness"
+	"relaybench/harness/load"
 	"relaybench/relays"
 	"relaybench/relays/wire"
 	"relaybench/results"
@@ -91,7 +91,7 @@ type counting struct {
 }
 
 func (c *counting) run(ctx context.Context, url string) {
-	conn, err := harness.Dial(ctx, url)
+	conn, err := load.Dial(ctx, url)
 	if err != nil {
 		c.trouble = results.Said(results.NotWatched, err.Error())
 		return

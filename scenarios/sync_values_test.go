@@ -13,7 +13,7 @@ import (
 
 	"relaybench/corpus"
 	"relaybench/harness"
-	"relaybench/harness/backfill"
+	"relaybench/harness/load"
 	"relaybench/relays"
 	"relaybench/relays/client"
 	"relaybench/relays/negentropy"
@@ -389,7 +389,7 @@ func TestASinkIsAskedHowMuchItHolds(t *testing.T) {
 	notes := scripted.Notes(t, 40)
 	watched := func(s scripted.Script, first, then int) *counting {
 		relay := scripted.Serve(t, s)
-		p := harness.Publisher{URL: relay.URL, Corpus: notes, Conns: 1, Window: 50, Stall: time.Minute, Ledger: harness.NewLedger(notes.Len())}
+		p := load.Publisher{URL: relay.URL, Corpus: notes, Conns: 1, Window: 50, Stall: time.Minute, Ledger: load.NewLedger(notes.Len())}
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		watch, ended := new(counting), make(chan struct{})
@@ -469,9 +469,9 @@ func TestCarriedAndReconciledAreRecordedInTheirUnits(t *testing.T) {
 	notes := scripted.Notes(t, 1)
 	latency := results.NewHistogram()
 	latency.Record(3 * time.Millisecond)
-	first := &harness.Transferred{Published: harness.Published{Accepted: 200, Duplicates: 50, Unanswered: 3, Lost: 3, Latency: latency,
-		Reasons: map[string]*harness.Refusals{"pow": {Count: 4}}}, Altered: []corpus.ID{{1}}, Foreign: 2, Duration: 4 * time.Second}
-	second := &harness.Transferred{Published: harness.Published{Accepted: 50, Reasons: map[string]*harness.Refusals{"pow": {Count: 1}, "blocked": {Count: 6}}}, Foreign: 1, Duration: time.Second}
+	first := &load.Transferred{Published: load.Published{Accepted: 200, Duplicates: 50, Unanswered: 3, Lost: 3, Latency: latency,
+		Reasons: map[string]*load.Refusals{"pow": {Count: 4}}}, Altered: []corpus.ID{{1}}, Foreign: 2, Duration: 4 * time.Second}
+	second := &load.Transferred{Published: load.Published{Accepted: 50, Reasons: map[string]*load.Refusals{"pow": {Count: 1}, "blocked": {Count: 6}}}, Foreign: 1, Duration: time.Second}
 	asked := results.NewHistogram()
 	asked.Record(7 * time.Millisecond)
 	m := try(t, notes, scripted.Serve(t, scripted.Script{}), func(ctx context.Context, trial *harness.Trial) error {
@@ -506,10 +506,10 @@ func TestTheCommandsUseIsTheSinks(t *testing.T) {
 	t.Parallel()
 	used := &relays.Carried{Usage: relays.Usage{CPUSeconds: 1.5, PeakRSS: 30}}
 	r := &syncing{}
-	r.done.account.Usage = &backfill.Usage{Relays: []backfill.Spent{{Known: true, CPU: time.Second, PeakRSS: 10}}}
+	r.done.account.Usage = &load.Usage{Relays: []load.Spent{{Known: true, CPU: time.Second, PeakRSS: 10}}}
 	r.countCommand(used)
 	r.countCommand(used)
-	want := []backfill.Spent{{Known: true, CPU: time.Second, PeakRSS: 10}, {Known: true, CPU: 3 * time.Second, PeakRSS: 30}}
+	want := []load.Spent{{Known: true, CPU: time.Second, PeakRSS: 10}, {Known: true, CPU: 3 * time.Second, PeakRSS: 30}}
 	if got := r.done.account.Usage.Relays; fmt.Sprint(got) != fmt.Sprint(want) {
 		t.Errorf("%+v", got)
 	}

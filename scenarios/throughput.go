@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"relaybench/harness"
+	"relaybench/harness/load"
 	"relaybench/relays/client"
 	"relaybench/relays/wire"
 	"relaybench/results"
@@ -39,13 +40,13 @@ const (
 func (Throughput) Run(ctx context.Context, t *harness.Trial) error {
 	var rest []int
 	for i := range t.Corpus.Len() {
-		if t.Ledger.Get(i) == harness.NotOffered {
+		if t.Ledger.Get(i) == load.NotOffered {
 			rest = append(rest, i)
 		}
 	}
-	var done *harness.Published
+	var done *load.Published
 	err := t.Forged(ctx, func(progress func(done, total int)) (err error) {
-		p := harness.Publisher{URL: t.Relay.URL(), Corpus: t.Corpus, Conns: t.Options.Publishers, Window: t.Options.Window,
+		p := load.Publisher{URL: t.Relay.URL(), Corpus: t.Corpus, Conns: t.Options.Publishers, Window: t.Options.Window,
 			Stall: t.Options.Stall, Ledger: t.Ledger, Progress: progress}
 		if done, err = p.Publish(ctx, rest); done != nil {
 			t.Ingested(done.Accepted, acceptedBytes(t, rest))
@@ -70,14 +71,14 @@ func (Throughput) Run(ctx context.Context, t *harness.Trial) error {
 // acceptedBytes is the size of those of the events that were accepted.
 func acceptedBytes(t *harness.Trial, indexes []int) (bytes int64) {
 	for _, i := range indexes {
-		if t.Ledger.Get(i) == harness.Accepted {
+		if t.Ledger.Get(i) == load.Accepted {
 			bytes += int64(t.Corpus.Entry(i).Length)
 		}
 	}
 	return bytes
 }
 
-func report(t *harness.Trial, p *harness.Published) error {
+func report(t *harness.Trial, p *load.Published) error {
 	seconds := p.Seconds()
 	if seconds == 0 {
 		return nil
@@ -94,7 +95,7 @@ func report(t *harness.Trial, p *harness.Published) error {
 }
 
 // byReason records how many events were refused for each reason.
-func byReason(t *harness.Trial, metric string, reasons map[string]*harness.Refusals) {
+func byReason(t *harness.Trial, metric string, reasons map[string]*load.Refusals) {
 	for _, reason := range slices.Sorted(maps.Keys(reasons)) {
 		t.Measure(results.Measurement{Metric: metric, Unit: "events", Better: results.None, Trials: []float64{float64(reasons[reason].Count)},
 			Labels: results.Labels{results.LabelReason: reason}})
@@ -103,7 +104,7 @@ func byReason(t *harness.Trial, metric string, reasons map[string]*harness.Refus
 
 // refusalEvidence says how often a relay refused for what reason, in its words, the most frequent
 // first.
-func refusalEvidence(reasons map[string]*harness.Refusals) (evidence []results.Evidence) {
+func refusalEvidence(reasons map[string]*load.Refusals) (evidence []results.Evidence) {
 	for _, reason := range slices.Sorted(maps.Keys(reasons)) {
 		r := reasons[reason]
 		evidence = append(evidence, results.Evidence{Code: results.EvidenceRefused, Cause: reason, Count: r.Count, Text: r.Example})
@@ -113,7 +114,7 @@ func refusalEvidence(reasons map[string]*harness.Refusals) (evidence []results.E
 }
 
 // findRefusals judges the answers: a relay may refuse what a compliant relay would not keep anyway, and nothing else.
-func findRefusals(t *harness.Trial, p *harness.Published) {
+func findRefusals(t *harness.Trial, p *load.Published) {
 	refused, unanswered := 0, 0
 	var evidence []results.Evidence
 	for i := range t.Corpus.Len() {
@@ -121,11 +122,11 @@ func findRefusals(t *harness.Trial, p *harness.Published) {
 			continue
 		}
 		switch t.Ledger.Get(i) {
-		case harness.Refused:
+		case load.Refused:
 			if refused++; refused <= examples {
 				evidence = append(evidence, eventEvidence(results.EvidenceRefused, t.Corpus, i))
 			}
-		case harness.Unanswered:
+		case load.Unanswered:
 			unanswered++
 		}
 	}

@@ -12,6 +12,7 @@ import (
 
 	"relaybench/corpus"
 	"relaybench/harness"
+	"relaybench/harness/load"
 	"relaybench/relays/wire"
 	"relaybench/results"
 )
@@ -34,12 +35,12 @@ func (Visibility) Describe() harness.Description {
 
 // Run implements harness.Scenario.
 func (Visibility) Run(ctx context.Context, t *harness.Trial) error {
-	publisher, err := harness.Dial(ctx, t.Relay.URL())
+	publisher, err := load.Dial(ctx, t.Relay.URL())
 	if err != nil {
 		return err
 	}
 	defer publisher.Abort()
-	asker, err := harness.NewAsker(ctx, t.Relay.URL(), t.Options.Stall)
+	asker, err := load.NewAsker(ctx, t.Relay.URL(), t.Options.Stall)
 	if err != nil {
 		return err
 	}
@@ -106,7 +107,7 @@ type visibility struct {
 }
 
 // sample publishes event i and measures when its OK comes and when the poller first gets it.
-func (v *visibility) sample(ctx context.Context, t *harness.Trial, publisher *wire.Conn, asker *harness.Asker, i int) error {
+func (v *visibility) sample(ctx context.Context, t *harness.Trial, publisher *wire.Conn, asker *load.Asker, i int) error {
 	id := t.Corpus.Entry(i).ID
 	filter := corpus.Filter{IDs: []corpus.ID{id}, Limit: corpus.Int(0)}
 	var request []byte
@@ -128,7 +129,7 @@ func (v *visibility) sample(ctx context.Context, t *harness.Trial, publisher *wi
 		answered <- a
 	}()
 
-	var reply harness.Reply
+	var reply load.Reply
 	var seen time.Duration // since start, 0 while unseen
 	pollsAfterOK := 0
 	byOK := false
@@ -179,7 +180,7 @@ func (v *visibility) sample(ctx context.Context, t *harness.Trial, publisher *wi
 		v.duplicates++
 	}
 	if !a.accepted {
-		t.Ledger.Set(i, harness.Refused)
+		t.Ledger.Set(i, load.Refused)
 		if len(v.refusals) < examples {
 			e := eventEvidence(results.EvidenceRefused, t.Corpus, i)
 			e.Text = a.reason
@@ -187,7 +188,7 @@ func (v *visibility) sample(ctx context.Context, t *harness.Trial, publisher *wi
 		}
 		return nil
 	}
-	t.Ledger.Set(i, harness.Accepted)
+	t.Ledger.Set(i, load.Accepted)
 	v.accepted++
 	if seen == 0 {
 		v.never++ // maxNever at most

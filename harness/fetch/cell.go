@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"relaybench/corpus"
-	"relaybench/harness/backfill"
+	"relaybench/harness/load"
 	"relaybench/relays"
 	"relaybench/results"
 )
@@ -128,7 +128,7 @@ type Options struct {
 	// Adaptive adds cells that find the number of REQs in flight by themselves.
 	Adaptive bool
 	Now      int64 // Unix seconds: what has expired (NIP-40) is decided by it
-	Budget   *backfill.Budget
+	Budget   *load.Budget
 }
 
 // Target is a relay to fetch from.

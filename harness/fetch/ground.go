@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"relaybench/corpus"
-	"relaybench/harness/backfill"
+	"relaybench/harness/load"
 )
 
 // Ground is what is known of what a relay holds: by the model of a corpus that it was given, or by what it sent before.
@@ -13,14 +13,14 @@ type Ground struct {
 	now    int64
 	corpus *corpus.Corpus // nil where nobody knows
 	model  *corpus.Model
-	whole  *backfill.State
+	whole  *load.State
 	must   []int  // corpus indices of what has to come, newest first
 	may    []bool // by corpus index: what may come as well
 	open   bool   // the relay may hold more than the corpus
 
-	records *backfill.Records // of a relay that nobody knows
-	listed  []corpus.ID       // all that it ever sent and that was verified, newest first
-	times   []int64           // of them
+	records *load.Records // of a relay that nobody knows
+	listed  []corpus.ID   // all that it ever sent and that was verified, newest first
+	times   []int64       // of them
 }
 
 // FromCorpus is the ground of a relay that holds what the model says. open says that it may hold more, which is no fault then.
@@ -41,7 +41,7 @@ func FromCorpus(m *corpus.Model, f corpus.Filter, open bool, now int64) *Ground 
 }
 
 // Unknown is the ground of a relay of which nothing is known yet.
-func Unknown(now int64) *Ground { return &Ground{now: now, open: true, records: backfill.NewRecords()} }
+func Unknown(now int64) *Ground { return &Ground{now: now, open: true, records: load.NewRecords()} }
 
 // Known reports whether it is known what must come.
 func (g *Ground) Known() bool { return g.corpus != nil }
@@ -229,7 +229,7 @@ func (g *Ground) judge(came, asked []corpus.ID, spans []span, stepped []int64) t
 }
 
 // fold folds what came, which adds up to y. What all that must come folds to is worked out once.
-func (g *Ground) fold(came []corpus.ID, y *tally) (*backfill.State, error) {
+func (g *Ground) fold(came []corpus.ID, y *tally) (*load.State, error) {
 	if g.corpus == nil {
 		return g.records.Fold(came, g.now), nil
 	}
@@ -246,7 +246,7 @@ func (g *Ground) fold(came []corpus.ID, y *tally) (*backfill.State, error) {
 			unread[id] = struct{}{}
 		}
 	}
-	s, err := backfill.FoldCorpus(g.corpus, func(i int) bool { return here[i] }, g.now)
+	s, err := load.FoldCorpus(g.corpus, func(i int) bool { return here[i] }, g.now)
 	if err == nil {
 		s.Unread = len(unread)
 	}

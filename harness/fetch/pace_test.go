@@ -7,13 +7,13 @@ import (
 	"time"
 
 	"relaybench/corpus"
-	"relaybench/harness/backfill"
+	"relaybench/harness/load"
 	"relaybench/results"
 )
 
 // cellOf is a cell in which so many events a second came, each of which took so much of relaybench's CPU time on one core.
 func cellOf(rate int, cpu time.Duration) *Result {
-	return &Result{Account: backfill.Account{Wall: time.Second, Delivered: rate, Usage: &backfill.Usage{Tool: backfill.Spent{CPU: time.Duration(rate) * cpu * time.Duration(runtime.GOMAXPROCS(0))}}}}
+	return &Result{Account: load.Account{Wall: time.Second, Delivered: rate, Usage: &load.Usage{Tool: load.Spent{CPU: time.Duration(rate) * cpu * time.Duration(runtime.GOMAXPROCS(0))}}}}
 }
 
 func TestWhatSetsThePace(t *testing.T) {

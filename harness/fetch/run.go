@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"relaybench/corpus"
-	"relaybench/harness/backfill"
+	"relaybench/harness/load"
 	"relaybench/relays"
 	"relaybench/relays/client"
 	"relaybench/relays/negentropy"
@@ -24,7 +24,7 @@ import (
 type Result struct {
 	Cell
 	NA results.Reason // why it was not measured; nothing else is set then
-	backfill.Account
+	load.Account
 	Stats      *client.Stats
 	Duplicates int           // events that came more than once, as often as they did again
 	Again      int           // of those, as often as one answer held an event twice
@@ -99,7 +99,7 @@ const (
 
 // Run measures one cell. Whatever the relay does ends up in the result; it ends with ctx.
 func (c Cell) Run(ctx context.Context, t *Target, o *Options) *Result {
-	r := &Result{Cell: c, Stats: client.Sum(), Account: backfill.Account{Expected: -1}}
+	r := &Result{Cell: c, Stats: client.Sum(), Account: load.Account{Expected: -1}}
 	if r.NA = r.Cell.fit(t.Limits); !r.NA.None() {
 		return r
 	}
@@ -132,7 +132,7 @@ func (c Cell) Run(ctx context.Context, t *Target, o *Options) *Result {
 	}
 	taker := newTaker(ctx, end, c.Form, c.Conns, t.Ground.room(), most, records)
 	if o.Time > 0 {
-		defer time.AfterFunc(o.Time, func() { taker.over(&backfill.CutError{Limit: "--cell-time " + o.Time.String()}) }).Stop()
+		defer time.AfterFunc(o.Time, func() { taker.over(&load.CutError{Limit: "--cell-time " + o.Time.String()}) }).Stop()
 	}
 	cellCtx, cancel := o.within(cellCtx, t.Ground.size())
 	defer cancel()
@@ -142,13 +142,13 @@ func (c Cell) Run(ctx context.Context, t *Target, o *Options) *Result {
 	if t.Process != nil {
 		relay = append(relay, t.Process)
 	}
-	meter := backfill.Measure(relay...)
+	meter := load.Measure(relay...)
 	start := wire.Now()
 	ended, err := f.fetch(cellCtx, asked)
 	span := wire.Now() - start
 	got := taker.finish()
 	r.Usage = meter.Stop()
-	late := (*backfill.TimeError)(nil)
+	late := (*load.TimeError)(nil)
 	if d := r.Stats.Duration; d > 0 && !errors.As(err, &late) {
 		span = d // without connecting and closing
 	}
@@ -164,7 +164,7 @@ func (o *Options) within(ctx context.Context, events int) (context.Context, cont
 		return o.Budget.Within(ctx, 0, events)
 	}
 	most := o.Time + 2*o.Stall
-	return context.WithTimeoutCause(ctx, most, &backfill.TimeError{After: most})
+	return context.WithTimeoutCause(ctx, most, &load.TimeError{After: most})
 }
 
 // compresses finds out once whether the relay agrees to permessage-deflate. Where it cannot be asked, the cell shall say why.
@@ -239,7 +239,7 @@ func (r *Result) settle(ctx context.Context, t *Target, got finished, f *fetchin
 	switch {
 	case err != nil:
 		r.End(told(ctx, err))
-		late := (*backfill.TimeError)(nil)
+		late := (*load.TimeError)(nil)
 		r.Excused = errors.As(err, &late) && r.Form.Parsed && r.ToolShare() >= busy
 		if f.o.Time > 0 && r.Err != nil && r.Stats.Events == 0 {
 			if silent := t.answers(ctx, f.o); silent != nil {
@@ -410,7 +410,7 @@ func (f *fetching) byID(ctx context.Context, ids []corpus.ID) (bool, error) {
 	f.r.Retried, f.r.Failed, f.r.Settled, f.r.Steps = done.Retried, len(done.Failed), done.InFlight, done.Steps
 	f.r.Unreturned, f.r.LeftOut = len(done.Missing), done.LeftOut
 	if cut && err == nil {
-		err = &backfill.CutError{Limit: fmt.Sprintf("--cell-events %d", f.o.Events)}
+		err = &load.CutError{Limit: fmt.Sprintf("--cell-events %d", f.o.Events)}
 	}
 	return err == nil, err
 }

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"relaybench/corpus"
-	"relaybench/harness/backfill"
 	"relaybench/harness/fetch"
+	"relaybench/harness/load"
 	"relaybench/relays/reference"
 	"relaybench/relays/reference/referencetest"
 	"relaybench/results"
@@ -29,7 +29,7 @@ func TestEveryStrategyBringsAllInEveryForm(t *testing.T) {
 			}
 			for _, r := range measured(t, s, to, options()) {
 				got, reason := r.Completeness(), reasonOf(r)
-				if got != backfill.Complete || r.Delivered < r.Expected || r.Delivered > want || r.Strangers+r.Refused+r.Failed > 0 {
+				if got != load.Complete || r.Delivered < r.Expected || r.Delivered > want || r.Strangers+r.Refused+r.Failed > 0 {
 					t.Errorf("%s: %s (%s), %d of %d, %d strangers, %d refused, %d failed", name(r), got, reason, r.Delivered, want, r.Strangers, r.Refused, r.Failed)
 				}
 				if r.Wall <= 0 || r.Rate() <= 0 || r.ResponseBytes <= 0 || r.Requests.EOSE == 0 || r.State == nil || r.State.Current == 0 || r.Usage == nil {
@@ -63,14 +63,14 @@ func TestAnUnknownRelayIsLearnt(t *testing.T) {
 				}
 				continue
 			}
-			completeness := backfill.Unresolved
+			completeness := load.Unresolved
 			if s == fetch.ByID || s == fetch.Negentropy {
-				completeness = backfill.Complete
+				completeness = load.Complete
 			}
 			got, reason := r.Completeness(), reasonOf(r)
 			if got != completeness || r.Delivered != want || r.State == nil {
 				t.Errorf("%s: %s (%s), %d of %d", name(r), got, reason, r.Delivered, want)
-			} else if completeness == backfill.Complete && r.Expected != want {
+			} else if completeness == load.Complete && r.Expected != want {
 				t.Errorf("%s: %d are expected, of %d", name(r), r.Expected, want)
 			} else if r.State.Unread > 0 && (s != fetch.Paged || r.Form.Parsed) {
 				t.Errorf("%s: %d records were folded unread", name(r), r.State.Unread)
@@ -118,24 +118,24 @@ func TestWhatIsWrongWithARelayIsSaid(t *testing.T) {
 	for _, c := range []struct {
 		fault    string
 		strategy fetch.Strategy
-		want     backfill.Completeness
+		want     load.Completeness
 		reason   string
 	}{
-		{"drop-results:0.2", fetch.Giant, backfill.Failed, "records never came"},
-		{"drop-results:0.2", fetch.ShardedGiant, backfill.Failed, "records never came"},
-		{"drop-results:0.2", fetch.Paged, backfill.Failed, "records never came"},
-		{"drop-results:0.2", fetch.ShardedPaged, backfill.Failed, "records never came"},
-		{"drop-results:0.2", fetch.ByID, backfill.Failed, "records never came"},
-		{"drop-results:0.2", fetch.Negentropy, backfill.Failed, "records never came"},
-		{"closed-midway", fetch.Giant, backfill.Failed, "closed the REQ"},
-		{"closed-midway", fetch.ShardedGiant, backfill.Failed, "closed the REQ"},
-		{"eose-early", fetch.Giant, backfill.Failed, "records never came"},
-		{"ignore-limit", fetch.Paged, backfill.Complete, ""},
-		{"ignore-limit", fetch.Giant, backfill.Complete, ""},
-		{"half-open", fetch.Giant, backfill.Failed, "in time"},
-		{"half-open", fetch.ByID, backfill.Failed, "in time"},
-		{"half-open", fetch.Negentropy, backfill.Failed, "in time"},
-		{"garbage-frames", fetch.Giant, backfill.Complete, ""},
+		{"drop-results:0.2", fetch.Giant, load.Failed, "records never came"},
+		{"drop-results:0.2", fetch.ShardedGiant, load.Failed, "records never came"},
+		{"drop-results:0.2", fetch.Paged, load.Failed, "records never came"},
+		{"drop-results:0.2", fetch.ShardedPaged, load.Failed, "records never came"},
+		{"drop-results:0.2", fetch.ByID, load.Failed, "records never came"},
+		{"drop-results:0.2", fetch.Negentropy, load.Failed, "records never came"},
+		{"closed-midway", fetch.Giant, load.Failed, "closed the REQ"},
+		{"closed-midway", fetch.ShardedGiant, load.Failed, "closed the REQ"},
+		{"eose-early", fetch.Giant, load.Failed, "records never came"},
+		{"ignore-limit", fetch.Paged, load.Complete, ""},
+		{"ignore-limit", fetch.Giant, load.Complete, ""},
+		{"half-open", fetch.Giant, load.Failed, "in time"},
+		{"half-open", fetch.ByID, load.Failed, "in time"},
+		{"half-open", fetch.Negentropy, load.Failed, "in time"},
+		{"garbage-frames", fetch.Giant, load.Complete, ""},
 	} {
 		t.Run(c.fault+" "+string(c.strategy), func(t *testing.T) {
 			t.Parallel()
@@ -154,7 +154,7 @@ func TestWhatIsWrongWithARelayIsSaid(t *testing.T) {
 					t.Errorf("%s: %s: %q", name(r), got, reason)
 				}
 				f, ok := r.Account.Finding()
-				if !ok || f.Verdict != results.Holds(c.want == backfill.Complete) {
+				if !ok || f.Verdict != results.Holds(c.want == load.Complete) {
 					t.Errorf("%s: %+v", name(r), f)
 				}
 				if r.Unreachable() != (c.fault == "half-open") {
@@ -174,9 +174,9 @@ func TestAlteredEventsAreRefusedWhereTheyAreVerified(t *testing.T) {
 		}
 		got, reason := r.Completeness(), reasonOf(r)
 		switch {
-		case r.Form.Parsed && (got != backfill.Failed || r.Refused == 0 || !strings.Contains(reason, "check of their id")):
+		case r.Form.Parsed && (got != load.Failed || r.Refused == 0 || !strings.Contains(reason, "check of their id")):
 			t.Errorf("%s: %s (%s), %d refused", name(r), got, reason, r.Refused)
-		case !r.Form.Parsed && got != backfill.Complete:
+		case !r.Form.Parsed && got != load.Complete:
 			t.Errorf("%s: %s (%s)", name(r), got, reason)
 		}
 	}
@@ -198,18 +198,18 @@ func TestACapOnAnswersIsNoFault(t *testing.T) {
 	to := target(t, serve(t, reference.Options{MaxLimit: 150}), corpus.Filter{})
 	r := options().Cells(fetch.Giant)[0].Run(context.Background(), to, options())
 	got, reason := r.Completeness(), reasonOf(r)
-	if got != backfill.Failed || !r.Excused || reason != "cap 150" {
+	if got != load.Failed || !r.Excused || reason != "cap 150" {
 		t.Errorf("%s: %q, excused %v", got, reason, r.Excused)
 	}
 	if f, ok := r.Account.Finding(); !ok || f.Verdict != results.Stated {
 		t.Errorf("%+v", f)
 	}
 	sharded := options().Cells(fetch.ShardedGiant)[0].Run(context.Background(), target(t, serve(t, reference.Options{MaxLimit: 90}), corpus.Filter{}), options())
-	if got, reason := sharded.Completeness(), reasonOf(sharded); got != backfill.Failed || !sharded.Excused || reason != "cap" {
+	if got, reason := sharded.Completeness(), reasonOf(sharded); got != load.Failed || !sharded.Excused || reason != "cap" {
 		t.Errorf("sharded: %s: %q, excused %v", got, reason, sharded.Excused)
 	}
 	paged := options().Cells(fetch.Paged)[0].Run(context.Background(), to, options())
-	if got, reason := paged.Completeness(), reasonOf(paged); got != backfill.Complete {
+	if got, reason := paged.Completeness(), reasonOf(paged); got != load.Complete {
 		t.Errorf("paged: %s: %s", got, reason)
 	}
 }
@@ -238,7 +238,7 @@ func TestASecondBeyondTheCapIsNoFault(t *testing.T) {
 			if faults != nil {
 				want = results.Failed
 			}
-			if f, ok := r.Account.Finding(); !ok || f.Verdict != want || f.Cause != results.CauseFullSeconds || got != backfill.Failed || r.Missing < 1 {
+			if f, ok := r.Account.Finding(); !ok || f.Verdict != want || f.Cause != results.CauseFullSeconds || got != load.Failed || r.Missing < 1 {
 				t.Errorf("%s, %q: %s (%s), %d missing, %+v", s, faults, got, reason, r.Missing, f)
 			}
 		}
@@ -256,7 +256,7 @@ func TestACellThatIsCutSaysSo(t *testing.T) {
 				continue
 			}
 			got, reason := r.Completeness(), reasonOf(r)
-			if got != backfill.Capped || !strings.Contains(reason, "--cell-events 120") || r.Delivered < 30 || r.Delivered > model(t).Corpus().Len() {
+			if got != load.Capped || !strings.Contains(reason, "--cell-events 120") || r.Delivered < 30 || r.Delivered > model(t).Corpus().Len() {
 				t.Errorf("%s: %s (%s), %d came", name(r), got, reason, r.Delivered)
 			}
 		}
@@ -275,7 +275,7 @@ func TestACutBeforeAnythingCameBlamesOnlyARelayThatIsSilent(t *testing.T) {
 				continue
 			}
 			got, reason := r.Completeness(), reasonOf(r)
-			if _, stated := r.Account.Finding(); stated || got != backfill.Capped || reason != "cut by --cell-time 1ns" || r.Unreachable() {
+			if _, stated := r.Account.Finding(); stated || got != load.Capped || reason != "cut by --cell-time 1ns" || r.Unreachable() {
 				t.Errorf("%s: %s (%s), a verdict: %v, unreachable: %v", name(r), got, reason, stated, r.Unreachable())
 			}
 		}
@@ -284,7 +284,7 @@ func TestACutBeforeAnythingCameBlamesOnlyARelayThatIsSilent(t *testing.T) {
 	for _, s := range []fetch.Strategy{fetch.Giant, fetch.ByID, fetch.Negentropy} {
 		r := o.Cells(s)[0].Run(context.Background(), target(t, serve(t, reference.Options{}, "half-open"), corpus.Filter{}), o)
 		got, reason := r.Completeness(), reasonOf(r)
-		if f, ok := r.Account.Finding(); !ok || f.Verdict != results.Failed || got != backfill.Failed || !strings.Contains(reason, "in time") || !strings.Contains(reason, "does not answer") || !r.Unreachable() {
+		if f, ok := r.Account.Finding(); !ok || f.Verdict != results.Failed || got != load.Failed || !strings.Contains(reason, "in time") || !strings.Contains(reason, "does not answer") || !r.Unreachable() {
 			t.Errorf("%s: %s (%s), %+v", name(r), got, reason, f)
 		}
 	}
@@ -312,7 +312,7 @@ func TestACutWaitsForTheFirstEvent(t *testing.T) {
 		for _, s := range []fetch.Strategy{fetch.Giant, fetch.Paged, fetch.ShardedGiant, fetch.ShardedPaged} {
 			r := o.Cells(s)[0].Run(context.Background(), target(t, url, corpus.Filter{}), o)
 			f, judged := r.Account.Finding()
-			if judged != never || never != (f.Verdict == results.Failed && (f.Cause == results.CauseEnded || f.Cause == results.WhyTime)) || never != (r.Completeness() == backfill.Failed) || r.Unreachable() {
+			if judged != never || never != (f.Verdict == results.Failed && (f.Cause == results.CauseEnded || f.Cause == results.WhyTime)) || never != (r.Completeness() == load.Failed) || r.Unreachable() {
 				t.Errorf("%s, %v: %s (%s), %d came, %+v", s, never, r.Completeness(), reasonOf(r), r.Delivered, f)
 			}
 		}
@@ -350,7 +350,7 @@ func TestPagesShrinkForARelayThatDropsWhomItWaitsFor(t *testing.T) {
 	o := options()
 	o.Page = 20_000
 	r := o.Cells(fetch.Paged)[0].Run(context.Background(), to, o)
-	if got, reason := r.Completeness(), reasonOf(r); got != backfill.Unresolved || r.Delivered != events {
+	if got, reason := r.Completeness(), reasonOf(r); got != load.Unresolved || r.Delivered != events {
 		t.Errorf("%s (%s), %d of %d came", got, reason, r.Delivered, events)
 	}
 }
@@ -370,7 +370,7 @@ func TestASecondThatFillsAPageIsReadWhole(t *testing.T) {
 		for _, s := range []fetch.Strategy{fetch.Paged, fetch.ShardedPaged} {
 			r := o.Cells(s)[0].Run(context.Background(), to, o)
 			got, reason := r.Completeness(), reasonOf(r)
-			if got != backfill.Unresolved || r.Delivered != want || strings.HasPrefix(reason, "seconds") != (want < events) {
+			if got != load.Unresolved || r.Delivered != want || strings.HasPrefix(reason, "seconds") != (want < events) {
 				t.Errorf("%s of at most %d: %s (%s), %d of %d came", s, most, got, reason, r.Delivered, want)
 			}
 		}
@@ -386,10 +386,10 @@ func TestARelayThatDropsSlowReadersIsReported(t *testing.T) {
 	o := options()
 	o.Page = 5
 	giant, paged := o.Cells(fetch.Giant)[0].Run(context.Background(), to, o), o.Cells(fetch.Paged)[0].Run(context.Background(), to, o)
-	if got, reason := giant.Completeness(), reasonOf(giant); got != backfill.Failed || giant.Delivered >= events || giant.Requests.Unfinished != 1 {
+	if got, reason := giant.Completeness(), reasonOf(giant); got != load.Failed || giant.Delivered >= events || giant.Requests.Unfinished != 1 {
 		t.Errorf("giant: %s (%s), %d came, %+v", got, reason, giant.Delivered, giant.Requests)
 	}
-	if got, reason := paged.Completeness(), reasonOf(paged); got != backfill.Unresolved || paged.Delivered != events {
+	if got, reason := paged.Completeness(), reasonOf(paged); got != load.Unresolved || paged.Delivered != events {
 		t.Errorf("paged: %s (%s), %d came", got, reason, paged.Delivered)
 	}
 }
@@ -415,13 +415,13 @@ func TestCellsBeyondTheRelaysLimitsAreNotMeasured(t *testing.T) {
 		if !reflect.DeepEqual(r.NA, beyond) {
 			t.Errorf("%s: n/a %v, want %v", name(r), r.NA, beyond)
 		}
-		if got, reason := r.Completeness(), reasonOf(r); r.NA.None() && got != backfill.Complete {
+		if got, reason := r.Completeness(), reasonOf(r); r.NA.None() && got != load.Complete {
 			t.Errorf("%s: %s (%s)", name(r), got, reason)
 		}
 	}
 	for _, s := range []fetch.Strategy{fetch.Paged, fetch.Negentropy} {
 		r := options().Cells(s)[0].Run(context.Background(), to, options())
-		if got, reason := r.Completeness(), reasonOf(r); !r.NA.None() || got != backfill.Complete {
+		if got, reason := r.Completeness(), reasonOf(r); !r.NA.None() || got != load.Complete {
 			t.Errorf("%s: %v, %s (%s)", name(r), r.NA, got, reason)
 		}
 	}

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"relaybench/corpus"
-	"relaybench/harness/backfill"
+	"relaybench/harness/load"
 	"relaybench/harness/receive"
 	"relaybench/relays/client"
 	"relaybench/relays/wire"
@@ -35,14 +35,14 @@ type taker struct {
 // newTaker makes a taker for so many connections. What has been taken is dealt with even when the
 // cell is cut: only ctx ends that. It ends after most events where that is not 0. Where records is
 // not nil, it remembers what comes, which has to be parsed for that.
-func newTaker(ctx context.Context, end context.CancelCauseFunc, form Form, conns, room, most int, records *backfill.Records) *taker {
+func newTaker(ctx context.Context, end context.CancelCauseFunc, form Form, conns, room, most int, records *load.Records) *taker {
 	t := &taker{end: end}
 	if room > 0 {
 		t.most, t.why = 2*room+slack, &client.FloodError{Sent: 2*room + slack, Asked: room}
 		t.ids = make([]corpus.ID, 0, room)
 	}
 	if most > 0 && (t.most == 0 || most < t.most) {
-		t.most, t.why = most, &backfill.CutError{Limit: fmt.Sprintf("--cell-events %d", most)}
+		t.most, t.why = most, &load.CutError{Limit: fmt.Sprintf("--cell-events %d", most)}
 	}
 	if !form.Parsed {
 		return t

@@ -8,18 +8,18 @@ import (
 	"time"
 
 	"relaybench/corpus"
-	"relaybench/harness"
 	"relaybench/harness/holding"
+	"relaybench/harness/load"
 	"relaybench/relays/client"
 	"relaybench/relays/negentropy"
 	"relaybench/relays/scripted"
 )
 
 // filled is a scripted relay that was given all notes.
-func filled(t *testing.T, notes *corpus.Corpus, s scripted.Script) (*scripted.Relay, *harness.Ledger) {
+func filled(t *testing.T, notes *corpus.Corpus, s scripted.Script) (*scripted.Relay, *load.Ledger) {
 	t.Helper()
-	r, l := scripted.Serve(t, s), harness.NewLedger(notes.Len())
-	p := harness.Publisher{URL: r.URL, Corpus: notes, Conns: 1, Window: 20, Stall: time.Minute, Ledger: l}
+	r, l := scripted.Serve(t, s), load.NewLedger(notes.Len())
+	p := load.Publisher{URL: r.URL, Corpus: notes, Conns: 1, Window: 20, Stall: time.Minute, Ledger: l}
 	if _, err := p.Publish(t.Context(), all(notes)); err != nil {
 		t.Fatal(err)
 	}

@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"relaybench/corpus"
-	"relaybench/harness"
+	"relaybench/harness/load"
 	"relaybench/relays/negentropy"
 )
 
@@ -140,7 +140,7 @@ func (s *stock) publish(ctx context.Context, url string, stall time.Duration) er
 		if err != nil {
 			return err
 		}
-		p := harness.Publisher{URL: url, Corpus: c, Conns: seedConns, Window: seedAhead, Stall: stall, Ledger: harness.NewLedger(len(batch))}
+		p := load.Publisher{URL: url, Corpus: c, Conns: seedConns, Window: seedAhead, Stall: stall, Ledger: load.NewLedger(len(batch))}
 		result, err := p.Publish(ctx, indexes)
 		if ctx.Err() != nil {
 			return context.Cause(ctx)

@@ -1,8 +1,13 @@
-package harness
+// Package load puts relays under load: it publishes at a pace, asks, and carries events from one
+// relay to another. It accounts for moving many events: what was asked, what came, what it adds up to
+// as the state of a relay, what it cost, and whether it is all. Whatever moves events in bulk records
+// the same figures in the same way, so that a run that fell short never passes for one that did not.
+package load
 
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -70,6 +75,23 @@ func (p *Publisher) Publish(ctx context.Context, indexes []int) (*Published, err
 		return total, nil
 	}
 	return total, fmt.Errorf("%d of %d connections gave up, %d events were never answered and %d not sent: %w", len(failed), p.Conns, total.Unanswered, total.Unsent, failed[0])
+}
+
+// Endless sends the corpus again and again until the Pacer stops it. No Ledger takes note of it.
+func (p *Publisher) Endless(ctx context.Context) (*Published, error) {
+	total, failed, err := p.publish(ctx, &endlessFeed{corpus: p.Corpus}, 0)
+	return total, errors.Join(append(failed, err)...)
+}
+
+// endlessFeed hands out the corpus again and again.
+type endlessFeed struct {
+	corpus *corpus.Corpus
+	taken  atomic.Int64
+}
+
+func (f *endlessFeed) next(bool) (outgoing, bool) {
+	i := int((f.taken.Add(1) - 1) % int64(f.corpus.Len()))
+	return outgoing{&f.corpus.Entry(i).ID, f.corpus.Raw(i), -1}, true
 }
 
 // feed hands out what is to be published.

@@ -1,4 +1,4 @@
-package backfill_test
+package load_test
 
 import (
 	"context"
@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"relaybench/harness/backfill"
+	"relaybench/harness/load"
 	"relaybench/relays/client"
 	"relaybench/results"
 )
@@ -16,22 +16,22 @@ import (
 func TestAnAccountSaysWhetherItIsAll(t *testing.T) {
 	for _, c := range []struct {
 		name    string
-		account backfill.Account
-		want    backfill.Completeness
+		account load.Account
+		want    load.Completeness
 		verdict results.Verdict // of the finding, "" where there is none
 		cause   string          // of the finding, or of the figures' status
 	}{
-		{"all came", backfill.Account{Expected: 10, Delivered: 10}, backfill.Complete, results.Passed, ""},
-		{"some are missing", backfill.Account{Expected: 10, Delivered: 8, Missing: 2}, backfill.Failed, results.Failed, results.CauseMissing},
-		{"some are missing by the relay's own limit", backfill.Account{Expected: 10, Missing: 2, Why: results.Reason{Code: results.CauseCapped}, Excused: true}, backfill.Failed, results.Stated, results.CauseCapped},
-		{"it broke off", backfill.Account{Expected: 10, Missing: 2, Err: errors.New("the connection was lost")}, backfill.Failed, results.Failed, results.CauseEnded},
-		{"it broke off after all had come", backfill.Account{Expected: 10, Err: errors.New("no EOSE")}, backfill.Failed, results.Failed, results.CauseEnded},
-		{"it went on and on", backfill.Account{Expected: 10, Missing: 2, Err: fmt.Errorf("paging: %w", &client.FloodError{Sent: 21, Asked: 10})}, backfill.Failed, results.Failed, results.WhyFlood},
-		{"it crept", backfill.Account{Expected: 10, Missing: 2, Err: &backfill.TimeError{After: time.Minute}}, backfill.Failed, results.Failed, results.WhyTime},
-		{"it crept, by nobody's fault", backfill.Account{Expected: 10, Missing: 2, Err: &backfill.TimeError{After: time.Minute}, Excused: true}, backfill.Failed, results.Stated, results.WhyTime},
-		{"cut on purpose", backfill.Account{Expected: 10, Missing: 2, Cut: "--cell-time 1s"}, backfill.Capped, "", results.CauseCut},
-		{"nobody knows", backfill.Account{Expected: -1, Delivered: 8}, backfill.Unresolved, "", results.CauseUnresolved},
-		{"all ids that were asked for came", backfill.Account{Expected: -1, Delivered: 8, Assured: true}, backfill.Complete, results.Passed, ""},
+		{"all came", load.Account{Expected: 10, Delivered: 10}, load.Complete, results.Passed, ""},
+		{"some are missing", load.Account{Expected: 10, Delivered: 8, Missing: 2}, load.Failed, results.Failed, results.CauseMissing},
+		{"some are missing by the relay's own limit", load.Account{Expected: 10, Missing: 2, Why: results.Reason{Code: results.CauseCapped}, Excused: true}, load.Failed, results.Stated, results.CauseCapped},
+		{"it broke off", load.Account{Expected: 10, Missing: 2, Err: errors.New("the connection was lost")}, load.Failed, results.Failed, results.CauseEnded},
+		{"it broke off after all had come", load.Account{Expected: 10, Err: errors.New("no EOSE")}, load.Failed, results.Failed, results.CauseEnded},
+		{"it went on and on", load.Account{Expected: 10, Missing: 2, Err: fmt.Errorf("paging: %w", &client.FloodError{Sent: 21, Asked: 10})}, load.Failed, results.Failed, results.WhyFlood},
+		{"it crept", load.Account{Expected: 10, Missing: 2, Err: &load.TimeError{After: time.Minute}}, load.Failed, results.Failed, results.WhyTime},
+		{"it crept, by nobody's fault", load.Account{Expected: 10, Missing: 2, Err: &load.TimeError{After: time.Minute}, Excused: true}, load.Failed, results.Stated, results.WhyTime},
+		{"cut on purpose", load.Account{Expected: 10, Missing: 2, Cut: "--cell-time 1s"}, load.Capped, "", results.CauseCut},
+		{"nobody knows", load.Account{Expected: -1, Delivered: 8}, load.Unresolved, "", results.CauseUnresolved},
+		{"all ids that were asked for came", load.Account{Expected: -1, Delivered: 8, Assured: true}, load.Complete, results.Passed, ""},
 	} {
 		if got := c.account.Completeness(); got != c.want {
 			t.Errorf("%s: %s", c.name, got)
@@ -46,7 +46,7 @@ func TestAnAccountSaysWhetherItIsAll(t *testing.T) {
 		c.account.Wall = time.Second
 		for _, m := range c.account.Measurements() {
 			status := m.Is(results.StatusIncomplete)
-			if (status != nil) != (c.want != backfill.Complete) {
+			if (status != nil) != (c.want != load.Complete) {
 				t.Errorf("%s: %s has the status %+v", c.name, m.Metric, m.Status)
 			} else if status != nil && status.Cause != c.cause && status.Because != c.cause {
 				t.Errorf("%s: %s is incomplete by %+v", c.name, m.Metric, status)
@@ -61,9 +61,9 @@ func TestWhatEndsARunIsToldWithItsCounts(t *testing.T) {
 		want map[string]float64
 	}{
 		{&client.FloodError{Sent: 21, Asked: 10}, map[string]float64{"sent": 21, "asked": 10}},
-		{&backfill.TimeError{After: 90 * time.Second}, map[string]float64{"s": 90}},
+		{&load.TimeError{After: 90 * time.Second}, map[string]float64{"s": 90}},
 	} {
-		a := backfill.Account{Expected: 10, Missing: 7, Delivered: 4}
+		a := load.Account{Expected: 10, Missing: 7, Delivered: 4}
 		a.End(c.err)
 		f, ok := a.Finding()
 		if !ok || a.Cut != "" || f.Counts["delivered"] != 4 || f.Counts["missing"] != 7 {
@@ -75,8 +75,8 @@ func TestWhatEndsARunIsToldWithItsCounts(t *testing.T) {
 			}
 		}
 	}
-	var a backfill.Account
-	a.End(fmt.Errorf("paging: %w", &backfill.CutError{Limit: "--cell-time 1s"}))
+	var a load.Account
+	a.End(fmt.Errorf("paging: %w", &load.CutError{Limit: "--cell-time 1s"}))
 	if a.Err != nil || a.Cut != "--cell-time 1s" {
 		t.Errorf("%+v", a)
 	}
@@ -84,9 +84,9 @@ func TestWhatEndsARunIsToldWithItsCounts(t *testing.T) {
 
 // TestABudgetIsFarMoreThanTheSlowestTook, and never less than what it is at least.
 func TestABudgetIsFarMoreThanTheSlowestTook(t *testing.T) {
-	var none *backfill.Budget
+	var none *load.Budget
 	none.Took(10, time.Hour)
-	b := &backfill.Budget{Least: time.Minute}
+	b := &load.Budget{Least: time.Minute}
 	for _, step := range []struct {
 		events int // of a run that came to its end
 		took   time.Duration
@@ -110,7 +110,7 @@ func TestABudgetIsFarMoreThanTheSlowestTook(t *testing.T) {
 }
 
 func TestABudgetEndsItsContextByName(t *testing.T) {
-	b := &backfill.Budget{Least: time.Nanosecond}
+	b := &load.Budget{Least: time.Nanosecond}
 	for set, want := range map[time.Duration]string{0: "it was ended after 1ns", time.Microsecond: "cut by --cell-time 1µs"} {
 		ctx, cancel := b.Within(t.Context(), set, 0)
 		<-ctx.Done()
@@ -124,7 +124,7 @@ func TestABudgetEndsItsContextByName(t *testing.T) {
 func TestOneIncompleteTrialMarksAllOfAFigure(t *testing.T) {
 	r := results.NewRecorder(nil, nil)
 	for _, missing := range []int{0, 3, 0} {
-		a := backfill.Account{Wall: time.Second, Expected: 10, Delivered: 10 - missing, Missing: missing}
+		a := load.Account{Wall: time.Second, Expected: 10, Delivered: 10 - missing, Missing: missing}
 		for _, m := range a.Measurements() {
 			m.Relay, m.Scenario = "a", "fetch.giant"
 			r.Add(m)
@@ -138,10 +138,10 @@ func TestOneIncompleteTrialMarksAllOfAFigure(t *testing.T) {
 }
 
 func TestAnAccountAddsUpWhatWasAsked(t *testing.T) {
-	a := backfill.Account{Expected: -1, Wall: 2 * time.Second, Delivered: 10}
+	a := load.Account{Expected: -1, Wall: 2 * time.Second, Delivered: 10}
 	a.Add(&client.Stats{Requests: 3, EOSE: 2, Closed: 1, Bytes: 1 << 20})
 	a.Add(&client.Stats{Requests: 2, Unfinished: 2, Bytes: 1 << 20})
-	if want := (backfill.Requests{Sent: 5, EOSE: 2, Closed: 1, Unfinished: 2}); a.Requests != want {
+	if want := (load.Requests{Sent: 5, EOSE: 2, Closed: 1, Unfinished: 2}); a.Requests != want {
 		t.Errorf("requests %+v", a.Requests)
 	}
 	ms := a.Measurements()
@@ -158,7 +158,7 @@ func TestAnAccountAddsUpWhatWasAsked(t *testing.T) {
 }
 
 func TestAMeterSeesThisProcess(t *testing.T) {
-	m := backfill.Measure()
+	m := load.Measure()
 	ballast := make([]byte, 32<<20)
 	for i := 0; i < len(ballast); i += 512 {
 		ballast[i] = byte(i)

@@ -1,7 +1,4 @@
-// Package backfill accounts for moving many events: what was asked, what came, what it adds up to as the state of a relay, what it cost, and
-// whether it is all. Scenarios that move events in bulk record the same figures in the same way, so that a run that fell short
-// never passes for one that did not.
-package backfill
+package load
 
 import (
 	"cmp"

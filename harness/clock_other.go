@@ -4,8 +4,5 @@ package harness
 
 import "time"
 
-// rest sleeps for d.
-func rest(d time.Duration) { time.Sleep(d) }
-
 // sinceBoot is a clock that goes on while the machine is suspended: the wall's.
 func sinceBoot() time.Duration { return time.Duration(time.Now().UnixNano()) }

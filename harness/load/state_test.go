@@ -1,4 +1,4 @@
-package backfill_test
+package load_test
 
 import (
 	"cmp"
@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"relaybench/corpus"
-	"relaybench/harness/backfill"
+	"relaybench/harness/load"
 )
 
 const now = 1_800_000_000
@@ -24,21 +24,21 @@ func TestRecordsFoldToTheStateOfARelay(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		events []corpus.Event
-		want   backfill.State
+		want   load.State
 	}{
-		{"notes", []corpus.Event{at(1, 1, 10, 1), at(2, 2, 10, 1)}, backfill.State{Records: 2, Current: 2, Authors: 2}},
-		{"versions of a profile", []corpus.Event{at(1, 1, 10, 0), at(2, 1, 12, 0), at(3, 1, 11, 0), at(4, 2, 1, 0)}, backfill.State{Records: 4, Current: 2, Superseded: 2, Authors: 2}},
+		{"notes", []corpus.Event{at(1, 1, 10, 1), at(2, 2, 10, 1)}, load.State{Records: 2, Current: 2, Authors: 2}},
+		{"versions of a profile", []corpus.Event{at(1, 1, 10, 0), at(2, 1, 12, 0), at(3, 1, 11, 0), at(4, 2, 1, 0)}, load.State{Records: 4, Current: 2, Superseded: 2, Authors: 2}},
 		{"versions by address", []corpus.Event{at(1, 1, 10, 30023, corpus.Tag{"d", "x"}), at(2, 1, 12, 30023, corpus.Tag{"d", "y"}), at(3, 1, 11, 30023, corpus.Tag{"d", "x"})},
-			backfill.State{Records: 3, Current: 2, Superseded: 1, Authors: 1}},
-		{"deleted by id", []corpus.Event{at(1, 1, 10, 1), at(2, 1, 12, 5, corpus.Tag{"e", corpus.ID{0: 1}.String()})}, backfill.State{Records: 2, Current: 1, Deleted: 1, Authors: 1}},
-		{"not deleted by another", []corpus.Event{at(1, 1, 10, 1), at(2, 2, 12, 5, corpus.Tag{"e", corpus.ID{0: 1}.String()})}, backfill.State{Records: 2, Current: 2, Authors: 2}},
+			load.State{Records: 3, Current: 2, Superseded: 1, Authors: 1}},
+		{"deleted by id", []corpus.Event{at(1, 1, 10, 1), at(2, 1, 12, 5, corpus.Tag{"e", corpus.ID{0: 1}.String()})}, load.State{Records: 2, Current: 1, Deleted: 1, Authors: 1}},
+		{"not deleted by another", []corpus.Event{at(1, 1, 10, 1), at(2, 2, 12, 5, corpus.Tag{"e", corpus.ID{0: 1}.String()})}, load.State{Records: 2, Current: 2, Authors: 2}},
 		{"deleted by address, up to the request", []corpus.Event{at(1, 1, 10, 30023, corpus.Tag{"d", "x"}), at(2, 1, 12, 5, corpus.Tag{"a", "30023:" + alice + ":x"}), at(3, 1, 13, 30023, corpus.Tag{"d", "x"})},
-			backfill.State{Records: 3, Current: 2, Deleted: 1, Authors: 1}},
-		{"expired", []corpus.Event{at(1, 1, 10, 1, corpus.Tag{"expiration", "20"}), at(2, 1, 10, 1, corpus.Tag{"expiration", "4000000000"})}, backfill.State{Records: 2, Current: 1, Gone: 1, Authors: 1}},
-		{"vanished", []corpus.Event{at(1, 1, 10, 1), at(2, 1, 12, 62, corpus.Tag{"relay", "ALL_RELAYS"}), at(3, 1, 13, 1)}, backfill.State{Records: 3, Current: 2, Gone: 1, Authors: 1}},
-		{"ephemeral", []corpus.Event{at(1, 1, 10, 20001)}, backfill.State{Records: 1, Gone: 1, Authors: 1}},
+			load.State{Records: 3, Current: 2, Deleted: 1, Authors: 1}},
+		{"expired", []corpus.Event{at(1, 1, 10, 1, corpus.Tag{"expiration", "20"}), at(2, 1, 10, 1, corpus.Tag{"expiration", "4000000000"})}, load.State{Records: 2, Current: 1, Gone: 1, Authors: 1}},
+		{"vanished", []corpus.Event{at(1, 1, 10, 1), at(2, 1, 12, 62, corpus.Tag{"relay", "ALL_RELAYS"}), at(3, 1, 13, 1)}, load.State{Records: 3, Current: 2, Gone: 1, Authors: 1}},
+		{"ephemeral", []corpus.Event{at(1, 1, 10, 20001)}, load.State{Records: 1, Gone: 1, Authors: 1}},
 	} {
-		r := backfill.NewRecords()
+		r := load.NewRecords()
 		var ids []corpus.ID
 		for i := range c.events {
 			ids = append(ids, c.events[i].ID, c.events[i].ID) // each came twice
@@ -62,7 +62,7 @@ func TestFoldingAgreesWithTheModel(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	r := backfill.NewRecords()
+	r := load.NewRecords()
 	for i := range c.Len() {
 		e, err := c.Event(i)
 		if err != nil {
@@ -79,7 +79,7 @@ func TestFoldingAgreesWithTheModel(t *testing.T) {
 				ids = append(ids, c.Entry(i).ID)
 			}
 		}
-		want, err := backfill.FoldCorpus(c, func(i int) bool { return part[i] }, now)
+		want, err := load.FoldCorpus(c, func(i int) bool { return part[i] }, now)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -102,7 +102,7 @@ func TestFoldingAgreesWithTheModel(t *testing.T) {
 }
 
 func BenchmarkRecordsAdd(b *testing.B) {
-	r := backfill.NewRecords()
+	r := load.NewRecords()
 	e := at(1, 1, 10, 1)
 	for i := range b.N {
 		binary.LittleEndian.PutUint64(e.ID[:], uint64(i))

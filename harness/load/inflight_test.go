@@ -1,4 +1,4 @@
-package harness
+package load
 
 import (
 	"math/rand/v2"
@@ -101,4 +101,15 @@ func BenchmarkInflight(b *testing.B) {
 			}
 		}
 	})
+}
+
+func TestLedgerNeverTakesBackAnAcceptance(t *testing.T) {
+	l := NewLedger(2)
+	l.Set(0, Accepted)
+	l.Set(0, Refused)
+	l.Set(1, Refused)
+	l.Set(1, Duplicate)
+	if !l.Acknowledged(0) || !l.Acknowledged(1) || l.Count(Refused) != 0 {
+		t.Errorf("answers %d and %d, want both acknowledged", l.Get(0), l.Get(1))
+	}
 }

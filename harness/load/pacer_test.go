@@ -1,4 +1,4 @@
-package harness
+package load
 
 import (
 	"errors"
@@ -203,7 +203,7 @@ func TestALossAtTheEndIsOneAllTheSame(t *testing.T) {
 // of the schedule goes over the next connection, until three brought nothing.
 func TestWhoClosesIsSentNoMore(t *testing.T) {
 	t.Parallel()
-	p := Publisher{URL: repeating(t, "\x88\x00"), Corpus: scripted.Notes(t, 200), Ledger: NewLedger(200), Conns: 1, Pacer: ConstantRate(100), Stall: 30 * time.Second}
+	p := Publisher{URL: scripted.Repeat(t, "\x88\x00"), Corpus: scripted.Notes(t, 200), Ledger: NewLedger(200), Conns: 1, Pacer: ConstantRate(100), Stall: 30 * time.Second}
 	got, err := p.Publish(t.Context(), all(p.Corpus))
 	if err == nil {
 		t.Error("a relay that always closes is no error")
