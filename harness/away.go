@@ -208,6 +208,6 @@ func (r *Runner) passes(ctx context.Context, t *turn) error {
 		again.wanted[i] = gone.times > 0
 		all.long += gone.long
 	}
-	r.tellAway(t.label, all)
+	r.tellAway(t.label(), all)
 	return r.pass(ctx, t, again)
 }

@@ -2,7 +2,7 @@ package harness
 
 import (
 	"context"
-	"errors"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -78,36 +78,18 @@ func (c *Calibrator) publishing(ctx context.Context, url string, connections int
 // receive returns EVENT frames per second over so many connections, asked for during d.
 func (c *Calibrator) receive(ctx context.Context, url string, connections int, d time.Duration) (float64, error) {
 	var events atomic.Int64
-	errs := make(chan error, connections)
-	askers := make([]*load.Asker, connections)
-	for k := range askers {
-		asker, err := load.NewAsker(ctx, url, c.stall())
-		if err != nil {
-			return 0, err
-		}
-		defer asker.Close()
-		askers[k] = asker
-	}
 	request := (&corpus.Filter{Limit: corpus.Int(500)}).AppendJSON(nil)
-	start := wire.Now()
-	for _, asker := range askers {
-		go func() {
-			var r load.Reply
-			for asked := false; !asked || wire.Now()-start < d && ctx.Err() == nil; asked = true { // once, however late it is
-				if err := asker.Ask(request, &r); err != nil {
-					errs <- err
-					return
-				}
-				events.Add(int64(len(r.IDs)))
+	took, err := load.Together(ctx, url, connections, c.stall(), func(_ int, asker *load.Asker, start time.Duration) error {
+		var r load.Reply
+		for asked := false; !asked || wire.Now()-start < d && ctx.Err() == nil; asked = true { // once, however late it is
+			if err := asker.Ask(request, &r); err != nil {
+				return err
 			}
-			errs <- nil
-		}()
-	}
-	var all []error
-	for range connections {
-		all = append(all, <-errs)
-	}
-	return float64(events.Load()) / (wire.Now() - start).Seconds(), errors.Join(all...)
+			events.Add(int64(len(r.IDs)))
+		}
+		return nil
+	})
+	return float64(events.Load()) / took.Seconds(), err
 }
 
 // late measures how late a timer of 1 ms fires while harness and null relay keep all processors busy: how far a schedule can be kept, and what
@@ -115,9 +97,8 @@ func (c *Calibrator) receive(ctx context.Context, url string, connections int, d
 func (c *Calibrator) late(ctx context.Context, url string, connections int) error {
 	h := results.NewHistogram()
 	running, stop := context.WithCancel(ctx)
-	watched := make(chan struct{})
-	go func() {
-		defer close(watched)
+	var watching sync.WaitGroup
+	watching.Go(func() {
 		for { // once at least
 			due := wire.Now() + time.Millisecond
 			time.Sleep(time.Millisecond)
@@ -125,10 +106,10 @@ func (c *Calibrator) late(ctx context.Context, url string, connections int) erro
 				return
 			}
 		}
-	}()
+	})
 	_, err := c.publish(ctx, url, connections, c.effort.late)
 	stop()
-	<-watched
+	watching.Wait()
 	if err != nil {
 		return err
 	}

@@ -31,13 +31,15 @@ func (r *Runner) stages() []stage {
 		}
 		all[i].scenarios = append(all[i].scenarios, s)
 	}
-	slices.SortStableFunc(all, func(a, b stage) int {
-		if a.cast != b.cast || a.bulk == b.bulk {
-			return cmp.Compare(a.cast, b.cast)
-		}
-		return map[bool]int{false: -1, true: 1}[a.bulk]
-	})
+	slices.SortStableFunc(all, func(a, b stage) int { return a.rank() - b.rank() })
 	return all
+}
+
+func (s *stage) rank() int {
+	if s.bulk {
+		return 2*int(s.cast) + 1
+	}
+	return 2 * int(s.cast)
 }
 
 // plain reports whether a relay's outcome is decided by the stage.
@@ -48,67 +50,76 @@ type turn struct {
 	stage
 	relays []Contender // of an ordered pair the sink and then the source
 	trial  int
-	label  string
+	boots  []*Boot // of the present pass, by relay; nil where one did not start
+}
+
+func (t *turn) name(place int) string { return t.relays[place].Definition.Name }
+
+// label is what the turn is called by whoever watches.
+func (t *turn) label() string {
+	switch t.cast {
+	case Pair:
+		return t.name(0) + " and " + t.name(1)
+	case Ordered:
+		return t.name(1) + " → " + t.name(0)
+	}
+	return t.name(0)
 }
 
 // title tells turns of the same relays apart.
 func (t *turn) title() string {
 	if t.cast == Ordered {
-		return t.label + ", " + t.scenarios[0].Describe().Key
+		return t.label() + ", " + t.scenarios[0].Describe().Key
 	}
-	return t.label
+	return t.label()
 }
 
 // turns plans a stage over the relays that take part in it.
 func (s stage) turns(able []Contender, trials int) (all []turn) {
 	var casts [][]Contender
 	for i, a := range able {
-		switch s.cast {
-		case Pair:
-			for _, b := range able[i+1:] {
-				casts = append(casts, []Contender{a, b})
-			}
-			if len(able) == 1 {
-				casts = append(casts, []Contender{a, a})
-			}
-		default:
+		if s.cast != Pair {
 			casts = append(casts, []Contender{a})
+			continue
+		}
+		for _, b := range able[i+1:] {
+			casts = append(casts, []Contender{a, b})
+		}
+		if len(able) == 1 {
+			casts = append(casts, []Contender{a, a})
 		}
 	}
 	for _, next := range Plan(len(casts), trials) {
-		relays := casts[next.Relay]
-		name := relays[0].Definition.Name
-		switch s.cast {
-		case Single:
-			all = append(all, turn{s, relays, next.Trial, name})
-		case Pair:
+		first := casts[next.Relay]
+		if s.cast == Single {
+			all = append(all, turn{stage: s, relays: first, trial: next.Trial})
+			continue
+		}
+		met := [][]Contender{first}
+		if s.cast == Ordered {
+			met = nil
+			for _, sink := range seated(able, next.Trial) {
+				met = append(met, []Contender{sink, first[0]})
+			}
+		}
+		for _, relays := range met {
 			for i := range s.scenarios {
 				one := stage{s.cast, s.bulk, s.scenarios[i : i+1]}
-				all = append(all, turn{one, relays, next.Trial, name + " and " + relays[1].Definition.Name})
-			}
-		case Ordered:
-			for k, sink := range able {
-				if next.Trial%2 == 1 {
-					sink = able[len(able)-1-k]
-				}
-				for i := range s.scenarios {
-					one := stage{s.cast, s.bulk, s.scenarios[i : i+1]}
-					all = append(all, turn{one, []Contender{sink, relays[0]}, next.Trial, name + " → " + sink.Definition.Name})
-				}
+				all = append(all, turn{stage: one, relays: relays, trial: next.Trial})
 			}
 		}
 	}
 	return all
 }
 
-// seated swaps a pair's places in every other trial: which share of the events a relay begins with,
+// seated turns an order round in every other trial: which share of the events a relay begins with,
 // and who goes first, must not decide who is faster.
-func seated[T any](pair []T, trial int) []T {
-	pair = slices.Clone(pair)
+func seated[T any](all []T, trial int) []T {
+	all = slices.Clone(all)
 	if trial%2 == 1 {
-		slices.Reverse(pair)
+		slices.Reverse(all)
 	}
-	return pair
+	return all
 }
 
 // able are the relays that take part in a stage. Of the others it is recorded why they do not. The

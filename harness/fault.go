@@ -16,9 +16,6 @@ import (
 
 // Fault says that an error of a pair is this relay's, and not its peer's.
 func (b *Boot) Fault(err error) error {
-	if err == nil {
-		return nil
-	}
 	return &faultError{place: b.place, error: err}
 }
 
@@ -135,22 +132,20 @@ func Breach(err error) *results.Finding {
 
 // incomplete records that a scenario did not come to its end, and who is to blame: the one relay
 // that there is, the sink unless its source is at fault, and of a pair nobody unless one is.
-func (r *Runner) incomplete(t *turn, boots []*Boot, d Description, err error) {
+func (r *Runner) incomplete(t *turn, d Description, err error) {
 	r.short.note(err)
 	describe(r.Recorder, d)
-	most, blamed := mostLines, 0
+	fault := &faultError{}
+	if t.cast == Pair {
+		fault.place = -1 // nobody's, unless it says so
+	}
+	errors.As(err, &fault)
+	blamed, at, most := fault.place, 0, mostLines
 	switch t.cast {
 	case Pair:
-		blamed = -1
+		at = max(blamed, 0) // the other one failed nothing
 	case Ordered:
 		most = mostOfASync
-	}
-	fault := &faultError{place: blamed}
-	errors.As(err, &fault)
-	blamed = fault.place
-	at := 0
-	if t.cast == Pair {
-		at = max(blamed, 0) // the other one failed nothing
 	}
 	f := results.Finding{Code: results.CodeCompletes, Texts: map[string]string{"error": err.Error()}, BearsOn: results.BearsOn(results.CodeCompletes, d.Key, d.Labels)}
 	for _, line := range lastWords(err, most) {
@@ -159,13 +154,9 @@ func (r *Runner) incomplete(t *turn, boots []*Boot, d Description, err error) {
 	if unanswered := (*load.UnansweredError)(nil); errors.As(err, &unanswered) {
 		f.Evidence = append(f.Evidence, results.Evidence{Code: results.EvidenceQuestion, Text: unanswered.Filter})
 	}
-	if t.cast == Ordered {
-		role := results.AsRelay
-		if blamed == 1 {
-			role = results.AsPeer
-		}
-		for i := range f.BearsOn {
-			f.BearsOn[i].Role = role
+	for i := range f.BearsOn {
+		if t.cast == Ordered {
+			f.BearsOn[i].Role = [2]results.Role{results.AsRelay, results.AsPeer}[blamed]
 		}
 	}
 	all := []results.Finding{f}
@@ -175,15 +166,15 @@ func (r *Runner) incomplete(t *turn, boots []*Boot, d Description, err error) {
 	}
 	for _, f := range all {
 		f.Scenario, f.Labels, f.Verdict = d.Key, d.Labels, results.Failed
-		f.Relay = t.relays[at].Definition.Name
+		f.Relay = t.name(at)
 		if len(t.relays) > 1 {
-			f.Peer = t.relays[1-at].Definition.Name
+			f.Peer = t.name(1 - at)
 		}
 		if blamed >= 0 {
-			f.Blames = t.relays[blamed].Definition.Name
+			f.Blames = t.name(blamed)
 		}
-		if boots[at] != nil {
-			boots[at].public(&f)
+		if b := t.boots[at]; b != nil {
+			b.public(&f)
 		}
 		r.Recorder.Find(f)
 		if t.cast == Ordered && blamed == 1 && (fault.unready || fault.died) && f.Code == results.CodeCompletes {

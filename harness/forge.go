@@ -113,13 +113,7 @@ func (t *Trial) forge(ctx context.Context) results.Finding {
 // questions ask for: a relay that takes them fails the one check, and not also those of its
 // answers.
 func forgedEvents(seed uint64, createdAt int64) ([]corpus.Event, error) {
-	r := rand.New(rand.NewPCG(seed, forgeries))
-	var secret, aux [32]byte
-	for i := range secret {
-		secret[i], aux[i] = byte(r.Uint64()), byte(r.Uint64())
-	}
-	secret[0] &= 0x7f // below the order of the group
-	key, err := corpus.NewSecretKey(secret)
+	key, aux, err := NewKey(rand.New(rand.NewPCG(seed, forgeries)))
 	if err != nil {
 		return nil, fmt.Errorf("making a key: %w", err)
 	}
@@ -137,6 +131,17 @@ func forgedEvents(seed uint64, createdAt int64) ([]corpus.Event, error) {
 		}
 	}
 	return forged, nil
+}
+
+// NewKey draws a key, and what a signature is made with beside it.
+func NewKey(r *rand.Rand) (key corpus.SecretKey, aux [32]byte, err error) {
+	var secret [32]byte
+	for i := range secret {
+		secret[i], aux[i] = byte(r.Uint64()), byte(r.Uint64())
+	}
+	secret[0] &= 0x7f // below the order of the group
+	key, err = corpus.NewSecretKey(secret)
+	return key, aux, err
 }
 
 // sendForged sends one forged event over a connection of its own, which the relay may end for it. A

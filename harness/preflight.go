@@ -14,7 +14,8 @@ import (
 	"relaybench/results"
 )
 
-// Preflight is the key of the stage that comes before each relay's first trial, on a boot of its own.
+// Preflight is the key of the stage that comes before each relay's first trial, on a boot of its
+// own.
 const Preflight = preflight.Scenario
 
 func (r *Runner) tellPreflight(relay string) {

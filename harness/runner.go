@@ -19,13 +19,14 @@ import (
 	"relaybench/results"
 )
 
-// Contender is a relay that takes part in a run.
+// Contender is a relay that takes part in a t.
 type Contender struct {
 	Definition *relays.Definition
 	Program    string // path of the program file, "" for a relay that runs already
 }
 
-// Observer is told what happens, so that somebody can watch. Its methods may be called from several goroutines.
+// Observer is told what happens, so that somebody can watch. Its methods may be called from several
+// goroutines.
 type Observer interface {
 	Turn(relay string, trial, trials, scenarios int)
 	Scenario(relay string, d Description)
@@ -114,9 +115,9 @@ type saveError struct{ err error }
 
 func (e *saveError) Error() string { return e.err.Error() }
 
-// turn runs one turn, after the preflight where none of the relay was made. The error ends the run.
+// turn runs one turn, after the preflight where none of the relay was made. The error ends the t.
 func (r *Runner) turn(ctx context.Context, t *turn) error {
-	name := t.relays[0].Definition.Name
+	name := t.name(0)
 	r.Observer.Turn(t.title(), t.trial, r.Options.Trials, len(t.scenarios))
 	r.short.begin(r.Settings.WorkDir, t.relays...)
 	var err error
@@ -137,26 +138,20 @@ func (r *Runner) turn(ctx context.Context, t *turn) error {
 			r.failed[name] = true
 		}
 		if fault := (*faultError)(nil); t.cast == Ordered && errors.As(err, &fault) && fault.unready && fault.place == 1 {
-			r.failed[t.relays[1].Definition.Name] = true
+			r.failed[t.name(1)] = true
 		}
-		r.Observer.Failed(t.label, err)
+		r.Observer.Failed(t.label(), err)
 	}
 	return r.Recorder.Save()
 }
 
-// running is a turn on its way.
-type running struct {
-	*turn
-	boots []*Boot // of its relays; nil where one did not start
-}
-
 // pass boots the relays of a turn, runs every scenario on them and stops them.
 func (r *Runner) pass(ctx context.Context, t *turn, p *pass) (err error) {
-	run := &running{t, make([]*Boot, len(t.relays))}
-	defer func() { err = r.finish(ctx, run, p, err) }()
+	t.boots = make([]*Boot, len(t.relays))
+	defer func() { err = r.finish(ctx, t, p, err) }()
 	from := r.clock.away()
 	for k := len(t.relays) - 1; k >= 0; k-- { // a source before its sink
-		if run.boots[k], err = r.boot(ctx, t, k); err != nil {
+		if t.boots[k], err = r.boot(ctx, t, k); err != nil {
 			gone := r.clock.away().since(from)
 			if p.repeatFrom(0, gone); p.needsAnother() || ctx.Err() != nil {
 				return err
@@ -169,12 +164,12 @@ func (r *Runner) pass(ctx context.Context, t *turn, p *pass) (err error) {
 			}
 			err = &faultError{place: k, unready: true, error: err}
 			r.Recorder.Hold()
-			r.incomplete(t, run.boots, t.scenarios[0].Describe(), err)
+			r.incomplete(t, t.scenarios[0].Describe(), err)
 			r.release(gone, p.before[0])
 			return err
 		}
 	}
-	return r.scenarios(ctx, run, p)
+	return r.scenarios(ctx, t, p)
 }
 
 // boot starts a relay of a turn. A sink is given its folder alone, and a source that serves already
@@ -186,14 +181,13 @@ func (r *Runner) boot(ctx context.Context, t *turn, place int) (*Boot, error) {
 	if t.bulk {
 		d, form = d.Bulk(), " in its bulk form"
 	}
-	source := t.cast == Ordered && place == 1
+	source, sink := t.cast == Ordered && place == 1, t.cast == Ordered && place == 0
 	if source {
 		if b := r.source; b != nil && b.Relay.Name() == d.Name && b.Number == t.trial && !b.gone() {
 			return b, nil
 		}
 		r.endSource(ctx)
 	}
-	sink := t.cast == Ordered && place == 0
 	if sink {
 		start = func(_ context.Context, d *relays.Definition, program string, s relays.Settings) (*relays.Process, error) {
 			return relays.Prepare(d, program, s)
@@ -226,25 +220,24 @@ func (r *Runner) boot(ctx context.Context, t *turn, place int) (*Boot, error) {
 
 // finish stops the relays of a turn, and removes their data. A source is kept where nothing failed
 // and nobody wrote to it.
-func (r *Runner) finish(ctx context.Context, run *running, p *pass, failed error) error {
+func (r *Runner) finish(ctx context.Context, t *turn, p *pass, failed error) error {
 	stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute+r.Settings.StopGrace)
 	defer cancel()
-	for _, b := range run.boots {
+	for _, b := range t.boots {
 		if b == nil || b == r.source {
 			continue
 		}
-		process := b.Relay // a scenario may have given it another one
-		err := b.ended(process.Stop(stop))
-		if err != nil && failed == nil && !run.plain() && ctx.Err() == nil {
-			r.incomplete(run.turn, run.boots, run.scenarios[0].Describe(), err)
+		err := b.ended(b.Relay.Stop(stop))
+		if err != nil && failed == nil && !t.plain() && ctx.Err() == nil {
+			r.incomplete(t, t.scenarios[0].Describe(), err)
 		}
 		failed = cmp.Or(failed, err)
-		if run.plain() {
+		if t.plain() {
 			r.outcome(ctx, b, p, failed)
 		}
-		failed = errors.Join(failed, b.ended(process.Cleanup()))
+		failed = errors.Join(failed, b.ended(b.Relay.Cleanup()))
 	}
-	if run.cast == Ordered && (failed != nil || run.scenarios[0].Describe().Needs != Loaded) {
+	if t.cast == Ordered && (failed != nil || t.scenarios[0].Describe().Needs != Loaded) {
 		r.endSource(ctx)
 	}
 	return failed
@@ -275,7 +268,7 @@ func (r *Runner) outcome(ctx context.Context, b *Boot, p *pass, err error) {
 		described.Outcome, described.Reason = results.OutcomeSkipped, "the run was interrupted during its turn"
 	case err != nil:
 		r.short.fell(&described, results.OutcomeFailed, err)
-		described.Reason, described.LogTail = b.Relay.Public(described.Reason), lastWords(err, mostLines)
+		described.Reason = b.Relay.Public(described.Reason)
 		if described.LogTail == nil {
 			described.LogTail = b.Relay.LogTail(mostLines)
 		}
@@ -330,18 +323,18 @@ const maxFailures = 3
 // scenarios runs them one after another. One that fails costs its own figures and no others: the
 // relay is started again over its data, and goes on with the next one. Of one during which the
 // harness was away nothing is kept before the last pass.
-func (r *Runner) scenarios(ctx context.Context, run *running, p *pass) error {
+func (r *Runner) scenarios(ctx context.Context, t *turn, p *pass) error {
 	failures := 0
-	for i, s := range run.turn.scenarios {
+	for i, s := range t.scenarios {
 		if !slices.Contains(p.wanted[i:], true) {
 			break
 		}
 		d := s.Describe()
 		from := r.clock.away()
 		r.Recorder.Hold()
-		err := r.scenario(ctx, run, s, d)
+		err := r.scenario(ctx, t, s, d)
 		if err != nil && ctx.Err() == nil {
-			r.incomplete(run.turn, run.boots, d, err)
+			r.incomplete(t, d, err)
 		}
 		gone := r.clock.away().since(from)
 		switch {
@@ -366,13 +359,13 @@ func (r *Runner) scenarios(ctx context.Context, run *running, p *pass) error {
 				p.repeatFrom(i+1, gone)
 				return fmt.Errorf("%w; %d scenarios in a row failed", err, failures)
 			}
-			if run.cast != Single {
+			if t.cast != Single {
 				return err
 			}
 			if !slices.Contains(p.wanted[i+1:], true) {
 				break // nothing asks for it any more
 			}
-			if again := r.again(ctx, run.boots[0]); again != nil {
+			if again := r.again(ctx, t.boots[0]); again != nil {
 				p.repeatFrom(i+1, r.clock.away().since(from))
 				return fmt.Errorf("%w; and it did not start again over its data: %w", err, again)
 			}
@@ -385,18 +378,18 @@ func (r *Runner) scenarios(ctx context.Context, run *running, p *pass) error {
 }
 
 // scenario gives the relays what one scenario needs, and runs it.
-func (r *Runner) scenario(ctx context.Context, run *running, s Scenario, d Description) error {
-	first := run.boots[0]
+func (r *Runner) scenario(ctx context.Context, t *turn, s Scenario, d Description) error {
+	first := t.boots[0]
 	if first.Relay.External() && d.External.Cause != "" && !r.ReadOnly {
 		describe(r.Recorder, d)
-		r.exclude(run.relays[0], d)
+		r.exclude(t.relays[0], d)
 		return nil
 	}
-	for k, b := range run.boots {
-		if d.Needs == Empty || b.loaded || r.ReadOnly || run.cast == Ordered && k == 0 {
+	for k, b := range t.boots {
+		if d.Needs == Empty || b.loaded || r.ReadOnly || t.cast == Ordered && k == 0 {
 			continue
 		}
-		if err := r.load(ctx, run.cast, b, d.Needs); err != nil {
+		if err := r.load(ctx, t.cast, b, d.Needs); err != nil {
 			return &faultError{place: k, unready: true, log: lastWords(err, mostLines), error: err}
 		}
 		b.loaded = true
@@ -404,13 +397,13 @@ func (r *Runner) scenario(ctx context.Context, run *running, s Scenario, d Descr
 	if first.seeded && d.Key == r.Seeder.Describe().Key {
 		return nil // it was tried on this relay already, and that was measured
 	}
-	r.Observer.Scenario(run.label, d)
-	boots := run.boots
-	if run.cast == Pair {
-		boots = seated(boots, run.trial)
+	r.Observer.Scenario(t.label(), d)
+	boots := t.boots
+	if t.cast == Pair {
+		boots = seated(boots, t.trial)
 	}
 	if err := r.perform(ctx, s, d, boots...); err != nil {
-		return r.explain(ctx, run.cast, d.Key, err, run.boots...)
+		return r.explain(ctx, t.cast, d.Key, err, t.boots...)
 	}
 	return nil
 }
@@ -427,7 +420,7 @@ func (r *Runner) load(ctx context.Context, cast Cast, b *Boot, share State) erro
 			if err = r.explain(ctx, Single, d.Key, err, b); ctx.Err() != nil {
 				return err
 			}
-			r.incomplete(&turn{relays: []Contender{{Definition: b.Relay.Definition()}}}, []*Boot{b}, d, err)
+			r.incomplete(&turn{relays: []Contender{{Definition: b.Relay.Definition()}}, boots: []*Boot{b}}, d, err)
 			if again := r.again(ctx, b); again != nil {
 				return fmt.Errorf("%w; and it did not start again over its data: %w", err, again)
 			}
@@ -510,7 +503,8 @@ func attend(ctx context.Context, relay *relays.Process, end context.CancelCauseF
 	}()
 }
 
-// random makes a scenario's random source: it depends on the run's seed, the scenario and the trial, never on the relay.
+// random makes a scenario's random source: it depends on the run's seed, the scenario and the
+// trial, never on the relay.
 func (r *Runner) random(key string, trial int) *rand.Rand {
 	text := binary.LittleEndian.AppendUint64([]byte("relaybench draws "), r.Options.Seed)
 	text = binary.LittleEndian.AppendUint64(text, uint64(trial))

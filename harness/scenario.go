@@ -25,8 +25,8 @@ type Options struct {
 	CellTime    time.Duration // an import or a sync is cut after so long; 0: ended by Trial.Budget
 }
 
-// Description says what a scenario is: for people, for --only and --skip, for the engine, and for the
-// record, from which reports are laid out.
+// Description says what a scenario is: for people, for --only and --skip, for the engine, and for
+// the record, from which reports are laid out.
 type Description struct {
 	results.Scenario                  // Key is stable and dotted: "ingest.throughput"
 	Labels           results.Labels   // of all that it measures and finds
@@ -34,8 +34,9 @@ type Description struct {
 	Cast             Cast
 	Bulk             bool  // relays are launched with the limits raised that stand in the way of a bulk transfer
 	Needs            State // what each relay is to hold; of an ordered pair the source, since the sink is an empty folder
-	// External is stated of a relay that runs already, which may not be stopped, killed or filled, where
-	// the scenario is none for it: its Cause. Scenario and Code are the key and CodeMeasurable unless set.
+	// External is stated of a relay that runs already, which may not be stopped, killed or filled,
+	// where the scenario is none for it: its Cause. Scenario and Code are the key and
+	// CodeMeasurable unless set.
 	External results.Finding
 }
 
@@ -98,8 +99,9 @@ type Scenario interface {
 // Milliseconds converts a duration to the unit of all latency metrics.
 func Milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 
-// Select keeps the keys of scenarios that match a pattern in only (all, where only is empty) and none in skip. Patterns are those of
-// path.Match; "query" alone also stands for every key below it. The error is a malformed pattern or one that matches no key.
+// Select keeps the keys of scenarios that match a pattern in only (all, where only is empty) and
+// none in skip. Patterns are those of path.Match; "query" alone also stands for every key below it.
+// The error is a malformed pattern or one that matches no key.
 func Select(keys, only, skip []string) ([]string, error) {
 	matched := make(map[string]bool)
 	matches := func(patterns []string, key string) (bool, error) {

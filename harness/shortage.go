@@ -2,7 +2,6 @@ package harness
 
 import (
 	"cmp"
-	"errors"
 	"slices"
 	"sync"
 
@@ -70,7 +69,5 @@ func (s *shortage) fell(relay *results.Relay, outcome results.Outcome, err error
 	if relay.Shortage != "" {
 		relay.Outcome = results.OutcomeUnmeasured
 	}
-	if start := (*relays.StartError)(nil); errors.As(err, &start) {
-		relay.LogTail = start.LogTail
-	}
+	relay.LogTail = lastWords(err, mostLines)
 }

@@ -167,8 +167,14 @@ func (b *Boot) Within(ctx context.Context, events int) (context.Context, context
 	return b.Budget.Within(ctx, b.Options.CellTime, events)
 }
 
-// Publish gives the relay those events of a share of the corpus that it was not offered yet, outside
-// the clock, and forged ones among them.
+// Publisher is one to this relay, in a closed loop, that keeps its Ledger.
+func (b *Boot) Publisher(progress func(done, total int)) load.Publisher {
+	return load.Publisher{URL: b.Relay.URL(), Corpus: b.Corpus, Conns: b.Options.Publishers, Window: b.Options.Window,
+		Stall: b.Options.Stall, Ledger: b.Ledger, Progress: progress}
+}
+
+// Publish gives the relay those events of a share of the corpus that it was not offered yet,
+// outside the clock, and forged ones among them.
 func (t *Trial) Publish(ctx context.Context, share State) error {
 	var rest []int
 	for i, to := share.Share(t.Model); i < to; i++ {
@@ -181,8 +187,7 @@ func (t *Trial) Publish(ctx context.Context, share State) error {
 	}
 	t.observer.Scenario(t.Relay.Name(), described(seeding, "feeding the corpus, not measured"))
 	return t.Forged(ctx, func(progress func(done, total int)) error {
-		p := load.Publisher{URL: t.Relay.URL(), Corpus: t.Corpus, Conns: t.Options.Publishers, Window: t.Options.Window,
-			Stall: t.Options.Stall, Ledger: t.Ledger, Progress: progress}
+		p := t.Publisher(progress)
 		began := wire.Now()
 		_, err := p.Publish(ctx, rest)
 		if err == nil {
@@ -225,10 +230,10 @@ func (b *Boot) Restart(ctx context.Context) error {
 	return nil
 }
 
-// Refill gives the boot its relay anew, in a fresh folder that the relay's own import command fills:
-// what it held is gone, and so is what the Ledger says of it. fill is called with the relay as that
-// command wants it, not yet booted or running. When Refill returns nil the relay runs on what the
-// command left, under another address; after an error no scenario can talk to it any more.
+// Refill gives the boot its relay anew, in a fresh folder that the relay's own import command
+// fills: what it held is gone, and so is what the Ledger says of it. fill is called with the relay
+// as that command wants it, not yet booted or running. When Refill returns nil the relay runs on
+// what the command left, under another address; after an error no scenario can talk to it any more.
 func (b *Boot) Refill(ctx context.Context, fill func(*relays.Process) (*relays.Carried, error)) error {
 	if b.Relay.External() {
 		return relays.ErrExternal

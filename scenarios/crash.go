@@ -79,13 +79,12 @@ func publishUntilKilled(ctx context.Context, t *harness.Trial, events []int) err
 			over(errKilled)
 		})
 	}
-	p := load.Publisher{URL: t.Relay.URL(), Corpus: t.Corpus, Conns: t.Options.Publishers, Window: t.Options.Window, Stall: t.Options.Stall, Ledger: t.Ledger,
-		Progress: func(done, total int) {
-			t.Progress(done, total)
-			if done >= total/3 {
-				kill()
-			}
-		}}
+	p := t.Publisher(func(done, total int) {
+		t.Progress(done, total)
+		if done >= total/3 {
+			kill()
+		}
+	})
 	_, err := p.Publish(publishing, events)
 	if ctx.Err() != nil {
 		return context.Cause(ctx)

@@ -269,9 +269,9 @@ func TestADownloadExpectsMoreThanARelayNames(t *testing.T) {
 func TestATransferTakesNoMoreThanThereIs(t *testing.T) {
 	t.Parallel()
 	notes := scripted.Notes(t, 10)
-	x := load.Transfer{To: scripted.Serve(t, scripted.Script{}).URL, Corpus: notes, Conns: 1, Window: 10, Stall: time.Minute, Ledger: load.NewLedger(10)}
+	p := load.Publisher{URL: scripted.Serve(t, scripted.Script{}).URL, Corpus: notes, Conns: 1, Window: 10, Stall: time.Minute, Ledger: load.NewLedger(10)}
 	asked := 0
-	done, err := x.Run(t.Context(), 10, func(ctx context.Context, take client.Take) error {
+	done, err := p.Transfer(t.Context(), 10, func(ctx context.Context, take client.Take) error {
 		for ; ; asked++ {
 			if _, err := take(ctx, &client.Event{ID: corpus.ID{0: byte(asked), 1: byte(asked >> 8), 31: 1}}, false); err != nil {
 				return err

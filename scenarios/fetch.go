@@ -6,7 +6,6 @@ import (
 	"math"
 	"slices"
 	"strconv"
-	"sync"
 
 	"relaybench/corpus"
 	"relaybench/harness"
@@ -59,7 +58,6 @@ func (f *Fetch) Describe() harness.Description {
 
 // fetchShared is what the strategies know in common of the relay that is being measured.
 type fetchShared struct {
-	mu     sync.Mutex
 	relay  *relays.Process
 	target *fetch.Target
 	dead   results.Reason // why nothing more can be measured on it
@@ -67,8 +65,6 @@ type fetchShared struct {
 
 // of returns the target that a trial's relay is.
 func (s *fetchShared) of(ctx context.Context, t *harness.Trial, o *FetchOptions) (*fetch.Target, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	if s.relay == t.Relay {
 		return s.target, nil
 	}

@@ -70,6 +70,7 @@ func (Negentropy) Describe() harness.Description {
 // side is one relay of the pair.
 type side struct {
 	*harness.Trial
+	begins  harness.State // with this share of the corpus
 	offered []bool        // by corpus index
 	held    []int         // what it held when it was seeded, or last reconciled, in corpus order
 	seeded  *corpus.Model // of its share
@@ -79,13 +80,9 @@ type side struct {
 
 // Run implements harness.Scenario: it measures both directions.
 func (n Negentropy) Run(ctx context.Context, t *harness.Trial) error {
-	a, b := &side{Trial: t}, &side{Trial: t.Peer}
+	a, b := &side{Trial: t, begins: harness.Older}, &side{Trial: t.Peer, begins: harness.Newer}
 	for _, s := range []*side{a, b} {
-		share := harness.Older
-		if s == b {
-			share = harness.Newer
-		}
-		if err := s.seed(ctx, share); err != nil {
+		if err := s.seed(ctx); err != nil {
 			return s.Fault(fmt.Errorf("seeding %s: %w", s.Relay.Name(), err))
 		}
 	}
@@ -113,15 +110,14 @@ func (n Negentropy) Run(ctx context.Context, t *harness.Trial) error {
 }
 
 // seed publishes the side's share and finds out by asking for every id what it holds.
-func (s *side) seed(ctx context.Context, of harness.State) error {
+func (s *side) seed(ctx context.Context) error {
 	s.offered = make([]bool, s.Corpus.Len())
 	var share []int
-	for i, to := of.Share(s.Model); i < to; i++ {
+	for i, to := s.begins.Share(s.Model); i < to; i++ {
 		s.offered[i] = true
 		share = append(share, i)
 	}
-	p := load.Publisher{URL: s.Relay.URL(), Corpus: s.Corpus, Conns: s.Options.Publishers, Window: s.Options.Window,
-		Stall: s.Options.Stall, Ledger: s.Ledger, Progress: s.Progress}
+	p := s.Publisher(s.Progress)
 	if _, err := p.Publish(ctx, share); err != nil {
 		return err
 	}
@@ -211,20 +207,24 @@ func record(t *harness.Trial, r negentropy.Result, exact bool) {
 	t.Value("first answer", "ms", results.None, harness.Milliseconds(r.FirstAnswer))
 	exact = exact && r.Refused == 0
 	t.Value("harness share", "%", results.None, 100*float64(r.Engine+r.Coding)/float64(max(1, r.Duration)))
-	for _, m := range []results.Measurement{
-		{Metric: "rounds", Unit: "rounds", Better: results.None, Trials: []float64{float64(r.Rounds)}},
-		{Metric: "bytes up", Unit: "bytes", Better: results.None, Trials: []float64{float64(r.BytesUp)}},
-		{Metric: "bytes down", Unit: "bytes", Better: results.None, Trials: []float64{float64(r.BytesDown)}},
-		{Metric: "have", Unit: "events", Better: results.None, Trials: []float64{float64(r.Have)}},
-		{Metric: "need", Unit: "events", Better: results.None, Trials: []float64{float64(r.Need)}},
-	} {
-		m.Exact = exact
-		t.Measure(m)
-	}
+	recordTraffic(t, r, exact)
+	recordExact(t, "have", "events", r.Have, exact)
+	recordExact(t, "need", "events", r.Need, exact)
 	if differing := r.Have + r.Need; differing > 0 {
 		t.Measure(results.Measurement{Metric: "bytes per difference", Unit: "bytes/event", Better: results.Lower, Exact: exact,
 			Trials: []float64{float64(r.BytesUp+r.BytesDown) / float64(differing)}})
 	}
+}
+
+// recordTraffic keeps what went to and fro.
+func recordTraffic(t *harness.Trial, r negentropy.Result, exact bool) {
+	recordExact(t, "rounds", "rounds", r.Rounds, exact)
+	recordExact(t, "bytes up", "bytes", r.BytesUp, exact)
+	recordExact(t, "bytes down", "bytes", r.BytesDown, exact)
+}
+
+func recordExact[N int | int64](t *harness.Trial, metric, unit string, n N, exact bool) {
+	t.Measure(results.Measurement{Metric: metric, Unit: unit, Better: results.None, Exact: exact, Trials: []float64{float64(n)}})
 }
 
 // initial reconciles the server, for the first time since its writes, with what the other holds.
@@ -295,10 +295,11 @@ func transfer(ctx context.Context, sink, source *side) error {
 		return source.seeded.Holds(i) && !now.Holds(i)
 	})
 	slices.SortFunc(lacks, func(x, y corpus.ID) int { return index(sink.Corpus, x) - index(sink.Corpus, y) })
-	x := load.Transfer{To: sink.Relay.URL(), Corpus: sink.Corpus, Conns: 1, Window: sink.Options.Window, Stall: sink.Options.Stall, Ledger: sink.Ledger}
+	p := sink.Publisher(nil)
+	p.Conns = 1
 	b := client.ByID{Options: client.Options{URL: source.Relay.URL(), Stall: sink.Options.Stall}, Batch: transferBatch, InFlight: transferAtOnce}
 	var fetched *client.Fetched
-	done, err := x.Run(ctx, len(lacks), func(ctx context.Context, take client.Take) (err error) {
+	done, err := p.Transfer(ctx, len(lacks), func(ctx context.Context, take client.Take) (err error) {
 		b.Take = take
 		fetched, err = b.Run(ctx, lacks)
 		return err
@@ -492,14 +493,7 @@ func (s *side) heartbeat(ctx context.Context) error {
 		}
 	}
 	t.OwnPart()
-	for _, m := range []results.Measurement{
-		{Metric: "rounds", Unit: "rounds", Better: results.None, Trials: []float64{float64(last.Rounds)}},
-		{Metric: "bytes up", Unit: "bytes", Better: results.None, Trials: []float64{float64(last.BytesUp)}},
-		{Metric: "bytes down", Unit: "bytes", Better: results.None, Trials: []float64{float64(last.BytesDown)}},
-	} {
-		m.Exact = last.Refused == 0
-		t.Measure(m)
-	}
+	recordTraffic(t, last, last.Refused == 0)
 	t.Find(results.Finding{Code: results.CodeSteady, Verdict: results.Holds(differed == 0), Counts: counts("ids", differing, "times", differed, "of", heartbeats)})
 	left.find(t)
 	findForeign(t, worst)
@@ -583,12 +577,7 @@ func (s *side) afterWrite(ctx context.Context) error {
 
 // freshEvent makes a note that is in no corpus. It is dated a minute back, so that no relay takes it for one from the future.
 func freshEvent(s *side) (corpus.Event, error) {
-	var secret, aux [32]byte
-	for i := range secret {
-		secret[i], aux[i] = byte(s.Rand.Uint64()), byte(s.Rand.Uint64())
-	}
-	secret[0] &= 0x7f // below the order of the group
-	key, err := corpus.NewSecretKey(secret)
+	key, aux, err := harness.NewKey(s.Rand)
 	if err != nil {
 		return corpus.Event{}, err
 	}

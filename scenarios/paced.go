@@ -33,8 +33,8 @@ func (Paced) Run(ctx context.Context, t *harness.Trial) error {
 		t.NotMeasured(results.NothingToPublish, nil)
 		return nil
 	}
-	p := load.Publisher{URL: t.Relay.URL(), Corpus: t.Corpus, Conns: min(t.Options.Publishers, len(events)), Pacer: load.ConstantRate(t.Options.Rate),
-		Stall: t.Options.Stall, Ledger: t.Ledger, Progress: t.Progress}
+	p := t.Publisher(t.Progress)
+	p.Conns, p.Window, p.Pacer = min(p.Conns, len(events)), 0, load.ConstantRate(t.Options.Rate)
 	done, err := p.Publish(ctx, events)
 	if done == nil {
 		return err

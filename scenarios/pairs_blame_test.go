@@ -321,8 +321,8 @@ func TestACarriedEventUnderAnotherSubscriptionIsToldAsSuch(t *testing.T) {
 	relay := scripted.Serve(t, scripted.Script{Honest: 50, SubID: "zzz"})
 	m := try(t, notes, relay, func(ctx context.Context, trial *harness.Trial) error {
 		all := places(0, 50)
-		s := &side{Trial: trial}
-		if err := s.seed(ctx, harness.Loaded); err != nil {
+		s := &side{Trial: trial, begins: harness.Loaded}
+		if err := s.seed(ctx); err != nil {
 			return err
 		}
 		s.held = all

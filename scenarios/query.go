@@ -3,9 +3,7 @@ package scenarios
 import (
 	"context"
 	"encoding/binary"
-	"fmt"
 	"slices"
-	"sync"
 	"time"
 
 	"relaybench/corpus"
@@ -150,57 +148,40 @@ func (q *Query) alone(ctx context.Context, t *harness.Trial, warm, timed []asked
 // had been answered with before, to be judged as well.
 func (q *Query) together(ctx context.Context, t *harness.Trial, questions []asked) (changed []asked, err error) {
 	conns := t.Options.QueryConns
-	askers := make([]*load.Asker, conns)
-	for k := range askers {
-		asker, err := load.NewAsker(ctx, t.Relay.URL(), t.Options.Stall)
-		if err != nil {
-			return nil, fmt.Errorf("connection %d of %d: %w", k+1, conns, err)
-		}
-		defer asker.Close()
-		askers[k] = asker
-	}
-	errs := make([]error, conns)
 	others := make([][]asked, conns)
 	counts := make([]struct{ events, answers int }, conns)
-	var all sync.WaitGroup
-	start := wire.Now()
-	for k, asker := range askers {
+	took, err := load.Together(ctx, t.Relay.URL(), conns, t.Options.Stall, func(k int, asker *load.Asker, start time.Duration) error {
 		share := questions[k*len(questions)/conns : (k+1)*len(questions)/conns]
-		all.Go(func() {
-			// Every question once, and all over again until enough time has passed for a rate.
-			sums := make([]uint64, len(share))
-			for round := 0; round == 0 || wire.Now()-start < rateTime; round++ {
-				for i := range share {
-					if errs[k] = asker.Ask(share[i].json, &share[i].reply); errs[k] != nil {
-						return
-					}
-					r := &share[i].reply
-					if r.Closed {
-						continue
-					}
-					counts[k].events += len(r.IDs)
-					counts[k].answers++
-					switch sum := digest(r.IDs); {
-					case round == 0:
-						sums[i] = sum
-					case sum != sums[i] && len(others[k]) < keptChanges:
-						other := share[i]
-						other.reply.IDs = slices.Clone(r.IDs)
-						others[k] = append(others[k], other)
-					}
+		// Every question once, and all over again until enough time has passed for a rate.
+		sums := make([]uint64, len(share))
+		for round := 0; round == 0 || wire.Now()-start < rateTime; round++ {
+			for i := range share {
+				if err := asker.Ask(share[i].json, &share[i].reply); err != nil {
+					return err
 				}
-				if counts[k].answers == 0 {
-					return // nothing but CLOSED
+				r := &share[i].reply
+				if r.Closed {
+					continue
+				}
+				counts[k].events += len(r.IDs)
+				counts[k].answers++
+				switch sum := digest(r.IDs); {
+				case round == 0:
+					sums[i] = sum
+				case sum != sums[i] && len(others[k]) < keptChanges:
+					other := share[i]
+					other.reply.IDs = slices.Clone(r.IDs)
+					others[k] = append(others[k], other)
 				}
 			}
-		})
-	}
-	all.Wait()
-	seconds := (wire.Now() - start).Seconds()
-	for k, err := range errs {
-		if err != nil {
-			return nil, fmt.Errorf("connection %d of %d: %w", k+1, conns, err)
+			if counts[k].answers == 0 {
+				return nil // nothing but CLOSED
+			}
 		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
 	}
 	events, answers := 0, 0
 	for _, c := range counts {
@@ -213,10 +194,10 @@ func (q *Query) together(ctx context.Context, t *harness.Trial, questions []aske
 	}
 	if events > 0 {
 		t.Measure(results.Measurement{Metric: "events/s", Unit: "events/s", Better: results.Higher,
-			Trials: []float64{float64(events) / seconds}, Samples: int64(events)})
+			Trials: []float64{float64(events) / took.Seconds()}, Samples: int64(events)})
 	}
 	t.Measure(results.Measurement{Metric: "queries/s", Unit: "queries/s", Better: results.Higher,
-		Trials: []float64{float64(answers) / seconds}, Samples: int64(answers)})
+		Trials: []float64{float64(answers) / took.Seconds()}, Samples: int64(answers)})
 	return changed, nil
 }
 

@@ -25,7 +25,7 @@ type Sync struct {
 	Page      int              // events asked for in one REQ of the req mode
 
 	held  heldBySource
-	stops map[string]bool // relays that ended, as a source, a transfer that relaybench carried
+	stops []string // relays that ended, as a source, a transfer that relaybench carried
 }
 
 // The modes.
@@ -147,9 +147,6 @@ type synced struct {
 
 // Run implements harness.Scenario.
 func (y syncMode) Run(ctx context.Context, sink *harness.Trial) error {
-	if y.stops == nil {
-		y.stops = map[string]bool{}
-	}
 	r := &syncing{syncMode: y, Source: sink.Peer, Sink: sink}
 	if why := r.impossible(); !why.None() {
 		sink.Find(results.Finding{Code: results.CodeHasWay, Verdict: results.Stated, Cause: why.Code, Counts: why.Counts, Texts: why.Texts})

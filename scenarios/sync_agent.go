@@ -19,16 +19,12 @@ import (
 
 // carried is what relaybench carried from one relay to the other, over all transfers of a mode.
 type carried struct {
-	events     int // accepted by the sink
-	duplicates int
-	refused    map[string]*load.Refusals
-	unanswered int
-	missing    int           // asked for, and not sent
-	from       [2]sent       // by the source, and by the sink
-	took       time.Duration // of the transfers alone
-	waited     time.Duration // for the sink
-	latency    *results.Histogram
-	ok         *results.Histogram
+	*load.Published               // at the sink, or whoever got them
+	missing         int           // asked for, and not sent
+	from            [2]sent       // by the source, and by the sink
+	took            time.Duration // of the transfers alone
+	waited          time.Duration // for the sink
+	requests        *results.Histogram
 }
 
 // sent is how one relay sent what it was asked for.
@@ -46,52 +42,41 @@ type sent struct {
 }
 
 func newCarried() *carried {
-	return &carried{refused: map[string]*load.Refusals{}, latency: results.NewHistogram(), ok: results.NewHistogram()}
+	return &carried{Published: load.NewPublished(), requests: results.NewHistogram()}
 }
 
 func (c *carried) measure(t *harness.Trial) {
 	if seconds := c.took.Seconds(); seconds > 0 {
-		t.Value("transfer events/s", "events/s", results.None, float64(c.events+c.duplicates)/seconds)
+		t.Value("transfer events/s", "events/s", results.None, float64(c.Accepted+c.Duplicates)/seconds)
 		t.Value("waiting for the sink", "%", results.None, 100*c.waited.Seconds()/seconds)
 	}
 	t.Value("not sent by the source", "events", results.None, float64(c.missing))
-	t.Value("never answered by the sink", "events", results.None, float64(c.unanswered))
+	t.Value("never answered by the sink", "events", results.None, float64(c.Unanswered))
 	a, b := &c.from[0], &c.from[1]
 	t.Value("of no corpus event", "events", results.None, float64(a.foreign+b.foreign))
 	t.Value("unasked", "events", results.None, float64(a.strays+b.strays))
 	t.Value("duplicates", "events", results.None, float64(a.duplicates+b.duplicates))
 	t.Value("retried", "ids", results.None, float64(a.retried+b.retried))
 	t.Value(lostConnections, "connections", results.None, float64(a.lost+b.lost))
-	byReason(t, "refused", c.refused)
-	_ = t.Latency("REQ to EOSE", results.None, c.latency)
-	_ = t.Latency("EVENT to OK", results.None, c.ok)
+	byReason(t, "refused", c.Reasons)
+	_ = t.Latency("REQ to EOSE", results.None, c.requests)
+	_ = t.Latency("EVENT to OK", results.None, c.Latency)
 }
 
 // add takes in one transfer, to the one relay from the other.
 func (c *carried) add(x *load.Transferred, s *client.Stats, from, to *sent) {
 	to.breaks(x.Lost, x.Loss)
-	c.events += int(x.Accepted)
-	c.duplicates += int(x.Duplicates)
-	c.unanswered += int(x.Unanswered)
-	for reason, r := range x.Reasons {
-		if c.refused[reason] == nil {
-			c.refused[reason] = &load.Refusals{Example: r.Example}
-		}
-		c.refused[reason].Count += r.Count
-	}
+	c.Add(&x.Published)
 	from.altered = append(from.altered, x.Altered...)
 	from.foreign += x.Foreign
 	c.took += x.Duration
-	if x.Latency != nil {
-		c.ok.Merge(x.Latency)
-	}
 	if s != nil {
 		c.waited += s.Waited
 		from.strays, from.elsewhere = from.strays+int(s.Strays), from.elsewhere+int(s.Elsewhere)
 		from.duplicates += int(s.Repeated)
 		from.breaks(s.Lost, s.Loss)
 		from.unfinished += hungUp(s)
-		c.latency.Merge(s.Latency)
+		c.requests.Merge(s.Latency)
 	}
 }
 
@@ -105,9 +90,8 @@ func (s *sent) breaks(lost int, loss error) {
 // transfer carries what ask gets of the one relay to the other, and continues the timeline.
 func (r *syncing) transfer(ctx context.Context, to *harness.Trial, total int, ask func(ctx context.Context, take client.Take) error) (*load.Transferred, error) {
 	start := wire.Now()
-	x := load.Transfer{To: to.Relay.URL(), Corpus: to.Corpus, Conns: to.Options.Publishers, Window: to.Options.Window,
-		Stall: to.Options.Stall, Ledger: to.Ledger, Progress: r.Sink.Progress}
-	done, err := x.Run(ctx, total, ask)
+	p := to.Publisher(r.Sink.Progress)
+	done, err := p.Transfer(ctx, total, ask)
 	r.done.waiting, r.done.asked = done.Waiting, done.Asked
 	if to == r.Sink && done.Latency != nil {
 		from := int((start - r.began) / time.Second)
@@ -196,7 +180,7 @@ func (r *syncing) ended(ctx context.Context, err error, from, to *harness.Trial,
 		r.done.ended.Code = results.EndedBySource
 	}
 	if r.done.stoppedBy == from {
-		r.stops[from.Relay.Name()] = true
+		r.stops = append(r.stops, from.Relay.Name())
 	}
 	if s == nil {
 		return nil
@@ -406,7 +390,7 @@ func (r *syncing) check(ctx context.Context, w *way) error {
 // throttled says whether the last transfer was held up by "rate-limited:" (NIP-01), which is no answer for good.
 func (r *syncing) throttled() bool {
 	was := r.throttle
-	if refused := r.done.carried.refused["rate-limited"]; refused != nil {
+	if refused := r.done.carried.Reasons["rate-limited"]; refused != nil {
 		r.throttle = refused.Count
 	}
 	return r.throttle > was

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -52,7 +53,7 @@ func (r *syncing) native(ctx context.Context, stopped bool) error {
 		switch source, sink := r.Source.Relay.Name(), r.Sink.Relay.Name(); {
 		case source == sink:
 			r.done.ended.Code, r.done.stoppedBy = results.EndedBySink, r.Sink
-		case r.stops[source]:
+		case slices.Contains(r.stops, source):
 			r.done.ended.Code, r.done.stoppedBy = results.EndedBySource, r.Source
 		}
 		return nil

@@ -46,8 +46,7 @@ func (Throughput) Run(ctx context.Context, t *harness.Trial) error {
 	}
 	var done *load.Published
 	err := t.Forged(ctx, func(progress func(done, total int)) (err error) {
-		p := load.Publisher{URL: t.Relay.URL(), Corpus: t.Corpus, Conns: t.Options.Publishers, Window: t.Options.Window,
-			Stall: t.Options.Stall, Ledger: t.Ledger, Progress: progress}
+		p := t.Publisher(progress)
 		if done, err = p.Publish(ctx, rest); done != nil {
 			t.Ingested(done.Accepted, acceptedBytes(t, rest))
 			t.Budget.Took(int(done.Accepted), done.Last-done.First)

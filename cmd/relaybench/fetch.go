@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
@@ -62,12 +61,8 @@ booted, with the limits raised that stand in the way of a bulk transfer where it
   relaybench fetch wss://relay.example.com --filter '{"kinds":[1],"since":1780000000}' --cell-time 10s --only fetch.paged,fetch.giant`,
 		Args: exactArgs(1, "one relay: ws://… or wss://…, a name of the catalog, or NAME=COMMAND"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			for flag, value := range fetchDefaults { // set as flags, so that the record names them
-				if !cmd.Flags().Changed(flag) {
-					if err := cmd.Flags().Set(flag, value); err != nil {
-						return err
-					}
-				}
+			if err := apply(cmd.Flags(), fetchDefaults); err != nil {
+				return err
 			}
 			f.fetch.target = args[0]
 			return f.fetchOne(cmd, stdout, stderr)
@@ -77,9 +72,7 @@ booted, with the limits raised that stand in the way of a bulk transfer where it
 	f.registerSeed(cmd)
 	f.fetch.register(cmd)
 	cmd.Flags().IntVar(&f.fetch.page, "page", scenarios.DefaultPage, "events asked for in a page, or as many as the relay says that it sends at once (NIP-11); the same as run's --page")
-	for name, value := range fetchDefaults {
-		cmd.Flags().Lookup(name).DefValue = value
-	}
+	preset(cmd.Flags(), fetchDefaults)
 	for _, name := range notOfFetch {
 		_ = cmd.Flags().MarkHidden(name)
 	}
@@ -193,24 +186,14 @@ func (f *runFlags) fetchOne(cmd *cobra.Command, stdout, stderr io.Writer) error 
 	if f.fetch.readOnly {
 		fmt.Fprintf(stderr, "%s: events are only read from it, none is published\n", visible(contenders[0].Definition.Name))
 	}
-	final, out, err := f.measure(cmd.Context(), stderr, cmd.Flags(), chosen, contenders, func(r *results.Record) error {
-		r.Options["args"] = f.fetchArgs(cmd.Context(), r, contenders[0])
+	return f.run(cmd.Context(), stdout, stderr, cmd.Flags(), chosen, contenders, func(r *results.Record) error {
+		r.Options["args"] = fetchArgs(r, contenders[0])
 		return nil
 	})
-	if final == nil {
-		return err
-	}
-	if rendered := f.render(stdout, final, out); err == nil {
-		err = rendered
-	}
-	if err != nil {
-		return err
-	}
-	return verdict(final)
 }
 
 // fetchArgs are the words that repeat the verb: never those of run, which would publish to a relay that is only to be read from.
-func (f *runFlags) fetchArgs(_ context.Context, r *results.Record, c harness.Contender) []string {
+func fetchArgs(r *results.Record, c harness.Contender) []string {
 	words := []string{"fetch", c.Definition.Name}
 	args, _ := r.Options["args"].([]string)
 	for i := 0; i < len(args); i++ {

@@ -96,12 +96,8 @@ func (f *gateFlags) gate(cmd *cobra.Command, stdout, stderr io.Writer) error {
 	}
 	// Set as if asked for: --quick must leave them alone (a quick gate does less in a trial; with fewer trials it could not judge), and who
 	// repeats the run must know them.
-	for name, value := range map[string]string{"trials": fmt.Sprint(f.options.Trials), "only": strings.Join(gateScenarios, ",")} {
-		if !flags.Changed(name) {
-			if err := flags.Set(name, value); err != nil {
-				return err
-			}
-		}
+	if err := apply(flags, map[string]string{"trials": fmt.Sprint(f.options.Trials), "only": strings.Join(gateScenarios, ",")}); err != nil {
+		return err
 	}
 	f.quicken(flags)
 	if err := flags.Set("query-rounds", fmt.Sprint(f.options.QueryRounds)); err != nil {

@@ -17,6 +17,25 @@ import (
 var private = []string{"out", "work", "cache", "relays-dir", "geode-bin", "strfry-bin", "keep-data", "no-color", "help",
 	"base", "head", "baseline", "aa", "threshold", "thresholds", "max-trials", "junit", "download-interval", "download-max-bytes", "download-fresh"}
 
+// preset shows what a verb does where its flags say nothing else.
+func preset(flags *pflag.FlagSet, defaults map[string]string) {
+	for name, value := range defaults {
+		flags.Lookup(name).DefValue = value
+	}
+}
+
+// apply does it: as if the flags were set, so that the record names them.
+func apply(flags *pflag.FlagSet, defaults map[string]string) error {
+	for name, value := range defaults {
+		if !flags.Changed(name) {
+			if err := flags.Set(name, value); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
 // publicFlags returns the settings as the record keeps them: everything that bears on the figures, no path of this machine.
 func publicFlags(flags *pflag.FlagSet) map[string]any {
 	public := make(map[string]any)

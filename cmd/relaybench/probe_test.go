@@ -129,7 +129,7 @@ func hostileReport() *probe.Report {
 		return probe.Answer{Shape: shape, Outcome: o, Reason: evil + strings.Repeat("x", 300), FirstMs: ms(1234.5), EndMs: ms(12345.6), Received: 1100, Unique: 1000,
 			Duplicates: 100, Alone: 900, Unasked: 3, BadID: 2, AfterEnd: 1, FrameBytes: &probe.Sizes{P50: 600, P99: 60_000, Max: 4 << 20}}
 	}
-	r := &probe.Report{Limit: 500, Shapes: probe.Shapes(), Compression: true}
+	r := &probe.Report{Limit: 500, Shapes: []probe.Shape{probe.Global, probe.Notifications, probe.Metadata}, Compression: true}
 	for _, verified := range []string{"inline", "parallel"} {
 		p := probe.Pass{Verified: verified}
 		for _, url := range []string{"wss://a-relay-with-a-very-long-name.somewhere.example/and/a/path/too", "ws://127.0.0.1:7777"} {
@@ -208,7 +208,7 @@ func TestProbeOfARunThatWasInterruptedIsStillATable(t *testing.T) {
 	r.Passes = r.Passes[:1]
 	r.Passes[0].Relays[1].Answers = nil
 	r.Passes[0].Consumption = nil
-	for _, r := range []*probe.Report{r, {Shapes: probe.Shapes()}} {
+	for _, r := range []*probe.Report{r, {Shapes: []probe.Shape{probe.Global, probe.Notifications, probe.Metadata}}} {
 		var b strings.Builder
 		if err := writeProbe(&b, r, 80); err != nil {
 			t.Error(err)

@@ -75,7 +75,12 @@ func (f *runFlags) start(cmd *cobra.Command, stdout, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
-	return f.run(cmd.Context(), stdout, stderr, cmd.Flags(), chosen)
+	fmt.Fprintln(stderr, "relays:")
+	contenders, err := f.relays.contenders(cmd.Context(), stderr)
+	if err != nil {
+		return err
+	}
+	return f.run(cmd.Context(), stdout, stderr, cmd.Flags(), chosen, contenders, nil)
 }
 
 // registerRelays adds the flags that name relays beside those that were found.
@@ -205,8 +210,10 @@ func (f *runFlags) check(cmd *cobra.Command) ([]string, error) {
 	return chosen, nil
 }
 
-// choose returns the keys that --only and --skip leave, in the order of the run; nothing where that is no scenario. Calibration and preflight are left out
-// only by --skip: they are cheap beside any scenario, and without them a relay that takes forged events would be ranked, or the harness itself.
+// choose returns the keys that --only and --skip leave, in the order of the run; nothing where that
+// is no scenario. Calibration and preflight are left out only by --skip: they are cheap beside any
+// scenario, and without them a relay that takes forged events would be ranked, or the harness
+// itself.
 func (f *runFlags) choose() ([]string, error) {
 	only := f.only
 	if len(only) > 0 && f.sync.on {
@@ -230,10 +237,9 @@ func (f *runFlags) choose() ([]string, error) {
 // unasked tells whether a scenario is left out because nobody asked for it: fetching and syncing
 // take their time.
 func (f *runFlags) unasked(key string) bool {
-	named := func(p string) bool { return strings.HasPrefix(p, scenarios.FetchFamily) }
 	switch family, mode, _ := strings.Cut(key, "."); family {
 	case scenarios.FetchFamily:
-		return !f.fetch.on && !slices.ContainsFunc(f.only, named)
+		return !f.fetch.on && !slices.ContainsFunc(f.only, func(p string) bool { return strings.HasPrefix(p, scenarios.FetchFamily) })
 	case scenarios.SyncFamily:
 		return !f.sync.on && len(f.only) == 0 || len(f.sync.modes) > 0 && !slices.Contains(f.sync.modes, mode)
 	}
@@ -263,13 +269,9 @@ func (f *runFlags) scenarioKeys() []string {
 	return keys
 }
 
-func (f *runFlags) run(ctx context.Context, stdout, stderr io.Writer, flags *pflag.FlagSet, chosen []string) error {
-	fmt.Fprintln(stderr, "relays:")
-	contenders, err := f.relays.contenders(ctx, stderr)
-	if err != nil {
-		return err
-	}
-	final, out, err := f.measure(ctx, stderr, flags, chosen, contenders, nil)
+// run measures, and tells of it. See measure.
+func (f *runFlags) run(ctx context.Context, stdout, stderr io.Writer, flags *pflag.FlagSet, chosen []string, contenders []harness.Contender, may func(*results.Record) error) error {
+	final, out, err := f.measure(ctx, stderr, flags, chosen, contenders, may)
 	if final == nil {
 		return err
 	}
@@ -287,8 +289,7 @@ func (f *runFlags) measure(ctx context.Context, stderr io.Writer, flags *pflag.F
 	started := time.Now().UTC()
 	loadBefore := harness.LoadAverage(ctx) // before making a corpus adds to it
 	w := newWatcher(stderr)
-	measured := f.allScenarios()
-	measured = slices.DeleteFunc(measured, func(s harness.Scenario) bool { return !slices.Contains(chosen, s.Describe().Key) })
+	measured := slices.DeleteFunc(f.allScenarios(), func(s harness.Scenario) bool { return !slices.Contains(chosen, s.Describe().Key) })
 	inspect, calibrate := slices.Contains(chosen, harness.Preflight), slices.Contains(chosen, harness.Calibration)
 	for _, c := range contenders {
 		if ok, why := c.Definition.Accepts(f.corpus.prepare.MaxEventBytes); !ok {

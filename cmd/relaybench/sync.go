@@ -32,12 +32,8 @@ func newSync(stdout, stderr io.Writer) *cobra.Command {
 It takes the flags of run. Relays run with the limits raised that stand in the way of a bulk transfer, where their definition says which.`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			for flag, value := range syncDefaults { // set as flags, so that the record names them
-				if !cmd.Flags().Changed(flag) {
-					if err := cmd.Flags().Set(flag, value); err != nil {
-						return err
-					}
-				}
+			if err := apply(cmd.Flags(), syncDefaults); err != nil {
+				return err
 			}
 			return f.start(cmd, stdout, stderr)
 		},
@@ -47,9 +43,7 @@ It takes the flags of run. Relays run with the limits raised that stand in the w
 	f.registerSeed(cmd)
 	f.sync.register(cmd)
 	cmd.Flags().DurationVar(&f.fetch.time, "cell-time", 0, "cut each sync after so long (0: ended once it takes far longer than whatever was measured before it); the same as run's --cell-time")
-	for name, value := range syncDefaults {
-		cmd.Flags().Lookup(name).DefValue = value
-	}
+	preset(cmd.Flags(), syncDefaults)
 	return cmd
 }
 

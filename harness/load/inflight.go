@@ -7,8 +7,9 @@ import (
 	"relaybench/corpus"
 )
 
-// inflight maps the ids of unacknowledged events to their index and send time. It is an open-addressing table of four
-// times the window: a Go map costs three times as much per event and allocates now and then in the middle of the measurement.
+// inflight maps the ids of unacknowledged events to their index and send time. It is an
+// open-addressing table of four times the window: a Go map costs three times as much per event and
+// allocates now and then in the middle of the measurement.
 type inflight struct {
 	slots []sent
 	mask  uint64

@@ -1,6 +1,7 @@
 package load
 
 import (
+	"context"
 	"os"
 	"sync"
 	"time"
@@ -26,13 +27,13 @@ type Spent struct {
 
 // Meter samples a run from Measure to Stop.
 type Meter struct {
-	relays []*relays.Process
-	own    *process.Process
-	quit   chan struct{}
-	done   chan struct{}
-	once   sync.Once
-	usage  Usage
-	began  []time.Duration // CPU time before, of the tool and the relays
+	relays   []*relays.Process
+	own      *process.Process
+	end      context.CancelFunc
+	sampling sync.WaitGroup
+	once     sync.Once
+	usage    Usage
+	began    []time.Duration // CPU time before, of the tool and the relays
 }
 
 // meterEvery is how often memory is looked at.
@@ -40,30 +41,27 @@ const meterEvery = 200 * time.Millisecond
 
 // Measure begins to sample the tool and the relays.
 func Measure(of ...*relays.Process) *Meter {
-	m := &Meter{relays: of, quit: make(chan struct{}), done: make(chan struct{}), usage: Usage{Relays: make([]Spent, len(of))}}
+	m := &Meter{relays: of, usage: Usage{Relays: make([]Spent, len(of))}}
 	m.own, _ = process.NewProcess(int32(os.Getpid()))
 	m.look()
 	m.began = append(m.began, m.usage.Tool.CPU)
 	for _, r := range m.usage.Relays {
 		m.began = append(m.began, r.CPU)
 	}
-	go m.run()
-	return m
-}
-
-func (m *Meter) run() {
-	defer close(m.done)
-	tick := time.NewTicker(meterEvery)
-	defer tick.Stop()
-	for {
-		select {
-		case <-tick.C:
+	running, end := context.WithCancel(context.Background())
+	m.end = end
+	m.sampling.Go(func() {
+		tick := time.NewTicker(meterEvery)
+		defer tick.Stop()
+		for running.Err() == nil {
+			select {
+			case <-tick.C:
+			case <-running.Done():
+			}
 			m.look()
-		case <-m.quit:
-			m.look()
-			return
 		}
-	}
+	})
+	return m
 }
 
 // look takes one sample.
@@ -88,8 +86,8 @@ func (m *Meter) look() {
 // Stop ends the sampling and returns what was used since Measure.
 func (m *Meter) Stop() *Usage {
 	m.once.Do(func() {
-		close(m.quit)
-		<-m.done
+		m.end()
+		m.sampling.Wait()
 		m.usage.Tool.CPU -= m.began[0]
 		for i := range m.usage.Relays {
 			m.usage.Relays[i].CPU -= m.began[i+1]

@@ -33,11 +33,10 @@ func (r ConstantRate) Pace(elapsed time.Duration, sent int) (wait time.Duration,
 	return time.Duration(float64(sent)/float64(r)*float64(time.Second)) - elapsed, false
 }
 
-// longestRest bounds how long nobody looks for an interruption.
-const longestRest = 20 * time.Millisecond
-
-// leadTime is how long a schedule begins after all connections are open.
-const leadTime = 20 * time.Millisecond
+const (
+	longestRest = 20 * time.Millisecond // for so long nobody looks for an interruption
+	leadTime    = 20 * time.Millisecond // so long after all connections are open a schedule begins
+)
 
 // due is one event and its time.
 type due struct {
@@ -111,7 +110,7 @@ func (w *publishing) keep(ctx context.Context) error {
 		w.more = more
 		w.flying.Unlock()
 		w.sent.Add(1)
-		w.late.Record(wire.Now() - e.at)
+		w.Late.Record(wire.Now() - e.at)
 		if err := w.conn.SendEvent(e.raw); err != nil {
 			return err
 		}

@@ -1,10 +1,12 @@
 // Package load puts relays under load: it publishes at a pace, asks, and carries events from one
-// relay to another. It accounts for moving many events: what was asked, what came, what it adds up to
-// as the state of a relay, what it cost, and whether it is all. Whatever moves events in bulk records
-// the same figures in the same way, so that a run that fell short never passes for one that did not.
+// relay to another. It accounts for moving many events: what was asked, what came, what it adds up
+// to as the state of a relay, what it cost, and whether it is all. Whatever moves events in bulk
+// records the same figures in the same way, so that a run that fell short never passes for one that
+// did not.
 package load
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -19,10 +21,10 @@ import (
 	"relaybench/results"
 )
 
-// Publisher sends events over Conns connections, at the pace of its Pacer. In a closed loop each has
-// at most Window events unacknowledged. On a schedule a relay that falls behind is sent the next
-// event all the same, and latencies count from when an event was to be sent, so that a stall is felt
-// by every event that it delays.
+// Publisher sends events over Conns connections, at the pace of its Pacer. In a closed loop each
+// has at most Window events unacknowledged. On a schedule a relay that falls behind is sent the
+// next event all the same, and latencies count from when an event was to be sent, so that a stall
+// is felt by every event that it delays.
 type Publisher struct {
 	URL      string
 	Corpus   *corpus.Corpus
@@ -55,6 +57,41 @@ type Published struct {
 type Refusals struct {
 	Count   int64
 	Example string
+}
+
+// NewPublished is what came of nothing yet.
+func NewPublished() *Published {
+	return &Published{Latency: results.NewHistogram(), Late: results.NewHistogram(), Reasons: map[string]*Refusals{}}
+}
+
+// Add takes in what came of more, over another connection or after this.
+func (p *Published) Add(o *Published) {
+	p.Accepted += o.Accepted
+	p.Duplicates += o.Duplicates
+	p.Refused += o.Refused
+	p.Unanswered += o.Unanswered
+	p.Strays += o.Strays
+	p.Garbage.Add(o.Garbage)
+	p.Lost += o.Lost
+	if o.Loss != nil {
+		p.Loss = o.Loss
+	}
+	p.Last = max(p.Last, o.Last)
+	p.Latency.Merge(o.Latency)
+	p.Late.Merge(o.Late)
+	for reason, r := range o.Reasons {
+		if was := p.Reasons[reason]; was != nil {
+			was.Count += r.Count
+		} else {
+			p.Reasons[reason] = r
+		}
+	}
+	for second, n := range o.Timeline {
+		if second == len(p.Timeline) {
+			p.Timeline = append(p.Timeline, 0)
+		}
+		p.Timeline[second] += n
+	}
 }
 
 // Seconds is the time from the first send to the last OK.
@@ -136,7 +173,7 @@ func (p *Publisher) publish(ctx context.Context, from feed, count int) (total *P
 			}
 			return nil, nil, err
 		}
-		workers[k] = &publishing{Publisher: p, conn: conn, flight: newInflight(p.Window), latency: results.NewHistogram(), late: results.NewHistogram(), reasons: map[string]*Refusals{}}
+		workers[k] = &publishing{Publisher: p, Published: NewPublished(), conn: conn, flight: newInflight(p.Window)}
 	}
 	var sent, done, taken atomic.Int64
 	start := wire.Now()
@@ -157,34 +194,10 @@ func (p *Publisher) publish(ctx context.Context, from feed, count int) (total *P
 	finished(nil)
 	watching.Wait()
 
-	total = &Published{First: start, Last: start, Latency: results.NewHistogram(), Late: results.NewHistogram(), Reasons: map[string]*Refusals{}}
+	total = NewPublished()
+	total.First, total.Last = start, start
 	for _, w := range workers {
-		total.Accepted += w.accepted
-		total.Duplicates += w.duplicates
-		total.Refused += w.refused
-		total.Unanswered += w.unanswered
-		total.Strays += w.strays
-		total.Garbage.Add(w.garbage)
-		total.Lost += w.lost
-		if w.loss != nil {
-			total.Loss = w.loss
-		}
-		total.Last = max(total.Last, w.last)
-		total.Latency.Merge(w.latency)
-		total.Late.Merge(w.late)
-		for reason, r := range w.reasons {
-			if t := total.Reasons[reason]; t != nil {
-				t.Count += r.Count
-			} else {
-				total.Reasons[reason] = r
-			}
-		}
-		for second, n := range w.timeline {
-			if second == len(total.Timeline) {
-				total.Timeline = append(total.Timeline, 0)
-			}
-			total.Timeline[second] += n
-		}
+		total.Add(w.Published)
 	}
 	return total, slices.DeleteFunc(errs, func(err error) bool { return err == nil }), nil
 }
@@ -228,6 +241,7 @@ func (p *Publisher) dial(ctx context.Context) (*wire.Conn, error) {
 // publishing is one connection's share of a Publish.
 type publishing struct {
 	*Publisher
+	*Published
 	mu    sync.Mutex // over conn and ended where another goroutine may look
 	conn  *wire.Conn
 	ended bool
@@ -237,38 +251,28 @@ type publishing struct {
 	more   bool // of a schedule: ahead is an event that was taken and not sent
 	ahead  due
 
-	latency, late *results.Histogram
-	from          feed
-	pacer         Pacer
-	count         int           // how many events there will be, for whoever watches
-	taken         *atomic.Int64 // from the feed, by all connections
-	sent          *atomic.Int64 // by all of them
-	done          *atomic.Int64 // answered, or lost with a connection, on all of them
-	start         time.Duration
-
-	accepted, duplicates, refused, unanswered, strays int64
-	garbage                                           wire.Garbage
-
-	reasons  map[string]*Refusals
-	timeline []float64
-	last     time.Duration
-	lost     int
-	loss     error
+	from  feed
+	pacer Pacer
+	count int           // how many events there will be, for whoever watches
+	taken *atomic.Int64 // from the feed, by all connections
+	sent  *atomic.Int64 // by all of them
+	done  *atomic.Int64 // answered, or lost with a connection, on all of them
+	start time.Duration
 }
 
 func (w *publishing) run(ctx context.Context) error {
 	defer context.AfterFunc(ctx, func() { w.abort() })()
 	barren := 0
 	for {
-		answered := w.accepted + w.duplicates + w.refused
+		answered := w.Accepted + w.Duplicates + w.Refused
 		drive := w.loop
 		if w.Window == 0 {
 			drive = w.schedule
 		}
 		err := drive(ctx)
-		w.garbage.Add(w.conn.TakeGarbage())
+		w.Garbage.Add(w.conn.TakeGarbage())
 		w.flight.drain(func(s sent) {
-			w.unanswered++
+			w.Unanswered++
 			w.done.Add(1)
 			w.note(s, Unanswered)
 		})
@@ -280,9 +284,9 @@ func (w *publishing) run(ctx context.Context) error {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		w.lost++
-		w.loss = err
-		if barren++; w.accepted+w.duplicates+w.refused > answered {
+		w.Lost++
+		w.Loss = err
+		if barren++; w.Accepted+w.Duplicates+w.Refused > answered {
 			barren = 0
 		}
 		if barren == maxBarren {
@@ -290,7 +294,7 @@ func (w *publishing) run(ctx context.Context) error {
 		}
 		conn, err := w.dial(ctx)
 		if err != nil {
-			return fmt.Errorf("%w, and dialling again failed: %w", w.loss, err)
+			return fmt.Errorf("%w, and dialling again failed: %w", w.Loss, err)
 		}
 		w.replace(conn)
 	}
@@ -313,8 +317,8 @@ func (w *publishing) abort() {
 	w.conn.Abort()
 }
 
-// loop sends and reads in turn until every event has its answer. Sends are buffered and leave when a read would block, so that a
-// burst of answers is followed by one burst of events.
+// loop sends and reads in turn until every event has its answer. Sends are buffered and leave when
+// a read would block, so that a burst of answers is followed by one burst of events.
 func (w *publishing) loop(context.Context) error {
 	var m wire.Message
 	for {
@@ -349,27 +353,27 @@ func (w *publishing) answer(m *wire.Message, at time.Duration) {
 	s, ok := w.flight.take(&id)
 	w.flying.Unlock()
 	if !ok {
-		w.strays++
+		w.Strays++
 		return
 	}
-	w.latency.Record(at - s.at)
-	w.last = at
+	w.Latency.Record(at - s.at)
+	w.Last = at
 	switch {
 	case !m.Accepted:
-		w.refused++
+		w.Refused++
 		w.note(s, Refused)
 		w.refusal(m)
-	case hasPrefix(m.Reason, "duplicate:"):
-		w.duplicates++
+	case bytes.HasPrefix(m.Reason, duplicate):
+		w.Duplicates++
 		w.note(s, Duplicate)
 	default:
-		w.accepted++
+		w.Accepted++
 		w.note(s, Accepted)
 		second := int((at - w.start) / time.Second)
-		for len(w.timeline) <= second {
-			w.timeline = append(w.timeline, 0)
+		for len(w.Timeline) <= second {
+			w.Timeline = append(w.Timeline, 0)
 		}
-		w.timeline[second]++
+		w.Timeline[second]++
 	}
 	if done := w.done.Add(1); w.Progress != nil && done%256 == 0 {
 		w.Progress(int(done), w.count)
@@ -384,20 +388,18 @@ func (w *publishing) note(s sent, a Answer) {
 
 func (w *publishing) refusal(m *wire.Message) {
 	prefix := wire.ReasonPrefix(m.Reason)
-	if len(w.reasons) >= maxReasons && w.reasons[prefix] == nil {
+	if len(w.Reasons) >= maxReasons && w.Reasons[prefix] == nil {
 		prefix = "other"
 	}
-	r := w.reasons[prefix]
+	r := w.Reasons[prefix]
 	if r == nil {
 		r = &Refusals{Example: m.ReasonText()}
-		w.reasons[prefix] = r
+		w.Reasons[prefix] = r
 	}
 	r.Count++
 }
 
+var duplicate = []byte("duplicate:") // NIP-01
+
 // maxReasons bounds how many kinds of refusal are told apart: relays write them.
 const maxReasons = 12
-
-func hasPrefix(b []byte, prefix string) bool {
-	return len(b) >= len(prefix) && string(b[:len(prefix)]) == prefix
-}

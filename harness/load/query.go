@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"sync"
 	"time"
 
 	"relaybench/corpus"
@@ -30,6 +31,31 @@ func NewAsker(ctx context.Context, url string, stall time.Duration) (*Asker, err
 		return nil, err
 	}
 	return &Asker{conn: conn, stall: stall}, nil
+}
+
+// Together dials so many connections, and then has ask work with all of them at once. It returns
+// how long that took, handshakes left out, and why one of them failed.
+func Together(ctx context.Context, url string, conns int, stall time.Duration, ask func(k int, a *Asker, start time.Duration) error) (took time.Duration, err error) {
+	askers, errs := make([]*Asker, conns), make([]error, conns)
+	for k := range askers {
+		if askers[k], err = NewAsker(ctx, url, stall); err != nil {
+			return 0, fmt.Errorf("connection %d of %d: %w", k+1, conns, err)
+		}
+		defer askers[k].Close()
+	}
+	start := wire.Now()
+	var all sync.WaitGroup
+	for k, a := range askers {
+		all.Go(func() { errs[k] = ask(k, a, start) })
+	}
+	all.Wait()
+	took = wire.Now() - start
+	for k, err := range errs {
+		if err != nil {
+			return took, fmt.Errorf("connection %d of %d: %w", k+1, conns, err)
+		}
+	}
+	return took, nil
 }
 
 // Dial connects to a relay for as long as ctx lasts: its end aborts the connection, whoever waits on it.

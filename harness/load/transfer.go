@@ -13,18 +13,6 @@ import (
 	"relaybench/relays/wire"
 )
 
-// Transfer passes events of the corpus on to a sink as they come from a source. What has come and was not yet published is bounded, so that the slower
-// side sets the pace: no faster source can fill memory.
-type Transfer struct {
-	To       string // URL
-	Corpus   *corpus.Corpus
-	Conns    int           // to the sink
-	Window   int           // unacknowledged events on each
-	Stall    time.Duration // without an answer for so long, the sink is given up
-	Ledger   *Ledger       // the sink's
-	Progress func(done, total int)
-}
-
 // Transferred is what came of a transfer.
 type Transferred struct {
 	Published               // at the sink
@@ -53,26 +41,27 @@ const ahead = 256
 // beyond is how many events may come in all, beside twice as many as were asked for.
 const beyond = 100
 
-// Run transfers what ask gets of a source and gives to take, about total events. The error is a *SourceError or a *SinkError, or that of ctx; what was
-// done until then is returned with it.
-func (x *Transfer) Run(ctx context.Context, total int, ask func(ctx context.Context, take client.Take) error) (*Transferred, error) {
+// Transfer passes events of the corpus on as they come from a source: what ask gets of it and gives
+// to take, about total events. What has come and was not yet published is bounded, so that the
+// slower side sets the pace: no faster source can fill memory. The error is a *SourceError or a
+// *SinkError, or that of ctx; what was done until then is returned with it.
+func (p *Publisher) Transfer(ctx context.Context, total int, ask func(ctx context.Context, take client.Take) error) (*Transferred, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	p := passing{corpus: x.Corpus, came: make([]bool, x.Corpus.Len()), to: make(chan outgoing, ahead), total: total}
+	between := passing{corpus: p.Corpus, came: make([]bool, p.Corpus.Len()), to: make(chan outgoing, ahead), total: total}
 	asked := make(chan error, 1)
 	start := wire.Now()
 	go func() {
-		defer close(p.to)
-		asked <- ask(ctx, p.take)
+		defer close(between.to)
+		asked <- ask(ctx, between.take)
 	}()
-	publisher := Publisher{URL: x.To, Corpus: x.Corpus, Conns: x.Conns, Window: x.Window, Stall: x.Stall, Ledger: x.Ledger, Progress: x.Progress}
-	published, failed, err := publisher.publish(ctx, channelFeed(p.to), total)
+	published, failed, err := p.publish(ctx, channelFeed(between.to), total)
 	interrupted := context.Cause(ctx)
 	cancel() // a source whose sink has gone has nobody to wait for
 	askErr := <-asked
-	done := &p.done
+	done := &between.done
 	done.Asked = askErr == nil
-	for range p.to {
+	for range between.to {
 		done.Waiting++
 	}
 	if err != nil {

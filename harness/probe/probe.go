@@ -46,9 +46,6 @@ const (
 	Metadata Shape = "metadata burst"
 )
 
-// Shapes are all shapes, in the order in which they are asked.
-func Shapes() []Shape { return []Shape{Global, Notifications, Metadata} }
-
 // Options say what to ask whom. Limits are the caller's to check.
 type Options struct {
 	URLs        []string

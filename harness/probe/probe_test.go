@@ -59,7 +59,7 @@ func serve(t *testing.T, events []corpus.Event, faults ...string) string {
 
 // asking are options that do not wait.
 func asking(urls ...string) Options {
-	return Options{URLs: urls, Shapes: Shapes(), Checks: []receive.Checks{receive.Inline, receive.Parallel}, Limit: DefaultLimit, Pause: time.Millisecond, Stall: 20 * time.Second}
+	return Options{URLs: urls, Shapes: []Shape{Global, Notifications, Metadata}, Checks: []receive.Checks{receive.Inline, receive.Parallel}, Limit: DefaultLimit, Pause: time.Millisecond, Stall: 20 * time.Second}
 }
 
 func run(t *testing.T, o Options) *Report {
