@@ -279,7 +279,7 @@ func BenchmarkQuery(b *testing.B) {
 			f := filters[key]
 			request := append(f.AppendJSON([]byte(`["REQ","q",`)), ']')
 			b.Run(kind+"/"+key, func(b *testing.B) {
-				got := 0
+				got, before := 0, cpuTime()
 				for b.Loop() {
 					conn.Send(request)
 					var m wire.Message
@@ -293,6 +293,7 @@ func BenchmarkQuery(b *testing.B) {
 						}
 					}
 				}
+				b.ReportMetric(float64((cpuTime()-before).Microseconds())/float64(b.N), "cpu-µs/op")
 				b.ReportMetric(float64(got)/float64(b.N), "events/op")
 			})
 		}

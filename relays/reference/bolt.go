@@ -1,30 +1,40 @@
 package reference
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	bolt "go.etcd.io/bbolt"
 	berrors "go.etcd.io/bbolt/errors"
+
+	"relaybench/corpus"
 )
 
-// boltEngine keeps its tables as buckets of one bbolt file. Rows mostly come in the order of their keys, so that a commit touches the last
-// page of a bucket and those above it.
-type boltEngine struct {
-	db   *bolt.DB
-	stop func()
+// boltStore keeps events in one bbolt file: a bucket of events by Seq, which grows at its end, a
+// bucket of index keys (boltindex.go), and the relay's notes. A group is one bbolt transaction.
+type boltStore struct {
+	db      *bolt.DB
+	lastSeq atomic.Uint64
+	close   func() error
 }
 
-var notesBucket = []byte("notes")
+var (
+	eventsBucket = []byte("events") // Seq → canonical JSON
+	indexBucket  = []byte("index")  // see boltindex.go
+	notesBucket  = []byte("notes")
+)
 
 // syncEvery is how far the disk may be behind under DurabilityBatch.
 const syncEvery = 200 * time.Millisecond
 
-func openBolt(dir string, d Durability) (engine, error) {
+func openBolt(dir string, d Durability) (Store, error) {
 	path := filepath.Join(dir, "events.bolt")
 	db, err := bolt.Open(path, 0o644, &bolt.Options{
 		Timeout:         time.Second, // another has the file: say so instead of waiting for ever
@@ -34,133 +44,166 @@ func openBolt(dir string, d Durability) (engine, error) {
 		InitialMmapSize: 1 << 30, // address space only: growing the map would wait for readers
 	})
 	if errors.Is(err, berrors.ErrTimeout) {
-		err = errors.New("another process has it open")
+		err = errOpenElsewhere
 	}
 	if err != nil {
 		return nil, fmt.Errorf("opening the bolt store %s: %w", path, err)
 	}
-	err = db.Update(func(tx *bolt.Tx) error {
-		for _, name := range tableNames {
-			if _, err := tx.CreateBucketIfNotExists([]byte(name)); err != nil {
-				return err
-			}
-		}
-		_, err := tx.CreateBucketIfNotExists(notesBucket)
-		return err
-	})
-	if err != nil {
+	b := &boltStore{db: db}
+	if err := db.Update(b.prepare); err != nil {
 		db.Close()
 		return nil, fmt.Errorf("preparing the bolt store %s: %w", path, err)
 	}
-	b := &boltEngine{db: db, stop: func() {}}
+	stop := make(chan struct{})
+	var syncing sync.WaitGroup
 	if d == DurabilityBatch {
-		stop := make(chan struct{})
-		var syncing sync.WaitGroup
 		syncing.Go(func() { b.syncUntil(stop) })
-		b.stop = func() { close(stop); syncing.Wait() }
 	}
+	b.close = sync.OnceValue(func() error {
+		close(stop)
+		syncing.Wait()
+		return errors.Join(db.Sync(), db.Close())
+	})
 	return b, nil
 }
 
-func (b *boltEngine) syncUntil(stop <-chan struct{}) {
+func (b *boltStore) prepare(tx *bolt.Tx) error {
+	if tx.Bucket([]byte("segments")) != nil {
+		return errOldFormat
+	}
+	for _, name := range [][]byte{eventsBucket, indexBucket, notesBucket} {
+		if _, err := tx.CreateBucketIfNotExists(name); err != nil {
+			return err
+		}
+	}
+	b.lastSeq.Store(tx.Bucket(eventsBucket).Sequence())
+	return nil
+}
+
+func (b *boltStore) syncUntil(stop <-chan struct{}) {
 	ticker := time.NewTicker(syncEvery)
 	defer ticker.Stop()
 	for {
 		select {
 		case <-ticker.C:
-			b.db.Sync() // an error here comes again with the sync of close
+			b.db.Sync() // an error here comes again with the sync of Close
 		case <-stop:
 			return
 		}
 	}
 }
 
-func (b *boltEngine) close() error {
-	b.stop()
-	return errors.Join(b.db.Sync(), b.db.Close())
+// LastSeq returns the highest number ever stored, which bbolt keeps as the bucket's sequence.
+func (b *boltStore) LastSeq() uint64 { return b.lastSeq.Load() }
+
+// Close syncs and closes the file. Closing again does nothing.
+func (b *boltStore) Close() error { return b.close() }
+
+// View reads in one transaction.
+func (b *boltStore) View(read func(View) error) error {
+	return b.db.View(func(tx *bolt.Tx) error { return read(newBoltTx(tx)) })
 }
 
-func (b *boltEngine) view(read func(engineView) error) error {
-	return b.db.View(func(tx *bolt.Tx) error { return read(&boltRows{tx: tx}) })
-}
-
-func (b *boltEngine) update(change func(engineTx) error) error {
-	return b.db.Update(func(tx *bolt.Tx) error { return change(&boltRows{tx: tx}) })
-}
-
-// boltRows is one transaction. Values point into the file's map, or into the transaction's own pages.
-type boltRows struct {
-	tx      *bolt.Tx
-	buckets [tables]*bolt.Bucket // that were asked for
-}
-
-func (r *boltRows) bucket(t table) *bolt.Bucket {
-	if r.buckets[t] == nil {
-		b := r.tx.Bucket([]byte(tableNames[t]))
-		b.FillPercent = 1 // appended to
-		r.buckets[t] = b
-	}
-	return r.buckets[t]
-}
-
-func boltKey(key uint64) (b [8]byte) {
-	binary.BigEndian.PutUint64(b[:], key)
-	return b
-}
-
-func (r *boltRows) get(t table, key uint64) ([]byte, error) {
-	k := boltKey(key)
-	return r.bucket(t).Get(k[:]), nil
-}
-
-func (r *boltRows) events(seqs []uint64, each func(i int, raw []byte) error) error {
-	b := r.bucket(eventsTable)
-	for i, seq := range seqs {
-		k := boltKey(seq)
-		if raw := b.Get(k[:]); raw != nil {
-			if err := each(i, raw); err != nil {
+// Update commits a group in one transaction.
+func (b *boltStore) Update(change func(Tx) error) error {
+	var last uint64
+	err := b.db.Update(func(tx *bolt.Tx) error {
+		t := newBoltTx(tx)
+		if err := change(t); err != nil {
+			return err
+		}
+		if last = t.lastSeq; last > 0 {
+			if err := t.events.SetSequence(last); err != nil {
 				return err
 			}
 		}
+		return t.flush()
+	})
+	if err == nil && last > 0 {
+		b.lastSeq.Store(last)
 	}
-	return nil
+	return err
 }
 
-func (r *boltRows) each(t table, from uint64, row func(key uint64, value []byte) error) error {
-	start := boltKey(from)
-	c := r.bucket(t).Cursor()
-	for k, v := c.Seek(start[:]); k != nil; k, v = c.Next() {
-		if err := row(binary.BigEndian.Uint64(k), v); err != nil {
+// boltTx is one transaction. Values point into the file's map, or into the transaction's own pages.
+type boltTx struct {
+	events, index, notes *bolt.Bucket
+	pending              []keyChange // of the index, but for ids
+	lastSeq              uint64
+}
+
+// keyChange puts a key, or deletes it where the value is nil.
+type keyChange struct{ key, value []byte }
+
+func newBoltTx(tx *bolt.Tx) *boltTx {
+	t := &boltTx{events: tx.Bucket(eventsBucket), index: tx.Bucket(indexBucket), notes: tx.Bucket(notesBucket)}
+	t.events.FillPercent = 1 // appended to
+	return t
+}
+
+// load reads an event by its number as it stands in keys and index values.
+func (t *boltTx) load(seq []byte) (r Record, ok bool, err error) {
+	raw := t.events.Get(seq)
+	if raw == nil {
+		return r, false, nil
+	}
+	r, err = parseRecord(binary.BigEndian.Uint64(seq), raw)
+	return r, err == nil, err
+}
+
+func (t *boltTx) Find(id corpus.ID) (r Record, ok bool, err error) {
+	if value := t.index.Get(idKey(&id)); value != nil {
+		return t.load(value[:8])
+	}
+	return r, false, nil
+}
+
+func (t *boltTx) Insert(r *Record) (inserted bool, err error) {
+	if t.index.Get(idKey(&r.ID)) != nil {
+		return false, nil
+	}
+	value := indexValue(r)
+	if err := t.events.Put(value[:8], r.Raw); err != nil {
+		return false, err
+	}
+	for _, key := range indexKeys(r) {
+		t.pending = append(t.pending, keyChange{key, value})
+	}
+	t.lastSeq = r.Seq
+	return true, t.index.Put(idKey(&r.ID), value)
+}
+
+// flush changes the index in the order of its keys: newer keys come first, and each put before all
+// others would move all others.
+func (t *boltTx) flush() error {
+	slices.SortStableFunc(t.pending, func(a, b keyChange) int { return bytes.Compare(a.key, b.key) })
+	for _, c := range t.pending {
+		var err error
+		if c.value != nil {
+			err = t.index.Put(c.key, c.value)
+		} else {
+			err = t.index.Delete(c.key)
+		}
+		if err != nil {
 			return err
 		}
 	}
+	t.pending = t.pending[:0]
 	return nil
 }
 
-func (r *boltRows) note(key []byte) ([]byte, error) { return r.tx.Bucket(notesBucket).Get(key), nil }
-
-func (r *boltRows) eachNote(note func(key []byte) error) error {
-	return r.tx.Bucket(notesBucket).ForEach(func(k, _ []byte) error { return note(k) })
-}
-
-func (r *boltRows) put(t table, key uint64, value []byte) error {
-	k := boltKey(key)
-	return r.bucket(t).Put(k[:], value)
-}
-
-func (r *boltRows) remove(t table, first, last uint64) error {
-	if first == last {
-		k := boltKey(first)
-		return r.bucket(t).Delete(k[:])
+func (t *boltTx) Remove(r *Record) error {
+	seq := binary.BigEndian.AppendUint64(nil, r.Seq)
+	have, ok, err := t.load(seq)
+	if err != nil || !ok || have.ID != r.ID {
+		return err
 	}
-	start := boltKey(first)
-	c := r.bucket(t).Cursor()
-	for k, _ := c.Seek(start[:]); k != nil && binary.BigEndian.Uint64(k) <= last; k, _ = c.Seek(start[:]) {
-		if err := c.Delete(); err != nil {
-			return err
-		}
+	for _, key := range indexKeys(&have) {
+		t.pending = append(t.pending, keyChange{key, nil})
 	}
-	return nil
+	return errors.Join(t.index.Delete(idKey(&have.ID)), t.events.Delete(seq))
 }
 
-func (r *boltRows) setNote(key, value []byte) error { return r.tx.Bucket(notesBucket).Put(key, value) }
+func (t *boltTx) Note(key []byte) ([]byte, error) { return t.notes.Get(key), nil }
+
+func (t *boltTx) SetNote(key, value []byte) error { return t.notes.Put(key, value) }

@@ -42,7 +42,7 @@ func Export(ctx context.Context, s Store, out io.Writer, o ExportOptions) (writt
 			return write(r)
 		})
 	} else {
-		err = oldestFirst(ctx, s, q, held, write)
+		err = exportOldestFirst(ctx, s, q, held, write)
 	}
 	if err != nil {
 		return written, err
@@ -50,8 +50,8 @@ func Export(ctx context.Context, s Store, out io.Writer, o ExportOptions) (writt
 	return written, w.Flush()
 }
 
-// oldestFirst goes through the ids that the store has in its own order from the end, and reads the events many at a time.
-func oldestFirst(ctx context.Context, s Store, q *Query, held func(*Record) bool, write func(*Record) error) error {
+// exportOldestFirst goes through the ids that the store has in its own order from the end, and reads the events many at a time.
+func exportOldestFirst(ctx context.Context, s Store, q *Query, held func(*Record) bool, write func(*Record) error) error {
 	var ids []corpus.ID
 	err := scanAll(s, q, func(r *Record) error {
 		if held(r) {

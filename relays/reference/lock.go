@@ -7,8 +7,9 @@ import (
 	"time"
 )
 
-// lockFolder keeps other processes out of a store's folder for as long as the file that it returns is open: a part of the index is in memory, so
-// that two writers would not see each other's events. bbolt locks its file itself.
+// lockFolder keeps other processes out of a store's folder for as long as the file that it returns is
+// open: the relay numbers events, and holds the set that it reconciles, in memory. bbolt locks its
+// file itself.
 func lockFolder(dir string) (*os.File, error) {
 	f, err := os.Open(dir)
 	if err != nil {
@@ -23,7 +24,7 @@ func lockFolder(dir string) (*os.File, error) {
 			break
 		}
 		if time.Now().After(deadline) {
-			err = errors.New("another process has it open")
+			err = errOpenElsewhere
 			break
 		}
 	}

@@ -49,17 +49,20 @@ func (m *Memory) Close() error { return nil }
 
 type memoryTx struct{ *Memory }
 
+// oldestFirst orders as an answer does, backwards.
+func oldestFirst(a, b *Record) int {
+	switch {
+	case b.Before(a):
+		return -1
+	case a.Before(b):
+		return 1
+	}
+	return 0
+}
+
 // place returns where r stands, or would stand, in the sorted list.
 func (m memoryTx) place(r *Record) int {
-	i, _ := slices.BinarySearchFunc(m.sorted, r, func(have, want *Record) int {
-		switch {
-		case want.Before(have):
-			return -1
-		case have.Before(want):
-			return 1
-		}
-		return 0
-	})
+	i, _ := slices.BinarySearchFunc(m.sorted, r, oldestFirst)
 	return i
 }
 

@@ -1,6 +1,8 @@
 package reference
 
 import (
+	"crypto/sha256"
+	"encoding/binary"
 	"math"
 
 	"relaybench/corpus"
@@ -117,6 +119,24 @@ func (q *Query) matchesTags(r *Record) bool {
 		}
 	}
 	return false
+}
+
+// tagHash stands for a tag in indexes: the name and value are escaped as in canonical JSON.
+func tagHash[T ~string | ~[]byte](name, value T) uint64 {
+	var room [256]byte
+	sum := sha256.Sum256(append(append(append(room[:0], name...), 0), value...))
+	return binary.BigEndian.Uint64(sum[:])
+}
+
+// fewestValues returns the tag condition that lists the fewest values.
+func fewestValues(tags []TagQuery) *TagQuery {
+	best := &tags[0]
+	for i := range tags {
+		if len(tags[i].Values) < len(best.Values) {
+			best = &tags[i]
+		}
+	}
+	return best
 }
 
 // elements returns how many values the filter lists, the measure of what it costs to answer.

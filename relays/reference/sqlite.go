@@ -5,325 +5,235 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"maps"
-	"math/bits"
 	"net/url"
-	"os"
 	"path/filepath"
 	"runtime"
-	"slices"
-	"strings"
 	"sync"
+	"sync/atomic"
 
 	_ "modernc.org/sqlite" // the "sqlite" driver, in pure Go
+
+	"relaybench/corpus"
 )
 
-// sqliteEngine keeps its tables as tables whose keys are row numbers. One connection writes, a pool of others reads, in WAL mode.
-type sqliteEngine struct {
-	writer *sql.Conn
-	write  *statements // on the writer's connection
-	read   *statements // on any reader's
-	pools  []*sql.DB
-	lock   *os.File
+// sqliteStore keeps events in a table with indexes for what filters ask for, and single-letter tags
+// in another (sqlitescan.go reads them). One connection writes a group in a transaction, a pool of
+// others reads beside it: the journal is a write-ahead log.
+type sqliteStore struct {
+	write, read *statements
+	lastSeq     atomic.Uint64
+	close       func() error
 }
 
-func openSQLite(dir string, d Durability) (engine, error) {
+// Every index ends in the order of an answer. A tag is the hash of its name and value (tagHash):
+// what is found by it is a candidate, and matched against the whole filter.
+const sqliteSchema = `
+CREATE TABLE IF NOT EXISTS events (
+	seq        INTEGER PRIMARY KEY,
+	id         BLOB NOT NULL,
+	pubkey     BLOB NOT NULL,
+	created_at INTEGER NOT NULL,
+	kind       INTEGER NOT NULL,
+	event      BLOB NOT NULL
+);
+CREATE UNIQUE INDEX IF NOT EXISTS events_by_id ON events (id);
+CREATE INDEX IF NOT EXISTS events_by_time ON events (created_at DESC, id);
+CREATE INDEX IF NOT EXISTS events_by_kind ON events (kind, created_at DESC, id);
+CREATE INDEX IF NOT EXISTS events_by_author ON events (pubkey, created_at DESC, id);
+CREATE INDEX IF NOT EXISTS events_by_author_and_kind ON events (pubkey, kind, created_at DESC, id);
+CREATE TABLE IF NOT EXISTS tags (
+	tag        INTEGER NOT NULL,
+	created_at INTEGER NOT NULL,
+	id         BLOB NOT NULL,
+	kind       INTEGER NOT NULL,
+	pubkey     BLOB NOT NULL,
+	seq        INTEGER NOT NULL,
+	PRIMARY KEY (tag, created_at DESC, id)
+) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS notes (key BLOB PRIMARY KEY, value BLOB NOT NULL) WITHOUT ROWID;
+`
+
+func openSQLite(dir string, d Durability) (Store, error) {
 	path := filepath.Join(dir, "events.sqlite")
 	lock, err := lockFolder(dir)
 	if err != nil {
 		return nil, fmt.Errorf("opening the sqlite store %s: %w", path, err)
 	}
-	s := &sqliteEngine{lock: lock}
-	if err := s.open(path, d); err != nil {
-		s.close()
-		return nil, fmt.Errorf("opening the sqlite store %s: %w", path, err)
+	synchronous := map[Durability]string{DurabilityCommit: "FULL", DurabilityBatch: "NORMAL", DurabilityNone: "OFF"}[d]
+	s := &sqliteStore{
+		write: openStatements(path, 1, "journal_mode(WAL)", "synchronous("+synchronous+")", "wal_autocheckpoint(4000)"),
+		read:  openStatements(path, max(4, 2*runtime.GOMAXPROCS(0)), "query_only(1)"),
+	}
+	s.close = sync.OnceValue(func() error { // readers first: the last to close checkpoints the log
+		return errors.Join(s.read.close(), s.write.close(), lock.Close())
+	})
+	if err := s.prepare(); err != nil {
+		return nil, fmt.Errorf("opening the sqlite store %s: %w", path, errors.Join(err, s.close()))
 	}
 	return s, nil
 }
 
-func (s *sqliteEngine) open(path string, d Durability) error {
-	synchronous := map[Durability]string{DurabilityCommit: "FULL", DurabilityBatch: "NORMAL", DurabilityNone: "OFF"}[d]
-	pool := func(conns int, pragmas ...string) (*sql.DB, error) {
-		values := url.Values{"_pragma": append([]string{"busy_timeout(5000)", "page_size(8192)", "journal_mode(WAL)", "temp_store(MEMORY)", "cache_size(-32768)", "mmap_size(1073741824)"}, pragmas...)}
-		db, err := sql.Open("sqlite", (&url.URL{Scheme: "file", Opaque: (&url.URL{Path: path}).EscapedPath(), RawQuery: values.Encode()}).String())
-		if err != nil {
-			return nil, err
-		}
-		db.SetMaxOpenConns(conns)
-		db.SetMaxIdleConns(conns)
-		s.pools = append(s.pools, db)
-		return db, nil
+func (s *sqliteStore) prepare() error {
+	var old int
+	err := s.write.db.QueryRow(`SELECT count(*) FROM sqlite_schema WHERE name = 'segments'`).Scan(&old)
+	if err == nil && old > 0 {
+		err = errOldFormat
 	}
-	db, err := pool(1, "synchronous("+synchronous+")", "wal_autocheckpoint(4000)")
-	if err != nil {
-		return err
-	}
-	ctx := context.Background()
-	if s.writer, err = db.Conn(ctx); err != nil {
-		return err
-	}
-	for _, name := range tableNames {
-		if _, err := s.writer.ExecContext(ctx, `CREATE TABLE IF NOT EXISTS `+name+` (key INTEGER PRIMARY KEY, value BLOB NOT NULL)`); err != nil {
-			return err
-		}
-	}
-	if _, err := s.writer.ExecContext(ctx, `CREATE TABLE IF NOT EXISTS notes (key BLOB PRIMARY KEY, value BLOB NOT NULL) WITHOUT ROWID`); err != nil {
-		return err
-	}
-	s.write = newStatements(s.writer)
-	readers, err := pool(max(4, 2*runtime.GOMAXPROCS(0)), "query_only(1)")
-	if err != nil {
-		return err
-	}
-	s.read = newStatements(readers)
-	return nil
-}
-
-// close moves the write-ahead log into the database.
-func (s *sqliteEngine) close() error {
-	var errs []error
-	if s.read != nil {
-		errs = append(errs, s.read.close())
-	}
-	for _, db := range slices.Backward(s.pools) { // readers first: the last connection to close checkpoints
-		if s.write != nil && db == s.pools[0] {
-			_, err := s.writer.ExecContext(context.Background(), `PRAGMA wal_checkpoint(TRUNCATE)`)
-			errs = append(errs, err, s.write.close(), s.writer.Close())
-		}
-		errs = append(errs, db.Close())
-	}
-	return errors.Join(append(errs, s.lock.Close())...)
-}
-
-// view reads without a transaction: each statement sees one state.
-func (s *sqliteEngine) view(read func(engineView) error) error { return read(&sqliteRows{on: s.read}) }
-
-func (s *sqliteEngine) update(change func(engineTx) error) (err error) {
-	if err := s.write.exec(`BEGIN IMMEDIATE`); err != nil {
-		return err
-	}
-	tx := &sqliteRows{on: s.write}
-	if err = change(tx); err == nil {
-		if err = tx.flush(0); err == nil {
-			err = s.write.exec(`COMMIT`)
-		}
-	}
-	if err != nil {
-		return errors.Join(err, s.write.exec(`ROLLBACK`))
-	}
-	return nil
-}
-
-// sqliteRows reads, or writes in the one transaction there is.
-type sqliteRows struct {
-	on      *statements
-	pending []any // new events, key and value: one statement inserts many
-	room    []byte
-}
-
-// The statements on one table or another.
-var (
-	sqliteGet, sqliteEach, sqlitePut, sqliteRemove = perTable(`SELECT value FROM %s WHERE key = ?`), perTable(`SELECT key, value FROM %s WHERE key >= ? ORDER BY key`),
-		perTable(`INSERT INTO %s (key, value) VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value`), perTable(`DELETE FROM %s WHERE key BETWEEN ? AND ?`)
-	sqliteInsertOne  = `INSERT INTO events (key, value) VALUES (?, ?)`
-	sqliteInsertMany = sqliteInsertOne + strings.Repeat(`, (?, ?)`, insertRows-1)
-)
-
-// insertRows is how many events one statement inserts.
-const insertRows = 32
-
-func perTable(format string) (texts [tables]string) {
-	for i, name := range tableNames {
-		texts[i] = fmt.Sprintf(format, name)
-	}
-	return texts
-}
-
-// flush inserts pending events while there are at least as many as given.
-func (r *sqliteRows) flush(least int) error {
-	rest := r.pending
-	for len(rest) > 0 && len(rest) >= 2*least {
-		n, text := 2, sqliteInsertOne
-		if len(rest) >= 2*insertRows {
-			n, text = 2*insertRows, sqliteInsertMany
-		}
-		if err := r.on.exec(text, rest[:n]...); err != nil {
-			return err
-		}
-		rest = rest[n:]
-	}
-	r.pending = append(r.pending[:0], rest...)
-	return nil
-}
-
-func (r *sqliteRows) get(t table, key uint64) (value []byte, err error) {
-	if err := r.flush(0); err != nil {
-		return nil, err
-	}
-	err = r.on.query(sqliteGet[t], []any{int64(key)}, func(rows *sql.Rows) error { return rows.Scan(&value) })
-	return value, err
-}
-
-// eventsAtOnce is how many events one statement asks for.
-const eventsAtOnce = 512
-
-func (r *sqliteRows) events(seqs []uint64, each func(i int, raw []byte) error) error {
-	if err := r.flush(0); err != nil {
-		return err
-	}
-	for start := 0; start < len(seqs); start += eventsAtOnce {
-		part := seqs[start:min(len(seqs), start+eventsAtOnce)]
-		place := make(map[uint64]int, len(part))
-		for i, seq := range part {
-			place[seq] = start + i
-		}
-		text, args := selectEvents(part)
-		err := r.on.query(text, args, func(rows *sql.Rows) error {
-			var key int64
-			var raw sql.RawBytes
-			if err := rows.Scan(&key, &raw); err != nil {
-				return err
-			}
-			i, wanted := place[uint64(key)]
-			if !wanted {
-				return nil
-			}
-			return each(i, r.keep(raw))
-		})
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// selectEvents writes the statement. Rows that lie close together are read with what is between them, which is cheaper than seeking each.
-func selectEvents(seqs []uint64) (text string, args []any) {
-	first, last := slices.Min(seqs), slices.Max(seqs)
-	if last-first < 2*uint64(len(seqs)) {
-		return `SELECT key, value FROM events WHERE key BETWEEN ? AND ?`, []any{int64(first), int64(last)}
-	}
-	keys := make([]any, len(seqs))
-	for i, seq := range seqs {
-		keys[i] = int64(seq)
-	}
-	in, args := inList(keys)
-	return `SELECT key, value FROM events WHERE key` + in, args
-}
-
-// keep copies a value that goes with the next row to where it stays until the view ends, in pieces of memory for many.
-func (r *sqliteRows) keep(value []byte) []byte {
-	if cap(r.room)-len(r.room) < len(value) {
-		r.room = make([]byte, 0, max(len(value), min(64<<10, 4<<10+2*cap(r.room))))
-	}
-	start := len(r.room)
-	r.room = append(r.room, value...)
-	return r.room[start:len(r.room):len(r.room)]
-}
-
-// inList writes a list, padded to a power of two by repetition so that there are few different statements.
-func inList(values []any) (string, []any) {
-	if len(values) == 0 {
-		return ` IN (NULL)`, nil
-	}
-	n := 1 << bits.Len(uint(len(values)-1))
-	for len(values) < n {
-		values = append(values, values[len(values)-1])
-	}
-	return ` IN (?` + strings.Repeat(`,?`, n-1) + `)`, values
-}
-
-func (r *sqliteRows) each(t table, from uint64, row func(key uint64, value []byte) error) error {
-	if err := r.flush(0); err != nil {
-		return err
-	}
-	return r.on.query(sqliteEach[t], []any{int64(from)}, func(rows *sql.Rows) error {
-		var key int64
-		var value sql.RawBytes
-		if err := rows.Scan(&key, &value); err != nil {
-			return err
-		}
-		return row(uint64(key), value)
-	})
-}
-
-func (r *sqliteRows) note(key []byte) (value []byte, err error) {
-	err = r.on.query(`SELECT value FROM notes WHERE key = ?`, []any{key}, func(rows *sql.Rows) error { return rows.Scan(&value) })
-	return value, err
-}
-
-func (r *sqliteRows) eachNote(note func(key []byte) error) error {
-	return r.on.query(`SELECT key FROM notes`, nil, func(rows *sql.Rows) error {
-		var key sql.RawBytes
-		if err := rows.Scan(&key); err != nil {
-			return err
-		}
-		return note(key)
-	})
-}
-
-func (r *sqliteRows) put(t table, key uint64, value []byte) error {
-	if t == eventsTable {
-		r.pending = append(r.pending, int64(key), value)
-		return r.flush(insertRows)
-	}
-	return r.on.exec(sqlitePut[t], int64(key), value)
-}
-
-func (r *sqliteRows) remove(t table, first, last uint64) error {
-	if err := r.flush(0); err != nil {
-		return err
-	}
-	return r.on.exec(sqliteRemove[t], int64(first), int64(last))
-}
-
-func (r *sqliteRows) setNote(key, value []byte) error {
-	return r.on.exec(`INSERT INTO notes (key, value) VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value`, key, value)
-}
-
-// preparer is a connection or a pool of them.
-type preparer interface {
-	PrepareContext(ctx context.Context, text string) (*sql.Stmt, error)
-	QueryContext(ctx context.Context, text string, args ...any) (*sql.Rows, error)
-}
-
-// statements prepares each text once.
-type statements struct {
-	on       preparer
-	mu       sync.Mutex
-	prepared map[string]*sql.Stmt
-}
-
-// longText is the length from which a statement is not kept: lists that long are rare, and the statement is large.
-const longText = 4096
-
-func newStatements(on preparer) *statements {
-	return &statements{on: on, prepared: map[string]*sql.Stmt{}}
-}
-
-func (s *statements) prepare(text string) (*sql.Stmt, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if stmt := s.prepared[text]; stmt != nil {
-		return stmt, nil
-	}
-	stmt, err := s.on.PrepareContext(context.Background(), text)
 	if err == nil {
-		s.prepared[text] = stmt
+		_, err = s.write.db.Exec(sqliteSchema)
 	}
-	return stmt, err
-}
-
-func (s *statements) exec(text string, args ...any) error {
-	stmt, err := s.prepare(text)
-	if err == nil {
-		_, err = stmt.ExecContext(context.Background(), args...)
+	if err != nil {
+		return err
 	}
+	var last int64
+	err = s.write.db.QueryRow(`SELECT coalesce(max(seq), 0) FROM events`).Scan(&last)
+	s.lastSeq.Store(uint64(last))
 	return err
 }
 
+// LastSeq returns the highest number that is stored.
+func (s *sqliteStore) LastSeq() uint64 { return s.lastSeq.Load() }
+
+// Close closes all connections, after which there is no log. Closing again does nothing.
+func (s *sqliteStore) Close() error { return s.close() }
+
+// View reads without a transaction: each statement sees one state.
+func (s *sqliteStore) View(read func(View) error) error { return read(sqliteView{s.read}) }
+
+// Update commits a group in one transaction.
+func (s *sqliteStore) Update(change func(Tx) error) error {
+	if _, err := s.write.exec(`BEGIN IMMEDIATE`); err != nil {
+		return err
+	}
+	tx := &sqliteTx{sqliteView: sqliteView{s.write}}
+	err := change(tx)
+	if err == nil {
+		_, err = s.write.exec(`COMMIT`)
+	}
+	if err != nil {
+		_, undone := s.write.exec(`ROLLBACK`)
+		return errors.Join(err, undone)
+	}
+	if tx.lastSeq > 0 {
+		s.lastSeq.Store(tx.lastSeq)
+	}
+	return nil
+}
+
+// sqliteTx writes in the one transaction there is, and reads on its connection.
+type sqliteTx struct {
+	sqliteView
+	lastSeq uint64
+}
+
+func (t *sqliteTx) Find(id corpus.ID) (r Record, ok bool, err error) {
+	found, err := t.on.records(`SELECT seq, event FROM events WHERE id = ?`, id[:])
+	if len(found) > 0 {
+		return found[0], true, nil
+	}
+	return r, false, err
+}
+
+func (t *sqliteTx) Insert(r *Record) (inserted bool, err error) {
+	n, err := t.on.exec(`INSERT INTO events (seq, id, pubkey, created_at, kind, event) VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING`,
+		int64(r.Seq), r.ID[:], r.PubKey[:], r.CreatedAt, r.Kind, r.Raw)
+	if err != nil || n == 0 {
+		return false, err
+	}
+	t.lastSeq = r.Seq
+	if tags := tagList(r); len(tags) > 2 {
+		_, err = t.on.exec(`INSERT OR IGNORE INTO tags (tag, created_at, id, kind, pubkey, seq) SELECT value, ?, ?, ?, ?, ? FROM json_each(?)`,
+			r.CreatedAt, r.ID[:], r.Kind, r.PubKey[:], int64(r.Seq), tags)
+	}
+	return true, err
+}
+
+func (t *sqliteTx) Remove(r *Record) error {
+	found, err := t.on.records(`DELETE FROM events WHERE seq = ? AND id = ? RETURNING seq, event`, int64(r.Seq), r.ID[:])
+	if err != nil || len(found) == 0 {
+		return err
+	}
+	_, err = t.on.exec(`DELETE FROM tags WHERE tag IN (SELECT value FROM json_each(?)) AND created_at = ? AND id = ?`,
+		tagList(&found[0]), r.CreatedAt, r.ID[:])
+	return err
+}
+
+// tagList writes an event's tags as a JSON array, [] where it has none.
+func tagList(r *Record) string {
+	var tags []int64
+	for name, value := range r.indexedTags() {
+		tags = append(tags, int64(tagHash(name, value)))
+	}
+	return jsonList(tags, appendInt)
+}
+
+func (t *sqliteTx) Note(key []byte) (value []byte, err error) {
+	err = t.on.query(`SELECT value FROM notes WHERE key = ?`, []any{key}, func(rows *sql.Rows) error { return rows.Scan(&value) })
+	return value, err
+}
+
+func (t *sqliteTx) SetNote(key, value []byte) error {
+	_, err := t.on.exec(`INSERT INTO notes (key, value) VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value`, key, value)
+	return err
+}
+
+// statements are connections on which every text is prepared once.
+type statements struct {
+	db       *sql.DB
+	prepared sync.Map // text → *sql.Stmt
+}
+
+// openStatements opens no connection yet: what is wrong shows with the first statement.
+func openStatements(path string, conns int, pragmas ...string) *statements {
+	values := url.Values{"_pragma": append(pragmas, "busy_timeout(5000)", "temp_store(MEMORY)", "cache_size(-32768)", "mmap_size(1073741824)")}
+	db, err := sql.Open("sqlite", (&url.URL{Scheme: "file", Opaque: (&url.URL{Path: path}).EscapedPath(), RawQuery: values.Encode()}).String())
+	if err != nil {
+		panic(err) // the driver is not registered
+	}
+	db.SetMaxOpenConns(conns)
+	db.SetMaxIdleConns(conns)
+	return &statements{db: db}
+}
+
+func (s *statements) close() error {
+	s.prepared.Range(func(_, stmt any) bool { stmt.(*sql.Stmt).Close(); return true })
+	return s.db.Close()
+}
+
+func (s *statements) prepare(text string) (*sql.Stmt, error) {
+	if stmt, ok := s.prepared.Load(text); ok {
+		return stmt.(*sql.Stmt), nil
+	}
+	stmt, err := s.db.Prepare(text)
+	if err != nil {
+		return nil, err
+	}
+	if first, raced := s.prepared.LoadOrStore(text, stmt); raced {
+		stmt.Close()
+		return first.(*sql.Stmt), nil
+	}
+	return stmt, nil
+}
+
+// exec returns how many rows changed.
+func (s *statements) exec(text string, args ...any) (changed int64, err error) {
+	stmt, err := s.prepare(text)
+	if err != nil {
+		return 0, err
+	}
+	result, err := stmt.ExecContext(context.Background(), args...)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected()
+}
+
 func (s *statements) query(text string, args []any, row func(*sql.Rows) error) error {
-	rows, err := s.rows(text, args)
+	stmt, err := s.prepare(text)
+	if err != nil {
+		return err
+	}
+	rows, err := stmt.QueryContext(context.Background(), args...)
 	if err != nil {
 		return err
 	}
@@ -336,23 +246,17 @@ func (s *statements) query(text string, args []any, row func(*sql.Rows) error) e
 	return rows.Err()
 }
 
-func (s *statements) rows(text string, args []any) (*sql.Rows, error) {
-	if len(text) > longText {
-		return s.on.QueryContext(context.Background(), text, args...)
-	}
-	stmt, err := s.prepare(text)
-	if err != nil {
-		return nil, err
-	}
-	return stmt.QueryContext(context.Background(), args...)
-}
-
-func (s *statements) close() error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	var errs []error
-	for stmt := range maps.Values(s.prepared) {
-		errs = append(errs, stmt.Close())
-	}
-	return errors.Join(errs...)
+// records reads rows of a number and an event.
+func (s *statements) records(text string, args ...any) (list []Record, err error) {
+	err = s.query(text, args, func(rows *sql.Rows) error {
+		var seq int64
+		var raw []byte
+		if err := rows.Scan(&seq, &raw); err != nil {
+			return err
+		}
+		r, err := parseRecord(uint64(seq), raw)
+		list = append(list, r)
+		return err
+	})
+	return list, err
 }

@@ -1,6 +1,7 @@
 package reference
 
 import (
+	"errors"
 	"fmt"
 	"os"
 
@@ -74,6 +75,11 @@ var (
 	Durabilities = []Durability{DurabilityCommit, DurabilityBatch, DurabilityNone}
 )
 
+var (
+	errOpenElsewhere = errors.New("another process has it open")
+	errOldFormat     = errors.New("it is in the format of an earlier version: export it with that, and import it anew")
+)
+
 // OpenStore opens or creates a store of one of the StoreKinds. bolt and sqlite need a directory, which is created; memory and null
 // ignore it and the durability.
 func OpenStore(kind, dir string, d Durability) (Store, error) {
@@ -92,17 +98,8 @@ func OpenStore(kind, dir string, d Durability) (Store, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, fmt.Errorf("creating the %s store's directory: %w", kind, err)
 	}
-	open := openBolt
 	if kind == "sqlite" {
-		open = openSQLite
+		return openSQLite(dir, d)
 	}
-	e, err := open(dir, d)
-	if err != nil {
-		return nil, err
-	}
-	s, err := openDatabase(e, usualSizes)
-	if err != nil {
-		return nil, fmt.Errorf("reading the %s store in %s: %w", kind, dir, err)
-	}
-	return s, nil
+	return openBolt(dir, d)
 }

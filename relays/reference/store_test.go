@@ -2,10 +2,13 @@ package reference
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 
 	"relaybench/corpus"
@@ -18,32 +21,6 @@ func stores(t testing.TB) map[string]Store {
 		all[kind] = openTestStore(t, kind, t.TempDir(), DurabilityNone)
 	}
 	return all
-}
-
-// smallSizes make a few hundred events fill many blocks and segments.
-var smallSizes = indexSizes{memory: 150, block: 16, blocks: 3}
-
-// openSmall opens a store whose index is cut small.
-func openSmall(t testing.TB, kind, dir string) *database {
-	t.Helper()
-	open := openBolt
-	if kind == "sqlite" {
-		open = openSQLite
-	}
-	e, err := open(dir, DurabilityNone)
-	if err != nil {
-		t.Fatal(err)
-	}
-	d, err := openDatabase(e, smallSizes)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := d.Close(); err != nil {
-			t.Errorf("closing %s: %v", kind, err)
-		}
-	})
-	return d
 }
 
 func openTestStore(t testing.TB, kind, dir string, d Durability) Store {
@@ -255,8 +232,7 @@ func TestStoresAnswerAlike(t *testing.T) {
 			filters = append(filters, some)
 		}
 		opened := stores(t)
-		opened["bolt cut small"], opened["sqlite cut small"] = openSmall(t, "bolt", t.TempDir()), openSmall(t, "sqlite", t.TempDir())
-		for _, kind := range []string{"memory", "bolt", "sqlite", "bolt cut small", "sqlite cut small"} {
+		for _, kind := range []string{"memory", "bolt", "sqlite"} {
 			s := opened[kind]
 			var seq uint64
 			verdicts := admitAll(t, s, &seq, events)
@@ -374,6 +350,56 @@ func TestAFailedGroupLeavesNothing(t *testing.T) {
 		})
 		if err != nil {
 			t.Error(err)
+		}
+	}
+}
+
+// Beside a writer, readers see everything that was stored before they began.
+func TestReadersAreNotDisturbedByAWriter(t *testing.T) {
+	for _, kind := range []string{"bolt", "sqlite"} {
+		t.Run(kind, func(t *testing.T) {
+			d := openTestStore(t, kind, t.TempDir(), DurabilityNone)
+			var stored atomic.Int64
+			var ended atomic.Bool
+			var all sync.WaitGroup
+			for range 2 {
+				all.Go(func() {
+					for !ended.Load() {
+						least := int(stored.Load())
+						got := ask(t, d, corpus.Filter{Kinds: []int{1}, Authors: []corpus.PubKey{{0: 1, 9: 1}, {0: 2, 9: 2}}})
+						if len(got) < least {
+							t.Errorf("%d events of at least %d", len(got), least)
+							return
+						}
+					}
+				})
+			}
+			var seq uint64
+			for i := range 60 {
+				var group []corpus.Event
+				for k := range 10 {
+					group = append(group, fake(1+k%2, 1, int64(10*i+k), "x", corpus.Tag{"t", fmt.Sprint(k)}))
+				}
+				group = append(group, fake(3, 0, int64(i), "replaced by the next"))
+				admitAll(t, d, &seq, group)
+				stored.Add(10)
+			}
+			ended.Store(true)
+			all.Wait()
+		})
+	}
+}
+
+func TestRemovingWhatIsNotThereRemovesNothingElse(t *testing.T) {
+	for kind, s := range stores(t) {
+		var seq uint64
+		events := []corpus.Event{fake(1, 1, 1, "a"), fake(1, 1, 2, "b")}
+		admitAll(t, s, &seq, events[:1])
+		err := s.Update(func(tx Tx) error {
+			return errors.Join(tx.Remove(&Record{Seq: 1, CreatedAt: 2, ID: events[1].ID}), tx.Remove(&Record{Seq: 9, CreatedAt: 1, ID: corpus.ID{9}}))
+		})
+		if got := ask(t, s, corpus.Filter{}); err != nil || len(got) != 1 {
+			t.Errorf("%s: %d events are left, %v", kind, len(got), err)
 		}
 	}
 }
