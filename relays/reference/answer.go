@@ -1,9 +1,5 @@
 package reference
 
-import (
-	"slices"
-)
-
 // What one step of an answer may gather before it is sent. A step holds a read transaction, which must not last as long as a slow
 // reader does: bolt cannot reuse pages, nor grow its map, under an open one.
 const (
@@ -18,6 +14,7 @@ type answer struct {
 	left    []int // of each filter's limit
 	upTo    uint64
 	now     int64
+	faults  *Faults // nil for an honest answer
 	last    Position
 	done    bool
 
@@ -55,16 +52,15 @@ func (b *batch) add(raw []byte) {
 
 func (b *batch) full() bool { return len(b.ends) >= batchEvents || len(b.bytes) >= batchBytes }
 
-// each calls f with every event of the batch until f fails.
-func (b *batch) each(f func(raw []byte) error) error {
+// each yields the events of the batch.
+func (b *batch) each(yield func(raw []byte) bool) {
 	start := 0
 	for _, end := range b.ends {
-		if err := f(b.bytes[start:end]); err != nil {
-			return err
+		if !yield(b.bytes[start:end]) {
+			return
 		}
 		start = end
 	}
-	return nil
 }
 
 // read fills b with the next events.
@@ -88,7 +84,7 @@ func (a *answer) count(store Store) (n int, err error) {
 // step takes events in order until take says to stop or there are no more; then done is set.
 func (a *answer) step(store Store, take func(*Record) bool) error {
 	return store.View(func(v View) error {
-		defer a.closeCursors()
+		defer a.endStep()
 		for i, q := range a.queries {
 			if a.left[i] == 0 || q.nothing {
 				continue
@@ -119,13 +115,12 @@ func (a *answer) step(store Store, take func(*Record) bool) error {
 	})
 }
 
-// closeCursors ends a step. What a filter read ahead goes back into its limit: the next step reads it again.
-func (a *answer) closeCursors() {
+// endStep ends a step. What a filter read ahead goes back into its limit: the next step reads it again.
+func (a *answer) endStep() {
 	for _, h := range a.heads {
 		if h.record != nil && h.record.ID != a.last.ID {
 			a.left[h.filter]++
 		}
-		h.cursor.Close()
 	}
 	a.heads = a.heads[:0]
 }
@@ -139,7 +134,7 @@ func (a *answer) advance(i int) error {
 		if err != nil || r == nil {
 			return err
 		}
-		if r.Seq <= a.upTo && r.Expires > a.now {
+		if r.Seq <= a.upTo && r.Expires > a.now && !a.faults.hides(&r.ID) {
 			a.left[h.filter]--
 			h.record = r
 			return nil
@@ -167,9 +162,4 @@ func (a *answer) next() (*Record, error) {
 		}
 	}
 	return first, nil
-}
-
-// liveMatch reports whether any filter asks for the event.
-func liveMatch(queries []*Query, r *Record) bool {
-	return slices.ContainsFunc(queries, func(q *Query) bool { return q.Matches(r) })
 }

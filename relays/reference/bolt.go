@@ -81,11 +81,9 @@ func (b *boltStore) prepare(tx *bolt.Tx) error {
 }
 
 func (b *boltStore) syncUntil(stop <-chan struct{}) {
-	ticker := time.NewTicker(syncEvery)
-	defer ticker.Stop()
-	for {
+	for tick := time.Tick(syncEvery); ; {
 		select {
-		case <-ticker.C:
+		case <-tick:
 			b.db.Sync() // an error here comes again with the sync of Close
 		case <-stop:
 			return

@@ -208,5 +208,3 @@ func (c *boltCursor) Next() (*Record, error) {
 	c.walks = nil
 	return nil, nil
 }
-
-func (c *boltCursor) Close() {}

@@ -26,23 +26,20 @@ func Export(ctx context.Context, s Store, out io.Writer, o ExportOptions) (writt
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
+		if r.Expires <= o.Now {
+			return nil
+		}
 		if _, err := w.Write(r.Raw); err != nil {
 			return err
 		}
 		written++
 		return w.WriteByte('\n')
 	}
-	held := func(r *Record) bool { return r.Expires > o.Now }
 	q := NewQuery(&corpus.Filter{Since: o.Since, Until: o.Until}, 0)
 	if o.NewestFirst {
-		err = scanAll(s, q, func(r *Record) error {
-			if !held(r) {
-				return nil
-			}
-			return write(r)
-		})
+		err = scanAll(s, q, write)
 	} else {
-		err = exportOldestFirst(ctx, s, q, held, write)
+		err = exportOldestFirst(ctx, s, q, write)
 	}
 	if err != nil {
 		return written, err
@@ -51,48 +48,25 @@ func Export(ctx context.Context, s Store, out io.Writer, o ExportOptions) (writt
 }
 
 // exportOldestFirst goes through the ids that the store has in its own order from the end, and reads the events many at a time.
-func exportOldestFirst(ctx context.Context, s Store, q *Query, held func(*Record) bool, write func(*Record) error) error {
+func exportOldestFirst(ctx context.Context, s Store, q *Query, write func(*Record) error) error {
 	var ids []corpus.ID
 	err := scanAll(s, q, func(r *Record) error {
-		if held(r) {
-			ids = append(ids, r.ID)
-		}
+		ids = append(ids, r.ID)
 		return context.Cause(ctx)
 	})
 	if err != nil {
 		return err
 	}
-	for end := len(ids); end > 0; {
-		start := max(0, end-exportBatch)
-		batch := NewQuery(&corpus.Filter{IDs: ids[start:end]}, 0)
-		err := s.View(func(v View) error {
-			cursor, err := v.Scan(batch, Position{})
-			if err != nil {
-				return err
-			}
-			defer cursor.Close()
-			var some []Record
-			for {
-				r, err := cursor.Next()
-				if err != nil {
-					return err
-				}
-				if r == nil {
-					break
-				}
-				some = append(some, *r)
-			}
-			for i := range slices.Backward(some) {
-				if err := write(&some[i]); err != nil {
-					return err
-				}
-			}
-			return nil
-		})
+	for end := len(ids); end > 0; end -= exportBatch {
+		some, err := recordsByID(s, ids[max(0, end-exportBatch):end])
 		if err != nil {
 			return err
 		}
-		end = start
+		for i := range slices.Backward(some) {
+			if err := write(&some[i]); err != nil {
+				return err
+			}
+		}
 	}
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"math"
 	"net"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -29,7 +30,7 @@ type Faults struct {
 	halfOpen  bool
 	perSecond int           // events taken; 0: all
 	slow      time.Duration // before each OK
-	last      int64         // event after which the relay kills itself; 0: none
+	last      int           // event after which the relay kills itself; 0: none
 	pending   int           // bytes that may wait for a peer before it is dropped; 0: it is waited for
 
 	arrived atomic.Int64
@@ -73,10 +74,12 @@ func ParseFaults(specs []string) (*Faults, error) {
 	seen := map[string]bool{}
 	for _, spec := range specs {
 		name, arg, hasArg := strings.Cut(spec, ":")
-		kind, ok := faultNamed(name)
-		switch {
-		case !ok:
+		at := slices.IndexFunc(faultKinds, func(k faultKind) bool { return k.name == name })
+		if at < 0 {
 			return nil, fmt.Errorf("%q is none of %s", spec, FaultNames())
+		}
+		kind := faultKinds[at]
+		switch {
 		case seen[name]:
 			return nil, fmt.Errorf("%s is given twice", name)
 		case kind.arg == "" && hasArg:
@@ -117,15 +120,6 @@ func (k faultKind) usage() string {
 	return k.name + ":" + k.arg
 }
 
-func faultNamed(name string) (faultKind, bool) {
-	for _, k := range faultKinds {
-		if k.name == name {
-			return k, true
-		}
-	}
-	return faultKind{}, false
-}
-
 func turnOn(field func(*Faults) *bool) func(*Faults, string) error {
 	return func(f *Faults, _ string) error {
 		*field(f) = true
@@ -142,31 +136,31 @@ func parseRate(to *float64, arg string) error {
 	return nil
 }
 
-func parseThrottle(f *Faults, arg string) error {
-	n, err := strconv.Atoi(strings.TrimSuffix(arg, "/s"))
-	if err != nil || n < 1 || !strings.HasSuffix(arg, "/s") {
+func parseThrottle(f *Faults, arg string) (err error) {
+	number, ok := strings.CutSuffix(arg, "/s")
+	if f.perSecond, err = parseWhole("N", number, math.MaxInt32); err != nil || !ok {
 		return errors.New("want N/s, a number of events from 1, as in 100/s")
 	}
-	f.perSecond = n
 	return nil
 }
 
 func parseSlow(f *Faults, arg string) error {
-	n, err := strconv.Atoi(arg)
-	if err != nil || n < 1 || n > 3_600_000 {
-		return errors.New("give MS as a number of milliseconds from 1 to 3600000")
-	}
+	n, err := parseWhole("MS", arg, 3_600_000)
 	f.slow = time.Duration(n) * time.Millisecond
-	return nil
+	return err
 }
 
-func parseLast(f *Faults, arg string) error {
-	n, err := strconv.ParseInt(arg, 10, 64)
-	if err != nil || n < 1 {
-		return errors.New("give N as a number of events from 1")
+func parseLast(f *Faults, arg string) (err error) {
+	f.last, err = parseWhole("N", arg, math.MaxInt32)
+	return err
+}
+
+func parseWhole(name, arg string, most int) (int, error) {
+	n, err := strconv.Atoi(arg)
+	if err != nil || n < 1 || n > most {
+		return 0, fmt.Errorf("give %s as a number from 1 to %d", name, most)
 	}
-	f.last = n
-	return nil
+	return n, nil
 }
 
 func parsePending(f *Faults, arg string) error {
@@ -218,7 +212,7 @@ func (f *Faults) takes(s *session) (v verdict, refused bool) {
 		s.send("NOTICE", reason)
 		return verdict{false, reason}, true
 	}
-	if f.last > 0 && f.arrived.Add(1) == f.last {
+	if f.last > 0 && f.arrived.Add(1) == int64(f.last) {
 		s.relay.log("die-after: killed by its own hand after %d events", f.last)
 		if self, err := os.FindProcess(os.Getpid()); err == nil {
 			self.Kill()
@@ -259,6 +253,18 @@ func holdOpen(ctx context.Context, l net.Listener) error {
 		conns = append(conns, c)
 	}
 }
+
+// loses reports whether an event is acknowledged and otherwise ignored.
+func (f *Faults) loses(id *corpus.ID) bool { return f != nil && struck(id, loseAt, f.lose) }
+
+// hides reports whether an event is left out of answers.
+func (f *Faults) hides(id *corpus.ID) bool { return f != nil && struck(id, hideAt, f.hide) }
+
+// Where in an id the two faults that strike a share of the events look.
+const (
+	loseAt = 0
+	hideAt = 8
+)
 
 // struck reports whether an event is among the share. Ids are hashes, so that any eight bytes spread evenly; each fault looks at others.
 func struck(id *corpus.ID, at int, share float64) bool {

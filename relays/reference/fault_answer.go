@@ -25,11 +25,12 @@ func (f *Faults) misanswer(s *subscription, a *answer) {
 			s.stop()
 			return
 		}
-		events, err := s.nextEvents(a)
-		if err != nil {
+		var b batch
+		if err := s.session.relay.reading(func(store Store) error { return a.read(store, &b) }); err != nil {
 			s.fail("error: " + err.Error())
 			return
 		}
+		events := slices.Collect(b.each)
 		if f.backwards {
 			slices.Reverse(events)
 		}
@@ -52,20 +53,6 @@ func (f *Faults) misanswer(s *subscription, a *answer) {
 	if !f.early && !s.goLive() {
 		s.fail("error: more live events came than the relay holds back while it answers")
 	}
-}
-
-// nextEvents reads one batch.
-func (s *subscription) nextEvents(a *answer) (events [][]byte, err error) {
-	relay := s.session.relay
-	relay.readers <- struct{}{}
-	var b batch
-	err = a.read(relay.options.Store, &b)
-	<-relay.readers
-	b.each(func(raw []byte) error {
-		events = append(events, raw)
-		return nil
-	})
-	return events, err
 }
 
 // alter changes an event's content. Between unescaped quotes the key stands nowhere else in canonical JSON.

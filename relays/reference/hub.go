@@ -1,6 +1,7 @@
 package reference
 
 import (
+	"slices"
 	"sync"
 	"sync/atomic"
 )
@@ -44,7 +45,7 @@ func (h *hub) publish(group []*Record) {
 	for _, s := range h.subs {
 		sent := false
 		for _, r := range group {
-			if r.Seq > s.since && liveMatch(s.queries, r) {
+			if r.Seq > s.since && slices.ContainsFunc(s.queries, func(q *Query) bool { return q.Matches(r) }) {
 				s.offer(r)
 				sent = true
 			}

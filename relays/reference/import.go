@@ -4,10 +4,6 @@ import (
 	"bytes"
 	"context"
 	"io"
-	"runtime"
-	"slices"
-	"strconv"
-	"sync"
 	"time"
 
 	"relaybench/corpus"
@@ -67,7 +63,6 @@ type Importer struct {
 	group   int // events of one commit
 	seq     uint64
 	total   Imported
-	used    sync.Pool // of *importBatch: fresh memory costs as much as storing an event
 }
 
 // How an import is cut. A batch is what one core verifies at a time; what is in flight is bounded by their number and by the longest event.
@@ -93,17 +88,16 @@ func NewImporter(s Store, o ImportOptions) *Importer {
 // Total returns the counts of everything so far.
 func (im *Importer) Total() Imported { return im.total }
 
-// importBatch is texts that follow each other, and what was found out about them.
+// importBatch is events that follow each other, and what was found out about them.
 type importBatch struct {
-	texts []byte
-	ends  []int
 	jobs  []importJob
-	ready chan struct{}
-	lost  int64 // texts that are longer than any event
-	err   error // why there is no further batch
+	bytes int
+	ready chan struct{} // closed once it is verified
+	err   error         // why there is no further batch
 }
 
 type importJob struct {
+	text    []byte
 	event   corpus.Event
 	record  Record
 	verdict verdict
@@ -116,41 +110,31 @@ type importJob struct {
 func (im *Importer) Run(ctx context.Context, next func(dst []byte) (text []byte, whole bool, err error)) error {
 	asked := ctx
 	ctx, cancel := context.WithCancel(asked)
-	verify := make(chan *importBatch, importInFlight)
-	arrived := make(chan *importBatch, importInFlight)
-	var working sync.WaitGroup
-	defer working.Wait()
 	defer cancel()
+	arrived := make(chan *importBatch, importInFlight)
 	go func() {
 		for {
 			b := im.readBatch(ctx, next)
-			last := b.err != nil // once it is handed over, its memory may be another's
-			if !handOver(ctx, verify, b) || !handOver(ctx, arrived, b) || last {
+			select {
+			case arrived <- b:
+			case <-ctx.Done():
+				return
+			}
+			go func() {
+				im.check(b)
+				close(b.ready)
+			}()
+			if b.err != nil {
 				return
 			}
 		}
 	}()
-	for range runtime.GOMAXPROCS(0) {
-		working.Go(func() {
-			for {
-				select {
-				case b := <-verify:
-					im.check(b)
-					close(b.ready)
-				case <-ctx.Done():
-					return
-				}
-			}
-		})
-	}
 	for {
 		group, err := gatherBatches(ctx, arrived, im.group)
 		if len(group) > 0 {
-			failed := im.commit(group)
-			if failed != nil {
+			if failed := im.commit(group); failed != nil {
 				return failed
 			}
-			im.recycle(group)
 			if im.options.Progress != nil {
 				im.options.Progress(im.total)
 			}
@@ -166,15 +150,6 @@ func (im *Importer) Run(ctx context.Context, next func(dst []byte) (text []byte,
 	}
 }
 
-func handOver(ctx context.Context, to chan<- *importBatch, b *importBatch) bool {
-	select {
-	case to <- b:
-		return true
-	case <-ctx.Done():
-		return false
-	}
-}
-
 // gatherBatches returns the batches of one commit. The error is why there are no more, io.EOF at the end.
 func gatherBatches(ctx context.Context, arrived <-chan *importBatch, most int) (group []*importBatch, err error) {
 	for events, bytes := 0, 0; events < most && bytes < importGroupBytes; {
@@ -184,13 +159,9 @@ func gatherBatches(ctx context.Context, arrived <-chan *importBatch, most int) (
 		case <-ctx.Done():
 			return group, ctx.Err()
 		}
-		select {
-		case <-b.ready:
-		case <-ctx.Done():
-			return group, ctx.Err()
-		}
+		<-b.ready
 		group = append(group, b)
-		events, bytes = events+len(b.jobs), bytes+len(b.texts)
+		events, bytes = events+len(b.jobs), bytes+b.bytes
 		if b.err != nil {
 			return group, b.err
 		}
@@ -198,103 +169,56 @@ func gatherBatches(ctx context.Context, arrived <-chan *importBatch, most int) (
 	return group, nil
 }
 
-// newBatch takes the memory of a batch that is committed, if there is one.
-func (im *Importer) newBatch() *importBatch {
-	b, ok := im.used.Get().(*importBatch)
-	if !ok {
-		b = &importBatch{texts: make([]byte, 0, importBatchBytes/2), jobs: make([]importJob, 0, importBatchEvents)}
-	}
-	*b = importBatch{texts: b.texts[:0], ends: b.ends[:0], jobs: b.jobs[:0], ready: make(chan struct{})}
-	return b
-}
-
-// recycle is called once a batch is committed: no store keeps what it was given. One that has grown large is left to the garbage collector.
-func (im *Importer) recycle(group []*importBatch) {
-	for _, b := range group {
-		if cap(b.texts) <= 2*importBatchBytes {
-			clear(b.jobs)
-			im.used.Put(b)
-		}
-	}
-}
-
 // readBatch reads what one core verifies at a time.
 func (im *Importer) readBatch(ctx context.Context, next func([]byte) ([]byte, bool, error)) *importBatch {
-	b := im.newBatch()
-	for len(b.ends) < importBatchEvents && len(b.texts) < importBatchBytes {
+	b := &importBatch{jobs: make([]importJob, 0, importBatchEvents), ready: make(chan struct{})}
+	for len(b.jobs) < importBatchEvents && b.bytes < importBatchBytes {
 		if b.err = ctx.Err(); b.err != nil {
-			return b
+			break
 		}
-		texts, whole, err := next(b.texts)
-		if err != nil {
-			b.err = err
-			return b
+		text, whole, err := next(nil)
+		if b.err = err; err != nil {
+			break
 		}
-		if !whole {
-			b.lost++
-			continue
-		}
-		b.texts = texts
-		b.ends = append(b.ends, len(texts))
+		b.jobs = append(b.jobs, importJob{text: bytes.TrimSpace(text), broken: !whole})
+		b.bytes += len(text)
 	}
 	return b
 }
 
 // check parses and verifies: the costly part.
 func (im *Importer) check(b *importBatch) {
-	b.jobs = slices.Grow(b.jobs, len(b.ends))[:len(b.ends)]
-	now, start := im.options.Now().Unix(), 0
-	for i, end := range b.ends {
-		im.checkOne(&b.jobs[i], bytes.TrimSpace(b.texts[start:end:end]), now)
-		start = end
-	}
-}
-
-func (im *Importer) checkOne(j *importJob, text []byte, now int64) {
-	var err error
-	j.decided = true
-	if j.event, err = corpus.ParseEvent(text); err != nil {
-		j.broken = true
-		return
-	}
-	if len(text) > im.options.MaxEventBytes {
-		j.verdict = verdict{false, "invalid: event is over " + strconv.Itoa(im.options.MaxEventBytes) + " bytes"}
-		return
-	}
-	if !im.options.NoVerify {
-		if err := j.event.Verify(); err != nil {
-			j.verdict = verdict{false, "invalid: " + err.Error()}
-			return
+	now := im.options.Now().Unix()
+	for i := range b.jobs {
+		j := &b.jobs[i]
+		if j.broken { // longer than any event
+			continue
+		}
+		var err error
+		j.verdict, j.decided, err = examine(&j.event, j.text, im.options.MaxEventBytes, im.options.NoVerify, now)
+		j.broken = err != nil
+		if !j.decided && !corpus.IsEphemeral(j.event.Kind) {
+			j.record = NewRecord(&j.event)
 		}
 	}
-	if v, refused := refuse(&j.event, now); refused {
-		j.verdict = v
-		return
-	}
-	if corpus.IsEphemeral(j.event.Kind) {
-		return
-	}
-	j.decided = false
-	j.record = newRecordFrom(&j.event, text)
 }
 
 // commit stores a group in one transaction and counts it.
 func (im *Importer) commit(group []*importBatch) error {
-	var counts Imported
-	last := im.seq
+	var total Imported
+	var last uint64
 	err := im.store.Update(func(tx Tx) error {
-		counts, last = Imported{}, im.seq
+		total, last = im.total, im.seq
 		for _, b := range group {
-			counts.Read += b.lost + int64(len(b.jobs))
-			counts.Broken += b.lost
 			for i := range b.jobs {
 				j := &b.jobs[i]
+				total.Read++
 				switch {
 				case j.broken:
-					counts.Broken++
+					total.Broken++
 					continue
-				case j.decided && j.verdict == (verdict{}):
-					counts.Ephemeral++
+				case !j.decided && corpus.IsEphemeral(j.event.Kind):
+					total.Ephemeral++
 					continue
 				case !j.decided:
 					last++
@@ -304,29 +228,13 @@ func (im *Importer) commit(group []*importBatch) error {
 						return err
 					}
 				}
-				counts.count(j.verdict)
+				total.count(j.verdict)
 			}
 		}
 		return nil
 	})
-	if err != nil {
-		return err
+	if err == nil {
+		im.total, im.seq = total, last
 	}
-	im.seq = last
-	im.total.add(counts)
-	return nil
-}
-
-func (n *Imported) add(o Imported) {
-	n.Read += o.Read
-	n.Stored += o.Stored
-	n.Duplicates += o.Duplicates
-	n.Superseded += o.Superseded
-	n.Deleted += o.Deleted
-	n.Vanished += o.Vanished
-	n.Expired += o.Expired
-	n.Ephemeral += o.Ephemeral
-	n.Protected += o.Protected
-	n.Invalid += o.Invalid
-	n.Broken += o.Broken
+	return err
 }

@@ -3,9 +3,7 @@ package reference
 import (
 	"runtime"
 	"slices"
-	"strconv"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"relaybench/corpus"
@@ -26,7 +24,7 @@ type job struct {
 	raw     []byte // the event as it came; the job's own
 	event   corpus.Event
 	record  Record
-	ready   latch // opened once it is parsed and verified
+	ready   chan struct{} // closed once it is parsed and verified
 
 	verdict verdict // decided when ready, if refused is set, else by the group
 	refused bool
@@ -68,7 +66,7 @@ func startIngest(r *relay) *ingest {
 					return
 				}
 				j.check(in.relay)
-				j.ready.open()
+				close(j.ready)
 				if n%4 == 0 {
 					runtime.Gosched() // the committer, back from the disk, would else wait until somebody is preempted
 				}
@@ -97,8 +95,7 @@ func startIngest(r *relay) *ingest {
 // add hands an event over. It blocks while too much is under way. raw is copied.
 func (in *ingest) add(s *session, raw []byte) {
 	in.bytes.take(len(raw))
-	j := &job{session: s, raw: append(make([]byte, 0, len(raw)), raw...)}
-	j.ready.lock()
+	j := &job{session: s, raw: slices.Clone(raw), ready: make(chan struct{})}
 	in.verify <- j
 	in.arrived <- j
 }
@@ -113,33 +110,15 @@ func (in *ingest) stop() {
 
 // check parses and verifies: the costly part, done by many jobs at once.
 func (j *job) check(r *relay) {
-	size := len(j.raw)
-	if j.event, j.problem = corpus.ParseEvent(j.raw); j.problem != nil {
-		j.refused = true
-		return
+	o := &r.options
+	j.verdict, j.refused, j.problem = examine(&j.event, j.raw, o.MaxEventBytes, o.NoVerify, r.now())
+	if !j.refused {
+		j.verdict, j.refused = o.Faults.takes(j.session)
 	}
-	j.refused = true
-	switch {
-	case size > r.options.MaxEventBytes:
-		j.verdict = verdict{false, "invalid: event is " + strconv.Itoa(size) + " bytes, over the limit of " + strconv.Itoa(r.options.MaxEventBytes)}
-		return
-	case r.options.NoVerify:
-	default:
-		if err := j.event.Verify(); err != nil {
-			j.verdict = verdict{false, "invalid: " + err.Error()}
-			return
-		}
+	if !j.refused {
+		j.keep = !corpus.IsEphemeral(j.event.Kind)
+		j.record = NewRecord(&j.event)
 	}
-	v, refused := refuse(&j.event, r.now())
-	if !refused {
-		v, refused = r.options.Faults.takes(j.session)
-	}
-	if refused {
-		j.verdict = v
-		return
-	}
-	j.refused, j.keep = false, !corpus.IsEphemeral(j.event.Kind)
-	j.record = newRecordFrom(&j.event, j.raw)
 }
 
 // commit is the one writer.
@@ -170,7 +149,7 @@ func (in *ingest) gather(group []*job) []*job {
 			return group
 		}
 	}
-	j.ready.wait()
+	<-j.ready
 	group = append(group, j)
 	share := len(in.arrived) / groupShare
 	deadline := time.Now().Add(groupTime)
@@ -183,36 +162,21 @@ func (in *ingest) gather(group []*job) []*job {
 		default:
 			return group
 		}
-		if len(group) >= share && !j.ready.opened.Load() {
-			in.held = j
-			return group
+		if len(group) >= share {
+			select {
+			case <-j.ready:
+			default:
+				in.held = j
+				return group
+			}
 		}
-		j.ready.wait()
+		<-j.ready
 		group = append(group, j)
 		if len(group)%16 == 0 && time.Now().After(deadline) {
 			return group
 		}
 	}
 	return group
-}
-
-// latch is what a channel that is closed once would be, without its memory.
-type latch struct {
-	opened  atomic.Bool
-	waiting sync.WaitGroup
-}
-
-func (l *latch) lock() { l.waiting.Add(1) }
-
-func (l *latch) open() {
-	l.opened.Store(true)
-	l.waiting.Done()
-}
-
-func (l *latch) wait() {
-	if !l.opened.Load() {
-		l.waiting.Wait()
-	}
 }
 
 // store commits a group. It returns what is new, for the hub, and the last number given out.
@@ -225,7 +189,7 @@ func (in *ingest) store(group []*job, seq uint64) (fresh []*Record, last uint64)
 			last++
 			j.record.Seq = last
 			j.verdict = stored
-			if j.keep {
+			if j.keep && !in.relay.options.Faults.loses(&j.record.ID) {
 				var err error
 				if j.verdict, err = in.relay.rules.admit(tx, &j.event, &j.record); err != nil {
 					return err

@@ -17,16 +17,15 @@ func lockFolder(dir string) (*os.File, error) {
 	}
 	for deadline := time.Now().Add(time.Second); ; time.Sleep(20 * time.Millisecond) {
 		err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
-		if err == nil {
+		busy := errors.Is(err, syscall.EWOULDBLOCK) || errors.Is(err, syscall.EINTR)
+		switch {
+		case err == nil:
 			return f, nil
-		}
-		if !errors.Is(err, syscall.EWOULDBLOCK) && !errors.Is(err, syscall.EINTR) {
-			break
-		}
-		if time.Now().After(deadline) {
+		case busy && time.Now().Before(deadline):
+			continue
+		case busy:
 			err = errOpenElsewhere
-			break
 		}
+		return nil, errors.Join(err, f.Close())
 	}
-	return nil, errors.Join(err, f.Close())
 }

@@ -124,5 +124,3 @@ func (c *memoryCursor) Next() (*Record, error) {
 	c.rest = nil
 	return nil, nil
 }
-
-func (c *memoryCursor) Close() {}

@@ -3,6 +3,8 @@ package reference
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"relaybench/corpus"
@@ -140,11 +142,10 @@ func (s *session) forgetNegotiation(name string, n *negotiation) bool {
 
 func (s *session) endNegotiations() {
 	s.mu.Lock()
-	negs := s.negs
-	s.negs = map[string]*negotiation{}
+	names := slices.Collect(maps.Keys(s.negs))
 	s.mu.Unlock()
-	for _, n := range negs {
-		n.idle.Stop()
+	for _, name := range names {
+		s.endNegotiation(name)
 	}
 }
 
@@ -156,12 +157,9 @@ func (e *tooManyError) Error() string { return fmt.Sprintf("over %d events", e.l
 // negStorage returns what is to be reconciled. A filter of nothing but a time range is a part of the live set; for others, and for all with
 // NegRebuild, a set is built.
 func (r *relay) negStorage(text []byte) (negentropy.Storage, error) {
-	f, err := corpus.ParseFilter(text)
+	f, err := parseFilter(text)
 	if err != nil {
-		return nil, fmt.Errorf("filter: %w", err)
-	}
-	if len(f.Tags) > maxTagNames {
-		return nil, fmt.Errorf("%d tag conditions, over the limit of %d", len(f.Tags), maxTagNames)
+		return nil, err
 	}
 	q := NewQuery(&f, 0)
 	if n := q.elements(); n > r.options.MaxFilterElements {
@@ -184,25 +182,21 @@ func (r *relay) negStorage(text []byte) (negentropy.Storage, error) {
 
 // buildNegSet reads a set from the store.
 func (r *relay) buildNegSet(q *Query, limit int) (negentropy.Storage, error) {
-	r.readers <- struct{}{}
-	defer func() { <-r.readers }()
-	type item struct {
-		createdAt int64
-		id        corpus.ID
-	}
-	var items []item // newest first
+	var items []member // newest first
 	now := r.now()
-	err := scanAll(r.options.Store, q, func(rec *Record) error {
-		if rec.Expires <= now {
+	err := r.reading(func(store Store) error {
+		return scanAll(store, q, func(rec *Record) error {
+			if rec.Expires <= now {
+				return nil
+			}
+			if len(items) == q.Limit {
+				return errEnough
+			}
+			if items = append(items, memberOf(rec)); limit > 0 && len(items) > limit {
+				return &tooManyError{limit}
+			}
 			return nil
-		}
-		if len(items) == q.Limit {
-			return errEnough
-		}
-		if items = append(items, item{rec.CreatedAt, rec.ID}); limit > 0 && len(items) > limit {
-			return &tooManyError{limit}
-		}
-		return nil
+		})
 	})
 	if err != nil && !errors.Is(err, errEnough) {
 		return nil, err

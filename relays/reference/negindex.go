@@ -1,7 +1,6 @@
 package reference
 
 import (
-	"container/heap"
 	"errors"
 	"slices"
 	"sync"
@@ -17,26 +16,30 @@ type indexed struct {
 	live negentropy.Live
 
 	mu       sync.Mutex
-	expiring expiries // NIP-40: what is to leave the set without a write
+	expiring []member // NIP-40: what is to leave the set without a write
 }
+
+// member is what the set knows of an event.
+type member struct {
+	createdAt, expires int64
+	id                 corpus.ID
+}
+
+func memberOf(r *Record) member { return member{r.CreatedAt, r.Expires, r.ID} }
 
 // newIndexed reads the store once.
 func newIndexed(s Store) (*indexed, error) {
 	x := &indexed{Store: s}
-	type item struct {
-		createdAt, expires int64
-		id                 corpus.ID
-	}
-	var items []item // newest first
+	var members []member // newest first
 	err := scanAll(s, NewQuery(&corpus.Filter{}, 0), func(r *Record) error {
-		items = append(items, item{r.CreatedAt, r.Expires, r.ID})
+		members = append(members, memberOf(r))
 		return nil
 	})
 	if err != nil {
 		return nil, err
 	}
-	for _, i := range slices.Backward(items) {
-		x.add(&Record{CreatedAt: i.createdAt, Expires: i.expires, ID: i.id})
+	for i := range slices.Backward(members) {
+		x.add(&members[i])
 	}
 	return x, nil
 }
@@ -52,39 +55,44 @@ func (x *indexed) Update(change func(Tx) error) error {
 	}
 	for i := range changes {
 		if c := &changes[i]; c.removed {
-			x.live.Delete(uint64(c.createdAt), (*negentropy.ID)(&c.id))
+			x.drop(&c.member)
 		} else {
-			x.add(&Record{CreatedAt: c.createdAt, Expires: c.expires, ID: c.id})
+			x.add(&c.member)
 		}
 	}
 	return nil
 }
 
-func (x *indexed) add(r *Record) {
-	x.live.Insert(uint64(r.CreatedAt), (*negentropy.ID)(&r.ID))
-	if r.Expires != never {
+func (x *indexed) add(m *member) {
+	x.live.Insert(uint64(m.createdAt), (*negentropy.ID)(&m.id))
+	if m.expires != never {
 		x.mu.Lock()
-		heap.Push(&x.expiring, expiry{r.Expires, r.CreatedAt, r.ID})
+		x.expiring = append(x.expiring, *m)
 		x.mu.Unlock()
 	}
+}
+
+func (x *indexed) drop(m *member) {
+	x.live.Delete(uint64(m.createdAt), (*negentropy.ID)(&m.id))
 }
 
 // snapshot returns the set of what is held and has not expired.
 func (x *indexed) snapshot(now int64) *negentropy.Snapshot {
 	x.mu.Lock()
-	for len(x.expiring) > 0 && x.expiring[0].at <= now {
-		gone := heap.Pop(&x.expiring).(expiry)
-		x.live.Delete(uint64(gone.createdAt), (*negentropy.ID)(&gone.id))
-	}
+	x.expiring = slices.DeleteFunc(x.expiring, func(m member) bool {
+		if m.expires <= now {
+			x.drop(&m)
+		}
+		return m.expires <= now
+	})
 	x.mu.Unlock()
 	return x.live.Snapshot()
 }
 
 // setChange is one event that came or went in a transaction.
 type setChange struct {
-	createdAt, expires int64
-	id                 corpus.ID
-	removed            bool
+	member
+	removed bool
 }
 
 // indexedTx notes what a transaction does.
@@ -96,36 +104,18 @@ type indexedTx struct {
 func (tx *indexedTx) Insert(r *Record) (bool, error) {
 	inserted, err := tx.Tx.Insert(r)
 	if inserted && err == nil {
-		*tx.changes = append(*tx.changes, setChange{r.CreatedAt, r.Expires, r.ID, false})
+		*tx.changes = append(*tx.changes, setChange{memberOf(r), false})
 	}
 	return inserted, err
 }
 
 func (tx *indexedTx) Remove(r *Record) error {
-	c := setChange{r.CreatedAt, r.Expires, r.ID, true} // before the store may reuse the record's memory
+	c := setChange{memberOf(r), true} // before the store may reuse the record's memory
 	err := tx.Tx.Remove(r)
 	if err == nil {
 		*tx.changes = append(*tx.changes, c)
 	}
 	return err
-}
-
-// expiries is a heap, the soonest first.
-type expiries []expiry
-
-type expiry struct {
-	at, createdAt int64
-	id            corpus.ID
-}
-
-func (e expiries) Len() int           { return len(e) }
-func (e expiries) Less(i, j int) bool { return e[i].at < e[j].at }
-func (e expiries) Swap(i, j int)      { e[i], e[j] = e[j], e[i] }
-func (e *expiries) Push(v any)        { *e = append(*e, v.(expiry)) }
-func (e *expiries) Pop() any {
-	last := (*e)[len(*e)-1]
-	*e = (*e)[:len(*e)-1]
-	return last
 }
 
 // errEnough ends a scan early.
@@ -143,7 +133,6 @@ func scanAll(s Store, q *Query, each func(*Record) error) error {
 			if err != nil {
 				return err
 			}
-			defer cursor.Close()
 			for n < scanBatch {
 				r, err := cursor.Next()
 				if err != nil || r == nil {

@@ -97,11 +97,8 @@ func (q *Query) Matches(r *Record) bool {
 }
 
 func in[T comparable](set map[T]struct{}, v T) bool {
-	if set == nil {
-		return true
-	}
 	_, ok := set[v]
-	return ok
+	return ok || set == nil
 }
 
 func (q *Query) matchesTags(r *Record) bool {

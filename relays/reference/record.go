@@ -34,61 +34,6 @@ func NewRecord(e *corpus.Event) Record {
 	return r
 }
 
-// newRecordFrom makes the record of an event that came as text, which the record keeps where it is canonical as it stands. Most clients
-// send it so.
-func newRecordFrom(e *corpus.Event, text []byte) Record {
-	if !isCanonical(e, text) {
-		return NewRecord(e)
-	}
-	r := Record{ID: e.ID, PubKey: e.PubKey, CreatedAt: e.CreatedAt, Kind: e.Kind, Expires: never, Raw: text}
-	if at, ok := e.Expiration(); ok {
-		r.Expires = at
-	}
-	return r
-}
-
-// isCanonical reports whether the text from which e was parsed is what AppendJSON would write; of some texts with \u escapes it does not know.
-// With the fields in order, anything else that JSON allows makes the text longer: white space, other fields, needless escapes.
-func isCanonical(e *corpus.Event, text []byte) bool {
-	var room [64]byte
-	const afterID, afterPubKey, beforeSig = `","pubkey":"`, `","created_at":`, `","sig":"`
-	middle := strconv.AppendInt(room[:0], e.CreatedAt, 10)
-	middle = strconv.AppendInt(append(middle, `,"kind":`...), int64(e.Kind), 10)
-	middle = append(middle, `,"tags":[`...)
-	sizeOf := escapedSize
-	if bytes.IndexByte(text, '\\') < 0 {
-		sizeOf = func(s string) int { return len(s) }
-	}
-	size := createdAtAt + len(middle) + len(`],"content":"`) + sizeOf(e.Content) + len(beforeSig) + 128 + len(`"}`)
-	for i, t := range e.Tags {
-		size += len(`[]`) + min(i, 1)
-		for j, s := range t {
-			size += len(`""`) + min(j, 1) + sizeOf(s)
-		}
-	}
-	if len(text) != size {
-		return false
-	}
-	sigAt := size - len(`"}`) - 128 - len(beforeSig)
-	return string(text[:idAt]) == `{"id":"` &&
-		string(text[idAt+64:pubKeyAt]) == afterID &&
-		string(text[pubKeyAt+64:createdAtAt]) == afterPubKey &&
-		bytes.HasPrefix(text[createdAtAt:], middle) &&
-		string(text[sigAt:sigAt+len(beforeSig)]) == beforeSig &&
-		!bytes.Contains(text, []byte(`\u`))
-}
-
-// escapedSize returns the length of s between the quotes of canonical JSON.
-func escapedSize(s string) int {
-	n := len(s)
-	for i := 0; i < len(s); i++ {
-		if c := s[i]; c < 0x20 || c == '"' || c == '\\' {
-			n++ // \u escapes are longer, but no text with such is taken as it is
-		}
-	}
-	return n
-}
-
 // Before reports whether r comes before other in an answer: newest first, ties by lowest id (NIP-01).
 func (r *Record) Before(other *Record) bool {
 	if r.CreatedAt != other.CreatedAt {

@@ -134,7 +134,7 @@ func Serve(ctx context.Context, l net.Listener, o Options) error {
 	if r.index, err = newIndexed(o.Store); err != nil {
 		return fmt.Errorf("reading the store: %w", err)
 	}
-	r.options.Store = o.Faults.store(r.index)
+	r.options.Store = r.index
 	r.ingest = startIngest(r)
 	return r.serveHTTP(ctx, outboxListener{l, o.Stall, o.Log, o.Faults.mostPending()}, r.serveClient, r.stop)
 }
@@ -237,6 +237,13 @@ func (r *relay) stop() {
 			return
 		}
 	}
+}
+
+// reading reads the store when it is its turn.
+func (r *relay) reading(read func(Store) error) error {
+	r.readers <- struct{}{}
+	defer func() { <-r.readers }()
+	return read(r.options.Store)
 }
 
 func (r *relay) now() int64 { return r.options.Now().Unix() }

@@ -3,6 +3,7 @@ package reference
 import (
 	"crypto/sha256"
 	"encoding/binary"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -32,6 +33,23 @@ var (
 // depend on that order: what would have removed an event also keeps it out when it comes later.
 type rules struct {
 	isHere func(relayTag string) bool // whether a NIP-62 relay tag names this relay
+}
+
+// examine parses and verifies what was sent as an event. The error is why it is none.
+func examine(e *corpus.Event, text []byte, maxBytes int, noVerify bool, now int64) (v verdict, refused bool, err error) {
+	if *e, err = corpus.ParseEvent(text); err != nil {
+		return v, true, err
+	}
+	if len(text) > maxBytes {
+		return verdict{false, fmt.Sprintf("invalid: event is %d bytes, over the limit of %d", len(text), maxBytes)}, true, nil
+	}
+	if !noVerify {
+		if err := e.Verify(); err != nil {
+			return verdict{false, "invalid: " + err.Error()}, true, nil
+		}
+	}
+	v, refused = refuse(e, now)
+	return v, refused, nil
 }
 
 // refuse judges what can be judged without the store.
@@ -214,27 +232,9 @@ func (ru rules) concerns(e *corpus.Event) bool {
 func removeAll(tx Tx, q *Query, but corpus.ID) error {
 	q.Limit = 1000
 	for after := (Position{}); ; {
-		cursor, err := tx.Scan(q, after)
-		if err != nil {
+		found, err := nextRecords(tx, q, after, q.Limit)
+		if err != nil || len(found) == 0 {
 			return err
-		}
-		var found []Record
-		for len(found) < q.Limit {
-			r, err := cursor.Next()
-			if err != nil {
-				cursor.Close()
-				return err
-			}
-			if r == nil {
-				break
-			}
-			kept := *r
-			kept.Raw = slices.Clone(r.Raw)
-			found = append(found, kept)
-		}
-		cursor.Close()
-		if len(found) == 0 {
-			return nil
 		}
 		after = positionOf(&found[len(found)-1])
 		for i := range found {

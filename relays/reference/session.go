@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"strconv"
 	"sync"
 	"unicode/utf8"
@@ -112,7 +113,11 @@ func (s *session) handle(frame []byte) {
 	}
 	switch string(parts[0]) {
 	case `"EVENT"`:
-		s.event(parts)
+		if len(parts) != 2 {
+			s.notice("error: EVENT takes one event")
+			return
+		}
+		s.relay.ingest.add(s, parts[1])
 	case `"REQ"`:
 		s.req(parts)
 	case `"COUNT"`:
@@ -128,14 +133,6 @@ func (s *session) handle(frame []byte) {
 	default:
 		s.notice("error: unknown command " + shorten(parts[0]))
 	}
-}
-
-func (s *session) event(parts [][]byte) {
-	if len(parts) != 2 {
-		s.notice("error: EVENT takes one event")
-		return
-	}
-	s.relay.ingest.add(s, parts[1])
 }
 
 // appendOK writes the answer to an event.
@@ -209,15 +206,17 @@ func (s *session) count(parts [][]byte) {
 		defer func() { <-s.slots }()
 		n := 0
 		a := newAnswer(queries, s.relay.hub.accepted.Load(), s.relay.now())
+		a.faults = s.relay.options.Faults
 		for !a.done && s.out.alive() {
-			s.relay.readers <- struct{}{}
-			more, err := a.count(s.relay.options.Store)
-			<-s.relay.readers
+			err := s.relay.reading(func(store Store) error {
+				more, err := a.count(store)
+				n += more
+				return err
+			})
 			if err != nil {
 				s.closed(id, "error: "+err.Error())
 				return
 			}
-			n += more
 		}
 		b := append([]byte(`["COUNT",`), id...)
 		b = strconv.AppendInt(append(b, `,{"count":`...), int64(n), 10)
@@ -247,11 +246,7 @@ func (s *session) end(name string) {
 // forget takes a subscription off the list, unless another has taken its name.
 func (s *session) forget(sub *subscription) {
 	s.mu.Lock()
-	for name, have := range s.subs {
-		if have == sub {
-			delete(s.subs, name)
-		}
-	}
+	maps.DeleteFunc(s.subs, func(_ string, have *subscription) bool { return have == sub })
 	s.mu.Unlock()
 	s.relay.hub.leave(sub)
 }
@@ -287,12 +282,9 @@ func (s *session) parseFilters(texts [][]byte) ([]*Query, error) {
 	var queries []*Query
 	elements := 0
 	for _, text := range texts {
-		f, err := corpus.ParseFilter(text)
+		f, err := parseFilter(text)
 		if err != nil {
-			return nil, fmt.Errorf("filter: %w", err)
-		}
-		if len(f.Tags) > maxTagNames {
-			return nil, fmt.Errorf("%d tag conditions, over the limit of %d", len(f.Tags), maxTagNames)
+			return nil, err
 		}
 		q := NewQuery(&f, o.MaxLimit)
 		q.Limit = o.Faults.limit(q.Limit)
@@ -302,6 +294,16 @@ func (s *session) parseFilters(texts [][]byte) ([]*Query, error) {
 		queries = append(queries, q)
 	}
 	return queries, nil
+}
+
+func parseFilter(text []byte) (f corpus.Filter, err error) {
+	if f, err = corpus.ParseFilter(text); err != nil {
+		return f, fmt.Errorf("filter: %w", err)
+	}
+	if len(f.Tags) > maxTagNames {
+		return f, fmt.Errorf("%d tag conditions, over the limit of %d", len(f.Tags), maxTagNames)
+	}
+	return f, nil
 }
 
 // refusal is why a filter is not answered, with the prefix of NIP-01 for it.

@@ -147,8 +147,6 @@ func (c *sqliteCursor) Next() (*Record, error) {
 	}
 }
 
-func (c *sqliteCursor) Close() {}
-
 // readPage reads a little more than is wanted, and more from page to page where the rest of the
 // filter drops many.
 func (c *sqliteCursor) readPage() error {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 
 	"relaybench/corpus"
 )
@@ -48,7 +49,30 @@ type Tx interface {
 type Cursor interface {
 	// Next returns the next event, nil at the end. The record is valid until the next call, its Raw until the View ends.
 	Next() (*Record, error)
-	Close()
+}
+
+// nextRecords returns the next events of an answer, n at most, with memory of their own.
+func nextRecords(v View, q *Query, after Position, n int) (list []Record, err error) {
+	cursor, err := v.Scan(q, after)
+	for err == nil && len(list) < n {
+		var r *Record
+		if r, err = cursor.Next(); r == nil {
+			break
+		}
+		kept := *r
+		kept.Raw = slices.Clone(r.Raw)
+		list = append(list, kept)
+	}
+	return list, err
+}
+
+// recordsByID returns the events with those ids that the store has, newest first.
+func recordsByID(s Store, ids []corpus.ID) (list []Record, err error) {
+	err = s.View(func(v View) (err error) {
+		list, err = nextRecords(v, NewQuery(&corpus.Filter{IDs: ids}, 0), Position{}, len(ids))
+		return err
+	})
+	return list, err
 }
 
 // Position is a place in an answer: after this event. The zero Position is before the first.

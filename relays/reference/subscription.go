@@ -58,6 +58,7 @@ func (s *subscription) run() {
 	}
 	a := newAnswer(s.queries, s.since, s.session.relay.now())
 	if f := s.session.relay.options.Faults; f != nil {
+		a.faults = f
 		f.misanswer(s, a)
 		return
 	}
@@ -78,16 +79,15 @@ func (s *subscription) sendBatch(a *answer) error {
 		s.stop()
 		return nil
 	}
-	relay := s.session.relay
-	relay.readers <- struct{}{}
 	b := batches.Get().(*batch)
-	err := a.read(relay.options.Store, b)
-	<-relay.readers
 	defer batches.Put(b)
+	err := s.session.relay.reading(func(store Store) error { return a.read(store, b) })
 	if err != nil || s.cancelled.Load() {
 		return err
 	}
-	b.each(func(raw []byte) error { return out.text(s.head, raw, closeBracket) })
+	for raw := range b.each {
+		out.text(s.head, raw, closeBracket)
+	}
 	if !a.done {
 		out.flush()
 	}

@@ -242,7 +242,7 @@ func (sy *syncing) push(ctx context.Context, ids []corpus.ID) error {
 		return nil
 	}
 	for start := 0; start < len(ids); start += pushBatch {
-		raws, err := sy.read(ids[start:min(len(ids), start+pushBatch)])
+		raws, err := recordsByID(sy.store, ids[start:min(len(ids), start+pushBatch)])
 		if err != nil {
 			return err
 		}
@@ -261,26 +261,4 @@ func (sy *syncing) push(ctx context.Context, ids []corpus.ID) error {
 		}
 	}
 	return settle(0)
-}
-
-// read returns events of the store, those that it still has, with memory of their own.
-func (sy *syncing) read(ids []corpus.ID) (records []Record, err error) {
-	q := NewQuery(&corpus.Filter{IDs: ids}, 0)
-	err = sy.store.View(func(v View) error {
-		cursor, err := v.Scan(q, Position{})
-		if err != nil {
-			return err
-		}
-		defer cursor.Close()
-		for {
-			r, err := cursor.Next()
-			if err != nil || r == nil {
-				return err
-			}
-			kept := *r
-			kept.Raw = append([]byte(nil), r.Raw...)
-			records = append(records, kept)
-		}
-	})
-	return records, err
 }

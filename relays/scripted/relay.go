@@ -118,7 +118,6 @@ func lose(store reference.Store, every int, counts *Counts) {
 			}
 			n++
 		}
-		cursor.Close()
 		for i := range gone {
 			check(tx.Remove(&gone[i]))
 			counts.Lost.add()
