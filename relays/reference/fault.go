@@ -180,9 +180,6 @@ func (f *Faults) apply(o *Options) {
 	}
 }
 
-// deaf reports whether nobody is to be answered.
-func (f *Faults) deaf() bool { return f != nil && f.halfOpen }
-
 // mostPending is how many bytes may wait for a peer before it is closed, 0 where it is waited for.
 func (f *Faults) mostPending() int {
 	if f == nil {

@@ -123,7 +123,7 @@ func Serve(ctx context.Context, l net.Listener, o Options) error {
 	if err != nil {
 		return err
 	}
-	if o.Faults.deaf() {
+	if o.Faults != nil && o.Faults.halfOpen {
 		return holdOpen(ctx, l)
 	}
 	r := &relay{options: o, log: o.Log, ended: ctx, conns: map[*outbox]struct{}{}, readers: make(chan struct{}, max(4, 2*runtime.GOMAXPROCS(0)))}

@@ -48,21 +48,13 @@ func examine(e *corpus.Event, text []byte, maxBytes int, noVerify bool, now int6
 			return verdict{false, "invalid: " + err.Error()}, true, nil
 		}
 	}
-	v, refused = refuse(e, now)
-	return v, refused, nil
-}
-
-// refuse judges what can be judged without the store.
-func refuse(e *corpus.Event, now int64) (verdict, bool) {
 	if at, ok := e.Expiration(); ok && at <= now {
-		return expired, true
+		return expired, true, nil
 	}
-	for _, t := range e.Tags {
-		if len(t) == 1 && t[0] == "-" {
-			return protected, true // NIP-70
-		}
+	if slices.ContainsFunc(e.Tags, func(t corpus.Tag) bool { return len(t) == 1 && t[0] == "-" }) {
+		return protected, true, nil // NIP-70
 	}
-	return verdict{}, false
+	return v, false, nil
 }
 
 // admit stores an event, or says why not, and carries out what it replaces, deletes or makes vanish.

@@ -159,8 +159,7 @@ func (c *sqliteCursor) readPage() error {
 	if err != nil {
 		return err
 	}
-	c.page, err = c.on.records(`SELECT e.seq, e.event FROM (`+c.text+` ORDER BY created_at DESC, id LIMIT ?) AS found CROSS JOIN events AS e ON e.seq = found.seq`,
-		append(slices.Clip(c.args), start, c.to, c.to, c.tie, c.size)...)
+	c.page, err = c.on.records(sqlitePage(c.text), append(slices.Clip(c.args), start, c.to, c.to, c.tie, c.size)...)
 	slices.SortFunc(c.page, func(a, b Record) int { return oldestFirst(&b, &a) })
 	n := len(c.page)
 	c.full = n == c.size
@@ -174,6 +173,11 @@ func (c *sqliteCursor) readPage() error {
 		c.over = true
 	}
 	return err
+}
+
+// sqlitePage loads the first events of what a statement finds.
+func sqlitePage(found string) string {
+	return `SELECT e.seq, e.event FROM (` + found + ` ORDER BY created_at DESC, id LIMIT ?) AS found CROSS JOIN events AS e ON e.seq = found.seq`
 }
 
 // windowStart returns the oldest time of the next page.
