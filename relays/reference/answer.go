@@ -1,14 +1,14 @@
 package reference
 
-// What one step of an answer may gather before it is sent. A step holds a read transaction, which must not last as long as a slow
-// reader does: bolt cannot reuse pages, nor grow its map, under an open one.
+// What one step of an answer may gather before it is sent. A step holds a read transaction, which
+// must not last as long as a slow reader does: under an open one bolt can reuse no pages.
 const (
 	batchEvents = 512
 	batchBytes  = 512 << 10
 )
 
-// answer merges the filters of one REQ or COUNT into one stream, newest first and without repetition, each filter within its own
-// limit (NIP-01). It can pause after any event and go on in another View.
+// answer merges the filters of one REQ or COUNT into one stream, newest first and without
+// repetition, each filter within its own limit (NIP-01). It can go on in another View.
 type answer struct {
 	queries []*Query
 	left    []int // of each filter's limit
@@ -28,7 +28,7 @@ type head struct {
 	filter int
 }
 
-// newAnswer leaves out events accepted after Seq upTo and events that have expired at now (Unix seconds, NIP-40).
+// newAnswer leaves out what was accepted after Seq upTo and what has expired at now (Unix seconds).
 func newAnswer(queries []*Query, upTo uint64, now int64) *answer {
 	a := &answer{queries: queries, upTo: upTo, now: now}
 	for _, q := range queries {
@@ -115,7 +115,7 @@ func (a *answer) step(store Store, take func(*Record) bool) error {
 	})
 }
 
-// endStep ends a step. What a filter read ahead goes back into its limit: the next step reads it again.
+// endStep gives what a filter read ahead back to its limit: the next step reads it again.
 func (a *answer) endStep() {
 	for _, h := range a.heads {
 		if h.record != nil && h.record.ID != a.last.ID {
@@ -125,7 +125,7 @@ func (a *answer) endStep() {
 	a.heads = a.heads[:0]
 }
 
-// advance moves one filter to its next event that may be sent; its record is nil when there is none.
+// advance moves one filter to its next event that may be sent, nil when there is none.
 func (a *answer) advance(i int) error {
 	h := &a.heads[i]
 	h.record = nil
@@ -143,8 +143,8 @@ func (a *answer) advance(i int) error {
 	return nil
 }
 
-// next takes the first of the heads. The record it returns stays valid until the next call, since heads that show a record already
-// taken move on only then.
+// next takes the first of the heads. The record it returns stays valid until the next call, since
+// heads that show a record already taken move on only then.
 func (a *answer) next() (*Record, error) {
 	if a.last.valid {
 		for i := range a.heads {

@@ -12,10 +12,10 @@ import (
 )
 
 // An index key is a byte for its table, the subject, and the place in an answer: the inverted time,
-// so that newer comes first, then half the id, so that the lower id does. Two ids with the same half
-// are as hard to find as any collision of 128 bits. Authors and tags stand as eight bytes of a key
-// or a hash: what is found is a candidate, and matched against the whole filter. The value tells of
-// many without loading them that they do not match.
+// so that newer comes first, then half the id, so that the lower id does. Two ids with the same
+// half are as hard to find as any collision of 128 bits. Authors and tags stand as eight bytes of a
+// key or a hash: what is found is a candidate, and matched against the whole filter. The value
+// tells of many without loading them that they do not match.
 const (
 	tableID         = 'i' // without a place
 	tableTime       = 't'

@@ -2,8 +2,9 @@ package reference
 
 import "time"
 
-// late sends the OKs of committed groups a fixed time after their commit, in order. Groups wait side by side, so that the delay costs latency and no
-// throughput of its own: it is what a slower disk or a longer way would add, to the microsecond as far as the system's clock goes.
+// late sends the OKs of committed groups a fixed time after their commit, in order. Groups wait
+// side by side, so that the delay costs latency and no throughput of its own: it is what a slower
+// disk or a longer way would add, to the microsecond as far as the system's clock goes.
 type late struct {
 	delay  time.Duration
 	answer func(group []*job)
@@ -17,7 +18,7 @@ type lateGroup struct {
 	jobs []*job
 }
 
-// lateGroups is how many groups may wait. What they hold in bytes is bounded with all that is under way.
+// lateGroups is how many groups may wait; their bytes are bounded with all that is under way.
 const lateGroups = 1 << 16
 
 func startLate(delay time.Duration, answer func([]*job)) *late {

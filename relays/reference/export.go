@@ -16,9 +16,6 @@ type ExportOptions struct {
 	Now          int64  // Unix seconds: what has expired by then (NIP-40) is left out
 }
 
-// exportBatch is how many events are read at once where the order is not the store's own.
-const exportBatch = 512
-
 // Export writes the events of a store, one a line, and returns how many it wrote.
 func Export(ctx context.Context, s Store, out io.Writer, o ExportOptions) (written int64, err error) {
 	w := bufio.NewWriterSize(out, 256<<10)
@@ -47,7 +44,7 @@ func Export(ctx context.Context, s Store, out io.Writer, o ExportOptions) (writt
 	return written, w.Flush()
 }
 
-// exportOldestFirst goes through the ids that the store has in its own order from the end, and reads the events many at a time.
+// exportOldestFirst reads all ids, and from their end the events, many at a time.
 func exportOldestFirst(ctx context.Context, s Store, q *Query, write func(*Record) error) error {
 	var ids []corpus.ID
 	err := scanAll(s, q, func(r *Record) error {
@@ -57,8 +54,8 @@ func exportOldestFirst(ctx context.Context, s Store, q *Query, write func(*Recor
 	if err != nil {
 		return err
 	}
-	for end := len(ids); end > 0; end -= exportBatch {
-		some, err := recordsByID(s, ids[max(0, end-exportBatch):end])
+	for end := len(ids); end > 0; end -= byIDBatch {
+		some, err := recordsByID(s, ids[max(0, end-byIDBatch):end])
 		if err != nil {
 			return err
 		}

@@ -18,8 +18,9 @@ import (
 	"relaybench/corpus"
 )
 
-// Faults make the relay misbehave on purpose, so that tests can show that what measures it notices. They are for tests alone. A nil *Faults is an
-// honest relay; where faults strike a share of the events, which ones depends on their ids and on nothing else.
+// Faults make the relay misbehave on purpose, so that tests can show that what measures it notices.
+// They are for tests alone. A nil *Faults is an honest relay; where faults strike a share of the
+// events, which ones depends on their ids and on nothing else.
 type Faults struct {
 	lose, hide float64 // share of events: acknowledged and not stored; stored and left out of answers
 
@@ -65,7 +66,8 @@ var faultKinds = []faultKind{
 	{"kill-pending", "MB", "a connection for which more than MB megabytes wait is closed", parsePending},
 }
 
-// ParseFaults reads faults, each written NAME or NAME:ARG. The error is one sentence that names the fault at fault. Without any it returns nil.
+// ParseFaults reads faults, each written NAME or NAME:ARG. The error is one sentence that names the
+// fault at fault. Without any it returns nil.
 func ParseFaults(specs []string) (*Faults, error) {
 	if len(specs) == 0 {
 		return nil, nil
@@ -180,14 +182,6 @@ func (f *Faults) apply(o *Options) {
 	}
 }
 
-// mostPending is how many bytes may wait for a peer before it is closed, 0 where it is waited for.
-func (f *Faults) mostPending() int {
-	if f == nil {
-		return 0
-	}
-	return f.pending
-}
-
 // limit returns the limit that a filter is answered within.
 func (f *Faults) limit(asked int) int {
 	if f != nil && f.unlimited {
@@ -263,7 +257,8 @@ const (
 	hideAt = 8
 )
 
-// struck reports whether an event is among the share. Ids are hashes, so that any eight bytes spread evenly; each fault looks at others.
+// struck reports whether an event is among the share. Ids are hashes, so that any eight bytes
+// spread evenly; each fault looks at others.
 func struck(id *corpus.ID, at int, share float64) bool {
 	return float64(binary.BigEndian.Uint64(id[at:])) < share*(1<<64)
 }

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// misanswer is subscription.run's part after the wait for a slot, done wrong in the ways that were asked for.
+// misanswer is subscription.run's part after the wait for a slot, done wrong as asked for.
 func (f *Faults) misanswer(s *subscription, a *answer) {
 	out := s.session.out
 	if f.garbage {
@@ -55,7 +55,7 @@ func (f *Faults) misanswer(s *subscription, a *answer) {
 	}
 }
 
-// alter changes an event's content. Between unescaped quotes the key stands nowhere else in canonical JSON.
+// alter changes an event's content. Unescaped, its key stands nowhere else in canonical JSON.
 func alter(raw []byte) []byte {
 	const key = `"content":"`
 	return bytes.Replace(raw, []byte(key), []byte(key+"altered: "), 1)

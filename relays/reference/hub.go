@@ -8,8 +8,9 @@ import (
 
 // hub passes accepted events on to live subscriptions.
 //
-// Nothing is lost or repeated between a subscription's stored answer and what comes live: a subscription joins under the hub's lock, with the
-// number of the last event accepted by then; its stored answer holds events up to that number, and the hub sends it those above.
+// Nothing is lost or repeated between a subscription's stored answer and what comes live: a
+// subscription joins under the hub's lock, with the number of the last event accepted by then; its
+// stored answer holds events up to that number, and the hub sends it those above.
 type hub struct {
 	mu       sync.RWMutex
 	subs     []*subscription
@@ -38,7 +39,7 @@ func (h *hub) leave(s *subscription) {
 	s.place = -1
 }
 
-// publish offers a group, in the order of acceptance, to every subscription. It never waits for a peer.
+// publish offers a group to every subscription, in the order of acceptance. It waits for no peer.
 func (h *hub) publish(group []*Record) {
 	h.mu.RLock()
 	defer h.mu.RUnlock()

@@ -9,7 +9,7 @@ import (
 	"relaybench/corpus"
 )
 
-// ImportOptions say how events are taken into a store that nobody serves meanwhile. Zero values take the defaults.
+// ImportOptions say how events are taken into a store that nobody serves. Zero values: defaults.
 type ImportOptions struct {
 	URL           string           // under which clients know the relay (NIP-62); requests to vanish from all relays are known without
 	NoVerify      bool             // take ids and signatures on trust
@@ -54,8 +54,8 @@ func (n *Imported) count(v verdict) {
 	}
 }
 
-// Importer takes events into a store by the rules by which a relay takes them, without the relay: verified on all cores, and committed in the order in
-// which they come in groups as large as makes a commit cheap.
+// Importer takes events into a store by the rules by which a relay takes them, without the relay:
+// verified on all cores, and committed in the order in which they come, in large groups.
 type Importer struct {
 	options ImportOptions
 	store   Store
@@ -65,7 +65,7 @@ type Importer struct {
 	total   Imported
 }
 
-// How an import is cut. A batch is what one core verifies at a time; what is in flight is bounded by their number and by the longest event.
+// How an import is cut. A batch is what one core verifies at a time.
 const (
 	importBatchEvents = 128
 	importBatchBytes  = 256 << 10
@@ -105,8 +105,9 @@ type importJob struct {
 	broken  bool
 }
 
-// Run takes all events of a stream. next is corpus.Texts.Next or like it. When ctx ends, the group at hand is committed, and the error is ctx's
-// cause: a call of next that waits for more is then left to itself. After any error all that Total counts is in the store.
+// Run takes all events of a stream. next is corpus.Texts.Next or like it. When ctx ends, the group
+// at hand is committed, and the error is ctx's cause: a call of next that waits for more is then
+// left to itself. After any error all that Total counts is in the store.
 func (im *Importer) Run(ctx context.Context, next func(dst []byte) (text []byte, whole bool, err error)) error {
 	asked := ctx
 	ctx, cancel := context.WithCancel(asked)
@@ -150,7 +151,7 @@ func (im *Importer) Run(ctx context.Context, next func(dst []byte) (text []byte,
 	}
 }
 
-// gatherBatches returns the batches of one commit. The error is why there are no more, io.EOF at the end.
+// gatherBatches returns the batches of one commit, with the error why there are no more.
 func gatherBatches(ctx context.Context, arrived <-chan *importBatch, most int) (group []*importBatch, err error) {
 	for events, bytes := 0, 0; events < most && bytes < importGroupBytes; {
 		var b *importBatch

@@ -9,7 +9,8 @@ import (
 	"relaybench/corpus"
 )
 
-// Bounds of the way that events take. What is on it is bounded by count and by bytes; when it is full, connections are not read.
+// Bounds of the way that events take. What is on it is bounded by count and by bytes; when it is
+// full, connections are not read.
 const (
 	maxInFlight      = 4096
 	maxInFlightBytes = 64 << 20
@@ -32,8 +33,9 @@ type job struct {
 	problem error
 }
 
-// ingest verifies events on all cores and commits them in groups. Jobs are queued twice, in the same order: to the verifiers and to
-// the committer, which takes them in the order of arrival and waits for each to be verified.
+// ingest verifies events on all cores and commits them in groups. Jobs are queued twice, in the
+// same order: to the verifiers and to the committer, which takes them in the order of arrival and
+// waits for each to be verified.
 type ingest struct {
 	relay   *relay
 	verify  chan *job
@@ -100,7 +102,7 @@ func (in *ingest) add(s *session, raw []byte) {
 	in.arrived <- j
 }
 
-// stop waits until everything that was added is committed and answered. Nothing may be added any more.
+// stop waits until all that was added is committed and answered. Nothing may be added any more.
 func (in *ingest) stop() {
 	close(in.verify)
 	close(in.arrived)
@@ -138,10 +140,11 @@ func (in *ingest) commit() {
 	}
 }
 
-// gather takes the next event and with it those that have arrived already, so that a lone event is committed at once and a stream of
-// them in groups, whatever a commit costs. It waits for the verification of a share of what is under way, and takes more only if it is
-// verified: were it to wait for all, verifiers would have nothing to do during a commit, and the committer nothing until all that the OKs bring in
-// is verified.
+// gather takes the next event and with it those that have arrived already, so that a lone event is
+// committed at once and a stream of them in groups, whatever a commit costs. It waits for the
+// verification of a share of what is under way, and takes more only if it is verified: were it to
+// wait for all, verifiers would have nothing to do during a commit, and the committer nothing until
+// all that the OKs bring in is verified.
 func (in *ingest) gather(group []*job) []*job {
 	j, ok := in.held, true
 	if in.held = nil; j == nil {

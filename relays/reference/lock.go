@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// lockFolder keeps other processes out of a store's folder for as long as the file that it returns is
-// open: the relay numbers events, and holds the set that it reconciles, in memory. bbolt locks its
-// file itself.
+// lockFolder keeps other processes out of a store's folder for as long as the file that it returns
+// is open: the relay numbers events, and holds the set that it reconciles, in memory. bbolt locks
+// its file itself.
 func lockFolder(dir string) (*os.File, error) {
 	f, err := os.Open(dir)
 	if err != nil {

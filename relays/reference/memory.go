@@ -7,8 +7,8 @@ import (
 	"relaybench/corpus"
 )
 
-// Memory is a store without files: a sorted list that every query walks. It is as plain as can be, since the tests hold the other
-// stores against it.
+// Memory is a store without files: a sorted list that every query walks. It is as plain as can be,
+// since the tests hold the other stores against it.
 type Memory struct {
 	mu     sync.RWMutex
 	sorted []*Record // oldest first, ties by highest id: the reverse of an answer, so that new events mostly go to the end
@@ -23,7 +23,8 @@ func NewMemory() *Memory {
 	return &Memory{byID: map[corpus.ID]*Record{}, notes: map[string][]byte{}}
 }
 
-// Update runs the changes directly on the lists. They cannot fail half-way: only the store's own methods fail, and these do not.
+// Update runs the changes directly on the lists. They cannot fail half-way: only the store's own
+// methods fail, and these do not.
 func (m *Memory) Update(change func(Tx) error) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()

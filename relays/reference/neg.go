@@ -12,16 +12,16 @@ import (
 	"relaybench/relays/negentropy"
 )
 
-// negotiation is one reconciliation with a client (NIP-77). It sees the set as it was when it was opened.
+// negotiation is one reconciliation with a client (NIP-77), of the set as it was at its opening.
 type negotiation struct {
 	responder *negentropy.Responder
 	idle      *time.Timer
 }
 
-// builtEvents is how many events a set that has to be built for one reconciliation may hold, where Options.NegMaxEvents says nothing.
+// builtEvents is how many events a set built for one reconciliation may hold by default.
 const builtEvents = 1_000_000
 
-// negOpen starts a reconciliation, in place of one with the same id: ["NEG-OPEN", id, filter, message].
+// negOpen starts a reconciliation, in place of one with its id: ["NEG-OPEN", id, filter, message].
 func (s *session) negOpen(parts [][]byte) {
 	id, name, ok := s.subscriptionID(parts)
 	if !ok {
@@ -108,7 +108,7 @@ func (s *session) negAnswer(id []byte, name string, n *negotiation, text []byte)
 	s.out.flush()
 }
 
-// negErr ends a reconciliation, or says why there is none (NIP-77). The most records that would have done stand behind `blocked:`.
+// negErr ends a reconciliation, or says why there is none (NIP-77), and how many events would do.
 func (s *session) negErr(id []byte, reason string, most ...int64) {
 	b := append([]byte(`["NEG-ERR",`), id...)
 	b = corpus.AppendString(append(b, ','), reason)
@@ -154,8 +154,8 @@ type tooManyError struct{ limit int }
 
 func (e *tooManyError) Error() string { return fmt.Sprintf("over %d events", e.limit) }
 
-// negStorage returns what is to be reconciled. A filter of nothing but a time range is a part of the live set; for others, and for all with
-// NegRebuild, a set is built.
+// negStorage returns what is to be reconciled. A filter of nothing but a time range is a part of
+// the live set; for others, and for all with NegRebuild, a set is built.
 func (r *relay) negStorage(text []byte) (negentropy.Storage, error) {
 	f, err := parseFilter(text)
 	if err != nil {

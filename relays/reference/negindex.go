@@ -9,8 +9,8 @@ import (
 	"relaybench/relays/negentropy"
 )
 
-// indexed is a Store with the set that NIP-77 reconciles kept beside it: every committed change goes into the set as well, so that opening a
-// reconciliation builds nothing.
+// indexed is a Store with the set that NIP-77 reconciles kept beside it: every committed change
+// goes into the set as well, so that opening a reconciliation builds nothing.
 type indexed struct {
 	Store
 	live negentropy.Live
@@ -124,7 +124,7 @@ var errEnough = errors.New("enough")
 // scanBatch is how many events one read transaction of a scan returns.
 const scanBatch = 4096
 
-// scanAll calls each with the events that match, newest first, in many short read transactions. The record is valid during the call.
+// scanAll calls each with what matches, newest first, in short reads; it may not keep the record.
 func scanAll(s Store, q *Query, each func(*Record) error) error {
 	for after := (Position{}); ; {
 		n := 0

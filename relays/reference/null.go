@@ -14,8 +14,9 @@ import (
 	"relaybench/corpus"
 )
 
-// Null is the store that stores nothing. Serving it is another protocol as well: every event is answered with OK unseen, a REQ
-// with as many stored-looking events as it asks for. What it reaches is the ceiling of whatever measures it.
+// Null is the store that stores nothing. Serving it is another protocol as well: every event is
+// answered with OK unseen, a REQ with as many stored-looking events as it asks for. What it reaches
+// is the ceiling of whatever measures it.
 type Null struct{}
 
 // Update forgets the changes.
@@ -36,22 +37,23 @@ type nullConn struct {
 	buf []byte
 }
 
-// serveNull answers on the connection's one goroutine. Nothing is parsed: what is looked for is where a sane client puts it, and a
-// message that is put otherwise gets a NOTICE.
+// serveNull answers on the connection's one goroutine. Nothing is parsed: what is looked for is
+// where a sane client puts it, and a message that is put otherwise gets a NOTICE.
 func (r *relay) serveNull(ws *websocket.Conn, conn net.Conn) {
 	defer ws.CloseNow()
 	defer context.AfterFunc(r.ended, func() { ws.CloseNow() })()
 	c := nullConn{Conn: conn}
-	var in []byte
+	var in bytes.Buffer
 	for {
 		_, reader, err := ws.Reader(context.Background())
 		if err != nil {
 			return
 		}
-		if in, err = readInto(in[:0], reader); err != nil {
+		in.Reset()
+		if _, err = in.ReadFrom(reader); err != nil {
 			return
 		}
-		if err := c.answer(in); err != nil {
+		if err := c.answer(in.Bytes()); err != nil {
 			return
 		}
 	}
@@ -77,7 +79,7 @@ func (c *nullConn) answer(frame []byte) error {
 	return c.text([]byte(`["NOTICE","error: not understood"]`))
 }
 
-// req answers with the ids that are asked for, else with as many events as the limits say, else with none.
+// req answers with the ids that are asked for, else with as many events as the limit says.
 func (c *nullConn) req(sub, filters []byte) error {
 	events := nullEvents()
 	head := append(append([]byte(`["EVENT",`), sub...), ',')
@@ -112,7 +114,7 @@ func (c *nullConn) text(parts ...[]byte) error {
 	return err
 }
 
-// idIn finds an event's id: `"id":"` cannot stand inside a JSON string, where its quotes would be escaped.
+// idIn finds an event's id: its key cannot stand inside a JSON string, where quotes are escaped.
 func idIn(frame []byte) []byte {
 	const key = `"id":"`
 	at := bytes.Index(frame, []byte(key))
@@ -122,7 +124,7 @@ func idIn(frame []byte) []byte {
 	return frame[at+len(key) : at+len(key)+64]
 }
 
-// stringIn cuts a JSON string of a sane length, with its quotes, off the front; nil if there is none.
+// stringIn cuts a JSON string of a sane length with its quotes off the front; nil if none is there.
 func stringIn(b []byte) (s, rest []byte) {
 	if len(b) == 0 || b[0] != '"' {
 		return nil, b
@@ -134,8 +136,8 @@ func stringIn(b []byte) (s, rest []byte) {
 	return b[:len(inside)+2], rest
 }
 
-// nullEvents are well-formed events of ordinary size, newest first, each with the bracket that closes its frame. Their signatures
-// are noise.
+// nullEvents are well-formed events of ordinary size, newest first, each with the bracket that
+// closes its frame. Their signatures are noise.
 var nullEvents = sync.OnceValue(func() [][]byte {
 	random := rand.NewChaCha8([32]byte{})
 	text := make([]byte, 120)

@@ -16,7 +16,7 @@ const (
 	closeTryLater  = 1013
 )
 
-// flushPiece is the most that one write hands to the socket, in bytes: small enough for progress to be seen on a slow link.
+// flushPiece is the most bytes of one write: few enough for progress to be seen on a slow link.
 const flushPiece = 64 << 10
 
 var (
@@ -24,13 +24,14 @@ var (
 	errClosing = errors.New("connection is closing")
 )
 
-// outbox is the server's side of one connection. Writes only queue, so that neither the group writer nor a query ever waits for a
-// socket while it holds something that others need; one goroutine moves the queue to the socket in large pieces. Whoever
-// produces much asks waitRoom first, which is the backpressure that a slow reader meets. A peer that takes no byte for `stall`
+// outbox is the server's side of one connection. Writes only queue, so that neither the group
+// writer nor a query ever waits for a socket while it holds something that others need; one
+// goroutine moves the queue to the socket in large pieces. Whoever produces much asks waitRoom
+// first, which is the backpressure that a slow reader meets. A peer that takes no byte for `stall`
 // is closed with a reason.
 //
-// Frames are written here rather than through the WebSocket library: a server's frames carry no mask, so that a frame is two to
-// ten bytes of header before its parts, and an event's bytes are copied once.
+// Frames are written here rather than through the WebSocket library: a server's frames carry no
+// mask, so that a frame is a short header before its parts, and an event's bytes are copied once.
 type outbox struct {
 	net.Conn
 	stall time.Duration
@@ -56,7 +57,7 @@ func newOutbox(c net.Conn, stall time.Duration, log func(format string, a ...any
 	return o
 }
 
-// Write queues bytes that must be whole frames (or HTTP, before the handshake is over). It never blocks.
+// Write queues whole frames, or HTTP before the handshake is over. It never blocks.
 func (o *outbox) Write(p []byte) (int, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -68,7 +69,7 @@ func (o *outbox) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// text queues one text frame made of the given parts and leaves it to flush to wake the flusher, so that many frames cost one wake-up.
+// text queues one text frame. Only flush wakes the flusher: many frames cost one wake-up.
 func (o *outbox) text(parts ...[]byte) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -91,7 +92,7 @@ func (o *outbox) flush() {
 	o.work.Signal()
 }
 
-// waitRoom blocks until at most n bytes wait for the socket, until the connection ends, or until stop, asked on every change, says so.
+// waitRoom blocks until at most n bytes wait, the connection ends, or stop, asked anew, says so.
 func (o *outbox) waitRoom(n int, stop func() bool) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -148,7 +149,7 @@ func (o *outbox) end(code uint16, reason string) {
 	}
 }
 
-// Close lets the flusher write what is queued, for a bounded time, and close the socket. It does not wait for that.
+// Close lets the flusher write what is queued, for a bounded time, without waiting for that.
 func (o *outbox) Close() error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -184,7 +185,8 @@ func (o *outbox) SetWriteDeadline(time.Time) error { return nil }
 func (o *outbox) finish() {
 	if !o.closing {
 		o.closing = true
-		// Reads end with the flusher; the write that is under way gets no longer than the linger time.
+		// Reads end with the flusher; the write that is under way gets no longer than the linger
+		// time.
 		o.Conn.SetWriteDeadline(time.Now().Add(o.linger()))
 		o.work.Signal()
 		o.room.Broadcast()
@@ -234,14 +236,14 @@ func (o *outbox) run() {
 	}
 }
 
-// send writes buf, giving up when the peer takes nothing for the stall time. It is called without o.mu.
+// send writes buf until the peer takes nothing for the stall time. It is called without o.mu.
 func (o *outbox) send(buf []byte) (written int, err error) {
 	taken := time.Now() // when the peer last made room
 	for written < len(buf) {
 		o.mu.Lock()
 		if !o.closing {
-			// A write that times out may have got a part away at any moment of its time, which would pass for progress: short writes
-			// tell how long ago the last of it was.
+			// A write that times out may have got a part away at any moment of its time, which
+			// would pass for progress: short writes tell how long ago the last of it was.
 			o.Conn.SetWriteDeadline(time.Now().Add(max(o.stall/20, time.Millisecond)))
 		}
 		closing := o.closing
@@ -262,8 +264,9 @@ func (o *outbox) send(buf []byte) (written int, err error) {
 	return written, nil
 }
 
-// fail ends a connection whose socket took only part of buf. A stalled peer may wake up: it then finds the rest of the frame
-// that was under way and a close frame that says why, and everything else is forgotten. It needs o.mu.
+// fail ends a connection whose socket took only part of buf. A stalled peer may wake up: it then
+// finds the rest of the frame that was under way and a close frame that says why, and everything
+// else is forgotten. It needs o.mu.
 func (o *outbox) fail(buf []byte, written int, err error) {
 	alreadyClosing := o.closing
 	o.err, o.closing, o.queue, o.spare = err, true, nil, nil
@@ -312,8 +315,8 @@ func appendClose(dst []byte, code uint16, reason string) []byte {
 	return append(binary.BigEndian.AppendUint16(dst, code), reason...)
 }
 
-// frameEnd returns where the frame that holds byte at of buf ends, or at itself where a frame begins there; -1 if buf does not
-// consist of unmasked frames.
+// frameEnd returns where the frame that holds byte at of buf ends, or at itself where a frame
+// begins there; -1 if buf does not consist of unmasked frames.
 func frameEnd(buf []byte, at int) int {
 	pos := 0
 	for pos < at {

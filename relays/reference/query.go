@@ -24,7 +24,7 @@ type Query struct {
 	kinds   map[int]struct{}
 }
 
-// TagQuery is one "#x" condition. Name and values are escaped as in canonical JSON, which is what they are compared with.
+// TagQuery is one "#x" condition. Name and values are escaped as in canonical JSON.
 type TagQuery struct {
 	Name   string
 	Values []string
@@ -63,7 +63,7 @@ func NewQuery(f *corpus.Filter, maxLimit int) *Query {
 	return q
 }
 
-// distinct drops repetitions, so that no index is walked twice, and makes the set that matching looks into.
+// distinct drops repetitions, and makes the set that matching looks into.
 func distinct[T comparable](list []T) ([]T, map[T]struct{}) {
 	if len(list) == 0 {
 		return nil, nil

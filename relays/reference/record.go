@@ -34,7 +34,7 @@ func NewRecord(e *corpus.Event) Record {
 	return r
 }
 
-// Before reports whether r comes before other in an answer: newest first, ties by lowest id (NIP-01).
+// Before reports whether r comes first in an answer: newest first, ties by lowest id (NIP-01).
 func (r *Record) Before(other *Record) bool {
 	if r.CreatedAt != other.CreatedAt {
 		return r.CreatedAt > other.CreatedAt
@@ -51,7 +51,7 @@ const (
 
 var errBrokenRecord = errors.New("stored event is not canonical JSON: the store is damaged")
 
-// parseRecord reads the fields of a record back from its canonical JSON, which the record keeps without a copy.
+// parseRecord reads a record back from its canonical JSON, which it keeps without a copy.
 func parseRecord(seq uint64, raw []byte) (r Record, err error) {
 	r = Record{Seq: seq, Expires: never, Raw: raw}
 	if len(raw) < createdAtAt {
@@ -105,8 +105,9 @@ func (r *Record) indexedTags() iter.Seq2[[]byte, []byte] {
 	}
 }
 
-// valuedTags yields the tags that have a value, name and first value still escaped as in the canonical JSON. Canonical JSON makes this
-// exact without a parser: a quote inside a string is always escaped.
+// valuedTags yields the tags that have a value, name and first value still escaped as in the
+// canonical JSON. Canonical JSON makes this exact without a parser: a quote inside a string is
+// always escaped.
 func (r *Record) valuedTags() iter.Seq2[[]byte, []byte] {
 	return func(yield func(name, value []byte) bool) {
 		if len(r.Raw) < createdAtAt {
@@ -143,7 +144,7 @@ func isSingle(name []byte) bool {
 	return len(name) == 1 || len(name) > 1 && name[0] == '\\' && (len(name) == 2 || len(name) == 6 && name[1] == 'u')
 }
 
-// cutString takes a string off the front of canonical JSON and returns what stands between its quotes.
+// cutString takes a string off the front of canonical JSON, and drops its quotes.
 func cutString(b []byte) (s, rest []byte) {
 	b = b[1:]
 	for i := 0; i < len(b); i++ {

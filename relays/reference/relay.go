@@ -1,10 +1,12 @@
-// Package reference is relaybench's own Nostr relay: the protocol on one side (NIPs 1, 9, 11, 40, 45, 62, 70 and 77), a Store on the
-// other. It is what a fresh machine measures against, and with the null store the yardstick of the harness itself.
+// Package reference is relaybench's own Nostr relay: the protocol on one side (NIPs 1, 9, 11, 40,
+// 45, 62, 70 and 77), a Store on the other. It is what a fresh machine measures against, and with
+// the null store the yardstick of the harness itself.
 //
-// The way of an event: the connection's goroutine splits the message; a pool of verifiers parses it and checks id and signature; one
-// committer takes verified events in the order of arrival, applies the rules in a group's transaction, answers OK after its
-// commit, and hands what is new to the hub, which passes it on to live subscriptions. The way of a query: a goroutine of its own
-// reads one bounded batch after another, each in a short read transaction, and sends it once the peer has room.
+// The way of an event: the connection's goroutine splits the message; a pool of verifiers parses it
+// and checks id and signature; one committer takes verified events in the order of arrival, applies
+// the rules in a group's transaction, answers OK after its commit, and hands what is new to the
+// hub, which passes it on to live subscriptions. The way of a query: a goroutine of its own reads
+// bounded batches, each in a short read transaction, and sends them as the peer has room.
 package reference
 
 import (
@@ -115,16 +117,20 @@ type relay struct {
 	sessions sync.WaitGroup
 }
 
-// Serve answers clients until ctx ends, then stops gracefully: no more is read, what has arrived is committed and answered, and
-// every connection is closed with a reason. It closes the listener, and not the store. The error is nil after a graceful stop.
+// Serve answers clients until ctx ends, then stops gracefully: no more is read, what has arrived is
+// committed and answered, and every connection is closed with a reason. It closes the listener, and
+// not the store. The error is nil after a graceful stop.
 func Serve(ctx context.Context, l net.Listener, o Options) error {
 	defer l.Close()
 	o, err := o.withDefaults(l.Addr())
 	if err != nil {
 		return err
 	}
-	if o.Faults != nil && o.Faults.halfOpen {
-		return holdOpen(ctx, l)
+	mostPending := 0
+	if o.Faults != nil {
+		if mostPending = o.Faults.pending; o.Faults.halfOpen {
+			return holdOpen(ctx, l)
+		}
 	}
 	r := &relay{options: o, log: o.Log, ended: ctx, conns: map[*outbox]struct{}{}, readers: make(chan struct{}, max(4, 2*runtime.GOMAXPROCS(0)))}
 	r.rules.isHere = func(tag string) bool { return sameRelay(tag, o.URL) }
@@ -136,7 +142,7 @@ func Serve(ctx context.Context, l net.Listener, o Options) error {
 	}
 	r.options.Store = r.index
 	r.ingest = startIngest(r)
-	return r.serveHTTP(ctx, outboxListener{l, o.Stall, o.Log, o.Faults.mostPending()}, r.serveClient, r.stop)
+	return r.serveHTTP(ctx, outboxListener{l, o.Stall, o.Log, mostPending}, r.serveClient, r.stop)
 }
 
 // connKey finds a request's connection in its context.
@@ -211,7 +217,7 @@ func (r *relay) leave(out *outbox) {
 	r.sessions.Done()
 }
 
-// stop ends all sessions: first their reading, then, once what they sent is answered, their connections.
+// stop ends all sessions: their reading, and once what they sent is answered, their connections.
 func (r *relay) stop() {
 	r.mu.Lock()
 	r.stopping = true
@@ -248,7 +254,7 @@ func (r *relay) reading(read func(Store) error) error {
 
 func (r *relay) now() int64 { return r.options.Now().Unix() }
 
-// sameRelay compares relay URLs as people write them: a slash at the end and the case of scheme and host do not matter.
+// sameRelay compares relay URLs but for a slash at the end and the case of scheme and host.
 func sameRelay(a, b string) bool {
 	ua, errA := url.Parse(strings.TrimSpace(a))
 	ub, errB := url.Parse(b)

@@ -29,8 +29,9 @@ var (
 	everyRelayTag = "ALL_RELAYS"
 )
 
-// rules decide what a group's events do to the store. They see events in the order of arrival, and what is held in the end does not
-// depend on that order: what would have removed an event also keeps it out when it comes later.
+// rules decide what a group's events do to the store. They see events in the order of arrival, and
+// what is held in the end does not depend on that order: what would have removed an event also
+// keeps it out when it comes later.
 type rules struct {
 	isHere func(relayTag string) bool // whether a NIP-62 relay tag names this relay
 }
@@ -57,7 +58,7 @@ func examine(e *corpus.Event, text []byte, maxBytes int, noVerify bool, now int6
 	return v, false, nil
 }
 
-// admit stores an event, or says why not, and carries out what it replaces, deletes or makes vanish.
+// admit stores an event, or says why not; what it replaces, deletes or makes vanish goes.
 func (ru rules) admit(tx Tx, e *corpus.Event, r *Record) (verdict, error) {
 	until, err := ru.vanishedUntil(tx, e)
 	if err != nil {
@@ -91,8 +92,9 @@ func (ru rules) admit(tx Tx, e *corpus.Event, r *Record) (verdict, error) {
 	return stored, nil
 }
 
-// admitVanished refuses an event from before its author vanished. The request to vanish itself, which is kept, comes as a duplicate;
-// a deletion is refused but carried out, as it would have been had it come in time.
+// admitVanished refuses an event from before its author vanished. The request to vanish itself,
+// which is kept, comes as a duplicate; a deletion is refused but carried out, as it would have been
+// had it come in time.
 func (ru rules) admitVanished(tx Tx, e *corpus.Event) (verdict, error) {
 	switch e.Kind {
 	case corpus.KindDeletion:
@@ -105,9 +107,10 @@ func (ru rules) admitVanished(tx Tx, e *corpus.Event) (verdict, error) {
 	return vanished, nil
 }
 
-// admitVersion admits one version of a replaceable or addressable event: the newest stays, of two from the same second the one with
-// the lower id (NIP-01). A version that its author deleted by id is not stored, but still outdates the older ones: they would be
-// gone as well had it come before its deletion.
+// admitVersion admits one version of a replaceable or addressable event: the newest stays, of two
+// from the same second the one with the lower id (NIP-01). A version that its author deleted by id
+// is not stored, but still outdates the older ones: they would be gone as well had it come before
+// its deletion.
 func (ru rules) admitVersion(tx Tx, e *corpus.Event, r *Record, isDeleted bool) (verdict, error) {
 	address := addressOf(e)
 	if until, err := timeNote(tx, address.key('D')); err != nil || e.CreatedAt <= until {
@@ -143,10 +146,10 @@ func (ru rules) admitVersion(tx Tx, e *corpus.Event, r *Record, isDeleted bool) 
 	return stored, err
 }
 
-// deletable: a deletion of a deletion has no effect (NIP-09), nor one of a request to vanish (NIP-62).
+// deletable: deletions (NIP-09) and requests to vanish (NIP-62) cannot be deleted.
 func deletable(kind int) bool { return kind != corpus.KindDeletion && kind != corpus.KindVanish }
 
-// delete carries out NIP-09 for the author's own events: by id whatever their time, by address up to the request's time.
+// delete carries out NIP-09 for the author's own events: any by id, by address up to its time.
 func (ru rules) delete(tx Tx, e *corpus.Event) error {
 	for _, t := range e.Tags {
 		switch t.Name() {
@@ -193,7 +196,7 @@ func (ru rules) deleteAddress(tx Tx, a address, until int64) error {
 	return tx.Remove(&current)
 }
 
-// vanish carries out NIP-62: everything by the author up to the request's time goes, and so do gift wraps for them.
+// vanish carries out NIP-62: all by the author up to its time goes, and so do gift wraps for them.
 func (ru rules) vanish(tx Tx, e *corpus.Event) error {
 	if !ru.concerns(e) {
 		return nil
@@ -220,7 +223,7 @@ func (ru rules) concerns(e *corpus.Event) bool {
 	})
 }
 
-// removeAll removes what a query finds but for one event, in batches, so that an author of a million events costs no memory.
+// removeAll removes what a query finds but for one event, in batches: there may be a million.
 func removeAll(tx Tx, q *Query, but corpus.ID) error {
 	q.Limit = 1000
 	for after := (Position{}); ; {
@@ -240,7 +243,7 @@ func removeAll(tx Tx, q *Query, but corpus.ID) error {
 	}
 }
 
-// vanishedUntil returns up to which time the event's author, or for a gift wrap anyone it is for, has vanished; -1 if nobody has.
+// vanishedUntil returns when the author, or anyone a gift wrap is for, last vanished; -1 for never.
 func (ru rules) vanishedUntil(tx Tx, e *corpus.Event) (int64, error) {
 	until, err := timeNote(tx, vanishKey(e.PubKey))
 	if err != nil || e.Kind != kindGiftWrap {
@@ -276,7 +279,7 @@ func addressOf(e *corpus.Event) address {
 	return a
 }
 
-// parseAddress reads the value of an a tag: kind:pubkey:d (NIP-01). d may itself hold colons; replaceable kinds have none.
+// parseAddress reads the value of an a tag: kind:pubkey:d (NIP-01). d may itself hold colons.
 func parseAddress(s string) (a address, ok bool) {
 	parts := strings.SplitN(s, ":", 3)
 	if len(parts) < 2 {
@@ -291,7 +294,7 @@ func parseAddress(s string) (a address, ok bool) {
 	return a, ok && err == nil && (corpus.IsReplaceable(a.kind) || corpus.IsAddressable(a.kind))
 }
 
-// key makes a note's key: 'A' for the newest version, 'D' for the time up to which versions are deleted.
+// key makes a note's key: 'A' for the newest version, 'D' for when versions were last deleted.
 func (a address) key(note byte) []byte {
 	d := sha256.Sum256([]byte(a.d))
 	key := append(make([]byte, 0, 67), note, byte(a.kind>>8), byte(a.kind))
@@ -304,7 +307,7 @@ func deletedKey(id corpus.ID, by corpus.PubKey) []byte {
 
 func vanishKey(pk corpus.PubKey) []byte { return append(append(make([]byte, 0, 33), 'v'), pk[:]...) }
 
-// versionNote remembers a version, with the number under which it is stored, 0 if it is not: such numbers may be used again.
+// versionNote remembers a version, and the number under which it is stored, 0 if it is not.
 func versionNote(r *Record, seq uint64) []byte {
 	note := binary.BigEndian.AppendUint64(make([]byte, 0, 48), uint64(r.CreatedAt))
 	return append(binary.BigEndian.AppendUint64(note, seq), r.ID[:]...)

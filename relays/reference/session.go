@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"strconv"
 	"sync"
@@ -20,9 +19,9 @@ import (
 )
 
 const (
-	// roomBytes is how far a peer may be behind before the relay neither reads more from it nor answers more queries of it.
+	// roomBytes is how far a peer may be behind before no more of its messages are read.
 	roomBytes = 256 << 10
-	// queriesAtOnce is how many stored answers one connection has under way; further ones wait their turn.
+	// queriesAtOnce is how many stored answers one connection has under way.
 	queriesAtOnce = 4
 	maxSubID      = 64 // characters (NIP-01)
 	maxTagNames   = 52 // NIP-01: a-z and A-Z
@@ -35,7 +34,7 @@ type session struct {
 	relay *relay
 	ws    *websocket.Conn
 	out   *outbox
-	buf   []byte
+	buf   bytes.Buffer
 
 	mu      sync.Mutex
 	subs    map[string]*subscription
@@ -50,28 +49,29 @@ func newSession(r *relay, ws *websocket.Conn, out *outbox) *session {
 	return &session{relay: r, ws: ws, out: out, subs: map[string]*subscription{}, negs: map[string]*negotiation{}, slots: make(chan struct{}, queriesAtOnce)}
 }
 
-// serve handles frames until the connection ends, and returns when nothing of the session runs any more.
+// serve handles frames until the connection ends, and waits for all that the session runs.
 func (s *session) serve() {
 	defer s.ws.CloseNow() // queues behind what is still to be answered if the relay is stopping
 	defer s.queries.Wait()
 	defer s.cancelAll()
 	defer s.endNegotiations()
 	for {
-		// One context that never ends: anything else costs a timer a message. The socket's end ends the read.
+		// A context that ends would cost a timer a message. The socket's end ends the read.
 		kind, r, err := s.ws.Reader(context.Background())
 		if err != nil {
 			return
 		}
-		if s.buf, err = readInto(s.buf[:0], r); err != nil {
+		s.buf.Reset()
+		if _, err = s.buf.ReadFrom(r); err != nil {
 			return
 		}
 		if kind != websocket.MessageText {
 			s.notice("error: only text frames are understood")
 		} else {
-			s.handle(s.buf)
+			s.handle(s.buf.Bytes())
 		}
-		if cap(s.buf) > 256<<10 {
-			s.buf = nil
+		if s.buf.Cap() > 256<<10 {
+			s.buf = bytes.Buffer{}
 		}
 		if s.out.waitRoom(roomBytes, nil) != nil {
 			return
@@ -79,25 +79,9 @@ func (s *session) serve() {
 	}
 }
 
-func readInto(buf []byte, r io.Reader) ([]byte, error) {
-	for {
-		if len(buf) == cap(buf) {
-			buf = append(buf, make([]byte, max(4096, cap(buf)))...)[:len(buf)]
-		}
-		n, err := r.Read(buf[len(buf):cap(buf)])
-		buf = buf[:len(buf)+n]
-		if err == io.EOF {
-			return buf, nil
-		}
-		if err != nil {
-			return buf, err
-		}
-	}
-}
-
-// handle answers one client message (NIP-01). Whatever is in it, the worst that happens is a NOTICE.
+// handle answers one client message (NIP-01). Whatever is in it, a NOTICE is the worst to come.
 func (s *session) handle(frame []byte) {
-	// What every client sends when it publishes goes on unread: whether it is one event is found out when it is parsed.
+	// What clients publish goes on unread: whether it is one event is found out when it is parsed.
 	if rest, ok := bytes.CutPrefix(frame, []byte(`["EVENT",{`)); ok && bytes.HasSuffix(rest, []byte(`}]`)) {
 		s.relay.ingest.add(s, frame[len(`["EVENT",`):len(frame)-1])
 		return
@@ -148,7 +132,7 @@ func appendVerdict(b []byte, v verdict) []byte {
 	return append(b, ']')
 }
 
-// refuseBroken answers what was sent as an event and is none: with OK if it has an id to name, else with a NOTICE.
+// refuseBroken answers what is no event: with OK if it has an id to name, else with a NOTICE.
 func (s *session) refuseBroken(j *job) {
 	v := verdict{false, "invalid: event " + j.problem.Error()}
 	var partial struct {
@@ -231,7 +215,7 @@ func (s *session) close(parts [][]byte) {
 	}
 }
 
-// end cancels a subscription if there is one of that name, and returns when nothing more of it will be sent.
+// end cancels a subscription, if there is one, and returns when nothing more of it will be sent.
 func (s *session) end(name string) {
 	s.mu.Lock()
 	sub := s.subs[name]
@@ -261,7 +245,8 @@ func (s *session) cancelAll() {
 	}
 }
 
-// subscriptionID reads a message's second element, and says so if it will not do. id is the JSON string, name what it stands for.
+// subscriptionID reads a message's second element, and says so if it will not do. id is the JSON
+// string, name what it stands for.
 func (s *session) subscriptionID(parts [][]byte) (id []byte, name string, ok bool) {
 	name, err := scan.String(parts[1])
 	if err != nil || name == "" || utf8.RuneCountInString(name) > maxSubID {

@@ -180,7 +180,8 @@ func (t *sqliteTx) SetNote(key, value []byte) error {
 // statements are connections on which every text is prepared once.
 type statements struct {
 	db       *sql.DB
-	prepared sync.Map // text → *sql.Stmt
+	mu       sync.Mutex
+	prepared map[string]*sql.Stmt
 }
 
 // openStatements opens no connection yet: what is wrong shows with the first statement.
@@ -192,27 +193,23 @@ func openStatements(path string, conns int, pragmas ...string) *statements {
 	}
 	db.SetMaxOpenConns(conns)
 	db.SetMaxIdleConns(conns)
-	return &statements{db: db}
+	return &statements{db: db, prepared: map[string]*sql.Stmt{}}
 }
 
 func (s *statements) close() error {
-	s.prepared.Range(func(_, stmt any) bool { stmt.(*sql.Stmt).Close(); return true })
-	return s.db.Close()
+	return s.db.Close() // with the statements
 }
 
 func (s *statements) prepare(text string) (*sql.Stmt, error) {
-	if stmt, ok := s.prepared.Load(text); ok {
-		return stmt.(*sql.Stmt), nil
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	stmt, err := s.prepared[text], error(nil)
+	if stmt == nil {
+		if stmt, err = s.db.Prepare(text); err == nil {
+			s.prepared[text] = stmt
+		}
 	}
-	stmt, err := s.db.Prepare(text)
-	if err != nil {
-		return nil, err
-	}
-	if first, raced := s.prepared.LoadOrStore(text, stmt); raced {
-		stmt.Close()
-		return first.(*sql.Stmt), nil
-	}
-	return stmt, nil
+	return stmt, err
 }
 
 // exec returns how many rows changed.

@@ -9,15 +9,17 @@ import (
 	"relaybench/corpus"
 )
 
-// Store keeps events. The relay's rules (what replaces, deletes or blocks what) are not the store's: they are applied by the one
-// caller of Update, through Tx.
+// Store keeps events. The relay's rules (what replaces, deletes or blocks what) are not the
+// store's: they are applied by the one caller of Update, through Tx.
 type Store interface {
-	// Update runs a group of changes as one transaction. When it returns nil the group is as durable as the store was opened for; when it
-	// returns an error nothing of it is kept. There is one Update at a time.
+	// Update runs a group of changes as one transaction. When it returns nil the group is as
+	// durable as the store was opened for; when it returns an error nothing of it is kept. There is
+	// one Update at a time.
 	Update(func(Tx) error) error
 	// View lets any number of callers read committed events at the same time as one Update runs.
 	View(func(View) error) error
-	// LastSeq returns the highest Seq that is stored or, where the store remembers it, ever was; 0 for a new store.
+	// LastSeq returns the highest Seq that is stored or, where the store remembers it, ever was; 0
+	// for a new store.
 	LastSeq() uint64
 	// Close makes everything durable and frees the files.
 	Close() error
@@ -25,8 +27,9 @@ type Store interface {
 
 // View reads events.
 type View interface {
-	// Scan returns a cursor over the events that match q, newest first, ties by lowest id, strictly after the given position. Limit is a
-	// hint of how many will be taken: enforcing it is the caller's part. Expired events are not left out.
+	// Scan returns a cursor over the events that match q, newest first, ties by lowest id, strictly
+	// after the given position. Limit is a hint of how many will be taken: enforcing it is the
+	// caller's part. Expired events are not left out.
 	Scan(q *Query, after Position) (Cursor, error)
 }
 
@@ -35,19 +38,21 @@ type Tx interface {
 	View
 	// Find returns the stored event with that id.
 	Find(id corpus.ID) (r Record, ok bool, err error)
-	// Insert stores an event under r.Seq, which is higher than any before. inserted is false, and nothing changed, if the id is stored already.
-	// The record's text is not written to until the transaction has ended, and may be written to then.
+	// Insert stores an event under r.Seq, which is higher than any before. inserted is false, and
+	// nothing changed, if the id is stored already. The record's text is not written to until the
+	// transaction has ended, and may be written to then.
 	Insert(r *Record) (inserted bool, err error)
 	// Remove forgets an event, of which it needs Seq, CreatedAt and ID. It may be gone already.
 	Remove(r *Record) error
-	// Note returns what SetNote stored under a key, nil for nothing. Notes are the relay's memory of addresses, deletions and vanished keys.
+	// Note returns what SetNote stored under a key, nil for nothing. Notes are the relay's memory
+	// of addresses, deletions and vanished keys.
 	Note(key []byte) ([]byte, error)
 	SetNote(key, value []byte) error
 }
 
 // Cursor steps through an answer.
 type Cursor interface {
-	// Next returns the next event, nil at the end. The record is valid until the next call, its Raw until the View ends.
+	// Next returns the next event, nil at the end, valid until the next; Raw until the View ends.
 	Next() (*Record, error)
 }
 
@@ -65,6 +70,9 @@ func nextRecords(v View, q *Query, after Position, n int) (list []Record, err er
 	}
 	return list, err
 }
+
+// byIDBatch is how many events are read by id at once.
+const byIDBatch = 256
 
 // recordsByID returns the events with those ids that the store has, newest first.
 func recordsByID(s Store, ids []corpus.ID) (list []Record, err error) {
@@ -104,8 +112,8 @@ var (
 	errOldFormat     = errors.New("it is in the format of an earlier version: export it with that, and import it anew")
 )
 
-// OpenStore opens or creates a store of one of the StoreKinds. bolt and sqlite need a directory, which is created; memory and null
-// ignore it and the durability.
+// OpenStore opens or creates a store of one of the StoreKinds. bolt and sqlite need a directory,
+// which is created; memory and null ignore it and the durability.
 func OpenStore(kind, dir string, d Durability) (Store, error) {
 	switch kind {
 	case "memory":

@@ -26,7 +26,7 @@ type subscription struct {
 	overrun   bool // more came than may be held
 }
 
-// offer sends a live event, or keeps it until EOSE. It never blocks: a peer that is too far behind is closed.
+// offer sends a live event, or keeps it until EOSE. A peer that is too far behind is closed.
 func (s *subscription) offer(r *Record) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -47,7 +47,7 @@ func (s *subscription) offer(r *Record) {
 	}
 }
 
-// run sends the stored answer and EOSE, then lets live events through. It waits while the peer is behind.
+// run sends the stored answer and EOSE while the peer keeps up, then lets live events through.
 func (s *subscription) run() {
 	defer close(s.answered)
 	select {
@@ -133,7 +133,8 @@ func (s *subscription) cancel() {
 	s.stop()
 	s.session.relay.hub.leave(s)
 	s.session.out.stir()
-	// An event that is being offered this moment goes out before whatever answers the client's message.
+	// An event that is being offered this moment goes out before whatever answers the client's
+	// message.
 	s.mu.Lock()
 	//lint:ignore SA2001 waiting for the lock is the purpose
 	s.mu.Unlock()

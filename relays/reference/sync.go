@@ -14,7 +14,7 @@ import (
 	"relaybench/relays/wire"
 )
 
-// SyncOptions say how a store that nobody serves meanwhile is brought in line with a relay. Zero values take the defaults.
+// SyncOptions say how a store is brought in line with a relay. Zero values: defaults.
 type SyncOptions struct {
 	ImportOptions
 	Down, Up bool // fetch what the relay alone has; send it what the store alone has
@@ -46,8 +46,9 @@ type Synced struct {
 // ErrNoNegentropy is a relay that does not reconcile (NIP-77).
 var ErrNoNegentropy = errors.New("the relay does not speak NIP-77")
 
-// Sync reconciles (NIP-77), fetches and stores by the rules of publishing what the relay alone has, sends it what the store alone has, and begins again
-// until nothing differs or nothing moves any more: the reconciliation is the check that all has arrived. What it did is returned with any error.
+// Sync reconciles (NIP-77), fetches and stores by the rules of publishing what the relay alone has,
+// sends it what the store alone has, and begins again until nothing differs or nothing moves any
+// more: the reconciliation is the check that all has arrived. Synced is returned with any error.
 func Sync(ctx context.Context, s Store, address string, o SyncOptions) (Synced, error) {
 	setDefault(&o.Conns, 1)
 	setDefault(&o.InFlight, 8)
@@ -113,7 +114,7 @@ func (sy *syncing) run(ctx context.Context) error {
 	return nil
 }
 
-// reconcile returns the ids that only the store and that only the relay has, of the directions asked for.
+// reconcile returns the ids that only the store and that only the relay has, where asked for.
 func (sy *syncing) reconcile(ctx context.Context) (have, need []corpus.ID, err error) {
 	conn, err := wire.Dial(ctx, sy.address, wire.Options{ReadLimit: max(negentropy.MinReadLimit, 4<<20)})
 	if err != nil {
@@ -143,7 +144,7 @@ func (sy *syncing) reconcile(ctx context.Context) (have, need []corpus.ID, err e
 	return have, need, err
 }
 
-// syncAhead is how many events may have come and not yet be taken by the importer, which has bounds of its own.
+// syncAhead is how many events may have come that the importer has not taken.
 const syncAhead = 256
 
 // fetch asks for events and stores them as they come: the store sets the pace.
@@ -202,9 +203,6 @@ func (sy *syncing) fetch(ctx context.Context, ids []corpus.ID) error {
 	return err
 }
 
-// pushBatch is how many events are read from the store at once.
-const pushBatch = 256
-
 // push sends events over one connection with a window of those that have no OK yet.
 func (sy *syncing) push(ctx context.Context, ids []corpus.ID) error {
 	if len(ids) == 0 {
@@ -241,8 +239,8 @@ func (sy *syncing) push(ctx context.Context, ids []corpus.ID) error {
 		}
 		return nil
 	}
-	for start := 0; start < len(ids); start += pushBatch {
-		raws, err := recordsByID(sy.store, ids[start:min(len(ids), start+pushBatch)])
+	for start := 0; start < len(ids); start += byIDBatch {
+		raws, err := recordsByID(sy.store, ids[start:min(len(ids), start+byIDBatch)])
 		if err != nil {
 			return err
 		}
