@@ -21,63 +21,55 @@ type Checked struct {
 // evidence of those that failed, and what each relay can do. Texts in it are made visible first,
 // and no line exceeds the width. Errors are those of w.
 func Checks(w io.Writer, all []Checked, o TerminalOptions) error {
-	s := o.screen(w)
+	d := &document{}
 	for i := range all {
 		if i > 0 {
-			s.line()
+			d.add(gap{})
 		}
-		s.checked(cleanValue(reflect.ValueOf(&all[i])).Interface().(*Checked))
+		d.checked(cleanValue(reflect.ValueOf(&all[i])).Interface().(*Checked))
 	}
-	return s.flush()
+	return d.print(w, o)
 }
 
-func (s *screen) checked(c *Checked) {
-	facts := []string{}
-	for _, f := range []string{c.Relay.Version, prefixed("durability ", c.Relay.Durability), c.Relay.URL} {
-		if f != "" {
-			facts = append(facts, f)
-		}
-	}
-	s.paragraph(span{c.Relay.Name + "  ", bold}, span{strings.Join(facts, " · "), dim})
+func (d *document) checked(c *Checked) {
+	facts := slices.DeleteFunc([]string{c.Relay.Version, prefixed("durability ", c.Relay.Durability), c.Relay.URL}, func(s string) bool { return s == "" })
+	d.add(para{text: []span{{c.Relay.Name, bold}, {" " + strings.Join(facts, " · "), dim}}})
 	if c.Relay.Outcome != results.OutcomeOK {
-		s.paragraph(span{"  ✗ ", red}, span{outcomeText(&c.Relay), red})
-		for _, l := range c.Relay.LogTail[max(len(c.Relay.LogTail)-maxLogLines, 0):] {
-			s.line(span{"      " + l, dim})
-		}
+		d.item(failedMark, outcomeText(&c.Relay), red)
+		d.add(verbatim{lines: c.Relay.LogTail, most: maxLogLines, last: true, indent: 3})
 	}
-	column := 0
 	counts := map[results.Verdict]int{}
-	for i := range c.Findings {
-		column = max(column, width(checkTitle(c.Findings[i].Code)))
-		counts[c.Findings[i].Verdict]++
-	}
 	open := map[string][]string{} // checks by why they could not be asked
 	for i := range c.Findings {
-		if f := &c.Findings[i]; f.Verdict == results.Undecided {
+		f := &c.Findings[i]
+		if counts[f.Verdict]++; f.Verdict == results.Undecided {
 			open[findingText(f)] = append(open[findingText(f)], checkTitle(f.Code))
 		}
 	}
 	for i := range c.Findings {
 		f := &c.Findings[i]
-		alike := open[findingText(f)]
-		if f.Verdict == results.Undecided && checkTitle(f.Code) != alike[0] {
+		title, text, alike := checkTitle(f.Code), findingText(f), open[findingText(f)]
+		if f.Verdict == results.Undecided && title != alike[0] {
 			continue
 		}
-		s.checkLine(f, column)
+		spans := []span{{title, none}}
+		if text != title { // once in a line is enough
+			spans = append(spans, span{": ", none}, span{text, none})
+		}
+		if f.Verdict == results.Passed {
+			spans[len(spans)-1].style = dim
+		}
+		d.add(para{indent: 1, mark: signs[f.Verdict], text: spans})
+		if f.Verdict != results.Passed {
+			d.evidence(f.Evidence, 3, maxProof, "")
+		}
 		if f.Verdict == results.Undecided && len(alike) > 1 {
-			s.paragraph(span{"      ", none}, span{"likewise: " + strings.Join(alike[1:], "; "), dim})
+			d.add(para{indent: 3, text: []span{{"likewise: " + strings.Join(alike[1:], "; "), dim}}})
 		}
 	}
 	if len(c.Relay.Capabilities) > 0 {
-		s.line(span{"  what was found by asking", dim})
-		column = 0
-		names := slices.Sorted(maps.Keys(c.Relay.Capabilities))
-		for _, name := range names {
-			column = max(column, width(name))
-		}
-		for _, name := range names {
-			s.paragraph(span{"    " + padRight(fit(name, 30), min(column, 30)) + "  ", none}, span{c.Relay.Capabilities[name], none})
-		}
+		d.say("what was found by asking", dim)
+		d.add(capabilities(&c.Relay))
 	}
 	if len(c.Findings) == 0 {
 		return
@@ -95,45 +87,21 @@ func (s *screen) checked(c *Checked) {
 	if counts[results.Failed] > 0 {
 		st, text = red, text+": the relay would be measured, and not ranked where that bears on a figure"
 	}
-	s.paragraph(span{"  ", none}, span{text, st})
+	d.say(text, st)
 }
 
-// checkLine writes one check; where there is no room for its detail beside the name, below it.
-func (s *screen) checkLine(f *results.Finding, column int) {
-	sign, detail := signs[f.Verdict], none
-	if f.Verdict == results.Passed {
-		detail = dim
+// capabilities are what a relay was found to do.
+func capabilities(r *results.Relay) list {
+	x := list{}
+	for _, name := range slices.Sorted(maps.Keys(r.Capabilities)) {
+		x.rows = append(x.rows, fact{name, r.Capabilities[name]})
 	}
-	title, text := checkTitle(f.Code), findingText(f)
-	if text == title {
-		text = "" // once in a line is enough
-	}
-	s.beside(span{"  " + sign.text + " ", sign.style}, padRight(title, column)+"  ", text, detail)
-	if f.Verdict != results.Passed {
-		lines := evidenceLines(f.Evidence, true)
-		for _, e := range lines[:min(len(lines), maxProof)] {
-			s.line(span{"      " + e, dim})
-		}
-	}
+	return x
 }
 
-// minBeside is how many cells a detail needs to stand beside a name.
-const minBeside = 30
-
-// beside writes text behind a mark and a name, wrapped and hanging.
-func (s *screen) beside(mark span, name, text string, ts style) {
-	indent := width(mark.text) + width(name)
-	if s.width-indent < minBeside {
-		s.line(mark, span{name, none})
-		s.paragraph(span{"      ", none}, span{text, ts})
-		return
-	}
-	lines := wrap(text, s.width-indent)
-	if len(lines) == 0 {
-		lines = []string{""}
-	}
-	s.line(mark, span{name, none}, span{lines[0], ts})
-	for _, l := range lines[1:] {
-		s.line(span{strings.Repeat(" ", indent), none}, span{l, ts})
+// evidence adds what proves a finding.
+func (d *document) evidence(all []results.Evidence, indent, most int, more string) {
+	if len(all) > 0 {
+		d.add(verbatim{language: "text", lines: evidenceLines(all, false), brief: evidenceLines(all, true), indent: indent, mark: "·", most: most, more: more})
 	}
 }

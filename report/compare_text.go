@@ -10,30 +10,41 @@ import (
 
 // Terminal writes the comparison for a terminal, a table for each relay. No line exceeds the width.
 // Errors are those of w.
-func (c *Comparison) Terminal(w io.Writer, o TerminalOptions) error {
-	t := &terminal{screen: o.screen(w)}
-	t.line(span{"relaybench compare  ", bold}, span{c.Old.title() + " → " + c.New.title(), bold})
+func (c *Comparison) Terminal(w io.Writer, o TerminalOptions) error { return c.document().print(w, o) }
+
+// Markdown writes the comparison as GitHub-flavoured Markdown that is safe to publish. Errors are
+// those of w.
+func (c *Comparison) Markdown(w io.Writer) error { return c.document().markdown(w) }
+
+func (c *Comparison) document() *document {
+	d := &document{}
+	d.add(heading{level: 1, title: "relaybench compare: " + c.Old.title() + " → " + c.New.title()})
 	if len(c.Differences) > 0 {
-		t.line(span{" NOT COMPARABLE ", "1;37;41"}, span{" shown because of --force; what differs decides the figures too", redder})
-		for _, d := range c.Differences {
-			t.paragraph(span{"  ✗ ", red}, span{d.String(), red})
-		}
+		d.add(para{text: []span{{"NOT COMPARABLE", alarm}, {", and shown because of --force: what differs decides the figures too.", redder}}})
 	}
-	for _, x := range c.Cautions {
-		t.paragraph(span{"  ! ", yellow}, span{x, none})
+	for _, x := range c.Differences {
+		d.item(failedMark, x.String(), red)
 	}
+	d.items(warningMark, c.Cautions, none)
 	for _, x := range c.Unmatched {
-		t.paragraph(span{"  ! ", yellow}, span{x + ".", none})
+		d.item(warningMark, x+".", none)
 	}
-	for _, x := range c.alone() {
-		t.paragraph(span{"  ! ", yellow}, span{x, none})
+	d.items(warningMark, c.alone(), none)
+	for i := range c.Relays {
+		r := &c.Relays[i]
+		d.add(heading{level: 2, title: r.title()})
+		t := &table{groups: "scenario", labels: 1, columns: []column{{head: "metric"}, {head: "old"}, {head: "new"}, {head: "change"}, {head: "evidence", left: true}}}
+		for _, f := range r.shared() {
+			t.rows = append(t.rows, tableRow{group: f.place(), cells: f.cells()})
+		}
+		if len(t.rows) == 0 {
+			d.say("nothing that compares was measured", dim)
+		}
+		d.table(t)
 	}
-	for _, r := range c.Relays {
-		t.comparedRelay(&r)
-	}
-	t.line()
-	t.paragraph(span{"  ", none}, span{compareLegend, dim})
-	return t.flush()
+	d.add(gap{})
+	d.say(compareLegend, dim)
+	return d
 }
 
 const compareLegend = "Medians ± the wider half of their 95 % confidence interval (∞ under 6 trials). ~ no significant difference " +
@@ -55,34 +66,12 @@ func (r *RelayComparison) title() string {
 	return r.Old + " → " + r.New
 }
 
-func (t *terminal) comparedRelay(r *RelayComparison) {
-	t.heading(r.title())
-	figures := r.shared()
-	if len(figures) == 0 {
-		t.line(span{"  nothing that compares was measured", dim})
-		return
-	}
-	var rows [][]cell
-	last := ""
-	for i := range figures {
-		f := &figures[i]
-		if place := f.place(); place != last {
-			rows = append(rows, []cell{{place, bold}, {}, {}, {}, {}})
-			last = place
-		}
-		rows = append(rows, f.cells())
-	}
-	t.grid(0, 1, []string{"", "old", "new", "change", ""}, rows, firstLeftLastToo)
-}
-
-// firstLeftLastToo is the layout of a comparison's columns: figures stand right, words left.
-func firstLeftLastToo(column int) bool { return column > 0 && column < 4 }
-
 // cells are a figure's row.
 func (f *Figure) cells() []cell {
 	s := f.scale()
 	st := map[FigureOutcome]style{Improved: green, Worsened: red, Changed: yellow}[f.Outcome]
-	return []cell{{"  " + f.label(f.title), none}, {summaryText(f.Old, s, f.Exact), none}, {summaryText(f.New, s, f.Exact), none}, {f.change(), st}, {f.evidence(), dim}}
+	return []cell{{text: f.label(f.title)}, {text: summaryText(f.Old, s, f.Exact)}, {text: summaryText(f.New, s, f.Exact)},
+		{text: f.change(), style: st}, {text: f.evidence(), style: dim}}
 }
 
 // label is a metric by its title, or by its key, with its unit where the values do not show it.

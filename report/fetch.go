@@ -3,7 +3,6 @@ package report
 import (
 	"cmp"
 	"fmt"
-	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -26,7 +25,6 @@ type fetchCell struct {
 	conns, inFlight, batch int // of one cell of the matrix
 	adaptive               bool
 	rate                   *block // records a second, with a row for each relay
-	requests               *block // how long each REQ took; nil where that is not known
 	all                    map[string][]*results.Measurement
 }
 
@@ -36,8 +34,10 @@ const (
 		"counts; parsed parses and verifies every event; deflate has it compressed."
 	fetchColumns = "by-id: connections × REQs in flight on each × ids in a REQ, the best of all that were tried; auto finds the " +
 		"second by itself. retried, failed: ids asked for again, and ids that were never answered, where events are asked for by " +
-		"id. again: events that came more than once. overfetch: bytes on the socket for each byte of a distinct event. in flight: " +
-		"REQs on average by Little's law (their rate × their latency), of as many as may be. CPU: relaybench's own for each event."
+		"id. duplicates: events that came more than once. overfetch: bytes on the socket for each byte of a distinct event. in " +
+		"flight: REQs on average by Little's law (their rate × their latency), and as many as may be. tool: relaybench itself."
+	fetchState = "The current state is what the records that came fold to: replaceable and addressable events to their newest, deletions " +
+		"applied. Requests of a reconciliation are its rounds."
 )
 
 // The values of labels that tell cells apart.
@@ -129,26 +129,19 @@ func (v *view) download() *download {
 			cmp.Compare(slices.Index(d.forms, a.form), slices.Index(d.forms, b.form)))
 	})
 	slices.SortStableFunc(d.relays, func(a, b string) int { return cmp.Compare(v.order(a), v.order(b)) })
-	var rates []float64
+	var scenarios []*scenario
 	for _, c := range d.cells {
 		if len(members[c]) == 0 {
 			continue
 		}
 		c.scenario = v.fill(c.Scenario, members[c])
-		if i := slices.IndexFunc(c.facts, func(b *block) bool { return b.metric.Key == "request latency" }); i >= 0 {
-			c.requests = c.facts[i]
-		}
-		if c.rate = metric(c.scenario, metricRecords); c.rate != nil {
-			for _, r := range c.rate.rows {
-				rates = append(rates, r.shown(c.rate.unit)...)
-			}
+		scenarios = append(scenarios, c.scenario)
+		if i := slices.IndexFunc(c.blocks, func(b *block) bool { return b.metric.Key == c.Primary }); i >= 0 {
+			c.rate = c.blocks[i]
 		}
 	}
-	d.scale = scaleFor("events/s", rates)
-	for _, c := range d.cells {
-		if c.rate != nil {
-			c.rate.scale = d.scale
-		}
+	if shareScales(scenarios); len(scenarios) > 0 && scenarios[0].blocks != nil {
+		d.scale = scenarios[0].blocks[0].scale
 	}
 	return d
 }
@@ -171,19 +164,6 @@ func (c *fetchCell) row(relay string) *row {
 	}
 	if i := slices.IndexFunc(c.rate.rows, func(r *row) bool { return r.m != nil && r.m.Relay == relay }); i >= 0 {
 		return c.rate.rows[i]
-	}
-	return nil
-}
-
-// latency is how long each REQ took; nil where that is not known.
-func (c *fetchCell) latency(relay string) *distribution {
-	if c.requests == nil {
-		return nil
-	}
-	for _, r := range c.requests.rows {
-		if r.m != nil && r.m.Relay == relay {
-			return r.dist
-		}
 	}
 	return nil
 }
@@ -215,17 +195,9 @@ func (d *download) best(relay, form string) (best *fetchCell) {
 // whole tells whether a download brought all.
 func (r *row) whole() bool { return r.m.Is(results.StatusIncomplete) == nil }
 
-// state is how complete a cell was, in a word.
-func (c *fetchCell) state(relay string) string {
-	r := c.row(relay)
-	if r == nil || !r.has {
-		return nothing
-	}
-	s := r.m.Is(results.StatusIncomplete)
-	if s == nil {
-		return "complete"
-	}
-	word := map[string]string{results.CauseCut: "cut", results.CauseUnresolved: "unresolved"}[s.Cause]
+// state is how a download that did not bring all ended, in a word.
+func (r *row) state() string {
+	word := map[string]string{results.CauseCut: "cut", results.CauseUnresolved: "unresolved"}[r.m.Is(results.StatusIncomplete).Cause]
 	return cmp.Or(word, "incomplete")
 }
 
@@ -249,75 +221,6 @@ func (d *download) lines() (all []fetchLine) {
 			cmp.Compare(slices.Index(d.forms, a.cell.form), slices.Index(d.forms, b.cell.form)))
 	})
 	return all
-}
-
-// fetchHead are the columns behind a line's label, form, relay and rate.
-var fetchHead = []string{"MB/s", "all?", "missing", "retried", "failed", "again", "overfetch", "REQs", "REQ p50", "p99", "max", "in flight", "CPU"}
-
-// figures are a line's columns. The text of a p99 from few samples ends in a star.
-func (l fetchLine) figures() []string {
-	text := func(metric string, format func(float64) string) string {
-		if x, ok := l.cell.value(l.relay, metric); ok {
-			return format(x)
-		}
-		return nothing
-	}
-	count := func(x float64) string { return thousands(strconv.FormatFloat(x, 'f', 0, 64)) }
-	out := []string{text("MB/s", number), l.cell.state(l.relay), text("missing", count), text("retried", count), text("failed", count), text("duplicates", count), text("overfetch", ratioText), text("requests", count)}
-	p50, p99, top := nothing, nothing, nothing
-	if d := l.cell.latency(l.relay); d != nil {
-		s := scaleFor("s", []float64{d.p50, d.top})
-		p50, p99, top = s.format(d.p50), s.format(d.p99), s.format(d.top)
-		if l.few() {
-			p99 += "*"
-		}
-	}
-	out = append(out, p50, p99, top)
-	meant, ok := l.cell.value(l.relay, "in flight by Little's law")
-	configured, known := l.cell.value(l.relay, "in flight configured")
-	if ok && known {
-		out = append(out, ofText(math.Floor(10*meant+0.5)/10, configured, strconv.FormatFloat(meant, 'f', 1, 64), count(configured)))
-	} else {
-		out = append(out, nothing)
-	}
-	return append(out, text("tool cpu per event", func(x float64) string { return number(x) + " µs" }))
-}
-
-// few tells whether the p99 rests on few samples.
-func (l fetchLine) few() bool {
-	d := l.cell.latency(l.relay)
-	return d != nil && d.n < fewSamples
-}
-
-// tried lists all settings of fetching by id from one relay in one form, in the order of its
-// matrix, those that were not measured left out.
-func (d *download) tried(relay, form string) (all []fetchLine) {
-	for _, c := range d.cells {
-		if r := c.row(relay); c.inMatrix() && c.form == form && r != nil && r.has {
-			all = append(all, fetchLine{c, relay})
-		}
-	}
-	return all
-}
-
-// fetchAccount are the columns of the account behind a line's label, form and relay.
-var fetchAccount = []string{"wall time", "received", "REQs: answered, closed, unfinished", "delivered", "current state", "superseded", "deleted", "expired or vanished", "authors", "peak RSS of relaybench", "of the relay"}
-
-// account is what a line's download came to.
-func (l fetchLine) account() []string {
-	text := func(metric, unit string) string {
-		if x, ok := l.cell.value(l.relay, metric); ok {
-			return scaleFor(unit, []float64{x}).format(x)
-		}
-		return nothing
-	}
-	whole := func(metric string) string { return text(metric, "events") }
-	requests := nothing
-	if _, ok := l.cell.value(l.relay, "requests"); ok {
-		requests = whole("requests") + ": " + whole("requests answered") + ", " + whole("requests closed") + ", " + whole("requests unfinished")
-	}
-	return []string{text("wall time", "s"), text("response bytes", "MiB"), requests, whole("delivered"), whole("current state"), whole("superseded"), whole("deleted"),
-		whole("expired or vanished"), whole("authors"), text("tool peak rss", "MiB"), text("relay peak rss", "MiB")}
 }
 
 // paces says what sets the pace, once for each answer.
@@ -401,78 +304,6 @@ func (g *grouped) add(key, member string) {
 	*g = append(*g, group{key, []string{member}})
 }
 
-// A fetchMatrix is fetching by id from one relay in one form: batches and connections down, REQs in
-// flight across.
-type fetchMatrix struct {
-	relay, form string
-	inFlight    []int
-	rows        []fetchMatrixRow
-	scale       scale
-}
-
-type fetchMatrixRow struct {
-	batch, conns int
-	cells        []*row
-	best         int // the column of the best of all, else -1
-}
-
-// text is a cell of the matrix.
-func (m *fetchMatrix) text(r *row, foot *footnotes) string {
-	switch {
-	case r == nil:
-		return nothing
-	case !r.has:
-		return "n/a"
-	}
-	return m.scale.format(r.value) + foot.sign(r.notes())
-}
-
-// matrices are the tables of a form, or of all where it is "".
-func (d *download) matrices(form string) (all []*fetchMatrix) {
-	for _, relay := range d.relays {
-		for _, f := range d.forms {
-			if form != "" && f != form {
-				continue
-			}
-			if m := d.matrix(relay, f); m != nil {
-				all = append(all, m)
-			}
-		}
-	}
-	return all
-}
-
-func (d *download) matrix(relay, form string) *fetchMatrix {
-	m := &fetchMatrix{relay: relay, form: form, scale: d.scale}
-	best := d.best(relay, form)
-	if best == nil {
-		return nil
-	}
-	for _, c := range d.cells {
-		if c.inMatrix() && c.form == form && !slices.Contains(m.inFlight, c.inFlight) {
-			m.inFlight = append(m.inFlight, c.inFlight)
-		}
-	}
-	slices.Sort(m.inFlight)
-	for _, c := range d.cells { // sorted by batch and connections
-		r := c.row(relay)
-		if !c.inMatrix() || c.form != form || r == nil {
-			continue
-		}
-		n := len(m.rows)
-		if n == 0 || m.rows[n-1].batch != c.batch || m.rows[n-1].conns != c.conns {
-			m.rows = append(m.rows, fetchMatrixRow{batch: c.batch, conns: c.conns, cells: make([]*row, len(m.inFlight)), best: -1})
-			n++
-		}
-		column := slices.Index(m.inFlight, c.inFlight)
-		m.rows[n-1].cells[column] = r
-		if c == best {
-			m.rows[n-1].best = column
-		}
-	}
-	return m
-}
-
 // windows tells how adaptive cells found their number of REQs in flight.
 func (d *download) windows() (lines []string) {
 	for _, relay := range d.relays {
@@ -505,10 +336,144 @@ func (d *download) windows() (lines []string) {
 	return lines
 }
 
+// download adds every strategy in every form, what sets their pace, and the matrix of fetching by
+// id.
+func (d *composer) download(x *download) {
+	d.say(fetchMeaning, dim)
+	d.add(gap{})
+	d.cells(x, x.lines())
+	d.say(fetchColumns, dim)
+	d.to(full, func() { d.say(fetchState, dim) })
+	d.apart(pointMark, x.paces())
+	d.apart(warningMark, x.reasons(4))
+	other := false
+	for _, relay := range x.relays {
+		for _, form := range x.forms {
+			if best := x.best(relay, form); best != nil {
+				who := full // of the forms a terminal has one
+				if form == formRaw {
+					who = everyone
+				}
+				d.to(who, func() { d.settings(x, best, relay, form) })
+				other = other || who == full
+			}
+		}
+	}
+	if other {
+		d.to(brief, func() { d.say("The same for the other forms is in report.md.", dim) })
+	}
+	d.apart(pointMark, x.windows())
+}
+
+// apart adds a list of sentences behind an empty line.
+func (d *composer) apart(mark span, texts []string) {
+	if len(texts) > 0 {
+		d.add(gap{})
+		d.items(mark, texts, none)
+	}
+}
+
+// cells sets ways to download as rows, with all their figures.
+func (d *composer) cells(x *download, lines []fetchLine) {
+	t := &table{labels: 2, columns: heads("", "form")}
+	if len(x.relays) > 1 {
+		t.labels, t.columns = 3, append(t.columns, column{head: "relay"})
+	}
+	var entries []entry
+	for _, l := range lines {
+		entries = append(entries, entry{scenario: l.cell.scenario, key: rowKey{relay: l.relay}, labels: plain(l.cell.label(), l.cell.form, l.relay)[:t.labels]})
+	}
+	d.pivot(t, entries, measure{column{head: "all?"}, func(s *entry) cell {
+		_, r := s.primary()
+		if r.whole() {
+			return cell{text: "complete", style: green}
+		}
+		return cell{text: r.state(), style: yellow}
+	}})
+}
+
+// settings adds the matrix of fetching by id from one relay in one form, batches and connections
+// down, REQs in flight across, and in a file every figure of each setting.
+func (d *composer) settings(x *download, best *fetchCell, relay, form string) {
+	title := "by id, " + form + ", events/s"
+	if len(x.relays) > 1 {
+		title += ": " + relay
+	}
+	var all []fetchLine
+	var inFlight []int
+	var at []*fetchCell         // a setting of each row
+	for _, c := range x.cells { // sorted by batch and connections
+		if r := c.row(relay); !c.inMatrix() || c.form != form || r == nil {
+			continue
+		} else if r.has {
+			all = append(all, fetchLine{c, relay})
+		}
+		if !slices.Contains(inFlight, c.inFlight) {
+			inFlight = append(inFlight, c.inFlight)
+		}
+		if n := len(at); n == 0 || at[n-1].batch != c.batch || at[n-1].conns != c.conns {
+			at = append(at, c)
+		}
+	}
+	slices.Sort(inFlight)
+	var across []string
+	for _, n := range inFlight {
+		across = append(across, fmt.Sprintf("%d in flight", n))
+	}
+	var rows [][]cell
+	for _, c := range at {
+		rows = append(rows, plain(fmt.Sprint(c.batch), fmt.Sprint(c.conns)))
+	}
+	d.add(heading{level: 3, title: title})
+	d.table(cross([]string{"batch", "connections"}, across, rows, func(row, column int) cell {
+		i := slices.IndexFunc(x.cells, func(c *fetchCell) bool {
+			return c.inMatrix() && c.form == form && c.batch == at[row].batch && c.conns == at[row].conns && c.inFlight == inFlight[column]
+		})
+		if i < 0 || x.cells[i].row(relay) == nil {
+			return cell{text: nothing}
+		}
+		r := x.cells[i].row(relay)
+		if !r.has {
+			return cell{text: "n/a"}
+		}
+		y := cell{text: x.scale.format(r.value), mark: d.foot.sign(r.notes())}
+		if x.cells[i] == best {
+			y.style = bright
+		}
+		return y
+	}))
+	d.to(full, func() {
+		d.say("Each setting, as connections × REQs in flight × ids in a REQ:", none)
+		d.cells(x, all)
+	})
+}
+
 // boolean sorts false before true.
 func boolean(b bool) int {
 	if b {
 		return 1
 	}
 	return 0
+}
+
+// statusTexts are what figures say of themselves and does not bar them, each once.
+func statusTexts(ms []*results.Measurement) (all []string) {
+	for _, m := range ms {
+		for i := range m.Status {
+			if text := statusText(&m.Status[i]); !barring[m.Status[i].Code] && !slices.Contains(all, text) {
+				all = append(all, text)
+			}
+		}
+	}
+	return all
+}
+
+// find picks a metric; nil where it is missing.
+func find(ms []*results.Measurement, metric string) *results.Measurement {
+	for _, m := range ms {
+		if _, ok := m.Value(); ok && m.Metric == metric {
+			return m
+		}
+	}
+	return nil
 }

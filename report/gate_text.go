@@ -76,40 +76,49 @@ func percentText(share float64) string {
 }
 
 // Terminal writes the verdict on one screen: what got worse and better, and every figure that was judged. Errors are those of w.
-func (g *GateVerdict) Terminal(w io.Writer, o TerminalOptions) error {
-	t := &terminal{screen: o.screen(w)}
-	t.line(span{"relaybench gate  ", bold}, span{g.Base + " → " + g.Head, bold})
-	t.paragraph(span{}, span{g.Headline(), map[GateResult]style{GateGreen: bright, GateRed: redder, GateShort: redder, GateUndecided: yellow}[g.Result]})
-	for _, s := range g.sentences(GotWorse, Differs) {
-		t.paragraph(span{"  ✗ ", red}, span{s, red})
+func (g *GateVerdict) Terminal(w io.Writer, o TerminalOptions) error { return g.document().print(w, o) }
+
+// Markdown writes the verdict as GitHub-flavoured Markdown that is safe to publish. Errors are those of w.
+func (g *GateVerdict) Markdown(w io.Writer) error { return g.document().markdown(w) }
+
+func (g *GateVerdict) document() *document {
+	d := &document{}
+	d.add(heading{level: 1, title: "relaybench gate: " + g.Base + " → " + g.Head})
+	st, ok := map[GateResult]style{GateGreen: bright, GateRed: redder, GateShort: redder, GateUndecided: yellow}[g.Result]
+	if !ok {
+		st = bold
 	}
-	for _, s := range g.sentences(Suspect, Unclear, NotAgain) {
-		t.paragraph(span{"  ? ", yellow}, span{s, none})
+	d.add(para{text: []span{{g.Headline(), st}}})
+	d.items(failedMark, g.sentences(GotWorse, Differs), red)
+	d.items(doubtMark, g.sentences(Suspect, Unclear, NotAgain), none)
+	d.items(passedMark, g.sentences(GotBetter), green)
+	if g.Result == GateShort {
+		d.to(full, func() { d.items(failedMark, g.Short, none) })
 	}
-	for _, s := range g.sentences(GotBetter) {
-		t.paragraph(span{"  ✓ ", green}, span{s, green})
-	}
-	for _, c := range g.Cautions {
-		t.paragraph(span{"  ! ", yellow}, span{c, none})
-	}
-	if len(g.Figures) > 0 {
-		t.line()
-		var rows [][]cell
-		n := g.alike()
-		for i := range g.Figures {
-			f := &g.Figures[i]
-			row := f.gateCells()
-			if n != "" && !f.Exact { // said once, so that the table fits into lines of 100
-				row[5].text = pText(f.Test.P)
-			}
-			rows = append(rows, row)
+	d.items(warningMark, g.Cautions, none)
+	d.add(gap{})
+	n := g.alike()
+	t := &table{labels: 1, columns: []column{{head: n}, {head: "base"}, {head: "head"}, {head: "change"}, {head: "verdict", left: true}, {head: "evidence", left: true},
+		{head: "adjusted", left: true, full: true}, {head: "threshold", full: true}}}
+	for i := range g.Figures {
+		row := g.Figures[i].gateCells()
+		if n != "" && !g.Figures[i].Exact { // said once, so that the table fits into lines of 100
+			row[5].text = pText(g.Figures[i].Test.P)
 		}
-		t.grid(2, 1, []string{n, "base", "head", "change", "", ""}, rows, firstLeftLastToo)
+		t.rows = append(t.rows, tableRow{cells: row})
 	}
-	t.line()
-	t.paragraph(span{"  ", none}, span{g.legend(), dim})
-	t.files(o)
-	return t.flush()
+	if d.table(t); len(t.rows) > 0 {
+		d.add(gap{})
+	}
+	d.say(g.legend(), dim)
+	if r := g.rec; r.Corpus.Fingerprint != "" {
+		e := r.Environment
+		d.to(full, func() {
+			d.add(para{text: []span{{"Corpus ", none}, {shorten(r.Corpus.Fingerprint, 16), code}, {fmt.Sprintf(", %s on %s with %s, relaybench %s.",
+				count(r.Corpus.Events, "event"), e.CPU, count(e.Cores, "core"), r.Tool.Version), none}}})
+		})
+	}
+	return d
 }
 
 // alike is the number of trials that all figures rest on, "" where they differ.
@@ -133,8 +142,12 @@ func (g *GateVerdict) alike() string {
 func (f *GateFigure) gateCells() []cell {
 	s := f.scale()
 	st := map[Judgement]style{GotWorse: redder, Differs: redder, Unclear: yellow, GotBetter: green}[f.Judgement]
-	return []cell{{f.name(), none}, {summaryText(f.Old, s, f.Exact), none}, {summaryText(f.New, s, f.Exact), none},
-		{percent(f.Test.Delta), st}, {string(f.Judgement), st}, {f.evidence(), dim}}
+	adjusted := ""
+	if !f.Exact {
+		adjusted = pText(f.Adjusted)
+	}
+	return []cell{{text: f.name()}, {text: summaryText(f.Old, s, f.Exact)}, {text: summaryText(f.New, s, f.Exact)}, {text: percent(f.Test.Delta), style: st},
+		{text: string(f.Judgement), style: st}, {text: f.evidence(), style: dim}, {text: adjusted}, {text: percentText(f.Threshold)}}
 }
 
 // legend says how the verdict came about.
@@ -155,55 +168,4 @@ func (g *GateVerdict) legend() string {
 	}
 	parts = append(parts, "p is a figure's by itself; ± is the 95 % confidence interval of the median: where it is wider than the threshold, more trials see smaller changes.")
 	return strings.Join(parts, " ")
-}
-
-// Markdown writes the verdict as GitHub-flavoured Markdown that is safe to publish. Errors are those of w.
-func (g *GateVerdict) Markdown(w io.Writer) error {
-	m := &markdown{screen: newScreen(w, 0, false)}
-	m.p("## relaybench gate: %s → %s\n\n**%s**\n\n", mdText(g.Base), mdText(g.Head), mdText(g.Headline()))
-	for _, s := range g.sentences(GotWorse, Differs) {
-		m.p("- ✗ %s\n", mdText(s))
-	}
-	for _, s := range g.sentences(Suspect, Unclear, NotAgain) {
-		m.p("- ? %s\n", mdText(s))
-	}
-	for _, s := range g.sentences(GotBetter) {
-		m.p("- ✓ %s\n", mdText(s))
-	}
-	if g.Result == GateShort {
-		for _, s := range g.Short {
-			m.p("- ✗ %s\n", mdText(s))
-		}
-	}
-	for _, c := range g.Cautions {
-		m.p("- %s\n", mdText(c))
-	}
-	if len(g.Figures) > 0 {
-		var rows [][]string
-		for i := range g.Figures {
-			f := &g.Figures[i]
-			row := []string{mdCode(f.name())}
-			for _, c := range f.gateCells()[1:] {
-				row = append(row, mdText(c.text))
-			}
-			if f.Judgement.bad() {
-				row[4] = "**" + row[4] + "**"
-			}
-			adjusted := ""
-			if !f.Exact {
-				adjusted = mdText(pText(f.Adjusted))
-			}
-			rows = append(rows, append(row, adjusted, mdText(percentText(f.Threshold))))
-		}
-		m.p("\n")
-		m.table([]string{"figure", "base", "head", "change", "verdict", "evidence", "adjusted", "threshold"}, rows,
-			func(column int) bool { return column > 0 && column < 4 || column == 7 })
-	}
-	m.p("\n%s\n", mdText(g.legend()))
-	if r := g.rec; r.Corpus.Fingerprint != "" {
-		e := r.Environment
-		m.p("\nCorpus %s, %s on %s with %s, relaybench %s.\n", mdCode(shorten(r.Corpus.Fingerprint, 16)), mdText(count(r.Corpus.Events, "event")),
-			mdText(e.CPU), mdText(count(e.Cores, "core")), mdText(r.Tool.Version))
-	}
-	return m.flush()
 }

@@ -2,6 +2,7 @@ package report
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 
 	"relaybench/results"
@@ -10,7 +11,7 @@ import (
 // A pairing is all that a run says of relays that were reconciled with each other.
 type pairing struct {
 	pairs     []*pair
-	columns   []*column   // the summary: a row for each relay as the server
+	columns   []*summary  // the summary: a row for each relay as the server
 	converged [][2]int    // by row of the summary: in how many of its pairs the relay converged, of how many
 	apart     []fact      // relays that are in no pair, with the reason
 	scenarios []*scenario // the measurements as blocks, for their distributions
@@ -19,42 +20,10 @@ type pairing struct {
 // A pair is two relays that were reconciled, or two instances of one.
 type pair struct {
 	a, b      string
-	phases    []*phase
 	failed    []*results.Finding
 	sides     []*results.Finding // whether each converged
 	complete  bool
 	converged bool
-}
-
-// A phase is one measured step of a pair, with a cell for each relay as the server (for a transfer:
-// as the one that receives).
-type phase struct {
-	title string
-	cells []phaseCell // one for two instances
-}
-
-// A phaseCell is what a phase cost on one relay: its main figure, and all others as short phrases.
-type phaseCell struct {
-	main  string
-	parts []part
-	few   bool     // its p99 rests on few samples
-	notes []string // why it competes with nothing, and what its figures say of themselves
-}
-
-// number puts the numbers of notes behind the main figures of a pair.
-func (p *pair) number(foot *footnotes) {
-	for _, ph := range p.phases {
-		for i := range ph.cells {
-			if c := &ph.cells[i]; c.main != "" {
-				c.main += foot.sign(c.notes)
-			}
-		}
-	}
-}
-
-type part struct {
-	text string
-	fine bool // only where there is room for everything
 }
 
 func (p *pair) title() string {
@@ -86,19 +55,12 @@ func (p *pair) status() (text string, good, known bool) {
 	return "not finished", false, false
 }
 
-// servers names the relays in the order of the cells.
-func (p *pair) servers() []string {
+// keys name its measurements: each relay as the server.
+func (p *pair) keys() []rowKey {
 	if p.a == p.b {
-		return []string{p.a}
+		return []rowKey{{p.a, p.a}}
 	}
-	return []string{p.a, p.b}
-}
-
-func (p *pair) peer(server string) string {
-	if server == p.a {
-		return p.b
-	}
-	return p.a
+	return []rowKey{{p.a, p.b}, {p.b, p.a}}
 }
 
 // inPair tells whether a check is explained in a pair's section.
@@ -154,17 +116,13 @@ func (v *view) pairing() *pairing {
 	for _, d := range order {
 		g.scenarios = append(g.scenarios, v.fill(d, members[d.Key]))
 	}
+	shareScales(g.scenarios)
 	slices.SortStableFunc(g.pairs, func(x, y *pair) int {
 		return cmp.Or(cmp.Compare(v.order(x.a), v.order(y.a)), cmp.Compare(v.order(x.b), v.order(y.b)))
 	})
 	for _, p := range g.pairs {
-		for _, s := range g.scenarios {
-			if ph := v.phaseOf(p, s, members[s.Key], members[g.first()]); ph != nil {
-				p.phases = append(p.phases, ph)
-			}
-		}
 		slices.SortStableFunc(p.sides, func(x, y *results.Finding) int { return cmp.Compare(v.order(x.Relay), v.order(y.Relay)) })
-		p.converged = p.complete && len(p.sides) == len(p.servers()) && !p.diverged()
+		p.converged = p.complete && len(p.sides) == len(p.keys()) && !p.diverged()
 	}
 	if len(g.pairs) > 0 || !v.syncsOnly() {
 		v.unpaired(g)
@@ -204,79 +162,195 @@ func (v *view) unpaired(g *pairing) {
 	}
 }
 
-// metricTime is how long a reconciliation took.
-const metricTime = "time"
-
 // The phases of a pair whose times are set against each other.
 const (
 	phaseInitial   = "initial"
 	phaseHeartbeat = "heartbeat"
 )
 
-// first is the scenario of the first reconciliation of a pair; "" where it was not measured.
-func (g *pairing) first() string {
-	for _, s := range g.scenarios {
-		if s.labels[results.LabelPhase] == phaseInitial {
-			return s.Key
-		}
+// first is the scenario of the first reconciliation of a pair; nil where it was not measured.
+func (g *pairing) first() *scenario {
+	if i := slices.IndexFunc(g.scenarios, func(s *scenario) bool { return s.labels[results.LabelPhase] == phaseInitial }); i >= 0 {
+		return g.scenarios[i]
 	}
-	return ""
+	return nil
 }
 
-// phaseOf builds a phase of a pair; nil where neither relay has it.
-func (v *view) phaseOf(p *pair, sc *scenario, ms, initial []*results.Measurement) *phase {
-	ph := &phase{title: sc.Title}
-	var times []float64
-	var sides [][]*results.Measurement
-	some := false
-	for _, s := range p.servers() {
-		own := of(ms, s, p.peer(s))
-		some = some || len(own) > 0
-		sides = append(sides, own)
-		for _, m := range own {
-			if base := timeBases[m.Unit]; base != 0 && (m.Metric == metricTime || m.Metric == "first answer") {
-				value, _ := m.Value()
-				times = append(times, value*base)
+const (
+	summaryNote = "Each relay as the server, the median over its pairs that nothing bars (where each is barred, over all, and it is not " +
+		"ranked). Times are ranked between relays that had about the same to tell apart (within a tenth); what is transferred into a " +
+		"relay rests on its source too, and bytes on which side holds more: neither is ranked."
+	summaryMeaning = "initial is the first reconciliation after writes, identical that of sets that are the same, heartbeat the same " +
+		"again with no writes between."
+)
+
+// maxExamples bounds the lines of evidence that a terminal shows of one check of a pair.
+const maxExamples = 6
+
+// pairing adds a summary with a line for each relay, then each pair by itself.
+func (d *composer) pairing(g *pairing) {
+	if len(g.columns) > 0 {
+		d.summary(g)
+	}
+	if len(g.apart) > 0 {
+		d.add(gap{}, para{indent: 1, text: []span{{"Not reconciled", bold}}})
+		x := list{texts: dim}
+		for _, f := range g.apart {
+			x.rows = append(x.rows, fact{f.key, fit(f.text, 400)})
+		}
+		d.add(x)
+	}
+	for _, p := range g.pairs {
+		text, good, known := p.status()
+		st := yellow
+		if good {
+			st = green
+		} else if known {
+			st = redder
+		}
+		d.add(heading{level: 3, title: p.title(), state: span{text, st}})
+		said := evidenceOnce{}
+		for _, f := range p.explanation() {
+			d.explain(said, f, explained(f), maxExamples)
+		}
+		t := &table{labels: 2, columns: heads("", "as server")}
+		var entries []entry
+		for _, sc := range g.scenarios {
+			for _, k := range p.keys() {
+				if x := (entry{scenario: sc, key: k, labels: plain(sc.Title, k.relay)}); x.measured() {
+					entries = append(entries, x)
+				}
 			}
 		}
-	}
-	if !some {
-		return nil
-	}
-	clock := scaleFor("s", times) // one unit for both directions
-	for i, s := range p.servers() {
-		c := v.cellFor(sides[i], clock)
-		if m := find(sides[i], sc.Primary); m != nil {
-			c.notes = append(v.bars(m), c.notes...)
-		}
-		if sc.labels[results.LabelPhase] == phaseHeartbeat && c.main != "" {
-			if r, ok := quotient(find(sides[i], metricTime), find(of(initial, s, p.peer(s)), metricTime)); ok {
-				at := min(1, len(c.parts))
-				c.parts = slices.Insert(c.parts, at, part{text: shareOfText(r) + " of initial"})
+		d.pivot(t, entries, measure{column{head: "÷ initial"}, func(s *entry) cell {
+			if first := g.first(); first != nil && s.scenario.labels[results.LabelPhase] == phaseHeartbeat {
+				_, beat := s.primary()
+				if _, initial := (&entry{scenario: first, key: s.key}).primary(); beat != nil && initial != nil {
+					if r, ok := quotient(beat.m, initial.m); ok {
+						return cell{text: shareOfText(r)}
+					}
+				}
 			}
-		}
-		ph.cells = append(ph.cells, c)
+			return cell{text: nothing}
+		}})
 	}
-	return ph
 }
 
-// of picks the measurements of one direction.
-func of(ms []*results.Measurement, relay, peer string) []*results.Measurement {
-	var out []*results.Measurement
-	for _, m := range ms {
-		if m.Relay == relay && m.Peer == peer {
-			out = append(out, m)
+// measured tells whether there is anything of an entry.
+func (s *entry) measured() bool {
+	_, r := s.figure(func(b *block) bool {
+		return slices.ContainsFunc(b.rows, func(r *row) bool { return r.key == s.key && r.m != nil })
+	})
+	return r != nil
+}
+
+func (d *composer) summary(g *pairing) {
+	t := &table{labels: 1, columns: heads("as server", "converged")}
+	for _, c := range g.columns {
+		t.columns = append(t.columns, column{head: c.title})
+	}
+	for i, first := range g.columns[0].rows {
+		n := g.converged[i]
+		st := green
+		if n[0] < n[1] {
+			st = red
+		}
+		row := []cell{{text: first.name}, {text: fmt.Sprintf("%d of %d", n[0], n[1]), style: st}}
+		for _, c := range g.columns {
+			if c.block == nil {
+				row = append(row, cell{text: c.texts[i]})
+			} else {
+				row = append(row, d.fact(c.block, c.rows[i]))
+			}
+		}
+		t.rows = append(t.rows, tableRow{cells: row})
+	}
+	d.table(t)
+	for _, l := range g.notes() {
+		d.say(l, dim)
+	}
+}
+
+// notes says how to read the summary, and which of its columns are without a star.
+func (g *pairing) notes() []string {
+	out := []string{summaryMeaning}
+	if len(g.converged) > 1 {
+		out = append(out, summaryNote)
+	}
+	for _, c := range g.columns {
+		if c.block != nil && c.block.unranked != "" {
+			out = append(out, c.title+": "+c.block.unranked+".")
 		}
 	}
 	return out
 }
 
-// find picks a metric; nil where it is missing.
-func find(ms []*results.Measurement, metric string) *results.Measurement {
-	for _, m := range ms {
-		if _, ok := m.Value(); ok && m.Metric == metric {
-			return m
+// explanation lists what there is to say of a pair that did not come through: what each side holds,
+// then every other failed check.
+func (p *pair) explanation() []*results.Finding {
+	var out []*results.Finding
+	if p.diverged() {
+		out = append(out, p.sides...)
+	}
+	for _, f := range p.failed {
+		if f.Code != results.CodeHoldsUnion {
+			out = append(out, f)
 		}
 	}
-	return nil
+	return out
+}
+
+// explained is a line of an explanation: whom the check asked, what it found, and who is at fault
+// where that is the other.
+func explained(f *results.Finding) string {
+	text := f.Relay + ", " + checkTitle(f.Code) + ": " + findingText(f)
+	switch f.Code {
+	case results.CodeHoldsUnion:
+		text = f.Relay + " " + findingText(f)
+	case results.CodeCompletes:
+		text = findingText(f)
+	}
+	if f.Verdict == results.Failed && f.Blames != f.Relay && f.Blames != "" {
+		text += " (at fault: " + f.Blames + ")"
+	}
+	return text
+}
+
+// evidenceOnce remembers which evidence on which relay was shown of a pair, or of one way to sync:
+// what was lost at first is still lost at the end.
+type evidenceOnce map[string]bool
+
+// fresh lists what was not shown before.
+func (o evidenceOnce) fresh(f *results.Finding) []results.Evidence {
+	var out []results.Evidence
+	for _, e := range f.Evidence {
+		k := fmt.Sprint(f.Relay, "\x00", evidenceLines([]results.Evidence{e}, false))
+		if !o[k] {
+			o[k] = true
+			out = append(out, e)
+		}
+	}
+	return out
+}
+
+const shownAbove = "the examples are the same as above"
+
+// explain adds what is to say of a pair, with so many lines at most of evidence that is new.
+func (d *composer) explain(said evidenceOnce, f *results.Finding, text string, most int) {
+	d.item(signs[f.Verdict], text, none)
+	if f.Verdict == results.Passed {
+		return
+	}
+	evidence := said.fresh(f)
+	add := func() {
+		if len(evidence) == 0 && len(f.Evidence) > 0 {
+			d.add(para{indent: 3, text: []span{{"(" + shownAbove + ")", dim}}})
+		}
+		d.evidence(evidence, 3, most, " of evidence in report.md")
+	}
+	if most == 0 {
+		d.to(full, add)
+	} else {
+		add()
+	}
 }

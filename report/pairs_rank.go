@@ -3,12 +3,13 @@ package report
 import (
 	"cmp"
 	"slices"
+	"strconv"
 
 	"relaybench/results"
 )
 
-// A column of the summary of pairs is one figure of every relay as the server, over its pairs.
-type column struct {
+// A summary is one figure of every relay as the server, over its pairs.
+type summary struct {
 	*block
 	title string
 	texts []string // by row, where the figure is no measurement
@@ -22,9 +23,9 @@ const sameWork = 1.1
 func (v *view) summarize(g *pairing) {
 	var names []string
 	for _, p := range g.pairs {
-		for _, s := range p.servers() {
-			if !slices.Contains(names, s) {
-				names = append(names, s)
+		for _, k := range p.keys() {
+			if !slices.Contains(names, k.relay) {
+				names = append(names, k.relay)
 			}
 		}
 	}
@@ -50,26 +51,29 @@ func (v *view) summarize(g *pairing) {
 		}
 		shareUnits(blocks)
 	}()
-	first := g.first()
-	var others []*column
+	first := ""
+	if s := g.first(); s != nil {
+		first = s.Key
+	}
+	var others []*summary
 	for _, sc := range g.scenarios {
 		// Times alone are ranked: whatever else there is rests on the other relay too, or on which
 		// side holds more.
-		switch b := v.column(sc, sc.Primary, names); {
+		switch b := v.summaryOf(sc, sc.Primary, names); {
 		case b == nil:
 		case timeBases[b.unit] == 0:
-			others = append(others, &column{block: b, title: b.unit + " into it"})
+			others = append(others, &summary{block: b, title: b.unit + " into it"})
 		default:
-			g.columns = append(g.columns, &column{block: b, title: sc.Title})
+			g.columns = append(g.columns, &summary{block: b, title: sc.Title})
 		}
 		if sc.labels[results.LabelPhase] != phaseHeartbeat {
 			continue
 		}
-		ratios := &column{title: "÷ initial"}
+		ratios := &summary{title: "÷ initial"}
 		some := false
 		for _, n := range names {
 			text := "n/a"
-			if r, ok := v.heartbeatRatio(n, sc.Key, first); ok {
+			if r, ok := v.heartbeatRatio(n, sc.Key, first, sc.Primary); ok {
 				text, some = shareOfText(r), true
 			}
 			ratios.texts = append(ratios.texts, text)
@@ -79,8 +83,8 @@ func (v *view) summarize(g *pairing) {
 		}
 	}
 	for _, sc := range g.scenarios {
-		if b := v.column(sc, metricWire, names); b != nil && sc.Key == first {
-			others = append(others, &column{block: b, title: "B/differing"})
+		if b := v.summaryOf(sc, metricWire, names); b != nil && sc.Key == first {
+			others = append(others, &summary{block: b, title: "B/differing"})
 		}
 	}
 	g.columns = append(g.columns, others...)
@@ -91,10 +95,10 @@ const metricWire = "bytes per difference"
 
 // heartbeatRatio is the median over a relay's pairs of the heartbeat against the first
 // reconciliation.
-func (v *view) heartbeatRatio(relay, heartbeat, initial string) (float64, bool) {
+func (v *view) heartbeatRatio(relay, heartbeat, initial, metric string) (float64, bool) {
 	var ratios results.Measurement
-	for _, beat := range v.asServer(relay, heartbeat, metricTime) {
-		for _, first := range v.asServer(relay, initial, metricTime) {
+	for _, beat := range v.asServer(relay, heartbeat, metric) {
+		for _, first := range v.asServer(relay, initial, metric) {
 			if r, ok := quotient(beat, first); ok && first.Peer == beat.Peer {
 				ratios.Trials = append(ratios.Trials, r)
 			}
@@ -115,10 +119,10 @@ func (v *view) asServer(relay, scenario, metric string) []*results.Measurement {
 	return out
 }
 
-// column builds one figure of all relays; nil where nobody has it. A relay's figure is the median
+// summaryOf builds one figure of all relays; nil where nobody has it. A relay's figure is the median
 // over its pairs that nothing bars, or over all of them, and then it does not compete, where
 // something bars each.
-func (v *view) column(sc *scenario, metric string, names []string) *block {
+func (v *view) summaryOf(sc *scenario, metric string, names []string) *block {
 	b := &block{scenario: sc.Scenario, metric: v.rec.Metric(metric), labels: sc.labels, better: results.None}
 	var values []float64
 	var field []*row
@@ -201,3 +205,35 @@ func (v *view) sameWork(scenario string, field []*row) bool {
 	}
 	return true
 }
+
+// quotient divides two times.
+func quotient(a, b *results.Measurement) (float64, bool) {
+	if a == nil || b == nil || timeBases[a.Unit] == 0 || timeBases[b.Unit] == 0 {
+		return 0, false
+	}
+	x, _ := a.Value()
+	y, _ := b.Value()
+	if x <= 0 || y <= 0 {
+		return 0, false
+	}
+	return x * timeBases[a.Unit] / (y * timeBases[b.Unit]), true
+}
+
+// shareOfText is a ratio that is mostly below one: "0.034×".
+func shareOfText(r float64) string {
+	if r < 0.0995 {
+		return strconv.FormatFloat(r, 'g', 2, 64) + "×"
+	}
+	return ratioText(r)
+}
+
+// counted is a number, which need not be whole, with its noun.
+func counted(x float64, noun string) string {
+	if x != 1 {
+		noun += "s"
+	}
+	return amount(x) + " " + noun
+}
+
+// amount is a number of things: without decimals where it is whole.
+func amount(x float64) string { return scaleFor("", []float64{x}).format(x) }

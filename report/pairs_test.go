@@ -263,20 +263,21 @@ func TestTwoInstancesAreNotRanked(t *testing.T) {
 			t.Errorf("%s: marked %q", title, got)
 		}
 	}
-	if n := len(g.pairs[0].phases[0].cells); n != 1 {
-		t.Errorf("%d columns for one relay", n)
+	if n := len(g.pairs[0].keys()); n != 1 {
+		t.Errorf("%d rows for one relay", n)
 	}
 }
 
 func TestTheHeartbeatStandsAgainstTheFirstReconciliation(t *testing.T) {
 	g := newView(fixtures(t)["pairs-converging"]).paired
-	i := slices.IndexFunc(g.columns, func(c *column) bool { return c.block == nil })
+	i := slices.IndexFunc(g.columns, func(c *summary) bool { return c.block == nil })
 	if i < 0 || g.columns[i].texts[0] != "0.034×" {
 		t.Fatalf("the summary says %+v", g.columns)
 	}
-	for _, c := range g.pairs[0].phases[3].cells {
-		if !slices.ContainsFunc(c.parts, func(p part) bool { return p.text == "0.034× of initial" }) {
-			t.Errorf("the pair says %v", c.parts)
+	_, out, _ := strings.Cut(string(renderMarkdown(t, fixtures(t)["pairs-converging"])), "### ")
+	for _, row := range tableIn(out) {
+		if got, want := row["÷ initial"], map[bool]string{true: "0.034×", false: nothing}[row[""] == "heartbeat"]; got != want {
+			t.Errorf("%s on %s: %s of initial", row[""], row["as server"], got)
 		}
 	}
 }
@@ -306,21 +307,15 @@ func TestWhatPairsWereMeasuredAnewForIsSaidOnce(t *testing.T) {
 			m.AddStatus(results.Status{Code: results.StatusRepeated, Counts: map[string]float64{"times": 1, "s": 4.8}})
 		}
 	}
-	table := newView(rec).paired
-	var foot footnotes
-	cells := 0
-	for _, p := range table.pairs {
-		p.number(&foot)
-		for _, ph := range p.phases {
-			for _, c := range ph.cells {
-				cells++
-				if strings.Contains(fmt.Sprint(c.parts), "anew") || !strings.HasSuffix(c.main, "¹") {
-					t.Errorf("%s: %+v", ph.title, c)
-				}
-			}
+	_, out, _ := strings.Cut(string(renderMarkdown(t, rec)), "### ")
+	rows := tableIn(out)
+	for _, row := range rows {
+		if !strings.HasSuffix(row["time"], "¹") && !strings.HasSuffix(row["events/s"], "¹") {
+			t.Errorf("%v", row)
 		}
 	}
-	if cells < 8 || len(foot) != 1 || !strings.Contains(foot[0], "4.80 s") {
-		t.Errorf("%d cells, notes %q", cells, foot)
+	notes, _, _ := strings.Cut(out, "\n## ")
+	if len(rows) < 8 || strings.Count(notes, "4.80 s") != 1 {
+		t.Errorf("%d rows, notes %q", len(rows), notes)
 	}
 }

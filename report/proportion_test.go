@@ -103,13 +103,13 @@ func TestChecksAreToldByHowTheyEnded(t *testing.T) {
 	})
 	slices.SortFunc(r.Findings, func(a, b results.Finding) int { return strings.Compare(a.Code, b.Code) })
 	text, md := string(renderTerminal(t, r, TerminalOptions{Width: 100})), string(renderMarkdown(t, r))
-	for _, want := range []string{"✗ a  failed 1 check; 1 passed", "✓ b  1 check passed", "? could not be asked, and held against nobody: " + checkTitle(results.CodeOrder),
+	for _, want := range []string{"✗ a: failed 1 check; 1 passed", "✓ b: 1 check passed; 1 undecided; 1 stated", "? could not be asked, and held against nobody: " + checkTitle(results.CodeOrder),
 		"· stated: it was seen so"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("%q is not said in\n%s", want, text)
 		}
 	}
-	for _, want := range []string{"❌ **a**", "❔ **b**", "· **b**"} {
+	for _, want := range []string{"❌ **a**", "✅ **b**", "❔ answers newest first"} {
 		if !strings.Contains(md, want) {
 			t.Errorf("%q is not said in\n%s", want, md)
 		}

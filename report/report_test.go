@@ -154,7 +154,7 @@ func TestRenderingLeavesTheRecordAlone(t *testing.T) {
 
 func TestAnEmptyRecordIsStillAReport(t *testing.T) {
 	for _, r := range []*results.Record{{}, {Measurements: []results.Measurement{{}}, Findings: []results.Finding{{}}, Relays: []results.Relay{{}}, Calibration: []results.Calibration{{}}}} {
-		if out := string(renderTerminal(t, r, TerminalOptions{})); !strings.Contains(out, "May I publish this?  No") {
+		if out := string(renderTerminal(t, r, TerminalOptions{})); !strings.Contains(out, "May I publish this? No") {
 			t.Errorf("got %q", out)
 		}
 		renderMarkdown(t, r)

@@ -7,15 +7,9 @@ import (
 	"relaybench/results"
 )
 
-// A textTable is a table ready for either rendering.
-type textTable struct {
-	head []string
-	rows [][]string
-}
-
 // resourceTable lists what each relay consumed. Merged, all queries are one line: the sum, or, of
 // what does not add up, the most; and columns that say nothing are left out.
-func (v *view) resourceTable(merged bool) textTable {
+func (v *view) resourceTable(merged bool) *table {
 	type lineKey struct{ group, name string }
 	type metricKey struct{ metric, unit string }
 	var lines []lineKey
@@ -51,7 +45,7 @@ func (v *view) resourceTable(merged bool) textTable {
 		}
 	}
 	slices.SortStableFunc(metrics, func(a, b metricKey) int { return cmp.Compare(v.metricRank(a.metric), v.metricRank(b.metric)) })
-	t := textTable{head: []string{"scenario", "relay"}}
+	t := &table{labels: 2, columns: heads("scenario", "relay")}
 	scales := map[metricKey]scale{}
 	for _, m := range metrics {
 		var values []float64
@@ -61,15 +55,10 @@ func (v *view) resourceTable(merged bool) textTable {
 			}
 		}
 		scales[m] = scaleFor(m.unit, values)
-		t.head = append(t.head, withUnit(v.rec.Metric(m.metric).Title, m.unit))
+		t.columns = append(t.columns, column{head: withUnit(v.rec.Metric(m.metric).Title, m.unit)})
 	}
-	last := ""
 	for _, lk := range lines {
-		row := []string{lk.group, lk.name}
-		if lk.group == last {
-			row[0] = ""
-		}
-		last = lk.group
+		row := []cell{{text: lk.group, style: dim}, {text: lk.name}}
 		for _, m := range metrics {
 			text := nothing
 			if x, ok := sums[lk][m]; ok {
@@ -81,18 +70,9 @@ func (v *view) resourceTable(merged bool) textTable {
 					text = cpuText(x * base)
 				}
 			}
-			row = append(row, text)
+			row = append(row, cell{text: text})
 		}
-		t.rows = append(t.rows, row)
-	}
-	for c := len(t.head) - 1; merged && c > 1; c-- {
-		if slices.ContainsFunc(t.rows, func(r []string) bool { return r[c] != nothing && r[c] != negligible }) {
-			continue
-		}
-		t.head = slices.Delete(t.head, c, c+1)
-		for i := range t.rows {
-			t.rows[i] = slices.Delete(t.rows[i], c, c+1)
-		}
+		t.rows = append(t.rows, tableRow{cells: row})
 	}
 	return t
 }

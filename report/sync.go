@@ -32,7 +32,7 @@ type syncTable struct {
 	*results.Scenario
 	sources, sinks []string
 	cells          []*syncCell
-	figures        []*block
+	figures        *scenario
 	scale          scale
 }
 
@@ -100,20 +100,11 @@ func (v *view) syncs() (tables []*syncTable) {
 	for _, t := range tables {
 		t.arrange(v)
 		if ms := members[t.Key]; len(ms) > 0 {
-			t.figures = v.fill(t.Scenario, ms).facts
+			t.figures = v.fill(t.Scenario, ms)
+			shareScales([]*scenario{t.figures})
 		}
 	}
 	return tables
-}
-
-// timelines are those of the sinks.
-func (t *syncTable) timelines() (all timelines) {
-	for _, c := range t.cells {
-		if c.rate != nil {
-			all.add(c.title(), c.rate.Timeline)
-		}
-	}
-	return all
 }
 
 func (t *syncTable) cell(source, sink string) *syncCell {
@@ -163,14 +154,6 @@ func (t *syncTable) text(c *syncCell) (text string, good bool) {
 	return t.scale.format(x), true
 }
 
-// ofText writes a part of a whole. What is more than the whole is no part of it.
-func ofText(part, whole float64, partText, wholeText string) string {
-	if part > whole {
-		return partText + " where " + wholeText
-	}
-	return partText + " of " + wholeText
-}
-
 func (c *syncCell) value(metric string) (*results.Measurement, float64) {
 	for _, m := range c.all {
 		if m.Metric == metric {
@@ -206,97 +189,6 @@ func (c *syncCell) says(f *results.Finding) string {
 	return text
 }
 
-// short is a figure in its own unit: the median of its trials.
-func (c *syncCell) short(metric string) string {
-	m, x := c.value(metric)
-	if m == nil {
-		return ""
-	}
-	return scaleFor(m.Unit, []float64{x}).format(x)
-}
-
-// trials is the range over several trials.
-func (c *syncCell) trials() string {
-	if m, x := c.value("wall time"); m != nil {
-		return rangeText(m, scaleFor(m.Unit, []float64{x}))
-	}
-	return ""
-}
-
-// syncColumns are what a table of the pairs shows of each beside its rate.
-var syncColumns = []struct {
-	head, metric string
-	more         func(c *syncCell) string // that belongs to it
-}{
-	{"took", "wall time", (*syncCell).trials},
-	{"reconciled in", "reconcile time", func(c *syncCell) string {
-		_, n := c.value("reconcile rounds")
-		return counted(n, "round")
-	}},
-	{"transfers", "transfers", nil},
-	{"stragglers", "stragglers", nil},
-	{"transfer/s", "transfer events/s", nil},
-	{"pages", "pages", nil},
-	{"received", "response bytes", nil},
-	{"REQ to EOSE", "REQ to EOSE", nil},
-	{"source cpu", "source cpu", nil},
-	{"sink cpu", "sink cpu", nil},
-	{"relaybench cpu", "tool cpu", func(c *syncCell) string {
-		return c.short("tool's share of the sink's cpu")
-	}},
-	{"relaybench rss", "tool peak rss", nil},
-	{"refused", "refused", nil},
-}
-
-// details is the table of what the pairs cost, without columns that none of them has.
-func (t *syncTable) details() (table textTable) {
-	table.head = []string{"from → to"}
-	var cells []*syncCell
-	for _, c := range t.cells {
-		if c.rate != nil {
-			cells = append(cells, c)
-			table.rows = append(table.rows, []string{c.title()})
-		}
-	}
-	for _, column := range syncColumns {
-		texts := make([]string, len(cells))
-		some := false
-		for i, c := range cells {
-			if column.metric == "refused" {
-				texts[i] = c.refusals()
-			} else if texts[i] = c.short(column.metric); texts[i] != "" && column.more != nil {
-				if more := column.more(c); more != "" {
-					texts[i] += ", " + more
-				}
-			}
-			some = some || texts[i] != ""
-		}
-		if !some {
-			continue
-		}
-		table.head = append(table.head, column.head)
-		for i := range cells {
-			table.rows[i] = append(table.rows[i], texts[i])
-		}
-	}
-	if len(cells) == 0 {
-		return textTable{}
-	}
-	return table
-}
-
-// refusals are how many events the sink refused, by reason.
-func (c *syncCell) refusals() string {
-	var list []string
-	for _, m := range c.all {
-		if reason := m.Labels[results.LabelReason]; m.Metric == "refused" && reason != "" {
-			x, _ := m.Value()
-			list = append(list, amount(x)+" "+reason)
-		}
-	}
-	return strings.Join(list, ", ")
-}
-
 // reasons lists why cells are n/a, each reason once.
 func (t *syncTable) reasons() (list []fact) {
 	var said grouped
@@ -313,4 +205,57 @@ func (t *syncTable) reasons() (list []fact) {
 		list = append(list, fact{strings.Join(pairs, ", "), g.key})
 	}
 	return list
+}
+
+// syncs adds a matrix for each mode, sources down and sinks across, and what each pair cost.
+func (d *composer) syncs(tables []*syncTable) {
+	d.say(d.v.syncMeaning(), dim)
+	for _, t := range tables {
+		d.add(heading{level: 3, title: t.Title, key: t.Key})
+		var rows [][]cell
+		for _, source := range t.sources {
+			rows = append(rows, plain(source))
+		}
+		d.table(cross([]string{"from ↓  to →"}, t.sinks, rows, func(row, column int) cell {
+			c := t.cell(t.sources[row], t.sinks[column])
+			text, good := t.text(c)
+			x := cell{text: text}
+			switch {
+			case !good:
+				x.style = red
+			case c == nil || c.none != "":
+				x.style = dim
+			}
+			if c != nil {
+				x.mark = d.foot.sign(c.notes)
+			}
+			return x
+		}))
+		for _, r := range t.reasons() {
+			d.item(span{"n/a", dim}, r.key+": "+r.text, dim)
+		}
+		var entries []entry
+		for _, c := range t.cells {
+			if c.rate != nil {
+				entries = append(entries, entry{scenario: t.figures, key: rowKey{c.sink, c.source}, labels: plain(c.title())})
+			}
+		}
+		if len(entries) > 0 {
+			d.add(gap{})
+			d.pivot(&table{labels: 1, columns: heads("from → to")}, entries)
+		}
+		said := evidenceOnce{}
+		for _, c := range t.cells {
+			for _, f := range c.told {
+				most := 0 // what never came has no examples worth the room
+				if f.Verdict == results.Failed {
+					most = 3
+				}
+				d.explain(said, f, c.says(f), most)
+			}
+			if c.unwatched != "" && c.none == "" {
+				d.to(full, func() { d.say(c.title()+": no timeline, since "+c.unwatched+".", none) })
+			}
+		}
+	}
 }

@@ -183,7 +183,11 @@ func TestWrappingKeepsEveryWord(t *testing.T) {
 		n    int
 		want string
 	}{{"one two three", 7, "one two|three"}, {"abcdefghij kl", 4, "abcd|efgh|ij|kl"}, {"逐次リレー", 3, "逐|次|リ|レ|ー"}, {"逐", 1, "逐"}, {"  ", 5, ""}} {
-		if got := strings.Join(wrap(c.text, c.n), "|"); got != c.want {
+		var lines []string
+		for _, l := range flow([]span{{c.text, none}}, c.n) {
+			lines = append(lines, l[0].text)
+		}
+		if got := strings.Join(lines, "|"); got != c.want {
 			t.Errorf("%q in %d: got %q, want %q", c.text, c.n, got, c.want)
 		}
 	}
@@ -225,11 +229,11 @@ func TestLongReasonsLoseTheirLastClauses(t *testing.T) {
 func TestColumnsAreSharedOutEvenly(t *testing.T) {
 	var b strings.Builder
 	s := newScreen(&b, 40, false)
-	s.grid(0, 1, []string{"", "aaaaaaaa", "bbbbbbbb", "cccccccc", "dddddddd"}, [][]cell{{{"x", none}, {"1", none}, {"2", none}, {"3", none}, {nothing, none}}}, func(int) bool { return true })
+	(&terminal{screen: s}).table(&table{labels: 1, columns: heads("", "aaaaaaaa", "bbbbbbbb", "cccccccc", "dddddddd"), rows: []tableRow{{cells: plain("x", "1", "2", "3", "4")}}})
 	if err := s.flush(); err != nil {
 		t.Fatal(err)
 	}
-	if want := "   aaaaaaaa  bbbbbbbb\nx         1         2\n\n   cccccccc  dddddddd\nx         3         –\n"; b.String() != want {
+	if want := "     aaaaaaaa  bbbbbbbb\n  x         1         2\n\n     cccccccc  dddddddd\n  x         3         4\n"; b.String() != want {
 		t.Errorf("got\n%s", b.String())
 	}
 }

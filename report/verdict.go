@@ -281,11 +281,6 @@ func (v *view) head() []fact {
 			out = append(out, fact{key, strings.Join(parts, " · ")})
 		}
 	}
-	var names []string
-	for _, x := range v.relays {
-		names = append(names, x.Name)
-	}
-	add("relays", strings.Join(names, ", "))
 	var unranked []string
 	for _, x := range v.relays {
 		if x.NeverRanked != "" {

@@ -19,9 +19,8 @@ type view struct {
 	checks    []*results.Finding // all of them
 	scenarios map[string]*results.Scenario
 	sections  []*section
-	columns   []queryColumn // of the tables of queries
-	paired    *pairing      // nil where relays were not reconciled
-	trials    int           // the most that any measurement has
+	paired    *pairing // nil where relays were not reconciled
+	trials    int      // the most that any measurement has
 }
 
 type section struct {
@@ -47,6 +46,7 @@ type block struct {
 	metric   results.Metric
 	labels   results.Labels
 	title    string
+	own      string // labels that tell it from others of its metric
 	unit     string
 	better   results.Better
 	rows     []*row
@@ -169,7 +169,6 @@ func (v *view) arrange() {
 		}
 	}
 	shareScales(queries)
-	v.columns = v.queryColumns()
 	if v.paired = v.pairing(); v.paired != nil {
 		v.sectionOf(results.LayoutPairs, "Reconciliation").pairing = v.paired
 	}
@@ -199,14 +198,16 @@ func (v *view) in(m *results.Measurement, layout results.Layout) bool {
 	return m.Peer != ""
 }
 
-// shareScales shows all times of queries in one unit, and each of their rates.
-func shareScales(queries []*scenario) {
+// shareScales shows figures of one unit in one size in all scenarios of a table.
+func shareScales(all []*scenario) {
 	values := map[string][]float64{}
 	for _, change := range []bool{false, true} {
-		for _, s := range queries {
-			for _, b := range s.blocks {
-				if change {
-					b.scale = scaleFor(b.unit, values[b.unit])
+		for _, s := range all {
+			for _, b := range slices.Concat(s.blocks, s.facts) {
+				if amount, _, _ := strings.Cut(b.unit, "/"); change {
+					if b.scale = scaleFor(b.unit, values[b.unit]); b.metric.Key == b.unit && byteBases[amount] != 0 {
+						b.scale = scale{factor: 1} // which its name says
+					}
 					continue
 				}
 				for _, r := range b.rows {
@@ -271,8 +272,8 @@ func (v *view) fill(d *results.Scenario, ms []*results.Measurement) *scenario {
 			_, shared := s.labels[name]
 			return shared
 		})
-		if len(own) > 0 {
-			b.title += ": " + labelText(b.labels, inOrder(own))
+		if b.own = labelText(b.labels, inOrder(own)); b.own != "" {
+			b.title += ": " + b.own
 		}
 		var values []float64
 		for _, rk := range keys {
@@ -372,7 +373,7 @@ func (v *view) row(b *block, k rowKey, m *results.Measurement) *row {
 	case r.relay != nil && r.relay.Outcome != results.OutcomeOK:
 		r.why, r.failed = outcomeText(r.relay), true
 	default:
-		r.why = "n/a: " + v.absence(b.scenario.Key, k, m)
+		r.why = v.absence(b.scenario.Key, k, m)
 	}
 	return r
 }

@@ -60,8 +60,24 @@ func eventEvidence(code string, c *corpus.Corpus, i int) results.Evidence {
 	return results.Evidence{Code: code, ID: e.ID.String(), Kind: &kind}
 }
 
-// transferMetrics are those of whatever moves events in bulk.
-var transferMetrics = []results.Metric{
-	figure("records/s", "records/s"), figure("wall time", "wall time"), figure("delivered", "delivered"), figure("expected", "expected"),
-	figure("missing", "missing"),
+// figures describes metrics by keys and titles by turns. A report on a terminal shows those of a
+// pair, a sync or a download that are described, and leaves the others to files.
+func figures(pairs ...string) (all []results.Metric) {
+	for i := 0; i+1 < len(pairs); i += 2 {
+		all = append(all, figure(pairs[i], pairs[i+1]))
+	}
+	return all
 }
+
+// The metrics of pairs, of syncs and of downloads.
+var (
+	pairMetrics = figures("time", "time", "events/s", "events/s", "events", "events", "duration", "duration", "have", "have", "need", "need",
+		"bytes per difference", "B/differing", "rounds", "rounds", "bytes up", "up", "bytes down", "down", "harness share", "harness share")
+	syncMetrics = figures("records/s", "records/s", "wall time", "wall time", "missing", "missing", "reconcile time", "reconciled in",
+		"reconcile rounds", "in rounds", "transfers", "transfers", "stragglers", "stragglers", "transfer events/s", "transfer/s", "pages", "pages",
+		"response bytes", "received", "REQ to EOSE", "REQ to EOSE", "source cpu", "source cpu", "sink cpu", "sink cpu", "tool cpu", "tool cpu",
+		"tool's share of the sink's cpu", "tool / sink cpu", "tool peak rss", "tool rss", "refused", "refused")
+	fetchMetrics = figures("records/s", "records/s", "MB/s", "MB/s", "missing", "missing", "retried", "retried", "failed", "failed",
+		"duplicates", "duplicates", "overfetch", "overfetch", "requests", "REQs", "request latency", "REQ time",
+		"in flight by Little's law", "in flight", "in flight configured", "in flight at most", "tool cpu per event", "tool cpu/event")
+)

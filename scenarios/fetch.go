@@ -46,7 +46,7 @@ func (f *Fetch) Describe() harness.Description {
 	d := harness.Description{Bulk: true, Needs: harness.Loaded, External: results.Finding{Cause: results.ExternalBulk}, Scenario: results.Scenario{
 		Key: FetchFamily + "." + string(f.strategy), Title: string(f.strategy) + ": " + f.strategy.Title(), Section: sectionFetch,
 		Order: orderFetch + slices.Index(fetch.Strategies(), f.strategy), Primary: fetchRate, Unit: "events/s", Layout: results.LayoutDownloads, Ceiling: results.CeilingDownload, Uses: f.strategy.Uses(),
-	}, Labels: results.Labels{results.LabelStrategy: string(f.strategy)}, Metrics: transferMetrics}
+	}, Labels: results.Labels{results.LabelStrategy: string(f.strategy)}, Metrics: fetchMetrics}
 	switch f.strategy {
 	case fetch.Giant:
 		d.Headlines = []results.Headline{{Metric: fetchRate, Title: "giant REQ", Labels: results.Labels{results.LabelForm: "raw"}}}

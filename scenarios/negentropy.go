@@ -41,7 +41,7 @@ func describePhase(phase string) harness.Description {
 	d := harness.Description{Needs: harness.Empty, Scenario: results.Scenario{
 		Key: "negentropy." + phase, Title: phase, Section: sectionNegentropy, Order: orderNegentropy + 1 + slices.Index(phases, phase),
 		Primary: "time", Unit: "ms", Layout: results.LayoutPairs, Ceiling: results.CeilingPair,
-	}, Labels: results.Labels{results.LabelPhase: phase}}
+	}, Labels: results.Labels{results.LabelPhase: phase}, Metrics: pairMetrics}
 	switch phase {
 	case phaseInitial:
 		d.Headlines = []results.Headline{{Metric: "time", Title: "first reconcile"}}

@@ -82,7 +82,7 @@ func (y syncMode) Describe() harness.Description {
 	return harness.Description{Cast: harness.Ordered, Bulk: true, Needs: needs, Scenario: results.Scenario{
 		Key: SyncFamily + "." + y.mode, Title: title, Section: sectionSync, Order: orderSync + 1 + slices.Index(SyncModes(), y.mode), Primary: "records/s", Unit: "events/s",
 		Layout: results.LayoutMatrix, Uses: uses, Ceiling: ceiling,
-	}, Labels: results.Labels{results.LabelMode: y.mode, results.LabelDirection: string(direction)}, Metrics: transferMetrics,
+	}, Labels: results.Labels{results.LabelMode: y.mode, results.LabelDirection: string(direction)}, Metrics: syncMetrics,
 		External: results.Finding{Scenario: SyncFamily, Code: results.CodeHasWay, Cause: results.ExternalSync}}
 }
 

@@ -8,57 +8,6 @@ import (
 	"relaybench/results"
 )
 
-// Markdown writes the comparison as GitHub-flavoured Markdown that is safe to publish. Errors are
-// those of w.
-func (c *Comparison) Markdown(w io.Writer) error {
-	m := &markdown{screen: newScreen(w, 0, false)}
-	m.p("# relaybench compare: %s → %s\n\n", mdText(c.Old.title()), mdText(c.New.title()))
-	if len(c.Differences) > 0 {
-		m.p("> **NOT COMPARABLE**, and shown because that was forced. What differs decides the figures too.\n\n")
-		for _, d := range c.Differences {
-			m.p("- **%s**\n", mdText(d.String()))
-		}
-	}
-	for _, x := range c.Cautions {
-		m.p("- %s\n", mdText(x))
-	}
-	for _, x := range c.Unmatched {
-		m.p("- %s.\n", mdText(x))
-	}
-	for _, x := range c.alone() {
-		m.p("- %s\n", mdText(x))
-	}
-	for i := range c.Relays {
-		r := &c.Relays[i]
-		m.heading(2, mdText(r.title()))
-		if figures := r.shared(); len(figures) > 0 {
-			m.figures(figures)
-		} else {
-			m.p("Nothing that compares was measured.\n")
-		}
-	}
-	m.p("\n%s\n", mdText(compareLegend))
-	return m.flush()
-}
-
-// figures writes figures as one table.
-func (m *markdown) figures(figures []Figure) {
-	var rows [][]string
-	for i := range figures {
-		f := &figures[i]
-		row := []string{mdCode(f.place())}
-		for _, c := range f.cells() {
-			row = append(row, mdText(c.text))
-		}
-		row[1] = mdText(f.label(f.title))
-		if f.Outcome == Worsened || f.Outcome == Improved {
-			row[4] = "**" + row[4] + "**"
-		}
-		rows = append(rows, row)
-	}
-	m.table([]string{"scenario", "metric", "old", "new", "change", "evidence"}, rows, func(column int) bool { return column > 1 && column < 5 })
-}
-
 // comparisonJSON is the form in which a comparison is written for programs.
 type comparisonJSON struct {
 	Schema      string            `json:"schema"`

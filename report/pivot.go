@@ -1,0 +1,452 @@
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"relaybench/results"
+)
+
+// A entry is what a row of a table of figures is of: one relay, or pair, in one scenario.
+type entry struct {
+	group    string
+	labels   []cell
+	scenario *scenario
+	key      rowKey
+}
+
+// figure is an entry's block and row of a metric, nil where it has none.
+func (s *entry) figure(is func(*block) bool) (*block, *row) {
+	for _, b := range slices.Concat(s.scenario.blocks, s.scenario.facts) {
+		if !is(b) {
+			continue
+		}
+		for _, r := range b.rows {
+			if r.key == s.key {
+				return b, r
+			}
+		}
+	}
+	return nil, nil
+}
+
+// primary is the figure that stands for an entry.
+func (s *entry) primary() (*block, *row) {
+	return s.figure(func(b *block) bool { return b.metric.Key == s.scenario.Primary })
+}
+
+// A measure is a column of figures, and what it shows of an entry.
+type measure struct {
+	column
+	cell func(*entry) cell
+}
+
+// pivot sets entries as rows and their metrics as columns, the primary one first: with bars where
+// they say something, else as many columns as there are. A terminal shows the metrics that the
+// record describes, and of them no column that has only zeros.
+func (d *composer) pivot(t *table, entries []entry, more ...measure) {
+	var columns []measure
+	columns = append(columns, d.primaries(entries, t.bars)...)
+	columns = append(columns, more...)
+	columns = append(columns, d.figures(entries, t.bars)...)
+	top := map[string]float64{} // of a group
+	for i := range entries {
+		if _, r := entries[i].primary(); r != nil {
+			top[entries[i].group] = max(top[entries[i].group], r.value)
+		}
+	}
+	for i := range entries {
+		s := &entries[i]
+		row := tableRow{group: s.group, cells: slices.Clone(s.labels)}
+		_, r := s.primary()
+		if t.bars && r != nil {
+			row.style = rowStyle(r)
+			row.cells[len(row.cells)-1].style = row.style
+			if row.message = r.message(); r.has && top[s.group] > 0 {
+				row.share = r.value / top[s.group]
+			}
+		}
+		for _, c := range columns {
+			if row.message.text != "" {
+				row.cells = append(row.cells, cell{})
+				continue
+			}
+			row.cells = append(row.cells, c.cell(s))
+		}
+		t.rows = append(t.rows, row)
+	}
+	beyond := false
+	for i, c := range columns {
+		at := t.labels + i
+		if slices.ContainsFunc(t.rows, func(r tableRow) bool { return r.cells[at].text != "" && r.cells[at].text != nothing }) {
+			beyond = beyond || c.full
+		} else {
+			c.full, c.head = true, ""
+		}
+		t.columns = append(t.columns, c.column)
+	}
+	for c := len(t.columns) - 1; c >= t.labels; c-- {
+		if t.columns[c].head == "" {
+			t.columns = slices.Delete(t.columns, c, c+1)
+			for i := range t.rows {
+				t.rows[i].cells = slices.Delete(t.rows[i].cells, c, c+1)
+			}
+		}
+	}
+	d.table(t)
+	if beyond && !t.bars {
+		d.to(brief, func() { d.say("Further figures of each are in report.md.", dim) })
+	}
+}
+
+// message is what stands instead of figures where there are none.
+func (r *row) message() span {
+	switch {
+	case r.has:
+		return span{}
+	case r.failed:
+		return span{r.why, red}
+	case r.why == nothing:
+		return span{r.why, dim}
+	}
+	return span{"n/a: " + r.why, dim}
+}
+
+// primaries are the columns of the primary figures: their medians, tail, trials and course.
+func (d *composer) primaries(entries []entry, bars bool) (columns []measure) {
+	var metrics []string
+	for i := range entries {
+		if p := entries[i].scenario.Primary; !slices.Contains(metrics, p) {
+			metrics = append(metrics, p)
+		}
+	}
+	slices.SortStableFunc(metrics, func(a, b string) int { return cmp.Compare(d.v.metricRank(a), d.v.metricRank(b)) })
+	for _, metric := range metrics {
+		of := func(s *entry) (*block, *row) {
+			if s.scenario.Primary != metric {
+				return nil, nil
+			}
+			b, r := s.primary()
+			if r == nil || !r.has {
+				return nil, nil
+			}
+			return b, r
+		}
+		when := func(show func(b *block, r *row) cell) func(*entry) cell {
+			return func(s *entry) cell {
+				if b, r := of(s); r != nil {
+					return show(b, r)
+				}
+				if bars {
+					return cell{}
+				}
+				return cell{text: nothing}
+			}
+		}
+		head, last := metric, "per second"
+		if d.v.trials > 1 {
+			last += ", last trial"
+		}
+		for i := range entries {
+			if b, r := of(&entries[i]); r != nil && bars && timeBases[b.unit] != 0 {
+				if head = metric + " p50"; b.trials() > 1 {
+					head = metric + " median"
+				}
+				break
+			}
+		}
+		columns = append(columns,
+			measure{column{head: head}, when(func(b *block, r *row) cell {
+				if bars && b.unranked != "" && b.unranked != answersDiffer && len(r.bars) == 0 {
+					return d.value(b, r, b.unranked)
+				}
+				return d.value(b, r)
+			})},
+			measure{column{head: "p99", priority: 1}, when(d.p99)},
+			measure{column{head: "trials", priority: 5}, when(func(b *block, r *row) cell { return cell{text: rangeText(r.m, b.scale), style: dim} })},
+			measure{column{head: last, priority: 5, left: true}, when(func(b *block, r *row) cell { return timeline(r) })})
+	}
+	return columns
+}
+
+// figures are the columns of all other metrics.
+func (d *composer) figures(entries []entry, bars bool) (columns []measure) {
+	type key struct{ metric, own, unit string }
+	keyOf := func(b *block) key { return key{b.metric.Key, b.own, b.unit} }
+	found := map[key][]*block{}
+	var keys []key
+	for i := range entries {
+		sc := entries[i].scenario
+		for _, b := range slices.Concat(sc.blocks, sc.facts) {
+			if b.metric.Key == sc.Primary {
+				continue
+			}
+			if found[keyOf(b)] == nil {
+				keys = append(keys, keyOf(b))
+			}
+			found[keyOf(b)] = append(found[keyOf(b)], b)
+		}
+	}
+	slices.SortStableFunc(keys, func(a, b key) int { return cmp.Compare(d.v.metricRank(a.metric), d.v.metricRank(b.metric)) })
+	for i, k := range keys {
+		b := found[k][0]
+		is := func(b *block) bool { return keyOf(b) == k && b.metric.Key != b.scenario.Primary }
+		c := column{head: shorter(k.metric, b.metric.Title) + prefixed(": ", k.own), priority: 4 + min(i, 4)}
+		switch {
+		case b.headline():
+			c.priority = 2
+		case b.better == results.None:
+			c.priority = 3
+		}
+		zeros := b.better == results.None && !slices.ContainsFunc(found[k], func(b *block) bool {
+			return slices.ContainsFunc(b.rows, func(r *row) bool { return r.has && r.value != 0 })
+		})
+		c.full = !bars && (zeros || !d.v.described(k.metric))
+		show := func(what func(b *block, r *row) cell) func(*entry) cell {
+			return func(s *entry) cell {
+				switch b, r := s.figure(is); {
+				case r != nil && r.has:
+					return what(b, r)
+				case bars:
+					return cell{}
+				}
+				return cell{text: nothing}
+			}
+		}
+		columns = append(columns, measure{c, show(d.withRange)})
+		if b.better == results.None && !bars { // of what is ranked, the distributions say more
+			columns = append(columns,
+				measure{column{head: c.head + " p99", full: c.full}, show(d.p99)},
+				measure{column{head: c.head + " max", full: c.full}, show(func(b *block, r *row) cell {
+					if r.dist == nil {
+						return cell{}
+					}
+					return cell{text: b.duration(r.dist.top)}
+				})})
+		}
+	}
+	return columns
+}
+
+// shorter is the shorter of two names of one thing.
+func shorter(a, b string) string {
+	if width(b) < width(a) {
+		return b
+	}
+	return a
+}
+
+// described tells whether the record says what a metric is.
+func (v *view) described(metric string) bool {
+	return slices.ContainsFunc(v.rec.Metrics, func(m results.Metric) bool { return m.Key == metric })
+}
+
+// value is a row's figure with its mark and what else there is to know of it.
+func (d *composer) value(b *block, r *row, notes ...string) cell {
+	m, x := mark(b, r), cell{text: b.scale.format(r.value)}
+	if r.best {
+		x.style = bright
+	}
+	// Once in a line is enough.
+	once := b.scenario.Layout == results.LayoutBars || b.scenario.Layout == results.LayoutQueries && b.metric.Key == b.scenario.Primary
+	if b.unranked == answersDiffer && m == "" && len(r.bars) == 0 && once {
+		m = "≠"
+	}
+	d.used += m
+	x.mark = m + d.foot.sign(append(r.notes(), notes...))
+	return x
+}
+
+// withRange is a figure for a file, with the range of its trials.
+func (d *composer) withRange(b *block, r *row) cell {
+	x := d.value(b, r)
+	x.more = rangeText(r.m, b.scale)
+	return x
+}
+
+func (d *composer) p99(b *block, r *row) cell {
+	if r.dist == nil {
+		return cell{}
+	}
+	x := cell{text: b.duration(r.dist.p99)}
+	if r.dist.n < fewSamples {
+		x.mark = "*"
+		d.used += x.mark
+	}
+	return x
+}
+
+// From fewBins seconds on a timeline has a shape; mostBins are drawn.
+const (
+	fewBins  = 3
+	mostBins = 16
+)
+
+// timeline draws how a figure went second by second, in the last trial.
+func timeline(r *row) cell {
+	if len(r.m.Timeline) < fewBins {
+		return cell{}
+	}
+	return cell{text: fmt.Sprintf("%s %d s", spark(r.m.Timeline, mostBins), len(r.m.Timeline)), style: blue}
+}
+
+// cross sets one figure as a table of two names, the first down and the second across.
+func cross(labels []string, across []string, rows [][]cell, figure func(row, column int) cell) *table {
+	t := &table{labels: len(labels)}
+	for _, l := range labels {
+		t.columns = append(t.columns, column{head: l})
+	}
+	for _, name := range across {
+		t.columns = append(t.columns, column{head: name})
+	}
+	for i, cells := range rows {
+		for k := range across {
+			cells = append(cells, figure(i, k))
+		}
+		t.rows = append(t.rows, tableRow{cells: cells})
+	}
+	return t
+}
+
+// plain are texts as cells.
+func plain(texts ...string) (cells []cell) {
+	for _, text := range texts {
+		cells = append(cells, cell{text: text})
+	}
+	return cells
+}
+
+// heads are texts as the heads of columns.
+func heads(texts ...string) (columns []column) {
+	for _, text := range texts {
+		columns = append(columns, column{head: text})
+	}
+	return columns
+}
+
+// blocks sets metrics one below the other, each with a bar for each relay; those whose bars would
+// say nothing are lines of one table, with what is only stated.
+func (d *composer) blocks(sc *scenario) {
+	t := &table{groups: "metric", labels: 1, bars: true, columns: heads("", "", "p50", "p99", "trials", "per second")}
+	if n := sc.trials(); n > 1 {
+		t.columns[1].head, t.columns[5].head = fmt.Sprintf("median of %d", n), "per second, last trial"
+	}
+	t.columns[2].priority, t.columns[3].priority, t.columns[4].priority, t.columns[5].priority, t.columns[5].left = 2, 1, 3, 4, true
+	var lines []*block
+	for _, b := range sc.blocks {
+		if flat(b) || b.metric.Role == results.RoleStated {
+			lines = append(lines, b)
+			continue
+		}
+		median := b.trials() > 1 || medianIsP50(b)
+		for _, r := range b.rows {
+			row := tableRow{group: b.heading(), style: rowStyle(r), message: r.message(), share: share(b, r), cells: make([]cell, 6)}
+			if row.cells[0] = (cell{text: r.name, style: row.style}); r.has {
+				switch x := d.value(b, r); {
+				case b.trials() == 1 && median:
+					row.cells[2], t.columns[2].priority = x, 0
+				case r.dist != nil && !median:
+					row.cells[2].text = b.duration(r.dist.p50)
+					fallthrough
+				default:
+					row.cells[1] = x
+				}
+				row.cells[3], row.cells[5] = d.p99(b, r), timeline(r)
+				if d.v.trials > 1 && len(r.m.Trials) > 1 {
+					row.cells[4] = cell{text: number(r.lo*b.scale.factor) + "–" + number(r.hi*b.scale.factor), style: dim}
+				}
+			}
+			t.rows = append(t.rows, row)
+		}
+	}
+	d.table(t)
+	d.lines(append(lines, sc.facts...))
+}
+
+// Bounds on what a terminal repeats; all of it is in report.md and in results.json.
+const (
+	maxFacts    = 12
+	maxFailed   = 12
+	maxProof    = 5
+	maxLogLines = 8
+)
+
+// lines sets metrics as rows and relays as columns.
+func (d *composer) lines(blocks []*block) {
+	if len(blocks) == 0 {
+		return
+	}
+	columns := []string{""}
+	for _, r := range blocks[0].rows {
+		columns = append(columns, r.name)
+	}
+	table := func(blocks []*block) {
+		t := &table{labels: 1, columns: heads(columns...)}
+		for _, b := range blocks {
+			title := b.title
+			if b.labels[results.LabelReason] == "" {
+				title = withUnit(title, b.unit)
+			}
+			row := plain(title)
+			for _, r := range b.rows {
+				row = append(row, d.fact(b, r))
+			}
+			t.rows = append(t.rows, tableRow{cells: row})
+		}
+		d.table(t)
+	}
+	most := min(len(blocks), maxFacts)
+	table(blocks[:most])
+	if more := blocks[most:]; len(more) > 0 {
+		d.to(full, func() { table(more) })
+		d.to(brief, func() { d.say("… and "+several(len(more), "figure", "figures")+" in report.md", dim) })
+	}
+}
+
+// fact is a figure that is stated and not ranked.
+func (d *composer) fact(b *block, r *row) cell {
+	switch {
+	case r.has:
+		used := d.used
+		x := d.withRange(b, r)
+		if r.tied { // as anybody sees
+			x.mark, d.used = strings.TrimPrefix(x.mark, "="), used
+		}
+		return x
+	case r.why == nothing:
+		return cell{text: r.why, style: dim}
+	case r.failed:
+		return cell{text: "failed", style: red, more: clause(r.why, 60)}
+	}
+	return cell{text: "n/a", style: dim, more: clause(r.why, 60)}
+}
+
+// queries sets all queries in one table, each with its forms.
+func (d *composer) queries(list []*scenario) {
+	d.say("Bars: median time to EOSE, less is better. hot repeats one filter, varied draws others like it.", dim)
+	t := &table{groups: "query", labels: 2, bars: true, spaced: true, columns: heads("form", "relay")}
+	var entries []entry
+	for _, sc := range list {
+		for _, r := range primary(sc).rows {
+			entries = append(entries, entry{group: sc.Title, scenario: sc, key: r.key, labels: []cell{{text: sc.labels[results.LabelForm], style: blue}, {text: r.name}}})
+		}
+	}
+	if !slices.ContainsFunc(entries, func(s entry) bool { return s.labels[0].text != "" }) {
+		t.columns, t.labels = t.columns[1:], 1
+		for i := range entries {
+			entries[i].labels = entries[i].labels[1:]
+		}
+	}
+	d.pivot(t, entries)
+	var meanings []string
+	for _, c := range t.columns {
+		if m := d.v.rec.Metric(c.head); m.Title != m.Key {
+			meanings = append(meanings, m.Key+": "+m.Title)
+		}
+	}
+	if len(meanings) > 0 {
+		d.say(strings.Join(meanings, "; ")+".", dim)
+	}
+}
