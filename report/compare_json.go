@@ -14,15 +14,10 @@ type comparisonJSON struct {
 	Old         string            `json:"old"`
 	New         string            `json:"new"`
 	Comparable  bool              `json:"comparable"`
-	Differences []differenceJSON  `json:"differences,omitempty"`
+	Differences []Difference      `json:"differences,omitempty"`
 	Cautions    []string          `json:"cautions,omitempty"`
 	Unmatched   []string          `json:"unmatched,omitempty"`
 	Relays      []comparedRelayJS `json:"relays"`
-}
-
-type differenceJSON struct {
-	Field  string   `json:"field"`
-	Values []string `json:"values"`
 }
 
 type comparedRelayJS struct {
@@ -60,10 +55,7 @@ const ComparisonSchema = "relaybench/comparison/1"
 // JSON writes the comparison for programs. Errors are those of w.
 func (c *Comparison) JSON(w io.Writer) error {
 	out := comparisonJSON{Schema: ComparisonSchema, Old: c.Old.Label, New: c.New.Label, Comparable: len(c.Differences) == 0,
-		Cautions: c.Cautions, Unmatched: c.Unmatched, Relays: []comparedRelayJS{}}
-	for _, d := range c.Differences {
-		out.Differences = append(out.Differences, differenceJSON(d))
-	}
+		Differences: c.Differences, Cautions: c.Cautions, Unmatched: c.Unmatched, Relays: []comparedRelayJS{}}
 	for _, r := range c.Relays {
 		x := comparedRelayJS{Old: r.Old, New: r.New, Figures: []figureJSON{}}
 		for i := range r.Figures {

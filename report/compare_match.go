@@ -15,8 +15,8 @@ import (
 // Difference is something in which results differ that must be the same for their figures to
 // compare.
 type Difference struct {
-	Field  string   // "corpus fingerprint", "option window", "processor"
-	Values []string // the different values, in the order of the records
+	Field  string   `json:"field"`  // "corpus fingerprint", "option window", "processor"
+	Values []string `json:"values"` // the different values, in the order of the records
 }
 
 func (d Difference) String() string { return d.Field + ": " + strings.Join(d.Values, " ≠ ") }

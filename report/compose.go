@@ -225,9 +225,7 @@ func (s *section) all() (blocks []*block) {
 		scenarios = slices.Concat(s.pairing.scenarios, scenarios)
 	}
 	if s.download != nil {
-		for _, c := range s.download.cells {
-			scenarios = append(scenarios, c.scenario)
-		}
+		scenarios = slices.Concat(scenarios, s.download.scenarios)
 	}
 	for _, sc := range scenarios {
 		blocks = append(blocks, slices.Concat(sc.blocks, sc.facts)...)

@@ -10,13 +10,15 @@ import (
 	"relaybench/results"
 )
 
+const recordsRate = "records/s"
+
 // cell records a way to download in one trial after another.
 func (r *run) cell(c contender, key string, rate float64, change ...func(*results.Measurement)) {
 	scenario := "fetch." + key
 	add := func(metric, unit string, better results.Better, value float64, more ...func(*results.Measurement)) {
 		r.add(c, scenario, metric, unit, better, value, append(more, change...)...)
 	}
-	add(metricRecords, "events/s", results.Higher, rate)
+	add(recordsRate, "events/s", results.Higher, rate)
 	add("MB/s", "MB/s", results.None, rate*c.speed/1000)
 	add("delivered", "events", results.None, 10000)
 	add("expected", "events", results.None, 10000)
@@ -56,7 +58,7 @@ func downloads(t testing.TB, trials int, relays ...contender) *run {
 					rate /= 20
 				}
 				r.cell(c, strategy+"."+form, rate, func(m *results.Measurement) {
-					if form == "parsed" && m.Metric == metricRecords {
+					if form == "parsed" && m.Metric == recordsRate {
 						limited(m)
 					}
 				})
@@ -83,7 +85,7 @@ func downloads(t testing.TB, trials int, relays ...contender) *run {
 		r.add(c, "fetch.giant", "peak rss", "MiB", results.None, 60)
 		r.find(c.name, "fetch.giant", results.CodeComplete, true)
 		for trial := range trials {
-			r.rec.Add(results.Measurement{Relay: c.name, Scenario: "fetch.giant.raw-deflate", Metric: metricRecords, Unit: "events/s", Better: results.Higher,
+			r.rec.Add(results.Measurement{Relay: c.name, Scenario: "fetch.giant.raw-deflate", Metric: recordsRate, Unit: "events/s", Better: results.Higher,
 				Status: []results.Status{{Code: results.StatusNotMeasured, Texts: map[string]string{"text": "the relay does not agree to compression"}}}})
 			_ = trial
 		}
@@ -120,11 +122,10 @@ func TestADownloadThatIsIncompleteIsNotRanked(t *testing.T) {
 		change(r)
 		v := newView(r)
 		d := v.download()
-		for _, c := range d.cells {
-			if c.strategy == "giant" && c.form == "raw" {
-				for _, row := range c.rate.rows {
-					marks = append(marks, mark(c.rate, row))
-				}
+		for _, w := range d.ways {
+			if w.strategy == "giant" && w.form == "raw" {
+				b, row := w.primary()
+				marks = append(marks, mark(b, row))
 			}
 		}
 		_, standings, _ := v.headToHead()
@@ -152,7 +153,7 @@ func TestAnIncompleteFigureIsNotCompared(t *testing.T) {
 	}
 	outcomes := map[string]FigureOutcome{}
 	for _, f := range c.Relays[0].Figures {
-		if f.Metric == metricRecords {
+		if f.Metric == recordsRate {
 			outcomes[f.place()] = f.Outcome
 		}
 	}
@@ -248,14 +249,14 @@ func TestARunWithoutACorpusSaysSo(t *testing.T) {
 
 func TestTheMatrixNamesTheBestSetting(t *testing.T) {
 	d := newView(fixtures(t)["fetch-two-relays"]).download()
-	if best := d.best("ref-bolt", "raw"); best == nil || best.name() != "by-id 4×8×250, raw" {
-		t.Errorf("%+v", best)
+	if w := best(d.matrix("ref-bolt", "raw")); w == nil || w.name() != "by-id 4×8×250, raw" {
+		t.Errorf("%+v", w)
 	}
 	// One that was cut is not the best while another was not.
-	if best := d.best("ref-sqlite", "raw"); best == nil || best.name() != "by-id 1×8×250, raw" {
-		t.Errorf("%+v", best)
+	if w := best(d.matrix("ref-sqlite", "raw")); w == nil || w.name() != "by-id 1×8×250, raw" {
+		t.Errorf("%+v", w)
 	}
-	if d.best("ref-bolt", "raw-deflate") != nil {
+	if best(d.matrix("ref-bolt", "raw-deflate")) != nil {
 		t.Error("a form that was not measured has a best")
 	}
 }

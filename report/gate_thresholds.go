@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"path"
 	"strings"
 
 	"github.com/BurntSushi/toml"
@@ -67,24 +68,9 @@ func literals(pattern string) int {
 	return len(pattern) - strings.Count(pattern, "*") - strings.Count(pattern, "?")
 }
 
-// matchGlob is path.Match without its slashes, which metrics such as queries/s have too, in time that no pattern can make long.
+// matchGlob is path.Match with slashes, which metrics such as queries/s have, as any character.
 func matchGlob(pattern, name string) bool {
-	p, n := 0, 0
-	star, from := -1, 0
-	for n < len(name) {
-		switch {
-		case p < len(pattern) && pattern[p] == '*':
-			star, from = p, n
-			p++
-		case p < len(pattern) && (pattern[p] == '?' || pattern[p] == name[n]):
-			p++
-			n++
-		case star >= 0: // let the last star take one character more
-			from++
-			p, n = star+1, from
-		default:
-			return false
-		}
-	}
-	return strings.Trim(pattern[p:], "*") == ""
+	pattern = strings.NewReplacer("/", "\x00", `\`, `\\`, "[", `\[`).Replace(pattern)
+	ok, err := path.Match(pattern, strings.ReplaceAll(name, "/", "\x00"))
+	return ok && err == nil
 }

@@ -94,29 +94,19 @@ func (v *view) pairing() *pairing {
 		}
 		return byKey[k]
 	}
-	var order []*results.Scenario
-	members := map[string][]*results.Measurement{}
-	for i := range v.rec.Measurements {
-		m := &v.rec.Measurements[i]
-		if !v.in(m, results.LayoutPairs) {
-			continue
+	g.scenarios = v.laid(results.LayoutPairs)
+	for _, s := range g.scenarios {
+		for _, b := range slices.Concat(s.blocks, s.facts) {
+			for _, r := range b.rows {
+				at(r.key.relay, r.key.peer)
+			}
 		}
-		at(m.Relay, m.Peer)
-		if members[m.Scenario] == nil {
-			order = append(order, v.scenario(m.Scenario))
-		}
-		members[m.Scenario] = append(members[m.Scenario], m)
 	}
 	for _, f := range v.checks {
 		if v.inPair(f) {
 			at(f.Relay, f.Peer).take(f)
 		}
 	}
-	slices.SortStableFunc(order, func(a, b *results.Scenario) int { return cmp.Compare(a.Order, b.Order) })
-	for _, d := range order {
-		g.scenarios = append(g.scenarios, v.fill(d, members[d.Key]))
-	}
-	shareScales(g.scenarios)
 	slices.SortStableFunc(g.pairs, func(x, y *pair) int {
 		return cmp.Or(cmp.Compare(v.order(x.a), v.order(y.a)), cmp.Compare(v.order(x.b), v.order(y.b)))
 	})

@@ -51,10 +51,6 @@ func (v *view) summarize(g *pairing) {
 		}
 		shareUnits(blocks)
 	}()
-	first := ""
-	if s := g.first(); s != nil {
-		first = s.Key
-	}
 	var others []*summary
 	for _, sc := range g.scenarios {
 		// Times alone are ranked: whatever else there is rests on the other relay too, or on which
@@ -66,14 +62,13 @@ func (v *view) summarize(g *pairing) {
 		default:
 			g.columns = append(g.columns, &summary{block: b, title: sc.Title})
 		}
-		if sc.labels[results.LabelPhase] != phaseHeartbeat {
+		if sc.labels[results.LabelPhase] != phaseHeartbeat || g.first() == nil {
 			continue
 		}
-		ratios := &summary{title: "÷ initial"}
-		some := false
+		ratios, some := &summary{title: "÷ initial"}, false
 		for _, n := range names {
 			text := "n/a"
-			if r, ok := v.heartbeatRatio(n, sc.Key, first, sc.Primary); ok {
+			if r, ok := heartbeatRatio(sc.served(sc.Primary, n), g.first().served(sc.Primary, n)); ok {
 				text, some = shareOfText(r), true
 			}
 			ratios.texts = append(ratios.texts, text)
@@ -82,41 +77,39 @@ func (v *view) summarize(g *pairing) {
 			g.columns = append(g.columns, ratios)
 		}
 	}
-	for _, sc := range g.scenarios {
-		if b := v.summaryOf(sc, metricWire, names); b != nil && sc.Key == first {
+	if first := g.first(); first != nil {
+		// What a reconciliation sends and receives for each event that differs.
+		if b := v.summaryOf(first, "bytes per difference", names); b != nil {
 			others = append(others, &summary{block: b, title: "B/differing"})
 		}
 	}
 	g.columns = append(g.columns, others...)
 }
 
-// metricWire is what a reconciliation sends and receives for each event that differs.
-const metricWire = "bytes per difference"
+// served lists a relay's figures of one metric as the server, one for each peer.
+func (s *scenario) served(metric, relay string) (all []*row) {
+	for _, b := range slices.Concat(s.blocks, s.facts) {
+		for _, r := range b.rows {
+			if b.metric.Key == metric && r.has && r.key.relay == relay {
+				all = append(all, r)
+			}
+		}
+	}
+	return all
+}
 
 // heartbeatRatio is the median over a relay's pairs of the heartbeat against the first
 // reconciliation.
-func (v *view) heartbeatRatio(relay, heartbeat, initial, metric string) (float64, bool) {
+func heartbeatRatio(beats, initials []*row) (float64, bool) {
 	var ratios results.Measurement
-	for _, beat := range v.asServer(relay, heartbeat, metric) {
-		for _, first := range v.asServer(relay, initial, metric) {
-			if r, ok := quotient(beat, first); ok && first.Peer == beat.Peer {
+	for _, beat := range beats {
+		for _, first := range initials {
+			if r, ok := quotient(beat.m, first.m); ok && first.key == beat.key {
 				ratios.Trials = append(ratios.Trials, r)
 			}
 		}
 	}
 	return ratios.Value()
-}
-
-// asServer lists a relay's measurements of one metric, one for each peer.
-func (v *view) asServer(relay, scenario, metric string) []*results.Measurement {
-	var out []*results.Measurement
-	for i := range v.rec.Measurements {
-		m := &v.rec.Measurements[i]
-		if _, ok := m.Value(); ok && v.in(m, results.LayoutPairs) && m.Relay == relay && m.Scenario == scenario && m.Metric == metric {
-			out = append(out, m)
-		}
-	}
-	return out
 }
 
 // summaryOf builds one figure of all relays; nil where nobody has it. A relay's figure is the median
@@ -129,39 +122,32 @@ func (v *view) summaryOf(sc *scenario, metric string, names []string) *block {
 	for _, n := range names {
 		r := &row{name: n, relay: v.relay(n), why: "n/a"}
 		b.rows = append(b.rows, r)
-		all, sound := v.asServer(n, sc.Key, metric), []*results.Measurement(nil)
-		for _, m := range all {
-			if len(v.bars(m)) == 0 {
-				sound = append(sound, m)
-			}
-		}
+		all := sc.served(metric, n)
+		sound := slices.DeleteFunc(slices.Clone(all), func(r *row) bool { return len(v.bars(r.m)) > 0 })
 		if len(all) == 0 {
 			continue
 		}
 		if len(sound) == 0 {
-			sound, r.bars = all, v.bars(all...)
+			var ms []*results.Measurement
+			for _, x := range all {
+				ms = append(ms, x.m)
+			}
+			sound, r.bars = all, v.bars(ms...)
 		}
 		if b.unit == "" {
-			b.unit, b.better = sound[0].Unit, sound[0].Better
+			b.unit, b.better = sound[0].m.Unit, sound[0].m.Better
 		}
 		r.m = &results.Measurement{Relay: n, Scenario: sc.Key, Metric: metric, Unit: b.unit, Better: b.better, Exact: true}
-		for i, m := range sound {
-			if m.Unit != b.unit {
-				continue
+		r.lo, r.hi = sound[0].lo, sound[0].hi
+		for _, x := range sound {
+			if x.m.Unit == b.unit {
+				r.m.Trials = append(r.m.Trials, x.value)
+				r.m.Exact = r.m.Exact && x.m.Exact
+				r.pooled = append(r.pooled, x.m.Trials...)
+				r.lo, r.hi = min(r.lo, x.lo), max(r.hi, x.hi)
 			}
-			x, _ := m.Value()
-			lo, hi := m.Range()
-			r.m.Trials = append(r.m.Trials, x)
-			r.m.Exact = r.m.Exact && m.Exact
-			r.pooled = append(r.pooled, m.Trials...)
-			if i == 0 {
-				r.lo, r.hi = lo, hi
-			}
-			r.lo, r.hi = min(r.lo, lo), max(r.hi, hi)
 		}
-		if r.value, r.has = r.m.Value(); !r.has {
-			continue
-		}
+		r.value, r.has = r.m.Value()
 		values = append(values, r.value)
 		if len(r.bars) == 0 {
 			field = append(field, r)
@@ -173,7 +159,7 @@ func (v *view) summaryOf(sc *scenario, metric string, names []string) *block {
 	b.scale = scaleFor(b.unit, values)
 	switch {
 	case timeBases[b.unit] == 0 || len(field) < 2 || b.better != results.Lower && b.better != results.Higher:
-	case !v.sameWork(sc.Key, field):
+	case !v.sameWork(sc, field):
 		b.unranked = "what was to be told apart differs: not ranked"
 	default:
 		v.crown(b, field)
@@ -183,23 +169,20 @@ func (v *view) summaryOf(sc *scenario, metric string, names []string) *block {
 
 // sameWork tells whether the relays of a field had about the same number of events to name and to
 // learn of.
-func (v *view) sameWork(scenario string, field []*row) bool {
+func (v *view) sameWork(sc *scenario, field []*row) bool {
 	for _, metric := range []string{"have", "need"} {
-		var low, high float64
-		for i, r := range field {
+		var each []float64
+		for _, r := range field {
 			var counts results.Measurement
-			for _, m := range v.asServer(r.name, scenario, metric) {
-				if x, _ := m.Value(); len(v.bars(m)) == 0 {
-					counts.Trials = append(counts.Trials, x)
+			for _, x := range sc.served(metric, r.name) {
+				if len(v.bars(x.m)) == 0 {
+					counts.Trials = append(counts.Trials, x.value)
 				}
 			}
 			x, _ := counts.Value()
-			if i == 0 {
-				low, high = x, x
-			}
-			low, high = min(low, x), max(high, x)
+			each = append(each, x)
 		}
-		if high > low*sameWork {
+		if slices.Max(each) > slices.Min(each)*sameWork {
 			return false
 		}
 	}

@@ -292,20 +292,37 @@ func timeline(r *row) cell {
 	return cell{text: fmt.Sprintf("%s %d s", spark(r.m.Timeline, mostBins), len(r.m.Timeline)), style: blue}
 }
 
-// cross sets one figure as a table of two names, the first down and the second across.
-func cross(labels []string, across []string, rows [][]cell, figure func(row, column int) cell) *table {
-	t := &table{labels: len(labels)}
-	for _, l := range labels {
-		t.columns = append(t.columns, column{head: l})
-	}
-	for _, name := range across {
-		t.columns = append(t.columns, column{head: name})
-	}
-	for i, cells := range rows {
-		for k := range across {
-			cells = append(cells, figure(i, k))
+// A crossing is a figure where a row and a column meet.
+type crossing struct {
+	row    []string
+	column string
+	cell   cell
+}
+
+// cross sets one figure as a table of two names, the first down and the second across: those that
+// are given first, the others as they come.
+func cross(labels, across []string, all []crossing) *table {
+	t := &table{labels: len(labels), columns: heads(slices.Concat(labels, across)...)}
+	var rows [][]string
+	for _, x := range all {
+		if !slices.ContainsFunc(t.columns, func(c column) bool { return c.head == x.column }) {
+			t.columns = append(t.columns, column{head: x.column})
 		}
-		t.rows = append(t.rows, tableRow{cells: cells})
+		if !slices.ContainsFunc(rows, func(r []string) bool { return slices.Equal(r, x.row) }) {
+			rows = append(rows, x.row)
+		}
+	}
+	for _, names := range rows {
+		row := plain(names...)
+		for _, c := range t.columns[len(labels):] {
+			i := slices.IndexFunc(all, func(x crossing) bool { return x.column == c.head && slices.Equal(x.row, names) })
+			if i < 0 {
+				row = append(row, cell{text: nothing})
+			} else {
+				row = append(row, all[i].cell)
+			}
+		}
+		t.rows = append(t.rows, tableRow{cells: row})
 	}
 	return t
 }

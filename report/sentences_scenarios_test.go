@@ -117,7 +117,8 @@ func TestAFigureThatIsNotThereHasAReason(t *testing.T) {
 func TestADownloadWithoutAFormIsNamedByItsStrategy(t *testing.T) {
 	d := &results.Scenario{Title: "paged"}
 	for form, want := range map[string]string{"": "paged", "raw": "paged, raw"} {
-		if got := newCell(d, results.Labels{results.LabelForm: form}).name(); got != want {
+		s := settingsOf(d, results.Labels{results.LabelForm: form})
+		if got := s.name(); got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
 	}

@@ -9,9 +9,6 @@ import (
 	"relaybench/results"
 )
 
-// metricRecords is the main figure of whatever moves events in bulk.
-const metricRecords = "records/s"
-
 const syncWhat = "A full source on the left, an empty sink above: events per second from the first byte to the last event at the " +
 	"sink, found there by asking it. A figure rests on both relays, so that none is ranked. What relaybench itself used is set " +
 	"against what the sink used."
@@ -29,22 +26,16 @@ func (v *view) syncMeaning() string {
 
 // A syncTable is one mode over all pairs of relays.
 type syncTable struct {
-	*results.Scenario
-	sources, sinks []string
-	cells          []*syncCell
-	figures        *scenario
-	scale          scale
+	*scenario
+	cells []*syncCell
 }
 
-// A syncCell is one source and one sink.
+// A syncCell is one source, the peer, and one sink.
 type syncCell struct {
-	source, sink string
-	rate         *results.Measurement // nil where there is none
-	none         string               // why there is no way
-	told         []*results.Finding   // that did not simply pass
-	notes        []string             // on the rate
-	unwatched    string               // why there is no timeline
-	all          []*results.Measurement
+	entry
+	none      string             // why there is no way
+	told      []*results.Finding // that did not simply pass
+	unwatched string             // why there is no timeline
 }
 
 // syncsOnly tells whether relays were asked whether they speak NIP-77 for the sake of syncs.
@@ -52,17 +43,25 @@ func (v *view) syncsOnly() bool { return slices.ContainsFunc(v.checks, v.inSync)
 
 // syncs gathers the tables, in reading order.
 func (v *view) syncs() (tables []*syncTable) {
-	at := func(scenario, sink, source string) *syncCell {
-		i := slices.IndexFunc(tables, func(t *syncTable) bool { return t.Key == scenario })
+	laid := v.laid(results.LayoutMatrix)
+	at := func(key, sink, source string) *syncCell {
+		i := slices.IndexFunc(tables, func(t *syncTable) bool { return t.Key == key })
 		if i < 0 {
 			i = len(tables)
-			tables = append(tables, &syncTable{Scenario: v.scenario(scenario)})
+			t := &syncTable{scenario: &scenario{Scenario: v.scenario(key)}}
+			for _, sc := range laid {
+				if sc.Key == key {
+					t.scenario = sc
+				}
+			}
+			tables = append(tables, t)
 		}
-		t := tables[i]
-		if c := t.cell(source, sink); c != nil {
-			return c
+		t, k := tables[i], rowKey{sink, source}
+		if i := slices.IndexFunc(t.cells, func(c *syncCell) bool { return c.key == k }); i >= 0 {
+			return t.cells[i]
 		}
-		c := &syncCell{source: source, sink: sink}
+		c := &syncCell{entry: entry{scenario: t.scenario, key: k}}
+		c.labels = plain(c.title())
 		t.cells = append(t.cells, c)
 		return c
 	}
@@ -83,102 +82,66 @@ func (v *view) syncs() (tables []*syncTable) {
 			}
 		}
 	}
-	members := map[string][]*results.Measurement{}
-	for i := range v.rec.Measurements {
-		m := &v.rec.Measurements[i]
-		if !v.in(m, results.LayoutMatrix) {
-			continue
-		}
-		members[m.Scenario] = append(members[m.Scenario], m)
-		c := at(m.Scenario, m.Relay, m.Peer)
-		c.all = append(c.all, m)
-		if m.Metric == metricRecords {
-			c.rate, c.notes = m, v.bars(m)
+	for _, sc := range laid {
+		for _, b := range sc.facts {
+			for _, r := range b.rows {
+				at(sc.Key, r.key.relay, r.key.peer)
+			}
 		}
 	}
 	slices.SortStableFunc(tables, func(a, b *syncTable) int { return cmp.Compare(a.Order, b.Order) })
 	for _, t := range tables {
-		t.arrange(v)
-		if ms := members[t.Key]; len(ms) > 0 {
-			t.figures = v.fill(t.Scenario, ms)
-			shareScales([]*scenario{t.figures})
-		}
+		slices.SortStableFunc(t.cells, func(a, b *syncCell) int {
+			return cmp.Or(cmp.Compare(v.order(a.key.peer), v.order(b.key.peer)), cmp.Compare(v.order(a.key.relay), v.order(b.key.relay)))
+		})
 	}
 	return tables
 }
 
-func (t *syncTable) cell(source, sink string) *syncCell {
-	if i := slices.IndexFunc(t.cells, func(c *syncCell) bool { return c.source == source && c.sink == sink }); i >= 0 {
-		return t.cells[i]
+// rate is how fast a sink was filled, nil where it was not.
+func (c *syncCell) rate() *row {
+	if _, r := c.primary(); r != nil && r.m != nil {
+		return r
 	}
 	return nil
 }
 
-// arrange puts sources and sinks in the order of the run.
-func (t *syncTable) arrange(v *view) {
-	var rates []float64
-	for _, c := range t.cells {
-		if !slices.Contains(t.sources, c.source) {
-			t.sources = append(t.sources, c.source)
-		}
-		if !slices.Contains(t.sinks, c.sink) {
-			t.sinks = append(t.sinks, c.sink)
-		}
-		if c.rate != nil {
-			if x, ok := c.rate.Value(); ok {
-				rates = append(rates, x)
-			}
-		}
-	}
-	byOrder := func(a, b string) int { return cmp.Compare(v.order(a), v.order(b)) }
-	slices.SortStableFunc(t.sources, byOrder)
-	slices.SortStableFunc(t.sinks, byOrder)
-	slices.SortStableFunc(t.cells, func(a, b *syncCell) int {
-		return cmp.Or(byOrder(a.source, b.source), byOrder(a.sink, b.sink))
-	})
-	t.scale = scaleFor("events/s", rates)
-}
-
-// text is a cell of the matrix; good is false where not everything came.
-func (t *syncTable) text(c *syncCell) (text string, good bool) {
+// cell is a cell of the matrix: red where not everything came.
+func (c *syncCell) cell(foot *footnotes) cell {
+	r := c.rate()
 	switch {
-	case c == nil || c.none != "":
-		return "n/a", true
-	case c.rate == nil:
-		return "failed", false
+	case c.none != "":
+		return cell{text: "n/a", style: dim}
+	case r == nil:
+		return cell{text: "failed", style: red}
+	case r.m.Is(results.StatusIncomplete) != nil:
+		return cell{text: c.part(), style: red, mark: foot.sign(r.bars)}
 	}
-	x, _ := c.rate.Value()
-	if c.rate.Is(results.StatusIncomplete) != nil {
-		return c.part(), false
-	}
-	return t.scale.format(x), true
-}
-
-func (c *syncCell) value(metric string) (*results.Measurement, float64) {
-	for _, m := range c.all {
-		if m.Metric == metric {
-			x, _ := m.Value()
-			return m, x
-		}
-	}
-	return nil, 0
+	b, _ := c.primary()
+	return cell{text: b.scale.format(r.value), mark: foot.sign(r.bars)}
 }
 
 // part is how much came of what had to come. What is more at the sink than it had to get is no part
 // of that.
 func (c *syncCell) part() string {
-	_, came := c.value("delivered")
-	m, expected := c.value("expected")
-	if m == nil {
+	value := func(metric string) (float64, bool) {
+		if _, r := c.figure(func(b *block) bool { return b.metric.Key == metric }); r != nil && r.has {
+			return r.value, true
+		}
+		return 0, false
+	}
+	came, _ := value("delivered")
+	expected, known := value("expected")
+	if !known {
 		return amount(came) + " of ?"
 	}
-	if m, missing := c.value("missing"); m != nil {
+	if missing, ok := value("missing"); ok {
 		came = expected - missing
 	}
 	return amount(min(came, expected)) + " of " + amount(expected)
 }
 
-func (c *syncCell) title() string { return c.source + " → " + c.sink }
+func (c *syncCell) title() string { return c.key.peer + " → " + c.key.relay }
 
 // says is a sentence on the pair, with who is at fault where that is known.
 func (c *syncCell) says(f *results.Finding) string {
@@ -212,33 +175,23 @@ func (d *composer) syncs(tables []*syncTable) {
 	d.say(d.v.syncMeaning(), dim)
 	for _, t := range tables {
 		d.add(heading{level: 3, title: t.Title, key: t.Key})
-		var rows [][]cell
-		for _, source := range t.sources {
-			rows = append(rows, plain(source))
-		}
-		d.table(cross([]string{"from ↓  to →"}, t.sinks, rows, func(row, column int) cell {
-			c := t.cell(t.sources[row], t.sinks[column])
-			text, good := t.text(c)
-			x := cell{text: text}
-			switch {
-			case !good:
-				x.style = red
-			case c == nil || c.none != "":
-				x.style = dim
+		var cells []crossing
+		var sinks []string
+		for _, r := range d.v.relays {
+			if slices.ContainsFunc(t.cells, func(c *syncCell) bool { return c.key.relay == r.Name }) {
+				sinks = append(sinks, r.Name)
 			}
-			if c != nil {
-				x.mark = d.foot.sign(c.notes)
-			}
-			return x
-		}))
-		for _, r := range t.reasons() {
-			d.item(span{"n/a", dim}, r.key+": "+r.text, dim)
 		}
 		var entries []entry
 		for _, c := range t.cells {
-			if c.rate != nil {
-				entries = append(entries, entry{scenario: t.figures, key: rowKey{c.sink, c.source}, labels: plain(c.title())})
+			cells = append(cells, crossing{[]string{c.key.peer}, c.key.relay, c.cell(&d.foot)})
+			if c.rate() != nil {
+				entries = append(entries, c.entry)
 			}
+		}
+		d.table(cross([]string{"from ↓  to →"}, sinks, cells))
+		for _, r := range t.reasons() {
+			d.item(span{"n/a", dim}, r.key+": "+r.text, dim)
 		}
 		if len(entries) > 0 {
 			d.add(gap{})

@@ -134,13 +134,18 @@ func TestTheEndOfATransferIsSaid(t *testing.T) {
 // A cell never says that more came than had to.
 func TestACellSaysHowMuchOfWhatHadToComeCame(t *testing.T) {
 	amounts := func(delivered, expected, missing float64) *syncCell {
-		c := &syncCell{rate: &results.Measurement{Status: []results.Status{{Code: results.StatusIncomplete}}}}
+		sc, k := &scenario{Scenario: &results.Scenario{Primary: "rate"}}, rowKey{"sink", "source"}
+		add := func(metric string, x float64) {
+			m := &results.Measurement{Status: []results.Status{{Code: results.StatusIncomplete}}}
+			sc.facts = append(sc.facts, &block{scenario: sc.Scenario, metric: results.Metric{Key: metric}, rows: []*row{{key: k, m: m, has: true, value: x}}})
+		}
+		add("rate", 5)
 		for metric, x := range map[string]float64{"delivered": delivered, "expected": expected, "missing": missing} {
 			if x >= 0 {
-				c.all = append(c.all, &results.Measurement{Metric: metric, Trials: []float64{x}})
+				add(metric, x)
 			}
 		}
-		return c
+		return &syncCell{entry: entry{scenario: sc, key: k}}
 	}
 	for _, c := range []struct {
 		cell *syncCell
@@ -152,8 +157,8 @@ func TestACellSaysHowMuchOfWhatHadToComeCame(t *testing.T) {
 		{amounts(1915, 1723, -1), "1,723 of 1,723"},
 		{amounts(1915, -1, -1), "1,915 of ?"},
 	} {
-		if got, good := new(syncTable).text(c.cell); got != c.want || good {
-			t.Errorf("%q, want %q", got, c.want)
+		if got := c.cell.cell(new(footnotes)); got.text != c.want || got.style != red {
+			t.Errorf("%q, want %q", got.text, c.want)
 		}
 	}
 }

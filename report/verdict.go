@@ -239,7 +239,8 @@ func (v *view) where(f *results.Finding) string {
 // place names a scenario in a sentence, and the way to download where it stands for several.
 func (v *view) place(scenario string, l results.Labels) string {
 	if v.layout(scenario) == results.LayoutDownloads && len(l) > 0 {
-		return newCell(v.scenario(scenario), l).name()
+		s := settingsOf(v.scenario(scenario), l)
+		return s.name()
 	}
 	return scenario
 }

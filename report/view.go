@@ -146,23 +146,9 @@ func (v *view) layout(key string) results.Layout {
 
 // arrange builds sections, scenarios and blocks in reading order.
 func (v *view) arrange() {
-	var order []*results.Scenario
-	members := map[string][]*results.Measurement{}
-	for i := range v.rec.Measurements {
-		m := &v.rec.Measurements[i]
-		if v.apart(m) {
-			continue
-		}
-		if members[m.Scenario] == nil {
-			order = append(order, v.scenario(m.Scenario))
-		}
-		members[m.Scenario] = append(members[m.Scenario], m)
-	}
-	slices.SortStableFunc(order, func(a, b *results.Scenario) int { return cmp.Compare(a.Order, b.Order) })
 	var queries []*scenario
-	for _, d := range order {
-		s := v.fill(d, members[d.Key])
-		in := v.sectionFor(d)
+	for _, s := range v.fills(func(m *results.Measurement) bool { return !v.apart(m) }) {
+		in := v.sectionFor(s.Scenario)
 		in.scenarios = append(in.scenarios, s)
 		if primary(s) != nil {
 			queries = append(queries, s)
@@ -181,10 +167,40 @@ func (v *view) arrange() {
 	slices.SortStableFunc(v.sections, func(a, b *section) int { return cmp.Compare(a.order, b.order) })
 }
 
+// fills builds the scenarios of some measurements, in reading order. Those of one scenario with
+// other values of the given labels are another one.
+func (v *view) fills(in func(*results.Measurement) bool, labels ...string) (all []*scenario) {
+	var keys []string
+	members := map[string][]*results.Measurement{}
+	for i := range v.rec.Measurements {
+		m := &v.rec.Measurements[i]
+		if !in(m) {
+			continue
+		}
+		k := m.Scenario + "\x00" + labelText(m.Labels, labels)
+		if members[k] == nil {
+			keys = append(keys, k)
+		}
+		members[k] = append(members[k], m)
+	}
+	for _, k := range keys {
+		all = append(all, v.fill(v.scenario(members[k][0].Scenario), members[k]))
+	}
+	slices.SortStableFunc(all, func(a, b *scenario) int { return cmp.Compare(a.Order, b.Order) })
+	return all
+}
+
 // apart tells whether a measurement stands in a table of pairs or downloads. What a relay consumed
 // stands with the other resources.
 func (v *view) apart(m *results.Measurement) bool {
 	return v.in(m, results.LayoutPairs) || v.in(m, results.LayoutMatrix) || v.in(m, results.LayoutDownloads)
+}
+
+// laid fills the scenarios of a layout, whose figures of one unit are shown in one size.
+func (v *view) laid(layout results.Layout, labels ...string) []*scenario {
+	all := v.fills(func(m *results.Measurement) bool { return v.in(m, layout) }, labels...)
+	shareScales(all)
+	return all
 }
 
 // in tells whether a measurement stands in the table of a layout.

@@ -250,7 +250,7 @@ func duel(r *results.Record, honest, liar string) *results.Record {
 
 var (
 	scenarioHeading = regexp.MustCompile("^###.*\\(`([^`]+)`\\)")
-	rowScenario     = regexp.MustCompile(`^\| ([a-z-]+), (hot|varied)\b`)
+	rowScenario     = regexp.MustCompile(`^\| ([a-z-]+): [^|]*\| (hot|varied)\b`)
 )
 
 // stars returns the scenarios in which the Markdown report has a star on the relay, a scenario once for each.
@@ -261,25 +261,25 @@ func stars(t *testing.T, r *results.Record, name string) []string {
 		t.Fatal(err)
 	}
 	var found []string
-	heading, column := "", -1
+	heading, column, inTable := "", -1, false
 	for line := range strings.Lines(text.String()) {
+		head := !inTable
+		inTable = strings.HasPrefix(line, "|")
 		switch {
 		case strings.HasPrefix(line, "#"):
-			heading, column = "", -1
+			heading = ""
 			if m := scenarioHeading.FindStringSubmatch(line); m != nil {
 				heading = m[1]
 			}
-		case strings.HasPrefix(line, "|"):
+		case inTable:
 			cells := strings.Split(line, "|")
-			switch i := slices.IndexFunc(cells, func(c string) bool { return strings.TrimSpace(c) == name }); {
-			case i == 1: // a relay a line
-				if !strings.Contains(line, "★") {
-					continue
-				}
-			case i > 1:
+			i := slices.IndexFunc(cells, func(c string) bool { return strings.TrimSpace(c) == name })
+			if head {
 				column = i
 				continue
-			case column < 0 || column >= len(cells) || !strings.Contains(cells[column], "★"):
+			}
+			// A relay a line, or a column.
+			if !(i > 0 && strings.Contains(line, "★")) && !(column > 0 && strings.Contains(cells[column], "★")) {
 				continue
 			}
 			row := heading
