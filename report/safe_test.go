@@ -170,7 +170,7 @@ func filled(s string) *results.Record {
 	queries, pairs, matrix, downloads := "query."+s, "negentropy."+s, "sync."+s, "fetch."+s
 	r.Scenarios = nil
 	for i, d := range []results.Scenario{{Key: queries, Layout: results.LayoutQueries, Primary: "eose"}, {Key: pairs, Layout: results.LayoutPairs, Primary: "time"},
-		{Key: "negentropy.heartbeat", Layout: results.LayoutPairs, Primary: "time"}, {Key: matrix, Layout: results.LayoutMatrix}, {Key: downloads, Layout: results.LayoutDownloads}} {
+		{Key: "negentropy.heartbeat", Layout: results.LayoutPairs, Primary: "time"}, {Key: matrix, Layout: results.LayoutMatrix, Primary: "records/s"}, {Key: downloads, Layout: results.LayoutDownloads, Primary: "records/s"}} {
 		d.Title, d.Section, d.Order, d.Headlines = s, s, i, []results.Headline{{Metric: d.Primary, Title: s}}
 		r.Scenarios = append(r.Scenarios, d)
 	}

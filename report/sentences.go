@@ -3,6 +3,7 @@ package report
 import (
 	"cmp"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 
@@ -102,4 +103,108 @@ func listed(parts ...string) string { return joinSaid(", ", parts) }
 
 func joinSaid(by string, parts []string) string {
 	return strings.Join(slices.DeleteFunc(parts, func(s string) bool { return s == "" }), by)
+}
+
+// say is a sentence for expand.
+func say(text string) func(f *results.Finding) string {
+	return func(f *results.Finding) string { return expand(f, text) }
+}
+
+// causes are what is said by cause, as expand takes it.
+type causes map[string]string
+
+// What is said by any other cause, and by any other one of a check that passed.
+const (
+	otherwise  = "*"
+	whenPassed = "passed"
+)
+
+// byCause says what the first table says that has the cause, or why nothing is known.
+func byCause(tables ...causes) func(f *results.Finding) string {
+	return func(f *results.Finding) string {
+		if f.Verdict == results.Undecided {
+			if text := leftOpenTexts[f.Cause]; text != "" {
+				return "it could not be found out: " + expand(f, text)
+			}
+			return ""
+		}
+		keys := []string{f.Cause, otherwise}
+		if f.Counts["elsewhere"] > 0 {
+			keys = append([]string{f.Cause + " elsewhere"}, keys...)
+		}
+		if f.Verdict == results.Passed {
+			keys = append(keys, whenPassed)
+		}
+		for _, table := range tables {
+			for _, k := range keys {
+				if text, ok := table[k]; ok {
+					return expand(f, text)
+				}
+			}
+		}
+		return ""
+	}
+}
+
+// expand puts what a finding counts and quotes into a sentence: ${count}, ${count:noun} with its
+// noun, ${count:ms}, ${count:true} as true or false, ${"text"} in quotation marks, ${'text'} bare;
+// and ${?count words}, ${?"text" words} with # for it only where there is anything of it.
+func expand(f *results.Finding, sentence string) string {
+	return os.Expand(sentence, func(key string) string {
+		if optional, ok := strings.CutPrefix(key, "?"); ok {
+			name, words, _ := strings.Cut(optional, " ")
+			before, after, shown := strings.Cut(words, "#")
+			value := ""
+			switch text := f.Texts[strings.Trim(name, `"'`)]; {
+			case name[0] == '"' && text != "":
+				value = quote(text)
+			case name[0] == '\'' && text != "":
+				value = text
+			case f.Counts[name] > 0:
+				value = n(f, name)
+			default:
+				return ""
+			}
+			if !shown {
+				return words
+			}
+			return before + value + after
+		}
+		name, as, _ := strings.Cut(key, ":")
+		switch {
+		case key[0] == '"':
+			return quote(f.Texts[strings.Trim(key, `"`)])
+		case key[0] == '\'':
+			return f.Texts[strings.Trim(key, "'")]
+		case special[key] != nil:
+			return special[key](f)
+		case as == "ms":
+			return millisText(f, name)
+		case as == "true":
+			return fmt.Sprint(f.Counts[name] > 0)
+		case as != "":
+			return countedAs(f, name, as)
+		}
+		return n(f, name)
+	})
+}
+
+// countedAs is a count with what is counted, whose plural takes an s.
+func countedAs(f *results.Finding, name, what string) string {
+	if f.Counts[name] != 1 {
+		what += "s"
+	}
+	return n(f, name) + " " + what
+}
+
+// millisText is a count of milliseconds for prose.
+func millisText(f *results.Finding, name string) string {
+	ms := f.Counts[name]
+	switch {
+	case ms >= 1000:
+		return fmt.Sprintf("%.1f s", ms/1000)
+	case ms >= 10:
+		return fmt.Sprintf("%.0f ms", ms)
+	}
+	return fmt.Sprintf("%.2g ms", ms)
 }

@@ -15,10 +15,8 @@ var pairWords = map[string]words{
 	results.CodeOnlyKnown: {"names only events that were published", func(f *results.Finding) string {
 		return listed(some1(f, "ids", "it named %s ids of no event that was published"), some1(f, "twice", "it named %s of the events on both sides as its alone"))
 	}},
-	results.CodeCarried: {"every event is carried over", func(f *results.Finding) string {
-		return clauses(fmt.Sprintf("%s asked for, %s fetched, %s not sent by the source, %s accepted, %s refused, %s never answered",
-			n(f, "asked"), n(f, "fetched"), n(f, "missing"), n(f, "accepted"), n(f, "refused"), n(f, "unanswered")), elsewhere(f))
-	}},
+	results.CodeCarried: {"every event is carried over", say("${asked} asked for, ${fetched} fetched, ${missing} not sent by the source, ${accepted} accepted, ${refused} refused, ${unanswered} never answered" +
+		"${?elsewhere ; # came under a subscription id that was never asked under}")},
 	results.CodeHoldsUnion: {"converges", func(f *results.Finding) string {
 		text := holdingText(f)
 		if f.Verdict == results.Stated && f.Counts["own"] == 0 {
@@ -51,10 +49,8 @@ var pairWords = map[string]words{
 		}
 		return fmt.Sprintf("in %s of %s reconciliations it did not name the event that was left out of the client's set", n(f, "missing"), n(f, "of"))
 	}},
-	results.CodeScattered: {"finds scattered differences", func(f *results.Finding) string {
-		return n(f, "missing") + " of " + n(f, "of") + " ids taken at random were not named"
-	}},
-	results.CodeHasWay: {"has a way", func(f *results.Finding) string { return reasonText(f.Cause, f.Counts, f.Texts) }},
+	results.CodeScattered: {"finds scattered differences", say("${missing} of ${of} ids taken at random were not named")},
+	results.CodeHasWay:    {"has a way", func(f *results.Finding) string { return reasonText(f.Cause, f.Counts, f.Texts) }},
 	results.CodeWatched: {"is watched second by second", func(f *results.Finding) string {
 		return reasonText(f.Cause, f.Counts, f.Texts)
 	}},
@@ -69,7 +65,7 @@ var pairWords = map[string]words{
 			some1(f, "left out", "%s came only when they were asked for again, by answers that were not capped"),
 			some1(f, "altered", "%s came with other fields than they were signed with"), elsewhere(f))
 	}},
-	results.CodeServesSource: {"serves as a source", func(f *results.Finding) string { return f.Texts["error"] }},
+	results.CodeServesSource: {"serves as a source", say("${'error'}")},
 	results.CodeSecondsPaged: {"no second holds more than a page", func(f *results.Finding) string {
 		return fmt.Sprintf("%s hold as many events as are asked for, or sent, at once (the newest is %.0f); what else they hold cannot be asked for by time",
 			counted(f.Counts["seconds"], "second"), f.Counts["newest"])

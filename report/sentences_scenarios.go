@@ -11,9 +11,7 @@ import (
 // scenarioWords are those of publishing, queries, storage, crash, import and downloads.
 var scenarioWords = map[string]words{
 	results.CodeMeasurable: {"can be measured", notMeasured},
-	results.CodeCompletes: {"completes", func(f *results.Finding) string {
-		return f.Texts["error"]
-	}},
+	results.CodeCompletes:  {"completes", say("${'error'}")},
 	results.CodeOnlyMessage: {"sends only messages", func(f *results.Finding) string {
 		text := fmt.Sprintf("%s %s no message of the protocol", counted(f.Counts["frames"], "frame"), were(f.Counts["frames"]))
 		if len(f.Evidence) > 0 {
@@ -56,24 +54,14 @@ var scenarioWords = map[string]words{
 		}
 		return "of " + n(f, "of") + " events that a compliant relay keeps: " + listed(some1(f, "refused", "%s refused"), some1(f, "unanswered", "%s never answered"))
 	}},
-	results.CodeAcceptsSingle: {"accepts single events", func(f *results.Finding) string {
-		return n(f, "accepted") + " of " + n(f, "of") + " accepted"
-	}},
-	results.CodeAcceptsPaced: {"accepts events on a schedule", func(f *results.Finding) string {
-		return n(f, "accepted") + " of " + n(f, "of") + " accepted at " + n(f, "rate") + " events/s"
-	}},
-	results.CodeAcceptsOneMore: {"accepts one more event", func(f *results.Finding) string {
-		return "one more event was refused: " + quote(f.Texts["reason"])
-	}},
+	results.CodeAcceptsSingle:  {"accepts single events", say("${accepted} of ${of} accepted")},
+	results.CodeAcceptsPaced:   {"accepts events on a schedule", say("${accepted} of ${of} accepted at ${rate} events/s")},
+	results.CodeAcceptsOneMore: {"accepts one more event", say(`one more event was refused: ${"reason"}`)},
 	results.CodeQueryable: {"accepted events become queryable", func(f *results.Finding) string {
 		return fmt.Sprintf("%s of %s accepted events came back by id within %s s", thousands(fmt.Sprintf("%.0f", f.Counts["of"]-f.Counts["never"])), n(f, "of"), number(f.Counts["within s"]))
 	}},
-	results.CodeUnseenBefore: {"had not seen the events before", func(f *results.Finding) string {
-		return n(f, "duplicates") + " of " + n(f, "of") + " events were answered as duplicates"
-	}},
-	results.CodeOnlySent: {"answers only what was sent", func(f *results.Finding) string {
-		return counted(f.Counts["oks"], "OK") + " named an event that was not waiting for one"
-	}},
+	results.CodeUnseenBefore: {"had not seen the events before", say("${duplicates} of ${of} events were answered as duplicates")},
+	results.CodeOnlySent:     {"answers only what was sent", say("${oks:OK} named an event that was not waiting for one")},
 	results.CodeAcknowledgedKept: {"nothing acknowledged is missing", func(f *results.Finding) string {
 		text := passing(f, fmt.Sprintf("all %s acknowledged events were found again", thousands(fmt.Sprintf("%.0f", f.Counts["of"]-f.Counts["excused"]))))
 		switch lost, excused := f.Counts["lost"], f.Counts["excused"]; {
@@ -104,15 +92,9 @@ var scenarioWords = map[string]words{
 		}
 		return "of " + n(f, "of") + " forged events among the others " + listed(some1(f, "accepted", "%s were accepted"), some1(f, "returned", "%s are returned to readers"))
 	}},
-	results.CodeUnaltered: {"events come back as they were sent", func(f *results.Finding) string {
-		return n(f, "altered") + " of " + n(f, "of") + " events came back with other fields"
-	}},
-	results.CodeOnlyAsked: {"returns only what was asked for", func(f *results.Finding) string {
-		return clauses(counted(f.Counts["events"], "event")+" came that had not been asked for", elsewhere(f))
-	}},
-	results.CodeEOSE: {"is answered with EOSE", func(f *results.Finding) string {
-		return n(f, "closed") + " of " + n(f, "of") + " queries were ended by CLOSED"
-	}},
+	results.CodeUnaltered: {"events come back as they were sent", say("${altered} of ${of} events came back with other fields")},
+	results.CodeOnlyAsked: {"returns only what was asked for", say("${events:event} came that had not been asked for${?elsewhere ; # came under a subscription id that was never asked under}")},
+	results.CodeEOSE:      {"is answered with EOSE", say("${closed} of ${of} queries were ended by CLOSED")},
 	results.CodeModel: {"returns what the model returns", func(f *results.Finding) string {
 		if f.Counts["wrong"] == 0 {
 			return passing(f, "all "+n(f, "of")+" answers are right, "+counted(f.Counts["events"], "event"))
@@ -127,9 +109,7 @@ var scenarioWords = map[string]words{
 		}
 		return text
 	}},
-	results.CodeUncapped: {"answers in full", func(f *results.Finding) string {
-		return n(f, "capped") + " of " + n(f, "of") + " answers hold the newest " + n(f, "events") + " events and no more: the relay caps below the limit asked for"
-	}},
+	results.CodeUncapped: {"answers in full", say("${capped} of ${of} answers hold the newest ${events} events and no more: the relay caps below the limit asked for")},
 	results.CodeImported: {"holds what was imported", func(f *results.Finding) string {
 		how := "counted by negentropy"
 		if f.Cause == "asked" {
