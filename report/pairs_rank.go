@@ -120,7 +120,7 @@ func (v *view) summaryOf(sc *scenario, metric string, names []string) *block {
 	var values []float64
 	var field []*row
 	for _, n := range names {
-		r := &row{name: n, relay: v.relay(n), why: "n/a"}
+		r := &row{name: n, relay: v.relay(n), why: "not measured"}
 		b.rows = append(b.rows, r)
 		all := sc.served(metric, n)
 		sound := slices.DeleteFunc(slices.Clone(all), func(r *row) bool { return len(v.bars(r.m)) > 0 })

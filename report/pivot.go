@@ -47,10 +47,7 @@ type measure struct {
 // they say something, else as many columns as there are. A terminal shows the metrics that the
 // record describes, and of them no column that has only zeros.
 func (d *composer) pivot(t *table, entries []entry, more ...measure) {
-	var columns []measure
-	columns = append(columns, d.primaries(entries, t.bars)...)
-	columns = append(columns, more...)
-	columns = append(columns, d.figures(entries, t.bars)...)
+	columns := slices.Concat(d.figures(entries, t.bars, true), more, d.figures(entries, t.bars, false))
 	top := map[string]float64{} // of a group
 	for i := range entries {
 		if _, r := entries[i].primary(); r != nil {
@@ -114,65 +111,9 @@ func (r *row) message() span {
 	return span{"n/a: " + r.why, dim}
 }
 
-// primaries are the columns of the primary figures: their medians, tail, trials and course.
-func (d *composer) primaries(entries []entry, bars bool) (columns []measure) {
-	var metrics []string
-	for i := range entries {
-		if p := entries[i].scenario.Primary; !slices.Contains(metrics, p) {
-			metrics = append(metrics, p)
-		}
-	}
-	slices.SortStableFunc(metrics, func(a, b string) int { return cmp.Compare(d.v.metricRank(a), d.v.metricRank(b)) })
-	for _, metric := range metrics {
-		of := func(s *entry) (*block, *row) {
-			if s.scenario.Primary != metric {
-				return nil, nil
-			}
-			b, r := s.primary()
-			if r == nil || !r.has {
-				return nil, nil
-			}
-			return b, r
-		}
-		when := func(show func(b *block, r *row) cell) func(*entry) cell {
-			return func(s *entry) cell {
-				if b, r := of(s); r != nil {
-					return show(b, r)
-				}
-				if bars {
-					return cell{}
-				}
-				return cell{text: nothing}
-			}
-		}
-		head, last := metric, "per second"
-		if d.v.trials > 1 {
-			last += ", last trial"
-		}
-		for i := range entries {
-			if b, r := of(&entries[i]); r != nil && bars && timeBases[b.unit] != 0 {
-				if head = metric + " p50"; b.trials() > 1 {
-					head = metric + " median"
-				}
-				break
-			}
-		}
-		columns = append(columns,
-			measure{column{head: head}, when(func(b *block, r *row) cell {
-				if bars && b.unranked != "" && b.unranked != answersDiffer && len(r.bars) == 0 {
-					return d.value(b, r, b.unranked)
-				}
-				return d.value(b, r)
-			})},
-			measure{column{head: "p99", priority: 1}, when(d.p99)},
-			measure{column{head: "trials", priority: 5}, when(func(b *block, r *row) cell { return cell{text: rangeText(r.m, b.scale), style: dim} })},
-			measure{column{head: last, priority: 5, left: true}, when(func(b *block, r *row) cell { return timeline(r) })})
-	}
-	return columns
-}
-
-// figures are the columns of all other metrics.
-func (d *composer) figures(entries []entry, bars bool) (columns []measure) {
+// figures are the columns of the primary metrics, with their tail, trials and course, or those of
+// all others.
+func (d *composer) figures(entries []entry, bars, primary bool) (columns []measure) {
 	type key struct{ metric, own, unit string }
 	keyOf := func(b *block) key { return key{b.metric.Key, b.own, b.unit} }
 	found := map[key][]*block{}
@@ -180,7 +121,7 @@ func (d *composer) figures(entries []entry, bars bool) (columns []measure) {
 	for i := range entries {
 		sc := entries[i].scenario
 		for _, b := range slices.Concat(sc.blocks, sc.facts) {
-			if b.metric.Key == sc.Primary {
+			if (b.metric.Key == sc.Primary) != primary {
 				continue
 			}
 			if found[keyOf(b)] == nil {
@@ -192,7 +133,37 @@ func (d *composer) figures(entries []entry, bars bool) (columns []measure) {
 	slices.SortStableFunc(keys, func(a, b key) int { return cmp.Compare(d.v.metricRank(a.metric), d.v.metricRank(b.metric)) })
 	for i, k := range keys {
 		b := found[k][0]
-		is := func(b *block) bool { return keyOf(b) == k && b.metric.Key != b.scenario.Primary }
+		add := func(c column, show func(b *block, r *row) cell) {
+			columns = append(columns, measure{c, func(s *entry) cell {
+				b, r := s.figure(func(b *block) bool { return keyOf(b) == k && (b.metric.Key == b.scenario.Primary) == primary })
+				switch {
+				case r != nil && r.has:
+					return show(b, r)
+				case bars:
+					return cell{}
+				}
+				return cell{text: nothing}
+			}})
+		}
+		if primary {
+			head, last := k.metric, "per second"
+			if bars && timeBases[b.unit] != 0 {
+				head += map[bool]string{true: " median", false: " p50"}[d.v.trials > 1]
+			}
+			if d.v.trials > 1 {
+				last += ", last trial"
+			}
+			add(column{head: head}, func(b *block, r *row) cell {
+				if bars && b.unranked != "" && b.unranked != answersDiffer && len(r.bars) == 0 {
+					return d.value(b, r, b.unranked)
+				}
+				return d.value(b, r)
+			})
+			add(column{head: "p99", priority: 1}, d.p99)
+			add(column{head: "trials", priority: 5}, func(b *block, r *row) cell { return cell{text: rangeText(r.m, b.scale), style: dim} })
+			add(column{head: last, priority: 5, left: true}, func(b *block, r *row) cell { return timeline(r) })
+			continue
+		}
 		c := column{head: shorter(k.metric, b.metric.Title) + prefixed(": ", k.own), priority: 4 + min(i, 4)}
 		switch {
 		case b.headline():
@@ -204,27 +175,15 @@ func (d *composer) figures(entries []entry, bars bool) (columns []measure) {
 			return slices.ContainsFunc(b.rows, func(r *row) bool { return r.has && r.value != 0 })
 		})
 		c.full = !bars && (zeros || !d.v.described(k.metric))
-		show := func(what func(b *block, r *row) cell) func(*entry) cell {
-			return func(s *entry) cell {
-				switch b, r := s.figure(is); {
-				case r != nil && r.has:
-					return what(b, r)
-				case bars:
+		add(c, d.withRange)
+		if b.better == results.None && !bars { // of what is ranked, the distributions say more
+			add(column{head: c.head + " p99", full: c.full}, d.p99)
+			add(column{head: c.head + " max", full: c.full}, func(b *block, r *row) cell {
+				if r.dist == nil {
 					return cell{}
 				}
-				return cell{text: nothing}
-			}
-		}
-		columns = append(columns, measure{c, show(d.withRange)})
-		if b.better == results.None && !bars { // of what is ranked, the distributions say more
-			columns = append(columns,
-				measure{column{head: c.head + " p99", full: c.full}, show(d.p99)},
-				measure{column{head: c.head + " max", full: c.full}, show(func(b *block, r *row) cell {
-					if r.dist == nil {
-						return cell{}
-					}
-					return cell{text: b.duration(r.dist.top)}
-				})})
+				return cell{text: b.duration(r.dist.top)}
+			})
 		}
 	}
 	return columns

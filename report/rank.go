@@ -3,6 +3,7 @@ package report
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -19,7 +20,6 @@ const answersDiffer = "answers differ: not ranked"
 // two groups are equally large. A nil result lets all compete.
 func (v *view) agreement(ms []*results.Measurement) map[string]bool {
 	answers := map[string]string{}
-	var names []string
 	for _, m := range ms {
 		// A relay that does not compete has no say in what the others should have answered.
 		if !m.Exact || m.Better != results.None || v.rec.Metric(m.Metric).Role == results.RoleResource || len(v.bars(m)) > 0 {
@@ -27,34 +27,25 @@ func (v *view) agreement(ms []*results.Measurement) map[string]bool {
 		}
 		if value, ok := m.Value(); ok {
 			k := rowKey{m.Relay, m.Peer}.name()
-			if answers[k] == "" {
-				names = append(names, k)
-			}
 			answers[k] += fmt.Sprintf("%s%s=%v;", m.Metric, labelKey(m.Labels), value)
 		}
 	}
 	sizes := map[string]int{}
-	for _, n := range names {
-		sizes[answers[n]]++
+	for _, a := range answers {
+		sizes[a]++
 	}
 	if len(sizes) < 2 {
 		return nil
 	}
-	largest, ties := "", 0
-	for _, n := range names {
-		switch a := answers[n]; {
-		case a == largest:
-		case sizes[a] > sizes[largest]:
-			largest, ties = a, 1
-		case sizes[a] == sizes[largest]:
-			ties++
+	largest := slices.Max(slices.Collect(maps.Values(sizes)))
+	agreeing, groups := map[string]bool{}, 0
+	for _, size := range sizes {
+		if size == largest {
+			groups++
 		}
 	}
-	agreeing := map[string]bool{}
-	if ties == 1 {
-		for _, n := range names {
-			agreeing[n] = answers[n] == largest
-		}
+	for name, a := range answers {
+		agreeing[name] = groups == 1 && sizes[a] == largest
 	}
 	return agreeing
 }

@@ -294,13 +294,14 @@ func (p *terminal) part(l *layout, columns []int) {
 		text := trimmed(lines[next])
 		next++
 		switch {
-		case r.message.text != "":
-			room := l.lead
-			if l.bars {
-				room -= l.bar + tableGap
+		case r.message.text != "": // across the columns
+			room := p.width - l.indent
+			p.write(indent)
+			for c, label := range p.cells(l, nil, i)[:l.labels] {
+				p.write(label + strings.Repeat(" ", tableGap))
+				room -= l.widths[c] + tableGap
 			}
-			p.write(indent + text + strings.Repeat(" ", max(room-width(bare(text)), 0)) +
-				p.paint(span{clause(r.message.text, p.width-l.indent-room), r.message.style}) + "\n")
+			p.write(p.paint(span{clause(r.message.text, room), r.message.style}) + "\n")
 		case len(columns) > 0 && !slices.ContainsFunc(columns, func(c int) bool { return r.cells[c].text != nothing && r.cells[c].text != negligible }):
 		default:
 			p.write(indent + text + "\n")
@@ -411,18 +412,6 @@ func trimmed(line string) string {
 		line += reset
 	}
 	return line
-}
-
-// bare is a line of a table without its colours.
-func bare(line string) string {
-	var b strings.Builder
-	for i, part := range strings.Split(line, "\x1b[") {
-		if i > 0 {
-			_, part, _ = strings.Cut(part, "m")
-		}
-		b.WriteString(part)
-	}
-	return b.String()
 }
 
 // stacked writes a table as a list, for a terminal that has no room for it.
