@@ -6,6 +6,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"time"
 
 	"relaybench/results"
 )
@@ -147,7 +148,7 @@ func byCause(tables ...causes) func(f *results.Finding) string {
 }
 
 // expand puts what a finding counts and quotes into a sentence: ${count}, ${count:noun} with its
-// noun, ${count:ms}, ${count:true} as true or false, ${"text"} in quotation marks, ${'text'} bare;
+// noun, ${count:ms}, ${count:s}, ${count:true} as true or false, ${"text"} in quotation marks, ${'text'} bare;
 // and ${?count words}, ${?"text" words} with # for it only where there is anything of it.
 func expand(f *results.Finding, sentence string) string {
 	return os.Expand(sentence, func(key string) string {
@@ -180,6 +181,8 @@ func expand(f *results.Finding, sentence string) string {
 			return special[key](f)
 		case as == "ms":
 			return millisText(f, name)
+		case as == "s":
+			return number(f.Counts[name]) + " s"
 		case as == "true":
 			return fmt.Sprint(f.Counts[name] > 0)
 		case as != "":
@@ -207,4 +210,51 @@ func millisText(f *results.Finding, name string) string {
 		return fmt.Sprintf("%.0f ms", ms)
 	}
 	return fmt.Sprintf("%.2g ms", ms)
+}
+
+// special are parts of sentences that are more than a count or a text.
+var special = map[string]func(f *results.Finding) string{
+	"kind": func(f *results.Finding) string { return fmt.Sprintf("%.0f", f.Counts["kind"]) },
+	"of kind": func(f *results.Finding) string {
+		if f.Counts["kind"] > 1 {
+			return fmt.Sprintf(" of kind %.0f", f.Counts["kind"])
+		}
+		return ""
+	},
+	"date": func(f *results.Finding) string {
+		return time.Unix(int64(f.Counts["createdAt"]), 0).UTC().Format("2006-01-02")
+	},
+	"fields": func(f *results.Finding) string { return strings.ReplaceAll(f.Texts["fields"], ", ", " and another ") },
+	"order": func(f *results.Finding) string {
+		if i := slices.IndexFunc(f.Evidence, func(e results.Evidence) bool { return e.Code == results.EvidenceOrder }); i >= 0 {
+			return f.Evidence[i].Text
+		}
+		return ""
+	},
+	"unread": func(f *results.Finding) string {
+		switch {
+		case f.Counts["binary"] > 0:
+			return ", but " + countedAs(f, "binary", "binary frame")
+		case len(f.Evidence) > 0 && f.Evidence[0].Code == results.EvidenceFrame:
+			return ", but a frame that is no message"
+		}
+		return ""
+	},
+	"both rates": func(f *results.Finding) string {
+		if f.Texts["publishing"] != "" && f.Texts["asking"] != "" {
+			return "; "
+		}
+		return ""
+	},
+	"newest": func(f *results.Finding) string { return fmt.Sprintf("%.0f", f.Counts["newest"]) },
+	"newest events": func(f *results.Finding) string {
+		if f.Counts["events"] > 0 {
+			return "an answer at its newest " + countedAs(f, "events", "event")
+		}
+		return "answers at their newest events"
+	},
+	"source": func(f *results.Finding) string {
+		return map[string]string{results.LimitsDeclared: "its definition", results.LimitsTold: "its information document (NIP-11)", "": "the relay"}[f.Texts["source"]]
+	},
+	"why no command": func(f *results.Finding) string { return prefixed(f.Texts["relay"]+": ", f.Texts["why"]) },
 }

@@ -3,9 +3,7 @@ package report
 import (
 	"cmp"
 	"fmt"
-	"slices"
 	"strings"
-	"time"
 
 	"relaybench/results"
 )
@@ -143,42 +141,6 @@ var (
 		whenPassed:              "${taken:event} in ${ms:ms} on one connection, and none was held back",
 	}
 )
-
-// special are parts of sentences that are more than a count or a text.
-var special = map[string]func(f *results.Finding) string{
-	"kind": func(f *results.Finding) string { return fmt.Sprintf("%.0f", f.Counts["kind"]) },
-	"of kind": func(f *results.Finding) string {
-		if f.Counts["kind"] > 1 {
-			return fmt.Sprintf(" of kind %.0f", f.Counts["kind"])
-		}
-		return ""
-	},
-	"date": func(f *results.Finding) string {
-		return time.Unix(int64(f.Counts["createdAt"]), 0).UTC().Format("2006-01-02")
-	},
-	"fields": func(f *results.Finding) string { return strings.ReplaceAll(f.Texts["fields"], ", ", " and another ") },
-	"order": func(f *results.Finding) string {
-		if i := slices.IndexFunc(f.Evidence, func(e results.Evidence) bool { return e.Code == results.EvidenceOrder }); i >= 0 {
-			return f.Evidence[i].Text
-		}
-		return ""
-	},
-	"unread": func(f *results.Finding) string {
-		switch {
-		case f.Counts["binary"] > 0:
-			return ", but " + countedAs(f, "binary", "binary frame")
-		case len(f.Evidence) > 0 && f.Evidence[0].Code == results.EvidenceFrame:
-			return ", but a frame that is no message"
-		}
-		return ""
-	},
-	"both rates": func(f *results.Finding) string {
-		if f.Texts["publishing"] != "" && f.Texts["asking"] != "" {
-			return "; "
-		}
-		return ""
-	},
-}
 
 func preflightControlCharacters(f *results.Finding) string {
 	if f.Cause != results.CauseCharacters {

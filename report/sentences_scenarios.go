@@ -3,7 +3,6 @@ package report
 import (
 	"cmp"
 	"fmt"
-	"strings"
 
 	"relaybench/results"
 )
@@ -167,52 +166,35 @@ func notMeasured(f *results.Finding) string {
 
 // reasonText is a clause on why something was not measured, or cannot be.
 func reasonText(code string, numbers map[string]float64, texts map[string]string) string {
-	source := map[string]string{results.LimitsDeclared: "its definition", results.LimitsTold: "its information document (NIP-11)", "": "the relay"}[texts["source"]]
-	switch code {
-	case results.ExternalKill:
-		return "a relay that runs already is nobody's to kill"
-	case results.ExternalDisk:
-		return "it ran already, and its disk is out of sight"
-	case results.KeepsNothing:
-		return "it had no events on disk, and lost them when it was stopped, as a relay may that promises nothing"
-	case results.KeptElsewhere:
-		return "its folder is too small to hold the events that it returns: they are kept elsewhere"
-	case results.ExternalBulk:
-		return "it runs already, and relaybench fetch reads from such a relay without publishing to it"
-	case results.ExternalSync:
-		return "a relay that runs already is not to be filled"
-	case results.NothingToAsk:
-		return "the corpus has nothing to ask about"
-	case results.NothingToPublish:
-		return "no event of the corpus is left that can be published alone"
-	case results.NoCommand:
-		return prefixed(texts["relay"]+": ", texts["why"])
-	case results.NoDirection:
-		return texts["relay"] + ": its sync command does not go " + texts["direction"]
-	case results.StoppedBoth:
-		return texts["relay"] + ": its sync command works on a relay that does not run, and so has no share to begin with"
-	case results.OneWay:
-		return "pages go one way"
-	case results.WithoutNIP77:
+	f := &results.Finding{Cause: code, Counts: numbers, Texts: texts}
+	if code == results.WithoutNIP77 {
 		return texts["relay"] + ": " + preflightReconciles(&results.Finding{Cause: texts["cause"], Texts: texts})
-	case results.NotWatched:
-		return strings.TrimSuffix("the relay does not tell how much it holds (NIP-45): "+texts["text"], ": ")
-	case results.StoppedUnseen:
-		return "the relay does not serve while its command works"
-	case results.CauseNoCompression:
-		return "the relay does not agree to compression"
-	case results.CauseNoIDs:
-		return "no ids are known to ask for: fetch.paged, which lists them, was not measured or brought none"
-	case results.CauseNoMatch:
-		return "no event of the corpus matches the filter"
-	case results.CauseSubscriptionLimit:
-		return fmt.Sprintf("%s says that a connection may have %s open", source, counted(numbers["most"], "REQ"))
-	case results.CauseEventLimit:
-		return fmt.Sprintf("%s says that an answer holds %s at most", source, counted(numbers["most"], "event"))
-	case results.CauseGivenUp:
-		return "given up before: " + texts["text"]
 	}
-	return texts["text"]
+	return byCause(reasonTexts)(f)
+}
+
+var reasonTexts = causes{
+	results.ExternalKill:           "a relay that runs already is nobody's to kill",
+	results.ExternalDisk:           "it ran already, and its disk is out of sight",
+	results.KeepsNothing:           "it had no events on disk, and lost them when it was stopped, as a relay may that promises nothing",
+	results.KeptElsewhere:          "its folder is too small to hold the events that it returns: they are kept elsewhere",
+	results.ExternalBulk:           "it runs already, and relaybench fetch reads from such a relay without publishing to it",
+	results.ExternalSync:           "a relay that runs already is not to be filled",
+	results.NothingToAsk:           "the corpus has nothing to ask about",
+	results.NothingToPublish:       "no event of the corpus is left that can be published alone",
+	results.NoCommand:              "${why no command}",
+	results.NoDirection:            "${'relay'}: its sync command does not go ${'direction'}",
+	results.StoppedBoth:            "${'relay'}: its sync command works on a relay that does not run, and so has no share to begin with",
+	results.OneWay:                 "pages go one way",
+	results.NotWatched:             "the relay does not tell how much it holds (NIP-45)${?'text' : #}",
+	results.StoppedUnseen:          "the relay does not serve while its command works",
+	results.CauseNoCompression:     "the relay does not agree to compression",
+	results.CauseNoIDs:             "no ids are known to ask for: fetch.paged, which lists them, was not measured or brought none",
+	results.CauseNoMatch:           "no event of the corpus matches the filter",
+	results.CauseSubscriptionLimit: "${source} says that a connection may have ${most:REQ} open",
+	results.CauseEventLimit:        "${source} says that an answer holds ${most:event} at most",
+	results.CauseGivenUp:           "given up before: ${'text'}",
+	otherwise:                      "${'text'}",
 }
 
 // completeText says how far a transfer came.
@@ -273,32 +255,18 @@ func endedText(f *results.Finding) string {
 
 // whyText says why a transfer brought less than it set out to bring; empty where no more is known.
 func whyText(code string, numbers map[string]float64) string {
-	switch code {
-	case results.CauseCapped:
-		if most := numbers["events"]; most > 0 {
-			return "the relay caps an answer at its newest " + counted(most, "event")
-		}
-		return "the relay caps answers at their newest events"
-	case results.CauseFullSeconds:
-		text := fmt.Sprintf("seconds hold more events than came in one answer (%s, the newest is %.0f", thousands(fmt.Sprintf("%.0f", numbers["seconds"])), numbers["newest"])
-		if asked := numbers["asked"]; asked > 0 {
-			text += fmt.Sprintf("; %s were asked for at most", thousands(fmt.Sprintf("%.0f", asked)))
-		}
-		return text + ")"
-	case results.CauseWithheld:
-		return "the source did not send them"
-	case results.WhyMore:
-		return "in all the relay sent " + counted(numbers["events"], "event")
-	case results.WhyUnnamed:
-		return "the reconciliation did not name " + counted(numbers["unnamed"], "event")
-	case results.WhyFlood:
-		return "answers had not come to their end after " + counted(numbers["sent"], "event") + " where " + counted(numbers["asked"], "event") + " had been asked for"
-	case results.WhyTime:
-		return "it was ended after " + number(numbers["s"]) + " s, far longer than whatever was measured before"
-	case results.CauseEndAsSaid:
-		return "the end is where the relay says that there is no more"
-	}
-	return ""
+	return byCause(whyTexts)(&results.Finding{Cause: code, Counts: numbers})
+}
+
+var whyTexts = causes{
+	results.CauseCapped:      "the relay caps ${newest events}",
+	results.CauseFullSeconds: "seconds hold more events than came in one answer (${seconds}, the newest is ${newest}${?asked ; # were asked for at most})",
+	results.CauseWithheld:    "the source did not send them",
+	results.WhyMore:          "in all the relay sent ${events:event}",
+	results.WhyUnnamed:       "the reconciliation did not name ${unnamed:event}",
+	results.WhyFlood:         "answers had not come to their end after ${sent:event} where ${asked:event} had been asked for",
+	results.WhyTime:          "it was ended after ${s:s}, far longer than whatever was measured before",
+	results.CauseEndAsSaid:   "the end is where the relay says that there is no more",
 }
 
 // passing is a sentence that holds of a check that passed alone.
