@@ -39,7 +39,7 @@ func TestThePreflightSaysWhatWasSeen(t *testing.T) {
 		{results.CodeMalformed, results.Stated, results.CauseAccepted, nil, said{"forgery": results.ContentNumber}, "whose content is a number gets OK true"},
 		{results.CodeCorpusTime, results.Failed, results.CauseRefused, facts{"createdAt": 1577836800}, said{"reason": "too old"}, `of 2020-01-01 was refused: "too old"`},
 		{results.CodeYear2020, results.Stated, results.CauseNotReturned, facts{"createdAt": 1577836800}, nil, "of 2020-01-01 did not come back"},
-		{results.CodePrivateKinds, results.Failed, results.CauseNotReturned, facts{"kind": 1059}, nil, "of kind 1,059"},
+		{results.CodePrivateKinds, results.Failed, results.CauseNotReturned, facts{"kind": 1059}, nil, "of kind 1059"},
 		{results.CodeDuplicate, results.Passed, "", facts{"accepted": 1}, said{"reason": "duplicate: have it"}, `a duplicate gets OK true "duplicate: have it"`},
 		{results.CodeDuplicate, results.Stated, results.CauseNoOK, facts{"ms": 5000}, nil, "no second OK in 5.0 s"},
 		{results.CodeDuplicate, results.Stated, results.CauseUnnamed, nil, nil, "does not carry"},

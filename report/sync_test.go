@@ -134,31 +134,24 @@ func TestTheEndOfATransferIsSaid(t *testing.T) {
 // A cell never says that more came than had to.
 func TestACellSaysHowMuchOfWhatHadToComeCame(t *testing.T) {
 	amounts := func(delivered, expected, missing float64) *syncCell {
-		sc, k := &scenario{Scenario: &results.Scenario{Primary: "rate"}}, rowKey{"sink", "source"}
-		add := func(metric string, x float64) {
-			m := &results.Measurement{Status: []results.Status{{Code: results.StatusIncomplete}}}
-			sc.facts = append(sc.facts, &block{scenario: sc.Scenario, metric: results.Metric{Key: metric}, rows: []*row{{key: k, m: m, has: true, value: x}}})
-		}
-		add("rate", 5)
-		for metric, x := range map[string]float64{"delivered": delivered, "expected": expected, "missing": missing} {
+		c := &syncCell{entry: entry{scenario: &scenario{Scenario: &results.Scenario{Primary: "rate"}}}}
+		m := &results.Measurement{Status: []results.Status{{Code: results.StatusIncomplete}}}
+		for metric, x := range map[string]float64{"rate": 5, "delivered": delivered, "expected": expected, "missing": missing} {
 			if x >= 0 {
-				add(metric, x)
+				c.scenario.facts = append(c.scenario.facts, &block{scenario: c.scenario.Scenario, metric: results.Metric{Key: metric}, rows: []*row{{m: m, has: true, value: x}}})
 			}
 		}
-		return &syncCell{entry: entry{scenario: sc, key: k}}
+		return c
 	}
-	for _, c := range []struct {
-		cell *syncCell
-		want string
-	}{
-		{amounts(484, 9574, 9090), "484 of 9,574"},
-		{amounts(1915, 1723, 0), "1,723 of 1,723"},
-		{amounts(1915, 1723, 20), "1,703 of 1,723"},
-		{amounts(1915, 1723, -1), "1,723 of 1,723"},
-		{amounts(1915, -1, -1), "1,915 of ?"},
+	for want, c := range map[string]*syncCell{
+		"484 of 9,574":   amounts(484, 9574, 9090),
+		"1,723 of 1,723": amounts(1915, 1723, 0),
+		"1,703 of 1,723": amounts(1915, 1723, 20),
+		"1,722 of 1,722": amounts(1915, 1722, -1),
+		"1,915 of ?":     amounts(1915, -1, -1),
 	} {
-		if got := c.cell.cell(new(footnotes)); got.text != c.want || got.style != red {
-			t.Errorf("%q, want %q", got.text, c.want)
+		if got := c.cell(new(footnotes)); got.text != want || got.style != red {
+			t.Errorf("%q, want %q", got.text, want)
 		}
 	}
 }
