@@ -151,7 +151,7 @@ func (d *composer) figures(entries []entry, bars, primary bool) (columns []measu
 				head += map[bool]string{true: " median", false: " p50"}[d.v.trials > 1]
 			}
 			if d.v.trials > 1 {
-				last += ", last trial"
+				last = "last trial"
 			}
 			add(column{head: head}, func(b *block, r *row) cell {
 				if bars && b.unranked != "" && b.unranked != answersDiffer && len(r.bars) == 0 {
@@ -248,7 +248,11 @@ func timeline(r *row) cell {
 	if len(r.m.Timeline) < fewBins {
 		return cell{}
 	}
-	return cell{text: fmt.Sprintf("%s %d s", spark(r.m.Timeline, mostBins), len(r.m.Timeline)), style: blue}
+	x := cell{text: fmt.Sprintf("%s %d s", spark(r.m.Timeline, mostBins), len(r.m.Timeline)), style: blue}
+	if len(r.m.Timeline) > mostBins { // a file has more room
+		x.more = spark(r.m.Timeline, 4*mostBins)
+	}
+	return x
 }
 
 // A crossing is a figure where a row and a column meet.
@@ -307,7 +311,7 @@ func heads(texts ...string) (columns []column) {
 func (d *composer) blocks(sc *scenario) {
 	t := &table{groups: "metric", labels: 1, bars: true, columns: heads("", "", "p50", "p99", "trials", "per second")}
 	if n := sc.trials(); n > 1 {
-		t.columns[1].head, t.columns[5].head = fmt.Sprintf("median of %d", n), "per second, last trial"
+		t.columns[1].head, t.columns[5].head = fmt.Sprintf("median of %d", n), "last trial"
 	}
 	t.columns[2].priority, t.columns[3].priority, t.columns[4].priority, t.columns[5].priority, t.columns[5].left = 2, 1, 3, 4, true
 	var lines []*block

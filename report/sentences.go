@@ -186,18 +186,10 @@ func expand(f *results.Finding, sentence string) string {
 		case as == "true":
 			return fmt.Sprint(f.Counts[name] > 0)
 		case as != "":
-			return countedAs(f, name, as)
+			return counted(f.Counts[name], as)
 		}
 		return n(f, name)
 	})
-}
-
-// countedAs is a count with what is counted, whose plural takes an s.
-func countedAs(f *results.Finding, name, what string) string {
-	if f.Counts[name] != 1 {
-		what += "s"
-	}
-	return n(f, name) + " " + what
 }
 
 // millisText is a count of milliseconds for prose.
@@ -234,7 +226,7 @@ var special = map[string]func(f *results.Finding) string{
 	"unread": func(f *results.Finding) string {
 		switch {
 		case f.Counts["binary"] > 0:
-			return ", but " + countedAs(f, "binary", "binary frame")
+			return ", but " + counted(f.Counts["binary"], "binary frame")
 		case len(f.Evidence) > 0 && f.Evidence[0].Code == results.EvidenceFrame:
 			return ", but a frame that is no message"
 		}
@@ -249,7 +241,7 @@ var special = map[string]func(f *results.Finding) string{
 	"newest": func(f *results.Finding) string { return fmt.Sprintf("%.0f", f.Counts["newest"]) },
 	"newest events": func(f *results.Finding) string {
 		if f.Counts["events"] > 0 {
-			return "an answer at its newest " + countedAs(f, "events", "event")
+			return "an answer at its newest " + counted(f.Counts["events"], "event")
 		}
 		return "answers at their newest events"
 	},

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -23,8 +24,24 @@ func aligned(rows [][]string, left []bool) []string {
 }
 
 // markdownTable sets rows as a table of GitHub-flavoured Markdown, whose cells are escaped already.
+// One long cell does not pad all others: while the columns are set, something shorter stands for it.
 func markdownTable(head []string, rows [][]string, left []bool) []string {
-	return written(renderer.NewMarkdown(), tw.Padding{Left: " ", Right: " ", Overwrite: true}, head, rows, left)
+	const most, private = 60, "\ue000" // which visible texts do not have
+	var long []string
+	for _, r := range rows {
+		for c, text := range r {
+			if width(text) > most {
+				r[c] = fmt.Sprintf("%s%0*d%s", private, most-2, len(long), private)
+				long = append(long, r[c], text)
+			}
+		}
+	}
+	lines := written(renderer.NewMarkdown(), tw.Padding{Left: " ", Right: " ", Overwrite: true}, head, rows, left)
+	whole := strings.NewReplacer(long...)
+	for i := range lines {
+		lines[i] = whole.Replace(lines[i])
+	}
+	return lines
 }
 
 func written(r tw.Renderer, padding tw.Padding, head []string, rows [][]string, left []bool) []string {
