@@ -10,15 +10,13 @@ import (
 	"relaybench/results"
 )
 
-const recordsRate = "records/s"
-
 // cell records a way to download in one trial after another.
 func (r *run) cell(c contender, key string, rate float64, change ...func(*results.Measurement)) {
 	scenario := "fetch." + key
 	add := func(metric, unit string, better results.Better, value float64, more ...func(*results.Measurement)) {
 		r.add(c, scenario, metric, unit, better, value, append(more, change...)...)
 	}
-	add(recordsRate, "events/s", results.Higher, rate)
+	add("records/s", "events/s", results.Higher, rate)
 	add("MB/s", "MB/s", results.None, rate*c.speed/1000)
 	add("delivered", "events", results.None, 10000)
 	add("expected", "events", results.None, 10000)
@@ -58,7 +56,7 @@ func downloads(t testing.TB, trials int, relays ...contender) *run {
 					rate /= 20
 				}
 				r.cell(c, strategy+"."+form, rate, func(m *results.Measurement) {
-					if form == "parsed" && m.Metric == recordsRate {
+					if form == "parsed" && m.Metric == "records/s" {
 						limited(m)
 					}
 				})
@@ -84,10 +82,9 @@ func downloads(t testing.TB, trials int, relays ...contender) *run {
 		}
 		r.add(c, "fetch.giant", "peak rss", "MiB", results.None, 60)
 		r.find(c.name, "fetch.giant", results.CodeComplete, true)
-		for trial := range trials {
-			r.rec.Add(results.Measurement{Relay: c.name, Scenario: "fetch.giant.raw-deflate", Metric: recordsRate, Unit: "events/s", Better: results.Higher,
+		for range trials {
+			r.rec.Add(results.Measurement{Relay: c.name, Scenario: "fetch.giant.raw-deflate", Metric: "records/s", Unit: "events/s", Better: results.Higher,
 				Status: []results.Status{{Code: results.StatusNotMeasured, Texts: map[string]string{"text": "the relay does not agree to compression"}}}})
-			_ = trial
 		}
 	}
 	return r
@@ -153,7 +150,7 @@ func TestAnIncompleteFigureIsNotCompared(t *testing.T) {
 	}
 	outcomes := map[string]FigureOutcome{}
 	for _, f := range c.Relays[0].Figures {
-		if f.Metric == recordsRate {
+		if f.Metric == "records/s" {
 			outcomes[f.place()] = f.Outcome
 		}
 	}
@@ -244,8 +241,5 @@ func TestTheMatrixNamesTheBestSetting(t *testing.T) {
 		if w := best(d.matrix(relay, "raw")); w == nil || w.name() != want {
 			t.Errorf("%s: %+v", relay, w)
 		}
-	}
-	if best(d.matrix("ref-bolt", "raw-deflate")) != nil {
-		t.Error("a form that was not measured has a best")
 	}
 }
