@@ -132,7 +132,7 @@ func (f *corpusFlags) download(ctx context.Context, cache string, w *watcher) (*
 	}
 	f.sayDownloaded(w, done)
 	if done.Events == 0 {
-		return nil, fmt.Errorf("%s: %w: no relay sent one that is wanted, and the same command asks them again", done.Source, corpus.ErrEmpty)
+		return nil, &exitError{exitFailed, fmt.Errorf("%s: %w: no relay sent one that is wanted, and the same command asks them again", done.Source, corpus.ErrEmpty)}
 	}
 	return corpus.BuildDownload(ctx, done.File, done.Source, prepare, cache, w.corpus)
 }
