@@ -64,16 +64,33 @@ func fitMiddle(s string, n int) string {
 	return head + "…" + tail
 }
 
+// leastPair is the room, in cells, from which on the names of a pair are worth cutting each by itself.
+const leastPair = 18
+
 // CutNames cuts names to n cells such that those that differ still look different: in their middle,
-// else so that the place shows in which they differ, else with a number each.
+// else so that the place shows in which they differ, else with a number each. The two names of a
+// pair are cut each by itself.
 func CutNames(names []string, n int) map[string]string {
-	var all []string
+	cut := map[string]string{}
+	var all, sides []string
 	for _, name := range names {
-		if !slices.Contains(all, name) {
+		a, _, b := halves(name)
+		switch {
+		case slices.Contains(all, name):
+		case b != "" && width(name) > n && n >= leastPair:
+			sides = append(sides, a, b)
+		default:
 			all = append(all, name)
 		}
 	}
-	cut := map[string]string{}
+	if len(sides) > 0 {
+		short := CutNames(sides, (n-len(" with "))/2)
+		for _, name := range names {
+			if a, between, b := halves(name); b != "" && width(name) > n && n >= leastPair {
+				cut[name] = short[a] + between + short[b]
+			}
+		}
+	}
 	alike := func() (groups [][]string) { // those that look the same
 		by := map[string][]string{}
 		for _, name := range all {
@@ -101,6 +118,16 @@ func CutNames(names []string, n int) map[string]string {
 		cut[name] = displaywidth.TruncateString(cut[name], n-width(number), "") + number
 	}
 	return cut
+}
+
+// halves takes the name of a pair apart; b is empty for that of a relay.
+func halves(name string) (a, between, b string) {
+	for _, between := range []string{" with ", " → "} {
+		if a, b, pair := strings.Cut(name, between); pair {
+			return a, between, b
+		}
+	}
+	return name, "", ""
 }
 
 // commonStart is what all texts begin with, in whole characters.
