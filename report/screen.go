@@ -156,6 +156,18 @@ func clause(s string, n int) string {
 
 func padRight(s string, n int) string { return s + strings.Repeat(" ", max(n-width(s), 0)) }
 
+// Wrap breaks a text into lines of n cells at most, at spaces where it can.
+func Wrap(text string, n int) (lines []string) {
+	for _, line := range flow([]span{{text, none}}, n) {
+		joined := ""
+		for _, part := range line {
+			joined += part.text
+		}
+		lines = append(lines, joined)
+	}
+	return lines
+}
+
 // flow breaks text at blanks into lines of at most n cells; a word longer than a line is broken
 // where it must be.
 func flow(text []span, n int) (lines [][]span) {

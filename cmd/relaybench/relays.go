@@ -3,11 +3,13 @@ package main
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"relaybench/relays"
+	"relaybench/report"
 )
 
 func newRelays(stdout io.Writer) *cobra.Command {
@@ -21,16 +23,22 @@ func newRelays(stdout io.Writer) *cobra.Command {
 			if err != nil {
 				return err
 			}
+			width := terminalOptions(stdout).Width
 			for _, s := range relays.Scan(cmd.Context(), catalog, f.environment) {
-				describeRelay(stdout, s)
+				describeRelay(stdout, s, width)
 			}
-			fmt.Fprint(stdout, `
-To add a relay for one run:
-  relaybench run --relay 'NAME=/path/to/relay --port {port} --db {dir}'
-{port} is a free port on 127.0.0.1, {dir} an empty folder that is removed afterwards. To measure one that runs already:
-  relaybench run --relay NAME=ws://127.0.0.1:7777
-To keep a definition with configuration files, put a TOML file into a folder and name it with --relays-dir; the README shows one.
-`)
+			for _, p := range []struct{ text, command string }{
+				{"To add a relay for one run:", "relaybench run --relay 'NAME=/path/to/relay --port {port} --db {dir}'"},
+				{"{port} is a free port on 127.0.0.1, {dir} an empty folder that is removed afterwards. To measure one that runs already:",
+					"relaybench run --relay NAME=ws://127.0.0.1:7777"},
+				{"To keep a definition with configuration files, put a TOML file into a folder and name it with --relays-dir: docs/relays.md says how.", ""},
+			} {
+				fmt.Fprintln(stdout)
+				writeWrapped(stdout, "", p.text, width)
+				if p.command != "" {
+					fmt.Fprintln(stdout, "  "+p.command) // in one piece, to be copied
+				}
+			}
 			return nil
 		},
 	}
@@ -38,13 +46,8 @@ To keep a definition with configuration files, put a TOML file into a folder and
 	return cmd
 }
 
-func describeRelay(w io.Writer, s relays.Sighting) {
+func describeRelay(w io.Writer, s relays.Sighting, width int) {
 	d := s.Definition
-	reason := wrap(visible(s.Reason), 80)
-	fmt.Fprintf(w, "%-16s %-8s %s\n", d.Name, s.Status, reason[0])
-	for _, line := range reason[1:] {
-		fmt.Fprintf(w, "%-16s %s\n", "", line)
-	}
 	about := []string{d.Title, d.Language, d.Storage}
 	if d.Durability != "" {
 		about = append(about, "durability "+string(d.Durability))
@@ -55,27 +58,15 @@ func describeRelay(w io.Writer, s relays.Sighting) {
 	if s.SHA256 != "" {
 		about = append(about, "sha256 "+s.SHA256[:12])
 	}
-	fmt.Fprintf(w, "%-16s %s\n", "", visible(strings.Join(about, ", ")))
-	for _, note := range d.Notes {
-		for _, line := range wrap(visible(note), 80) {
-			fmt.Fprintf(w, "%-16s %s\n", "", line)
-		}
+	fmt.Fprintf(w, "%-*s %s\n", max(0, min(16, width-10)), d.Name, s.Status)
+	for _, text := range slices.Concat([]string{s.Reason, strings.Join(about, ", ")}, d.Notes) {
+		writeWrapped(w, "  ", visible(text), width)
 	}
 }
 
-// wrap breaks a text into lines of so many bytes at spaces; a word that is longer stands alone.
-func wrap(text string, width int) []string {
-	lines := []string{""}
-	for _, word := range strings.Fields(text) {
-		last := &lines[len(lines)-1]
-		switch {
-		case *last == "":
-			*last = word
-		case len(*last)+1+len(word) <= width:
-			*last += " " + word
-		default:
-			lines = append(lines, word)
-		}
+// writeWrapped writes a text in lines that are no wider than a terminal, each behind an indent.
+func writeWrapped(w io.Writer, indent, text string, width int) {
+	for _, line := range report.Wrap(text, max(1, width-len(indent))) {
+		fmt.Fprintln(w, indent+line)
 	}
-	return lines
 }
