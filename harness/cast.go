@@ -135,6 +135,8 @@ func (r *Runner) able(ctx context.Context, s stage) (all []Contender, err error)
 		switch {
 		case r.failed[name]:
 			continue
+		case s.plain() && len(s.scenarios) == 0 && c.Definition.External(): // nothing is asked of it, so that it is not inspected either
+			continue
 		case s.cast == Single && !(s.bulk && c.Definition.External()):
 			all = append(all, c)
 			continue

@@ -74,7 +74,7 @@ func Inspect(ctx context.Context, c Contender, settings relays.Settings, o prefl
 		described.Reason, described.LogTail = process.Public(described.Reason), process.LogTail(20)
 		found.Result.Findings = append(found.Result.Findings, results.Finding{Relay: relay.Name, Scenario: preflight.Scenario, Code: results.CodeSurvives,
 			Verdict: results.Failed, Blames: relay.Name, BearsOn: results.BearsOn(results.CodeSurvives, preflight.Scenario, nil),
-			Texts: map[string]string{"error": described.Reason}})
+			Texts: map[string]string{"error": process.Public(fmt.Sprint(process.Err()))}})
 	}
 	for i := range found.Result.Findings {
 		if f := &found.Result.Findings[i]; f.Verdict == results.Failed && short.found() != "" {

@@ -20,7 +20,7 @@ func (c *Comparison) document() *document {
 	d := &document{}
 	d.add(heading{level: 1, title: "relaybench compare: " + c.Old.title() + " → " + c.New.title()})
 	if len(c.Differences) > 0 {
-		d.add(para{text: []span{{"NOT COMPARABLE", alarm}, {", and shown because of --force: what differs decides the figures too.", redder}}})
+		d.add(para{text: []span{{"NOT COMPARABLE, and shown because of --force: what differs decides the figures too.", redder}}})
 	}
 	for _, x := range c.Differences {
 		d.item(failedMark, x.String(), red)

@@ -66,7 +66,7 @@ func (d *composer) head() {
 	}
 	d.add(heading{level: 1, title: strings.TrimSuffix("relaybench: "+strings.Join(names, " vs "), ": ")})
 	if d.v.rec.Partial {
-		d.add(para{text: []span{{"PARTIAL", alarm}, {": the run did not finish; what is missing was not measured.", redder}}})
+		d.add(para{text: []span{{"PARTIAL: the run did not finish; what is missing was not measured.", redder}}})
 	}
 	x := d.v.verdict()
 	st := bright
@@ -328,6 +328,9 @@ func (d *composer) findings() {
 	for _, name := range d.v.findingRelays() {
 		o := d.v.outcomes(name)
 		mark, text, st := passedMark, count(o.passed, "check")+" passed", none
+		if o.passed == 0 {
+			mark = pointMark
+		}
 		if o.count(results.Failed) > 0 {
 			mark, text, st = failedMark, fmt.Sprintf("failed %s; %d passed", o.checks(results.Failed), o.passed), red
 		}

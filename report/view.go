@@ -387,7 +387,7 @@ func (v *view) row(b *block, k rowKey, m *results.Measurement) *row {
 	case m == nil && b.labels[results.LabelReason] != "" && (r.relay == nil || r.relay.Outcome == results.OutcomeOK):
 		r.why = nothing // it refused nothing for that reason
 	case r.relay != nil && r.relay.Outcome != results.OutcomeOK:
-		r.why, r.failed = outcomeText(r.relay), true
+		r.why, r.failed = outcomeText(r.relay), r.relay.Outcome != results.OutcomeSkipped
 	default:
 		r.why = v.absence(b.scenario.Key, k, m)
 	}

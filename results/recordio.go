@@ -355,7 +355,11 @@ func jsonError(err error, size int) error {
 	case errors.As(err, &kind) && kind.Field == "":
 		return fmt.Errorf("this is not a results.json of relaybench: it holds a JSON %s where an object was expected", kind.Value)
 	case errors.As(err, &kind):
-		return fmt.Errorf("the field %s holds a %s where relaybench expects %s", kind.Field, kind.Value, plain(kind.Type))
+		article := "a"
+		if kind.Value == "object" || kind.Value == "array" {
+			article = "an"
+		}
+		return fmt.Errorf("the field %s holds %s %s where relaybench expects %s", kind.Field, article, kind.Value, plain(kind.Type))
 	}
 	return fmt.Errorf("the file cannot be read as results: %w", err)
 }

@@ -1,6 +1,7 @@
 package scenarios
 
 import (
+	"context"
 	"strings"
 	"testing"
 	"time"
@@ -206,4 +207,20 @@ func TestASinkThatHoldsWhatItMustNotIsBlamed(t *testing.T) {
 		same(t, name+" is missing", strings.HasPrefix(name, "missing."), false)
 	}
 	equals(t, "extra", extra, float64(c.Len())-f.Counts["must"])
+}
+
+// TestARelayThatRunsAlreadyIsLeftAloneInASync is inspected by nothing, since that would publish to it.
+func TestARelayThatRunsAlreadyIsLeftAloneInASync(t *testing.T) {
+	t.Parallel()
+	runs := scripted.Serve(t, scripted.Script{})
+	d, err := relays.FromTemplate("runs", runs.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := meet(t, scripted.Notes(t, 5), harness.Options{}, func(ctx context.Context, r *harness.Runner) error {
+		r.Preflight, r.Scenarios, r.Contenders = true, (&Sync{}).Scenarios(), []harness.Contender{{Definition: &d}}
+		return r.Run(ctx)
+	})
+	same(t, "events", runs.Events.N(), 0)
+	m.judged(t, "runs", "sync", results.CodeHasWay, results.Stated, results.ExternalSync, "")
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -34,7 +35,7 @@ func setExport(flags *pflag.FlagSet) action {
 		if flags.Changed("until") {
 			o.Until = &until
 		}
-		if _, err := os.Stat(s.dir); err != nil {
+		if _, err := os.Stat(filepath.Join(s.dir, "events."+s.store)); err != nil {
 			return fmt.Errorf("there is no store to export: %w", err) // opening would make an empty one
 		}
 		store, closeStore, err := s.open()

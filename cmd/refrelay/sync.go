@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/url"
 	"strconv"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -82,7 +83,7 @@ func quoted(err error) error {
 	if text == `"`+err.Error()+`"` {
 		return err
 	}
-	return errors.New(text[1 : len(text)-1])
+	return errors.New(strings.ReplaceAll(text[1:len(text)-1], `\"`, `"`))
 }
 
 func printSynced(w io.Writer, n reference.Synced, took time.Duration) {
