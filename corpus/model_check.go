@@ -157,13 +157,13 @@ func (a *answer) sortNewestFirst(list []int) {
 	slices.SortFunc(list, func(i, j int) int { return cmp.Compare(a.m.flip[j], a.m.flip[i]) })
 }
 
-// findCap turns missing events into a cap where the answer is exactly the newest part of what it should be.
+// findCap takes missing events for those behind a cap where the answer is exactly the newest part of what it should be.
 func (a *answer) findCap() {
 	v := &a.verdict
 	if v.Got == 0 || len(v.Missing) == 0 || len(v.Extra)+len(v.Misordered)+len(v.Duplicate) > 0 {
 		return
 	}
 	if i, ok := a.m.corpus.Find(v.Missing[0].ID); ok && a.m.corpus.Entry(i).CreatedAt <= a.oldest {
-		v.Missing, v.Capped = nil, true
+		v.Capped = true
 	}
 }

@@ -52,14 +52,14 @@ func TestCheckNamesWhatIsWrong(t *testing.T) {
 		"older ones instead of newer":     {limited(3), []byte{9, 5, 6}, "3/3 missing 10 7 extra 5:beyond the limit 6:beyond the limit"},
 		"limit zero":                      {limited(0), nil, "ok 0/0"},
 		"something under limit zero":      {limited(0), []byte{9}, "1/0 extra 9:beyond the limit"},
-		"a cap":                           {limited(9), []byte{9, 10, 7, 8}, "capped 4/9"},
-		"a cap, no limit":                 {notes, []byte{9, 10, 7, 8}, "capped 4/10"},
-		"a cap through a tie":             {notes, []byte{9, 10, 8}, "capped 3/10"},
+		"a cap":                           {limited(9), []byte{9, 10, 7, 8}, "capped 4/9 missing 5 6 3 4 1"},
+		"a cap, no limit":                 {notes, []byte{9, 10, 7, 8}, "capped 4/10 missing 5 6 3 4 1 2"},
+		"a cap through a tie":             {notes, []byte{9, 10, 8}, "capped 3/10 missing 7 5 6 3 4 1 2"},
 		"a hole is no cap":                {notes, []byte{9, 10, 5, 6}, "4/10 missing 7 8 3 4 1 2"},
 		"a cap with an event of its own":  {notes, []byte{99, 9, 10}, "3/10 missing 7 8 5 6 3 4 1 2 extra 99:not in the corpus"},
 		"a cap out of order":              {notes, []byte{7, 9, 10, 8}, "4/10 missing 5 6 3 4 1 2 order 9"},
 		"a cap with an event twice":       {notes, []byte{9, 10, 7, 8, 9}, "5/10 missing 5 6 3 4 1 2 twice 9"},
-		"a cap on by ids":                 {Filter{IDs: []ID{{9}, {7}}}, []byte{9}, "capped 1/2"},
+		"a cap on by ids":                 {Filter{IDs: []ID{{9}, {7}}}, []byte{9}, "capped 1/2 missing 7"},
 		"ids of which some are not there": {Filter{IDs: []ID{{9}, {99}, {11}}}, []byte{9}, "ok 1/1"},
 	} {
 		t.Run(name, func(t *testing.T) {

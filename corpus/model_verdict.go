@@ -23,7 +23,7 @@ type Verdict struct {
 	Optional   int           // events within the answer's reach over which compliant relays may differ
 
 	// Capped: the answer is free of faults and holds just the newest of what was asked for, as if the relay had a lower limit of its
-	// own. Missing is then empty. One answer cannot tell a cap from a relay that lost its oldest events: believe a cap that several
+	// own, and Missing is what is behind it. One answer cannot tell a cap from a relay that lost its oldest events: believe a cap that several
 	// filters run into at one number.
 	Capped bool
 }

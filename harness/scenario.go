@@ -90,9 +90,9 @@ func (s State) Share(m *corpus.Model) (from, to int) {
 // measure, and no other scenario.
 type Scenario interface {
 	Describe() Description
-	// Run measures. A wrong answer is a finding, not an error; an error says that the relay could not
-	// be measured further: for whose fault it is see Trial.Fault. Of an ordered pair t is the sink,
-	// whose folder is empty and which the scenario boots by Restart, and t.Peer the source.
+	// Run measures. A wrong answer is a finding, not an error; an error says that the relay could
+	// not be measured further: for whose fault it is see Trial.Fault. Of an ordered pair t is the
+	// sink, whose folder is empty and which the scenario boots by Restart, and t.Peer the source.
 	Run(ctx context.Context, t *Trial) error
 }
 

@@ -19,7 +19,8 @@ type TerminalOptions struct {
 	Width int      // cells in a line, held to 20…200; 0 is 80
 	Color bool     // SGR colours
 	Files []string // where the results are, shown at the end and never shortened
-	// Earlier says that the first of Files could not be written anew, and holds less than the report.
+	// Earlier says that the first of Files could not be written anew, and holds less than the
+	// report.
 	Earlier bool
 }
 

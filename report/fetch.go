@@ -67,7 +67,8 @@ func settingsOf(d *results.Scenario, l results.Labels) settings {
 // inMatrix tells whether a way is one of many settings.
 func (s *settings) inMatrix() bool { return s.batch > 0 && !s.adaptive }
 
-// label is the strategy, and how it asks by id: connections × REQs in flight on each × ids in a REQ.
+// label is the strategy, and how it asks by id: connections × REQs in flight on each × ids in a
+// REQ.
 func (s *settings) label() string {
 	switch {
 	case s.adaptive:

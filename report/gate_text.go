@@ -78,7 +78,8 @@ func percentText(share float64) string {
 // Terminal writes the verdict on one screen: what got worse and better, and every figure that was judged. Errors are those of w.
 func (g *GateVerdict) Terminal(w io.Writer, o TerminalOptions) error { return g.document().print(w, o) }
 
-// Markdown writes the verdict as GitHub-flavoured Markdown that is safe to publish. Errors are those of w.
+// Markdown writes the verdict as GitHub-flavoured Markdown that is safe to publish. Errors are
+// those of w.
 func (g *GateVerdict) Markdown(w io.Writer) error { return g.document().markdown(w) }
 
 func (g *GateVerdict) document() *document {

@@ -112,8 +112,8 @@ func heartbeatRatio(beats, initials []*row) (float64, bool) {
 	return ratios.Value()
 }
 
-// summaryOf builds one figure of all relays; nil where nobody has it. A relay's figure is the median
-// over its pairs that nothing bars, or over all of them, and then it does not compete, where
+// summaryOf builds one figure of all relays; nil where nobody has it. A relay's figure is the
+// median over its pairs that nothing bars, or over all of them, and then it does not compete, where
 // something bars each.
 func (v *view) summaryOf(sc *scenario, metric string, names []string) *block {
 	b := &block{scenario: sc.Scenario, metric: v.rec.Metric(metric), labels: sc.labels, better: results.None}

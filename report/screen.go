@@ -64,7 +64,8 @@ func fitMiddle(s string, n int) string {
 	return head + "…" + tail
 }
 
-// leastPair is the room, in cells, from which on the names of a pair are worth cutting each by itself.
+// leastPair is the room, in cells, from which on the names of a pair are worth cutting each by
+// itself.
 const leastPair = 18
 
 // CutNames cuts names to n cells such that those that differ still look different: in their middle,
@@ -239,7 +240,8 @@ const (
 	mostWidth  = 200
 )
 
-// A screen writes lines of at most width cells, in colours where asked, and remembers the first error.
+// A screen writes lines of at most width cells, in colours where asked, and remembers the first
+// error.
 type screen struct {
 	w     *bufio.Writer
 	width int
@@ -256,7 +258,8 @@ func newScreen(w io.Writer, width int, color bool) *screen {
 	return &screen{w: bufio.NewWriter(w), width: width, color: color}
 }
 
-// line writes spans without blanks at their end. Whatever would reach beyond the width goes on below.
+// line writes spans without blanks at their end. Whatever would reach beyond the width goes on
+// below.
 func (s *screen) line(spans ...span) {
 	for i := len(spans) - 1; i >= 0; i-- {
 		if spans[i].text = strings.TrimRight(spans[i].text, " "); spans[i].text != "" {

@@ -148,8 +148,9 @@ func byCause(tables ...causes) func(f *results.Finding) string {
 }
 
 // expand puts what a finding counts and quotes into a sentence: ${count}, ${count:noun} with its
-// noun, ${count:ms}, ${count:s}, ${count:true} as true or false, ${"text"} in quotation marks, ${'text'} bare;
-// and ${?count words}, ${?"text" words} with # for it only where there is anything of it.
+// noun, ${count:ms}, ${count:s}, ${count:true} as true or false, ${"text"} in quotation marks,
+// ${'text'} bare; and ${?count words}, ${?"text" words} with # for it only where there is anything
+// of it.
 func expand(f *results.Finding, sentence string) string {
 	return os.Expand(sentence, func(key string) string {
 		if optional, ok := strings.CutPrefix(key, "?"); ok {

@@ -24,7 +24,8 @@ func aligned(rows [][]string, left []bool) []string {
 }
 
 // markdownTable sets rows as a table of GitHub-flavoured Markdown, whose cells are escaped already.
-// One long cell does not pad all others: while the columns are set, something shorter stands for it.
+// One long cell does not pad all others: while the columns are set, something shorter stands for
+// it.
 func markdownTable(head []string, rows [][]string, left []bool) []string {
 	const most, private = 60, "\ue000" // which visible texts do not have
 	var long []string
@@ -189,7 +190,8 @@ func (l *layout) markRoom(c int) int {
 	return l.marks[c] + 1
 }
 
-// choose gives the bar its least, then lets columns in by priority, then gives the bar what is left.
+// choose gives the bar its least, then lets columns in by priority, then gives the bar what is
+// left.
 func (l *layout) choose(w int) {
 	room := w - l.indent - l.lead - barLeast
 	var in []int

@@ -1,4 +1,5 @@
-// Package results holds what a run produces: measurements, findings, and the one record that every report is a function of.
+// Package results holds what a run produces: measurements, findings, and the one record that every
+// report is a function of.
 package results
 
 import "time"

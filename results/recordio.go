@@ -283,8 +283,8 @@ func plain(t reflect.Type) string {
 // mostListed bounds each list of a record before any is read into memory.
 const mostListed = 2 * MaxMeasurements
 
-// tidy refuses lists without bound, and what a JSON reader passes over in silence, and names the place: an object with a
-// field twice, and null among the objects of a list. b is JSON.
+// tidy refuses lists without bound, and what a JSON reader passes over in silence, and names the
+// place: an object with a field twice, and null among the objects of a list. b is JSON.
 func tidy(b []byte) error {
 	type level struct {
 		list  bool
@@ -310,7 +310,7 @@ func tidy(b []byte) error {
 			switch field, text := token.(string); {
 			case l.list:
 				if l.items++; at == 1 && l.items > mostListed {
-					return fmt.Errorf("its list %.60q is longer than %d, and a results.json has no such list", place(), mostListed)
+					return fmt.Errorf("its list %.60q is longer than %d, and a results.json has no such list", strings.TrimPrefix(open[0].place, "."), mostListed)
 				}
 				l.place = fmt.Sprintf(" %d", l.items)
 				if token == nil && at == 1 {

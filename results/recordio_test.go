@@ -358,3 +358,11 @@ func FuzzParseRecord(f *testing.F) {
 		}
 	})
 }
+
+// A list without bound is refused before it is read into memory, by its name.
+func TestAListWithoutBoundIsRefusedByName(t *testing.T) {
+	text := `{"schema":"` + Schema + `","relays":[` + strings.Repeat(`{},`, mostListed) + `{}]}`
+	if _, err := parseRecord([]byte(text)); err == nil || !strings.Contains(err.Error(), `"relays"`) || !strings.Contains(err.Error(), fmt.Sprint(mostListed)) {
+		t.Errorf("%v", err)
+	}
+}

@@ -136,7 +136,8 @@ func (s *side) afterWrite(ctx context.Context) error {
 	return nil
 }
 
-// freshEvent makes a note that is in no corpus. It is dated a minute back, so that no relay takes it for one from the future.
+// freshEvent makes a note that is in no corpus. It is dated a minute back, so that no relay takes
+// it for one from the future.
 func freshEvent(s *side) (corpus.Event, error) {
 	key, aux, err := harness.NewKey(s.Rand)
 	if err != nil {
@@ -146,7 +147,8 @@ func freshEvent(s *side) (corpus.Event, error) {
 	return e, key.Sign(&e, aux)
 }
 
-// scattered reconciles with a set from which one event in a hundred was taken at random: the algorithm's worst case.
+// scattered reconciles with a set from which one event in a hundred was taken at random: the
+// algorithm's worst case.
 func (s *side) scattered(ctx context.Context) error {
 	t := s.Under(describePhase(phaseScattered))
 	var left []int

@@ -209,7 +209,8 @@ func TestASinkThatHoldsWhatItMustNotIsBlamed(t *testing.T) {
 	equals(t, "extra", extra, float64(c.Len())-f.Counts["must"])
 }
 
-// TestARelayThatRunsAlreadyIsLeftAloneInASync is inspected by nothing, since that would publish to it.
+// TestARelayThatRunsAlreadyIsLeftAloneInASync is inspected by nothing, since that would publish to
+// it.
 func TestARelayThatRunsAlreadyIsLeftAloneInASync(t *testing.T) {
 	t.Parallel()
 	runs := scripted.Serve(t, scripted.Script{})

@@ -142,8 +142,8 @@ func findRefusals(t *harness.Trial, p *load.Published) {
 	}
 }
 
-// connections states whether they were kept; loss is why the last was not that was not. A relay that
-// left REQs unfinished by it fails: not every client goes on elsewhere.
+// connections states whether they were kept; loss is why the last was not that was not. A relay
+// that left REQs unfinished by it fails: not every client goes on elsewhere.
 func connections(lost, unfinished int, loss error) results.Finding {
 	f := results.Finding{Code: results.CodeConnections, Verdict: results.States(lost == 0), Counts: counts("lost", lost)}
 	if unfinished > 0 {

@@ -15,7 +15,8 @@ import (
 // mostDepth bounds nesting in values that are passed over.
 const mostDepth = 64
 
-// SyntaxError says where and why a JSON text could not be read. Offset counts bytes from the text's start.
+// SyntaxError says where and why a JSON text could not be read. Offset counts bytes from the text's
+// start.
 type SyntaxError struct {
 	Offset int
 	Reason string
@@ -177,13 +178,13 @@ const (
 	highBits = 0x8080808080808080
 )
 
-// Plain returns the position, from pos on, of the first quote, backslash or control character, which
-// do not stand for themselves in a string: eight bytes at a time. high has a top bit set where there
-// is a byte over 0x7f before it, or close behind it.
+// Plain returns the position, from pos on, of the first quote, backslash or control character,
+// which do not stand for themselves in a string: eight bytes at a time. high has a top bit set
+// where there is a byte over 0x7f before it, or close behind it.
 func Plain(src []byte, pos int) (at int, high uint64) {
 	for ; pos+8 <= len(src); pos += 8 {
-		// (x - n·lowBits) &^ x & highBits marks the lowest byte below n, for n up to 128, and perhaps
-		// bytes above it. Only the lowest is used.
+		// (x - n·lowBits) &^ x & highBits marks the lowest byte below n, for n up to 128, and
+		// perhaps bytes above it. Only the lowest is used.
 		x := binary.LittleEndian.Uint64(src[pos:])
 		high |= x
 		quote, slash := x^('"'*lowBits), x^('\\'*lowBits)
@@ -320,7 +321,8 @@ func (s *Scanner) Skip() []byte {
 	return s.Src[start:s.Pos]
 }
 
-// nested consumes a value without recursion: objects has a bit for each open bracket, the innermost lowest, set for an object.
+// nested consumes a value without recursion: objects has a bit for each open bracket, the innermost
+// lowest, set for an object.
 func (s *Scanner) nested() {
 	objects, depth := uint64(0), 0
 	for s.Err == nil {
@@ -432,8 +434,8 @@ func (s *Scanner) digits() bool {
 	return s.Pos > start
 }
 
-// Elements splits a JSON array into the spans of its elements, which point into text: the first step in reading any client or
-// relay message (NIP-01).
+// Elements splits a JSON array into the spans of its elements, which point into text: the first
+// step in reading any client or relay message (NIP-01).
 func Elements(text []byte) ([][]byte, error) {
 	s := Scanner{Src: text}
 	var spans [][]byte

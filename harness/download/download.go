@@ -1,11 +1,14 @@
-// Package download gets a corpus from relays that run somewhere: the newest events that one or several of them hold, into a file for
-// corpus.BuildDownload. It stands beside the other users of relays/client and harness/receive, since it asks relays and checks what they send, and above
+// Package download gets a corpus from relays that run somewhere: the newest events that one or
+// several of them hold, into a file for corpus.BuildDownload. It stands beside the other users of
+// relays/client and harness/receive, since it asks relays and checks what they send, and above
 // corpus, which knows no relay.
 //
-// Each relay is paged newest first by itself (see client.Pages). What it sends is verified before anything else is done with it, so that a forged
-// event cannot keep out the real one whose id it has; then it is kept if preparation would keep it and no relay has sent it before. A relay is done when it
-// has no more, or when what it would send next is older than all the events that are wanted: so the result is the newest events of all
-// relays together, however fast each of them is and however often the download was interrupted.
+// Each relay is paged newest first by itself (see client.Pages). What it sends is verified before
+// anything else is done with it, so that a forged event cannot keep out the real one whose id it
+// has; then it is kept if preparation would keep it and no relay has sent it before. A relay is
+// done when it has no more, or when what it would send next is older than all the events that are
+// wanted: so the result is the newest events of all relays together, however fast each of them is
+// and however often the download was interrupted.
 //
 // After every page the events are flushed to disk, and then a checkpoint that says how far each relay is and how many bytes of the file are valid replaces
 // the one before. A download that was killed at any moment goes on from its checkpoint: the file is cut to that length, and what had come

@@ -65,7 +65,8 @@ func newTaker(ctx context.Context, end context.CancelCauseFunc, form Form, conns
 	return t
 }
 
-// take is the client.Take of all strategies. Parsed, it waits where signature checks fall behind: that is what such a client does.
+// take is the client.Take of all strategies. Parsed, it waits where signature checks fall behind:
+// that is what such a client does.
 func (t *taker) take(_ context.Context, e *client.Event, _ bool) (bool, error) {
 	t.mu.Lock()
 	t.taken++

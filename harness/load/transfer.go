@@ -108,7 +108,8 @@ type passing struct {
 	done  Transferred
 }
 
-// take is a client.Take. An event that came byte for byte as it was prepared is passed on from the corpus, without a copy.
+// take is a client.Take. An event that came byte for byte as it was prepared is passed on from the
+// corpus, without a copy.
 func (p *passing) take(ctx context.Context, e *client.Event, wait bool) (bool, error) {
 	if !wait {
 		if n := int(p.taken.Add(1)); n > 2*p.total+beyond {

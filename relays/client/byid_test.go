@@ -49,8 +49,8 @@ func TestByIDBringsEveryEventOnce(t *testing.T) {
 	}
 }
 
-// TestWhatIsStoredWhileItIsAskedForIsNoStray: an event may be sent under a REQ that has had its EOSE,
-// until the relay has read the CLOSE. What comes so twice, or was not asked for, is one.
+// TestWhatIsStoredWhileItIsAskedForIsNoStray: an event may be sent under a REQ that has had its
+// EOSE, until the relay has read the CLOSE. What comes so twice, or was not asked for, is one.
 func TestWhatIsStoredWhileItIsAskedForIsNoStray(t *testing.T) {
 	all := fakes(5, 1)
 	event := func(sub string, i int) string {

@@ -34,9 +34,6 @@ type request struct {
 	asked    int  // events, by its limit
 	came     int  // events, of whatever kind
 	answered bool // its EOSE has come, and it stays open
-	// late says of an event that comes under the REQ after its end whether it had asked for it: one
-	// that was stored meanwhile, and sent before the relay read the CLOSE (NIP-01). nil: none is.
-	late func(id corpus.ID) bool
 }
 
 // mostPast bounds how many REQs that have ended are remembered, for what comes late.
@@ -95,9 +92,6 @@ func (l *link) ask(ctx context.Context, filter *corpus.Filter, of any) error {
 	}
 	l.stats.Requests++
 	r := &request{sub: "p" + strconv.Itoa(l.stats.Requests), of: of}
-	if a, ok := of.(*asked); ok {
-		r.late = a.isNew
-	}
 	if filter.Limit != nil {
 		r.asked = *filter.Limit
 	}
@@ -125,7 +119,7 @@ func (l *link) own(sub []byte) bool {
 // end forgets a REQ, and closes it where the relay has not.
 func (l *link) end(r *request, tell bool) error {
 	delete(l.open, r.sub)
-	if r.late != nil {
+	if _, byID := r.of.(*asked); byID {
 		l.past = append(l.past[max(0, len(l.past)+1-mostPast):], r)
 	}
 	if !tell {
@@ -196,11 +190,11 @@ func (l *link) next() (r *request, at time.Duration, err error) {
 	}
 }
 
-// comesLate says whether the event that was just read comes under a REQ that was closed, and had
-// been asked for by it.
+// comesLate says whether the event that was just read comes under a REQ by id that has ended, and had
+// been asked for by it: it was stored meanwhile, and sent before the relay read the CLOSE (NIP-01).
 func (l *link) comesLate() bool {
 	i := slices.IndexFunc(l.past, func(r *request) bool { return r.sub == string(l.m.Sub) })
-	return i >= 0 && l.m.HasID && l.past[i].late(l.m.ID)
+	return i >= 0 && l.m.HasID && l.past[i].of.(*asked).isNew(l.m.ID)
 }
 
 // pass hands the event of the message that was just read on.

@@ -1,5 +1,5 @@
-// Package client asks a relay for many events: in one REQ, in pages by time, or by id in batches. It
-// knows no corpus and no clock of a scenario; what becomes of the events is the caller's.
+// Package client asks a relay for many events: in one REQ, in pages by time, or by id in batches.
+// It knows no corpus and no clock of a scenario; what becomes of the events is the caller's.
 //
 // A relay is not trusted: what nobody asked for is counted and not passed on, every wait has a
 // deadline that moves only when events or answers come, CLOSED is taken for an end only behind the

@@ -1,6 +1,7 @@
-// Package negentropy is range-based set reconciliation, negentropy protocol version 1 (byte 0x61), which NIP-77 carries, and the client
-// of NIP-77 over relays/wire. The harness plays both roles with it and must cost less than any relay it measures: ids stay binary,
-// any range's fingerprint costs the same, and a repeated exchange allocates nothing.
+// Package negentropy is range-based set reconciliation, negentropy protocol version 1 (byte 0x61),
+// which NIP-77 carries, and the client of NIP-77 over relays/wire. The harness plays both roles
+// with it and must cost less than any relay it measures: ids stay binary, any range's fingerprint
+// costs the same, and a repeated exchange allocates nothing.
 //
 //	Set, Live        what is reconciled: sealed once, or kept up to date and read through snapshots
 //	Initiator        the side that asks and learns the difference

@@ -180,8 +180,8 @@ func (l *line) ask(sub string, at time.Duration, frame []byte) {
 	l.pass(frame)
 }
 
-// store publishes an event to the relay behind over a connection of its own: that of who sent it may
-// have ended by then.
+// store publishes an event to the relay behind over a connection of its own: that of who sent it
+// may have ended by then.
 func (r *relay) store(frame []byte) {
 	conn, err := wire.Dial(context.Background(), "ws://"+r.behind, wire.Options{})
 	if err != nil {

@@ -33,7 +33,8 @@ type Options struct {
 }
 
 // Dial connects to a relay at a ws:// or wss:// URL. ctx bounds the handshake, which takes 10 s at
-// most; it does not bound the connection. Environment proxies and redirects are not followed: what is measured is what was named.
+// most; it does not bound the connection. Environment proxies and redirects are not followed: what
+// is measured is what was named.
 //
 // The error says in one sentence what happened. An HTTP answer other than 101 is a *StatusError, a 101 that breaks RFC 6455 wraps ErrHandshake; a refused connection wraps syscall.ECONNREFUSED,
 // a handshake that took too long context.DeadlineExceeded.
