@@ -75,7 +75,7 @@ func buildEntry(cacheDir, key string, build func(dir string) error) error {
 	}
 	defer os.RemoveAll(dir)
 	if err := build(dir); err != nil {
-		return explainDisk(err, cacheDir)
+		return explainDisk(err)
 	}
 	if err := os.Chmod(dir, 0o755); err != nil {
 		return fmt.Errorf("installing the prepared corpus: %w", err)
@@ -90,10 +90,11 @@ func buildEntry(cacheDir, key string, build func(dir string) error) error {
 	return nil
 }
 
-// explainDisk says what to do where the disk is the trouble.
-func explainDisk(err error, cacheDir string) error {
+// explainDisk says what to do where the disk is the trouble; the error names the folder, which is
+// the cache or the one for spilling.
+func explainDisk(err error) error {
 	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
-		return fmt.Errorf("%w: preparing needs about twice the size of the events in %s: free some space, or choose another cache folder", err, cacheDir)
+		return fmt.Errorf("%w: preparing writes the size of the events twice: free some space there, or choose another folder", err)
 	}
 	return err
 }

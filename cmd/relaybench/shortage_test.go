@@ -86,6 +86,10 @@ func TestAFullWorkDiskIsTheMachinesFault(t *testing.T) {
 
 func TestAWorkDiskThatIsTooSmallIsToldBeforeTheRun(t *testing.T) {
 	t.Parallel()
+	// The corpus is prepared first, since preparing it may spill to the disk that is too small.
+	if code, _, stderr := relaybench(t, "corpus", "build", "--events=2000"); code != exitDone {
+		t.Fatal(stderr)
+	}
 	for _, size := range []int{512 << 10, 1500 << 10} {
 		work, out := smallDisk(t, size), t.TempDir()
 		code, _, stderr := relaybenchWith(t, withHonest, "--quick", "--events=2000", "--only=storage", "--skip=calibration,preflight", "--out", out, "--work", work, honest())
