@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"maps"
 	"slices"
 
 	"relaybench/harness/preflight"
@@ -142,7 +143,8 @@ func (r *Runner) able(ctx context.Context, s stage) (all []Contender, err error)
 			continue
 		case s.bulk && c.Definition.External():
 			for _, o := range s.scenarios {
-				r.exclude(c, o.Describe())
+				d := o.Describe()
+				r.exclude(c, d.Key, d.External)
 			}
 			if s.cast == Ordered {
 				r.Observer.Failed(name, errors.New("a relay that runs already is not filled: it takes no part in sync"))
@@ -173,10 +175,35 @@ func (r *Runner) able(ctx context.Context, s stage) (all []Contender, err error)
 	return all, nil
 }
 
-// exclude states that a scenario is none for a relay that runs already.
-func (r *Runner) exclude(c Contender, d Description) {
-	f := d.External
-	f.Relay, f.Scenario, f.Code = c.Definition.Name, cmp.Or(f.Scenario, d.Key), cmp.Or(f.Code, results.CodeMeasurable)
+// findNIPs finds out whether a relay speaks the NIPs that a turn's scenarios ask with: from the
+// preflight, or else by booting it.
+func (r *Runner) findNIPs(ctx context.Context, t *turn) error {
+	name := t.name(0)
+	if r.nips[name] == nil {
+		r.nips[name] = map[int]bool{}
+		if known := r.inspected[name]; known != nil {
+			maps.Copy(r.nips[name], known.Result.Speaks)
+		}
+	}
+	o := r.preflightOptions()
+	for _, s := range t.scenarios {
+		nip := s.Describe().NIP
+		if _, known := r.nips[name][nip]; nip != 0 && !known {
+			o.Only = append(o.Only, preflight.NIP(nip))
+			r.nips[name][nip] = false
+		}
+	}
+	if len(o.Only) == 0 {
+		return nil
+	}
+	asked, err := Inspect(ctx, t.relays[0], r.Settings, o)
+	maps.Copy(r.nips[name], asked.Result.Speaks)
+	return err
+}
+
+// exclude states that a scenario is none for a relay.
+func (r *Runner) exclude(c Contender, key string, f results.Finding) {
+	f.Relay, f.Scenario, f.Code = c.Definition.Name, cmp.Or(f.Scenario, key), cmp.Or(f.Code, results.CodeMeasurable)
 	f.Verdict = results.Stated
 	r.Recorder.Find(f)
 }

@@ -56,6 +56,7 @@ type Runner struct {
 	ended     map[string]results.Relay        // how the worst of a relay's trials ended, by name
 	inspected map[string]*Inspection          // what the preflight found, by name
 	speaks    map[string]preflight.Negentropy // whether it speaks NIP-77, by name
+	nips      map[string]map[int]bool         // of other NIPs whether it speaks them, by name
 	clock     *clock                          // nil before a run
 	source    *Boot                           // of an ordered pair: it serves all sinks in turn
 }
@@ -80,7 +81,7 @@ func (r *Runner) Run(ctx context.Context) error {
 	defer r.short.end()
 	defer r.endSource(ctx)
 	r.failed, r.inspected, r.ended = make(map[string]bool), make(map[string]*Inspection), make(map[string]results.Relay)
-	r.speaks = make(map[string]preflight.Negentropy)
+	r.speaks, r.nips = make(map[string]preflight.Negentropy), make(map[string]map[int]bool)
 	if r.Budget == nil {
 		r.Budget = &load.Budget{Least: budgetStalls * r.Options.Stall}
 	}
@@ -123,6 +124,9 @@ func (r *Runner) turn(ctx context.Context, t *turn) error {
 	var err error
 	if t.plain() && r.Preflight && r.inspected[name] == nil {
 		err = r.attempt(ctx, name, func() error { return r.preflight(ctx, t.relays[0]) })
+	}
+	if err == nil && t.cast == Single {
+		err = r.attempt(ctx, name, func() error { return r.findNIPs(ctx, t) })
 	}
 	if err == nil {
 		err = r.passes(ctx, t)
@@ -382,7 +386,12 @@ func (r *Runner) scenario(ctx context.Context, t *turn, s Scenario, d Descriptio
 	first := t.boots[0]
 	if first.Relay.External() && d.External.Cause != "" && !r.ReadOnly {
 		describe(r.Recorder, d)
-		r.exclude(t.relays[0], d)
+		r.exclude(t.relays[0], d.Key, d.External)
+		return nil
+	}
+	if d.NIP != 0 && !r.nips[t.name(0)][d.NIP] {
+		describe(r.Recorder, d)
+		r.exclude(t.relays[0], d.Key, results.Finding{Cause: results.WithoutNIP, Counts: map[string]float64{"nip": float64(d.NIP)}})
 		return nil
 	}
 	for k, b := range t.boots {

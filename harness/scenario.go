@@ -38,6 +38,9 @@ type Description struct {
 	// where the scenario is none for it: its Cause. Scenario and Code are the key and
 	// CodeMeasurable unless set.
 	External results.Finding
+	// NIP, where it is not 0, is one that the relay must have been found to speak by the preflight's
+	// probe of it. Of a relay that was not, the scenario is stated to be none.
+	NIP int
 }
 
 // described is a stage that records no figures of its own.

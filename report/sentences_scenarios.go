@@ -180,6 +180,7 @@ var reasonTexts = causes{
 	results.KeptElsewhere:          "its folder is too small to hold the events that it returns: they are kept elsewhere",
 	results.ExternalBulk:           "it runs already, and relaybench fetch reads from such a relay without publishing to it",
 	results.ExternalSync:           "a relay that runs already is not to be filled",
+	results.WithoutNIP:             "the relay was not found to speak NIP-${nip}",
 	results.NothingToAsk:           "the corpus has nothing to ask about",
 	results.NothingToPublish:       "no event of the corpus is left that can be published alone",
 	results.NoCommand:              "${why no command}",

@@ -137,7 +137,8 @@ func count(conn *wire.Conn) (int64, bool) {
 		}
 		switch wire.Parse(frame, &m); m.Type {
 		case wire.Count:
-			return m.Counted()
+			n, _, ok := m.Counted()
+			return n, ok
 		case wire.Closed, wire.Notice:
 			return 0, false
 		}

@@ -116,8 +116,73 @@ type Reply struct {
 
 // Ask sends one REQ with the filter, given as JSON, and reads up to EOSE or CLOSED into r, whose memory it reuses. The error is a lost
 // connection or a relay that made no progress.
-func (a *Asker) Ask(filter []byte, r *Reply) error {
-	if err := a.ask(filter, r); err != nil {
+func (a *Asker) Ask(filter []byte, r *Reply) error { return unanswered(filter, a.ask(filter, r)) }
+
+// Counted is a relay's answer to one COUNT (NIP-45).
+type Counted struct {
+	Count       int64
+	Approximate bool          // as the relay says
+	NoCount     bool          // the answer holds no count
+	Took        time.Duration // from the COUNT to its answer
+	Closed      bool          // CLOSED came instead
+	Reason      string        // of CLOSED, or of the last NOTICE on the way
+	Garbage     wire.Garbage  // on the way
+}
+
+// Count sends one COUNT with the filter, given as JSON, and waits for its answer. The error is as
+// that of Ask.
+func (a *Asker) Count(filter []byte) (c Counted, err error) {
+	defer func() { err = unanswered(filter, err) }()
+	defer a.conn.WatchUseful(0)
+	defer func() { c.Garbage = a.conn.TakeGarbage() }()
+	sent, err := a.begin("COUNT", filter)
+	if err != nil {
+		return c, err
+	}
+	var m wire.Message
+	for {
+		_, at, err := a.conn.ReadMessage(&m)
+		switch {
+		case err != nil:
+			return c, noticed(err, c.Reason)
+		case m.Type == wire.Notice:
+			c.Reason = m.ReasonText()
+		case string(m.Sub) != string(a.sub):
+		case m.Type == wire.Count:
+			n, approximate, ok := m.Counted()
+			c.Count, c.Approximate, c.NoCount, c.Took = n, approximate, !ok, at-sent
+			return c, nil
+		case m.Type == wire.Closed:
+			c.Closed, c.Reason = true, m.ReasonText()
+			return c, nil
+		}
+	}
+}
+
+// begin sends a filter under the next subscription id, and has the connection end where nothing
+// useful comes for a stall. It returns the time of sending.
+func (a *Asker) begin(verb string, filter []byte) (sent time.Duration, err error) {
+	a.count++
+	a.sub = strconv.AppendInt(append(a.sub[:0], 'q'), a.count, 10)
+	a.frame = append(append(a.frame[:0], `["`...), verb...)
+	a.frame = append(append(a.frame, `","`...), a.sub...)
+	a.frame = append(append(a.frame, `",`...), filter...)
+	a.conn.WatchUseful(a.stall)
+	sent = wire.Now()
+	return sent, a.conn.Send(append(a.frame, ']'))
+}
+
+// noticed adds to an error what the relay had said before it.
+func noticed(err error, notice string) error {
+	if notice == "" {
+		return err
+	}
+	return fmt.Errorf("%w, after NOTICE %q", err, notice)
+}
+
+// unanswered wraps an error with the filter that it was met with.
+func unanswered(filter []byte, err error) error {
+	if err != nil {
 		text := string(filter[:min(len(filter), longestFilter)])
 		if len(filter) > longestFilter {
 			text += "…"
@@ -129,28 +194,17 @@ func (a *Asker) Ask(filter []byte, r *Reply) error {
 
 func (a *Asker) ask(filter []byte, r *Reply) error {
 	*r = Reply{IDs: r.IDs[:0]}
-	a.count++
-	a.sub = strconv.AppendInt(append(a.sub[:0], 'q'), a.count, 10)
-	a.frame = append(a.frame[:0], `["REQ","`...)
-	a.frame = append(a.frame, a.sub...)
-	a.frame = append(a.frame, `",`...)
-	a.frame = append(a.frame, filter...)
-	a.frame = append(a.frame, ']')
-	a.conn.WatchUseful(a.stall)
 	defer a.conn.WatchUseful(0)
 	defer func() { r.Garbage = a.conn.TakeGarbage() }()
-	sent := wire.Now()
-	if err := a.conn.Send(a.frame); err != nil {
+	sent, err := a.begin("REQ", filter)
+	if err != nil {
 		return err
 	}
 	var m wire.Message
 	for {
 		frame, at, err := a.conn.ReadMessage(&m)
 		if err != nil {
-			if r.Reason != "" {
-				err = fmt.Errorf("%w, after NOTICE %q", err, r.Reason)
-			}
-			return err
+			return noticed(err, r.Reason)
 		}
 		if m.Type == wire.Notice {
 			r.Reason = m.ReasonText()

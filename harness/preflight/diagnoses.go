@@ -144,7 +144,7 @@ func speaksWhatItNames(a *asking) (found, error) {
 	}
 	var asked, silent, unnamed []string
 	for nip := range 100 {
-		speaks, known := a.spoken[nip]
+		speaks, known := a.result.Speaks[nip]
 		named := slices.Contains(a.advertised, nip)
 		name := strconv.Itoa(nip)
 		if known && named {

@@ -36,8 +36,8 @@ type Options struct {
 	// Fsync is what an fsync takes on the disk of the relay's data, the median. Without it nothing
 	// is said of fsyncs.
 	Fsync time.Duration
-	// Only are the codes of the checks to ask, Result.AskAgain of an earlier run say; none are all
-	// checks and all probes.
+	// Only are the codes of the checks to ask, Result.AskAgain of an earlier run say, and the names
+	// of the probes, "NIP-45"; none are all checks and all probes.
 	Only []string
 
 	Wait   time.Duration // for an answer that must come: 5 s; it moves on with each part of the answer
@@ -76,6 +76,7 @@ func (o *Options) asks(code string) bool { return len(o.Only) == 0 || slices.Con
 type Result struct {
 	Findings     []results.Finding // of the checks that were asked, in the order of the table
 	Capabilities map[string]string // what was probed, for people: "limit clamp", "NIP-45", …
+	Speaks       map[int]bool      // NIPs of which asking found out whether the relay keeps to them
 	Negentropy   Negentropy
 	// AskAgain are the codes of the checks of which nothing is known: what could not be asked, and
 	// what was not asked since that was so of the first check. They are for Options.Only of a later
@@ -127,6 +128,10 @@ func (r *Result) Merge(later *Result) {
 		r.Capabilities = map[string]string{}
 	}
 	maps.Copy(r.Capabilities, later.Capabilities)
+	if r.Speaks == nil {
+		r.Speaks = map[int]bool{}
+	}
+	maps.Copy(r.Speaks, later.Speaks)
 	if later.Negentropy.Cause != "" {
 		r.Negentropy = later.Negentropy
 	}
@@ -158,7 +163,6 @@ type prober struct {
 	mu         sync.Mutex
 	rates      map[string]string // the first text that speaks of a rate limit, by what it limits: "publishing", "asking"
 	advertised []int             // the NIPs that the relay names (NIP-11)
-	spoken     map[int]bool      // what was found out of NIPs by asking
 	garbage    wire.Garbage      // what came on all connections that ended
 	findings   []*results.Finding
 	open       []bool // of which checks nothing is known
@@ -171,8 +175,8 @@ var errOutOfTime = errors.New("the time for asking ran out")
 // Run asks the relay. What the relay does wrong is in the Result; the error is ctx's own, and then
 // the Result holds what was known by then.
 func Run(ctx context.Context, o Options) (Result, error) {
-	p := &prober{o: o.withDefaults(), now: time.Now().Unix(), rates: map[string]string{}, spoken: map[int]bool{}}
-	p.result.Capabilities = make(map[string]string)
+	p := &prober{o: o.withDefaults(), now: time.Now().Unix(), rates: map[string]string{}}
+	p.result.Capabilities, p.result.Speaks = make(map[string]string), make(map[int]bool)
 	p.findings, p.open = make([]*results.Finding, len(table)), make([]bool, len(table))
 	for i, c := range table {
 		p.open[i] = p.o.asks(c.code)
@@ -214,8 +218,8 @@ func (p *prober) askAll(ctx context.Context) {
 		slots <- struct{}{}
 		group.Go(func() { defer func() { <-slots }(); f() })
 	}
-	if !p.o.narrow && (len(p.o.Only) == 0 || p.o.probing) {
-		for _, c := range probes { // the slowest first: probes wait for answers that may not come
+	for _, c := range probes { // the slowest first: probes wait for answers that may not come
+		if !p.o.narrow && (p.o.asks(c.name) || p.o.probing) {
 			run(func() { p.probe(ctx, c) })
 		}
 	}
@@ -269,7 +273,7 @@ func (p *prober) probe(ctx context.Context, c probe) {
 func (p *prober) speaks(nip int, yes bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.spoken[nip] = yes
+	p.result.Speaks[nip] = yes
 }
 
 func (p *prober) capable(name, text string) {

@@ -285,7 +285,7 @@ func probeCount(a *asking) (spoken bool, text string, err error) {
 		case m.Type == wire.Closed && string(m.Sub) == "count":
 			return false, "no: CLOSED " + quoted(clip(m.ReasonText(), maxText)), nil
 		case m.Type == wire.Count && string(m.Sub) == "count":
-			if n, ok := m.Counted(); !ok || n != 2 {
+			if n, _, ok := m.Counted(); !ok || n != 2 {
 				return false, fmt.Sprintf("wrong: 2 events were counted as %s", clip(string(m.Payload), maxText)), nil
 			}
 			return true, "yes", nil

@@ -1,6 +1,10 @@
 package preflight
 
-import "relaybench/results"
+import (
+	"strconv"
+
+	"relaybench/results"
+)
 
 // check is one question about how a relay behaves.
 type check struct {
@@ -24,6 +28,9 @@ type probe struct {
 // table lists the checks. The first decides whether the others can be asked at all; the one on
 // throttling comes last, since what it does may set off a limit.
 var table []check
+
+// NIP is the name of the probe of a NIP, for Options.Only.
+func NIP(number int) string { return "NIP-" + strconv.Itoa(number) }
 
 // probes lists what is found out by asking, beyond what the flood of the last check tells.
 var probes []probe

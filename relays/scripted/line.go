@@ -404,7 +404,7 @@ func (l *line) listen(ctx context.Context) {
 		case wire.Closed:
 			l.say(since+s.EOSEAfter, frame)
 		case wire.Count:
-			if n, ok := m.Counted(); ok && s.CountOff != 0 {
+			if n, _, ok := m.Counted(); ok && s.CountOff != 0 {
 				frame = message("COUNT", quoted(string(m.Sub)), fmt.Appendf(nil, `{"count":%d}`, n+s.CountOff))
 			}
 			l.say(since+s.CountAfter, frame)

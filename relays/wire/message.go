@@ -255,13 +255,17 @@ func ReasonPrefix(reason []byte) string {
 	return "other"
 }
 
-// Counted returns the count in a COUNT message (NIP-45); ok is false where there is none.
-func (m *Message) Counted() (n int64, ok bool) {
-	var payload struct{ Count *int64 }
-	if m.Type != Count || json.Unmarshal(m.Payload, &payload) != nil || payload.Count == nil {
-		return 0, false
+// Counted returns the count in a COUNT message (NIP-45), and whether the relay says that it is
+// approximate; ok is false where there is none.
+func (m *Message) Counted() (n int64, approximate, ok bool) {
+	var payload struct {
+		Count       *int64
+		Approximate bool
 	}
-	return *payload.Count, *payload.Count >= 0
+	if m.Type != Count || json.Unmarshal(m.Payload, &payload) != nil || payload.Count == nil {
+		return 0, false, false
+	}
+	return *payload.Count, payload.Approximate, *payload.Count >= 0
 }
 
 // decodeTime reads a whole number.

@@ -116,12 +116,13 @@ func TestReasonTextDecodesAndBounds(t *testing.T) {
 }
 
 func TestCountedReadsTheCount(t *testing.T) {
-	for frame, want := range map[string]int64{`["COUNT","s",{"count":238}]`: 238, `["COUNT","s",{"count":-1}]`: -1, `["COUNT","s",{"n":1}]`: -1, `["COUNT","s",{"count":"2"}]`: -1} {
+	for frame, want := range map[string]int64{`["COUNT","s",{"count":238}]`: 238, `["COUNT","s",{"count":-1}]`: -1, `["COUNT","s",{"n":1}]`: -1, `["COUNT","s",{"count":"2"}]`: -1,
+		`["COUNT","s",{"count":7,"approximate":true}]`: 7} {
 		var m Message
 		Parse([]byte(frame), &m)
-		n, ok := m.Counted()
-		if ok != (want >= 0) || ok && n != want {
-			t.Errorf("%s counts %d, %v", frame, n, ok)
+		n, approximate, ok := m.Counted()
+		if ok != (want >= 0) || ok && n != want || approximate != strings.Contains(frame, "approximate") {
+			t.Errorf("%s counts %d, approximate %v, %v", frame, n, approximate, ok)
 		}
 	}
 }
