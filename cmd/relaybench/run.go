@@ -252,6 +252,7 @@ func isStage(key string) bool { return key == harness.Calibration || key == harn
 // allScenarios lists the scenarios of a run, in the order in which they run on a relay.
 func (f *runFlags) allScenarios() []harness.Scenario {
 	all := append([]harness.Scenario{scenarios.Visibility{}, scenarios.Paced{}, scenarios.Throughput{}}, scenarios.Queries()...)
+	all = append(all, scenarios.Counts()...)
 	all = append(all, scenarios.Storage{})
 	if f.imports() {
 		all = append(all, scenarios.Import{})
