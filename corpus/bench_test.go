@@ -1,27 +1,30 @@
-package corpus
+package corpus_test
 
 import (
 	"context"
-	"fmt"
-	"runtime"
+	"os"
+	"path/filepath"
 	"sync"
 	"testing"
+
+	"relaybench/corpus"
+	"relaybench/corpus/synthetic"
 )
 
 // benchCorpus is the synthetic corpus of 10,000 events, generated once.
-var benchCorpus = sync.OnceValues(func() (*Corpus, error) {
-	var events []Event
-	err := Spec{Events: 10_000, Seed: 1, BaseTime: 1780272000}.Generate(context.Background(), nil, func(e *Event) error {
+var benchCorpus = sync.OnceValues(func() (*corpus.Corpus, error) {
+	var events []corpus.Event
+	err := synthetic.Spec{Events: 10_000, Seed: 1, BaseTime: 1780272000}.Generate(context.Background(), nil, func(e *corpus.Event) error {
 		events = append(events, *e)
 		return nil
 	})
 	if err != nil {
 		return nil, err
 	}
-	return FromEvents(events)
+	return corpus.FromEvents(events)
 })
 
-func corpusForBench(b *testing.B) *Corpus {
+func corpusForBench(b *testing.B) *corpus.Corpus {
 	c, err := benchCorpus()
 	if err != nil {
 		b.Fatal(err)
@@ -32,10 +35,10 @@ func corpusForBench(b *testing.B) *Corpus {
 
 func BenchmarkParseEvent(b *testing.B) {
 	c := corpusForBench(b)
-	b.SetBytes(int64(len(c.text) / c.Len()))
+	b.SetBytes(int64(len(c.Text()) / c.Len()))
 	b.ReportAllocs()
 	for i := range b.N {
-		if _, err := ParseEvent(c.Raw(i % c.Len())); err != nil {
+		if _, err := corpus.ParseEvent(c.Raw(i % c.Len())); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -43,10 +46,10 @@ func BenchmarkParseEvent(b *testing.B) {
 
 func BenchmarkScanTags(b *testing.B) {
 	c := corpusForBench(b)
-	b.SetBytes(int64(len(c.text) / c.Len()))
+	b.SetBytes(int64(len(c.Text()) / c.Len()))
 	b.ReportAllocs()
 	for i := range b.N {
-		if err := scanTags(c.Raw(i%c.Len()), func(name, value []byte, elements int) {}); err != nil {
+		if err := corpus.ScanTags(c.Raw(i%c.Len()), func(name, value []byte, elements int) {}); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -54,7 +57,7 @@ func BenchmarkScanTags(b *testing.B) {
 
 func BenchmarkAppendJSON(b *testing.B) {
 	c := corpusForBench(b)
-	events := make([]Event, 1000)
+	events := make([]corpus.Event, 1000)
 	for i := range events {
 		events[i], _ = c.Event(i)
 	}
@@ -68,7 +71,7 @@ func BenchmarkAppendJSON(b *testing.B) {
 
 func BenchmarkVerify(b *testing.B) {
 	c := corpusForBench(b)
-	events := make([]Event, 1000)
+	events := make([]corpus.Event, 1000)
 	for i := range events {
 		events[i], _ = c.Event(i)
 	}
@@ -81,110 +84,71 @@ func BenchmarkVerify(b *testing.B) {
 }
 
 func BenchmarkSign(b *testing.B) {
-	key, err := NewSecretKey([32]byte{31: 7})
+	key, err := corpus.NewSecretKey([32]byte{31: 7})
 	if err != nil {
 		b.Fatal(err)
 	}
 	for i := range b.N {
-		e := Event{CreatedAt: int64(i), Kind: 1, Content: "hello"}
+		e := corpus.Event{CreatedAt: int64(i), Kind: 1, Content: "hello"}
 		if err := key.Sign(&e, [32]byte{1}); err != nil {
 			b.Fatal(err)
 		}
 	}
 }
 
-// BenchmarkNewModel also reports the memory that a model holds, per event of the corpus.
-func BenchmarkNewModel(b *testing.B) {
-	c := corpusForBench(b)
-	c.Find(ID{})
-	var before, after runtime.MemStats
-	runtime.GC()
-	runtime.ReadMemStats(&before)
-	var m *Model
-	b.ResetTimer()
-	for range b.N {
-		var err error
-		if m, err = NewModel(c, nil, testNow); err != nil {
-			b.Fatal(err)
-		}
+// BenchmarkOpen opens a corpus of a million events. They are ten thousand events over and over with other ids and times, since Open looks
+// at neither hashes nor signatures.
+func BenchmarkOpen(b *testing.B) {
+	const n = 1_000_000
+	from := corpusForBench(b)
+	dir := b.TempDir()
+	w, err := corpus.NewWriter(dir)
+	if err != nil {
+		b.Fatal(err)
 	}
-	b.StopTimer()
-	runtime.GC()
-	runtime.GC() // pools survive one
-	runtime.ReadMemStats(&after)
-	b.ReportMetric(float64(int64(after.HeapAlloc)-int64(before.HeapAlloc))/float64(c.Len()), "B/event")
-	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(c.Len()), "ns/event")
-	runtime.KeepAlive(m)
-}
-
-func BenchmarkPopular(b *testing.B) {
-	c := corpusForBench(b)
-	for range b.N {
-		m, err := NewModel(c, func(int) bool { return true }, testNow)
-		if err == nil {
-			_, err = m.rankAll()
-		}
+	var line []byte
+	for i := range n {
+		e, err := from.Event(i % from.Len())
 		if err != nil {
 			b.Fatal(err)
 		}
+		e.CreatedAt = 1_700_000_000 + int64(i)
+		e.ID[0], e.ID[1] = byte(i), byte(i>>8)
+		line = e.AppendJSON(line[:0])
+		if err := w.Add(corpus.Entry{ID: e.ID, CreatedAt: e.CreatedAt, Kind: uint16(e.Kind)}, line); err != nil {
+			b.Fatal(err)
+		}
 	}
+	if err := w.Finish(corpus.Manifest{Format: corpus.ManifestFormat}); err != nil {
+		b.Fatal(err)
+	}
+	info, err := os.Stat(filepath.Join(dir, corpus.EventsFile))
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.SetBytes(info.Size())
+	for b.Loop() {
+		c, err := corpus.Open(dir)
+		if err != nil {
+			b.Fatal(err)
+		}
+		if c.Len() != n {
+			b.Fatal(c.Len())
+		}
+		c.Close()
+	}
+	b.ReportMetric(b.Elapsed().Seconds()/float64(b.N), "s/open")
 }
 
-func BenchmarkQuery(b *testing.B) {
+// BenchmarkFind looks up ids in a corpus of ten thousand events.
+func BenchmarkFind(b *testing.B) {
 	c := corpusForBench(b)
-	m, err := NewModel(c, nil, testNow)
-	if err != nil {
-		b.Fatal(err)
-	}
-	p, err := m.Popular()
-	if err != nil {
-		b.Fatal(err)
-	}
-	var top []PubKey
-	for _, r := range p.NoteAuthors[:min(150, len(p.NoteAuthors))] {
-		top = append(top, r.Key)
-	}
-	var notes []string
-	for _, r := range p.Notes[:min(150, len(p.Notes))] {
-		notes = append(notes, r.Key.String())
-	}
-	tag := func(name byte, values ...string) []TagFilter { return []TagFilter{{name, values}} }
-	oldest, newest := c.Entry(0).CreatedAt, c.Entry(c.Len()-1).CreatedAt
-	social := []int{1, 6, 7, 9735}
-	for _, q := range []struct {
-		name string
-		f    Filter
-	}{
-		{"firehose", Filter{Limit: Int(500)}},
-		{"global-feed", Filter{Kinds: []int{1}, Limit: Int(500)}},
-		{"follow-feed", Filter{Kinds: []int{1, 6}, Authors: top, Limit: Int(500)}},
-		{"thread", Filter{Kinds: social, Tags: tag('e', notes[0]), Limit: Int(500)}},
-		{"notifications", Filter{Kinds: social, Tags: tag('p', p.Mentions[0].Key.String()), Limit: Int(500)}},
-		{"reactions-watch", Filter{Kinds: []int{7}, Tags: tag('e', notes...), Limit: Int(500)}},
-		{"hashtag", Filter{Kinds: []int{1}, Tags: tag('t', p.Hashtags[0].Key), Limit: Int(500)}},
-		{"recent-window", Filter{Kinds: []int{1}, Since: Int64(newest - (newest-oldest)/5), Limit: Int(500)}},
-		{"deep-page", Filter{Until: Int64((oldest + newest) / 2), Limit: Int(500)}},
-		{"empty", Filter{Kinds: []int{1}, Authors: []PubKey{{1}}, Limit: Int(500)}},
-	} {
-		b.Run(q.name, func(b *testing.B) {
-			b.ReportAllocs()
-			n := 0
-			for range b.N {
-				n = len(m.Query(&q.f))
-			}
-			b.ReportMetric(float64(n), "events")
-		})
-		b.Run(fmt.Sprintf("%s/check", q.name), func(b *testing.B) {
-			var ids []ID
-			for _, i := range m.Query(&q.f) {
-				ids = append(ids, c.Entry(i).ID)
-			}
-			b.ResetTimer()
-			for range b.N {
-				if v := m.Check(&q.f, ids); !v.OK() {
-					b.Fatal(v.Summary())
-				}
-			}
-		})
+	c.Find(corpus.ID{})
+	i := 0
+	for b.Loop() {
+		if _, ok := c.Find(c.Entry(i).ID); !ok {
+			b.Fatal("not found")
+		}
+		i = (i + 1) % c.Len()
 	}
 }

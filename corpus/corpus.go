@@ -74,8 +74,8 @@ func load(dir string) (*Corpus, error) {
 // file short kills all who read the mapping, and whoever writes to it changes what they read:
 // nobody has a name for the copy.
 func mapFile(name string, size int64) ([]byte, error) {
-	f, info, err := openRegular(name)
-	if errors.Is(err, errNotRegular) {
+	f, info, err := OpenRegular(name)
+	if errors.Is(err, ErrNotRegular) {
 		return nil, fmt.Errorf("%w: %w", ErrDamaged, err)
 	}
 	if err != nil {
@@ -100,6 +100,10 @@ func mapFile(name string, size int64) ([]byte, error) {
 	return text, nil
 }
 
+// LargeFile is from how many bytes on an events file is worth the time that it takes to write it to
+// the disk before somebody measures, and to give memory back before it is indexed.
+const LargeFile = 128 << 20
+
 // copyOf returns a copy that has no name, beside the file, where file systems that can share its
 // blocks, or else in the system's temporary folder. A large one is on the disk when it is returned,
 // so that nothing of it is written while somebody measures.
@@ -111,7 +115,7 @@ func copyOf(f *os.File, size int64) (private *os.File, err error) {
 		if err = os.Remove(private.Name()); err == nil {
 			err = fill(private, f, size)
 		}
-		if err == nil && size >= largeCorpus {
+		if err == nil && size >= LargeFile {
 			err = private.Sync()
 		}
 		if err == nil {
@@ -203,8 +207,7 @@ func FromEvents(events []Event) (*Corpus, error) {
 		c.text = append(c.text, '\n')
 		t.add(&entry)
 	}
-	c.manifest = &Manifest{Format: ManifestFormat, Source: "events in memory", Rules: rulesVersion, Read: len(events)}
-	c.manifest.Dropped = dropCounts{}.named()
+	c.manifest = &Manifest{Format: ManifestFormat, Source: "events in memory", Read: len(events)}
 	t.fill(c.manifest)
 	return c, nil
 }
@@ -249,8 +252,8 @@ func (c *Corpus) Forget() {
 	}
 }
 
-// forgetPart is Forget for the events from lo up to hi.
-func (c *Corpus) forgetPart(lo, hi int) {
+// ForgetPart is Forget for the events from lo up to hi.
+func (c *Corpus) ForgetPart(lo, hi int) {
 	if c.mapped && lo < hi {
 		last := &c.entries[hi-1]
 		forget(c.text[c.entries[lo].Offset : last.Offset+int64(last.Length)])

@@ -1,8 +1,9 @@
-// Package corpus holds Nostr events: their form, where they come from, how they are prepared into one fingerprinted file, and
-// the model of what a compliant relay stores of them and answers about them.
+// Package corpus holds Nostr events: their form, and one fingerprinted file of them, prepared and
+// opened. How such a file is made is in prepare and synthetic, what a relay makes of it in model.
 package corpus
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"strconv"
@@ -109,16 +110,6 @@ func (e *Event) Expiration() (at int64, ok bool) {
 
 // AppendJSON appends the event as canonical JSON: fields in NIP-01's order, NIP-01's escapes, no spaces.
 func (e *Event) AppendJSON(dst []byte) []byte {
-	dst, _ = e.appendJSON(dst)
-	return dst
-}
-
-// bounds are where in an event's canonical JSON the two values lie that the serialization for its id has as well, byte by byte.
-type bounds struct{ tags, tagsEnd, content, contentEnd int }
-
-func (e *Event) appendJSON(dst []byte) ([]byte, bounds) {
-	var at bounds
-	start := len(dst)
 	dst = append(dst, `{"id":"`...)
 	dst = hex.AppendEncode(dst, e.ID[:])
 	dst = append(dst, `","pubkey":"`...)
@@ -128,45 +119,50 @@ func (e *Event) appendJSON(dst []byte) ([]byte, bounds) {
 	dst = append(dst, `,"kind":`...)
 	dst = strconv.AppendInt(dst, int64(e.Kind), 10)
 	dst = append(dst, `,"tags":`...)
-	at.tags = len(dst) - start
 	dst = appendTags(dst, e.Tags)
-	at.tagsEnd = len(dst) - start
 	dst = append(dst, `,"content":`...)
-	at.content = len(dst) - start
 	dst = AppendString(dst, e.Content)
-	at.contentEnd = len(dst) - start
 	dst = append(dst, `,"sig":"`...)
 	dst = hex.AppendEncode(dst, e.Sig[:])
-	return append(dst, `"}`...), at
+	return append(dst, `"}`...)
 }
 
 // AppendSerialization appends the array whose sha256 is the event's id (NIP-01).
 func (e *Event) AppendSerialization(dst []byte) []byte {
-	dst = e.appendSerializationHead(dst)
-	dst = appendTags(dst, e.Tags)
-	dst = append(dst, ',')
-	dst = AppendString(dst, e.Content)
-	return append(dst, ']')
-}
-
-// appendSerializationOf does so from the event's canonical JSON, whose tags and content need not be written once more.
-func (e *Event) appendSerializationOf(dst, line []byte, at bounds) []byte {
-	dst = e.appendSerializationHead(dst)
-	dst = append(dst, line[at.tags:at.tagsEnd]...)
-	dst = append(dst, ',')
-	dst = append(dst, line[at.content:at.contentEnd]...)
-	return append(dst, ']')
-}
-
-// appendSerializationHead appends what comes before the tags.
-func (e *Event) appendSerializationHead(dst []byte) []byte {
 	dst = append(dst, `[0,"`...)
 	dst = hex.AppendEncode(dst, e.PubKey[:])
 	dst = append(dst, `",`...)
 	dst = strconv.AppendInt(dst, e.CreatedAt, 10)
 	dst = append(dst, ',')
 	dst = strconv.AppendInt(dst, int64(e.Kind), 10)
-	return append(dst, ',')
+	dst = append(dst, ',')
+	dst = appendTags(dst, e.Tags)
+	dst = append(dst, ',')
+	dst = AppendString(dst, e.Content)
+	return append(dst, ']')
+}
+
+// AppendSerializationOf does so from an event's canonical JSON, whose parts need not be written once
+// more.
+func AppendSerializationOf(dst, line []byte) []byte {
+	numbers := line[createdAtAt:]
+	createdAt, numbers, _ := bytes.Cut(numbers, []byte(`,"kind":`))
+	kind, _, _ := bytes.Cut(numbers, []byte(`,"tags":`))
+	rest := numbers[len(kind)+len(`,"tags":`) : len(numbers)-tailLength+1]
+	// This cannot stand within the tags: a quote behind a comma opens a string there, and no colon
+	// follows its end.
+	tags, content, _ := bytes.Cut(rest, []byte(`,"content":`))
+	dst = append(dst, `[0,"`...)
+	dst = append(dst, line[pubKeyAt:pubKeyAt+64]...)
+	dst = append(dst, `",`...)
+	dst = append(dst, createdAt...)
+	dst = append(dst, ',')
+	dst = append(dst, kind...)
+	dst = append(dst, ',')
+	dst = append(dst, tags...)
+	dst = append(dst, ',')
+	dst = append(dst, content...)
+	return append(dst, ']')
 }
 
 // Hash computes the id that the event's other fields demand (NIP-01).

@@ -119,7 +119,8 @@ func ParseFilter(text []byte) (Filter, error) {
 	s := scannerOf(text)
 	var f Filter
 	seen := map[string]bool{}
-	s.object(func(key string) {
+	s.Object(func(name []byte) {
+		key := string(name)
 		if seen[key] {
 			s.Fail("field %q twice", key)
 			return

@@ -30,9 +30,9 @@ type Manifest struct {
 	Format string `json:"format"`
 	Source string `json:"source"` // one line for people
 
-	Generator        string `json:"generator,omitempty"` // synthetic corpora only, with the next two
-	GeneratorVersion int    `json:"generatorVersion,omitempty"`
-	Spec             *Spec  `json:"spec,omitempty"`
+	Generator        string         `json:"generator,omitempty"` // synthetic corpora only, with the next two
+	GeneratorVersion int            `json:"generatorVersion,omitempty"`
+	Spec             *SyntheticSpec `json:"spec,omitempty"`
 
 	File       string `json:"file,omitempty"`       // base name of the file that was read
 	FileSHA256 string `json:"fileSha256,omitempty"` // of its bytes as stored, compressed or not
@@ -59,6 +59,13 @@ type Manifest struct {
 
 	// Fingerprint is the sha256, in 64 hexadecimal digits, over the lower-case hexadecimal ids in corpus order without separator.
 	Fingerprint string `json:"fingerprint"`
+}
+
+// SyntheticSpec is what a synthetic corpus is generated from, see package synthetic.
+type SyntheticSpec struct {
+	Events   int    `json:"events"`   // how many, exactly
+	Seed     uint64 `json:"seed"`     // another seed, another corpus of the same shape
+	BaseTime int64  `json:"baseTime"` // Unix seconds; events lie in the 30 days before it, and none at or after it
 }
 
 // Failure says where a source has a text that is no event, and why it is none.
@@ -92,8 +99,8 @@ func (m *Manifest) ShortFingerprint() string { return m.Fingerprint[:min(16, len
 // ReadManifest reads the manifest of the prepared corpus in dir. The error is ErrDamaged where the file is not a manifest, and
 // fs.ErrNotExist where there is none.
 func ReadManifest(dir string) (*Manifest, error) {
-	f, _, err := openRegular(filepath.Join(dir, ManifestFile))
-	if errors.Is(err, errNotRegular) {
+	f, _, err := OpenRegular(filepath.Join(dir, ManifestFile))
+	if errors.Is(err, ErrNotRegular) {
 		return nil, fmt.Errorf("%w: %w", ErrDamaged, err)
 	}
 	if err != nil {
@@ -116,8 +123,8 @@ func ReadManifest(dir string) (*Manifest, error) {
 	return m, nil
 }
 
-// sameOrigin reports whether both manifests are of the same source, prepared in the same way.
-func (m *Manifest) sameOrigin(o *Manifest) bool {
+// SameOrigin reports whether both manifests are of the same source, prepared in the same way.
+func (m *Manifest) SameOrigin(o *Manifest) bool {
 	sameSpec := m.Spec == o.Spec || m.Spec != nil && o.Spec != nil && *m.Spec == *o.Spec
 	return sameSpec && m.Generator == o.Generator && m.GeneratorVersion == o.GeneratorVersion &&
 		m.FileSHA256 == o.FileSHA256 && m.Rules == o.Rules && m.Options == o.Options

@@ -12,25 +12,10 @@ import (
 // scanner reads events and filters.
 type scanner struct {
 	scan.Scanner
-	arena *arena // where events read lend their memory from, nil for memory of their own
+	reader *EventReader // which lends memory, nil for events with memory of their own
 }
 
 func scannerOf(text []byte) *scanner { return &scanner{Scanner: scan.Scanner{Src: text}} }
-
-// object calls member with each key of an object; member must consume the value.
-func (s *scanner) object(member func(key string)) {
-	s.Object(func(key []byte) { member(fieldName(key)) })
-}
-
-// fieldName is string(key) without allocation for the fields of an event (NIP-01).
-func fieldName(key []byte) string {
-	for _, name := range eventFields {
-		if string(key) == name {
-			return name
-		}
-	}
-	return string(key)
-}
 
 // text consumes a string, and returns its value.
 func (s *scanner) text() string {
@@ -38,10 +23,10 @@ func (s *scanner) text() string {
 	switch {
 	case escaped:
 		raw = scan.AppendUnescaped(make([]byte, 0, len(raw)), raw)
-	case s.arena == nil:
+	case s.reader == nil:
 		return string(raw)
 	}
-	return unsafe.String(unsafe.SliceData(raw), len(raw)) // nobody else has it, or it lasts as long as the arena's events
+	return unsafe.String(unsafe.SliceData(raw), len(raw)) // nobody else has it, or it lasts as long as the reader's event
 }
 
 // ErrNoSignature marks an event that is well formed but for a sig field that is absent or not 128 hexadecimal digits.
@@ -71,27 +56,27 @@ const (
 	hasAll = 1<<iota - 1
 )
 
-// eventFields are the fields of an event, in the order of the bits above.
+// eventFields are the fields of an event (NIP-01), in the order of the bits above.
 var eventFields = [...]string{"id", "pubkey", "created_at", "kind", "tags", "content", "sig"}
 
 func (s *scanner) event() (e Event) {
 	seen := 0
 	goodSig := false
-	s.object(func(key string) {
+	s.Object(func(key []byte) {
 		bit := 0
-		switch key {
+		switch string(key) {
 		case "id":
 			bit = hasID
-			s.hex(e.ID[:], key)
+			s.hex(e.ID[:], "id")
 		case "pubkey":
 			bit = hasPubKey
-			s.hex(e.PubKey[:], key)
+			s.hex(e.PubKey[:], "pubkey")
 		case "created_at":
 			bit = hasCreatedAt
-			e.CreatedAt = s.Int(math.MaxInt64/16, key)
+			e.CreatedAt = s.Int(math.MaxInt64/16, "created_at")
 		case "kind":
 			bit = hasKind
-			e.Kind = int(s.Int(math.MaxUint16, key))
+			e.Kind = int(s.Int(math.MaxUint16, "kind"))
 		case "tags":
 			bit = hasTags
 			e.Tags = s.tags()
@@ -140,8 +125,8 @@ func (s *scanner) hex(dst []byte, key string) {
 }
 
 func (s *scanner) tags() []Tag {
-	if s.arena != nil {
-		return s.arena.read(s)
+	if s.reader != nil {
+		return s.reader.tagsOf(s)
 	}
 	tags := []Tag{}
 	s.List(func() {
@@ -152,32 +137,41 @@ func (s *scanner) tags() []Tag {
 	return tags
 }
 
-// arena is memory for the tags of one event after another, for readers that are done with each before the next comes. Strings of an event
-// that is read into an arena point into the text that it was read from.
-type arena struct {
+// EventReader reads one event after another into the same memory, for those who are done with each
+// before the next comes.
+type EventReader struct {
 	tags     []Tag
 	elements []string
 }
 
-func (a *arena) read(s *scanner) []Tag {
-	a.tags, a.elements = a.tags[:0], a.elements[:0]
-	s.List(func() {
-		start := len(a.elements)
-		s.List(func() { a.elements = append(a.elements, s.text()) })
-		a.tags = append(a.tags, Tag(a.elements[start:len(a.elements):len(a.elements)]))
-	})
-	return a.tags
+// Read is ParseEvent, but that the event shares memory with text, and its tags last until the next
+// call. Beside ErrNoSignature stands the event with all its other fields.
+func (r *EventReader) Read(text []byte) (Event, error) {
+	s := scanner{Scanner: scan.Scanner{Src: text}, reader: r}
+	e := s.event()
+	s.End()
+	return e, s.Err
 }
 
-// scanTags reads only the tags of an event's JSON object: it calls each with every tag's first two elements ("" where absent) and the
+func (r *EventReader) tagsOf(s *scanner) []Tag {
+	r.tags, r.elements = r.tags[:0], r.elements[:0]
+	s.List(func() {
+		start := len(r.elements)
+		s.List(func() { r.elements = append(r.elements, s.text()) })
+		r.tags = append(r.tags, Tag(r.elements[start:len(r.elements):len(r.elements)]))
+	})
+	return r.tags
+}
+
+// ScanTags reads only the tags of an event's JSON object: it calls each with every tag's first two elements ("" where absent) and the
 // number of its elements. name and value are valid until each returns. Apart from the tags, whose form is checked as ParseEvent
 // does, the text needs only to be JSON.
-func scanTags(text []byte, each func(name, value []byte, elements int)) error {
-	s := scannerOf(text)
+func ScanTags(text []byte, each func(name, value []byte, elements int)) error {
+	s := scan.Scanner{Src: text}
 	var pair [2][]byte
 	var unescaped [2][]byte
-	s.object(func(key string) {
-		if key != "tags" {
+	s.Object(func(key []byte) {
+		if string(key) != "tags" {
 			s.Skip()
 			return
 		}

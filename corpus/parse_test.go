@@ -160,7 +160,7 @@ func FuzzParseEvent(f *testing.F) {
 			t.Fatalf("serialized as %s", e.AppendSerialization(nil))
 		}
 		n := 0
-		err = scanTags(text, func(name, value []byte, elements int) {
+		err = ScanTags(text, func(name, value []byte, elements int) {
 			if tag := e.Tags[n]; elements != len(tag) || string(name) != tag.Name() || string(value) != tag.Value() {
 				t.Fatalf("tag %q scanned as %q %q and %d elements", tag, name, value, elements)
 			}
@@ -189,22 +189,22 @@ func TestAppendStringEscapesAsNIP01Says(t *testing.T) {
 	}
 }
 
-func TestEventsReadIntoOneArenaAreReadAsAlone(t *testing.T) {
-	var memory arena
+func TestEventsReadIntoTheSameMemoryAreReadAsAlone(t *testing.T) {
+	var reader EventReader
 	var texts [][]byte
-	for _, tags := range [][]Tag{{{"e", "a\nb", "😀"}, {}, {"p"}}, {}, {{"t", "x"}}, slices.Repeat([]Tag{{"d", "", "y"}}, 100), {{`"\`}}} {
-		e := signed(Event{CreatedAt: 5, Kind: 1, Tags: tags, Content: "\x01 \"long enough for more than one word\" é"})
+	for _, tags := range [][]Tag{{{"e", "a\nb", "😀"}, {}, {"p"}}, {}, {{"t", "x"}}, slices.Repeat([]Tag{{"d", "", "y"}}, 100), {{`"\`}},
+		{{"a", `],"content":"`, ","}, {`,"content":`, "content", ":"}}} {
+		e := Event{CreatedAt: 5, Kind: 1, Tags: tags, Content: "\x01 \"long enough for more than one word\" é"}
 		texts = append(texts, e.AppendJSON(nil))
 	}
 	for _, text := range texts {
-		s := scanner{Scanner: scan.Scanner{Src: text}, arena: &memory}
-		got := s.event()
+		got, gotErr := reader.Read(text)
 		want, err := ParseEvent(text)
-		if err != nil || s.Err != nil || string(got.AppendJSON(nil)) != string(text) || len(got.Tags) != len(want.Tags) {
-			t.Errorf("%v, %v: %+v, want %+v", err, s.Err, got, want)
+		if err != nil || gotErr != nil || string(got.AppendJSON(nil)) != string(text) || len(got.Tags) != len(want.Tags) {
+			t.Errorf("%v, %v: %+v, want %+v", err, gotErr, got, want)
 		}
-		line, parts := got.appendJSON(nil)
-		if a, b := got.appendSerializationOf(nil, line, parts), want.AppendSerialization(nil); string(a) != string(b) {
+		line := got.AppendJSON(nil)
+		if a, b := AppendSerializationOf(nil, line), want.AppendSerialization(nil); string(a) != string(b) {
 			t.Errorf("serialization from the JSON:\n%s\nwant\n%s", a, b)
 		}
 	}

@@ -7,12 +7,12 @@ import (
 	"syscall"
 )
 
-// errNotRegular marks a path that leads to a folder, device, pipe or socket.
-var errNotRegular = errors.New("not a regular file")
+// ErrNotRegular marks a path that leads to a folder, device, pipe or socket.
+var ErrNotRegular = errors.New("not a regular file")
 
-// openRegular opens a regular file for reading. Whatever else stands at path is refused without being opened: opening a pipe waits for
+// OpenRegular opens a regular file for reading. Whatever else stands at path is refused without being opened: opening a pipe waits for
 // a writer, where no signal is heard, and opening a device can do things. The error names the path as given.
-func openRegular(path string) (*os.File, os.FileInfo, error) {
+func OpenRegular(path string) (*os.File, os.FileInfo, error) {
 	info, err := os.Stat(path)
 	if err != nil {
 		return nil, nil, err
@@ -37,9 +37,9 @@ func openRegular(path string) (*os.File, os.FileInfo, error) {
 func checkRegular(path string, info os.FileInfo) error {
 	switch {
 	case info.IsDir():
-		return fmt.Errorf("%s is a folder, %w", path, errNotRegular)
+		return fmt.Errorf("%s is a folder, %w", path, ErrNotRegular)
 	case !info.Mode().IsRegular():
-		return fmt.Errorf("%s is %w", path, errNotRegular)
+		return fmt.Errorf("%s is %w", path, ErrNotRegular)
 	}
 	return nil
 }

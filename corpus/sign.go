@@ -20,11 +20,14 @@ func (e *Event) Verify() error {
 	if !e.CheckID() {
 		return ErrBadID
 	}
-	if !verifySignature(&e.PubKey, &e.ID, &e.Sig) {
+	if !e.CheckSignature() {
 		return ErrBadSignature
 	}
 	return nil
 }
+
+// CheckSignature reports whether the signature over the event's id is valid (BIP-340).
+func (e *Event) CheckSignature() bool { return verifySignature(&e.PubKey, &e.ID, &e.Sig) }
 
 // SecretKey signs events.
 type SecretKey struct {

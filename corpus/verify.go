@@ -35,7 +35,7 @@ func (c *Corpus) verifyEvents(ctx context.Context, p Progress) error {
 	var wrong atomic.Int64 // no event from here on need be checked
 	wrong.Store(int64(c.Len()))
 	var done atomic.Int64
-	inParallel((c.Len()+verifyChunk-1)/verifyChunk, func(chunk int) {
+	InParallel((c.Len()+verifyChunk-1)/verifyChunk, func(chunk int) {
 		end := min((chunk+1)*verifyChunk, c.Len())
 		for i := chunk * verifyChunk; i < end && int64(i) < wrong.Load() && ctx.Err() == nil; i++ {
 			err := c.verifyEvent(i)

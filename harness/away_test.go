@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"relaybench/corpus"
+	"relaybench/corpus/model"
 	"relaybench/relays"
 	"relaybench/relays/scripted"
 	"relaybench/results"
@@ -146,7 +146,7 @@ func (silent) Failed(string, error)         {}
 func runnerOf(t *testing.T, l leaves, all ...*scripted.Relay) *Runner {
 	t.Helper()
 	c := scripted.Notes(t, 20)
-	m := must(corpus.NewModel(c, nil, time.Now().Unix()))(t)
+	m := must(model.New(c, nil, time.Now().Unix()))(t)
 	r := &Runner{Corpus: c, Model: m, Now: time.Now().Unix(), Options: Options{Seed: 1, Publishers: 1, Window: 4, Trials: 2, Stall: 30 * time.Second},
 		Settings: relays.Settings{WorkDir: t.TempDir()}, Recorder: results.NewRecorder(nil, nil), Observer: silent{}, clock: l.clock}
 	for _, relay := range all {

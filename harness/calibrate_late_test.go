@@ -5,7 +5,8 @@ import (
 	"testing"
 	"time"
 
-	"relaybench/corpus"
+	"relaybench/corpus/prepare"
+	"relaybench/corpus/synthetic"
 	"relaybench/relays/reference"
 	"relaybench/relays/reference/referencetest"
 	"relaybench/results"
@@ -16,7 +17,7 @@ import (
 // of one event at least.
 func TestCalibrationMeasuresSomethingHoweverLateItIs(t *testing.T) {
 	t.Parallel()
-	c, err := corpus.BuildSynthetic(t.Context(), corpus.Spec{Events: 50, Seed: 1, BaseTime: 1_780_272_000}, corpus.PrepareOptions{}, t.TempDir(), nil)
+	c, err := prepare.Synthetic(t.Context(), synthetic.Spec{Events: 50, Seed: 1, BaseTime: 1_780_272_000}, prepare.Options{}, t.TempDir(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,12 +6,13 @@ import (
 	"testing"
 	"time"
 
-	"relaybench/corpus"
+	"relaybench/corpus/prepare"
+	"relaybench/corpus/synthetic"
 	"relaybench/results"
 )
 
 func TestTheReceivePathIsCalibratedStageByStage(t *testing.T) {
-	c, err := corpus.BuildSynthetic(t.Context(), corpus.Spec{Events: 300, Seed: 1, BaseTime: 1_780_272_000}, corpus.PrepareOptions{}, t.TempDir(), nil)
+	c, err := prepare.Synthetic(t.Context(), synthetic.Spec{Events: 300, Seed: 1, BaseTime: 1_780_272_000}, prepare.Options{}, t.TempDir(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

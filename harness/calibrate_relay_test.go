@@ -16,7 +16,9 @@ import (
 	"github.com/coder/websocket"
 
 	"relaybench/corpus"
+	"relaybench/corpus/prepare"
 	"relaybench/corpus/scan"
+	"relaybench/corpus/synthetic"
 	"relaybench/relays"
 	"relaybench/relays/wire"
 	"relaybench/results"
@@ -74,7 +76,7 @@ func (s *nullScript) serve(t *testing.T) (url string) {
 
 func calibratorOf(t *testing.T) *Calibrator {
 	t.Helper()
-	c, err := corpus.BuildSynthetic(t.Context(), corpus.Spec{Events: 50, Seed: 1, BaseTime: 1_780_272_000}, corpus.PrepareOptions{}, t.TempDir(), nil)
+	c, err := prepare.Synthetic(t.Context(), synthetic.Spec{Events: 50, Seed: 1, BaseTime: 1_780_272_000}, prepare.Options{}, t.TempDir(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"relaybench/corpus"
+	"relaybench/corpus/model"
 	"relaybench/harness/load"
 	"relaybench/harness/preflight"
 	"relaybench/relays"
@@ -39,8 +40,8 @@ type Runner struct {
 	Contenders []Contender
 	Scenarios  []Scenario
 	Corpus     *corpus.Corpus
-	Model      *corpus.Model // of the whole corpus, at Now
-	Now        int64         // Unix seconds
+	Model      *model.Model // of the whole corpus, at Now
+	Now        int64        // Unix seconds
 	Options    Options
 	Settings   relays.Settings
 	Recorder   *results.Recorder

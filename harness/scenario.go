@@ -7,7 +7,7 @@ import (
 	"path"
 	"time"
 
-	"relaybench/corpus"
+	"relaybench/corpus/model"
 	"relaybench/results"
 )
 
@@ -71,7 +71,7 @@ const (
 
 // Share returns the corpus indexes from which and up to which (that one not included) a model's
 // corpus belongs to the state.
-func (s State) Share(m *corpus.Model) (from, to int) {
+func (s State) Share(m *model.Model) (from, to int) {
 	to = m.Corpus().Len()
 	if s == Empty {
 		return to, to

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"relaybench/corpus"
+	"relaybench/corpus/model"
 	"relaybench/harness/load"
 	"relaybench/harness/preflight"
 	"relaybench/relays"
@@ -20,8 +21,8 @@ import (
 type Boot struct {
 	Relay      *relays.Process // Restart and Refill give it another one
 	Corpus     *corpus.Corpus
-	Model      *corpus.Model // of the whole corpus, at Now
-	Now        int64         // Unix seconds, fixed for the run: what has expired (NIP-40) is decided once
+	Model      *model.Model // of the whole corpus, at Now
+	Now        int64        // Unix seconds, fixed for the run: what has expired (NIP-40) is decided once
 	Options    Options
 	Number     int // of the trial, from 0
 	Ledger     *load.Ledger

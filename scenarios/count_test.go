@@ -12,7 +12,7 @@ import (
 // TestCountsAreMeasured has every stock query counted, each count held back for d.
 func TestCountsAreMeasured(t *testing.T) {
 	t.Parallel()
-	c := synthetic(t, 250)
+	c := syntheticCorpus(t, 250)
 	const rounds, conns, d = 3, 2, 20 * time.Millisecond
 	s := scripted.Script{Honest: c.Len() + forgery, CountAfter: d}
 	p := prove(t, s, proving{corpus: c, scenarios: Counts(), options: harness.Options{QueryRounds: rounds, QueryConns: conns}})

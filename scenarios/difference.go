@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"relaybench/corpus"
+	"relaybench/corpus/model"
 	"relaybench/harness"
 	"relaybench/harness/load"
 	"relaybench/results"
@@ -31,7 +32,7 @@ type departure struct {
 
 // compare sets what a relay holds against a model, and explains each event by what the relay said of it and by what the protocol demands.
 // Named are the events that it named in a reconciliation and did not return.
-func compare(t *harness.Trial, m *corpus.Model, held, named []int) difference {
+func compare(t *harness.Trial, m *model.Model, held, named []int) difference {
 	kept := make(map[int]bool, len(named))
 	for _, i := range named {
 		kept[i] = true
@@ -40,7 +41,7 @@ func compare(t *harness.Trial, m *corpus.Model, held, named []int) difference {
 }
 
 // compareWith is compare where missing says why an event that must be held is not there.
-func compareWith(c *corpus.Corpus, m *corpus.Model, held []int, missing func(i int) string) difference {
+func compareWith(c *corpus.Corpus, m *model.Model, held []int, missing func(i int) string) difference {
 	d := difference{corpus: c, held: len(held), groups: make(map[departure][]int)}
 	holds := make([]bool, c.Len())
 	for _, i := range held {

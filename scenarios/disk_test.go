@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"relaybench/corpus"
+	"relaybench/corpus/model"
 	"relaybench/harness"
 	"relaybench/harness/load"
 	"relaybench/relays"
@@ -216,7 +216,7 @@ var importFigures = map[string]string{"stored": "events/s higher", "duration": "
 var importChecks = []string{results.CodeUnaltered, results.CodeOnlyAsked, results.CodeReturnsNamed, results.CodeImported, results.CodeOnlyKnown}
 
 // gone counts by reason what a compliant relay does not keep of a corpus.
-func gone(m *corpus.Model) (all map[string]float64, held int) {
+func gone(m *model.Model) (all map[string]float64, held int) {
 	all = map[string]float64{}
 	for i := range m.Corpus().Len() {
 		if m.Holds(i) {
@@ -240,7 +240,7 @@ func TestAnImportIsMeasured(t *testing.T) {
 			s.NegError, cause = "blocked: no", "asked"
 			checks = []string{results.CodeUnaltered, results.CodeOnlyAsked, results.CodeImported}
 		}
-		p := prove(t, s, proving{corpus: synthetic(t, 300), scenarios: []harness.Scenario{Import{}}})
+		p := prove(t, s, proving{corpus: syntheticCorpus(t, 300), scenarios: []harness.Scenario{Import{}}})
 		p.figures(t, key, importFigures)
 		reasons, must := gone(p.model)
 		lost := int(p.relay.Lost.N())
@@ -287,7 +287,7 @@ func TestAnImportIsMeasured(t *testing.T) {
 func TestEachFaultOfAnImportFailsItsOwnCheck(t *testing.T) {
 	t.Parallel()
 	const key = "import"
-	c := synthetic(t, 200)
+	c := syntheticCorpus(t, 200)
 	foreign := string(scripted.Notes(t, 1).Raw(0))
 	for _, test := range []struct {
 		name   string
@@ -346,7 +346,7 @@ func TestEachFaultOfAnImportFailsItsOwnCheck(t *testing.T) {
 func TestAnImportThatFailsIsToldAndHasNoFigures(t *testing.T) {
 	t.Parallel()
 	const key = "import"
-	c := synthetic(t, 50)
+	c := syntheticCorpus(t, 50)
 	p := prove(t, scripted.Script{Import: &scripted.Command{Exit: 7, CPU: 300 * time.Millisecond}}, proving{corpus: c, scenarios: []harness.Scenario{Import{}}})
 	between(t, "cpu of a command that fails", 0.25, p.value(t, key, "cpu"), 100)
 	p.verdicts(t, key, map[string]results.Verdict{results.CodeCompletes: results.Failed})
@@ -364,7 +364,7 @@ func TestAnImportThatFailsIsToldAndHasNoFigures(t *testing.T) {
 // is published.
 func TestARelayIsFilledByItsImportWhereThatIsAsked(t *testing.T) {
 	t.Parallel()
-	p := prove(t, scripted.Script{Import: &scripted.Command{}}, proving{corpus: synthetic(t, 100), scenarios: append(queriesOf("firehose.hot"), Import{}), seeder: Import{}})
+	p := prove(t, scripted.Script{Import: &scripted.Command{}}, proving{corpus: syntheticCorpus(t, 100), scenarios: append(queriesOf("firehose.hot"), Import{}), seeder: Import{}})
 	same(t, "imports", p.relay.Imports.N(), 1)
 	same(t, "published", p.relay.Events.N(), 0)
 	_, must := gone(p.model)
@@ -378,7 +378,7 @@ func TestARelayIsFilledByItsImportWhereThatIsAsked(t *testing.T) {
 func TestAnImportThatFailedIsNotTriedAgain(t *testing.T) {
 	t.Parallel()
 	for _, all := range [][]harness.Scenario{append(queriesOf("firehose.hot", "firehose.varied"), Import{}), append([]harness.Scenario{Import{}}, queriesOf("firehose.hot")...)} {
-		p := prove(t, scripted.Script{Import: &scripted.Command{Exit: 7}}, proving{corpus: synthetic(t, 60), scenarios: all, seeder: Import{},
+		p := prove(t, scripted.Script{Import: &scripted.Command{Exit: 7}}, proving{corpus: syntheticCorpus(t, 60), scenarios: all, seeder: Import{},
 			options: harness.Options{Trials: 2}})
 		same(t, "imports", p.relay.Imports.N(), 2)
 		same(t, "published", p.relay.Events.N() >= 2*60, true)
@@ -408,7 +408,7 @@ func TestWhatAnImportLeftOutWasNotRefused(t *testing.T) {
 func TestWhatShouldNotBeThereAfterAnImportIsExtra(t *testing.T) {
 	t.Parallel()
 	const key = "import"
-	c := synthetic(t, 300)
+	c := syntheticCorpus(t, 300)
 	s := scripted.Script{Import: &scripted.Command{}, NegError: "blocked: no", Answer: []string{}}
 	for i := range c.Len() {
 		s.Answer = append(s.Answer, string(c.Raw(i)))

@@ -157,7 +157,7 @@ func TestACommandThatOnlyTalksIsEnded(t *testing.T) {
 	})
 	t.Run("import", func(t *testing.T) {
 		t.Parallel()
-		p := prove(t, scripted.Script{Import: talks}, proving{corpus: synthetic(t, 100), scenarios: []harness.Scenario{Import{}}, options: harness.Options{Stall: 3 * time.Second}})
+		p := prove(t, scripted.Script{Import: talks}, proving{corpus: syntheticCorpus(t, 100), scenarios: []harness.Scenario{Import{}}, options: harness.Options{Stall: 3 * time.Second}})
 		p.verdicts(t, "import", map[string]results.Verdict{results.CodeCompletes: results.Failed})
 	})
 }
@@ -173,7 +173,7 @@ func TestAnImportWithoutEndIsEnded(t *testing.T) {
 	} {
 		t.Run(cause, func(t *testing.T) {
 			t.Parallel()
-			what.corpus, what.scenarios = synthetic(t, 100), []harness.Scenario{Import{}}
+			what.corpus, what.scenarios = syntheticCorpus(t, 100), []harness.Scenario{Import{}}
 			p := prove(t, stays, what)
 			if s := p.one(t, "import", "stored").Is(results.StatusIncomplete); s == nil || s.Cause != cause {
 				t.Errorf("%+v", s)

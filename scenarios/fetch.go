@@ -8,6 +8,7 @@ import (
 	"strconv"
 
 	"relaybench/corpus"
+	"relaybench/corpus/model"
 	"relaybench/harness"
 	"relaybench/harness/fetch"
 	"relaybench/harness/load"
@@ -97,7 +98,7 @@ func groundOf(t *harness.Trial, filter corpus.Filter) (*fetch.Ground, error) {
 	case t.Ledger.Count(load.Accepted)+t.Ledger.Count(load.Duplicate) == t.Corpus.Len():
 		return fetch.FromCorpus(t.Model, filter, false, t.Now), nil
 	}
-	m, err := corpus.NewModel(t.Corpus, t.Ledger.Acknowledged, t.Now)
+	m, err := model.New(t.Corpus, t.Ledger.Acknowledged, t.Now)
 	if err != nil {
 		return nil, fmt.Errorf("computing what the relay must hold: %w", err)
 	}

@@ -6,7 +6,7 @@ import (
 	"maps"
 	"slices"
 
-	"relaybench/corpus"
+	"relaybench/corpus/model"
 	"relaybench/harness"
 	"relaybench/harness/load"
 	"relaybench/relays"
@@ -103,7 +103,7 @@ func findImported(t *harness.Trial, held *found, account *load.Account) {
 		t.Ledger.Set(i, load.Accepted)
 	}
 	d := compareWith(t.Corpus, t.Model, held.Events, func(i int) string { return missingBecause(t.Ledger.Get(i), false) })
-	gone := make(map[corpus.Reason]int)
+	gone := make(map[model.Reason]int)
 	for i := range t.Corpus.Len() {
 		if !t.Model.Holds(i) && t.Ledger.Get(i) == load.NotImported {
 			gone[t.Model.Why(i)]++

@@ -16,6 +16,7 @@ import (
 	"github.com/coder/websocket"
 
 	"relaybench/corpus"
+	"relaybench/corpus/model"
 	"relaybench/corpus/scan"
 	"relaybench/harness"
 	"relaybench/harness/load"
@@ -31,7 +32,7 @@ func trialOf(t *testing.T, url string, c *corpus.Corpus) *harness.Trial {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m, err := corpus.NewModel(c, nil, time.Now().Unix())
+	m, err := model.New(c, nil, time.Now().Unix())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -63,7 +64,7 @@ func TestACapIsBelievedWhereItIsOneNumber(t *testing.T) {
 	} {
 		var capped []judged
 		for _, n := range test.got {
-			capped = append(capped, judged{&asked{filter: corpus.Filter{Limit: corpus.Int(500)}}, corpus.Verdict{Got: n}})
+			capped = append(capped, judged{&asked{filter: corpus.Filter{Limit: corpus.Int(500)}}, model.Verdict{Got: n}})
 		}
 		got, err := believe(t.Context(), trial, capped, test.longest)
 		if err != nil || got != test.believed {
@@ -77,7 +78,7 @@ func TestACapIsBelievedWhereItIsOneNumber(t *testing.T) {
 func TestADifferenceIsToldByKindAndReason(t *testing.T) {
 	t.Parallel()
 	notes := scripted.Notes(t, 12)
-	m, err := corpus.NewModel(notes, func(i int) bool { return i != 11 }, time.Now().Unix())
+	m, err := model.New(notes, func(i int) bool { return i != 11 }, time.Now().Unix())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -124,7 +125,7 @@ func TestWhatTheProtocolLeavesOpenIsNoDifference(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m, err := corpus.NewModel(c, nil, time.Now().Unix())
+	m, err := model.New(c, nil, time.Now().Unix())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -159,7 +160,7 @@ func TestSetsOfIDsAreSubtractedAndNamed(t *testing.T) {
 // deleted, all of which are accepted when they come.
 func TestWhatTheProtocolTakesAwayIsExcused(t *testing.T) {
 	t.Parallel()
-	c, key := synthetic(t, 250), "ingest.throughput"
+	c, key := syntheticCorpus(t, 250), "ingest.throughput"
 	p := prove(t, scripted.Script{}, proving{corpus: c, scenarios: []harness.Scenario{Throughput{}, Storage{}}})
 	reasons, must := gone(p.model)
 	refused := p.one(t, key, "rejected").Samples
@@ -242,7 +243,7 @@ func TestWhatComesAfterItsOKIsNotQueryableByIt(t *testing.T) {
 	t.Parallel()
 	notes := scripted.Notes(t, 50)
 	d := relays.Definition{Name: "later", URL: later(t)}
-	m, err := corpus.NewModel(notes, nil, time.Now().Unix())
+	m, err := model.New(notes, nil, time.Now().Unix())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -380,13 +381,13 @@ func TestAnAnswerIsToldByExamplesOfEachFault(t *testing.T) {
 	id := func(i int) corpus.ID { return notes.Entry(i).ID }
 	j := judged{asked: &asked{json: []byte("{}")}}
 	for i := range 5 {
-		j.verdict.Missing = append(j.verdict.Missing, corpus.Discrepancy{ID: id(i)})
-		j.verdict.Extra = append(j.verdict.Extra, corpus.Discrepancy{ID: id(5 + i), Reason: corpus.Superseded})
+		j.verdict.Missing = append(j.verdict.Missing, model.Discrepancy{ID: id(i)})
+		j.verdict.Extra = append(j.verdict.Extra, model.Discrepancy{ID: id(5 + i), Reason: model.Superseded})
 		j.verdict.Misordered = append(j.verdict.Misordered, id(10+i))
 		j.verdict.Duplicate = append(j.verdict.Duplicate, id(15+i))
 	}
 	want := []results.Evidence{{Code: results.EvidenceQuestion, Text: "{}"}}
-	for k, fault := range []struct{ code, cause string }{{results.EvidenceMissing, ""}, {results.EvidenceExtra, corpus.Superseded.String()},
+	for k, fault := range []struct{ code, cause string }{{results.EvidenceMissing, ""}, {results.EvidenceExtra, model.Superseded.String()},
 		{results.EvidenceOrder, "misordered"}, {results.EvidenceOrder, "duplicate"}} {
 		for i := range 3 {
 			e := eventEvidence(fault.code, notes, 5*k+i)

@@ -128,7 +128,7 @@ func nothingIsLeft(t *testing.T, folder string) {
 func (b *misbehaving) isMet(t *testing.T) {
 	notes := scripted.Notes(t, misbehavingNotes)
 	if b.script.Import != nil {
-		notes = synthetic(t, misbehavingNotes) // in a file, as a command needs it
+		notes = syntheticCorpus(t, misbehavingNotes) // in a file, as a command needs it
 	}
 	if b.as.scenarios == alone.scenarios {
 		b.script.Persist = true // or there is nothing on disk

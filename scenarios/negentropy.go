@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"relaybench/corpus"
+	"relaybench/corpus/model"
 	"relaybench/harness"
 	"relaybench/harness/holding"
 	"relaybench/harness/load"
@@ -73,7 +74,7 @@ type side struct {
 	begins  harness.State // with this share of the corpus
 	offered []bool        // by corpus index
 	held    []int         // what it held when it was seeded, or last reconciled, in corpus order
-	seeded  *corpus.Model // of its share
+	seeded  *model.Model  // of its share
 	first   time.Duration // of the first reconciliation
 	more    corpus.ID     // of the event that it was given beside the corpus
 }
@@ -155,8 +156,8 @@ func lost(t *harness.Trial, d difference) *results.Finding {
 }
 
 // model is of what the relay has been offered so far.
-func (s *side) model() (*corpus.Model, error) {
-	return corpus.NewFates(s.Corpus, func(i int) bool { return s.offered[i] }, s.Now)
+func (s *side) model() (*model.Model, error) {
+	return model.NewFates(s.Corpus, func(i int) bool { return s.offered[i] }, s.Now)
 }
 
 // reconcile compares what the relay has with the events of a set.
@@ -364,7 +365,7 @@ func (s *side) identical(ctx context.Context) error {
 	d := compare(s.Trial, s.Model, s.held, held.Unreturned)
 	// A relay answers for what it acknowledged. What its peer lost or kept back it never got, and
 	// may rightly hold what that would have replaced.
-	given, err := corpus.NewFates(s.Corpus, s.Ledger.Acknowledged, s.Now)
+	given, err := model.NewFates(s.Corpus, s.Ledger.Acknowledged, s.Now)
 	if err != nil {
 		return err
 	}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"relaybench/corpus"
+	"relaybench/corpus/model"
 	"relaybench/harness"
 	"relaybench/relays"
 	"relaybench/relays/scripted"
@@ -47,7 +48,7 @@ func meet(t *testing.T, c *corpus.Corpus, o harness.Options, run func(context.Co
 	o.Seed, o.Trials, o.Stall = 1, 1, cmp.Or(o.Stall, 60*time.Second)
 	o.Publishers, o.Window = cmp.Or(o.Publishers, 1), cmp.Or(o.Window, 10)
 	now, work := time.Now().Unix(), t.TempDir()
-	m, err := corpus.NewModel(c, nil, now)
+	m, err := model.New(c, nil, now)
 	if err != nil {
 		t.Fatal(err)
 	}

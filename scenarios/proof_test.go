@@ -12,6 +12,9 @@ import (
 	"time"
 
 	"relaybench/corpus"
+	"relaybench/corpus/model"
+	"relaybench/corpus/prepare"
+	"relaybench/corpus/synthetic"
 	"relaybench/harness"
 	"relaybench/harness/load"
 	"relaybench/relays"
@@ -23,7 +26,7 @@ import (
 type proof struct {
 	results.Record
 	corpus *corpus.Corpus
-	model  *corpus.Model
+	model  *model.Model
 	relay  *scripted.Relay
 	spans  map[string]span     // by scenario; of its last time
 	shown  map[string][]string // progress by scenario, "done/total"; of its last time
@@ -72,7 +75,7 @@ func prove(t *testing.T, s scripted.Script, what proving) *proof {
 	p.relay.Definition.Durability = cmp.Or(what.durability, relays.DurabilityOpen)
 	now := time.Now().Unix()
 	var err error
-	if p.model, err = corpus.NewModel(p.corpus, nil, now); err != nil {
+	if p.model, err = model.New(p.corpus, nil, now); err != nil {
 		t.Fatal(err)
 	}
 	w := &watcher{proof: p}
@@ -333,10 +336,10 @@ func between[T cmp.Ordered](t *testing.T, what string, least, got, most T) {
 	}
 }
 
-// synthetic is a corpus of all kinds, in a file.
-func synthetic(t *testing.T, events int) *corpus.Corpus {
+// syntheticCorpus is a corpus of all kinds, in a file.
+func syntheticCorpus(t *testing.T, events int) *corpus.Corpus {
 	t.Helper()
-	c, err := corpus.BuildSynthetic(t.Context(), corpus.Spec{Events: events, Seed: 1, BaseTime: 1_780_272_000}, corpus.PrepareOptions{}, t.TempDir(), nil)
+	c, err := prepare.Synthetic(t.Context(), synthetic.Spec{Events: events, Seed: 1, BaseTime: 1_780_272_000}, prepare.Options{}, t.TempDir(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

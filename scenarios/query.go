@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"relaybench/corpus"
+	"relaybench/corpus/model"
 	"relaybench/harness"
 	"relaybench/harness/load"
 	"relaybench/relays/wire"
@@ -271,7 +272,7 @@ func judge(ctx context.Context, t *harness.Trial, questions []asked) error {
 // judged is a question whose answer is not what the model gives in full.
 type judged struct {
 	*asked
-	verdict corpus.Verdict
+	verdict model.Verdict
 }
 
 // believe decides whether answers that hold just the newest of what was asked for are a cap of the relay's, which is its right to have, or lost their

@@ -77,7 +77,7 @@ func TestQueriesAreMeasured(t *testing.T) {
 // TestEveryStockQueryIsMeasured asks all of them in both forms.
 func TestEveryStockQueryIsMeasured(t *testing.T) {
 	t.Parallel()
-	c := synthetic(t, 250)
+	c := syntheticCorpus(t, 250)
 	const rounds, conns, first, d = 3, 3, 5 * time.Millisecond, 12 * time.Millisecond
 	s := scripted.Script{Honest: c.Len() + forgery, FirstAfter: first, EOSEAfter: d}
 	p := prove(t, s, proving{corpus: c, scenarios: Queries(), options: harness.Options{QueryRounds: rounds, QueryConns: conns, Publishers: 2}})

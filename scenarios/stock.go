@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"relaybench/corpus"
+	"relaybench/corpus/model"
 	"relaybench/harness"
 	"relaybench/results"
 )
@@ -185,13 +186,13 @@ type subjects struct {
 	referenced    []corpus.ID     // notes by references to them, most first
 	mentioned     []corpus.PubKey // keys by mentions, most first
 	hashtags      []string        // by use, most first
-	conversations []corpus.Pair   // an author and a key it mentions, the longest first but for the hot one
+	conversations []model.Pair    // an author and a key it mentions, the longest first but for the hot one
 
 	oldest, newest int64 // created_at, Unix seconds
 	middle         int64 // of the event in the middle
 }
 
-func newSubjects(c *corpus.Corpus, m *corpus.Model) (*subjects, error) {
+func newSubjects(c *corpus.Corpus, m *model.Model) (*subjects, error) {
 	popular, err := m.Popular()
 	if err != nil {
 		return nil, err
@@ -200,7 +201,7 @@ func newSubjects(c *corpus.Corpus, m *corpus.Model) (*subjects, error) {
 	s.prolific, s.referenced, s.mentioned = keys(popular.NoteAuthors), keys(popular.Notes), keys(popular.Mentions)
 	s.hashtags, s.conversations = keys(popular.Hashtags), keys(popular.Conversations)
 	// The hot conversation is with the most mentioned key, not the longest of all.
-	if i := slices.IndexFunc(s.conversations, func(p corpus.Pair) bool { return p.Tagged == s.mentioned[0] }); i > 0 {
+	if i := slices.IndexFunc(s.conversations, func(p model.Pair) bool { return p.Tagged == s.mentioned[0] }); i > 0 {
 		s.conversations[0], s.conversations[i] = s.conversations[i], s.conversations[0]
 	}
 	return s, nil
@@ -208,7 +209,7 @@ func newSubjects(c *corpus.Corpus, m *corpus.Model) (*subjects, error) {
 
 // plainSubjects are those that cost nothing to find: what stands out is not known, and queries
 // about it have nothing to ask.
-func plainSubjects(c *corpus.Corpus, m *corpus.Model) *subjects {
+func plainSubjects(c *corpus.Corpus, m *model.Model) *subjects {
 	s := &subjects{corpus: c, held: m.Effective()}
 	if len(s.held) > 0 {
 		s.oldest, s.newest = s.created(s.held[0]), s.created(s.held[len(s.held)-1])
@@ -217,7 +218,7 @@ func plainSubjects(c *corpus.Corpus, m *corpus.Model) *subjects {
 	return s
 }
 
-func keys[K any](ranked []corpus.Ranked[K]) []K {
+func keys[K any](ranked []model.Ranked[K]) []K {
 	list := make([]K, len(ranked))
 	for i, r := range ranked {
 		list[i] = r.Key
@@ -264,7 +265,7 @@ func (s *subjects) spread(n int) []corpus.ID {
 	return s.ids(indexes)
 }
 
-func (s *subjects) talk(pairs []corpus.Pair) (corpus.Filter, bool) {
+func (s *subjects) talk(pairs []model.Pair) (corpus.Filter, bool) {
 	if len(pairs) == 0 {
 		return corpus.Filter{}, false
 	}

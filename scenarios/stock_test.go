@@ -7,10 +7,12 @@ import (
 	"testing"
 
 	"relaybench/corpus"
+	"relaybench/corpus/model"
+	"relaybench/corpus/synthetic"
 )
 
 // testSubjects derives the stock queries' subjects from a small synthetic corpus.
-func testSubjects(t *testing.T, spec corpus.Spec) (*subjects, *corpus.Model) {
+func testSubjects(t *testing.T, spec synthetic.Spec) (*subjects, *model.Model) {
 	t.Helper()
 	var events []corpus.Event
 	err := spec.Generate(context.Background(), nil, func(e *corpus.Event) error {
@@ -24,7 +26,7 @@ func testSubjects(t *testing.T, spec corpus.Spec) (*subjects, *corpus.Model) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m, err := corpus.NewModel(c, nil, spec.BaseTime)
+	m, err := model.New(c, nil, spec.BaseTime)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -38,7 +40,7 @@ func testSubjects(t *testing.T, spec corpus.Spec) (*subjects, *corpus.Model) {
 // TestStockQueriesStayInsideStockLimits holds every query to strfry's limits as shipped: 500 events, 200 elements in all, 3 tag names. Each
 // but the floor finds something, and the varied forms do not ask the same all the time.
 func TestStockQueriesStayInsideStockLimits(t *testing.T) {
-	s, m := testSubjects(t, corpus.Spec{Events: 1500, Seed: 1, BaseTime: 1780272000})
+	s, m := testSubjects(t, synthetic.Spec{Events: 1500, Seed: 1, BaseTime: 1780272000})
 	for i := range stocks {
 		q := &stocks[i]
 		t.Run(q.key, func(t *testing.T) {
@@ -82,7 +84,7 @@ func TestStockQueriesStayInsideStockLimits(t *testing.T) {
 // nothing to ask about.
 func TestStockQueriesSurvivePoorCorpora(t *testing.T) {
 	for events := 1; events <= 40; events += 3 {
-		s, m := testSubjects(t, corpus.Spec{Events: events, Seed: 7, BaseTime: 1780272000})
+		s, m := testSubjects(t, synthetic.Spec{Events: events, Seed: 7, BaseTime: 1780272000})
 		r := rand.New(rand.NewPCG(1, 2))
 		for i := range stocks {
 			if f, ok := stocks[i].hot(s); ok {
@@ -101,7 +103,7 @@ func TestACorpusOfWhichNothingIsHeldLeavesNothingToAskAbout(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m, err := corpus.NewModel(c, nil, 2)
+	m, err := model.New(c, nil, 2)
 	if err != nil {
 		t.Fatal(err)
 	}

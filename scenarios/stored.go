@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"relaybench/corpus"
+	"relaybench/corpus/model"
 	"relaybench/harness"
 	"relaybench/harness/holding"
 	"relaybench/harness/load"
@@ -20,7 +21,7 @@ import (
 // protocol takes away again, given what this relay was sent and did not refuse: superseded,
 // deleted, expired or vanished events. required says whether a loss is held against the relay.
 func checkStored(ctx context.Context, t *harness.Trial, required bool) (came, lost int, err error) {
-	held, err := corpus.NewFates(t.Corpus, t.Ledger.Acknowledged, t.Now)
+	held, err := model.NewFates(t.Corpus, t.Ledger.Acknowledged, t.Now)
 	if err != nil {
 		return 0, 0, err
 	}
@@ -28,7 +29,7 @@ func checkStored(ctx context.Context, t *harness.Trial, required bool) (came, lo
 	perhaps := held
 	if t.Ledger.Count(load.Unanswered) > 0 {
 		sent := func(i int) bool { return t.Ledger.Acknowledged(i) || t.Ledger.Get(i) == load.Unanswered }
-		if perhaps, err = corpus.NewFates(t.Corpus, sent, t.Now); err != nil {
+		if perhaps, err = model.NewFates(t.Corpus, sent, t.Now); err != nil {
 			return 0, 0, err
 		}
 	}
@@ -121,7 +122,7 @@ type found struct {
 
 // findHeld finds out what a relay holds of the corpus: it is reconciled with what stands in
 // against, where that is not nil, and asked by id. What the model holds has to be there.
-func findHeld(ctx context.Context, t *harness.Trial, against []int, m *corpus.Model, reconciled func(negentropy.Result)) (*found, error) {
+func findHeld(ctx context.Context, t *harness.Trial, against []int, m *model.Model, reconciled func(negentropy.Result)) (*found, error) {
 	ctx, cancel := t.Budget.Within(ctx, 0, t.Corpus.Len())
 	defer cancel()
 	returned := &comparison{corpus: t.Corpus}
@@ -137,7 +138,7 @@ func findHeld(ctx context.Context, t *harness.Trial, against []int, m *corpus.Mo
 
 // findings are what was seen on the way. What the protocol leaves open may be named and not
 // returned.
-func (h *found) findings(c *corpus.Corpus, m *corpus.Model) []results.Finding {
+func (h *found) findings(c *corpus.Corpus, m *model.Model) []results.Finding {
 	all := []results.Finding{strays(h.Stats), h.returned.finding()}
 	if broken := harness.Breach(h.Trouble); broken != nil {
 		all = append(all, *broken)

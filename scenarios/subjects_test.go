@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"relaybench/corpus"
+	"relaybench/corpus/model"
+	"relaybench/corpus/synthetic"
 	"relaybench/harness"
 	"relaybench/results"
 )
@@ -14,7 +16,7 @@ import (
 // stands out, which the corpus has tests for.
 func TestHotQueriesAskAboutWhatStandsOut(t *testing.T) {
 	t.Parallel()
-	s, m := testSubjects(t, corpus.Spec{Events: 3200, Seed: 1, BaseTime: 1780272000})
+	s, m := testSubjects(t, synthetic.Spec{Events: 3200, Seed: 1, BaseTime: 1780272000})
 	p, err := m.Popular()
 	if err != nil {
 		t.Fatal(err)
@@ -38,7 +40,7 @@ func TestHotQueriesAskAboutWhatStandsOut(t *testing.T) {
 		return []corpus.TagFilter{{Name: name, Values: values}}
 	}
 	most := p.Mentions[0].Key
-	talk := p.Conversations[slices.IndexFunc(p.Conversations, func(r corpus.Ranked[corpus.Pair]) bool { return r.Key.Tagged == most })].Key
+	talk := p.Conversations[slices.IndexFunc(p.Conversations, func(r model.Ranked[model.Pair]) bool { return r.Key.Tagged == most })].Key
 	byIDs := make([]corpus.ID, 100)
 	for k := range byIDs {
 		byIDs[k] = m.Corpus().Entry(held[k*len(held)/100]).ID
@@ -113,7 +115,7 @@ func TestAMomentIsAnySecondOfACorpus(t *testing.T) {
 // failed check bars by it.
 func TestQueriesNameTheConditionsThatTheyUse(t *testing.T) {
 	t.Parallel()
-	s, _ := testSubjects(t, corpus.Spec{Events: 400, Seed: 1, BaseTime: 1780272000})
+	s, _ := testSubjects(t, synthetic.Spec{Events: 400, Seed: 1, BaseTime: 1780272000})
 	r := rand.New(rand.NewPCG(3, 4))
 	for k, scenario := range Queries() {
 		q := &stocks[k/2]

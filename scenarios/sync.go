@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"relaybench/corpus"
+	"relaybench/corpus/model"
 	"relaybench/harness"
 	"relaybench/harness/load"
 	"relaybench/relays"
@@ -114,8 +115,8 @@ func noWay(code string, pairs ...string) results.Reason {
 type syncing struct {
 	syncMode
 	Source, Sink *harness.Trial
-	had          [2]beginning  // source and sink, before
-	expected     *corpus.Model // of what both held
+	had          [2]beginning // source and sink, before
+	expected     *model.Model // of what both held
 
 	throttle int64 // refusals as rate-limited so far
 	meter    *load.Meter
@@ -185,7 +186,7 @@ func (r *syncing) run(ctx context.Context) (err error) {
 	for _, i := range slices.Concat(r.had[0].mustSend, r.had[1].mustSend) {
 		had[i] = true
 	}
-	if r.expected, err = corpus.NewFates(r.Source.Corpus, func(i int) bool { return had[i] }, r.Source.Now); err != nil {
+	if r.expected, err = model.NewFates(r.Source.Corpus, func(i int) bool { return had[i] }, r.Source.Now); err != nil {
 		return err
 	}
 	if stopped {
@@ -291,7 +292,7 @@ func (r *syncing) impossible() (none results.Reason) {
 // begun finds out what a relay has to begin with, and says what it lost. Where it cannot be asked
 // by id, what it acknowledged stands: a transfer will show what it sends.
 func (r *syncing) begun(ctx context.Context, t *harness.Trial) (h beginning, err error) {
-	given, err := corpus.NewFates(t.Corpus, t.Ledger.Acknowledged, t.Now)
+	given, err := model.NewFates(t.Corpus, t.Ledger.Acknowledged, t.Now)
 	if err != nil {
 		return h, err
 	}
@@ -310,7 +311,7 @@ func (r *syncing) begun(ctx context.Context, t *harness.Trial) (h beginning, err
 			h.returned[i] = true
 		}
 	}
-	m, err := corpus.NewFates(t.Corpus, func(i int) bool { return h.returned[i] || t.Ledger.Acknowledged(i) }, t.Now)
+	m, err := model.NewFates(t.Corpus, func(i int) bool { return h.returned[i] || t.Ledger.Acknowledged(i) }, t.Now)
 	if err != nil {
 		return h, err
 	}
@@ -324,7 +325,7 @@ func (r *syncing) begun(ctx context.Context, t *harness.Trial) (h beginning, err
 
 // find finds out which events of the corpus a relay holds, of which the model says what has to be
 // there. What is wrong with how it says so is its own.
-func (r *syncing) find(ctx context.Context, t *harness.Trial, m *corpus.Model) (*found, error) {
+func (r *syncing) find(ctx context.Context, t *harness.Trial, m *model.Model) (*found, error) {
 	var against []int
 	if t.Negentropy.Answered() {
 		against = m.Effective()
@@ -422,7 +423,7 @@ func (r *syncing) account(ctx context.Context) error {
 // asked, which is the giver's failure. The receiver is excused where nothing else is missing. Of
 // what relaybench had no part in, only what the source does not return itself is known not to have
 // been sent. A transfer that was ended is judged as a whole.
-func (r *syncing) blame(receiver *harness.Trial, expected *corpus.Model, held []int) (excused bool) {
+func (r *syncing) blame(receiver *harness.Trial, expected *model.Model, held []int) (excused bool) {
 	a := &r.done.account
 	giver, gave := r.Source, 0
 	if receiver == giver {
@@ -501,7 +502,7 @@ func (r *syncing) bearsOn(at *harness.Trial) []results.Scope {
 }
 
 // beyond counts what became of those events of the corpus that need not be at the sink.
-func (r *syncing) beyond(expected *corpus.Model, to map[string]float64) {
+func (r *syncing) beyond(expected *model.Model, to map[string]float64) {
 	for i := range expected.Corpus().Len() {
 		switch {
 		case expected.Holds(i):
@@ -514,7 +515,7 @@ func (r *syncing) beyond(expected *corpus.Model, to map[string]float64) {
 }
 
 // measure records the figures, and whether all that the source had and the sink lacked is there.
-func (r *syncing) measure(expected *corpus.Model, held []int, before []bool) error {
+func (r *syncing) measure(expected *model.Model, held []int, before []bool) error {
 	t, a := r.Sink, &r.done.account
 	a.Expected, a.Delivered = 0, 0
 	delivered := make([]bool, len(before))

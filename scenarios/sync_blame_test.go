@@ -190,7 +190,7 @@ func TestEachSideOfASyncAnswersForItself(t *testing.T) {
 // what is superseded as well.
 func TestASinkThatHoldsWhatItMustNotIsBlamed(t *testing.T) {
 	t.Parallel()
-	c := synthetic(t, 250)
+	c := syntheticCorpus(t, 250)
 	s := scripted.Script{NegError: "unsupported", NIP11: "{}", Answer: []string{}}
 	for i := range c.Len() {
 		s.Answer = append(s.Answer, string(c.Raw(i)))

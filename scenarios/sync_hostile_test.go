@@ -268,7 +268,7 @@ func TestASinksCommandThatFailsIsBlamedWhereItIsKnown(t *testing.T) {
 // nine tenths of what its own command brings.
 func TestWhatASinkDoesWrongSaysNothingOfItAsASource(t *testing.T) {
 	t.Parallel()
-	m := meet(t, synthetic(t, misbehavingNotes), harness.Options{}, aloneIn((&Sync{Which: []string{ModeNative}}).Scenarios()...), scripted.External(t, "honest", scripted.Script{SyncWith: &scripted.Command{}}),
+	m := meet(t, syntheticCorpus(t, misbehavingNotes), harness.Options{}, aloneIn((&Sync{Which: []string{ModeNative}}).Scenarios()...), scripted.External(t, "honest", scripted.Script{SyncWith: &scripted.Command{}}),
 		scripted.External(t, "bad", scripted.Script{SyncWith: &scripted.Command{LoseEvery: 10}}))
 	m.blameless(t, "honest")
 	told := map[string]bool{}

@@ -12,6 +12,7 @@ import (
 	"github.com/coder/websocket"
 
 	"relaybench/corpus"
+	"relaybench/corpus/model"
 	"relaybench/harness"
 	"relaybench/harness/load"
 	"relaybench/relays"
@@ -315,10 +316,10 @@ func TestWhatASinkTakesForTooMuchIsCarriedAgain(t *testing.T) {
 // source that lost some.
 func TestWhatASinkNeedNotHoldIsCounted(t *testing.T) {
 	t.Parallel()
-	c := synthetic(t, 250)
+	c := syntheticCorpus(t, 250)
 	m, _ := fill(t, &Sync{Which: []string{ModeNegentropy}}, c, harness.Options{}, scripted.External(t, "source", scripted.Script{LoseEvery: 20}),
 		scripted.External(t, "sink", scripted.Script{}))
-	model, err := corpus.NewModel(c, nil, time.Now().Unix())
+	model, err := model.New(c, nil, time.Now().Unix())
 	if err != nil {
 		t.Fatal(err)
 	}

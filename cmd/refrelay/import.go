@@ -10,7 +10,7 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"relaybench/corpus"
+	"relaybench/corpus/prepare"
 	"relaybench/relays/reference"
 )
 
@@ -73,7 +73,7 @@ func importFile(ctx context.Context, importer *reference.Importer, stdin io.Read
 		defer f.Close()
 		in, name = f, file
 	}
-	texts, err := corpus.NewTexts(in, name)
+	texts, err := prepare.NewTexts(in, name)
 	if err != nil {
 		return err
 	}

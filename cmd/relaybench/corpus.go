@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"relaybench/corpus"
+	"relaybench/corpus/prepare"
 	"relaybench/report"
 )
 
@@ -127,7 +128,7 @@ func describeCorpus(w io.Writer, c *corpus.Corpus) error {
 	for _, reason := range slices.Sorted(maps.Keys(m.Dropped)) {
 		if n := m.Dropped[reason]; n > 0 {
 			first := ""
-			if reason == corpus.DropUnparseable.String() && m.FirstUnparseable != nil {
+			if reason == prepare.DropUnparseable.String() && m.FirstUnparseable != nil {
 				first = fmt.Sprintf(" (the first is in %s)", visible(m.FirstUnparseable.String()))
 			}
 			fmt.Fprintf(w, "left out     %d: %s%s\n", n, reason, first)

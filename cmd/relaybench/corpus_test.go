@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"relaybench/corpus"
+	"relaybench/corpus/synthetic"
 )
 
 // dumped are events of all forms in a tar archive, with one line that is none and one event that
@@ -18,7 +19,7 @@ import (
 func dumped(t *testing.T) (path string) {
 	t.Helper()
 	var lines [][]byte
-	err := corpus.Spec{Events: 60, Seed: 3, BaseTime: 1_780_272_000}.Generate(context.Background(), nil, func(e *corpus.Event) error {
+	err := synthetic.Spec{Events: 60, Seed: 3, BaseTime: 1_780_272_000}.Generate(context.Background(), nil, func(e *corpus.Event) error {
 		lines = append(lines, e.AppendJSON(nil))
 		return nil
 	})

@@ -11,6 +11,8 @@ import (
 	"github.com/spf13/pflag"
 
 	"relaybench/corpus"
+	"relaybench/corpus/prepare"
+	"relaybench/corpus/synthetic"
 	"relaybench/harness/download"
 )
 
@@ -100,7 +102,7 @@ func moment(flag, text string) (*int64, error) {
 	if text == "" {
 		return nil, nil
 	}
-	if unix, err := strconv.ParseInt(text, 10, 64); err == nil && unix >= 0 && unix <= corpus.MaxBaseTime {
+	if unix, err := strconv.ParseInt(text, 10, 64); err == nil && unix >= 0 && unix <= synthetic.MaxBaseTime {
 		return &unix, nil
 	}
 	for _, layout := range []string{time.DateOnly, time.RFC3339} {
@@ -113,15 +115,15 @@ func moment(flag, text string) (*int64, error) {
 
 // download gets the events, and prepares them like those of a file.
 func (f *corpusFlags) download(ctx context.Context, cache string, w *watcher) (*corpus.Corpus, error) {
-	prepare := f.prepare
-	if prepare.Limit == 0 && f.downloads.since == "" && !f.downloads.all {
-		prepare.Limit = defaultDownload
+	rules := f.prepare
+	if rules.Limit == 0 && f.downloads.since == "" && !f.downloads.all {
+		rules.Limit = defaultDownload
 	}
-	o, err := f.downloads.options(prepare.Limit)
+	o, err := f.downloads.options(rules.Limit)
 	if err != nil {
 		return nil, err
 	}
-	o.Prepare, o.Note, o.Watch, o.Wait = prepare, w.note, w.download, w.corpus
+	o.Prepare, o.Note, o.Watch, o.Wait = rules, w.note, w.download, w.corpus
 	done, err := download.Run(ctx, cache, o)
 	w.endDownload()
 	if err != nil {
@@ -132,9 +134,9 @@ func (f *corpusFlags) download(ctx context.Context, cache string, w *watcher) (*
 	}
 	f.sayDownloaded(w, done)
 	if done.Events == 0 {
-		return nil, &exitError{exitFailed, fmt.Errorf("%s: %w: no relay sent one that is wanted, and the same command asks them again", done.Source, corpus.ErrEmpty)}
+		return nil, &exitError{exitFailed, fmt.Errorf("%s: %w: no relay sent one that is wanted, and the same command asks them again", done.Source, prepare.ErrEmpty)}
 	}
-	return corpus.BuildDownload(ctx, done.File, done.Source, prepare, cache, w.corpus)
+	return prepare.Download(ctx, done.File, done.Source, rules, cache, w.corpus)
 }
 
 // sayDownloaded tells what there is now.

@@ -12,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	"relaybench/corpus"
+	"relaybench/corpus/synthetic"
 	"relaybench/harness/download"
 	"relaybench/relays/reference"
 	"relaybench/relays/reference/referencetest"
@@ -29,7 +30,7 @@ func holding(t *testing.T, n int, faults ...string) (url string, held int) {
 	}
 	defer conn.Abort()
 	conn.Watch(20 * time.Second)
-	err = corpus.Spec{Events: n, Seed: 3, BaseTime: 1_780_272_000}.Generate(t.Context(), nil, func(e *corpus.Event) error {
+	err = synthetic.Spec{Events: n, Seed: 3, BaseTime: 1_780_272_000}.Generate(t.Context(), nil, func(e *corpus.Event) error {
 		if corpus.IsReplaceable(e.Kind) || corpus.IsAddressable(e.Kind) {
 			return nil
 		}

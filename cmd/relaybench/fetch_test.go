@@ -9,7 +9,9 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"relaybench/corpus"
+	"relaybench/corpus/model"
+	"relaybench/corpus/prepare"
+	"relaybench/corpus/synthetic"
 	"relaybench/relays/reference"
 	"relaybench/relays/reference/referencetest"
 	"relaybench/results"
@@ -305,14 +307,14 @@ func TestACutFetchIsFollowedByID(t *testing.T) {
 // watched is a relay that holds the synthetic corpus of so many events, with a count of the messages that would have changed it.
 func watched(t *testing.T, n int) (url string, held int, published *atomic.Int64) {
 	t.Helper()
-	c, err := corpus.BuildSynthetic(context.Background(), corpus.Spec{Events: n, Seed: 1, BaseTime: 1780272000},
-		corpus.PrepareOptions{MaxEventBytes: 65536, MaxTags: 2000}, filepath.Join(t.TempDir(), "cache"), nil)
+	c, err := prepare.Synthetic(context.Background(), synthetic.Spec{Events: n, Seed: 1, BaseTime: 1780272000},
+		prepare.Options{MaxEventBytes: 65536, MaxTags: 2000}, filepath.Join(t.TempDir(), "cache"), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer c.Close()
 	inner := referencetest.Holding(t, referencetest.Events(t, c), reference.Options{NoVerify: true})
-	m, err := corpus.NewModel(c, nil, 1780272000)
+	m, err := model.New(c, nil, 1780272000)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,7 +15,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"relaybench/corpus"
+	"relaybench/corpus/prepare"
 	"relaybench/harness"
 	"relaybench/relays"
 	"relaybench/relays/machine"
@@ -152,11 +152,11 @@ func run(ctx context.Context, stdout, stderr io.Writer, args []string) int {
 // unusable says of an error that a file or a folder that was named cannot be used.
 func unusable(err error) bool {
 	var path *fs.PathError
-	var source *corpus.SourceError
-	var dump *corpus.RealDumpError
+	var source *prepare.SourceError
+	var dump *prepare.RealDumpError
 	var record *results.FileError
 	return errors.As(err, &path) || errors.As(err, &source) || errors.As(err, &dump) || errors.As(err, &record) ||
-		errors.Is(err, corpus.ErrEmpty) || errors.Is(err, corpus.ErrAllDropped)
+		errors.Is(err, prepare.ErrEmpty) || errors.Is(err, prepare.ErrAllDropped)
 }
 
 // pipe is stdout. Where its reader has left, as head does when it has enough, the rest is written

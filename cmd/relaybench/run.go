@@ -18,6 +18,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"relaybench/corpus"
+	"relaybench/corpus/model"
 	"relaybench/harness"
 	"relaybench/relays"
 	"relaybench/relays/machine"
@@ -322,7 +323,7 @@ func (f *runFlags) measure(ctx context.Context, stderr io.Writer, flags *pflag.F
 	}()
 
 	var c *corpus.Corpus
-	var model *corpus.Model
+	var expected *model.Model
 	described := noCorpus()
 	if !f.fetch.blind {
 		c, err = f.corpus.load(ctx, w)
@@ -332,7 +333,7 @@ func (f *runFlags) measure(ctx context.Context, stderr io.Writer, flags *pflag.F
 			return nil, "", err
 		}
 		defer c.Close()
-		if model, err = corpus.NewModel(c, nil, started.Unix()); err != nil {
+		if expected, err = model.New(c, nil, started.Unix()); err != nil {
 			return nil, "", fmt.Errorf("computing what a compliant relay holds: %w; check the corpus with relaybench corpus verify %s", err, c.Dir())
 		}
 		manifest := c.Manifest()
@@ -392,7 +393,7 @@ func (f *runFlags) measure(ctx context.Context, stderr io.Writer, flags *pflag.F
 		last.set(keep, file)
 	}
 	recorder := results.NewRecorder(record, func(r *results.Record) error { return r.Write(file) })
-	runner := harness.Runner{Contenders: contenders, Scenarios: measured, Corpus: c, Model: model, Now: started.Unix(), Options: f.options,
+	runner := harness.Runner{Contenders: contenders, Scenarios: measured, Corpus: c, Model: expected, Now: started.Unix(), Options: f.options,
 		Settings: settings, Recorder: recorder, Observer: w, Preflight: inspect, Seeder: f.seeder(), ReadOnly: f.fetch.readOnly}
 
 	runErr := recorder.Save() // a folder that cannot be written is found out before an hour of measuring

@@ -11,6 +11,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"relaybench/corpus"
+	"relaybench/corpus/prepare"
+	"relaybench/corpus/synthetic"
 )
 
 // corpusFlags are the flags that say which corpus to use. The verbs run and corpus build share them.
@@ -20,7 +22,7 @@ type corpusFlags struct {
 	baseTime string
 	file     string
 	real     bool
-	prepare  corpus.PrepareOptions
+	prepare  prepare.Options
 	cache    string
 
 	downloads downloadFlags
@@ -71,8 +73,8 @@ func (f *corpusFlags) base() (int64, error) {
 		return time.Now().Unix(), nil
 	}
 	base, err := strconv.ParseInt(f.baseTime, 10, 64)
-	if err != nil || base < corpus.MinBaseTime || base > corpus.MaxBaseTime {
-		return 0, usagef("--base-time %q: give Unix seconds from %d to %d, or \"now\"", f.baseTime, corpus.MinBaseTime, int64(corpus.MaxBaseTime))
+	if err != nil || base < synthetic.MinBaseTime || base > synthetic.MaxBaseTime {
+		return 0, usagef("--base-time %q: give Unix seconds from %d to %d, or \"now\"", f.baseTime, synthetic.MinBaseTime, int64(synthetic.MaxBaseTime))
 	}
 	return base, nil
 }
@@ -86,7 +88,7 @@ func (f *corpusFlags) load(ctx context.Context, w *watcher) (*corpus.Corpus, err
 	}
 	m := c.Manifest()
 	if first := m.FirstUnparseable; first != nil {
-		w.note(fmt.Sprintf("%s: left out since it is no event: %s; the first is in %s", m.Source, count(m.Dropped[corpus.DropUnparseable.String()]), first))
+		w.note(fmt.Sprintf("%s: left out since it is no event: %s; the first is in %s", m.Source, count(m.Dropped[prepare.DropUnparseable.String()]), first))
 	}
 	if m.Undoubled > 0 {
 		w.note(fmt.Sprintf("%s: events with doubled backslashes, as psql's COPY writes them: %s; that was undone, and their ids are right", m.Source, count(m.Undoubled)))
@@ -108,18 +110,18 @@ func (f *corpusFlags) build(ctx context.Context, w *watcher) (*corpus.Corpus, er
 	}
 	file := f.file
 	if f.real {
-		if file, err = corpus.RealDump(ctx, cache, progress); err != nil {
+		if file, err = prepare.RealDump(ctx, cache, progress); err != nil {
 			return nil, err
 		}
 	}
 	if file != "" {
-		return corpus.BuildFile(ctx, file, f.prepare, cache, progress)
+		return prepare.File(ctx, file, f.prepare, cache, progress)
 	}
 	base, err := f.base()
 	if err != nil {
 		return nil, err
 	}
-	return corpus.BuildSynthetic(ctx, corpus.Spec{Events: f.events, Seed: f.seed, BaseTime: base}, f.prepare, cache, progress)
+	return prepare.Synthetic(ctx, synthetic.Spec{Events: f.events, Seed: f.seed, BaseTime: base}, f.prepare, cache, progress)
 }
 
 // cacheDir returns the folder for corpora: what was asked for, $RELAYBENCH_CACHE, or the user's cache folder.

@@ -57,7 +57,7 @@ const (
 type Counts struct {
 	Received     int64 `json:"received"`     // events that it sent, each page counted by itself
 	New          int64 `json:"new"`          // kept, and from no other relay before
-	LeftOut      int64 `json:"leftOut"`      // genuine, and not for a corpus: see corpus.PrepareOptions
+	LeftOut      int64 `json:"leftOut"`      // genuine, and not for a corpus: see prepare.Options
 	Malformed    int64 `json:"malformed"`    // no events
 	BadID        int64 `json:"badId"`        // events whose id is not their hash
 	BadSignature int64 `json:"badSignature"` // events with a signature that is not their author's

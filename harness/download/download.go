@@ -1,5 +1,5 @@
 // Package download gets a corpus from relays that run somewhere: the newest events that one or
-// several of them hold, into a file for corpus.BuildDownload. It stands beside the other users of
+// several of them hold, into a file for prepare.Download. It stands beside the other users of
 // relays/client and harness/receive, since it asks relays and checks what they send, and above
 // corpus, which knows no relay.
 //
@@ -30,6 +30,7 @@ import (
 	"time"
 
 	"relaybench/corpus"
+	"relaybench/corpus/prepare"
 )
 
 // The defaults of Options.
@@ -48,7 +49,7 @@ type Options struct {
 	Since, Until *int64   // Unix seconds, inclusive; without Until, up to when the download began
 	Limit        int      // the newest so many events of all relays together; 0: all
 	// Prepare says which events preparation will keep. Others are not stored and do not count. Its Limit is not looked at.
-	Prepare  corpus.PrepareOptions
+	Prepare  prepare.Options
 	MaxBytes int64         // the most that is stored; DefaultMaxBytes
 	Interval time.Duration // the least time between two REQs to one relay; DefaultInterval, none where negative
 	Stall    time.Duration // without progress for so long, a connection is given up; 30 s
@@ -113,7 +114,7 @@ func Run(ctx context.Context, cacheDir string, o Options) (*Result, error) {
 	if err := os.MkdirAll(filepath.Dir(d.dir), 0o777); err != nil {
 		return nil, fmt.Errorf("creating the folder for downloads: %w", err)
 	}
-	unlock, err := corpus.Lock(ctx, d.dir+".lock", o.Wait)
+	unlock, err := prepare.Lock(ctx, d.dir+".lock", o.Wait)
 	if err != nil {
 		return nil, err
 	}
@@ -154,10 +155,10 @@ func (o *Options) fill() {
 		o.mostOfAnswer = mostOfAnswer
 	}
 	if o.Prepare.MaxEventBytes == 0 {
-		o.Prepare.MaxEventBytes = corpus.DefaultMaxEventBytes
+		o.Prepare.MaxEventBytes = prepare.DefaultMaxEventBytes
 	}
 	if o.Prepare.MaxTags == 0 {
-		o.Prepare.MaxTags = corpus.DefaultMaxTags
+		o.Prepare.MaxTags = prepare.DefaultMaxTags
 	}
 }
 

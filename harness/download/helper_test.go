@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"relaybench/corpus"
+	"relaybench/corpus/synthetic"
 	"relaybench/harness/download"
 	"relaybench/relays/reference"
 	"relaybench/relays/reference/referencetest"
@@ -93,7 +94,7 @@ const baseTime = 1_780_272_000
 // genuine are events with real ids and signatures, oldest first, none of which replaces another.
 var genuine = sync.OnceValue(func() []corpus.Event {
 	var events []corpus.Event
-	err := corpus.Spec{Events: 400, Seed: 7, BaseTime: baseTime}.Generate(context.Background(), nil, func(e *corpus.Event) error {
+	err := synthetic.Spec{Events: 400, Seed: 7, BaseTime: baseTime}.Generate(context.Background(), nil, func(e *corpus.Event) error {
 		if !corpus.IsReplaceable(e.Kind) && !corpus.IsAddressable(e.Kind) && !corpus.IsEphemeral(e.Kind) && e.Kind != corpus.KindDeletion {
 			events = append(events, *e)
 		}

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"relaybench/corpus"
+	"relaybench/corpus/model"
 	"relaybench/harness/load"
 )
 
@@ -12,7 +13,7 @@ import (
 type Ground struct {
 	now    int64
 	corpus *corpus.Corpus // nil where nobody knows
-	model  *corpus.Model
+	model  *model.Model
 	whole  *load.State
 	must   []int  // corpus indices of what has to come, newest first
 	may    []bool // by corpus index: what may come as well
@@ -24,7 +25,7 @@ type Ground struct {
 }
 
 // FromCorpus is the ground of a relay that holds what the model says. open says that it may hold more, which is no fault then.
-func FromCorpus(m *corpus.Model, f corpus.Filter, open bool, now int64) *Ground {
+func FromCorpus(m *model.Model, f corpus.Filter, open bool, now int64) *Ground {
 	f.Limit = nil
 	c := m.Corpus()
 	g := &Ground{now: now, corpus: c, model: m, open: open, may: make([]bool, c.Len())}

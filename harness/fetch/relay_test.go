@@ -13,6 +13,9 @@ import (
 	"github.com/coder/websocket"
 
 	"relaybench/corpus"
+	"relaybench/corpus/model"
+	"relaybench/corpus/prepare"
+	"relaybench/corpus/synthetic"
 	"relaybench/harness/fetch"
 	"relaybench/relays/reference"
 	"relaybench/relays/reference/referencetest"
@@ -22,20 +25,20 @@ import (
 const now = 1_780_272_000
 
 // sample is a signed corpus that all tests share, and its model.
-var sample = sync.OnceValues(func() (*corpus.Model, error) {
+var sample = sync.OnceValues(func() (*model.Model, error) {
 	dir, err := os.MkdirTemp("", "fetch-test-")
 	if err != nil {
 		return nil, err
 	}
 	defer os.RemoveAll(dir) // what is mapped stays
-	c, err := corpus.BuildSynthetic(context.Background(), corpus.Spec{Events: 400, Seed: 3, BaseTime: now}, corpus.PrepareOptions{MaxEventBytes: 65536, MaxTags: 2000}, dir, nil)
+	c, err := prepare.Synthetic(context.Background(), synthetic.Spec{Events: 400, Seed: 3, BaseTime: now}, prepare.Options{MaxEventBytes: 65536, MaxTags: 2000}, dir, nil)
 	if err != nil {
 		return nil, err
 	}
-	return corpus.NewModel(c, nil, now)
+	return model.New(c, nil, now)
 })
 
-func model(t *testing.T) *corpus.Model {
+func sampleModel(t *testing.T) *model.Model {
 	t.Helper()
 	m, err := sample()
 	if err != nil {
@@ -47,13 +50,13 @@ func model(t *testing.T) *corpus.Model {
 // serve is a reference relay that holds the corpus.
 func serve(t *testing.T, o reference.Options, faults ...string) (url string) {
 	t.Helper()
-	return referencetest.Holding(t, referencetest.Events(t, model(t).Corpus()), o, faults...)
+	return referencetest.Holding(t, referencetest.Events(t, sampleModel(t).Corpus()), o, faults...)
 }
 
 // target is a relay of which it is known that it holds the corpus.
 func target(t *testing.T, url string, f corpus.Filter) *fetch.Target {
 	t.Helper()
-	return &fetch.Target{URL: url, Filter: f, Ground: fetch.FromCorpus(model(t), f, false, now)}
+	return &fetch.Target{URL: url, Filter: f, Ground: fetch.FromCorpus(sampleModel(t), f, false, now)}
 }
 
 // options wait long for what comes late on a busy machine; tests of what never comes wait less.

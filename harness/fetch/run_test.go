@@ -19,10 +19,10 @@ import (
 func TestEveryStrategyBringsAllInEveryForm(t *testing.T) {
 	t.Parallel()
 	url := compressing(t, serve(t, reference.Options{MaxLimit: 5000}))
-	recent := corpus.Int64(model(t).Corpus().Entry(200).CreatedAt)
+	recent := corpus.Int64(sampleModel(t).Corpus().Entry(200).CreatedAt)
 	for i, f := range []corpus.Filter{{}, {Kinds: []int{1}, Since: recent}} {
 		to := target(t, url, f)
-		want := model(t).Count(&f)
+		want := sampleModel(t).Count(&f)
 		for _, s := range fetch.Strategies() {
 			if i > 0 && s == fetch.ByID {
 				continue
@@ -54,7 +54,7 @@ func TestAnUnknownRelayIsLearnt(t *testing.T) {
 	t.Parallel()
 	url := serve(t, reference.Options{MaxLimit: 5000})
 	to := &fetch.Target{URL: url, Ground: fetch.Unknown(now)}
-	want := model(t).Count(&corpus.Filter{})
+	want := sampleModel(t).Count(&corpus.Filter{})
 	for _, s := range fetch.Strategies() {
 		for _, r := range measured(t, s, to, options()) {
 			if r.Form.Deflate {
@@ -218,10 +218,10 @@ func TestACapOnAnswersIsNoFault(t *testing.T) {
 func TestASecondBeyondTheCapIsNoFault(t *testing.T) {
 	t.Parallel()
 	crowded, seconds := 0, map[int64]int{}
-	c := model(t).Corpus()
-	for _, i := range model(t).Query(&corpus.Filter{}) {
+	c := sampleModel(t).Corpus()
+	for _, i := range sampleModel(t).Query(&corpus.Filter{}) {
 		at := c.Entry(i).CreatedAt
-		if seconds[at]++; seconds[at] > 1 && !model(t).Optional(i) {
+		if seconds[at]++; seconds[at] > 1 && !sampleModel(t).Optional(i) {
 			crowded++
 		}
 	}
@@ -256,7 +256,7 @@ func TestACellThatIsCutSaysSo(t *testing.T) {
 				continue
 			}
 			got, reason := r.Completeness(), reasonOf(r)
-			if got != load.Capped || !strings.Contains(reason, "--cell-events 120") || r.Delivered < 30 || r.Delivered > model(t).Corpus().Len() {
+			if got != load.Capped || !strings.Contains(reason, "--cell-events 120") || r.Delivered < 30 || r.Delivered > sampleModel(t).Corpus().Len() {
 				t.Errorf("%s: %s (%s), %d came", name(r), got, reason, r.Delivered)
 			}
 		}

@@ -13,7 +13,8 @@ import (
 
 	"github.com/coder/websocket"
 
-	"relaybench/corpus"
+	"relaybench/corpus/prepare"
+	"relaybench/corpus/synthetic"
 	"relaybench/relays/scripted"
 	"relaybench/relays/wire"
 )
@@ -94,7 +95,7 @@ func TestAPublisherThatStallsTellsOfNotices(t *testing.T) {
 }
 
 func TestAPublisherCountsWhatIsNoMessage(t *testing.T) {
-	c, err := corpus.BuildSynthetic(t.Context(), corpus.Spec{Events: 50, Seed: 1, BaseTime: 1_780_272_000}, corpus.PrepareOptions{}, t.TempDir(), nil)
+	c, err := prepare.Synthetic(t.Context(), synthetic.Spec{Events: 50, Seed: 1, BaseTime: 1_780_272_000}, prepare.Options{}, t.TempDir(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

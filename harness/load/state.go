@@ -12,6 +12,7 @@ import (
 	"sync"
 
 	"relaybench/corpus"
+	"relaybench/corpus/model"
 )
 
 // State is what records add up to once replaceable and addressable events are folded to their newest version (NIP-01), deletions applied
@@ -29,7 +30,7 @@ type State struct {
 // FoldCorpus folds those events of a corpus for which delivered(i) is true, at time now in Unix seconds. The error is an event of the corpus that cannot
 // be read.
 func FoldCorpus(c *corpus.Corpus, delivered func(i int) bool, now int64) (*State, error) {
-	m, err := corpus.NewFates(c, delivered, now)
+	m, err := model.NewFates(c, delivered, now)
 	if err != nil {
 		return nil, fmt.Errorf("folding what was delivered: %w", err)
 	}
@@ -37,17 +38,17 @@ func FoldCorpus(c *corpus.Corpus, delivered func(i int) bool, now int64) (*State
 	authors := make(map[corpus.PubKey]struct{})
 	for i := range c.Len() {
 		why := m.Why(i)
-		if why == corpus.NotOffered {
+		if why == model.NotOffered {
 			continue
 		}
 		s.Records++
 		authors[c.Entry(i).PubKey] = struct{}{}
 		switch why {
-		case corpus.Stored:
+		case model.Stored:
 			s.Current++
-		case corpus.Superseded:
+		case model.Superseded:
 			s.Superseded++
-		case corpus.Deleted:
+		case model.Deleted:
 			s.Deleted++
 		default:
 			s.Gone++

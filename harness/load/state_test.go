@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"relaybench/corpus"
+	"relaybench/corpus/prepare"
+	"relaybench/corpus/synthetic"
 	"relaybench/harness/load"
 )
 
@@ -57,7 +59,7 @@ func TestRecordsFoldToTheStateOfARelay(t *testing.T) {
 
 // What relaybench's model says of a corpus and what folding by itself says must be the same, whatever part of it came.
 func TestFoldingAgreesWithTheModel(t *testing.T) {
-	c, err := corpus.BuildSynthetic(context.Background(), corpus.Spec{Events: 3000, Seed: 5, BaseTime: 1_780_272_000}, corpus.PrepareOptions{MaxEventBytes: 65536, MaxTags: 2000, KeepDeletions: true}, t.TempDir(), nil)
+	c, err := prepare.Synthetic(context.Background(), synthetic.Spec{Events: 3000, Seed: 5, BaseTime: 1_780_272_000}, prepare.Options{MaxEventBytes: 65536, MaxTags: 2000, KeepDeletions: true}, t.TempDir(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

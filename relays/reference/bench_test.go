@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"relaybench/corpus"
+	"relaybench/corpus/synthetic"
 	"relaybench/relays/wire"
 )
 
@@ -25,7 +26,7 @@ var benchEvents = sync.OnceValue(func() []corpus.Event {
 		n = v
 	}
 	var events []corpus.Event
-	err := corpus.Spec{Events: n, Seed: 1, BaseTime: 1780272000}.Generate(context.Background(), nil, func(e *corpus.Event) error {
+	err := synthetic.Spec{Events: n, Seed: 1, BaseTime: 1780272000}.Generate(context.Background(), nil, func(e *corpus.Event) error {
 		events = append(events, *e)
 		return nil
 	})

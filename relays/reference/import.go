@@ -105,7 +105,7 @@ type importJob struct {
 	broken  bool
 }
 
-// Run takes all events of a stream. next is corpus.Texts.Next or like it. When ctx ends, the group
+// Run takes all events of a stream. next is prepare.Texts.Next or like it. When ctx ends, the group
 // at hand is committed, and the error is ctx's cause: a call of next that waits for more is then
 // left to itself. After any error all that Total counts is in the store.
 func (im *Importer) Run(ctx context.Context, next func(dst []byte) (text []byte, whole bool, err error)) error {

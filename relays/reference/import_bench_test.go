@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"relaybench/corpus"
+	"relaybench/corpus/prepare"
 )
 
 // BenchmarkImport takes 20,000 signed events into an empty store: ns/op is for all of them.
@@ -27,7 +28,7 @@ func BenchmarkImport(b *testing.B) {
 					if err != nil {
 						b.Fatal(err)
 					}
-					texts, err := corpus.NewTexts(bytes.NewReader(text), "events")
+					texts, err := prepare.NewTexts(bytes.NewReader(text), "events")
 					if err != nil {
 						b.Fatal(err)
 					}

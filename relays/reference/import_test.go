@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"relaybench/corpus"
+	"relaybench/corpus/prepare"
 )
 
 // lines is a stream of events, one a line.
@@ -26,7 +27,7 @@ func lines(events []corpus.Event) []byte {
 // importAll imports a stream in small groups.
 func importAll(t *testing.T, s Store, text []byte, o ImportOptions) Imported {
 	t.Helper()
-	texts, err := corpus.NewTexts(bytes.NewReader(text), "test")
+	texts, err := prepare.NewTexts(bytes.NewReader(text), "test")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -140,7 +141,7 @@ func TestAnInterruptedImportKeepsWhatItCounted(t *testing.T) {
 	events := randomEvents(rand.New(rand.NewPCG(1, 1)), 2000)
 	for name, s := range stores(t) {
 		ctx, cancel := context.WithCancelCause(t.Context())
-		texts, err := corpus.NewTexts(bytes.NewReader(lines(events)), "test")
+		texts, err := prepare.NewTexts(bytes.NewReader(lines(events)), "test")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -171,7 +172,7 @@ func TestAnImportDoesNotWaitForAStreamThatSaysNothing(t *testing.T) {
 		_, _ = write.Write([]byte(`{"id":"`))
 		close(reading)
 	}()
-	texts, err := corpus.NewTexts(io.MultiReader(strings.NewReader("{\"id\":1}\n{\"id\":1}\n"), read), "test")
+	texts, err := prepare.NewTexts(io.MultiReader(strings.NewReader("{\"id\":1}\n{\"id\":1}\n"), read), "test")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -187,12 +188,12 @@ func TestAnImportDoesNotWaitForAStreamThatSaysNothing(t *testing.T) {
 func TestAStreamThatBreaksOffIsImportedUpToThere(t *testing.T) {
 	text := lines([]corpus.Event{note(testKey(1), 1, "a"), note(testKey(1), 2, "b")})
 	s := NewMemory()
-	texts, err := corpus.NewTexts(bytes.NewReader(text[:len(text)-10]), "test")
+	texts, err := prepare.NewTexts(bytes.NewReader(text[:len(text)-10]), "test")
 	if err != nil {
 		t.Fatal(err)
 	}
 	im := NewImporter(s, ImportOptions{})
-	if err := im.Run(t.Context(), texts.Next); !errors.Is(err, corpus.ErrTruncated) || im.Total().Stored != 1 {
+	if err := im.Run(t.Context(), texts.Next); !errors.Is(err, prepare.ErrTruncated) || im.Total().Stored != 1 {
 		t.Errorf("%+v, %v", im.Total(), err)
 	}
 }

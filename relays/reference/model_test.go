@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"relaybench/corpus"
+	"relaybench/corpus/model"
 )
 
 // The relay must hold and answer what the model says that any compliant relay does, in whatever order events come.
@@ -23,7 +24,7 @@ func TestAnswersAgreeWithTheModel(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		model, err := corpus.NewModel(c, nil, 2000)
+		model, err := model.New(c, nil, 2000)
 		if err != nil {
 			t.Fatal(err)
 		}

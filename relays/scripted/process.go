@@ -15,6 +15,7 @@ import (
 	"github.com/kballard/go-shellquote"
 
 	"relaybench/corpus"
+	"relaybench/corpus/prepare"
 	"relaybench/relays"
 	"relaybench/relays/reference"
 )
@@ -113,7 +114,7 @@ func program(file string, args []string) int {
 	if args[0] == "import" {
 		f := must(os.Open(args[1]))
 		defer f.Close()
-		texts := must(corpus.NewTexts(f, args[1]))
+		texts := must(prepare.NewTexts(f, args[1]))
 		check(reference.NewImporter(store, reference.ImportOptions{}).Run(context.Background(), texts.Next))
 	} else {
 		command, done = s.SyncWith, &counts.Syncs

@@ -1,0 +1,220 @@
+package corpus
+
+import (
+	"bytes"
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"hash"
+	"hash/crc32"
+	"runtime"
+	"strconv"
+	"sync"
+	"sync/atomic"
+)
+
+// A canonical line has its first fields at fixed places, so that the index is built without parsing JSON:
+//
+//	{"id":"<64>","pubkey":"<64>","created_at":<n>,"kind":<n>,"tags":[…],"content":"…","sig":"<128>"}
+const (
+	idAt        = len(`{"id":"`)
+	pubKeyAt    = idAt + 64 + len(`","pubkey":"`)
+	createdAtAt = pubKeyAt + 64 + len(`","created_at":`)
+	tailLength  = len(`","sig":"`) + 128 + len(`"}`)
+	shortest    = createdAtAt + len(`0,"kind":0,"tags":[],"content":"`) + tailLength
+)
+
+// indexChunk is the share of the file that one goroutine takes at a time. The checksum in manifests is over such chunks.
+const indexChunk = 4 << 20
+
+// lineError names a line, counted from 1 as editors count, and what is wrong with it.
+type lineError struct {
+	line int
+	err  error
+}
+
+func (e *lineError) Error() string { return "line " + strconv.Itoa(e.line) + ": " + e.err.Error() }
+func (e *lineError) Unwrap() error { return e.err }
+
+// indexLines builds the index of canonical NDJSON on all cores, checks form and order, and computes the checksum. It calls done, from any
+// goroutine, with each part of text that it has read, so that a long text need not be in memory whole. The error names the first wrong line.
+func indexLines(text []byte, done func(part []byte)) ([]Entry, string, error) {
+	chunks := splitAtNewlines(text, indexChunk)
+	counts, sums := make([]int, len(chunks)), make([]uint32, len(chunks))
+	InParallel(len(chunks), func(i int) {
+		counts[i] = bytes.Count(chunks[i], []byte{'\n'})
+		sums[i] = crc32.Checksum(chunks[i], castagnoli)
+		done(chunks[i])
+	})
+
+	starts := make([]int, len(chunks))
+	total, offset := 0, int64(0)
+	offsets := make([]int64, len(chunks))
+	for i, chunk := range chunks {
+		starts[i], offsets[i] = total, offset
+		total += counts[i]
+		offset += int64(len(chunk))
+	}
+	// A file of newlines alone must not be able to demand an index many times its size.
+	if len(text) == 0 || text[len(text)-1] != '\n' {
+		return nil, "", &lineError{total + 1, errors.New("the last line has no newline")}
+	}
+	if total > len(text)/shortest {
+		total = len(text)/shortest + 1
+	}
+
+	entries := make([]Entry, total)
+	errs := make([]error, len(chunks))
+	InParallel(len(chunks), func(i int) {
+		errs[i] = indexInto(entries, starts[i], chunks[i], offsets[i])
+		done(chunks[i])
+	})
+	for _, err := range errs {
+		if err != nil {
+			return nil, "", err
+		}
+	}
+	for i := 1; i < len(entries); i++ {
+		if !inOrder(&entries[i-1], &entries[i]) {
+			return nil, "", &lineError{i + 1, errors.New("not in corpus order (created_at ascending, then id ascending, no id twice)")}
+		}
+	}
+	return entries, checksumOf(sums), nil
+}
+
+// indexInto parses a chunk's lines into entries[start:].
+func indexInto(entries []Entry, start int, chunk []byte, offset int64) error {
+	for n := start; len(chunk) > 0; n++ {
+		end := bytes.IndexByte(chunk, '\n')
+		if n >= len(entries) {
+			return &lineError{n + 1, errors.New("too short for an event")}
+		}
+		if err := parseLine(chunk[:end], &entries[n]); err != nil {
+			return &lineError{n + 1, err}
+		}
+		entries[n].Offset = offset
+		offset += int64(end) + 1
+		chunk = chunk[end+1:]
+	}
+	return nil
+}
+
+func inOrder(a, b *Entry) bool {
+	return cmp.Or(cmp.Compare(a.CreatedAt, b.CreatedAt), bytes.Compare(a.ID[:], b.ID[:])) < 0
+}
+
+// parseLine reads the fixed fields of one canonical line, all but Offset. Tags and content are not looked at.
+func parseLine(line []byte, e *Entry) error {
+	if len(line) < shortest {
+		return errors.New("too short for an event")
+	}
+	if uint64(len(line)) > 1<<32-1 {
+		return errors.New("over 4 GiB long")
+	}
+	e.Length = uint32(len(line))
+	if string(line[:idAt]) != `{"id":"` || !decodeHex(e.ID[:], line[idAt:idAt+64]) {
+		return errors.New("no id of 64 lower-case hexadecimal digits where canonical JSON has it")
+	}
+	if string(line[idAt+64:pubKeyAt]) != `","pubkey":"` || !decodeHex(e.PubKey[:], line[pubKeyAt:pubKeyAt+64]) {
+		return errors.New("no pubkey of 64 lower-case hexadecimal digits where canonical JSON has it")
+	}
+	if string(line[pubKeyAt+64:createdAtAt]) != `","created_at":` {
+		return errors.New("no created_at where canonical JSON has it")
+	}
+	createdAt, rest, ok := cutNumber(line[createdAtAt:])
+	if !ok {
+		return errors.New("created_at is not a canonical integer")
+	}
+	e.CreatedAt = createdAt
+	kindText, found := bytes.CutPrefix(rest, []byte(`,"kind":`))
+	kind, rest, ok := cutNumber(kindText)
+	if !found || !ok || kind > 65535 || !bytes.HasPrefix(rest, []byte(`,"tags":[`)) {
+		return errors.New("kind is not a canonical integer up to 65,535 followed by tags")
+	}
+	e.Kind = uint16(kind)
+	tail := line[len(line)-tailLength:]
+	var sig Signature
+	if string(tail[:9]) != `","sig":"` || string(tail[9+128:]) != `"}` || !decodeHex(sig[:], tail[9:9+128]) {
+		return errors.New("does not end in a sig of 128 lower-case hexadecimal digits")
+	}
+	return nil
+}
+
+// cutNumber reads an integer as canonical JSON writes it: digits without a leading zero, at most 18.
+func cutNumber(b []byte) (n int64, rest []byte, ok bool) {
+	i := 0
+	for i < len(b) && i < 19 && '0' <= b[i] && b[i] <= '9' {
+		n = n*10 + int64(b[i]-'0')
+		i++
+	}
+	return n, b[i:], 0 < i && i < 19 && (i == 1 || b[0] != '0')
+}
+
+// splitAtNewlines cuts text behind newlines into pieces of about size bytes. What follows the last newline is left out.
+func splitAtNewlines(text []byte, size int) [][]byte {
+	var chunks [][]byte
+	for len(text) > 0 {
+		end := min(size, len(text))
+		next := bytes.IndexByte(text[end-1:], '\n')
+		if next < 0 {
+			if next = bytes.LastIndexByte(text[:end], '\n'); next < 0 {
+				break
+			}
+			next -= end - 1
+		}
+		end += next
+		chunks = append(chunks, text[:end:end])
+		text = text[end:]
+	}
+	return chunks
+}
+
+// InParallel calls work(0) … work(n-1) on all cores, each once.
+func InParallel(n int, work func(i int)) {
+	var next atomic.Int64
+	var wg sync.WaitGroup
+	for range min(n, runtime.GOMAXPROCS(0)) {
+		wg.Go(func() {
+			for i := int(next.Add(1)) - 1; i < n; i = int(next.Add(1)) - 1 {
+				work(i)
+			}
+		})
+	}
+	wg.Wait()
+}
+
+// tally sums up events, added in corpus order, for the manifest.
+type tally struct {
+	events         int
+	bytes          int64
+	kinds          map[uint16]int
+	oldest, newest int64
+	ids            hash.Hash
+	digits         [64]byte
+}
+
+func newTally() *tally { return &tally{ids: sha256.New(), kinds: make(map[uint16]int)} }
+
+func (t *tally) add(e *Entry) {
+	if t.events == 0 {
+		t.oldest = e.CreatedAt
+	}
+	t.newest = e.CreatedAt
+	t.events++
+	t.bytes += int64(e.Length) + 1
+	t.kinds[e.Kind]++
+	hex.Encode(t.digits[:], e.ID[:])
+	t.ids.Write(t.digits[:])
+}
+
+// fill sets the manifest's fields that follow from the events.
+func (t *tally) fill(m *Manifest) {
+	m.Events, m.Bytes = t.events, t.bytes
+	m.OldestUnix, m.NewestUnix = t.oldest, t.newest
+	m.Fingerprint = hex.EncodeToString(t.ids.Sum(nil))
+	m.Kinds = make(map[string]int, len(t.kinds))
+	for kind, n := range t.kinds {
+		m.Kinds[strconv.Itoa(int(kind))] = n
+	}
+}

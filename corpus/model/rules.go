@@ -1,0 +1,279 @@
+package model
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"hash/maphash"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"relaybench/corpus"
+)
+
+const (
+	kindChannelMetadata = 41   // NIP-28
+	kindGiftWrap        = 1059 // NIP-59
+)
+
+// reach is up to which created_at a request takes effect, for certain and perhaps. Nothing is older than never.
+type reach struct{ certain, perhaps int64 }
+
+const never = math.MinInt64
+
+func (r *reach) extend(at int64, certain bool) {
+	if certain {
+		r.certain = max(r.certain, at)
+	} else {
+		r.perhaps = max(r.perhaps, at)
+	}
+}
+
+// extend widens what key's requests reach in a map of reaches.
+func extend[K comparable](reaches map[K]reach, key K, at int64, certain bool) {
+	r, ok := reaches[key]
+	if !ok {
+		r = reach{never, never}
+	}
+	r.extend(at, certain)
+	reaches[key] = r
+}
+
+// remove takes event i away for the given reason, or puts it in doubt if that is not certain. A reason found earlier stays, but
+// certainty beats doubt.
+func (m *Model) remove(i int, r Reason, d Doubt, certain bool) {
+	switch f := m.fates[i]; {
+	case f.reason() != Stored:
+	case certain:
+		m.fates[i] = newFate(r, NoDoubt)
+	case f.doubt() == NoDoubt:
+		m.fates[i] = newFate(Stored, d)
+	}
+}
+
+// vanish applies the requests to vanish (NIP-62): everything of the author up to the request's created_at goes, and gift wraps to the
+// author likewise, but for requests to vanish.
+func (m *Model) vanish(requests []uint32) error {
+	authors := map[corpus.PubKey]reach{}
+	for _, i := range requests {
+		entry := m.corpus.Entry(int(i))
+		if entry.Kind != corpus.KindVanish {
+			continue
+		}
+		named, all := false, false
+		err := corpus.ScanTags(m.corpus.Raw(int(i)), func(name, value []byte, elements int) {
+			if elements > 1 && string(name) == "relay" {
+				named = true
+				all = all || string(value) == "ALL_RELAYS"
+			}
+		})
+		if err != nil {
+			return fmt.Errorf("reading the request to vanish %s: %w", entry.ID, err)
+		}
+		if named { // without a relay tag it asks nothing of anyone
+			extend(authors, entry.PubKey, entry.CreatedAt, all && m.fates[i].certain())
+		}
+		m.remove(int(i), Stored, DoubtVanish, false)
+	}
+	if len(authors) == 0 {
+		return nil
+	}
+	for i := range m.fates {
+		entry := m.corpus.Entry(i)
+		if m.fates[i].reason() != Stored || entry.Kind == corpus.KindVanish {
+			continue
+		}
+		if r, ok := authors[entry.PubKey]; ok && entry.CreatedAt <= max(r.certain, r.perhaps) {
+			m.remove(i, Vanished, DoubtVanish, entry.CreatedAt <= r.certain)
+		}
+		if entry.Kind != kindGiftWrap {
+			continue
+		}
+		err := corpus.ScanTags(m.corpus.Raw(i), func(name, value []byte, elements int) {
+			if recipient, ok := corpus.ParsePubKey(value); ok && string(name) == "p" {
+				if r, ok := authors[recipient]; ok {
+					m.remove(i, Vanished, DoubtVanish, entry.CreatedAt <= r.certain)
+				}
+			}
+		})
+		if err != nil {
+			return fmt.Errorf("reading the gift wrap %s: %w", entry.ID, err)
+		}
+	}
+	return nil
+}
+
+// delete applies the deletion requests' e tags and returns up to when their a tags reach, by address (NIP-09).
+func (m *Model) delete(requests []uint32, seed maphash.Seed) (map[uint64]reach, error) {
+	addresses := map[uint64]reach{}
+	for _, i := range requests {
+		if m.corpus.Entry(int(i)).Kind != corpus.KindDeletion {
+			continue
+		}
+		r := deletion{m: m, seed: seed, entry: m.corpus.Entry(int(i))}
+		if err := corpus.ScanTags(m.corpus.Raw(int(i)), r.read); err != nil {
+			return nil, fmt.Errorf("reading the deletion request %s: %w", r.entry.ID, err)
+		}
+		if r.foreign {
+			m.remove(int(i), Stored, DoubtDeletion, false)
+		}
+		effective := m.fates[i].certain()
+		for _, t := range r.events {
+			m.remove(t.index, Deleted, DoubtDeletion, effective && t.clean)
+		}
+		for _, t := range r.addresses {
+			extend(addresses, t.address, r.entry.CreatedAt, effective && t.clean)
+		}
+	}
+	return addresses, nil
+}
+
+// deletion gathers what one request refers to.
+type deletion struct {
+	m         *Model
+	seed      maphash.Seed
+	entry     *corpus.Entry
+	events    []deletedEvent
+	addresses []deletedAddress
+	foreign   bool // it also names what is another's
+}
+
+type deletedEvent struct {
+	index int
+	clean bool
+}
+
+type deletedAddress struct {
+	address uint64
+	clean   bool
+}
+
+func (r *deletion) read(name, value []byte, elements int) {
+	switch {
+	case elements < 2:
+	case string(name) == "e":
+		r.readID(value)
+	case string(name) == "a":
+		r.readAddress(string(value))
+	}
+}
+
+// readID takes an e tag. Requests to delete and to vanish cannot be deleted.
+func (r *deletion) readID(value []byte) {
+	id, clean := corpus.ParseID(value)
+	if !clean {
+		var ok bool
+		if id, ok = corpus.ParseID(bytes.ToLower(bytes.TrimSpace(value))); !ok {
+			return
+		}
+	}
+	i, ok := r.m.corpus.Find(id)
+	if !ok || r.m.fates[i].reason() == NotOffered || r.m.fates[i].reason() == Ephemeral {
+		return
+	}
+	switch target := r.m.corpus.Entry(i); {
+	case target.PubKey == r.entry.PubKey:
+		if target.Kind != corpus.KindDeletion && target.Kind != corpus.KindVanish {
+			r.events = append(r.events, deletedEvent{i, clean})
+		}
+	case target.Kind == kindGiftWrap && r.m.mentions(i, &r.entry.PubKey):
+		r.events = append(r.events, deletedEvent{i, false})
+	default:
+		r.foreign = true
+	}
+}
+
+// readAddress takes an a tag, "kind:pubkey:d", with an empty d but both colons for replaceable kinds (NIP-01). What can only be read
+// with good will may count or not.
+func (r *deletion) readAddress(value string) {
+	kindText, rest, _ := strings.Cut(value, ":")
+	authorText, d, both := strings.Cut(rest, ":")
+	kind, err := strconv.Atoi(strings.TrimSpace(kindText))
+	author, ok := corpus.ParsePubKey(strings.ToLower(strings.TrimSpace(authorText)))
+	if err != nil || !ok || !corpus.IsReplaceable(kind) && !corpus.IsAddressable(kind) {
+		return
+	}
+	if author != r.entry.PubKey {
+		r.foreign = true
+		return
+	}
+	clean := both && kindText == strconv.Itoa(kind) && authorText == author.String()
+	if corpus.IsReplaceable(kind) {
+		clean = clean && d == ""
+		d = ""
+	}
+	r.addresses = append(r.addresses, deletedAddress{hashAddress(r.seed, &author, kind, []byte(d)), clean})
+}
+
+// mentions reports whether event i has a p tag for the key. An event that cannot be read has none.
+func (m *Model) mentions(i int, key *corpus.PubKey) (found bool) {
+	err := corpus.ScanTags(m.corpus.Raw(i), func(name, value []byte, elements int) {
+		if p, ok := corpus.ParsePubKey(value); ok && string(name) == "p" && p == *key {
+			found = true
+		}
+	})
+	return found && err == nil
+}
+
+// supersede leaves one version of each replaceable and addressable event: the newest, the lowest id among equally new ones (NIP-01).
+// deleted says up to when versions are gone by their address.
+func (m *Model) supersede(versions []version, deleted map[uint64]reach) {
+	m.rivals = map[uint32]uint64{}
+	slices.SortFunc(versions, func(a, b version) int {
+		return cmp.Or(cmp.Compare(a.address, b.address), cmp.Compare(b.rank, a.rank)) // the winner first
+	})
+	for len(versions) > 0 {
+		n := 1
+		for n < len(versions) && versions[n].address == versions[0].address {
+			n++
+		}
+		group := versions[:n]
+		versions = versions[n:]
+		if r, ok := deleted[group[0].address]; ok {
+			for _, v := range group {
+				i := int(m.flip[v.rank])
+				if at := m.corpus.Entry(i).CreatedAt; at <= max(r.certain, r.perhaps) {
+					m.remove(i, Deleted, DoubtDeletion, at <= r.certain)
+				}
+			}
+		}
+		if m.corpus.Entry(int(m.flip[group[0].rank])).Kind == kindChannelMetadata {
+			for _, v := range group[1:] {
+				m.remove(int(m.flip[v.rank]), Stored, DoubtVersion, false)
+			}
+			continue
+		}
+		m.rank(group)
+	}
+}
+
+// rank settles the versions of one event, best first. If the best is held for certain, all others are superseded. If it may have come and
+// gone, or may never have been taken, any of the others may be the one that is held (see DoubtVersion): the next one, while the
+// best was away; or one still older, where the best had replaced the next one before it went.
+func (m *Model) rank(group []version) {
+	settled := m.fates[m.flip[group[0].rank]].certain()
+	held := false
+	for _, v := range group {
+		i := m.flip[v.rank]
+		f := m.fates[i]
+		if f.reason() != Stored {
+			continue
+		}
+		reason, doubt := Stored, f.doubt()
+		if held {
+			reason = Superseded
+		}
+		if !settled {
+			if doubt == NoDoubt {
+				doubt = DoubtVersion
+			}
+			m.rivals[i] = v.address
+		} else if held {
+			doubt = NoDoubt
+		}
+		held = true
+		m.fates[i] = newFate(reason, doubt)
+	}
+}

@@ -1,0 +1,294 @@
+// Package prepare makes corpora: it reads dumps of any form, checks and sorts what is in them or what
+// is generated, and keeps the result in a cache.
+package prepare
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"relaybench/corpus"
+)
+
+// The defaults of Options, which are what strfry accepts unless configured otherwise.
+const (
+	DefaultMaxEventBytes = 65536
+	DefaultMaxTags       = 2000
+)
+
+// MaxEventBytesCeiling is the largest Options.MaxEventBytes. No text of an event that is longer is read.
+const MaxEventBytesCeiling = 16 << 20
+
+// MaxTagValueBytes is the longest element that a tag of a prepared event may have.
+const MaxTagValueBytes = 1024
+
+// rulesVersion goes into the cache key: it rises whenever the same input and options would be prepared to something else.
+const rulesVersion = 2
+
+// ErrEmpty marks a source in which there is no event text at all, ErrAllDropped one of which nothing is left after preparation.
+var (
+	ErrEmpty      = errors.New("no events")
+	ErrAllDropped = errors.New("every event was dropped")
+)
+
+// Options say which events of a source are kept. The zero value means the defaults.
+type Options struct {
+	MaxEventBytes int  // longest canonical JSON of one event in bytes; 0 is DefaultMaxEventBytes
+	MaxTags       int  // most tags of one event; 0 is DefaultMaxTags
+	Limit         int  // keep the newest so many; 0 keeps all
+	KeepDeletions bool // keep kind 5 (NIP-09), whose effect on what is stored depends on the order of arrival
+	// KeepControlCharacters keeps events with characters that implementations hash differently, see
+	// DropControlCharacter.
+	KeepControlCharacters bool
+
+	// Spill is a folder for what preparation writes before it sorts, as much as it prepares; "" is
+	// beside the result. It bears on nothing that is prepared.
+	Spill string
+}
+
+// filled checks the options and puts the defaults in.
+func (o Options) filled() (Options, error) {
+	switch {
+	case o.MaxEventBytes < 0 || o.MaxEventBytes > MaxEventBytesCeiling:
+		return o, fmt.Errorf("largest event of %d bytes: between 1 and %d is possible, 0 is the default of %d", o.MaxEventBytes, MaxEventBytesCeiling, DefaultMaxEventBytes)
+	case o.MaxTags < 0:
+		return o, fmt.Errorf("at most %d tags: a number from 1 is possible, 0 is the default of %d", o.MaxTags, DefaultMaxTags)
+	case o.Limit < 0:
+		return o, fmt.Errorf("limit of %d events: a number from 1 is possible, 0 keeps all", o.Limit)
+	}
+	if o.MaxEventBytes == 0 {
+		o.MaxEventBytes = DefaultMaxEventBytes
+	}
+	if o.MaxTags == 0 {
+		o.MaxTags = DefaultMaxTags
+	}
+	return o, nil
+}
+
+func (o Options) manifest() corpus.ManifestOptions {
+	return corpus.ManifestOptions{MaxEventBytes: o.MaxEventBytes, MaxTags: o.MaxTags, Limit: o.Limit, KeepDeletions: o.KeepDeletions,
+		KeepControlCharacters: o.KeepControlCharacters}
+}
+
+// DropReason names why preparation left an event out. Its String is a stable key in manifests and results.
+type DropReason uint8
+
+// The reasons, in the order in which they are looked for: an event is counted under the first that applies.
+const (
+	kept            DropReason = iota
+	DropUnparseable            // no JSON object with the fields of NIP-01, or over 16 MiB of text
+	DropDuplicate              // the same event as an earlier one, or its id with another valid signature
+	DropNoSignature            // sig is absent or not 128 hexadecimal digits, as in a NIP-59 rumor
+	DropDeletion               // kind 5 (NIP-09)
+	DropEphemeral              // kind 20000–29999: relays do not store them (NIP-01)
+	DropTooManyTags            // over Options.MaxTags
+	DropTagValue               // a tag's element over MaxTagValueBytes
+	DropTooLarge               // over Options.MaxEventBytes
+	// DropControlCharacter is a character below U+0020 but for \n, \r, \t, \b and \f, or U+007F, in
+	// the content or in a tag. NIP-01 escapes seven characters and wants all others verbatim, which
+	// JSON forbids for these but the last: implementations hash them in different ways, and so take
+	// each other's events for forged.
+	DropControlCharacter
+	DropBadID        // id is not the hash of the event
+	DropBadSignature // the signature does not verify
+	dropReasons
+)
+
+var dropNames = [dropReasons]string{
+	"kept", "unparseable", "duplicate", "no_signature", "deletion", "ephemeral", "too_many_tags", "tag_value_too_long", "too_large", "control_character", "bad_id", "bad_signature",
+}
+
+// String returns the reason's key, such as "bad_signature".
+func (r DropReason) String() string {
+	if r >= dropReasons {
+		return "unknown"
+	}
+	return dropNames[r]
+}
+
+// DropReasons returns all reasons in the order in which they are looked for.
+func DropReasons() []DropReason {
+	reasons := make([]DropReason, 0, dropReasons-1)
+	for r := DropUnparseable; r < dropReasons; r++ {
+		reasons = append(reasons, r)
+	}
+	return reasons
+}
+
+// dropCounts counts events by reason.
+type dropCounts [dropReasons]int
+
+func (d dropCounts) named() map[string]int {
+	counts := make(map[string]int, dropReasons-1)
+	for _, r := range DropReasons() {
+		counts[r.String()] = d[r]
+	}
+	return counts
+}
+
+// summary lists the reasons that occurred, for people.
+func (d dropCounts) summary() string {
+	var parts []string
+	for _, r := range DropReasons() {
+		if d[r] > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", d[r], r))
+		}
+	}
+	return strings.Join(parts, ", ")
+}
+
+// formReason applies the rules that need neither hash nor signature. line is the canonical JSON.
+func (o *Options) formReason(e *corpus.Event, line []byte) DropReason {
+	switch {
+	case e.Kind == corpus.KindDeletion && !o.KeepDeletions:
+		return DropDeletion
+	case corpus.IsEphemeral(e.Kind):
+		return DropEphemeral
+	case len(e.Tags) > o.MaxTags:
+		return DropTooManyTags
+	case hasLongTagValue(e.Tags):
+		return DropTagValue
+	case len(line) > o.MaxEventBytes:
+		return DropTooLarge
+	case !o.KeepControlCharacters && hasControlCharacter(line):
+		return DropControlCharacter
+	}
+	return kept
+}
+
+// hasControlCharacter looks for what DropControlCharacter is about in canonical JSON, which writes
+// U+007F as it is and no others but those with \u.
+func hasControlCharacter(line []byte) bool {
+	if bytes.IndexByte(line, 0x7f) >= 0 {
+		return true
+	}
+	for from := 0; ; {
+		i := bytes.Index(line[from:], []byte(`\u00`))
+		if i < 0 {
+			return false
+		}
+		i += from
+		from = i + 1
+		escapes := true // unless the backslash is escaped itself
+		for k := i - 1; k >= 0 && line[k] == '\\'; k-- {
+			escapes = !escapes
+		}
+		if escapes {
+			return true
+		}
+	}
+}
+
+func hasLongTagValue(tags []corpus.Tag) bool {
+	for _, t := range tags {
+		for _, element := range t {
+			if len(element) > MaxTagValueBytes {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// File prepares the events of a file: JSON events in any sequence, one a line or not, in
+// arrays, in relays' messages or around {"events":[…]}, as psql's COPY writes them or as RFC 7464
+// does, or a tar archive of such files, plain or compressed with gzip or zstd. The result is kept
+// in cacheDir under a key of the file's sha256 and the options, and opened from there the next
+// time. The error is ErrEmpty, ErrAllDropped, or a *SourceError for a file that cannot be read to
+// its end. Nothing is left behind on an error.
+func File(ctx context.Context, path string, o Options, cacheDir string, p corpus.Progress) (*corpus.Corpus, error) {
+	return buildFile(ctx, path, "", o, cacheDir, p)
+}
+
+// buildFile names the file by itself where source is "".
+func buildFile(ctx context.Context, path, source string, o Options, cacheDir string, p corpus.Progress) (*corpus.Corpus, error) {
+	o, err := o.filled()
+	if err != nil {
+		return nil, err
+	}
+	src, err := openSource(path)
+	if err != nil {
+		return nil, err
+	}
+	defer src.Close()
+	sum, err := src.hash(ctx, p)
+	if err != nil {
+		return nil, err
+	}
+	if source == "" {
+		source = "file " + src.name
+	}
+	m := corpus.Manifest{
+		Format: corpus.ManifestFormat, Source: source,
+		File: src.name, FileSHA256: sum,
+		Rules: rulesVersion, Options: o.manifest(),
+	}
+	return cached(ctx, cacheDir, keyOf("file", m.FileSHA256, m.Options), &m, p, func(dir string) error {
+		return prepareFile(ctx, src, o, m, dir, p)
+	})
+}
+
+// cacheKey names a cache entry after everything that decides its content: the input's identity and all options.
+func keyOf(kind string, identity any, o corpus.ManifestOptions) string {
+	text, err := json.Marshal([]any{corpus.ManifestFormat, rulesVersion, kind, identity, o})
+	if err != nil {
+		panic("prepare: a cache key that JSON cannot hold: " + err.Error()) // all parts are strings, numbers and flags
+	}
+	sum := sha256.Sum256(text)
+	return kind + "-" + hex.EncodeToString(sum[:20])
+}
+
+// prepareFile writes the prepared events of src and their manifest into dir.
+func prepareFile(ctx context.Context, src *source, o Options, m corpus.Manifest, dir string, p corpus.Progress) error {
+	sorted := newSorter(cmp.Or(o.Spill, dir))
+	defer sorted.close()
+	done, err := runPipeline(ctx, src, &o, sorted, floorLag, p)
+	if err != nil {
+		return err
+	}
+	if err := src.unchanged(); err != nil {
+		return err
+	}
+	if done.read == 0 {
+		return fmt.Errorf("%s: %w: there is only white space or an empty list in it", src.path, ErrEmpty)
+	}
+	m.OverLimit, m.Undoubled, m.FirstUnparseable = done.old, done.copied, done.first
+	return writeSorted(ctx, sorted, &o, m, src.path, done.drops, done.read, dir, p)
+}
+
+// writeSorted writes what the sorter holds, with the final manifest. name is what people know the source by.
+func writeSorted(ctx context.Context, sorted *sorter, o *Options, m corpus.Manifest, name string, drops dropCounts, read int, dir string, p corpus.Progress) error {
+	if sorted.added == 0 {
+		err := fmt.Errorf("%s: %w (%s): none of its %d events can be used", name, ErrAllDropped, drops.summary(), read)
+		if first := m.FirstUnparseable; first != nil {
+			err = fmt.Errorf("%w; the first that is unparseable is in %s", err, first)
+		}
+		return err
+	}
+	out, err := corpus.NewWriter(dir)
+	if err != nil {
+		return err
+	}
+	defer out.Close()
+	written := 0
+	over, err := sorted.each(ctx, o.Limit, func(r *record, line []byte) error {
+		if written++; written%4096 == 0 {
+			p.Report("write", int64(written), int64(sorted.added))
+		}
+		return out.Add(corpus.Entry{ID: r.id, CreatedAt: r.createdAt, Kind: r.kind}, line)
+	})
+	if err != nil {
+		return fmt.Errorf("writing the prepared corpus: %w", err)
+	}
+	p.Report("write", int64(written), int64(written))
+	drops[DropDuplicate] += sorted.duplicates
+	m.OverLimit += over
+	m.Read, m.Dropped = read, drops.named()
+	return out.Finish(m)
+}

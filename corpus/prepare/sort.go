@@ -1,0 +1,161 @@
+package prepare
+
+import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"container/heap"
+	"context"
+	"fmt"
+	"os"
+	"slices"
+	"sync"
+
+	"relaybench/corpus"
+)
+
+// record is what the sorter knows of an event beside its canonical line: 56 bytes.
+type record struct {
+	createdAt int64
+	id        corpus.ID
+	start     int64 // of the line in the spool
+	length    uint32
+	kind      uint16
+}
+
+func compareRecords(a, b *record) int {
+	return cmp.Or(cmp.Compare(a.createdAt, b.createdAt), bytes.Compare(a.id[:], b.id[:]), cmp.Compare(a.start, b.start))
+}
+
+// chunkRecords is how many records are sorted at a time, while more come.
+const chunkRecords = 1 << 17
+
+// sorter puts any number of events into corpus order. Their lines go to a file, the spool, in order
+// of arrival; only records are sorted, in memory, of which 10 million take 560 MB. Of events with
+// one id it keeps the one that was added first.
+type sorter struct {
+	dir        string // of the spool
+	spool      *os.File
+	buffer     *bufio.Writer
+	end        int64 // of the spool
+	records    []record
+	full       [][]record // sorted, once sorting is done
+	sorting    sync.WaitGroup
+	added      int
+	duplicates int // known after each
+}
+
+func newSorter(dir string) *sorter { return &sorter{dir: dir} }
+
+// add takes an event; line is copied.
+func (s *sorter) add(createdAt int64, id *corpus.ID, kind uint16, line []byte) error {
+	if s.spool == nil {
+		spool, err := os.CreateTemp(s.dir, "spool-")
+		if err != nil {
+			return fmt.Errorf("making room to sort in: %w", err)
+		}
+		_ = os.Remove(spool.Name()) // an open file needs no name, and nothing is left however this process ends
+		s.spool, s.buffer = spool, bufio.NewWriterSize(spool, 1<<20)
+	}
+	if _, err := s.buffer.Write(line); err != nil {
+		return fmt.Errorf("writing what is to be sorted: %w", err)
+	}
+	s.records = append(s.records, record{createdAt, *id, s.end, uint32(len(line)), kind})
+	s.end += int64(len(line))
+	s.added++
+	if len(s.records) == chunkRecords {
+		s.seal()
+	}
+	return nil
+}
+
+// seal begins a new chunk, and sorts the one before it meanwhile.
+func (s *sorter) seal() {
+	chunk := s.records
+	s.full, s.records = append(s.full, chunk), nil
+	s.sorting.Go(func() { slices.SortFunc(chunk, func(a, b record) int { return compareRecords(&a, &b) }) })
+}
+
+// close gives the spool up.
+func (s *sorter) close() {
+	s.sorting.Wait()
+	if s.spool != nil {
+		s.spool.Close() // what could not be written has been told
+	}
+}
+
+// each visits the newest limit events (all, if limit is 0) in corpus order and returns how many
+// older ones it passed over. It is called once, after the last add.
+func (s *sorter) each(ctx context.Context, limit int, visit func(r *record, line []byte) error) (over int, err error) {
+	if s.added == 0 {
+		return 0, nil
+	}
+	if err := s.buffer.Flush(); err != nil {
+		return 0, fmt.Errorf("writing what is to be sorted: %w", err)
+	}
+	s.seal()
+	s.sorting.Wait()
+	n := 0
+	for range s.inOrder {
+		n++
+	}
+	s.duplicates = s.added - n
+	if limit > 0 {
+		over = max(0, n-limit)
+	}
+	n = 0
+	var line []byte
+	for r := range s.inOrder {
+		if n%4096 == 0 && ctx.Err() != nil {
+			return over, context.Cause(ctx)
+		}
+		if n++; n <= over {
+			continue
+		}
+		line = slices.Grow(line[:0], int(r.length))[:r.length]
+		if _, err := s.spool.ReadAt(line, r.start); err != nil {
+			return over, fmt.Errorf("reading what was sorted: %w", err)
+		}
+		if err := visit(r, line); err != nil {
+			return over, err
+		}
+	}
+	return over, nil
+}
+
+// inOrder merges the chunks: the first record of each id.
+func (s *sorter) inOrder(yield func(*record) bool) {
+	var rest chunks
+	for _, chunk := range s.full {
+		if len(chunk) > 0 {
+			rest = append(rest, chunk)
+		}
+	}
+	heap.Init(&rest)
+	for last := (*record)(nil); len(rest) > 0; {
+		next := &rest[0][0]
+		if (last == nil || next.id != last.id || next.createdAt != last.createdAt) && !yield(next) {
+			return
+		}
+		last = next
+		if rest[0] = rest[0][1:]; len(rest[0]) == 0 {
+			heap.Pop(&rest)
+		} else {
+			heap.Fix(&rest, 0)
+		}
+	}
+}
+
+// chunks is a heap of sorted records, by the first of each.
+type chunks [][]record
+
+func (c chunks) Len() int           { return len(c) }
+func (c chunks) Less(i, j int) bool { return compareRecords(&c[i][0], &c[j][0]) < 0 }
+func (c chunks) Swap(i, j int)      { c[i], c[j] = c[j], c[i] }
+func (c *chunks) Push(x any)        { *c = append(*c, x.([]record)) }
+func (c *chunks) Pop() any {
+	last := len(*c) - 1
+	x := (*c)[last]
+	*c = (*c)[:last]
+	return x
+}

@@ -1,0 +1,444 @@
+package prepare
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"io"
+
+	"relaybench/corpus/scan"
+)
+
+// maxEventText is the longest text of one event that is kept in memory to be parsed. What is longer is passed over unread.
+const maxEventText = MaxEventBytesCeiling
+
+// lineAhead is how far the end of a line is looked for where something else than JSON stands on it.
+const lineAhead = 64 << 10
+
+// recordSeparator begins each text of a JSON text sequence (RFC 7464). It stands in no valid JSON.
+const recordSeparator = 0x1e
+
+// container is what the values that are being read lie in.
+type container int
+
+const (
+	inNothing container = iota // one value after another, with white space, commas or nothing between them
+	inArray                    // the elements of an array, which is flattened
+	inEvents                   // those of the array in {"events":[…]}
+	inTail                     // what follows that array in its object
+)
+
+// splitter cuts a stream of JSON values into the texts of its events without parsing them, whatever
+// form the values have: one a line, spread out over lines, in arrays, or all of that mixed. Where a
+// value is broken it goes on where the next begins. It holds no more than its buffer, whatever
+// comes in.
+type splitter struct {
+	r      *bufio.Reader
+	offset int64 // bytes consumed
+	line   int   // that is being read, from 1
+	at     int   // line in which the text that was read last begins
+	events int   // event texts started, the one being read included
+	limit  int   // longest text that is kept
+	opened bool  // the encoding has been looked at
+
+	in     container
+	since  int  // line in which it begins
+	filled bool // it has had an element, and no comma since
+	fresh  bool // only white space stands before on the line
+}
+
+func newSplitter(r io.Reader) *splitter {
+	return &splitter{r: bufio.NewReaderSize(r, 1<<20), line: 1, limit: maxEventText, fresh: true}
+}
+
+// next appends the next event's text to dst. whole is false, and nothing is appended, where the
+// text is over the limit. After the last event the error is io.EOF; ErrTruncated marks an end
+// inside of something. A text may hold more than one event, or none: see salvage.
+func (s *splitter) next(dst []byte) (out []byte, whole bool, err error) {
+	if !s.opened {
+		if err := s.open(); err != nil {
+			return dst, false, err
+		}
+	}
+	for {
+		c, err := s.skipSeparators()
+		if err == io.EOF && s.in != inNothing {
+			err = fmt.Errorf("%w: the %s that begins in line %d has no end", ErrTruncated, s.in, s.since)
+		}
+		if err != nil {
+			return dst, false, err
+		}
+		s.at = s.line
+		switch {
+		case s.in == inTail && c == '}':
+			s.discard(1)
+			s.in = inNothing
+			continue
+		case s.in == inTail:
+			s.in = inNothing
+			s.events++
+			dst = append(dst, `{"events":[],`...)
+			if c != '"' { // no field
+				return dst, true, nil
+			}
+			return s.value(dst, len(`{"events":[],`), value{depth: 1, objects: 1})
+		case s.in != inNothing && c == ']':
+			s.discard(1)
+			if s.in == inEvents {
+				s.in = inTail
+			} else {
+				s.in = inNothing
+			}
+			s.fresh = false
+			continue
+		case s.in != inNothing && s.filled && s.fresh && (c == '{' || c == '['):
+			// A new line begins with a value where a comma or the end is due: the array was cut,
+			// and this is the line behind it.
+			s.in, s.at = inNothing, s.since
+			s.events++
+			return append(dst, '['), true, nil
+		case s.in == inNothing && c == '[' && !s.isMessage():
+			s.enter(inArray, 1)
+			continue
+		case s.in == inNothing && c == '{':
+			if n := s.eventsAhead(); n > 0 {
+				s.enter(inEvents, n)
+				continue
+			}
+		}
+		s.events++
+		s.filled, s.fresh = true, false
+		switch {
+		case c == '{', c == '[', c == '"' && s.in != inNothing:
+			return s.value(dst, 0, value{})
+		case s.in == inNothing:
+			return s.rubbishLine(dst)
+		}
+		return s.rubbishElement(dst)
+	}
+}
+
+func (c container) String() string {
+	if c == inTail {
+		return `object around "events"`
+	}
+	return "JSON array"
+}
+
+// enter passes n bytes, up to an array's bracket.
+func (s *splitter) enter(in container, n int) {
+	s.in, s.since, s.filled, s.fresh = in, s.line, false, false
+	window, _ := s.r.Peek(n)
+	s.line += bytes.Count(window, []byte{'\n'})
+	s.discard(n)
+}
+
+// open makes sure that the text is UTF-8.
+func (s *splitter) open() error {
+	head, _ := s.r.Peek(4)
+	if encoding := otherUnicode(head); encoding != "" {
+		return fmt.Errorf("it is %[1]s, and JSON is read as UTF-8: convert it first, for example with iconv -f %[1]s -t UTF-8", encoding)
+	}
+	s.opened = true
+	return nil
+}
+
+// otherUnicode names the encoding of a text that begins in the way of UTF-16 or UTF-32, with a byte order mark or without: by the zero
+// bytes beside its first character, which no text in UTF-8 has.
+func otherUnicode(head []byte) string {
+	for _, known := range []struct{ head, name string }{
+		{"\xff\xfe\x00\x00", "UTF-32"},
+		{"\x00\x00\xfe\xff", "UTF-32"},
+		{"\xff\xfe", "UTF-16"},
+		{"\xfe\xff", "UTF-16"},
+		{"{\x00\x00\x00", "UTF-32LE"},
+		{"[\x00\x00\x00", "UTF-32LE"},
+		{"\x00\x00\x00{", "UTF-32BE"},
+		{"\x00\x00\x00[", "UTF-32BE"},
+		{"{\x00", "UTF-16LE"},
+		{"[\x00", "UTF-16LE"},
+		{"\x00{", "UTF-16BE"},
+		{"\x00[", "UTF-16BE"},
+	} {
+		if bytes.HasPrefix(head, []byte(known.head)) {
+			return known.name
+		}
+	}
+	return ""
+}
+
+// isMessage tells a relay's message, which begins with its type, from a list of events.
+func (s *splitter) isMessage() bool {
+	head, _ := s.r.Peek(64)
+	return bytes.HasPrefix(bytes.TrimLeft(head[1:], " \t\r\n"), []byte{'"'})
+}
+
+// eventsAhead returns how long {"events":[ is where that comes next, 0 where it does not.
+func (s *splitter) eventsAhead() int {
+	head, _ := s.r.Peek(64)
+	rest := head
+	for _, token := range []string{"{", `"events"`, ":", "["} {
+		var found bool
+		if rest, found = bytes.CutPrefix(bytes.TrimLeft(rest, " \t\r\n"), []byte(token)); !found {
+			return 0
+		}
+	}
+	return len(head) - len(rest)
+}
+
+// value follows one JSON object, array or string to its end, or to where it turns out to be broken
+// and something else begins. Brackets are only counted, and whether they match is left to the
+// parser.
+type value struct {
+	depth    int
+	objects  uint64 // of the innermost 64 levels, those that are objects, the innermost in the lowest bit
+	inString bool
+	escaped  bool
+	last     byte // the one before that is no white space, outside of strings
+	fresh    bool // only white space stands before on the line
+	lines    int  // line breaks passed
+}
+
+// scan takes what comes next and returns how much of it belongs to the value, and whether the value
+// ends there.
+func (v *value) scan(window []byte) (n int, ends bool) {
+	for i := 0; i < len(window); i++ {
+		if v.inString {
+			if v.escaped {
+				v.escaped = false
+				if window[i] != '\n' { // which no escape has
+					continue
+				}
+			}
+			if i, _ = scan.Plain(window, i); i == len(window) {
+				break
+			}
+			switch window[i] {
+			case '\\':
+				v.escaped = true
+			case '"':
+				v.inString = false
+				if v.depth == 0 {
+					return i + 1, true
+				}
+			case '\n', recordSeparator: // which JSON forbids: the line was cut off
+				return i, true
+			}
+			continue
+		}
+		c := window[i]
+		switch c {
+		case ' ', '\t', '\r':
+			continue
+		case '\n':
+			v.lines++
+			v.fresh = true
+			continue
+		}
+		if c == recordSeparator || v.fresh && v.depth > 0 && !v.goesOn(c) {
+			return i, true
+		}
+		switch c {
+		case '"':
+			v.inString = true
+		case '{', '[':
+			v.depth++
+			v.objects <<= 1
+			if c == '{' {
+				v.objects |= 1
+			}
+		case '}', ']':
+			v.objects >>= 1
+			if v.depth--; v.depth <= 0 {
+				return i + 1, true
+			}
+		}
+		v.last, v.fresh = c, false
+	}
+	return len(window), false
+}
+
+// goesOn reports whether c may come next. A line that begins with what may not is no part of the
+// value.
+func (v *value) goesOn(c byte) bool {
+	inObject := v.objects&1 == 1
+	switch c {
+	case '{', '[':
+		return v.last == ':' || !inObject && (v.last == ',' || v.last == '[')
+	case '}', ']':
+		return inObject == (c == '}')
+	case ',':
+		return true
+	}
+	return v.last != '}' && v.last != ']'
+}
+
+// value reads one value, of which so many bytes of dst are the beginning. After a broken one
+// reading goes on where the next begins, so that one mistake costs one event.
+func (s *splitter) value(dst []byte, begun int, v value) ([]byte, bool, error) {
+	out, whole, err := s.take(dst, len(dst)-begun, mustEnd, v.scan)
+	s.line += v.lines
+	s.fresh = v.fresh
+	switch {
+	case err == io.EOF && whole && lastIsWhole(out[len(dst)-begun:]):
+		return out, true, nil
+	case err == io.EOF:
+		return dst[:len(dst)-begun], false, fmt.Errorf("%w: it ends inside an event, which begins in line %d", ErrTruncated, s.at)
+	}
+	if err != nil || !whole || s.in != inNothing || s.fresh {
+		return out, whole, err
+	}
+	return s.restOfLine(out, len(dst)-begun), true, nil
+}
+
+// lastIsWhole tells a broken value from one that is cut short: behind it a line begins with an
+// object that comes to its end, or it ends with a line that has both an object's brackets, whatever
+// is wrong between them.
+func lastIsWhole(text []byte) bool {
+	trimmed := bytes.TrimRight(text, " \t\r\n,")
+	line := trimmed[bytes.LastIndexByte(trimmed, '\n')+1:]
+	if text[len(text)-1] == '\n' && len(line) > 1 && line[0] == '{' && line[len(line)-1] == '}' {
+		return true
+	}
+	var v value
+	last := trimmed[bytes.LastIndex(trimmed, []byte("\n{"))+1:]
+	n, ends := v.scan(last)
+	return len(last) < len(trimmed) && ends && n == len(last) && v.depth == 0 && !v.inString
+}
+
+// restOfLine adds what else stands on the line where that is no JSON: whoever parses the text can
+// tell what the line was meant to be.
+func (s *splitter) restOfLine(dst []byte, start int) []byte {
+	if next, _ := s.r.Peek(1); len(next) == 0 || next[0] == '\n' || next[0] == '{' {
+		return dst
+	}
+	window, _ := s.r.Peek(lineAhead)
+	rest := bytes.TrimLeft(window, " \t\r,")
+	if len(rest) == 0 || rest[0] == '\n' || rest[0] == '{' || rest[0] == '[' || rest[0] == recordSeparator {
+		return dst
+	}
+	n := lineEnd(window)
+	if n < 0 || len(dst)-start+n > s.limit {
+		return dst
+	}
+	dst = append(dst, window[:n]...)
+	s.discard(n)
+	return dst
+}
+
+// lineEnd returns where the first line of a window of lineAhead ends, -1 if it is longer.
+func lineEnd(window []byte) int {
+	n := bytes.IndexByte(window, '\n')
+	if n < 0 && len(window) < lineAhead {
+		n = len(window)
+	}
+	return n
+}
+
+// rubbishLine reads a line that begins like no event, or, of a long one, what stands before the
+// next object.
+func (s *splitter) rubbishLine(dst []byte) ([]byte, bool, error) {
+	window, err := s.r.Peek(lineAhead)
+	if err != nil && err != io.EOF {
+		return dst, false, cutShort(err)
+	}
+	if n := lineEnd(window); n >= 0 {
+		return s.take(dst, len(dst), mayEnd, func([]byte) (int, bool) { return n, true })
+	}
+	return s.take(dst, len(dst), mayEnd, func(window []byte) (int, bool) {
+		if i := bytes.IndexAny(window, "{\n"); i >= 0 {
+			return i, true
+		}
+		return len(window), false
+	})
+}
+
+// rubbishElement reads an element of an array that begins like no event.
+func (s *splitter) rubbishElement(dst []byte) ([]byte, bool, error) {
+	first := 1 // byte, whatever it is
+	return s.take(dst, len(dst), mayEnd, func(window []byte) (int, bool) {
+		i := bytes.IndexAny(window[first:], " \t\r\n,]{[\x1e")
+		if i >= 0 {
+			return first + i, true
+		}
+		first = 0
+		return len(window), false
+	})
+}
+
+// What the end of the stream means to take: io.EOF, or the end of a text that needs no closing bracket.
+const (
+	mustEnd = false
+	mayEnd  = true
+)
+
+// take appends to dst, in which the text begins at start, what scan accepts of the stream. scan is
+// given what is buffered and returns how much of it belongs to the text, and whether the text ends
+// there.
+func (s *splitter) take(dst []byte, start int, atEOF bool, scan func(window []byte) (n int, ends bool)) ([]byte, bool, error) {
+	whole := true
+	for {
+		if _, err := s.r.Peek(1); err != nil {
+			if err == io.EOF {
+				if atEOF {
+					err = nil
+				}
+				return dst, whole, err
+			}
+			return dst[:start], false, cutShort(err)
+		}
+		window, _ := s.r.Peek(s.r.Buffered())
+		n, ends := scan(window)
+		if whole = whole && len(dst)-start+n <= s.limit; whole {
+			dst = append(dst, window[:n]...)
+		} else {
+			dst = dst[:start]
+		}
+		s.discard(n)
+		if ends {
+			return dst, whole, nil
+		}
+	}
+}
+
+// skipSeparators passes over what may stand between values, and peeks at the byte behind it.
+func (s *splitter) skipSeparators() (byte, error) {
+	for {
+		if _, err := s.r.Peek(1); err != nil {
+			return 0, cutShort(err)
+		}
+		window, _ := s.r.Peek(s.r.Buffered())
+		for i, c := range window {
+			switch c {
+			case '\n':
+				s.line++
+				s.fresh = true
+			case ' ', '\t', '\r', recordSeparator:
+			case ',':
+				s.filled = false
+			default:
+				s.discard(i)
+				if head, _ := s.r.Peek(3); c == 0xef && string(head) == "\ufeff" { // files put one behind the other may have several
+					s.discard(3)
+					return s.skipSeparators()
+				}
+				return c, nil
+			}
+		}
+		s.discard(len(window))
+	}
+}
+
+// discard consumes n bytes that are known to be buffered.
+func (s *splitter) discard(n int) {
+	discarded, _ := s.r.Discard(n)
+	s.offset += int64(discarded)
+}
+
+// failure says where an error of next came about.
+func (s *splitter) failure(file, part string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return &SourceError{file, part, s.events, s.line, s.offset, err}
+}

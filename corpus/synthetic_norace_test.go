@@ -1,6 +1,0 @@
-//go:build !race
-
-package corpus
-
-// shapeEvents is the size of the corpus whose shape is checked: that of a default run.
-const shapeEvents = 10_000

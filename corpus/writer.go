@@ -1,0 +1,57 @@
+package corpus
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+)
+
+// Writer writes a corpus's two files and sums up the manifest as it goes.
+type Writer struct {
+	dir   string
+	file  *os.File
+	buf   *bufio.Writer
+	tally *tally
+	sum   *checksum
+}
+
+// NewWriter begins a corpus in dir, which exists and has none.
+func NewWriter(dir string) (*Writer, error) {
+	f, err := os.Create(filepath.Join(dir, EventsFile))
+	if err != nil {
+		return nil, fmt.Errorf("creating the prepared corpus: %w", err)
+	}
+	return &Writer{dir: dir, file: f, buf: bufio.NewWriterSize(f, 1<<20), tally: newTally(), sum: newChecksum()}, nil
+}
+
+// Add writes the next event of the corpus order: its canonical JSON, and of its entry what does not
+// say where it stands.
+func (w *Writer) Add(e Entry, line []byte) error {
+	e.Length = uint32(len(line))
+	w.tally.add(&e)
+	w.sum.addLine(line)
+	w.buf.Write(line)
+	return w.buf.WriteByte('\n')
+}
+
+// Finish completes both files. It does not wait until the disk has them, which can take longer than everything else: a machine that fails
+// in the meantime may leave a damaged corpus, which the checksum finds, and which then is prepared anew.
+func (w *Writer) Finish(m Manifest) error {
+	err := errors.Join(w.buf.Flush(), w.file.Close())
+	w.file = nil
+	if err != nil {
+		return fmt.Errorf("writing the prepared corpus: %w", err)
+	}
+	w.tally.fill(&m)
+	m.Checksum = w.sum.String()
+	return m.write(w.dir)
+}
+
+// Close gives up whatever Finish has not closed.
+func (w *Writer) Close() {
+	if w.file != nil {
+		w.file.Close()
+	}
+}
