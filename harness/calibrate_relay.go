@@ -16,11 +16,11 @@ import (
 // echo measures the shortest time in which anything can be asked and answered here: a REQ that the null relay answers with EOSE at once, one frame
 // there and one back between two processes.
 func (c *Calibrator) echo(ctx context.Context, url string) error {
-	asker, err := load.NewAsker(ctx, url, c.stall())
+	querier, err := load.NewQuerier(ctx, url, c.stall())
 	if err != nil {
 		return err
 	}
-	defer asker.Close()
+	defer querier.Close()
 	request := (&corpus.Filter{Limit: corpus.Int(0)}).AppendJSON(nil)
 	h := results.NewHistogram()
 	var r load.Reply
@@ -28,7 +28,7 @@ func (c *Calibrator) echo(ctx context.Context, url string) error {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		if err := asker.Ask(request, &r); err != nil {
+		if err := querier.Query(request, &r); err != nil {
 			return err
 		}
 		if i >= c.effort.echoes/10 { // the first ones warm up
@@ -79,10 +79,10 @@ func (c *Calibrator) publishing(ctx context.Context, url string, connections int
 func (c *Calibrator) receive(ctx context.Context, url string, connections int, d time.Duration) (float64, error) {
 	var events atomic.Int64
 	request := (&corpus.Filter{Limit: corpus.Int(500)}).AppendJSON(nil)
-	took, err := load.Together(ctx, url, connections, c.stall(), func(_ int, asker *load.Asker, start time.Duration) error {
+	took, err := load.Together(ctx, url, connections, c.stall(), func(_ int, querier *load.Querier, start time.Duration) error {
 		var r load.Reply
 		for asked := false; !asked || wire.Now()-start < d && ctx.Err() == nil; asked = true { // once, however late it is
-			if err := asker.Ask(request, &r); err != nil {
+			if err := querier.Query(request, &r); err != nil {
 				return err
 			}
 			events.Add(int64(len(r.IDs)))

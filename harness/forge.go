@@ -78,17 +78,17 @@ func (t *Trial) forge(ctx context.Context) results.Finding {
 		}
 		accepted[forged[i].ID] = taken
 	}
-	asker, err := load.NewAsker(ctx, t.Relay.URL(), t.Options.Stall)
+	querier, err := load.NewQuerier(ctx, t.Relay.URL(), t.Options.Stall)
 	if err != nil {
 		return undecided(err)
 	}
-	defer asker.Close()
+	defer querier.Close()
 	filter := corpus.Filter{Limit: corpus.Int(len(forged))}
 	for i := range forged {
 		filter.IDs = append(filter.IDs, forged[i].ID)
 	}
 	var reply load.Reply
-	if err := asker.Ask(filter.AppendJSON(nil), &reply); err != nil {
+	if err := querier.Query(filter.AppendJSON(nil), &reply); err != nil {
 		return undecided(err)
 	}
 	f.Counts = map[string]float64{"of": float64(len(forged)), "accepted": 0, "returned": 0}

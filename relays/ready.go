@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"relaybench/relays/client"
 	"relaybench/relays/wire"
 )
 
@@ -164,15 +165,13 @@ func (d *Definition) containerised(program string) bool {
 	return slices.Contains([]string{"docker", "podman", "nerdctl"}, filepath.Base(program))
 }
 
-const probeSub = "relaybench-ready"
-
 // probe asks for one note. It returns "" and nil for an EOSE, the reason where the REQ was refused
 // with CLOSED (NIP-01), and otherwise an error: an ErrStalled where what came is no message. AUTH
 // challenges (NIP-42) and NOTICEs are passed over, the last NOTICE kept for the error.
 func probe(ctx context.Context, url string, timeout time.Duration) (refusal string, err error) {
-	ctx, cancel := context.WithTimeout(ctx, timeout)
+	ctx, cancel := context.WithTimeout(ctx, timeout) // a frame now and then must not keep the probe alive for ever
 	defer cancel()
-	conn, err := wire.Dial(ctx, url, wire.Options{})
+	conn, err := client.Dial(ctx, client.Options{URL: url, Stall: -1})
 	if err != nil {
 		var status *wire.StatusError
 		switch inner := errors.Unwrap(err); {
@@ -186,40 +185,27 @@ func probe(ctx context.Context, url string, timeout time.Duration) (refusal stri
 		return "", err
 	}
 	defer conn.Abort()
-	// A frame now and then must not keep the probe alive for ever.
-	defer context.AfterFunc(ctx, conn.Abort)()
-	conn.Watch(timeout)
-	if err := conn.Send([]byte(`["REQ","` + probeSub + `",{"kinds":[1],"limit":1}]`)); err != nil {
+	if _, err := conn.Request(ctx, []byte(`{"kinds":[1],"limit":1}`), 0); err != nil {
 		return "", fmt.Errorf("sending REQ: %w", err)
 	}
-	if err := conn.Flush(); err != nil {
-		return "", fmt.Errorf("sending REQ: %w", err)
-	}
-	notice := ""
 	for {
-		var m wire.Message
-		if _, _, err := conn.ReadMessage(&m); err != nil {
-			if garbage := conn.Garbage(); garbage.Count > 0 && (ctx.Err() != nil || errors.Is(err, wire.ErrStalled)) {
+		s, err := conn.Read()
+		switch {
+		case err != nil:
+			if garbage := conn.Wire().Garbage(); garbage.Count > 0 && ctx.Err() != nil {
 				err = &wire.StallError{Garbage: garbage}
-			} else if ctx.Err() != nil || errors.Is(err, wire.ErrStalled) {
+			} else if ctx.Err() != nil {
 				err = errors.New("no EOSE in time")
 			}
-			if notice != "" {
-				err = fmt.Errorf("%w; its NOTICE: %s", err, notice)
+			if notice := conn.Stats.Reason; notice != "" {
+				err = fmt.Errorf("%w; its NOTICE: %s", err, cleanLine([]byte(notice), 200))
 			}
 			return "", err
-		}
-		switch m.Type {
-		case wire.EOSE:
-			if string(m.Sub) == probeSub {
-				return "", nil
-			}
-		case wire.Closed:
-			if string(m.Sub) == probeSub {
-				return either(cleanLine([]byte(m.ReasonText()), 200), "CLOSED without a reason"), nil
-			}
-		case wire.Notice:
-			notice = cleanLine([]byte(m.ReasonText()), 200)
+		case s == nil:
+		case conn.Message.Type == wire.EOSE:
+			return "", nil
+		case conn.Message.Type == wire.Closed:
+			return either(cleanLine([]byte(conn.Message.ReasonText()), 200), "CLOSED without a reason"), nil
 		}
 	}
 }

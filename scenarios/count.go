@@ -87,19 +87,19 @@ func (c *Count) questions(s *subjects, t *harness.Trial, rounds int) (all []coun
 
 // alone measures the latency on one connection.
 func (c *Count) alone(ctx context.Context, t *harness.Trial, warm, timed []countAsked) error {
-	asker, err := load.NewAsker(ctx, t.Relay.URL(), t.Options.Stall)
+	querier, err := load.NewQuerier(ctx, t.Relay.URL(), t.Options.Stall)
 	if err != nil {
 		return err
 	}
-	defer asker.Close()
+	defer querier.Close()
 	took, events := results.NewHistogram(), int64(0)
 	for i := range warm {
-		if warm[i].answer, err = asker.Count(warm[i].json); err != nil {
+		if warm[i].answer, err = querier.Count(warm[i].json); err != nil {
 			return err
 		}
 	}
 	for i := range timed {
-		answer, err := asker.Count(timed[i].json)
+		answer, err := querier.Count(timed[i].json)
 		if err != nil {
 			return err
 		}
@@ -122,11 +122,11 @@ func (c *Count) alone(ctx context.Context, t *harness.Trial, warm, timed []count
 func (c *Count) together(ctx context.Context, t *harness.Trial, questions []countAsked) error {
 	conns := t.Options.QueryConns
 	answers := make([]int, conns)
-	took, err := load.Together(ctx, t.Relay.URL(), conns, t.Options.Stall, func(k int, asker *load.Asker, start time.Duration) error {
+	took, err := load.Together(ctx, t.Relay.URL(), conns, t.Options.Stall, func(k int, querier *load.Querier, start time.Duration) error {
 		share := questions[k*len(questions)/conns : (k+1)*len(questions)/conns]
 		for round := 0; round == 0 || wire.Now()-start < rateTime; round++ {
 			for i := range share {
-				answer, err := asker.Count(share[i].json)
+				answer, err := querier.Count(share[i].json)
 				if err != nil {
 					return err
 				}

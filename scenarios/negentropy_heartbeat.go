@@ -118,14 +118,14 @@ func (s *side) afterWrite(ctx context.Context) error {
 	}
 	if result.Foreign > 0 { // what it says in a reconciliation is worth nothing: it is asked for the event
 		differ = 1
-		asker, err := load.NewAsker(ctx, s.Relay.URL(), s.Options.Stall)
+		querier, err := load.NewQuerier(ctx, s.Relay.URL(), s.Options.Stall)
 		if err != nil {
 			return err
 		}
-		defer asker.Close()
+		defer querier.Close()
 		filter := corpus.Filter{IDs: []corpus.ID{event.ID}}
 		var reply load.Reply
-		if err := asker.Ask(filter.AppendJSON(nil), &reply); err != nil {
+		if err := querier.Query(filter.AppendJSON(nil), &reply); err != nil {
 			return fmt.Errorf("asking %s for one more event: %w", s.Relay.Name(), err)
 		}
 		if slices.Contains(reply.IDs, event.ID) {

@@ -103,25 +103,25 @@ func (q *Query) Run(ctx context.Context, t *harness.Trial) error {
 
 // alone measures latency on one connection.
 func (q *Query) alone(ctx context.Context, t *harness.Trial, warm, timed []asked) error {
-	asker, err := load.NewAsker(ctx, t.Relay.URL(), t.Options.Stall)
+	querier, err := load.NewQuerier(ctx, t.Relay.URL(), t.Options.Stall)
 	if err != nil {
 		return err
 	}
-	defer asker.Close()
+	defer querier.Close()
 	returned := &comparison{corpus: t.Corpus}
-	asker.OnEvent = returned.see
+	querier.OnEvent = returned.see
 	for i := range warm {
-		if err := asker.Ask(warm[i].json, &warm[i].reply); err != nil {
+		if err := querier.Query(warm[i].json, &warm[i].reply); err != nil {
 			return err
 		}
 	}
 	t.Find(returned.finding())
-	asker.OnEvent = nil
+	querier.OnEvent = nil
 	first, eose := results.NewHistogram(), results.NewHistogram()
 	events := 0
 	for i := range timed {
 		r := &timed[i].reply
-		if err := asker.Ask(timed[i].json, r); err != nil {
+		if err := querier.Query(timed[i].json, r); err != nil {
 			return err
 		}
 		t.Progress(i+1, len(timed))
@@ -151,13 +151,13 @@ func (q *Query) together(ctx context.Context, t *harness.Trial, questions []aske
 	conns := t.Options.QueryConns
 	others := make([][]asked, conns)
 	counts := make([]struct{ events, answers int }, conns)
-	took, err := load.Together(ctx, t.Relay.URL(), conns, t.Options.Stall, func(k int, asker *load.Asker, start time.Duration) error {
+	took, err := load.Together(ctx, t.Relay.URL(), conns, t.Options.Stall, func(k int, querier *load.Querier, start time.Duration) error {
 		share := questions[k*len(questions)/conns : (k+1)*len(questions)/conns]
 		// Every question once, and all over again until enough time has passed for a rate.
 		sums := make([]uint64, len(share))
 		for round := 0; round == 0 || wire.Now()-start < rateTime; round++ {
 			for i := range share {
-				if err := asker.Ask(share[i].json, &share[i].reply); err != nil {
+				if err := querier.Query(share[i].json, &share[i].reply); err != nil {
 					return err
 				}
 				r := &share[i].reply
@@ -284,15 +284,15 @@ func believe(ctx context.Context, t *harness.Trial, capped []judged, longest int
 			return false, nil
 		}
 	}
-	asker, err := load.NewAsker(ctx, t.Relay.URL(), t.Options.Stall)
+	querier, err := load.NewQuerier(ctx, t.Relay.URL(), t.Options.Stall)
 	if err != nil {
 		return false, err
 	}
-	defer asker.Close()
+	defer querier.Close()
 	filter := capped[0].filter
 	filter.Limit = corpus.Int(cap)
 	var reply load.Reply
-	if err := asker.Ask(filter.AppendJSON(nil), &reply); err != nil {
+	if err := querier.Query(filter.AppendJSON(nil), &reply); err != nil {
 		return false, err
 	}
 	return t.Model.Check(&filter, reply.IDs).OK(), nil

@@ -112,11 +112,11 @@ func (Storage) Run(ctx context.Context, t *harness.Trial) error {
 
 // askPlain asks once each of the stock queries for which nothing has to be known of the corpus.
 func askPlain(ctx context.Context, t *harness.Trial) (questions []asked, err error) {
-	asker, err := load.NewAsker(ctx, t.Relay.URL(), t.Options.Stall)
+	querier, err := load.NewQuerier(ctx, t.Relay.URL(), t.Options.Stall)
 	if err != nil {
 		return nil, err
 	}
-	defer asker.Close()
+	defer querier.Close()
 	subjects := plainSubjects(t.Corpus, t.Model)
 	for i := range stocks {
 		filter, ok := stocks[i].hot(subjects)
@@ -125,7 +125,7 @@ func askPlain(ctx context.Context, t *harness.Trial) (questions []asked, err err
 		}
 		filter.Limit = corpus.Int(stockLimit)
 		a := asked{filter: filter, json: filter.AppendJSON(nil)}
-		if err := asker.Ask(a.json, &a.reply); err != nil {
+		if err := querier.Query(a.json, &a.reply); err != nil {
 			return nil, err
 		}
 		questions = append(questions, a)

@@ -92,8 +92,8 @@ func recordLate(t *harness.Trial, n int, by time.Duration) {
 
 // strays is the finding on events that came and had not been asked for.
 func strays(s *client.Stats) results.Finding {
-	f := results.Finding{Code: results.CodeOnlyAsked, Verdict: results.Holds(s.Strays == 0), Counts: counts("events", int(s.Strays), "elsewhere", int(s.Elsewhere))}
-	for _, id := range s.StrayIDs {
+	f := results.Finding{Code: results.CodeOnlyAsked, Verdict: results.Holds(s.Unexpected == 0), Counts: counts("events", int(s.Unexpected), "elsewhere", int(s.Elsewhere))}
+	for _, id := range s.UnexpectedIDs {
 		f.Evidence = append(f.Evidence, results.Evidence{Code: results.EvidenceUnexpected, ID: id.String()})
 	}
 	return f
@@ -172,7 +172,7 @@ type comparison struct {
 
 func (x *comparison) pulled(e *client.Event) { x.see(e.ID, e.Raw) }
 
-// see is a load.Asker's OnEvent. Parsing what is not byte for byte the same takes time: it has
+// see is a load.Querier's OnEvent. Parsing what is not byte for byte the same takes time: it has
 // no place on timed paths.
 func (x *comparison) see(id corpus.ID, text []byte) {
 	i, ok := x.corpus.Find(id)

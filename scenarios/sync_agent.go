@@ -72,7 +72,7 @@ func (c *carried) add(x *load.Transferred, s *client.Stats, from, to *sent) {
 	c.took += x.Duration
 	if s != nil {
 		c.waited += s.Waited
-		from.strays, from.elsewhere = from.strays+int(s.Strays), from.elsewhere+int(s.Elsewhere)
+		from.strays, from.elsewhere = from.strays+int(s.Unexpected), from.elsewhere+int(s.Elsewhere)
 		from.duplicates += int(s.Repeated)
 		from.breaks(s.Lost, s.Loss)
 		from.unfinished += hungUp(s)

@@ -8,8 +8,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"relaybench/harness/load"
 	"relaybench/relays"
+	"relaybench/relays/client"
 	"relaybench/relays/wire"
 	"relaybench/results"
 )
@@ -92,7 +92,7 @@ type counting struct {
 }
 
 func (c *counting) run(ctx context.Context, url string) {
-	conn, err := load.Dial(ctx, url)
+	conn, err := client.Dial(ctx, client.Options{URL: url, Stall: countWithin})
 	if err != nil {
 		c.trouble = results.Said(results.NotWatched, err.Error())
 		return
@@ -123,24 +123,18 @@ func (c *counting) run(ctx context.Context, url string) {
 const countWithin = 5 * time.Second
 
 // count asks for the number of all events.
-func count(conn *wire.Conn) (int64, bool) {
-	conn.WatchUseful(countWithin)
-	defer conn.WatchUseful(0)
-	if conn.Send([]byte(`["COUNT","n",{}]`)) != nil {
+func count(conn *client.Conn) (int64, bool) {
+	if _, err := conn.Count([]byte("{}")); err != nil {
 		return 0, false
 	}
-	var m wire.Message
 	for {
-		frame, _, err := conn.Read()
-		if err != nil {
+		s, err := conn.Read()
+		switch {
+		case err != nil || conn.Message.Type == wire.Notice:
 			return 0, false
-		}
-		switch wire.Parse(frame, &m); m.Type {
-		case wire.Count:
-			n, _, ok := m.Counted()
+		case s != nil:
+			n, _, ok := conn.Message.Counted() // CLOSED holds none
 			return n, ok
-		case wire.Closed, wire.Notice:
-			return 0, false
 		}
 	}
 }

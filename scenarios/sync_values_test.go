@@ -477,7 +477,7 @@ func TestCarriedAndReconciledAreRecordedInTheirUnits(t *testing.T) {
 	asked.Record(7 * time.Millisecond)
 	m := try(t, notes, scripted.Serve(t, scripted.Script{}), func(ctx context.Context, trial *harness.Trial) error {
 		c := newCarried()
-		c.add(first, &client.Stats{Waited: 2 * time.Second, Latency: asked, Strays: 7, Elsewhere: 5, Duplicates: 9, Repeated: 8, Lost: 2}, &c.from[0], &c.from[1])
+		c.add(first, &client.Stats{Waited: 2 * time.Second, Latency: asked, Unexpected: 7, Elsewhere: 5, Duplicates: 9, Repeated: 8, Lost: 2}, &c.from[0], &c.from[1])
 		c.add(second, nil, &c.from[1], &c.from[0])
 		c.missing, c.from[0].retried, c.from[1].retried = 9, 2, 4
 		c.measure(trial.Under(harness.Description{Scenario: results.Scenario{Key: "carried"}}))

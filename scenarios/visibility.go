@@ -40,18 +40,18 @@ func (Visibility) Run(ctx context.Context, t *harness.Trial) error {
 		return err
 	}
 	defer publisher.Abort()
-	asker, err := load.NewAsker(ctx, t.Relay.URL(), t.Options.Stall)
+	querier, err := load.NewQuerier(ctx, t.Relay.URL(), t.Options.Stall)
 	if err != nil {
 		return err
 	}
-	defer asker.Close()
+	defer querier.Close()
 
 	v := visibility{ok: results.NewHistogram(), visible: results.NewHistogram(), poll: results.NewHistogram()}
 	samples := visibilitySamples(t)
 	begun := wire.Now()
 	for n := 0; n < len(samples); n++ {
 		i := samples[n]
-		if err := v.sample(ctx, t, publisher, asker, i); err != nil {
+		if err := v.sample(ctx, t, publisher, querier, i); err != nil {
 			return fmt.Errorf("event %s: %w", t.Corpus.Entry(i).ID, err)
 		}
 		t.Progress(n+1, len(samples))
@@ -107,7 +107,7 @@ type visibility struct {
 }
 
 // sample publishes event i and measures when its OK comes and when the poller first gets it.
-func (v *visibility) sample(ctx context.Context, t *harness.Trial, publisher *wire.Conn, asker *load.Asker, i int) error {
+func (v *visibility) sample(ctx context.Context, t *harness.Trial, publisher *wire.Conn, querier *load.Querier, i int) error {
 	id := t.Corpus.Entry(i).ID
 	filter := corpus.Filter{IDs: []corpus.ID{id}, Limit: corpus.Int(0)}
 	var request []byte
@@ -150,7 +150,7 @@ func (v *visibility) sample(ctx context.Context, t *harness.Trial, publisher *wi
 		*filter.Limit = *filter.Limit%stockLimit + 1
 		request = filter.AppendJSON(request[:0])
 		asked := wire.Now()
-		if err := asker.Ask(request, &reply); err != nil {
+		if err := querier.Query(request, &reply); err != nil {
 			return err
 		}
 		v.poll.Record(wire.Now() - asked)

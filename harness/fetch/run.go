@@ -225,7 +225,7 @@ func (r *Result) settle(ctx context.Context, t *Target, got finished, f *fetchin
 	if r.Strategy == Giant || r.Strategy == ShardedGiant { // which ask once
 		r.Again = y.duplicates + got.duplicates
 	}
-	r.Strangers, r.Refused = y.strangers+int(r.Stats.Strays), got.refused
+	r.Strangers, r.Refused = y.strangers+int(r.Stats.Unexpected), got.refused
 	r.Expected, r.Missing, r.MatchBytes = y.expected, y.missing, y.bytes
 	if g.corpus == nil || g.open {
 		r.MatchBytes = 0

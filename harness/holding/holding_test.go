@@ -82,7 +82,7 @@ func TestWhatWasReturnedIsBelieved(t *testing.T) {
 				t.Fatal(err)
 			}
 			if len(h.Events) != test.holds || !slices.IsSorted(h.Events) || len(h.Unknown) != test.unknown || len(h.Unreturned) != test.unreturned || len(h.Unnamed) != test.unnamed ||
-				h.Reconciled != test.reconciled || h.Asked != n || h.Stats.Strays != test.strays || h.Stats.Elsewhere != test.elsewhere {
+				h.Reconciled != test.reconciled || h.Asked != n || h.Stats.Unexpected != test.strays || h.Stats.Elsewhere != test.elsewhere {
 				t.Errorf("%+v, %+v", h, h.Stats)
 			}
 			if h.Disagrees() != (test.unknown+test.unreturned+test.unnamed > 0) || h.Stats.Duplicates != test.duplicates {
@@ -171,7 +171,7 @@ func TestWhatIsStoredLateIsNoLie(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(h.Events) != n || h.Disagrees() || h.Stats.Strays != 0 || !h.Reconciled {
+	if len(h.Events) != n || h.Disagrees() || h.Stats.Unexpected != 0 || !h.Reconciled {
 		t.Errorf("%+v, %+v", h, h.Stats)
 	}
 }

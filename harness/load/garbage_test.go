@@ -21,9 +21,9 @@ import (
 
 // answering serves a relay that answers its n-th message with what script makes of its second
 // element.
-func answering(t *testing.T, script func(ws *websocket.Conn, second json.RawMessage, n int)) string {
+func answering(t testing.TB, script func(ws *websocket.Conn, second json.RawMessage, n int)) string {
 	t.Helper()
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		ws, err := websocket.Accept(w, r, nil)
 		if err != nil {
 			return
@@ -38,6 +38,8 @@ func answering(t *testing.T, script func(ws *websocket.Conn, second json.RawMess
 			script(ws, message[1], n)
 		}
 	}))
+	server.Listener = wire.BufferedListener(server.Listener)
+	server.Start()
 	t.Cleanup(server.Close)
 	return "ws" + strings.TrimPrefix(server.URL, "http")
 }
@@ -57,25 +59,24 @@ func TestAnAnswerSaysWhatCameThatWasNoMessage(t *testing.T) {
 			ws.Write(context.Background(), websocket.MessageBinary, []byte(`["EOSE",`+string(sub)+`]`))
 		}
 	})
-	asker, err := NewAsker(t.Context(), url, time.Minute)
+	querier, err := NewQuerier(t.Context(), url, 5*time.Second) // in which each frame has been read on any machine
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer asker.Close()
+	defer querier.Close()
 	var r Reply
-	if err := asker.Ask([]byte("{}"), &r); err != nil || len(r.IDs) != 1 {
+	if err := querier.Query([]byte("{}"), &r); err != nil || len(r.IDs) != 1 {
 		t.Fatalf("%+v, %v", r, err)
 	}
 	if g := r.Garbage; g.Count != 2 || len(g.Kinds) != 2 || g.Kinds[0].Fault != wire.NotUTF8 || g.Kinds[0].Message != wire.Notice ||
 		g.Kinds[1].Fault != wire.WrongField || g.Kinds[1].Field != wire.FieldCreatedAt {
 		t.Errorf("%+v", g)
 	}
-	if err := asker.Ask([]byte("{}"), &r); err != nil || r.Garbage.Count != 0 {
+	if err := querier.Query([]byte("{}"), &r); err != nil || r.Garbage.Count != 0 {
 		t.Errorf("the second answer is told of with the first's garbage: %+v, %v", r.Garbage, err)
 	}
-	asker.stall = 3 * time.Second // in which the frame has been read on any machine
 	var stall *wire.StallError
-	if err := asker.Ask([]byte("{}"), &r); !errors.As(err, &stall) || stall.Garbage.Of(wire.EOSE) != 1 || r.Garbage.Of(wire.EOSE) != 1 || r.Garbage.Kinds[0].Fault != wire.Binary {
+	if err := querier.Query([]byte("{}"), &r); !errors.As(err, &stall) || stall.Garbage.Of(wire.EOSE) != 1 || r.Garbage.Of(wire.EOSE) != 1 || r.Garbage.Kinds[0].Fault != wire.Binary {
 		t.Errorf("%v, %+v", err, r.Garbage)
 	}
 }

@@ -4,49 +4,45 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 	"sync"
 	"time"
 
 	"relaybench/corpus"
+	"relaybench/relays/client"
 	"relaybench/relays/wire"
 )
 
-// Asker puts queries to a relay over one connection, one after another.
-type Asker struct {
-	conn  *wire.Conn
-	stall time.Duration
-	count int64
-	sub   []byte
-	frame []byte
+// Querier puts queries to a relay over one connection, one after another.
+type Querier struct {
+	conn *client.Conn
 
 	// OnEvent, where it is set, is called with each event's text as it came, which is valid during the call: for checks outside timed paths.
 	OnEvent func(id corpus.ID, text []byte)
 }
 
-// NewAsker dials the relay. A query that makes no progress for stall fails.
-func NewAsker(ctx context.Context, url string, stall time.Duration) (*Asker, error) {
-	conn, err := Dial(ctx, url)
+// NewQuerier dials the relay. A query that makes no progress for stall fails.
+func NewQuerier(ctx context.Context, url string, stall time.Duration) (*Querier, error) {
+	conn, err := client.Dial(ctx, client.Options{URL: url, Stall: stall, Answer: mostEvents})
 	if err != nil {
 		return nil, err
 	}
-	return &Asker{conn: conn, stall: stall}, nil
+	return &Querier{conn: conn}, nil
 }
 
-// Together dials so many connections, and then has ask work with all of them at once. It returns
+// Together dials so many connections, and then has query work with all of them at once. It returns
 // how long that took, handshakes left out, and why one of them failed.
-func Together(ctx context.Context, url string, conns int, stall time.Duration, ask func(k int, a *Asker, start time.Duration) error) (took time.Duration, err error) {
-	askers, errs := make([]*Asker, conns), make([]error, conns)
-	for k := range askers {
-		if askers[k], err = NewAsker(ctx, url, stall); err != nil {
+func Together(ctx context.Context, url string, conns int, stall time.Duration, query func(k int, q *Querier, start time.Duration) error) (took time.Duration, err error) {
+	queriers, errs := make([]*Querier, conns), make([]error, conns)
+	for k := range queriers {
+		if queriers[k], err = NewQuerier(ctx, url, stall); err != nil {
 			return 0, fmt.Errorf("connection %d of %d: %w", k+1, conns, err)
 		}
-		defer askers[k].Close()
+		defer queriers[k].Close()
 	}
 	start := wire.Now()
 	var all sync.WaitGroup
-	for k, a := range askers {
-		all.Go(func() { errs[k] = ask(k, a, start) })
+	for k, q := range queriers {
+		all.Go(func() { errs[k] = query(k, q, start) })
 	}
 	all.Wait()
 	took = wire.Now() - start
@@ -69,9 +65,9 @@ func Dial(ctx context.Context, url string) (*wire.Conn, error) {
 }
 
 // Close closes the connection.
-func (a *Asker) Close() { a.conn.Close() }
+func (q *Querier) Close() { q.conn.Close() }
 
-// UnansweredError is a question that got no end.
+// UnansweredError is a query that got no end.
 type UnansweredError struct {
 	Filter string // as JSON, cut short
 	Err    error
@@ -82,16 +78,6 @@ func (e *UnansweredError) Unwrap() error { return e.Err }
 
 // longestFilter is how much of a filter stands in an UnansweredError, in bytes.
 const longestFilter = 400
-
-// own reports whether a subscription id is one of this Asker's: what an earlier question left may
-// still come.
-func (a *Asker) own(sub []byte) bool {
-	if len(sub) < 2 || sub[0] != 'q' {
-		return false
-	}
-	n, err := strconv.ParseInt(string(sub[1:]), 10, 64)
-	return err == nil && n > 0 && n <= a.count
-}
 
 // ErrTooMuch is a relay that goes on sending events far beyond the limit it was asked to keep.
 var ErrTooMuch = errors.New("the relay sends far more events than it was asked for")
@@ -114,9 +100,75 @@ type Reply struct {
 	Garbage wire.Garbage // on the way
 }
 
-// Ask sends one REQ with the filter, given as JSON, and reads up to EOSE or CLOSED into r, whose memory it reuses. The error is a lost
-// connection or a relay that made no progress.
-func (a *Asker) Ask(filter []byte, r *Reply) error { return unanswered(filter, a.ask(filter, r)) }
+// Query sends one REQ with the filter, given as JSON, and reads up to EOSE or CLOSED into r, whose
+// memory it reuses. The error is a lost connection or a relay that made no progress.
+func (q *Querier) Query(filter []byte, r *Reply) error {
+	*r = Reply{IDs: r.IDs[:0]}
+	elsewhere := q.conn.Stats.Elsewhere
+	err := q.query(filter, r)
+	r.Elsewhere = int(q.conn.Stats.Elsewhere - elsewhere)
+	r.Garbage = q.conn.Wire().TakeGarbage()
+	return unanswered(filter, err, r.Reason)
+}
+
+// unanswered wraps an error with the filter that it was met with, and what the relay had said
+// before it.
+func unanswered(filter []byte, err error, notice string) error {
+	if err == nil {
+		return nil
+	}
+	if flood := (*client.FloodError)(nil); errors.As(err, &flood) {
+		err = ErrTooMuch
+	} else if notice != "" {
+		err = fmt.Errorf("%w, after NOTICE %q", err, notice)
+	}
+	text := string(filter[:min(len(filter), longestFilter)])
+	if len(filter) > longestFilter {
+		text += "…"
+	}
+	return &UnansweredError{text, err}
+}
+
+func (q *Querier) query(filter []byte, r *Reply) error {
+	asked, err := q.conn.Request(context.Background(), filter, 0)
+	if err != nil {
+		return err
+	}
+	for m := &q.conn.Message; ; {
+		s, err := q.conn.Read()
+		if err != nil {
+			return err
+		}
+		if s == nil {
+			if m.Type == wire.Notice {
+				r.Reason = m.ReasonText()
+			}
+			continue
+		}
+		r.Bytes += q.conn.FrameBytes()
+		switch m.Type {
+		case wire.Event:
+			q.conn.Useful()
+			if r.First == 0 {
+				r.First = q.conn.At - asked.Sent
+			}
+			if !m.HasID {
+				r.NoID++
+				continue
+			}
+			r.IDs = append(r.IDs, corpus.ID(m.ID))
+			if q.OnEvent != nil {
+				q.OnEvent(corpus.ID(m.ID), m.Event)
+			}
+		case wire.EOSE:
+			r.EOSE = q.conn.At - asked.Sent
+			return q.conn.End(s)
+		default:
+			r.EOSE, r.Closed, r.Reason = q.conn.At-asked.Sent, true, m.ReasonText()
+			return nil
+		}
+	}
+}
 
 // Counted is a relay's answer to one COUNT (NIP-45).
 type Counted struct {
@@ -130,116 +182,33 @@ type Counted struct {
 }
 
 // Count sends one COUNT with the filter, given as JSON, and waits for its answer. The error is as
-// that of Ask.
-func (a *Asker) Count(filter []byte) (c Counted, err error) {
-	defer func() { err = unanswered(filter, err) }()
-	defer a.conn.WatchUseful(0)
-	defer func() { c.Garbage = a.conn.TakeGarbage() }()
-	sent, err := a.begin("COUNT", filter)
+// that of Query.
+func (q *Querier) Count(filter []byte) (Counted, error) {
+	var c Counted
+	err := q.count(filter, &c)
+	c.Garbage = q.conn.Wire().TakeGarbage()
+	return c, unanswered(filter, err, c.Reason)
+}
+
+func (q *Querier) count(filter []byte, c *Counted) error {
+	asked, err := q.conn.Count(filter)
 	if err != nil {
-		return c, err
+		return err
 	}
-	var m wire.Message
-	for {
-		_, at, err := a.conn.ReadMessage(&m)
+	for m := &q.conn.Message; ; {
+		s, err := q.conn.Read()
 		switch {
 		case err != nil:
-			return c, noticed(err, c.Reason)
+			return err
 		case m.Type == wire.Notice:
 			c.Reason = m.ReasonText()
-		case string(m.Sub) != string(a.sub):
-		case m.Type == wire.Count:
-			n, approximate, ok := m.Counted()
-			c.Count, c.Approximate, c.NoCount, c.Took = n, approximate, !ok, at-sent
-			return c, nil
+		case s == nil:
 		case m.Type == wire.Closed:
 			c.Closed, c.Reason = true, m.ReasonText()
-			return c, nil
-		}
-	}
-}
-
-// begin sends a filter under the next subscription id, and has the connection end where nothing
-// useful comes for a stall. It returns the time of sending.
-func (a *Asker) begin(verb string, filter []byte) (sent time.Duration, err error) {
-	a.count++
-	a.sub = strconv.AppendInt(append(a.sub[:0], 'q'), a.count, 10)
-	a.frame = append(append(a.frame[:0], `["`...), verb...)
-	a.frame = append(append(a.frame, `","`...), a.sub...)
-	a.frame = append(append(a.frame, `",`...), filter...)
-	a.conn.WatchUseful(a.stall)
-	sent = wire.Now()
-	return sent, a.conn.Send(append(a.frame, ']'))
-}
-
-// noticed adds to an error what the relay had said before it.
-func noticed(err error, notice string) error {
-	if notice == "" {
-		return err
-	}
-	return fmt.Errorf("%w, after NOTICE %q", err, notice)
-}
-
-// unanswered wraps an error with the filter that it was met with.
-func unanswered(filter []byte, err error) error {
-	if err != nil {
-		text := string(filter[:min(len(filter), longestFilter)])
-		if len(filter) > longestFilter {
-			text += "…"
-		}
-		return &UnansweredError{text, err}
-	}
-	return nil
-}
-
-func (a *Asker) ask(filter []byte, r *Reply) error {
-	*r = Reply{IDs: r.IDs[:0]}
-	defer a.conn.WatchUseful(0)
-	defer func() { r.Garbage = a.conn.TakeGarbage() }()
-	sent, err := a.begin("REQ", filter)
-	if err != nil {
-		return err
-	}
-	var m wire.Message
-	for {
-		frame, at, err := a.conn.ReadMessage(&m)
-		if err != nil {
-			return noticed(err, r.Reason)
-		}
-		if m.Type == wire.Notice {
-			r.Reason = m.ReasonText()
-		}
-		if string(m.Sub) != string(a.sub) {
-			if m.Type == wire.Event && !a.own(m.Sub) {
-				r.Elsewhere++
-			}
-			continue
-		}
-		r.Bytes += int64(len(frame))
-		a.conn.Useful()
-		switch m.Type {
-		case wire.Event:
-			if r.First == 0 {
-				r.First = at - sent
-			}
-			if len(r.IDs)+r.NoID >= mostEvents {
-				return ErrTooMuch
-			}
-			if m.HasID {
-				r.IDs = append(r.IDs, corpus.ID(m.ID))
-				if a.OnEvent != nil {
-					a.OnEvent(corpus.ID(m.ID), m.Event)
-				}
-			} else {
-				r.NoID++
-			}
-		case wire.EOSE:
-			r.EOSE = at - sent
-			a.frame = append(a.frame[:0], `["CLOSE","`...)
-			a.frame = append(a.frame, a.sub...)
-			return a.conn.Send(append(a.frame, `"]`...))
-		case wire.Closed:
-			r.EOSE, r.Closed, r.Reason = at-sent, true, m.ReasonText()
+			return nil
+		case m.Type == wire.Count:
+			n, approximate, ok := m.Counted()
+			c.Count, c.Approximate, c.NoCount, c.Took = n, approximate, !ok, q.conn.At-asked.Sent
 			return nil
 		}
 	}

@@ -19,18 +19,18 @@ import (
 func ask(t *testing.T, s scripted.Script, stall time.Duration) (r Reply, relay *scripted.Relay, told, took time.Duration, err error) {
 	t.Helper()
 	relay = scripted.Serve(t, s)
-	a, err := NewAsker(t.Context(), relay.URL, stall)
+	a, err := NewQuerier(t.Context(), relay.URL, stall)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer a.Close()
 	began := wire.Now()
 	a.OnEvent = func(corpus.ID, []byte) { told = cmp.Or(told, wire.Now()-began) }
-	err = a.Ask([]byte("{}"), &r)
+	err = a.Query([]byte("{}"), &r)
 	return r, relay, told, wire.Now() - began, err
 }
 
-// fake is an event of which an Asker reads nothing but the id.
+// fake is an event of which a Querier reads nothing but the id.
 func fake(n int) string {
 	return fmt.Sprintf(`{"id":"%064x","content":%q}`, n, strings.Repeat("x", n%100))
 }
@@ -64,11 +64,11 @@ func TestARepliesFieldsAreThoseOfTheScript(t *testing.T) {
 	expectGarbage(t, r.Garbage, 0, "")
 }
 
-func TestRepliesOfOneAskerAreTold(t *testing.T) {
+func TestRepliesOfOneQuerierAreTold(t *testing.T) {
 	t.Parallel()
 	const last = 100 * time.Millisecond
 	relay := scripted.Serve(t, scripted.Script{Answer: []string{fake(1)}, CloseEvery: 2, CloseReason: "error: \"no\"", Notice: "slow down", EOSEAfter: last})
-	a, err := NewAsker(t.Context(), relay.URL, 30*time.Second)
+	a, err := NewQuerier(t.Context(), relay.URL, 30*time.Second)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -81,7 +81,7 @@ func TestRepliesOfOneAskerAreTold(t *testing.T) {
 	}
 	var r Reply
 	for n := range 4 {
-		if err := a.Ask([]byte("{}"), &r); err != nil {
+		if err := a.Query([]byte("{}"), &r); err != nil {
 			t.Fatal(err)
 		}
 		closed := n%2 == 1
@@ -101,8 +101,8 @@ func TestRepliesOfOneAskerAreTold(t *testing.T) {
 	expect(t, "REQs", relay.Reqs.N(), 4)
 }
 
-// TestAnAskerCountsWhatIsNoMessage has a frame that is none before each answer.
-func TestAnAskerCountsWhatIsNoMessage(t *testing.T) {
+// TestAQuerierCountsWhatIsNoMessage has a frame that is none before each answer.
+func TestAQuerierCountsWhatIsNoMessage(t *testing.T) {
 	t.Parallel()
 	r, relay, _, _, err := ask(t, scripted.Script{Faults: []string{"garbage-frames"}}, 30*time.Second)
 	if err != nil || r.Garbage.Count == 0 || r.Garbage.Example == "" {
@@ -112,7 +112,7 @@ func TestAnAskerCountsWhatIsNoMessage(t *testing.T) {
 	expect(t, "bytes", r.Bytes, int64(len(`["EOSE","q1"]`)))
 }
 
-func TestAnAskerGivesUpOnWhatIsNoAnswer(t *testing.T) {
+func TestAQuerierGivesUpOnWhatIsNoAnswer(t *testing.T) {
 	t.Parallel()
 	const stall = 5 * time.Second
 	r, _, _, took, err := ask(t, scripted.Script{IgnoreEvery: 1, Notice: "busy"}, stall)

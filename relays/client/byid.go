@@ -53,7 +53,7 @@ type Fetched struct {
 
 // Run asks for the ids, each once. The error says why it stopped before all had an answer; what had not is Failed.
 func (b *ByID) Run(ctx context.Context, ids []corpus.ID) (*Fetched, error) {
-	f := &fetching{ByID: b, done: &Fetched{Stats: newStats(), Asked: len(ids)}, most: math.MaxInt, late: map[int]int{}}
+	f := &fetching{ByID: b, done: &Fetched{Stats: NewStats(), Asked: len(ids)}, most: math.MaxInt, late: map[int]int{}}
 	f.more.L = &f.mu
 	f.window = newWindow(max(1, b.InFlight), b.Adaptive)
 	for batch := range slices.Chunk(ids, max(1, b.Batch)) {
@@ -111,8 +111,8 @@ type batchOf struct {
 	short *int // how many events the answer held that was without these; nil where there was none
 }
 
-// asked is a batch that is asked for.
-type asked struct {
+// query is a batch that is asked for.
+type query struct {
 	batch *batchOf
 	ids   []corpus.ID // sorted
 	came  []bool
@@ -120,17 +120,17 @@ type asked struct {
 }
 
 // find returns the place of an id that was asked for.
-func (a *asked) find(id corpus.ID) (i int, wanted bool) {
-	return slices.BinarySearchFunc(a.ids, id, func(x, y corpus.ID) int { return bytes.Compare(x[:], y[:]) })
+func (q *query) find(id corpus.ID) (i int, wanted bool) {
+	return slices.BinarySearchFunc(q.ids, id, func(x, y corpus.ID) int { return bytes.Compare(x[:], y[:]) })
 }
 
 // isNew says whether an id was asked for and had not come, and takes it for come.
-func (a *asked) isNew(id corpus.ID) bool {
-	i, wanted := a.find(id)
-	if !wanted || a.came[i] {
+func (q *query) isNew(id corpus.ID) bool {
+	i, wanted := q.find(id)
+	if !wanted || q.came[i] {
 		return false
 	}
-	a.came[i] = true
+	q.came[i] = true
 	return true
 }
 
@@ -171,17 +171,17 @@ func (f *fetching) next(wait bool) *batchOf {
 }
 
 // settle takes a batch back, of which these ids did not come, for another try or as a verdict.
-func (f *fetching) settle(a *asked, rest []corpus.ID, answered bool) {
+func (f *fetching) settle(q *query, rest []corpus.ID, answered bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	defer f.more.Broadcast()
-	b, short := a.batch, a.batch.short
+	b, short := q.batch, q.batch.short
 	if f.left--; b.short != nil {
-		f.late[*b.short] += a.n
+		f.late[*b.short] += q.n
 	}
 	if answered {
-		short = &a.n
-		f.done.Longest = max(f.done.Longest, a.n)
+		short = &q.n
+		f.done.Longest = max(f.done.Longest, q.n)
 	}
 	switch {
 	case len(rest) == 0:
@@ -191,7 +191,7 @@ func (f *fetching) settle(a *asked, rest []corpus.ID, answered bool) {
 		switch {
 		case !answered:
 			size = (size + 1) / 2
-		case a.n > 0:
+		case q.n > 0:
 			tries = b.tries // it may cap its answers, and each brings some
 		}
 		for part := range slices.Chunk(rest, size) {
@@ -206,23 +206,23 @@ func (f *fetching) settle(a *asked, rest []corpus.ID, answered bool) {
 }
 
 // putBack takes a batch back as it was: asking for it has had no answer.
-func (f *fetching) putBack(a *asked) {
+func (f *fetching) putBack(q *query) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	rest := a.rest()
+	rest := q.rest()
 	if len(rest) == 0 {
 		f.left--
 	} else {
 		f.done.Retried += len(rest)
-		f.queue = append(f.queue, &batchOf{rest, a.batch.tries, a.batch.short})
+		f.queue = append(f.queue, &batchOf{rest, q.batch.tries, q.batch.short})
 	}
 	f.more.Broadcast()
 }
 
-func (a *asked) rest() (rest []corpus.ID) {
-	for i, came := range a.came {
+func (q *query) rest() (rest []corpus.ID) {
+	for i, came := range q.came {
 		if !came {
-			rest = append(rest, a.ids[i])
+			rest = append(rest, q.ids[i])
 		}
 	}
 	return rest
@@ -232,7 +232,7 @@ func (a *asked) rest() (rest []corpus.ID) {
 func (f *fetching) worker(ctx context.Context) error {
 	again := retry{o: &f.Options}
 	for {
-		stats := newStats()
+		stats := NewStats()
 		err := f.connected(ctx, stats)
 		f.mu.Lock()
 		f.done.merge(stats)
@@ -251,15 +251,15 @@ func (f *fetching) worker(ctx context.Context) error {
 }
 
 func (f *fetching) connected(ctx context.Context, stats *Stats) (err error) {
-	l, err := dial(ctx, &f.Options, stats)
+	c, err := dial(ctx, &f.Options, stats)
 	if err != nil {
 		return err
 	}
 	defer func() {
-		for _, r := range l.open {
-			f.putBack(r.of.(*asked))
+		for _, s := range c.open {
+			f.putBack(s.batch)
 		}
-		l.close(ctx, err)
+		c.finish(ctx, err)
 		if err != nil && ctx.Err() != nil {
 			err = context.Cause(ctx)
 		}
@@ -268,88 +268,86 @@ func (f *fetching) connected(ctx context.Context, stats *Stats) (err error) {
 	refused := 0        // REQs in a row that ended in CLOSED while they were alone
 	defer func() { f.narrow(most) }()
 	for {
-		for len(l.open) < min(f.window.now(), most) {
+		for len(c.open) < min(f.window.now(), most) {
 			b := f.next(false)
-			if b == nil && len(l.open) == 0 {
-				l.conn.WatchUseful(0) // what others must ask again may come late
+			if b == nil && len(c.open) == 0 {
 				b = f.next(true)
-				l.conn.WatchUseful(l.o.stall())
 			}
 			if b == nil {
 				break
 			}
-			a := &asked{batch: b, ids: slices.Clone(b.ids), came: make([]bool, len(b.ids))}
-			slices.SortFunc(a.ids, func(x, y corpus.ID) int { return bytes.Compare(x[:], y[:]) })
-			filter := corpus.Filter{IDs: b.ids, Limit: corpus.Int(len(b.ids))}
-			if err := l.ask(ctx, &filter, a); err != nil {
+			q := &query{batch: b, ids: slices.Clone(b.ids), came: make([]bool, len(b.ids))}
+			slices.SortFunc(q.ids, func(x, y corpus.ID) int { return bytes.Compare(x[:], y[:]) })
+			s, err := c.ask(ctx, &corpus.Filter{IDs: b.ids, Limit: corpus.Int(len(b.ids))})
+			if s != nil {
+				s.batch = q
+			}
+			if err != nil {
 				return err
 			}
 		}
-		if len(l.open) == 0 {
+		if len(c.open) == 0 {
 			return nil
 		}
-		r, at, err := l.next()
+		s, err := c.next()
 		if err != nil {
 			return err
 		}
-		a := r.of.(*asked)
-		switch l.m.Type {
+		q := s.batch
+		switch c.Message.Type {
 		case wire.Event:
-			if err := f.event(ctx, l, a, at); err != nil {
+			if err := f.event(ctx, c, q); err != nil {
 				return err
 			}
 		case wire.EOSE:
 			refused = 0
-			f.window.answered(a.n, at)
-			rest := a.rest()
+			f.window.answered(q.n, c.At)
+			rest := q.rest()
 			if len(rest) > 0 && f.Left != nil {
-				f.Left(rest, at)
+				f.Left(rest, c.At)
 			}
-			f.settle(a, rest, true) // before CLOSE, which may find the connection broken: the answer stands
-			if err := l.end(r, true); err != nil {
+			f.settle(q, rest, true) // before CLOSE, which may find the connection broken: the answer stands
+			if err := c.End(s); err != nil {
 				return err
 			}
 		default:
-			closed := &ClosedError{l.m.ReasonText()}
-			_ = l.end(r, false)
-			if len(l.open) > 0 && a.n == 0 { // perhaps because of the others
-				f.putBack(a)
+			closed := &ClosedError{c.Message.ReasonText()}
+			if len(c.open) > 0 && q.n == 0 { // perhaps because of the others
+				f.putBack(q)
 			} else {
-				f.settle(a, a.rest(), false)
+				f.settle(q, q.rest(), false)
 			}
 			if closed.Refused() {
 				return closed
 			}
-			if most = max(1, len(l.open)); len(l.open) > 0 || a.n > 0 {
+			if most = max(1, len(c.open)); len(c.open) > 0 || q.n > 0 {
 				continue
 			}
 			if refused++; refused == f.Refusals {
 				return closed
 			}
-			l.conn.WatchUseful(0)
 			if err := sleep(ctx, f.pause(refused)); err != nil {
 				return err
 			}
-			l.conn.WatchUseful(l.o.stall())
 		}
 	}
 }
 
-func (f *fetching) event(ctx context.Context, l *link, a *asked, at time.Duration) error {
-	id := corpus.ID(l.m.ID)
-	i, wanted := a.find(id)
+func (f *fetching) event(ctx context.Context, c *Conn, q *query) error {
+	id := corpus.ID(c.Message.ID)
+	i, wanted := q.find(id)
 	switch {
-	case !l.m.HasID || !wanted:
-		l.stats.stray(id, l.m.HasID)
+	case !c.Message.HasID || !wanted:
+		c.Stats.unexpected(id, c.Message.HasID)
 		return nil
-	case a.came[i]:
-		l.stats.Duplicates++
-		l.stats.Repeated++
+	case q.came[i]:
+		c.Stats.Duplicates++
+		c.Stats.Repeated++
 		return nil
 	}
-	a.came[i] = true
-	a.n++
-	if err := l.pass(ctx, f.Take, at); err != nil {
+	q.came[i] = true
+	q.n++
+	if err := c.pass(ctx, f.Take); err != nil {
 		return &takeError{err}
 	}
 	return nil

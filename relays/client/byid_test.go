@@ -63,7 +63,7 @@ func TestWhatIsStoredWhileItIsAskedForIsNoStray(t *testing.T) {
 	})
 	b := client.ByID{Options: options(url), InFlight: 1, Batch: 2, Take: client.Each(func(*client.Event) {})}
 	done, err := b.Run(t.Context(), ids(all[:4]))
-	if err != nil || done.Strays != 3 || done.Elsewhere != 0 || len(done.Missing) != 1 || done.Missing[0] != all[1].ID {
+	if err != nil || done.Unexpected != 3 || done.Elsewhere != 0 || len(done.Missing) != 1 || done.Missing[0] != all[1].ID {
 		t.Errorf("%+v, %+v, %v", done, done.Stats, err)
 	}
 }

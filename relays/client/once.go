@@ -11,42 +11,41 @@ import (
 // the caller to know, since relays cap their answers. The error is a *ClosedError, or why the connection broke; the Stats count what was done also
 // then. It is tried once.
 func Once(ctx context.Context, o Options, filter corpus.Filter, take Take) (*Stats, error) {
-	stats := newStats()
-	l, err := dial(ctx, &o, stats)
+	stats := NewStats()
+	c, err := dial(ctx, &o, stats)
 	if err != nil {
 		return stats, err
 	}
-	err = l.once(ctx, &filter, take)
-	l.close(ctx, err)
+	err = c.once(ctx, &filter, take)
+	c.finish(ctx, err)
 	if ctx.Err() != nil {
 		err = context.Cause(ctx)
 	}
 	return stats, err
 }
 
-func (l *link) once(ctx context.Context, filter *corpus.Filter, take Take) error {
-	if err := l.ask(ctx, filter, nil); err != nil {
+func (c *Conn) once(ctx context.Context, filter *corpus.Filter, take Take) error {
+	if _, err := c.ask(ctx, filter); err != nil {
 		return err
 	}
 	for {
-		r, at, err := l.next()
+		s, err := c.next()
 		if err != nil {
 			return err
 		}
-		switch l.m.Type {
+		switch c.Message.Type {
 		case wire.Event:
-			if !l.m.HasID {
-				l.stats.Strays++
+			if !c.Message.HasID {
+				c.Stats.Unexpected++
 				continue
 			}
-			if err := l.pass(ctx, take, at); err != nil {
+			if err := c.pass(ctx, take); err != nil {
 				return err
 			}
 		case wire.EOSE:
-			return l.end(r, true)
+			return c.End(s)
 		default:
-			_ = l.end(r, false)
-			return &ClosedError{l.m.ReasonText()}
+			return &ClosedError{c.Message.ReasonText()}
 		}
 	}
 }

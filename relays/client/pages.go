@@ -47,7 +47,7 @@ const maxStepped = 100_000
 
 // Run asks until there is no more. The error says why it stopped before, and Paged how far it came.
 func (p *Pages) Run(ctx context.Context) (*Paged, error) {
-	done := &Paged{Stats: newStats(), Until: math.MaxInt64}
+	done := &Paged{Stats: NewStats(), Until: math.MaxInt64}
 	if p.Filter.Until != nil {
 		done.Until = *p.Filter.Until
 	}
@@ -102,55 +102,53 @@ func (w *paging) full() (seconds []int64) {
 
 // connected pages over one connection until the end, or until it breaks.
 func (w *paging) connected(ctx context.Context) error {
-	l, err := dial(ctx, &w.Options, w.done.Stats)
+	c, err := dial(ctx, &w.Options, w.done.Stats)
 	if err != nil {
 		return err
 	}
 	before := w.done.Events
-	err = w.pages(ctx, l)
+	err = w.pages(ctx, c)
 	if err != nil {
 		w.shrink() // perhaps the page was too much for it
 		if w.done.Events == before {
 			w.shrink() // and by far: attempts that bring nothing are few
 		}
 	}
-	l.close(ctx, err)
+	c.finish(ctx, err)
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
 	return err
 }
 
-func (w *paging) pages(ctx context.Context, l *link) error {
+func (w *paging) pages(ctx context.Context, c *Conn) error {
 	since := int64(math.MinInt64)
 	if w.Filter.Since != nil {
 		since = *w.Filter.Since
 	}
 	again := retry{o: &w.Options}
 	for w.done.Until >= since && !w.done.Complete {
-		page, err := w.page(ctx, l)
+		page, err := w.page(ctx, c)
 		if err != nil {
 			return err
 		}
-		if page.closed != nil {
-			if len(page.times) == 0 {
-				w.shrink()
+		switch {
+		case page.closed == nil:
+			again.barren = 0
+			w.done.Pages++
+		case len(page.times) == 0:
+			w.shrink()
+		}
+		w.turn(page)
+		if w.Turned != nil {
+			if err := w.Turned(w.done.Until); err != nil {
+				return &takeError{err}
 			}
-			w.turn(page)
-			if err := w.turned(l); err != nil {
-				return err
-			}
-			l.conn.WatchUseful(0)
-			if err := again.after(ctx, page.closed, page.fresh > 0); err != nil {
-				return err
-			}
-			l.conn.WatchUseful(l.o.stall())
+		}
+		if page.closed == nil {
 			continue
 		}
-		again.barren = 0
-		w.done.Pages++
-		w.turn(page)
-		if err := w.turned(l); err != nil {
+		if err := again.after(ctx, page.closed, page.fresh > 0); err != nil {
 			return err
 		}
 	}
@@ -167,19 +165,6 @@ func (w *paging) shrink() {
 	w.size = max(1, w.size/2)
 }
 
-// turned tells how far it is. It may take its time, which is no fault of the relay.
-func (w *paging) turned(l *link) error {
-	if w.Turned == nil {
-		return nil
-	}
-	l.conn.WatchUseful(0)
-	if err := w.Turned(w.done.Until); err != nil {
-		return &takeError{err}
-	}
-	l.conn.WatchUseful(l.o.stall())
-	return nil
-}
-
 // page is one answer.
 type page struct {
 	times   []int64     // of its events, as they came
@@ -191,68 +176,72 @@ type page struct {
 
 // page asks for one page. An answer without events is asked for again while the first REQ stays open, so that a relay which sends EOSE before its events
 // is not taken for one that has none.
-func (w *paging) page(ctx context.Context, l *link) (*page, error) {
+func (w *paging) page(ctx context.Context, c *Conn) (*page, error) {
 	filter := w.Filter
 	filter.Limit = corpus.Int(w.size)
 	if w.done.Until != math.MaxInt64 {
 		filter.Until = corpus.Int64(w.done.Until)
 	}
 	p := &page{ordered: true}
-	if err := l.ask(ctx, &filter, map[corpus.ID]bool{}); err != nil {
+	first, err := c.ask(ctx, &filter)
+	if err != nil {
 		return nil, err
 	}
-	confirmed := false
+	came := map[*Subscription]map[corpus.ID]bool{first: {}} // as many as an answer may hold: see Options.Answer
 	for {
-		r, at, err := l.next()
+		s, err := c.next()
 		if err != nil {
 			return nil, err
 		}
-		switch l.m.Type {
+		switch c.Message.Type {
 		case wire.Event:
-			if err := w.event(ctx, l, r.of.(map[corpus.ID]bool), p, at); err != nil {
+			if err := w.event(ctx, c, came[s], p); err != nil {
 				return nil, err
 			}
 		case wire.Closed:
-			p.closed = &ClosedError{l.m.ReasonText()}
-			_ = l.end(r, false)
-			return p, w.endAll(l)
-		default:
-			if len(p.times) > 0 || confirmed {
-				return p, w.endAll(l)
+			if s.Answered {
+				continue
 			}
-			confirmed = true
+			p.closed = &ClosedError{c.Message.ReasonText()}
+			return p, c.endAll()
+		default:
+			if len(p.times) > 0 || len(came) > 1 {
+				return p, c.endAll()
+			}
 			if w.Confirm > 0 {
 				if err := sleep(ctx, w.Confirm); err != nil {
 					return nil, err
 				}
 			}
 			if w.Single {
-				if err := w.endAll(l); err != nil {
+				if err := c.endAll(); err != nil {
 					return nil, err
 				}
 			}
-			if err := l.ask(ctx, &filter, map[corpus.ID]bool{}); err != nil {
+			second, err := c.ask(ctx, &filter)
+			if err != nil {
 				return nil, err
 			}
+			came[second] = map[corpus.ID]bool{}
 		}
 	}
 }
 
 // endAll closes the REQs of a page.
-func (w *paging) endAll(l *link) error {
-	for _, r := range l.open {
-		if err := l.end(r, true); err != nil {
+func (c *Conn) endAll() error {
+	for _, s := range c.open {
+		if err := c.End(s); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// event takes an event of the answer that has brought these ids before.
-func (w *paging) event(ctx context.Context, l *link, answer map[corpus.ID]bool, p *page, at time.Duration) error {
-	m := &l.m
+// event takes an event of an answer that has brought these ids before.
+func (w *paging) event(ctx context.Context, c *Conn, answer map[corpus.ID]bool, p *page) error {
+	m := &c.Message
 	if !m.HasID || !m.Dated || m.CreatedAt > w.done.Until || w.Filter.Since != nil && m.CreatedAt < *w.Filter.Since {
-		l.stats.Strays++
+		c.Stats.Unexpected++
 		return nil
 	}
 	id := corpus.ID(m.ID)
@@ -260,18 +249,18 @@ func (w *paging) event(ctx context.Context, l *link, answer map[corpus.ID]bool, 
 	p.ordered = p.ordered && (n == 0 || p.times[n-1] >= m.CreatedAt)
 	p.times, p.ids = append(p.times, m.CreatedAt), append(p.ids, id)
 	if answer[id] {
-		l.stats.Duplicates++
-		l.stats.Repeated++
+		c.Stats.Duplicates++
+		c.Stats.Repeated++
 		return nil
 	}
-	answer[id] = true // as many as an answer may hold: see Options.Answer
+	answer[id] = true
 	if w.before[id] {
-		l.stats.Duplicates++
-		l.conn.Useful()
+		c.Stats.Duplicates++
+		c.Useful()
 		return nil
 	}
 	p.fresh++
-	if err := l.pass(ctx, w.Take, at); err != nil {
+	if err := c.pass(ctx, w.Take); err != nil {
 		return &takeError{err}
 	}
 	return nil

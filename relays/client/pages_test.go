@@ -44,7 +44,7 @@ func TestPagesBringEveryEventOnce(t *testing.T) {
 				t.Fatalf("complete %v, %v", done.Complete, err)
 			}
 			got.check(t, events, false)
-			if len(done.Stepped) > 0 || done.Disorder > 0 || done.Events != int64(c.events) || done.Strays > 0 {
+			if len(done.Stepped) > 0 || done.Disorder > 0 || done.Events != int64(c.events) || done.Unexpected > 0 {
 				t.Errorf("%+v", done)
 			}
 		})
@@ -344,8 +344,8 @@ func TestEventsThatCannotBePagedAreNamedByTheirField(t *testing.T) {
 		t.Fatal(err)
 	}
 	m := done.Malformed
-	if m.Count == 0 || int64(m.Count) != done.Strays || len(m.Kinds) != 1 || m.Kinds[0].Fault != wire.WrongField || m.Kinds[0].Field != wire.FieldCreatedAt {
-		t.Errorf("%d strays, %+v", done.Strays, m)
+	if m.Count == 0 || int64(m.Count) != done.Unexpected || len(m.Kinds) != 1 || m.Kinds[0].Fault != wire.WrongField || m.Kinds[0].Field != wire.FieldCreatedAt {
+		t.Errorf("%d strays, %+v", done.Unexpected, m)
 	}
 }
 

@@ -195,7 +195,7 @@ func (sy *syncing) fetch(ctx context.Context, ids []corpus.ID) error {
 	if fetched != nil {
 		sy.done.Asked += int64(fetched.Asked)
 		sy.done.Missing += int64(len(fetched.Missing) + len(fetched.Failed))
-		sy.done.Strays += fetched.Strays
+		sy.done.Strays += fetched.Unexpected
 	}
 	if storeErr != nil {
 		return fmt.Errorf("storing: %w", storeErr)

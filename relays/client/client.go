@@ -14,18 +14,18 @@ import (
 	"time"
 
 	"relaybench/corpus"
-	"relaybench/relays/wire"
-	"relaybench/results"
 )
 
 // Options say how to ask. The zero value of each but URL stands for its default.
 type Options struct {
 	URL         string
-	Compression bool          // offer permessage-deflate (RFC 7692)
-	ReadLimit   int64         // the largest frame taken, in bytes; that of wire where 0
-	Stall       time.Duration // without progress for so long, a connection is given up: 30 s
-	Interval    time.Duration // the least time between two REQs on one connection: none
-	Answer      int           // events in one answer at most, whatever they are: twice as many as were asked for
+	Compression bool  // offer permessage-deflate (RFC 7692)
+	ReadLimit   int64 // the largest frame taken, in bytes; that of wire where 0
+	// Stall is how long an answer may bring nothing of use before its connection is given up: 30 s;
+	// never where it is negative.
+	Stall    time.Duration
+	Interval time.Duration // the least time between two REQs on one connection: none
+	Answer   int           // events in one answer at most, whatever they are: twice as many as were asked for
 	// Attempts is how many times in a row asking may bring nothing (the connection is lost, or the REQ ends in CLOSED) before it is given
 	// up: 1, which is not to try again. Between two attempts lies a growing pause.
 	Attempts int
@@ -61,37 +61,6 @@ func Each(f func(e *Event)) Take {
 		f(e)
 		return true, nil
 	}
-}
-
-// Stats are what asking came to and what it cost.
-type Stats struct {
-	Requests, EOSE, Closed int // Closed: without an EOSE before
-	// Unfinished are REQs whose connection was lost before they ended.
-	Unfinished  int
-	Dials, Lost int         // connections made, and those that the relay broke, by stalling also
-	Loss        error       // how the last of those broke, nil without any
-	Events      int64       // passed on
-	Duplicates  int64       // events that came again, within what is remembered, and were not passed on
-	Repeated    int64       // of those, those that one answer held twice: no lost connection explains them
-	Strays      int64       // events that nobody had asked for, or without an id or a time where that is needed
-	Elsewhere   int64       // of the strays, those under a subscription id that was never asked under
-	StrayIDs    []corpus.ID // the first few of those that were not asked for by id
-	EventBytes  int64       // of the events passed on, as JSON
-	FrameBytes  int64       // of all frames
-	Bytes       int64       // received on the sockets, compressed where that was agreed
-	BytesUp     int64       // sent on them
-	Notices     int
-	Garbage     int                // text frames that are no message
-	Malformed   wire.Garbage       // what was wrong with them, with binary frames, and with events of whatever REQ
-	Extensions  string             // agreed to by the relay, of the last connection
-	Reason      string             // of the last CLOSED or NOTICE; a relay wrote it
-	Reasons     map[string]int     // CLOSED by machine-readable prefix (NIP-01)
-	Latency     *results.Histogram // of each REQ that ended: from its sending to its EOSE or CLOSED
-	FirstEvent  time.Duration      // from the first REQ to the first event; 0 where none came
-	Duration    time.Duration      // from the first REQ to the last answer
-	Waited      time.Duration      // for a Take that had to wait
-
-	began, ended time.Duration
 }
 
 // ClosedError is a REQ that ended in CLOSED, where that is not tried again.
@@ -170,66 +139,8 @@ func sleep(ctx context.Context, d time.Duration) error {
 }
 
 func (o *Options) stall() time.Duration {
-	if o.Stall <= 0 {
+	if o.Stall == 0 {
 		return defaultStall
 	}
 	return o.Stall
-}
-
-// merge adds what another connection did. Times are joined by whoever knows the whole.
-func (s *Stats) merge(o *Stats) {
-	s.Requests, s.EOSE, s.Closed, s.Unfinished = s.Requests+o.Requests, s.EOSE+o.EOSE, s.Closed+o.Closed, s.Unfinished+o.Unfinished
-	s.Dials, s.Lost = s.Dials+o.Dials, s.Lost+o.Lost
-	if o.Loss != nil {
-		s.Loss = o.Loss
-	}
-	s.Events, s.Duplicates, s.Strays = s.Events+o.Events, s.Duplicates+o.Duplicates, s.Strays+o.Strays
-	s.Repeated, s.Elsewhere = s.Repeated+o.Repeated, s.Elsewhere+o.Elsewhere
-	s.StrayIDs = append(s.StrayIDs, o.StrayIDs[:min(len(o.StrayIDs), maxStrayIDs-len(s.StrayIDs))]...)
-	s.EventBytes, s.FrameBytes = s.EventBytes+o.EventBytes, s.FrameBytes+o.FrameBytes
-	s.Bytes, s.BytesUp = s.Bytes+o.Bytes, s.BytesUp+o.BytesUp
-	s.Notices, s.Garbage, s.Waited = s.Notices+o.Notices, s.Garbage+o.Garbage, s.Waited+o.Waited
-	s.Malformed.Add(o.Malformed)
-	if o.Extensions != "" {
-		s.Extensions = o.Extensions
-	}
-	if o.Reason != "" {
-		s.Reason = o.Reason
-	}
-	for prefix, n := range o.Reasons {
-		s.closedFor(prefix, n)
-	}
-	s.Latency.Merge(o.Latency)
-	if o.began > 0 && (s.began == 0 || o.began < s.began) {
-		s.began = o.began
-	}
-	if first := o.began + o.FirstEvent; o.FirstEvent > 0 && (s.FirstEvent == 0 || first < s.began+s.FirstEvent) {
-		s.FirstEvent = first - s.began
-	}
-	s.ended = max(s.ended, o.ended)
-	s.Duration = s.ended - s.began
-}
-
-// maxStrayIDs bounds StrayIDs.
-const maxStrayIDs = 5
-
-// stray counts an event that its question had not asked for.
-func (s *Stats) stray(id corpus.ID, known bool) {
-	if s.Strays++; known && len(s.StrayIDs) < maxStrayIDs {
-		s.StrayIDs = append(s.StrayIDs, id)
-	}
-}
-
-// maxReasons bounds how many kinds of CLOSED are told apart: relays write them.
-const maxReasons = 12
-
-func (s *Stats) closedFor(prefix string, n int) {
-	if _, known := s.Reasons[prefix]; !known && len(s.Reasons) >= maxReasons {
-		prefix = "other"
-	}
-	s.Reasons[prefix] += n
-}
-
-func newStats() *Stats {
-	return &Stats{Reasons: map[string]int{}, Latency: results.NewHistogram()}
 }
