@@ -11,6 +11,7 @@ import (
 	"relaybench/corpus"
 	"relaybench/harness/preflight"
 	"relaybench/relays"
+	"relaybench/relays/client"
 	"relaybench/results"
 )
 
@@ -31,6 +32,16 @@ type Inspection struct {
 // fell says that the relay could not be asked.
 func (i *Inspection) fell() bool {
 	return i.Relay.Outcome == results.OutcomeNoStart || i.Relay.Outcome == results.OutcomeUnmeasured
+}
+
+// InformWithin is how long a relay has for its information document (NIP-11).
+const InformWithin = 3 * time.Second
+
+// toldVersion asks for the software's version: for programs that do not tell it otherwise. It
+// returns "" where the relay does not say.
+func toldVersion(ctx context.Context, url string) string {
+	said, _ := client.Inform(ctx, url, InformWithin)
+	return said.Version
 }
 
 // Findings returns the verdicts as a record keeps them.
@@ -55,7 +66,7 @@ func Inspect(ctx context.Context, c Contender, settings relays.Settings, o prefl
 		process.Cleanup()
 	}()
 	o.URL, o.Relay = process.URL(), relay.Name
-	version := informationVersion(ctx, o.URL)
+	version := toldVersion(ctx, o.URL)
 	// A relay that dies ends the questions at once.
 	alive, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

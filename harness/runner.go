@@ -216,7 +216,7 @@ func (r *Runner) boot(ctx context.Context, t *turn, place int) (*Boot, error) {
 		Negentropy: r.speaks[d.Name], place: place, recorder: r.Recorder, observer: r.Observer, ran: !sink, stopped: sink, attend: func() {}}
 	switch {
 	case t.plain():
-		b.version = informationVersion(ctx, process.URL())
+		b.version = toldVersion(ctx, process.URL())
 	case source:
 		r.source = b
 	}

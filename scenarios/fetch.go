@@ -13,6 +13,7 @@ import (
 	"relaybench/harness/fetch"
 	"relaybench/harness/load"
 	"relaybench/relays"
+	"relaybench/relays/client"
 	"relaybench/results"
 )
 
@@ -107,16 +108,17 @@ func groundOf(t *harness.Trial, filter corpus.Filter) (*fetch.Ground, error) {
 
 // limitsOf joins what the relay's definition declares with what its information document says (NIP-11): a polite client keeps to both.
 func limitsOf(ctx context.Context, p *relays.Process) fetch.Limits {
-	declared, told := p.Definition().Limits, harness.Inform(ctx, p.URL())
-	l := fetch.Limits{Subscriptions: declared.Subscriptions, Events: declared.FilterLimit, From: results.LimitsDeclared}
+	said, _ := client.Inform(ctx, p.URL(), harness.InformWithin)
+	declared, told := p.Definition().Limits, said.Limits
+	l := fetch.Limits{Limits: client.Limits{Subscriptions: declared.Subscriptions, Events: declared.FilterLimit}, From: results.LimitsDeclared}
 	lower := func(limit *int, other int) {
 		if other > 0 && (*limit == 0 || other < *limit) {
 			*limit = other
 			l.From = results.LimitsTold
 		}
 	}
-	lower(&l.Subscriptions, told.MaxSubscriptions)
-	lower(&l.Events, told.MaxLimit)
+	lower(&l.Subscriptions, told.Subscriptions)
+	lower(&l.Events, told.Events)
 	return l
 }
 

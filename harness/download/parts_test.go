@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"relaybench/corpus"
+	"relaybench/relays/client"
 )
 
 func TestSeenKnowsWhatWasAdded(t *testing.T) {
@@ -95,42 +96,23 @@ func manyURLs() string {
 	return strings.Join(urls, ",")
 }
 
-func TestLimitsOfARelayAreKeptToWithinReason(t *testing.T) {
-	for text, want := range map[string]struct {
-		page    int
-		single  bool
-		warning string
-	}{
-		`{"limitation":{"max_limit":300}}`:                                              {300, false, ""},
-		`{"limitation":{"max_limit":1}}`:                                                {smallestPage, false, ""},
-		`{"limitation":{"max_limit":1000000000}}`:                                       {largestPage, false, ""},
-		`{"limitation":{"max_limit":-5}}`:                                               {usualPage, false, ""},
-		`{"limitation":{"max_limit":0}}`:                                                {usualPage, false, ""},
-		`{"limitation":{"max_limit":99999999999999999999}}`:                             {usualPage, false, ""},
-		`{"limitation":{"max_limit":"many","max_subscriptions":1}}`:                     {usualPage, true, ""},
-		`{"limitation":{"max_limit":2.5}}`:                                              {usualPage, false, ""},
-		`{"limitation":{"auth_required":true}}`:                                         {usualPage, false, "wants authentication,"},
-		`{"limitation":{"auth_required":true,"payment_required":true,"max_limit":100}}`: {100, false, "wants authentication and payment,"},
-		`{"limitation":{"auth_required":"yes","payment_required":1}}`:                   {usualPage, false, ""},
-		`{"limitation":{"max_subscriptions":20,"max_message_length":1}}`:                {usualPage, false, ""},
-		`{"limitation":[]}`:                                                             {usualPage, false, ""},
-		`{}`:                                                                            {usualPage, false, ""},
-		`null`:                                                                          {usualPage, false, ""},
-		`<html>`:                                                                        {usualPage, false, ""},
-		``:                                                                              {usualPage, false, ""},
-		strings.Repeat(`{"limitation":`, 20_000):                                        {usualPage, false, ""},
+func TestPagesAreOfASizeThatMakesSense(t *testing.T) {
+	for _, test := range []struct{ most, wanted, page int }{
+		{300, 0, 300}, {1, 0, smallestPage}, {1_000_000_000, 0, largestPage}, {0, 0, usualPage},
+		{0, 1, 51}, {0, 100, 160}, {0, 1000, 500}, {300, 100, 160}, {100, 1000, 100},
 	} {
-		l := parseLimits([]byte(text))
-		if l.page(0) != want.page || l.single() != want.single || (want.warning == "") != (l.warning() == "") || !strings.Contains(l.warning(), want.warning) {
-			t.Errorf("%.80s: %+v, pages of %d, warning %q", text, l, l.page(0), l.warning())
+		if got := pageSize(test.most, test.wanted); got != test.page {
+			t.Errorf("%d at most, %d wanted: pages of %d, not %d", test.most, test.wanted, got, test.page)
 		}
 	}
 }
 
-func TestFewEventsAreNotAskedForInLargePages(t *testing.T) {
-	for wanted, page := range map[int]int{1: 51, 100: 160, 1000: 500, 0: 500} {
-		if got := (limits{}).page(wanted); got != page {
-			t.Errorf("%d wanted: pages of %d, not %d", wanted, got, page)
+func TestWhatARelayWantsIsSaid(t *testing.T) {
+	for said, want := range map[*client.Information]string{
+		{}: "", {Auth: true}: "wants authentication,", {Auth: true, Payment: true}: "wants authentication and payment,",
+	} {
+		if got := warning(said); (want == "") != (got == "") || !strings.Contains(got, want) {
+			t.Errorf("%+v: %q", said, got)
 		}
 	}
 }

@@ -42,8 +42,8 @@ type relay struct {
 
 // run asks until there is no more, it fails, or ctx ends.
 func (r *relay) run(ctx context.Context) {
-	said := askLimits(ctx, r.state.URL, r.o.Stall)
-	if warning := said.warning(); warning != "" {
+	said, _ := client.Inform(ctx, r.state.URL, min(r.o.Stall, informationTime)) // one without a document has said nothing
+	if warning := warning(&said); warning != "" {
 		r.note("%s %s", r.state.URL, warning)
 	}
 	pipeline := receive.New(ctx, receive.Options{Remember: rememberIDs}, r.keep)
@@ -52,7 +52,7 @@ func (r *relay) run(ctx context.Context) {
 		Options: client.Options{URL: r.state.URL, Stall: r.o.Stall, Interval: r.o.Interval, Attempts: r.o.Attempts, Backoff: r.o.Backoff,
 			ReadLimit: r.mostRaw() + 4096, Answer: r.o.mostOfAnswer, Trouble: r.trouble},
 		Filter: corpus.Filter{Since: r.o.Since, Until: corpus.Int64(r.state.Next)},
-		Size:   said.page(r.o.Limit), Widest: said.widest(), Single: said.single(), Confirm: r.o.Confirm, Take: r.take, Turned: r.turned,
+		Size:   pageSize(said.Limits.Events, r.o.Limit), Widest: said.Limits.Widest(), Single: said.Limits.Subscriptions == 1, Confirm: r.o.Confirm, Take: r.take, Turned: r.turned,
 	}
 	done, err := p.Run(ctx)
 	if closing := pipeline.Close(); err == nil {

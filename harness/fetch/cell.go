@@ -10,6 +10,7 @@ import (
 	"relaybench/corpus"
 	"relaybench/harness/load"
 	"relaybench/relays"
+	"relaybench/relays/client"
 	"relaybench/results"
 )
 
@@ -146,17 +147,8 @@ type Target struct {
 
 // Limits are what a relay says it keeps to. Zero is unknown or unlimited.
 type Limits struct {
-	Subscriptions int    // open REQs on one connection
-	Events        int    // of one answer
-	From          string // who says so: results.LimitsDeclared or LimitsTold
-}
-
-// widest is how many events of one second to ask for where they fill a page: the cursor goes by seconds, and what is not in the answer is lost.
-func (l Limits) widest() int {
-	if l.Events > 0 {
-		return min(l.Events, widestPage)
-	}
-	return widestPage
+	client.Limits
+	From string // who says so: results.LimitsDeclared or LimitsTold
 }
 
 // matrix are the settings of fetching by id that are tried out in every combination.

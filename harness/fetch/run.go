@@ -93,8 +93,6 @@ const (
 	// pageAttempts is how many pages in a row may bring nothing: each connection that is lost makes the next page smaller, so that a relay
 	// that drops whom it has to wait for is asked for little enough in the end, as it is by a download.
 	pageAttempts = 5
-	// widestPage is how many events of one second are asked for at most where they fill a page and the relay names no limit: as many as a download asks for.
-	widestPage = 20_000
 )
 
 // Run measures one cell. Whatever the relay does ends up in the result; it ends with ctx.
@@ -360,7 +358,7 @@ func (f *fetching) pagedPart(ctx context.Context, filter corpus.Filter) (*client
 	}
 	options := f.options
 	options.Attempts = pageAttempts
-	p := client.Pages{Options: options, Filter: filter, Size: size, Widest: max(size, f.t.Limits.widest()), Single: f.t.Limits.Subscriptions == 1, Take: f.taker.take}
+	p := client.Pages{Options: options, Filter: filter, Size: size, Widest: max(size, f.t.Limits.Widest()), Single: f.t.Limits.Subscriptions == 1, Take: f.taker.take}
 	done, err := p.Run(ctx)
 	var why results.Reason
 	if n := len(done.Stepped); n > 0 {

@@ -11,6 +11,7 @@ import (
 	"relaybench/corpus"
 	"relaybench/harness/fetch"
 	"relaybench/harness/load"
+	"relaybench/relays/client"
 	"relaybench/relays/reference"
 	"relaybench/relays/reference/referencetest"
 	"relaybench/results"
@@ -231,7 +232,7 @@ func TestASecondBeyondTheCapIsNoFault(t *testing.T) {
 	for _, s := range []fetch.Strategy{fetch.Paged, fetch.ShardedPaged} {
 		for _, faults := range [][]string{nil, {"drop-results:0.2"}} {
 			to := target(t, serve(t, reference.Options{MaxLimit: 1}, faults...), corpus.Filter{})
-			to.Limits = fetch.Limits{Events: 1}
+			to.Limits = fetch.Limits{Limits: client.Limits{Events: 1}}
 			r := options().Cells(s)[0].Run(context.Background(), to, options())
 			got, reason := r.Completeness(), reasonOf(r)
 			want := results.Stated
@@ -367,7 +368,7 @@ func TestASecondThatFillsAPageIsReadWhole(t *testing.T) {
 		busy[i].CreatedAt = now
 	}
 	for most, want := range map[int]int{5000: events, 250: 250} {
-		to := &fetch.Target{URL: referencetest.Holding(t, busy, reference.Options{NoVerify: true, MaxLimit: most}), Ground: fetch.Unknown(now), Limits: fetch.Limits{Events: most}}
+		to := &fetch.Target{URL: referencetest.Holding(t, busy, reference.Options{NoVerify: true, MaxLimit: most}), Ground: fetch.Unknown(now), Limits: fetch.Limits{Limits: client.Limits{Events: most}}}
 		o := options()
 		o.Page = 100
 		for _, s := range []fetch.Strategy{fetch.Paged, fetch.ShardedPaged} {
@@ -400,7 +401,7 @@ func TestARelayThatDropsSlowReadersIsReported(t *testing.T) {
 func TestCellsBeyondTheRelaysLimitsAreNotMeasured(t *testing.T) {
 	t.Parallel()
 	to := target(t, serve(t, reference.Options{MaxSubscriptions: 4, MaxLimit: 100}), corpus.Filter{})
-	to.Limits = fetch.Limits{Subscriptions: 4, Events: 100, From: results.LimitsTold}
+	to.Limits = fetch.Limits{Limits: client.Limits{Subscriptions: 4, Events: 100}, From: results.LimitsTold}
 	for _, r := range measured(t, fetch.ByID, to, options()) {
 		beyond := results.Reason{}
 		limited := func(code string, most float64) results.Reason {

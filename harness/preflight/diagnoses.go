@@ -139,13 +139,13 @@ func oneSyncEach(alone, each, fsync time.Duration) bool {
 func speaksWhatItNames(a *asking) (found, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if len(a.advertised) == 0 {
+	if len(a.said.NIPs) == 0 {
 		return found{}, errNoQuestion
 	}
 	var asked, silent, unnamed []string
 	for nip := range 100 {
 		speaks, known := a.result.Speaks[nip]
-		named := slices.Contains(a.advertised, nip)
+		named := a.said.Names(nip)
 		name := strconv.Itoa(nip)
 		if known && named {
 			asked = append(asked, name)

@@ -1,85 +1,25 @@
 package preflight
 
 import (
-	"encoding/json"
 	"errors"
-	"fmt"
-	"io"
-	"net/http"
-	"slices"
-	"strconv"
-	"strings"
-)
 
-// maxInformation is how much of an information document is read, in bytes.
-const maxInformation = 256 << 10
+	"relaybench/relays/client"
+)
 
 // probeInformation asks for the information document (NIP-11). What it says is probed instead, and
 // compared with that.
 func probeInformation(a *asking) (spoken bool, text string, err error) {
-	named, why, err := a.document()
-	if err != nil || why != "" {
-		return false, why, err
-	}
-	a.names(named)
-	return true, "yes", nil
-}
-
-// advertises reports whether the information document names a NIP.
-func (a *asking) advertises(nip int) bool {
-	named, _, err := a.document()
-	return err == nil && slices.Contains(named, json.Number(strconv.Itoa(nip)))
-}
-
-// document asks for the information document and returns the NIPs that it names, or in words why
-// there is none.
-func (a *asking) document() (named []json.Number, why string, err error) {
-	request, err := http.NewRequestWithContext(a.ctx, http.MethodGet, "http"+strings.TrimPrefix(a.o.URL, "ws"), nil)
-	if err != nil {
-		return nil, "", err
-	}
-	request.Header.Set("Accept", "application/nostr+json")
-	transport := &http.Transport{DisableKeepAlives: true, DisableCompression: true, ResponseHeaderTimeout: a.o.Wait}
-	client := http.Client{Transport: transport, Timeout: a.o.Wait, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
-	response, err := client.Do(request)
-	if err != nil {
-		if a.ctx.Err() != nil {
-			return nil, "", err
-		}
-		return nil, "no: the request for it got no answer", nil
-	}
-	defer response.Body.Close()
-	body, err := io.ReadAll(io.LimitReader(response.Body, maxInformation+1))
+	said, err := client.Inform(a.ctx, a.o.URL, a.o.Wait)
 	switch {
-	case err != nil && a.ctx.Err() != nil:
-		return nil, "", err
+	case a.ctx.Err() != nil:
+		return false, "", err
 	case err != nil:
-		return nil, "no: the document broke off", nil
-	case response.StatusCode != http.StatusOK:
-		return nil, fmt.Sprintf("no: the answer is HTTP %d", response.StatusCode), nil
-	case len(body) > maxInformation:
-		return nil, fmt.Sprintf("no: the document is larger than %d KiB", maxInformation>>10), nil
+		return false, "no: " + err.Error(), nil
 	}
-	var document map[string]json.RawMessage
-	if err := json.Unmarshal(body, &document); err != nil || document == nil {
-		return nil, "no: the answer is no JSON object", nil
-	}
-	if json.Unmarshal(document["supported_nips"], &named) != nil {
-		named = nil
-	}
-	return named, "", nil
-}
-
-// names notes which NIPs the relay says it speaks. It is believed in nothing, and compared with
-// what asking finds.
-func (p *prober) names(all []json.Number) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for _, n := range all[:min(len(all), 1000)] {
-		if nip, err := n.Int64(); err == nil && nip > 0 {
-			p.advertised = append(p.advertised, int(min(nip, 1<<30)))
-		}
-	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.said = said
+	return true, "yes", nil
 }
 
 // probeSearch looks for one of two events by a word of its content (NIP-50). A relay that does not know the field returns both, or nothing.

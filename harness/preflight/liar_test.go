@@ -29,7 +29,7 @@ type liar struct {
 	events  []corpus.Event
 	texts   map[corpus.ID]string // how an event is returned, where that is not as it came
 	taken   int
-	clients map[*client]bool
+	clients map[*peer]bool
 	cache   map[string]*cached // answers by filter
 }
 
@@ -38,7 +38,7 @@ type cached struct {
 	found  []corpus.Event
 }
 
-type client struct {
+type peer struct {
 	conn  *websocket.Conn
 	asked int
 	send  sync.Mutex
@@ -46,7 +46,7 @@ type client struct {
 	subs  map[string][]corpus.Filter
 }
 
-func (c *client) say(format string, args ...any) {
+func (c *peer) say(format string, args ...any) {
 	c.send.Lock()
 	defer c.send.Unlock()
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
@@ -60,7 +60,7 @@ func serveLiar(t *testing.T, lies ...string) string { return serveSlowLiar(t, 0,
 // serveSlowLiar starts one that lets each message wait.
 func serveSlowLiar(t *testing.T, slow time.Duration, lies ...string) string {
 	t.Helper()
-	l := &liar{lies: make(map[string]bool), texts: make(map[corpus.ID]string), clients: make(map[*client]bool), slow: slow, cache: make(map[string]*cached)}
+	l := &liar{lies: make(map[string]bool), texts: make(map[corpus.ID]string), clients: make(map[*peer]bool), slow: slow, cache: make(map[string]*cached)}
 	for _, lie := range lies {
 		l.lies[lie] = true
 	}
@@ -99,7 +99,7 @@ func (l *liar) serve(w http.ResponseWriter, r *http.Request) {
 	}
 	defer conn.CloseNow()
 	conn.SetReadLimit(1 << 20)
-	c := &client{conn: conn, subs: make(map[string][]corpus.Filter)}
+	c := &peer{conn: conn, subs: make(map[string][]corpus.Filter)}
 	l.mu.Lock()
 	l.clients[c] = true
 	l.mu.Unlock()
@@ -160,7 +160,7 @@ func (l *liar) serve(w http.ResponseWriter, r *http.Request) {
 }
 
 // reconcile answers NEG-OPEN.
-func (l *liar) reconcile(c *client, sub []byte) {
+func (l *liar) reconcile(c *peer, sub []byte) {
 	switch {
 	case l.lies["reconciles nothing"]:
 		c.say(`["NEG-MSG",%s,"61"]`, sub)
@@ -177,7 +177,7 @@ func (l *liar) reconcile(c *client, sub []byte) {
 }
 
 // publish returns false where the connection is to be closed.
-func (l *liar) publish(c *client, text []byte) bool {
+func (l *liar) publish(c *peer, text []byte) bool {
 	e, err := corpus.ParseEvent(text)
 	if err != nil {
 		id, ok := corpus.ParseID(text[7:71])
@@ -388,7 +388,7 @@ func (l *liar) push(e corpus.Event) {
 // searchMember is the member of a filter that asks for a word (NIP-50).
 var searchMember = regexp.MustCompile(`,"search":"([^"]*)"`)
 
-func (l *liar) request(c *client, sub string, texts [][]byte) {
+func (l *liar) request(c *peer, sub string, texts [][]byte) {
 	var filters []corpus.Filter
 	search := ""
 	for _, text := range texts {

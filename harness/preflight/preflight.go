@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"relaybench/corpus"
+	"relaybench/relays/client"
 	"relaybench/relays/wire"
 	"relaybench/results"
 )
@@ -160,13 +161,13 @@ type prober struct {
 	floodKey corpus.SecretKey
 	flood    []*corpus.Event // newest first
 
-	mu         sync.Mutex
-	rates      map[string]string // the first text that speaks of a rate limit, by what it limits: "publishing", "asking"
-	advertised []int             // the NIPs that the relay names (NIP-11)
-	garbage    wire.Garbage      // what came on all connections that ended
-	findings   []*results.Finding
-	open       []bool // of which checks nothing is known
-	result     Result
+	mu       sync.Mutex
+	rates    map[string]string  // the first text that speaks of a rate limit, by what it limits: "publishing", "asking"
+	said     client.Information // by the relay, of itself
+	garbage  wire.Garbage       // what came on all connections that ended
+	findings []*results.Finding
+	open     []bool // of which checks nothing is known
+	result   Result
 }
 
 // errOutOfTime is the cause of contexts that Options.Check and Options.Total end.

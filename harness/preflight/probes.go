@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"relaybench/corpus"
+	"relaybench/relays/client"
 	"relaybench/relays/negentropy"
 	"relaybench/relays/wire"
 	"relaybench/results"
@@ -66,7 +67,7 @@ func (a *asking) reconciled(err error) (found, error) {
 	}
 	without := func(cause string, err error, t texts) (found, error) { // an answer
 		say(cause, "no: "+err.Error(), t)
-		if !a.advertises(77) {
+		if said, _ := client.Inform(a.ctx, a.o.URL, a.o.Wait); !said.Names(77) {
 			return found{}, state(cause, nil, t)
 		}
 		a.mu.Lock()
