@@ -171,7 +171,7 @@ func (d *Definition) containerised(program string) bool {
 func probe(ctx context.Context, url string, timeout time.Duration) (refusal string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout) // a frame now and then must not keep the probe alive for ever
 	defer cancel()
-	conn, err := client.Dial(ctx, client.Options{URL: url, Stall: -1})
+	conn, err := client.Dial(ctx, client.Options{URL: url, Stall: timeout, Patient: true})
 	if err != nil {
 		var status *wire.StatusError
 		switch inner := errors.Unwrap(err); {

@@ -145,7 +145,7 @@ func (q *Querier) query(filter []byte, r *Reply) error {
 			}
 			continue
 		}
-		r.Bytes += q.conn.FrameBytes()
+		r.Bytes += int64(len(q.conn.Frame()))
 		switch m.Type {
 		case wire.Event:
 			q.conn.Useful()

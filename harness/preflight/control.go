@@ -1,12 +1,14 @@
 package preflight
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
 	"relaybench/corpus"
+	"relaybench/relays/client"
 	"relaybench/results"
 )
 
@@ -33,36 +35,35 @@ const (
 
 // controlCharacters: which control characters a relay takes, each of them alone where it does not
 // take all at once.
-func controlCharacters(a *asking) (found, error) {
-	err := a.roundTrip(a.event(1, a.recent(0), "all: "+string(controls)+"."))
+func controlCharacters(c *checker) {
+	c.seen.counts = counts{controlAccepted: float64(len(controls))}
+	err := try(func() { c.roundTrip(c.event(1, c.recent(0), "all: "+string(controls)+".")) })
 	if err == nil {
-		return found{counts: counts{controlAccepted: float64(len(controls))}}, nil
+		return
 	}
 	short := (*shortfall)(nil)
-	if !errors.As(err, &short) && !errors.Is(err, errSilent) {
-		return found{}, err // an answer that did not come may be what becomes of such an event
+	if !errors.As(err, &short) && !errors.Is(err, client.ErrSilent) {
+		must(err) // an answer that did not come may be what becomes of such an event
 	}
 	// What becomes of every event says nothing of these characters.
-	if err := a.roundTrip(a.event(1, a.recent(1), "nothing unusual")); errors.As(err, &short) && short.cause != results.CauseUnnamed {
-		return found{}, leaveOpen(results.CausePlain, nil, nil)
-	} else if err != nil && !errors.As(err, &short) {
-		return found{}, err
+	err = try(func() { c.roundTrip(c.event(1, c.recent(1), "nothing unusual")) })
+	switch {
+	case errors.As(err, &short) && short.cause != results.CauseUnnamed:
+		must(leaveOpen(results.CausePlain, nil, nil))
+	case !errors.As(err, &short):
+		must(err)
 	}
-	how, reason, err := a.controlsAlone()
-	if err != nil {
-		return found{}, err
-	}
+	how, reason := c.controlsAlone()
 	seen, said := counts{}, texts{"reason": reason}
 	for _, way := range []string{controlAccepted, controlRefused, controlAltered, controlLost, controlUnanswered} {
-		chars := slices.DeleteFunc(slices.Clone(controls), func(c rune) bool { return how[c] != way })
+		chars := slices.DeleteFunc(slices.Clone(controls), func(r rune) bool { return how[r] != way })
 		if len(chars) > 0 {
 			seen[way], said[way] = float64(len(chars)), runs(chars)
 		}
 	}
-	if seen[controlAccepted] == float64(len(controls)) {
-		return found{counts: seen}, nil
+	if seen[controlAccepted] != float64(len(controls)) {
+		must(fail(results.CauseCharacters, seen, said))
 	}
-	return found{}, fail(results.CauseCharacters, seen, said)
 }
 
 // runs names characters, and shortens what follows each other: U+0001–U+0003.
@@ -84,70 +85,54 @@ func runs(chars []rune) string {
 }
 
 // controlsAlone publishes an event for each character, and reads the accepted ones back.
-func (a *asking) controlsAlone() (how map[rune]string, reason string, err error) {
+func (c *checker) controlsAlone() (how map[rune]string, reason string) {
 	const patience = 3 // ends of connections and silences, before the rest counts as unanswered too
 	how = make(map[rune]string)
 	events := make(map[rune]*corpus.Event)
+	var want []corpus.ID // of them
 	var s *session
 	failures := 0
-	for i, c := range controls {
+	for i, r := range controls {
 		if failures == patience {
-			how[c] = controlUnanswered
+			how[r] = controlUnanswered
 			continue
 		}
 		if s == nil {
-			if s, err = a.dial(); err != nil {
-				return nil, "", err
-			}
+			s = c.dial()
 		}
-		e := a.event(1, a.recent(i), "between a"+string(c)+"b")
+		e := c.event(1, c.recent(i), "between a"+string(r)+"b")
 		got, err := s.publish(e)
 		switch {
-		case a.ctx.Err() != nil:
-			return nil, "", err
+		case c.ctx.Err() != nil:
+			must(context.Cause(c.ctx))
 		case err != nil:
-			how[c], s = controlUnanswered, nil
+			how[r], s = controlUnanswered, nil
 			failures++
 		case !got.accepted:
 			if speaksOfRate(got.reason) {
-				return nil, "", &refusedError{e, got}
+				must(&refusedError{e, got})
 			}
-			how[c], reason = controlRefused, got.reason
+			how[r], reason = controlRefused, got.reason
 		default:
-			how[c], events[c] = controlLost, e // until it comes back
-		}
-	}
-	if s, err = a.dial(); err != nil {
-		return nil, "", err
-	}
-	if failures > 0 { // silence says something of the characters only where other events are answered
-		if err := s.store(a.event(1, a.recent(60), "nothing unusual")); err != nil {
-			return nil, "", err
-		}
-	}
-	if len(events) == 0 {
-		return how, reason, nil
-	}
-	var want []corpus.ID
-	for _, c := range controls {
-		if e := events[c]; e != nil {
+			how[r], events[r] = controlLost, e // until it comes back
 			want = append(want, e.ID)
 		}
 	}
-	r, err := s.poll(exactly(want), limited(corpus.Filter{IDs: want}, 50))
-	if err != nil {
-		return nil, "", err
+	s = c.dial()
+	if failures > 0 { // silence says something of the characters only where other events are answered
+		s.store(c.event(1, c.recent(60), "nothing unusual"))
 	}
-	if r.closed {
-		return nil, "", leaveOpen(results.CauseClosed, nil, texts{"reason": r.reason})
+	if len(events) == 0 {
+		return how, reason
 	}
-	for c, e := range events {
-		if i := slices.Index(r.ids, e.ID); i >= 0 && i < len(r.texts) {
-			how[c] = controlAccepted
-			if same(e, r.texts[i]) != nil {
-				how[c] = controlAltered
+	answer := s.read(exactly(want), limited(corpus.Filter{IDs: want}, 50))
+	for r, e := range events {
+		if text := answer.text(e.ID); text != nil {
+			how[r] = controlAccepted
+			if same(e, text) != nil {
+				how[r] = controlAltered
 			}
 		}
 	}
-	return how, reason, nil
+	return how, reason
 }

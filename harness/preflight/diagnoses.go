@@ -44,37 +44,24 @@ const (
 
 // holdsBack: whether the ends of answers wait for an acknowledgement of TCP, as they do where a
 // relay writes them in pieces and leaves Nagle's algorithm on.
-func holdsBack(a *asking) (found, error) {
-	s, newest, err := a.series(5)
-	if err != nil {
-		return found{}, err
-	}
-	want := ids(newest...)
-	if r, err := s.poll(exactly(want), limited(a.mine(1), 50)); err != nil {
-		return found{}, err
-	} else if r.closed {
-		return found{}, leaveOpen(results.CauseClosed, nil, texts{"reason": r.reason})
-	}
+func holdsBack(c *checker) {
+	s, newest := c.series(5)
+	s.read(exactly(ids(newest...)), limited(c.mine(1), 50))
 	var answers [][]time.Duration
 	for i := range nagleAsks {
-		f := limited(a.mine(1), 10+i) // another filter each time: none is answered from memory
-		r, err := s.ask(f)
-		if err != nil {
-			return found{}, err
-		}
+		r := s.query(limited(c.mine(1), 10+i)) // another filter each time: none is answered from memory
 		if !r.closed && len(r.frames) > 2 {
 			answers = append(answers, r.frames)
 		}
 	}
 	if len(answers) < nagleFew {
-		return found{}, leaveOpen(results.CauseFew, counts{"answers": float64(len(answers))}, nil)
+		must(leaveOpen(results.CauseFew, counts{"answers": float64(len(answers))}, nil))
 	}
 	held, gap := heldBack(answers)
-	facts := counts{"answers": float64(len(answers)), "held": float64(held), "ms": milliseconds(gap)}
+	c.seen.counts = counts{"answers": float64(len(answers)), "held": float64(held), "ms": milliseconds(gap)}
 	if 2*held > len(answers) {
-		return found{}, fail(results.CauseHeldBack, facts, nil)
+		must(fail(results.CauseHeldBack, c.seen.counts, nil))
 	}
-	return found{counts: facts}, nil
 }
 
 const (
@@ -88,22 +75,17 @@ const (
 // syncsEach: whether each event waits for an fsync of its own. From outside that can be said where
 // both hold: an OK takes about as long as an fsync of that disk, and many events in flight take as
 // long each as one by one.
-func syncsEach(a *asking) (found, error) {
-	if a.o.Fsync < leastSync {
-		return found{}, errNoQuestion
+func syncsEach(c *checker) {
+	if c.o.Fsync < leastSync {
+		must(errNoQuestion)
 	}
-	s, err := a.dial()
-	if err != nil {
-		return found{}, err
-	}
-	note := func(i int) *corpus.Event { return a.event(1, a.recent(i), "one of many") }
+	s := c.dial()
+	note := func(i int) *corpus.Event { return c.event(1, c.recent(i), "one of many") }
 	single := make([]time.Duration, syncSingle)
 	for i := range single {
 		e := note(i)
 		start := time.Now()
-		if err := s.store(e); err != nil {
-			return found{}, err
-		}
+		s.store(e)
 		single[i] = time.Since(start)
 	}
 	slices.Sort(single)
@@ -113,18 +95,15 @@ func syncsEach(a *asking) (found, error) {
 		many[i] = note(syncSingle + i)
 	}
 	stored, took, err := s.flood(many, syncWindow)
-	if err != nil {
-		return found{}, err
-	}
+	must(err)
 	if len(stored) < 2*syncWindow {
-		return found{}, leaveOpen(results.CauseFew, counts{"answers": float64(len(stored))}, nil)
+		must(leaveOpen(results.CauseFew, counts{"answers": float64(len(stored))}, nil))
 	}
 	each := took / time.Duration(len(stored))
-	facts := counts{"alone": milliseconds(alone), "each": milliseconds(each), "fsync": milliseconds(a.o.Fsync), "window": syncWindow}
-	if oneSyncEach(alone, each, a.o.Fsync) {
-		return found{}, fail(results.CauseHeldBack, facts, nil)
+	c.seen.counts = counts{"alone": milliseconds(alone), "each": milliseconds(each), "fsync": milliseconds(c.o.Fsync), "window": syncWindow}
+	if oneSyncEach(alone, each, c.o.Fsync) {
+		must(fail(results.CauseHeldBack, c.seen.counts, nil))
 	}
-	return found{counts: facts}, nil
 }
 
 // oneSyncEach weighs what an event takes alone, what it takes among many, and what an fsync takes.
@@ -136,16 +115,16 @@ func oneSyncEach(alone, each, fsync time.Duration) bool {
 
 // speaksWhatItNames compares the NIPs that a relay names (NIP-11) with what asking found. Asking
 // decides.
-func speaksWhatItNames(a *asking) (found, error) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if len(a.said.NIPs) == 0 {
-		return found{}, errNoQuestion
+func speaksWhatItNames(c *checker) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.said.NIPs) == 0 {
+		must(errNoQuestion)
 	}
 	var asked, silent, unnamed []string
 	for nip := range 100 {
-		speaks, known := a.result.Speaks[nip]
-		named := a.said.Names(nip)
+		speaks, known := c.result.Speaks[nip]
+		named := c.said.Names(nip)
 		name := strconv.Itoa(nip)
 		if known && named {
 			asked = append(asked, name)
@@ -157,10 +136,8 @@ func speaksWhatItNames(a *asking) (found, error) {
 			unnamed = append(unnamed, name)
 		}
 	}
-	t := texts{"nips": strings.Join(silent, ", "), "unnamed": strings.Join(unnamed, ", ")}
-	seen := found{counts: counts{"asked": float64(len(asked))}, texts: t}
+	c.seen = found{counts: counts{"asked": float64(len(asked))}, texts: texts{"nips": strings.Join(silent, ", "), "unnamed": strings.Join(unnamed, ", ")}}
 	if len(silent) > 0 {
-		return found{}, fail(results.CauseNotSpoken, seen.counts, t)
+		must(fail(results.CauseNotSpoken, c.seen.counts, c.seen.texts))
 	}
-	return seen, nil
 }

@@ -1,7 +1,6 @@
 package preflight
 
 import (
-	"cmp"
 	"slices"
 
 	"relaybench/corpus"
@@ -17,21 +16,6 @@ type collection struct {
 	topic                 string // a tag value that one and four have; two has another that begins with it
 }
 
-// collect publishes them.
-func (a *asking) collect() (*collection, error) {
-	s, err := a.dial()
-	if err != nil {
-		return nil, err
-	}
-	other, root := newKey(), a.event(1, a.recent(-9), "nowhere").ID.String()
-	c := &collection{session: s, other: other.PubKey, root: root, topic: "t" + root[:12]}
-	c.one = a.event(1, a.recent(1), "one", corpus.Tag{"t", c.topic}, corpus.Tag{"e", root, "", "root"})
-	c.two = a.event(1, a.recent(2), "two", corpus.Tag{"t", "else"}, corpus.Tag{"t", c.topic + "b"}, corpus.Tag{"p", other.PubKey.String()})
-	c.three = a.event(7, a.recent(3), "+", corpus.Tag{"e", root}, corpus.Tag{"p", other.PubKey.String()})
-	c.four = signed(other, 1, a.recent(4), "four", corpus.Tag{"t", c.topic})
-	return c, s.store(c.one, c.two, c.three, c.four)
-}
-
 // question is a filter, and the events that match it.
 type question struct {
 	filter corpus.Filter
@@ -43,153 +27,137 @@ type question struct {
 	meets  func(*corpus.Event) bool
 }
 
-// judge puts the questions of one condition. Combinations count for it only as far as the other
-// conditions hold without it.
-func (c *collection) judge(questions ...question) (found, error) {
-	skipped := 0
-	for _, q := range questions {
-		want, f := ids(q.want...), limited(q.filter, 50)
-		r, err := c.poll(exactly(want), f)
-		if err != nil {
-			return found{}, err
-		}
-		if exactly(want)(&r) {
-			continue
-		}
-		if q.beside == nil || r.closed {
-			return found{}, wrongAnswer(want, &r, f)
-		}
-		missing, _ := difference(want, r.ids)
-		for _, text := range r.texts {
-			if e, err := corpus.ParseEvent(text); err == nil && !q.meets(&e) {
-				return found{}, wrongAnswer(want, &r, f)
+// filters is the check of one condition, by what it asks of the collection. Combinations count for
+// it only as far as the other conditions hold without it.
+func filters(ask func(c *collection) []question) func(*checker) {
+	return func(k *checker) {
+		c := k.collect()
+		questions := ask(c)
+		skipped := 0
+		for _, q := range questions {
+			if !c.judge(&q) {
+				skipped++
 			}
 		}
-		beside := limited(*q.beside, 50)
-		without, err := c.poll(func(r *reply) bool { m, _ := difference(want, r.ids); return len(m) == 0 }, beside)
-		if err != nil {
-			return found{}, err
+		if skipped == len(questions) {
+			must(leaveOpen(results.CauseNeeds, nil, nil))
 		}
-		if m, _ := difference(want, without.ids); len(missing) > 0 && len(m) == 0 {
-			return found{}, wrongAnswer(want, &r, f)
-		}
-		skipped++
 	}
-	if skipped == len(questions) {
-		return found{}, leaveOpen(results.CauseNeeds, nil, nil)
-	}
-	return found{}, nil
 }
 
-func tagged(f corpus.Filter, name byte, values ...string) corpus.Filter {
-	f.Tags = append(slices.Clone(f.Tags), corpus.TagFilter{Name: name, Values: values})
-	return f
+// collect publishes the collection.
+func (k *checker) collect() *collection {
+	other, root := newKey(), k.event(1, k.recent(-9), "nowhere").ID.String()
+	c := &collection{session: k.dial(), other: other.PubKey, root: root, topic: "t" + root[:12]}
+	c.one = k.event(1, k.recent(1), "one", corpus.Tag{"t", c.topic}, corpus.Tag{"e", root, "", "root"})
+	c.two = k.event(1, k.recent(2), "two", corpus.Tag{"t", "else"}, corpus.Tag{"t", c.topic + "b"}, corpus.Tag{"p", other.PubKey.String()})
+	c.three = k.event(7, k.recent(3), "+", corpus.Tag{"e", root}, corpus.Tag{"p", other.PubKey.String()})
+	c.four = signed(other, 1, k.recent(4), "four", corpus.Tag{"t", c.topic})
+	c.store(c.one, c.two, c.three, c.four)
+	return c
 }
 
-func has(name string, value string) func(*corpus.Event) bool {
+// judge puts a question. It returns false where the answer says nothing of the condition.
+func (c *collection) judge(q *question) bool {
+	want, f := ids(q.want...), limited(q.filter, 50)
+	r := c.poll(exactly(want), f)
+	if exactly(want)(&r) {
+		return true
+	}
+	wrong := wrongAnswer(want, &r, f)
+	if q.beside == nil || r.closed {
+		must(wrong)
+	}
+	for _, text := range r.texts {
+		if e, err := corpus.ParseEvent(text); err == nil && !q.meets(&e) {
+			must(wrong)
+		}
+	}
+	without := c.poll(holds(q.want...), limited(*q.beside, 50))
+	if !holds(q.want...)(&r) && holds(q.want...)(&without) {
+		must(wrong)
+	}
+	return false
+}
+
+func all(events ...*corpus.Event) []*corpus.Event { return events }
+
+// tagHas says of an event whether it has a tag.
+func tagHas(name, value string) func(*corpus.Event) bool {
 	return func(e *corpus.Event) bool {
 		return slices.ContainsFunc(e.Tags, func(t corpus.Tag) bool { return t.Name() == name && t.Value() == value })
 	}
 }
 
-func filtersByID(a *asking) (found, error) {
-	c, err := a.collect()
-	if err != nil {
-		return found{}, err
-	}
-	return c.judge(
-		question{filter: corpus.Filter{IDs: ids(c.one, c.four)}, want: []*corpus.Event{c.one, c.four}},
-		question{filter: corpus.Filter{IDs: []corpus.ID{a.event(1, a.recent(0), "never published").ID}}},
-	)
+func kindIn(kinds ...int) func(*corpus.Event) bool {
+	return func(e *corpus.Event) bool { return slices.Contains(kinds, e.Kind) }
 }
 
-func filtersByAuthor(a *asking) (found, error) {
-	c, err := a.collect()
-	if err != nil {
-		return found{}, err
+func byID(c *collection) []question {
+	return []question{
+		{filter: corpus.Filter{IDs: ids(c.one, c.four)}, want: all(c.one, c.four)},
+		{filter: corpus.Filter{IDs: ids(c.event(1, c.recent(0), "never published"))}},
 	}
-	return c.judge(
-		question{filter: a.mine(), want: []*corpus.Event{c.one, c.two, c.three}},
-		question{filter: corpus.Filter{Authors: []corpus.PubKey{a.key.PubKey, c.other}}, want: []*corpus.Event{c.one, c.two, c.three, c.four}},
-	)
 }
 
-// filtersByMore asks for ids together with an author: relays have been seen to look at the ids
-// alone. No question of a scenario does, so that it bears on none.
-func filtersByMore(a *asking) (found, error) {
-	c, err := a.collect()
-	if err != nil {
-		return found{}, err
+func byAuthor(c *collection) []question {
+	return []question{
+		{filter: c.mine(), want: all(c.one, c.two, c.three)},
+		{filter: corpus.Filter{Authors: []corpus.PubKey{c.key.PubKey, c.other}}, want: all(c.one, c.two, c.three, c.four)},
 	}
+}
+
+// byMore asks for ids together with an author: relays have been seen to look at the ids alone. No
+// question of a scenario does, so that it bears on none.
+func byMore(c *collection) []question {
 	byIDs := corpus.Filter{IDs: ids(c.one, c.four)}
-	for filter, want := range map[*corpus.Filter][]*corpus.Event{&byIDs: {c.one, c.four}, new(a.mine()): {c.one, c.two, c.three}} {
-		if r, err := c.poll(exactly(ids(want...)), limited(*filter, 50)); err != nil || !exactly(ids(want...))(&r) {
-			return found{}, cmp.Or(err, errNoQuestion) // what each does alone is another check's matter
+	for filter, want := range map[*corpus.Filter][]*corpus.Event{&byIDs: all(c.one, c.four), new(c.mine()): all(c.one, c.two, c.three)} {
+		if r := c.poll(exactly(ids(want...)), limited(*filter, 50)); !exactly(ids(want...))(&r) {
+			must(errNoQuestion) // what each does alone is another check's matter
 		}
 	}
-	byIDs.Authors = []corpus.PubKey{a.key.PubKey}
-	return c.judge(question{filter: byIDs, want: []*corpus.Event{c.one}})
+	byIDs.Authors = []corpus.PubKey{c.key.PubKey}
+	return []question{{filter: byIDs, want: all(c.one)}}
 }
 
-// filtersByKind asks beside an author: kinds alone match whatever else the relay holds.
-func filtersByKind(a *asking) (found, error) {
-	c, err := a.collect()
-	if err != nil {
-		return found{}, err
+// byKind asks beside an author: kinds alone match whatever else the relay holds.
+func byKind(c *collection) []question {
+	beside := c.mine()
+	return []question{
+		{c.mine(7), all(c.three), &beside, kindIn(7)},
+		{c.mine(1, 7), all(c.one, c.two, c.three), &beside, kindIn(1, 7)},
+		{c.mine(6), nil, &beside, kindIn(6)},
 	}
-	beside := a.mine()
-	of := func(kinds ...int) func(*corpus.Event) bool {
-		return func(e *corpus.Event) bool { return slices.Contains(kinds, e.Kind) }
-	}
-	return c.judge(
-		question{a.mine(7), []*corpus.Event{c.three}, &beside, of(7)},
-		question{a.mine(1, 7), []*corpus.Event{c.one, c.two, c.three}, &beside, of(1, 7)},
-		question{a.mine(6), nil, &beside, of(6)},
-	)
 }
 
-func filtersByE(a *asking) (found, error) {
-	c, err := a.collect()
-	if err != nil {
-		return found{}, err
+func byE(c *collection) []question {
+	beside, absent := c.mine(), c.event(1, c.recent(-8), "nowhere either").ID.String()
+	return []question{
+		{filter: tagged(corpus.Filter{}, 'e', c.root), want: all(c.one, c.three)},
+		{filter: tagged(corpus.Filter{}, 'e', absent, c.root), want: all(c.one, c.three)},
+		{tagged(c.mine(), 'e', c.root), all(c.one, c.three), &beside, tagHas("e", c.root)},
+		{tagged(c.mine(), 'e', absent), nil, &beside, tagHas("e", absent)},
 	}
-	beside, absent := a.mine(), a.event(1, a.recent(-8), "nowhere either").ID.String()
-	return c.judge(
-		question{filter: tagged(corpus.Filter{}, 'e', c.root), want: []*corpus.Event{c.one, c.three}},
-		question{filter: tagged(corpus.Filter{}, 'e', absent, c.root), want: []*corpus.Event{c.one, c.three}},
-		question{tagged(a.mine(), 'e', c.root), []*corpus.Event{c.one, c.three}, &beside, has("e", c.root)},
-		question{tagged(a.mine(), 'e', absent), nil, &beside, has("e", absent)},
-	)
 }
 
-func filtersByP(a *asking) (found, error) {
-	c, err := a.collect()
-	if err != nil {
-		return found{}, err
-	}
+func byP(c *collection) []question {
 	person, absent := c.other.String(), newKey().PubKey.String()
-	beside := a.mine(7)
-	besideE := tagged(corpus.Filter{}, 'e', c.root)
-	return c.judge(
-		question{filter: tagged(corpus.Filter{}, 'p', person), want: []*corpus.Event{c.two, c.three}},
-		question{filter: tagged(corpus.Filter{}, 'p', absent, person), want: []*corpus.Event{c.two, c.three}},
-		question{tagged(a.mine(7), 'p', person), []*corpus.Event{c.three}, &beside, has("p", person)},
-		question{tagged(besideE, 'p', person), []*corpus.Event{c.three}, &besideE, has("p", person)},
-	)
+	beside, besideE := c.mine(7), tagged(corpus.Filter{}, 'e', c.root)
+	return []question{
+		{filter: tagged(corpus.Filter{}, 'p', person), want: all(c.two, c.three)},
+		{filter: tagged(corpus.Filter{}, 'p', absent, person), want: all(c.two, c.three)},
+		{tagged(c.mine(7), 'p', person), all(c.three), &beside, tagHas("p", person)},
+		{tagged(besideE, 'p', person), all(c.three), &besideE, tagHas("p", person)},
+	}
 }
 
-// filtersByT asks for a value of which another is the beginning: stores have been seen to match
-// prefixes.
-func filtersByT(a *asking) (found, error) {
-	c, err := a.collect()
-	if err != nil {
-		return found{}, err
+// byT asks for a value of which another is the beginning: stores have been seen to match prefixes.
+func byT(c *collection) []question {
+	beside := c.mine()
+	return []question{
+		{filter: tagged(corpus.Filter{}, 't', c.topic), want: all(c.one, c.four)},
+		{filter: tagged(corpus.Filter{}, 't', c.topic, c.topic+"b"), want: all(c.one, c.two, c.four)},
+		{tagged(c.mine(), 't', c.topic), all(c.one), &beside, tagHas("t", c.topic)},
+		{tagged(c.mine(), 't', "none"), nil, &beside, tagHas("t", "none")},
 	}
-	beside := a.mine()
-	return c.judge(
-		question{filter: tagged(corpus.Filter{}, 't', c.topic), want: []*corpus.Event{c.one, c.four}},
-		question{filter: tagged(corpus.Filter{}, 't', c.topic, c.topic+"b"), want: []*corpus.Event{c.one, c.two, c.four}},
-		question{tagged(a.mine(), 't', c.topic), []*corpus.Event{c.one}, &beside, has("t", c.topic)},
-		question{tagged(a.mine(), 't', "none"), nil, &beside, has("t", "none")},
-	)
 }

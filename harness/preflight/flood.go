@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"relaybench/corpus"
+	"relaybench/relays/client"
 	"relaybench/relays/wire"
 	"relaybench/results"
 )
@@ -23,14 +24,14 @@ const (
 
 // prepareFlood makes the events of the flood, on all cores.
 func (p *prober) prepareFlood() {
-	a := &asking{prober: p, key: newKey()}
-	p.floodKey, p.flood = a.key, make([]*corpus.Event, p.o.flood)
+	c := &checker{prober: p, key: newKey()}
+	p.floodKey, p.flood = c.key, make([]*corpus.Event, p.o.flood)
 	var group sync.WaitGroup
 	workers := runtime.GOMAXPROCS(0)
 	for w := range workers {
 		group.Go(func() {
 			for i := w; i < len(p.flood); i += workers {
-				p.flood[i] = a.event(1, a.recent(-i), "small")
+				p.flood[i] = c.event(1, c.recent(-i), "small")
 			}
 		})
 	}
@@ -41,13 +42,13 @@ const askings = 60 // REQs one after another
 
 // floodOfQuestions puts REQs as fast as they are answered, for a quarter of the check's time at
 // most, and returns how many were.
-func (a *asking) floodOfQuestions() (answered int, err error) {
-	s, err := a.dial()
+func (c *checker) floodOfQuestions() (answered int, err error) {
+	s, err := c.tryDial()
 	if err != nil {
 		return 0, err
 	}
-	for start := time.Now(); answered < askings && time.Since(start) < a.o.Check/4; answered++ {
-		r, err := s.ask(limited(a.mine(1), 1+answered))
+	for start := time.Now(); answered < askings && time.Since(start) < c.o.Check/4; answered++ {
+		r, err := s.tryQuery(limited(c.mine(1), 1+answered))
 		if err != nil || r.closed {
 			return answered, err
 		}
@@ -57,21 +58,19 @@ func (a *asking) floodOfQuestions() (answered int, err error) {
 
 // doesNotThrottle publishes events as fast as they are taken, and asks as fast as it is answered: a
 // limiter would be what is measured. With the events stored it asks for limits of answers.
-func doesNotThrottle(a *asking) (found, error) {
-	s, err := a.dial()
-	if err != nil {
-		return found{}, err
-	}
-	a.key = a.floodKey
-	stored, took, err := s.flood(a.prober.flood, floodWindow)
+func doesNotThrottle(c *checker) {
+	s := c.dial()
+	c.key = c.floodKey
+	stored, took, err := s.flood(c.prober.flood, floodWindow)
 	if len(stored) > 1 {
-		a.capable("limit clamp", a.clamp(stored, true))
-		a.capable("default limit", a.clamp(stored, false))
+		c.capable("limit clamp", c.clamp(stored, true))
+		c.capable("default limit", c.clamp(stored, false))
 	}
-	answered, askErr := a.floodOfQuestions()
-	seen := found{counts: counts{"taken": float64(len(stored)), "ms": milliseconds(took), "answered": float64(answered)}}
-	if a.rateOf(publishing)+a.rateOf(questions) != "" {
-		return seen, leaveOpen(results.CauseRates, seen.counts, nil) // findRates tells of it
+	answered, askErr := c.floodOfQuestions()
+	seen := counts{"taken": float64(len(stored)), "ms": milliseconds(took), "answered": float64(answered)}
+	c.seen.counts = seen
+	if c.rateOf(publishing)+c.rateOf(questions) != "" {
+		must(leaveOpen(results.CauseRates, seen, nil)) // findRates tells of it
 	}
 	var refused *refusedError
 	var closed *wire.CloseError
@@ -79,29 +78,26 @@ func doesNotThrottle(a *asking) (found, error) {
 	case err == nil && askErr != nil:
 		err = askErr
 	case err == nil:
-		a.capable("throttling", "none seen: "+strconv.Itoa(len(stored))+" events in "+took.Round(time.Millisecond).String()+" on one connection")
-		return seen, nil
+		c.capable("throttling", "none seen: "+strconv.Itoa(len(stored))+" events in "+took.Round(time.Millisecond).String()+" on one connection")
+		return
 	case errors.As(err, &refused):
-		seen.texts = texts{"reason": refused.answer.reason}
-		err = state(results.CauseRefused, seen.counts, seen.texts)
+		err = state(results.CauseRefused, seen, texts{"reason": refused.answer.reason})
 	case errors.As(err, &closed) && len(stored) > 0:
 		// It is the relay that ended the connection, and not what lies between, where another one
 		// is taken and answered.
-		seen.texts = texts{"error": closed.Error()}
-		if _, again := a.floodOfQuestions(); again == nil {
-			err = state(results.CauseHungUp, seen.counts, seen.texts)
+		if _, again := c.floodOfQuestions(); again == nil {
+			err = state(results.CauseHungUp, seen, texts{"error": closed.Error()})
 		}
-	case errors.Is(err, errSilent) && len(stored) > 0:
-		if silent := (*noAnswerError)(nil); errors.As(err, &silent) && silent.notice != "" {
-			seen.texts = texts{"notice": silent.notice}
+	case errors.Is(err, client.ErrSilent) && len(stored) > 0:
+		said := texts{}
+		if silent := (*noAnswerError)(nil); errors.As(err, &silent) {
+			said["notice"] = silent.notice
 		}
-		if unsure := s.meant(); unsure != nil {
-			return seen, unsure
-		}
-		err = state(results.CauseUnanswered, seen.counts, seen.texts)
+		s.meant()
+		err = state(results.CauseUnanswered, seen, said)
 	}
-	a.capable("throttling", "perhaps: "+strconv.Itoa(len(stored))+" events were taken in one go")
-	return seen, err
+	c.capable("throttling", "perhaps: "+strconv.Itoa(len(stored))+" events were taken in one go")
+	must(err)
 }
 
 // errRates says that a text spoke of a limit of rates.
@@ -145,7 +141,7 @@ func (s *session) flood(events []*corpus.Event, window int) (stored []corpus.ID,
 	for next := 0; ; {
 		for next < len(events) && len(pending) < window && time.Since(start) < floodTime {
 			pending[events[next].ID] = events[next]
-			if err := s.conn.SendEvent(events[next].AppendJSON(nil)); err != nil {
+			if err := s.conn.Wire().SendEvent(events[next].AppendJSON(nil)); err != nil {
 				return nil, 0, s.explain(publishing, err)
 			}
 			next++
@@ -153,7 +149,8 @@ func (s *session) flood(events []*corpus.Event, window int) (stored []corpus.ID,
 		if len(pending) == 0 {
 			return nil, 0, nil
 		}
-		m, err := s.next(deadline)
+		_, err := s.next(deadline)
+		m := &s.conn.Message
 		switch {
 		case err != nil:
 			return nil, 0, s.explain(publishing, err)
@@ -183,25 +180,26 @@ func (s *session) flood(events []*corpus.Event, window int) (stored []corpus.ID,
 }
 
 // clamp finds how many of the stored events one REQ returns, with a limit that takes in all or with none.
-func (a *asking) clamp(stored []corpus.ID, limit bool) string {
-	s, err := a.dial()
-	if err != nil {
+func (c *checker) clamp(stored []corpus.ID, limit bool) (text string) {
+	if err := try(func() { text = c.dial().clamp(stored, limit) }); err != nil {
 		return "unknown: " + err.Error()
 	}
+	return text
+}
+
+func (s *session) clamp(stored []corpus.ID, limit bool) string {
 	// What was published last must be readable: a relay that stores behind its OKs would seem to have a limit.
 	last := stored[len(stored)-1]
-	if r, err := s.poll(exactly([]corpus.ID{last}), corpus.Filter{IDs: []corpus.ID{last}}); err != nil {
-		return "unknown: " + err.Error()
-	} else if len(r.ids) == 0 {
-		return fmt.Sprintf("unknown: %v after its OK the last event cannot be read yet", a.settle())
+	if r := s.poll(exactly([]corpus.ID{last}), corpus.Filter{IDs: []corpus.ID{last}}); len(r.ids) == 0 {
+		return fmt.Sprintf("unknown: %v after its OK the last event cannot be read yet", s.settle())
 	}
-	f := a.mine(1)
+	f := s.mine(1)
 	if limit {
-		f = limited(f, a.o.flood)
+		f = limited(f, s.o.flood)
 	}
 	// The answer may grow while what was acknowledged settles; a limit is what it stays at.
 	seen, same := -1, 0
-	r, err := s.poll(func(r *reply) bool {
+	r := s.poll(func(r *reply) bool {
 		if len(r.ids) == seen {
 			same++
 		} else {
@@ -210,8 +208,6 @@ func (a *asking) clamp(stored []corpus.ID, limit bool) string {
 		return seen >= len(stored) || same >= 3
 	}, f)
 	switch {
-	case err != nil:
-		return "unknown: " + err.Error()
 	case r.closed:
 		return "refused: CLOSED " + quoted(r.reason)
 	case len(r.ids) == 0:

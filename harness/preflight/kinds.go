@@ -8,158 +8,109 @@ import (
 	"time"
 
 	"relaybench/corpus"
+	"relaybench/relays/client"
 	"relaybench/results"
 )
 
 // version is an event of a kind of which newer versions replace older ones, as clients write it: n
 // tells the versions apart.
-func (a *asking) version(kind, at, n int) *corpus.Event {
+func (c *checker) version(kind, at, n int) *corpus.Event {
 	name := strconv.Itoa(n)
-	when := a.recent(at)
+	when := c.recent(at)
 	switch kind {
 	case 0:
-		return a.event(0, when, `{"name":"version `+name+`","about":"A profile.","picture":"https://example.com/`+name+`.png"}`)
+		return c.event(0, when, `{"name":"version `+name+`","about":"A profile.","picture":"https://example.com/`+name+`.png"}`)
 	case 3:
-		return a.event(3, when, "", corpus.Tag{"p", a.person(n)}, corpus.Tag{"p", a.person(n + 1), "wss://relay.example.com"})
+		return c.event(3, when, "", corpus.Tag{"p", c.person(n)}, corpus.Tag{"p", c.person(n + 1), "wss://relay.example.com"})
 	case 10002:
-		return a.event(10002, when, "", corpus.Tag{"r", "wss://relay" + name + ".example.com"}, corpus.Tag{"r", "wss://inbox.example.com", "read"})
+		return c.event(10002, when, "", corpus.Tag{"r", "wss://relay" + name + ".example.com"}, corpus.Tag{"r", "wss://inbox.example.com", "read"})
 	}
 	panic("preflight: no such kind")
 }
 
 // person is the key of somebody whom the check's author follows.
-func (a *asking) person(n int) string {
-	for len(a.people) <= n {
-		a.people = append(a.people, newKey().PubKey.String())
+func (c *checker) person(n int) string {
+	for len(c.people) <= n {
+		c.people = append(c.people, newKey().PubKey.String())
 	}
-	return a.people[n]
+	return c.people[n]
 }
 
 // article is a long text (NIP-23).
-func (a *asking) article(at int, d, title string) *corpus.Event {
-	return a.event(30023, a.recent(at), "# "+title+"\n\nSome lines of an article.", corpus.Tag{"d", d}, corpus.Tag{"title", title},
-		corpus.Tag{"summary", "An article."}, corpus.Tag{"published_at", strconv.FormatInt(a.recent(0), 10)}, corpus.Tag{"t", "articles"})
+func (c *checker) article(at int, d, title string) *corpus.Event {
+	return c.event(30023, c.recent(at), "# "+title+"\n\nSome lines of an article.", corpus.Tag{"d", d}, corpus.Tag{"title", title},
+		corpus.Tag{"summary", "An article."}, corpus.Tag{"published_at", strconv.FormatInt(c.recent(0), 10)}, corpus.Tag{"t", "articles"})
 }
 
 // replacesReplaceable: of kinds 0, 3 and 10002 only the newer event is left (NIP-01).
-func replacesReplaceable(a *asking) (found, error) {
-	s, err := a.dial()
-	if err != nil {
-		return found{}, err
-	}
+func replacesReplaceable(c *checker) {
+	s := c.dial()
 	for _, kind := range []int{0, 3, 10002} {
-		older, newer := a.version(kind, 0, 1), a.version(kind, 5, 2)
-		if err := a.replaced(s, kind, []*corpus.Event{older, newer}, newer); err != nil {
-			return found{}, err
-		}
+		older, newer := c.version(kind, 0, 1), c.version(kind, 5, 2)
+		s.replaced(kind, all(older, newer), newer)
 	}
-	return found{}, nil
 }
 
 // replacesAddressable: of one d tag only the newer event is left, and others stay (NIP-01).
-func replacesAddressable(a *asking) (found, error) {
-	s, err := a.dial()
-	if err != nil {
-		return found{}, err
-	}
-	older, other, newer := a.article(0, "one", "Before"), a.article(2, "two", "Another"), a.article(5, "one", "After")
-	return found{}, a.replaced(s, 30023, []*corpus.Event{older, other, newer}, newer, other)
+func replacesAddressable(c *checker) {
+	older, other, newer := c.article(0, "one", "Before"), c.article(2, "two", "Another"), c.article(5, "one", "After")
+	c.dial().replaced(30023, all(older, other, newer), newer, other)
 }
 
-// replaced publishes versions and looks for those that are to be left. What is foreign to them in
-// an answer is no matter of versions.
-func (a *asking) replaced(s *session, kind int, publish []*corpus.Event, left ...*corpus.Event) error {
-	if err := s.store(publish...); err != nil {
-		return err
-	}
-	want, all := ids(left...), ids(publish...)
-	f := a.mine(kind)
-	good := func(r *reply) bool {
-		return exactly(want)(&reply{ids: slices.DeleteFunc(slices.Clone(r.ids), func(id corpus.ID) bool { return !slices.Contains(all, id) })})
-	}
-	r, err := s.poll(good, f)
-	if err != nil {
-		return err
-	}
+// replaced publishes versions and looks for those that are to be left.
+func (s *session) replaced(kind int, publish []*corpus.Event, left ...*corpus.Event) {
+	s.store(publish...)
+	want, f := ids(left...), s.mine(kind)
+	good := exactlyOf(ids(publish...), want)
+	r := s.poll(good, f)
 	if good(&r) {
-		return nil
+		return
 	}
-	err = wrongAnswer(want, &r, f)
+	err := wrongAnswer(want, &r, f)
 	if short := (*shortfall)(nil); errors.As(err, &short) {
 		short.counts["kind"] = float64(kind)
 	}
-	return err
+	must(err)
 }
 
 // keepsOutSuperseded: an older version that arrives after the newer one is not served. Whether its OK is true or false is the relay's choice.
-func keepsOutSuperseded(a *asking) (found, error) {
-	s, err := a.dial()
-	if err != nil {
-		return found{}, err
-	}
-	older, newer := a.version(10002, 0, 1), a.version(10002, 5, 2)
-	if err := s.store(newer); err != nil {
-		return found{}, err
-	}
+func keepsOutSuperseded(c *checker) {
+	s, older, newer := c.dial(), c.version(10002, 0, 1), c.version(10002, 5, 2)
+	s.store(newer)
 	got, err := s.publish(older)
-	if err != nil {
-		return found{}, err
+	must(err)
+	marker := c.event(1, c.recent(6), "after the older version")
+	s.store(marker)
+	c.seen = found{counts: counts{"accepted": number(got.accepted)}, texts: texts{"reason": got.reason}}
+	f := c.mine()
+	good := func(r *reply) bool { return holds(newer, marker)(r) && !holds(older)(r) }
+	r := s.poll(good, f)
+	if good(&r) {
+		return
 	}
-	marker := a.event(1, a.recent(6), "after the older version")
-	if err := s.store(marker); err != nil {
-		return found{}, err
+	err = wrongAnswer(ids(newer, marker), &r, f)
+	if short := (*shortfall)(nil); errors.As(err, &short) {
+		short.counts["accepted"], short.texts = c.seen.counts["accepted"], c.seen.texts
 	}
-	seen := found{counts: counts{"accepted": number(got.accepted)}, texts: texts{"reason": got.reason}}
-	want, f := ids(newer, marker), a.mine()
-	good := func(r *reply) bool {
-		return slices.Contains(r.ids, newer.ID) && slices.Contains(r.ids, marker.ID) && !slices.Contains(r.ids, older.ID)
-	}
-	r, err := s.poll(good, f)
-	if err != nil {
-		return found{}, err
-	}
-	if !good(&r) {
-		err := wrongAnswer(want, &r, f)
-		if short := (*shortfall)(nil); errors.As(err, &short) {
-			short.counts["accepted"], short.texts = seen.counts["accepted"], seen.texts
-		}
-		return found{}, err
-	}
-	return seen, nil
+	must(err)
 }
 
 // ephemeral: kind 20001 gets an OK, reaches whoever listens, and is returned to nobody who asks
 // later (NIP-01).
-func ephemeral(a *asking) (found, error) {
-	listener, err := a.dial()
-	if err != nil {
-		return found{}, err
-	}
-	sub, r, err := listener.subscribe(a.mine(1, 20001))
-	if err != nil {
-		return found{}, err
-	}
-	if r.closed {
-		return found{}, leaveOpen(results.CauseClosed, nil, texts{"reason": r.reason})
-	}
-	s, err := a.dial()
-	if err != nil {
-		return found{}, err
-	}
-	passing, marker := a.event(20001, a.now, "in passing"), a.event(1, a.now, "to stay")
-	got, err := s.publishRaw(passing.AppendJSON(nil), passing.ID, a.quiet())
+func ephemeral(c *checker) {
+	listener, s, sub := c.listening(c.mine(1, 20001))
+	passing, marker := c.event(20001, c.now, "in passing"), c.event(1, c.now, "to stay")
+	got, err := s.publishRaw(passing.AppendJSON(nil), passing.ID, c.quiet())
 	answered := err == nil
 	switch {
-	case err != nil && !errors.Is(err, errSilent):
-		return found{}, err
+	case err != nil && !errors.Is(err, client.ErrSilent):
+		must(err)
 	case answered && !got.accepted:
-		return found{}, (&refusedError{passing, got}).refusal()
+		must((&refusedError{passing, got}).refusal())
 	}
-	if err := s.store(marker); err != nil {
-		return found{}, err
-	}
+	s.store(marker)
 	var seen []corpus.ID
-	deadline := time.Now().Add(a.o.Wait)
+	deadline := time.Now().Add(c.o.Wait)
 	for len(seen) < 2 {
 		_, id, err := listener.live(deadline, sub)
 		if err != nil {
@@ -167,96 +118,63 @@ func ephemeral(a *asking) (found, error) {
 		}
 		seen = append(seen, id)
 		if id == marker.ID { // the other may come a little later
-			deadline = time.Now().Add(a.quiet())
+			deadline = time.Now().Add(c.quiet())
 		}
 	}
 	delivered := slices.Contains(seen, passing.ID)
-	f := a.mine()
-	r, err = s.poll(func(r *reply) bool { return slices.Contains(r.ids, marker.ID) && !slices.Contains(r.ids, passing.ID) }, f)
-	switch {
-	case err != nil:
-		return found{}, err
-	case r.closed:
-		return found{}, leaveOpen(results.CauseClosed, nil, texts{"reason": r.reason})
-	case !slices.Contains(r.ids, marker.ID):
-		return found{}, leaveOpen(results.CauseNeeds, nil, nil)
+	r := s.read(func(r *reply) bool { return holds(marker)(r) && !holds(passing)(r) }, c.mine())
+	if !holds(marker)(&r) {
+		must(leaveOpen(results.CauseNeeds, nil, nil))
 	}
 	if !delivered || !answered {
-		if err := listener.meant(); err != nil {
-			return found{}, err
-		}
-		delivered = delivered || slices.Contains(listener.passed[sub], passing.ID)
+		listener.meant()
+		delivered = delivered || slices.Contains(listener.passed[sub.ID], passing.ID)
 	}
-	stored := slices.Contains(r.ids, passing.ID)
-	facts := counts{"stored": number(stored), "delivered": number(delivered), "answered": number(answered), "ms": milliseconds(a.settle())}
+	stored := holds(passing)(&r)
+	c.seen.counts = counts{"stored": number(stored), "delivered": number(delivered), "answered": number(answered), "ms": milliseconds(c.settle())}
 	switch {
 	case stored:
-		return found{}, fail(results.CauseStored, facts, nil, about(results.EvidenceExtra, passing))
+		must(fail(results.CauseStored, c.seen.counts, nil, about(results.EvidenceExtra, passing)))
 	case !delivered:
-		return found{}, fail(results.CauseNotDelivered, facts, nil, about(results.EvidenceMissing, passing))
+		must(fail(results.CauseNotDelivered, c.seen.counts, nil, about(results.EvidenceMissing, passing)))
 	case !answered:
-		return found{}, fail(results.CauseNoOK, facts, nil)
+		must(fail(results.CauseNoOK, c.seen.counts, nil))
 	}
-	return found{counts: facts}, nil
 }
 
 // deletesOwnAlone: a deletion request (kind 5, NIP-09) is for its author's events. Those of others
 // stay, or anybody deletes anybody's.
-func deletesOwnAlone(a *asking) (found, error) {
-	s, err := a.dial()
-	if err != nil {
-		return found{}, err
-	}
-	own := a.event(1, a.recent(0), "to be deleted by its author")
-	foreign := signed(newKey(), 1, a.recent(0), "to be left alone")
-	if err := s.store(own, foreign); err != nil {
-		return found{}, err
-	}
-	both := limited(corpus.Filter{IDs: ids(own, foreign)}, 10)
-	holds := func(r *reply) bool { return slices.Contains(r.ids, own.ID) && slices.Contains(r.ids, foreign.ID) }
-	if r, err := s.poll(holds, both); err != nil {
-		return found{}, err
-	} else if !holds(&r) {
-		return found{}, leaveOpen(results.CauseNeeds, nil, nil)
-	}
+func deletesOwnAlone(c *checker) {
+	s := c.dial()
+	own, foreign := c.event(1, c.recent(0), "to be deleted by its author"), signed(newKey(), 1, c.recent(0), "to be left alone")
+	s.store(own, foreign)
+	s.need(holds(own, foreign), limited(corpus.Filter{IDs: ids(own, foreign)}, 10))
 	said := texts{}
-	for i, e := range []*corpus.Event{own, foreign} {
-		request := a.event(corpus.KindDeletion, a.recent(1+i), "", corpus.Tag{"e", e.ID.String()}, corpus.Tag{"k", "1"})
-		got, err := s.publish(request)
+	for i, e := range all(own, foreign) {
+		got, err := s.publish(c.event(corpus.KindDeletion, c.recent(1+i), "", corpus.Tag{"e", e.ID.String()}, corpus.Tag{"k", "1"}))
 		switch {
-		case err != nil && !errors.Is(err, errSilent): // what it did is what counts
-			return found{}, err
+		case err != nil && !errors.Is(err, client.ErrSilent): // what it did is what counts
+			must(err)
 		case i == 0 && err == nil && !got.accepted:
 			said["reason"] = got.reason
 		}
 	}
-	gone := func(id corpus.ID) (bool, error) {
-		r, err := s.poll(func(r *reply) bool { return !slices.Contains(r.ids, id) }, corpus.Filter{IDs: []corpus.ID{id}})
-		if err == nil && r.closed {
-			err = leaveOpen(results.CauseClosed, nil, texts{"reason": r.reason})
-		}
-		return !slices.Contains(r.ids, id), err
+	gone := func(e *corpus.Event) bool {
+		r := s.read(func(r *reply) bool { return !holds(e)(r) }, corpus.Filter{IDs: ids(e)})
+		return !holds(e)(&r)
 	}
-	ownGone, err := gone(own.ID)
-	if err != nil {
-		return found{}, err
-	}
-	foreignGone, err := gone(foreign.ID)
-	if err != nil {
-		return found{}, err
-	}
-	a.speaks(9, ownGone && !foreignGone)
-	facts := counts{"own": number(ownGone), "foreign": number(foreignGone)}
+	ownGone, foreignGone := gone(own), gone(foreign)
+	c.speaks(9, ownGone && !foreignGone)
+	c.seen = found{counts: counts{"own": number(ownGone), "foreign": number(foreignGone)}, texts: said}
 	switch {
 	case foreignGone:
-		a.capable("NIP-09", "wrong: deletes other authors' events too")
-		return found{}, fail(results.CauseForeign, facts, said, about(results.EvidenceMissing, foreign))
+		c.capable("NIP-09", "wrong: deletes other authors' events too")
+		must(fail(results.CauseForeign, c.seen.counts, said, about(results.EvidenceMissing, foreign)))
 	case ownGone:
-		a.capable("NIP-09", "yes")
+		c.capable("NIP-09", "yes")
 	case said["reason"] != "":
-		a.capable("NIP-09", fmt.Sprintf("no: the request of kind 5 gets OK false %s", quoted(said["reason"])))
+		c.capable("NIP-09", fmt.Sprintf("no: the request of kind 5 gets OK false %s", quoted(said["reason"])))
 	default:
-		a.capable("NIP-09", "no: the event is still returned")
+		c.capable("NIP-09", "no: the event is still returned")
 	}
-	return found{counts: facts, texts: said}, nil
 }

@@ -7,130 +7,82 @@ import (
 	"time"
 
 	"relaybench/corpus"
+	"relaybench/relays/client"
 	"relaybench/results"
 )
 
 // listening opens a connection with a subscription to the filter, and another to publish on.
-func (a *asking) listening(f corpus.Filter) (listener, publisher *session, sub string, err error) {
-	if listener, err = a.dial(); err != nil {
-		return
-	}
-	if publisher, err = a.dial(); err != nil {
-		return
-	}
-	sub, r, err := listener.subscribe(f)
-	if err == nil && r.closed {
-		err = leaveOpen(results.CauseClosed, nil, texts{"reason": r.reason})
-	}
-	return listener, publisher, sub, err
+func (c *checker) listening(f corpus.Filter) (listener, publisher *session, sub *client.Subscription) {
+	listener, publisher = c.dial(), c.dial()
+	return listener, publisher, listener.subscribe(f)
 }
 
 // sendsLive: an event that another connection publishes after EOSE reaches the subscription.
-func sendsLive(a *asking) (found, error) {
-	listener, publisher, sub, err := a.listening(a.mine(1))
-	if err != nil {
-		return found{}, err
-	}
+func sendsLive(c *checker) {
+	listener, publisher, sub := c.listening(c.mine(1))
 	for i := range 2 {
-		e := a.event(1, a.now, fmt.Sprintf("live %d", i))
-		if err := publisher.store(e); err != nil {
-			return found{}, err
-		}
-		if err := listener.arrives(sub, e); err != nil {
-			return found{}, err
-		}
+		e := c.event(1, c.now, fmt.Sprintf("live %d", i))
+		publisher.store(e)
+		listener.arrives(sub, e, nil)
 	}
-	return found{}, nil
 }
 
-// arrives waits for one event on one subscription.
-func (s *session) arrives(sub string, e *corpus.Event) error {
+// arrives waits for one event on one subscription. Another one, if it is named, must not come.
+func (s *session) arrives(sub *client.Subscription, e, not *corpus.Event) {
 	deadline := time.Now().Add(s.o.Wait)
 	for {
 		_, got, err := s.live(deadline, sub)
 		switch {
-		case errors.Is(err, errSilent):
-			return s.neverCame(sub, e)
+		case errors.Is(err, client.ErrSilent):
+			s.neverCame(sub, e)
 		case err != nil:
-			return err
+			must(err)
 		case got == e.ID:
-			return nil
+			return
+		case not != nil && got == not.ID:
+			must(fail(results.CauseAnswer, counts{"extra": 1}, nil, about(results.EvidenceExtra, not)))
 		}
 	}
 }
 
-// neverCame is the shortfall of a live event that was waited for in vain.
-func (s *session) neverCame(sub string, e *corpus.Event) error {
-	if err := s.meant(); err != nil {
-		return err
+// neverCame ends the check with a live event that was waited for in vain.
+func (s *session) neverCame(sub *client.Subscription, e *corpus.Event) {
+	s.meant()
+	waited := counts{"ms": milliseconds(s.o.Wait)}
+	if slices.Contains(s.passed[sub.ID], e.ID) {
+		must(leaveOpen(results.CauseSlow, waited, nil))
 	}
-	if slices.Contains(s.passed[sub], e.ID) {
-		return leaveOpen(results.CauseSlow, counts{"ms": milliseconds(s.o.Wait)}, nil)
-	}
-	return fail(results.CauseNotDelivered, counts{"ms": milliseconds(s.o.Wait)}, nil, about(results.EvidenceMissing, e))
+	must(fail(results.CauseNotDelivered, waited, nil, about(results.EvidenceMissing, e)))
 }
 
 // filtersLive: an open subscription gets what matches its filter, tags included, and nothing else.
-func filtersLive(a *asking) (found, error) {
-	value := func(value string) corpus.Tag { return corpus.Tag{"t", value + a.key.PubKey.String()[:8]} }
-	listener, publisher, sub, err := a.listening(tagged(a.mine(1), 't', value("a").Value()))
-	if err != nil {
-		return found{}, err
-	}
-	other, match := a.event(1, a.now, "not asked for", value("b")), a.event(1, a.now, "asked for", value("a"))
-	if err := publisher.store(other, match); err != nil {
-		return found{}, err
-	}
-	deadline := time.Now().Add(a.o.Wait)
-	for {
-		_, id, err := listener.live(deadline, sub)
-		switch {
-		case errors.Is(err, errSilent):
-			return found{}, listener.neverCame(sub, match)
-		case err != nil:
-			return found{}, err
-		case id == match.ID:
-			return found{}, nil
-		case id == other.ID:
-			return found{}, fail(results.CauseAnswer, counts{"extra": 1}, nil, about(results.EvidenceExtra, other))
-		}
-	}
+func filtersLive(c *checker) {
+	value := func(value string) corpus.Tag { return corpus.Tag{"t", value + c.key.PubKey.String()[:8]} }
+	listener, publisher, sub := c.listening(tagged(c.mine(1), 't', value("a").Value()))
+	other, match := c.event(1, c.now, "not asked for", value("b")), c.event(1, c.now, "asked for", value("a"))
+	publisher.store(other, match)
+	listener.arrives(sub, match, other)
 }
 
 // endsOnClose: after CLOSE nothing more comes for that subscription, while another one on the same connection goes on.
-func endsOnClose(a *asking) (found, error) {
-	listener, publisher, ended, err := a.listening(a.mine(1))
-	if err != nil {
-		return found{}, err
-	}
-	kept, r, err := listener.subscribe(a.mine(1, 2))
-	if err != nil {
-		return found{}, err
-	}
-	if r.closed {
-		return found{}, leaveOpen(results.CauseClosed, nil, texts{"reason": r.reason})
-	}
-	if err := listener.conn.Send([]byte(`["CLOSE","` + ended + `"]`)); err != nil {
-		return found{}, err
-	}
-	if _, err := listener.ask(limited(a.mine(7), 1)); err != nil { // what came before it has been read by now
-		return found{}, err
-	}
+func endsOnClose(c *checker) {
+	listener, publisher, ended := c.listening(c.mine(1))
+	kept := listener.subscribe(c.mine(1, 2))
+	must(listener.conn.End(ended))
+	listener.query(limited(c.mine(7), 1)) // what came before it has been read by now
 	// By the time the second event has come, both copies of the first would have.
-	first, second := a.event(1, a.now-1, "after CLOSE"), a.event(1, a.now, "and another")
-	if err := publisher.store(first, second); err != nil {
-		return found{}, err
-	}
-	deadline := time.Now().Add(a.o.Wait)
+	first, second := c.event(1, c.now-1, "after CLOSE"), c.event(1, c.now, "and another")
+	publisher.store(first, second)
+	deadline := time.Now().Add(c.o.Wait)
 	for {
 		sub, id, err := listener.live(deadline, ended, kept)
 		switch {
 		case err != nil:
-			return found{}, fmt.Errorf("the subscription that was left open: %w", err)
+			must(fmt.Errorf("the subscription that was left open: %w", err))
 		case sub == ended:
-			return found{}, fail(results.CauseAnswer, counts{"extra": 1}, nil, results.Evidence{Code: results.EvidenceExtra, ID: id.String()})
+			must(fail(results.CauseAnswer, counts{"extra": 1}, nil, results.Evidence{Code: results.EvidenceExtra, ID: id.String()}))
 		case id == second.ID:
-			return found{}, nil
+			return
 		}
 	}
 }

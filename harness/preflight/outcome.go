@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"relaybench/corpus"
+	"relaybench/relays/client"
 	"relaybench/results"
 )
 
@@ -60,6 +61,8 @@ func leaveOpen(cause string, c counts, t texts) error {
 	return &openError{found{cause: cause, counts: c, texts: t}}
 }
 
+func closedBy(r *reply) error { return leaveOpen(results.CauseClosed, nil, texts{"reason": r.reason}) }
+
 // refusedError is a valid event that was not accepted, where a question needed it.
 type refusedError struct {
 	event  *corpus.Event
@@ -79,7 +82,7 @@ func (e *refusedError) refusal() error {
 	return fail(results.CauseRefused, counts{"kind": float64(e.event.Kind), "createdAt": float64(e.event.CreatedAt)}, texts{"reason": e.answer.reason})
 }
 
-// noAnswerError is an answer that did not come: it wraps errSilent, or why the connection ended.
+// noAnswerError is an answer that did not come: it wraps client.ErrSilent, or why the connection ended.
 type noAnswerError struct {
 	doing  string // for people: "publishing"
 	notice string // the NOTICE that came in its place
@@ -115,7 +118,7 @@ func undecided(err error) found {
 		return found{cause: results.CauseTime}
 	}
 	f := found{cause: results.CauseLost, texts: texts{}}
-	if errors.Is(err, errSilent) || errors.Is(err, context.DeadlineExceeded) { // the latter of a handshake
+	if errors.Is(err, client.ErrSilent) || errors.Is(err, context.DeadlineExceeded) { // the latter of a handshake
 		f.cause = results.CauseSilent
 	} else {
 		f.texts["error"] = err.Error()
@@ -192,12 +195,12 @@ func about(code string, e *corpus.Event) results.Evidence {
 // onlyMessages tells of all that came on the connections of other checks and was no message of the
 // protocol: a binary frame, text that is not UTF-8 or no JSON, an element that NIP-01 does not have
 // there.
-func onlyMessages(a *asking) (found, error) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	g := &a.garbage
-	if g.Count == 0 {
-		return found{counts: counts{"frames": 0}}, nil
+func onlyMessages(c *checker) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	g := &c.garbage
+	if c.seen.counts = (counts{"frames": float64(g.Count)}); g.Count == 0 {
+		return
 	}
 	var t texts
 	var evidence []results.Evidence
@@ -207,5 +210,5 @@ func onlyMessages(a *asking) (found, error) {
 		}
 		evidence = append(evidence, results.Evidence{Code: results.EvidenceFrame, Cause: k.Fault.String(), Count: int64(k.Count), Text: k.Example})
 	}
-	return found{}, fail("", counts{"frames": float64(g.Count)}, t, evidence...)
+	must(fail("", c.seen.counts, t, evidence...))
 }

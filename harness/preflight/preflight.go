@@ -243,8 +243,7 @@ func (p *prober) askAll(ctx context.Context) {
 // check carries out one check of the table, with connections and a key of its own.
 func (p *prober) check(ctx context.Context, i int) {
 	c := &table[i]
-	var seen found
-	err := p.asking(ctx, func(a *asking) (err error) { seen, err = c.ask(a); return err })
+	seen, err := p.carryOut(ctx, c.ask)
 	if ctx.Err() != nil && !errors.Is(context.Cause(ctx), errOutOfTime) {
 		return // interrupted: nothing is known
 	}
@@ -262,7 +261,7 @@ func (p *prober) check(ctx context.Context, i int) {
 func (p *prober) probe(ctx context.Context, c probe) {
 	var spoken bool
 	var text string
-	err := p.asking(ctx, func(a *asking) (err error) { spoken, text, err = c.ask(a); return err })
+	_, err := p.carryOut(ctx, func(k *checker) { spoken, text = c.ask(k) })
 	if err != nil {
 		text = "unknown: " + err.Error()
 	} else if c.nip > 0 {
@@ -283,10 +282,12 @@ func (p *prober) capable(name, text string) {
 	p.result.Capabilities[name] = clip(text, maxLine)
 }
 
-func (p *prober) asking(ctx context.Context, ask func(*asking) error) error {
+// carryOut carries out a check, and returns what it tells and what ended it.
+func (p *prober) carryOut(ctx context.Context, check func(*checker)) (found, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, p.o.Check, errOutOfTime)
 	defer cancel()
-	a := &asking{prober: p, ctx: ctx, key: newKey()}
-	defer a.close()
-	return ask(a)
+	c := &checker{prober: p, ctx: ctx, key: newKey()}
+	defer c.close()
+	err := try(func() { check(c) })
+	return c.seen, err
 }

@@ -555,7 +555,7 @@ func TestAnFsyncForEachEvent(t *testing.T) {
 // Probe events are such as the network sees: relays refuse a list of relays without one, or a
 // profile that is no JSON.
 func TestProbeEventsLookLikeThoseOfTheNetwork(t *testing.T) {
-	a := &asking{prober: &prober{now: 1_780_000_000}, key: newKey()}
+	a := &checker{prober: &prober{now: 1_780_000_000}, key: newKey()}
 	if e := a.version(0, 0, 1); !json.Valid([]byte(e.Content)) {
 		t.Errorf("kind 0: %q", e.Content)
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -19,39 +18,33 @@ import (
 // reconciles: NEG-OPEN is answered, with the id of an event that the client lacks (NIP-77). Only
 // who began to speak it, or says that it does, can break it. Who takes no event, or does not return
 // it, is asked for nothing. An event may take a moment to be found, as in answers to REQ.
-func reconciles(a *asking) (found, error) {
+func reconciles(c *checker) {
 	var stored []negentropy.ID
-	if s, err := a.dial(); err == nil {
-		e := a.event(1, a.recent(0), "to be named in a reconciliation")
-		if s.store(e) == nil {
-			if _, err := s.returned(e); err == nil {
-				stored = append(stored, negentropy.ID(e.ID))
-			}
-		}
-	}
-	if a.ctx.Err() != nil {
-		return found{}, context.Cause(a.ctx)
-	}
-	conn, err := wire.Dial(a.ctx, a.o.URL, wire.Options{})
+	_ = try(func() {
+		s, e := c.dial(), c.event(1, c.recent(0), "to be named in a reconciliation")
+		s.store(e)
+		s.returned(e)
+		stored = append(stored, negentropy.ID(e.ID))
+	})
+	must(context.Cause(c.ctx))
+	conn, err := wire.Dial(c.ctx, c.o.URL, wire.Options{})
 	if err != nil {
-		return found{}, &noAnswerError{doing: "connecting", err: err}
+		must(&noAnswerError{doing: "connecting", err: err})
 	}
 	defer conn.Abort()
-	for deadline := time.Now().Add(a.settle()); ; time.Sleep(50 * time.Millisecond) {
-		err = negentropy.Probe(a.ctx, conn, min(3*time.Second, a.o.Wait), stored...)
+	for deadline := time.Now().Add(c.settle()); ; time.Sleep(50 * time.Millisecond) {
+		err = negentropy.Probe(c.ctx, conn, min(3*time.Second, c.o.Wait), stored...)
 		var broken *negentropy.ProtocolError
 		if !errors.As(err, &broken) || broken.Code != negentropy.Unnamed || time.Now().After(deadline) {
 			break
 		}
 	}
-	if a.ctx.Err() != nil {
-		return found{}, context.Cause(a.ctx)
-	}
-	return a.reconciled(err)
+	must(context.Cause(c.ctx))
+	c.reconciled(err)
 }
 
 // reconciled weighs how a reconciliation of nothing ended.
-func (a *asking) reconciled(err error) (found, error) {
+func (c *checker) reconciled(err error) {
 	var (
 		unsupported *negentropy.UnsupportedError
 		refused     *negentropy.RelayError
@@ -59,54 +52,49 @@ func (a *asking) reconciled(err error) (found, error) {
 		closed      *wire.CloseError
 	)
 	say := func(cause, capability string, t texts) {
-		a.speaks(77, cause == results.CauseAnswered)
-		a.capable("NIP-77", capability)
-		a.mu.Lock()
-		defer a.mu.Unlock()
-		a.result.Negentropy = Negentropy{Cause: cause, Texts: bounded(t)}
+		c.speaks(77, cause == results.CauseAnswered)
+		c.capable("NIP-77", capability)
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.result.Negentropy = Negentropy{Cause: cause, Texts: bounded(t)}
 	}
-	without := func(cause string, err error, t texts) (found, error) { // an answer
+	without := func(cause string, err error, t texts) { // an answer
 		say(cause, "no: "+err.Error(), t)
-		if said, _ := client.Inform(a.ctx, a.o.URL, a.o.Wait); !said.Names(77) {
-			return found{}, state(cause, nil, t)
+		if said, _ := client.Inform(c.ctx, c.o.URL, c.o.Wait); !said.Names(77) {
+			must(state(cause, nil, t))
 		}
-		a.mu.Lock()
-		defer a.mu.Unlock()
-		a.result.Negentropy.Unkept = true
-		return found{}, fail(cause, counts{"advertised": 1}, t)
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.result.Negentropy.Unkept = true
+		must(fail(cause, counts{"advertised": 1}, t))
+	}
+	breaks := func(t texts) {
+		say(results.CauseBreaks, "broken: "+err.Error(), t)
+		must(fail(results.CauseBreaks, nil, t))
 	}
 	switch {
 	case err == nil:
 		say(results.CauseAnswered, "yes", nil)
-		return found{cause: results.CauseAnswered}, nil
+		c.seen.cause = results.CauseAnswered
 	case errors.As(err, &unsupported):
 		if unsupported.How == negentropy.BySilence { // one that is slow at everything is asked again
-			s, err := a.dial()
-			if err == nil {
-				err = s.meant()
-			}
-			if err != nil {
-				return found{}, err
-			}
+			c.dial().meant()
 		}
-		return without(results.CauseUnsupported, unsupported, texts{"how": string(unsupported.How), "reason": unsupported.Text})
+		without(results.CauseUnsupported, unsupported, texts{"how": string(unsupported.How), "reason": unsupported.Text})
 	case errors.As(err, &breach) && breach.Code != negentropy.Silent:
-		t := texts{"error": err.Error(), "code": string(breach.Code)}
-		say(results.CauseBreaks, "broken: "+err.Error(), t)
-		return found{}, fail(results.CauseBreaks, nil, t)
+		breaks(texts{"error": err.Error(), "code": string(breach.Code)})
 	case errors.As(err, &refused):
 		t := texts{"reason": refused.Reason}
 		if prefix := refused.Prefix(); prefix == "auth-required" || prefix == "restricted" { // whoever may ask is answered
 			say(results.CauseRefused, "no: "+refused.Error(), t)
-			return found{}, state(results.CauseRefused, nil, t)
+			must(state(results.CauseRefused, nil, t))
 		}
-		return without(results.CauseRefused, refused, t)
+		without(results.CauseRefused, refused, t)
 	case errors.As(err, &closed), errors.Is(err, wire.ErrStalled), errors.Is(err, wire.ErrLost), errors.Is(err, wire.ErrClosed):
-		return found{}, &noAnswerError{doing: "reconciling", err: err}
+		must(&noAnswerError{doing: "reconciling", err: err})
+	default:
+		breaks(texts{"error": err.Error()})
 	}
-	t := texts{"error": err.Error()}
-	say(results.CauseBreaks, "broken: "+err.Error(), t)
-	return found{}, fail(results.CauseBreaks, nil, t)
 }
 
 // maxSubscriptions is how many subscriptions are opened at most.
@@ -114,93 +102,79 @@ const maxSubscriptions = 300
 
 // probeSubscriptions opens subscriptions on one connection until the relay refuses, and counts those that a new event reaches: a relay may
 // drop the oldest without a word.
-func probeSubscriptions(a *asking) (spoken bool, text string, err error) {
-	listener, err := a.dial()
-	if err != nil {
-		return false, "", err
-	}
+func probeSubscriptions(c *checker) (spoken bool, text string) {
+	listener := c.dial()
 	opened, refusal := 0, ""
 	for opened < maxSubscriptions && refusal == "" {
 		var n int
-		n, refusal = listener.open(opened, min(25, maxSubscriptions-opened), a.mine(1))
+		n, refusal = listener.open(min(25, maxSubscriptions-opened), c.mine(1))
 		opened += n
 	}
 	if opened == 0 {
-		return false, "", errors.New(refusal)
+		must(errors.New(refusal))
 	}
-	publisher, err := a.dial()
-	if err != nil {
-		return false, "", err
-	}
-	e := a.event(1, a.now, "to all subscriptions")
-	if err := publisher.store(e); err != nil {
-		return false, "", err
-	}
+	e := c.event(1, c.now, "to all subscriptions")
+	c.dial().store(e)
 	reached := make(map[string]bool)
-	for deadline := time.Now().Add(a.o.Wait); len(reached) < opened; {
-		m, err := listener.next(deadline)
-		if err != nil {
+	for deadline := time.Now().Add(c.o.Wait); len(reached) < opened; {
+		if _, err := listener.next(deadline); err != nil {
 			break
 		}
-		if m.Type == wire.Event && m.HasID && corpus.ID(m.ID) == e.ID {
+		if m := &listener.conn.Message; m.Type == wire.Event && m.HasID && corpus.ID(m.ID) == e.ID {
 			reached[string(m.Sub)] = true
-			deadline = time.Now().Add(a.quiet())
+			deadline = time.Now().Add(c.quiet())
 		}
 	}
 	switch {
 	case len(reached) == 0:
-		return false, fmt.Sprintf("unknown: %d could be opened, but a new event reached none of them", opened), nil
+		return false, fmt.Sprintf("unknown: %d could be opened, but a new event reached none of them", opened)
 	case len(reached) < opened:
-		return false, fmt.Sprintf("%d: of %d that were opened without a word the others no longer get events", len(reached), opened), nil
+		return false, fmt.Sprintf("%d: of %d that were opened without a word the others no longer get events", len(reached), opened)
 	case refusal != "":
-		return false, fmt.Sprintf("%d, then %s", opened, refusal), nil
+		return false, fmt.Sprintf("%d, then %s", opened, refusal)
 	}
-	return false, fmt.Sprintf("at least %d", opened), nil
+	return false, fmt.Sprintf("at least %d", opened)
 }
 
-// open opens n subscriptions at once, numbered from first, and returns how many were before the first that was not, and what the relay said of it.
-func (s *session) open(first, n int, f corpus.Filter) (opened int, refusal string) {
+// open opens n subscriptions at once, and returns how many were before the first that was not, and
+// what the relay said of it.
+func (s *session) open(n int, f corpus.Filter) (opened int, refusal string) {
 	s.begin(questions)
-	waiting := make(map[string]bool)
-	for i := range n {
-		sub := "cap" + strconv.Itoa(first+i)
-		waiting[sub] = true
-		if err := s.conn.Send(request(sub, []corpus.Filter{f})); err != nil {
+	waiting := make(map[*client.Subscription]bool)
+	for range n {
+		sub, err := s.conn.Request(s.ctx, s.request([]corpus.Filter{f}), 0)
+		if err != nil {
 			return 0, err.Error()
 		}
+		waiting[sub] = true
 	}
 	deadline := time.Now().Add(s.o.Wait)
 	for len(waiting) > 0 {
-		m, err := s.next(deadline)
+		sub, err := s.next(deadline)
 		if err != nil {
-			if s.notice != "" {
+			switch {
+			case s.notice != "":
 				refusal = "NOTICE " + quoted(s.notice)
-			}
-			if refusal == "" && errors.Is(err, errSilent) {
-				refusal = "no answer"
-			} else if refusal == "" {
+			case refusal == "":
 				refusal = err.Error()
 			}
 			break
 		}
+		m := &s.conn.Message
 		if m.Type == wire.Notice {
 			deadline = time.Now().Add(s.quiet())
 		}
-		sub := string(m.Sub)
-		if !waiting[sub] {
+		if !waiting[sub] || m.Type == wire.Event {
 			continue
 		}
-		switch m.Type {
-		case wire.EOSE:
-			delete(waiting, sub)
-			opened++
-			deadline = time.Now().Add(s.o.Wait)
-			if refusal != "" || s.notice != "" {
-				deadline = time.Now().Add(s.quiet())
-			}
-		case wire.Closed:
-			delete(waiting, sub)
+		delete(waiting, sub)
+		if m.Type == wire.Closed {
 			refusal = "CLOSED " + quoted(clip(m.ReasonText(), maxText))
+		} else {
+			opened++
+		}
+		deadline = time.Now().Add(s.o.Wait)
+		if refusal != "" || s.notice != "" {
 			deadline = time.Now().Add(s.quiet())
 		}
 	}
@@ -208,42 +182,39 @@ func (s *session) open(first, n int, f corpus.Filter) (opened int, refusal strin
 }
 
 // probeMessageSize finds the largest event that is accepted: the largest that the relay was set up for, or, in doublings, the largest below.
-func probeMessageSize(a *asking) (spoken bool, text string, err error) {
-	accepted, why := a.takes(a.o.MaxEventBytes)
+func probeMessageSize(c *checker) (spoken bool, text string) {
+	accepted, why := c.takes(c.o.MaxEventBytes)
 	if accepted {
-		return false, fmt.Sprintf("at least %d bytes, the largest asked for", a.o.MaxEventBytes), nil
+		return false, fmt.Sprintf("at least %d bytes, the largest asked for", c.o.MaxEventBytes)
 	}
 	// A relay that counts the frame around the event takes somewhat less than it was set up for.
-	if less := a.o.MaxEventBytes - a.o.MaxEventBytes/16; a.ctx.Err() == nil {
-		if ok, _ := a.takes(less); ok {
-			return false, fmt.Sprintf("%d bytes; an event of %d bytes: %s", less, a.o.MaxEventBytes, why), nil
+	if less := c.o.MaxEventBytes - c.o.MaxEventBytes/16; c.ctx.Err() == nil {
+		if ok, _ := c.takes(less); ok {
+			return false, fmt.Sprintf("%d bytes; an event of %d bytes: %s", less, c.o.MaxEventBytes, why)
 		}
 	}
-	largest, refused := 0, a.o.MaxEventBytes
-	for size := 2048; size < a.o.MaxEventBytes && a.ctx.Err() == nil; size *= 2 {
-		ok, reason := a.takes(size)
+	largest, refused := 0, c.o.MaxEventBytes
+	for size := 2048; size < c.o.MaxEventBytes && c.ctx.Err() == nil; size *= 2 {
+		ok, reason := c.takes(size)
 		if !ok {
 			refused, why = size, reason
 			break
 		}
 		largest = size
 	}
-	if a.ctx.Err() != nil {
-		return false, "", a.ctx.Err()
-	}
-	return false, fmt.Sprintf("%d bytes; an event of %d bytes: %s", largest, refused, why), nil
+	must(c.ctx.Err())
+	return false, fmt.Sprintf("%d bytes; an event of %d bytes: %s", largest, refused, why)
 }
 
 // takes publishes an event of so many bytes over a connection of its own.
-func (a *asking) takes(size int) (ok bool, why string) {
-	s, err := a.dial()
+func (c *checker) takes(size int) (ok bool, why string) {
+	s, err := c.tryDial()
 	if err != nil {
 		return false, err.Error()
 	}
-	at := a.recent(0)
-	head := len(a.event(1, at, "").AppendJSON(nil))
-	e := a.event(1, at, strings.Repeat("x", max(size-head, 0)))
-	got, err := s.publish(e)
+	at := c.recent(0)
+	head := len(c.event(1, at, "").AppendJSON(nil))
+	got, err := s.publish(c.event(1, at, strings.Repeat("x", max(size-head, 0))))
 	if err != nil {
 		return false, err.Error()
 	}
@@ -251,140 +222,141 @@ func (a *asking) takes(size int) (ok bool, why string) {
 }
 
 // probeCount asks for a count (NIP-45).
-func probeCount(a *asking) (spoken bool, text string, err error) {
-	s, err := a.dial()
-	if err != nil {
-		return false, "", err
-	}
-	if err := s.store(a.event(1, a.recent(0), "one"), a.event(1, a.recent(1), "two")); err != nil {
-		return false, "", err
-	}
-	if _, err := s.poll(func(r *reply) bool { return len(r.ids) == 2 }, a.mine(1)); err != nil {
-		return false, "", err
-	}
-	f := a.mine(1)
+func probeCount(c *checker) (spoken bool, text string) {
+	s := c.dial()
+	s.store(c.event(1, c.recent(0), "one"), c.event(1, c.recent(1), "two"))
+	s.poll(func(r *reply) bool { return len(r.ids) == 2 }, c.mine(1))
 	s.begin(questions)
-	if err := s.conn.Send(append(f.AppendJSON([]byte(`["COUNT","count",`)), ']')); err != nil {
-		return false, "", err
-	}
-	deadline := time.Now().Add(min(3*time.Second, a.o.Wait))
+	sub, err := s.conn.Count(s.request([]corpus.Filter{c.mine(1)}))
+	must(err)
+	deadline := time.Now().Add(min(3*time.Second, c.o.Wait))
 	for {
-		m, err := s.next(deadline)
+		of, err := s.next(deadline)
+		m := &s.conn.Message
 		switch {
-		case errors.Is(err, errSilent) && s.notice != "":
-			return false, "no: NOTICE " + quoted(s.notice), nil
-		case errors.Is(err, errSilent):
-			return false, "no: COUNT is not answered", s.meant()
-		case a.ctx.Err() != nil:
-			return false, "", err
+		case errors.Is(err, client.ErrSilent) && s.notice != "":
+			return false, "no: NOTICE " + quoted(s.notice)
+		case errors.Is(err, client.ErrSilent):
+			s.meant()
+			return false, "no: COUNT is not answered"
+		case c.ctx.Err() != nil:
+			must(context.Cause(c.ctx))
 		case err != nil:
-			return false, "no: " + err.Error(), nil
+			return false, "no: " + err.Error()
 		case m.Type == wire.Notice:
-			if sooner := time.Now().Add(a.quiet()); sooner.Before(deadline) {
+			if sooner := time.Now().Add(c.quiet()); sooner.Before(deadline) {
 				deadline = sooner
 			}
-		case m.Type == wire.Closed && string(m.Sub) == "count":
-			return false, "no: CLOSED " + quoted(clip(m.ReasonText(), maxText)), nil
-		case m.Type == wire.Count && string(m.Sub) == "count":
+		case of != sub:
+		case m.Type == wire.Closed:
+			return false, "no: CLOSED " + quoted(clip(m.ReasonText(), maxText))
+		case m.Type == wire.Count:
 			if n, _, ok := m.Counted(); !ok || n != 2 {
-				return false, fmt.Sprintf("wrong: 2 events were counted as %s", clip(string(m.Payload), maxText)), nil
+				return false, fmt.Sprintf("wrong: 2 events were counted as %s", clip(string(m.Payload), maxText))
 			}
-			return true, "yes", nil
+			return true, "yes"
 		}
 	}
 }
 
 // probeVanish asks every relay to forget the author (NIP-62).
-func probeVanish(a *asking) (spoken bool, text string, err error) {
-	return a.removes(a.event(1, a.recent(0), "to vanish"), a.event(corpus.KindVanish, a.recent(1), "", corpus.Tag{"relay", "ALL_RELAYS"}))
-}
-
-// removes reports whether an event is no longer returned after a request.
-func (a *asking) removes(gone, request *corpus.Event) (spoken bool, text string, err error) {
-	s, err := a.dial()
-	if err != nil {
-		return false, "", err
-	}
-	if err := s.store(gone); err != nil {
-		return false, "", err
-	}
-	if r, err := s.poll(exactly(ids(gone)), a.mine(1)); err != nil || !exactly(ids(gone))(&r) {
-		if err == nil {
-			err = leaveOpen(results.CauseNeeds, nil, nil)
-		}
-		return false, "", err
-	}
-	got, err := s.publish(request)
+func probeVanish(c *checker) (spoken bool, text string) {
+	s, gone := c.dial(), c.event(1, c.recent(0), "to vanish")
+	s.store(gone)
+	s.need(exactly(ids(gone)), c.mine(1))
+	got, err := s.publish(c.event(corpus.KindVanish, c.recent(1), "", corpus.Tag{"relay", "ALL_RELAYS"}))
 	switch {
-	case errors.Is(err, errSilent): // what it did is what counts
+	case errors.Is(err, client.ErrSilent): // what it did is what counts
 	case err != nil:
-		return false, "", err
+		must(err)
 	case !got.accepted:
-		return false, fmt.Sprintf("no: the request of kind %d gets %v", request.Kind, got), nil
+		return false, fmt.Sprintf("no: the request of kind %d gets %v", corpus.KindVanish, got)
 	}
-	r, err := s.poll(exactly(nil), corpus.Filter{IDs: ids(gone)})
-	if err != nil {
-		return false, "", err
+	if r := s.poll(exactly(nil), corpus.Filter{IDs: ids(gone)}); holds(gone)(&r) {
+		return false, "no: the event is still returned"
 	}
-	if slices.Contains(r.ids, gone.ID) {
-		return false, "no: the event is still returned", nil
-	}
-	return true, "yes", nil
+	return true, "yes"
 }
 
 // probeExpiration publishes an event that has expired (NIP-40): it may be refused, or stored and never returned.
-func probeExpiration(a *asking) (spoken bool, text string, err error) {
-	s, err := a.dial()
-	if err != nil {
-		return false, "", err
-	}
-	e := a.event(1, a.recent(0), "past its time", corpus.Tag{"expiration", strconv.FormatInt(a.recent(60), 10)})
+func probeExpiration(c *checker) (spoken bool, text string) {
+	s, e := c.dial(), c.event(1, c.recent(0), "past its time", corpus.Tag{"expiration", strconv.FormatInt(c.recent(60), 10)})
 	got, err := s.publish(e)
-	if err == nil && !got.accepted {
-		return true, fmt.Sprintf("yes: an expired event gets %v", got), nil
+	switch {
+	case errors.Is(err, client.ErrSilent):
+	case err != nil:
+		must(err)
+	case !got.accepted:
+		return true, fmt.Sprintf("yes: an expired event gets %v", got)
 	}
-	if err != nil && !errors.Is(err, errSilent) {
-		return false, "", err
+	marker := c.event(1, c.recent(1), "still good")
+	s.store(marker)
+	if r := s.poll(exactly(ids(marker)), c.mine(1)); holds(e)(&r) {
+		return false, "no: an expired event is returned"
 	}
-	marker := a.event(1, a.recent(1), "still good")
-	if err := s.store(marker); err != nil {
-		return false, "", err
-	}
-	r, err := s.poll(exactly(ids(marker)), a.mine(1))
-	if err != nil {
-		return false, "", err
-	}
-	if slices.Contains(r.ids, e.ID) {
-		return false, "no: an expired event is returned", nil
-	}
-	return true, "yes: an expired event is not returned", nil
+	return true, "yes: an expired event is not returned"
 }
 
 // probeProtected publishes an event that its author alone may publish, without proving to be that author (NIP-70).
-func probeProtected(a *asking) (spoken bool, text string, err error) {
-	s, err := a.dial()
-	if err != nil {
-		return false, "", err
+func probeProtected(c *checker) (spoken bool, text string) {
+	got, err := c.dial().publish(c.event(1, c.recent(0), "protected", corpus.Tag{"-"}))
+	must(err)
+	if got.accepted {
+		return false, "no: a protected event is taken from anybody"
 	}
-	got, err := s.publish(a.event(1, a.recent(0), "protected", corpus.Tag{"-"}))
+	return true, fmt.Sprintf("yes: a protected event gets %v", got)
+}
+
+// probeSearch looks for one of two events by a word of its content (NIP-50). A relay that does not know the field returns both, or nothing.
+func probeSearch(c *checker) (spoken bool, text string) {
+	const word = "thrushes"
+	s := c.dial()
+	sought, other := c.event(1, c.recent(0), "where the "+word+" sing at dusk"), c.event(1, c.recent(1), "where nothing of the kind is to be heard")
+	s.store(sought, other)
+	s.poll(exactly(ids(other, sought)), c.mine(1))
+	s.member = `"search":"` + word + `"`
+	var r reply
+	err := try(func() { r = s.poll(exactly(ids(sought)), c.mine(1)) })
+	s.member = ""
 	switch {
+	case errors.Is(err, client.ErrSilent):
+		s.meant()
+		return false, "no: a search is not answered"
 	case err != nil:
-		return false, "", err
-	case got.accepted:
-		return false, "no: a protected event is taken from anybody", nil
+		must(err)
+	case exactly(ids(sought))(&r):
+		return true, "yes"
+	case r.closed:
+		return false, "no: CLOSED " + quoted(r.reason)
+	case exactly(ids(other, sought))(&r):
+		return false, "no: a search is answered as if it were none"
+	case len(r.ids)+r.noID == 0:
+		return false, "no: a search finds nothing"
 	}
-	return true, fmt.Sprintf("yes: a protected event gets %v", got), nil
+	return false, "wrong: a search for a word of one event returns others"
+}
+
+// probeInformation asks for the information document (NIP-11). What it says is probed instead, and
+// compared with that.
+func probeInformation(c *checker) (spoken bool, text string) {
+	said, err := client.Inform(c.ctx, c.o.URL, c.o.Wait)
+	if err != nil {
+		must(context.Cause(c.ctx))
+		return false, "no: " + err.Error()
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.said = said
+	return true, "yes"
 }
 
 // probeCompression offers permessage-deflate (RFC 7692).
-func probeCompression(a *asking) (spoken bool, text string, err error) {
-	conn, err := wire.Dial(a.ctx, a.o.URL, wire.Options{Compression: true})
-	if err != nil {
-		return false, "", err
-	}
+func probeCompression(c *checker) (spoken bool, text string) {
+	conn, err := wire.Dial(c.ctx, c.o.URL, wire.Options{Compression: true})
+	must(err)
 	defer conn.Abort()
 	if negotiated := conn.Negotiated(); negotiated != "" {
-		return false, clip(negotiated, maxText), nil
+		return false, clip(negotiated, maxText)
 	}
-	return false, "none", nil
+	return false, "none"
 }

@@ -1,17 +1,16 @@
 package preflight
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
 
 	"relaybench/corpus"
+	"relaybench/relays/client"
 	"relaybench/relays/wire"
 	"relaybench/results"
 )
@@ -25,104 +24,59 @@ const (
 	maxKept     = 40   // event texts kept of one answer
 )
 
-// session is one connection. A goroutine of its own reads, so that every wait can end without ending the connection.
+// session is one connection of a check.
 type session struct {
-	*asking
-	conn *wire.Conn
-	in   chan arrival // owns its memory
-	done chan struct{}
-	err  error // why in was closed
-	subs int
+	*checker
+	conn   *client.Conn
+	member string // a further member of each filter, as JSON; "" for none
 
-	asks   string // what was done last: "publishing" or "asking"
+	asks   string // what was done last: publishing or questions
 	notice string // the last NOTICE since the last question
 	odd    string // the last frame since then that was no message
 
 	passed map[string][]corpus.ID // live events that came while something else was waited for, by subscription
 }
 
-// arrival is a message and when it came, on wire.Now's scale.
-type arrival struct {
-	wire.Message
-	at  time.Duration
-	odd string // of what is no message: the frame
+// dial opens a connection that ends with the check.
+func (c *checker) dial() *session {
+	s, err := c.tryDial()
+	must(err)
+	return s
 }
 
-// subscription is what the ids of subscriptions begin with.
-const subscription = "pf"
-
-// errSilent says that nothing relevant came in time.
-var errSilent = errors.New("no answer")
-
-// dial opens a connection that ends with the check.
-func (a *asking) dial() (*session, error) {
-	ctx, cancel := context.WithTimeout(a.ctx, a.o.Wait)
-	defer cancel()
+func (c *checker) tryDial() (*session, error) {
 	start := time.Now()
-	conn, err := wire.Dial(ctx, a.o.URL, wire.Options{ReadLimit: int64(max(1<<20, 2*a.o.MaxEventBytes))})
+	conn, err := client.Dial(c.ctx, client.Options{URL: c.o.URL, Stall: c.o.Wait, Patient: true, Answer: maxEvents,
+		ReadLimit: int64(max(1<<20, 2*c.o.MaxEventBytes))})
 	if err != nil {
-		if a.ctx.Err() != nil {
-			return nil, context.Cause(a.ctx)
+		if c.ctx.Err() != nil {
+			return nil, context.Cause(c.ctx)
 		}
 		return nil, &noAnswerError{doing: "connecting", err: err}
 	}
-	a.took(time.Since(start))
-	s := &session{asking: a, conn: conn, in: make(chan arrival, 16), done: make(chan struct{}), passed: map[string][]corpus.ID{}}
-	a.add(s)
-	go s.read()
+	c.took(time.Since(start))
+	s := &session{checker: c, conn: conn, passed: map[string][]corpus.ID{}}
+	c.opened.Lock()
+	defer c.opened.Unlock()
+	c.all = append(c.all, s)
 	return s, nil
 }
 
-func (s *session) read() {
-	defer close(s.in)
-	for {
-		frame, at, err := s.conn.Read()
-		if err != nil {
-			s.err = err
-			return
-		}
-		m := arrival{at: at}
-		s.conn.ParseMessage(bytes.Clone(frame), &m.Message)
-		if m.Type == wire.Unknown {
-			m.odd = clip(string(frame), maxText)
-		}
-		select {
-		case s.in <- m:
-		case <-s.done:
-			s.err = wire.ErrClosed
-			return
-		}
-	}
-}
-
 func (s *session) close() {
-	close(s.done)
 	s.conn.Abort()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.garbage.Add(s.conn.Garbage())
+	s.garbage.Add(s.conn.Wire().Garbage())
 }
 
-// next returns the next message, errSilent at the deadline, or why there is none.
-func (s *session) next(deadline time.Time) (arrival, error) {
-	timer := time.NewTimer(time.Until(deadline))
-	defer timer.Stop()
-	select {
-	case m, ok := <-s.in:
-		if !ok {
-			return m, s.err
-		}
-		s.note(&m)
-		return m, nil
-	case <-timer.C:
-		return arrival{}, errSilent
-	case <-s.ctx.Done():
-		return arrival{}, context.Cause(s.ctx)
+// next reads the next message, which is s.conn.Message then, and returns the REQ that it belongs
+// to. The error is client.ErrSilent at the deadline, or says why there is none.
+func (s *session) next(deadline time.Time) (*client.Subscription, error) {
+	of, err := s.conn.ReadBy(s.ctx, deadline)
+	if err != nil {
+		return nil, err
 	}
-}
-
-func (s *session) note(m *arrival) {
-	switch m.Type {
+	switch m := &s.conn.Message; m.Type {
 	case wire.Notice:
 		s.notice = clip(m.ReasonText(), maxText)
 		if speaksOfRate(s.notice) {
@@ -131,28 +85,25 @@ func (s *session) note(m *arrival) {
 	case wire.Auth:
 		s.challenged.Store(true)
 	case wire.Unknown:
-		s.odd = m.odd
+		s.odd = clip(string(s.conn.Frame()), maxText)
 	}
+	return of, nil
 }
 
 // begin starts a question: what came before it does not answer it, a greeting say.
 func (s *session) begin(asks string) {
-	for more := true; more; {
-		select {
-		case m, ok := <-s.in:
-			if more = ok; ok {
-				s.note(&m)
-				s.keep(&m)
-			}
-		default:
-			more = false
+	for {
+		if _, err := s.next(time.Time{}); err != nil {
+			break
 		}
+		s.keep()
 	}
 	s.asks, s.notice, s.odd = asks, "", ""
 }
 
 // keep notes a live event that came while something else was waited for.
-func (s *session) keep(m *arrival) {
+func (s *session) keep() {
+	m := &s.conn.Message
 	sub := string(m.Sub)
 	if m.Type == wire.Event && m.HasID && len(s.passed) < maxKept && len(s.passed[sub]) < maxKept {
 		s.passed[sub] = append(s.passed[sub], corpus.ID(m.ID))
@@ -162,9 +113,7 @@ func (s *session) keep(m *arrival) {
 // elsewhere says whether an event came under a subscription that the session never had.
 func (s *session) elsewhere(id corpus.ID) bool {
 	for sub, ids := range s.passed {
-		number, ours := strings.CutPrefix(sub, subscription)
-		n, err := strconv.Atoi(number)
-		if slices.Contains(ids, id) && !(ours && err == nil && n >= 1 && n <= s.subs) {
+		if slices.Contains(ids, id) && !s.conn.Own([]byte(sub)) {
 			return true
 		}
 	}
@@ -181,7 +130,10 @@ func (s *session) afterNotice(deadline time.Time) time.Time {
 
 // explain adds what came instead to an error of silence or a lost connection.
 func (s *session) explain(doing string, err error) error {
-	return &noAnswerError{doing, s.notice, s.odd, s.conn.BinaryFrames(), err}
+	if s.ctx.Err() != nil {
+		err = context.Cause(s.ctx)
+	}
+	return &noAnswerError{doing, s.notice, s.odd, s.conn.Wire().BinaryFrames(), err}
 }
 
 // answer is an OK.
@@ -201,16 +153,15 @@ func (s *session) publish(e *corpus.Event) (answer, error) {
 func (s *session) publishRaw(raw []byte, id corpus.ID, wait time.Duration) (answer, error) {
 	s.begin(publishing)
 	start := time.Now()
-	if err := s.conn.SendEvent(raw); err != nil {
-		return answer{}, s.explain("publishing", err)
+	if err := s.conn.Wire().SendEvent(raw); err != nil {
+		return answer{}, s.explain(publishing, err)
 	}
 	deadline := start.Add(wait)
 	for {
-		m, err := s.next(deadline)
-		if err != nil {
-			return answer{}, s.explain("publishing", err)
+		if _, err := s.next(deadline); err != nil {
+			return answer{}, s.explain(publishing, err)
 		}
-		switch {
+		switch m := &s.conn.Message; {
 		case m.Type == wire.Notice:
 			deadline = s.afterNotice(deadline)
 		case m.Type == wire.OK && (!m.HasID || corpus.ID(m.ID) == id):
@@ -221,23 +172,20 @@ func (s *session) publishRaw(raw []byte, id corpus.ID, wait time.Duration) (answ
 			s.took(time.Since(start))
 			return got, nil
 		default:
-			s.keep(&m)
+			s.keep()
 		}
 	}
 }
 
 // store publishes valid events one after another; all must be accepted.
-func (s *session) store(events ...*corpus.Event) error {
+func (s *session) store(events ...*corpus.Event) {
 	for _, e := range events {
 		got, err := s.publish(e)
-		if err != nil {
-			return err
-		}
+		must(err)
 		if !got.accepted {
-			return &refusedError{e, got}
+			must(&refusedError{e, got})
 		}
 	}
-	return nil
 }
 
 // reply is the answer to a REQ.
@@ -251,61 +199,76 @@ type reply struct {
 	reason   string          // of CLOSED
 }
 
-// ask puts a REQ and waits for its EOSE or CLOSED; the subscription is closed again.
-func (s *session) ask(filters ...corpus.Filter) (reply, error) { return s.askWith("", filters...) }
+// text is an event of the reply as it came, nil where it is not among the first.
+func (r *reply) text(id corpus.ID) []byte {
+	if i := slices.Index(r.ids, id); i >= 0 && i < len(r.texts) {
+		return r.texts[i]
+	}
+	return nil
+}
 
-// askWith is ask with a further member in each filter, as JSON.
-func (s *session) askWith(member string, filters ...corpus.Filter) (reply, error) {
-	sub, r, err := s.subscribeWith(member, filters...)
+// query puts a REQ and waits for its EOSE or CLOSED; the subscription is closed again.
+func (s *session) query(filters ...corpus.Filter) reply {
+	r, err := s.tryQuery(filters...)
+	must(err)
+	return r
+}
+
+func (s *session) tryQuery(filters ...corpus.Filter) (reply, error) {
+	sub, r, err := s.trySubscribe(filters...)
 	if err == nil && !r.closed {
-		err = s.conn.Send([]byte(`["CLOSE","` + sub + `"]`))
+		err = s.conn.End(sub)
 	}
 	return r, err
 }
 
 // subscribe puts a REQ, reads what is stored, and leaves the subscription open.
-func (s *session) subscribe(filters ...corpus.Filter) (sub string, r reply, err error) {
-	return s.subscribeWith("", filters...)
+func (s *session) subscribe(filters ...corpus.Filter) *client.Subscription {
+	sub, r, err := s.trySubscribe(filters...)
+	must(err)
+	if r.closed {
+		must(closedBy(&r))
+	}
+	return sub
 }
 
-func (s *session) subscribeWith(member string, filters ...corpus.Filter) (sub string, r reply, err error) {
+func (s *session) trySubscribe(filters ...corpus.Filter) (sub *client.Subscription, r reply, err error) {
 	s.begin(questions)
-	s.subs++
-	sub = subscription + strconv.Itoa(s.subs)
 	start := time.Now()
-	if err := s.conn.Send(requestWith(sub, member, filters)); err != nil {
-		return sub, r, s.explain("asking", err)
+	if sub, err = s.conn.Request(s.ctx, s.request(filters), 0); err != nil {
+		return sub, r, s.explain(questions, err)
 	}
 	deadline := start.Add(s.o.Wait)
 	for {
-		m, err := s.next(deadline)
-		if err != nil {
-			return sub, r, s.explain("asking", err)
+		of, err := s.next(deadline)
+		if flood := (*client.FloodError)(nil); errors.As(err, &flood) {
+			return sub, r, fail(results.CauseFlood, counts{"got": maxEvents}, nil, queried(filters...))
 		}
+		if err != nil {
+			return sub, r, s.explain(questions, err)
+		}
+		m := &s.conn.Message
 		if m.Type == wire.Notice {
 			deadline = s.afterNotice(deadline)
 		}
-		if string(m.Sub) != sub {
-			s.keep(&m)
+		if of != sub {
+			s.keep()
 			continue
 		}
 		s.took(time.Since(start))
 		start = time.Now()
-		r.frames = append(r.frames, m.at)
+		r.frames = append(r.frames, s.conn.At)
 		switch m.Type {
 		case wire.Event:
 			deadline = time.Now().Add(s.o.Wait)
 			switch {
-			case m.HasID:
-				r.ids = append(r.ids, corpus.ID(m.ID))
-				if len(r.texts) < maxKept {
-					r.texts = append(r.texts, m.Event)
-				}
-			default:
+			case !m.HasID:
 				r.noID, r.nameless = r.noID+1, clip(string(m.Event), maxLine)
-			}
-			if len(r.ids)+r.noID > maxEvents {
-				return sub, r, fail(results.CauseFlood, counts{"got": maxEvents}, nil, asked(filters...))
+			case len(r.texts) < maxKept:
+				r.texts = append(r.texts, m.Event)
+				fallthrough
+			default:
+				r.ids = append(r.ids, corpus.ID(m.ID))
 			}
 		case wire.EOSE:
 			return sub, r, nil
@@ -319,40 +282,87 @@ func (s *session) subscribeWith(member string, filters ...corpus.Filter) (sub st
 	}
 }
 
-func request(sub string, filters []corpus.Filter) []byte { return requestWith(sub, "", filters) }
-
-// requestWith is a REQ with a further member in each filter, none of which is empty.
-func requestWith(sub, member string, filters []corpus.Filter) []byte {
-	frame := append([]byte(`["REQ","`), sub...)
-	frame = append(frame, '"')
-	for i := range filters {
-		frame = append(frame, ',')
-		frame = filters[i].AppendJSON(frame)
-		if member != "" {
-			frame = append(append(append(frame[:len(frame)-1], ','), member...), '}')
-		}
+// request is the filters of a REQ, none of which is empty, each with the further member.
+func (s *session) request(filters []corpus.Filter) (text []byte) {
+	if s.member == "" {
+		return appendFilters(nil, filters)
 	}
-	return append(frame, ']')
+	for i := range filters {
+		if i > 0 {
+			text = append(text, ',')
+		}
+		text = filters[i].AppendJSON(text)
+		text = append(append(append(text[:len(text)-1], ','), s.member...), '}')
+	}
+	return text
+}
+
+func appendFilters(text []byte, filters []corpus.Filter) []byte {
+	for i := range filters {
+		if i > 0 {
+			text = append(text, ',')
+		}
+		text = filters[i].AppendJSON(text)
+	}
+	return text
 }
 
 // poll asks until the answer is good or does not become so while what was acknowledged settles. No filter is put twice: relays may
 // remember answers for a while.
-func (s *session) poll(good func(*reply) bool, filters ...corpus.Filter) (reply, error) {
-	return s.pollWith(good, "", filters...)
-}
-
-func (s *session) pollWith(good func(*reply) bool, member string, filters ...corpus.Filter) (reply, error) {
+func (s *session) poll(good func(*reply) bool, filters ...corpus.Filter) reply {
 	start := time.Now()
 	for n := 0; ; n++ {
-		r, err := s.askWith(member, varied(filters, n, s.now)...)
-		if err != nil || good(&r) || time.Since(start) > s.settle() {
-			return r, err
+		r := s.query(varied(filters, n, s.now)...)
+		if good(&r) || time.Since(start) > s.settle() {
+			return r
 		}
-		select {
-		case <-time.After(min(20*time.Millisecond<<n, 250*time.Millisecond)):
-		case <-s.ctx.Done():
-			return r, context.Cause(s.ctx)
-		}
+		s.pause(min(20*time.Millisecond<<n, 250*time.Millisecond))
+	}
+}
+
+func (c *checker) pause(d time.Duration) {
+	select {
+	case <-time.After(d):
+	case <-c.ctx.Done():
+		must(context.Cause(c.ctx))
+	}
+}
+
+// read is poll where the answer must be one: a CLOSED leaves the check open.
+func (s *session) read(good func(*reply) bool, filters ...corpus.Filter) reply {
+	r := s.poll(good, filters...)
+	if r.closed {
+		must(closedBy(&r))
+	}
+	return r
+}
+
+// need is read where the check rests on a good answer.
+func (s *session) need(good func(*reply) bool, filters ...corpus.Filter) reply {
+	r := s.poll(good, filters...)
+	if !good(&r) {
+		must(leaveOpen(results.CauseNeeds, nil, nil))
+	}
+	return r
+}
+
+// expect polls for exactly these events; anything else fails the check.
+func (s *session) expect(want []corpus.ID, filters ...corpus.Filter) {
+	if r := s.poll(exactly(want), filters...); !exactly(want)(&r) {
+		must(wrongAnswer(want, &r, filters...))
+	}
+}
+
+// meant finds out whether silence means anything: another question on the connection is answered,
+// and no answer so far took more than a third of the time that was waited. Anything else leaves the
+// matter open.
+func (s *session) meant() {
+	r := s.query(limited(s.mine(7), 1))
+	switch {
+	case r.closed:
+		must(closedBy(&r))
+	case s.slow() > s.o.Wait/3:
+		must(leaveOpen(results.CauseSlow, counts{"ms": milliseconds(s.slow())}, nil))
 	}
 }
 
@@ -377,25 +387,25 @@ func varied(filters []corpus.Filter, n int, now int64) []corpus.Filter {
 }
 
 // live returns the next live event of any of the subscriptions, until the deadline.
-func (s *session) live(deadline time.Time, subs ...string) (sub string, id corpus.ID, err error) {
+func (s *session) live(deadline time.Time, subs ...*client.Subscription) (sub *client.Subscription, id corpus.ID, err error) {
 	for _, sub := range subs {
-		if came := s.passed[sub]; len(came) > 0 {
-			s.passed[sub] = came[1:]
+		if came := s.passed[sub.ID]; len(came) > 0 {
+			s.passed[sub.ID] = came[1:]
 			return sub, came[0], nil
 		}
 	}
 	for {
-		m, err := s.next(deadline)
-		if err != nil {
-			return "", id, err
+		if _, err := s.next(deadline); err != nil {
+			return nil, id, err
 		}
-		for _, sub := range subs {
-			if string(m.Sub) == sub && m.Type == wire.Event {
-				return sub, corpus.ID(m.ID), nil
-			}
-			if string(m.Sub) == sub && m.Type == wire.Closed {
-				return "", id, fail(results.CauseEndedEarly, nil, texts{"reason": clip(m.ReasonText(), maxText)})
-			}
+		m := &s.conn.Message
+		i := slices.IndexFunc(subs, func(sub *client.Subscription) bool { return sub.ID == string(m.Sub) })
+		switch {
+		case i < 0:
+		case m.Type == wire.Event:
+			return subs[i], corpus.ID(m.ID), nil
+		case m.Type == wire.Closed:
+			return nil, id, fail(results.CauseEndedEarly, nil, texts{"reason": clip(m.ReasonText(), maxText)})
 		}
 	}
 }

@@ -10,13 +10,13 @@ import (
 	"unicode/utf8"
 
 	"relaybench/corpus"
+	"relaybench/relays/client"
 	"relaybench/results"
 )
 
 // storesAndReturns: an event is acknowledged, found by its id, and every field is as it was signed (NIP-01).
-func storesAndReturns(a *asking) (found, error) {
-	e := a.event(1, a.recent(0), "A plain note.", corpus.Tag{"t", "relaybench"}, corpus.Tag{"p", a.key.PubKey.String(), "", "mention"})
-	return found{}, a.roundTrip(e)
+func storesAndReturns(c *checker) {
+	c.roundTrip(c.event(1, c.recent(0), "A plain note.", corpus.Tag{"t", "relaybench"}, corpus.Tag{"p", c.key.PubKey.String(), "", "mention"}))
 }
 
 // text is what relays have been seen to break: everything that NIP-01 escapes, what HTML encoders
@@ -27,68 +27,59 @@ const text = "quotes \" ' ` backslash \\ slash / line\nreturn\rtab\tback\bfeed\f
 
 // returnsText: content and tags come back to the byte, white space at the ends, empty values and
 // tags of one item included.
-func returnsText(a *asking) (found, error) {
+func returnsText(c *checker) {
 	content := " \t\n" + text + "\n  "
-	e := a.event(1, a.recent(0), content, corpus.Tag{"t", "żółć"}, corpus.Tag{"subject", " " + text + " "}, corpus.Tag{"x", ""},
-		corpus.Tag{"y", "", "between", ""}, corpus.Tag{"alone"})
-	return found{}, a.roundTrip(e)
+	c.roundTrip(c.event(1, c.recent(0), content, corpus.Tag{"t", "żółć"}, corpus.Tag{"subject", " " + text + " "}, corpus.Tag{"x", ""},
+		corpus.Tag{"y", "", "between", ""}, corpus.Tag{"alone"}))
 }
 
 // returnsEmptyTag: NIP-01 forbids a tag without items as little as it has a use for it. Refusing it
 // is told; an event that comes back without it is not the one that was signed.
-func returnsEmptyTag(a *asking) (found, error) {
-	e := a.event(1, a.recent(0), "with a tag of no items", corpus.Tag{"t", "relaybench"}, corpus.Tag{}, corpus.Tag{"subject", "tags"})
-	err := a.roundTrip(e)
+func returnsEmptyTag(c *checker) {
+	err := try(func() {
+		c.roundTrip(c.event(1, c.recent(0), "with a tag of no items", corpus.Tag{"t", "relaybench"}, corpus.Tag{}, corpus.Tag{"subject", "tags"}))
+	})
 	if short := (*shortfall)(nil); errors.As(err, &short) && short.cause == results.CauseRefused {
 		short.stated = true
 	}
-	return found{}, err
+	must(err)
 }
 
 // roundTrip publishes an event, reads it back and compares.
-func (a *asking) roundTrip(e *corpus.Event) error {
-	s, err := a.dial()
-	if err != nil {
-		return err
-	}
+func (c *checker) roundTrip(e *corpus.Event) {
+	s := c.dial()
 	got, err := s.publish(e)
+	must(err)
 	switch {
-	case err != nil:
-		return err
 	case !got.accepted:
-		return (&refusedError{e, got}).refusal()
+		must((&refusedError{e, got}).refusal())
 	case !got.named:
-		return fail(results.CauseUnnamed, nil, texts{"reason": got.reason})
+		must(fail(results.CauseUnnamed, nil, texts{"reason": got.reason}))
 	}
-	r, err := s.returned(e)
-	if err != nil {
-		return err
-	}
-	return same(e, r.texts[slices.Index(r.ids, e.ID)])
+	must(same(e, s.returned(e)))
 }
 
-// returned reads an acknowledged event back by its id. The reply holds it, among the first and with
-// its text.
-func (s *session) returned(e *corpus.Event) (reply, error) {
-	filter := corpus.Filter{IDs: []corpus.ID{e.ID}}
-	r, err := s.poll(func(r *reply) bool { return slices.Contains(r.ids, e.ID) }, filter)
-	if err != nil {
-		return r, fmt.Errorf("reading an event back: %w", err)
+// returned reads an acknowledged event back by its id, and returns its text.
+func (s *session) returned(e *corpus.Event) []byte {
+	filter := corpus.Filter{IDs: ids(e)}
+	var r reply
+	if err := try(func() { r = s.read(holds(e), filter) }); err != nil {
+		must(fmt.Errorf("reading an event back: %w", err))
 	}
-	switch i := slices.Index(r.ids, e.ID); {
-	case r.closed:
-		return r, leaveOpen(results.CauseClosed, nil, texts{"reason": r.reason})
-	case i < 0 && r.noID > 0: // what comes back for an id and has none
-		return r, fail(results.CauseUnreadable, nil, nil, asked(filter), results.Evidence{Code: results.EvidenceEvent, Text: r.nameless})
-	case i < 0 || i >= len(r.texts):
+	came := slices.Contains(r.ids, e.ID)
+	if !came && r.noID > 0 { // what comes back for an id and has none
+		must(fail(results.CauseUnreadable, nil, nil, queried(filter), results.Evidence{Code: results.EvidenceEvent, Text: r.nameless}))
+	}
+	text := r.text(e.ID)
+	if text == nil {
 		seen := counts{"kind": float64(e.Kind), "createdAt": float64(e.CreatedAt), "ms": milliseconds(s.settle())}
 		if s.elsewhere(e.ID) {
 			seen["elsewhere"] = 1
 		}
-		return r, fail(results.CauseNotReturned, seen, nil, about(results.EvidenceMissing, e))
+		must(fail(results.CauseNotReturned, seen, nil, about(results.EvidenceMissing, e)))
 	}
 	s.readable.Store(true)
-	return r, nil
+	return text
 }
 
 // same compares a returned event with what was signed, field by field.
@@ -153,78 +144,53 @@ func apart(a, b string) (string, string) {
 
 // accepts publishes events and looks for each of them. A refusal, or what is not returned, is the
 // relay's shortfall; in what form it comes back is another check's question.
-func (a *asking) accepts(events ...*corpus.Event) error {
-	s, err := a.dial()
-	if err != nil {
-		return err
+func (c *checker) accepts(events ...*corpus.Event) {
+	s := c.dial()
+	err := try(func() { s.store(events...) })
+	if refused := (*refusedError)(nil); errors.As(err, &refused) {
+		err = refused.refusal()
 	}
+	must(err)
 	for _, e := range events {
-		err := s.store(e)
-		if refused := (*refusedError)(nil); errors.As(err, &refused) {
-			return refused.refusal()
-		}
-		if err != nil {
-			return err
-		}
+		s.returned(e)
 	}
-	for _, e := range events {
-		if _, err := s.returned(e); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // acceptsCorpusTime: the corpus lies in the past, and all of it is to be stored.
-func acceptsCorpusTime(a *asking) (found, error) {
-	oldest, newest := a.event(1, a.o.Oldest, "from the corpus' beginning"), a.event(1, a.o.Newest, "from the corpus' end")
-	if a.o.Newest > a.now { // a corpus that ends ahead of this clock: its newest event is the corpus' matter
+func acceptsCorpusTime(c *checker) {
+	oldest, newest := c.event(1, c.o.Oldest, "from the corpus' beginning"), c.event(1, c.o.Newest, "from the corpus' end")
+	if c.o.Newest > c.now { // a corpus that ends ahead of this clock: its newest event is the corpus' matter
 		newest = oldest
 	}
-	return found{counts: counts{"oldest": float64(oldest.CreatedAt), "newest": float64(newest.CreatedAt)}}, a.accepts(oldest, newest)
+	c.seen.counts = counts{"oldest": float64(oldest.CreatedAt), "newest": float64(newest.CreatedAt)}
+	c.accepts(oldest, newest)
 }
 
 // accepts2020: no window keeps old events out.
-func accepts2020(a *asking) (found, error) {
+func accepts2020(c *checker) {
 	const newYear2020 = 1577836800
-	return found{}, a.accepts(a.event(1, newYear2020, "an old note"))
+	c.accepts(c.event(1, newYear2020, "an old note"))
 }
 
 // returnsPrivateKinds: relays may keep encrypted messages (NIP-04, NIP-59) from readers who are not authenticated; then part of the corpus
 // cannot be read back.
-func returnsPrivateKinds(a *asking) (found, error) {
+func returnsPrivateKinds(c *checker) {
 	to := corpus.Tag{"p", newKey().PubKey.String()}
-	return found{}, a.accepts(a.event(4, a.recent(0), "c2VjcmV0?iv=AAAAAAAAAAAAAAAAAAAAAA==", to), a.event(1059, a.recent(1), "c2VjcmV0", to))
+	c.accepts(c.event(4, c.recent(0), "c2VjcmV0?iv=AAAAAAAAAAAAAAAAAAAAAA==", to), c.event(1059, c.recent(1), "c2VjcmV0", to))
 }
 
 // answersDuplicate: the same event again gets an OK that names it, true or false.
-func answersDuplicate(a *asking) (found, error) {
-	s, err := a.dial()
-	if err != nil {
-		return found{}, err
-	}
-	e := a.event(1, a.recent(0), "twice")
-	if err := s.store(e); err != nil {
-		return found{}, err
-	}
+func answersDuplicate(c *checker) {
+	s, e := c.dial(), c.event(1, c.recent(0), "twice")
+	s.store(e)
 	got, err := s.publish(e)
-	switch {
-	case errors.Is(err, errSilent):
-		if err := s.meant(); err != nil {
-			return found{}, err
-		}
-		return found{}, fail(results.CauseNoOK, counts{"ms": milliseconds(a.o.Wait)}, nil)
-	case err != nil:
-		return found{}, err
-	case !got.named:
-		return found{}, fail(results.CauseUnnamed, nil, texts{"reason": got.reason})
+	if errors.Is(err, client.ErrSilent) {
+		s.meant()
+		err = fail(results.CauseNoOK, counts{"ms": milliseconds(c.o.Wait)}, nil)
 	}
-	return found{counts: counts{"accepted": number(got.accepted)}, texts: texts{"reason": got.reason}}, nil
-}
-
-func number(b bool) float64 {
-	if b {
-		return 1
+	must(err)
+	if !got.named {
+		must(fail(results.CauseUnnamed, nil, texts{"reason": got.reason}))
 	}
-	return 0
+	c.seen = found{counts: counts{"accepted": number(got.accepted)}, texts: texts{"reason": got.reason}}
 }

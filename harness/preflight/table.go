@@ -14,7 +14,7 @@ type check struct {
 	// here and there.
 	stated bool
 	alone  bool // it asks when nothing else does, and in the order of the table
-	ask    func(*asking) (found, error)
+	ask    func(*checker)
 }
 
 // probe is one question about what a relay can do. Its answer is told to people and never held
@@ -22,7 +22,7 @@ type check struct {
 type probe struct {
 	name string
 	nip  int // what it asks of, 0 for none
-	ask  func(*asking) (spoken bool, text string, err error)
+	ask  func(*checker) (spoken bool, text string)
 }
 
 // table lists the checks. The first decides whether the others can be asked at all; the one on
@@ -48,13 +48,13 @@ func init() { // the table names functions that look into it
 		{code: results.CodeYear2020, stated: true, ask: accepts2020},
 		{code: results.CodePrivateKinds, ask: returnsPrivateKinds},
 		{code: results.CodeDuplicate, stated: true, ask: answersDuplicate},
-		{code: results.CodeFilterIDs, ask: filtersByID},
-		{code: results.CodeFilterAuthors, ask: filtersByAuthor},
-		{code: results.CodeFilterKinds, ask: filtersByKind},
-		{code: results.CodeFilterTagE, ask: filtersByE},
-		{code: results.CodeFilterTagP, ask: filtersByP},
-		{code: results.CodeFilterTagT, ask: filtersByT},
-		{code: results.CodeFilterMore, stated: true, ask: filtersByMore},
+		{code: results.CodeFilterIDs, ask: filters(byID)},
+		{code: results.CodeFilterAuthors, ask: filters(byAuthor)},
+		{code: results.CodeFilterKinds, ask: filters(byKind)},
+		{code: results.CodeFilterTagE, ask: filters(byE)},
+		{code: results.CodeFilterTagP, ask: filters(byP)},
+		{code: results.CodeFilterTagT, ask: filters(byT)},
+		{code: results.CodeFilterMore, stated: true, ask: filters(byMore)},
 		{code: results.CodeLimit, ask: keepsLimit},
 		{code: results.CodeOrder, ask: newestFirst},
 		{code: results.CodeInclusive, ask: inclusive},

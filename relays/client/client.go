@@ -21,9 +21,11 @@ type Options struct {
 	URL         string
 	Compression bool  // offer permessage-deflate (RFC 7692)
 	ReadLimit   int64 // the largest frame taken, in bytes; that of wire where 0
-	// Stall is how long an answer may bring nothing of use before its connection is given up: 30 s;
-	// never where it is negative.
+	// Stall is how long the handshake may take, and an answer may bring nothing of use, before the
+	// connection is given up: 30 s. Where Patient is set the handshake alone: whoever waits for
+	// answers has deadlines of its own.
 	Stall    time.Duration
+	Patient  bool
 	Interval time.Duration // the least time between two REQs on one connection: none
 	Answer   int           // events in one answer at most, whatever they are: twice as many as were asked for
 	// Attempts is how many times in a row asking may bring nothing (the connection is lost, or the REQ ends in CLOSED) before it is given
@@ -139,7 +141,7 @@ func sleep(ctx context.Context, d time.Duration) error {
 }
 
 func (o *Options) stall() time.Duration {
-	if o.Stall == 0 {
+	if o.Stall <= 0 {
 		return defaultStall
 	}
 	return o.Stall

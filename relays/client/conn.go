@@ -53,10 +53,7 @@ const mostPast = 64
 func Dial(ctx context.Context, o Options) (*Conn, error) { return dial(ctx, &o, NewStats()) }
 
 func dial(ctx context.Context, o *Options, stats *Stats) (*Conn, error) {
-	handshake, cancel := ctx, context.CancelFunc(func() {})
-	if stall := o.stall(); stall > 0 {
-		handshake, cancel = context.WithTimeout(ctx, stall)
-	}
+	handshake, cancel := context.WithTimeout(ctx, o.stall())
 	defer cancel()
 	conn, err := wire.Dial(handshake, o.URL, wire.Options{Compression: o.Compression, ReadLimit: o.ReadLimit})
 	if err != nil {
@@ -122,17 +119,17 @@ func (c *Conn) await(waiting int) {
 
 // watch begins the relay's deadline anew, or lets it stand still.
 func (c *Conn) watch(on bool) {
-	switch stall := c.o.stall(); {
-	case stall <= 0:
+	switch {
+	case c.o.Patient:
 	case on && c.waiting > 0:
-		c.conn.WatchUseful(stall)
+		c.conn.WatchUseful(c.o.stall())
 	default:
 		c.conn.WatchUseful(0)
 	}
 }
 
-// FrameBytes is the length of the message that was read last.
-func (c *Conn) FrameBytes() int64 { return int64(len(c.frame)) }
+// Frame is the message that was read last, as it came; it is valid as long as Message.
+func (c *Conn) Frame() []byte { return c.frame }
 
 // Useful says that what just came is of use: the deadline moves on.
 func (c *Conn) Useful() { c.conn.Useful() }
@@ -193,8 +190,8 @@ func (c *Conn) forget(s *Subscription) {
 	}
 }
 
-// own reports whether a subscription id is one of ours: what an earlier REQ left may still come.
-func (c *Conn) own(sub []byte) bool {
+// Own reports whether a subscription id is one of ours: what an earlier REQ left may still come.
+func (c *Conn) Own(sub []byte) bool {
 	if len(sub) < 2 || sub[0] != 'p' {
 		return false
 	}
@@ -243,7 +240,7 @@ func (c *Conn) sort(frame []byte, at time.Duration) (*Subscription, error) {
 		if s = c.open[string(m.Sub)]; s == nil {
 			if m.Type == wire.Event && !c.comesLate() {
 				stats.Unexpected++
-				if !c.own(m.Sub) {
+				if !c.Own(m.Sub) {
 					stats.Elsewhere++
 				}
 			}
@@ -382,6 +379,9 @@ func (c *Conn) ReadBy(ctx context.Context, deadline time.Time) (*Subscription, e
 		}
 	}
 	if !more {
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
 		return nil, c.ahead.err
 	}
 	c.conn.ParseMessage(a.frame, &c.Message)

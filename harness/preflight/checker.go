@@ -14,12 +14,14 @@ import (
 	"relaybench/results"
 )
 
-// asking is one check at work: its time, its author and its connections.
-type asking struct {
+// checker is one check at work: its time, its author and its connections. A check is written as a
+// test is: what it sees to fail, or cannot find out, ends it.
+type checker struct {
 	*prober
 	ctx    context.Context
 	key    corpus.SecretKey
 	people []string // public keys of others, whom its author names
+	seen   found    // what it tells where it passes
 
 	opened sync.Mutex
 	all    []*session
@@ -27,53 +29,56 @@ type asking struct {
 	slowest atomic.Int64 // what one of its answers took at most, in ns
 }
 
+// ended is how a check ends before its end.
+type ended struct{ err error }
+
+// must ends the check where there is an error.
+func must(err error) {
+	if err != nil {
+		panic(ended{err})
+	}
+}
+
+// try carries out a part of a check and returns what ended it.
+func try(part func()) (err error) {
+	defer func() {
+		switch why := recover().(type) {
+		case nil:
+		case ended:
+			err = why.err
+		default:
+			panic(why)
+		}
+	}()
+	part()
+	return nil
+}
+
 // took notes how long an answer took.
-func (a *asking) took(d time.Duration) {
+func (c *checker) took(d time.Duration) {
 	for {
-		was := a.slowest.Load()
-		if int64(d) <= was || a.slowest.CompareAndSwap(was, int64(d)) {
+		was := c.slowest.Load()
+		if int64(d) <= was || c.slowest.CompareAndSwap(was, int64(d)) {
 			return
 		}
 	}
 }
 
-func (a *asking) slow() time.Duration { return time.Duration(a.slowest.Load()) }
+func (c *checker) slow() time.Duration { return time.Duration(c.slowest.Load()) }
 
 // settle is how long what was acknowledged may take to be readable: a relay that is slow at
 // everything has more time.
-func (a *asking) settle() time.Duration { return max(a.o.Settle, min(4*a.slow(), a.o.Check/4)) }
+func (c *checker) settle() time.Duration { return max(c.o.Settle, min(4*c.slow(), c.o.Check/4)) }
 
 // quiet is how long an answer that may be left out is waited for.
-func (a *asking) quiet() time.Duration { return max(a.o.Quiet, min(4*a.slow(), a.o.Check/4)) }
-
-// meant finds out whether silence means anything: another question on the connection is answered,
-// and no answer so far took more than a third of the time that was waited. Anything else leaves the
-// matter open.
-func (s *session) meant() error {
-	r, err := s.ask(limited(s.mine(7), 1))
-	switch {
-	case err != nil:
-		return err
-	case r.closed:
-		return leaveOpen(results.CauseClosed, nil, texts{"reason": r.reason})
-	case s.slow() > s.o.Wait/3:
-		return leaveOpen(results.CauseSlow, counts{"ms": milliseconds(s.slow())}, nil)
-	}
-	return nil
-}
+func (c *checker) quiet() time.Duration { return max(c.o.Quiet, min(4*c.slow(), c.o.Check/4)) }
 
 func milliseconds(d time.Duration) float64 { return float64(d.Round(time.Microsecond)) / 1e6 }
 
-func (a *asking) add(s *session) {
-	a.opened.Lock()
-	defer a.opened.Unlock()
-	a.all = append(a.all, s)
-}
-
-func (a *asking) close() {
-	a.opened.Lock()
-	defer a.opened.Unlock()
-	for _, s := range a.all {
+func (c *checker) close() {
+	c.opened.Lock()
+	defer c.opened.Unlock()
+	for _, s := range c.all {
 		s.close()
 	}
 }
@@ -90,8 +95,8 @@ func newKey() corpus.SecretKey {
 }
 
 // event makes a signed event of the check's author.
-func (a *asking) event(kind int, at int64, content string, tags ...corpus.Tag) *corpus.Event {
-	return signed(a.key, kind, at, content, tags...)
+func (c *checker) event(kind int, at int64, content string, tags ...corpus.Tag) *corpus.Event {
+	return signed(c.key, kind, at, content, tags...)
 }
 
 func signed(key corpus.SecretKey, kind int, at int64, content string, tags ...corpus.Tag) *corpus.Event {
@@ -106,15 +111,20 @@ func signed(key corpus.SecretKey, kind int, at int64, content string, tags ...co
 }
 
 // recent is a time a while ago, n seconds after the others that the check uses.
-func (a *asking) recent(n int) int64 { return a.now - 3600 + int64(n) }
+func (c *checker) recent(n int) int64 { return c.now - 3600 + int64(n) }
 
 // mine is a filter for the events of the check's author, of these kinds where any are named.
-func (a *asking) mine(kinds ...int) corpus.Filter {
-	return corpus.Filter{Authors: []corpus.PubKey{a.key.PubKey}, Kinds: kinds}
+func (c *checker) mine(kinds ...int) corpus.Filter {
+	return corpus.Filter{Authors: []corpus.PubKey{c.key.PubKey}, Kinds: kinds}
 }
 
 func limited(f corpus.Filter, n int) corpus.Filter {
 	f.Limit = corpus.Int(n)
+	return f
+}
+
+func tagged(f corpus.Filter, name byte, values ...string) corpus.Filter {
+	f.Tags = append(slices.Clone(f.Tags), corpus.TagFilter{Name: name, Values: values})
 	return f
 }
 
@@ -126,6 +136,13 @@ func ids(events ...*corpus.Event) []corpus.ID {
 	return all
 }
 
+func number(b bool) float64 {
+	if b {
+		return 1
+	}
+	return 0
+}
+
 // exactly reports whether the reply holds these events and no others, in any order, duplicates aside.
 func exactly(want []corpus.ID) func(*reply) bool {
 	return func(r *reply) bool {
@@ -134,9 +151,25 @@ func exactly(want []corpus.ID) func(*reply) bool {
 	}
 }
 
+// exactlyOf is exactly where only these events count: what else is in the answer is no matter of
+// the check.
+func exactlyOf(own, want []corpus.ID) func(*reply) bool {
+	return func(r *reply) bool { return exactly(want)(&reply{ids: only(own, r.ids)}) }
+}
+
 // inOrder reports whether the reply is these events in this order.
 func inOrder(want []corpus.ID) func(*reply) bool {
 	return func(r *reply) bool { return slices.Equal(r.ids, want) && r.noID == 0 }
+}
+
+// holds reports whether the reply has these events, whatever else is in it.
+func holds(events ...*corpus.Event) func(*reply) bool {
+	return func(r *reply) bool { missing, _ := difference(ids(events...), r.ids); return len(missing) == 0 }
+}
+
+// only returns those of a list that are among others.
+func only(among, list []corpus.ID) []corpus.ID {
+	return slices.DeleteFunc(slices.Clone(list), func(id corpus.ID) bool { return !slices.Contains(among, id) })
 }
 
 func difference(want, got []corpus.ID) (missing, extra []corpus.ID) {
@@ -153,22 +186,18 @@ func difference(want, got []corpus.ID) (missing, extra []corpus.ID) {
 	return missing, extra
 }
 
-// asked is a question as evidence.
-func asked(filters ...corpus.Filter) results.Evidence {
-	var text []byte
-	for i := range filters {
-		if i > 0 {
-			text = append(text, ',')
-		}
-		text = filters[i].AppendJSON(text)
-	}
-	return results.Evidence{Code: results.EvidenceQuestion, Text: string(text)}
+// queried is a REQ as evidence.
+func queried(filters ...corpus.Filter) results.Evidence {
+	return results.Evidence{Code: results.EvidenceQuestion, Text: string(appendFilters(nil, filters))}
 }
 
 // wrongAnswer says how a reply differs from what was wanted.
 func wrongAnswer(want []corpus.ID, r *reply, filters ...corpus.Filter) error {
+	if r.closed {
+		return closedBy(r)
+	}
 	missing, extra := difference(want, r.ids)
-	evidence := []results.Evidence{asked(filters...)}
+	evidence := []results.Evidence{queried(filters...)}
 	for _, id := range missing {
 		evidence = append(evidence, results.Evidence{Code: results.EvidenceMissing, ID: id.String()})
 	}
@@ -180,8 +209,6 @@ func wrongAnswer(want []corpus.ID, r *reply, filters ...corpus.Filter) error {
 		seen["limit"] = float64(*filters[0].Limit)
 	}
 	switch {
-	case r.closed:
-		return leaveOpen(results.CauseClosed, nil, texts{"reason": r.reason})
 	case r.noID > 0:
 		seen["unreadable"] = float64(r.noID)
 		return fail(results.CauseUnreadable, seen, nil, evidence...)
