@@ -38,7 +38,7 @@ func newCheck(stdout, stderr io.Writer) *cobra.Command {
 		Long: `check boots each relay and asks it, over real connections, what every run asks before its first trial: are forged events refused, does what is
 acknowledged come back unchanged, are filters, limits, order and the kinds' rules kept, and what are the relay's own limits.
 
-Without names it asks every relay on this machine, as run does, and those added with --relay. It exits with 1 where a check fails, or where nothing could be found out.
+Without names it asks every relay on this machine, as run does, and those added with --relay. It exits with 1 where a check fails, or where one could not be judged.
 A relay given as ws://host:port is asked too, which publishes about 1,200 small events of throwaway keys to it.`,
 		RunE: func(cmd *cobra.Command, names []string) error {
 			if f.settings.MaxEventBytes < 1024 {
@@ -99,7 +99,7 @@ func (f *checkFlags) run(ctx context.Context, stdout, stderr io.Writer, names []
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(f.settings.WorkDir)) }()
 	var found []harness.Inspection
-	var trouble, unknown, unmeasured []string
+	var trouble, unknown, unjudged, unmeasured []string
 	for _, c := range contenders {
 		if f.ready > 0 {
 			c.Definition.ReadyTimeout = relays.Duration(f.ready)
@@ -107,7 +107,7 @@ func (f *checkFlags) run(ctx context.Context, stdout, stderr io.Writer, names []
 		if c.Definition.External() {
 			fmt.Fprintf(stderr, "%s: about 1,200 small events of throwaway keys are published to it\n", visible(c.Definition.Name))
 		}
-		i, err := harness.Inspect(ctx, c, f.settings, preflight.Options{MaxEventBytes: f.settings.MaxEventBytes})
+		i, err := f.inspect(ctx, c)
 		if err != nil {
 			return err
 		}
@@ -117,6 +117,8 @@ func (f *checkFlags) run(ctx context.Context, stdout, stderr io.Writer, names []
 			trouble = append(trouble, i.Relay.Name)
 		} else if !i.Result.Known() {
 			unknown = append(unknown, i.Relay.Name)
+		} else if n := len(i.Result.AskAgain); n > 0 {
+			unjudged = append(unjudged, fmt.Sprintf("%s (%d)", i.Relay.Name, n))
 		}
 		found = append(found, i)
 		if !f.asJSON { // each as soon as it is known
@@ -140,6 +142,9 @@ func (f *checkFlags) run(ctx context.Context, stdout, stderr io.Writer, names []
 	if len(unknown) > 0 {
 		said = append(said, "nothing could be found out of "+visible(strings.Join(unknown, ", ")))
 	}
+	if len(unjudged) > 0 {
+		said = append(said, "checks that could not be judged: "+visible(strings.Join(unjudged, ", ")))
+	}
 	code := exitFailed
 	if len(unmeasured) > 0 {
 		if len(said) == 0 {
@@ -151,6 +156,26 @@ func (f *checkFlags) run(ctx context.Context, stdout, stderr io.Writer, names []
 		return &exitError{code: code, err: errors.New(strings.Join(said, "; "))}
 	}
 	return nil
+}
+
+// inspect asks a relay, and once more what could not be found out of it: it or the machine may have
+// been busy.
+func (f *checkFlags) inspect(ctx context.Context, c harness.Contender) (harness.Inspection, error) {
+	o := preflight.Options{MaxEventBytes: f.settings.MaxEventBytes}
+	i, err := harness.Inspect(ctx, c, f.settings, o)
+	if err != nil || i.Relay.Outcome != results.OutcomeOK || !i.Result.Known() || len(i.Result.AskAgain) == 0 {
+		return i, err
+	}
+	o.Only = i.Result.AskAgain
+	again, err := harness.Inspect(ctx, c, f.settings, o)
+	if err != nil {
+		return i, err
+	}
+	i.Result.Merge(&again.Result)
+	if again.Relay.Outcome != results.OutcomeOK {
+		i.Relay = again.Relay
+	}
+	return i, nil
 }
 
 // writeJSON writes the findings in ASCII alone: what a relay said can neither act on a terminal nor hide on one.
@@ -166,7 +191,7 @@ func writeJSON(w io.Writer, found []harness.Inspection) error {
 		Durability   string            `json:"durability"`
 		Outcome      results.Outcome   `json:"outcome"`
 		Reason       string            `json:"reason,omitempty"`
-		Passed       bool              `json:"passed"` // something was found out, and no check failed
+		Passed       bool              `json:"passed"` // every check could be judged, and none failed
 		Capabilities map[string]string `json:"capabilities"`
 		Checks       []check           `json:"checks"`
 	}
@@ -181,7 +206,7 @@ func writeJSON(w io.Writer, found []harness.Inspection) error {
 			checks = append(checks, check{title, text, f})
 		}
 		document.Relays = append(document.Relays, relay{r.Name, r.Version, r.Durability, r.Outcome, r.Reason,
-			r.Outcome == results.OutcomeOK && i.Result.Passed() && i.Result.Known(), i.Result.Capabilities, checks})
+			r.Outcome == results.OutcomeOK && i.Result.Passed() && i.Result.Known() && len(i.Result.AskAgain) == 0, i.Result.Capabilities, checks})
 	}
 	text, err := json.MarshalIndent(document, "", "  ")
 	if err != nil {

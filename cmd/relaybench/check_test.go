@@ -111,6 +111,16 @@ func TestLimitsOfTheReferenceRelayAreFound(t *testing.T) {
 	}
 }
 
+// TestWhatCouldNotBeJudgedIsNotPassed: a relay that ends every longer answer by CLOSED keeps most
+// checks open.
+func TestWhatCouldNotBeJudgedIsNotPassed(t *testing.T) {
+	t.Parallel()
+	code, stdout, stderr := relaybench(t, "check", "--json", "mine", "--relay=mine="+refrelayProgram+" --listen 127.0.0.1:{port} --fault closed-midway")
+	if code != exitFailed || !strings.Contains(stderr, "checks that could not be judged: mine (") || !strings.Contains(stdout, `"passed": false`) {
+		t.Errorf("exit code %d\n%s", code, stderr)
+	}
+}
+
 func TestChecksCatchFaultsByName(t *testing.T) {
 	t.Parallel()
 	const first = results.CodeStores
