@@ -235,7 +235,7 @@ func (b *Boot) Restart(ctx context.Context) error {
 // fills: what it held is gone, and so is what the Ledger says of it. fill is called with the relay
 // as that command wants it, not yet booted or running. When Refill returns nil the relay runs on
 // what the command left, under another address; after an error no scenario can talk to it any more.
-func (b *Boot) Refill(ctx context.Context, fill func(*relays.Process) (*relays.Carried, error)) error {
+func (b *Boot) Refill(ctx context.Context, fill func(*relays.Process) (*relays.CommandResult, error)) error {
 	if b.Relay.External() {
 		return relays.ErrExternal
 	}

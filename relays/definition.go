@@ -39,7 +39,6 @@ type Definition struct {
 	Durability  Durability        `toml:"durability"`
 
 	ImportRule ImportRule `toml:"import"` // its own commands, where it has them
-	ExportRule ExportRule `toml:"export"`
 	SyncRule   SyncRule   `toml:"sync"`
 	BulkRule   *BulkRule  `toml:"bulk"` // what is raised where its events are moved in bulk
 
@@ -111,7 +110,6 @@ type Variant struct {
 	Limits      *Limits           `toml:"limits"`
 	Durability  Durability        `toml:"durability"`
 	Import      *ImportRule       `toml:"import"` // an empty table: it has no such command
-	Export      *ExportRule       `toml:"export"`
 	Sync        *SyncRule         `toml:"sync"`
 	Bulk        *BulkRule         `toml:"bulk"` // an empty table: nothing is raised
 	Notes       []string          `toml:"notes"`
@@ -209,9 +207,6 @@ func (d *Definition) expand() []Definition {
 		}
 		if v.Import != nil {
 			one.ImportRule = *v.Import
-		}
-		if v.Export != nil {
-			one.ExportRule = *v.Export
 		}
 		if v.Sync != nil {
 			one.SyncRule = *v.Sync

@@ -15,7 +15,6 @@ type Verb string
 // The verbs.
 const (
 	Import Verb = "import" // takes events from a file
-	Export Verb = "export" // writes its events to a file
 	Sync   Verb = "sync"   // exchanges events with another relay
 )
 
@@ -49,12 +48,6 @@ func (r *Running) UnmarshalTOML(value any) error {
 type ImportRule struct {
 	Command string  `toml:"command"`
 	Stdin   bool    `toml:"stdin"` // the file is its standard input, and no {file}
-	Running Running `toml:"running"`
-}
-
-// ExportRule is the command that writes all events, one a line, to its standard output, or to {file}.
-type ExportRule struct {
-	Command string  `toml:"command"`
 	Running Running `toml:"running"`
 }
 
@@ -105,7 +98,7 @@ func (d *Definition) NeedsStop(v Verb) bool { return d.rule(v).running == MustSt
 // NeedsRun says whether the relay must run while it carries out the verb.
 func (d *Definition) NeedsRun(v Verb) bool { return d.rule(v).running == MustRun }
 
-// rule is what the three tables have in common.
+// rule is what the two tables have in common.
 type rule struct {
 	verb    Verb
 	command string
@@ -117,15 +110,13 @@ func (d *Definition) rule(v Verb) rule {
 	switch v {
 	case Import:
 		return rule{v, d.ImportRule.Command, d.ImportRule.Running, []string{"{file}"}}
-	case Export:
-		return rule{v, d.ExportRule.Command, d.ExportRule.Running, []string{"{file}"}}
 	}
 	return rule{Sync, d.SyncRule.Command, d.SyncRule.Running, []string{"{url}", "{direction}"}}
 }
 
 // validateNative refuses tables that could not be carried out.
 func (d *Definition) validateNative() error {
-	for _, v := range []Verb{Import, Export, Sync} {
+	for _, v := range []Verb{Import, Sync} {
 		if err := d.rule(v).validate(); err != nil {
 			return fmt.Errorf("relay %s: [%s] %w", d.Name, v, err)
 		}

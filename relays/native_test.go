@@ -16,13 +16,10 @@ func TestTheCatalogsCommandsAreRendered(t *testing.T) {
 		want []string
 	}{
 		{"strfry", Import, []string{"/bin/x", "--config", "/w/my data/strfry.conf", "import"}},
-		{"strfry", Export, []string{"/bin/x", "--config", "/w/my data/strfry.conf", "export"}},
 		{"strfry", Sync, []string{"/bin/x", "--config", "/w/my data/strfry.conf", "sync", "ws://127.0.0.1:80", "--dir", "down"}},
 		{"geode", Import, []string{"/bin/x", "import", "--db", "/w/my data/geode.sqlite", "/c/events.ndjson"}},
 		{"ref-bolt", Import, []string{"/bin/x", "import", "--store", "bolt", "--dir", "/w/my data", "--max-event-bytes", "135536"}},
-		{"ref-sqlite", Export, []string{"/bin/x", "export", "--store", "sqlite", "--dir", "/w/my data"}},
 		{"ref-sqlite", Sync, []string{"/bin/x", "sync", "--store", "sqlite", "--dir", "/w/my data", "--max-event-bytes", "135536", "--direction", "down", "ws://127.0.0.1:80"}},
-		{"geode", Export, []string{"/bin/x", "export", "--db", "/w/my data/geode.sqlite"}},
 	} {
 		got, err := byName[test.name].nativeArgv(test.verb, b)
 		if err != nil || !slices.Equal(got, test.want) {
@@ -39,12 +36,10 @@ func TestTheCatalogsCommandsAreRendered(t *testing.T) {
 		{"strfry", Sync, true, false, false},
 		{"geode", Import, true, true, false},
 		{"geode", Sync, false, false, false},
-		{"geode-nosearch", Export, true, true, false},
 		{"ref-bolt", Sync, true, true, false},
 		{"ref-memory", Import, false, false, false},
 		{"ref-null", Sync, false, false, false},
 		{"wisp", Import, false, false, false},
-		{"rnostr", Export, false, false, false},
 	} {
 		d := byName[test.name]
 		if can, why := d.Can(test.verb); can != test.can || can == (why != "") || d.NeedsStop(test.verb) != test.stop || d.NeedsRun(test.verb) != test.must {
@@ -112,10 +107,10 @@ func TestCommandsThatCannotBeCarriedOutAreRefused(t *testing.T) {
 	const good = "name = 'x'\ncommand = '{program} {port}'\n"
 	for _, test := range []struct{ name, text, want string }{
 		{"no command", "[import]\nrunning = true", "[import] has no command"},
-		{"running unsaid", "[export]\ncommand = '{program} export'", `add running = true, false or "either"`},
-		{"running unknown", "[export]\ncommand = '{program} export'\nrunning = 'sometimes'", `write true, false or "either"`},
-		{"quotes", "[export]\ncommand = '''{program} 'a'''\nrunning = true", "single quote is opened"},
-		{"no program", "[export]\ncommand = 'export'\nrunning = true", "[export] command has no {program}"},
+		{"running unsaid", "[sync]\ncommand = '{program} pull {url}'", `add running = true, false or "either"`},
+		{"running unknown", "[sync]\ncommand = '{program} pull {url}'\nrunning = 'sometimes'", `write true, false or "either"`},
+		{"quotes", "[sync]\ncommand = '''{program} 'a'''\nrunning = true", "single quote is opened"},
+		{"no program", "[sync]\ncommand = 'pull {url}'\nrunning = true", "[sync] command has no {program}"},
 		{"no events", "[import]\ncommand = '{program} import'\nrunning = true", "add stdin = true"},
 		{"events twice", "[import]\ncommand = '{program} import {file}'\nstdin = true\nrunning = true", "one way or the other"},
 		{"placeholder of another verb", "[import]\ncommand = '{program} {file} {url}'\nrunning = true", "unknown placeholder {url}"},

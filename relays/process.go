@@ -87,7 +87,7 @@ type Process struct {
 	look *machine.Lookout // since the launch
 
 	mu       sync.Mutex
-	guests   map[*Process]bool // commands of its own that work on its folder now
+	helpers  map[*Process]bool // commands of its own that work on its folder now
 	launched bool
 	began    time.Time // of the child
 	exited   time.Time // when the child itself had ended
@@ -193,11 +193,11 @@ func (p *Process) launch() error {
 	if err != nil {
 		return err
 	}
-	return p.execute(words, b, nil, nil)
+	return p.execute(words, b, nil)
 }
 
-// execute starts the child. What it writes goes to the log, its standard output elsewhere where out is set.
-func (p *Process) execute(words []string, b blanks, in, out *os.File) error {
+// execute starts the child, which reads in where that is set. What it writes goes to the log.
+func (p *Process) execute(words []string, b blanks, in *os.File) error {
 	log, all, err := openLog(p.LogPath())
 	if err != nil {
 		return fmt.Errorf("opening its log: %w", brief(err))
@@ -208,9 +208,6 @@ func (p *Process) execute(words []string, b blanks, in, out *os.File) error {
 	cmd.Stdout, cmd.Stderr = all, all
 	if in != nil {
 		cmd.Stdin = in
-	}
-	if out != nil {
-		cmd.Stdout = out
 	}
 	if !p.def.Template || !p.def.usesDir() {
 		// What a relay writes to paths of its own choice lands in its folder, where it is measured and removed. A template that says
@@ -394,15 +391,15 @@ func (p *Process) Cleanup() error {
 	p.Kill()
 	p.mu.Lock()
 	launched := p.launched
-	guests := slices.Collect(maps.Keys(p.guests))
+	helpers := slices.Collect(maps.Keys(p.helpers))
 	p.mu.Unlock()
 	var left error
 	if launched {
 		<-p.done
 		left = p.leftovers()
 	}
-	for _, g := range guests {
-		left = errors.Join(left, g.Cleanup())
+	for _, h := range helpers {
+		left = errors.Join(left, h.Cleanup())
 	}
 	if !forget(p) || p.settings.KeepData {
 		return left

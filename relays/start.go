@@ -140,7 +140,7 @@ func (p *Process) Restart(ctx context.Context) (*Process, error) {
 	case p.running():
 		p.mu.Unlock()
 		return nil, errors.New("restarted while it still runs")
-	case len(p.guests) > 0:
+	case len(p.helpers) > 0:
 		p.mu.Unlock()
 		return nil, errors.New("restarted while a command of its own still works on its data")
 	}

@@ -31,7 +31,7 @@ const maxCrashEvents = 20_000
 
 // Run implements harness.Scenario.
 func (Crash) Run(ctx context.Context, t *harness.Trial) error {
-	if err := t.Refill(ctx, func(*relays.Process) (*relays.Carried, error) { return nil, nil }); err != nil {
+	if err := t.Refill(ctx, func(*relays.Process) (*relays.CommandResult, error) { return nil, nil }); err != nil {
 		return fmt.Errorf("starting afresh: %w", err)
 	}
 	events := make([]int, min(t.Corpus.Len(), maxCrashEvents))

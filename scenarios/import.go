@@ -38,10 +38,10 @@ func (Import) Run(ctx context.Context, t *harness.Trial) error {
 	}
 	cell, cancel := t.Within(ctx, t.Corpus.Len())
 	defer cancel()
-	var carried *relays.Carried
+	var carried *relays.CommandResult
 	var account load.Account // of what was stored until the time was over
-	err := t.Refill(ctx, func(relay *relays.Process) (_ *relays.Carried, err error) {
-		carried, err = relay.Import(cell, t.Corpus.Text(), relays.Carry{
+	err := t.Refill(ctx, func(relay *relays.Process) (_ *relays.CommandResult, err error) {
+		carried, err = relay.Import(cell, t.Corpus.Text(), relays.CommandOptions{
 			Stall: t.Options.Stall,
 			Progress: func(done, total int64) {
 				t.Progress(int(float64(t.Corpus.Len())*float64(done)/float64(max(1, total))), t.Corpus.Len())
@@ -74,7 +74,7 @@ func (Import) Run(ctx context.Context, t *harness.Trial) error {
 }
 
 // recordImport keeps what the import cost. Rates count what was found.
-func recordImport(t *harness.Trial, carried *relays.Carried, held []int, account *load.Account) {
+func recordImport(t *harness.Trial, carried *relays.CommandResult, held []int, account *load.Account) {
 	seconds, stored := carried.Took.Seconds(), int64(len(held))
 	var bytes int64
 	for _, i := range held {

@@ -127,18 +127,18 @@ type syncing struct {
 // synced is what came of it.
 type synced struct {
 	account    load.Account
-	timeline   []float64            // events at the sink in each second
-	noTimeline results.Reason       // why there is none
-	agent      bool                 // relaybench carried the events
-	command    *relays.Carried      // the sink's own command did
-	failed     *relays.CommandError // and failed so; nil where it did not
-	reconciled *reconciled          // nil where nothing was
-	carried    *carried             // nil where relaybench carried nothing
-	ended      results.Reason       // who ended the transfer before its end, an Ended code, and how far it was
-	stoppedBy  *harness.Trial       // the relay that did; nil where none did, or nobody knows which
-	late       int                  // events that the sink returned only when it was asked for them again
-	lateBy     time.Duration        // by how much, the last of them
-	stepped    []int64              // seconds of which pages by time may not have brought everything, newest first
+	timeline   []float64             // events at the sink in each second
+	noTimeline results.Reason        // why there is none
+	agent      bool                  // relaybench carried the events
+	command    *relays.CommandResult // the sink's own command did
+	failed     *relays.CommandError  // and failed so; nil where it did not
+	reconciled *reconciled           // nil where nothing was
+	carried    *carried              // nil where relaybench carried nothing
+	ended      results.Reason        // who ended the transfer before its end, an Ended code, and how far it was
+	stoppedBy  *harness.Trial        // the relay that did; nil where none did, or nobody knows which
+	late       int                   // events that the sink returned only when it was asked for them again
+	lateBy     time.Duration         // by how much, the last of them
+	stepped    []int64               // seconds of which pages by time may not have brought everything, newest first
 
 	overdue     bool           // the time was over
 	reconciling *harness.Trial // with whom, where it is at that
@@ -349,7 +349,7 @@ func (r *syncing) find(ctx context.Context, t *harness.Trial, m *model.Model) (*
 }
 
 // countCommand adds what the sink's own command used to what its relay did.
-func (r *syncing) countCommand(c *relays.Carried) {
+func (r *syncing) countCommand(c *relays.CommandResult) {
 	u := r.done.account.Usage
 	if len(u.Relays) < 2 {
 		u.Relays = append(u.Relays, load.Spent{Known: true})

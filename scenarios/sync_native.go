@@ -22,7 +22,7 @@ func (r *syncing) native(ctx context.Context, stopped bool) error {
 		direction = relays.Both
 	}
 	watch := &counting{}
-	c := relays.Carry{Stall: r.Sink.Options.Stall}
+	c := relays.CommandOptions{Stall: r.Sink.Options.Stall}
 	if stopped {
 		r.done.noTimeline = results.Reason{Code: results.StoppedUnseen}
 	} else {

@@ -505,7 +505,7 @@ func TestCarriedAndReconciledAreRecordedInTheirUnits(t *testing.T) {
 // seen or not.
 func TestTheCommandsUseIsTheSinks(t *testing.T) {
 	t.Parallel()
-	used := &relays.Carried{Usage: relays.Usage{CPUSeconds: 1.5, PeakRSS: 30}}
+	used := &relays.CommandResult{Usage: relays.Usage{CPUSeconds: 1.5, PeakRSS: 30}}
 	r := &syncing{}
 	r.done.account.Usage = &load.Usage{Relays: []load.Spent{{Known: true, CPU: time.Second, PeakRSS: 10}}}
 	r.countCommand(used)

@@ -501,7 +501,7 @@ func TestItsOwnCommandsAreAsScripted(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { p.Cleanup() })
-	done, err := p.Import(t.Context(), text, relays.Carry{})
+	done, err := p.Import(t.Context(), text, relays.CommandOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -510,7 +510,7 @@ func TestItsOwnCommandsAreAsScripted(t *testing.T) {
 
 	other := Serve(t, Script{})
 	dial(t, other.URL).publish(notes)
-	if done, err = p.Sync(t.Context(), other.URL, relays.Down, relays.Carry{}); err != nil {
+	if done, err = p.Sync(t.Context(), other.URL, relays.Down, relays.CommandOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	atLeast(t, "the sync", done.Took, d)
@@ -524,7 +524,7 @@ func TestItsOwnCommandsAreAsScripted(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer p.Cleanup()
-	if _, err := p.Import(t.Context(), text, relays.Carry{}); err == nil || !strings.Contains(err.Error(), "status 7") {
+	if _, err := p.Import(t.Context(), text, relays.CommandOptions{}); err == nil || !strings.Contains(err.Error(), "status 7") {
 		t.Errorf("an import that fails: %v", err)
 	}
 }

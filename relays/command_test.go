@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-// commandHelper is every import, export and sync command of these tests: the test binary with the mode as its first word and {dir} as its second.
+// commandHelper is every import and sync command of these tests: the test binary with the mode as its first word and {dir} as its second.
 func commandHelper(mode string) {
 	dir := os.Args[2]
 	store := filepath.Join(dir, "events")
@@ -33,18 +33,6 @@ func commandHelper(mode string) {
 		text, _ := io.ReadAll(in)
 		_ = os.WriteFile(store, text, 0o644)
 		fmt.Println("took", len(text), "bytes")
-	case "do-give":
-		text, _ := os.ReadFile(store)
-		fmt.Fprintln(os.Stderr, "giving", len(text), "bytes")
-		if len(os.Args) > 3 {
-			_ = os.WriteFile(os.Args[3], text, 0o644)
-		} else {
-			_, _ = os.Stdout.Write(text)
-		}
-	case "do-link": // an export that would have another file read in its place
-		_ = os.Symlink("/etc/passwd", os.Args[3])
-	case "do-pipe": // or that would have its reader wait for ever
-		_ = syscall.Mkfifo(os.Args[3], 0o600)
 	case "do-hang":
 		time.Sleep(2 * time.Minute)
 	case "do-spin": // busy, and gets nowhere
@@ -85,10 +73,10 @@ func commandHelper(mode string) {
 }
 
 // commandDefinition is a good relay with the commands given: the words after the program.
-func commandDefinition(t *testing.T, imports, exports, syncs string) *Definition {
+func commandDefinition(t *testing.T, imports, syncs string) *Definition {
 	t.Helper()
 	text := "name = 'mine'\ncommand = '{program} --port {port} --db {dir}'\nready_timeout = '15s'\n[env]\nRELAYS_HELPER = 'good'\n[find]\nenv = ['MINE_BIN']\n"
-	for verb, words := range map[string]string{"import": imports, "export": exports, "sync": syncs} {
+	for verb, words := range map[string]string{"import": imports, "sync": syncs} {
 		if words != "" {
 			text += "[" + verb + "]\ncommand = '{program} " + words + "'\nrunning = false\n"
 			if verb == "import" && !strings.Contains(words, "{file}") {
@@ -123,18 +111,18 @@ func TestARelayIsFilledBeforeItsFirstBoot(t *testing.T) {
 	t.Parallel()
 	want := someEvents(3 << 20)
 	for _, test := range []struct {
-		name, imports, exports string
-		stdin                  bool
+		name, imports string
+		stdin         bool
 	}{
-		{"by standard input and output", "do-take {dir}", "do-give {dir}", true},
-		{"by files", "do-take {dir} {file}", "do-give {dir} {file}", false},
+		{"by standard input", "do-take {dir}", true},
+		{"by a file", "do-take {dir} {file}", false},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			p := prepareHelper(t, commandDefinition(t, test.imports, test.exports, ""))
+			p := prepareHelper(t, commandDefinition(t, test.imports, ""))
 			if _, err := p.Usage(); err == nil {
 				t.Error("a relay that was not booted has used something")
 			}
-			done, err := p.Import(t.Context(), want, Carry{})
+			done, err := p.Import(t.Context(), want, CommandOptions{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -152,15 +140,14 @@ func TestARelayIsFilledBeforeItsFirstBoot(t *testing.T) {
 				t.Fatal(err)
 			}
 			t.Cleanup(func() { _ = q.Cleanup() })
-			if _, err := q.Export(t.Context(), io.Discard, 0, Carry{}); err == nil || !strings.Contains(err.Error(), "needs it stopped") {
-				t.Errorf("an export beside the running relay: %v", err)
+			if _, err := q.Import(t.Context(), want, CommandOptions{}); err == nil || !strings.Contains(err.Error(), "needs it stopped") {
+				t.Errorf("an import beside the running relay: %v", err)
 			}
 			if err := q.Stop(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			var got bytes.Buffer
-			if done, err = q.Export(t.Context(), &got, 0, Carry{}); err != nil || !bytes.Equal(got.Bytes(), want) || done.Written != int64(len(want)) {
-				t.Errorf("exported %d bytes of %d: %+v, %v", got.Len(), len(want), done, err)
+			if got, err := os.ReadFile(filepath.Join(q.Dir(), "events")); err != nil || !bytes.Equal(got, want) {
+				t.Errorf("it holds %d bytes of %d: %v", len(got), len(want), err)
 			}
 			if err := q.Cleanup(); err != nil || exists(q.root) {
 				t.Errorf("the folder is still there: %v", err)
@@ -173,19 +160,19 @@ func TestACommandThatGoesWrongIsToldWithoutPaths(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		imports, want string
-		carry         Carry
+		options       CommandOptions
 	}{
-		{"do-hang {dir}", "its import command made no progress for 300ms and was ended; it had read 0 of", Carry{Stall: 300 * time.Millisecond}},
-		{"do-spin {dir}", "made no progress", Carry{Stall: 300 * time.Millisecond}},
-		{"do-flood {dir}", "made no progress", Carry{Stall: 300 * time.Millisecond}},
-		{"do-talk {dir}", "made no progress", Carry{Stall: 300 * time.Millisecond}},
-		{"do-die {dir}", "its import command exited with status 3", Carry{}},
-		{"do-crash {dir}", "its import command was killed by signal: killed", Carry{}},
+		{"do-hang {dir}", "its import command made no progress for 300ms and was ended; it had read 0 of", CommandOptions{Stall: 300 * time.Millisecond}},
+		{"do-spin {dir}", "made no progress", CommandOptions{Stall: 300 * time.Millisecond}},
+		{"do-flood {dir}", "made no progress", CommandOptions{Stall: 300 * time.Millisecond}},
+		{"do-talk {dir}", "made no progress", CommandOptions{Stall: 300 * time.Millisecond}},
+		{"do-die {dir}", "its import command exited with status 3", CommandOptions{}},
+		{"do-crash {dir}", "its import command was killed by signal: killed", CommandOptions{}},
 	} {
 		t.Run(test.imports+" "+test.want, func(t *testing.T) {
 			t.Parallel()
-			p := prepareHelper(t, commandDefinition(t, test.imports, "", ""))
-			done, err := p.Import(t.Context(), someEvents(1<<20), test.carry)
+			p := prepareHelper(t, commandDefinition(t, test.imports, ""))
+			done, err := p.Import(t.Context(), someEvents(1<<20), test.options)
 			var failed *CommandError
 			if !errors.As(err, &failed) || !strings.Contains(err.Error(), test.want) || done == nil {
 				t.Fatalf("%v, want one with %q", err, test.want)
@@ -208,9 +195,9 @@ func TestACommandThatGoesWrongIsToldWithoutPaths(t *testing.T) {
 // A command may write to the file that it is given: it is its own, and gone afterwards.
 func TestAnImportHasAFileOfItsOwn(t *testing.T) {
 	t.Parallel()
-	p := prepareHelper(t, commandDefinition(t, "do-spoil {dir} {file}", "", ""))
+	p := prepareHelper(t, commandDefinition(t, "do-spoil {dir} {file}", ""))
 	events := someEvents(1 << 20)
-	if _, err := p.Import(t.Context(), events, Carry{}); err != nil || !bytes.Equal(events, someEvents(1<<20)) {
+	if _, err := p.Import(t.Context(), events, CommandOptions{}); err != nil || !bytes.Equal(events, someEvents(1<<20)) {
 		t.Errorf("%v", err)
 	}
 	if left, err := filepath.Glob(filepath.Join(p.root, "*.ndjson")); err != nil || len(left) > 0 {
@@ -221,36 +208,36 @@ func TestAnImportHasAFileOfItsOwn(t *testing.T) {
 // TestACommandMovesWithWhatItsFolderHolds, whoever writes there.
 func TestACommandMovesWithWhatItsFolderHolds(t *testing.T) {
 	t.Parallel()
-	p := prepareHelper(t, commandDefinition(t, "do-hang {dir}", "", ""))
-	run := carrying{}
-	if run.moved(p) {
+	p := prepareHelper(t, commandDefinition(t, "do-hang {dir}", ""))
+	c := command{}
+	if c.moved(p) {
 		t.Error("nothing is there")
 	}
 	if err := os.WriteFile(filepath.Join(p.Dir(), "events"), make([]byte, 1<<20), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if !run.moved(p) || run.moved(p) {
+	if !c.moved(p) || c.moved(p) {
 		t.Error("what was written once is progress once")
 	}
 }
 
 func TestACommandEndsWithItsContext(t *testing.T) {
 	t.Parallel()
-	p := prepareHelper(t, commandDefinition(t, "do-hang {dir}", "", ""))
+	p := prepareHelper(t, commandDefinition(t, "do-hang {dir}", ""))
 	ctx, cancel := context.WithTimeoutCause(t.Context(), 200*time.Millisecond, errors.New("enough"))
 	defer cancel()
-	if _, err := p.Import(ctx, someEvents(100), Carry{}); err == nil || err.Error() != "enough" {
+	if _, err := p.Import(ctx, someEvents(100), CommandOptions{}); err == nil || err.Error() != "enough" {
 		t.Errorf("%v", err)
 	}
-	if len(p.guests) != 0 {
+	if len(p.helpers) != 0 {
 		t.Error("it is still counted as at work")
 	}
 }
 
 func TestWhatACommandLeavesRunningIsEnded(t *testing.T) {
 	t.Parallel()
-	p := prepareHelper(t, commandDefinition(t, "", "do-leave {dir}", ""))
-	if _, err := p.Export(t.Context(), io.Discard, 0, Carry{}); err != nil {
+	p := prepareHelper(t, commandDefinition(t, "do-leave {dir}", ""))
+	if _, err := p.Import(t.Context(), someEvents(100), CommandOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	text, err := os.ReadFile(filepath.Join(p.Dir(), "left"))
@@ -266,19 +253,19 @@ func TestWhatACommandLeavesRunningIsEnded(t *testing.T) {
 
 func TestCleanupEndsACommandAtWork(t *testing.T) {
 	t.Parallel()
-	p := prepareHelper(t, commandDefinition(t, "do-hang {dir}", "", ""))
+	p := prepareHelper(t, commandDefinition(t, "do-hang {dir}", ""))
 	ended := make(chan error)
 	go func() {
-		_, err := p.Import(context.Background(), someEvents(100), Carry{})
+		_, err := p.Import(context.Background(), someEvents(100), CommandOptions{})
 		ended <- err
 	}()
 	eventually(t, "the command is at work", func() bool {
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		for g := range p.guests {
-			g.mu.Lock()
-			defer g.mu.Unlock()
-			return g.running()
+		for h := range p.helpers {
+			h.mu.Lock()
+			defer h.mu.Unlock()
+			return h.running()
 		}
 		return false
 	})
@@ -293,48 +280,11 @@ func TestCleanupEndsACommandAtWork(t *testing.T) {
 	}
 }
 
-func TestAnExportIsBounded(t *testing.T) {
-	t.Parallel()
-	for exports, want := range map[string]string{
-		"do-flood {dir}":       "wrote more than 1000000 bytes",
-		"do-link {dir} {file}": "left no file that can be read",
-		"do-pipe {dir} {file}": "something else than a file",
-		"do-hang {dir} {file}": "made no progress",
-	} {
-		t.Run(exports, func(t *testing.T) {
-			t.Parallel()
-			p := prepareHelper(t, commandDefinition(t, "", exports, ""))
-			var got bytes.Buffer
-			carry := Carry{}
-			if strings.HasPrefix(exports, "do-hang") {
-				carry.Stall = 300 * time.Millisecond
-			}
-			_, err := p.Export(t.Context(), &got, 1_000_000, carry)
-			if err == nil || !strings.Contains(err.Error(), want) || got.Len() > 1_000_000 {
-				t.Errorf("%d bytes, %v", got.Len(), err)
-			}
-		})
-	}
-}
-
-func TestAnExportThatNobodyCanKeepIsEnded(t *testing.T) {
-	t.Parallel()
-	p := prepareHelper(t, commandDefinition(t, "", "do-flood {dir}", ""))
-	full := errors.New("no room for it")
-	if _, err := p.Export(t.Context(), writerFunc(func([]byte) (int, error) { return 0, full }), 0, Carry{}); !errors.Is(err, full) {
-		t.Errorf("%v", err)
-	}
-}
-
-type writerFunc func([]byte) (int, error)
-
-func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
-
 func TestASyncIsToldWhereAndWhichWay(t *testing.T) {
 	t.Parallel()
-	p := prepareHelper(t, commandDefinition(t, "", "", "do-words {dir} {url} --dir {direction}"))
+	p := prepareHelper(t, commandDefinition(t, "", "do-words {dir} {url} --dir {direction}"))
 	const address = "ws://127.0.0.1:1/{dir};$(x)"
-	done, err := p.Sync(t.Context(), address, Both, Carry{})
+	done, err := p.Sync(t.Context(), address, Both, CommandOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -346,28 +296,28 @@ func TestASyncIsToldWhereAndWhichWay(t *testing.T) {
 		t.Errorf("log %q", done.LogTail)
 	}
 	for _, bad := range []string{"http://127.0.0.1:1", "--config", "ws://", "127.0.0.1:80"} {
-		if _, err := p.Sync(t.Context(), bad, Down, Carry{}); err == nil || !strings.Contains(err.Error(), "ws://host:port") {
+		if _, err := p.Sync(t.Context(), bad, Down, CommandOptions{}); err == nil || !strings.Contains(err.Error(), "ws://host:port") {
 			t.Errorf("%s: %v", bad, err)
 		}
 	}
-	if _, err := p.Import(t.Context(), someEvents(10), Carry{}); err == nil || !strings.Contains(err.Error(), "names no import command") {
+	if _, err := p.Import(t.Context(), someEvents(10), CommandOptions{}); err == nil || !strings.Contains(err.Error(), "names no import command") {
 		t.Errorf("an import without a command: %v", err)
 	}
 }
 
 func TestTheFolderOfACommandMustBeOne(t *testing.T) {
 	t.Parallel()
-	p := prepareHelper(t, commandDefinition(t, "do-take {dir}", "", ""))
+	p := prepareHelper(t, commandDefinition(t, "do-take {dir}", ""))
 	if err := os.RemoveAll(p.Dir()); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := p.Import(t.Context(), someEvents(10), Carry{}); err == nil || !strings.Contains(err.Error(), "folder is gone") {
+	if _, err := p.Import(t.Context(), someEvents(10), CommandOptions{}); err == nil || !strings.Contains(err.Error(), "folder is gone") {
 		t.Errorf("%v", err)
 	}
 	if err := os.Symlink(t.TempDir(), p.Dir()); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := p.Import(t.Context(), someEvents(10), Carry{}); err == nil || !strings.Contains(err.Error(), "no longer a folder") {
+	if _, err := p.Import(t.Context(), someEvents(10), CommandOptions{}); err == nil || !strings.Contains(err.Error(), "no longer a folder") {
 		t.Errorf("%v", err)
 	}
 }
