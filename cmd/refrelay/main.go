@@ -14,13 +14,14 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/spf13/pflag"
+	"github.com/spf13/cobra"
 
 	"relaybench/corpus"
 	"relaybench/relays/reference"
 )
 
-// garbagePercent lets the heap grow to four times what is in use between two collections: what is in use is bounded and small, a few tens of MB.
+// garbagePercent lets the heap grow to four times what is in use between two collections: what is
+// in use is bounded and small, a few tens of MB.
 const garbagePercent = 300
 
 func main() {
@@ -39,47 +40,70 @@ const (
 	exitUsage  = 2
 )
 
-// settings are what the flags say.
+// usageError is a command line that means nothing.
+type usageError struct{ error }
+
+func usagef(format string, a ...any) error { return usageError{fmt.Errorf(format, a...)} }
+
+// run serves until ctx ends, or does what another verb says, and returns the exit code.
+func run(ctx context.Context, stdin io.Reader, stdout, stderr io.Writer, args []string) int {
+	root := newRoot()
+	root.SetIn(stdin)
+	root.SetOut(stdout)
+	root.SetErr(stderr)
+	root.SetArgs(args)
+	cmd, err := root.ExecuteContextC(ctx)
+	if err == nil {
+		return exitDone
+	}
+	fmt.Fprintf(stderr, "%s: %v\n", cmd.CommandPath(), err)
+	if wrong := (usageError{}); errors.As(err, &wrong) {
+		fmt.Fprintf(stderr, "Try %s --help.\n", cmd.CommandPath())
+		return exitUsage
+	}
+	return exitFailed
+}
+
+// settings are what the flags of the relay say.
 type settings struct {
 	storeFlags
 	listen  string
 	options reference.Options
 	faults  []string
-	version bool
 }
 
-// run serves until ctx ends, or does what another verb says. It returns the exit code: 0 when all went well, 1 when it failed, 2 for wrong usage.
-func run(ctx context.Context, stdin io.Reader, stdout, stderr io.Writer, args []string) int {
-	if len(args) > 0 {
-		if v := findVerb(args[0]); v != nil {
-			return v.execute(ctx, stdin, stdout, stderr, args[1:])
-		}
-	}
-	s, err := parse(args, stdout)
-	switch {
-	case errors.Is(err, pflag.ErrHelp):
-		return exitDone
-	case err != nil:
-		fmt.Fprintf(stderr, "refrelay: %v\nTry refrelay --help.\n", err)
-		return exitUsage
-	case s.version:
-		fmt.Fprintln(stdout, "refrelay", reference.Version)
-		return exitDone
-	}
-	if err := serve(ctx, stdout, stderr, s); err != nil {
-		fmt.Fprintf(stderr, "refrelay: %v\n", err)
-		return exitFailed
-	}
-	return exitDone
-}
-
-func parse(args []string, stdout io.Writer) (settings, error) {
+func newRoot() *cobra.Command {
 	var s settings
-	flags := pflag.NewFlagSet("refrelay", pflag.ContinueOnError)
+	root := &cobra.Command{
+		Use:   "refrelay",
+		Short: "relaybench's reference Nostr relay",
+		Long: "refrelay is relaybench's reference Nostr relay. Without a command it serves.\n\n" +
+			"Faults, for tests only (a share is of the events, which ones depends on their ids):\n" + reference.FaultHelp(),
+		Version:           reference.Version,
+		SilenceErrors:     true,
+		SilenceUsage:      true,
+		CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true},
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return usagef("unexpected argument %q; the verbs, which come first, are import, export, sync", args[0])
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := s.check(); err != nil {
+				return usageError{err}
+			}
+			return serve(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr(), s)
+		},
+	}
+	root.SetVersionTemplate("{{.Name}} {{.Version}}\n")
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
+	cobra.EnableCommandSorting = false
+	root.AddCommand(newImport(), newExport(), newSync())
+	flags := root.Flags()
 	flags.SortFlags = false
-	flags.SetOutput(io.Discard)
 	flags.StringVar(&s.listen, "listen", "127.0.0.1:7777", "address to listen on, HOST:PORT; port 0 picks a free one")
-	s.storeFlags.register(flags, "memory", reference.StoreKinds, " (null keeps nothing and checks nothing)")
+	s.register(flags, "memory", reference.StoreKinds, " (null keeps nothing and checks nothing)")
 	flags.BoolVar(&s.options.NoVerify, "no-verify", false, "take ids and signatures on trust")
 	flags.StringVar(&s.options.Name, "name", "relaybench reference relay", "the relay's name in its information document")
 	flags.StringVar(&s.options.URL, "url", "", "URL under which clients know this relay (default ws:// and the address)")
@@ -91,36 +115,24 @@ func parse(args []string, stdout io.Writer) (settings, error) {
 	flags.IntVar(&s.options.NegFrameLimit, "neg-frame-limit", 500_000, "longest negentropy message sent, in bytes before hexadecimal digits double it")
 	flags.BoolVar(&s.options.NegRebuild, "neg-rebuild", false, "build the set anew at each NEG-OPEN, as relays without a live index do")
 	flags.DurationVar(&s.options.Delay, "delay", 0, "send each OK so long after its event was committed: latency that costs no throughput of its own")
-	flags.StringArrayVar(&s.faults, "fault", nil, "for tests only: misbehave on purpose, in one of the ways below (repeatable)")
-	flags.BoolVar(&s.version, "version", false, "print the version and end")
-	flags.BoolP("help", "h", false, "print this help and end")
-	err := flags.Parse(args)
-	if help, _ := flags.GetBool("help"); help {
-		fmt.Fprintf(stdout, "refrelay: relaybench's reference Nostr relay\n\nUsage: refrelay [flags]                serves\n       refrelay import [flags] [FILE…]  takes events from files or standard input into a store that nobody serves\n       refrelay export [flags]          writes a store's events to standard output\n       refrelay sync [flags] URL        brings a store in line with another relay\n\n%s\nFaults, for tests only (a share is of the events, which ones depends on their ids):\n%s", flags.FlagUsages(), reference.FaultHelp())
-		return s, pflag.ErrHelp
-	}
-	if err != nil {
-		return s, err
-	}
-	return s, s.check(flags)
+	flags.StringArrayVar(&s.faults, "fault", nil, "for tests only: misbehave on purpose, in one of the ways above (repeatable)")
+	return root
 }
 
-func (s *settings) check(flags *pflag.FlagSet) error {
-	switch {
-	case flags.NArg() > 0:
-		return fmt.Errorf("unexpected argument %q; the verbs, which come first, are %s", flags.Arg(0), verbNames())
+func (s *settings) check() error {
+	switch o := &s.options; {
 	case s.storeFlags.check(reference.StoreKinds) != nil:
 		return s.storeFlags.check(reference.StoreKinds)
-	case s.options.MaxEventBytes < 0 || s.options.MaxLimit < 0 || s.options.NegMaxEvents < 0 || s.options.NegFrameLimit < 1:
+	case o.MaxEventBytes < 0 || o.MaxLimit < 0 || o.NegMaxEvents < 0 || o.NegFrameLimit < 1:
 		return errors.New("limits cannot be negative, and --neg-frame-limit not 0")
-	case s.options.Delay < 0 || s.options.Delay > time.Hour:
-		return fmt.Errorf("--delay %v is not between 0 and 1h", s.options.Delay)
-	case s.store == "null" && (s.options.Delay > 0 || len(s.faults) > 0):
+	case o.Delay < 0 || o.Delay > time.Hour:
+		return fmt.Errorf("--delay %v is not between 0 and 1h", o.Delay)
+	case s.store == "null" && (o.Delay > 0 || len(s.faults) > 0):
 		return errors.New("--store null, which does no work, takes neither --delay nor --fault")
-	case s.options.MaxSubscriptions < 1:
+	case o.MaxSubscriptions < 1:
 		return errors.New("--max-subscriptions must be at least 1")
-	case s.options.MaxMessageBytes < 256 || s.options.MaxMessageBytes > 16<<20:
-		return fmt.Errorf("--max-message-bytes %d is not between 256 and %d", s.options.MaxMessageBytes, 16<<20)
+	case o.MaxMessageBytes < 256 || o.MaxMessageBytes > 16<<20:
+		return fmt.Errorf("--max-message-bytes %d is not between 256 and %d", o.MaxMessageBytes, 16<<20)
 	}
 	if _, _, err := net.SplitHostPort(s.listen); err != nil {
 		return fmt.Errorf("--listen %q is not HOST:PORT", s.listen)
@@ -152,20 +164,13 @@ func serve(ctx context.Context, stdout, stderr io.Writer, s settings) (err error
 	if len(s.faults) > 0 {
 		s.options.Log("misbehaves on purpose: %s", strings.Join(s.faults, ", "))
 	}
-	fmt.Fprintf(stdout, "refrelay %s listening on ws://%s (store %s, durability %s, signatures %s)\n", reference.Version, listener.Addr(), s.store, s.promise(), s.verifier())
-	return reference.Serve(ctx, listener, s.options)
-}
-
-func (s *settings) promise() string {
+	durability, verifier := s.durability, corpus.Verifier
 	if s.store == "memory" || s.store == "null" {
-		return string(reference.DurabilityNone)
+		durability = string(reference.DurabilityNone)
 	}
-	return s.durability
-}
-
-func (s *settings) verifier() string {
 	if s.options.NoVerify || s.store == "null" {
-		return "not checked"
+		verifier = "not checked"
 	}
-	return corpus.Verifier
+	fmt.Fprintf(stdout, "refrelay %s listening on ws://%s (store %s, durability %s, signatures %s)\n", reference.Version, listener.Addr(), s.store, durability, verifier)
+	return reference.Serve(ctx, listener, s.options)
 }

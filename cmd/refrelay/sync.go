@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -11,15 +10,29 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/spf13/pflag"
+	"github.com/spf13/cobra"
 
 	"relaybench/relays/reference"
 )
 
-func setSync(flags *pflag.FlagSet) action {
+func newSync() *cobra.Command {
 	var s storeFlags
 	var o reference.SyncOptions
 	var direction string
+	cmd := &cobra.Command{
+		Use:   "sync URL",
+		Short: "Bring a store in line with another relay",
+		Long: `Brings a store in line with another relay that speaks NIP-77: reconciles, fetches, sends, and begins again until nothing differs or
+nothing moves. No relay may serve the store meanwhile.`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) != 1 {
+				return usagef("give the other relay's address, ws://host:port or wss://host")
+			}
+			return nil
+		},
+	}
+	flags := cmd.Flags()
+	flags.SortFlags = false
 	s.register(flags, "bolt", onDisk, "")
 	flags.StringVar(&direction, "direction", "down", "down fetches what the other relay has, up sends it what this one has, both does both")
 	flags.BoolVar(&o.NoVerify, "no-verify", false, "take ids and signatures on trust")
@@ -30,10 +43,9 @@ func setSync(flags *pflag.FlagSet) action {
 	flags.IntVar(&o.Batch, "batch", 250, "ids in one REQ")
 	flags.IntVar(&o.Window, "window", 200, "events sent that wait for their OK")
 	flags.DurationVar(&o.Stall, "timeout", 30*time.Second, "give up on a relay that makes no progress for so long")
-	return func(ctx context.Context, _ io.Reader, stdout, stderr io.Writer, args []string) (err error) {
+	cmd.RunE = func(cmd *cobra.Command, args []string) (err error) {
+		stdout := cmd.OutOrStdout()
 		switch {
-		case len(args) != 1:
-			return usagef("give the other relay's address, ws://host:port or wss://host")
 		case s.check(onDisk) != nil:
 			return s.check(onDisk)
 		case o.MaxEventBytes < 1 || o.Conns < 1 || o.InFlight < 1 || o.Batch < 1 || o.Window < 1 || o.Stall <= 0:
@@ -62,11 +74,11 @@ func setSync(flags *pflag.FlagSet) action {
 		var said atomic.Int64
 		o.Moved = func(came, sent int64) {
 			if now := time.Now().Unix(); said.Swap(now) != now {
-				fmt.Fprintf(stderr, "%d fetched, %d sent\n", came, sent)
+				fmt.Fprintf(cmd.ErrOrStderr(), "%d fetched, %d sent\n", came, sent)
 			}
 		}
-		done, err := reference.Sync(ctx, store, args[0], o)
-		if ctx.Err() != nil {
+		done, err := reference.Sync(cmd.Context(), store, args[0], o)
+		if cmd.Context().Err() != nil {
 			err = errors.New("interrupted: what is counted is stored, and syncing again goes on from there")
 		}
 		printSynced(stdout, done, time.Since(began))
@@ -75,6 +87,7 @@ func setSync(flags *pflag.FlagSet) action {
 		}
 		return nil
 	}
+	return cmd
 }
 
 // quoted keeps what a relay wrote into an error from the terminal.
@@ -89,26 +102,15 @@ func quoted(err error) error {
 func printSynced(w io.Writer, n reference.Synced, took time.Duration) {
 	fmt.Fprintf(w, "%9d reconciliations, in %.3f s\n", n.Rounds, n.Reconciling.Seconds())
 	if n.Asked > 0 {
-		printCounts(w, n.Imported)
+		printImported(w, n.Imported)
 	}
-	for _, line := range []struct {
-		count int64
-		what  string
-	}{
-		{n.Missing, "named by the relay and not sent"},
-		{n.Strays, "sent by the relay unasked"},
-		{n.Sent, "sent to the relay"},
-		{n.Accepted, "accepted by it"},
-		{n.Refused, "refused by it"},
-		{n.Unanswered, "never answered by it"},
-		{int64(n.LeftDown), "left that only the relay has"},
-		{int64(n.LeftUp), "left that only the store has"},
-	} {
-		if line.count > 0 {
-			fmt.Fprintf(w, "%9d %s\n", line.count, line.what)
-		}
-	}
-	if seconds := took.Seconds(); seconds > 0 {
-		fmt.Fprintf(w, "in %.1f s: %.0f events/s\n", seconds, float64(n.Read+n.Sent)/seconds)
-	}
+	printCounts(w, count{n.Missing, "named by the relay and not sent"},
+		count{n.Strays, "sent by the relay unasked"},
+		count{n.Sent, "sent to the relay"},
+		count{n.Accepted, "accepted by it"},
+		count{n.Refused, "refused by it"},
+		count{n.Unanswered, "never answered by it"},
+		count{int64(n.LeftDown), "left that only the relay has"},
+		count{int64(n.LeftUp), "left that only the store has"})
+	printRate(w, n.Read+n.Sent, took)
 }
