@@ -111,8 +111,9 @@ func (s *sqliteStore) Update(change func(Tx) error) error {
 		_, err = s.write.exec(`COMMIT`)
 	}
 	if err != nil {
-		_, undone := s.write.exec(`ROLLBACK`)
-		return errors.Join(err, undone)
+		// SQLite has rolled back already where the disk was full, and then refuses to do so again.
+		_, _ = s.write.exec(`ROLLBACK`)
+		return err
 	}
 	if tx.lastSeq > 0 {
 		s.lastSeq.Store(tx.lastSeq)

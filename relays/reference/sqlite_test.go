@@ -116,3 +116,30 @@ func TestAStoreInAnEarlierFormatIsRefused(t *testing.T) {
 		}
 	}
 }
+
+// A full disk is said in one sentence, nothing of the group is kept, and the store serves on.
+func TestAFullDiskIsOneSentence(t *testing.T) {
+	s := openTestStore(t, "sqlite", t.TempDir(), DurabilityNone).(*sqliteStore)
+	limit := func(pages int) {
+		if err := s.write.query(fmt.Sprintf(`PRAGMA max_page_count(%d)`, pages), nil, func(*sql.Rows) error { return nil }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	limit(1) // as many as there are
+	insert := func(content string) error {
+		return s.Update(func(tx Tx) error {
+			e := fake(1, 1, 1000, content)
+			r := NewRecord(&e)
+			r.Seq = s.LastSeq() + 1
+			_, err := tx.Insert(&r)
+			return err
+		})
+	}
+	if err := insert(strings.Repeat("much ", 10_000)); err == nil || !strings.Contains(err.Error(), "full") || strings.Contains(err.Error(), "\n") || strings.Contains(err.Error(), "rollback") {
+		t.Fatalf("%v", err)
+	}
+	limit(1 << 30)
+	if err := insert("a little"); err != nil || s.LastSeq() != 1 || len(ask(t, s, corpus.Filter{})) != 1 {
+		t.Errorf("%v; %d events", err, len(ask(t, s, corpus.Filter{})))
+	}
+}
