@@ -53,7 +53,7 @@ func TestAScenarioRecordsHowLongFramesWaitedToBeRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Abort()
-	conn.Watch(20 * time.Second)
+	conn.WatchUseful(time.Minute)
 	trial, recorder := inScenario(t, (&nullScript{}).serve(t))
 	read := func() (arrived []time.Duration) {
 		if err := conn.Send([]byte(`["REQ","s",{}]`)); err != nil {

@@ -63,7 +63,7 @@ func (p *process) dial(t *testing.T) *wire.Conn {
 	if err != nil {
 		t.Fatal(err)
 	}
-	conn.Watch(20 * time.Second)
+	conn.WatchUseful(time.Minute)
 	t.Cleanup(conn.Abort)
 	return conn
 }

@@ -29,7 +29,7 @@ func holding(t *testing.T, n int, faults ...string) (url string, held int) {
 		t.Fatal(err)
 	}
 	defer conn.Abort()
-	conn.Watch(20 * time.Second)
+	conn.WatchUseful(time.Minute)
 	err = synthetic.Spec{Events: n, Seed: 3, BaseTime: 1_780_272_000}.Generate(t.Context(), nil, func(e *corpus.Event) error {
 		if corpus.IsReplaceable(e.Kind) || corpus.IsAddressable(e.Kind) {
 			return nil

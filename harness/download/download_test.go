@@ -268,7 +268,7 @@ func TestAnEmptyDownloadIsNotUsedAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Abort()
-	conn.Watch(30 * time.Second)
+	conn.WatchUseful(time.Minute)
 	for _, e := range genuine()[:20] {
 		if err := conn.SendEvent(e.AppendJSON(nil)); err != nil {
 			t.Fatal(err)

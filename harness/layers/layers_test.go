@@ -145,7 +145,7 @@ func TestPeerHangsUpOnWhatItCannotAnswer(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer conn.Abort()
-			conn.Watch(5 * time.Second)
+			conn.WatchUseful(5 * time.Second)
 			if err := conn.Send([]byte(frame)); err != nil {
 				t.Fatal(err)
 			}

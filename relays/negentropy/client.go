@@ -180,6 +180,9 @@ type client struct {
 	result                Result
 	garbage               int // NEG-MSGs at fault that came before, on this connection
 	strays                int // NEG-MSGs under other ids
+	ctx                   context.Context
+	deadline              time.Duration // of the next answer
+	notice                *string       // what the relay said in a NOTICE while NEG-OPEN was not answered
 }
 
 var clients = sync.Pool{New: func() any { return new(client) }}
@@ -219,8 +222,10 @@ func (c *client) reconcile(ctx context.Context, conn *wire.Conn, filter []byte, 
 
 	sub := subscription()
 	c.head = append(append(append(c.head[:0], `["NEG-MSG","`...), sub...), `","`...)
-	w := watch(ctx, conn, o.FirstAnswer)
-	defer w.stop()
+	c.ctx, c.notice = ctx, nil
+	defer context.AfterFunc(ctx, conn.Abort)()
+	c.await(conn, o.FirstAnswer)
+	defer conn.WatchUseful(0)
 
 	start := wire.Now()
 	mark := start
@@ -228,12 +233,12 @@ func (c *client) reconcile(ctx context.Context, conn *wire.Conn, filter []byte, 
 	r.Engine += lap(&mark)
 	c.frame = append(append(append(c.frame[:0], `["NEG-OPEN","`...), sub...), `",`...)
 	c.frame = append(append(c.frame, filter...), `,"`...)
-	err := c.send(conn, w, &mark)
+	err := c.send(conn, &mark)
 
 	named, barren := 0, 0
 	for err == nil && !c.initiator.Done() {
 		var payload []byte
-		if payload, err = c.receive(conn, w, sub, start); err != nil {
+		if payload, err = c.receive(conn, sub, start); err != nil {
 			break
 		}
 		mark = wire.Now()
@@ -259,9 +264,9 @@ func (c *client) reconcile(ctx context.Context, conn *wire.Conn, filter []byte, 
 		case barren == maxBarren:
 			err = endless(r.Rounds, barren, o.MaxRounds)
 		default:
-			w.progress(o.Stall)
+			c.await(conn, o.Stall)
 			c.frame = append(c.frame[:0], c.head...)
-			err = c.send(conn, w, &mark)
+			err = c.send(conn, &mark)
 		}
 	}
 	r.Duration = wire.Now() - start
@@ -273,12 +278,27 @@ func (c *client) reconcile(ctx context.Context, conn *wire.Conn, filter []byte, 
 }
 
 // send puts the message's digits and the end to the frame, and sends it.
-func (c *client) send(conn *wire.Conn, w *watchdog, mark *time.Duration) error {
+func (c *client) send(conn *wire.Conn, mark *time.Duration) error {
 	c.frame = append(AppendHex(c.frame, c.message), `"]`...)
 	c.result.Coding += lap(mark)
 	c.result.PayloadUp += int64(len(c.message))
 	c.result.BytesUp += frameBytes(len(c.frame)) + 4 // a client's mask
-	return w.cause(conn.Send(c.frame))
+	return c.cause(conn.Send(c.frame))
+}
+
+// await gives the relay so long for its next answer. Other frames do not count: a relay could send
+// them without end.
+func (c *client) await(conn *wire.Conn, limit time.Duration) {
+	c.deadline = wire.Now() + limit
+	conn.WatchUseful(limit)
+}
+
+// cause says why the connection ended, where ctx ended it.
+func (c *client) cause(err error) error {
+	if errors.Is(err, wire.ErrClosed) && c.ctx.Err() != nil {
+		return c.ctx.Err()
+	}
+	return err
 }
 
 // close says NEG-CLOSE, except where the relay has closed already or is gone.
@@ -295,24 +315,24 @@ func (c *client) close(conn *wire.Conn, sub string, err error) {
 }
 
 // receive returns the payload of the next answer.
-func (c *client) receive(conn *wire.Conn, w *watchdog, sub string, start time.Duration) ([]byte, error) {
+func (c *client) receive(conn *wire.Conn, sub string, start time.Duration) ([]byte, error) {
 	r := &c.result
 	opening := r.Rounds == 0
 	var m wire.Message
 	for {
 		frame, at, err := conn.Read()
 		if err != nil {
-			return nil, c.readFailed(err, conn, w)
+			return nil, c.readFailed(err, conn)
 		}
 		mark := wire.Now()
 		conn.ParseMessage(frame, &m)
 		r.Coding += lap(&mark)
 		switch {
 		case m.Type == wire.Notice && opening:
-			if text := m.ReasonText(); w.notice == nil || soundsLikeRefusal(text) {
-				w.notice = &text
-				if answersNegOpen(text) {
-					w.limit(noticeGrace)
+			if text := m.ReasonText(); c.notice == nil || soundsLikeRefusal(text) {
+				c.notice = &text
+				if answersNegOpen(text) && c.deadline-wire.Now() > noticeGrace {
+					c.await(conn, noticeGrace)
 				}
 			}
 		case string(m.Sub) != sub:
@@ -336,8 +356,8 @@ func (c *client) receive(conn *wire.Conn, w *watchdog, sub string, start time.Du
 }
 
 // readFailed says what it means that no answer came.
-func (c *client) readFailed(err error, conn *wire.Conn, w *watchdog) error {
-	err = w.cause(err)
+func (c *client) readFailed(err error, conn *wire.Conn) error {
+	err = c.cause(err)
 	answer, opening, stalled := c.result.Rounds+1, c.result.Rounds == 0, errors.Is(err, wire.ErrStalled)
 	garbage := conn.Garbage()
 	var closed *wire.CloseError
@@ -351,8 +371,8 @@ func (c *client) readFailed(err error, conn *wire.Conn, w *watchdog) error {
 		return &ProtocolError{Code: WrongSubscription, Answer: answer, Count: uint64(c.strays), Err: err}
 	case stalled && !opening:
 		return &ProtocolError{Code: Silent, Answer: answer, Err: err}
-	case stalled && w.notice != nil:
-		return &UnsupportedError{How: ByNotice, Text: *w.notice}
+	case stalled && c.notice != nil:
+		return &UnsupportedError{How: ByNotice, Text: *c.notice}
 	case stalled:
 		return &UnsupportedError{How: BySilence}
 	case opening && errors.As(err, &closed):

@@ -44,7 +44,7 @@ func dialTalker(t testing.TB, url string) *talker {
 		t.Fatal(err)
 	}
 	t.Cleanup(conn.Abort)
-	conn.Watch(10 * time.Second)
+	conn.WatchUseful(time.Minute)
 	return &talker{t, conn}
 }
 

@@ -30,7 +30,7 @@ func FuzzClientFrames(f *testing.F) {
 			t.Fatal(err)
 		}
 		defer conn.Abort()
-		conn.Watch(10 * time.Second)
+		conn.WatchUseful(time.Minute)
 		conn.Send(bytes.ToValidUTF8(frame, nil))
 		conn.Send([]byte(`["COUNT","sane",{"ids":[]}]`))
 		for {

@@ -40,7 +40,7 @@ func dial(t *testing.T, url string) *client {
 		t.Fatal(err)
 	}
 	t.Cleanup(conn.Abort)
-	conn.Watch(30 * time.Second) // no test hangs
+	conn.WatchUseful(time.Minute) // no test hangs
 	return &client{conn, t}
 }
 

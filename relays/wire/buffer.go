@@ -55,8 +55,7 @@ type bufferedConn struct {
 	closed   bool
 	late     *time.Timer
 
-	sent    atomic.Int64  // bytes the socket took
-	blocked atomic.Uint32 // odd while a waitRoom waits
+	sent atomic.Int64 // bytes the socket took
 
 	// Made once, so that flushing allocates nothing.
 	attempt    func(fd uintptr) bool
@@ -152,11 +151,9 @@ func (c *bufferedConn) waitRoom() error {
 	defer c.mu.Unlock()
 	if c.pending() >= c.limit {
 		c.flushLocked()
-		c.blocked.Add(1)
 		for c.pending() >= c.limit && c.failed() == nil {
 			c.room.Wait()
 		}
-		c.blocked.Add(1)
 	}
 	return c.failed()
 }

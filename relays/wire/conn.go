@@ -30,7 +30,7 @@ type Conn struct {
 	limit      int64
 
 	buf    []byte        // the message last read
-	reads  atomic.Uint64 // odd while a Read waits for its frame
+	reads  atomic.Uint64 // text frames
 	binary atomic.Int64
 
 	garbageMu sync.Mutex
@@ -45,10 +45,10 @@ type Conn struct {
 	end   error         // why the connection ended; the first cause wins
 	done  chan struct{} // closed when end is set
 
-	watched atomic.Int64 // Watch's d
-	strict  atomic.Bool  // WatchUseful's: only what is Useful is progress
+	watched atomic.Int64  // WatchUseful's d
+	since   atomic.Int64  // Now() when the wait began
+	before  atomic.Uint64 // reads then
 	useful  atomic.Uint64
-	before  atomic.Uint64 // frames that had come when the wait began
 	pings   atomic.Uint64
 	wake    chan struct{}
 	watch   sync.Once
@@ -63,7 +63,7 @@ const (
 func (c *Conn) SendEvent(raw []byte) error { return c.send(eventHead, raw, eventTail) }
 
 // Send sends one text frame. It returns as soon as the frame is collected; frames leave when the next Read has to wait, or on Flush. While
-// the relay is 64 MiB behind, Send blocks, which Watch bounds. An error is the one that ended the connection; after ErrLost, Read still
+// the relay is 64 MiB behind, Send blocks, which WatchUseful bounds. An error is the one that ended the connection; after ErrLost, Read still
 // returns what arrived before, among it perhaps a *CloseError that says why.
 func (c *Conn) Send(frame []byte) error { return c.send("", frame, "") }
 
@@ -109,13 +109,10 @@ func (c *Conn) writeFailed(err error) error {
 // Any error ends the connection and is returned from then on: *CloseError, *StallError,
 // *TooLargeError, ErrLost, ErrProtocol or ErrClosed.
 func (c *Conn) Read() (frame []byte, at time.Duration, err error) {
-	c.reads.Add(1)
 	for {
 		kind, err := c.readMessage()
 		if err != nil {
-			err = c.readFailed(err)
-			c.reads.Add(1)
-			return nil, 0, err
+			return nil, 0, c.readFailed(err)
 		}
 		if kind == websocket.MessageText {
 			break
@@ -123,7 +120,7 @@ func (c *Conn) Read() (frame []byte, at time.Duration, err error) {
 		c.binary.Add(1)
 		c.note(Binary, NoField, c.buf)
 	}
-	n := c.reads.Add(1) / 2
+	n := c.reads.Add(1)
 	// The frame's last byte came with the latest read of the socket: no layer asks for more before it has used up what it has.
 	at = time.Duration(c.conn.arrived.Load())
 	handedOver(n, at)

@@ -205,7 +205,7 @@ func TestEveryEndHasItsOwnError(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			conn := connectWith(t, rawRelay(t, c.script), Options{ReadLimit: 2000})
-			conn.Watch(200 * time.Millisecond)
+			conn.WatchUseful(200 * time.Millisecond)
 			frame, _, err := conn.Read()
 			if !c.want(err) {
 				t.Fatalf("frame %.40q, error %v", frame, err)
@@ -290,7 +290,7 @@ func TestSendBlocksWhenTheRelayIsTooFarBehindAndTheWatchdogEndsIt(t *testing.T) 
 	defer close(stop)
 	c := connect(t, url)
 	c.conn.limit = 1 << 20
-	c.Watch(200 * time.Millisecond)
+	c.WatchUseful(200 * time.Millisecond)
 	raw := bytes.Repeat([]byte("x"), 1<<20)
 	for i := range 1000 {
 		if err := c.SendEvent(raw); err != nil {

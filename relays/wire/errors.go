@@ -9,8 +9,7 @@ import (
 
 // The ways a connection ends other than by the relay's close frame, which is a *CloseError. Match with errors.Is.
 var (
-	// ErrStalled: a Read or Send waited longer than Watch allows without a text frame arriving; a
-	// *StallError.
+	// ErrStalled: nothing useful came for as long as WatchUseful allows; a *StallError.
 	ErrStalled = errors.New("the relay stalled: no message arrived in time")
 	// ErrTooLarge: the relay sent a message over Options.ReadLimit; a *TooLargeError.
 	ErrTooLarge = errors.New("the relay sent a frame over the read limit")

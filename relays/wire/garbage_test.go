@@ -155,7 +155,7 @@ func TestAStallTellsOfPings(t *testing.T) {
 		for c.Stalled().Pings < uint64(pings) {
 			time.Sleep(time.Millisecond)
 		}
-		c.Watch(50 * time.Millisecond)
+		c.WatchUseful(50 * time.Millisecond)
 		if err := <-ended; !errors.Is(err, ErrStalled) || !strings.HasSuffix(err.Error(), says) {
 			t.Errorf("%v, want %q", err, says)
 		}
@@ -175,7 +175,7 @@ func TestAStallTellsWhatCameInPlaceOfWhatWasWaitedFor(t *testing.T) {
 	for c.Garbage().Count == 0 {
 		time.Sleep(time.Millisecond)
 	}
-	c.Watch(50 * time.Millisecond)
+	c.WatchUseful(50 * time.Millisecond)
 	err := <-ended
 	var stall *StallError
 	if !errors.Is(err, ErrStalled) || !errors.As(err, &stall) || stall.Garbage.Of(EOSE) != 1 || stall.Garbage.Kinds[0].Fault != Binary {

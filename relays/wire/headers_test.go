@@ -58,7 +58,7 @@ func TestAMessageOverTheLimitIsRefusedAtItsHeader(t *testing.T) {
 					closing <- first
 				}
 			}), Options{ReadLimit: limit})
-			conn.Watch(time.Hour)
+			conn.WatchUseful(time.Hour)
 			for range c.before {
 				if _, _, err := conn.Read(); err != nil {
 					t.Fatal(err)
@@ -139,7 +139,7 @@ func TestACompressedMessageThatInflatesOverTheLimitIsTooLarge(t *testing.T) {
 	defer server.Close()
 	url := "ws" + strings.TrimPrefix(server.URL, "http")
 	conn := connectWith(t, url, Options{ReadLimit: 10_000, Compression: true})
-	conn.Watch(time.Hour)
+	conn.WatchUseful(time.Hour)
 	if err := conn.Send(bytes.Repeat([]byte("x"), 9_999)); err != nil {
 		t.Fatal(err)
 	}

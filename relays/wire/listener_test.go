@@ -172,7 +172,7 @@ func TestASlowPeerGetsBackpressureAndKeepsNobodyFromReading(t *testing.T) {
 			}
 		}
 	}()
-	for server.blocked.Load()%2 == 0 {
+	for server.Pending() < serverPending {
 		time.Sleep(time.Millisecond)
 	}
 	if pending := server.Pending(); pending > serverPending+100_000 {

@@ -210,6 +210,6 @@ func connectWith(tb testing.TB, url string, o Options) *Conn {
 		tb.Fatal(err)
 	}
 	tb.Cleanup(c.Abort)
-	c.Watch(20 * time.Second) // no test hangs
+	c.WatchUseful(20 * time.Second) // no test hangs
 	return c
 }

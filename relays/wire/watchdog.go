@@ -2,17 +2,15 @@ package wire
 
 import "time"
 
-// Watch sets the watchdog: when a Read or a blocked Send has waited for d without a text frame arriving, the connection ends with ErrStalled. Time
-// in which nobody waits does not count; neither pings nor parts of a frame are progress. It fires within d and a quarter of
-// d. Zero or less switches it off. Frames cost it nothing: it looks at counters a few times in each d.
-func (c *Conn) Watch(d time.Duration) {
-	c.strict.Store(false)
-	c.arm(d)
-}
-
-func (c *Conn) arm(d time.Duration) {
+// WatchUseful sets the watchdog: where nothing comes for d that the caller calls Useful, counted
+// from this call on, the connection ends with ErrStalled. Nothing else is progress, be it pings,
+// parts of a frame or whole messages: the relay is not trusted to be of use. It fires within d and a
+// quarter of d. Zero or less switches it off. Frames cost it nothing: it looks at counters a few
+// times in each d.
+func (c *Conn) WatchUseful(d time.Duration) {
+	c.since.Store(int64(Now()))
 	c.watched.Store(int64(max(d, 0)))
-	c.before.Store(c.reads.Load() / 2)
+	c.before.Store(c.reads.Load())
 	if d > 0 {
 		c.watch.Do(func() { go c.watchdog() })
 	}
@@ -22,28 +20,13 @@ func (c *Conn) arm(d time.Duration) {
 	}
 }
 
-// WatchUseful is Watch for a peer that is not trusted to be of use: not every text frame counts as progress, only what the caller calls Useful, and
-// all time counts from this call on.
-func (c *Conn) WatchUseful(d time.Duration) {
-	c.strict.Store(true)
-	c.arm(d)
-}
-
 // Useful says that what the caller waits for has come, or a part of it. It costs an atomic addition.
 func (c *Conn) Useful() { c.useful.Add(1) }
 
 func (c *Conn) watchdog() {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
-	var reads, useful uint64
-	var blocked uint32
-	since := Now()
-	end := func() {
-		e := c.Stalled()
-		e.Frames = c.reads.Load()/2 - c.before.Load()
-		c.finish(e)
-		c.conn.abort()
-	}
+	var useful uint64
 	for {
 		limit := time.Duration(c.watched.Load())
 		if limit > 0 {
@@ -55,24 +38,20 @@ func (c *Conn) watchdog() {
 		case <-c.done:
 			return
 		case <-c.wake:
-			since = Now()
 			continue
 		case <-timer.C:
 		}
-		r, b, u := c.reads.Load(), c.conn.blocked.Load(), c.useful.Load()
-		switch {
-		case c.strict.Load() && (limit == 0 || u != useful):
-			useful, since = u, Now()
-			c.before.Store(r / 2)
-		case c.strict.Load() && Now()-since < limit:
-		case c.strict.Load():
-			end()
-			return
-		case r != reads || b != blocked || r%2 == 0 && b%2 == 0:
-			reads, blocked, since = r, b, Now()
-			c.before.Store(r / 2)
-		case Now()-since >= limit:
-			end()
+		switch u := c.useful.Load(); {
+		case limit == 0:
+		case u != useful:
+			useful = u
+			c.since.Store(int64(Now()))
+			c.before.Store(c.reads.Load())
+		case int64(Now())-c.since.Load() >= int64(limit):
+			e := c.Stalled()
+			e.Frames = c.reads.Load() - c.before.Load()
+			c.finish(e)
+			c.conn.abort()
 			return
 		}
 	}

@@ -54,7 +54,7 @@ func Filled(t testing.TB, events []corpus.Event) reference.Store {
 		t.Fatal(err)
 	}
 	defer conn.Abort()
-	conn.Watch(30 * time.Second)
+	conn.WatchUseful(time.Minute)
 	for i := range events {
 		if err := conn.SendEvent(events[i].AppendJSON(nil)); err != nil {
 			t.Fatal(err)
