@@ -70,7 +70,7 @@ func Inspect(ctx context.Context, c Contender, settings relays.Settings, o prefl
 	// A relay that dies ends the questions at once.
 	alive, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	attend(alive, process, cancel)
+	attend(alive, process, cancel, func() {})
 	found.Result, _ = preflight.Run(alive, o) // it ends early only with ctx or with the relay, which is looked at below
 	if ctx.Err() != nil {
 		return found, context.Cause(ctx)

@@ -59,9 +59,9 @@ const (
 
 const mib = 1 << 20
 
-// resources records what the relay's process tree used during the scenario, and what share of the processors the harness took itself. peak is the
-// most memory that the relay was seen to hold, in bytes.
-func (t *Trial) resources(peak uint64) {
+// resources records what the relay's process tree used during the scenario, and what share of the
+// processors the harness took itself.
+func (t *Trial) resources() {
 	if t.unmeasured {
 		return
 	}
@@ -72,7 +72,11 @@ func (t *Trial) resources(peak uint64) {
 	}
 	a, b := after.relay, before.relay
 	t.Value("cpu", "s", results.None, a.CPUSeconds-b.CPUSeconds)
-	t.Value("peak rss", "MiB", results.None, float64(max(peak, a.RSS))/mib)
+	most := max(t.commandPeak, a.RSS)
+	for _, peak := range t.peaks {
+		most = max(most, peak.Bytes())
+	}
+	t.Value("peak rss", "MiB", results.None, float64(most)/mib)
 	t.Value("read", "MiB", results.None, float64(a.ReadBytes-b.ReadBytes)/mib)
 	t.Value("written", "MiB", results.None, float64(a.WriteBytes-b.WriteBytes)/mib)
 	t.Value("open files", "files", results.None, float64(a.OpenFiles))

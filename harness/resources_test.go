@@ -78,7 +78,7 @@ func TestAScenarioRecordsHowLongFramesWaitedToBeRead(t *testing.T) {
 	trial.OwnReading()
 	read() // counts no more in this scenario
 	trial.OwnReading()
-	trial.resources(0)
+	trial.resources()
 	m := recorded(recorder, trial.scenario, metricReading)
 	if m == nil {
 		t.Fatal("nothing was recorded")
@@ -133,7 +133,7 @@ func TestAScenarioRecordsTheHarnessShareOfTheProcessors(t *testing.T) {
 		t.Errorf("%g %%, want %g to %g", v, least, most)
 	}
 	trial.OwnPart()
-	trial.resources(0)
+	trial.resources()
 	if m := recorded(recorder, trial.scenario, metricOwnCPU); len(m.Trials) != 1 {
 		t.Errorf("recorded more than once: %+v", m)
 	}

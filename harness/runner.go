@@ -477,12 +477,10 @@ func (r *Runner) perform(ctx context.Context, s Scenario, d Description, boots .
 	defer cancel(nil)
 	for _, t := range trials {
 		t.begin()
-		t.memory = new(memory)
+		t.peaks, t.commandPeak = nil, 0
 		t.attend = func() {
-			attend(scenarioCtx, t.Relay, cancel)
-			if d.Cast != Ordered {
-				t.memory.watch(scenarioCtx, t.Relay, r.short.glance)
-			}
+			attend(scenarioCtx, t.Relay, cancel, r.short.glance)
+			t.peaks = append(t.peaks, t.Relay.Peak())
 		}
 		if !t.stopped {
 			t.attend()
@@ -492,7 +490,7 @@ func (r *Runner) perform(ctx context.Context, s Scenario, d Description, boots .
 	cancel(nil)
 	for _, t := range trials {
 		if d.Cast != Ordered {
-			t.resources(t.memory.most())
+			t.resources()
 		}
 	}
 	return err
@@ -500,15 +498,27 @@ func (r *Runner) perform(ctx context.Context, s Scenario, d Description, boots .
 
 var errDied = errors.New("the relay died")
 
-// attend ends a context when a relay ends that was not stopped.
-func attend(ctx context.Context, relay *relays.Process, end context.CancelCauseFunc) {
+// attendEvery is how often what else is to be looked at is looked at.
+const attendEvery = 250 * time.Millisecond
+
+// attend ends a context when a relay ends that was not stopped, and calls look now and then until
+// then.
+func attend(ctx context.Context, relay *relays.Process, end context.CancelCauseFunc, look func()) {
 	go func() {
-		select {
-		case <-relay.Done():
-			if relay.Err() != nil {
-				end(errDied)
+		tick := time.NewTicker(attendEvery)
+		defer tick.Stop()
+		for {
+			select {
+			case <-tick.C:
+				look()
+			case <-relay.Done():
+				if relay.Err() != nil {
+					end(errDied)
+				}
+				return
+			case <-ctx.Done():
+				return
 			}
-		case <-ctx.Done():
 		}
 	}()
 }

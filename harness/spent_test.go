@@ -31,7 +31,8 @@ func recordedAs(t *testing.T, trial *Trial, r *results.Recorder, metric, unit st
 func TestResourcesAreWhatWasUsedSinceTheScenarioBegan(t *testing.T) {
 	for _, test := range []struct{ watched, peak float64 }{{50, 50}, {0, 30}} {
 		trial, recorder := resourceTrial(t)
-		trial.resources(uint64(test.watched) << 20)
+		trial.commandPeak = uint64(test.watched) << 20
+		trial.resources()
 		recordedAs(t, trial, recorder, "cpu", "s", results.None, 10)
 		recordedAs(t, trial, recorder, "peak rss", "MiB", results.None, test.peak)
 		recordedAs(t, trial, recorder, "read", "MiB", results.None, 3)
@@ -41,9 +42,9 @@ func TestResourcesAreWhatWasUsedSinceTheScenarioBegan(t *testing.T) {
 	}
 	trial, recorder := resourceTrial(t)
 	trial.unmeasured = true
-	trial.resources(0)
+	trial.resources()
 	trial.unmeasured, trial.began.relaySet = false, false // one that runs already
-	trial.resources(0)
+	trial.resources()
 	if m := recorded(recorder, trial.scenario, "cpu"); m != nil {
 		t.Errorf("%+v was recorded of a scenario that was none, or of a relay that is out of sight", m)
 	}
@@ -98,7 +99,7 @@ func TestNoTimeHasNoShareOfTheProcessors(t *testing.T) {
 
 func TestARelayOutOfSightHasNoResources(t *testing.T) {
 	trial, recorder := inScenario(t, (&nullScript{}).serve(t))
-	trial.resources(1 << 20)
+	trial.resources()
 	if m := recorded(recorder, trial.scenario, "cpu"); m != nil || trial.spent().relaySet {
 		t.Errorf("%+v", m)
 	}

@@ -29,18 +29,19 @@ type Boot struct {
 	Budget     *load.Budget         // of whatever moves the relay's events
 	Negentropy preflight.Negentropy // whether it was found to speak NIP-77, where that was asked
 
-	place    int    // among the relays of its turn
-	version  string // that it told of itself
-	recorder *results.Recorder
-	observer Observer
-	used     relays.Usage // at the last look
-	past     relays.Usage // of processes before the relay's present one
-	ran      bool         // it was started
-	stopped  bool         // and ended, by a scenario
-	loaded   bool         // with what a scenario needs
-	seeded   bool         // by the runner's Seeder
-	memory   *memory      // that the relay is seen to hold in the scenario
-	attend   func()       // to be called when the relay has another process
+	place       int    // among the relays of its turn
+	version     string // that it told of itself
+	recorder    *results.Recorder
+	observer    Observer
+	used        relays.Usage   // at the last look
+	past        relays.Usage   // of processes before the relay's present one
+	ran         bool           // it was started
+	stopped     bool           // and ended, by a scenario
+	loaded      bool           // with what a scenario needs
+	seeded      bool           // by the runner's Seeder
+	peaks       []*relays.Peak // of memory in the scenario, of the relay's processes
+	commandPeak uint64         // of memory in the scenario, of its own command
+	attend      func()         // to be called when the relay has another process
 }
 
 // Trial is a boot as one scenario sees it: all that it measures and finds is recorded under the
@@ -262,7 +263,7 @@ func (b *Boot) Refill(ctx context.Context, fill func(*relays.Process) (*relays.C
 	if carried != nil {
 		b.past = together(b.past, carried.Usage)
 		b.used = together(b.used, carried.Usage)
-		b.memory.note(carried.Usage.PeakRSS)
+		b.commandPeak = max(b.commandPeak, carried.Usage.PeakRSS)
 	}
 	if err != nil || running {
 		return err

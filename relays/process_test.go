@@ -350,3 +350,18 @@ func FuzzCleanLine(f *testing.F) {
 		}
 	})
 }
+
+func TestAPeakIsOfWhatWasSeenSinceItBegan(t *testing.T) {
+	m := &member{reading: reading{pid: 1, rss: 50}}
+	early, late := new(Peak), new(Peak)
+	tree := &tree{members: map[int]*member{1: m, 2: {reading: reading{pid: 2, rss: 5}}}, peaks: []*Peak{early}}
+	tree.sum()
+	m.rss, tree.peaks = 10, []*Peak{early, late}
+	tree.sum()
+	if early.most != 55 || late.most != 15 || tree.last.PeakRSS != 55 {
+		t.Errorf("%d, %d, %+v", early.most, late.most, tree.last)
+	}
+	if new(Peak).Bytes() != 0 {
+		t.Error("of a relay that was not launched here nothing is known")
+	}
+}

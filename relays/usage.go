@@ -34,6 +34,35 @@ func (p *Process) Usage() (Usage, error) {
 	return p.tree.usage(), nil
 }
 
+// Peak is the most memory that a relay's process tree is seen to hold from a moment on.
+type Peak struct {
+	tree *tree // nil for a relay that was not launched here
+	most uint64
+}
+
+// Peak begins to look.
+func (p *Process) Peak() *Peak {
+	k := &Peak{tree: p.tree}
+	if k.tree != nil {
+		k.tree.mu.Lock()
+		k.tree.peaks = append(k.tree.peaks, k)
+		k.tree.mu.Unlock()
+	}
+	k.Bytes()
+	return k
+}
+
+// Bytes is the largest RSS seen up to now; 0 for a relay that was not launched here.
+func (k *Peak) Bytes() uint64 {
+	if k.tree == nil {
+		return 0
+	}
+	k.tree.usage()
+	k.tree.mu.Lock()
+	defer k.tree.mu.Unlock()
+	return k.most
+}
+
 const (
 	sampleEvery = 200 * time.Millisecond
 	fullEvery   = 5  // every how many samples new members and the costly figures are looked for
@@ -78,6 +107,7 @@ type tree struct {
 	banked   member          // of members that are gone and were reaped by nobody in the tree
 	switches uint64          // of members that are gone
 	peak     uint64
+	peaks    []*Peak
 	last     Usage
 }
 
@@ -161,7 +191,7 @@ func (t *tree) sample(full bool) {
 		}
 	}
 	for _, m := range gone {
-		t.bury(m)
+		t.bank(m)
 	}
 	for _, m := range gone {
 		delete(t.members, m.pid)
@@ -169,9 +199,9 @@ func (t *tree) sample(full bool) {
 	t.sum()
 }
 
-// bury keeps what a member that ended had used. The kernel adds a child's figures to the parent that waits for it, so they are
+// bank keeps what a member that ended had used. The kernel adds a child's figures to the parent that waits for it, so they are
 // banked only where no ancestor in the tree is alive to have them.
-func (t *tree) bury(m *member) {
+func (t *tree) bank(m *member) {
 	t.ownCPU += m.cpu
 	t.switches += m.switches
 	t.banked.highWater = max(t.banked.highWater, m.highWater)
@@ -207,6 +237,9 @@ func (t *tree) sum() {
 		t.peak = max(t.peak, m.highWater)
 	}
 	t.peak = max(t.peak, now.RSS)
+	for _, k := range t.peaks {
+		k.most = max(k.most, now.RSS)
+	}
 	now.CPUSeconds = max(withReaped, own, t.last.CPUSeconds)
 	now.ReadBytes = max(now.ReadBytes, t.last.ReadBytes)
 	now.WriteBytes = max(now.WriteBytes, t.last.WriteBytes)

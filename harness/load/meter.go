@@ -25,73 +25,81 @@ type Spent struct {
 	PeakRSS uint64 // bytes: the most that was seen resident
 }
 
-// Meter samples a run from Measure to Stop.
+// Meter takes what a run uses from Measure to Stop.
 type Meter struct {
 	relays   []*relays.Process
-	own      *process.Process
+	began    []Spent // before, of the tool and the relays
+	peaks    []*relays.Peak
+	own      *process.Process // nil where the system does not tell
+	ownPeak  uint64
 	end      context.CancelFunc
 	sampling sync.WaitGroup
-	once     sync.Once
-	usage    Usage
-	began    []time.Duration // CPU time before, of the tool and the relays
+	usage    *Usage // once it is stopped
 }
 
-// meterEvery is how often memory is looked at.
+// meterEvery is how often the tool's own memory is looked at.
 const meterEvery = 200 * time.Millisecond
 
-// Measure begins to sample the tool and the relays.
+// Measure begins to measure the tool and the relays.
 func Measure(of ...*relays.Process) *Meter {
-	m := &Meter{relays: of, usage: Usage{Relays: make([]Spent, len(of))}}
+	m := &Meter{relays: of}
 	m.own, _ = process.NewProcess(int32(os.Getpid()))
-	m.look()
-	m.began = append(m.began, m.usage.Tool.CPU)
-	for _, r := range m.usage.Relays {
-		m.began = append(m.began, r.CPU)
+	for _, p := range of {
+		m.peaks = append(m.peaks, p.Peak())
 	}
+	m.began = m.used()
 	running, end := context.WithCancel(context.Background())
 	m.end = end
 	m.sampling.Go(func() {
 		tick := time.NewTicker(meterEvery)
 		defer tick.Stop()
-		for running.Err() == nil {
+		for more := true; more; {
+			m.look()
 			select {
 			case <-tick.C:
 			case <-running.Done():
+				more = false
 			}
-			m.look()
 		}
+		m.look()
 	})
 	return m
 }
 
-// look takes one sample.
+// look takes one sample of the tool's memory.
 func (m *Meter) look() {
 	if m.own != nil {
 		if memory, err := m.own.MemoryInfo(); err == nil {
-			m.usage.Tool.Known = true
-			m.usage.Tool.PeakRSS = max(m.usage.Tool.PeakRSS, memory.RSS)
-		}
-	}
-	m.usage.Tool.CPU = machine.OwnCPU()
-	for i, p := range m.relays {
-		if u, err := p.Usage(); err == nil {
-			r := &m.usage.Relays[i]
-			r.Known = true
-			r.CPU = time.Duration(u.CPUSeconds * float64(time.Second))
-			r.PeakRSS = max(r.PeakRSS, u.RSS)
+			m.ownPeak = max(m.ownPeak, memory.RSS)
 		}
 	}
 }
 
-// Stop ends the sampling and returns what was used since Measure.
+// used is the processor time that the tool and the relays have had.
+func (m *Meter) used() []Spent {
+	all := []Spent{{Known: m.own != nil, CPU: machine.OwnCPU()}}
+	for _, p := range m.relays {
+		u, err := p.Usage()
+		all = append(all, Spent{Known: err == nil, CPU: time.Duration(u.CPUSeconds * float64(time.Second))})
+	}
+	return all
+}
+
+// Stop ends the measuring and returns what was used since Measure. Stopping again changes nothing.
 func (m *Meter) Stop() *Usage {
-	m.once.Do(func() {
-		m.end()
-		m.sampling.Wait()
-		m.usage.Tool.CPU -= m.began[0]
-		for i := range m.usage.Relays {
-			m.usage.Relays[i].CPU -= m.began[i+1]
+	if m.usage != nil {
+		return m.usage
+	}
+	m.end()
+	m.sampling.Wait()
+	all := m.used()
+	for i := range all {
+		all[i].CPU -= m.began[i].CPU
+		if i > 0 {
+			all[i].PeakRSS = m.peaks[i-1].Bytes()
 		}
-	})
-	return &m.usage
+	}
+	all[0].PeakRSS = m.ownPeak
+	m.usage = &Usage{Tool: all[0], Relays: all[1:]}
+	return m.usage
 }
