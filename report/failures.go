@@ -160,7 +160,7 @@ func (v *view) refusal(name string) string {
 		if subject(f) != name || f.Code != results.CodeAccepts || f.Verdict != results.Failed || f.Counts["refused"] == 0 {
 			continue
 		}
-		text := fmt.Sprintf("%s refused %s of %s that a compliant relay keeps", name, n(f, "refused"), count(int(f.Counts["of"]), "event"))
+		text := name + expand(f, " refused ${refused} of ${of:event} that a compliant relay keeps")
 		for _, e := range f.Evidence { // the most frequent reason comes first
 			if e.Code == results.EvidenceRefused && e.ID == "" {
 				return text + joinHead(", "+e.Cause, fit(e.Text, 240))

@@ -34,12 +34,12 @@ func TestWhyATransferFellShort(t *testing.T) {
 		{results.WhyMore, with("events", 1), "85 of 2,000 records never came: in all the relay sent 1 event", ""},
 	} {
 		f := results.Finding{Code: results.CodeComplete, Verdict: results.Failed, Cause: c.cause, Counts: c.counts}
-		if got := completeText(&f); got != c.want {
+		if got := findingText(&f); got != c.want {
 			t.Errorf("%s: %q", c.cause, got)
 		}
 		for by, more := range map[string]string{results.EndedBySource: "; it waited for the source", results.EndedByUnknown: "; nobody saw whether it waited for the source or for the sink"} {
 			f.Texts = map[string]string{"by": by}
-			if got := completeText(&f); c.cause == results.WhyTime && got != c.want+more {
+			if got := findingText(&f); c.cause == results.WhyTime && got != c.want+more {
 				t.Errorf("%s: %q", by, got)
 			}
 		}
