@@ -36,6 +36,7 @@ func TestMain(m *testing.M) {
 		helper(mode)
 		return
 	}
+	os.Setenv("GORACE", "atexit_sleep_ms=0") // else each process under the race detector waits a second before its end
 	os.Exit(m.Run())
 }
 

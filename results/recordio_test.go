@@ -1,6 +1,7 @@
 package results
 
 import (
+	"encoding/json"
 	"fmt"
 	"math"
 	"os"
@@ -158,10 +159,14 @@ func TestMoreTrialsThanARunTakesAreRefusedByName(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "results.json")
-			if err := (&Record{Relays: []Relay{{Name: "a\x1b"}, {Name: "b"}}, Measurements: test.measurements}).Write(path); err != nil {
+			text, err := json.Marshal(&Record{Schema: Schema, Relays: []Relay{{Name: "a\x1b"}, {Name: "b"}}, Measurements: test.measurements})
+			if err != nil {
 				t.Fatal(err)
 			}
-			_, err := ReadRecord(path)
+			if err := os.WriteFile(path, text, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			_, err = ReadRecord(path)
 			if (err == nil) != (test.want == nil) {
 				t.Fatalf("error %v", err)
 			}

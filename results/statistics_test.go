@@ -144,6 +144,9 @@ func TestTheChanceOfATrendIsCounted(t *testing.T) {
 		against := new(big.Int)
 		for i := range orders[:len(orders)/2] {
 			against.Add(against, orders[i])
+			if n == 60 && i%29 > 0 { // each of them takes its time
+				continue
+			}
 			want, _ := new(big.Rat).SetFrac(new(big.Int).Lsh(against, 1), all).Float64()
 			score := len(orders) - 1 - 2*i
 			for _, s := range []int{score, -score} {

@@ -11,7 +11,6 @@ import (
 // TestMain has more tests run at once than there are processors, unless told otherwise: most of the
 // time they wait for what a script holds back.
 func TestMain(m *testing.M) {
-	scripted.Main()
 	flag.Parse()
 	given := false
 	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "test.parallel" })
@@ -20,5 +19,5 @@ func TestMain(m *testing.M) {
 			panic(err)
 		}
 	}
-	os.Exit(m.Run())
+	os.Exit(scripted.Run(m))
 }

@@ -26,6 +26,7 @@ func TestMain(m *testing.M) {
 		main()
 		return
 	}
+	os.Setenv("GORACE", "atexit_sleep_ms=0") // else each process under the race detector waits a second before its end
 	os.Exit(m.Run())
 }
 

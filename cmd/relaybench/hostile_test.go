@@ -60,6 +60,7 @@ func TestMain(m *testing.M) {
 		}
 		main()
 	}
+	os.Setenv("GORACE", "atexit_sleep_ms=0") // else each process under the race detector waits a second before its end
 	flag.Parse()
 	if flag.Lookup("test.parallel").Value.String() == fmt.Sprint(runtime.GOMAXPROCS(0)) { // what go test sets by default
 		flag.Set("test.parallel", fmt.Sprint(2*runtime.GOMAXPROCS(0))) // most of what happens here is waiting

@@ -39,6 +39,7 @@ func TestMain(m *testing.M) {
 	if text := os.Getenv(childMode); text != "" {
 		os.Exit(downloadAsTold(text))
 	}
+	os.Setenv("GORACE", "atexit_sleep_ms=0") // else each process under the race detector waits a second before its end
 	os.Exit(m.Run())
 }
 

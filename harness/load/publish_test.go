@@ -20,10 +20,7 @@ import (
 	"relaybench/relays/wire"
 )
 
-func TestMain(m *testing.M) {
-	scripted.Main()
-	os.Exit(m.Run())
-}
+func TestMain(m *testing.M) { os.Exit(scripted.Run(m)) }
 
 // expect compares what has one right value.
 func expect[T comparable](t *testing.T, what string, got, want T) {

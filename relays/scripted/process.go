@@ -3,11 +3,14 @@ package scripted
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net"
 	"os"
+	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -46,7 +49,7 @@ func Serve(t testing.TB, s Script) *Relay {
 	return r
 }
 
-// variable names the file that makes the test program a scripted relay.
+// variable names the file that tells the program its script.
 const variable = "RELAYBENCH_SCRIPTED"
 
 // boot is what such a file holds.
@@ -55,15 +58,50 @@ type boot struct {
 	Counts string // path
 }
 
-// External is the script as a program that relaybench launches: this test program, whose TestMain
-// must begin with Main.
+// program is where the scripted relay is built, in a folder that Run made.
+var program struct {
+	folder string
+	build  sync.Once
+	err    error
+}
+
+// Run runs the tests of a package that uses External: it is for its TestMain.
+func Run(m *testing.M) int {
+	program.folder = must(os.MkdirTemp("", "scripted-"))
+	defer os.RemoveAll(program.folder)
+	return m.Run()
+}
+
+// built builds the relay as a program, once. It goes without the race detector, which would take
+// more of the machine than all that is tested: Serve has the same code under it.
+func built(t testing.TB) string {
+	t.Helper()
+	path := filepath.Join(program.folder, "scripted")
+	program.build.Do(func() {
+		if program.folder == "" {
+			program.err = errors.New("the package has no TestMain that calls scripted.Run")
+			return
+		}
+		out, err := exec.Command("go", "build", "-o", path, "relaybench/relays/scripted/program").CombinedOutput()
+		if err != nil {
+			program.err = fmt.Errorf("building the scripted relay: %w\n%s", err, out)
+		}
+	})
+	if program.err != nil {
+		t.Fatal(program.err)
+	}
+	return path
+}
+
+// External is the script as a program that relaybench launches. The package's TestMain must call
+// Run.
 func External(t testing.TB, name string, s Script) *Relay {
 	t.Helper()
 	dir := t.TempDir()
 	file, counts := filepath.Join(dir, "script.json"), filepath.Join(dir, "counts")
 	check(os.WriteFile(file, must(json.Marshal(boot{s, counts})), 0o600))
 	r := &Relay{Counts: mapCounts(counts)}
-	r.Command = shellquote.Join(variable+"="+file, must(os.Executable())) + " serve --port {port} --db {dir}"
+	r.Command = shellquote.Join(variable+"="+file, built(t)) + " serve --port {port} --db {dir}"
 	d := must(relays.FromTemplate(name, r.Command))
 	if s.Import != nil {
 		d.ImportRule = relays.ImportRule{Command: "{program} import {file} --db {dir}", Running: relays.MustStop}
@@ -78,23 +116,13 @@ func External(t testing.TB, name string, s Script) *Relay {
 // longest is how long a process stays that everybody has forgotten.
 const longest = 10 * time.Minute
 
-// Main is what a TestMain begins with. In a process that External has had launched it does not
-// return.
-func Main() {
-	file := os.Getenv(variable)
-	if file == "" {
-		return
-	}
-	time.AfterFunc(longest, func() { os.Exit(1) })
-	os.Exit(program(file, os.Args[1:]))
-}
-
-// program carries out `serve --port PORT --db DIR`, `import FILE --db DIR` or `sync URL DIRECTION
-// --db DIR`, and returns the exit status.
-func program(file string, args []string) int {
+// Main is the program that External has launched. It carries out `serve --port PORT --db DIR`,
+// `import FILE --db DIR` or `sync URL DIRECTION --db DIR`, and returns the exit status.
+func Main(args []string) int {
 	began := time.Now()
+	time.AfterFunc(longest, func() { os.Exit(1) })
 	var b boot
-	check(json.Unmarshal(must(os.ReadFile(file)), &b))
+	check(json.Unmarshal(must(os.ReadFile(os.Getenv(variable))), &b))
 	s, counts, dir := &b.Script, mapCounts(b.Counts), args[len(args)-1]
 	own := map[string]*Command{"import": s.Import, "sync": s.SyncWith}[args[0]]
 	for own != nil && own.TalkEvery > 0 {

@@ -22,10 +22,7 @@ import (
 	"relaybench/relays/wire"
 )
 
-func TestMain(m *testing.M) {
-	Main()
-	os.Exit(m.Run())
-}
+func TestMain(m *testing.M) { os.Exit(Run(m)) }
 
 // client is a connection whose messages are compared as they are.
 type client struct {
