@@ -90,7 +90,7 @@ func indexInto(entries []Entry, start int, chunk []byte, offset int64) error {
 		if n >= len(entries) {
 			return &lineError{n + 1, errors.New("too short for an event")}
 		}
-		if err := parseLine(chunk[:end], &entries[n]); err != nil {
+		if err := entries[n].Read(chunk[:end]); err != nil {
 			return &lineError{n + 1, err}
 		}
 		entries[n].Offset = offset
@@ -104,8 +104,9 @@ func inOrder(a, b *Entry) bool {
 	return cmp.Or(cmp.Compare(a.CreatedAt, b.CreatedAt), bytes.Compare(a.ID[:], b.ID[:])) < 0
 }
 
-// parseLine reads the fixed fields of one canonical line, all but Offset. Tags and content are not looked at.
-func parseLine(line []byte, e *Entry) error {
+// Read reads all but Offset from the fixed fields of one canonical line, without its newline. Tags and
+// content are not looked at.
+func (e *Entry) Read(line []byte) error {
 	if len(line) < shortest {
 		return errors.New("too short for an event")
 	}

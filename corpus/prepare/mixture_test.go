@@ -22,7 +22,7 @@ func found(t testing.TB, text []byte) (ids []corpus.ID, bad []corpus.Failure, co
 	if err != nil {
 		t.Fatal(err)
 	}
-	pl := &pipeline{options: &o, seen: newSeen()}
+	pl := &pipeline{options: &o, seen: newTextSet()}
 	s := newSplitter(bytes.NewReader(text))
 	for {
 		one, _, err := s.next(nil)

@@ -44,7 +44,7 @@ type batch struct {
 type item struct {
 	event corpus.Event // without tags and content, which line has
 	line  []byte
-	key   [2]uint64
+	key   Key
 	drop  DropReason
 	old   bool // older than as many good events as the limit keeps: not checked, and not kept
 
@@ -58,7 +58,7 @@ type item struct {
 // collects, in order of arrival again. What comes out so does not depend on scheduling.
 type pipeline struct {
 	options  *Options
-	seen     *seen
+	seen     *textSet
 	large    sync.Mutex
 	used     sync.Pool // of *batch
 	room     *room
@@ -89,7 +89,7 @@ func runPipeline(ctx context.Context, src *source, o *Options, sorted *sorter, l
 	ctx, cancel := context.WithCancelCause(asked)
 	workers := runtime.GOMAXPROCS(0)
 	pl := &pipeline{
-		options: o, seen: newSeen(), room: newRoom(inFlightBytes),
+		options: o, seen: newTextSet(), room: newRoom(inFlightBytes),
 		toParse: make(chan *batch, workers), toRepeat: make(chan *batch, 2*workers),
 		toJudge: make(chan *batch, workers), toKeep: make(chan *batch, 2*workers), lag: lag, floors: make(chan int64, lag),
 	}
@@ -287,7 +287,7 @@ func (pl *pipeline) dropRepeated(ctx context.Context) {
 		}
 		for i := range b.items {
 			it := &b.items[i]
-			if it.drop != DropUnparseable && pl.seen.add(it.key) {
+			if it.drop != DropUnparseable && pl.seen.repeats(it.key) {
 				it.drop = DropDuplicate
 			}
 			it.old = it.drop == kept && it.event.CreatedAt < floor

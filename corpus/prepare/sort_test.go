@@ -80,15 +80,38 @@ func TestSorterReportsWhatTheDiskRefuses(t *testing.T) {
 }
 
 func TestSeenFindsEveryRepeatAndNothingElse(t *testing.T) {
-	s := newSeen()
+	s := newTextSet()
 	for round := range 2 {
 		for i := range 10_000 {
-			if s.add(s.key(fmt.Append(nil, i))) != (round == 1) {
+			if s.repeats(s.key(fmt.Append(nil, i))) != (round == 1) {
 				t.Fatalf("text %d in round %d", i, round)
 			}
 		}
 	}
-	if s.n != 10_000 || len(s.slots) > 1<<14 {
-		t.Errorf("%d keys in %d slots", s.n, len(s.slots))
+	if s.n != 10_000 {
+		t.Errorf("%d texts", s.n)
+	}
+}
+
+func TestSeenKnowsWhatWasAdded(t *testing.T) {
+	s := NewSeen()
+	key := func(n int) Key { return Key{uint64(n)*0x9e3779b97f4a7c15 | 1, uint64(n)} }
+	const n = 50_000
+	for i := range n {
+		if s.Has(key(i)) || !s.Add(key(i)) || s.Add(key(i)) || !s.Has(key(i)) {
+			t.Fatal(i)
+		}
+	}
+	slots, held := 0, 0
+	for i := range s.tables {
+		slots, held = slots+len(s.tables[i].slots), held+s.tables[i].n
+	}
+	if perKey := 16 * float64(slots) / n; held != n || perKey > 48 {
+		t.Errorf("%d keys, each of which takes %.1f bytes", held, perKey)
+	}
+	for i := range n {
+		if !s.Has(key(i)) || s.Has(key(n+i)) {
+			t.Fatal(i)
+		}
 	}
 }

@@ -12,12 +12,13 @@
 //
 // After every page the events are flushed to disk, and then a checkpoint that says how far each relay is and how many bytes of the file are valid replaces
 // the one before. A download that was killed at any moment goes on from its checkpoint: the file is cut to that length, and what had come
-// after it is asked for again. Memory does not grow with events but for their ids (see seen) and, where there is a limit, their times.
+// after it is asked for again. Memory does not grow with events but for their ids (see keyOf) and, where there is a limit, their times.
 package download
 
 import (
 	"context"
 	"crypto/sha256"
+	"encoding/binary"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -88,12 +89,18 @@ func (r *Result) Failures() (failed []RelayStatus) {
 	return failed
 }
 
+// keyOf is the first half of an id. To make two events that agree in it takes some 2^64 hashes, and
+// whoever did so would keep one of the two out.
+func keyOf(id *corpus.ID) prepare.Key {
+	return prepare.Key{binary.BigEndian.Uint64(id[:]) | 1, binary.BigEndian.Uint64(id[8:])}
+}
+
 // download is one on its way.
 type download struct {
 	o      *Options
 	dir    string
 	cancel context.CancelCauseFunc
-	seen   *seen
+	seen   *prepare.Seen // ids of all events that are kept
 	relays []*relay
 
 	mu     sync.Mutex // of all below, and of the relays' states
@@ -110,7 +117,7 @@ func Run(ctx context.Context, cacheDir string, o Options) (*Result, error) {
 	o.fill()
 	of := o.identity()
 	sum := sha256.Sum256(of.text())
-	d := &download{o: &o, dir: filepath.Join(cacheDir, "downloads", hex.EncodeToString(sum[:20])), seen: newSeen(), newest: newest{want: o.Limit}}
+	d := &download{o: &o, dir: filepath.Join(cacheDir, "downloads", hex.EncodeToString(sum[:20])), seen: prepare.NewSeen(), newest: newest{want: o.Limit}}
 	if err := os.MkdirAll(filepath.Dir(d.dir), 0o777); err != nil {
 		return nil, fmt.Errorf("creating the folder for downloads: %w", err)
 	}
@@ -207,12 +214,12 @@ func (d *download) open(of *identity) (err error) {
 		return nil
 	}
 	found, repeated := int64(0), int64(0)
-	d.spill, err = openSpill(name, d.state.Bytes, func(id *corpus.ID, at int64) {
+	d.spill, err = openSpill(name, d.state.Bytes, func(e *corpus.Entry) {
 		found++
-		if !d.seen.add(id) {
+		if !d.seen.Add(keyOf(&e.ID)) {
 			repeated++
 		}
-		d.newest.add(at)
+		d.newest.add(e.CreatedAt)
 	})
 	switch {
 	case err != nil:

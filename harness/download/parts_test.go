@@ -1,43 +1,13 @@
 package download
 
 import (
-	"encoding/binary"
 	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
 
-	"relaybench/corpus"
 	"relaybench/relays/client"
 )
-
-func TestSeenKnowsWhatWasAdded(t *testing.T) {
-	s := newSeen()
-	id := func(n int) *corpus.ID {
-		var id corpus.ID
-		binary.BigEndian.PutUint64(id[:], uint64(n)*0x9e3779b97f4a7c15)
-		binary.BigEndian.PutUint64(id[8:], uint64(n))
-		return &id
-	}
-	const n = 50_000
-	for i := range n {
-		if s.has(id(i)) || !s.add(id(i)) || s.add(id(i)) || !s.has(id(i)) {
-			t.Fatal(i)
-		}
-	}
-	slots, held := 0, 0
-	for i := range s.tables {
-		slots, held = slots+len(s.tables[i].slots), held+s.tables[i].n
-	}
-	if perID := 16 * float64(slots) / n; held != n || perID > 48 {
-		t.Errorf("%d ids, each of which takes %.1f bytes", held, perID)
-	}
-	for i := range n {
-		if !s.has(id(i)) || s.has(id(n+i)) {
-			t.Fatal(i)
-		}
-	}
-}
 
 func TestNewestTellsTheOldestThatIsWanted(t *testing.T) {
 	var all []int64
@@ -115,18 +85,4 @@ func TestWhatARelayWantsIsSaid(t *testing.T) {
 			t.Errorf("%+v: %q", said, got)
 		}
 	}
-}
-
-func FuzzLineHead(f *testing.F) {
-	e := corpus.Event{CreatedAt: 1_700_000_000, Kind: 1, Tags: []corpus.Tag{}, Content: "hello"}
-	f.Add(e.AppendJSON(nil))
-	f.Add([]byte(`{"id":"`))
-	f.Add([]byte{})
-	f.Fuzz(func(t *testing.T, line []byte) {
-		id, at, ok := lineHead(line)
-		parsed, err := corpus.ParseEvent(line)
-		if err == nil && string(parsed.AppendJSON(nil)) == string(line) && (!ok || id != parsed.ID || at != parsed.CreatedAt) {
-			t.Errorf("%s: %v %d %v", line, id, at, ok)
-		}
-	})
 }

@@ -105,7 +105,7 @@ func (r *relay) mostRaw() int64 { return min(6*int64(r.o.Prepare.MaxEventBytes)+
 // take implements client.Take. An id is known only if an event was verified under it.
 func (r *relay) take(_ context.Context, e *client.Event, wait bool) (ok bool, err error) {
 	switch {
-	case r.seen.has(&e.ID):
+	case r.seen.Has(keyOf(&e.ID)):
 	case !wait && r.pending() >= mostPending:
 		return false, nil
 	default:
@@ -155,7 +155,7 @@ func (r *relay) store(e *corpus.Event) error {
 		r.page.LeftOut++
 		return nil
 	}
-	if !r.seen.add(&e.ID) {
+	if !r.seen.Add(keyOf(&e.ID)) {
 		return nil
 	}
 	if r.spill.bytes+int64(len(r.line))+1 > r.o.MaxBytes {

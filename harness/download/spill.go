@@ -2,14 +2,12 @@ package download
 
 import (
 	"bufio"
-	"bytes"
 	"errors"
 	"fmt"
-	"io"
 	"os"
-	"strconv"
 
 	"relaybench/corpus"
+	"relaybench/corpus/prepare"
 )
 
 // spill is the file that events go to as they come: NDJSON that is only ever appended to, in canonical form.
@@ -22,7 +20,7 @@ type spill struct {
 const spillBuffer = 1 << 20
 
 // openSpill opens the file, cuts off what was written after the checkpoint, and calls each for every event before it.
-func openSpill(name string, valid int64, each func(id *corpus.ID, createdAt int64)) (s *spill, err error) {
+func openSpill(name string, valid int64, each func(*corpus.Entry)) (s *spill, err error) {
 	f, err := os.OpenFile(name, os.O_CREATE|os.O_RDWR, 0o644)
 	if err != nil {
 		return nil, err
@@ -44,53 +42,32 @@ func openSpill(name string, valid int64, each func(id *corpus.ID, createdAt int6
 	if err := f.Truncate(valid); err != nil {
 		return nil, err
 	}
-	if err := readSpill(f, each); err != nil {
+	if err := readSpill(f, valid, each); err != nil {
 		return nil, fmt.Errorf("%w: %s: %w", ErrDamaged, name, err)
 	}
 	return &spill{f, bufio.NewWriterSize(f, spillBuffer), valid}, nil
 }
 
-// readSpill goes through the file to its end.
-func readSpill(f *os.File, each func(id *corpus.ID, createdAt int64)) error {
-	r := bufio.NewReaderSize(f, spillBuffer)
-	for {
-		line, err := r.ReadSlice('\n')
-		if err == io.EOF && len(line) == 0 {
-			return nil
+// readSpill goes through the file of so many bytes to its end.
+func readSpill(f *os.File, size int64, each func(*corpus.Entry)) error {
+	lines := bufio.NewScanner(f)
+	lines.Buffer(make([]byte, spillBuffer), prepare.MaxEventBytesCeiling+2)
+	var e corpus.Entry
+	read := int64(0)
+	for lines.Scan() {
+		if err := e.Read(lines.Bytes()); err != nil {
+			return fmt.Errorf("behind byte %d: %w", read, err)
 		}
-		id, at, ok := lineHead(line)
-		for errors.Is(err, bufio.ErrBufferFull) { // only the head matters
-			_, err = r.ReadSlice('\n')
-		}
-		if !ok || err != nil {
-			return fmt.Errorf("a line of it is no event, or only the beginning of one")
-		}
-		each(&id, at)
+		read += int64(e.Length) + 1
+		each(&e)
 	}
-}
-
-// lineHead reads the id and the time of an event's canonical JSON, in which they stand at known places.
-func lineHead(line []byte) (id corpus.ID, createdAt int64, ok bool) {
-	const (
-		beforeID   = `{"id":"`
-		beforeKey  = `","pubkey":"`
-		beforeTime = `","created_at":`
-		digits     = 64
-		keyAt      = len(beforeID) + digits
-		timeAt     = keyAt + len(beforeKey) + digits
-		at         = timeAt + len(beforeTime)
-	)
-	if len(line) < at || string(line[:len(beforeID)]) != beforeID || string(line[keyAt:keyAt+len(beforeKey)]) != beforeKey ||
-		string(line[timeAt:at]) != beforeTime {
-		return id, 0, false
+	if err := lines.Err(); err != nil {
+		return fmt.Errorf("behind byte %d: %w", read, err)
 	}
-	id, ok = corpus.ParseID(line[len(beforeID):keyAt])
-	end := bytes.IndexByte(line[at:min(len(line), at+21)], ',')
-	if !ok || end < 0 {
-		return id, 0, false
+	if read != size {
+		return errors.New("its last line has no end")
 	}
-	createdAt, err := strconv.ParseInt(string(line[at:at+end]), 10, 64)
-	return id, createdAt, err == nil
+	return nil
 }
 
 // add appends an event.
