@@ -3,15 +3,13 @@ package corpus
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"hash"
 	"hash/crc32"
-	"runtime"
 	"strconv"
-	"sync"
-	"sync/atomic"
 )
 
 // A canonical line has its first fields at fixed places, so that the index is built without parsing JSON:
@@ -65,15 +63,12 @@ func indexLines(text []byte, done func(part []byte)) ([]Entry, string, error) {
 	}
 
 	entries := make([]Entry, total)
-	errs := make([]error, len(chunks))
-	InParallel(len(chunks), func(i int) {
-		errs[i] = indexInto(entries, starts[i], chunks[i], offsets[i])
-		done(chunks[i])
+	err := TryInParallel(context.Background(), len(chunks), func(i int) error {
+		defer done(chunks[i])
+		return indexInto(entries, starts[i], chunks[i], offsets[i])
 	})
-	for _, err := range errs {
-		if err != nil {
-			return nil, "", err
-		}
+	if err != nil {
+		return nil, "", err
 	}
 	for i := 1; i < len(entries); i++ {
 		if !inOrder(&entries[i-1], &entries[i]) {
@@ -169,20 +164,6 @@ func splitAtNewlines(text []byte, size int) [][]byte {
 		text = text[end:]
 	}
 	return chunks
-}
-
-// InParallel calls work(0) … work(n-1) on all cores, each once.
-func InParallel(n int, work func(i int)) {
-	var next atomic.Int64
-	var wg sync.WaitGroup
-	for range min(n, runtime.GOMAXPROCS(0)) {
-		wg.Go(func() {
-			for i := int(next.Add(1)) - 1; i < n; i = int(next.Add(1)) - 1 {
-				work(i)
-			}
-		})
-	}
-	wg.Wait()
 }
 
 // tally sums up events, added in corpus order, for the manifest.

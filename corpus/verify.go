@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
-	"sync"
 	"sync/atomic"
 )
 
@@ -30,32 +29,22 @@ func Verify(ctx context.Context, dir string, p Progress) error {
 
 // verifyEvents reports the first wrong line, whichever core meets its own first.
 func (c *Corpus) verifyEvents(ctx context.Context, p Progress) error {
-	var mu sync.Mutex
-	var first *lineError
-	var wrong atomic.Int64 // no event from here on need be checked
-	wrong.Store(int64(c.Len()))
 	var done atomic.Int64
-	InParallel((c.Len()+verifyChunk-1)/verifyChunk, func(chunk int) {
+	err := TryInParallel(ctx, (c.Len()+verifyChunk-1)/verifyChunk, func(chunk int) error {
 		end := min((chunk+1)*verifyChunk, c.Len())
-		for i := chunk * verifyChunk; i < end && int64(i) < wrong.Load() && ctx.Err() == nil; i++ {
-			err := c.verifyEvent(i)
-			if err == nil {
-				continue
+		for i := chunk * verifyChunk; i < end; i++ {
+			if err := c.verifyEvent(i); err != nil {
+				return &lineError{i + 1, err}
 			}
-			mu.Lock()
-			if first == nil || i+1 < first.line {
-				first = &lineError{i + 1, err}
-				wrong.Store(int64(i))
-			}
-			mu.Unlock()
 		}
 		p.Report("verify", done.Add(int64(end-chunk*verifyChunk)), int64(c.Len()))
+		return nil
 	})
-	if err := context.Cause(ctx); err != nil {
-		return fmt.Errorf("verifying the corpus: %w", err)
-	}
-	if first != nil {
-		return fmt.Errorf("%w: %s: %w", ErrDamaged, filepath.Join(c.dir, EventsFile), first)
+	switch {
+	case ctx.Err() != nil:
+		return fmt.Errorf("verifying the corpus: %w", context.Cause(ctx))
+	case err != nil:
+		return fmt.Errorf("%w: %s: %w", ErrDamaged, filepath.Join(c.dir, EventsFile), err)
 	}
 	return nil
 }

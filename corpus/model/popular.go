@@ -3,6 +3,7 @@ package model
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -47,9 +48,8 @@ func (m *Model) Popular() (*Popular, error) {
 
 func (m *Model) rankAll() (*Popular, error) {
 	var mu sync.Mutex
-	var firstErr error
 	var parts []*tallies // those not in use: in the end one for each core
-	corpus.InParallel((len(m.fates)+surveyChunk-1)/surveyChunk, func(chunk int) {
+	err := corpus.TryInParallel(context.Background(), (len(m.fates)+surveyChunk-1)/surveyChunk, func(chunk int) error {
 		mu.Lock()
 		part := newTallies()
 		if n := len(parts); n > 0 {
@@ -60,12 +60,10 @@ func (m *Model) rankAll() (*Popular, error) {
 		mu.Lock()
 		defer mu.Unlock()
 		parts = append(parts, part)
-		if err != nil {
-			firstErr = err
-		}
+		return err
 	})
-	if firstErr != nil {
-		return nil, firstErr
+	if err != nil {
+		return nil, err
 	}
 	whole := newTallies()
 	for _, part := range parts {

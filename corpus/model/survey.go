@@ -1,6 +1,7 @@
 package model
 
 import (
+	"context"
 	"fmt"
 	"hash/maphash"
 	"sync"
@@ -33,20 +34,16 @@ const letGoFrom = 200_000
 func (m *Model) survey(now int64, indexed bool) (*survey, error) {
 	whole := &survey{seed: maphash.MakeSeed(), indexed: indexed}
 	var mu sync.Mutex
-	var firstErr error
 	chunks := (len(m.fates) + surveyChunk - 1) / surveyChunk
 	spare := sync.Pool{New: func() any { return &survey{seed: whole.seed, indexed: indexed} }}
-	corpus.InParallel(chunks, func(chunk int) {
+	err := corpus.TryInParallel(context.Background(), chunks, func(chunk int) error {
 		part := spare.Get().(*survey)
 		for i := chunk * surveyChunk; i < min((chunk+1)*surveyChunk, len(m.fates)); i++ {
 			if m.fates[i].reason() != Stored {
 				continue
 			}
 			if err := part.read(m, i, now); err != nil {
-				mu.Lock()
-				firstErr = fmt.Errorf("modelling event %d of the corpus: %w", i, err)
-				mu.Unlock()
-				return
+				return fmt.Errorf("modelling event %d of the corpus: %w", i, err)
 			}
 		}
 		if len(m.fates) >= letGoFrom {
@@ -56,8 +53,9 @@ func (m *Model) survey(now int64, indexed bool) (*survey, error) {
 		defer mu.Unlock()
 		whole.take(part)
 		spare.Put(part)
+		return nil
 	})
-	return whole, firstErr
+	return whole, err
 }
 
 // read surveys event i.

@@ -11,7 +11,7 @@ import (
 	"relaybench/corpus"
 )
 
-// eventBuilder turns planned events into real ones. Each worker has its own. An event depends on the plan, on the keys, and on the ids (for
+// eventBuilder turns planned events into real ones. An event depends on the plan, on the keys, and on the ids (for
 // reposts: the signatures too) of the events it refers to, and on nothing else: it can be built at any time and again.
 type eventBuilder struct {
 	g    *generation

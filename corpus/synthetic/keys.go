@@ -3,9 +3,6 @@ package synthetic
 import (
 	"context"
 	"fmt"
-	"runtime"
-	"sync"
-	"sync/atomic"
 
 	"relaybench/corpus"
 )
@@ -26,7 +23,7 @@ func newSyntheticKeys(ctx context.Context, seed [32]byte, authors int) (*synthet
 	strangers := max(0, maxFollowCandidates-(authors-1))
 	n := authors + walletCount + strangers
 	k := &syntheticKeys{secret: make([]corpus.SecretKey, n), hex: make([]string, n), authors: authors}
-	err := spreadWork(ctx, runtime.GOMAXPROCS(0), n, func(_, i int) (err error) {
+	err := corpus.TryInParallel(ctx, n, func(i int) (err error) {
 		if k.secret[i], err = corpus.NewSecretKey(derive(seed, "key", i)); err != nil {
 			return fmt.Errorf("deriving key %d: %w", i, err)
 		}
@@ -41,35 +38,3 @@ func (k *syntheticKeys) wallet(author int) int { return k.authors + author%walle
 
 // firstStranger is the index of the first stranger's key.
 func (k *syntheticKeys) firstStranger() int { return k.authors + walletCount }
-
-// spreadWork calls do for each i in [0, n), on as many goroutines as there are workers, and returns the first error. worker tells the
-// goroutines apart.
-func spreadWork(ctx context.Context, workers, n int, do func(worker, i int) error) error {
-	var (
-		next  atomic.Int64
-		once  sync.Once
-		first error
-		group sync.WaitGroup
-	)
-	for worker := range min(workers, n) {
-		group.Go(func() {
-			for {
-				i := int(next.Add(1)) - 1
-				if i >= n {
-					return
-				}
-				err := context.Cause(ctx)
-				if err == nil {
-					err = do(worker, i)
-				}
-				if err != nil {
-					once.Do(func() { first = err })
-					next.Store(int64(n))
-					return
-				}
-			}
-		})
-	}
-	group.Wait()
-	return first
-}

@@ -8,8 +8,8 @@ import (
 	"context"
 	"crypto/sha256"
 	"fmt"
-	"runtime"
 	"slices"
+	"sync"
 
 	"relaybench/corpus"
 )
@@ -104,7 +104,7 @@ type generation struct {
 	plan       []plannedEvent
 	ids        []corpus.ID        // by index in the plan, once known
 	signatures []corpus.Signature // likewise
-	workers    []*eventBuilder
+	builders   sync.Pool          // of *eventBuilder
 }
 
 func newGeneration(ctx context.Context, s Spec) (*generation, error) {
@@ -125,9 +125,7 @@ func newGeneration(ctx context.Context, s Spec) (*generation, error) {
 		ids:        make([]corpus.ID, s.Events),
 		signatures: make([]corpus.Signature, s.Events),
 	}
-	for range runtime.GOMAXPROCS(0) {
-		g.workers = append(g.workers, newEventBuilder(g))
-	}
+	g.builders.New = func() any { return newEventBuilder(g) }
 	return g, nil
 }
 
@@ -163,9 +161,11 @@ func (g *generation) chunkEnd(first int) int {
 func (g *generation) chunk(ctx context.Context, first, end int) ([]corpus.Event, error) {
 	events := make([]corpus.Event, end-first)
 	for _, wave := range g.waves(first, end) {
-		err := spreadWork(ctx, len(g.workers), len(wave), func(worker, i int) error {
+		err := corpus.TryInParallel(ctx, len(wave), func(i int) error {
+			builder := g.builders.Get().(*eventBuilder)
+			defer g.builders.Put(builder)
 			index := int(wave[i])
-			e, err := g.workers[worker].signed(index)
+			e, err := builder.signed(index)
 			if err != nil {
 				return err
 			}
