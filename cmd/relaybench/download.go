@@ -136,7 +136,8 @@ func (f *corpusFlags) download(ctx context.Context, cache string, w *watcher) (*
 	if done.Events == 0 {
 		return nil, &exitError{exitFailed, fmt.Errorf("%s: %w: no relay sent one that is wanted, and the same command asks them again", done.Source, prepare.ErrEmpty)}
 	}
-	return prepare.Download(ctx, done.File, done.Source, rules, cache, w.corpus)
+	rules.Source = done.Source
+	return prepare.File(ctx, done.File, rules, cache, w.corpus)
 }
 
 // sayDownloaded tells what there is now.

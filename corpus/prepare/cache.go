@@ -24,7 +24,7 @@ func cached(ctx context.Context, cacheDir, key string, m *corpus.Manifest, p cor
 	if err := os.MkdirAll(cacheDir, 0o777); err != nil {
 		return nil, fmt.Errorf("creating the corpus cache: %w", explainPermission(err))
 	}
-	unlock, err := lock(ctx, entry+".lock", p)
+	unlock, err := Lock(ctx, entry+".lock", p)
 	if err != nil {
 		return nil, err
 	}
@@ -64,9 +64,9 @@ func needsBuild(err error) bool {
 // buildEntry builds and installs an entry. The key's lock is held.
 func buildEntry(cacheDir, key string, build func(dir string) error) error {
 	// What a killed builder of this key has left can be nobody else's: the lock is ours.
-	leftovers, _ := filepath.Glob(filepath.Join(globEscape(cacheDir), ".building-"+key+"-*"))
-	for _, dir := range leftovers {
-		_ = os.RemoveAll(dir)
+	leftovers, _ := fs.Glob(os.DirFS(cacheDir), ".building-"+key+"-*")
+	for _, name := range leftovers {
+		_ = os.RemoveAll(filepath.Join(cacheDir, name))
 	}
 	dir, err := os.MkdirTemp(cacheDir, ".building-"+key+"-")
 	if err != nil {
@@ -98,34 +98,11 @@ func explainDisk(err error) error {
 	return err
 }
 
-// globEscape quotes what Glob would take for a pattern.
-func globEscape(path string) string {
-	var out []byte
-	for i := range len(path) {
-		switch path[i] {
-		case '*', '?', '[', '\\':
-			out = append(out, '\\')
-		}
-		out = append(out, path[i])
-	}
-	return string(out)
-}
-
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	defer d.Close()
-	if err := d.Sync(); err != nil && !errors.Is(err, syscall.EINVAL) && !errors.Is(err, errors.ErrUnsupported) { // not every file system can
-		return err
-	}
-	return nil
-}
-
-// lock takes an exclusive lock on the file name, which unlock removes. The kernel releases the lock of a process that dies. On a file
-// system without locks nothing is locked, and two builders do the same work twice.
-func lock(ctx context.Context, name string, p corpus.Progress) (unlock func(), err error) {
+// Lock takes an exclusive lock on the file name, which unlock removes, for work in a cache folder that
+// two processes must not do at once. It waits for the holder, and reports "wait" meanwhile. The kernel
+// releases the lock of a process that dies. On a file system without locks nothing is locked, and two
+// builders do the same work twice.
+func Lock(ctx context.Context, name string, p corpus.Progress) (unlock func(), err error) {
 	for {
 		f, err := os.OpenFile(name, os.O_CREATE|os.O_RDWR, 0o666)
 		if err != nil {

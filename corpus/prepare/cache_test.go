@@ -145,7 +145,7 @@ func TestLockIsHeldByOneAtATime(t *testing.T) {
 	for range 4 {
 		wg.Go(func() {
 			for range 8 {
-				unlock, err := lock(context.Background(), name, nil)
+				unlock, err := Lock(context.Background(), name, nil)
 				if err != nil {
 					t.Error(err)
 					return
@@ -198,17 +198,17 @@ func TestConcurrentBuildersShareOneBuild(t *testing.T) {
 
 func TestWaitingForAnotherBuilderCanBeCancelled(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "lock")
-	unlock, err := lock(context.Background(), name, nil)
+	unlock, err := Lock(context.Background(), name, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	if _, err := lock(ctx, name, func(string, int64, int64) { cancel() }); !errors.Is(err, context.Canceled) {
+	if _, err := Lock(ctx, name, func(string, int64, int64) { cancel() }); !errors.Is(err, context.Canceled) {
 		t.Errorf("error %v", err)
 	}
 	unlock()
-	if unlock, err = lock(context.Background(), name, nil); err != nil {
+	if unlock, err = Lock(context.Background(), name, nil); err != nil {
 		t.Fatal(err)
 	}
 	unlock()

@@ -40,7 +40,7 @@ func found(t testing.TB, text []byte) (ids []corpus.ID, bad []corpus.Failure, co
 			case it.drop == DropUnparseable:
 				bad = append(bad, corpus.Failure{Line: it.at.line, Why: it.why})
 				continue
-			case it.drop != kept:
+			case it.drop != Kept:
 				t.Fatalf("dropped as %s: %q", it.drop, one)
 			case sha256.Sum256(corpus.AppendSerializationOf(nil, it.line)) != it.event.ID && !pl.uncopy(it):
 				t.Fatalf("a wrong id: %q", it.line)

@@ -129,7 +129,7 @@ func runPipeline(ctx context.Context, src *source, o *Options, sorted *sorter, l
 			if it.drop == DropUnparseable && done.first == nil {
 				done.first = &corpus.Failure{Part: it.at.part, Line: it.at.line, Why: it.why}
 			}
-			if it.drop != kept {
+			if it.drop != Kept {
 				continue
 			}
 			if it.copied {
@@ -261,9 +261,9 @@ func (pl *pipeline) parseOne(b *batch, text []byte, reader *corpus.EventReader) 
 	line := b.lines[start:len(b.lines):len(b.lines)]
 	it := item{event: e, line: line, key: pl.seen.key(line), drop: DropNoSignature}
 	if !unsigned {
-		it.drop = pl.options.formReason(&e, line)
+		it.drop = pl.options.Drop(&e, line)
 	}
-	if it.drop != kept {
+	if it.drop != Kept {
 		b.lines = b.lines[:start]
 		it.event, it.line = corpus.Event{}, nil
 	}
@@ -290,7 +290,7 @@ func (pl *pipeline) dropRepeated(ctx context.Context) {
 			if it.drop != DropUnparseable && pl.seen.repeats(it.key) {
 				it.drop = DropDuplicate
 			}
-			it.old = it.drop == kept && it.event.CreatedAt < floor
+			it.old = it.drop == Kept && it.event.CreatedAt < floor
 		}
 		if !send(ctx, pl.toJudge, b) || !send(ctx, pl.toKeep, b) {
 			return
@@ -307,13 +307,13 @@ func (pl *pipeline) judge(ctx context.Context) {
 				return
 			}
 			it := &b.items[i]
-			if it.drop != kept || it.old {
+			if it.drop != Kept || it.old {
 				continue
 			}
 			e := &it.event
 			if buf = corpus.AppendSerializationOf(buf[:0], it.line); sha256.Sum256(buf) != e.ID && !pl.uncopy(it) {
 				it.drop = DropBadID
-			} else if it.drop == kept && !e.CheckSignature() {
+			} else if it.drop == Kept && !e.CheckSignature() {
 				it.drop = DropBadSignature
 			}
 		}
@@ -330,7 +330,7 @@ func (pl *pipeline) uncopy(it *item) bool {
 	}
 	it.line = e.AppendJSON(nil)
 	it.copied = true
-	it.drop = pl.options.formReason(&e, it.line)
+	it.drop = pl.options.Drop(&e, it.line)
 	return true
 }
 

@@ -48,8 +48,9 @@ type Options struct {
 	KeepControlCharacters bool
 
 	// Spill is a folder for what preparation writes before it sorts, as much as it prepares; "" is
-	// beside the result. It bears on nothing that is prepared.
-	Spill string
+	// beside the result. Source is a line for people that says where the events of a file come from;
+	// "" is the file's name. Neither bears on what is prepared.
+	Spill, Source string
 }
 
 // filled checks the options and puts the defaults in.
@@ -62,12 +63,7 @@ func (o Options) filled() (Options, error) {
 	case o.Limit < 0:
 		return o, fmt.Errorf("limit of %d events: a number from 1 is possible, 0 keeps all", o.Limit)
 	}
-	if o.MaxEventBytes == 0 {
-		o.MaxEventBytes = DefaultMaxEventBytes
-	}
-	if o.MaxTags == 0 {
-		o.MaxTags = DefaultMaxTags
-	}
+	o.MaxEventBytes, o.MaxTags = cmp.Or(o.MaxEventBytes, DefaultMaxEventBytes), cmp.Or(o.MaxTags, DefaultMaxTags)
 	return o, nil
 }
 
@@ -81,15 +77,15 @@ type DropReason uint8
 
 // The reasons, in the order in which they are looked for: an event is counted under the first that applies.
 const (
-	kept            DropReason = iota
-	DropUnparseable            // no JSON object with the fields of NIP-01, or over 16 MiB of text
-	DropDuplicate              // the same event as an earlier one, or its id with another valid signature
-	DropNoSignature            // sig is absent or not 128 hexadecimal digits, as in a NIP-59 rumor
-	DropDeletion               // kind 5 (NIP-09)
-	DropEphemeral              // kind 20000–29999: relays do not store them (NIP-01)
-	DropTooManyTags            // over Options.MaxTags
-	DropTagValue               // a tag's element over MaxTagValueBytes
-	DropTooLarge               // over Options.MaxEventBytes
+	Kept            DropReason = iota // it was not left out
+	DropUnparseable                   // no JSON object with the fields of NIP-01, or over 16 MiB of text
+	DropDuplicate                     // the same event as an earlier one, or its id with another valid signature
+	DropNoSignature                   // sig is absent or not 128 hexadecimal digits, as in a NIP-59 rumor
+	DropDeletion                      // kind 5 (NIP-09)
+	DropEphemeral                     // kind 20000–29999: relays do not store them (NIP-01)
+	DropTooManyTags                   // over Options.MaxTags
+	DropTagValue                      // a tag's element over MaxTagValueBytes
+	DropTooLarge                      // over Options.MaxEventBytes
 	// DropControlCharacter is a character below U+0020 but for \n, \r, \t, \b and \f, or U+007F, in
 	// the content or in a tag. NIP-01 escapes seven characters and wants all others verbatim, which
 	// JSON forbids for these but the last: implementations hash them in different ways, and so take
@@ -143,23 +139,24 @@ func (d dropCounts) summary() string {
 	return strings.Join(parts, ", ")
 }
 
-// formReason applies the rules that need neither hash nor signature. line is the canonical JSON.
-func (o *Options) formReason(e *corpus.Event, line []byte) DropReason {
+// Drop applies the rules that need neither hash nor signature: all that preparation has for an event
+// that is verified. line is its canonical JSON.
+func (o *Options) Drop(e *corpus.Event, line []byte) DropReason {
 	switch {
 	case e.Kind == corpus.KindDeletion && !o.KeepDeletions:
 		return DropDeletion
 	case corpus.IsEphemeral(e.Kind):
 		return DropEphemeral
-	case len(e.Tags) > o.MaxTags:
+	case len(e.Tags) > cmp.Or(o.MaxTags, DefaultMaxTags):
 		return DropTooManyTags
 	case hasLongTagValue(e.Tags):
 		return DropTagValue
-	case len(line) > o.MaxEventBytes:
+	case len(line) > cmp.Or(o.MaxEventBytes, DefaultMaxEventBytes):
 		return DropTooLarge
 	case !o.KeepControlCharacters && hasControlCharacter(line):
 		return DropControlCharacter
 	}
-	return kept
+	return Kept
 }
 
 // hasControlCharacter looks for what DropControlCharacter is about in canonical JSON, which writes
@@ -203,11 +200,6 @@ func hasLongTagValue(tags []corpus.Tag) bool {
 // time. The error is ErrEmpty, ErrAllDropped, or a *SourceError for a file that cannot be read to
 // its end. Nothing is left behind on an error.
 func File(ctx context.Context, path string, o Options, cacheDir string, p corpus.Progress) (*corpus.Corpus, error) {
-	return buildFile(ctx, path, "", o, cacheDir, p)
-}
-
-// buildFile names the file by itself where source is "".
-func buildFile(ctx context.Context, path, source string, o Options, cacheDir string, p corpus.Progress) (*corpus.Corpus, error) {
 	o, err := o.filled()
 	if err != nil {
 		return nil, err
@@ -221,11 +213,8 @@ func buildFile(ctx context.Context, path, source string, o Options, cacheDir str
 	if err != nil {
 		return nil, err
 	}
-	if source == "" {
-		source = "file " + src.name
-	}
 	m := corpus.Manifest{
-		Format: corpus.ManifestFormat, Source: source,
+		Format: corpus.ManifestFormat, Source: cmp.Or(o.Source, "file "+src.name),
 		File: src.name, FileSHA256: sum,
 		Rules: rulesVersion, Options: o.manifest(),
 	}

@@ -144,12 +144,12 @@ func TestEveryDropReasonIsCountedUnderTheFirstThatApplies(t *testing.T) {
 		{"deletion with too many tags", text(5, "", many(11)...), DropDeletion},
 		{"too many tags and forged", edit(event(1, "f", many(11)...), `"content":"f"`, `"content":"g"`), DropTooManyTags},
 
-		{"the most tags", text(1, "", many(10)...), kept},
-		{"the longest tag value", text(1, "", corpus.Tag{"d", long[1:]}), kept},
-		{"the largest", exact.AppendJSON(nil), kept},
+		{"the most tags", text(1, "", many(10)...), Kept},
+		{"the longest tag value", text(1, "", corpus.Tag{"d", long[1:]}), Kept},
+		{"the largest", exact.AppendJSON(nil), Kept},
 		{"the largest, escaped", escaped, DropDuplicate},
-		{"regular kind beside ephemeral", text(19999, ""), kept},
-		{"unknown fields", append([]byte(`{"seen":[{"a":[null,true,-1.5e9]}],`), text(1, "unknown")[1:]...), kept},
+		{"regular kind beside ephemeral", text(19999, ""), Kept},
+		{"unknown fields", append([]byte(`{"seen":[{"a":[null,true,-1.5e9]}],`), text(1, "unknown")[1:]...), Kept},
 	}
 	o := Options{MaxTags: 10, MaxEventBytes: limit}
 	for _, c := range cases {
@@ -160,7 +160,7 @@ func TestEveryDropReasonIsCountedUnderTheFirstThatApplies(t *testing.T) {
 			}
 			got := build(t, ndjson(anchor, c.text, text(3, "stands behind it")), o)
 			want := map[DropReason]int{}
-			if c.want != kept {
+			if c.want != Kept {
 				want[c.want] = 1
 			}
 			checkDropped(t, got, want)
@@ -173,7 +173,7 @@ func TestEveryDropReasonIsCountedUnderTheFirstThatApplies(t *testing.T) {
 			all = append(all, c.text)
 			want[c.want]++
 		}
-		delete(want, kept)
+		delete(want, Kept)
 		checkDropped(t, build(t, ndjson(all...), o), want)
 	})
 }

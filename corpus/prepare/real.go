@@ -103,7 +103,7 @@ func (d realFile) get(ctx context.Context, cacheDir string, p corpus.Progress) (
 	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
 		return "", fmt.Errorf("creating the cache of the real dump: %w", explainPermission(err))
 	}
-	unlock, err := lock(ctx, path+".lock", p)
+	unlock, err := Lock(ctx, path+".lock", p)
 	if err != nil {
 		return "", err
 	}

@@ -8,7 +8,6 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"path/filepath"
 	"time"
 
 	"relaybench/corpus"
@@ -98,13 +97,10 @@ func (d realFile) fetchOnce(ctx context.Context, path string, p corpus.Progress)
 	case from.done > d.maxSize:
 		return fmt.Errorf("%w: over %d bytes", errOversize, d.maxSize)
 	}
-	if err := f.Sync(); err != nil {
-		return fmt.Errorf("storing the download: %w", err)
-	}
 	if err := d.matches(f.Name()); err != nil {
 		return passing{err}
 	}
-	if err := errors.Join(os.Rename(f.Name(), path), syncDir(filepath.Dir(path))); err != nil {
+	if err := os.Rename(f.Name(), path); err != nil {
 		return fmt.Errorf("installing the download: %w", err)
 	}
 	return nil

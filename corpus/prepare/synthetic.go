@@ -42,7 +42,7 @@ func prepareGenerated(ctx context.Context, generate func(context.Context, corpus
 	err := generate(ctx, p, func(e *corpus.Event) error {
 		read++
 		line = e.AppendJSON(line[:0])
-		if reason := o.formReason(e, line); reason != kept {
+		if reason := o.Drop(e, line); reason != Kept {
 			drops[reason]++
 			return nil
 		}

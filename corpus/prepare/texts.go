@@ -43,8 +43,5 @@ func (t *Texts) Next(dst []byte) (out []byte, whole bool, err error) {
 	}
 }
 
-// Read returns how many bytes of the stream, as stored, have been read.
-func (t *Texts) Read() int64 { return t.source.read.Load() }
-
 // Close frees the decompressor. The stream is left to who opened it.
 func (t *Texts) Close() error { return t.source.closeTexts() }

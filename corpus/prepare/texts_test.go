@@ -40,8 +40,8 @@ func TestTextsReadsAnyStream(t *testing.T) {
 			}
 			got = append(got, strings.TrimSpace(string(text)))
 		}
-		if strings.Join(got, "|") != strings.Join(want, "|") || texts.Read() != int64(len(stream)) {
-			t.Errorf("%s: %q after %d bytes", name, got, texts.Read())
+		if strings.Join(got, "|") != strings.Join(want, "|") {
+			t.Errorf("%s: %q", name, got)
 		}
 		if err := texts.Close(); err != nil {
 			t.Error(name, err)

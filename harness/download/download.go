@@ -1,5 +1,5 @@
 // Package download gets a corpus from relays that run somewhere: the newest events that one or
-// several of them hold, into a file for prepare.Download. It stands beside the other users of
+// several of them hold, into a file for prepare.File. It stands beside the other users of
 // relays/client and harness/receive, since it asks relays and checks what they send, and above
 // corpus, which knows no relay.
 //
@@ -16,6 +16,7 @@
 package download
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
@@ -161,12 +162,8 @@ func (o *Options) fill() {
 	if o.mostOfAnswer == 0 {
 		o.mostOfAnswer = mostOfAnswer
 	}
-	if o.Prepare.MaxEventBytes == 0 {
-		o.Prepare.MaxEventBytes = prepare.DefaultMaxEventBytes
-	}
-	if o.Prepare.MaxTags == 0 {
-		o.Prepare.MaxTags = prepare.DefaultMaxTags
-	}
+	o.Prepare.MaxEventBytes = cmp.Or(o.Prepare.MaxEventBytes, prepare.DefaultMaxEventBytes)
+	o.Prepare.MaxTags = cmp.Or(o.Prepare.MaxTags, prepare.DefaultMaxTags)
 }
 
 func (o *Options) identity() *identity {

@@ -73,7 +73,7 @@ func TestALimitIsOfAllRelaysTogether(t *testing.T) {
 		if len(urls) == 1 && done.Events >= int64(len(events)) { // of two, the one with the older events may be ahead
 			t.Errorf("all %d events came, where %d are wanted", done.Events, limit)
 		}
-		c, err := prepare.Download(context.Background(), done.File, done.Source, prepare.Options{Limit: limit}, cache, nil)
+		c, err := prepare.File(context.Background(), done.File, prepare.Options{Limit: limit, Source: done.Source}, cache, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

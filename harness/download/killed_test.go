@@ -61,7 +61,7 @@ func eventsOf(t *testing.T, cache string) (file string, text []byte) {
 // prepared is the corpus of a download, as a file.
 func prepared(t *testing.T, file, cache string, limit int) []byte {
 	t.Helper()
-	c, err := prepare.Download(context.Background(), file, "test", prepare.Options{Limit: limit}, cache, nil)
+	c, err := prepare.File(context.Background(), file, prepare.Options{Limit: limit}, cache, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"relaybench/corpus"
+	"relaybench/corpus/prepare"
 	"relaybench/harness/receive"
 	"relaybench/relays/client"
 )
@@ -151,7 +152,7 @@ func (r *relay) keep(b *receive.Batch) error {
 // store keeps an event that is verified.
 func (r *relay) store(e *corpus.Event) error {
 	r.line = e.AppendJSON(r.line[:0])
-	if _, ok := r.o.Prepare.Drops(e, r.line); !ok {
+	if r.o.Prepare.Drop(e, r.line) != prepare.Kept {
 		r.page.LeftOut++
 		return nil
 	}
