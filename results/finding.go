@@ -1,9 +1,6 @@
 package results
 
-import (
-	"maps"
-	"slices"
-)
+import "slices"
 
 // Verdict is how a check ended.
 type Verdict string
@@ -165,10 +162,4 @@ func (r *Record) uses(scenario string) []string {
 		return s.Uses
 	}
 	return nil
-}
-
-func cloneFinding(f Finding) Finding {
-	f.Labels, f.Counts, f.Texts = maps.Clone(f.Labels), maps.Clone(f.Counts), maps.Clone(f.Texts)
-	f.BearsOn, f.Evidence = slices.Clone(f.BearsOn), slices.Clone(f.Evidence)
-	return f
 }

@@ -1,8 +1,6 @@
 package results
 
 import (
-	"encoding/json"
-	"maps"
 	"reflect"
 	"slices"
 	"sync"
@@ -89,7 +87,7 @@ func (r *Recorder) shortage() string {
 // nobody reads a record that holds one, and it must not cost the whole record. For the same reason
 // one that would take its figure beyond the run's trials is left out: the earlier values stand.
 func (r *Recorder) Add(m Measurement) {
-	m = cloneMeasurement(m)
+	m = clone(m)
 	kept := slices.DeleteFunc(slices.Clone(m.Trials), func(v float64) bool { return !proper(v) })
 	if len(kept) < len(m.Trials) {
 		m.AddStatus(Status{Code: StatusNoNumber})
@@ -115,9 +113,7 @@ func (r *Recorder) Add(m Measurement) {
 			o.Labels.Equal(m.Labels)
 	})
 	if i < 0 {
-		if m.Trials == nil {
-			m.Trials = []float64{}
-		}
+		present(&m.Trials)
 		r.rec.Measurements = append(r.rec.Measurements, m)
 		return
 	}
@@ -175,7 +171,7 @@ var weight = map[Verdict]int{Undecided: 0, Passed: 1, Stated: 2, Failed: 3}
 // heaviest verdict (where each boot is asked of other events, as of forged ones, the counts of all
 // such times together), and what it bears on and its evidence gather, the latter up to a bound.
 func (r *Recorder) Find(f Finding) {
-	f = cloneFinding(f)
+	f = clone(f)
 	f.Evidence = f.Evidence[:min(len(f.Evidence), maxEvidence)]
 	if f.Verdict == Failed {
 		if shortage := r.shortage(); shortage != "" {
@@ -230,7 +226,7 @@ func (r *Recorder) Describe(s Scenario, metrics ...Metric) {
 	defer r.mu.Unlock()
 	if r.rec.Scenario(s.Key) == nil {
 		at, _ := slices.BinarySearchFunc(r.rec.Scenarios, s.Order+1, func(o Scenario, order int) int { return o.Order - order })
-		r.rec.Scenarios = slices.Insert(r.rec.Scenarios, at, cloneScenario(s))
+		r.rec.Scenarios = slices.Insert(r.rec.Scenarios, at, clone(s))
 	}
 	for _, m := range metrics {
 		if slices.ContainsFunc(r.rec.Metrics, func(o Metric) bool { return o.Key == m.Key }) {
@@ -249,7 +245,7 @@ func (r *Recorder) Describe(s Scenario, metrics ...Metric) {
 // SetRelay adds a relay, or replaces the one of that name. One that comes without capabilities keeps those that are known: they are probed once,
 // and the relay is described anew at each boot.
 func (r *Recorder) SetRelay(relay Relay) {
-	relay = cloneRelay(relay)
+	relay = clone(relay)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if i := slices.IndexFunc(r.rec.Relays, func(o Relay) bool { return o.Name == relay.Name }); i >= 0 {
@@ -285,85 +281,5 @@ func (r *Recorder) Save() error {
 func (r *Recorder) Snapshot() Record {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.rec.clone()
-}
-
-// clone copies everything that a caller could change through the copy.
-func (r *Record) clone() Record {
-	c := *r
-	c.FinishedAt = clonePointer(r.FinishedAt)
-	c.Environment.LoadBefore = clonePointer(r.Environment.LoadBefore)
-	c.Environment.LoadAfter = clonePointer(r.Environment.LoadAfter)
-	c.Environment.BusyBefore = clonePointer(r.Environment.BusyBefore)
-	c.Environment.During = clonePointer(r.Environment.During)
-	c.Environment.HarnessCores = slices.Clone(r.Environment.HarnessCores)
-	c.Environment.RelayCores = slices.Clone(r.Environment.RelayCores)
-	c.Calibration = cloneEach(r.Calibration, func(c Calibration) Calibration { c.Labels = maps.Clone(c.Labels); return c })
-	c.Corpus.Kinds = maps.Clone(r.Corpus.Kinds)
-	c.Corpus.Dropped = maps.Clone(r.Corpus.Dropped)
-	c.Options = cloneOptions(r.Options)
-	c.Relays = cloneEach(r.Relays, cloneRelay)
-	c.Measurements = cloneEach(r.Measurements, cloneMeasurement)
-	c.Findings = cloneEach(r.Findings, cloneFinding)
-	c.Scenarios = cloneEach(r.Scenarios, cloneScenario)
-	c.Metrics = slices.Clone(r.Metrics)
-	return c
-}
-
-func cloneRelay(r Relay) Relay {
-	r.Config = maps.Clone(r.Config)
-	r.Capabilities = maps.Clone(r.Capabilities)
-	r.Notes = slices.Clone(r.Notes)
-	r.LogTail = slices.Clone(r.LogTail)
-	return r
-}
-
-func cloneMeasurement(m Measurement) Measurement {
-	m.Trials = slices.Clone(m.Trials)
-	m.Timeline = slices.Clone(m.Timeline)
-	m.Labels = maps.Clone(m.Labels)
-	m.Status = slices.Clone(m.Status)
-	return m
-}
-
-func cloneEach[T any](in []T, clone func(T) T) []T {
-	if in == nil {
-		return nil
-	}
-	out := make([]T, len(in))
-	for i, v := range in {
-		out[i] = clone(v)
-	}
-	return out
-}
-
-func clonePointer[T any](p *T) *T {
-	if p == nil {
-		return nil
-	}
-	v := *p
-	return &v
-}
-
-// cloneOptions goes through JSON when a value is more than a scalar or a list of strings: options may hold anything
-// that JSON can, and are few.
-func cloneOptions(o map[string]any) map[string]any {
-	if o == nil {
-		return nil
-	}
-	c := make(map[string]any, len(o))
-	for k, v := range o {
-		switch v := v.(type) {
-		case nil, bool, string, int, int64, uint64, float64:
-			c[k] = v
-		case []string:
-			c[k] = slices.Clone(v)
-		default:
-			var copied any
-			if b, err := json.Marshal(v); err == nil && json.Unmarshal(b, &copied) == nil {
-				c[k] = copied
-			}
-		}
-	}
-	return c
+	return clone(*r.rec)
 }

@@ -22,37 +22,30 @@ const maxRecordBytes = 256 << 20
 
 // normalize fills in what the schema wants present even when empty.
 func (r *Record) normalize() {
-	if r.Schema == "" {
-		r.Schema = Schema
-	}
+	r.Schema = cmp.Or(r.Schema, Schema)
 	if r.Corpus.Kinds == nil {
 		r.Corpus.Kinds = map[string]int{}
 	}
 	if r.Options == nil {
 		r.Options = map[string]any{}
 	}
-	if r.Relays == nil {
-		r.Relays = []Relay{}
-	}
+	present(&r.Relays)
 	for i := range r.Relays {
 		r.Relays[i].normalize()
 	}
-	if r.Measurements == nil {
-		r.Measurements = []Measurement{}
-	}
+	present(&r.Measurements)
 	for i := range r.Measurements {
-		if r.Measurements[i].Trials == nil {
-			r.Measurements[i].Trials = []float64{}
-		}
+		present(&r.Measurements[i].Trials)
 	}
-	if r.Findings == nil {
-		r.Findings = []Finding{}
-	}
-	if r.Scenarios == nil {
-		r.Scenarios = []Scenario{}
-	}
-	if r.Metrics == nil {
-		r.Metrics = []Metric{}
+	present(&r.Findings)
+	present(&r.Scenarios)
+	present(&r.Metrics)
+}
+
+// present makes a list that there is not an empty one.
+func present[L ~[]E, E any](list *L) {
+	if *list == nil {
+		*list = L{}
 	}
 }
 
@@ -73,7 +66,7 @@ func (r *Relay) normalize() {
 // same folder and renames it, so that a reader or a crash meets either the old record or the new one. Errors are one
 // sentence and name the folder and the remedy when the disk is full or cannot be written to.
 func (r *Record) Write(path string) error {
-	c := r.clone()
+	c := clone(*r)
 	c.normalize()
 	dir := filepath.Dir(path)
 	f, err := os.CreateTemp(dir, ".results-*.tmp")

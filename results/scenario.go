@@ -105,8 +105,3 @@ func (r *Record) Metric(key string) Metric {
 	}
 	return Metric{Key: key, Title: key, Role: RoleFigure}
 }
-
-func cloneScenario(s Scenario) Scenario {
-	s.Uses, s.Headlines, s.RoundTrips = slices.Clone(s.Uses), slices.Clone(s.Headlines), slices.Clone(s.RoundTrips)
-	return s
-}

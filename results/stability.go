@@ -121,43 +121,24 @@ func Drift(trials []float64) (change float64, ok bool) {
 }
 
 // kendallScore is the number of pairs of trials of which the later one is higher, less those of
-// which it is lower, in n log n.
-func kendallScore(trials []float64) int {
-	from := slices.Clone(trials)
-	return mergeScore(from, make([]float64, len(from)))
-}
-
-// mergeScore sorts v by merging, in the room of spare, and returns its score as it was. A pair is
-// counted where its halves meet: each value of the second half against how many of the first are
-// below and above it.
-func mergeScore(v, spare []float64) int {
-	n := len(v)
-	if n < 2 {
-		return 0
-	}
-	first, second := v[:n/2], v[n/2:]
-	score := mergeScore(first, spare[:n/2]) + mergeScore(second, spare[n/2:])
-	below, notAbove := 0, 0
-	for _, x := range second {
-		for below < len(first) && first[below] < x {
-			below++
+// which it is lower, in n log n: a Fenwick tree counts the trials so far by their place in order.
+func kendallScore(trials []float64) (score int) {
+	order := slices.Sorted(slices.Values(trials))
+	tree := make([]int, len(order)+1)
+	before := func(place int) (n int) { // trials so far that stand before this place
+		for ; place > 0; place -= place & -place {
+			n += tree[place]
 		}
-		for notAbove < len(first) && first[notAbove] <= x {
-			notAbove++
-		}
-		score += below - (len(first) - notAbove)
+		return n
 	}
-	i, j := 0, 0
-	for k := range spare {
-		if j == len(second) || i < len(first) && first[i] <= second[j] {
-			spare[k] = first[i]
-			i++
-		} else {
-			spare[k] = second[j]
-			j++
+	for i, x := range trials {
+		below, _ := slices.BinarySearch(order, x)
+		above, _ := slices.BinarySearch(order, math.Nextafter(x, math.Inf(1)))
+		score += before(below) - (i - before(above))
+		for place := below + 1; place < len(tree); place += place & -place {
+			tree[place]++
 		}
 	}
-	copy(v, spare)
 	return score
 }
 
