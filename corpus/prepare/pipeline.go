@@ -162,24 +162,14 @@ func runPipeline(ctx context.Context, src *source, o *Options, sorted *sorter, l
 
 // split reads the source to its end.
 func (pl *pipeline) split(ctx context.Context, src *source) error {
-	var s *splitter // of the text that is being read
-	var part string
+	texts := Texts{source: src}
 	for {
 		b := pl.newBatch()
 		var err error
 		for err == nil && !b.full() {
-			if s == nil {
-				var text io.Reader
-				if part, text, err = src.next(ctx); err == nil {
-					s = newSplitter(text)
-				}
-				continue
-			}
-			switch err = fillBatch(ctx, s, part, b); {
-			case err == io.EOF:
-				s, err = nil, nil
-			case err != nil:
-				err = s.failure(src.path, part, err)
+			var text []byte
+			if text, _, err = texts.next(ctx, b.texts); err == nil {
+				b.texts, b.ends, b.places = text, append(b.ends, len(text)), append(b.places, texts.place())
 			}
 		}
 		if err != nil && err != io.EOF {
@@ -213,22 +203,6 @@ func (pl *pipeline) recycle(b *batch) {
 }
 
 func (b *batch) full() bool { return len(b.ends) >= batchEvents || len(b.texts) >= batchBytes }
-
-func fillBatch(ctx context.Context, s *splitter, part string, b *batch) error {
-	for !b.full() {
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
-		}
-		texts, _, err := s.next(b.texts)
-		if err != nil {
-			return err
-		}
-		b.texts = texts
-		b.ends = append(b.ends, len(texts))
-		b.places = append(b.places, place{part, s.at})
-	}
-	return nil
-}
 
 // parse turns texts into items.
 func (pl *pipeline) parse(ctx context.Context) {

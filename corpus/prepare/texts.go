@@ -27,9 +27,13 @@ func NewTexts(r io.Reader, name string) (*Texts, error) {
 // than any event may be. After the last text the error is io.EOF; any other says where, after which
 // nothing can be read any more: ErrTruncated is in it where the stream ends inside of something.
 func (t *Texts) Next(dst []byte) (out []byte, whole bool, err error) {
-	for {
+	return t.next(context.Background(), dst)
+}
+
+func (t *Texts) next(ctx context.Context, dst []byte) (out []byte, whole bool, err error) {
+	for ctx.Err() == nil {
 		if t.splitter == nil {
-			part, text, err := t.source.next(context.Background())
+			part, text, err := t.source.next(ctx)
 			if err != nil {
 				return dst, false, err
 			}
@@ -41,7 +45,11 @@ func (t *Texts) Next(dst []byte) (out []byte, whole bool, err error) {
 		}
 		t.splitter = nil
 	}
+	return dst, false, context.Cause(ctx)
 }
+
+// place is where the last text began.
+func (t *Texts) place() place { return place{t.part, t.splitter.at} }
 
 // Close frees the decompressor. The stream is left to who opened it.
 func (t *Texts) Close() error { return t.source.closeTexts() }
