@@ -145,7 +145,7 @@ func fill(private, f *os.File, size int64) error {
 
 // checkManifest compares the index with the manifest.
 func (c *Corpus) checkManifest() error {
-	t := newTally()
+	t := newSummary()
 	for i := range c.entries {
 		t.add(&c.entries[i])
 	}
@@ -184,7 +184,7 @@ func FromEvents(events []Event) (*Corpus, error) {
 		return cmp.Or(cmp.Compare(a.CreatedAt, b.CreatedAt), bytes.Compare(a.ID[:], b.ID[:]))
 	})
 	c := &Corpus{entries: make([]Entry, 0, len(events))}
-	t := newTally()
+	t := newSummary()
 	for i, e := range order {
 		if i > 0 && order[i-1].ID == e.ID {
 			return nil, fmt.Errorf("two events with id %s", e.ID)

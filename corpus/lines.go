@@ -166,8 +166,8 @@ func splitAtNewlines(text []byte, size int) [][]byte {
 	return chunks
 }
 
-// tally sums up events, added in corpus order, for the manifest.
-type tally struct {
+// summary sums up events, added in corpus order, for the manifest.
+type summary struct {
 	events         int
 	bytes          int64
 	kinds          map[uint16]int
@@ -176,9 +176,9 @@ type tally struct {
 	digits         [64]byte
 }
 
-func newTally() *tally { return &tally{ids: sha256.New(), kinds: make(map[uint16]int)} }
+func newSummary() *summary { return &summary{ids: sha256.New(), kinds: make(map[uint16]int)} }
 
-func (t *tally) add(e *Entry) {
+func (t *summary) add(e *Entry) {
 	if t.events == 0 {
 		t.oldest = e.CreatedAt
 	}
@@ -191,7 +191,7 @@ func (t *tally) add(e *Entry) {
 }
 
 // fill sets the manifest's fields that follow from the events.
-func (t *tally) fill(m *Manifest) {
+func (t *summary) fill(m *Manifest) {
 	m.Events, m.Bytes = t.events, t.bytes
 	m.OldestUnix, m.NewestUnix = t.oldest, t.newest
 	m.Fingerprint = hex.EncodeToString(t.ids.Sum(nil))

@@ -10,11 +10,11 @@ import (
 
 // Writer writes a corpus's two files and sums up the manifest as it goes.
 type Writer struct {
-	dir   string
-	file  *os.File
-	buf   *bufio.Writer
-	tally *tally
-	sum   *checksum
+	dir     string
+	file    *os.File
+	buf     *bufio.Writer
+	summary *summary
+	sum     *checksum
 }
 
 // NewWriter begins a corpus in dir, which exists and has none.
@@ -23,14 +23,14 @@ func NewWriter(dir string) (*Writer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("creating the prepared corpus: %w", err)
 	}
-	return &Writer{dir: dir, file: f, buf: bufio.NewWriterSize(f, 1<<20), tally: newTally(), sum: newChecksum()}, nil
+	return &Writer{dir: dir, file: f, buf: bufio.NewWriterSize(f, 1<<20), summary: newSummary(), sum: newChecksum()}, nil
 }
 
 // Add writes the next event of the corpus order: its canonical JSON, and of its entry what does not
 // say where it stands.
 func (w *Writer) Add(e Entry, line []byte) error {
 	e.Length = uint32(len(line))
-	w.tally.add(&e)
+	w.summary.add(&e)
 	w.sum.addLine(line)
 	w.buf.Write(line)
 	return w.buf.WriteByte('\n')
@@ -44,7 +44,7 @@ func (w *Writer) Finish(m Manifest) error {
 	if err != nil {
 		return fmt.Errorf("writing the prepared corpus: %w", err)
 	}
-	w.tally.fill(&m)
+	w.summary.fill(&m)
 	m.Checksum = w.sum.String()
 	return m.write(w.dir)
 }

@@ -64,7 +64,7 @@ func TestACapIsBelievedWhereItIsOneNumber(t *testing.T) {
 	} {
 		var capped []judged
 		for _, n := range test.got {
-			capped = append(capped, judged{&asked{filter: corpus.Filter{Limit: corpus.Int(500)}}, model.Verdict{Got: n}})
+			capped = append(capped, judged{&asked{filter: corpus.Filter{Limit: corpus.Int(500)}}, model.CheckResult{Got: n}})
 		}
 		got, err := believe(t.Context(), trial, capped, test.longest)
 		if err != nil || got != test.believed {

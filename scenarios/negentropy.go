@@ -157,7 +157,7 @@ func lost(t *harness.Trial, d difference) *results.Finding {
 
 // model is of what the relay has been offered so far.
 func (s *side) model() (*model.Model, error) {
-	return model.NewFates(s.Corpus, func(i int) bool { return s.offered[i] }, s.Now)
+	return model.NewStatuses(s.Corpus, func(i int) bool { return s.offered[i] }, s.Now)
 }
 
 // reconcile compares what the relay has with the events of a set.
@@ -365,7 +365,7 @@ func (s *side) identical(ctx context.Context) error {
 	d := compare(s.Trial, s.Model, s.held, held.Unreturned)
 	// A relay answers for what it acknowledged. What its peer lost or kept back it never got, and
 	// may rightly hold what that would have replaced.
-	given, err := model.NewFates(s.Corpus, s.Ledger.Acknowledged, s.Now)
+	given, err := model.NewStatuses(s.Corpus, s.Ledger.Acknowledged, s.Now)
 	if err != nil {
 		return err
 	}

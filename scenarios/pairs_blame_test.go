@@ -327,7 +327,7 @@ func TestACarriedEventUnderAnotherSubscriptionIsToldAsSuch(t *testing.T) {
 		}
 		s.held = all
 		var err error
-		if s.seeded, err = model.NewFates(notes, func(int) bool { return true }, trial.Now); err != nil {
+		if s.seeded, err = model.NewStatuses(notes, func(int) bool { return true }, trial.Now); err != nil {
 			return err
 		}
 		sink := &side{Trial: trial.Under(harness.Description{}), offered: make([]bool, 50)}

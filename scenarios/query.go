@@ -272,7 +272,7 @@ func judge(ctx context.Context, t *harness.Trial, questions []asked) error {
 // judged is a question whose answer is not what the model gives in full.
 type judged struct {
 	*asked
-	verdict model.Verdict
+	verdict model.CheckResult
 }
 
 // believe decides whether answers that hold just the newest of what was asked for are a cap of the relay's, which is its right to have, or lost their

@@ -21,7 +21,7 @@ import (
 // protocol takes away again, given what this relay was sent and did not refuse: superseded,
 // deleted, expired or vanished events. required says whether a loss is held against the relay.
 func checkStored(ctx context.Context, t *harness.Trial, required bool) (came, lost int, err error) {
-	held, err := model.NewFates(t.Corpus, t.Ledger.Acknowledged, t.Now)
+	held, err := model.NewStatuses(t.Corpus, t.Ledger.Acknowledged, t.Now)
 	if err != nil {
 		return 0, 0, err
 	}
@@ -29,7 +29,7 @@ func checkStored(ctx context.Context, t *harness.Trial, required bool) (came, lo
 	perhaps := held
 	if t.Ledger.Count(load.Unanswered) > 0 {
 		sent := func(i int) bool { return t.Ledger.Acknowledged(i) || t.Ledger.Get(i) == load.Unanswered }
-		if perhaps, err = model.NewFates(t.Corpus, sent, t.Now); err != nil {
+		if perhaps, err = model.NewStatuses(t.Corpus, sent, t.Now); err != nil {
 			return 0, 0, err
 		}
 	}

@@ -186,7 +186,7 @@ func (r *syncing) run(ctx context.Context) (err error) {
 	for _, i := range slices.Concat(r.had[0].mustSend, r.had[1].mustSend) {
 		had[i] = true
 	}
-	if r.expected, err = model.NewFates(r.Source.Corpus, func(i int) bool { return had[i] }, r.Source.Now); err != nil {
+	if r.expected, err = model.NewStatuses(r.Source.Corpus, func(i int) bool { return had[i] }, r.Source.Now); err != nil {
 		return err
 	}
 	if stopped {
@@ -292,7 +292,7 @@ func (r *syncing) impossible() (none results.Reason) {
 // begun finds out what a relay has to begin with, and says what it lost. Where it cannot be asked
 // by id, what it acknowledged stands: a transfer will show what it sends.
 func (r *syncing) begun(ctx context.Context, t *harness.Trial) (h beginning, err error) {
-	given, err := model.NewFates(t.Corpus, t.Ledger.Acknowledged, t.Now)
+	given, err := model.NewStatuses(t.Corpus, t.Ledger.Acknowledged, t.Now)
 	if err != nil {
 		return h, err
 	}
@@ -311,7 +311,7 @@ func (r *syncing) begun(ctx context.Context, t *harness.Trial) (h beginning, err
 			h.returned[i] = true
 		}
 	}
-	m, err := model.NewFates(t.Corpus, func(i int) bool { return h.returned[i] || t.Ledger.Acknowledged(i) }, t.Now)
+	m, err := model.NewStatuses(t.Corpus, func(i int) bool { return h.returned[i] || t.Ledger.Acknowledged(i) }, t.Now)
 	if err != nil {
 		return h, err
 	}

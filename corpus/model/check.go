@@ -10,30 +10,30 @@ import (
 // Check compares an answer, the ids of the events in the order in which they came, with what the model gives for the filter. Optional
 // events may be there or not, but for two versions of one event at once. Where the limit cuts through events of one created_at, any of
 // them may be there.
-func (m *Model) Check(f *corpus.Filter, got []corpus.ID) Verdict {
-	a := answer{
+func (m *Model) Check(f *corpus.Filter, got []corpus.ID) CheckResult {
+	a := comparison{
 		m: m, limit: limitOf(f), valid: make(map[int]bool, len(got)),
-		verdict: Verdict{Got: len(got)},
+		result: CheckResult{Got: len(got)},
 	}
-	a.read(m.newTester(f), f, got)
-	a.refuseRivals()
+	a.read(m.newMatcher(f), f, got)
+	a.keepBestCandidates()
 	a.compare(f)
 	a.findCap()
-	return a.verdict
+	return a.result
 }
 
-// answer is one relay's answer under examination.
-type answer struct {
-	m       *Model
-	limit   int
-	valid   map[int]bool // what may rightly be in it; true until compare has met it
-	verdict Verdict
-	oldest  int64 // created_at of the last valid event that compare met
+// comparison is one relay's answer under examination.
+type comparison struct {
+	m      *Model
+	limit  int
+	valid  map[int]bool // what may rightly be in it; true until compare has met it
+	result CheckResult
+	oldest int64 // created_at of the last valid event that compare met
 }
 
 // read sorts out what should not be there whatever else is, and looks at the order.
-func (a *answer) read(t *tester, f *corpus.Filter, got []corpus.ID) {
-	v := &a.verdict
+func (a *comparison) read(t *matcher, f *corpus.Filter, got []corpus.ID) {
+	v := &a.result
 	seen := make(map[corpus.ID]struct{}, len(got))
 	var last *corpus.Entry
 	for _, id := range got {
@@ -55,9 +55,9 @@ func (a *answer) read(t *tester, f *corpus.Filter, got []corpus.ID) {
 		}
 		last = entry
 		switch {
-		case !a.m.fates[i].possible():
+		case !a.m.statuses[i].possible():
 			v.Extra = append(v.Extra, Discrepancy{id, a.m.Why(i)})
-		case !t.matches(a.m.flip[i]):
+		case !t.matches(a.m.ranks[i]):
 			v.Extra = append(v.Extra, Discrepancy{id, NoMatch})
 		default:
 			a.valid[i] = true
@@ -66,41 +66,41 @@ func (a *answer) read(t *tester, f *corpus.Filter, got []corpus.ID) {
 }
 
 // matches reports whether the event of this rank, which may be held, meets the whole filter but its limit.
-func (t *tester) matches(rank uint32) bool {
+func (t *matcher) matches(rank uint32) bool {
 	return t.low <= rank && rank < t.high && t.passes(rank, nil)
 }
 
-// refuseRivals leaves the best of several optional versions of one event: a relay may hold any of them, but only one.
-func (a *answer) refuseRivals() {
-	if len(a.m.rivals) == 0 {
+// keepBestCandidates leaves the best of several optional versions of one event: a relay may hold any of them, but only one.
+func (a *comparison) keepBestCandidates() {
+	if len(a.m.candidates) == 0 {
 		return
 	}
 	best := map[uint64]int{}
 	for i := range a.valid {
-		address, ok := a.m.rivals[uint32(i)]
+		address, ok := a.m.candidates[uint32(i)]
 		if !ok {
 			continue
 		}
-		if other, ok := best[address]; !ok || a.m.flip[i] > a.m.flip[other] {
+		if other, ok := best[address]; !ok || a.m.ranks[i] > a.m.ranks[other] {
 			best[address] = i
 		}
 	}
 	var refused []int
 	for i := range a.valid {
-		if address, ok := a.m.rivals[uint32(i)]; ok && best[address] != i {
+		if address, ok := a.m.candidates[uint32(i)]; ok && best[address] != i {
 			refused = append(refused, i)
 		}
 	}
 	a.sortNewestFirst(refused)
 	for _, i := range refused {
 		delete(a.valid, i)
-		a.verdict.Extra = append(a.verdict.Extra, Discrepancy{a.m.corpus.Entry(i).ID, Superseded})
+		a.result.Extra = append(a.result.Extra, Discrepancy{a.m.corpus.Entry(i).ID, Superseded})
 	}
 }
 
 // compare walks what may be held and matches, newest first. What the answer has and what every relay holds takes up the limit.
-func (a *answer) compare(f *corpus.Filter) {
-	v := &a.verdict
+func (a *comparison) compare(f *corpus.Filter) {
+	v := &a.result
 	room, edge := a.limit, int64(0) // edge: the created_at at which room ran out
 	var missing, late []int         // late: valid, at the edge, after room ran out
 	for i := range a.m.matching(f) {
@@ -125,7 +125,7 @@ func (a *answer) compare(f *corpus.Filter) {
 			a.valid[i] = false
 			a.oldest = at
 			room--
-		case a.m.fates[i].certain():
+		case a.m.statuses[i].certain():
 			missing = append(missing, i)
 			room--
 		}
@@ -155,13 +155,13 @@ func (a *answer) compare(f *corpus.Filter) {
 	}
 }
 
-func (a *answer) sortNewestFirst(list []int) {
-	slices.SortFunc(list, func(i, j int) int { return cmp.Compare(a.m.flip[j], a.m.flip[i]) })
+func (a *comparison) sortNewestFirst(list []int) {
+	slices.SortFunc(list, func(i, j int) int { return cmp.Compare(a.m.ranks[j], a.m.ranks[i]) })
 }
 
 // findCap takes missing events for those behind a cap where the answer is exactly the newest part of what it should be.
-func (a *answer) findCap() {
-	v := &a.verdict
+func (a *comparison) findCap() {
+	v := &a.result
 	if v.Got == 0 || len(v.Missing) == 0 || len(v.Extra)+len(v.Misordered)+len(v.Duplicate) > 0 {
 		return
 	}

@@ -70,14 +70,14 @@ func TestCheckNamesWhatIsWrong(t *testing.T) {
 				ids[i] = corpus.ID{b}
 			}
 			v := m.Check(&c.filter, ids)
-			if got := verdictText(v); got != c.want {
+			if got := resultText(v); got != c.want {
 				t.Errorf("got  %s\nwant %s\n%s", got, c.want, v.Summary())
 			}
 		})
 	}
 }
 
-func verdictText(v Verdict) string {
+func resultText(v CheckResult) string {
 	var b strings.Builder
 	if v.OK() {
 		b.WriteString("ok ")
@@ -103,7 +103,7 @@ func verdictText(v Verdict) string {
 	return b.String()
 }
 
-func TestCheckAllowsAnyVersionInDoubtButOnlyOne(t *testing.T) {
+func TestCheckAllowsAnyAmbiguousVersionButOnlyOne(t *testing.T) {
 	author := corpus.PubKey{1}
 	_, m := modelOf(t, []corpus.Event{
 		{ID: corpus.ID{9}, PubKey: author, CreatedAt: 0, Kind: 1, Tags: []corpus.Tag{{"t", "x"}}},
@@ -119,7 +119,7 @@ func TestCheckAllowsAnyVersionInDoubtButOnlyOne(t *testing.T) {
 		{[]corpus.ID{{2}, {1}}, "2/1 extra 1:superseded"}, {[]corpus.ID{{3}}, "1/1 extra 3:deleted"},
 	} {
 		v := m.Check(&profiles, c.got)
-		if got := verdictText(v); got != c.want || v.Optional != 2 {
+		if got := resultText(v); got != c.want || v.Optional != 2 {
 			t.Errorf("%v: got %s, %d optional; want %s, 2", c.got, got, v.Optional, c.want)
 		}
 	}
@@ -127,13 +127,13 @@ func TestCheckAllowsAnyVersionInDoubtButOnlyOne(t *testing.T) {
 	// the same.
 	tagged := corpus.Filter{Tags: []corpus.TagFilter{{Name: 't', Values: []string{"x"}}}, Limit: corpus.Int(1)}
 	for _, got := range []corpus.ID{{1}, {9}} {
-		if v := m.Check(&tagged, []corpus.ID{got}); verdictText(v) != "ok 1/1" {
+		if v := m.Check(&tagged, []corpus.ID{got}); resultText(v) != "ok 1/1" {
 			t.Errorf("%v: %s", got, v.Summary())
 		}
 	}
 }
 
-// Whatever is done to a right answer of a model without doubts, unless it is still right, must be found.
+// Whatever is done to a right answer of a model without ambiguity, unless it is still right, must be found.
 func TestCheckFindsEveryMutation(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(9, 10))
@@ -170,8 +170,8 @@ func TestCheckFindsEveryMutation(t *testing.T) {
 	}
 }
 
-func TestVerdictReadsWell(t *testing.T) {
-	v := Verdict{Want: 4, Got: 3, Missing: []Discrepancy{{corpus.ID{1}, Stored}, {corpus.ID{2}, Stored}}, Extra: []Discrepancy{{corpus.ID{3}, Deleted}}, Misordered: []corpus.ID{{4}}, Duplicate: []corpus.ID{{5}}, TieOrder: []corpus.ID{{6}}, Optional: 1}
+func TestCheckResultReadsWell(t *testing.T) {
+	v := CheckResult{Want: 4, Got: 3, Missing: []Discrepancy{{corpus.ID{1}, Stored}, {corpus.ID{2}, Stored}}, Extra: []Discrepancy{{corpus.ID{3}, Deleted}}, Misordered: []corpus.ID{{4}}, Duplicate: []corpus.ID{{5}}, TieOrder: []corpus.ID{{6}}, Optional: 1}
 	if got, want := v.Summary(), "3 of 4 events: 2 missing, 1 extra (1 deleted), 1 out of order, 1 sent twice; 1 equally new events not lowest id first; 1 optional"; got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
@@ -179,7 +179,7 @@ func TestVerdictReadsWell(t *testing.T) {
 	if got := v.Evidence(3); !slices.Equal(got, evidence) {
 		t.Errorf("got %q, want %q", got, evidence)
 	}
-	for want, v := range map[string]Verdict{
+	for want, v := range map[string]CheckResult{
 		"2 of 2 events, as the model says":                     {Want: 2, Got: 2},
 		"2 of 9 events: exactly the newest ones, as if capped": {Want: 9, Got: 2, Capped: true},
 	} {
@@ -187,7 +187,7 @@ func TestVerdictReadsWell(t *testing.T) {
 			t.Errorf("got  %s\nwant %s", got, want)
 		}
 	}
-	if got := Reason(200).String() + Doubt(200).String(); got != "unknown reasonunknown doubt" {
+	if got := Reason(200).String() + Ambiguity(200).String(); got != "unknown reasonunknown ambiguity" {
 		t.Error(got)
 	}
 }

@@ -74,7 +74,7 @@ func (m *Model) buildIndex(s *survey) {
 
 // sortTags makes one bucket's index of its postings, which it sorts in place.
 func (m *Model) sortTags(list []tagPosting) tagBucket {
-	list = slices.DeleteFunc(list, func(p tagPosting) bool { return !m.fates[m.flip[p.rank]].possible() })
+	list = slices.DeleteFunc(list, func(p tagPosting) bool { return !m.statuses[m.ranks[p.rank]].possible() })
 	slices.SortFunc(list, func(a, b tagPosting) int {
 		return cmp.Or(cmp.Compare(a.hash, b.hash), cmp.Compare(a.rank, b.rank))
 	})
@@ -101,7 +101,7 @@ func (m *Model) sortTags(list []tagPosting) tagBucket {
 func (m *Model) group(p *postings, keys int, numberOf func(i int) uint32) {
 	p.starts = make([]uint32, keys+1)
 	n := uint32(0)
-	for i, f := range m.fates {
+	for i, f := range m.statuses {
 		if f.possible() {
 			p.starts[numberOf(i)]++
 			n++
@@ -113,8 +113,8 @@ func (m *Model) group(p *postings, keys int, numberOf func(i int) uint32) {
 		total += count
 	}
 	p.ranks = make([]uint32, n)
-	for rank := range m.flip {
-		if i := int(m.flip[rank]); m.fates[i].possible() {
+	for rank := range m.ranks {
+		if i := int(m.ranks[rank]); m.statuses[i].possible() {
 			k := numberOf(i)
 			p.ranks[p.starts[k]] = uint32(rank)
 			p.starts[k]++
@@ -126,9 +126,9 @@ func (m *Model) group(p *postings, keys int, numberOf func(i int) uint32) {
 
 func (m *Model) indexAuthors() {
 	numbers := map[corpus.PubKey]uint32{}
-	number := make([]uint32, len(m.fates)) // for each event
-	var sample []uint32                    // an event by each author
-	for i, f := range m.fates {
+	number := make([]uint32, len(m.statuses)) // for each event
+	var sample []uint32                       // an event by each author
+	for i, f := range m.statuses {
 		if !f.possible() {
 			continue
 		}
@@ -158,7 +158,7 @@ func (m *Model) indexAuthors() {
 
 func (m *Model) indexKinds() {
 	var place [1 << 16]uint32
-	for i, f := range m.fates {
+	for i, f := range m.statuses {
 		if f.possible() {
 			place[m.corpus.Entry(i).Kind] = 1
 		}

@@ -18,11 +18,11 @@ const ExpiryMargin = 24 * 60 * 60
 // values and addresses under a seed of its own, never the values: with ten million different ones the odds that any two are mistaken
 // for each other are one in 400,000, anew in each process. A Model is safe for concurrent use and needs its corpus open.
 type Model struct {
-	corpus *corpus.Corpus
-	fates  []fate
-	flip   []uint32          // ranks and indices into each other, see ranking
-	rivals map[uint32]uint64 // addresses of versions of which any may be held, but only one
-	index  tagIndex
+	corpus     *corpus.Corpus
+	statuses   []status
+	ranks      []uint32          // ranks and indices into each other, see ranking
+	candidates map[uint32]uint64 // addresses of versions of which any may be held, but only one
+	index      tagIndex
 
 	authors, kinds postings
 
@@ -40,19 +40,19 @@ func New(c *corpus.Corpus, offered func(i int) bool, now int64) (*Model, error) 
 	return build(c, offered, now, true)
 }
 
-// NewFates is New for those who ask only what is held and why, event by event: it answers no filter, and takes much less memory.
-func NewFates(c *corpus.Corpus, offered func(i int) bool, now int64) (*Model, error) {
+// NewStatuses is New for those who ask only what is held and why, event by event: it answers no filter, and takes much less memory.
+func NewStatuses(c *corpus.Corpus, offered func(i int) bool, now int64) (*Model, error) {
 	return build(c, offered, now, false)
 }
 
 func build(c *corpus.Corpus, offered func(i int) bool, now int64, indexed bool) (*Model, error) {
-	m := &Model{corpus: c, fates: make([]fate, c.Len()), flip: ranking(c)}
-	for i := range m.fates {
+	m := &Model{corpus: c, statuses: make([]status, c.Len()), ranks: ranking(c)}
+	for i := range m.statuses {
 		switch {
 		case offered != nil && !offered(i):
-			m.fates[i] = newFate(NotOffered, NoDoubt)
+			m.statuses[i] = newStatus(NotOffered, Unambiguous)
 		case corpus.IsEphemeral(int(c.Entry(i).Kind)):
-			m.fates[i] = newFate(Ephemeral, NoDoubt)
+			m.statuses[i] = newStatus(Ephemeral, Unambiguous)
 		}
 	}
 	s, err := m.survey(now, indexed)
@@ -77,27 +77,27 @@ func build(c *corpus.Corpus, offered func(i int) bool, now int64, indexed bool) 
 func (m *Model) Corpus() *corpus.Corpus { return m.corpus }
 
 // Holds reports whether the relay holds event i; where that is Optional, whether it more likely does.
-func (m *Model) Holds(i int) bool { return m.fates[i].reason() == Stored }
+func (m *Model) Holds(i int) bool { return m.statuses[i].reason() == Stored }
 
 // Why says why event i is held, or why not.
-func (m *Model) Why(i int) Reason { return m.fates[i].reason() }
+func (m *Model) Why(i int) Reason { return m.statuses[i].reason() }
 
 // Optional reports whether a compliant relay may just as well do the opposite of what Holds says of event i.
-func (m *Model) Optional(i int) bool { return m.fates[i].doubt() != NoDoubt }
+func (m *Model) Optional(i int) bool { return m.statuses[i].ambiguity() != Unambiguous }
 
-// Doubt says why event i is Optional; NoDoubt if it is not.
-func (m *Model) Doubt(i int) Doubt { return m.fates[i].doubt() }
+// Ambiguity says why event i is Optional; Unambiguous if it is not.
+func (m *Model) Ambiguity(i int) Ambiguity { return m.statuses[i].ambiguity() }
 
 // Effective returns the events that Holds reports, in corpus order.
 func (m *Model) Effective() []int {
 	n := 0
-	for _, f := range m.fates {
+	for _, f := range m.statuses {
 		if f.reason() == Stored {
 			n++
 		}
 	}
 	list := make([]int, 0, n)
-	for i, f := range m.fates {
+	for i, f := range m.statuses {
 		if f.reason() == Stored {
 			list = append(list, i)
 		}
@@ -109,7 +109,7 @@ func (m *Model) Effective() []int {
 // yielded beside a nil event. For what the tags of all events add up to, Popular is faster.
 func (m *Model) Events() iter.Seq2[*corpus.Event, error] {
 	return func(yield func(*corpus.Event, error) bool) {
-		for i := range m.fates {
+		for i := range m.statuses {
 			if !m.Holds(i) {
 				continue
 			}

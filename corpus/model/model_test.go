@@ -74,8 +74,8 @@ func randomFilter(r *rand.Rand, events []corpus.Event) corpus.Filter {
 func TestModelFindsNoFaultInCompliantRelays(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(1, 2))
-	both := map[Doubt]int{}
-	optional := map[Doubt]int{}
+	both := map[Ambiguity]int{}
+	optional := map[Ambiguity]int{}
 	for round := range 400 {
 		events := randomEvents(r, 4+r.IntN(40))
 		c, m := modelOf(t, events, nil)
@@ -100,20 +100,20 @@ func TestModelFindsNoFaultInCompliantRelays(t *testing.T) {
 			}
 		}
 		for i, n := range seen {
-			optional[m.Doubt(i)]++
+			optional[m.Ambiguity(i)]++
 			if 0 < n && n < relays {
-				both[m.Doubt(i)]++
+				both[m.Ambiguity(i)]++
 			}
 		}
 	}
-	for d := DoubtExpiry; d <= DoubtProtected; d++ {
+	for d := AmbiguousExpiry; d <= AmbiguousProtected; d++ {
 		t.Logf("%s: %d events, %d of them seen both held and not", d, optional[d], both[d])
 		if both[d] == 0 {
 			t.Errorf("no two relays ever differed for the reason %q", d)
 		}
 	}
-	if both[NoDoubt] > 0 {
-		t.Errorf("relays differed over %d events without doubt", both[NoDoubt])
+	if both[Unambiguous] > 0 {
+		t.Errorf("relays differed over %d events that are unambiguous", both[Unambiguous])
 	}
 }
 
@@ -121,7 +121,7 @@ func listing(c *corpus.Corpus, m *Model) string {
 	var b strings.Builder
 	for i := range c.Len() {
 		e, _ := c.Event(i)
-		fmt.Fprintf(&b, "%x by %x at %d kind %d %q: %s, doubt %s\n", e.ID[:4], e.PubKey[:2], e.CreatedAt, e.Kind, e.Tags, m.Why(i), m.Doubt(i))
+		fmt.Fprintf(&b, "%x by %x at %d kind %d %q: %s, ambiguity %s\n", e.ID[:4], e.PubKey[:2], e.CreatedAt, e.Kind, e.Tags, m.Why(i), m.Ambiguity(i))
 	}
 	return b.String()
 }
@@ -155,7 +155,7 @@ func TestModelAgreesWithNaiveRulesAndSearch(t *testing.T) {
 			n.events = append(n.events, e)
 		}
 		for i := range c.Len() {
-			reason, optional := n.fate(i)
+			reason, optional := n.status(i)
 			reasons[reason]++
 			if m.Why(i) != reason || m.Optional(i) != optional || m.Holds(i) != (reason == Stored) {
 				t.Fatalf("round %d: %x is %s (optional: %v), want %s (%v)\n%s", round, c.Entry(i).ID[:4], m.Why(i), m.Optional(i), reason, optional, listing(c, m))
@@ -210,7 +210,7 @@ func TestModelDoesNotDependOnTheOrderOfEvents(t *testing.T) {
 		r.Shuffle(len(events), func(i, j int) { events[i], events[j] = events[j], events[i] })
 		c2, m2 := modelOf(t, events, nil)
 		for i := range c1.Len() {
-			if c1.Entry(i).ID != c2.Entry(i).ID || m1.fates[i] != m2.fates[i] {
+			if c1.Entry(i).ID != c2.Entry(i).ID || m1.statuses[i] != m2.statuses[i] {
 				t.Fatalf("event %d differs", i)
 			}
 		}
@@ -266,7 +266,7 @@ func TestQueryAgreesWithNaiveSearchInALargeCorpus(t *testing.T) {
 		}
 		var want []int
 		for rank := len(parsed) - 1; rank >= 0 && len(want) < limitOf(&f); rank-- {
-			if i := int(m.flip[rank]); f.Matches(&parsed[i]) {
+			if i := int(m.ranks[rank]); f.Matches(&parsed[i]) {
 				want = append(want, i)
 			}
 		}
@@ -280,7 +280,7 @@ func TestQueryAgreesWithNaiveSearchInALargeCorpus(t *testing.T) {
 // superseded by itself.
 func TestEachEventIsSurveyedOnce(t *testing.T) {
 	t.Parallel()
-	for _, n := range []int{surveyChunk - 1, surveyChunk, surveyChunk + 1, 2*surveyChunk + 2} {
+	for _, n := range []int{chunkEvents - 1, chunkEvents, chunkEvents + 1, 2*chunkEvents + 2} {
 		var events []corpus.Event
 		for i := range n {
 			key := [2]byte{byte(i), byte(i >> 8)}

@@ -16,23 +16,23 @@ type naive struct {
 	offered func(i int) bool
 }
 
-// local returns how the event fares by itself: firmly expired, or in doubt.
-func (n naive) local(e *corpus.Event) (expired bool, doubtful bool) {
+// local returns how the event fares by itself: firmly expired, or ambiguous.
+func (n naive) local(e *corpus.Event) (expired bool, ambiguous bool) {
 	for _, t := range e.Tags {
 		if t.Name() == "-" {
-			doubtful = true
+			ambiguous = true
 		}
 		if t.Name() == "expiration" {
 			at, err := strconv.Atoi(t.Value())
 			switch {
 			case err != nil || at > testNow && at <= testNow+ExpiryMargin:
-				doubtful = true
+				ambiguous = true
 			case at <= testNow:
 				return true, false
 			}
 		}
 	}
-	return false, doubtful
+	return false, ambiguous
 }
 
 func (n naive) requests(kind int, visit func(r *corpus.Event)) {
@@ -53,8 +53,8 @@ func (n naive) vanished(e *corpus.Event) (certain, perhaps bool) {
 		if !own && !wrap || !slices.ContainsFunc(r.Tags, func(t corpus.Tag) bool { return t.Name() == "relay" }) {
 			return
 		}
-		expired, doubtful := n.local(r)
-		if tagged(r, "relay", "ALL_RELAYS") && !expired && !doubtful && e.CreatedAt <= r.CreatedAt {
+		expired, ambiguous := n.local(r)
+		if tagged(r, "relay", "ALL_RELAYS") && !expired && !ambiguous && e.CreatedAt <= r.CreatedAt {
 			certain = true
 		} else {
 			perhaps = true
@@ -88,9 +88,9 @@ func (n naive) deleted(e *corpus.Event) (certain, perhaps bool) {
 		return false, false
 	}
 	n.requests(corpus.KindDeletion, func(r *corpus.Event) {
-		expired, doubtful := n.local(r)
+		expired, ambiguous := n.local(r)
 		gone, maybeGone := n.vanished(r)
-		effective := !expired && !doubtful && !gone && !maybeGone && !n.foreign(r)
+		effective := !expired && !ambiguous && !gone && !maybeGone && !n.foreign(r)
 		for _, t := range r.Tags {
 			clean, loose := false, false
 			switch {
@@ -112,8 +112,8 @@ func (n naive) deleted(e *corpus.Event) (certain, perhaps bool) {
 	return certain, perhaps
 }
 
-// fate returns what becomes of event i.
-func (n naive) fate(i int) (Reason, bool) {
+// status returns what becomes of event i.
+func (n naive) status(i int) (Reason, bool) {
 	e := &n.events[i]
 	reason, optional := n.alone(i)
 	if reason != Stored {
@@ -156,7 +156,7 @@ func (n naive) fate(i int) (Reason, bool) {
 // alone leaves out other versions.
 func (n naive) alone(i int) (Reason, bool) {
 	e := &n.events[i]
-	expired, doubtful := n.local(e)
+	expired, ambiguous := n.local(e)
 	gone, maybeGone := n.vanished(e)
 	deleted, maybeDeleted := n.deleted(e)
 	switch {
@@ -171,7 +171,7 @@ func (n naive) alone(i int) (Reason, bool) {
 	case deleted:
 		return Deleted, false
 	}
-	return Stored, doubtful || maybeGone || maybeDeleted || e.Kind == corpus.KindDeletion && n.foreign(e)
+	return Stored, ambiguous || maybeGone || maybeDeleted || e.Kind == corpus.KindDeletion && n.foreign(e)
 }
 
 // newer reports whether a supersedes b.

@@ -48,10 +48,10 @@ func (m *Model) Popular() (*Popular, error) {
 
 func (m *Model) rankAll() (*Popular, error) {
 	var mu sync.Mutex
-	var parts []*tallies // those not in use: in the end one for each core
-	err := corpus.TryInParallel(context.Background(), (len(m.fates)+surveyChunk-1)/surveyChunk, func(chunk int) error {
+	var parts []*counts // those not in use: in the end one for each core
+	err := corpus.TryInParallel(context.Background(), (len(m.statuses)+chunkEvents-1)/chunkEvents, func(chunk int) error {
 		mu.Lock()
-		part := newTallies()
+		part := newCounts()
 		if n := len(parts); n > 0 {
 			part, parts = parts[n-1], parts[:n-1]
 		}
@@ -65,7 +65,7 @@ func (m *Model) rankAll() (*Popular, error) {
 	if err != nil {
 		return nil, err
 	}
-	whole := newTallies()
+	whole := newCounts()
 	for _, part := range parts {
 		whole.take(part)
 	}
@@ -89,8 +89,8 @@ func (m *Model) rankAll() (*Popular, error) {
 }
 
 // countChunk counts the held events of one chunk.
-func (m *Model) countChunk(t *tallies, chunk int) error {
-	for i := chunk * surveyChunk; i < min((chunk+1)*surveyChunk, len(m.fates)); i++ {
+func (m *Model) countChunk(t *counts, chunk int) error {
+	for i := chunk * chunkEvents; i < min((chunk+1)*chunkEvents, len(m.statuses)); i++ {
 		if !m.Holds(i) {
 			continue
 		}
@@ -113,8 +113,8 @@ func ranked[K comparable](counts map[K]int, compare func(a, b K) int) []Ranked[K
 	return list
 }
 
-// tallies counts as Popular ranks.
-type tallies struct {
+// counts counts as Popular ranks.
+type counts struct {
 	noteAuthors   map[corpus.PubKey]int
 	references    map[corpus.ID]int
 	mentions      map[corpus.PubKey]int
@@ -126,14 +126,14 @@ type tallies struct {
 	words []string
 }
 
-func newTallies() *tallies {
-	return &tallies{
+func newCounts() *counts {
+	return &counts{
 		noteAuthors: map[corpus.PubKey]int{}, references: map[corpus.ID]int{}, mentions: map[corpus.PubKey]int{},
 		hashtags: map[string]int{}, conversations: map[Pair]int{},
 	}
 }
 
-func (t *tallies) count(entry *corpus.Entry, raw []byte) error {
+func (t *counts) count(entry *corpus.Entry, raw []byte) error {
 	switch entry.Kind {
 	case kindNote, kindRepost, kindLike, kindZap:
 	default:
@@ -189,7 +189,7 @@ func distinct[T comparable](list []T, compare func(a, b T) int) []T {
 }
 
 // take adds what part has counted. part is spent.
-func (t *tallies) take(part *tallies) {
+func (t *counts) take(part *counts) {
 	t.noteAuthors = sum(t.noteAuthors, part.noteAuthors)
 	t.references = sum(t.references, part.references)
 	t.mentions = sum(t.mentions, part.mentions)

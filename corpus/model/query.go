@@ -51,7 +51,7 @@ func limitOf(f *corpus.Filter) int {
 // walks the condition with the fewest postings and tests the others.
 func (m *Model) matching(f *corpus.Filter) iter.Seq[int] {
 	return func(yield func(int) bool) {
-		t := m.newTester(f)
+		t := m.newMatcher(f)
 		var driver *condition
 		for i := range t.conditions {
 			if c := &t.conditions[i]; driver == nil || c.total < driver.total {
@@ -60,14 +60,14 @@ func (m *Model) matching(f *corpus.Filter) iter.Seq[int] {
 		}
 		if driver == nil {
 			for rank := t.high; rank > t.low; rank-- {
-				if i := int(m.flip[rank-1]); m.fates[i].possible() && !yield(i) {
+				if i := int(m.ranks[rank-1]); m.statuses[i].possible() && !yield(i) {
 					return
 				}
 			}
 			return
 		}
 		for rank := range driver.newestFirst(t.low, t.high) {
-			if t.passes(rank, driver) && !yield(int(m.flip[rank])) {
+			if t.passes(rank, driver) && !yield(int(m.ranks[rank])) {
 				return
 			}
 		}
@@ -76,28 +76,28 @@ func (m *Model) matching(f *corpus.Filter) iter.Seq[int] {
 
 // condition is one of a filter's lists: an event meets it if its rank is in any of the postings.
 type condition struct {
-	lists  [][]uint32 // ascending, within the tester's span
+	lists  [][]uint32 // ascending, within the matcher's span
 	total  int
 	test   func(e *corpus.Entry) bool // the same from the entry alone; nil for tags
 	window bitset                     // of all lists, once made
 }
 
-// tester holds a filter's conditions.
-type tester struct {
+// matcher holds a filter's conditions.
+type matcher struct {
 	m          *Model
 	low, high  uint32
 	conditions []condition
 }
 
-func (m *Model) newTester(f *corpus.Filter) *tester {
-	t := &tester{m: m}
+func (m *Model) newMatcher(f *corpus.Filter) *matcher {
+	t := &matcher{m: m}
 	t.low, t.high = m.span(f)
 	if f.IDs != nil {
 		// As a list, so that ids are found through the corpus's table and not by looking at events.
 		ranks := make([]uint32, 0, len(f.IDs))
 		for _, id := range f.IDs {
-			if i, ok := m.corpus.Find(id); ok && m.fates[i].possible() {
-				ranks = append(ranks, m.flip[i])
+			if i, ok := m.corpus.Find(id); ok && m.statuses[i].possible() {
+				ranks = append(ranks, m.ranks[i])
 			}
 		}
 		slices.Sort(ranks)
@@ -144,7 +144,7 @@ func membership[K comparable](keys []K, of func(e *corpus.Entry) K) func(e *corp
 }
 
 // add adds a condition of postings, cut to the span.
-func (t *tester) add(lists iter.Seq[[]uint32], test func(e *corpus.Entry) bool) {
+func (t *matcher) add(lists iter.Seq[[]uint32], test func(e *corpus.Entry) bool) {
 	c := condition{test: test}
 	for list := range lists {
 		if list = within(list, t.low, t.high); len(list) > 0 {
@@ -169,14 +169,14 @@ func within(list []uint32, low, high uint32) []uint32 {
 }
 
 // passes reports whether the event of this rank, which lies in the span, meets every condition but the one already known to be met.
-func (t *tester) passes(rank uint32, known *condition) bool {
+func (t *matcher) passes(rank uint32, known *condition) bool {
 	for i := range t.conditions {
 		c := &t.conditions[i]
 		if c == known {
 			continue
 		}
 		if c.test != nil {
-			if !c.test(t.m.corpus.Entry(int(t.m.flip[rank]))) {
+			if !c.test(t.m.corpus.Entry(int(t.m.ranks[rank]))) {
 				return false
 			}
 		} else if !c.has(rank, t.low, t.high) {

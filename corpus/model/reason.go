@@ -29,58 +29,58 @@ func (r Reason) String() string {
 	return "unknown reason"
 }
 
-// Doubt says why compliant relays may differ over an event, so that neither its presence nor its absence is a fault.
-type Doubt uint8
+// Ambiguity says why compliant relays may differ over an event, so that neither its presence nor its absence is a fault.
+type Ambiguity uint8
 
 const (
-	// NoDoubt: every compliant relay does as Reason says.
-	NoDoubt Doubt = iota
+	// Unambiguous: every compliant relay does as Reason says.
+	Unambiguous Ambiguity = iota
 
-	// DoubtExpiry: the event expires within ExpiryMargin of the model's time, so perhaps during the run; or its expiration is not a
+	// AmbiguousExpiry: the event expires within ExpiryMargin of the model's time, so perhaps during the run; or its expiration is not a
 	// positive decimal number, or its several expirations disagree: NIP-40 does not say which then counts or whether to refuse it.
-	DoubtExpiry
+	AmbiguousExpiry
 
-	// DoubtDeletion: a NIP-09 request for it may or may not count: its a tag is no clean kind:pubkey:d or its e tag no lower-case id;
-	// the request is itself expired, vanished or in doubt, so that its effect depends on what came first; the request also names
+	// AmbiguousDeletion: a NIP-09 request for it may or may not count: its a tag is no clean kind:pubkey:d or its e tag no lower-case id;
+	// the request is itself expired, vanished or ambiguous, so that its effect depends on what came first; the request also names
 	// another author's event, for which NIP-09 lets a relay refuse it; or the request comes from the recipient of a gift wrap
-	// (kind 1059), which newer texts of NIP-09 honour. A request that names another author's event is itself in this doubt.
-	DoubtDeletion
+	// (kind 1059), which newer texts of NIP-09 honour. A request that names another author's event is itself ambiguous in this way.
+	AmbiguousDeletion
 
-	// DoubtVanish: a NIP-62 request names particular relays, and whether this is one cannot be known; or the request is expired or in
-	// doubt; or the event is a gift wrap newer than its recipient's request; or it is a request, which a relay MAY keep.
-	DoubtVanish
+	// AmbiguousVanish: a NIP-62 request names particular relays, and whether this is one cannot be known; or the request is expired or is
+	// ambiguous; or the event is a gift wrap newer than its recipient's request; or it is a request, which a relay MAY keep.
+	AmbiguousVanish
 
-	// DoubtVersion: the best version of the replaceable or addressable event is deleted, expired or in doubt. If it came first, this
+	// AmbiguousVersion: the best version of the replaceable or addressable event is deleted, expired or ambiguous. If it came first, this
 	// one was refused or replaced; if it was gone or refused before this one came, this one is held. That goes for all versions, but
-	// only one of them can be held. Kind 41 (NIP-28) is in this doubt where there is a newer one of the same author: NIP-01 gives it
+	// only one of them can be held. Kind 41 (NIP-28) is ambiguous in this way where there is a newer one of the same author: NIP-01 gives it
 	// no special place, strfry replaces it.
-	DoubtVersion
+	AmbiguousVersion
 
-	// DoubtProtected: the event carries a "-" tag, so that a relay with NIP-70 refuses it unless its author has authenticated.
-	DoubtProtected
+	// AmbiguousProtected: the event carries a "-" tag, so that a relay with NIP-70 refuses it unless its author has authenticated.
+	AmbiguousProtected
 )
 
-var doubtNames = [...]string{"none", "expiration", "deletion", "vanishing", "order of versions", "protected event"}
+var ambiguityNames = [...]string{"none", "expiration", "deletion", "vanishing", "order of versions", "protected event"}
 
 // String returns a few words for people.
-func (d Doubt) String() string {
-	if int(d) < len(doubtNames) {
-		return doubtNames[d]
+func (d Ambiguity) String() string {
+	if int(d) < len(ambiguityNames) {
+		return ambiguityNames[d]
 	}
-	return "unknown doubt"
+	return "unknown ambiguity"
 }
 
-// fate is what the model knows of one event: Reason in the low half, Doubt in the high half. Only Stored and Superseded events carry a
-// doubt: everything else is certain.
-type fate uint8
+// status is what the model knows of one event: Reason in the low half, Ambiguity in the high half. Only Stored and Superseded events carry an
+// ambiguity: everything else is certain.
+type status uint8
 
-func newFate(r Reason, d Doubt) fate { return fate(r) | fate(d)<<4 }
+func newStatus(r Reason, d Ambiguity) status { return status(r) | status(d)<<4 }
 
-func (f fate) reason() Reason { return Reason(f & 15) }
-func (f fate) doubt() Doubt   { return Doubt(f >> 4) }
+func (f status) reason() Reason       { return Reason(f & 15) }
+func (f status) ambiguity() Ambiguity { return Ambiguity(f >> 4) }
 
 // possible reports whether a compliant relay may hold the event.
-func (f fate) possible() bool { return f.reason() == Stored || f.doubt() != NoDoubt }
+func (f status) possible() bool { return f.reason() == Stored || f.ambiguity() != Unambiguous }
 
 // certain reports whether every compliant relay holds the event.
-func (f fate) certain() bool { return f == newFate(Stored, NoDoubt) }
+func (f status) certain() bool { return f == newStatus(Stored, Unambiguous) }

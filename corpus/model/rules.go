@@ -18,45 +18,45 @@ const (
 	kindGiftWrap        = 1059 // NIP-59
 )
 
-// reach is up to which created_at a request takes effect, for certain and perhaps. Nothing is older than never.
-type reach struct{ certain, perhaps int64 }
+// cutoff is up to which created_at a request takes effect, for certain and possibly. Nothing is older than never.
+type cutoff struct{ certain, possible int64 }
 
 const never = math.MinInt64
 
-func (r *reach) extend(at int64, certain bool) {
+func (r *cutoff) extend(at int64, certain bool) {
 	if certain {
 		r.certain = max(r.certain, at)
 	} else {
-		r.perhaps = max(r.perhaps, at)
+		r.possible = max(r.possible, at)
 	}
 }
 
-// extend widens what key's requests reach in a map of reaches.
-func extend[K comparable](reaches map[K]reach, key K, at int64, certain bool) {
-	r, ok := reaches[key]
+// extend widens the cutoff of a key's requests.
+func extend[K comparable](cutoffs map[K]cutoff, key K, at int64, certain bool) {
+	r, ok := cutoffs[key]
 	if !ok {
-		r = reach{never, never}
+		r = cutoff{never, never}
 	}
 	r.extend(at, certain)
-	reaches[key] = r
+	cutoffs[key] = r
 }
 
-// remove takes event i away for the given reason, or puts it in doubt if that is not certain. A reason found earlier stays, but
-// certainty beats doubt.
-func (m *Model) remove(i int, r Reason, d Doubt, certain bool) {
-	switch f := m.fates[i]; {
+// remove takes event i away for the given reason, or makes it ambiguous if that is not certain. A reason found earlier stays, but
+// certainty beats ambiguity.
+func (m *Model) remove(i int, r Reason, d Ambiguity, certain bool) {
+	switch f := m.statuses[i]; {
 	case f.reason() != Stored:
 	case certain:
-		m.fates[i] = newFate(r, NoDoubt)
-	case f.doubt() == NoDoubt:
-		m.fates[i] = newFate(Stored, d)
+		m.statuses[i] = newStatus(r, Unambiguous)
+	case f.ambiguity() == Unambiguous:
+		m.statuses[i] = newStatus(Stored, d)
 	}
 }
 
 // vanish applies the requests to vanish (NIP-62): everything of the author up to the request's created_at goes, and gift wraps to the
 // author likewise, but for requests to vanish.
 func (m *Model) vanish(requests []uint32) error {
-	authors := map[corpus.PubKey]reach{}
+	authors := map[corpus.PubKey]cutoff{}
 	for _, i := range requests {
 		entry := m.corpus.Entry(int(i))
 		if entry.Kind != corpus.KindVanish {
@@ -73,20 +73,20 @@ func (m *Model) vanish(requests []uint32) error {
 			return fmt.Errorf("reading the request to vanish %s: %w", entry.ID, err)
 		}
 		if named { // without a relay tag it asks nothing of anyone
-			extend(authors, entry.PubKey, entry.CreatedAt, all && m.fates[i].certain())
+			extend(authors, entry.PubKey, entry.CreatedAt, all && m.statuses[i].certain())
 		}
-		m.remove(int(i), Stored, DoubtVanish, false)
+		m.remove(int(i), Stored, AmbiguousVanish, false)
 	}
 	if len(authors) == 0 {
 		return nil
 	}
-	for i := range m.fates {
+	for i := range m.statuses {
 		entry := m.corpus.Entry(i)
-		if m.fates[i].reason() != Stored || entry.Kind == corpus.KindVanish {
+		if m.statuses[i].reason() != Stored || entry.Kind == corpus.KindVanish {
 			continue
 		}
-		if r, ok := authors[entry.PubKey]; ok && entry.CreatedAt <= max(r.certain, r.perhaps) {
-			m.remove(i, Vanished, DoubtVanish, entry.CreatedAt <= r.certain)
+		if r, ok := authors[entry.PubKey]; ok && entry.CreatedAt <= max(r.certain, r.possible) {
+			m.remove(i, Vanished, AmbiguousVanish, entry.CreatedAt <= r.certain)
 		}
 		if entry.Kind != kindGiftWrap {
 			continue
@@ -94,7 +94,7 @@ func (m *Model) vanish(requests []uint32) error {
 		err := corpus.ScanTags(m.corpus.Raw(i), func(name, value []byte, elements int) {
 			if recipient, ok := corpus.ParsePubKey(value); ok && string(name) == "p" {
 				if r, ok := authors[recipient]; ok {
-					m.remove(i, Vanished, DoubtVanish, entry.CreatedAt <= r.certain)
+					m.remove(i, Vanished, AmbiguousVanish, entry.CreatedAt <= r.certain)
 				}
 			}
 		})
@@ -105,9 +105,9 @@ func (m *Model) vanish(requests []uint32) error {
 	return nil
 }
 
-// delete applies the deletion requests' e tags and returns up to when their a tags reach, by address (NIP-09).
-func (m *Model) delete(requests []uint32, seed maphash.Seed) (map[uint64]reach, error) {
-	addresses := map[uint64]reach{}
+// delete applies the deletion requests' e tags and returns up to when their a tags take effect, by address (NIP-09).
+func (m *Model) delete(requests []uint32, seed maphash.Seed) (map[uint64]cutoff, error) {
+	addresses := map[uint64]cutoff{}
 	for _, i := range requests {
 		if m.corpus.Entry(int(i)).Kind != corpus.KindDeletion {
 			continue
@@ -117,11 +117,11 @@ func (m *Model) delete(requests []uint32, seed maphash.Seed) (map[uint64]reach, 
 			return nil, fmt.Errorf("reading the deletion request %s: %w", r.entry.ID, err)
 		}
 		if r.foreign {
-			m.remove(int(i), Stored, DoubtDeletion, false)
+			m.remove(int(i), Stored, AmbiguousDeletion, false)
 		}
-		effective := m.fates[i].certain()
+		effective := m.statuses[i].certain()
 		for _, t := range r.events {
-			m.remove(t.index, Deleted, DoubtDeletion, effective && t.clean)
+			m.remove(t.index, Deleted, AmbiguousDeletion, effective && t.clean)
 		}
 		for _, t := range r.addresses {
 			extend(addresses, t.address, r.entry.CreatedAt, effective && t.clean)
@@ -170,7 +170,7 @@ func (r *deletion) readID(value []byte) {
 		}
 	}
 	i, ok := r.m.corpus.Find(id)
-	if !ok || r.m.fates[i].reason() == NotOffered || r.m.fates[i].reason() == Ephemeral {
+	if !ok || r.m.statuses[i].reason() == NotOffered || r.m.statuses[i].reason() == Ephemeral {
 		return
 	}
 	switch target := r.m.corpus.Entry(i); {
@@ -219,8 +219,8 @@ func (m *Model) mentions(i int, key *corpus.PubKey) (found bool) {
 
 // supersede leaves one version of each replaceable and addressable event: the newest, the lowest id among equally new ones (NIP-01).
 // deleted says up to when versions are gone by their address.
-func (m *Model) supersede(versions []version, deleted map[uint64]reach) {
-	m.rivals = map[uint32]uint64{}
+func (m *Model) supersede(versions []version, deleted map[uint64]cutoff) {
+	m.candidates = map[uint32]uint64{}
 	slices.SortFunc(versions, func(a, b version) int {
 		return cmp.Or(cmp.Compare(a.address, b.address), cmp.Compare(b.rank, a.rank)) // the winner first
 	})
@@ -233,15 +233,15 @@ func (m *Model) supersede(versions []version, deleted map[uint64]reach) {
 		versions = versions[n:]
 		if r, ok := deleted[group[0].address]; ok {
 			for _, v := range group {
-				i := int(m.flip[v.rank])
-				if at := m.corpus.Entry(i).CreatedAt; at <= max(r.certain, r.perhaps) {
-					m.remove(i, Deleted, DoubtDeletion, at <= r.certain)
+				i := int(m.ranks[v.rank])
+				if at := m.corpus.Entry(i).CreatedAt; at <= max(r.certain, r.possible) {
+					m.remove(i, Deleted, AmbiguousDeletion, at <= r.certain)
 				}
 			}
 		}
-		if m.corpus.Entry(int(m.flip[group[0].rank])).Kind == kindChannelMetadata {
+		if m.corpus.Entry(int(m.ranks[group[0].rank])).Kind == kindChannelMetadata {
 			for _, v := range group[1:] {
-				m.remove(int(m.flip[v.rank]), Stored, DoubtVersion, false)
+				m.remove(int(m.ranks[v.rank]), Stored, AmbiguousVersion, false)
 			}
 			continue
 		}
@@ -250,30 +250,30 @@ func (m *Model) supersede(versions []version, deleted map[uint64]reach) {
 }
 
 // rank settles the versions of one event, best first. If the best is held for certain, all others are superseded. If it may have come and
-// gone, or may never have been taken, any of the others may be the one that is held (see DoubtVersion): the next one, while the
+// gone, or may never have been taken, any of the others may be the one that is held (see AmbiguousVersion): the next one, while the
 // best was away; or one still older, where the best had replaced the next one before it went.
 func (m *Model) rank(group []version) {
-	settled := m.fates[m.flip[group[0].rank]].certain()
+	settled := m.statuses[m.ranks[group[0].rank]].certain()
 	held := false
 	for _, v := range group {
-		i := m.flip[v.rank]
-		f := m.fates[i]
+		i := m.ranks[v.rank]
+		f := m.statuses[i]
 		if f.reason() != Stored {
 			continue
 		}
-		reason, doubt := Stored, f.doubt()
+		reason, ambiguity := Stored, f.ambiguity()
 		if held {
 			reason = Superseded
 		}
 		if !settled {
-			if doubt == NoDoubt {
-				doubt = DoubtVersion
+			if ambiguity == Unambiguous {
+				ambiguity = AmbiguousVersion
 			}
-			m.rivals[i] = v.address
+			m.candidates[i] = v.address
 		} else if held {
-			doubt = NoDoubt
+			ambiguity = Unambiguous
 		}
 		held = true
-		m.fates[i] = newFate(reason, doubt)
+		m.statuses[i] = newStatus(reason, ambiguity)
 	}
 }

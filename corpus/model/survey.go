@@ -25,29 +25,29 @@ type version struct {
 }
 
 // surveyChunk is how many events a goroutine takes at a time.
-const surveyChunk = 2048
+const chunkEvents = 2048
 
 // letGoFrom is how many events have so much text that it is let go as it has been read.
-const letGoFrom = 200_000
+const forgetFrom = 200_000
 
 // survey reads the tags of every event that may be held, and decides expiry and protection, which need nothing but the event itself.
 func (m *Model) survey(now int64, indexed bool) (*survey, error) {
 	whole := &survey{seed: maphash.MakeSeed(), indexed: indexed}
 	var mu sync.Mutex
-	chunks := (len(m.fates) + surveyChunk - 1) / surveyChunk
+	chunks := (len(m.statuses) + chunkEvents - 1) / chunkEvents
 	spare := sync.Pool{New: func() any { return &survey{seed: whole.seed, indexed: indexed} }}
 	err := corpus.TryInParallel(context.Background(), chunks, func(chunk int) error {
 		part := spare.Get().(*survey)
-		for i := chunk * surveyChunk; i < min((chunk+1)*surveyChunk, len(m.fates)); i++ {
-			if m.fates[i].reason() != Stored {
+		for i := chunk * chunkEvents; i < min((chunk+1)*chunkEvents, len(m.statuses)); i++ {
+			if m.statuses[i].reason() != Stored {
 				continue
 			}
 			if err := part.read(m, i, now); err != nil {
 				return fmt.Errorf("modelling event %d of the corpus: %w", i, err)
 			}
 		}
-		if len(m.fates) >= letGoFrom {
-			m.corpus.ForgetPart(chunk*surveyChunk, min((chunk+1)*surveyChunk, len(m.fates)))
+		if len(m.statuses) >= forgetFrom {
+			m.corpus.ForgetPart(chunk*chunkEvents, min((chunk+1)*chunkEvents, len(m.statuses)))
 		}
 		mu.Lock()
 		defer mu.Unlock()
@@ -61,7 +61,7 @@ func (m *Model) survey(now int64, indexed bool) (*survey, error) {
 // read surveys event i.
 func (s *survey) read(m *Model, i int, now int64) error {
 	entry := m.corpus.Entry(i)
-	kind, rank := int(entry.Kind), m.flip[i]
+	kind, rank := int(entry.Kind), m.ranks[i]
 	var d []byte
 	hasD, protected := false, false
 	expiry := noExpiry
@@ -87,11 +87,11 @@ func (s *survey) read(m *Model, i int, now int64) error {
 
 	switch {
 	case expiry == pastExpiry:
-		m.fates[i] = newFate(Expired, NoDoubt)
+		m.statuses[i] = newStatus(Expired, Unambiguous)
 	case expiry == openExpiry:
-		m.fates[i] = newFate(Stored, DoubtExpiry)
+		m.statuses[i] = newStatus(Stored, AmbiguousExpiry)
 	case protected:
-		m.fates[i] = newFate(Stored, DoubtProtected)
+		m.statuses[i] = newStatus(Stored, AmbiguousProtected)
 	}
 	switch {
 	case kind == corpus.KindDeletion || kind == corpus.KindVanish:
@@ -123,7 +123,7 @@ const (
 	noExpiry   expiry = iota
 	farExpiry         // it outlasts the run
 	pastExpiry        // it has expired
-	openExpiry        // DoubtExpiry
+	openExpiry        // AmbiguousExpiry
 )
 
 // with adds another expiration tag: tags that disagree leave it open.

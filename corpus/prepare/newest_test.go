@@ -36,14 +36,14 @@ func prepared(t *testing.T, limit, lag int, lines ...[]byte) (ids []corpus.ID, d
 	if err != nil {
 		t.Fatal(err)
 	}
-	over, err = sorted.each(context.Background(), limit, func(r *record, _ []byte) error {
+	over, err = sorted.each(context.Background(), limit, func(r *sortEntry, _ []byte) error {
 		ids = append(ids, r.id)
 		return nil
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return ids, done.drops, done.old, over
+	return ids, done.drops, done.tooOld, over
 }
 
 func TestWhatIsTooOldForTheLimitIsNotChecked(t *testing.T) {

@@ -42,11 +42,11 @@ type batch struct {
 
 // item is one event of a batch.
 type item struct {
-	event corpus.Event // without tags and content, which line has
-	line  []byte
-	key   Key
-	drop  DropReason
-	old   bool // older than as many good events as the limit keeps: not checked, and not kept
+	event  corpus.Event // without tags and content, which line has
+	line   []byte
+	key    Key
+	drop   DropReason
+	tooOld bool // older than as many good events as the limit keeps: not checked, and not kept
 
 	copied bool   // its doubled backslashes have been undone
 	at     place  // of what is unparseable
@@ -57,17 +57,17 @@ type item struct {
 // one goroutine takes out repeated texts, in order of arrival; on all cores, ids and signatures are checked; the caller's goroutine
 // collects, in order of arrival again. What comes out so does not depend on scheduling.
 type pipeline struct {
-	options  *Options
-	seen     *textSet
-	large    sync.Mutex
-	used     sync.Pool // of *batch
-	room     *room
-	toParse  chan *batch
-	toRepeat chan *batch
-	toJudge  chan *batch
-	toKeep   chan *batch
-	lag      int
-	floors   chan int64 // of the newest so many, after each batch that was kept
+	options *Options
+	seen    *textSet
+	large   sync.Mutex
+	used    sync.Pool // of *batch
+	budget  *byteBudget
+	toParse chan *batch
+	toDedup chan *batch
+	toJudge chan *batch
+	toKeep  chan *batch
+	lag     int
+	floors  chan int64 // of the newest so many, after each batch that was kept
 }
 
 // floorLag, the usual lag, is how many batches later the age that an event needs to count is used: a fixed number, so that what is counted does not depend on scheduling, and
@@ -78,7 +78,7 @@ const floorLag = 256
 type outcome struct {
 	read   int             // event texts
 	drops  dropCounts      // those that were left out
-	old    int             // those that were found too old for the limit before they were checked
+	tooOld int             // those that were found too old for the limit before they were checked
 	copied int             // those kept whose doubled backslashes were undone
 	first  *corpus.Failure // the first that was unparseable
 }
@@ -89,8 +89,8 @@ func runPipeline(ctx context.Context, src *source, o *Options, sorted *sorter, l
 	ctx, cancel := context.WithCancelCause(asked)
 	workers := runtime.GOMAXPROCS(0)
 	pl := &pipeline{
-		options: o, seen: newTextSet(), room: newRoom(inFlightBytes),
-		toParse: make(chan *batch, workers), toRepeat: make(chan *batch, 2*workers),
+		options: o, seen: newTextSet(), budget: newByteBudget(inFlightBytes),
+		toParse: make(chan *batch, workers), toDedup: make(chan *batch, 2*workers),
 		toJudge: make(chan *batch, workers), toKeep: make(chan *batch, 2*workers), lag: lag, floors: make(chan int64, lag),
 	}
 	top := newNewest(o.Limit)
@@ -99,7 +99,7 @@ func runPipeline(ctx context.Context, src *source, o *Options, sorted *sorter, l
 	defer cancel(nil)
 	wg.Go(func() {
 		defer close(pl.toParse)
-		defer close(pl.toRepeat)
+		defer close(pl.toDedup)
 		if err := pl.split(ctx, src); err != nil {
 			cancel(err)
 		}
@@ -107,7 +107,7 @@ func runPipeline(ctx context.Context, src *source, o *Options, sorted *sorter, l
 	wg.Go(func() {
 		defer close(pl.toJudge)
 		defer close(pl.toKeep)
-		pl.dropRepeated(ctx)
+		pl.dedup(ctx)
 	})
 	for range workers {
 		wg.Go(func() { pl.parse(ctx) })
@@ -121,8 +121,8 @@ func runPipeline(ctx context.Context, src *source, o *Options, sorted *sorter, l
 		done.read += len(b.items)
 		for i := range b.items {
 			it := &b.items[i]
-			if it.old {
-				done.old++
+			if it.tooOld {
+				done.tooOld++
 				continue
 			}
 			done.drops[it.drop]++
@@ -146,7 +146,7 @@ func runPipeline(ctx context.Context, src *source, o *Options, sorted *sorter, l
 		case pl.floors <- top.before():
 		case <-ctx.Done():
 		}
-		pl.room.give(len(b.texts))
+		pl.budget.give(len(b.texts))
 		p.Report("prepare", b.read, src.size)
 		pl.recycle(b)
 	}
@@ -176,7 +176,7 @@ func (pl *pipeline) split(ctx context.Context, src *source) error {
 			return err
 		}
 		b.read = src.read.Load()
-		if !pl.room.take(ctx, len(b.texts)) || !send(ctx, pl.toParse, b) || !send(ctx, pl.toRepeat, b) {
+		if !pl.budget.take(ctx, len(b.texts)) || !send(ctx, pl.toParse, b) || !send(ctx, pl.toDedup, b) {
 			return nil // the context knows why
 		}
 		if err == io.EOF {
@@ -246,9 +246,9 @@ func (pl *pipeline) parseOne(b *batch, text []byte, reader *corpus.EventReader) 
 }
 
 // dropRepeated marks texts that have come before, in order of arrival, and those that are too old to count.
-func (pl *pipeline) dropRepeated(ctx context.Context) {
+func (pl *pipeline) dedup(ctx context.Context) {
 	floor, batches := int64(math.MinInt64), 0
-	for b := range pl.toRepeat {
+	for b := range pl.toDedup {
 		if !reached(ctx, b.parsed) {
 			return
 		}
@@ -264,7 +264,7 @@ func (pl *pipeline) dropRepeated(ctx context.Context) {
 			if it.drop != DropUnparseable && pl.seen.repeats(it.key) {
 				it.drop = DropDuplicate
 			}
-			it.old = it.drop == Kept && it.event.CreatedAt < floor
+			it.tooOld = it.drop == Kept && it.event.CreatedAt < floor
 		}
 		if !send(ctx, pl.toJudge, b) || !send(ctx, pl.toKeep, b) {
 			return
@@ -281,7 +281,7 @@ func (pl *pipeline) judge(ctx context.Context) {
 				return
 			}
 			it := &b.items[i]
-			if it.drop != Kept || it.old {
+			if it.drop != Kept || it.tooOld {
 				continue
 			}
 			e := &it.event
@@ -329,16 +329,18 @@ func reached(ctx context.Context, done <-chan struct{}) bool {
 }
 
 // room is a number of bytes that one goroutine takes from and others give back to.
-type room struct {
+type byteBudget struct {
 	mu    sync.Mutex
 	free  int
 	freed chan struct{}
 }
 
-func newRoom(size int) *room { return &room{free: size, freed: make(chan struct{}, 1)} }
+func newByteBudget(size int) *byteBudget {
+	return &byteBudget{free: size, freed: make(chan struct{}, 1)}
+}
 
 // take waits until n bytes are free. It reports false if the context ended first.
-func (r *room) take(ctx context.Context, n int) bool {
+func (r *byteBudget) take(ctx context.Context, n int) bool {
 	for {
 		r.mu.Lock()
 		if r.free >= n {
@@ -355,7 +357,7 @@ func (r *room) take(ctx context.Context, n int) bool {
 	}
 }
 
-func (r *room) give(n int) {
+func (r *byteBudget) give(n int) {
 	r.mu.Lock()
 	r.free += n
 	r.mu.Unlock()

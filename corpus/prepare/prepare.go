@@ -247,7 +247,7 @@ func prepareFile(ctx context.Context, src *source, o Options, m corpus.Manifest,
 	if done.read == 0 {
 		return fmt.Errorf("%s: %w: there is only white space or an empty list in it", src.path, ErrEmpty)
 	}
-	m.OverLimit, m.Undoubled, m.FirstUnparseable = done.old, done.copied, done.first
+	m.OverLimit, m.Undoubled, m.FirstUnparseable = done.tooOld, done.copied, done.first
 	return writeSorted(ctx, sorted, &o, m, src.path, done.drops, done.read, dir, p)
 }
 
@@ -266,7 +266,7 @@ func writeSorted(ctx context.Context, sorted *sorter, o *Options, m corpus.Manif
 	}
 	defer out.Close()
 	written := 0
-	over, err := sorted.each(ctx, o.Limit, func(r *record, line []byte) error {
+	over, err := sorted.each(ctx, o.Limit, func(r *sortEntry, line []byte) error {
 		if written++; written%4096 == 0 {
 			p.Report("write", int64(written), int64(sorted.added))
 		}

@@ -15,7 +15,7 @@ import (
 )
 
 // record is what the sorter knows of an event beside its canonical line: 56 bytes.
-type record struct {
+type sortEntry struct {
 	createdAt int64
 	id        corpus.ID
 	start     int64 // of the line in the spool
@@ -23,12 +23,12 @@ type record struct {
 	kind      uint16
 }
 
-func compareRecords(a, b *record) int {
+func compareEntries(a, b *sortEntry) int {
 	return cmp.Or(cmp.Compare(a.createdAt, b.createdAt), bytes.Compare(a.id[:], b.id[:]), cmp.Compare(a.start, b.start))
 }
 
 // chunkRecords is how many records are sorted at a time, while more come.
-const chunkRecords = 1 << 17
+const chunkEntries = 1 << 17
 
 // sorter puts any number of events into corpus order. Their lines go to a file, the spool, in order
 // of arrival; only records are sorted, in memory, of which 10 million take 560 MB. Of events with
@@ -38,8 +38,8 @@ type sorter struct {
 	spool      *os.File
 	buffer     *bufio.Writer
 	end        int64 // of the spool
-	records    []record
-	full       [][]record // sorted, once sorting is done
+	entries    []sortEntry
+	full       [][]sortEntry // sorted, once sorting is done
 	sorting    sync.WaitGroup
 	added      int
 	duplicates int // known after each
@@ -60,10 +60,10 @@ func (s *sorter) add(createdAt int64, id *corpus.ID, kind uint16, line []byte) e
 	if _, err := s.buffer.Write(line); err != nil {
 		return fmt.Errorf("writing what is to be sorted: %w", err)
 	}
-	s.records = append(s.records, record{createdAt, *id, s.end, uint32(len(line)), kind})
+	s.entries = append(s.entries, sortEntry{createdAt, *id, s.end, uint32(len(line)), kind})
 	s.end += int64(len(line))
 	s.added++
-	if len(s.records) == chunkRecords {
+	if len(s.entries) == chunkEntries {
 		s.seal()
 	}
 	return nil
@@ -71,9 +71,9 @@ func (s *sorter) add(createdAt int64, id *corpus.ID, kind uint16, line []byte) e
 
 // seal begins a new chunk, and sorts the one before it meanwhile.
 func (s *sorter) seal() {
-	chunk := s.records
-	s.full, s.records = append(s.full, chunk), nil
-	s.sorting.Go(func() { slices.SortFunc(chunk, func(a, b record) int { return compareRecords(&a, &b) }) })
+	chunk := s.entries
+	s.full, s.entries = append(s.full, chunk), nil
+	s.sorting.Go(func() { slices.SortFunc(chunk, func(a, b sortEntry) int { return compareEntries(&a, &b) }) })
 }
 
 // close gives the spool up.
@@ -86,7 +86,7 @@ func (s *sorter) close() {
 
 // each visits the newest limit events (all, if limit is 0) in corpus order and returns how many
 // older ones it passed over. It is called once, after the last add.
-func (s *sorter) each(ctx context.Context, limit int, visit func(r *record, line []byte) error) (over int, err error) {
+func (s *sorter) each(ctx context.Context, limit int, visit func(r *sortEntry, line []byte) error) (over int, err error) {
 	if s.added == 0 {
 		return 0, nil
 	}
@@ -124,7 +124,7 @@ func (s *sorter) each(ctx context.Context, limit int, visit func(r *record, line
 }
 
 // inOrder merges the chunks: the first record of each id.
-func (s *sorter) inOrder(yield func(*record) bool) {
+func (s *sorter) inOrder(yield func(*sortEntry) bool) {
 	var rest chunks
 	for _, chunk := range s.full {
 		if len(chunk) > 0 {
@@ -132,7 +132,7 @@ func (s *sorter) inOrder(yield func(*record) bool) {
 		}
 	}
 	heap.Init(&rest)
-	for last := (*record)(nil); len(rest) > 0; {
+	for last := (*sortEntry)(nil); len(rest) > 0; {
 		next := &rest[0][0]
 		if (last == nil || next.id != last.id || next.createdAt != last.createdAt) && !yield(next) {
 			return
@@ -147,12 +147,12 @@ func (s *sorter) inOrder(yield func(*record) bool) {
 }
 
 // chunks is a heap of sorted records, by the first of each.
-type chunks [][]record
+type chunks [][]sortEntry
 
 func (c chunks) Len() int           { return len(c) }
-func (c chunks) Less(i, j int) bool { return compareRecords(&c[i][0], &c[j][0]) < 0 }
+func (c chunks) Less(i, j int) bool { return compareEntries(&c[i][0], &c[j][0]) < 0 }
 func (c chunks) Swap(i, j int)      { c[i], c[j] = c[j], c[i] }
-func (c *chunks) Push(x any)        { *c = append(*c, x.([]record)) }
+func (c *chunks) Push(x any)        { *c = append(*c, x.([]sortEntry)) }
 func (c *chunks) Pop() any {
 	last := len(*c) - 1
 	x := (*c)[last]

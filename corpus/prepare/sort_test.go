@@ -25,7 +25,7 @@ func sorted(t *testing.T, events []corpus.Event, limit int) (lines []string, dup
 			t.Fatal(err)
 		}
 	}
-	over, err := s.each(t.Context(), limit, func(r *record, line []byte) error {
+	over, err := s.each(t.Context(), limit, func(r *sortEntry, line []byte) error {
 		e, err := corpus.ParseEvent(line)
 		if err != nil || e.ID != r.id || e.CreatedAt != r.createdAt || e.Kind != int(r.kind) {
 			t.Fatalf("record %+v of line %s, %v", r, line, err)

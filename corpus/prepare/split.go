@@ -112,9 +112,9 @@ func (s *splitter) next(dst []byte) (out []byte, whole bool, err error) {
 		case c == '{', c == '[', c == '"' && s.in != inNothing:
 			return s.value(dst, 0, value{})
 		case s.in == inNothing:
-			return s.rubbishLine(dst)
+			return s.otherLine(dst)
 		}
-		return s.rubbishElement(dst)
+		return s.otherElement(dst)
 	}
 }
 
@@ -235,7 +235,7 @@ func (v *value) scan(window []byte) (n int, ends bool) {
 			v.fresh = true
 			continue
 		}
-		if c == recordSeparator || v.fresh && v.depth > 0 && !v.goesOn(c) {
+		if c == recordSeparator || v.fresh && v.depth > 0 && !v.mayContinue(c) {
 			return i, true
 		}
 		switch c {
@@ -260,7 +260,7 @@ func (v *value) scan(window []byte) (n int, ends bool) {
 
 // goesOn reports whether c may come next. A line that begins with what may not is no part of the
 // value.
-func (v *value) goesOn(c byte) bool {
+func (v *value) mayContinue(c byte) bool {
 	inObject := v.objects&1 == 1
 	switch c {
 	case '{', '[':
@@ -337,7 +337,7 @@ func lineEnd(window []byte) int {
 
 // rubbishLine reads a line that begins like no event, or, of a long one, what stands before the
 // next object.
-func (s *splitter) rubbishLine(dst []byte) ([]byte, bool, error) {
+func (s *splitter) otherLine(dst []byte) ([]byte, bool, error) {
 	window, err := s.r.Peek(lineAhead)
 	if err != nil && err != io.EOF {
 		return dst, false, cutShort(err)
@@ -354,7 +354,7 @@ func (s *splitter) rubbishLine(dst []byte) ([]byte, bool, error) {
 }
 
 // rubbishElement reads an element of an array that begins like no event.
-func (s *splitter) rubbishElement(dst []byte) ([]byte, bool, error) {
+func (s *splitter) otherElement(dst []byte) ([]byte, bool, error) {
 	first := 1 // byte, whatever it is
 	return s.take(dst, len(dst), mayEnd, func(window []byte) (int, bool) {
 		i := bytes.IndexAny(window[first:], " \t\r\n,]{[\x1e")

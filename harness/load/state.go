@@ -30,7 +30,7 @@ type State struct {
 // FoldCorpus folds those events of a corpus for which delivered(i) is true, at time now in Unix seconds. The error is an event of the corpus that cannot
 // be read.
 func FoldCorpus(c *corpus.Corpus, delivered func(i int) bool, now int64) (*State, error) {
-	m, err := model.NewFates(c, delivered, now)
+	m, err := model.NewStatuses(c, delivered, now)
 	if err != nil {
 		return nil, fmt.Errorf("folding what was delivered: %w", err)
 	}

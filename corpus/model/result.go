@@ -13,16 +13,16 @@ type Discrepancy struct {
 	Reason Reason
 }
 
-// Verdict is what Check finds. Missing is newest first; the other lists are in the order of the answer, but for what is Extra because of
+// CheckResult is what Check finds. Missing is newest first; the other lists are in the order of the answer, but for what is Extra because of
 // other events in it, which stands last.
-type Verdict struct {
+type CheckResult struct {
 	Want, Got  int           // events that the model gives, and ids in the answer
 	Missing    []Discrepancy // every compliant relay's answer has them
 	Extra      []Discrepancy // no compliant relay's answer has them
 	Misordered []corpus.ID   // newer than the event before it
 	Duplicate  []corpus.ID   // came before in the same answer
 	TieOrder   []corpus.ID   // as old as the event before it and of a lower id; for information: NIP-01 wants the lowest id first, few clients mind
-	Optional   int           // events within the answer's reach over which compliant relays may differ
+	Optional   int           // events within the answer over which compliant relays may differ
 
 	// Capped: the answer is free of faults and holds just the newest of what was asked for, as if the relay had a lower limit of its
 	// own, and Missing is what is behind it. One answer cannot tell a cap from a relay that lost its oldest events: believe a cap that several
@@ -31,12 +31,12 @@ type Verdict struct {
 }
 
 // OK reports whether the answer is right and whole. A Capped answer is not whole; wrong order among ties is no fault.
-func (v Verdict) OK() bool {
+func (v CheckResult) OK() bool {
 	return !v.Capped && len(v.Missing)+len(v.Extra)+len(v.Misordered)+len(v.Duplicate) == 0
 }
 
 // Summary says in one line how the answer compares: "498 of 500 events: 2 missing, 1 extra (1 superseded)".
-func (v Verdict) Summary() string {
+func (v CheckResult) Summary() string {
 	var faults []string
 	fault := func(n int, format string, args ...any) {
 		if n > 0 {
@@ -66,7 +66,7 @@ func (v Verdict) Summary() string {
 }
 
 // Evidence lists up to max discrepancies, a line each, faults before mere notes, and says in one more line how many were left out.
-func (v Verdict) Evidence(max int) []string {
+func (v CheckResult) Evidence(max int) []string {
 	var lines []string
 	total := 0
 	add := func(format string, args ...any) {

@@ -8,7 +8,7 @@ import (
 	"relaybench/corpus/synthetic"
 )
 
-func TestFatesAreThoseOfTheModel(t *testing.T) {
+func TestStatusesAreThoseOfTheModel(t *testing.T) {
 	c, err := prepare.Synthetic(context.Background(), synthetic.Spec{Events: 2000, Seed: 8, BaseTime: 1_780_272_000}, prepare.Options{KeepDeletions: true}, t.TempDir(), nil)
 	if err != nil {
 		t.Fatal(err)
@@ -19,14 +19,14 @@ func TestFatesAreThoseOfTheModel(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, err := NewFates(c, offered, 1_780_272_000)
+		got, err := NewStatuses(c, offered, 1_780_272_000)
 		if err != nil {
 			t.Fatal(err)
 		}
 		superseded := 0
 		for i := range c.Len() {
-			if got.Why(i) != want.Why(i) || got.Holds(i) != want.Holds(i) || got.Doubt(i) != want.Doubt(i) {
-				t.Fatalf("%s: event %d is %v, %v, and %v, %v by the model", name, i, got.Why(i), got.Doubt(i), want.Why(i), want.Doubt(i))
+			if got.Why(i) != want.Why(i) || got.Holds(i) != want.Holds(i) || got.Ambiguity(i) != want.Ambiguity(i) {
+				t.Fatalf("%s: event %d is %v, %v, and %v, %v by the model", name, i, got.Why(i), got.Ambiguity(i), want.Why(i), want.Ambiguity(i))
 			}
 			if want.Why(i) == Superseded {
 				superseded++
