@@ -201,8 +201,13 @@ func FromEvents(events []Event) (*Corpus, error) {
 	return c, nil
 }
 
-// Len returns the number of events.
-func (c *Corpus) Len() int { return len(c.entries) }
+// Len returns the number of events, none of a nil corpus.
+func (c *Corpus) Len() int {
+	if c == nil {
+		return 0
+	}
+	return len(c.entries)
+}
 
 // Raw returns event i's canonical JSON without newline. It points into the corpus: it must not be changed, nor used after Close.
 func (c *Corpus) Raw(i int) []byte {

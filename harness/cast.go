@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"relaybench/harness/preflight"
+	"relaybench/relays"
 	"relaybench/results"
 )
 
@@ -199,6 +200,48 @@ func (r *Runner) findNIPs(ctx context.Context, t *turn) error {
 	asked, err := Inspect(ctx, t.relays[0], r.Settings, o)
 	maps.Copy(r.nips[name], asked.Result.Speaks)
 	return err
+}
+
+// atOnce runs scenarios of the harness by itself, with all relays that run already, in each trial.
+func (r *Runner) atOnce(ctx context.Context, all []Scenario) error {
+	for trial := range r.Options.Trials {
+		for _, s := range all {
+			d := s.Describe()
+			itself := r.newTrial(nil, d, trial)
+			for _, c := range r.Contenders {
+				if c.Definition.External() {
+					p, err := relays.Prepare(c.Definition, c.Program, r.Settings)
+					if err != nil {
+						return err
+					}
+					itself.All = append(itself.All, r.newTrial(p, d, trial))
+				}
+			}
+			r.Observer.Scenario("relaybench", d)
+			describe(r.Recorder, d)
+			from := r.clock.away()
+			r.Recorder.Hold()
+			err := s.Run(ctx, itself)
+			r.release(r.clock.away().since(from), away{})
+			if ctx.Err() != nil {
+				return errors.Join(context.Cause(ctx), r.Recorder.Save())
+			}
+			for _, t := range itself.All {
+				described := t.Relay.Describe()
+				described.Outcome = results.OutcomeOK
+				r.Recorder.SetRelay(described)
+			}
+			if err := cmp.Or(err, r.Recorder.Save()); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// newTrial is of a scenario on one relay that the engine neither boots nor watches.
+func (r *Runner) newTrial(p *relays.Process, d Description, trial int) *Trial {
+	return &Trial{Boot: r.newBoot(p, trial), Rand: r.random(d.Key, trial), scenario: d.Key, labels: d.Labels}
 }
 
 // exclude states that a scenario is none for a relay.

@@ -68,8 +68,8 @@ const notYet = "the run ended before its turn"
 // seeding is what a relay does while it is given the corpus, outside all scenarios.
 const seeding = "seeding"
 
-// Run carries out the plan, one stage after another: single relays, single relays in bulk, pairs,
-// ordered pairs. A relay that fails is recorded as failed and the others go on; the error is for
+// Run carries out the plan, one stage after another: all at once, single relays, single relays in
+// bulk, pairs, ordered pairs. A relay that fails is recorded as failed and the others go on; the error is for
 // what ends the whole run: an interruption, or a record that cannot be saved.
 func (r *Runner) Run(ctx context.Context) error {
 	defer r.watchClock(ctx)()
@@ -87,6 +87,12 @@ func (r *Runner) Run(ctx context.Context) error {
 		r.Budget = &load.Budget{Least: budgetStalls * r.Options.Stall}
 	}
 	for _, s := range r.stages() {
+		if s.cast == AtOnce {
+			if err := r.atOnce(ctx, s.scenarios); err != nil {
+				return err
+			}
+			continue
+		}
 		able, err := r.able(ctx, s)
 		if err != nil {
 			return err
@@ -208,12 +214,8 @@ func (r *Runner) boot(ctx context.Context, t *turn, place int) (*Boot, error) {
 	if t.bulk {
 		r.noteBulk(process)
 	}
-	events := 0
-	if r.Corpus != nil {
-		events = r.Corpus.Len()
-	}
-	b := &Boot{Relay: process, Corpus: r.Corpus, Model: r.Model, Now: r.Now, Options: r.Options, Number: t.trial, Ledger: load.NewLedger(events), Budget: r.Budget,
-		Negentropy: r.speaks[d.Name], place: place, recorder: r.Recorder, observer: r.Observer, ran: !sink, stopped: sink, attend: func() {}}
+	b := r.newBoot(process, t.trial)
+	b.Negentropy, b.place, b.ran, b.stopped = r.speaks[d.Name], place, !sink, sink
 	switch {
 	case t.plain():
 		b.version = toldVersion(ctx, process.URL())
@@ -221,6 +223,11 @@ func (r *Runner) boot(ctx context.Context, t *turn, place int) (*Boot, error) {
 		r.source = b
 	}
 	return b, nil
+}
+
+func (r *Runner) newBoot(p *relays.Process, trial int) *Boot {
+	return &Boot{Relay: p, Corpus: r.Corpus, Model: r.Model, Now: r.Now, Options: r.Options, Number: trial, Ledger: load.NewLedger(r.Corpus.Len()),
+		Budget: r.Budget, recorder: r.Recorder, observer: r.Observer, attend: func() {}}
 }
 
 // finish stops the relays of a turn, and removes their data. A source is kept where nothing failed

@@ -53,9 +53,12 @@ type Cast int
 
 // The casts.
 const (
-	Single  Cast = iota // one relay, in one boot with all other scenarios of its form
-	Pair                // two that speak NIP-77, side by side; one that is alone in that with itself
-	Ordered             // each as a source for each as a sink, itself included
+	// AtOnce is the harness by itself, and with it all relays that run already: they are not asked
+	// whether they are ready, nor asked anything again where the harness was away.
+	AtOnce  Cast = iota - 1
+	Single       // one relay, in one boot with all other scenarios of its form
+	Pair         // two that speak NIP-77, side by side; one that is alone in that with itself
+	Ordered      // each as a source for each as a sink, itself included
 )
 
 // State is what a scenario needs a relay to have been offered, outside the clock.
@@ -95,7 +98,8 @@ type Scenario interface {
 	Describe() Description
 	// Run measures. A wrong answer is a finding, not an error; an error says that the relay could
 	// not be measured further: for whose fault it is see Trial.Fault. Of an ordered pair t is the
-	// sink, whose folder is empty and which the scenario boots by Restart, and t.Peer the source.
+	// sink, whose folder is empty and which the scenario boots by Restart, and t.Peer the source. Of
+	// AtOnce t is the harness itself, and an error is none of a relay's and ends the run.
 	Run(ctx context.Context, t *Trial) error
 }
 

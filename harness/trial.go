@@ -19,7 +19,7 @@ import (
 
 // Boot is one relay's one boot, which all scenarios of it share.
 type Boot struct {
-	Relay      *relays.Process // Restart and Refill give it another one
+	Relay      *relays.Process // Restart and Refill give it another one; nil for the harness itself
 	Corpus     *corpus.Corpus
 	Model      *model.Model // of the whole corpus, at Now
 	Now        int64        // Unix seconds, fixed for the run: what has expired (NIP-40) is decided once
@@ -49,6 +49,7 @@ type Boot struct {
 type Trial struct {
 	*Boot
 	Peer *Trial     // the other relay of a pair; of an ordered one, the source of this sink, and its sink
+	All  []*Trial   // of AtOnce, the relays
 	Rand *rand.Rand // the same draws for every relay; new for each scenario and trial
 
 	scenario string
@@ -93,7 +94,7 @@ func (t *Trial) Measure(m results.Measurement) {
 	if t.mute {
 		return
 	}
-	m.Relay, m.Peer, m.Scenario, m.Labels = t.Relay.Name(), t.peer(), t.scenario, t.labels.With(m.Labels)
+	m.Relay, m.Peer, m.Scenario, m.Labels = t.name(), t.peer(), t.scenario, t.labels.With(m.Labels)
 	t.recorder.Add(m)
 }
 
@@ -122,7 +123,7 @@ func (t *Trial) Latency(metric string, better results.Better, h *results.Histogr
 // What the relay wrote may name folders of this machine, which go unnamed.
 func (t *Trial) Find(f results.Finding) {
 	if f.Verdict == results.Failed && f.Blames == "" {
-		f.Blames = t.Relay.Name()
+		f.Blames = t.name()
 	}
 	t.FindUnblamed(f)
 }
@@ -131,7 +132,7 @@ func (t *Trial) Find(f results.Finding) {
 // pair.
 func (t *Trial) FindUnblamed(f results.Finding) {
 	t.public(&f)
-	f.Relay, f.Peer, f.Scenario, f.Labels = t.Relay.Name(), t.peer(), t.scenario, t.labels.With(f.Labels)
+	f.Relay, f.Peer, f.Scenario, f.Labels = t.name(), t.peer(), t.scenario, t.labels.With(f.Labels)
 	switch {
 	case f.Verdict != results.Failed:
 		f.BearsOn = nil
@@ -141,8 +142,19 @@ func (t *Trial) FindUnblamed(f results.Finding) {
 	t.recorder.Find(f)
 }
 
+// name is the relay's, and none of the harness itself.
+func (b *Boot) name() string {
+	if b.Relay == nil {
+		return ""
+	}
+	return b.Relay.Name()
+}
+
 // public leaves the folders of this machine unnamed.
 func (b *Boot) public(f *results.Finding) {
+	if b.Relay == nil {
+		return
+	}
 	for name, text := range f.Texts {
 		f.Texts[name] = b.Relay.Public(text)
 	}
@@ -236,6 +248,7 @@ func (b *Boot) Restart(ctx context.Context) error {
 // fills: what it held is gone, and so is what the Ledger says of it. fill is called with the relay
 // as that command wants it, not yet booted or running. When Refill returns nil the relay runs on
 // what the command left, under another address; after an error no scenario can talk to it any more.
+// Without a fill the folder stays empty.
 func (b *Boot) Refill(ctx context.Context, fill func(*relays.Process) (*relays.CommandResult, error)) error {
 	if b.Relay.External() {
 		return relays.ErrExternal
@@ -252,6 +265,9 @@ func (b *Boot) Refill(ctx context.Context, fill func(*relays.Process) (*relays.C
 	b.Ledger, b.loaded = load.NewLedger(b.Corpus.Len()), false
 	if err := old.Cleanup(); err != nil {
 		return err
+	}
+	if fill == nil {
+		return b.Restart(ctx)
 	}
 	running := fresh.Definition().NeedsRun(relays.Import)
 	if running {

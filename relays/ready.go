@@ -212,8 +212,10 @@ func probe(ctx context.Context, url string, timeout time.Duration) (refusal stri
 
 // connect takes on a relay that already runs.
 func connect(ctx context.Context, d *Definition, s Settings) (*Process, error) {
-	p := newProcess(d, "", s, "")
-	p.dir, p.url = "", d.URL
+	p, err := Prepare(d, "", s)
+	if err != nil {
+		return nil, err
+	}
 	refusal, err := probe(ctx, d.URL, d.readyTimeout())
 	switch {
 	case ctx.Err() != nil:

@@ -85,11 +85,13 @@ func Start(ctx context.Context, d *Definition, program string, s Settings) (*Pro
 }
 
 // Prepare makes a relay's fresh folder with its configuration and boots nothing: for a relay that is filled by its own import command before it
-// serves. Import works on such a process, and Restart boots it. The caller owes it a Cleanup.
+// serves. Import works on such a process, and Restart boots it. A relay that runs already is not asked whether it is ready. The caller owes it a Cleanup.
 func Prepare(d *Definition, program string, s Settings) (*Process, error) {
 	s = s.withDefaults(d)
 	if d.External() {
-		return nil, ErrExternal
+		p := newProcess(d, "", s, "")
+		p.dir, p.url = "", d.URL
+		return p, nil
 	}
 	p, err := newFolder(d, program, s)
 	if err != nil {

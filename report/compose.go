@@ -162,6 +162,7 @@ func (d *composer) section(s *section) {
 	if s.download != nil {
 		d.download(s.download)
 	}
+	d.tables(s.tables)
 	var queries []*scenario
 	for _, sc := range s.scenarios {
 		switch {
@@ -221,7 +222,7 @@ func (d *composer) distributions() {
 
 // all are the metrics of a section in which something may be distributed.
 func (s *section) all() (blocks []*block) {
-	scenarios := s.scenarios
+	scenarios := slices.Concat(s.tables, s.scenarios)
 	if s.pairing != nil {
 		scenarios = slices.Concat(s.pairing.scenarios, scenarios)
 	}

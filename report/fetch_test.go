@@ -228,7 +228,7 @@ func TestARunWithoutACorpusSaysSo(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, out := range map[string]string{"terminal": text.String(), "report.md": md.String()} {
-		if !strings.Contains(out, "no corpus was named") || strings.Contains(out, print[:8]) || strings.Contains(out, "0 events") {
+		if !strings.Contains(out, "what the relay holds is not known beforehand") || strings.Contains(out, print[:8]) || strings.Contains(out, "0 events") {
 			t.Errorf("%s:\n%.3000s", name, out)
 		}
 	}

@@ -184,7 +184,7 @@ func (r *row) notes() (all []string) {
 func labelKey(l results.Labels) string { return fmt.Sprint(map[string]string(l)) }
 
 // labelOrder is how labels are read; the others come after them.
-var labelOrder = []string{results.LabelQuery, results.LabelPhase, results.LabelMode, results.LabelDirection, results.LabelStrategy,
+var labelOrder = []string{results.LabelQuery, results.LabelSize, results.LabelPhase, results.LabelMode, results.LabelDirection, results.LabelStrategy,
 	results.LabelConnections, results.LabelInFlight, results.LabelBatch, results.LabelForm, results.LabelEncoding, results.LabelReason}
 
 // labelText says labels in words: those of the given names, in reading order.
@@ -199,6 +199,8 @@ func labelText(l results.Labels, names []string) string {
 		switch {
 		case name == results.LabelConnections && err == nil:
 			value = count(n, "connection")
+		case name == results.LabelSize && err == nil:
+			value = count(n, "item") + " a side"
 		case name == results.LabelInFlight:
 			value += " in flight"
 		case name == results.LabelBatch:

@@ -420,13 +420,22 @@ func (d *composer) queries(list []*scenario) {
 		}
 	}
 	d.pivot(t, entries)
-	var meanings []string
-	for _, c := range t.columns {
-		if m := d.v.rec.Metric(c.head); m.Title != m.Key {
-			meanings = append(meanings, m.Key+": "+m.Title)
+	d.meanings(list)
+}
+
+// meanings says what columns are that stand under a short name. Bars say themselves what they are.
+func (d *composer) meanings(list []*scenario) {
+	var texts []string
+	for _, m := range d.v.rec.Metrics {
+		if m.Title != m.Key && shorter(m.Key, m.Title) == m.Key && slices.ContainsFunc(list, func(s *scenario) bool {
+			return slices.ContainsFunc(slices.Concat(s.blocks, s.facts), func(b *block) bool {
+				return b.metric.Key == m.Key && (m.Key != s.Primary || s.Layout == results.LayoutTable)
+			})
+		}) {
+			texts = append(texts, m.Key+": "+m.Title)
 		}
 	}
-	if len(meanings) > 0 {
-		d.say(strings.Join(meanings, "; ")+".", dim)
+	if len(texts) > 0 {
+		d.say(strings.Join(texts, "; ")+".", dim)
 	}
 }

@@ -167,10 +167,11 @@ func filled(s string) *results.Record {
 	fill(reflect.ValueOf(r).Elem(), s)
 	r.Relays[1].Name = s + "2"
 	r.Relays[1].Outcome = results.OutcomeOK
-	queries, pairs, matrix, downloads := "query."+s, "negentropy."+s, "sync."+s, "fetch."+s
+	queries, pairs, matrix, downloads, stated := "query."+s, "negentropy."+s, "sync."+s, "fetch."+s, "reconcile."+s
 	r.Scenarios = nil
 	for i, d := range []results.Scenario{{Key: queries, Layout: results.LayoutQueries, Primary: "eose"}, {Key: pairs, Layout: results.LayoutPairs, Primary: "time"},
-		{Key: "negentropy.heartbeat", Layout: results.LayoutPairs, Primary: "time"}, {Key: matrix, Layout: results.LayoutMatrix, Primary: "records/s"}, {Key: downloads, Layout: results.LayoutDownloads, Primary: "records/s"}} {
+		{Key: "negentropy.heartbeat", Layout: results.LayoutPairs, Primary: "time"}, {Key: matrix, Layout: results.LayoutMatrix, Primary: "records/s"}, {Key: downloads, Layout: results.LayoutDownloads, Primary: "records/s"},
+		{Key: stated, Layout: results.LayoutTable, Primary: s, Tables: []string{s}, Rows: []string{results.LabelLayer}}} {
 		d.Title, d.Section, d.Order, d.Headlines = s, s, i, []results.Headline{{Metric: d.Primary, Title: s}}
 		r.Scenarios = append(r.Scenarios, d)
 	}
@@ -201,6 +202,11 @@ func filled(s string) *results.Record {
 		for _, form := range []string{"raw", s} {
 			add(s, "", downloads, metric, results.Labels{results.LabelForm: form, results.LabelInFlight: "2", results.LabelBatch: "5", results.LabelConnections: s, results.LabelEncoding: s})
 			add(s, "", downloads, metric, results.Labels{results.LabelForm: form, results.LabelInFlight: "adaptive", results.LabelBatch: "5", results.LabelStrategy: s})
+		}
+	}
+	for _, relay := range []string{"", s, s + "3"} {
+		for _, metric := range []string{"warm", "rest", s} {
+			add(relay, "", stated, metric, results.Labels{results.LabelLayer: s, s: s})
 		}
 	}
 	for _, code := range []string{results.CodeHoldsUnion, results.CodeCompletes, results.CodeHoldsSeeded, results.CodeHasWay, s} {

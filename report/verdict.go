@@ -43,13 +43,18 @@ func (v *view) verdict() verdict {
 		}
 	}
 	v.judgeFindings(grave, caveat)
-	v.judgeBreaches(caveat)
+	if !v.nothingRanked() {
+		v.judgeBreaches(caveat)
+	}
 	if len(v.rec.Measurements) == 0 {
 		grave("Nothing was measured.")
 	}
 	warnings := results.Warnings(v.rec)
 	contenders := slices.DeleteFunc(slices.Clone(v.relays), func(r *results.Relay) bool { return r.NeverRanked != "" })
-	if len(contenders) == 1 {
+	switch {
+	case v.nothingRanked():
+		contenders, warnings = nil, nil
+	case len(contenders) == 1:
 		caveat("Only one relay took part: nothing is compared.")
 		warnings = results.UnsteadyTrials(v.rec)
 	}
@@ -90,6 +95,11 @@ func (v *view) verdict() verdict {
 		d.answer = "Yes, with this report beside the numbers"
 	}
 	return d
+}
+
+// nothingRanked tells whether all that was measured is only stated.
+func (v *view) nothingRanked() bool {
+	return len(v.rec.Scenarios) > 0 && !slices.ContainsFunc(v.rec.Scenarios, func(s results.Scenario) bool { return s.Layout != results.LayoutTable })
 }
 
 // marked lists the relays of which a figure has a status.
@@ -236,11 +246,15 @@ func (v *view) where(f *results.Finding) string {
 	return strings.TrimPrefix(text+with(f), " ")
 }
 
-// place names a scenario in a sentence, and the way to download where it stands for several.
+// place names a scenario in a sentence, and the way to download or the labels where it stands for
+// several.
 func (v *view) place(scenario string, l results.Labels) string {
 	if v.layout(scenario) == results.LayoutDownloads && len(l) > 0 {
 		s := settingsOf(v.scenario(scenario), l)
 		return s.name()
+	}
+	if v.layout(scenario) == results.LayoutTable {
+		return scenario + prefixed(", ", labelText(l, inOrder(slices.Collect(maps.Keys(l)))))
 	}
 	return scenario
 }
@@ -294,7 +308,7 @@ func (v *view) head() []fact {
 		size += ", " + BytesText(float64(r.Corpus.Bytes))
 	}
 	if v.corpusless() {
-		add("corpus", "no corpus was named: what the relay holds is not known beforehand")
+		add("corpus", r.Corpus.Source)
 	} else {
 		add("corpus", r.Corpus.Source, size, prefixed("fingerprint ", shorten(r.Corpus.Fingerprint, 16)))
 	}

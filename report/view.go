@@ -29,6 +29,7 @@ type section struct {
 	syncs     []*syncTable
 	pairing   *pairing
 	download  *download
+	tables    []*scenario // in tables that rank nothing
 	scenarios []*scenario
 }
 
@@ -164,6 +165,7 @@ func (v *view) arrange() {
 	if d := v.download(); d != nil {
 		v.sectionOf(results.LayoutDownloads, "Fetch").download = d
 	}
+	v.tables()
 	slices.SortStableFunc(v.sections, func(a, b *section) int { return cmp.Compare(a.order, b.order) })
 }
 
@@ -190,10 +192,10 @@ func (v *view) fills(in func(*results.Measurement) bool, labels ...string) (all 
 	return all
 }
 
-// apart tells whether a measurement stands in a table of pairs or downloads. What a relay consumed
+// apart tells whether a measurement stands in a table of another layout. What a relay consumed
 // stands with the other resources.
 func (v *view) apart(m *results.Measurement) bool {
-	return v.in(m, results.LayoutPairs) || v.in(m, results.LayoutMatrix) || v.in(m, results.LayoutDownloads)
+	return v.in(m, results.LayoutPairs) || v.in(m, results.LayoutMatrix) || v.in(m, results.LayoutDownloads) || v.in(m, results.LayoutTable)
 }
 
 // laid fills the scenarios of a layout, whose figures of one unit are shown in one size.
@@ -208,8 +210,11 @@ func (v *view) in(m *results.Measurement, layout results.Layout) bool {
 	if v.scenario(m.Scenario).Layout != layout || v.rec.Metric(m.Metric).Role == results.RoleResource {
 		return false
 	}
-	if layout == results.LayoutDownloads {
+	switch layout {
+	case results.LayoutDownloads:
 		return m.Labels[results.LabelForm] != ""
+	case results.LayoutTable:
+		return true
 	}
 	return m.Peer != ""
 }
@@ -298,7 +303,7 @@ func (v *view) fill(d *results.Scenario, ms []*results.Measurement) *scenario {
 			values = append(values, r.shown(b.unit)...)
 		}
 		b.scale = scaleFor(b.unit, values)
-		directed := (b.better == results.Higher || b.better == results.Lower) && d.Layout != results.LayoutMatrix
+		directed := (b.better == results.Higher || b.better == results.Lower) && d.Layout != results.LayoutMatrix && d.Layout != results.LayoutTable
 		switch {
 		case !directed && b.metric.Role == results.RoleResource:
 			s.resources = append(s.resources, b)

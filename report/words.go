@@ -318,6 +318,7 @@ var (
 		results.StoppedBoth:            "${'relay'}: its sync command works on a relay that does not run, and so has no share to begin with",
 		results.OneWay:                 "pages go one way",
 		results.NotWatched:             "the relay does not tell how much it holds (NIP-45)['text'?: ${'text'}]",
+		results.UnsignedSize:           "it needs really signed events, and takes part up to ${most:item} a side",
 		results.StoppedUnseen:          "the relay does not serve while its command works",
 		results.CauseNoCompression:     "the relay does not agree to compression",
 		results.CauseNoIDs:             "no ids are known to ask for: fetch.paged, which lists them, was not measured or brought none",

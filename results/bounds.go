@@ -93,10 +93,10 @@ func (r *Record) sound() error {
 	if err != nil {
 		return err
 	}
-	relays := make(map[string]int, len(r.Relays))
+	relays := map[string]int{"": -1} // the harness itself
 	for i := range r.Relays {
 		name := r.Relays[i].Name
-		if first, twice := relays[name]; twice {
+		if first, twice := relays[name]; twice && name != "" {
 			return fmt.Errorf("relay %d, %.60q, is there already as relay %d", i+1, name, first+1)
 		}
 		relays[name] = i

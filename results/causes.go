@@ -17,6 +17,7 @@ const (
 	NothingToAsk     = "nothing-to-ask"     // the corpus has nothing to ask about
 	NothingToPublish = "nothing-to-publish" // no event of the corpus is left that can be published alone
 	NotWatched       = "not-watched"        // NIP-45 is not answered, or cannot be asked: Texts text
+	UnsignedSize     = "unsigned-size"      // it needs really signed events, and takes part up to Counts most of them
 	StoppedUnseen    = "stopped-unseen"     // the relay does not serve while its command works
 )
 

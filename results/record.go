@@ -20,7 +20,7 @@ const (
 
 // Measurement is one metric of one relay (of a pair, where Peer is set) in one scenario.
 type Measurement struct {
-	Relay     string   `json:"relay"`
+	Relay     string   `json:"relay"`          // "" for the harness itself
 	Peer      string   `json:"peer,omitempty"` // the other relay of a pair; of a sync, the source
 	Scenario  string   `json:"scenario"`       // a stable dotted key, "query.thread.hot"
 	Labels    Labels   `json:"labels,omitempty"`

@@ -20,6 +20,10 @@ type Scenario struct {
 	// RoundTrips are its latencies that hold one frame there and at least one back: the loopback's
 	// echo is their floor.
 	RoundTrips []string `json:"roundTrips,omitempty"`
+	// Tables and Rows name the labels that tell the tables of LayoutTable apart, and their rows beside
+	// the relays. Without Tables there is one table, of the scenario's title.
+	Tables []string `json:"tables,omitempty"`
+	Rows   []string `json:"rows,omitempty"`
 	// Durability says that syncing before the OK costs what others do not pay.
 	Durability bool `json:"durability,omitempty"`
 }
@@ -27,7 +31,8 @@ type Scenario struct {
 // Layout says how the figures of a scenario are laid out. Bars and queries take any metrics; pairs
 // tell their phases by LabelPhase and put the figures of both relays of a Peer side by side; a
 // matrix takes one figure for each relay (the sink) and Peer (the source); downloads are told apart
-// by LabelStrategy, LabelForm, LabelConnections, LabelInFlight and LabelBatch.
+// by LabelStrategy, LabelForm, LabelConnections, LabelInFlight and LabelBatch; tables by what Tables
+// and Rows name.
 type Layout string
 
 // The layouts.
@@ -37,6 +42,7 @@ const (
 	LayoutPairs     Layout = "pairs"     // a pair a block, a phase a row
 	LayoutMatrix    Layout = "matrix"    // sources down, sinks across
 	LayoutDownloads Layout = "downloads" // a strategy a row, and a matrix of settings
+	LayoutTable     Layout = "table"     // a relay a row, a metric a column; nothing is ranked
 )
 
 // Ceiling names what the harness reaches with a relay that does nothing, and over how many

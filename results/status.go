@@ -22,6 +22,9 @@ const (
 	LabelBatch       = "batch"       // ids in one REQ
 	LabelStep        = "step"        // REQs in flight in one step of an adaptive download
 	LabelReason      = "reason"      // why events were refused or left out
+	LabelSize        = "size"        // items on either side of a reconciliation
+	LabelLayer       = "layer"       // what a reconciliation went through without a relay: "loopback"
+	LabelRole        = "role"        // the side of a share of the time: "harness" or "peer"
 	LabelWhen        = "when"        // of a calibration: "after" for the one at the run's end
 )
 

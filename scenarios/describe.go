@@ -15,6 +15,7 @@ const (
 	sectionNegentropy = "Negentropy"
 	sectionSync       = "Sync"
 	sectionFetch      = "Fetch"
+	sectionReconcile  = "Reconcile"
 )
 
 // Reading order. A family begins at a round number, so that another scenario of it, or a family
@@ -30,6 +31,7 @@ const (
 	orderNegentropy = 300
 	orderSync       = 400
 	orderFetch      = 500
+	orderReconcile  = 600
 )
 
 func figure(key, title string) results.Metric {
@@ -69,10 +71,15 @@ func figures(pairs ...string) (all []results.Metric) {
 	return all
 }
 
-// The metrics of pairs, of syncs and of downloads.
+// The metrics of pairs, of reconciliations in layers, of syncs and of downloads.
 var (
 	pairMetrics = figures("time", "time", "events/s", "events/s", "events", "events", "duration", "duration", "have", "have", "need", "need",
 		"bytes per difference", "B/differing", "rounds", "rounds", "bytes up", "up", "bytes down", "down", "harness share", "harness share")
+	reconcileMetrics = figures("warm", "the median of the reconciliations after the first, to which the shares belong",
+		"cold", "the first after the relay was filled, in a harness without memory to reuse", "engine", "the protocol",
+		"coding", "hexadecimal digits and JSON", "rest", "sockets, the kernel and, for a process, all that the relay does",
+		"rounds", "rounds", "up", "frames sent (in memory, the bare messages)", "down", "frames received",
+		"have", "ids that only the harness holds", "need", "ids that only the peer holds")
 	syncMetrics = figures("records/s", "records/s", "wall time", "wall time", "missing", "missing", "reconcile time", "reconciled in",
 		"reconcile rounds", "in rounds", "transfers", "transfers", "stragglers", "stragglers", "transfer events/s", "transfer/s", "pages", "pages",
 		"response bytes", "received", "REQ to EOSE", "REQ to EOSE", "source cpu", "source cpu", "sink cpu", "sink cpu", "tool cpu", "tool cpu",

@@ -16,7 +16,6 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"relaybench/harness/layers"
 	"relaybench/harness/probe"
 	"relaybench/report"
 	"relaybench/results"
@@ -336,15 +335,6 @@ func printed(t *testing.T, source string) string {
 		var r probe.Report
 		readJSON(t, words[1], &r)
 		err = writeProbe(&b, &r, 100)
-	case "reconcile":
-		var sizes []layers.Size
-		readJSON(t, words[1], &sizes)
-		for i := range sizes {
-			if err = writeLayers(&b, &sizes[i]); err != nil {
-				break
-			}
-		}
-		b.WriteString(layersLegend(len(sizes[0].Rows[0].Differing.Times)))
 	default:
 		t.Fatalf("%q is no source of samples", source)
 	}

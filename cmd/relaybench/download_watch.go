@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -107,4 +108,13 @@ func downloadLine(name string, r download.RelayStatus) string {
 		line += "  " + r.Left.Round(time.Second).String() + " left"
 	}
 	return line
+}
+
+// count shows a number with commas.
+func count(n int) string {
+	text := strconv.Itoa(n)
+	for at := len(text) - 3; at > 0; at -= 3 {
+		text = text[:at] + "," + text[at:]
+	}
+	return text
 }

@@ -26,9 +26,6 @@ import (
 type fetchFlags struct {
 	on       bool
 	target   string // of the verb
-	readOnly bool   // the relay is somebody's: nothing is published to it
-	blind    bool   // and nobody knows what it holds
-
 	filter   string
 	matrix   string
 	adaptive bool
@@ -152,13 +149,15 @@ func (f *runFlags) fetchOne(cmd *cobra.Command, stdout, stderr io.Writer) error 
 	if scheme, _, ok := strings.Cut(command, "://"); ok && !isAddress(command) && regexp.MustCompile(`^[A-Za-z][A-Za-z0-9+.-]*$`).MatchString(scheme) {
 		return usagef("fetch %s: not an address of a relay; write ws://host:port or wss://host", command)
 	}
-	f.fetch.readOnly = isAddress(command)
-	if f.fetch.readOnly {
-		f.fetch.blind = !slices.ContainsFunc([]string{"events", "corpus", "real", "download", "seed", "base-time"}, cmd.Flags().Changed)
+	f.readOnly = isAddress(command)
+	if f.readOnly {
+		if !slices.ContainsFunc([]string{"events", "corpus", "real", "download", "seed", "base-time"}, cmd.Flags().Changed) {
+			f.blind = "what the relay holds is not known beforehand"
+		}
 		if !slices.Contains(f.skip, "preflight") { // which publishes
 			f.skip = append(f.skip, "preflight")
 		}
-		if f.fetch.blind {
+		if f.blind != "" {
 			f.skip = append(f.skip, "calibration")
 			if f.quick && !cmd.Flags().Changed("cell-events") {
 				f.fetch.events = quickEvents
@@ -183,7 +182,7 @@ func (f *runFlags) fetchOne(cmd *cobra.Command, stdout, stderr io.Writer) error 
 	if err != nil {
 		return err
 	}
-	if f.fetch.readOnly {
+	if f.readOnly {
 		fmt.Fprintf(stderr, "%s: events are only read from it, none is published\n", visible(contenders[0].Definition.Name))
 	}
 	return f.run(cmd.Context(), stdout, stderr, cmd.Flags(), chosen, contenders, func(r *results.Record) error {
@@ -224,7 +223,7 @@ func nameOf(host string) string {
 }
 
 // noCorpus is what the record says of the corpus where there is none.
-func noCorpus() results.Corpus {
+func noCorpus(why string) results.Corpus {
 	nothing := sha256.Sum256(nil)
-	return results.Corpus{Source: "none: what the relay holds is not known beforehand", Fingerprint: hex.EncodeToString(nothing[:]), Kinds: map[string]int{}}
+	return results.Corpus{Source: "none: " + why, Fingerprint: hex.EncodeToString(nothing[:]), Kinds: map[string]int{}}
 }

@@ -275,7 +275,7 @@ func TestFetchOnlyReadsFromARelayThatRuns(t *testing.T) {
 		if len(args2) < 2 || args2[0] != "fetch" || !strings.Contains(args2[1].(string), url) {
 			t.Errorf("%s: it is repeated by %v", c.name, args2)
 		}
-		if unnamed := strings.Contains(stdout, "no corpus was named"); unnamed != (c.args == nil) || len(r.Corpus.Fingerprint) != 64 {
+		if unnamed := strings.Contains(stdout, "what the relay holds is not known beforehand"); unnamed != (c.args == nil) || len(r.Corpus.Fingerprint) != 64 {
 			t.Errorf("%s: said to be without a corpus: %v, fingerprint %q", c.name, unnamed, r.Corpus.Fingerprint)
 		}
 		if !strings.Contains(stdout, "FETCH") || !strings.Contains(stderr, "none is published") {

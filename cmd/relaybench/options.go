@@ -11,10 +11,11 @@ import (
 
 	"relaybench/harness"
 	"relaybench/relays"
+	"relaybench/results"
 )
 
 // private are the flags that say where things are on this machine, or how to show them: they bear on no figure.
-var private = []string{"out", "work", "cache", "relays-dir", "geode-bin", "strfry-bin", "keep-data", "no-color", "help",
+var private = []string{"out", "work", "cache", "relays-dir", "geode-bin", "strfry-bin", "keep-data", "no-color", "json", "cpuprofile", "help",
 	"base", "head", "baseline", "aa", "threshold", "thresholds", "max-trials", "junit", "download-interval", "download-max-bytes", "download-fresh"}
 
 // preset shows what a verb does where its flags say nothing else.
@@ -95,6 +96,15 @@ func (f *runFlags) repeatable(ctx context.Context, flags *pflag.FlagSet, contend
 		}
 	}
 	return words
+}
+
+// repeatedBy has the record say by which verb it is repeated.
+func repeatedBy(words ...string) func(*results.Record) error {
+	return func(r *results.Record) error {
+		args, _ := r.Options["args"].([]string)
+		r.Options["args"] = append(words, args...)
+		return nil
+	}
 }
 
 // typed gives numbers and switches their JSON type.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -394,3 +395,17 @@ func msCell(v *float64) string {
 }
 
 func ms(v float64) string { return millis(time.Duration(v * float64(time.Millisecond))) }
+
+// millis shows a duration in ms, with three digits of it.
+func millis(d time.Duration) string {
+	ms := float64(d) / float64(time.Millisecond)
+	switch {
+	case ms < 1:
+		return strconv.FormatFloat(ms, 'f', 3, 64)
+	case ms < 10:
+		return strconv.FormatFloat(ms, 'f', 2, 64)
+	case ms < 100:
+		return strconv.FormatFloat(ms, 'f', 1, 64)
+	}
+	return count(int(ms + 0.5))
+}

@@ -1,63 +1,65 @@
 package main
 
 import (
-	"encoding/json"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
-	"unicode/utf8"
 
-	"relaybench/harness/layers"
+	"relaybench/results"
 )
+
+// reconciledAt tells whether a record has the median of a layer or relay at a size, for both phases.
+func reconciledAt(r *results.Record, relay, layer, size string) bool {
+	n := 0
+	for i := range r.Measurements {
+		m := &r.Measurements[i]
+		if m.Relay == relay && m.Metric == "warm" && m.Labels[results.LabelLayer] == layer && m.Labels[results.LabelSize] == size && len(m.Trials) == 1 && m.Trials[0] > 0 {
+			n++
+		}
+	}
+	return n == 2
+}
 
 func TestReconcileTellsTheLayersApart(t *testing.T) {
 	t.Parallel()
 	dir, work := t.TempDir(), t.TempDir()
-	file, profile := filepath.Join(dir, "layers.json"), filepath.Join(dir, "cpu")
-	code, stdout, stderr := relaybench(t, "reconcile", "--sizes=200,1000", "--repeat=3", "--signed-max=500", "--relay=ref-bolt", "--work", work,
+	file, profile := filepath.Join(dir, "record.json"), filepath.Join(dir, "cpu")
+	code, stdout, stderr := relaybench(t, "reconcile", "--sizes=200,1000", "--repeat=3", "--signed-max=500", "--relay=ref-bolt", "--work", work, "--out", dir,
 		"--json", file, "--cpuprofile", profile)
 	if code != exitDone {
 		t.Fatalf("exit code %d\n%s", code, stderr)
 	}
-	text, err := os.ReadFile(file)
+	written, err := results.ReadRecord(file)
 	if err != nil {
 		t.Fatal(err)
 	}
-	var sizes []layers.Size
-	if err := json.Unmarshal(text, &sizes); err != nil || len(sizes) != 2 {
-		t.Fatalf("%d sizes, %v", len(sizes), err)
-	}
-	want := []string{layers.InMemory, layers.Loopback, "refrelay", "refrelay-rebuild", "ref-bolt"}
-	for k, s := range sizes {
-		if s.Signed != (k == 0) || len(s.Rows) != len(want) {
-			t.Fatalf("%d items: signed %v, %d layers", s.Items, s.Signed, len(s.Rows))
-		}
-		for i, r := range s.Rows {
-			if r.Layer != want[i] {
-				t.Errorf("layer %d is %s, want %s", i, r.Layer, want[i])
-			}
-			if r.Layer == "ref-bolt" && s.Items > 500 {
-				if !strings.Contains(r.Problem, "above 500") || r.Failed {
-					t.Errorf("%d items, %s: %q", s.Items, r.Layer, r.Problem)
+	r := recorded(t, dir)
+	for name, r := range map[string]*results.Record{"--json": written, "results.json": r} {
+		for _, size := range []string{"200", "1000"} {
+			for _, x := range [][2]string{{"", "in memory"}, {"", "loopback"}, {"refrelay", ""}, {"refrelay-rebuild", ""}, {"ref-bolt", ""}} {
+				if want := x[0] != "ref-bolt" || size == "200"; reconciledAt(r, x[0], x[1], size) != want {
+					t.Errorf("%s: %s items, %s%s: measured %v, want %v", name, size, x[0], x[1], !want, want)
 				}
-				continue
 			}
-			d := r.Differing
-			if r.Problem != "" || !d.Exact || !r.Identical.Exact || d.Cold.Total == 0 || d.Warm.Have != s.Items/5 || d.Warm.Need != s.Items/5 {
-				t.Errorf("%d items, %s: %+v", s.Items, r.Layer, r)
+		}
+		for _, f := range r.Findings {
+			switch {
+			case f.Code == results.CodeMeasurable:
+				if f.Relay != "ref-bolt" || f.Verdict != results.Stated || f.Counts["most"] != 500 || f.Labels[results.LabelSize] != "1000" {
+					t.Errorf("%s: %+v", name, f)
+				}
+			case f.Verdict != results.Passed:
+				t.Errorf("%s: %+v", name, f)
 			}
 		}
 	}
-	for _, part := range []string{"200 items a side, 160 shared", "1,000 items a side, 800 shared", "refrelay-rebuild", "heartbeat", "engine: the protocol"} {
-		if !strings.Contains(stdout, part) {
+	if args, ok := r.Options["args"].([]any); !ok || len(args) < 2 || args[0] != "reconcile" {
+		t.Errorf("repeated by %v", r.Options["args"])
+	}
+	for _, part := range []string{"200 items a side, differing", "1,000 items a side, identical", "refrelay-rebuild", "engine: the protocol", "takes part up to 500 items a side", "report.md"} {
+		if !strings.Contains(strings.Join(strings.Fields(stdout), " "), part) {
 			t.Errorf("%q is not in the output:\n%s", part, stdout)
-		}
-	}
-	for line := range strings.Lines(stdout) {
-		if n := utf8.RuneCountInString(line); n > 107 {
-			t.Errorf("a line of %d columns: %s", n, line)
 		}
 	}
 	if info, err := os.Stat(profile); err != nil || info.Size() == 0 {
@@ -70,11 +72,15 @@ func TestReconcileTellsTheLayersApart(t *testing.T) {
 
 func TestReconcileOutlivesRelaysThatCannot(t *testing.T) {
 	t.Parallel()
-	code, stdout, stderr := relaybench(t, "reconcile", "--sizes=50", "--repeat=1", "--work", t.TempDir(), hostile(t, "crasher", "exits"), hostile(t, "deaf", "refuses"))
-	if code != exitFailed || !strings.Contains(stderr, "crasher at 50 items") {
+	out := t.TempDir()
+	code, stdout, stderr := relaybench(t, "reconcile", "--sizes=50", "--repeat=1", "--work", t.TempDir(), "--out", out, hostile(t, "crasher", "exits"), hostile(t, "deaf", "refuses"))
+	if code != exitFailed || !strings.Contains(stderr, "crasher: ") {
 		t.Errorf("exit code %d\n%s", code, stderr)
 	}
-	for _, part := range []string{"crasher: ", "deaf: the relay does not speak NIP-77", "refrelay-rebuild  "} {
+	if r := recorded(t, out); !reconciledAt(r, "refrelay-rebuild", "", "50") || reconciledAt(r, "deaf", "", "50") {
+		t.Errorf("%+v", r.Measurements)
+	}
+	for _, part := range []string{"crasher", "not measured: deaf: it does not speak NIP-77"} {
 		if !strings.Contains(stdout, part) {
 			t.Errorf("%q is not in the output:\n%s", part, stdout)
 		}
@@ -105,19 +111,6 @@ func TestReconcileRefusesWhatCannotBeMeant(t *testing.T) {
 		code, stdout, stderr := relaybench(t, append([]string{"reconcile"}, args...)...)
 		if code != exitUsage || !strings.Contains(stderr, want) || strings.Count(stderr, "\n") != 1 || stdout != "" {
 			t.Errorf("%v: exit code %d, %q; want %q", args, code, stderr, want)
-		}
-	}
-}
-
-func TestReconcileNumbers(t *testing.T) {
-	for want, got := range map[string]string{
-		"0.000": millis(0), "0.012": millis(12 * time.Microsecond), "1.23": millis(1234 * time.Microsecond), "12.3": millis(12340 * time.Microsecond),
-		"123": millis(123 * time.Millisecond), "12,346": millis(12345600 * time.Microsecond),
-		"0.03": kilobytes(26), "2.4": kilobytes(2400), "12,806": kilobytes(12_806_000),
-		"0": thousands(0), "200k": thousands(200_000), "199,999": thousands(199_999), "1,000k": thousands(1_000_000), "7": count(7),
-	} {
-		if got != want {
-			t.Errorf("got %s, want %s", got, want)
 		}
 	}
 }

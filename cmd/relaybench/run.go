@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -41,6 +42,10 @@ type runFlags struct {
 	seedBy     string // publish or import
 	sync       syncFlags
 	fetch      fetchFlags
+	reconcile  reconcileFlags
+	blind      string    // why there is no corpus
+	readOnly   bool      // the relays are somebody's: nothing is published to them
+	record     io.Writer // where the record goes as well; stdout: in place of the report
 	out, work  string
 	keepData   bool
 	unsaved    bool // results.json holds an earlier state than the record
@@ -61,6 +66,8 @@ func newRun(stdout, stderr io.Writer) *cobra.Command {
 	f.registerRelays(cmd)
 	f.sync.register(cmd)
 	f.fetch.register(cmd)
+	f.reconcile.register(cmd)
+	f.reconcile.options.Signed = true // whoever takes part
 	cmd.Flags().Lookup("page").Usage = "events asked for at a time in sync's mode req, and in the pages of --fetch, or as many as the relay says that it sends at once (NIP-11); the same as fetch's --page"
 	cmd.Flags().Lookup("cell-time").Usage = "cut each way to fetch after so long, and where it is given also each sync and import (0: ended once they take far longer than whatever was measured before them)"
 	cmd.Flags().BoolVar(&f.fetch.on, "fetch", false, "also measure how a client downloads from each relay, as the verb fetch does alone")
@@ -184,6 +191,9 @@ func (f *runFlags) check(cmd *cobra.Command) ([]string, error) {
 	if err := f.fetch.check(cmd.Flags()); err != nil {
 		return nil, err
 	}
+	if err := f.reconcile.check(cmd.Flags()); err != nil {
+		return nil, err
+	}
 	if f.fetch.target == "" && cmd.Flags().Changed("cell-time") {
 		f.options.CellTime = f.fetch.time
 	}
@@ -235,12 +245,12 @@ func (f *runFlags) choose() ([]string, error) {
 	return append(stages, slices.DeleteFunc(chosen, isStage)...), nil
 }
 
-// unasked tells whether a scenario is left out because nobody asked for it: fetching and syncing
-// take their time.
+// unasked tells whether a scenario is left out because nobody asked for it: fetching, syncing and
+// reconciling in layers take their time.
 func (f *runFlags) unasked(key string) bool {
 	switch family, mode, _ := strings.Cut(key, "."); family {
-	case scenarios.FetchFamily:
-		return !f.fetch.on && !slices.ContainsFunc(f.only, func(p string) bool { return strings.HasPrefix(p, scenarios.FetchFamily) })
+	case scenarios.FetchFamily, scenarios.ReconcileFamily:
+		return !(f.fetch.on && family == scenarios.FetchFamily) && !slices.ContainsFunc(f.only, func(p string) bool { return strings.HasPrefix(p, family) })
 	case scenarios.SyncFamily:
 		return !f.sync.on && len(f.only) == 0 || len(f.sync.modes) > 0 && !slices.Contains(f.sync.modes, mode)
 	}
@@ -259,7 +269,8 @@ func (f *runFlags) allScenarios() []harness.Scenario {
 		all = append(all, scenarios.Import{})
 	}
 	all = append(append(all, f.fetches()...), scenarios.Crash{}, scenarios.Negentropy{Scattered: f.scattered})
-	return append(all, (&scenarios.Sync{Direction: relays.Direction(f.sync.direction), Page: f.sync.page}).Scenarios()...)
+	all = append(all, (&scenarios.Sync{Direction: relays.Direction(f.sync.direction), Page: f.sync.page}).Scenarios()...)
+	return append(all, scenarios.Reconciles(f.reconcile.options)...)
 }
 
 // scenarioKeys are the keys that --only and --skip choose from.
@@ -268,7 +279,7 @@ func (f *runFlags) scenarioKeys() []string {
 	for _, s := range f.allScenarios() {
 		keys = append(keys, s.Describe().Key)
 	}
-	return keys
+	return slices.Compact(keys)
 }
 
 // run measures, and tells of it. See measure.
@@ -276,6 +287,9 @@ func (f *runFlags) run(ctx context.Context, stdout, stderr io.Writer, flags *pfl
 	final, out, err := f.measure(ctx, stderr, flags, chosen, contenders, may)
 	if final == nil {
 		return err
+	}
+	if f.record != nil {
+		err = cmp.Or(err, writeRecord(f.record, final))
 	}
 	if err := cmp.Or(err, f.render(stdout, final, out)); err != nil {
 		return err
@@ -324,8 +338,8 @@ func (f *runFlags) measure(ctx context.Context, stderr io.Writer, flags *pflag.F
 
 	var c *corpus.Corpus
 	var expected *model.Model
-	described := noCorpus()
-	if !f.fetch.blind {
+	described := noCorpus(f.blind)
+	if f.blind == "" {
 		c, err = f.corpus.load(ctx, w)
 		w.wait(err == nil)
 		if err != nil {
@@ -350,7 +364,7 @@ func (f *runFlags) measure(ctx context.Context, stderr io.Writer, flags *pflag.F
 	switch {
 	case f.keepData:
 		held *= f.options.Trials
-	case slices.ContainsFunc(measured, func(s harness.Scenario) bool { return s.Describe().Cast != harness.Single }):
+	case slices.ContainsFunc(measured, func(s harness.Scenario) bool { return s.Describe().Cast > harness.Single }):
 		held = min(held, 2)
 	default:
 		held = min(held, 1)
@@ -394,7 +408,7 @@ func (f *runFlags) measure(ctx context.Context, stderr io.Writer, flags *pflag.F
 	}
 	recorder := results.NewRecorder(record, func(r *results.Record) error { return r.Write(file) })
 	runner := harness.Runner{Contenders: contenders, Scenarios: measured, Corpus: c, Model: expected, Now: started.Unix(), Options: f.options,
-		Settings: settings, Recorder: recorder, Observer: w, Preflight: inspect, Seeder: f.seeder(), ReadOnly: f.fetch.readOnly}
+		Settings: settings, Recorder: recorder, Observer: w, Preflight: inspect, Seeder: f.seeder(), ReadOnly: f.readOnly}
 
 	runErr := recorder.Save() // a folder that cannot be written is found out before an hour of measuring
 	watch := machine.System{}.Watch()
@@ -433,7 +447,7 @@ func verdict(r *results.Record) error {
 	}
 	short := make(map[string]int)
 	for _, f := range r.Findings {
-		blamed := cmp.Or(f.Blames, f.Relay)
+		blamed := cmp.Or(f.Blames, f.Relay, "relaybench itself")
 		yardstick := slices.ContainsFunc(r.Relays, func(x results.Relay) bool { return x.Name == blamed && x.NeverRanked != "" })
 		if f.Verdict == results.Failed && !yardstick {
 			short[blamed]++
@@ -459,6 +473,9 @@ func verdict(r *results.Record) error {
 // render writes the reports of a record beside it, and the terminal's to stdout.
 func (f *runFlags) render(stdout io.Writer, r *results.Record, out string) error {
 	mdErr := writeMarkdown(r, filepath.Join(out, "report.md"))
+	if f.record == stdout {
+		return mdErr
+	}
 	o := terminalOptions(stdout)
 	o.Files = existing(filepath.Join(out, "results.json"), filepath.Join(out, "report.md"))
 	o.Earlier = f.unsaved && len(o.Files) > 0 && filepath.Base(o.Files[0]) == "results.json"
@@ -466,6 +483,18 @@ func (f *runFlags) render(stdout io.Writer, r *results.Record, out string) error
 		return errors.Join(mdErr, fmt.Errorf("writing the report: %w", err))
 	}
 	return mdErr
+}
+
+// writeRecord writes a record in the form of results.json, in ASCII alone.
+func writeRecord(w io.Writer, r *results.Record) error {
+	text, err := json.MarshalIndent(r, "", " ")
+	if err == nil {
+		_, err = w.Write(append(ascii(text), '\n'))
+	}
+	if err != nil {
+		return fmt.Errorf("writing the record: %w", err)
+	}
+	return nil
 }
 
 // writeMarkdown leaves either the whole report or none.

@@ -168,10 +168,10 @@ func (w *watcher) Scenario(relay string, d harness.Description) {
 	}
 	group := d.Key
 	switch d.Layout {
-	case results.LayoutQueries, results.LayoutPairs, results.LayoutDownloads: // many short ones
+	case results.LayoutQueries, results.LayoutPairs, results.LayoutDownloads, results.LayoutTable: // many short ones
 		group = strings.ToLower(d.Section)
 	}
-	if w.bars == nil {
+	if w.bar == nil { // as without a turn
 		if group != w.group {
 			w.printf("%s: %s", relay, group)
 		}
@@ -183,11 +183,9 @@ func (w *watcher) Scenario(relay string, d harness.Description) {
 	}
 	w.label = relay + "  " + d.Key
 	w.since = time.Now()
-	if w.bar != nil {
-		w.bar.expect(w.since, 0, 0)
-		w.bar.say(w.label)
-		w.bar.SetCurrent(int64((max(w.begun, 1) - 1) * barUnits))
-	}
+	w.bar.expect(w.since, 0, 0)
+	w.bar.say(w.label)
+	w.bar.SetCurrent(int64((max(w.begun, 1) - 1) * barUnits))
 }
 
 // Progress implements harness.Observer.

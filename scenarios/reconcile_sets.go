@@ -1,4 +1,4 @@
-package layers
+package scenarios
 
 import (
 	"bytes"
@@ -21,42 +21,42 @@ import (
 )
 
 const (
-	newest    = 1780272000 // Unix seconds, the end of the synthetic corpus: the same bytes on every machine
-	perSecond = 4          // events; they share their created_at, as those of a busy relay do
-	authors   = 16
-	seedBatch = 50_000 // events in memory at once while a relay is being seeded
-	seedConns = 4
-	seedAhead = 200 // unacknowledged events on each connection
+	reconcileNewest  = 1780272000 // Unix seconds, the end of the synthetic corpus: the same bytes on every machine
+	perSecond        = 4          // events; they share their created_at, as those of a busy relay do
+	reconcileAuthors = 16
+	seedBatch        = 50_000 // events in memory at once while a relay is being seeded
+	seedConns        = 4
+	seedAhead        = 200 // unacknowledged events on each connection
 )
 
-// item is one event.
-type item struct {
+// reconcileItem is one event.
+type reconcileItem struct {
 	at     uint64 // Unix seconds
 	id     negentropy.ID
 	number uint32 // what it was made of
 }
 
-// stock is the events of one size, short notes (kind 1). The harness holds all but the newest, the peer all but the oldest: either lacks step.
-type stock struct {
+// reconcileSets are the events of one size, short notes (kind 1). The harness holds all but the newest, the peer all but the oldest: either lacks step.
+type reconcileSets struct {
 	step         int
-	items        []item // in the order of reconciliation
+	items        []reconcileItem // in the order of reconciliation
 	keys         []corpus.SecretKey
 	signatures   []corpus.Signature // by number; none where events are not signed
 	ours, theirs *negentropy.Set
 }
 
-// newStock makes n items a side, the same for the same seed. Where they are not signed, ids and signatures are well-formed and no more.
-func newStock(ctx context.Context, n int, seed uint64, signed bool) (*stock, error) {
-	s := &stock{step: n / 5, keys: make([]corpus.SecretKey, authors)}
+// newReconcileSets makes n items a side, the same for the same seed. Where they are not signed, ids and signatures are well-formed and no more.
+func newReconcileSets(ctx context.Context, n int, seed uint64, signed bool) (*reconcileSets, error) {
+	s := &reconcileSets{step: n / 5, keys: make([]corpus.SecretKey, reconcileAuthors)}
 	for k := range s.keys {
 		var err error
 		if s.keys[k], err = corpus.NewSecretKey(sha256.Sum256(binary.LittleEndian.AppendUint64([]byte{byte(k)}, seed))); err != nil {
 			return nil, fmt.Errorf("making keys: %w", err)
 		}
 	}
-	s.items = make([]item, n+s.step)
+	s.items = make([]reconcileItem, n+s.step)
 	for i := range s.items {
-		s.items[i] = item{at: uint64(newest - (len(s.items)-1-i)/perSecond), number: uint32(i)}
+		s.items[i] = reconcileItem{at: uint64(reconcileNewest - (len(s.items)-1-i)/perSecond), number: uint32(i)}
 	}
 	if signed {
 		if err := s.sign(ctx); err != nil {
@@ -70,7 +70,7 @@ func newStock(ctx context.Context, n int, seed uint64, signed bool) (*stock, err
 			}
 		}
 	}
-	slices.SortFunc(s.items, func(a, b item) int { return cmp.Or(cmp.Compare(a.at, b.at), bytes.Compare(a.id[:], b.id[:])) })
+	slices.SortFunc(s.items, func(a, b reconcileItem) int { return cmp.Or(cmp.Compare(a.at, b.at), bytes.Compare(a.id[:], b.id[:])) })
 	var err error
 	if s.ours, err = setOf(s.items[:n]); err == nil {
 		s.theirs, err = setOf(s.items[s.step:])
@@ -78,7 +78,7 @@ func newStock(ctx context.Context, n int, seed uint64, signed bool) (*stock, err
 	return s, err
 }
 
-func setOf(items []item) (*negentropy.Set, error) {
+func setOf(items []reconcileItem) (*negentropy.Set, error) {
 	set := negentropy.NewSet(len(items))
 	for i := range items {
 		set.Add(items[i].at, &items[i].id)
@@ -86,14 +86,30 @@ func setOf(items []item) (*negentropy.Set, error) {
 	return set, set.Seal()
 }
 
+// namedIDs is what a reconciliation found, or must find.
+type namedIDs struct{ have, need idCount }
+
+// idCount counts and sums ids: two sets of as many ids with the same sum are the same set.
+type idCount struct {
+	n   int
+	sum negentropy.Sum
+}
+
+func (c *idCount) add(ids []negentropy.ID) {
+	c.n += len(ids)
+	for i := range ids {
+		c.sum.Add(&ids[i])
+	}
+}
+
 // alone is what a reconciliation of the two sides must find.
-func (s *stock) alone() difference {
+func (s *reconcileSets) alone() namedIDs {
 	n := s.ours.Len()
-	return difference{s.step, s.step, s.ours.Sum(0, s.step), s.theirs.Sum(n-s.step, n)}
+	return namedIDs{idCount{s.step, s.ours.Sum(0, s.step)}, idCount{s.step, s.theirs.Sum(n-s.step, n)}}
 }
 
 // sign gives every item the id of a real event and keeps its signature.
-func (s *stock) sign(ctx context.Context) error {
+func (s *reconcileSets) sign(ctx context.Context) error {
 	s.signatures = make([]corpus.Signature, len(s.items))
 	workers := runtime.GOMAXPROCS(0)
 	errs := make([]error, workers)
@@ -103,7 +119,7 @@ func (s *stock) sign(ctx context.Context) error {
 		all.Go(func() {
 			for i := int(next.Add(1)) - 1; i < len(s.items) && errs[w] == nil && ctx.Err() == nil; i = int(next.Add(1)) - 1 {
 				e := s.event(&s.items[i])
-				errs[w] = s.keys[i%authors].Sign(&e, [32]byte{})
+				errs[w] = s.keys[i%reconcileAuthors].Sign(&e, [32]byte{})
 				s.items[i].id, s.signatures[i] = negentropy.ID(e.ID), e.Sig
 			}
 		})
@@ -112,10 +128,10 @@ func (s *stock) sign(ctx context.Context) error {
 	return cmp.Or(cmp.Or(errs...), context.Cause(ctx))
 }
 
-func (s *stock) event(of *item) corpus.Event {
+func (s *reconcileSets) event(of *reconcileItem) corpus.Event {
 	e := corpus.Event{
 		ID:        corpus.ID(of.id),
-		PubKey:    s.keys[of.number%authors].PubKey,
+		PubKey:    s.keys[of.number%reconcileAuthors].PubKey,
 		CreatedAt: int64(of.at),
 		Kind:      1,
 		Content:   "note " + strconv.Itoa(int(of.number)) + ", of which two sides may or may not know",
@@ -127,7 +143,7 @@ func (s *stock) event(of *item) corpus.Event {
 }
 
 // publish gives a relay the peer's share, from old to new. The error says as well where it did not take all of it.
-func (s *stock) publish(ctx context.Context, url string, stall time.Duration) error {
+func (s *reconcileSets) publish(ctx context.Context, url string, stall time.Duration) error {
 	share := s.items[s.step:]
 	taken := 0
 	for batch := range slices.Chunk(share, seedBatch) {

@@ -1,4 +1,4 @@
-package layers
+package scenarios
 
 import (
 	"bytes"
@@ -8,7 +8,6 @@ import (
 	"net"
 	"net/http"
 	"sync/atomic"
-	"time"
 
 	"github.com/coder/websocket"
 
@@ -17,47 +16,18 @@ import (
 	"relaybench/relays/wire"
 )
 
-// loopback adds hexadecimal digits, JSON and a socket: the harness's client against a responder in this process that does nothing else.
-func (o *Options) loopback(ctx context.Context, s *stock) (Row, error) {
-	peer := &peer{storage: s.theirs}
-	url, stop, err := peer.listen(ctx)
-	if err != nil {
-		return Row{}, err
-	}
-	defer stop()
-	conn, err := wire.Dial(ctx, url, wire.Options{})
-	if err != nil {
-		return Row{}, err
-	}
-	defer conn.Abort()
-	row, err := o.both(ctx, s, o.overWire(ctx, conn, func(c *Cost) {
-		// Its last act before the answer that ended the reconciliation was to note these.
-		c.PeerEngine, c.PeerCoding = time.Duration(peer.engine.Load()), time.Duration(peer.coding.Load())
-	}))
-	row.PeerSeen = true
-	return row, err
-}
+// peerFrameLimit bounds the messages of a responder in this process, in bytes before hexadecimal
+// digits double them: what relays ship with.
+const peerFrameLimit = 500_000
 
-// overWire reconciles over a connection. seen fills in what is known of the peer's side.
-func (o *Options) overWire(ctx context.Context, conn *wire.Conn, seen func(*Cost)) reconcileFunc {
-	return func(local negentropy.Storage, have, need func([]negentropy.ID)) (Cost, error) {
-		r, err := negentropy.ReconcileSplit(ctx, conn, []byte("{}"), local, negentropy.Options{FirstAnswer: o.Stall, Stall: o.Stall,
-			MaxNeed: 2 * MaxSize, Have: have, Need: need})
-		c := Cost{Total: r.Duration, Engine: r.Engine, Coding: r.Coding, Rounds: r.Rounds, BytesUp: r.BytesUp, BytesDown: r.BytesDown, Have: r.Have, Need: r.Need}
-		seen(&c)
-		c.Rest = c.Total - c.Engine - c.Coding - c.PeerEngine - c.PeerCoding
-		return c, err
-	}
-}
-
-// peer answers NEG-OPEN and NEG-MSG, one reconciliation at a time, and keeps what the one going on has cost it, in ns.
-type peer struct {
+// reconcilePeer is a responder behind a socket that does nothing else: it answers NEG-OPEN and NEG-MSG, one reconciliation at a time, and keeps what the one going on has cost it, in ns.
+type reconcilePeer struct {
 	storage        negentropy.Storage
 	engine, coding atomic.Int64
 }
 
 // listen serves on a free port of this machine until stop is called.
-func (p *peer) listen(ctx context.Context) (url string, stop func(), err error) {
+func (p *reconcilePeer) listen(ctx context.Context) (url string, stop func(), err error) {
 	l, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
 		return "", nil, err
@@ -78,8 +48,8 @@ func (p *peer) listen(ctx context.Context) (url string, stop func(), err error) 
 }
 
 // serve answers until the connection ends. The error is a message that cannot be answered.
-func (p *peer) serve(ws *websocket.Conn) error {
-	responder := negentropy.NewResponder(p.storage, PeerFrameLimit)
+func (p *reconcilePeer) serve(ws *websocket.Conn) error {
+	responder := negentropy.NewResponder(p.storage, peerFrameLimit)
 	var frame bytes.Buffer
 	var message, answer, out []byte
 	for {
