@@ -194,13 +194,10 @@ func (l *limits) both(name string, labels results.Labels) (low, high float64, ok
 		}
 		return 0
 	}
-	before, after := find(labels), find(labels.With(afterRun))
+	before, after := find(labels), find(labels.With(results.AfterRun))
 	low, high = min(before, after), max(before, after)
 	return low, high, low > 0 && low >= agreeing*high
 }
-
-// afterRun labels the calibration at the run's end.
-var afterRun = results.Labels{results.LabelWhen: "after"}
 
 // number reads an option, which is an integer in the run that took it and a float in a record that
 // was read.

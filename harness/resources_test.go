@@ -10,6 +10,8 @@ import (
 	"relaybench/harness/load"
 	"relaybench/relays"
 	"relaybench/relays/machine"
+	"relaybench/relays/reference"
+	"relaybench/relays/reference/referencetest"
 	"relaybench/relays/scripted"
 	"relaybench/relays/wire"
 	"relaybench/results"
@@ -54,7 +56,7 @@ func TestAScenarioRecordsHowLongFramesWaitedToBeRead(t *testing.T) {
 	}
 	defer conn.Abort()
 	conn.WatchUseful(time.Minute)
-	trial, recorder := inScenario(t, (&nullScript{}).serve(t))
+	trial, recorder := inScenario(t, referencetest.Serve(t, reference.Options{Store: reference.Null{}}))
 	read := func() (arrived []time.Duration) {
 		if err := conn.Send([]byte(`["REQ","s",{}]`)); err != nil {
 			t.Fatal(err)
@@ -114,7 +116,7 @@ func TestAScenarioRecordsHowLongFramesWaitedToBeRead(t *testing.T) {
 
 func TestAScenarioRecordsTheHarnessShareOfTheProcessors(t *testing.T) {
 	procs := float64(runtime.GOMAXPROCS(0))
-	url := (&nullScript{}).serve(t)
+	url := referencetest.Serve(t, reference.Options{Store: reference.Null{}})
 	begun, used := wire.Now(), machine.OwnCPU()
 	trial, recorder := inScenario(t, url)
 	const burnt = 60 * time.Millisecond

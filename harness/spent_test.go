@@ -4,13 +4,15 @@ import (
 	"testing"
 
 	"relaybench/relays"
+	"relaybench/relays/reference"
+	"relaybench/relays/reference/referencetest"
 	"relaybench/results"
 )
 
 // resourceTrial is one in a scenario in which its relay, which has ended, used so much.
 func resourceTrial(t *testing.T) (*Trial, *results.Recorder) {
 	t.Helper()
-	trial, recorder := inScenario(t, (&nullScript{}).serve(t))
+	trial, recorder := inScenario(t, referencetest.Serve(t, reference.Options{Store: reference.Null{}}))
 	trial.stopped = true
 	trial.used = relays.Usage{CPUSeconds: 12.5, RSS: 30 << 20, PeakRSS: 90 << 20, ReadBytes: 7 << 20, WriteBytes: 20 << 20, OpenFiles: 17, ContextSwitches: 1700}
 	trial.began.relay = relays.Usage{CPUSeconds: 2.5, RSS: 20 << 20, PeakRSS: 80 << 20, ReadBytes: 4 << 20, WriteBytes: 10 << 20, OpenFiles: 9, ContextSwitches: 700}
@@ -98,7 +100,7 @@ func TestNoTimeHasNoShareOfTheProcessors(t *testing.T) {
 }
 
 func TestARelayOutOfSightHasNoResources(t *testing.T) {
-	trial, recorder := inScenario(t, (&nullScript{}).serve(t))
+	trial, recorder := inScenario(t, referencetest.Serve(t, reference.Options{Store: reference.Null{}}))
 	trial.resources()
 	if m := recorded(recorder, trial.scenario, "cpu"); m != nil || trial.spent().relaySet {
 		t.Errorf("%+v", m)

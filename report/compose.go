@@ -504,21 +504,31 @@ func (d *composer) calibration() {
 	d.add(heading{level: 2, title: "What the harness itself reaches here"})
 	x := list{texts: bold}
 	for _, c := range d.v.rec.Calibration {
-		x.rows = append(x.rows, fact{CalibrationName(c), CalibrationText(c)})
+		x.rows = append(x.rows, fact{calibrationName(c), calibrationText(c)})
 	}
 	d.add(x)
 }
 
-// CalibrationName is what a figure of the harness is called, with what its labels say.
-func CalibrationName(c results.Calibration) string {
+// Calibration writes, for a terminal, what the harness itself reaches on a machine, and what would
+// spoil a measurement there. No line exceeds the width. Errors are those of w.
+func Calibration(w io.Writer, r *results.Record, o TerminalOptions) error {
+	d := &composer{&document{}, newView(r)}
+	d.add(list{rows: []fact{{"machine", strings.Join(machineParts(&d.v.rec.Environment), " · ")}, {"signatures", "by " + d.v.rec.Tool.Verifier}}})
+	d.calibration()
+	d.apart(warningMark, MachineWarnings(r))
+	return d.print(w, o)
+}
+
+// calibrationName is what a figure of the harness is called, with what its labels say.
+func calibrationName(c results.Calibration) string {
 	if labels := labelText(c.Labels, inOrder(slices.Collect(maps.Keys(c.Labels)))); labels != "" {
 		return c.Name + ", " + labels
 	}
 	return c.Name
 }
 
-// CalibrationText is a figure of the harness itself with its unit.
-func CalibrationText(c results.Calibration) string {
+// calibrationText is a figure of the harness itself with its unit.
+func calibrationText(c results.Calibration) string {
 	text := scaleFor(c.Unit, []float64{c.Value}).format(c.Value)
 	if u := unitTitle(c.Unit); u != "" {
 		text += " " + u

@@ -114,7 +114,7 @@ func TestANarrowTerminalLosesNothing(t *testing.T) {
 				}
 			}
 			for _, c := range r.Calibration {
-				if want := squeeze(CalibrationName(c) + CalibrationText(c)); !strings.Contains(squeeze(text), want) {
+				if want := squeeze(calibrationName(c) + calibrationText(c)); !strings.Contains(squeeze(text), want) {
 					t.Errorf("%s at %d: no %s", name, w, want)
 				}
 			}
@@ -192,7 +192,7 @@ func TestFiguresOfTheHarnessAreToldApart(t *testing.T) {
 		text, seen := string(renderTerminal(t, r, TerminalOptions{Width: w})), map[string]bool{}
 		_, text, _ = strings.Cut(text, "WHAT THE HARNESS ITSELF REACHES HERE")
 		for i, line := range strings.Split(text, "\n")[1:5] {
-			if seen[line] = true; w >= 80 && !strings.Contains(line, CalibrationName(r.Calibration[i])) {
+			if seen[line] = true; w >= 80 && !strings.Contains(line, calibrationName(r.Calibration[i])) {
 				t.Errorf("at %d: %q", w, line)
 			}
 		}

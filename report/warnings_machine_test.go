@@ -68,10 +68,10 @@ func TestMachineTextTellsWhatIsKnown(t *testing.T) {
 	r := results.Record{Environment: results.Environment{OS: "linux", CPU: "a CPU", Cores: 4, QuotaCores: 1.5, Governor: "performance", MemoryBytes: 8 << 30, Kernel: "6.8",
 		Virtualization: "kvm", Container: "docker", FileSystem: "ext4", Disk: "SCSI or SATA", Rotational: true, HarnessCores: []int{0, 1}, RelayCores: []int{2, 3}}}
 	want := "a CPU · 4 cores with a quota of 1.50 · relaybench on 0,1, relays on 2,3 · governor performance · 8.0 GiB · linux · 6.8 · kvm · docker · ext4 on SCSI or SATA (turning)"
-	if got := MachineText(&r); got != want {
+	if got := strings.Join(machineParts(&r.Environment), " · "); got != want {
 		t.Errorf("%q\nwant %q", got, want)
 	}
-	if got := MachineText(&results.Record{}); got != "" {
+	if got := strings.Join(machineParts(&results.Environment{}), " · "); got != "" {
 		t.Errorf("of nothing: %q", got)
 	}
 }

@@ -1,5 +1,8 @@
 package results
 
+// AfterRun labels the calibration at the run's end.
+var AfterRun = Labels{LabelWhen: "after"}
+
 // Names of the figures of the harness itself, as they stand in the record. Those of one kind over
 // several numbers of connections differ in their labels.
 const (

@@ -8,13 +8,13 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"relaybench/corpus"
 	"relaybench/harness"
+	"relaybench/harness/calibrate"
 	"relaybench/relays"
 	"relaybench/relays/machine"
 	"relaybench/report"
@@ -88,21 +88,21 @@ func (f *calibrateFlags) run(ctx context.Context, stdout, stderr io.Writer) (err
 	environment.BusyBefore = harness.Background(ctx)
 	watch := machine.System{}.Watch()
 	f.options.Publishers, f.options.QueryConns, f.options.Stall = 4, 8, 30*time.Second
-	calibrator := harness.Calibrator{Settings: settings, Corpus: c, Options: f.options, Full: !f.short,
+	stage := calibrate.Stage{Settings: settings, Corpus: c, Options: f.options, Full: !f.short,
 		Progress: func(what string) { fmt.Fprintln(stderr, "measuring "+what) }}
 	if null, ok := f.relays.nullRelay(); ok {
-		calibrator.Null = &null
+		stage.Null = &null
 	} else {
 		fmt.Fprintln(stderr, "refrelay is not found, so what needs the null relay is left out; build it beside relaybench, or set $REFRELAY_BIN")
 	}
-	figures, calibrateErr := calibrator.Run(ctx)
+	figures, calibrateErr := stage.Run(ctx)
 	during := watch.Conditions()
 	environment.During, environment.LoadAfter = &during, harness.LoadAverage(context.WithoutCancel(ctx))
 	record := results.Record{Tool: harness.Tool(), Environment: environment, Calibration: figures}
 	if f.json {
 		err = writeCalibrationJSON(stdout, &record)
 	} else {
-		err = writeCalibration(stdout, &record)
+		err = report.Calibration(stdout, &record, terminalOptions(stdout))
 	}
 	return cmp.Or(calibrateErr, err)
 }
@@ -123,9 +123,9 @@ func pin(e *results.Environment, s *relays.Settings) (undo func(), err error) {
 // calibrate measures the harness itself for a run, before it and once more after it. What falls
 // short is said, and ends nothing: the figures that are missing mark none of the run's.
 func (f *runFlags) calibrate(ctx context.Context, w *watcher, recorder *results.Recorder, c *corpus.Corpus, settings relays.Settings, after bool) {
-	calibrator := harness.Calibrator{Settings: settings, Corpus: c, Options: f.options, After: after}
+	stage := calibrate.Stage{Settings: settings, Corpus: c, Options: f.options, After: after}
 	if null, ok := f.relays.nullRelay(); ok {
-		calibrator.Null = &null
+		stage.Null = &null
 	}
 	if after {
 		w.note("calibrating the harness once more")
@@ -134,7 +134,7 @@ func (f *runFlags) calibrate(ctx context.Context, w *watcher, recorder *results.
 		busy := harness.Background(ctx)
 		recorder.Update(func(r *results.Record) { r.Environment.BusyBefore = busy })
 	}
-	figures, err := calibrator.Run(ctx)
+	figures, err := stage.Run(ctx)
 	if err != nil && ctx.Err() == nil {
 		w.note("calibration fell short: " + err.Error())
 	}
@@ -151,27 +151,4 @@ func writeCalibrationJSON(w io.Writer, r *results.Record) error {
 		Calibration []results.Calibration `json:"calibration"`
 		Warnings    []string              `json:"warnings"`
 	}{r.Tool, r.Environment, r.Calibration, append([]string{}, report.MachineWarnings(r)...)})
-}
-
-// writeCalibration writes a table, and what on this machine would spoil a measurement.
-func writeCalibration(w io.Writer, r *results.Record) error {
-	var b strings.Builder
-	fmt.Fprintf(&b, "machine     %s\n", report.MachineText(r))
-	fmt.Fprintf(&b, "signatures  by %s\n\n", r.Tool.Verifier)
-	n := 0
-	for _, c := range r.Calibration {
-		n = max(n, len([]rune(report.CalibrationName(c))))
-	}
-	for _, c := range r.Calibration {
-		fmt.Fprintf(&b, "%-*s  %s\n", n, report.CalibrationName(c), report.CalibrationText(c))
-	}
-	warnings := report.MachineWarnings(r)
-	if len(warnings) > 0 {
-		b.WriteString("\n")
-	}
-	for _, text := range warnings {
-		fmt.Fprintf(&b, "! %s\n", text)
-	}
-	_, err := io.WriteString(w, b.String())
-	return err
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"relaybench/relays/machine"
+	"relaybench/report"
 	"relaybench/results"
 )
 
@@ -88,13 +89,13 @@ func TestCalibrateMeasuresTheHarnessAndLeavesNothing(t *testing.T) {
 // The same figure over 1 and over 4 connections is two figures.
 func TestCalibrateTellsItsRowsApart(t *testing.T) {
 	var b strings.Builder
-	if err := writeCalibration(&b, &results.Record{Calibration: calibrated([]int{1, 4, 16}, []int{1, 8})}); err != nil {
+	if err := report.Calibration(&b, &results.Record{Calibration: calibrated([]int{1, 4, 16}, []int{1, 8})}, report.TerminalOptions{Width: 100}); err != nil {
 		t.Fatal(err)
 	}
 	names := map[string]bool{}
 	for line := range strings.Lines(b.String()) {
-		name, _, _ := strings.Cut(line, "  ")
-		if names[name] && line != "\n" {
+		name, _, _ := strings.Cut(strings.TrimSpace(line), "  ")
+		if names[name] && name != "" {
 			t.Errorf("%q stands there twice:\n%s", name, b.String())
 		}
 		names[name] = true

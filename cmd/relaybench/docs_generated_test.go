@@ -330,7 +330,7 @@ func printed(t *testing.T, source string) string {
 	case "calibrate":
 		var r results.Record
 		readJSON(t, words[1], &r)
-		err = writeCalibration(&b, &r)
+		err = report.Calibration(&b, &r, report.TerminalOptions{Width: 100})
 	case "probe":
 		var r probe.Report
 		readJSON(t, words[1], &r)

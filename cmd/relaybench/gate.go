@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"relaybench/harness"
+	"relaybench/harness/calibrate"
 	"relaybench/report"
 	"relaybench/results"
 )
@@ -189,7 +190,7 @@ func (f *gateFlags) judge(ctx context.Context, stderr io.Writer, flags *pflag.Fl
 		suspects := verdict.Suspects()
 		fmt.Fprintf(stderr, "measuring %d more trials of what may have got worse: %s\n", trials, strings.Join(suspects, ", "))
 		again := slices.DeleteFunc(slices.Clone(chosen), func(key string) bool {
-			return key != harness.Calibration && // which is of the machine as it is now
+			return key != calibrate.Key && // which is of the machine as it is now
 				!slices.ContainsFunc(suspects, func(suspect string) bool { return results.MatchScenario(key+".*", suspect) })
 		})
 		if only, ok := flags.Lookup("only").Value.(pflag.SliceValue); ok {

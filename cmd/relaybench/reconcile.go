@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"relaybench/harness"
+	"relaybench/harness/calibrate"
 	"relaybench/relays"
 	"relaybench/scenarios"
 )
@@ -29,7 +30,7 @@ type reconcileFlags struct {
 }
 
 func newReconcile(stdout, stderr io.Writer) *cobra.Command {
-	f := runFlags{blind: "each size has events of its own, made for it", reconcile: reconcileFlags{on: true}, only: []string{scenarios.ReconcileFamily}, skip: []string{harness.Calibration, harness.Preflight}}
+	f := runFlags{blind: "each size has events of its own, made for it", reconcile: reconcileFlags{on: true}, only: []string{scenarios.ReconcileFamily}, skip: []string{calibrate.Key, harness.Preflight}}
 	cmd := &cobra.Command{
 		Use:   "reconcile",
 		Short: "Tell where the time of a reconciliation (NIP-77) goes, layer by layer",

@@ -21,6 +21,7 @@ import (
 	"relaybench/corpus"
 	"relaybench/corpus/model"
 	"relaybench/harness"
+	"relaybench/harness/calibrate"
 	"relaybench/relays"
 	"relaybench/relays/machine"
 	"relaybench/report"
@@ -258,7 +259,7 @@ func (f *runFlags) unasked(key string) bool {
 }
 
 // isStage tells whether a key is none of a scenario, but of what comes before all of them.
-func isStage(key string) bool { return key == harness.Calibration || key == harness.Preflight }
+func isStage(key string) bool { return key == calibrate.Key || key == harness.Preflight }
 
 // allScenarios lists the scenarios of a run, in the order in which they run on a relay.
 func (f *runFlags) allScenarios() []harness.Scenario {
@@ -275,7 +276,7 @@ func (f *runFlags) allScenarios() []harness.Scenario {
 
 // scenarioKeys are the keys that --only and --skip choose from.
 func (f *runFlags) scenarioKeys() []string {
-	keys := []string{harness.Calibration, harness.Preflight}
+	keys := []string{calibrate.Key, harness.Preflight}
 	for _, s := range f.allScenarios() {
 		keys = append(keys, s.Describe().Key)
 	}
@@ -306,7 +307,7 @@ func (f *runFlags) measure(ctx context.Context, stderr io.Writer, flags *pflag.F
 	loadBefore := harness.LoadAverage(ctx) // before making a corpus adds to it
 	w := newWatcher(stderr)
 	measured := slices.DeleteFunc(f.allScenarios(), func(s harness.Scenario) bool { return !slices.Contains(chosen, s.Describe().Key) })
-	inspect, calibrate := slices.Contains(chosen, harness.Preflight), slices.Contains(chosen, harness.Calibration)
+	inspect, measureHarness := slices.Contains(chosen, harness.Preflight), slices.Contains(chosen, calibrate.Key)
 	for _, c := range contenders {
 		if ok, why := c.Definition.Accepts(f.corpus.prepare.MaxEventBytes); !ok {
 			fmt.Fprintf(stderr, "  %-16s beware: %s\n", c.Definition.Name, visible(why))
@@ -412,13 +413,13 @@ func (f *runFlags) measure(ctx context.Context, stderr io.Writer, flags *pflag.F
 
 	runErr := recorder.Save() // a folder that cannot be written is found out before an hour of measuring
 	watch := machine.System{}.Watch()
-	if runErr == nil && calibrate {
+	if runErr == nil && measureHarness {
 		f.calibrate(ctx, w, recorder, c, settings, false)
 	}
 	if runErr == nil {
 		runErr = runner.Run(ctx)
 	}
-	if runErr == nil && calibrate {
+	if runErr == nil && measureHarness {
 		f.calibrate(ctx, w, recorder, c, settings, true)
 	}
 	w.wait(runErr == nil)

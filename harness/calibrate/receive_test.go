@@ -1,4 +1,4 @@
-package harness
+package calibrate
 
 import (
 	"context"
@@ -17,7 +17,7 @@ func TestTheReceivePathIsCalibratedStageByStage(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	calibrator := Calibrator{Corpus: c, effort: effort{rounds: 1, checks: 50 * time.Millisecond, coding: 5 * time.Millisecond}}
+	calibrator := Stage{Corpus: c, effort: effort{rounds: 1, checks: 50 * time.Millisecond, coding: 5 * time.Millisecond}}
 	if err := calibrator.receivePath(t.Context()); err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package harness
+package calibrate
 
 import (
 	"context"
@@ -19,6 +19,7 @@ import (
 	"relaybench/corpus/prepare"
 	"relaybench/corpus/scan"
 	"relaybench/corpus/synthetic"
+	"relaybench/harness"
 	"relaybench/relays"
 	"relaybench/relays/wire"
 	"relaybench/results"
@@ -74,14 +75,14 @@ func (s *nullScript) serve(t *testing.T) (url string) {
 	return "ws" + strings.TrimPrefix(server.URL, "http")
 }
 
-func calibratorOf(t *testing.T) *Calibrator {
+func calibratorOf(t *testing.T) *Stage {
 	t.Helper()
 	c, err := prepare.Synthetic(t.Context(), synthetic.Spec{Events: 50, Seed: 1, BaseTime: 1_780_272_000}, prepare.Options{}, t.TempDir(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { c.Close() })
-	return &Calibrator{Corpus: c, Options: Options{Publishers: 4, QueryConns: 8, Window: 1, Stall: 20 * time.Second},
+	return &Stage{Corpus: c, Options: harness.Options{Publishers: 4, QueryConns: 8, Window: 1, Stall: 20 * time.Second},
 		effort: effort{rounds: 1, load: 20 * time.Millisecond, longest: 5 * time.Second, echoes: 20}}
 }
 
@@ -104,7 +105,7 @@ func TestARoundThatBroughtNothingIsMadeLonger(t *testing.T) {
 		{"an error", []float64{0, -1}, 0, []time.Duration{100 * ms, 200 * ms}, "the thing: broken"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			c := Calibrator{effort: effort{rounds: 2, longest: 800 * ms}}
+			c := Stage{effort: effort{rounds: 2, longest: 800 * ms}}
 			var tried []time.Duration
 			got, err := c.best(t.Context(), "the thing", 100*ms, func(d time.Duration) (float64, error) {
 				r := test.rates[len(tried)]
@@ -123,7 +124,7 @@ func TestARoundThatBroughtNothingIsMadeLonger(t *testing.T) {
 	}
 	ended, cancel := context.WithCancelCause(t.Context())
 	cancel(broken)
-	c := Calibrator{effort: effort{rounds: 2, longest: time.Hour}}
+	c := Stage{effort: effort{rounds: 2, longest: time.Hour}}
 	if _, err := c.best(ended, "the thing", ms, func(time.Duration) (float64, error) { return 0, nil }); !errors.Is(err, broken) {
 		t.Errorf("after its context had ended: %v", err)
 	}
@@ -158,7 +159,7 @@ func TestANullRelayThatNeverSendsAnEventIsNamed(t *testing.T) {
 	url := (&nullScript{events: 0}).serve(t)
 	c := calibratorOf(t)
 	c.effort.longest = 40 * time.Millisecond
-	c.Null = &Contender{Definition: &relays.Definition{Name: "null", URL: url}}
+	c.Null = &harness.Contender{Definition: &relays.Definition{Name: "null", URL: url}}
 	err := c.null(t.Context())
 	if err == nil || !strings.HasPrefix(err.Error(), results.CeilingReceive+" over 8 connections: nothing was done in 40ms") {
 		t.Errorf("error %v", err)
@@ -203,13 +204,13 @@ func TestTheNullRelaysCeilingsAreItsScripts(t *testing.T) {
 	}
 	// Half of the echoes take at least the median, so that the median cannot be more than all of
 	// the time.
-	between("echo", c.figures[0].Value, Milliseconds(hold), 1000*seconds/(float64(c.effort.echoes)/2))
+	between("echo", c.figures[0].Value, harness.Milliseconds(hold), 1000*seconds/(float64(c.effort.echoes)/2))
 }
 
 func TestTheCalibrationAfterARunAsksTheNullRelayAlone(t *testing.T) {
 	url := (&nullScript{events: 3}).serve(t)
 	c := calibratorOf(t)
-	c.Null = &Contender{Definition: &relays.Definition{Name: "null", URL: url}}
+	c.Null = &harness.Contender{Definition: &relays.Definition{Name: "null", URL: url}}
 	c.After = true
 	figures, err := c.Run(t.Context())
 	if err != nil {

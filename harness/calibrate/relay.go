@@ -1,4 +1,4 @@
-package harness
+package calibrate
 
 import (
 	"context"
@@ -15,7 +15,7 @@ import (
 
 // echo measures the shortest time in which anything can be asked and answered here: a REQ that the null relay answers with EOSE at once, one frame
 // there and one back between two processes.
-func (c *Calibrator) echo(ctx context.Context, url string) error {
+func (c *Stage) echo(ctx context.Context, url string) error {
 	querier, err := load.NewQuerier(ctx, url, c.stall())
 	if err != nil {
 		return err
@@ -40,13 +40,13 @@ func (c *Calibrator) echo(ctx context.Context, url string) error {
 }
 
 // publish publishes to the null relay for a while.
-func (c *Calibrator) publish(ctx context.Context, url string, connections int, d time.Duration) (*load.Published, error) {
+func (c *Stage) publish(ctx context.Context, url string, connections int, d time.Duration) (*load.Published, error) {
 	p := load.Publisher{URL: url, Corpus: c.Corpus, Conns: connections, Window: c.Options.Window, Pacer: load.ClosedLoop{For: max(d, 1)}, Stall: c.stall()}
 	return p.Endless(ctx)
 }
 
 // publishing measures how fast events can be published over so many connections, and what one costs the harness.
-func (c *Calibrator) publishing(ctx context.Context, url string, connections int) error {
+func (c *Stage) publishing(ctx context.Context, url string, connections int) error {
 	var cost float64 // µs, of the best round
 	var most float64
 	rate, err := c.best(ctx, results.CeilingPublish+over(connections), c.effort.load, func(d time.Duration) (float64, error) {
@@ -76,7 +76,7 @@ func (c *Calibrator) publishing(ctx context.Context, url string, connections int
 }
 
 // receive returns EVENT frames per second over so many connections, asked for during d.
-func (c *Calibrator) receive(ctx context.Context, url string, connections int, d time.Duration) (float64, error) {
+func (c *Stage) receive(ctx context.Context, url string, connections int, d time.Duration) (float64, error) {
 	var events atomic.Int64
 	request := (&corpus.Filter{Limit: corpus.Int(500)}).AppendJSON(nil)
 	took, err := load.Together(ctx, url, connections, c.stall(), func(_ int, querier *load.Querier, start time.Duration) error {
@@ -94,7 +94,7 @@ func (c *Calibrator) receive(ctx context.Context, url string, connections int, d
 
 // late measures how late a timer of 1 ms fires while harness and null relay keep all processors busy: how far a schedule can be kept, and what
 // every latency under load may owe to the scheduler.
-func (c *Calibrator) late(ctx context.Context, url string, connections int) error {
+func (c *Stage) late(ctx context.Context, url string, connections int) error {
 	h := results.NewHistogram()
 	running, stop := context.WithCancel(ctx)
 	var watching sync.WaitGroup

@@ -1,4 +1,4 @@
-package harness
+package calibrate
 
 import (
 	"slices"
@@ -7,6 +7,7 @@ import (
 
 	"relaybench/corpus/prepare"
 	"relaybench/corpus/synthetic"
+	"relaybench/harness"
 	"relaybench/relays/reference"
 	"relaybench/relays/reference/referencetest"
 	"relaybench/results"
@@ -23,7 +24,7 @@ func TestCalibrationMeasuresSomethingHoweverLateItIs(t *testing.T) {
 	}
 	defer c.Close()
 	url := referencetest.Serve(t, reference.Options{Store: reference.Null{}})
-	calibrator := Calibrator{Corpus: c, Options: Options{Window: 10, Stall: 30 * time.Second}, effort: effort{rounds: 1}}
+	calibrator := Stage{Corpus: c, Options: harness.Options{Window: 10, Stall: 30 * time.Second}, effort: effort{rounds: 1}}
 	if err := calibrator.checks(t.Context()); err != nil {
 		t.Error(err)
 	}

@@ -1,4 +1,4 @@
-package harness
+package calibrate
 
 import (
 	"context"
@@ -32,7 +32,7 @@ func overFeeders(name string, feeders int) string {
 const receiveSample = 4000
 
 // receivePath measures the stages of harness/receive.
-func (c *Calibrator) receivePath(ctx context.Context) error {
+func (c *Stage) receivePath(ctx context.Context) error {
 	n := min(c.Corpus.Len(), receiveSample)
 	frames := make([][]byte, n)
 	for k := range frames {

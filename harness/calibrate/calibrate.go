@@ -1,4 +1,6 @@
-package harness
+// Package calibrate measures the harness itself on this machine: the stage of a run whose figures
+// all others are held against.
+package calibrate
 
 import (
 	"context"
@@ -9,20 +11,21 @@ import (
 	"time"
 
 	"relaybench/corpus"
+	"relaybench/harness"
 	"relaybench/relays"
 	"relaybench/results"
 )
 
-// Calibration is the key of the stage that comes before everything else, once.
-const Calibration = "calibration"
+// Key is that of the stage, which comes before everything else.
+const Key = "calibration"
 
-// A Calibrator measures the harness itself on this machine, against a relay that does no work: what a real relay's figures must stay well below
+// A Stage measures the harness itself on this machine, against a relay that does no work: what a real relay's figures must stay well below
 // to be the relay's own.
-type Calibrator struct {
-	Null     *Contender // the null relay; nil where it is not at hand, which leaves out what needs it
+type Stage struct {
+	Null     *harness.Contender // the null relay; nil where it is not at hand, which leaves out what needs it
 	Settings relays.Settings
 	Corpus   *corpus.Corpus
-	Options  Options
+	Options  harness.Options
 	Full     bool              // half a minute instead of two seconds, over 1, 4 and 16 connections instead of those that a run uses
 	After    bool              // the run is over: only what its marks rest on, once more
 	Progress func(what string) // may be nil
@@ -50,7 +53,7 @@ var (
 )
 
 // Run measures. With an error come the figures that there were before it.
-func (c *Calibrator) Run(ctx context.Context) ([]results.Calibration, error) {
+func (c *Stage) Run(ctx context.Context) ([]results.Calibration, error) {
 	c.effort, c.figures = briefly, nil
 	if c.Full {
 		c.effort = thoroughly
@@ -90,45 +93,45 @@ func (c *Calibrator) Run(ctx context.Context) ([]results.Calibration, error) {
 	return c.figures, nil
 }
 
-func (c *Calibrator) say(what string) {
+func (c *Stage) say(what string) {
 	if c.Progress != nil {
 		c.Progress(what)
 	}
 }
 
-func (c *Calibrator) add(name string, value float64, unit string) {
+func (c *Stage) add(name string, value float64, unit string) {
 	c.addUnder(nil, name, value, unit)
 }
 
 // addOver adds a figure that was reached over so many connections.
-func (c *Calibrator) addOver(name string, connections int, value float64, unit string) {
+func (c *Stage) addOver(name string, connections int, value float64, unit string) {
 	c.addUnder(results.Labels{results.LabelConnections: strconv.Itoa(connections)}, name, value, unit)
 }
 
-func (c *Calibrator) addUnder(labels results.Labels, name string, value float64, unit string) {
+func (c *Stage) addUnder(labels results.Labels, name string, value float64, unit string) {
 	if c.After {
-		labels = labels.With(afterRun)
+		labels = labels.With(results.AfterRun)
 	}
 	c.figures = append(c.figures, results.Calibration{Name: name, Labels: labels, Value: value, Unit: unit})
 }
 
 // latency adds the median and the tail of a histogram.
-func (c *Calibrator) latency(median, tail string, h *results.Histogram) {
+func (c *Stage) latency(median, tail string, h *results.Histogram) {
 	if h.Count() == 0 {
 		return
 	}
-	c.add(median, Milliseconds(h.Quantile(0.5)), "ms")
-	c.add(tail, Milliseconds(h.Quantile(0.99)), "ms")
+	c.add(median, harness.Milliseconds(h.Quantile(0.5)), "ms")
+	c.add(tail, harness.Milliseconds(h.Quantile(0.99)), "ms")
 }
 
 // stall is how long the null relay may make no progress. It is no relay under test: a short
 // --timeout is not meant for it.
-func (c *Calibrator) stall() time.Duration { return max(c.Options.Stall, c.effort.longest) }
+func (c *Stage) stall() time.Duration { return max(c.Options.Stall, c.effort.longest) }
 
 // best measures a rate several times, in rounds of about d, and returns the highest. While nothing
 // at all gets done in a round, since the machine is busy with something else, the next one is twice
 // as long.
-func (c *Calibrator) best(ctx context.Context, what string, d time.Duration, rate func(d time.Duration) (float64, error)) (best float64, err error) {
+func (c *Stage) best(ctx context.Context, what string, d time.Duration, rate func(d time.Duration) (float64, error)) (best float64, err error) {
 	for round := 0; round < c.effort.rounds; {
 		if ctx.Err() != nil {
 			return 0, context.Cause(ctx)
@@ -150,7 +153,7 @@ func (c *Calibrator) best(ctx context.Context, what string, d time.Duration, rat
 }
 
 // connections returns over how many connections each ceiling is sought, ascending.
-func (c *Calibrator) connections() (publishing, asking []int) {
+func (c *Stage) connections() (publishing, asking []int) {
 	if c.Full {
 		publishing = []int{1, 4, 16}
 		return publishing, publishing
@@ -161,7 +164,7 @@ func (c *Calibrator) connections() (publishing, asking []int) {
 }
 
 // null measures what needs the null relay.
-func (c *Calibrator) null(ctx context.Context) error {
+func (c *Stage) null(ctx context.Context) error {
 	if c.Null == nil {
 		return nil
 	}

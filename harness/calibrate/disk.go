@@ -1,4 +1,4 @@
-package harness
+package calibrate
 
 import (
 	"context"
@@ -15,7 +15,7 @@ const syncedBytes = 4096
 
 // disk measures how long the disk of the relays' data takes to promise that something is kept. The file is written over, so that its length and its
 // place are settled, as those of a log that was made in advance.
-func (c *Calibrator) disk(ctx context.Context) (err error) {
+func (c *Stage) disk(ctx context.Context) (err error) {
 	f, err := os.CreateTemp(c.Settings.WorkDir, "fsync-")
 	if err != nil {
 		return fmt.Errorf("making a file in the work folder: %w", err)

@@ -1,4 +1,4 @@
-package harness
+package calibrate
 
 import (
 	"context"
@@ -18,7 +18,7 @@ import (
 const sampleSize = 1000
 
 // clock measures the one clock that all figures are taken with, and what keeping one of them costs.
-func (c *Calibrator) clock(ctx context.Context) error {
+func (c *Stage) clock(ctx context.Context) error {
 	const reads = 50_000
 	var finest, cost time.Duration
 	for round := range c.effort.rounds {
@@ -72,7 +72,7 @@ func repeat(d time.Duration, f func(i int) error) (perSecond float64, err error)
 }
 
 // sample returns events of the corpus, spread over all of it.
-func (c *Calibrator) sample() (indexes []int) {
+func (c *Stage) sample() (indexes []int) {
 	n := min(c.Corpus.Len(), sampleSize)
 	for k := range n {
 		indexes = append(indexes, k*c.Corpus.Len()/n)
@@ -81,7 +81,7 @@ func (c *Calibrator) sample() (indexes []int) {
 }
 
 // checks measures how fast signatures are checked: no relay that checks them can take in more.
-func (c *Calibrator) checks(ctx context.Context) error {
+func (c *Stage) checks(ctx context.Context) error {
 	var sample []corpus.Event
 	for _, i := range c.sample() {
 		e, err := c.Corpus.Event(i)
@@ -124,7 +124,7 @@ func signatureChecks(sample []corpus.Event, workers int, d time.Duration) (float
 }
 
 // coding measures what the harness does with every frame and every NEG message.
-func (c *Calibrator) coding(ctx context.Context) error {
+func (c *Stage) coding(ctx context.Context) error {
 	indexes := c.sample()
 	frames := make([][]byte, len(indexes))
 	for k, i := range indexes {
