@@ -228,7 +228,9 @@ func (r *Runner) atOnce(ctx context.Context, all []Scenario) error {
 			}
 			for _, t := range itself.All {
 				described := t.Relay.Describe()
-				described.Outcome = results.OutcomeOK
+				if described.Outcome = results.OutcomeOK; t.Unready != nil {
+					described.Outcome, described.Reason = results.OutcomeNoStart, t.Unready.Error()
+				}
 				r.Recorder.SetRelay(described)
 			}
 			if err := cmp.Or(err, r.Recorder.Save()); err != nil {

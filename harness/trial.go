@@ -28,6 +28,7 @@ type Boot struct {
 	Ledger     *load.Ledger
 	Budget     *load.Budget         // of whatever moves the relay's events
 	Negentropy preflight.Negentropy // whether it was found to speak NIP-77, where that was asked
+	Unready    error                // of AtOnce, set by the scenario: the relay could not be reached
 
 	place       int    // among the relays of its turn
 	version     string // that it told of itself

@@ -73,9 +73,18 @@ func (d *composer) stated(all []*scenario) {
 		e.labels = append(e.labels, make([]cell, t.labels-len(e.labels))...)
 	}
 	t.columns = make([]column, t.labels)
-	// The harness itself comes first.
+	// The harness itself comes first, and rows of one first label stand together.
 	slices.SortStableFunc(entries, func(a, b entry) int {
 		return cmp.Compare(int(d.v.order(a.key.relay)), int(d.v.order(b.key.relay)))
+	})
+	places := map[string]int{}
+	for i := range entries {
+		if first := entries[i].labels[0].text; places[first] == 0 {
+			places[first] = 1 + i
+		}
+	}
+	slices.SortStableFunc(entries, func(a, b entry) int {
+		return cmp.Compare(places[a.labels[0].text], places[b.labels[0].text])
 	})
 	d.pivot(t, entries)
 }

@@ -119,8 +119,14 @@ func outcomeText(r *results.Relay) string {
 	if text := shortageText(r.Shortage); text != "" {
 		return clauses("could not be measured: "+text, r.Reason)
 	}
-	word := map[results.Outcome]string{results.OutcomeNoStart: "did not start"}[r.Outcome]
-	return cmp.Or(word, string(r.Outcome)) + prefixed(": ", r.Reason)
+	word := string(r.Outcome)
+	switch {
+	case r.Outcome == results.OutcomeNoStart && r.URL != "":
+		word = "did not answer"
+	case r.Outcome == results.OutcomeNoStart:
+		word = "did not start"
+	}
+	return word + prefixed(": ", r.Reason)
 }
 
 // scenario describes a key; one that the record does not describe stands at the end, under its own

@@ -69,6 +69,24 @@ var dictionary = map[string]words{
 		otherwise:  "[;events?${events:event} came that had not been asked for|" + elsewhereText + "|duplicates?${duplicates} came twice]",
 	}),
 
+	// Of probes.
+	results.CodeAnswered: check("answers to the end", texts{
+		whenPassed:                "the answer came to its end",
+		results.CauseAuthRequired: `it wants to know who asks, which relaybench does not tell: ${"reason"}`,
+		results.CauseClosed:       `it ended the answer by CLOSED: ${"reason"}`,
+		results.CauseNotReached:   "it could not be reached again: ${'reason'}",
+		results.CauseNotAsked:     "it was not asked, since no author is known to ask for",
+		otherwise:                 "${'reason'}",
+	}),
+	results.CodeGenuine: check("sends events that verify", texts{
+		whenPassed: "all that came verifies",
+		otherwise:  "of ${of:event} [bad id?${bad id} under an id that is not their hash|bad signature?${bad signature} whose signature does not verify|malformed?${malformed} malformed]",
+	}),
+	results.CodeEndsOnce:    check("sends nothing after the end of an answer", texts{otherwise: "${events:event} came after the end of the answer"}),
+	results.CodeAsksWho:     check("asks nobody who they are", texts{otherwise: "it wants to know who asks (AUTH, NIP-42), which relaybench does not tell"}),
+	results.CodeNotices:     check("says nothing beside its answers", texts{otherwise: `it said ${"notice"} (NOTICE, ${notices} in all)`}),
+	results.CodeCompression: check("agrees to compression", texts{otherwise: "['extensions'?it agreed to ${'extensions'}|!'extensions'?it agreed to no extension]"}),
+
 	// Of relays that are reconciled with each other, or fill each other.
 	results.CodeHoldsSeeded: check("holds its share after seeding", texts{otherwise: "${holding}"}),
 	results.CodeDifference:  check("finds exactly the difference", texts{otherwise: "${have} and ${need} were named"}),

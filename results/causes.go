@@ -65,6 +65,17 @@ const (
 	EndedByUnknown = "unknown" // one of them: nobody saw which
 )
 
+// Causes of CodeAnswered beside CauseClosed: how an answer ended. Texts reason has the relay's words, or an error.
+const (
+	CauseAuthRequired = "auth-required" // CLOSED, since the relay wants to know who asks (NIP-42)
+	CauseStalled      = "stalled"       // nothing that was asked for came for too long
+	CauseTooSlow      = "too-slow"      // it came, and no end of it
+	CauseFlooded      = "flooded"       // far more came than was asked for
+	CauseDisconnected = "disconnected"  // the connection ended
+	CauseNotReached   = "not-reached"   // there was no connection
+	CauseNotAsked     = "not-asked"     // nobody was known to ask for, or the probe was interrupted
+)
+
 // Causes of StatusNotMeasured, for a download.
 const (
 	CauseNoCompression     = "no-compression"    // the relay does not agree to permessage-deflate

@@ -59,6 +59,14 @@ const (
 	CodeComplete      = "complete"       // a download or sync brought everything
 	CodeOnlyRequested = "only-requested" // a download brings nothing else
 
+	// Of probes.
+	CodeAnswered    = "answered"    // an answer comes to its end
+	CodeGenuine     = "genuine"     // events are events, and verify
+	CodeEndsOnce    = "ends-once"   // stated: nothing comes after the end of an answer
+	CodeAsksWho     = "asks-who"    // stated: it sent a challenge (NIP-42)
+	CodeNotices     = "notices"     // stated: what it said
+	CodeCompression = "compression" // stated: whether it was agreed
+
 	// Of diagnoses, always stated.
 	CodeNagle     = "nagle"      // answers wait some 40 ms for an acknowledgement of TCP
 	CodeFsyncEach = "fsync-each" // each event takes an fsync of its own

@@ -25,6 +25,8 @@ const (
 	LabelSize        = "size"        // items on either side of a reconciliation
 	LabelLayer       = "layer"       // what a reconciliation went through without a relay: "loopback"
 	LabelRole        = "role"        // the side of a share of the time: "harness" or "peer"
+	LabelShape       = "shape"       // what a client asks for: "global"
+	LabelVerifier    = "verifier"    // how a client checks signatures: "inline"
 	LabelWhen        = "when"        // of a calibration: "after" for the one at the run's end
 )
 

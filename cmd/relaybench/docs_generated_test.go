@@ -16,7 +16,6 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"relaybench/harness/probe"
 	"relaybench/report"
 	"relaybench/results"
 )
@@ -331,10 +330,6 @@ func printed(t *testing.T, source string) string {
 		var r results.Record
 		readJSON(t, words[1], &r)
 		err = report.Calibration(&b, &r, report.TerminalOptions{Width: 100})
-	case "probe":
-		var r probe.Report
-		readJSON(t, words[1], &r)
-		err = writeProbe(&b, &r, 100)
 	default:
 		t.Fatalf("%q is no source of samples", source)
 	}

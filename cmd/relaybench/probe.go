@@ -2,8 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net/url"
@@ -15,13 +13,17 @@ import (
 
 	"relaybench/corpus"
 	"relaybench/harness"
-	"relaybench/harness/probe"
+	"relaybench/harness/calibrate"
 	"relaybench/harness/receive"
+	"relaybench/relays"
+	"relaybench/results"
+	"relaybench/scenarios"
 )
 
 // probeFlags are the flags of probe.
 type probeFlags struct {
-	options probe.Options
+	on      bool
+	options scenarios.ProbeOptions
 	authors []string
 	shapes  string
 	verify  string
@@ -29,7 +31,8 @@ type probeFlags struct {
 }
 
 func newProbe(stdout, stderr io.Writer) *cobra.Command {
-	var f probeFlags
+	f := runFlags{blind: "what the relays hold is not known", readOnly: true, probe: probeFlags{on: true}, only: []string{scenarios.ProbeFamily},
+		skip: []string{calibrate.Key, harness.Preflight}}
 	cmd := &cobra.Command{
 		Use:   "probe URL...",
 		Short: "Look at production relays as a client sees them: connecting, first event, EOSE, duplicates, queue delay",
@@ -42,92 +45,121 @@ It is a guest and stays small: one connection to each relay in each pass, one RE
 default and %d at most, of %d authors at most; so six REQs to each relay in all. It sends REQ and CLOSE, never EVENT and never AUTH. An answer ends at
 the latest with twice the limit and 100 events, 16 MiB, or a minute.
 
-It exits with 1 where a relay does not answer everything to its end, or sends events that do not verify.`, probe.MaxRelays, probe.DefaultLimit, probe.MaxLimit, probe.MaxAuthors),
+It exits with 1 where a relay does not answer everything to its end, or sends events that do not verify.`, scenarios.MaxProbed, scenarios.DefaultProbeLimit, scenarios.MaxProbeLimit, scenarios.MaxProbeAuthors),
 		RunE: func(cmd *cobra.Command, urls []string) error {
-			if err := f.check(urls); err != nil {
-				return err
-			}
-			return f.run(cmd.Context(), stdout, stderr)
+			return f.probeAll(cmd, urls, stdout, stderr)
 		},
 	}
-	flags := cmd.Flags()
+	flags, p := cmd.Flags(), &f.probe
 	flags.SortFlags = false
-	flags.IntVar(&f.options.Limit, "limit", probe.DefaultLimit, fmt.Sprintf("events that each REQ asks for, up to %d", probe.MaxLimit))
-	flags.StringArrayVar(&f.authors, "author", nil, "ask for the notifications and metadata of this author: npub1… or 64 hexadecimal digits (repeatable)")
-	flags.StringVar(&f.shapes, "only", "global,notifications,metadata", "what to ask, comma-separated")
-	flags.StringVar(&f.verify, "verify", "both", "how signatures are checked: inline, parallel, or both in two passes")
-	flags.DurationVar(&f.options.Pause, "pause", probe.DefaultPause, fmt.Sprintf("wait before each REQ to the same relay, at least %v", probe.MinPause))
-	flags.DurationVar(&f.options.Stall, "timeout", probe.DefaultStall, "give up on an answer when nothing of it comes for so long")
-	flags.BoolVar(&f.options.Compression, "compression", false, "offer permessage-deflate")
-	flags.BoolVar(&f.json, "json", false, "print JSON")
+	flags.IntVar(&p.options.Limit, "limit", scenarios.DefaultProbeLimit, fmt.Sprintf("events that each REQ asks for, up to %d", scenarios.MaxProbeLimit))
+	flags.StringArrayVar(&p.authors, "author", nil, "ask for the notifications and metadata of this author: npub1… or 64 hexadecimal digits (repeatable)")
+	flags.StringVar(&p.shapes, "only", strings.Join(scenarios.ProbeShapes(), ","), "what to ask, comma-separated")
+	flags.StringVar(&p.verify, "verify", "both", "how signatures are checked: inline, parallel, or both in two passes")
+	flags.DurationVar(&p.options.Pause, "pause", scenarios.DefaultProbePause, fmt.Sprintf("wait before each REQ to the same relay, at least %v", scenarios.MinProbePause))
+	flags.DurationVar(&f.options.Stall, "timeout", 10*time.Second, "give up on an answer when nothing of it comes for so long")
+	flags.BoolVar(&p.options.Compression, "compression", false, "offer permessage-deflate")
+	flags.StringVar(&f.out, "out", "", "folder for results; each run makes a folder below it (default: $RELAYBENCH_RESULTS, or results)")
+	flags.BoolVar(&p.json, "json", false, "print the record, in the form of results.json, in place of the report")
 	return cmd
 }
 
-// probeShapes are the shapes by the names that --only takes.
-var probeShapes = []struct {
-	name  string
-	shape probe.Shape
-}{{"global", probe.Global}, {"notifications", probe.Notifications}, {"metadata", probe.Metadata}}
+// probeAll is the verb.
+func (f *runFlags) probeAll(cmd *cobra.Command, urls []string, stdout, stderr io.Writer) error {
+	contenders, err := f.probed(urls)
+	if err != nil {
+		return err
+	}
+	f.options.Trials = 1
+	if f.probe.json {
+		f.record = stdout
+	}
+	chosen, err := f.choose()
+	if err != nil {
+		return err
+	}
+	return f.run(cmd.Context(), stdout, stderr, cmd.Flags(), chosen, contenders, func(r *results.Record) error {
+		args, _ := r.Options["args"].([]string)
+		words := []string{"probe"}
+		for _, c := range contenders {
+			words = append(words, publicAddress(c.Definition))
+		}
+		r.Options["args"] = append(words, args[:len(args)-2*len(contenders)]...) // without --relay and its name
+		return nil
+	})
+}
 
-// check refuses what cannot be meant and fills in the options.
-func (f *probeFlags) check(urls []string) error {
-	o := &f.options
+// publicAddress is a relay's URL without what may be a secret in it.
+func publicAddress(d *relays.Definition) string {
+	return d.Describe(context.Background(), "", relays.Settings{}).URL
+}
+
+// probed refuses what cannot be meant, fills in the options, and returns the relays.
+func (f *runFlags) probed(urls []string) (all []harness.Contender, err error) {
+	o, stall := &f.probe.options, f.options.Stall
 	switch {
 	case len(urls) == 0:
-		return usagef("probe wants the relays' URLs, as in relaybench probe wss://relay.damus.io wss://nos.lol")
-	case len(urls) > probe.MaxRelays:
-		return usagef("probe: %d relays are more than %d at once", len(urls), probe.MaxRelays)
-	case o.Limit < 1 || o.Limit > probe.MaxLimit:
-		return usagef("--limit %d: give a number from 1 to %d", o.Limit, probe.MaxLimit)
-	case o.Pause < probe.MinPause || o.Pause > time.Minute:
-		return usagef("--pause %v: give a duration from %v to 1m", o.Pause, probe.MinPause)
-	case o.Stall < 100*time.Millisecond || o.Stall > 5*time.Minute:
-		return usagef("--timeout %v: give a duration from 100ms to 5m", o.Stall)
-	case len(f.authors) > probe.MaxAuthors:
-		return usagef("--author: %d authors are more than %d", len(f.authors), probe.MaxAuthors)
+		return nil, usagef("probe wants the relays' URLs, as in relaybench probe wss://relay.damus.io wss://nos.lol")
+	case len(urls) > scenarios.MaxProbed:
+		return nil, usagef("probe: %d relays are more than %d at once", len(urls), scenarios.MaxProbed)
+	case o.Limit < 1 || o.Limit > scenarios.MaxProbeLimit:
+		return nil, usagef("--limit %d: give a number from 1 to %d", o.Limit, scenarios.MaxProbeLimit)
+	case o.Pause < scenarios.MinProbePause || o.Pause > time.Minute:
+		return nil, usagef("--pause %v: give a duration from %v to 1m", o.Pause, scenarios.MinProbePause)
+	case stall < 100*time.Millisecond || stall > 5*time.Minute:
+		return nil, usagef("--timeout %v: give a duration from 100ms to 5m", stall)
+	case len(f.probe.authors) > scenarios.MaxProbeAuthors:
+		return nil, usagef("--author: %d authors are more than %d", len(f.probe.authors), scenarios.MaxProbeAuthors)
 	}
 	for _, text := range urls {
 		address, err := relayURL(text)
 		if err != nil {
-			return err
+			return nil, err
 		}
-		if slices.Contains(o.URLs, address) {
-			return usagef("probe: %q is given twice", text)
+		d := &relays.Definition{URL: address}
+		d.Name = strings.TrimPrefix(publicAddress(d), "wss://") // what nearly all relays' URLs have in common
+		for _, c := range all {
+			switch {
+			case c.Definition.URL == address:
+				return nil, usagef("probe: %q is given twice", text)
+			case c.Definition.Name == d.Name: // they differ in what is not public
+				d.Name += " again"
+			}
 		}
-		o.URLs = append(o.URLs, address)
+		all = append(all, harness.Contender{Definition: d})
 	}
-	for _, text := range f.authors {
+	for _, text := range f.probe.authors {
 		author, ok := corpus.ParseNpub(text)
 		if !ok {
 			author, ok = corpus.ParsePubKey(text)
 		}
 		switch {
 		case ok && slices.Contains(o.Authors, author):
-			return usagef("--author %q: that author is given twice", text)
+			return nil, usagef("--author %q: that author is given twice", text)
 		case ok:
 			o.Authors = append(o.Authors, author)
 		case strings.HasPrefix(text, "nsec1"):
-			return usagef("--author: that is a secret key (nsec1…), which nobody should be told; give the public one, npub1…")
+			return nil, usagef("--author: that is a secret key (nsec1…), which nobody should be told; give the public one, npub1…")
 		case strings.HasPrefix(text, "npub1"):
-			return usagef("--author %q: that npub has a mistake in it; copy it again", text)
+			return nil, usagef("--author %q: that npub has a mistake in it; copy it again", text)
 		default:
-			return usagef("--author %q: give npub1… or a public key of 64 lower-case hexadecimal digits", text)
+			return nil, usagef("--author %q: give npub1… or a public key of 64 lower-case hexadecimal digits", text)
 		}
 	}
-	names := strings.Split(f.shapes, ",")
-	for _, s := range probeShapes { // in their own order: the feed brings the authors
-		if i := slices.Index(names, s.name); i >= 0 {
-			o.Shapes = append(o.Shapes, s.shape)
+	names := strings.Split(f.probe.shapes, ",")
+	for _, s := range scenarios.ProbeShapes() { // in their own order: the feed brings the authors
+		if i := slices.Index(names, s); i >= 0 {
+			o.Shapes = append(o.Shapes, s)
 			names = slices.Delete(names, i, i+1)
 		}
 	}
 	if len(names) > 0 {
-		return usagef("--only %q: %q is none of global, notifications, metadata, or is named twice", f.shapes, names[0])
+		return nil, usagef("--only %q: %q is none of global, notifications, metadata, or is named twice", f.probe.shapes, names[0])
 	}
-	if o.Shapes[0] != probe.Global && len(o.Authors) == 0 {
-		return usagef("--only %q: without the global feed nobody is known to ask for; name somebody with --author", f.shapes)
+	if o.Shapes[0] != scenarios.ProbeShapes()[0] && len(o.Authors) == 0 {
+		return nil, usagef("--only %q: without the global feed nobody is known to ask for; name somebody with --author", f.probe.shapes)
 	}
-	switch f.verify {
+	switch f.probe.verify {
 	case "inline":
 		o.Checks = []receive.Checks{receive.Inline}
 	case "parallel":
@@ -135,9 +167,9 @@ func (f *probeFlags) check(urls []string) error {
 	case "both":
 		o.Checks = []receive.Checks{receive.Inline, receive.Parallel}
 	default:
-		return usagef("--verify %q: give inline, parallel or both", f.verify)
+		return nil, usagef("--verify %q: give inline, parallel or both", f.probe.verify)
 	}
-	return nil
+	return all, nil
 }
 
 // relayURL checks the URL of a relay and returns it in the one form that it is known by here.
@@ -162,59 +194,4 @@ func relayURL(text string) (string, error) {
 		u.Path = ""
 	}
 	return u.String(), nil
-}
-
-func (f *probeFlags) run(ctx context.Context, stdout, stderr io.Writer) error {
-	f.options.Progress = func(text string) { fmt.Fprintln(stderr, visible(text)) }
-	started := time.Now().UTC()
-	r, probeErr := probe.Run(ctx, f.options)
-	var err error
-	if f.json {
-		err = writeProbeJSON(stdout, started, r)
-	} else {
-		err = writeProbe(stdout, r, terminalOptions(stdout).Width)
-	}
-	switch {
-	case probeErr != nil:
-		return probeErr
-	case err != nil:
-		return fmt.Errorf("writing what was found: %w", err)
-	}
-	if fell := fellShort(r); len(fell) > 0 {
-		return &exitError{exitFailed, errors.New("not every answer was complete and good: " + strings.Join(fell, ", "))}
-	}
-	return nil
-}
-
-// fellShort names the relays that did not answer everything to its end, or sent events that do not verify.
-func fellShort(r *probe.Report) (names []string) {
-	for _, p := range r.Passes {
-		for _, relay := range p.Relays {
-			bad := func(a probe.Answer) bool {
-				return a.Outcome != probe.Complete && a.Outcome != probe.NotAsked || a.Forged() > 0
-			}
-			if name := visible(shortURL(relay.URL)); slices.ContainsFunc(relay.Answers, bad) && !slices.Contains(names, name) {
-				names = append(names, name)
-			}
-		}
-	}
-	return names
-}
-
-// shortURL leaves out what nearly all relays' URLs have in common.
-func shortURL(address string) string { return strings.TrimPrefix(address, "wss://") }
-
-// writeProbeJSON writes in ASCII alone, as check does.
-func writeProbeJSON(w io.Writer, started time.Time, r *probe.Report) error {
-	text, err := json.MarshalIndent(struct {
-		Tool      string    `json:"tool"`
-		Verifier  string    `json:"signaturesBy"`
-		StartedAt time.Time `json:"startedAt"`
-		*probe.Report
-	}{"relaybench " + harness.Version, corpus.Verifier, started.Truncate(time.Second), r}, "", "  ")
-	if err != nil {
-		return err
-	}
-	_, err = w.Write(append(ascii(text), '\n'))
-	return err
 }

@@ -6,20 +6,26 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/clipperhouse/displaywidth"
 
-	"relaybench/harness/probe"
 	"relaybench/relays/reference"
+	"relaybench/report"
+	"relaybench/results"
+	"relaybench/scenarios"
 )
 
 func TestProbeRefusesWhatCannotBeMeant(t *testing.T) {
 	const url, npub = "wss://relay.example", "npub180cvv07tjdrrgpa0j7j7tmnyl2yr6yr7l8j4s3evf6u64th6gkwsyjh6w6"
 	many := []string{}
-	for range probe.MaxRelays + 1 {
+	for range scenarios.MaxProbed + 1 {
 		many = append(many, url)
 	}
 	for _, c := range []struct {
@@ -91,58 +97,73 @@ func listening(t *testing.T, faults ...string) string {
 
 func TestProbeTellsAndItsExitCodeAgrees(t *testing.T) {
 	honest, mute := listening(t), listening(t, "half-open")
+	t.Setenv("RELAYBENCH_RESULTS", t.TempDir())
 	var stdout, stderr strings.Builder
 	if code := run(t.Context(), &stdout, &stderr, []string{"probe", honest, "--only", "global", "--verify", "parallel"}); code != exitDone {
 		t.Errorf("exit code %d\n%s", code, stderr.String())
 	}
-	if !strings.Contains(stdout.String(), "GLOBAL FEED") || !strings.Contains(stdout.String(), honest) {
+	if !strings.Contains(stdout.String(), "Global feed") || !strings.Contains(stdout.String(), honest) {
 		t.Errorf("%s", stdout.String())
 	}
 	stdout.Reset()
-	code := run(t.Context(), &stdout, &stderr, []string{"probe", honest, mute, "--only", "global", "--verify", "inline", "--json", "--timeout", "2s"})
+	out := t.TempDir()
+	code := run(t.Context(), &stdout, &stderr, []string{"probe", honest, mute, "--only", "global", "--verify", "inline", "--json", "--timeout", "2s", "--out", out})
 	if code != exitFailed || !strings.Contains(stderr.String(), mute) {
 		t.Errorf("exit code %d\n%s", code, stderr.String())
 	}
-	var got struct {
-		Tool, SignaturesBy string
-		StartedAt          time.Time
-		probe.Report
+	file := filepath.Join(out, "printed.json")
+	if err := os.WriteFile(file, []byte(stdout.String()), 0o600); err != nil {
+		t.Fatal(err)
 	}
-	if err := json.Unmarshal([]byte(stdout.String()), &got); err != nil {
+	printed, err := results.ReadRecord(file)
+	if err != nil {
 		t.Fatalf("%v in %s", err, stdout.String())
 	}
-	if got.StartedAt.IsZero() || got.Tool == "" || got.SignaturesBy == "" || len(got.Passes) != 1 || len(got.Passes[0].Relays) != 2 {
-		t.Fatalf("%+v", got)
-	}
-	for i, want := range []probe.Outcome{probe.Complete, probe.NotReached} {
-		if a := got.Passes[0].Relays[i].Answers[0]; a.Outcome != want {
-			t.Errorf("relay %d: %+v, want %s", i, a, want)
+	for name, r := range map[string]*results.Record{"printed": printed, "results.json": recorded(t, out)} {
+		if relay(t, r, honest).Outcome != results.OutcomeOK || relay(t, r, mute).Outcome != results.OutcomeNoStart {
+			t.Errorf("%s: %+v", name, r.Relays)
+		}
+		if !slices.ContainsFunc(r.Findings, func(f results.Finding) bool {
+			return f.Relay == honest && f.Scenario == "probe.global" && f.Code == results.CodeAnswered && f.Verdict == results.Passed
+		}) {
+			t.Errorf("%s: %+v", name, r.Findings)
+		}
+		if args, ok := r.Options["args"].([]any); !ok || len(args) < 4 || args[0] != "probe" || args[1] != honest || args[2] != mute || slices.Contains(args, any("--relay")) {
+			t.Errorf("%s: repeated by %v", name, r.Options["args"])
 		}
 	}
 }
 
-// hostileReport is as a relay would like it that wants to draw on the terminal.
-func hostileReport() *probe.Report {
+// hostileProbe is as a relay would like it that wants to draw on the terminal.
+func hostileProbe() *results.Record {
 	const evil = "\x1b[2J\x1b[31mred\u202e\r\nsecond line \u0007"
-	ms := func(v float64) *float64 { return &v }
-	answer := func(shape probe.Shape, o probe.Outcome) probe.Answer {
-		return probe.Answer{Shape: shape, Outcome: o, Reason: evil + strings.Repeat("x", 300), FirstMs: ms(1234.5), EndMs: ms(12345.6), Received: 1100, Unique: 1000,
-			Duplicates: 100, Alone: 900, Unasked: 3, BadID: 2, AfterEnd: 1, FrameBytes: &probe.Sizes{P50: 600, P99: 60_000, Max: 4 << 20}}
+	r := &results.Record{Metrics: []results.Metric{{Key: "EOSE", Title: "from the REQ to the end of the answer"}, {Key: "frame max", Title: "frame max"}}}
+	for i, key := range []string{"probe.connection", "probe.global", "probe.metadata"} {
+		r.Scenarios = append(r.Scenarios, results.Scenario{Key: key, Title: "about " + key, Section: "Probe", Order: i, Primary: "EOSE", Layout: results.LayoutTable,
+			Rows: []string{results.LabelVerifier}})
 	}
-	r := &probe.Report{Limit: 500, Shapes: []probe.Shape{probe.Global, probe.Notifications, probe.Metadata}, Compression: true}
-	for _, verified := range []string{"inline", "parallel"} {
-		p := probe.Pass{Verified: verified}
-		for _, url := range []string{"wss://a-relay-with-a-very-long-name.somewhere.example/and/a/path/too", "ws://127.0.0.1:7777"} {
-			relay := probe.Relay{URL: url, ConnectMs: ms(321), Extensions: "permessage-deflate; " + evil + strings.Repeat("y", 150), Auth: true, Notices: 4, Notice: evil, Unknown: 2, Strays: 3, Reconnects: 1}
-			for i, shape := range r.Shapes {
-				relay.Answers = append(relay.Answers, answer(shape, []probe.Outcome{probe.Closed, probe.AuthRequired, probe.Complete}[i]))
+	for _, name := range []string{"a-relay-with-a-very-long-name.somewhere.example/and/a/path/too", "ws://127.0.0.1:7777"} {
+		r.Relays = append(r.Relays, results.Relay{Name: name, URL: "wss://" + name, Outcome: results.OutcomeOK})
+		for _, verifier := range []string{"inline", "parallel"} {
+			labels := results.Labels{results.LabelVerifier: verifier}
+			for _, key := range []string{"probe.global", "probe.metadata"} {
+				r.Measurements = append(r.Measurements,
+					results.Measurement{Relay: name, Scenario: key, Metric: "EOSE", Unit: "ms", Better: results.Lower, Labels: labels, Trials: []float64{12345.6},
+						Status: []results.Status{{Code: results.StatusIncomplete, Cause: results.CauseEnded, Texts: map[string]string{"text": evil + strings.Repeat("x", 300)}}}},
+					results.Measurement{Relay: name, Scenario: key, Metric: "frame max", Unit: "bytes", Better: results.None, Labels: labels, Trials: []float64{4 << 20}})
+				r.Findings = append(r.Findings,
+					results.Finding{Relay: name, Scenario: key, Labels: labels, Code: results.CodeAnswered, Verdict: results.Failed, Blames: name, Cause: results.CauseClosed,
+						Texts: map[string]string{"reason": evil + strings.Repeat("x", 300)}},
+					results.Finding{Relay: name, Scenario: key, Labels: labels, Code: results.CodeGenuine, Verdict: results.Failed, Blames: name,
+						Counts: map[string]float64{"bad id": 2, "of": 100}})
 			}
-			p.Relays = append(p.Relays, relay)
+			r.Findings = append(r.Findings,
+				results.Finding{Relay: name, Scenario: "probe.connection", Labels: labels, Code: results.CodeAsksWho, Verdict: results.Stated},
+				results.Finding{Relay: name, Scenario: "probe.connection", Labels: labels, Code: results.CodeNotices, Verdict: results.Stated,
+					Counts: map[string]float64{"notices": 4}, Texts: map[string]string{"notice": evil}},
+				results.Finding{Relay: name, Scenario: "probe.connection", Labels: labels, Code: results.CodeCompression, Verdict: results.Stated,
+					Texts: map[string]string{"extensions": "permessage-deflate; " + evil + strings.Repeat("y", 150)}})
 		}
-		for _, shape := range r.Shapes {
-			p.Consumption = append(p.Consumption, probe.Consumption{Shape: shape, Delivered: 1000, DelayMs: &probe.Delay{P50: 0.1, P90: 20, Max: 30_000}, CheckingMs: 99, Busy: 0.5})
-		}
-		r.Passes = append(r.Passes, p)
 	}
 	return r
 }
@@ -167,7 +188,7 @@ func TestEveryVerbTakesNoColor(t *testing.T) {
 func TestProbeTablesFitAndHoldNothingUnseen(t *testing.T) {
 	for _, width := range []int{20, 30, 40, 60, 80, 100, 160} {
 		var b strings.Builder
-		if err := writeProbe(&b, hostileReport(), width); err != nil {
+		if err := report.Terminal(&b, hostileProbe(), report.TerminalOptions{Width: width}); err != nil {
 			t.Fatal(err)
 		}
 		for line := range strings.Lines(b.String()) {
@@ -179,17 +200,17 @@ func TestProbeTablesFitAndHoldNothingUnseen(t *testing.T) {
 				t.Errorf("%q", line)
 			}
 		}
-		for _, want := range []string{"CONNECTIONS", "GLOBAL FEED", "NOTIFICATIONS", "METADATA BURST", "QUEUE DELAY", "auth-required", "NOTICE", "4,194,304", "who asks", "whose id is not their hash: 2"} {
-			if !strings.Contains(strings.Join(strings.Fields(b.String()), " "), want) {
+		for _, want := range []string{"about probe.global", "about probe.metadata", "CLOSED", "NOTICE", "permessage-deflate", "wants to know who asks", "2 under an id that is not their hash"} {
+			if text := strings.Join(strings.Fields(b.String()), ""); !strings.Contains(text, strings.ReplaceAll(want, " ", "")) {
 				t.Errorf("width %d lacks %q:\n%s", width, want, b.String())
 			}
 		}
 	}
 }
 
-func TestProbeJSONIsASCII(t *testing.T) {
+func TestAPrintedRecordIsASCII(t *testing.T) {
 	var b strings.Builder
-	if err := writeProbeJSON(&b, time.Now(), hostileReport()); err != nil {
+	if err := writeRecord(&b, hostileProbe()); err != nil {
 		t.Fatal(err)
 	}
 	for _, c := range []byte(b.String()) {
@@ -197,21 +218,8 @@ func TestProbeJSONIsASCII(t *testing.T) {
 			t.Fatalf("byte %#x in %s", c, b.String())
 		}
 	}
-	var got probe.Report
-	if err := json.Unmarshal([]byte(b.String()), &got); err != nil || got.Passes[0].Relays[0].Notice != hostileReport().Passes[0].Relays[0].Notice {
+	var got results.Record
+	if err := json.Unmarshal([]byte(b.String()), &got); err != nil || !reflect.DeepEqual(got.Findings, hostileProbe().Findings) {
 		t.Errorf("%v", err)
-	}
-}
-
-func TestProbeOfARunThatWasInterruptedIsStillATable(t *testing.T) {
-	r := hostileReport()
-	r.Passes = r.Passes[:1]
-	r.Passes[0].Relays[1].Answers = nil
-	r.Passes[0].Consumption = nil
-	for _, r := range []*probe.Report{r, {Shapes: []probe.Shape{probe.Global, probe.Notifications, probe.Metadata}}} {
-		var b strings.Builder
-		if err := writeProbe(&b, r, 80); err != nil {
-			t.Error(err)
-		}
 	}
 }

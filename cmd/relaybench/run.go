@@ -44,6 +44,7 @@ type runFlags struct {
 	sync       syncFlags
 	fetch      fetchFlags
 	reconcile  reconcileFlags
+	probe      probeFlags
 	blind      string    // why there is no corpus
 	readOnly   bool      // the relays are somebody's: nothing is published to them
 	record     io.Writer // where the record goes as well; stdout: in place of the report
@@ -271,6 +272,9 @@ func (f *runFlags) allScenarios() []harness.Scenario {
 	}
 	all = append(append(all, f.fetches()...), scenarios.Crash{}, scenarios.Negentropy{Scattered: f.scattered})
 	all = append(all, (&scenarios.Sync{Direction: relays.Direction(f.sync.direction), Page: f.sync.page}).Scenarios()...)
+	if f.probe.on { // of relays that are somebody's, which run would publish to
+		all = append(all, &scenarios.Probe{ProbeOptions: f.probe.options})
+	}
 	return append(all, scenarios.Reconciles(f.reconcile.options)...)
 }
 

@@ -1,4 +1,4 @@
-package probe
+package scenarios
 
 import (
 	"context"
@@ -16,10 +16,11 @@ import (
 	"relaybench/corpus"
 	"relaybench/corpus/scan"
 	"relaybench/harness/receive"
+	"relaybench/results"
 )
 
-// scripted is a relay that answers each REQ as a test says, and keeps what it was sent.
-type scripted struct {
+// heardScript is a relay that answers each REQ as a test says, and keeps what it was sent.
+type heardScript struct {
 	mu     sync.Mutex
 	heard  []string
 	dialed int
@@ -27,9 +28,9 @@ type scripted struct {
 }
 
 // serveScript starts it. answer returns false to end the connection.
-func serveScript(t *testing.T, options websocket.AcceptOptions, answer func(say func(format string, args ...any) bool, sub string) bool) (*scripted, string) {
+func serveScript(t *testing.T, options websocket.AcceptOptions, answer func(say func(format string, args ...any) bool, sub string) bool) (*heardScript, string) {
 	t.Helper()
-	s := &scripted{}
+	s := &heardScript{}
 	ctx, cancel := context.WithCancel(context.Background())
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		conn, err := websocket.Accept(w, r, &options)
@@ -67,10 +68,10 @@ func serveScript(t *testing.T, options websocket.AcceptOptions, answer func(say 
 	return s, "ws" + strings.TrimPrefix(server.URL, "http")
 }
 
-// events says the first n notes and EOSE.
-func events(n int) func(say func(string, ...any) bool, sub string) bool {
+// notes says the first n notes and EOSE.
+func notes(n int) func(say func(string, ...any) bool, sub string) bool {
 	return func(say func(string, ...any) bool, sub string) bool {
-		for _, e := range world()[:n] {
+		for _, e := range probeWorld()[:n] {
 			say(`["EVENT",%s,%s]`, sub, e.AppendJSON(nil))
 		}
 		return say(`["EOSE",%s]`, sub)
@@ -83,22 +84,22 @@ func TestAGuestAsksAndClosesAndDoesNothingElse(t *testing.T) {
 		say(`["AUTH","who are you?"]`)
 		say(`["NOTICE","\u001b[31mwelcome"]`)
 		say(`["OK","%s",true,""]`, strings.Repeat("a", 64))
-		return events(10)(say, sub)
+		return notes(10)(say, sub)
 	})
 	o := asking(url)
-	o.Pause = MinPause
-	r := run(t, o)
+	o.Pause = MinProbePause
+	r := probe(t, o)
 	challenging.mu.Lock()
 	defer challenging.mu.Unlock()
 	reqs, closes := 0, 0
 	for _, frame := range challenging.heard {
 		switch {
-		case strings.HasPrefix(frame, `["REQ","probe-`):
+		case strings.HasPrefix(frame, `["REQ","p`):
 			reqs++
 			if !strings.Contains(frame, `"limit":`) {
 				t.Errorf("without a limit: %s", frame)
 			}
-		case strings.HasPrefix(frame, `["CLOSE","probe-`):
+		case strings.HasPrefix(frame, `["CLOSE","p`):
 			closes++
 		default:
 			t.Errorf("it sent %s", frame)
@@ -108,12 +109,12 @@ func TestAGuestAsksAndClosesAndDoesNothingElse(t *testing.T) {
 		t.Errorf("%d REQs, %d CLOSEs, %d connections, want 6, 6, 2", reqs, closes, challenging.dialed)
 	}
 	for i := range challenging.at {
-		if i%3 > 0 && challenging.at[i].Sub(challenging.at[i-1]) < MinPause {
+		if i%3 > 0 && challenging.at[i].Sub(challenging.at[i-1]) < MinProbePause {
 			t.Errorf("REQ %d came %v after the one before", i, challenging.at[i].Sub(challenging.at[i-1]))
 		}
 	}
-	relay := r.Passes[0].Relays[0]
-	if !relay.Auth || relay.Notices != 3 || relay.Notice != "\x1b[31mwelcome" || relay.Answers[0].Outcome != Complete {
+	relay := r[0].relays[0]
+	if !relay.auth || relay.notices != 3 || relay.notice != "\x1b[31mwelcome" || relay.answers[0].outcome != "" {
 		t.Errorf("%+v", relay)
 	}
 }
@@ -122,55 +123,55 @@ func TestWhatEndsAnAnswer(t *testing.T) {
 	t.Parallel()
 	release := make(chan struct{})
 	t.Cleanup(func() { close(release) }) // after the parallel ones below
-	note := world()[0].AppendJSON(nil)
+	note := probeWorld()[0].AppendJSON(nil)
 	for _, c := range []struct {
 		name    string
 		answer  func(say func(string, ...any) bool, sub string) bool
-		outcome Outcome
+		outcome string
 		reason  string
 		again   int // connections after the first
 	}{
 		{"auth-required", func(say func(string, ...any) bool, sub string) bool {
 			return say(`["CLOSED",%s,"auth-required: who are you?"]`, sub)
-		}, AuthRequired, "who are you?", 0},
+		}, results.CauseAuthRequired, "who are you?", 0},
 		{"closed", func(say func(string, ...any) bool, sub string) bool {
 			return say(`["CLOSED",%s,"rate-limited: slow down"]`, sub)
-		}, Closed, "rate-limited", 0},
+		}, results.CauseClosed, "rate-limited", 0},
 		{"disconnected", func(say func(string, ...any) bool, sub string) bool {
 			say(`["EVENT",%s,%s]`, sub, note)
 			return false
-		}, Disconnected, "connection", 2},
-		{"silence", func(func(string, ...any) bool, string) bool { <-release; return false }, Stalled, "came within", 2},
+		}, results.CauseDisconnected, "connection", 2},
+		{"silence", func(func(string, ...any) bool, string) bool { <-release; return false }, results.CauseStalled, "stalled", 2},
 		{"chatter about other things", func(say func(string, ...any) bool, sub string) bool {
 			for say(`["NOTICE","wait"]`) && say(`["EVENT","other",%s]`, note) {
 				time.Sleep(10 * time.Millisecond)
 			}
 			return false
-		}, Stalled, "came within", 2},
+		}, results.CauseStalled, "stalled", 2},
 		{"a flood", func(say func(string, ...any) bool, sub string) bool {
 			for say(`["EVENT",%s,%s]`, sub, note) {
 			}
 			return false
-		}, Flooded, "more than 120 events", 2},
+		}, results.CauseFlooded, "121 events where", 2},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			_, url := serveScript(t, websocket.AcceptOptions{}, c.answer)
 			o := asking(url)
-			o.Authors = []corpus.PubKey{people()[0].PubKey}
+			o.Authors = []corpus.PubKey{probePeople()[0].PubKey}
 			o.Checks = []receive.Checks{receive.Parallel}
 			o.Limit = 10
-			if c.outcome == Stalled {
-				o.Stall = 500 * time.Millisecond
+			if c.outcome == results.CauseStalled {
+				o.stall = 500 * time.Millisecond
 			}
-			relay := run(t, o).Passes[0].Relays[0]
-			for _, a := range relay.Answers {
-				if a.Outcome != c.outcome || !strings.Contains(a.Reason, c.reason) || a.EndMs == nil {
+			relay := probe(t, o)[0].relays[0]
+			for _, a := range relay.answers {
+				if a.outcome != c.outcome || !strings.Contains(a.reason, c.reason) || a.eose == nil {
 					t.Errorf("%+v", a)
 				}
 			}
-			if relay.Reconnects != c.again {
-				t.Errorf("connected again %d times, want %d", relay.Reconnects, c.again)
+			if relay.reconnects != c.again {
+				t.Errorf("connected again %d times, want %d", relay.reconnects, c.again)
 			}
 		})
 	}
@@ -179,12 +180,12 @@ func TestWhatEndsAnAnswer(t *testing.T) {
 func TestCompressionIsOfferedOnlyWhenAskedFor(t *testing.T) {
 	t.Parallel()
 	for _, offer := range []bool{false, true} {
-		_, url := serveScript(t, websocket.AcceptOptions{CompressionMode: websocket.CompressionContextTakeover}, events(20))
+		_, url := serveScript(t, websocket.AcceptOptions{CompressionMode: websocket.CompressionContextTakeover}, notes(20))
 		o := asking(url)
 		o.Compression = offer
 		o.Shapes = o.Shapes[:1]
-		relay := run(t, o).Passes[0].Relays[0]
-		if strings.Contains(relay.Extensions, "permessage-deflate") != offer || relay.Answers[0].Unique != 20 {
+		relay := probe(t, o)[0].relays[0]
+		if strings.Contains(relay.extensions, "permessage-deflate") != offer || relay.answers[0].fresh != 20 {
 			t.Errorf("offered: %v, %+v", offer, relay)
 		}
 	}
@@ -210,14 +211,14 @@ func TestAnAnswerIsSmallHoweverManyAuthorsTheFeedHas(t *testing.T) {
 	})
 	o := asking(url)
 	o.Checks = o.Checks[1:]
-	run(t, o)
+	probe(t, o)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	i := slices.IndexFunc(s.heard, func(f string) bool { return strings.Contains(f, `"authors"`) })
 	if i < 0 {
 		t.Fatalf("nobody's metadata was asked for: %q", s.heard)
 	}
-	if n := strings.Count(s.heard[i], ",") + 1; !strings.Contains(s.heard[i], fmt.Sprintf(`"limit":%d`, MaxAuthors)) || n > MaxAuthors+6 {
+	if n := strings.Count(s.heard[i], ",") + 1; !strings.Contains(s.heard[i], fmt.Sprintf(`"limit":%d`, MaxProbeAuthors)) || n > MaxProbeAuthors+6 {
 		t.Errorf("%s", s.heard[i])
 	}
 }
