@@ -145,7 +145,8 @@ func (r *Runner) turn(ctx context.Context, t *turn) error {
 		return unsaved.err
 	}
 	if err != nil {
-		if noStart := (*relays.StartError)(nil); t.plain() && errors.As(err, &noStart) {
+		noStart, known := (*relays.StartError)(nil), r.inspected[name]
+		if t.plain() && (errors.As(err, &noStart) || known != nil && known.Relay.Outcome == results.OutcomeNoStart) {
 			r.failed[name] = true
 		}
 		if fault := (*faultError)(nil); t.cast == Ordered && errors.As(err, &fault) && fault.unready && fault.place == 1 {

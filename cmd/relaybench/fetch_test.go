@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -200,6 +201,23 @@ func TestFetchSaysWhatIsWrong(t *testing.T) {
 	}
 	if !strings.Contains(note(r, "giant.raw"), results.StatusIncomplete) || !strings.Contains(stdout, "incomplete") {
 		t.Errorf("note %q", note(r, "giant.raw"))
+	}
+}
+
+// A relay that does not start is not booted again in its bulk form, and fails once.
+func TestARelayThatDoesNotStartIsBootedOnce(t *testing.T) {
+	t.Parallel()
+	for _, skip := range []string{"calibration", "preflight,calibration"} {
+		dir := t.TempDir()
+		program, boots := filepath.Join(dir, "relay"), filepath.Join(dir, "boots")
+		if err := os.WriteFile(program, []byte("#!/bin/sh\necho boot >> '"+boots+"'\nexit 1\n"), 0o777); err != nil {
+			t.Fatal(err)
+		}
+		code, _, stderr := relaybench(t, "fetch", "broken="+program+" {port}", "--events=50", "--skip="+skip, "--out", t.TempDir(), "--work", t.TempDir())
+		text, _ := os.ReadFile(boots)
+		if n := strings.Count(string(text), "boot"); code != exitFailed || n != 1 || strings.Contains(stderr, "check failed") {
+			t.Errorf("skipping %s: exit code %d, booted %d times\n%s", skip, code, n, stderr)
+		}
 	}
 }
 
