@@ -9,7 +9,6 @@ import (
 
 	"relaybench/corpus"
 	"relaybench/harness"
-	"relaybench/harness/fetch"
 	"relaybench/harness/load"
 	"relaybench/relays"
 	"relaybench/relays/client"
@@ -204,13 +203,13 @@ func TestADownloadWithoutEndIsEnded(t *testing.T) {
 	invents := func(limit int) scripted.Script {
 		return scripted.Script{OnlyReqs: asked(limit), InventEvery: time.Nanosecond}
 	}
-	paged, giant := fetch.Cell{Strategy: fetch.Paged, Conns: 1, InFlight: 1}, fetch.Cell{Strategy: fetch.Giant, Conns: 1, InFlight: 1}
-	sharded := fetch.Cell{Strategy: fetch.ShardedPaged, Conns: 2, InFlight: 1}
-	byID := fetch.Cell{Strategy: fetch.ByID, Conns: 1, InFlight: 1, Batch: 20}
+	paged, giant := fetchCell{strategy: fetchPaged, conns: 1, inFlight: 1}, fetchCell{strategy: fetchGiant, conns: 1, inFlight: 1}
+	sharded := fetchCell{strategy: fetchShardedPaged, conns: 2, inFlight: 1}
+	byID := fetchCell{strategy: fetchByID, conns: 1, inFlight: 1, batch: 20}
 	for _, test := range []struct {
 		name   string
 		script scripted.Script
-		cell   fetch.Cell
+		cell   fetchCell
 		cause  string
 		counts []any
 	}{
@@ -224,7 +223,7 @@ func TestADownloadWithoutEndIsEnded(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			m, cells, _ := fetched(t, scripted.Notes(t, 40), test.script, fetch.Options{Page: 10, Shards: 2, Budget: soon()}, test.cell)
+			m, cells, _ := fetched(t, scripted.Notes(t, 40), test.script, FetchOptions{Page: 10, Shards: 2, budget: soon()}, test.cell)
 			m.judged(t, "one", "trial", results.CodeComplete, results.Failed, test.cause, "one", test.counts...)
 			if r := cells[0]; r.Missing == 0 || r.Expected != 40 || test.cause == results.WhyTime && r.Wall < soon().Least*9/10 { // it began a little before
 				t.Errorf("%d of %d are missing after %v", r.Missing, r.Expected, r.Wall)
@@ -239,29 +238,29 @@ func TestADownloadWithoutEndIsEnded(t *testing.T) {
 // TestADownloadExpectsMoreThanARelayNames in a reconciliation: what it was given, or ever sent.
 func TestADownloadExpectsMoreThanARelayNames(t *testing.T) {
 	t.Parallel()
-	byNames := fetch.Cell{Strategy: fetch.Negentropy, Conns: 2, InFlight: 2, Batch: 20}
+	byNames := fetchCell{strategy: fetchByName, conns: 2, inFlight: 2, batch: 20}
 	notes := scripted.Notes(t, 40)
 	invents := scripted.Script{NegReply: named(50)}
-	m, _, _ := fetched(t, notes, invents, fetch.Options{}, byNames)
+	m, _, _ := fetched(t, notes, invents, FetchOptions{}, byNames)
 	m.judged(t, "one", "trial", results.CodeComplete, results.Failed, results.WhyUnnamed, "one", "missing", 40, "expected", 40, "unnamed", 40, "delivered", 0)
 	m.judged(t, "one", "trial", results.CodeReturnsNamed, results.Failed, "", "one", "missing", 50, "of", 50)
 	m.judged(t, "one", "trial", results.CodeOnlyKnown, results.Failed, "", "one", "ids", 50)
 
-	m, _, _ = fetched(t, notes, scripted.Script{LeaveOutEvery: 1}, fetch.Options{}, byNames)
+	m, _, _ = fetched(t, notes, scripted.Script{LeaveOutEvery: 1}, FetchOptions{}, byNames)
 	m.judged(t, "one", "trial", results.CodeComplete, results.Failed, results.CauseMissing, "one", "missing", 40, "expected", 40)
 	m.judged(t, "one", "trial", results.CodeReturnsNamed, results.Failed, "", "one", "missing", 40, "of", 40)
 
 	invents.Honest = 40
 	relay := scripted.Serve(t, invents)
 	publishAll(t, notes, relay.URL)
-	o := fetch.Options{Stall: time.Minute, Page: 10, Now: time.Now().Unix()}
-	target := &fetch.Target{URL: relay.URL, Ground: fetch.Unknown(o.Now)}
-	giant := fetch.Cell{Strategy: fetch.Giant, Form: parsed, Conns: 1, InFlight: 1}
-	if r := giant.Run(t.Context(), target, &o); r.Delivered != 40 || r.Expected != -1 || r.Completeness() != load.Unresolved {
+	o := FetchOptions{stall: time.Minute, Page: 10}
+	target := &fetchTarget{url: relay.URL, expected: expectAnything(time.Now().Unix())}
+	giant := fetchCell{strategy: fetchGiant, form: parsed, conns: 1, inFlight: 1}
+	if r := giant.run(t.Context(), target, &o); r.Delivered != 40 || r.Expected != -1 || r.Completeness() != load.Unresolved {
 		t.Fatalf("%+v", r.Account)
 	}
-	if r := byNames.Run(t.Context(), target, &o); r.Delivered != 0 || r.Expected != 90 || r.Missing != 90 || r.Unreturned != 50 || r.Completeness() != load.Failed {
-		t.Errorf("%+v, %d did not come", r.Account, r.Unreturned)
+	if r := byNames.run(t.Context(), target, &o); r.Delivered != 0 || r.Expected != 90 || r.Missing != 90 || r.unreturned != 50 || r.Completeness() != load.Failed {
+		t.Errorf("%+v, %d did not come", r.Account, r.unreturned)
 	}
 }
 

@@ -12,7 +12,6 @@ import (
 
 	"relaybench/corpus"
 	"relaybench/harness"
-	"relaybench/harness/fetch"
 	"relaybench/harness/load"
 	"relaybench/relays"
 	"relaybench/relays/client"
@@ -31,28 +30,27 @@ func publishAll(t *testing.T, c *corpus.Corpus, url string) {
 
 // fetched runs cells one after another on a relay that was honestly filled first, and records them.
 // did is what it did in each.
-func fetched(t *testing.T, c *corpus.Corpus, s scripted.Script, o fetch.Options, cells ...fetch.Cell) (m *meeting, got []*fetch.Result, did []traffic) {
+func fetched(t *testing.T, c *corpus.Corpus, s scripted.Script, o FetchOptions, cells ...fetchCell) (m *meeting, got []*fetchResult, did []traffic) {
 	t.Helper()
 	s.Honest = c.Len()
 	relay := scripted.Serve(t, s)
 	publishAll(t, c, relay.URL)
-	o.Stall = 60 * time.Second
+	o.stall = 60 * time.Second
 	look := betweenModes{source: relay.Counts, sink: new(scripted.Counts)}
 	m = try(t, c, relay, func(ctx context.Context, trial *harness.Trial) error {
-		o.Now = trial.Now
-		target := &fetch.Target{URL: relay.URL, Ground: fetch.FromCorpus(trial.Model, corpus.Filter{}, false, trial.Now)}
-		var raw *fetch.Result
+		target := &fetchTarget{url: relay.URL, expected: expectCorpus(trial.Model, corpus.Filter{}, false, trial.Now)}
+		var raw *fetchResult
 		for _, cell := range cells {
 			was := look.look()
-			r := cell.Run(ctx, target, &o)
+			r := cell.run(ctx, target, &o)
 			now := look.look()
 			did = append(did, traffic{reqs: now.reqs - was.reqs, eoses: now.eoses - was.eoses, sent: now.sent - was.sent, out: now.out - was.out, negAnswers: now.negAnswers - was.negAnswers})
-			if !r.NA.None() {
-				return errors.New("not measured: " + r.NA.Code)
+			if !r.notMeasured.None() {
+				return errors.New("not measured: " + r.notMeasured.Code)
 			}
 			recordFetch(trial, r, raw)
 			got = append(got, r)
-			if raw = nil; !cell.Form.Parsed {
+			if raw = nil; !cell.form.parsed {
 				raw = r
 			}
 		}
@@ -62,12 +60,12 @@ func fetched(t *testing.T, c *corpus.Corpus, s scripted.Script, o fetch.Options,
 }
 
 var (
-	raw    = fetch.Form{}
-	parsed = fetch.Form{Parsed: true}
+	raw    = fetchForm{}
+	parsed = fetchForm{parsed: true}
 )
 
 // relayed holds what every cell records against what the relay did.
-func (m *meeting) relayed(t *testing.T, what string, c *corpus.Corpus, r *fetch.Result, was traffic, labels ...string) {
+func (m *meeting) relayed(t *testing.T, what string, c *corpus.Corpus, r *fetchResult, was traffic, labels ...string) {
 	t.Helper()
 	n := float64(c.Len())
 	value := func(metric string) float64 { t.Helper(); return m.value(t, "one", "trial", metric, labels...) }
@@ -92,7 +90,7 @@ func (m *meeting) relayed(t *testing.T, what string, c *corpus.Corpus, r *fetch.
 	if was.negAnswers == 0 {
 		equals(t, what+": MB/s × s", value("MB/s")*wall, mbs/1e6)
 	}
-	if r.Form.Parsed {
+	if r.form.parsed {
 		equals(t, what+": refused", value("refused"), 0)
 	}
 }
@@ -114,8 +112,8 @@ func TestAGiantREQsFiguresAreThoseOfTheScript(t *testing.T) {
 	t.Parallel()
 	const first, last = 60 * time.Millisecond, 150 * time.Millisecond
 	notes := scripted.Notes(t, 300)
-	m, cells, did := fetched(t, notes, scripted.Script{FirstAfter: first, EOSEAfter: last}, fetch.Options{},
-		fetch.Cell{Strategy: fetch.Giant, Conns: 1, InFlight: 1}, fetch.Cell{Strategy: fetch.Giant, Form: parsed, Conns: 1, InFlight: 1})
+	m, cells, did := fetched(t, notes, scripted.Script{FirstAfter: first, EOSEAfter: last}, FetchOptions{},
+		fetchCell{strategy: fetchGiant, conns: 1, inFlight: 1}, fetchCell{strategy: fetchGiant, form: parsed, conns: 1, inFlight: 1})
 	m.units(t, "one", "trial", parsedUnits)
 	for i, form := range []string{"raw", "parsed"} {
 		m.relayed(t, form, notes, cells[i], did[i], results.LabelForm, form)
@@ -149,10 +147,10 @@ func TestPagesFiguresAreThoseOfTheScript(t *testing.T) {
 	t.Parallel()
 	const last = 20 * time.Millisecond
 	notes := scripted.Notes(t, 300)
-	m, cells, did := fetched(t, notes, scripted.Script{EOSEAfter: last}, fetch.Options{Page: 100}, fetch.Cell{Strategy: fetch.Paged, Conns: 1, InFlight: 1})
+	m, cells, did := fetched(t, notes, scripted.Script{EOSEAfter: last}, FetchOptions{Page: 100}, fetchCell{strategy: fetchPaged, conns: 1, inFlight: 1})
 	m.units(t, "one", "trial", cellUnits)
 	m.relayed(t, "paged", notes, cells[0], did[0])
-	equals(t, "duplicates: what came, but for 300", float64(cells[0].Stats.Events), 300)
+	equals(t, "duplicates: what came, but for 300", float64(cells[0].stats.Events), 300)
 	within(t, "requests", 5, m.value(t, "one", "trial", "requests"), 7)
 	within(t, "wall time", 5*last.Seconds(), m.value(t, "one", "trial", "wall time"), m.took.Seconds())
 	latencies(t, "request latency", m.figure(t, "one", "trial", "request latency"), did[0].reqs, last, m.took)
@@ -163,7 +161,7 @@ func TestSharesOfTheTimeAreFetchedAtOnce(t *testing.T) {
 	t.Parallel()
 	const last = 100 * time.Millisecond
 	notes := scripted.Notes(t, 300)
-	m, cells, did := fetched(t, notes, scripted.Script{EOSEAfter: last}, fetch.Options{Shards: 3}, fetch.Cell{Strategy: fetch.ShardedGiant, Conns: 3, InFlight: 1})
+	m, cells, did := fetched(t, notes, scripted.Script{EOSEAfter: last}, FetchOptions{Shards: 3}, fetchCell{strategy: fetchShardedGiant, conns: 3, inFlight: 1})
 	m.relayed(t, "sharded", notes, cells[0], did[0])
 	equals(t, "requests", m.value(t, "one", "trial", "requests"), 3)
 	equals(t, "in flight configured", m.value(t, "one", "trial", "in flight configured"), 3)
@@ -172,7 +170,7 @@ func TestSharesOfTheTimeAreFetchedAtOnce(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	span := cells[0].Stats.Duration.Seconds()
+	span := cells[0].stats.Duration.Seconds()
 	within(t, "in flight by Little's law", 3*h.Mean().Seconds()/span, m.value(t, "one", "trial", "in flight by Little's law"), 3*h.Mean().Seconds()/span)
 	within(t, "in flight by Little's law", 3*last.Seconds()/span, m.value(t, "one", "trial", "in flight by Little's law"), 3)
 }
@@ -183,8 +181,8 @@ func TestFetchingByIDIsMeasured(t *testing.T) {
 	t.Parallel()
 	const last = 15 * time.Millisecond
 	notes := scripted.Notes(t, 200)
-	m, cells, did := fetched(t, notes, scripted.Script{EOSEAfter: last, LeaveOutEvery: 10}, fetch.Options{},
-		fetch.Cell{Strategy: fetch.ByID, Conns: 1, InFlight: 1, Batch: 50, Matrix: true})
+	m, cells, did := fetched(t, notes, scripted.Script{EOSEAfter: last, LeaveOutEvery: 10}, FetchOptions{},
+		fetchCell{strategy: fetchByID, conns: 1, inFlight: 1, batch: 50, matrix: true})
 	m.units(t, "one", "trial", byIDUnits)
 	m.relayed(t, "by id", notes, cells[0], did[0], results.LabelBatch, "50", results.LabelConnections, "1", results.LabelInFlight, "1")
 	// Of each 50, 5 are left out; they are asked for again at once, and of what is asked for every
@@ -212,7 +210,7 @@ func TestFetchingByIDIsMeasured(t *testing.T) {
 // them, and of those after it each sixtieth event is left out at first.
 func TestWhatComesAtTheSecondAskingIsHeldAgainstAServer(t *testing.T) {
 	t.Parallel()
-	m, _, _ := fetched(t, scripted.Notes(t, 200), scripted.Script{LeaveOutEvery: 60}, fetch.Options{}, fetch.Cell{Strategy: fetch.ByID, Conns: 1, InFlight: 1, Batch: 50, Matrix: true})
+	m, _, _ := fetched(t, scripted.Notes(t, 200), scripted.Script{LeaveOutEvery: 60}, FetchOptions{}, fetchCell{strategy: fetchByID, conns: 1, inFlight: 1, batch: 50, matrix: true})
 	equals(t, "retried", m.value(t, "one", "trial", "retried"), 3) // of 203 that were to be sent
 	m.judged(t, "one", "trial", results.CodeSendsHeld, results.Failed, "", "one", "left out", 3)
 }
@@ -222,10 +220,10 @@ func TestREQsInFlightAreConfigured(t *testing.T) {
 	t.Parallel()
 	const last = 100 * time.Millisecond
 	notes := scripted.Notes(t, 200)
-	m, cells, did := fetched(t, notes, scripted.Script{EOSEAfter: last}, fetch.Options{}, fetch.Cell{Strategy: fetch.ByID, Conns: 2, InFlight: 4, Batch: 25, Matrix: true})
+	m, cells, did := fetched(t, notes, scripted.Script{EOSEAfter: last}, FetchOptions{}, fetchCell{strategy: fetchByID, conns: 2, inFlight: 4, batch: 25, matrix: true})
 	m.relayed(t, "in flight", notes, cells[0], did[0])
 	equals(t, "configured", m.value(t, "one", "trial", "in flight configured"), 8)
-	span := cells[0].Stats.Duration.Seconds()
+	span := cells[0].stats.Duration.Seconds()
 	within(t, "by Little's law", 8*last.Seconds()/span, m.value(t, "one", "trial", "in flight by Little's law"), 8)
 }
 
@@ -234,7 +232,7 @@ func TestIDsFromAReconciliationAreMeasured(t *testing.T) {
 	t.Parallel()
 	const held, first = 50 * time.Millisecond, 30 * time.Millisecond
 	notes := scripted.Notes(t, 200)
-	m, cells, did := fetched(t, notes, scripted.Script{NegAfter: held, FirstAfter: first}, fetch.Options{}, fetch.Cell{Strategy: fetch.Negentropy, Conns: 2, InFlight: 2, Batch: 50})
+	m, cells, did := fetched(t, notes, scripted.Script{NegAfter: held, FirstAfter: first}, FetchOptions{}, fetchCell{strategy: fetchByName, conns: 2, inFlight: 2, batch: 50})
 	m.units(t, "one", "trial", joined(byIDUnits, map[string]string{"reconcile": "ms none", "rounds": "rounds none"}))
 	did[0].negAnswers-- // the probe before it
 	probe := int64(len(`["NEG-MSG","neg123456","61"]`))
@@ -256,18 +254,18 @@ func TestIDsFromAReconciliationAreMeasured(t *testing.T) {
 func TestWhatADownloadShouldNotBringIsCounted(t *testing.T) {
 	t.Parallel()
 	notes, more := scripted.Notes(t, 40), scripted.Notes(t, 41)
-	giant := fetch.Cell{Strategy: fetch.Giant, Conns: 1, InFlight: 1}
+	giant := fetchCell{strategy: fetchGiant, conns: 1, inFlight: 1}
 
-	m, _, _ := fetched(t, notes, scripted.Script{Foreign: string(more.Raw(40))}, fetch.Options{}, giant)
+	m, _, _ := fetched(t, notes, scripted.Script{Foreign: string(more.Raw(40))}, FetchOptions{}, giant)
 	equals(t, "unasked", m.value(t, "one", "trial", "unasked"), 1)
 	equals(t, "delivered", m.value(t, "one", "trial", "delivered"), 40)
 
-	m, _, _ = fetched(t, notes, scripted.Script{SubID: "zzz"}, fetch.Options{}, giant)
+	m, _, _ = fetched(t, notes, scripted.Script{SubID: "zzz"}, FetchOptions{}, giant)
 	equals(t, "unasked", m.value(t, "one", "trial", "unasked"), 40)
 	equals(t, "missing", m.value(t, "one", "trial", "missing"), 40)
 	m.judged(t, "one", "trial", results.CodeOnlyRequested, results.Failed, "", "one", "events", 40, "elsewhere", 40)
 
-	m, _, _ = fetched(t, notes, scripted.Script{Foreign: string(notes.Raw(39)), Cap: 10}, fetch.Options{}, giant)
+	m, _, _ = fetched(t, notes, scripted.Script{Foreign: string(notes.Raw(39)), Cap: 10}, FetchOptions{}, giant)
 	equals(t, "duplicates", m.value(t, "one", "trial", "duplicates"), 1)
 	equals(t, "missing", m.value(t, "one", "trial", "missing"), 30)
 	m.judged(t, "one", "trial", results.CodeComplete, results.Stated, results.CauseCapped, "", "missing", 30)
@@ -277,15 +275,15 @@ func TestWhatADownloadShouldNotBringIsCounted(t *testing.T) {
 	m.judged(t, "one", "trial", results.CodeOnlyRequested, results.Failed, "", "one", "events", 0, "elsewhere", 0, "duplicates", 1)
 
 	again := scripted.Script{Foreign: string(notes.Raw(39))}
-	m, _, _ = fetched(t, notes, again, fetch.Options{}, fetch.Cell{Strategy: fetch.Giant, Form: parsed, Conns: 1, InFlight: 1})
+	m, _, _ = fetched(t, notes, again, FetchOptions{}, fetchCell{strategy: fetchGiant, form: parsed, conns: 1, inFlight: 1})
 	equals(t, "duplicates, parsed", m.value(t, "one", "trial", "duplicates"), 1)
-	m, _, _ = fetched(t, notes, again, fetch.Options{}, fetch.Cell{Strategy: fetch.ByID, Conns: 1, InFlight: 1, Batch: 50})
+	m, _, _ = fetched(t, notes, again, FetchOptions{}, fetchCell{strategy: fetchByID, conns: 1, inFlight: 1, batch: 50})
 	equals(t, "duplicates, by id", m.value(t, "one", "trial", "duplicates"), 1)
 
-	m, _, _ = fetched(t, notes, scripted.Script{LeaveOutEvery: 8}, fetch.Options{}, giant)
+	m, _, _ = fetched(t, notes, scripted.Script{LeaveOutEvery: 8}, FetchOptions{}, giant)
 	m.judged(t, "one", "trial", results.CodeComplete, results.Failed, results.CauseMissing, "one", "missing", 5)
 
-	m, _, _ = fetched(t, notes, scripted.Script{Alter: map[string]string{"content": `"x"`}}, fetch.Options{}, fetch.Cell{Strategy: fetch.Giant, Form: parsed, Conns: 1, InFlight: 1})
+	m, _, _ = fetched(t, notes, scripted.Script{Alter: map[string]string{"content": `"x"`}}, FetchOptions{}, fetchCell{strategy: fetchGiant, form: parsed, conns: 1, inFlight: 1})
 	equals(t, "refused", m.value(t, "one", "trial", "refused"), 40)
 	m.judged(t, "one", "trial", results.CodeComplete, results.Failed, results.CauseEnded, "one")
 }
@@ -295,17 +293,17 @@ func TestACellIsRecordedInItsUnits(t *testing.T) {
 	t.Parallel()
 	notes := scripted.Notes(t, 1)
 	cores := time.Duration(runtime.GOMAXPROCS(0))
-	result := func(form fetch.Form, delivered int, cpu time.Duration) *fetch.Result {
-		r := &fetch.Result{Cell: fetch.Cell{Strategy: fetch.Negentropy, Form: form, Conns: 3}, Stats: client.Sum(),
+	result := func(form fetchForm, delivered int, cpu time.Duration) *fetchResult {
+		r := &fetchResult{fetchCell: fetchCell{strategy: fetchByName, form: form, conns: 3}, stats: client.Sum(),
 			Account: load.Account{Wall: 4 * time.Second, Delivered: delivered, Expected: delivered, ResponseBytes: 6 << 20,
 				Requests: load.Requests{Sent: 9, EOSE: 6, Closed: 2, Unfinished: 1},
 				State:    &load.State{Current: 5, Superseded: 4, Deleted: 3, Gone: 2, Authors: 1},
 				Usage:    &load.Usage{Tool: load.Spent{Known: true, CPU: cpu * cores, PeakRSS: 7 << 20}, Relays: []load.Spent{{Known: true, CPU: 3 * time.Second, PeakRSS: 9 << 20}}}},
-			Duplicates: 11, Strangers: 12, Refused: 13, Retried: 14, Failed: 15, MatchBytes: 4 << 20, Settled: 2, Reconcile: 300 * time.Millisecond, Rounds: 16,
-			Steps: []client.Step{{InFlight: 1, Rate: 100}, {InFlight: 2, Rate: 180}}}
-		r.Stats.FrameBytes, r.Stats.FirstEvent, r.Stats.Duration = 8_000_000, 200*time.Millisecond, 2*time.Second
+			duplicates: 11, unexpected: 12, refused: 13, retried: 14, failed: 15, matchBytes: 4 << 20, settled: 2, reconcile: 300 * time.Millisecond, rounds: 16,
+			steps: []client.Step{{InFlight: 1, Rate: 100}, {InFlight: 2, Rate: 180}}}
+		r.stats.FrameBytes, r.stats.FirstEvent, r.stats.Duration = 8_000_000, 200*time.Millisecond, 2*time.Second
 		for range 8 {
-			r.Stats.Latency.Record(500 * time.Millisecond)
+			r.stats.Latency.Record(500 * time.Millisecond)
 		}
 		return r
 	}
@@ -313,7 +311,7 @@ func TestACellIsRecordedInItsUnits(t *testing.T) {
 		whole := result(raw, 1000, 400*time.Millisecond)
 		recordFetch(trial, whole, nil)
 		recordFetch(trial, result(parsed, 250, 3600*time.Millisecond), whole)
-		for key, pair := range map[string][2]*fetch.Result{"by the harness": {result(raw, 1000, 3600*time.Millisecond), result(parsed, 250, time.Second)},
+		for key, pair := range map[string][2]*fetchResult{"by the harness": {result(raw, 1000, 3600*time.Millisecond), result(parsed, 250, time.Second)},
 			"by the relay": {whole, result(parsed, 950, time.Second)}, "by both": {whole, result(parsed, 500, 400*time.Millisecond)}} {
 			recordFetch(trial.Under(harness.Description{Scenario: results.Scenario{Key: key}}), pair[1], pair[0])
 		}
@@ -362,7 +360,7 @@ func TestACellIsRecordedInItsUnits(t *testing.T) {
 func TestACellWithoutAnyAnswerHasNoLatency(t *testing.T) {
 	t.Parallel()
 	m := try(t, scripted.Notes(t, 1), scripted.Serve(t, scripted.Script{}), func(ctx context.Context, trial *harness.Trial) error {
-		recordFetch(trial, &fetch.Result{Cell: fetch.Cell{Strategy: fetch.ByID, Form: raw, Conns: 1}, Stats: client.Sum()}, nil)
+		recordFetch(trial, &fetchResult{fetchCell: fetchCell{strategy: fetchByID, form: raw, conns: 1}, stats: client.Sum()}, nil)
 		return nil
 	})
 	for _, f := range m.Measurements {
@@ -377,7 +375,7 @@ func TestACellThatIsNotMeasuredHasNoFigure(t *testing.T) {
 	t.Parallel()
 	notes := scripted.Notes(t, 1)
 	m := try(t, notes, scripted.Serve(t, scripted.Script{}), func(ctx context.Context, trial *harness.Trial) error {
-		recordFetch(trial, &fetch.Result{Cell: fetch.Cell{Strategy: fetch.ByID}, NA: results.Reason{Code: results.CauseEventLimit, Counts: map[string]float64{"most": 3}, Texts: map[string]string{"source": "x"}}}, nil)
+		recordFetch(trial, &fetchResult{fetchCell: fetchCell{strategy: fetchByID}, notMeasured: results.Reason{Code: results.CauseEventLimit, Counts: map[string]float64{"most": 3}, Texts: map[string]string{"source": "x"}}}, nil)
 		return nil
 	})
 	for _, f := range m.Measurements {
@@ -393,10 +391,10 @@ func TestDownloadsOfALaunchedRelayAreMeasured(t *testing.T) {
 	const n, memory, cpu = 40, 96 << 20, 30 * time.Millisecond
 	notes := scripted.Notes(t, n)
 	relay := scripted.External(t, "relay", scripted.Script{CPUPerMessage: cpu, Memory: memory})
-	m := meet(t, notes, harness.Options{}, aloneIn(Fetches(FetchOptions{Options: fetch.Options{Stall: time.Minute, Page: 10, Shards: 2}})...), relay)
+	m := meet(t, notes, harness.Options{}, aloneIn(Fetches(FetchOptions{Page: 10, Shards: 2})...), relay)
 	m.blameless(t, "relay")
 	var shown []string
-	for _, s := range fetch.Strategies() {
+	for _, s := range strategies() {
 		key := "fetch." + string(s)
 		cells := 0
 		for i := range m.Measurements {
@@ -422,7 +420,7 @@ func TestDownloadsOfALaunchedRelayAreMeasured(t *testing.T) {
 				t.Error(u)
 			}
 		}
-		if want := map[bool]int{true: 32, false: 4}[s == fetch.ByID]; cells != want {
+		if want := map[bool]int{true: 32, false: 4}[s == fetchByID]; cells != want {
 			t.Errorf("%s: %d cells, want %d", key, cells, want)
 		}
 		shown = append(shown, steps(1, cells)...)
@@ -447,7 +445,7 @@ func TestWhatComesLateIsNoLoss(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			m := meet(t, scripted.Notes(t, 40), harness.Options{}, aloneIn(Fetches(FetchOptions{Options: fetch.Options{Stall: time.Minute, Page: 10, Shards: 2}})[1]), scripted.External(t, "relay", test.script))
+			m := meet(t, scripted.Notes(t, 40), harness.Options{}, aloneIn(Fetches(FetchOptions{Page: 10, Shards: 2})[1]), scripted.External(t, "relay", test.script))
 			kept := m.finding(t, "relay", "fetch.giant", results.CodeAcknowledgedKept)
 			missing := m.value(t, "relay", "fetch.giant", "missing", results.LabelForm, "raw")
 			if failed := kept.Verdict == results.Failed; failed != (test.verdict == results.Failed) || kept.Counts["lost"] != missing || failed != (missing > 0) || name == "late" && kept.Counts["late"] != 40 {
@@ -480,6 +478,6 @@ func TestAPoliteClientKeepsToTheLowerLimit(t *testing.T) {
 		if test.told > 0 && test.want == test.told && test.declared != test.told {
 			from = results.LimitsTold
 		}
-		same(t, "from", got.From, from)
+		same(t, "from", got.from, from)
 	}
 }

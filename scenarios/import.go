@@ -64,11 +64,11 @@ func (Import) Run(ctx context.Context, t *harness.Trial) error {
 	for _, f := range held.findings(t.Corpus, t.Model) {
 		t.Find(f)
 	}
-	recordImport(t, carried, held.Events, &account)
+	recordImport(t, carried, held.events, &account)
 	recordLate(t, held.Late, held.LateBy)
 	findImported(t, held, &account)
 	if account.Completeness() == load.Complete {
-		t.Budget.Took(len(held.Events), carried.Took)
+		t.Budget.Took(len(held.events), carried.Took)
 	}
 	return nil
 }
@@ -99,10 +99,10 @@ func findImported(t *harness.Trial, held *found, account *load.Account) {
 	for i := range t.Corpus.Len() {
 		t.Ledger.Set(i, load.NotImported)
 	}
-	for _, i := range held.Events {
+	for _, i := range held.events {
 		t.Ledger.Set(i, load.Accepted)
 	}
-	d := compareWith(t.Corpus, t.Model, held.Events, func(i int) string { return missingBecause(t.Ledger.Get(i), false) })
+	d := compareWith(t.Corpus, t.Model, held.events, func(i int) string { return missingBecause(t.Ledger.Get(i), false) })
 	gone := make(map[model.Reason]int)
 	for i := range t.Corpus.Len() {
 		if !t.Model.Holds(i) && t.Ledger.Get(i) == load.NotImported {
@@ -111,7 +111,7 @@ func findImported(t *harness.Trial, held *found, account *load.Account) {
 	}
 	f := results.Finding{Code: results.CodeImported, Verdict: results.Holds(d.none()), Counts: d.counts(), Evidence: d.evidence()}
 	f.Counts["file"] = float64(t.Corpus.Len())
-	if f.Cause = "asked"; held.Reconciled {
+	if f.Cause = "asked"; held.reconciled {
 		f.Cause = "reconciled"
 	}
 	for _, reason := range slices.Sorted(maps.Keys(gone)) {
@@ -121,7 +121,7 @@ func findImported(t *harness.Trial, held *found, account *load.Account) {
 	}
 	if account.Completeness() != load.Complete {
 		f.Verdict = results.Stated
-		account.Expected, account.Missing, account.Delivered = d.expected, int(f.Counts["missing."+results.MissingNotImported]), len(held.Events)
+		account.Expected, account.Missing, account.Delivered = d.expected, int(f.Counts["missing."+results.MissingNotImported]), len(held.events)
 		if ended, ok := account.Finding(); ok {
 			t.Find(ended)
 		}

@@ -315,12 +315,12 @@ func TestWhatADownloadMustBringIsWhatWasAcknowledged(t *testing.T) {
 		for i, a := range answers {
 			trial.Ledger.Set(i, a)
 		}
-		ground, err := groundOf(trial, corpus.Filter{})
+		expected, err := expectedOf(trial, corpus.Filter{})
 		if err != nil {
 			t.Error(err)
 			return -1
 		}
-		return len(ground.IDs())
+		return len(expected.ids())
 	}
 	yes, again, no := load.Accepted, load.Duplicate, load.Refused
 	try(t, notes, scripted.Serve(t, scripted.Script{}), func(_ context.Context, trial *harness.Trial) error {

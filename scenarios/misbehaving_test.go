@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"relaybench/harness"
-	"relaybench/harness/fetch"
 	"relaybench/relays"
 	"relaybench/relays/scripted"
 	"relaybench/results"
@@ -36,11 +35,11 @@ func aloneIn(all ...harness.Scenario) func(context.Context, *harness.Runner) err
 }
 
 // serving downloads by some strategies, by all where none is named.
-func serving(by ...fetch.Strategy) func(context.Context, *harness.Runner) error {
+func serving(by ...fetchStrategy) func(context.Context, *harness.Runner) error {
 	return func(ctx context.Context, r *harness.Runner) error {
 		var some []harness.Scenario
-		for _, f := range Fetches(FetchOptions{Options: fetch.Options{Stall: r.Options.Stall, Time: r.Options.CellTime, Page: 20}}) {
-			if len(by) == 0 || slices.Contains(by, f.(*Fetch).strategy) {
+		for _, f := range Fetches(FetchOptions{Time: r.Options.CellTime, Page: 20}) {
+			if len(by) == 0 || slices.Contains(by, fetchStrategies[f.(*Fetch).place].fetchStrategy) {
 				some = append(some, f)
 			}
 		}
@@ -66,7 +65,7 @@ var (
 	crashing = role{scenarios: "crash", run: aloneIn(Crash{})}
 	filled   = role{scenarios: "import", run: aloneIn(Import{})}
 	server   = role{scenarios: "fetch.by-id fetch.giant fetch.negentropy fetch.paged fetch.sharded-giant fetch.sharded-paged", run: serving()}
-	paged    = role{scenarios: "fetch.giant fetch.paged", run: serving(fetch.Giant, fetch.Paged)} // where each cell is waited for
+	paged    = role{scenarios: "fetch.giant fetch.paged", run: serving(fetchGiant, fetchPaged)} // where each cell is waited for
 	inPair   = role{with: true, scenarios: "negentropy.after-write negentropy.heartbeat negentropy.identical negentropy.initial negentropy.transfer", run: paired(Negentropy{})}
 	asSource = role{with: true, peer: true, scenarios: "sync.negentropy sync.req", run: filling("bad", "honest")}
 	asSink   = role{with: true, scenarios: "sync.negentropy sync.req", run: filling("honest", "bad")}

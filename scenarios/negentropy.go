@@ -11,7 +11,6 @@ import (
 	"relaybench/corpus"
 	"relaybench/corpus/model"
 	"relaybench/harness"
-	"relaybench/harness/holding"
 	"relaybench/harness/load"
 	"relaybench/relays/client"
 	"relaybench/relays/negentropy"
@@ -135,7 +134,7 @@ func (s *side) seed(ctx context.Context) error {
 			s.held = append(s.held, i)
 		}
 	}
-	s.Find(strays(came.Stats))
+	s.Find(unexpected(came.Stats))
 	d := compare(s.Trial, s.seeded, s.held, nil)
 	s.Find(results.Finding{Code: results.CodeHoldsSeeded, Verdict: results.Holds(d.none()), Counts: d.counts(), Evidence: d.evidence()})
 	if f := lost(s.Trial, d); f != nil {
@@ -163,7 +162,7 @@ func (s *side) model() (*model.Model, error) {
 // reconcile compares what the relay has with the events of a set.
 func (s *side) reconcile(ctx context.Context, conn *wire.Conn, set negentropy.Storage, o negentropy.Options) (negentropy.Result, error) {
 	o.Stall, o.FirstAnswer = s.Options.Stall, s.Options.Stall
-	o.MaxNeed = s.Corpus.Len() + holding.MostForeign
+	o.MaxNeed = s.Corpus.Len() + mostUnexpected
 	o.Known = func(id *negentropy.ID) bool {
 		return corpus.ID(*id) == s.more || index(s.Corpus, corpus.ID(*id)) >= 0
 	}
@@ -189,7 +188,7 @@ func (s *side) against(ctx context.Context, indexes []int) (result negentropy.Re
 
 // differ is against with the ids handed over as they come.
 func (s *side) differ(ctx context.Context, indexes []int, have, need func([]negentropy.ID)) (result negentropy.Result, err error) {
-	set, err := holding.Set(s.Corpus, indexes)
+	set, err := sealed(s.Corpus, indexes)
 	if err != nil {
 		return result, err
 	}
@@ -351,7 +350,7 @@ func (s *side) identical(ctx context.Context) error {
 	effective := s.Model.Effective()
 	held, err := findHeld(ctx, s.Trial, effective, s.Model, func(r negentropy.Result) { record(t, r, true) })
 	if err == nil {
-		err = held.Trouble
+		err = held.trouble
 	}
 	if err != nil {
 		return fmt.Errorf("reconciling %s after the transfer: %w", s.Relay.Name(), err)
@@ -361,15 +360,15 @@ func (s *side) identical(ctx context.Context) error {
 			t.Find(f)
 		}
 	}
-	s.held = held.Events
-	d := compare(s.Trial, s.Model, s.held, held.Unreturned)
+	s.held = held.events
+	d := compare(s.Trial, s.Model, s.held, held.unreturned)
 	// A relay answers for what it acknowledged. What its peer lost or kept back it never got, and
 	// may rightly hold what that would have replaced.
 	given, err := model.NewStatuses(s.Corpus, s.Ledger.Acknowledged, s.Now)
 	if err != nil {
 		return err
 	}
-	own := compare(s.Trial, given, s.held, held.Unreturned)
+	own := compare(s.Trial, given, s.held, held.unreturned)
 	blamed := own.own() + s.refusedWrongly()
 	f := results.Finding{Code: results.CodeHoldsUnion, Verdict: results.Holds(d.none()), Counts: d.counts(), Evidence: d.evidence()}
 	f.Counts["own"] = float64(blamed)
@@ -413,7 +412,7 @@ func (l *leftOut) draw(s *side) (err error) {
 	}
 	out := must[s.Rand.IntN(len(must))]
 	l.id = s.Corpus.Entry(out).ID
-	l.set, err = holding.Set(s.Corpus, slices.DeleteFunc(slices.Clone(s.held), func(i int) bool { return i == out }))
+	l.set, err = sealed(s.Corpus, slices.DeleteFunc(slices.Clone(s.held), func(i int) bool { return i == out }))
 	return err
 }
 

@@ -8,7 +8,6 @@ import (
 
 	"relaybench/corpus"
 	"relaybench/harness"
-	"relaybench/harness/holding"
 	"relaybench/harness/load"
 	"relaybench/relays/negentropy"
 	"relaybench/results"
@@ -19,7 +18,7 @@ import (
 // calls any sets identical is found out.
 func (s *side) heartbeat(ctx context.Context) error {
 	t := s.Under(describePhase(phaseHeartbeat))
-	set, err := holding.Set(s.Corpus, s.held)
+	set, err := sealed(s.Corpus, s.held)
 	if err != nil {
 		return err
 	}
@@ -101,7 +100,7 @@ func (s *side) afterWrite(ctx context.Context) error {
 		return nil
 	}
 	s.more = event.ID
-	set, err := holding.Set(s.Corpus, s.held)
+	set, err := sealed(s.Corpus, s.held)
 	if err != nil {
 		return err
 	}

@@ -8,7 +8,6 @@ import (
 
 	"relaybench/corpus"
 	"relaybench/harness"
-	"relaybench/harness/holding"
 	"relaybench/relays/negentropy"
 	"relaybench/relays/scripted"
 	"relaybench/results"
@@ -58,7 +57,7 @@ func play(t *testing.T, ours, theirs negentropy.Storage) (p played) {
 
 func setIn(t *testing.T, c *corpus.Corpus, indexes []int, others ...corpus.Event) negentropy.Storage {
 	t.Helper()
-	set, err := holding.Set(c, indexes, others...)
+	set, err := sealed(c, indexes, others...)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -247,13 +247,7 @@ func (s *subjects) moment(r *rand.Rand) *int64 {
 	return corpus.Int64(s.oldest + int64(r.Uint64N(uint64(s.span()+1))))
 }
 
-func (s *subjects) ids(indexes []int) []corpus.ID {
-	ids := make([]corpus.ID, len(indexes))
-	for k, i := range indexes {
-		ids[k] = s.corpus.Entry(i).ID
-	}
-	return ids
-}
+func (s *subjects) ids(indexes []int) []corpus.ID { return idsOf(s.corpus, indexes) }
 
 // spread takes n ids evenly over the held events.
 func (s *subjects) spread(n int) []corpus.ID {

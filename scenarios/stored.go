@@ -9,7 +9,6 @@ import (
 	"relaybench/corpus"
 	"relaybench/corpus/model"
 	"relaybench/harness"
-	"relaybench/harness/holding"
 	"relaybench/harness/load"
 	"relaybench/relays/client"
 	"relaybench/relays/negentropy"
@@ -62,7 +61,7 @@ func checkStored(ctx context.Context, t *harness.Trial, required bool) (came, lo
 		}
 	}
 	t.Find(returned.finding())
-	t.Find(strays(answered.Stats))
+	t.Find(unexpected(answered.Stats))
 	f := results.Finding{Code: results.CodeAcknowledgedKept, Verdict: results.Holds(lost == 0), Counts: counts("lost", lost, "of", len(acknowledged), "excused", excused), Evidence: evidence}
 	if lost > 0 && !required {
 		f.Verdict = results.Stated
@@ -73,7 +72,7 @@ func checkStored(ctx context.Context, t *harness.Trial, required bool) (came, lo
 }
 
 // late tells of events that came only when they were asked for again, which bars nothing.
-func late(f *results.Finding, a *holding.Answered) {
+func late(f *results.Finding, a *client.LookedUp) {
 	if a.Late == 0 {
 		return
 	}
@@ -90,8 +89,8 @@ func recordLate(t *harness.Trial, n int, by time.Duration) {
 	t.Value("late by", "ms", results.None, harness.Milliseconds(by))
 }
 
-// strays is the finding on events that came and had not been asked for.
-func strays(s *client.Stats) results.Finding {
+// unexpected is the finding on events that came and had not been asked for.
+func unexpected(s *client.Stats) results.Finding {
 	f := results.Finding{Code: results.CodeOnlyAsked, Verdict: results.Holds(s.Unexpected == 0), Counts: counts("events", int(s.Unexpected), "elsewhere", int(s.Elsewhere))}
 	for _, id := range s.UnexpectedIDs {
 		f.Evidence = append(f.Evidence, results.Evidence{Code: results.EvidenceUnexpected, ID: id.String()})
@@ -99,25 +98,25 @@ func strays(s *client.Stats) results.Finding {
 	return f
 }
 
-// askByID asks for events of the corpus; must says which of them have to be there.
-func askByID(ctx context.Context, t *harness.Trial, indexes []int, must func(i int) bool) (*holding.Answered, *comparison, error) {
+// idsOf are the ids of events of the corpus.
+func idsOf(c *corpus.Corpus, indexes []int) []corpus.ID {
 	ids := make([]corpus.ID, len(indexes))
 	for k, i := range indexes {
-		ids[k] = t.Corpus.Entry(i).ID
+		ids[k] = c.Entry(i).ID
 	}
+	return ids
+}
+
+// askByID asks for events of the corpus; must says which of them have to be there.
+func askByID(ctx context.Context, t *harness.Trial, indexes []int, must func(i int) bool) (*client.LookedUp, *comparison, error) {
+	ids := idsOf(t.Corpus, indexes)
 	ctx, cancel := t.Budget.Within(ctx, 0, len(ids))
 	defer cancel()
 	returned := &comparison{corpus: t.Corpus}
-	a := holding.Asking{URL: t.Relay.URL(), Stall: t.Options.Stall, Must: func(k int) bool { return must(indexes[k]) }, OnEvent: returned.pulled, Progress: func(came int) { t.Progress(came, len(ids)) }}
+	a := client.Lookup{URL: t.Relay.URL(), Stall: t.Options.Stall, Must: func(k int) bool { return must(indexes[k]) }, OnEvent: returned.pulled, Progress: func(came int) { t.Progress(came, len(ids)) }}
 	came, err := a.Run(ctx, ids)
 	t.Ledger.Saw(came.Longest)
 	return came, returned, err
-}
-
-// found is what a relay was found to hold, and how it returned it.
-type found struct {
-	*holding.Held
-	returned *comparison
 }
 
 // findHeld finds out what a relay holds of the corpus: it is reconciled with what stands in
@@ -126,28 +125,29 @@ func findHeld(ctx context.Context, t *harness.Trial, against []int, m *model.Mod
 	ctx, cancel := t.Budget.Within(ctx, 0, t.Corpus.Len())
 	defer cancel()
 	returned := &comparison{corpus: t.Corpus}
-	q := holding.Question{URL: t.Relay.URL(), Stall: t.Options.Stall, Corpus: t.Corpus, Against: against, Reconciled: reconciled, Draw: t.Rand.IntN,
-		Must: func(i int) bool { return m.Holds(i) && !m.Optional(i) }, OnEvent: returned.pulled, Progress: t.Progress}
-	h, err := q.Find(ctx)
+	q := holding{url: t.Relay.URL(), stall: t.Options.Stall, corpus: t.Corpus, against: against, reconciled: reconciled, draw: t.Rand.IntN,
+		must: func(i int) bool { return m.Holds(i) && !m.Optional(i) }, onEvent: returned.pulled, progress: t.Progress}
+	h, err := q.find(ctx)
 	if err != nil {
 		return nil, err
 	}
 	t.Ledger.Saw(h.Longest)
-	return &found{h, returned}, nil
+	h.returned = returned
+	return h, nil
 }
 
 // findings are what was seen on the way. What the protocol leaves open may be named and not
 // returned.
 func (h *found) findings(c *corpus.Corpus, m *model.Model) []results.Finding {
-	all := []results.Finding{strays(h.Stats), h.returned.finding()}
-	if broken := harness.Breach(h.Trouble); broken != nil {
+	all := []results.Finding{unexpected(h.Stats), h.returned.finding()}
+	if broken := harness.Breach(h.trouble); broken != nil {
 		all = append(all, *broken)
 	}
-	if !h.Reconciled {
+	if !h.reconciled {
 		return all
 	}
-	f := results.Finding{Code: results.CodeReturnsNamed, Counts: counts("missing", 0, "unnamed", 0, "of", h.Asked)}
-	for name, list := range map[string][]int{"missing": h.Unreturned, "unnamed": h.Unnamed} {
+	f := results.Finding{Code: results.CodeReturnsNamed, Counts: counts("missing", 0, "unnamed", 0, "of", h.asked)}
+	for name, list := range map[string][]int{"missing": h.unreturned, "unnamed": h.unnamed} {
 		list = slices.DeleteFunc(slices.Clone(list), m.Optional)
 		f.Counts[name] = float64(len(list))
 		for _, i := range list[:min(len(list), examples)] {
@@ -159,8 +159,8 @@ func (h *found) findings(c *corpus.Corpus, m *model.Model) []results.Finding {
 		}
 	}
 	f.Verdict = results.Holds(len(f.Evidence) == 0)
-	late(&f, &h.Answered)
-	return append(all, f, onlyKnown(c, h.Unknown, h.Twice))
+	late(&f, &h.LookedUp)
+	return append(all, f, onlyKnown(c, h.unexpected, h.twice))
 }
 
 // comparison holds the events that a relay sends against those that it was given.

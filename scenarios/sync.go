@@ -307,7 +307,7 @@ func (r *syncing) begun(ctx context.Context, t *harness.Trial) (h beginning, err
 		}
 		t.Alone().Find(results.Finding{Code: results.CodeAcknowledgedKept, Verdict: results.Undecided, Texts: map[string]string{"error": err.Error()}})
 	default:
-		for _, i := range held.Events {
+		for _, i := range held.events {
 			h.returned[i] = true
 		}
 	}
@@ -316,7 +316,7 @@ func (r *syncing) begun(ctx context.Context, t *harness.Trial) (h beginning, err
 		return h, err
 	}
 	if h.mustSend = m.Effective(); held != nil {
-		if f := lost(t, compare(t, m, held.Events, held.Unreturned)); f != nil {
+		if f := lost(t, compare(t, m, held.events, held.unreturned)); f != nil {
 			t.Alone().Find(*f)
 		}
 	}
@@ -387,8 +387,8 @@ func (r *syncing) account(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("finding out what %s holds: %w", of.Relay.Name(), err)
 		}
-		held := found.Events
-		d := compare(of, expected, held, found.Unreturned)
+		held := found.events
+		d := compare(of, expected, held, found.unreturned)
 		excused := r.blame(of, expected, held)
 		if of == t {
 			r.done.late, r.done.lateBy = found.Late, found.LateBy

@@ -317,11 +317,10 @@ func (l *located) newestFirst() []int {
 
 // carry transfers what one relay lacks of the other.
 func (r *syncing) carry(ctx context.Context, w *way) error {
-	ids := make([]corpus.ID, len(w.lacks))
-	for n, i := range w.lacks {
+	for _, i := range w.lacks {
 		w.tries[i] = min(w.tries[i]+1, syncTries)
-		ids[n] = w.to.Corpus.Entry(i).ID
 	}
+	ids := idsOf(w.to.Corpus, w.lacks)
 	b := client.ByID{Options: client.Options{URL: w.from.Relay.URL(), Stall: w.to.Options.Stall, Attempts: 5}, Batch: r.batch(w.from), InFlight: syncAtOnce, Retries: syncRetries}
 	var fetched *client.Fetched
 	done, err := r.transfer(ctx, w.to, len(ids), func(ctx context.Context, take client.Take) (err error) {

@@ -16,7 +16,6 @@ import (
 
 	"relaybench/corpus"
 	"relaybench/harness"
-	"relaybench/harness/fetch"
 	"relaybench/relays"
 	"relaybench/results"
 	"relaybench/scenarios"
@@ -123,8 +122,8 @@ func (f *runFlags) fetches() []harness.Scenario {
 	if page == 0 {
 		page = f.sync.page
 	}
-	return scenarios.Fetches(scenarios.FetchOptions{Filter: f.fetch.parsed, Options: fetch.Options{Stall: f.options.Stall, Time: f.fetch.time, Events: f.fetch.events,
-		Page: max(1, page), Shards: f.fetch.shards, Full: f.fetch.matrix == "full", Adaptive: f.fetch.adaptive}})
+	return scenarios.Fetches(scenarios.FetchOptions{Filter: f.fetch.parsed, Time: f.fetch.time, Events: f.fetch.events,
+		Page: max(1, page), Shards: f.fetch.shards, Full: f.fetch.matrix == "full", Adaptive: f.fetch.adaptive})
 }
 
 // fetchOne is the verb.

@@ -1,4 +1,4 @@
-package fetch
+package scenarios
 
 import (
 	"errors"
@@ -12,8 +12,8 @@ import (
 )
 
 // cellOf is a cell in which so many events a second came, each of which took so much of relaybench's CPU time on one core.
-func cellOf(rate int, cpu time.Duration) *Result {
-	return &Result{Account: load.Account{Wall: time.Second, Delivered: rate, Usage: &load.Usage{Tool: load.Spent{CPU: time.Duration(rate) * cpu * time.Duration(runtime.GOMAXPROCS(0))}}}}
+func cellOf(rate int, cpu time.Duration) *fetchResult {
+	return &fetchResult{Account: load.Account{Wall: time.Second, Delivered: rate, Usage: &load.Usage{Tool: load.Spent{CPU: time.Duration(rate) * cpu * time.Duration(runtime.GOMAXPROCS(0))}}}}
 }
 
 func TestWhatSetsThePace(t *testing.T) {
@@ -21,34 +21,33 @@ func TestWhatSetsThePace(t *testing.T) {
 	failed.Err = errors.New("it broke")
 	for _, c := range []struct {
 		name        string
-		raw, parsed *Result
+		raw, parsed *fetchResult
 		share       float64
-		want        Pace
-		ok          bool
+		want        string
 	}{
-		{"a slow relay", cellOf(1000, time.Microsecond), cellOf(950, 80*time.Microsecond), 0.95, ByRelay, true},
-		{"a fast relay and a client that cannot verify as fast", cellOf(100_000, time.Microsecond), cellOf(10_000, 80*time.Microsecond), 0.1, ByClient, true},
-		{"the same, while others take most of the processors", cellOf(100_000, time.Microsecond), cellOf(1000, 80*time.Microsecond), 0.01, ByClient, true},
-		{"slower, though the client could verify as fast", cellOf(1000, time.Microsecond), cellOf(500, 80*time.Microsecond), 0.5, Mixed, true},
-		{"a relay as fast as relaybench can read", cellOf(500_000, 1800*time.Nanosecond), cellOf(10_000, 80*time.Microsecond), 0.02, ByHarness, true},
-		{"one of them failed", failed, cellOf(10, time.Microsecond), 0, "", false},
-		{"nothing came", cellOf(0, 0), cellOf(10, time.Microsecond), 0, "", false},
-		{"one of them was not measured", &Result{NA: results.Reason{Code: "no"}}, cellOf(10, time.Microsecond), 0, "", false},
-		{"there is no other", nil, cellOf(10, time.Microsecond), 0, "", false},
+		{"a slow relay", cellOf(1000, time.Microsecond), cellOf(950, 80*time.Microsecond), 0.95, results.CausePaceRelay},
+		{"a fast relay and a client that cannot verify as fast", cellOf(100_000, time.Microsecond), cellOf(10_000, 80*time.Microsecond), 0.1, results.CausePaceClient},
+		{"the same, while others take most of the processors", cellOf(100_000, time.Microsecond), cellOf(1000, 80*time.Microsecond), 0.01, results.CausePaceClient},
+		{"slower, though the client could verify as fast", cellOf(1000, time.Microsecond), cellOf(500, 80*time.Microsecond), 0.5, results.CausePaceMixed},
+		{"a relay as fast as relaybench can read", cellOf(500_000, 1800*time.Nanosecond), cellOf(10_000, 80*time.Microsecond), 0.02, results.CausePaceHarness},
+		{"one of them failed", failed, cellOf(10, time.Microsecond), 0, ""},
+		{"nothing came", cellOf(0, 0), cellOf(10, time.Microsecond), 0, ""},
+		{"one of them was not measured", &fetchResult{notMeasured: results.Reason{Code: "no"}}, cellOf(10, time.Microsecond), 0, ""},
+		{"there is no other", nil, cellOf(10, time.Microsecond), 0, ""},
 	} {
-		share, got, ok := Discriminate(c.raw, c.parsed)
-		if got != c.want || ok != c.ok || share < c.share-1e-9 || share > c.share+1e-9 {
-			t.Errorf("%s: %v of raw, %q, %v", c.name, share, got, ok)
+		share, got := bottleneck(c.raw, c.parsed)
+		if got != c.want || share < c.share-1e-9 || share > c.share+1e-9 {
+			t.Errorf("%s: %v of raw, %q", c.name, share, got)
 		}
 	}
 }
 
 func TestTheTimeIsDividedByEventsWhereTheyAreKnown(t *testing.T) {
-	times := func(all ...int64) *Ground { return &Ground{now: 1000, times: all} }
+	times := func(all ...int64) *expectedSet { return &expectedSet{now: 1000, times: all} }
 	at := corpus.Int64
 	for _, c := range []struct {
 		name   string
-		ground *Ground
+		set    *expectedSet
 		filter corpus.Filter
 		n      int
 		want   []int64 // the first seconds of all shares but the first
@@ -62,7 +61,7 @@ func TestTheTimeIsDividedByEventsWhereTheyAreKnown(t *testing.T) {
 		{"an empty time", times(), corpus.Filter{Since: at(500), Until: at(400)}, 2, nil},
 		{"one share", times(9, 8, 7), corpus.Filter{}, 1, nil},
 	} {
-		spans := c.ground.shards(&c.filter, c.n)
+		spans := c.set.shares(&c.filter, c.n)
 		if len(spans) != len(c.want)+1 {
 			t.Errorf("%s: %d shares, want %d", c.name, len(spans), len(c.want)+1)
 			continue

@@ -1,4 +1,4 @@
-package fetch_test
+package scenarios
 
 import (
 	"context"
@@ -16,10 +16,16 @@ import (
 	"relaybench/corpus/model"
 	"relaybench/corpus/prepare"
 	"relaybench/corpus/synthetic"
-	"relaybench/harness/fetch"
 	"relaybench/relays/reference"
 	"relaybench/relays/reference/referencetest"
 )
+
+func strategies() (all []fetchStrategy) {
+	for _, s := range fetchStrategies {
+		all = append(all, s.fetchStrategy)
+	}
+	return all
+}
 
 // now is when nothing of the corpus has expired that had not at its end.
 const now = 1_780_272_000
@@ -54,24 +60,24 @@ func serve(t *testing.T, o reference.Options, faults ...string) (url string) {
 }
 
 // target is a relay of which it is known that it holds the corpus.
-func target(t *testing.T, url string, f corpus.Filter) *fetch.Target {
+func target(t *testing.T, url string, f corpus.Filter) *fetchTarget {
 	t.Helper()
-	return &fetch.Target{URL: url, Filter: f, Ground: fetch.FromCorpus(sampleModel(t), f, false, now)}
+	return &fetchTarget{url: url, filter: f, expected: expectCorpus(sampleModel(t), f, false, now)}
 }
 
 // options wait long for what comes late on a busy machine; tests of what never comes wait less.
-func options() *fetch.Options {
-	return &fetch.Options{Stall: time.Minute, Page: 400, Shards: 3, Now: now, Adaptive: true}
+func options() *FetchOptions {
+	return &FetchOptions{stall: time.Minute, Page: 400, Shards: 3, Adaptive: true}
 }
 
 // measured runs all cells of a strategy.
-func measured(t *testing.T, s fetch.Strategy, to *fetch.Target, o *fetch.Options) (all []*fetch.Result) {
+func measured(t *testing.T, s fetchStrategy, to *fetchTarget, o *FetchOptions) (all []*fetchResult) {
 	t.Helper()
-	for _, c := range o.Cells(s) {
-		if c.Adaptive && c.Form != (fetch.Form{}) || c.Matrix && c.Form != (fetch.Form{}) && c.Batch != 50 {
+	for _, c := range o.cells(s) {
+		if c.adaptive && c.form != (fetchForm{}) || c.matrix && c.form != (fetchForm{}) && c.batch != 50 {
 			continue
 		}
-		all = append(all, c.Run(context.Background(), to, o))
+		all = append(all, c.run(context.Background(), to, o))
 	}
 	return all
 }

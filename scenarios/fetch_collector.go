@@ -1,4 +1,4 @@
-package fetch
+package scenarios
 
 import (
 	"context"
@@ -16,8 +16,8 @@ import (
 // slack is how many events beyond what is expected, and beyond twice that, are taken before a relay is said to send without end.
 const slack = 100_000
 
-// taker takes the events of one cell from all its connections.
-type taker struct {
+// collector takes the events of one cell from all its connections.
+type collector struct {
 	most int                     // events before it ends, 0 for no end
 	why  error                   // with this
 	end  context.CancelCauseFunc // ends all connections
@@ -32,11 +32,11 @@ type taker struct {
 	free     chan *receive.Feeder // one for each connection that may call at once
 }
 
-// newTaker makes a taker for so many connections. What has been taken is dealt with even when the
+// newCollector makes a collector for so many connections. What has been taken is dealt with even when the
 // cell is cut: only ctx ends that. It ends after most events where that is not 0. Where records is
 // not nil, it remembers what comes, which has to be parsed for that.
-func newTaker(ctx context.Context, end context.CancelCauseFunc, form Form, conns, room, most int, records *load.Records) *taker {
-	t := &taker{end: end}
+func newCollector(ctx context.Context, end context.CancelCauseFunc, form fetchForm, conns, room, most int, records *load.Records) *collector {
+	t := &collector{end: end}
 	if room > 0 {
 		t.most, t.why = 2*room+slack, &client.FloodError{Sent: 2*room + slack, Asked: room}
 		t.ids = make([]corpus.ID, 0, room)
@@ -44,7 +44,7 @@ func newTaker(ctx context.Context, end context.CancelCauseFunc, form Form, conns
 	if most > 0 && (t.most == 0 || most < t.most) {
 		t.most, t.why = most, &load.CutError{Limit: fmt.Sprintf("--cell-events %d", most)}
 	}
-	if !form.Parsed {
+	if !form.parsed {
 		return t
 	}
 	t.pipeline = receive.New(ctx, receive.Options{Remember: 2*room + slack}, func(b *receive.Batch) error {
@@ -67,7 +67,7 @@ func newTaker(ctx context.Context, end context.CancelCauseFunc, form Form, conns
 
 // take is the client.Take of all strategies. Parsed, it waits where signature checks fall behind:
 // that is what such a client does.
-func (t *taker) take(_ context.Context, e *client.Event, _ bool) (bool, error) {
+func (t *collector) take(_ context.Context, e *client.Event, _ bool) (bool, error) {
 	t.mu.Lock()
 	t.taken++
 	enough := t.most > 0 && t.taken >= t.most
@@ -91,7 +91,7 @@ func (t *taker) take(_ context.Context, e *client.Event, _ bool) (bool, error) {
 }
 
 // begins notes whether anything has come of what is asked for from now on. The caller holds mu.
-func (t *taker) begins(came bool) {
+func (t *collector) begins(came bool) {
 	if t.began = came; came && t.late != nil {
 		t.end(t.late)
 	}
@@ -99,7 +99,7 @@ func (t *taker) begins(came bool) {
 
 // named is told of what came that is no event: the ids that a reconciliation names, until they are
 // asked for.
-func (t *taker) named(came bool) {
+func (t *collector) named(came bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.begins(came)
@@ -108,7 +108,7 @@ func (t *taker) named(came bool) {
 // over is told that the time of the cell is over. Where nothing has come, whoever waits for the
 // first event says how it ends: that the time was too short is one thing, a relay that never
 // answers is another.
-func (t *taker) over(late error) {
+func (t *collector) over(late error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.late = late
@@ -116,7 +116,7 @@ func (t *taker) over(late error) {
 }
 
 // trouble ends a cell whose time is over, with what went wrong before anything came.
-func (t *taker) trouble(err error) {
+func (t *collector) trouble(err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.late != nil && !t.began {
@@ -124,8 +124,8 @@ func (t *taker) trouble(err error) {
 	}
 }
 
-// finished is what a taker came to.
-type finished struct {
+// collected is what a collector came to.
+type collected struct {
 	ids        []corpus.ID
 	duplicates int // that never got into ids
 	refused    int // that failed a check
@@ -133,8 +133,8 @@ type finished struct {
 }
 
 // finish waits until all that was taken is dealt with. It takes late longer than the connections did.
-func (t *taker) finish() finished {
-	f := finished{}
+func (t *collector) finish() collected {
+	f := collected{}
 	if t.pipeline != nil {
 		began := wire.Now()
 		_ = t.pipeline.Close() // why it ended before is known: by end

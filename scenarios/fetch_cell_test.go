@@ -1,4 +1,4 @@
-package fetch_test
+package scenarios
 
 import (
 	"context"
@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"relaybench/corpus"
-	"relaybench/harness/fetch"
 	"relaybench/harness/load"
 	"relaybench/relays/client"
 	"relaybench/relays/reference"
@@ -24,26 +23,26 @@ func TestEveryStrategyBringsAllInEveryForm(t *testing.T) {
 	for i, f := range []corpus.Filter{{}, {Kinds: []int{1}, Since: recent}} {
 		to := target(t, url, f)
 		want := sampleModel(t).Count(&f)
-		for _, s := range fetch.Strategies() {
-			if i > 0 && s == fetch.ByID {
+		for _, s := range strategies() {
+			if i > 0 && s == fetchByID {
 				continue
 			}
 			for _, r := range measured(t, s, to, options()) {
 				got, reason := r.Completeness(), reasonOf(r)
-				if got != load.Complete || r.Delivered < r.Expected || r.Delivered > want || r.Strangers+r.Refused+r.Failed > 0 {
-					t.Errorf("%s: %s (%s), %d of %d, %d strangers, %d refused, %d failed", name(r), got, reason, r.Delivered, want, r.Strangers, r.Refused, r.Failed)
+				if got != load.Complete || r.Delivered < r.Expected || r.Delivered > want || r.unexpected+r.refused+r.failed > 0 {
+					t.Errorf("%s: %s (%s), %d of %d, %d strangers, %d refused, %d failed", name(r), got, reason, r.Delivered, want, r.unexpected, r.refused, r.failed)
 				}
-				if r.Wall <= 0 || r.Rate() <= 0 || r.ResponseBytes <= 0 || r.Requests.EOSE == 0 || r.State == nil || r.State.Current == 0 || r.Usage == nil {
+				if r.Wall <= 0 || r.rate() <= 0 || r.ResponseBytes <= 0 || r.Requests.EOSE == 0 || r.State == nil || r.State.Current == 0 || r.Usage == nil {
 					t.Errorf("%s: %+v", name(r), r.Account)
 				}
-				if over := r.Overfetch(); !r.Form.Deflate && over < 1 || over <= 0 {
+				if over := r.overfetch(); !r.form.deflate && over < 1 || over <= 0 {
 					t.Errorf("%s: %v bytes on the socket for each of the events", name(r), over)
 				}
-				if s != fetch.Paged && s != fetch.ShardedPaged && r.Duplicates > 0 {
-					t.Errorf("%s: %d duplicates", name(r), r.Duplicates)
+				if s != fetchPaged && s != fetchShardedPaged && r.duplicates > 0 {
+					t.Errorf("%s: %d duplicates", name(r), r.duplicates)
 				}
-				if r.Form.Deflate && !strings.Contains(r.Stats.Extensions, "permessage-deflate") {
-					t.Errorf("%s: compression was not agreed on: %q", name(r), r.Stats.Extensions)
+				if r.form.deflate && !strings.Contains(r.stats.Extensions, "permessage-deflate") {
+					t.Errorf("%s: compression was not agreed on: %q", name(r), r.stats.Extensions)
 				}
 			}
 		}
@@ -54,18 +53,18 @@ func TestEveryStrategyBringsAllInEveryForm(t *testing.T) {
 func TestAnUnknownRelayIsLearnt(t *testing.T) {
 	t.Parallel()
 	url := serve(t, reference.Options{MaxLimit: 5000})
-	to := &fetch.Target{URL: url, Ground: fetch.Unknown(now)}
+	to := &fetchTarget{url: url, expected: expectAnything(now)}
 	want := sampleModel(t).Count(&corpus.Filter{})
-	for _, s := range fetch.Strategies() {
+	for _, s := range strategies() {
 		for _, r := range measured(t, s, to, options()) {
-			if r.Form.Deflate {
-				if r.NA.Code != results.CauseNoCompression {
-					t.Errorf("%s: n/a %v", name(r), r.NA)
+			if r.form.deflate {
+				if r.notMeasured.Code != results.CauseNoCompression {
+					t.Errorf("%s: n/a %v", name(r), r.notMeasured)
 				}
 				continue
 			}
 			completeness := load.Unresolved
-			if s == fetch.ByID || s == fetch.Negentropy {
+			if s == fetchByID || s == fetchByName {
 				completeness = load.Complete
 			}
 			got, reason := r.Completeness(), reasonOf(r)
@@ -73,7 +72,7 @@ func TestAnUnknownRelayIsLearnt(t *testing.T) {
 				t.Errorf("%s: %s (%s), %d of %d", name(r), got, reason, r.Delivered, want)
 			} else if completeness == load.Complete && r.Expected != want {
 				t.Errorf("%s: %d are expected, of %d", name(r), r.Expected, want)
-			} else if r.State.Unread > 0 && (s != fetch.Paged || r.Form.Parsed) {
+			} else if r.State.Unread > 0 && (s != fetchPaged || r.form.parsed) {
 				t.Errorf("%s: %d records were folded unread", name(r), r.State.Unread)
 			}
 		}
@@ -85,18 +84,18 @@ func TestACutDownloadTeachesItsIDs(t *testing.T) {
 	t.Parallel()
 	const most = 60
 	for _, maxLimit := range []int{5000, 20} { // in one page, and in several
-		to := &fetch.Target{URL: serve(t, reference.Options{MaxLimit: maxLimit}), Ground: fetch.Unknown(now)}
+		to := &fetchTarget{url: serve(t, reference.Options{MaxLimit: maxLimit}), expected: expectAnything(now)}
 		o := options()
 		o.Events, o.Adaptive = most, false
-		for _, s := range []fetch.Strategy{fetch.Paged, fetch.ByID} {
+		for _, s := range []fetchStrategy{fetchPaged, fetchByID} {
 			for _, r := range measured(t, s, to, o) {
-				if r.Form.Deflate {
+				if r.form.deflate {
 					continue
 				}
-				if !r.NA.None() || r.Err != nil || r.Delivered == 0 {
-					t.Errorf("%s: %d came, n/a %v, %v", name(r), r.Delivered, r.NA, r.Err)
+				if !r.notMeasured.None() || r.Err != nil || r.Delivered == 0 {
+					t.Errorf("%s: %d came, n/a %v, %v", name(r), r.Delivered, r.notMeasured, r.Err)
 				}
-				if s == fetch.ByID && (r.Delivered != most || r.Expected != most || r.Missing > 0) {
+				if s == fetchByID && (r.Delivered != most || r.Expected != most || r.Missing > 0) {
 					t.Errorf("%s: %d of %d came", name(r), r.Delivered, r.Expected)
 				}
 			}
@@ -105,51 +104,51 @@ func TestACutDownloadTeachesItsIDs(t *testing.T) {
 }
 
 func TestByIDNeedsIDs(t *testing.T) {
-	to := &fetch.Target{URL: "ws://127.0.0.1:1", Ground: fetch.Unknown(now)}
-	for _, r := range measured(t, fetch.ByID, to, options()) {
-		if !r.Form.Deflate && r.NA.Code != results.CauseNoIDs {
-			t.Errorf("%s: %v", name(r), r.NA)
+	to := &fetchTarget{url: "ws://127.0.0.1:1", expected: expectAnything(now)}
+	for _, r := range measured(t, fetchByID, to, options()) {
+		if !r.form.deflate && r.notMeasured.Code != results.CauseNoIDs {
+			t.Errorf("%s: %v", name(r), r.notMeasured)
 		}
 	}
 }
 
 func TestWhatIsWrongWithARelayIsSaid(t *testing.T) {
 	short := *options()
-	short.Stall, short.Adaptive = 300*time.Millisecond, false
+	short.stall, short.Adaptive = 300*time.Millisecond, false
 	for _, c := range []struct {
 		fault    string
-		strategy fetch.Strategy
+		strategy fetchStrategy
 		want     load.Completeness
 		reason   string
 	}{
-		{"drop-results:0.2", fetch.Giant, load.Failed, "records never came"},
-		{"drop-results:0.2", fetch.ShardedGiant, load.Failed, "records never came"},
-		{"drop-results:0.2", fetch.Paged, load.Failed, "records never came"},
-		{"drop-results:0.2", fetch.ShardedPaged, load.Failed, "records never came"},
-		{"drop-results:0.2", fetch.ByID, load.Failed, "records never came"},
-		{"drop-results:0.2", fetch.Negentropy, load.Failed, "records never came"},
-		{"closed-midway", fetch.Giant, load.Failed, "closed the REQ"},
-		{"closed-midway", fetch.ShardedGiant, load.Failed, "closed the REQ"},
-		{"eose-early", fetch.Giant, load.Failed, "records never came"},
-		{"ignore-limit", fetch.Paged, load.Complete, ""},
-		{"ignore-limit", fetch.Giant, load.Complete, ""},
-		{"half-open", fetch.Giant, load.Failed, "in time"},
-		{"half-open", fetch.ByID, load.Failed, "in time"},
-		{"half-open", fetch.Negentropy, load.Failed, "in time"},
-		{"garbage-frames", fetch.Giant, load.Complete, ""},
+		{"drop-results:0.2", fetchGiant, load.Failed, "records never came"},
+		{"drop-results:0.2", fetchShardedGiant, load.Failed, "records never came"},
+		{"drop-results:0.2", fetchPaged, load.Failed, "records never came"},
+		{"drop-results:0.2", fetchShardedPaged, load.Failed, "records never came"},
+		{"drop-results:0.2", fetchByID, load.Failed, "records never came"},
+		{"drop-results:0.2", fetchByName, load.Failed, "records never came"},
+		{"closed-midway", fetchGiant, load.Failed, "closed the REQ"},
+		{"closed-midway", fetchShardedGiant, load.Failed, "closed the REQ"},
+		{"eose-early", fetchGiant, load.Failed, "records never came"},
+		{"ignore-limit", fetchPaged, load.Complete, ""},
+		{"ignore-limit", fetchGiant, load.Complete, ""},
+		{"half-open", fetchGiant, load.Failed, "in time"},
+		{"half-open", fetchByID, load.Failed, "in time"},
+		{"half-open", fetchByName, load.Failed, "in time"},
+		{"garbage-frames", fetchGiant, load.Complete, ""},
 	} {
 		t.Run(c.fault+" "+string(c.strategy), func(t *testing.T) {
 			t.Parallel()
 			to := target(t, serve(t, reference.Options{MaxLimit: 5000}, c.fault), corpus.Filter{})
 			o := short
 			if c.fault != "half-open" {
-				o.Stall = time.Minute
+				o.stall = time.Minute
 			}
-			for _, cell := range o.Cells(c.strategy) {
-				if cell.Form.Deflate || cell.Matrix && (cell.Conns != 4 || cell.Batch != 50) {
+			for _, cell := range o.cells(c.strategy) {
+				if cell.form.deflate || cell.matrix && (cell.conns != 4 || cell.batch != 50) {
 					continue
 				}
-				r := cell.Run(context.Background(), to, &o)
+				r := cell.run(context.Background(), to, &o)
 				got, reason := r.Completeness(), reasonOf(r)
 				if got != c.want || !strings.Contains(reason, c.reason) {
 					t.Errorf("%s: %s: %q", name(r), got, reason)
@@ -158,8 +157,8 @@ func TestWhatIsWrongWithARelayIsSaid(t *testing.T) {
 				if !ok || f.Verdict != results.Holds(c.want == load.Complete) {
 					t.Errorf("%s: %+v", name(r), f)
 				}
-				if r.Unreachable() != (c.fault == "half-open") {
-					t.Errorf("%s: unreachable is %v", name(r), r.Unreachable())
+				if r.unreachable() != (c.fault == "half-open") {
+					t.Errorf("%s: unreachable is %v", name(r), r.unreachable())
 				}
 			}
 		})
@@ -169,15 +168,15 @@ func TestWhatIsWrongWithARelayIsSaid(t *testing.T) {
 func TestAlteredEventsAreRefusedWhereTheyAreVerified(t *testing.T) {
 	t.Parallel()
 	to := target(t, serve(t, reference.Options{MaxLimit: 5000}, "id-mismatch"), corpus.Filter{})
-	for _, r := range measured(t, fetch.Giant, to, options()) {
-		if !r.NA.None() {
+	for _, r := range measured(t, fetchGiant, to, options()) {
+		if !r.notMeasured.None() {
 			continue
 		}
 		got, reason := r.Completeness(), reasonOf(r)
 		switch {
-		case r.Form.Parsed && (got != load.Failed || r.Refused == 0 || !strings.Contains(reason, "check of their id")):
-			t.Errorf("%s: %s (%s), %d refused", name(r), got, reason, r.Refused)
-		case !r.Form.Parsed && got != load.Complete:
+		case r.form.parsed && (got != load.Failed || r.refused == 0 || !strings.Contains(reason, "check of their id")):
+			t.Errorf("%s: %s (%s), %d refused", name(r), got, reason, r.refused)
+		case !r.form.parsed && got != load.Complete:
 			t.Errorf("%s: %s (%s)", name(r), got, reason)
 		}
 	}
@@ -186,9 +185,9 @@ func TestAlteredEventsAreRefusedWhereTheyAreVerified(t *testing.T) {
 func TestStrangersAreCounted(t *testing.T) {
 	t.Parallel()
 	to := target(t, serve(t, reference.Options{MaxLimit: 5000}, "extra-results"), corpus.Filter{})
-	for _, s := range []fetch.Strategy{fetch.Giant, fetch.Paged, fetch.ByID} {
-		if r := options().Cells(s)[0].Run(context.Background(), to, options()); r.Strangers == 0 || r.Delivered != r.Expected {
-			t.Errorf("%s: %d strangers, %d of %d", name(r), r.Strangers, r.Delivered, r.Expected)
+	for _, s := range []fetchStrategy{fetchGiant, fetchPaged, fetchByID} {
+		if r := options().cells(s)[0].run(context.Background(), to, options()); r.unexpected == 0 || r.Delivered != r.Expected {
+			t.Errorf("%s: %d strangers, %d of %d", name(r), r.unexpected, r.Delivered, r.Expected)
 		}
 	}
 }
@@ -197,7 +196,7 @@ func TestStrangersAreCounted(t *testing.T) {
 func TestACapOnAnswersIsNoFault(t *testing.T) {
 	t.Parallel()
 	to := target(t, serve(t, reference.Options{MaxLimit: 150}), corpus.Filter{})
-	r := options().Cells(fetch.Giant)[0].Run(context.Background(), to, options())
+	r := options().cells(fetchGiant)[0].run(context.Background(), to, options())
 	got, reason := r.Completeness(), reasonOf(r)
 	if got != load.Failed || !r.Excused || reason != "cap 150" {
 		t.Errorf("%s: %q, excused %v", got, reason, r.Excused)
@@ -205,11 +204,11 @@ func TestACapOnAnswersIsNoFault(t *testing.T) {
 	if f, ok := r.Account.Finding(); !ok || f.Verdict != results.Stated {
 		t.Errorf("%+v", f)
 	}
-	sharded := options().Cells(fetch.ShardedGiant)[0].Run(context.Background(), target(t, serve(t, reference.Options{MaxLimit: 90}), corpus.Filter{}), options())
+	sharded := options().cells(fetchShardedGiant)[0].run(context.Background(), target(t, serve(t, reference.Options{MaxLimit: 90}), corpus.Filter{}), options())
 	if got, reason := sharded.Completeness(), reasonOf(sharded); got != load.Failed || !sharded.Excused || reason != "cap" {
 		t.Errorf("sharded: %s: %q, excused %v", got, reason, sharded.Excused)
 	}
-	paged := options().Cells(fetch.Paged)[0].Run(context.Background(), to, options())
+	paged := options().cells(fetchPaged)[0].run(context.Background(), to, options())
 	if got, reason := paged.Completeness(), reasonOf(paged); got != load.Complete {
 		t.Errorf("paged: %s: %s", got, reason)
 	}
@@ -229,11 +228,11 @@ func TestASecondBeyondTheCapIsNoFault(t *testing.T) {
 	if crowded == 0 {
 		t.Fatal("no second of the corpus holds two events")
 	}
-	for _, s := range []fetch.Strategy{fetch.Paged, fetch.ShardedPaged} {
+	for _, s := range []fetchStrategy{fetchPaged, fetchShardedPaged} {
 		for _, faults := range [][]string{nil, {"drop-results:0.2"}} {
 			to := target(t, serve(t, reference.Options{MaxLimit: 1}, faults...), corpus.Filter{})
-			to.Limits = fetch.Limits{Limits: client.Limits{Events: 1}}
-			r := options().Cells(s)[0].Run(context.Background(), to, options())
+			to.limits = fetchLimits{Limits: client.Limits{Events: 1}}
+			r := options().cells(s)[0].run(context.Background(), to, options())
 			got, reason := r.Completeness(), reasonOf(r)
 			want := results.Stated
 			if faults != nil {
@@ -251,9 +250,9 @@ func TestACellThatIsCutSaysSo(t *testing.T) {
 	url := serve(t, reference.Options{MaxLimit: 5000})
 	o := options()
 	o.Events = 120
-	for _, s := range fetch.Strategies() {
+	for _, s := range strategies() {
 		for _, r := range measured(t, s, target(t, url, corpus.Filter{}), o) {
-			if !r.NA.None() {
+			if !r.notMeasured.None() {
 				continue
 			}
 			got, reason := r.Completeness(), reasonOf(r)
@@ -270,22 +269,22 @@ func TestACutBeforeAnythingCameBlamesOnlyARelayThatIsSilent(t *testing.T) {
 	o := options()
 	o.Time = time.Nanosecond
 	able := serve(t, reference.Options{MaxLimit: 5000})
-	for _, s := range fetch.Strategies() {
+	for _, s := range strategies() {
 		for _, r := range measured(t, s, target(t, able, corpus.Filter{}), o) {
-			if !r.NA.None() {
+			if !r.notMeasured.None() {
 				continue
 			}
 			got, reason := r.Completeness(), reasonOf(r)
-			if _, stated := r.Account.Finding(); stated || got != load.Capped || reason != "cut by --cell-time 1ns" || r.Unreachable() {
-				t.Errorf("%s: %s (%s), a verdict: %v, unreachable: %v", name(r), got, reason, stated, r.Unreachable())
+			if _, stated := r.Account.Finding(); stated || got != load.Capped || reason != "cut by --cell-time 1ns" || r.unreachable() {
+				t.Errorf("%s: %s (%s), a verdict: %v, unreachable: %v", name(r), got, reason, stated, r.unreachable())
 			}
 		}
 	}
-	o.Time, o.Stall = 50*time.Millisecond, 300*time.Millisecond
-	for _, s := range []fetch.Strategy{fetch.Giant, fetch.ByID, fetch.Negentropy} {
-		r := o.Cells(s)[0].Run(context.Background(), target(t, serve(t, reference.Options{}, "half-open"), corpus.Filter{}), o)
+	o.Time, o.stall = 50*time.Millisecond, 300*time.Millisecond
+	for _, s := range []fetchStrategy{fetchGiant, fetchByID, fetchByName} {
+		r := o.cells(s)[0].run(context.Background(), target(t, serve(t, reference.Options{}, "half-open"), corpus.Filter{}), o)
 		got, reason := r.Completeness(), reasonOf(r)
-		if f, ok := r.Account.Finding(); !ok || f.Verdict != results.Failed || got != load.Failed || !strings.Contains(reason, "in time") || !strings.Contains(reason, "does not answer") || !r.Unreachable() {
+		if f, ok := r.Account.Finding(); !ok || f.Verdict != results.Failed || got != load.Failed || !strings.Contains(reason, "in time") || !strings.Contains(reason, "does not answer") || !r.unreachable() {
 			t.Errorf("%s: %s (%s), %+v", name(r), got, reason, f)
 		}
 	}
@@ -298,7 +297,7 @@ func TestACutWaitsForTheFirstEvent(t *testing.T) {
 	for _, never := range []bool{false, true} {
 		o := options()
 		if o.Time = time.Millisecond; never {
-			o.Stall = 3 * time.Second // in which a busy machine gets through a handshake
+			o.stall = 3 * time.Second // in which a busy machine gets through a handshake
 		}
 		url := referencetest.Between{Up: func(m []byte) {
 			switch {
@@ -310,12 +309,12 @@ func TestACutWaitsForTheFirstEvent(t *testing.T) {
 				time.Sleep(200 * time.Millisecond)
 			}
 		}}.Serve(t, serve(t, reference.Options{MaxLimit: 5000}))
-		for _, s := range []fetch.Strategy{fetch.Giant, fetch.Paged, fetch.ShardedGiant, fetch.ShardedPaged} {
+		for _, s := range []fetchStrategy{fetchGiant, fetchPaged, fetchShardedGiant, fetchShardedPaged} {
 			t.Run(fmt.Sprintf("%s, %v", s, never), func(t *testing.T) {
 				t.Parallel()
-				r := o.Cells(s)[0].Run(context.Background(), target(t, url, corpus.Filter{}), o)
+				r := o.cells(s)[0].run(context.Background(), target(t, url, corpus.Filter{}), o)
 				f, judged := r.Account.Finding()
-				if judged != never || never != (f.Verdict == results.Failed && (f.Cause == results.CauseEnded || f.Cause == results.WhyTime)) || never != (r.Completeness() == load.Failed) || r.Unreachable() {
+				if judged != never || never != (f.Verdict == results.Failed && (f.Cause == results.CauseEnded || f.Cause == results.WhyTime)) || never != (r.Completeness() == load.Failed) || r.unreachable() {
 					t.Errorf("%s (%s), %d came, %+v", r.Completeness(), reasonOf(r), r.Delivered, f)
 				}
 			})
@@ -333,16 +332,16 @@ func TestARelayWithoutNIP77IsNotMeasuredByIt(t *testing.T) {
 		}
 	}}.Serve(t, serve(t, reference.Options{MaxLimit: 5000}))
 	o := options()
-	o.Time, o.Stall = 200*time.Millisecond, 5*time.Second
+	o.Time, o.stall = 200*time.Millisecond, 5*time.Second
 	to := target(t, ignoring, corpus.Filter{})
-	for _, c := range o.Cells(fetch.Negentropy)[:2] {
-		r := c.Run(context.Background(), to, o)
-		if r.NA.Code != results.CauseNoNIP77 || !strings.Contains(r.NA.Texts["text"], "does not answer NEG-OPEN") {
-			t.Errorf("%s: n/a %v, error %v", name(r), r.NA, r.Err)
+	for _, c := range o.cells(fetchByName)[:2] {
+		r := c.run(context.Background(), to, o)
+		if r.notMeasured.Code != results.CauseNoNIP77 || !strings.Contains(r.notMeasured.Texts["text"], "does not answer NEG-OPEN") {
+			t.Errorf("%s: n/a %v, error %v", name(r), r.notMeasured, r.Err)
 		}
 	}
-	if r := o.Cells(fetch.Giant)[0].Run(context.Background(), to, options()); !r.NA.None() || r.Delivered == 0 {
-		t.Errorf("giant: n/a %v, %d came", r.NA, r.Delivered)
+	if r := o.cells(fetchGiant)[0].run(context.Background(), to, options()); !r.notMeasured.None() || r.Delivered == 0 {
+		t.Errorf("giant: n/a %v, %d came", r.notMeasured, r.Delivered)
 	}
 }
 
@@ -350,10 +349,10 @@ func TestARelayWithoutNIP77IsNotMeasuredByIt(t *testing.T) {
 func TestPagesShrinkForARelayThatDropsWhomItWaitsFor(t *testing.T) {
 	t.Parallel()
 	const events = 800
-	to := &fetch.Target{URL: referencetest.Holding(t, large(events, 1000), reference.Options{NoVerify: true, MaxLimit: 5000}, "kill-pending:0.2"), Ground: fetch.Unknown(now)}
+	to := &fetchTarget{url: referencetest.Holding(t, large(events, 1000), reference.Options{NoVerify: true, MaxLimit: 5000}, "kill-pending:0.2"), expected: expectAnything(now)}
 	o := options()
 	o.Page = 20_000
-	r := o.Cells(fetch.Paged)[0].Run(context.Background(), to, o)
+	r := o.cells(fetchPaged)[0].run(context.Background(), to, o)
 	if got, reason := r.Completeness(), reasonOf(r); got != load.Unresolved || r.Delivered != events {
 		t.Errorf("%s (%s), %d of %d came", got, reason, r.Delivered, events)
 	}
@@ -368,11 +367,11 @@ func TestASecondThatFillsAPageIsReadWhole(t *testing.T) {
 		busy[i].CreatedAt = now
 	}
 	for most, want := range map[int]int{5000: events, 250: 250} {
-		to := &fetch.Target{URL: referencetest.Holding(t, busy, reference.Options{NoVerify: true, MaxLimit: most}), Ground: fetch.Unknown(now), Limits: fetch.Limits{Limits: client.Limits{Events: most}}}
+		to := &fetchTarget{url: referencetest.Holding(t, busy, reference.Options{NoVerify: true, MaxLimit: most}), expected: expectAnything(now), limits: fetchLimits{Limits: client.Limits{Events: most}}}
 		o := options()
 		o.Page = 100
-		for _, s := range []fetch.Strategy{fetch.Paged, fetch.ShardedPaged} {
-			r := o.Cells(s)[0].Run(context.Background(), to, o)
+		for _, s := range []fetchStrategy{fetchPaged, fetchShardedPaged} {
+			r := o.cells(s)[0].run(context.Background(), to, o)
 			got, reason := r.Completeness(), reasonOf(r)
 			if got != load.Unresolved || r.Delivered != want || strings.HasPrefix(reason, "seconds") != (want < events) {
 				t.Errorf("%s of at most %d: %s (%s), %d of %d came", s, most, got, reason, r.Delivered, want)
@@ -386,10 +385,10 @@ func TestARelayThatDropsSlowReadersIsReported(t *testing.T) {
 	t.Parallel()
 	const events, size = 300, 60_000
 	url := slowly(t, referencetest.Holding(t, large(events, size), reference.Options{NoVerify: true, MaxLimit: 5000}, "kill-pending:1"))
-	to := &fetch.Target{URL: url, Ground: fetch.Unknown(now)}
+	to := &fetchTarget{url: url, expected: expectAnything(now)}
 	o := options()
 	o.Page = 5
-	giant, paged := o.Cells(fetch.Giant)[0].Run(context.Background(), to, o), o.Cells(fetch.Paged)[0].Run(context.Background(), to, o)
+	giant, paged := o.cells(fetchGiant)[0].run(context.Background(), to, o), o.cells(fetchPaged)[0].run(context.Background(), to, o)
 	if got, reason := giant.Completeness(), reasonOf(giant); got != load.Failed || giant.Delivered >= events || giant.Requests.Unfinished != 1 {
 		t.Errorf("giant: %s (%s), %d came, %+v", got, reason, giant.Delivered, giant.Requests)
 	}
@@ -401,32 +400,32 @@ func TestARelayThatDropsSlowReadersIsReported(t *testing.T) {
 func TestCellsBeyondTheRelaysLimitsAreNotMeasured(t *testing.T) {
 	t.Parallel()
 	to := target(t, serve(t, reference.Options{MaxSubscriptions: 4, MaxLimit: 100}), corpus.Filter{})
-	to.Limits = fetch.Limits{Limits: client.Limits{Subscriptions: 4, Events: 100}, From: results.LimitsTold}
-	for _, r := range measured(t, fetch.ByID, to, options()) {
+	to.limits = fetchLimits{Limits: client.Limits{Subscriptions: 4, Events: 100}, from: results.LimitsTold}
+	for _, r := range measured(t, fetchByID, to, options()) {
 		beyond := results.Reason{}
 		limited := func(code string, most float64) results.Reason {
 			return results.Reason{Code: code, Counts: map[string]float64{"most": most}, Texts: map[string]string{"source": results.LimitsTold}}
 		}
 		switch {
-		case r.Form.Deflate:
+		case r.form.deflate:
 			continue
-		case r.Adaptive: // it keeps to them by itself
-		case r.InFlight > 4:
+		case r.adaptive: // it keeps to them by itself
+		case r.inFlight > 4:
 			beyond = limited(results.CauseSubscriptionLimit, 4)
-		case r.Batch > 100:
+		case r.batch > 100:
 			beyond = limited(results.CauseEventLimit, 100)
 		}
-		if !reflect.DeepEqual(r.NA, beyond) {
-			t.Errorf("%s: n/a %v, want %v", name(r), r.NA, beyond)
+		if !reflect.DeepEqual(r.notMeasured, beyond) {
+			t.Errorf("%s: n/a %v, want %v", name(r), r.notMeasured, beyond)
 		}
-		if got, reason := r.Completeness(), reasonOf(r); r.NA.None() && got != load.Complete {
+		if got, reason := r.Completeness(), reasonOf(r); r.notMeasured.None() && got != load.Complete {
 			t.Errorf("%s: %s (%s)", name(r), got, reason)
 		}
 	}
-	for _, s := range []fetch.Strategy{fetch.Paged, fetch.Negentropy} {
-		r := options().Cells(s)[0].Run(context.Background(), to, options())
-		if got, reason := r.Completeness(), reasonOf(r); !r.NA.None() || got != load.Complete {
-			t.Errorf("%s: %v, %s (%s)", name(r), r.NA, got, reason)
+	for _, s := range []fetchStrategy{fetchPaged, fetchByName} {
+		r := options().cells(s)[0].run(context.Background(), to, options())
+		if got, reason := r.Completeness(), reasonOf(r); !r.notMeasured.None() || got != load.Complete {
+			t.Errorf("%s: %v, %s (%s)", name(r), r.notMeasured, got, reason)
 		}
 	}
 }
@@ -435,8 +434,8 @@ func TestEndingTheRunEndsACellAtOnce(t *testing.T) {
 	to := target(t, serve(t, reference.Options{}, "half-open"), corpus.Filter{})
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	for _, s := range fetch.Strategies() {
-		if r := options().Cells(s)[1].Run(ctx, to, options()); r.Err == nil {
+	for _, s := range strategies() {
+		if r := options().cells(s)[1].run(ctx, to, options()); r.Err == nil {
 			t.Errorf("%s: no error", name(r))
 		}
 	}
@@ -446,9 +445,9 @@ func TestEachCellHasLabelsOfItsOwn(t *testing.T) {
 	o := options()
 	o.Full = true
 	seen := map[string]bool{}
-	for _, s := range fetch.Strategies() {
-		for _, c := range o.Cells(s) {
-			labels := fmt.Sprint(c.Labels())
+	for _, s := range strategies() {
+		for _, c := range o.cells(s) {
+			labels := fmt.Sprint(c.labels())
 			if seen[labels] {
 				t.Errorf("%s twice", labels)
 			}
@@ -466,10 +465,10 @@ func TestEachCellHasLabelsOfItsOwn(t *testing.T) {
 }
 
 // name is a cell for messages.
-func name(r *fetch.Result) string { return fmt.Sprint(r.Labels()) }
+func name(r *fetchResult) string { return fmt.Sprint(r.labels()) }
 
 // reasonOf is why a cell is not complete, for messages and comparing.
-func reasonOf(r *fetch.Result) string {
+func reasonOf(r *fetchResult) string {
 	switch {
 	case r.Cut != "":
 		return "cut by " + r.Cut

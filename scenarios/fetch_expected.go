@@ -1,4 +1,4 @@
-package fetch
+package scenarios
 
 import (
 	"math"
@@ -9,8 +9,8 @@ import (
 	"relaybench/harness/load"
 )
 
-// Ground is what is known of what a relay holds: by the model of a corpus that it was given, or by what it sent before.
-type Ground struct {
+// expectedSet is what a relay should send: by the model of a corpus that it was given, or by what it sent before.
+type expectedSet struct {
 	now    int64
 	corpus *corpus.Corpus // nil where nobody knows
 	model  *model.Model
@@ -24,11 +24,11 @@ type Ground struct {
 	times   []int64       // of them
 }
 
-// FromCorpus is the ground of a relay that holds what the model says. open says that it may hold more, which is no fault then.
-func FromCorpus(m *model.Model, f corpus.Filter, open bool, now int64) *Ground {
+// expectCorpus is what a relay sends that holds what the model says. open says that it may hold more, which is no fault then.
+func expectCorpus(m *model.Model, f corpus.Filter, open bool, now int64) *expectedSet {
 	f.Limit = nil
 	c := m.Corpus()
-	g := &Ground{now: now, corpus: c, model: m, open: open, may: make([]bool, c.Len())}
+	g := &expectedSet{now: now, corpus: c, model: m, open: open, may: make([]bool, c.Len())}
 	for i := range g.may { // what is in doubt and not held may come all the same
 		g.may[i] = m.Optional(i)
 	}
@@ -41,26 +41,24 @@ func FromCorpus(m *model.Model, f corpus.Filter, open bool, now int64) *Ground {
 	return g
 }
 
-// Unknown is the ground of a relay of which nothing is known yet.
-func Unknown(now int64) *Ground { return &Ground{now: now, open: true, records: load.NewRecords()} }
+// expectAnything is of a relay of which nothing is known yet.
+func expectAnything(now int64) *expectedSet {
+	return &expectedSet{now: now, open: true, records: load.NewRecords()}
+}
 
-// Known reports whether it is known what must come.
-func (g *Ground) Known() bool { return g.corpus != nil }
+// known reports whether it is known what must come.
+func (g *expectedSet) known() bool { return g.corpus != nil }
 
-// IDs lists what can be asked for by id: what must come, or what is known to be there. Newest first.
-func (g *Ground) IDs() []corpus.ID {
+// ids lists what can be asked for by id: what must come, or what is known to be there. Newest first.
+func (g *expectedSet) ids() []corpus.ID {
 	if g.corpus == nil {
 		return g.listed
 	}
-	ids := make([]corpus.ID, len(g.must))
-	for k, i := range g.must {
-		ids[k] = g.corpus.Entry(i).ID
-	}
-	return ids
+	return idsOf(g.corpus, g.must)
 }
 
-// seen are the created_at of what IDs lists, newest first.
-func (g *Ground) seen() []int64 {
+// seen are the created_at of what ids lists, newest first.
+func (g *expectedSet) seen() []int64 {
 	if g.corpus == nil {
 		return g.times
 	}
@@ -72,14 +70,14 @@ func (g *Ground) seen() []int64 {
 }
 
 // learn lists what a relay that nobody knew has sent so far.
-func (g *Ground) learn() {
+func (g *expectedSet) learn() {
 	if g.corpus == nil {
 		g.listed, g.times = g.records.Newest()
 	}
 }
 
 // size is how many events a download may be of.
-func (g *Ground) size() int {
+func (g *expectedSet) size() int {
 	if g.corpus == nil {
 		return max(len(g.listed), mostOfGiant)
 	}
@@ -88,12 +86,12 @@ func (g *Ground) size() int {
 
 // unnamed counts what a reconciliation that named these ids has kept back, and invented what it
 // named though nobody published it and it did not come.
-func (g *Ground) unnamed(named, came []corpus.ID) (unnamed, invented int) {
+func (g *expectedSet) unnamed(named, came []corpus.ID) (unnamed, invented int) {
 	known := make(map[corpus.ID]bool, len(named))
 	for _, id := range named {
 		known[id] = true
 	}
-	for _, id := range g.IDs() {
+	for _, id := range g.ids() {
 		if !known[id] {
 			unnamed++
 		}
@@ -113,7 +111,7 @@ func (g *Ground) unnamed(named, came []corpus.ID) (unnamed, invented int) {
 }
 
 // room is how many events an honest answer may hold at most, 0 where nobody knows.
-func (g *Ground) room() int {
+func (g *expectedSet) room() int {
 	if g.corpus == nil {
 		return 0
 	}
@@ -126,21 +124,21 @@ func (g *Ground) room() int {
 	return n
 }
 
-// tally is what came, held against the ground.
-type tally struct {
+// fetchTally is what came, held against what was expected.
+type fetchTally struct {
 	unique, duplicates int
 	bytes              int64 // of the unique ones as JSON; 0 where nobody knows
 	stepped            int   // of those missing, how many lie in seconds that were left before they had been read whole
 	expected, missing  int   // expected is less than 0 where nobody knows
-	strangers          int   // that should not be there; each counted once
+	unexpected         int   // that should not be there; each counted once
 	newest             bool  // in each share of the time, what is missing is older than everything that came: answers that were cut at their end
 }
 
 // judge counts what came. Where asked is not nil it is what was expected, and else all that is
 // known to be there. spans are the shares of the time that were asked for one by one, oldest first,
 // and stepped the seconds that were left before they had been read whole.
-func (g *Ground) judge(came, asked []corpus.ID, spans []span, stepped []int64) tally {
-	t := tally{expected: -1}
+func (g *expectedSet) judge(came, asked []corpus.ID, spans []timeSpan, stepped []int64) fetchTally {
+	t := fetchTally{expected: -1}
 	left := make(map[int64]bool, len(stepped))
 	for _, at := range stepped {
 		left[at] = true
@@ -162,13 +160,13 @@ func (g *Ground) judge(came, asked []corpus.ID, spans []span, stepped []int64) t
 		return t
 	}
 	here := make([]bool, g.corpus.Len())
-	strangers := make(map[corpus.ID]struct{})
+	unexpected := make(map[corpus.ID]struct{})
 	must := make([]bool, g.corpus.Len())
 	for _, i := range g.must {
 		must[i] = true
 	}
 	share := func(at int64) int { // the span that a second lies in
-		i, _ := slices.BinarySearchFunc(spans, at, func(s span, at int64) int {
+		i, _ := slices.BinarySearchFunc(spans, at, func(s timeSpan, at int64) int {
 			if s.until == nil || *s.until >= at {
 				return 1
 			}
@@ -181,10 +179,10 @@ func (g *Ground) judge(came, asked []corpus.ID, spans []span, stepped []int64) t
 		i, ok := g.corpus.Find(id)
 		switch {
 		case !ok || !must[i] && !g.may[i]:
-			if _, again := strangers[id]; again {
+			if _, again := unexpected[id]; again {
 				t.duplicates++
 			}
-			strangers[id] = struct{}{}
+			unexpected[id] = struct{}{}
 		case here[i]:
 			t.duplicates++
 		default:
@@ -222,19 +220,19 @@ func (g *Ground) judge(came, asked []corpus.ID, spans []span, stepped []int64) t
 		}
 	}
 	if g.open {
-		t.unique += len(strangers)
+		t.unique += len(unexpected)
 	} else {
-		t.strangers = len(strangers)
+		t.unexpected = len(unexpected)
 	}
 	return t
 }
 
 // fold folds what came, which adds up to y. What all that must come folds to is worked out once.
-func (g *Ground) fold(came []corpus.ID, y *tally) (*load.State, error) {
+func (g *expectedSet) fold(came []corpus.ID, y *fetchTally) (*load.State, error) {
 	if g.corpus == nil {
 		return g.records.Fold(came, g.now), nil
 	}
-	whole := y.missing == 0 && y.unique == len(g.must) && y.expected == len(g.must) && y.strangers == 0
+	whole := y.missing == 0 && y.unique == len(g.must) && y.expected == len(g.must) && y.unexpected == 0
 	if whole && g.whole != nil {
 		return g.whole, nil
 	}
@@ -257,14 +255,14 @@ func (g *Ground) fold(came []corpus.ID, y *tally) (*load.State, error) {
 	return s, err
 }
 
-// span is one share of the time, both ends inclusive; nil is open.
-type span struct{ since, until *int64 }
+// timeSpan is one share of the time, both ends inclusive; nil is open.
+type timeSpan struct{ since, until *int64 }
 
 // genesis is before the first event of Nostr.
 const genesis = 1_600_000_000
 
-// shards divides the time that a filter leaves into shares of equally many events, as far as they are known and seconds allow, and else of equal length.
-func (g *Ground) shards(f *corpus.Filter, n int) []span {
+// shares divides the time that a filter leaves into shares of equally many events, as far as they are known and seconds allow, and else of equal length.
+func (g *expectedSet) shares(f *corpus.Filter, n int) []timeSpan {
 	times := slices.Clone(g.seen())
 	slices.Sort(times)
 	var cuts []int64 // the first second of each share but the first
@@ -291,11 +289,11 @@ func (g *Ground) shards(f *corpus.Filter, n int) []span {
 			cut(oldest + int64(k)*(newest-oldest)/int64(n))
 		}
 	}
-	var all []span
+	var all []timeSpan
 	since := f.Since
 	for _, at := range cuts {
-		all = append(all, span{since, corpus.Int64(at - 1)})
+		all = append(all, timeSpan{since, corpus.Int64(at - 1)})
 		since = corpus.Int64(at)
 	}
-	return append(all, span{since, f.Until})
+	return append(all, timeSpan{since, f.Until})
 }

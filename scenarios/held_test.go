@@ -1,22 +1,42 @@
-package holding_test
+package scenarios
 
 import (
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"testing"
 	"time"
 
 	"relaybench/corpus"
-	"relaybench/harness/holding"
 	"relaybench/harness/load"
 	"relaybench/relays/client"
 	"relaybench/relays/negentropy"
 	"relaybench/relays/scripted"
 )
 
-// filled is a scripted relay that was given all notes.
-func filled(t *testing.T, notes *corpus.Corpus, s scripted.Script) (*scripted.Relay, *load.Ledger) {
+// TestASampleIsDrawnFromEachPart of the corpus, and the rest is all else.
+func TestASampleIsDrawnFromEachPart(t *testing.T) {
+	t.Parallel()
+	const n, size = 253, 100
+	q := holding{sample: size, draw: rand.New(rand.NewPCG(1, 2)).IntN}
+	drawn, rest := q.parts(n)
+	first := true
+	for k, i := range drawn {
+		if i < k*n/size || i >= (k+1)*n/size {
+			t.Errorf("%d in part %d", i, k)
+		}
+		first = first && i == k*n/size
+	}
+	both := slices.Concat(drawn, rest)
+	slices.Sort(both)
+	if len(drawn) != size || len(slices.Compact(both)) != n || len(rest) != n-size || first {
+		t.Errorf("drawn %v, rest %v", drawn, rest)
+	}
+}
+
+// noted is a scripted relay that was given all notes.
+func noted(t *testing.T, notes *corpus.Corpus, s scripted.Script) (*scripted.Relay, *load.Ledger) {
 	t.Helper()
 	r, l := scripted.Serve(t, s), load.NewLedger(notes.Len())
 	p := load.Publisher{URL: r.URL, Corpus: notes, Conns: 1, Window: 20, Stall: time.Minute, Ledger: l}
@@ -34,8 +54,8 @@ func all(notes *corpus.Corpus) []int {
 	return list
 }
 
-func question(notes *corpus.Corpus, url string, against []int) *holding.Question {
-	return &holding.Question{URL: url, Stall: time.Minute, Corpus: notes, Against: against, Draw: func(int) int { return 0 }}
+func question(notes *corpus.Corpus, url string, against []int) *holding {
+	return &holding{url: url, stall: time.Minute, corpus: notes, against: against, draw: func(int) int { return 0 }}
 }
 
 // list is a NEG-MSG that names n ids of nothing, over the whole range.
@@ -76,21 +96,21 @@ func TestWhatWasReturnedIsBelieved(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			r, _ := filled(t, notes, test.script)
-			h, err := question(notes, r.URL, all(notes)).Find(t.Context())
+			r, _ := noted(t, notes, test.script)
+			h, err := question(notes, r.URL, all(notes)).find(t.Context())
 			if err != nil {
 				t.Fatal(err)
 			}
-			if len(h.Events) != test.holds || !slices.IsSorted(h.Events) || len(h.Unknown) != test.unknown || len(h.Unreturned) != test.unreturned || len(h.Unnamed) != test.unnamed ||
-				h.Reconciled != test.reconciled || h.Asked != n || h.Stats.Unexpected != test.strays || h.Stats.Elsewhere != test.elsewhere {
+			if len(h.events) != test.holds || !slices.IsSorted(h.events) || len(h.unexpected) != test.unknown || len(h.unreturned) != test.unreturned || len(h.unnamed) != test.unnamed ||
+				h.reconciled != test.reconciled || h.asked != n || h.Stats.Unexpected != test.strays || h.Stats.Elsewhere != test.elsewhere {
 				t.Errorf("%+v, %+v", h, h.Stats)
 			}
-			if h.Disagrees() != (test.unknown+test.unreturned+test.unnamed > 0) || h.Stats.Duplicates != test.duplicates {
+			if h.disagrees() != (test.unknown+test.unreturned+test.unnamed > 0) || h.Stats.Duplicates != test.duplicates {
 				t.Errorf("%+v", h.Stats)
 			}
 			var broken *negentropy.ProtocolError
-			if errors.As(h.Trouble, &broken) != (test.breach != "") || broken != nil && broken.Code != test.breach {
-				t.Errorf("trouble: %v", h.Trouble)
+			if errors.As(h.trouble, &broken) != (test.breach != "") || broken != nil && broken.Code != test.breach {
+				t.Errorf("trouble: %v", h.trouble)
 			}
 		})
 	}
@@ -109,13 +129,13 @@ func TestAnEventOnBothSidesIsNoneOfTheRelaysAlone(t *testing.T) {
 		}
 		bound = append([]byte{digit}, bound...)
 	}
-	r, _ := filled(t, notes, scripted.Script{NegReply: fmt.Sprintf("61%x000201%s", bound, notes.Entry(20).ID)})
-	h, err := question(notes, r.URL, all(notes)).Find(t.Context())
+	r, _ := noted(t, notes, scripted.Script{NegReply: fmt.Sprintf("61%x000201%s", bound, notes.Entry(20).ID)})
+	h, err := question(notes, r.URL, all(notes)).find(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(h.Twice) != 1 || !h.Twice[notes.Entry(20).ID] || len(h.Unknown) != 0 || len(h.Unnamed) != 10 || len(h.Events) != 30 || !h.Disagrees() {
-		t.Errorf("%+v, %v", h, h.Trouble)
+	if len(h.twice) != 1 || !h.twice[notes.Entry(20).ID] || len(h.unexpected) != 0 || len(h.unnamed) != 10 || len(h.events) != 30 || !h.disagrees() {
+		t.Errorf("%+v, %v", h, h.trouble)
 	}
 }
 
@@ -129,9 +149,9 @@ func TestWhatComesLaterIsLate(t *testing.T) {
 		ids[i] = notes.Entry(i).ID
 	}
 	for _, times := range []int{0, 1, 1000} {
-		r, _ := filled(t, notes, scripted.Script{HideTimes: times})
+		r, _ := noted(t, notes, scripted.Script{HideTimes: times})
 		seen, began := 0, time.Now()
-		a := holding.Asking{URL: r.URL, Stall: time.Minute, OnEvent: func(*client.Event) { seen++ }, Must: func(k int) bool { return k < must }}
+		a := client.Lookup{URL: r.URL, Stall: time.Minute, OnEvent: func(*client.Event) { seen++ }, Must: func(k int) bool { return k < must }}
 		got, err := a.Run(t.Context(), ids)
 		if err != nil {
 			t.Fatal(err)
@@ -164,14 +184,14 @@ func TestWhatIsStoredLateIsNoLie(t *testing.T) {
 	t.Parallel()
 	const n = 40
 	notes := scripted.Notes(t, n)
-	r, _ := filled(t, notes, scripted.Script{StoreAfter: 300 * time.Millisecond, Honest: n / 2})
+	r, _ := noted(t, notes, scripted.Script{StoreAfter: 300 * time.Millisecond, Honest: n / 2})
 	q := question(notes, r.URL, all(notes)[:n/2])
-	q.Must = func(int) bool { return true }
-	h, err := q.Find(t.Context())
+	q.must = func(int) bool { return true }
+	h, err := q.find(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(h.Events) != n || h.Disagrees() || h.Stats.Unexpected != 0 || !h.Reconciled {
+	if len(h.events) != n || h.disagrees() || h.Stats.Unexpected != 0 || !h.reconciled {
 		t.Errorf("%+v, %+v", h, h.Stats)
 	}
 }
@@ -192,15 +212,15 @@ func TestANameIsProvedBySample(t *testing.T) {
 		{"one that names nothing", scripted.Script{NegReply: list(0)}, n, n},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			r, _ := filled(t, notes, test.script)
+			r, _ := noted(t, notes, test.script)
 			q := question(notes, r.URL, all(notes))
-			q.Sample = sample
-			h, err := q.Find(t.Context())
+			q.sample = sample
+			h, err := q.find(t.Context())
 			if err != nil {
 				t.Fatal(err)
 			}
-			if h.Asked != test.asked || len(h.Events) != test.holds {
-				t.Errorf("asked for %d, holds %d", h.Asked, len(h.Events))
+			if h.asked != test.asked || len(h.events) != test.holds {
+				t.Errorf("asked for %d, holds %d", h.asked, len(h.events))
 			}
 		})
 	}
@@ -211,10 +231,10 @@ func TestARelayThatDoesNotAnswerHoldsNothingKnown(t *testing.T) {
 	t.Parallel()
 	notes := scripted.Notes(t, 20)
 	for _, s := range []scripted.Script{{CloseEvery: 1}, {IgnoreEvery: 1}, {Pings: true}, {NoticesEvery: 10 * time.Millisecond}, {Giant: 5 << 20}} {
-		r, _ := filled(t, notes, s)
+		r, _ := noted(t, notes, s)
 		q := question(notes, r.URL, all(notes))
-		q.Stall = time.Second
-		if h, err := q.Find(t.Context()); err == nil {
+		q.stall = time.Second
+		if h, err := q.find(t.Context()); err == nil {
 			t.Errorf("%+v: %+v", s, h)
 		}
 	}
