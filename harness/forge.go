@@ -11,7 +11,7 @@ import (
 
 	"relaybench/corpus"
 	"relaybench/harness/load"
-	"relaybench/relays/wire"
+	"relaybench/relays/client"
 	"relaybench/results"
 )
 
@@ -147,28 +147,13 @@ func NewKey(r *rand.Rand) (key corpus.SecretKey, aux [32]byte, err error) {
 // sendForged sends one forged event over a connection of its own, which the relay may end for it. A
 // refusal, silence and the end of the connection are all fair.
 func sendForged(ctx context.Context, url string, e *corpus.Event, stall time.Duration) (accepted bool, err error) {
-	conn, err := load.Dial(ctx, url)
+	conn, err := client.Dial(ctx, client.Options{URL: url, Stall: stall})
 	if err != nil {
 		return false, err
 	}
 	defer conn.Abort()
-	conn.WatchUseful(min(stall, forgedWait))
-	if err := conn.SendEvent(e.AppendJSON(nil)); err != nil {
-		return false, nil
-	}
-	var m wire.Message
-	for {
-		frame, _, err := conn.Read()
-		switch {
-		case ctx.Err() != nil:
-			return false, context.Cause(ctx)
-		case err != nil:
-			return false, nil
-		}
-		if wire.Parse(frame, &m); m.Type == wire.OK && m.ID == e.ID {
-			return m.Accepted, nil
-		}
-	}
+	ok, _ := conn.Publish(e.ID, e.AppendJSON(nil), min(stall, forgedWait))
+	return ok.Accepted, context.Cause(ctx)
 }
 
 // forgedWait is how long an answer to a forged event is waited for: a relay need not give one.

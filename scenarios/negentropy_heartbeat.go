@@ -9,6 +9,7 @@ import (
 	"relaybench/corpus"
 	"relaybench/harness"
 	"relaybench/harness/load"
+	"relaybench/relays/client"
 	"relaybench/relays/negentropy"
 	"relaybench/results"
 )
@@ -86,17 +87,17 @@ func (s *side) afterWrite(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	conn, err := load.Dial(ctx, s.Relay.URL())
+	conn, err := client.Dial(ctx, client.Options{URL: s.Relay.URL(), Stall: s.Options.Stall})
 	if err != nil {
 		return err
 	}
 	defer conn.Abort()
-	_, accepted, reason, err := publishOne(conn, s.Options.Stall, event.ID, event.AppendJSON(nil))
+	ok, err := conn.Publish(event.ID, event.AppendJSON(nil), s.Options.Stall)
 	if err != nil {
 		return fmt.Errorf("publishing one more event to %s: %w", s.Relay.Name(), err)
 	}
-	if !accepted {
-		t.Find(results.Finding{Code: results.CodeAcceptsOneMore, Verdict: results.Stated, Texts: map[string]string{"reason": reason}})
+	if !ok.Accepted {
+		t.Find(results.Finding{Code: results.CodeAcceptsOneMore, Verdict: results.Stated, Texts: map[string]string{"reason": ok.Reason}})
 		return nil
 	}
 	s.more = event.ID
@@ -105,7 +106,7 @@ func (s *side) afterWrite(ctx context.Context) error {
 		return err
 	}
 	named := make(map[corpus.ID]bool)
-	result, err := s.reconcile(ctx, conn, set, negentropy.Options{Need: collect(named)})
+	result, err := s.reconcile(ctx, conn.Wire(), set, negentropy.Options{Need: collect(named)})
 	if err != nil {
 		return fmt.Errorf("reconciling %s after one more event: %w", s.Relay.Name(), err)
 	}

@@ -13,6 +13,7 @@ import (
 	"relaybench/corpus"
 	"relaybench/harness"
 	"relaybench/harness/load"
+	"relaybench/relays/client"
 	"relaybench/relays/wire"
 	"relaybench/results"
 )
@@ -35,7 +36,7 @@ func (Visibility) Describe() harness.Description {
 
 // Run implements harness.Scenario.
 func (Visibility) Run(ctx context.Context, t *harness.Trial) error {
-	publisher, err := load.Dial(ctx, t.Relay.URL())
+	publisher, err := client.Dial(ctx, client.Options{URL: t.Relay.URL(), Stall: t.Options.Stall})
 	if err != nil {
 		return err
 	}
@@ -107,16 +108,14 @@ type visibility struct {
 }
 
 // sample publishes event i and measures when its OK comes and when the poller first gets it.
-func (v *visibility) sample(ctx context.Context, t *harness.Trial, publisher *wire.Conn, querier *load.Querier, i int) error {
+func (v *visibility) sample(ctx context.Context, t *harness.Trial, publisher *client.Conn, querier *load.Querier, i int) error {
 	id := t.Corpus.Entry(i).ID
 	filter := corpus.Filter{IDs: []corpus.ID{id}, Limit: corpus.Int(0)}
 	var request []byte
 
 	type answer struct {
-		at       time.Duration
-		accepted bool
-		reason   string
-		err      error
+		client.OK
+		err error
 	}
 	answered := make(chan answer, 1)
 	okCtx, gotOK := context.WithCancel(ctx)
@@ -124,9 +123,8 @@ func (v *visibility) sample(ctx context.Context, t *harness.Trial, publisher *wi
 	start := wire.Now()
 	go func() {
 		defer gotOK()
-		var a answer
-		a.at, a.accepted, a.reason, a.err = publishOne(publisher, t.Options.Stall, id, t.Corpus.Raw(i))
-		answered <- a
+		ok, err := publisher.Publish(id, t.Corpus.Raw(i), t.Options.Stall)
+		answered <- answer{ok, err}
 	}()
 
 	var reply load.Reply
@@ -141,7 +139,7 @@ func (v *visibility) sample(ctx context.Context, t *harness.Trial, publisher *wi
 			if a = <-answered; a.err != nil {
 				return a.err
 			}
-			if haveOK = true; !a.accepted {
+			if haveOK = true; !a.Accepted {
 				break
 			}
 		}
@@ -166,7 +164,7 @@ func (v *visibility) sample(ctx context.Context, t *harness.Trial, publisher *wi
 				seen = asked + reply.EOSE - start
 			}
 			byOK = pollsAfterOK <= 1
-		} else if haveOK && wire.Now()-a.at > deadline(t) {
+		} else if haveOK && wire.Now()-a.At > deadline(t) {
 			break
 		}
 	}
@@ -175,15 +173,15 @@ func (v *visibility) sample(ctx context.Context, t *harness.Trial, publisher *wi
 			return a.err
 		}
 	}
-	v.ok.Record(a.at - start)
-	if strings.HasPrefix(a.reason, "duplicate:") {
+	v.ok.Record(a.At - start)
+	if strings.HasPrefix(a.Reason, "duplicate:") {
 		v.duplicates++
 	}
-	if !a.accepted {
+	if !a.Accepted {
 		t.Ledger.Set(i, load.Refused)
 		if len(v.refusals) < examples {
 			e := eventEvidence(results.EvidenceRefused, t.Corpus, i)
-			e.Text = a.reason
+			e.Text = a.Reason
 			v.refusals = append(v.refusals, e)
 		}
 		return nil
@@ -200,23 +198,4 @@ func (v *visibility) sample(ctx context.Context, t *harness.Trial, publisher *wi
 	}
 	v.visible.Record(seen)
 	return nil
-}
-
-// publishOne sends one event and waits for its OK.
-func publishOne(conn *wire.Conn, stall time.Duration, id corpus.ID, raw []byte) (at time.Duration, accepted bool, reason string, err error) {
-	conn.WatchUseful(stall) // other frames than the OK for this event are no progress
-	defer conn.WatchUseful(0)
-	if err := conn.SendEvent(raw); err != nil {
-		return 0, false, "", err
-	}
-	var m wire.Message
-	for {
-		_, at, err := conn.ReadMessage(&m)
-		if err != nil {
-			return 0, false, "", err
-		}
-		if m.Type == wire.OK && m.ID == id {
-			return at, m.Accepted, m.ReasonText(), nil
-		}
-	}
 }

@@ -279,6 +279,31 @@ func (c *Conn) sort(frame []byte, at time.Duration) (*Subscription, error) {
 	return s, nil
 }
 
+// OK is a relay's answer to an EVENT.
+type OK struct {
+	Accepted bool
+	Reason   string // the relay's words
+	At       time.Duration
+}
+
+// Publish sends an event and waits for its OK. The connection ends when it has not come within the
+// time given: other frames are no progress.
+func (c *Conn) Publish(id corpus.ID, raw []byte, within time.Duration) (OK, error) {
+	c.conn.WatchUseful(within)
+	defer c.watch(true)
+	if err := c.conn.SendEvent(raw); err != nil {
+		return OK{}, err
+	}
+	for {
+		if _, err := c.Read(); err != nil {
+			return OK{}, err
+		}
+		if m := &c.Message; m.Type == wire.OK && m.ID == id {
+			return OK{m.Accepted, m.ReasonText(), c.At}, nil
+		}
+	}
+}
+
 // comesLate says whether the event that was just read comes under a REQ by id that has ended, and
 // had been asked for by it: it was stored meanwhile, and sent before the relay read the CLOSE
 // (NIP-01).
