@@ -41,17 +41,16 @@ func controlCharacters(c *checker) {
 	if err == nil {
 		return
 	}
-	short := (*shortfall)(nil)
-	if !errors.As(err, &short) && !errors.Is(err, client.ErrSilent) {
+	if failure(err) == nil && !errors.Is(err, client.ErrSilent) {
 		must(err) // an answer that did not come may be what becomes of such an event
 	}
 	// What becomes of every event says nothing of these characters.
 	err = try(func() { c.roundTrip(c.event(1, c.recent(1), "nothing unusual")) })
-	switch {
-	case errors.As(err, &short) && short.cause != results.CauseUnnamed:
-		must(leaveOpen(results.CausePlain, nil, nil))
-	case !errors.As(err, &short):
+	switch short := failure(err); {
+	case short == nil:
 		must(err)
+	case short.cause != results.CauseUnnamed:
+		must(leaveOpen(results.CausePlain, nil, nil))
 	}
 	how, reason := c.controlsAlone()
 	seen, said := counts{}, texts{"reason": reason}
@@ -110,7 +109,7 @@ func (c *checker) controlsAlone() (how map[rune]string, reason string) {
 			failures++
 		case !got.accepted:
 			if speaksOfRate(got.reason) {
-				must(&refusedError{e, got})
+				must(needed(e, got))
 			}
 			how[r], reason = controlRefused, got.reason
 		default:

@@ -72,7 +72,7 @@ func doesNotThrottle(c *checker) {
 	if c.rateOf(publishing)+c.rateOf(questions) != "" {
 		must(leaveOpen(results.CauseRates, seen, nil)) // findRates tells of it
 	}
-	var refused *refusedError
+	var refused *outcome
 	var closed *wire.CloseError
 	switch {
 	case err == nil && askErr != nil:
@@ -80,8 +80,8 @@ func doesNotThrottle(c *checker) {
 	case err == nil:
 		c.capable("throttling", "none seen: "+strconv.Itoa(len(stored))+" events in "+took.Round(time.Millisecond).String()+" on one connection")
 		return
-	case errors.As(err, &refused):
-		err = state(results.CauseRefused, seen, texts{"reason": refused.answer.reason})
+	case errors.As(err, &refused) && refused.cause == results.CauseSetup:
+		err = state(results.CauseRefused, seen, refused.texts)
 	case errors.As(err, &closed) && len(stored) > 0:
 		// It is the relay that ended the connection, and not what lies between, where another one
 		// is taken and answered.
@@ -89,12 +89,9 @@ func doesNotThrottle(c *checker) {
 			err = state(results.CauseHungUp, seen, texts{"error": closed.Error()})
 		}
 	case errors.Is(err, client.ErrSilent) && len(stored) > 0:
-		said := texts{}
-		if silent := (*noAnswerError)(nil); errors.As(err, &silent) {
-			said["notice"] = silent.notice
-		}
+		silent := undecided(err)
 		s.meant()
-		err = state(results.CauseUnanswered, seen, said)
+		err = state(results.CauseUnanswered, seen, texts{"notice": silent.texts["notice"]})
 	}
 	c.capable("throttling", "perhaps: "+strconv.Itoa(len(stored))+" events were taken in one go")
 	must(err)
@@ -115,7 +112,7 @@ func (p *prober) findRates() {
 	if before := p.findings[i]; before != nil {
 		seen.counts = before.Counts
 	}
-	f := table[i].finding(found{}, &shortfall{found: seen}, p.o.Relay)
+	f := table[i].finding(found{}, &outcome{found: seen, verdict: results.Failed}, p.o.Relay)
 	p.findings[i], p.open[i] = &f, false
 	if takes == "" {
 		takes = asks
@@ -171,7 +168,7 @@ func (s *session) flood(events []*corpus.Event, window int) (stored []corpus.ID,
 			if speaksOfRate(got.reason) {
 				s.sawRate(publishing, got.reason)
 			}
-			return nil, 0, &refusedError{e, got}
+			return nil, 0, needed(e, got)
 		}
 		delete(pending, e.ID)
 		taken[e.ID] = true

@@ -67,7 +67,7 @@ func (s *session) replaced(kind int, publish []*corpus.Event, left ...*corpus.Ev
 		return
 	}
 	err := wrongAnswer(want, &r, f)
-	if short := (*shortfall)(nil); errors.As(err, &short) {
+	if short := failure(err); short != nil {
 		short.counts["kind"] = float64(kind)
 	}
 	must(err)
@@ -89,7 +89,7 @@ func keepsOutSuperseded(c *checker) {
 		return
 	}
 	err = wrongAnswer(ids(newer, marker), &r, f)
-	if short := (*shortfall)(nil); errors.As(err, &short) {
+	if short := failure(err); short != nil {
 		short.counts["accepted"], short.texts = c.seen.counts["accepted"], c.seen.texts
 	}
 	must(err)
@@ -106,7 +106,7 @@ func ephemeral(c *checker) {
 	case err != nil && !errors.Is(err, client.ErrSilent):
 		must(err)
 	case answered && !got.accepted:
-		must((&refusedError{passing, got}).refusal())
+		must(refusal(passing, got))
 	}
 	s.store(marker)
 	var seen []corpus.ID

@@ -27,132 +27,101 @@ type found struct {
 	bearsOn  []results.Scope // instead of what the check's code bears on
 }
 
-// shortfall is what a relay does otherwise than it should.
-type shortfall struct {
+// outcome is how a check ended before its end. It is the error that ends it.
+type outcome struct {
 	found
-	stated bool // it bars nothing, even where the check does
+	// verdict is Failed where the relay does otherwise than it should, Stated where that bars
+	// nothing even if the check does, and Undecided where it could not be found out.
+	verdict results.Verdict
+	text    string // for people, where it is undecided
+	err     error  // why an answer did not come
 }
 
-func (s *shortfall) Error() string { return "seen: " + s.cause }
+func (o *outcome) Error() string { return o.text }
+func (o *outcome) Unwrap() error { return o.err }
 
 func fail(cause string, c counts, t texts, evidence ...results.Evidence) error {
-	return &shortfall{found: found{cause: cause, counts: c, texts: t, evidence: evidence}}
+	return &outcome{found: found{cause: cause, counts: c, texts: t, evidence: evidence}, verdict: results.Failed, text: "seen: " + cause}
 }
 
-func state(cause string, c counts, t texts, evidence ...results.Evidence) error {
-	return &shortfall{found{cause: cause, counts: c, texts: t, evidence: evidence}, true}
+func state(cause string, c counts, t texts) error {
+	return &outcome{found: found{cause: cause, counts: c, texts: t}, verdict: results.Stated, text: "seen: " + cause}
+}
+
+func leaveOpen(cause string, c counts, t texts) error {
+	text := map[string]string{results.CauseClosed: "the REQ was refused: CLOSED " + quoted(t["reason"]),
+		results.CauseSlow:  "its answers are too slow for silence to mean anything",
+		results.CauseNeeds: "what the question rests on does not hold",
+		results.CausePlain: "an event of plain text does not come back as it was sent either",
+		results.CauseFew:   "too few answers came"}[cause]
+	return &outcome{found: found{cause: cause, counts: c, texts: t}, verdict: results.Undecided, text: text}
+}
+
+func closedBy(r *reply) error { return leaveOpen(results.CauseClosed, nil, texts{"reason": r.reason}) }
+
+// needed is a valid event that was refused where a check needed it.
+func needed(e *corpus.Event, refused answer) error {
+	return &outcome{found: found{cause: results.CauseSetup, counts: counts{"kind": float64(e.Kind)}, texts: texts{"reason": refused.reason}},
+		verdict: results.Undecided, text: fmt.Sprintf("a valid event of kind %d was refused: %v", e.Kind, refused)}
+}
+
+// refusal is a valid event that was refused where that was the question. A limit of rates is
+// another matter.
+func refusal(e *corpus.Event, refused answer) error {
+	if speaksOfRate(refused.reason) {
+		return needed(e, refused)
+	}
+	return fail(results.CauseRefused, counts{"kind": float64(e.Kind), "createdAt": float64(e.CreatedAt)}, texts{"reason": refused.reason})
+}
+
+// noAnswer is an answer that did not come: since none came by a deadline (client.ErrSilent), or
+// since the connection ended. doing is for people.
+func noAnswer(doing string, err error) *outcome {
+	o := &outcome{found: found{cause: results.CauseLost, texts: texts{}}, verdict: results.Undecided, text: doing + ": " + err.Error(), err: err}
+	switch {
+	case errors.Is(err, errOutOfTime):
+		o.cause = results.CauseTime
+	case errors.Is(err, client.ErrSilent), errors.Is(err, context.DeadlineExceeded): // the latter of a handshake
+		o.cause = results.CauseSilent
+	default:
+		o.texts["error"], o.texts["doing"] = err.Error(), doing
+	}
+	return o
 }
 
 // errNoQuestion says that a check is none for this run: nothing is to be found out, now or later.
 var errNoQuestion = errors.New("there is nothing to ask")
 
-// openError says why a question is left open, where it is not an answer that did not come.
-type openError struct{ found }
-
-func (e *openError) Error() string {
-	return map[string]string{results.CauseClosed: "the REQ was refused: CLOSED " + quoted(e.texts["reason"]),
-		results.CauseSlow:  "its answers are too slow for silence to mean anything",
-		results.CauseNeeds: "what the question rests on does not hold",
-		results.CausePlain: "an event of plain text does not come back as it was sent either",
-		results.CauseFew:   "too few answers came"}[e.cause]
-}
-
-func leaveOpen(cause string, c counts, t texts) error {
-	return &openError{found{cause: cause, counts: c, texts: t}}
-}
-
-func closedBy(r *reply) error { return leaveOpen(results.CauseClosed, nil, texts{"reason": r.reason}) }
-
-// refusedError is a valid event that was not accepted, where a question needed it.
-type refusedError struct {
-	event  *corpus.Event
-	answer answer
-}
-
-func (e *refusedError) Error() string {
-	return fmt.Sprintf("a valid event of kind %d was refused: %v", e.event.Kind, e.answer)
-}
-
-// refusal is a valid event that was not accepted, where that was the question. A limit of rates is
-// another matter.
-func (e *refusedError) refusal() error {
-	if speaksOfRate(e.answer.reason) {
-		return e
+// failure returns what an error says against the relay, nil where it says nothing.
+func failure(err error) *outcome {
+	if o := (*outcome)(nil); errors.As(err, &o) && o.verdict != results.Undecided {
+		return o
 	}
-	return fail(results.CauseRefused, counts{"kind": float64(e.event.Kind), "createdAt": float64(e.event.CreatedAt)}, texts{"reason": e.answer.reason})
+	return nil
 }
 
-// noAnswerError is an answer that did not come: it wraps client.ErrSilent, or why the connection ended.
-type noAnswerError struct {
-	doing  string // for people: "publishing"
-	notice string // the NOTICE that came in its place
-	odd    string // the last frame that was no message of the protocol
-	binary int64  // binary frames that came
-	err    error
-}
-
-func (e *noAnswerError) Unwrap() error { return e.err }
-
-func (e *noAnswerError) Error() string {
-	text := e.doing + ": " + e.err.Error()
-	if e.notice != "" {
-		text += " but NOTICE " + quoted(e.notice)
-	}
-	return text
-}
-
-// undecided is what an error says of why a question is open. No error is held against the relay:
-// only what it did is, which is a shortfall.
+// undecided is what an error says of why a check is open. No error is held against the relay: only
+// what it did is.
 func undecided(err error) found {
-	var (
-		open    *openError
-		refused *refusedError
-		silent  *noAnswerError
-	)
-	switch {
-	case errors.As(err, &open):
-		return open.found
-	case errors.As(err, &refused):
-		return found{cause: results.CauseSetup, counts: counts{"kind": float64(refused.event.Kind)}, texts: texts{"reason": refused.answer.reason}}
-	case errors.Is(err, errOutOfTime):
-		return found{cause: results.CauseTime}
+	if o := (*outcome)(nil); errors.As(err, &o) {
+		return o.found
 	}
-	f := found{cause: results.CauseLost, texts: texts{}}
-	if errors.Is(err, client.ErrSilent) || errors.Is(err, context.DeadlineExceeded) { // the latter of a handshake
-		f.cause = results.CauseSilent
-	} else {
-		f.texts["error"] = err.Error()
-	}
-	if errors.As(err, &silent) {
-		if silent.notice != "" {
-			f.texts["notice"] = silent.notice
-		}
-		if silent.binary > 0 {
-			f.counts = counts{"binary": float64(silent.binary)}
-		}
-		if silent.odd != "" {
-			f.evidence = []results.Evidence{{Code: results.EvidenceFrame, Text: silent.odd}}
-		}
-		if f.cause == results.CauseLost {
-			f.texts["error"], f.texts["doing"] = silent.err.Error(), silent.doing
-		}
-	}
-	return f
+	o := noAnswer("", err)
+	delete(o.texts, "doing")
+	return o.found
 }
 
 // finding weighs what a check saw.
 func (c *check) finding(seen found, err error, relay string) results.Finding {
 	verdict := results.Passed
-	var short *shortfall
-	switch {
+	switch short := failure(err); {
 	case err == nil:
-	case errors.As(err, &short):
-		seen, verdict = short.found, results.Failed
-		if c.stated || short.stated {
+	case short == nil:
+		seen, verdict = undecided(err), results.Undecided
+	default:
+		if seen, verdict = short.found, short.verdict; c.stated {
 			verdict = results.Stated
 		}
-	default:
-		seen, verdict = undecided(err), results.Undecided
 	}
 	f := results.Finding{Relay: relay, Scenario: Scenario, Code: c.code, Verdict: verdict,
 		Cause: seen.cause, Counts: maps.Clone(seen.counts), Texts: bounded(seen.texts), Evidence: seen.evidence}

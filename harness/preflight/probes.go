@@ -29,7 +29,7 @@ func reconciles(c *checker) {
 	must(context.Cause(c.ctx))
 	conn, err := wire.Dial(c.ctx, c.o.URL, wire.Options{})
 	if err != nil {
-		must(&noAnswerError{doing: "connecting", err: err})
+		must(noAnswer("connecting", err))
 	}
 	defer conn.Abort()
 	for deadline := time.Now().Add(c.settle()); ; time.Sleep(50 * time.Millisecond) {
@@ -91,7 +91,7 @@ func (c *checker) reconciled(err error) {
 		}
 		without(results.CauseRefused, refused, t)
 	case errors.As(err, &closed), errors.Is(err, wire.ErrStalled), errors.Is(err, wire.ErrLost), errors.Is(err, wire.ErrClosed):
-		must(&noAnswerError{doing: "reconciling", err: err})
+		must(noAnswer("reconciling", err))
 	default:
 		breaks(texts{"error": err.Error()})
 	}

@@ -2,7 +2,6 @@ package preflight
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -101,7 +100,7 @@ func inclusive(c *checker) {
 			first = wrongAnswer(q.want, &r, q.filter)
 		}
 	}
-	if short := (*shortfall)(nil); errors.As(first, &short) {
+	if short := failure(first); short != nil {
 		scopes := results.BearsOn(results.CodeInclusive, Scenario, nil)
 		short.bearsOn = slices.DeleteFunc(scopes, func(s results.Scope) bool { return !slices.Contains(wrong, s.Uses) })
 		for _, uses := range wrong {

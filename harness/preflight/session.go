@@ -52,7 +52,7 @@ func (c *checker) tryDial() (*session, error) {
 		if c.ctx.Err() != nil {
 			return nil, context.Cause(c.ctx)
 		}
-		return nil, &noAnswerError{doing: "connecting", err: err}
+		return nil, noAnswer("connecting", err)
 	}
 	c.took(time.Since(start))
 	s := &session{checker: c, conn: conn, passed: map[string][]corpus.ID{}}
@@ -133,7 +133,21 @@ func (s *session) explain(doing string, err error) error {
 	if s.ctx.Err() != nil {
 		err = context.Cause(s.ctx)
 	}
-	return &noAnswerError{doing, s.notice, s.odd, s.conn.Wire().BinaryFrames(), err}
+	o := noAnswer(doing, err)
+	if o.cause == results.CauseTime {
+		return o
+	}
+	if s.notice != "" {
+		o.texts["notice"] = s.notice
+		o.text += " but NOTICE " + quoted(s.notice)
+	}
+	if n := s.conn.Wire().BinaryFrames(); n > 0 {
+		o.counts = counts{"binary": float64(n)}
+	}
+	if s.odd != "" {
+		o.evidence = []results.Evidence{{Code: results.EvidenceFrame, Text: s.odd}}
+	}
+	return o
 }
 
 // answer is an OK.
@@ -183,7 +197,7 @@ func (s *session) store(events ...*corpus.Event) {
 		got, err := s.publish(e)
 		must(err)
 		if !got.accepted {
-			must(&refusedError{e, got})
+			must(needed(e, got))
 		}
 	}
 }

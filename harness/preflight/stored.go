@@ -39,8 +39,8 @@ func returnsEmptyTag(c *checker) {
 	err := try(func() {
 		c.roundTrip(c.event(1, c.recent(0), "with a tag of no items", corpus.Tag{"t", "relaybench"}, corpus.Tag{}, corpus.Tag{"subject", "tags"}))
 	})
-	if short := (*shortfall)(nil); errors.As(err, &short) && short.cause == results.CauseRefused {
-		short.stated = true
+	if short := failure(err); short != nil && short.cause == results.CauseRefused {
+		short.verdict = results.Stated
 	}
 	must(err)
 }
@@ -52,7 +52,7 @@ func (c *checker) roundTrip(e *corpus.Event) {
 	must(err)
 	switch {
 	case !got.accepted:
-		must((&refusedError{e, got}).refusal())
+		must(refusal(e, got))
 	case !got.named:
 		must(fail(results.CauseUnnamed, nil, texts{"reason": got.reason}))
 	}
@@ -146,11 +146,12 @@ func apart(a, b string) (string, string) {
 // relay's shortfall; in what form it comes back is another check's question.
 func (c *checker) accepts(events ...*corpus.Event) {
 	s := c.dial()
-	err := try(func() { s.store(events...) })
-	if refused := (*refusedError)(nil); errors.As(err, &refused) {
-		err = refused.refusal()
+	for _, e := range events {
+		got, err := s.publish(e)
+		if must(err); !got.accepted {
+			must(refusal(e, got))
+		}
 	}
-	must(err)
 	for _, e := range events {
 		s.returned(e)
 	}
