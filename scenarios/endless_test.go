@@ -102,7 +102,11 @@ func TestWhoeverIsWaitedForIsLate(t *testing.T) {
 	t.Parallel()
 	source, sink := &harness.Trial{}, &harness.Trial{}
 	over := &load.TimeError{After: time.Second}
-	moved := func(waited time.Duration) synced { return synced{carried: &carried{waited: waited}} }
+	moved := func(waited time.Duration) synced {
+		c := newCarried()
+		c.from[0].Waited = waited
+		return synced{carried: c}
+	}
 	for _, test := range []struct {
 		name      string
 		done      synced
@@ -113,12 +117,12 @@ func TestWhoeverIsWaitedForIsLate(t *testing.T) {
 	}{
 		{"nothing waited", moved(0), relays.Down, over, source, results.EndedBySource},
 		{"all waited for the sink", moved(time.Hour), relays.Down, over, sink, results.EndedBySink},
-		{"all had come", synced{carried: &carried{}, asked: true}, relays.Down, over, sink, results.EndedBySink},
-		{"events lay there", synced{carried: &carried{}, waiting: 5}, relays.Down, over, nil, results.EndedByUnknown},
+		{"all had come", synced{carried: newCarried(), asked: true}, relays.Down, over, sink, results.EndedBySink},
+		{"events lay there", synced{carried: newCarried(), waiting: 5}, relays.Down, over, nil, results.EndedByUnknown},
 		{"both ways", moved(0), relays.Both, over, nil, results.EndedByUnknown},
 		{"the sink's own command", synced{}, relays.Down, over, nil, results.EndedByUnknown},
-		{"reconciling with the sink", synced{carried: &carried{}, reconciling: sink}, relays.Down, over, sink, results.EndedBySink},
-		{"reconciling with the source, both ways", synced{carried: &carried{}, reconciling: source}, relays.Both, over, source, results.EndedBySource},
+		{"reconciling with the sink", synced{carried: newCarried(), reconciling: sink}, relays.Down, over, sink, results.EndedBySink},
+		{"reconciling with the source, both ways", synced{carried: newCarried(), reconciling: source}, relays.Both, over, source, results.EndedBySource},
 		{"cut", moved(0), relays.Down, &load.CutError{Limit: "--cell-time 1s"}, nil, ""},
 	} {
 		r := &syncing{syncMode: syncMode{Sync: &Sync{Direction: test.direction}}, Source: source, Sink: sink, done: test.done, began: wire.Now() - time.Minute}
@@ -282,7 +286,7 @@ func TestATransferTakesNoMoreThanThereIs(t *testing.T) {
 	}
 	a := load.Account{Err: err}
 	f, _ := a.Finding()
-	if f.Cause != results.WhyFlood || f.Counts["asked"] != 10 || f.Counts["sent"] != float64(asked+1) || done.Foreign != asked || asked > 1000 {
+	if f.Cause != results.WhyFlood || f.Counts["asked"] != 10 || f.Counts["sent"] != float64(asked+1) || done.Unexpected != asked || asked > 1000 {
 		t.Errorf("%+v after %d", f, asked)
 	}
 }

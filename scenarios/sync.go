@@ -241,9 +241,9 @@ func (r *syncing) overdue(why error) {
 	case r.done.reconciling != nil:
 		r.done.stoppedBy = r.done.reconciling
 	case c == nil || r.Direction == relays.Both:
-	case r.done.asked || c.waited > took/2:
+	case r.done.asked || c.waited() > took/2:
 		r.done.stoppedBy = r.Sink
-	case c.waited < took/10 && r.done.waiting == 0:
+	case c.waited() < took/10 && r.done.waiting == 0:
 		r.done.stoppedBy = r.Source
 	}
 	switch r.done.stoppedBy {
@@ -369,8 +369,8 @@ func (r *syncing) account(ctx context.Context) error {
 	}
 	if c := r.done.carried; c != nil {
 		for k, of := range []*harness.Trial{r.Source, r.Sink} {
-			if with := &c.from[k]; with.lost > 0 {
-				f := connections(with.lost, with.unfinished, with.loss)
+			if with := &c.from[k]; with.Lost > 0 {
+				f := connections(with.Lost, with.unfinished, with.Loss)
 				if f.Verdict == results.Failed {
 					f.BearsOn = r.bearsOn(of)
 				}
@@ -468,7 +468,7 @@ func (r *syncing) blame(receiver *harness.Trial, expected *model.Model, held []i
 		for _, id := range from.altered {
 			altered[id] = true
 		}
-		f.Counts["altered"], f.Counts["elsewhere"], f.Counts["left out"] = float64(len(altered)), float64(from.elsewhere), float64(from.leftOut)
+		f.Counts["altered"], f.Counts["elsewhere"], f.Counts["left out"] = float64(len(altered)), float64(from.Elsewhere), float64(from.leftOut)
 		f.Evidence = idEvidence(receiver.Corpus, results.EvidenceAltered, "", altered)
 	}
 	// An event that comes only when it is asked for again counts as kept back: a client that asks
@@ -483,8 +483,9 @@ func (r *syncing) blame(receiver *harness.Trial, expected *model.Model, held []i
 // judgeSent records what a giver sent that nobody had asked for: other events, and events twice. A
 // giver that sent nothing of that has no finding, as in pairs.
 func (r *syncing) judgeSent(giver *harness.Trial, from *sent) {
-	f := results.Finding{Code: results.CodeOnlyRequested, Verdict: results.Holds(from.strays+from.foreign+from.duplicates == 0),
-		Counts: counts("events", from.strays+from.foreign, "elsewhere", from.elsewhere, "duplicates", from.duplicates)}
+	events, duplicates := int(from.Unexpected)+from.notOfCorpus, int(from.Repeated)
+	f := results.Finding{Code: results.CodeOnlyRequested, Verdict: results.Holds(events+duplicates == 0),
+		Counts: counts("events", events, "elsewhere", int(from.Elsewhere), "duplicates", duplicates)}
 	if f.Verdict == results.Failed {
 		f.BearsOn = r.bearsOn(giver)
 		giver.Alone().Find(f)

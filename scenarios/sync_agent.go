@@ -23,67 +23,56 @@ type carried struct {
 	missing         int           // asked for, and not sent
 	from            [2]sent       // by the source, and by the sink
 	took            time.Duration // of the transfers alone
-	waited          time.Duration // for the sink
-	requests        *results.Histogram
 }
 
 // sent is how one relay sent what it was asked for.
 type sent struct {
-	altered    []corpus.ID
-	foreign    int // events that are not of the corpus
-	strays     int // events that nobody had asked for
-	elsewhere  int // of those, how many came under a subscription id that was never asked under
-	duplicates int // events that one answer held twice
-	retried    int // ids that were asked for again
-	leftOut    int // ids that came only then, as in client.Fetched
-	lost       int // connections to it that broke, whichever way events went
-	unfinished int // REQs that it left so, as in hungUp
-	loss       error
+	*client.Stats             // of what it was asked; Lost is of connections to it that broke, whichever way events went
+	altered       []corpus.ID // by it
+	notOfCorpus   int         // events
+	retried       int         // ids that were asked for again
+	leftOut       int         // ids that came only then, as in client.Fetched
+	unfinished    int         // REQs that it left so, as in hungUp
 }
 
 func newCarried() *carried {
-	return &carried{Published: load.NewPublished(), requests: results.NewHistogram()}
+	return &carried{Published: load.NewPublished(), from: [2]sent{{Stats: client.NewStats()}, {Stats: client.NewStats()}}}
 }
+
+// waited is how long relays had to wait for whoever got their events.
+func (c *carried) waited() time.Duration { return c.from[0].Waited + c.from[1].Waited }
 
 func (c *carried) measure(t *harness.Trial) {
 	if seconds := c.took.Seconds(); seconds > 0 {
 		t.Value("transfer events/s", "events/s", results.None, float64(c.Accepted+c.Duplicates)/seconds)
-		t.Value("waiting for the sink", "%", results.None, 100*c.waited.Seconds()/seconds)
+		t.Value("waiting for the sink", "%", results.None, 100*c.waited().Seconds()/seconds)
 	}
+	a, b := &c.from[0], &c.from[1]
+	both := client.Sum(a.Stats, b.Stats)
 	t.Value("not sent by the source", "events", results.None, float64(c.missing))
 	t.Value("never answered by the sink", "events", results.None, float64(c.Unanswered))
-	a, b := &c.from[0], &c.from[1]
-	t.Value("of no corpus event", "events", results.None, float64(a.foreign+b.foreign))
-	t.Value("unasked", "events", results.None, float64(a.strays+b.strays))
-	t.Value("duplicates", "events", results.None, float64(a.duplicates+b.duplicates))
+	t.Value("of no corpus event", "events", results.None, float64(a.notOfCorpus+b.notOfCorpus))
+	t.Value("unasked", "events", results.None, float64(both.Unexpected))
+	t.Value("duplicates", "events", results.None, float64(both.Repeated))
 	t.Value("retried", "ids", results.None, float64(a.retried+b.retried))
-	t.Value(lostConnections, "connections", results.None, float64(a.lost+b.lost))
+	t.Value(lostConnections, "connections", results.None, float64(both.Lost))
 	byReason(t, "refused", c.Reasons)
-	_ = t.Latency("REQ to EOSE", results.None, c.requests)
+	_ = t.Latency("REQ to EOSE", results.None, both.Latency)
 	_ = t.Latency("EVENT to OK", results.None, c.Latency)
 }
 
-// add takes in one transfer, to the one relay from the other.
+// add takes in one transfer, to the one relay from the other. s is nil where nothing was asked.
 func (c *carried) add(x *load.Transferred, s *client.Stats, from, to *sent) {
-	to.breaks(x.Lost, x.Loss)
+	if to.Lost += x.Lost; x.Loss != nil {
+		to.Loss = x.Loss
+	}
 	c.Add(&x.Published)
 	from.altered = append(from.altered, x.Altered...)
-	from.foreign += x.Foreign
+	from.notOfCorpus += x.Unexpected
 	c.took += x.Duration
 	if s != nil {
-		c.waited += s.Waited
-		from.strays, from.elsewhere = from.strays+int(s.Unexpected), from.elsewhere+int(s.Elsewhere)
-		from.duplicates += int(s.Repeated)
-		from.breaks(s.Lost, s.Loss)
+		from.Stats = client.Sum(from.Stats, s)
 		from.unfinished += hungUp(s)
-		c.requests.Merge(s.Latency)
-	}
-}
-
-// breaks counts connections that broke, the last one so.
-func (s *sent) breaks(lost int, loss error) {
-	if s.lost += lost; loss != nil {
-		s.loss = loss
 	}
 }
 
@@ -198,7 +187,7 @@ type reconciled struct {
 	checks     negentropy.Result // after each transfer: whether everything was delivered
 	transfers  int
 	stragglers int // events that a check found to be missing still
-	unknown    int // ids that are not of the corpus
+	unexpected int // ids that are not of the corpus
 }
 
 func (c *reconciled) measure(t *harness.Trial) {
@@ -208,7 +197,7 @@ func (c *reconciled) measure(t *harness.Trial) {
 	t.Value("check time", "ms", results.None, harness.Milliseconds(c.checks.Duration))
 	t.Value("transfers", "transfers", results.None, float64(c.transfers))
 	t.Value("stragglers", "events", results.None, float64(c.stragglers))
-	t.Value("ids of no corpus event", "ids", results.None, float64(c.unknown))
+	t.Value("ids of no corpus event", "ids", results.None, float64(c.unexpected))
 }
 
 // way is one direction in which events go.
@@ -280,9 +269,9 @@ func (r *syncing) begins(ctx context.Context, ways *[]*way) error {
 	if r.Direction == relays.Up {
 		lacks = have
 	}
-	down.lacks, r.done.reconciled.unknown = lacks.newestFirst(), need.unknown
-	if need.unknown > 0 {
-		server.Alone().Find(results.Finding{Code: results.CodeOnlyKnown, Verdict: results.Failed, Counts: counts("ids", need.unknown, "twice", 0)})
+	down.lacks, r.done.reconciled.unexpected = lacks.newestFirst(), need.unexpected
+	if need.unexpected > 0 {
+		server.Alone().Find(results.Finding{Code: results.CodeOnlyKnown, Verdict: results.Failed, Counts: counts("ids", need.unexpected, "twice", 0)})
 	}
 	if r.Direction == relays.Both {
 		up := &way{from: r.Sink, to: r.Source, tries: make([]uint8, r.Sink.Corpus.Len())}
@@ -295,9 +284,9 @@ func (r *syncing) begins(ctx context.Context, ways *[]*way) error {
 
 // located turns ids into places in the corpus as they come: a million of them take 8 MB.
 type located struct {
-	corpus  *corpus.Corpus
-	indexes []int
-	unknown int // ids that are not of it
+	corpus     *corpus.Corpus
+	indexes    []int
+	unexpected int // ids that are not of it
 }
 
 func (l *located) add(ids []negentropy.ID) {
@@ -305,7 +294,7 @@ func (l *located) add(ids []negentropy.ID) {
 		if i, ok := l.corpus.Find(corpus.ID(id)); ok {
 			l.indexes = append(l.indexes, i)
 		} else {
-			l.unknown++
+			l.unexpected++
 		}
 	}
 }

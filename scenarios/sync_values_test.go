@@ -471,8 +471,8 @@ func TestCarriedAndReconciledAreRecordedInTheirUnits(t *testing.T) {
 	latency := results.NewHistogram()
 	latency.Record(3 * time.Millisecond)
 	first := &load.Transferred{Published: load.Published{Accepted: 200, Duplicates: 50, Unanswered: 3, Lost: 3, Latency: latency,
-		Reasons: map[string]*load.Refusals{"pow": {Count: 4}}}, Altered: []corpus.ID{{1}}, Foreign: 2, Duration: 4 * time.Second}
-	second := &load.Transferred{Published: load.Published{Accepted: 50, Reasons: map[string]*load.Refusals{"pow": {Count: 1}, "blocked": {Count: 6}}}, Foreign: 1, Duration: time.Second}
+		Reasons: map[string]*load.Refusals{"pow": {Count: 4}}}, Altered: []corpus.ID{{1}}, Unexpected: 2, Duration: 4 * time.Second}
+	second := &load.Transferred{Published: load.Published{Accepted: 50, Reasons: map[string]*load.Refusals{"pow": {Count: 1}, "blocked": {Count: 6}}}, Unexpected: 1, Duration: time.Second}
 	asked := results.NewHistogram()
 	asked.Record(7 * time.Millisecond)
 	m := try(t, notes, scripted.Serve(t, scripted.Script{}), func(ctx context.Context, trial *harness.Trial) error {
@@ -481,11 +481,11 @@ func TestCarriedAndReconciledAreRecordedInTheirUnits(t *testing.T) {
 		c.add(second, nil, &c.from[1], &c.from[0])
 		c.missing, c.from[0].retried, c.from[1].retried = 9, 2, 4
 		c.measure(trial.Under(harness.Description{Scenario: results.Scenario{Key: "carried"}}))
-		if a, b := c.from[0], c.from[1]; a.elsewhere != 5 || len(a.altered) != 1 || a.foreign != 2 || b.foreign != 1 || a.duplicates != 8 || b.duplicates != 0 {
+		if a, b := c.from[0], c.from[1]; a.Elsewhere != 5 || len(a.altered) != 1 || a.notOfCorpus != 2 || b.notOfCorpus != 1 || a.Repeated != 8 || b.Repeated != 0 {
 			t.Errorf("%+v", c)
 		}
 		r := &reconciled{first: negentropy.Result{Duration: 1500 * time.Millisecond, Rounds: 5, BytesUp: 1 << 20, BytesDown: 2 << 20},
-			checks: negentropy.Result{Duration: 250 * time.Millisecond}, transfers: 3, stragglers: 12, unknown: 4}
+			checks: negentropy.Result{Duration: 250 * time.Millisecond}, transfers: 3, stragglers: 12, unexpected: 4}
 		r.measure(trial.Under(harness.Description{Scenario: results.Scenario{Key: "reconciled"}}))
 		return nil
 	})
@@ -542,7 +542,7 @@ func TestWhatARelayLacksIsCarriedNewestFirst(t *testing.T) {
 		l.add([]negentropy.ID{negentropy.ID(notes.Entry(i).ID), {9}})
 	}
 	same(t, "places", fmt.Sprint(l.newestFirst()), "[8 7 4 1 0]")
-	same(t, "ids of nothing", l.unknown, 7)
+	same(t, "ids of nothing", l.unexpected, 7)
 }
 
 // TestModesThatAreNoneSayWhy.

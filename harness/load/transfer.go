@@ -15,12 +15,12 @@ import (
 
 // Transferred is what came of a transfer.
 type Transferred struct {
-	Published               // at the sink
-	Altered   []corpus.ID   // sent by the source with other fields than they were signed with, and not passed on: what the sink says of them is no verdict on it
-	Foreign   int           // events that are not of the corpus, and were not passed on
-	Waiting   int           // events that had come and waited for the sink when it ended
-	Asked     bool          // the source had sent all that it was asked for
-	Duration  time.Duration // from the first question to the last OK
+	Published                // at the sink
+	Altered    []corpus.ID   // sent by the source with other fields than they were signed with, and not passed on: what the sink says of them is no verdict on it
+	Unexpected int           // events that are not of the corpus, and were not passed on
+	Waiting    int           // events that had come and waited for the sink when it ended
+	Asked      bool          // the source had sent all that it was asked for
+	Duration   time.Duration // from the first question to the last OK
 }
 
 // A SourceError is a source that failed, or could not keep up with what it was asked.
@@ -151,7 +151,7 @@ func (p *passing) keepBack(e *client.Event, i int, known bool) bool {
 	defer p.mu.Unlock()
 	switch {
 	case !known:
-		p.done.Foreign++
+		p.done.Unexpected++
 	case p.came[i]: // where a connection was lost in between, say
 	case Altered(p.corpus, i, e.Raw) != "":
 		p.done.Altered = append(p.done.Altered, e.ID)
