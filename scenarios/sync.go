@@ -239,14 +239,22 @@ func (r *syncing) overdue(why error) {
 	c := r.done.carried
 	switch {
 	case r.done.reconciling != nil:
-		r.done.stoppedBy = r.done.reconciling
+		r.endedBy(r.done.reconciling)
 	case c == nil || r.Direction == relays.Both:
+		r.endedBy(nil)
 	case r.done.asked || c.waited() > took/2:
-		r.done.stoppedBy = r.Sink
+		r.endedBy(r.Sink)
 	case c.waited() < took/10 && r.done.waiting == 0:
-		r.done.stoppedBy = r.Source
+		r.endedBy(r.Source)
+	default:
+		r.endedBy(nil)
 	}
-	switch r.done.stoppedBy {
+}
+
+// endedBy notes which relay ended a transfer before its end, nil where nobody knows.
+func (r *syncing) endedBy(by *harness.Trial) {
+	r.done.stoppedBy = by
+	switch by {
 	case nil:
 		r.done.ended.Code = results.EndedByUnknown
 	case r.Source:

@@ -158,23 +158,20 @@ func (r *syncing) ended(ctx context.Context, err error, from, to *harness.Trial,
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
 	case errors.As(err, &source):
-		r.done.account.Err, r.done.stoppedBy = source.Err, from
+		r.done.account.Err = source.Err
+		r.endedBy(from)
+		r.stops = append(r.stops, from.Relay.Name())
 	case errors.As(err, &sink):
-		r.done.account.Err, r.done.stoppedBy = sink.Err, to
+		r.done.account.Err = sink.Err
+		r.endedBy(to)
 	default:
 		return err
 	}
-	r.done.ended = results.Reason{Code: results.EndedBySink, Counts: map[string]float64{}}
-	if r.done.stoppedBy == r.Source {
-		r.done.ended.Code = results.EndedBySource
-	}
-	if r.done.stoppedBy == from {
-		r.stops = append(r.stops, from.Relay.Name())
-	}
+	r.done.ended.Counts = map[string]float64{}
 	if s == nil {
 		return nil
 	}
-	r.done.ended.Counts["came"], r.done.ended.Counts["of"], r.done.ended.Counts["lost"] = float64(s.Events), float64(total), float64(s.Lost)
+	r.done.ended.Counts = counts("came", int(s.Events), "of", total, "lost", s.Lost)
 	if r.done.stoppedBy == from && s.Events > 0 && s.Waited > s.Duration/10 {
 		r.done.ended.Counts["waited"] = 1
 	}

@@ -49,12 +49,13 @@ func (r *syncing) native(ctx context.Context, stopped bool) error {
 		return nil
 	case errors.As(err, &failed) && ctx.Err() == nil:
 		r.done.account.Err, r.done.failed = failed, failed
-		r.done.ended = results.Reason{Code: results.EndedByUnknown}
-		switch source, sink := r.Source.Relay.Name(), r.Sink.Relay.Name(); {
-		case source == sink:
-			r.done.ended.Code, r.done.stoppedBy = results.EndedBySink, r.Sink
+		switch source := r.Source.Relay.Name(); {
+		case source == r.Sink.Relay.Name():
+			r.endedBy(r.Sink)
 		case slices.Contains(r.stops, source):
-			r.done.ended.Code, r.done.stoppedBy = results.EndedBySource, r.Source
+			r.endedBy(r.Source)
+		default:
+			r.endedBy(nil)
 		}
 		return nil
 	}
