@@ -11,16 +11,16 @@ import (
 	"relaybench/results"
 )
 
-// Count asks how many events match each of the stock queries' filters (NIP-45): on one connection
+// Count asks how many events match each of the query templates' filters (NIP-45): on one connection
 // for the latency, then on several at once for the rate. Each number is compared with the model's.
 type Count struct {
 	varied bool // parameters drawn anew for each question
-	shared *subjectsOnce
+	shared *queryParametersOnce
 }
 
 // Counts returns the scenario in its hot and its varied form.
 func Counts() []harness.Scenario {
-	shared := new(subjectsOnce)
+	shared := new(queryParametersOnce)
 	return []harness.Scenario{&Count{false, shared}, &Count{true, shared}}
 }
 
@@ -69,13 +69,13 @@ func (c *Count) Run(ctx context.Context, t *harness.Trial) error {
 	return nil
 }
 
-// questions draws so many rounds of all stock queries that the corpus has something for.
-func (c *Count) questions(s *subjects, t *harness.Trial, rounds int) (all []countAsked) {
+// questions draws so many rounds of all query templates that the corpus has something for.
+func (c *Count) questions(s *queryParameters, t *harness.Trial, rounds int) (all []countAsked) {
 	for range rounds {
-		for i := range stocks {
-			filter, ok := stocks[i].hot(s)
+		for i := range queryTemplates {
+			filter, ok := queryTemplates[i].hot(s)
 			if c.varied && ok {
-				filter, ok = stocks[i].varied(s, t.Rand)
+				filter, ok = queryTemplates[i].varied(s, t.Rand)
 			}
 			if ok && len(s.held) > 0 {
 				all = append(all, countAsked{filter: filter, json: filter.AppendJSON(nil)})
@@ -158,7 +158,7 @@ func (c *Count) together(ctx context.Context, t *harness.Trial, questions []coun
 }
 
 // judgeCounts compares the counts with the model's, save those that the relay calls approximate. A
-// filter's limit bounds no count, and the stock queries' filters have none here.
+// filter's limit bounds no count, and the query templates' filters have none here.
 func judgeCounts(t *harness.Trial, asked ...[]countAsked) {
 	var garbage wire.Garbage
 	var reasons []results.Evidence

@@ -9,25 +9,25 @@ import (
 	"relaybench/results"
 )
 
-// TestCountsAreMeasured has every stock query counted, each count held back for d.
+// TestCountsAreMeasured has every query template counted, each count held back for d.
 func TestCountsAreMeasured(t *testing.T) {
 	t.Parallel()
 	c := syntheticCorpus(t, 250)
 	const rounds, conns, d = 3, 2, 20 * time.Millisecond
 	s := scripted.Script{Honest: c.Len() + forgery, CountAfter: d}
 	p := prove(t, s, proving{corpus: c, scenarios: Counts(), options: harness.Options{QueryRounds: rounds, QueryConns: conns}})
-	subjects, err := newSubjects(c, p.model)
+	parameters, err := newQueryParameters(c, p.model)
 	if err != nil {
 		t.Fatal(err)
 	}
 	asked, held := 0, 0
-	for i := range stocks {
-		if f, ok := stocks[i].hot(subjects); ok {
+	for i := range queryTemplates {
+		if f, ok := queryTemplates[i].hot(parameters); ok {
 			asked++
 			held += p.model.Count(&f)
 		}
 	}
-	same(t, "stock queries", asked, len(stocks))
+	same(t, "query templates", asked, len(queryTemplates))
 	for _, key := range []string{"count.hot", "count.varied"} {
 		p.figures(t, key, map[string]string{"time": "ms lower", "counted": "events/count none", "counts/s": "counts/s higher"})
 		p.verdicts(t, key, but([]string{results.CodeModel, results.CodeOnlyMessage}, nil))

@@ -19,7 +19,7 @@ var storageFigures = map[string]string{"allocated": "bytes/event lower", "appare
 
 var storageChecks = []string{results.CodeUnaltered, results.CodeOnlyAsked, results.CodeAcknowledgedKept, results.CodeRemembers}
 
-// plainQuestions is how many stock queries storage asks, before the stop and after it.
+// plainQuestions is how many query templates storage asks, before the stop and after it.
 const plainQuestions = 6
 
 // TestWhatIsLeftOnDiskIsMeasured leaves a sparse file of 4 GiB, 8,192 bytes for each message, and

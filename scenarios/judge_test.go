@@ -64,7 +64,7 @@ func TestACapIsBelievedWhereItIsOneNumber(t *testing.T) {
 	} {
 		var capped []judged
 		for _, n := range test.got {
-			capped = append(capped, judged{&asked{filter: corpus.Filter{Limit: corpus.Int(500)}}, model.CheckResult{Got: n}})
+			capped = append(capped, judged{&query{filter: corpus.Filter{Limit: corpus.Int(500)}}, model.CheckResult{Got: n}})
 		}
 		got, err := believe(t.Context(), trial, capped, test.longest)
 		if err != nil || got != test.believed {
@@ -379,7 +379,7 @@ func TestAnAnswerIsToldByExamplesOfEachFault(t *testing.T) {
 	t.Parallel()
 	notes := scripted.Notes(t, 20)
 	id := func(i int) corpus.ID { return notes.Entry(i).ID }
-	j := judged{asked: &asked{json: []byte("{}")}}
+	j := judged{query: &query{json: []byte("{}")}}
 	for i := range 5 {
 		j.verdict.Missing = append(j.verdict.Missing, model.Discrepancy{ID: id(i)})
 		j.verdict.Extra = append(j.verdict.Extra, model.Discrepancy{ID: id(5 + i), Reason: model.Superseded})

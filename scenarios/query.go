@@ -14,35 +14,35 @@ import (
 	"relaybench/results"
 )
 
-// Query asks one of the stock queries: on one connection for the latency, then on several at once for the rate.
+// Query asks one of the query templates: on one connection for the latency, then on several at once for the rate.
 type Query struct {
-	stock  *stock
-	place  int  // among the stock queries
-	varied bool // parameters drawn anew for each question, instead of the same question over and over
-	shared *subjectsOnce
+	template *queryTemplate
+	place    int  // among the query templates
+	varied   bool // parameters drawn anew for each question, instead of the same question over and over
+	shared   *queryParametersOnce
 }
 
-// Queries returns the stock queries, each in its hot and its varied form.
+// Queries returns the query templates, each in its hot and its varied form.
 func Queries() []harness.Scenario {
-	shared := new(subjectsOnce)
+	shared := new(queryParametersOnce)
 	var all []harness.Scenario
-	for i := range stocks {
-		all = append(all, &Query{&stocks[i], i, false, shared}, &Query{&stocks[i], i, true, shared})
+	for i := range queryTemplates {
+		all = append(all, &Query{&queryTemplates[i], i, false, shared}, &Query{&queryTemplates[i], i, true, shared})
 	}
 	return all
 }
 
 // Describe implements harness.Scenario.
 func (q *Query) Describe() harness.Description {
-	form, order, uses := "hot", orderQueries+2*q.place, q.stock.uses
+	form, order, uses := "hot", orderQueries+2*q.place, q.template.uses
 	if q.varied {
-		form, order, uses = "varied", order+1, slices.Concat(uses, q.stock.alsoVaried)
+		form, order, uses = "varied", order+1, slices.Concat(uses, q.template.alsoVaried)
 	}
 	return harness.Description{Needs: harness.Loaded, Scenario: results.Scenario{
-		Key: "query." + q.stock.key + "." + form, Title: q.stock.key + ": " + q.stock.title, Section: sectionQueries, Order: order,
+		Key: "query." + q.template.key + "." + form, Title: q.template.key + ": " + q.template.title, Section: sectionQueries, Order: order,
 		Primary: "eose", Unit: "ms", Layout: results.LayoutQueries, Ceiling: results.CeilingQuery, RoundTrips: []string{"eose", "first event"}, Uses: uses,
 		Headlines: []results.Headline{{Metric: "eose", Title: form + " queries"}, {Metric: "events/s", Title: "query events/s"}},
-	}, Labels: results.Labels{results.LabelQuery: q.stock.key, results.LabelForm: form}, Metrics: []results.Metric{
+	}, Labels: results.Labels{results.LabelQuery: q.template.key, results.LabelForm: form}, Metrics: []results.Metric{
 		figure("eose", "time to EOSE"), figure("first event", "time to first event"), figure("events/s", "events/s from all connections"),
 		figure("queries/s", "answers/s from all connections"), figure("events", "events in the answer"),
 	}}
@@ -54,8 +54,8 @@ const warmUps = 3
 // rateTime is how long a rate is measured at least.
 const rateTime = 200 * time.Millisecond
 
-// asked is one question with its answer.
-type asked struct {
+// query is one filter with its answer.
+type query struct {
 	filter corpus.Filter
 	json   []byte
 	reply  load.Reply
@@ -72,22 +72,22 @@ func (q *Query) Run(ctx context.Context, t *harness.Trial) error {
 		case len(s.held) == 0:
 			return f, false
 		case q.varied:
-			f, ok = q.stock.varied(s, t.Rand)
+			f, ok = q.template.varied(s, t.Rand)
 		default:
-			f, ok = q.stock.hot(s)
+			f, ok = q.template.hot(s)
 		}
-		f.Limit = corpus.Int(stockLimit)
+		f.Limit = corpus.Int(templateLimit)
 		return f, ok
 	}
 	rounds, conns := t.Options.QueryRounds, t.Options.QueryConns
-	questions := make([]asked, warmUps+rounds+conns*rounds)
+	questions := make([]query, warmUps+rounds+conns*rounds)
 	for i := range questions {
 		filter, ok := draw()
 		if !ok {
 			t.NotMeasured(results.NothingToAsk, nil)
 			return nil
 		}
-		questions[i] = asked{filter: filter, json: filter.AppendJSON(nil), reply: load.Reply{IDs: make([]corpus.ID, 0, min(stockLimit, t.Corpus.Len()))}}
+		questions[i] = query{filter: filter, json: filter.AppendJSON(nil), reply: load.Reply{IDs: make([]corpus.ID, 0, min(templateLimit, t.Corpus.Len()))}}
 	}
 	if err := q.alone(ctx, t, questions[:warmUps], questions[warmUps:warmUps+rounds]); err != nil {
 		return err
@@ -102,7 +102,7 @@ func (q *Query) Run(ctx context.Context, t *harness.Trial) error {
 }
 
 // alone measures latency on one connection.
-func (q *Query) alone(ctx context.Context, t *harness.Trial, warm, timed []asked) error {
+func (q *Query) alone(ctx context.Context, t *harness.Trial, warm, timed []query) error {
 	querier, err := load.NewQuerier(ctx, t.Relay.URL(), t.Options.Stall)
 	if err != nil {
 		return err
@@ -147,9 +147,9 @@ func (q *Query) alone(ctx context.Context, t *harness.Trial, warm, timed []asked
 
 // together measures the rate over several connections, whose handshakes are outside the clock. It returns answers that were not what the same question
 // had been answered with before, to be judged as well.
-func (q *Query) together(ctx context.Context, t *harness.Trial, questions []asked) (changed []asked, err error) {
+func (q *Query) together(ctx context.Context, t *harness.Trial, questions []query) (changed []query, err error) {
 	conns := t.Options.QueryConns
-	others := make([][]asked, conns)
+	others := make([][]query, conns)
 	counts := make([]struct{ events, answers int }, conns)
 	took, err := load.Together(ctx, t.Relay.URL(), conns, t.Options.Stall, func(k int, querier *load.Querier, start time.Duration) error {
 		share := questions[k*len(questions)/conns : (k+1)*len(questions)/conns]
@@ -214,7 +214,7 @@ func digest(ids []corpus.ID) (sum uint64) {
 }
 
 // judge checks every answer against the model.
-func judge(ctx context.Context, t *harness.Trial, questions []asked) error {
+func judge(ctx context.Context, t *harness.Trial, questions []query) error {
 	var wrong, capped []judged
 	var closedWhy []results.Evidence
 	var garbage wire.Garbage
@@ -271,7 +271,7 @@ func judge(ctx context.Context, t *harness.Trial, questions []asked) error {
 
 // judged is a question whose answer is not what the model gives in full.
 type judged struct {
-	*asked
+	*query
 	verdict model.CheckResult
 }
 

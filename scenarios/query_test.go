@@ -12,7 +12,7 @@ import (
 	"relaybench/results"
 )
 
-// queriesOf are the stock queries of these keys, "firehose.hot".
+// queriesOf are the query templates of these keys, "firehose.hot".
 func queriesOf(keys ...string) (list []harness.Scenario) {
 	for _, key := range keys {
 		for _, s := range Queries() {
@@ -81,14 +81,14 @@ func TestEveryStockQueryIsMeasured(t *testing.T) {
 	const rounds, conns, first, d = 3, 3, 5 * time.Millisecond, 12 * time.Millisecond
 	s := scripted.Script{Honest: c.Len() + forgery, FirstAfter: first, EOSEAfter: d}
 	p := prove(t, s, proving{corpus: c, scenarios: Queries(), options: harness.Options{QueryRounds: rounds, QueryConns: conns, Publishers: 2}})
-	subjects, err := newSubjects(c, p.model)
+	parameters, err := newQueryParameters(c, p.model)
 	if err != nil {
 		t.Fatal(err)
 	}
-	same(t, "scenarios", len(p.Scenarios), 2*len(stocks))
-	for i := range stocks {
+	same(t, "scenarios", len(p.Scenarios), 2*len(queryTemplates))
+	for i := range queryTemplates {
 		for _, form := range []string{"hot", "varied"} {
-			key := "query." + stocks[i].key + "." + form
+			key := "query." + queryTemplates[i].key + "." + form
 			found := p.value(t, key, "events")
 			want := map[string]string{}
 			for metric, unit := range queryFigures {
@@ -97,7 +97,7 @@ func TestEveryStockQueryIsMeasured(t *testing.T) {
 				}
 			}
 			// What is drawn may find nothing when it is asked alone, and something later.
-			if form == "varied" && stocks[i].key != "empty" && len(p.all(key, "events/s")) > 0 {
+			if form == "varied" && queryTemplates[i].key != "empty" && len(p.all(key, "events/s")) > 0 {
 				want["events/s"] = queryFigures["events/s"]
 			}
 			p.figures(t, key, want)
@@ -111,7 +111,7 @@ func TestEveryStockQueryIsMeasured(t *testing.T) {
 			seconds := float64(queries.Samples) / queries.Trials[0]
 			between(t, key+": seconds of the rate", max(rateTime, rounds*d).Seconds(), seconds, p.spans[key].seconds()-(warmUps+rounds)*d.Seconds())
 			between(t, key+": rounds", conns*rounds, queries.Samples, 1<<20)
-			together, labels := int64(0), results.Labels{results.LabelQuery: stocks[i].key, results.LabelForm: form}
+			together, labels := int64(0), results.Labels{results.LabelQuery: queryTemplates[i].key, results.LabelForm: form}
 			for _, all := range p.all(key, "events/s") {
 				together = all.Samples
 				near(t, key+": events/s", all.Trials[0], float64(all.Samples)/seconds)
@@ -126,8 +126,8 @@ func TestEveryStockQueryIsMeasured(t *testing.T) {
 				between(t, key+": events that were sent to warm up", 0, sent, warmUps*int64(c.Len()))
 				continue
 			}
-			f, _ := stocks[i].hot(subjects)
-			f.Limit = corpus.Int(stockLimit)
+			f, _ := queryTemplates[i].hot(parameters)
+			f.Limit = corpus.Int(templateLimit)
 			answer := int64(len(p.model.Query(&f)))
 			same(t, key+": events in an answer", found, float64(answer))
 			same(t, key+": events from all connections", together, answer*queries.Samples)

@@ -110,21 +110,21 @@ func (Storage) Run(ctx context.Context, t *harness.Trial) error {
 	return nil
 }
 
-// askPlain asks once each of the stock queries for which nothing has to be known of the corpus.
-func askPlain(ctx context.Context, t *harness.Trial) (questions []asked, err error) {
+// askPlain asks once each of the query templates for which nothing has to be known of the corpus.
+func askPlain(ctx context.Context, t *harness.Trial) (questions []query, err error) {
 	querier, err := load.NewQuerier(ctx, t.Relay.URL(), t.Options.Stall)
 	if err != nil {
 		return nil, err
 	}
 	defer querier.Close()
-	subjects := plainSubjects(t.Corpus, t.Model)
-	for i := range stocks {
-		filter, ok := stocks[i].hot(subjects)
+	parameters := plainQueryParameters(t.Corpus, t.Model)
+	for i := range queryTemplates {
+		filter, ok := queryTemplates[i].hot(parameters)
 		if !ok {
 			continue
 		}
-		filter.Limit = corpus.Int(stockLimit)
-		a := asked{filter: filter, json: filter.AppendJSON(nil)}
+		filter.Limit = corpus.Int(templateLimit)
+		a := query{filter: filter, json: filter.AppendJSON(nil)}
 		if err := querier.Query(a.json, &a.reply); err != nil {
 			return nil, err
 		}
@@ -136,7 +136,7 @@ func askPlain(ctx context.Context, t *harness.Trial) (questions []asked, err err
 // findForgotten judges whether a relay answers after a stop as well as it did before. What it
 // answered wrong already is for its queries to tell; a cap at the same number is none of a stop's
 // doing.
-func findForgotten(t *harness.Trial, before, after []asked) {
+func findForgotten(t *harness.Trial, before, after []query) {
 	f := results.Finding{Code: results.CodeRemembers, Counts: map[string]float64{}}
 	for i := range before {
 		if before[i].reply.Closed || after[i].reply.Closed || before[i].reply.NoID > 0 {

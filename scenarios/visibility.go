@@ -145,7 +145,7 @@ func (v *visibility) sample(ctx context.Context, t *harness.Trial, publisher *cl
 		}
 		// No two polls are the same filter: some relays answer a repeated one from a cache for a second, and it is the store that is
 		// measured. Any limit from 1 asks for the one event.
-		*filter.Limit = *filter.Limit%stockLimit + 1
+		*filter.Limit = *filter.Limit%templateLimit + 1
 		request = filter.AppendJSON(request[:0])
 		asked := wire.Now()
 		if err := querier.Query(request, &reply); err != nil {

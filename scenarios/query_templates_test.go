@@ -11,8 +11,8 @@ import (
 	"relaybench/corpus/synthetic"
 )
 
-// testSubjects derives the stock queries' subjects from a small synthetic corpus.
-func testSubjects(t *testing.T, spec synthetic.Spec) (*subjects, *model.Model) {
+// testQueryParameters derives the query templates' parameters from a small synthetic corpus.
+func testQueryParameters(t *testing.T, spec synthetic.Spec) (*queryParameters, *model.Model) {
 	t.Helper()
 	var events []corpus.Event
 	err := spec.Generate(context.Background(), nil, func(e *corpus.Event) error {
@@ -30,7 +30,7 @@ func testSubjects(t *testing.T, spec synthetic.Spec) (*subjects, *model.Model) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := newSubjects(c, m)
+	s, err := newQueryParameters(c, m)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -40,16 +40,16 @@ func testSubjects(t *testing.T, spec synthetic.Spec) (*subjects, *model.Model) {
 // TestStockQueriesStayInsideStockLimits holds every query to strfry's limits as shipped: 500 events, 200 elements in all, 3 tag names. Each
 // but the floor finds something, and the varied forms do not ask the same all the time.
 func TestStockQueriesStayInsideStockLimits(t *testing.T) {
-	s, m := testSubjects(t, synthetic.Spec{Events: 1500, Seed: 1, BaseTime: 1780272000})
-	for i := range stocks {
-		q := &stocks[i]
+	s, m := testQueryParameters(t, synthetic.Spec{Events: 1500, Seed: 1, BaseTime: 1780272000})
+	for i := range queryTemplates {
+		q := &queryTemplates[i]
 		t.Run(q.key, func(t *testing.T) {
 			r := rand.New(rand.NewPCG(1, 2))
 			check := func(form string, f corpus.Filter, ok bool) string {
 				if !ok {
 					t.Fatalf("%s: nothing to ask about in a corpus that has everything", form)
 				}
-				f.Limit = corpus.Int(stockLimit)
+				f.Limit = corpus.Int(templateLimit)
 				elements := len(f.IDs) + len(f.Authors) + len(f.Kinds)
 				for _, tag := range f.Tags {
 					elements += len(tag.Values)
@@ -84,13 +84,13 @@ func TestStockQueriesStayInsideStockLimits(t *testing.T) {
 // nothing to ask about.
 func TestStockQueriesSurvivePoorCorpora(t *testing.T) {
 	for events := 1; events <= 40; events += 3 {
-		s, m := testSubjects(t, synthetic.Spec{Events: events, Seed: 7, BaseTime: 1780272000})
+		s, m := testQueryParameters(t, synthetic.Spec{Events: events, Seed: 7, BaseTime: 1780272000})
 		r := rand.New(rand.NewPCG(1, 2))
-		for i := range stocks {
-			if f, ok := stocks[i].hot(s); ok {
+		for i := range queryTemplates {
+			if f, ok := queryTemplates[i].hot(s); ok {
 				m.Query(&f)
 			}
-			if f, ok := stocks[i].varied(s, r); ok {
+			if f, ok := queryTemplates[i].varied(s, r); ok {
 				m.Query(&f)
 			}
 		}
@@ -107,17 +107,17 @@ func TestACorpusOfWhichNothingIsHeldLeavesNothingToAskAbout(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := newSubjects(c, m)
+	s, err := newQueryParameters(c, m)
 	if err != nil || len(s.held) > 0 || s.oldest != 0 || s.newest != 0 {
 		t.Errorf("%+v, %v", s, err)
 	}
 	var asked []string
-	for i := range stocks {
-		if _, ok := stocks[i].hot(s); ok {
-			asked = append(asked, stocks[i].key)
+	for i := range queryTemplates {
+		if _, ok := queryTemplates[i].hot(s); ok {
+			asked = append(asked, queryTemplates[i].key)
 		}
-		if _, ok := stocks[i].varied(s, rand.New(rand.NewPCG(1, 2))); ok {
-			asked = append(asked, stocks[i].key+" varied")
+		if _, ok := queryTemplates[i].varied(s, rand.New(rand.NewPCG(1, 2))); ok {
+			asked = append(asked, queryTemplates[i].key+" varied")
 		}
 	}
 	if want := []string{"firehose", "firehose varied", "global-feed", "global-feed varied", "recent-window", "recent-window varied", "empty", "empty varied"}; !slices.Equal(asked, want) {

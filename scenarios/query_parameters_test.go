@@ -16,7 +16,7 @@ import (
 // stands out, which the corpus has tests for.
 func TestHotQueriesAskAboutWhatStandsOut(t *testing.T) {
 	t.Parallel()
-	s, m := testSubjects(t, synthetic.Spec{Events: 3200, Seed: 1, BaseTime: 1780272000})
+	s, m := testQueryParameters(t, synthetic.Spec{Events: 3200, Seed: 1, BaseTime: 1780272000})
 	p, err := m.Popular()
 	if err != nil {
 		t.Fatal(err)
@@ -64,8 +64,8 @@ func TestHotQueriesAskAboutWhatStandsOut(t *testing.T) {
 		"recent-window":   {Kinds: []int{1}, Since: corpus.Int64(newest - (newest-oldest)/5)},
 		"deep-page":       {Until: corpus.Int64(at(len(held) / 2))},
 	}
-	for i := range stocks {
-		q := &stocks[i]
+	for i := range queryTemplates {
+		q := &queryTemplates[i]
 		f, ok := q.hot(s)
 		if expected, fixed := want[q.key]; fixed && (!ok || string(f.AppendJSON(nil)) != string(expected.AppendJSON(nil))) {
 			t.Errorf("%s: %s\nwant %s", q.key, f.AppendJSON(nil), expected.AppendJSON(nil))
@@ -100,7 +100,7 @@ func TestHotQueriesAskAboutWhatStandsOut(t *testing.T) {
 func TestAMomentIsAnySecondOfACorpus(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for span := range int64(3) {
-		s := &subjects{oldest: 1_780_000_000, newest: 1_780_000_000 + span}
+		s := &queryParameters{oldest: 1_780_000_000, newest: 1_780_000_000 + span}
 		drawn := map[int64]bool{}
 		for range 200 {
 			at := *s.moment(r)
@@ -115,10 +115,10 @@ func TestAMomentIsAnySecondOfACorpus(t *testing.T) {
 // failed check bars by it.
 func TestQueriesNameTheConditionsThatTheyUse(t *testing.T) {
 	t.Parallel()
-	s, _ := testSubjects(t, synthetic.Spec{Events: 400, Seed: 1, BaseTime: 1780272000})
+	s, _ := testQueryParameters(t, synthetic.Spec{Events: 400, Seed: 1, BaseTime: 1780272000})
 	r := rand.New(rand.NewPCG(3, 4))
 	for k, scenario := range Queries() {
-		q := &stocks[k/2]
+		q := &queryTemplates[k/2]
 		f, ok := q.hot(s)
 		if k%2 == 1 {
 			f, ok = q.varied(s, r)
