@@ -195,7 +195,7 @@ func (p *pass) needsAnother() bool {
 
 // passes runs one trial, and runs it again where the harness was away during a part of it. A relay
 // that runs already cannot be given the corpus anew, and has one pass.
-func (r *Runner) passes(ctx context.Context, t *turn) error {
+func (r *Runner) passes(ctx context.Context, t *scheduled) error {
 	n := len(t.scenarios)
 	p := &pass{last: t.relays[0].Definition.External() && !r.ReadOnly, wanted: slices.Repeat([]bool{true}, n), before: make([]away, n), missed: make([]away, n)}
 	err := r.pass(ctx, t, p)

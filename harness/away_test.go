@@ -137,7 +137,7 @@ func (s step) Run(ctx context.Context, t *Trial) error { return s.run(ctx, t) }
 
 type silent struct{}
 
-func (silent) Turn(string, int, int, int)   {}
+func (silent) Trial(string, int, int, int)  {}
 func (silent) Scenario(string, Description) {}
 func (silent) Progress(int, int)            {}
 func (silent) Failed(string, error)         {}
@@ -150,7 +150,7 @@ func runnerOf(t *testing.T, l leaves, all ...*scripted.Relay) *Runner {
 	r := &Runner{Corpus: c, Model: m, Now: time.Now().Unix(), Options: Options{Seed: 1, Publishers: 1, Window: 4, Trials: 2, Stall: 30 * time.Second},
 		Settings: relays.Settings{WorkDir: t.TempDir()}, Recorder: results.NewRecorder(nil, nil), Observer: silent{}, clock: l.clock}
 	for _, relay := range all {
-		r.Contenders = append(r.Contenders, Contender{Definition: relay.Definition})
+		r.Targets = append(r.Targets, Target{Definition: relay.Definition})
 	}
 	return r
 }
@@ -246,7 +246,7 @@ func TestARelayThatRunsAlreadyIsNotMeasuredAgain(t *testing.T) {
 	relay, l := scripted.Serve(t, scripted.Script{}), newLeaves()
 	r := runnerOf(t, l)
 	d := must(relays.FromTemplate("one", relay.URL))(t)
-	r.Contenders, r.Options.Trials = []Contender{{Definition: &d}}, 1
+	r.Targets, r.Options.Trials = []Target{{Definition: &d}}, 1
 	ran := 0
 	r.Scenarios = []Scenario{step{"one", func(_ context.Context, t *Trial) error {
 		ran++

@@ -47,18 +47,18 @@ func (s *stage) rank() int {
 // plain reports whether a relay's outcome is decided by the stage.
 func (s *stage) plain() bool { return s.cast == Single && !s.bulk }
 
-// turn is one trial of one relay with all scenarios of a stage, or of two with one.
-type turn struct {
+// scheduled is one trial of one relay with all scenarios of a stage, or of two with one.
+type scheduled struct {
 	stage
-	relays []Contender // of an ordered pair the sink and then the source
+	relays []Target // of an ordered pair the sink and then the source
 	trial  int
 	boots  []*Boot // of the present pass, by relay; nil where one did not start
 }
 
-func (t *turn) name(place int) string { return t.relays[place].Definition.Name }
+func (t *scheduled) name(place int) string { return t.relays[place].Definition.Name }
 
-// label is what the turn is called by whoever watches.
-func (t *turn) label() string {
+// label is what it is called by whoever watches.
+func (t *scheduled) label() string {
 	switch t.cast {
 	case Pair:
 		return t.name(0) + " and " + t.name(1)
@@ -68,54 +68,56 @@ func (t *turn) label() string {
 	return t.name(0)
 }
 
-// title tells turns of the same relays apart.
-func (t *turn) title() string {
+// title tells the trials of the same relays apart.
+func (t *scheduled) title() string {
 	if t.cast == Ordered {
 		return t.label() + ", " + t.scenarios[0].Describe().Key
 	}
 	return t.label()
 }
 
-// turns plans a stage over the relays that take part in it.
-func (s stage) turns(able []Contender, trials int) (all []turn) {
-	var casts [][]Contender
+// schedule plans a stage over the relays that take part in it.
+func (s stage) schedule(able []Target, trials int) (all []scheduled) {
+	var casts [][]Target
 	for i, a := range able {
 		if s.cast != Pair {
-			casts = append(casts, []Contender{a})
+			casts = append(casts, []Target{a})
 			continue
 		}
 		for _, b := range able[i+1:] {
-			casts = append(casts, []Contender{a, b})
+			casts = append(casts, []Target{a, b})
 		}
 		if len(able) == 1 {
-			casts = append(casts, []Contender{a, a})
+			casts = append(casts, []Target{a, a})
 		}
 	}
-	for _, next := range Plan(len(casts), trials) {
-		first := casts[next.Relay]
-		if s.cast == Single {
-			all = append(all, turn{stage: s, relays: first, trial: next.Trial})
-			continue
-		}
-		met := [][]Contender{first}
-		if s.cast == Ordered {
-			met = nil
-			for _, sink := range seated(able, next.Trial) {
-				met = append(met, []Contender{sink, first[0]})
+	for trial := range trials {
+		for _, relays := range seated(casts, trial) {
+			if s.cast == Single {
+				all = append(all, scheduled{stage: s, relays: relays, trial: trial})
+				continue
 			}
-		}
-		for _, relays := range met {
-			for i := range s.scenarios {
-				one := stage{s.cast, s.bulk, s.scenarios[i : i+1]}
-				all = append(all, turn{stage: one, relays: relays, trial: next.Trial})
+			met := [][]Target{relays}
+			if s.cast == Ordered {
+				met = nil
+				for _, sink := range seated(able, trial) {
+					met = append(met, []Target{sink, relays[0]})
+				}
+			}
+			for _, relays := range met {
+				for i := range s.scenarios {
+					one := stage{s.cast, s.bulk, s.scenarios[i : i+1]}
+					all = append(all, scheduled{stage: one, relays: relays, trial: trial})
+				}
 			}
 		}
 	}
 	return all
 }
 
-// seated turns an order round in every other trial: which share of the events a relay begins with,
-// and who goes first, must not decide who is faster.
+// seated turns an order round in every other trial (A B, B A, …), so that drift of the machine touches
+// all alike: which share of the events a relay begins with, and who goes first, must not decide who
+// is faster.
 func seated[T any](all []T, trial int) []T {
 	all = slices.Clone(all)
 	if trial%2 == 1 {
@@ -126,13 +128,13 @@ func seated[T any](all []T, trial int) []T {
 
 // able are the relays that take part in a stage. Of the others it is recorded why they do not. The
 // error is the interruption of ctx.
-func (r *Runner) able(ctx context.Context, s stage) (all []Contender, err error) {
+func (r *Runner) able(ctx context.Context, s stage) (all []Target, err error) {
 	for _, o := range s.scenarios {
 		if d := o.Describe(); d.Cast == Pair { // which may find no pair
 			r.Recorder.Describe(d.Scenario, d.Metrics...)
 		}
 	}
-	for _, c := range r.Contenders {
+	for _, c := range r.Targets {
 		name := c.Definition.Name
 		switch {
 		case r.failed[name]:
@@ -176,9 +178,9 @@ func (r *Runner) able(ctx context.Context, s stage) (all []Contender, err error)
 	return all, nil
 }
 
-// findNIPs finds out whether a relay speaks the NIPs that a turn's scenarios ask with: from the
+// findNIPs finds out whether a relay speaks the NIPs that a trial's scenarios ask with: from the
 // preflight, or else by booting it.
-func (r *Runner) findNIPs(ctx context.Context, t *turn) error {
+func (r *Runner) findNIPs(ctx context.Context, t *scheduled) error {
 	name := t.name(0)
 	if r.nips[name] == nil {
 		r.nips[name] = map[int]bool{}
@@ -208,7 +210,7 @@ func (r *Runner) atOnce(ctx context.Context, all []Scenario) error {
 		for _, s := range all {
 			d := s.Describe()
 			itself := r.newTrial(nil, d, trial)
-			for _, c := range r.Contenders {
+			for _, c := range r.Targets {
 				if c.Definition.External() {
 					p, err := relays.Prepare(c.Definition, c.Program, r.Settings)
 					if err != nil {
@@ -247,7 +249,7 @@ func (r *Runner) newTrial(p *relays.Process, d Description, trial int) *Trial {
 }
 
 // exclude states that a scenario is none for a relay.
-func (r *Runner) exclude(c Contender, key string, f results.Finding) {
+func (r *Runner) exclude(c Target, key string, f results.Finding) {
 	f.Relay, f.Scenario, f.Code = c.Definition.Name, cmp.Or(f.Scenario, key), cmp.Or(f.Code, results.CodeMeasurable)
 	f.Verdict = results.Stated
 	r.Recorder.Find(f)
@@ -257,7 +259,7 @@ func (r *Runner) exclude(c Contender, key string, f results.Finding) {
 const reconcileProbe = "negentropy.probe"
 
 // negentropy finds out whether a relay speaks NIP-77: from the preflight, or else by booting it.
-func (r *Runner) negentropy(ctx context.Context, c Contender) (how preflight.Negentropy, err error) {
+func (r *Runner) negentropy(ctx context.Context, c Target) (how preflight.Negentropy, err error) {
 	name := c.Definition.Name
 	how = preflight.Negentropy{Cause: results.NIP77External}
 	if !c.Definition.External() {

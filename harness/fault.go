@@ -19,7 +19,7 @@ func (b *Boot) Fault(err error) error {
 	return &faultError{place: b.place, error: err}
 }
 
-// faultError is an error of one relay of a turn.
+// faultError is an error of one relay of a trial.
 type faultError struct {
 	place   int
 	unready bool // it did not start, or could not be given what it needs
@@ -103,8 +103,8 @@ const (
 	mostOfASync = 5 // there are many of them
 )
 
-// lastWords is what the relay or the command that failed said last.
-func lastWords(err error, most int) []string {
+// logTail is the end of the log of the relay or the command that failed.
+func logTail(err error, most int) []string {
 	var log []string
 	var fault *faultError
 	var start *relays.StartError
@@ -132,7 +132,7 @@ func Breach(err error) *results.Finding {
 
 // incomplete records that a scenario did not come to its end, and who is to blame: the one relay
 // that there is, the sink unless its source is at fault, and of a pair nobody unless one is.
-func (r *Runner) incomplete(t *turn, d Description, err error) {
+func (r *Runner) incomplete(t *scheduled, d Description, err error) {
 	r.short.note(err)
 	describe(r.Recorder, d)
 	fault := &faultError{}
@@ -148,7 +148,7 @@ func (r *Runner) incomplete(t *turn, d Description, err error) {
 		most = mostOfASync
 	}
 	f := results.Finding{Code: results.CodeCompletes, Texts: map[string]string{"error": err.Error()}, BearsOn: results.BearsOn(results.CodeCompletes, d.Key, d.Labels)}
-	for _, line := range lastWords(err, most) {
+	for _, line := range logTail(err, most) {
 		f.Evidence = append(f.Evidence, results.Evidence{Code: results.EvidenceLog, Text: line})
 	}
 	if unanswered := (*load.UnansweredError)(nil); errors.As(err, &unanswered) {

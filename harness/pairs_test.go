@@ -7,8 +7,8 @@ import (
 )
 
 func TestPairsChangePlacesFromTrialToTrial(t *testing.T) {
-	a, b := Contender{Definition: &relays.Definition{Name: "a"}}, Contender{Definition: &relays.Definition{Name: "b"}}
-	pair := []Contender{a, b}
+	a, b := Target{Definition: &relays.Definition{Name: "a"}}, Target{Definition: &relays.Definition{Name: "b"}}
+	pair := []Target{a, b}
 	for trial, first := range []string{"a", "b", "a", "b"} {
 		if got := seated(pair, trial); got[0].Definition.Name != first || got[1].Definition.Name == first {
 			t.Errorf("trial %d: %s and %s", trial, got[0].Definition.Name, got[1].Definition.Name)

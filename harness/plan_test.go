@@ -1,15 +1,24 @@
 package harness
 
 import (
-	"slices"
+	"fmt"
 	"strings"
 	"testing"
+
+	"relaybench/relays"
 )
 
-func TestPlanInterleavesAndAlternates(t *testing.T) {
-	want := []Turn{{0, 0}, {1, 0}, {2, 0}, {2, 1}, {1, 1}, {0, 1}, {0, 2}, {1, 2}, {2, 2}}
-	if got := Plan(3, 3); !slices.Equal(got, want) {
-		t.Errorf("Plan(3, 3) = %v, want %v", got, want)
+func TestTrialsInterleaveAndAlternate(t *testing.T) {
+	var able []Target
+	for _, name := range []string{"a", "b", "c"} {
+		able = append(able, Target{Definition: &relays.Definition{Name: name}})
+	}
+	var got []string
+	for _, next := range (stage{}).schedule(able, 3) {
+		got = append(got, fmt.Sprint(next.label(), next.trial))
+	}
+	if want := "a0 b0 c0 c1 b1 a1 a2 b2 c2"; strings.Join(got, " ") != want {
+		t.Errorf("%v, want %s", got, want)
 	}
 }
 

@@ -49,7 +49,7 @@ func (i *Inspection) Findings() []results.Finding { return i.Result.Findings }
 
 // Inspect boots a relay, asks it all that preflight asks, and stops it. A relay that does not start is in the Inspection's outcome; the error is
 // the interruption of ctx.
-func Inspect(ctx context.Context, c Contender, settings relays.Settings, o preflight.Options) (Inspection, error) {
+func Inspect(ctx context.Context, c Target, settings relays.Settings, o preflight.Options) (Inspection, error) {
 	found := Inspection{Relay: c.Definition.Describe(ctx, c.Program, settings)}
 	var short shortage
 	short.begin(settings.WorkDir, c)
@@ -97,7 +97,7 @@ func Inspect(ctx context.Context, c Contender, settings relays.Settings, o prefl
 }
 
 // preflight inspects a relay before its first trial, and records what was found. The error says that the relay does not start.
-func (r *Runner) preflight(ctx context.Context, c Contender) error {
+func (r *Runner) preflight(ctx context.Context, c Target) error {
 	name := c.Definition.Name
 	r.tellPreflight(name)
 	found, err := Inspect(ctx, c, r.Settings, r.preflightOptions())
@@ -121,7 +121,7 @@ func (r *Runner) preflight(ctx context.Context, c Contender) error {
 // preflightAgain asks once more what could not be asked before: of a relay or a machine that was
 // busy then.
 func (r *Runner) preflightAgain(ctx context.Context) error {
-	for _, c := range r.Contenders {
+	for _, c := range r.Targets {
 		name := c.Definition.Name
 		found := r.inspected[name]
 		if found == nil || r.failed[name] {

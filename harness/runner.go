@@ -20,8 +20,8 @@ import (
 	"relaybench/results"
 )
 
-// Contender is a relay that takes part in a t.
-type Contender struct {
+// Target is a relay that takes part in a run.
+type Target struct {
 	Definition *relays.Definition
 	Program    string // path of the program file, "" for a relay that runs already
 }
@@ -29,7 +29,7 @@ type Contender struct {
 // Observer is told what happens, so that somebody can watch. Its methods may be called from several
 // goroutines.
 type Observer interface {
-	Turn(relay string, trial, trials, scenarios int)
+	Trial(relay string, trial, trials, scenarios int)
 	Scenario(relay string, d Description)
 	Progress(done, total int)
 	Failed(relay string, reason error)
@@ -37,22 +37,22 @@ type Observer interface {
 
 // Runner runs scenarios on relays, one relay at a time.
 type Runner struct {
-	Contenders []Contender
-	Scenarios  []Scenario
-	Corpus     *corpus.Corpus
-	Model      *model.Model // of the whole corpus, at Now
-	Now        int64        // Unix seconds
-	Options    Options
-	Settings   relays.Settings
-	Recorder   *results.Recorder
-	Observer   Observer
-	Preflight  bool         // inspect each relay before its first trial
-	Seeder     Scenario     // loads a relay where a scenario needs it loaded; nil: the corpus is published
-	ReadOnly   bool         // publish nothing: no relay is given the corpus, which may be nil then
-	Unwatched  bool         // do not look whether this process was away: for tests that count what was done
-	Budget     *load.Budget // of whatever moves events; Run makes one where it is nil
+	Targets   []Target
+	Scenarios []Scenario
+	Corpus    *corpus.Corpus
+	Model     *model.Model // of the whole corpus, at Now
+	Now       int64        // Unix seconds
+	Options   Options
+	Settings  relays.Settings
+	Recorder  *results.Recorder
+	Observer  Observer
+	Preflight bool         // inspect each relay before its first trial
+	Seeder    Scenario     // loads a relay where a scenario needs it loaded; nil: the corpus is published
+	ReadOnly  bool         // publish nothing: no relay is given the corpus, which may be nil then
+	Unwatched bool         // do not look whether this process was away: for tests that count what was done
+	Budget    *load.Budget // of whatever moves events; Run makes one where it is nil
 
-	short     shortage                        // of the machine, in the present turn
+	short     shortage                        // of the machine, in the present trial
 	failed    map[string]bool                 // relays that are not booted again, by name: they do not start
 	ended     map[string]results.Relay        // how the worst of a relay's trials ended, by name
 	inspected map[string]*Inspection          // what the preflight found, by name
@@ -73,7 +73,7 @@ const seeding = "seeding"
 // what ends the whole run: an interruption, or a record that cannot be saved.
 func (r *Runner) Run(ctx context.Context) error {
 	defer r.watchClock(ctx)()
-	for _, c := range r.Contenders {
+	for _, c := range r.Targets {
 		described := c.Definition.Describe(ctx, c.Program, r.Settings)
 		described.Outcome, described.Reason = results.OutcomeSkipped, notYet
 		r.Recorder.SetRelay(described)
@@ -97,11 +97,11 @@ func (r *Runner) Run(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		for _, t := range s.turns(able, r.Options.Trials) {
-			if slices.ContainsFunc(t.relays, func(c Contender) bool { return r.failed[c.Definition.Name] }) {
+		for _, t := range s.schedule(able, r.Options.Trials) {
+			if slices.ContainsFunc(t.relays, func(c Target) bool { return r.failed[c.Definition.Name] }) {
 				continue
 			}
-			if err := r.turn(ctx, &t); err != nil {
+			if err := r.trial(ctx, &t); err != nil {
 				return err
 			}
 		}
@@ -123,10 +123,11 @@ type saveError struct{ err error }
 
 func (e *saveError) Error() string { return e.err.Error() }
 
-// turn runs one turn, after the preflight where none of the relay was made. The error ends the t.
-func (r *Runner) turn(ctx context.Context, t *turn) error {
+// trial runs one trial, after the preflight where none of the relay was made. The error ends the
+// run.
+func (r *Runner) trial(ctx context.Context, t *scheduled) error {
 	name := t.name(0)
-	r.Observer.Turn(t.title(), t.trial, r.Options.Trials, len(t.scenarios))
+	r.Observer.Trial(t.title(), t.trial, r.Options.Trials, len(t.scenarios))
 	r.short.begin(r.Settings.WorkDir, t.relays...)
 	var err error
 	if t.plain() && r.Preflight && r.inspected[name] == nil {
@@ -157,8 +158,8 @@ func (r *Runner) turn(ctx context.Context, t *turn) error {
 	return r.Recorder.Save()
 }
 
-// pass boots the relays of a turn, runs every scenario on them and stops them.
-func (r *Runner) pass(ctx context.Context, t *turn, p *pass) (err error) {
+// pass boots the relays of a trial, runs every scenario on them and stops them.
+func (r *Runner) pass(ctx context.Context, t *scheduled, p *pass) (err error) {
 	t.boots = make([]*Boot, len(t.relays))
 	defer func() { err = r.finish(ctx, t, p, err) }()
 	from := r.clock.away()
@@ -184,9 +185,9 @@ func (r *Runner) pass(ctx context.Context, t *turn, p *pass) (err error) {
 	return r.scenarios(ctx, t, p)
 }
 
-// boot starts a relay of a turn. A sink is given its folder alone, and a source that serves already
+// boot starts a relay of a trial. A sink is given its folder alone, and a source that serves already
 // goes on.
-func (r *Runner) boot(ctx context.Context, t *turn, place int) (*Boot, error) {
+func (r *Runner) boot(ctx context.Context, t *scheduled, place int) (*Boot, error) {
 	c := t.relays[place]
 	d, start := c.Definition, relays.Start
 	form := ""
@@ -233,7 +234,7 @@ func (r *Runner) newBoot(p *relays.Process, trial int) *Boot {
 
 // finish stops the relays of a turn, and removes their data. A source is kept where nothing failed
 // and nobody wrote to it.
-func (r *Runner) finish(ctx context.Context, t *turn, p *pass, failed error) error {
+func (r *Runner) finish(ctx context.Context, t *scheduled, p *pass, failed error) error {
 	stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute+r.Settings.StopGrace)
 	defer cancel()
 	for _, b := range t.boots {
@@ -336,7 +337,7 @@ const maxFailures = 3
 // scenarios runs them one after another. One that fails costs its own figures and no others: the
 // relay is started again over its data, and goes on with the next one. Of one during which the
 // harness was away nothing is kept before the last pass.
-func (r *Runner) scenarios(ctx context.Context, t *turn, p *pass) error {
+func (r *Runner) scenarios(ctx context.Context, t *scheduled, p *pass) error {
 	failures := 0
 	for i, s := range t.scenarios {
 		if !slices.Contains(p.wanted[i:], true) {
@@ -391,7 +392,7 @@ func (r *Runner) scenarios(ctx context.Context, t *turn, p *pass) error {
 }
 
 // scenario gives the relays what one scenario needs, and runs it.
-func (r *Runner) scenario(ctx context.Context, t *turn, s Scenario, d Description) error {
+func (r *Runner) scenario(ctx context.Context, t *scheduled, s Scenario, d Description) error {
 	first := t.boots[0]
 	if first.Relay.External() && d.External.Cause != "" && !r.ReadOnly {
 		describe(r.Recorder, d)
@@ -408,7 +409,7 @@ func (r *Runner) scenario(ctx context.Context, t *turn, s Scenario, d Descriptio
 			continue
 		}
 		if err := r.load(ctx, t.cast, b, d.Needs); err != nil {
-			return &faultError{place: k, unready: true, log: lastWords(err, mostLines), error: err}
+			return &faultError{place: k, unready: true, log: logTail(err, mostLines), error: err}
 		}
 		b.loaded = true
 	}
@@ -438,7 +439,7 @@ func (r *Runner) load(ctx context.Context, cast Cast, b *Boot, share State) erro
 			if err = r.explain(ctx, Single, d.Key, err, b); ctx.Err() != nil {
 				return err
 			}
-			r.incomplete(&turn{relays: []Contender{{Definition: b.Relay.Definition()}}, boots: []*Boot{b}}, d, err)
+			r.incomplete(&scheduled{relays: []Target{{Definition: b.Relay.Definition()}}, boots: []*Boot{b}}, d, err)
 			if again := r.again(ctx, b); again != nil {
 				return fmt.Errorf("%w; and it did not start again over its data: %w", err, again)
 			}

@@ -10,25 +10,25 @@ import (
 	"relaybench/results"
 )
 
-// shortage is what the machine was short of while a relay, or a pair, had its turn. It holds until
-// the turn ends, whatever is free again by then.
+// shortage is what the machine was short of while a relay, or a pair, had its trial. It holds until
+// the trial ends, whatever is free again by then.
 type shortage struct {
 	mu   sync.Mutex
-	look *machine.Lookout // nil between turns, and where a relay's machine may be another
+	look *machine.Lookout // nil between trials, and where a relay's machine may be another
 	code string
 }
 
-// begin starts a turn of relays.
-func (s *shortage) begin(dir string, turn ...Contender) {
+// begin starts a trial of relays.
+func (s *shortage) begin(dir string, of ...Target) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.look, s.code = machine.System{}.Lookout(dir), ""
-	if slices.ContainsFunc(turn, func(c Contender) bool { return c.Definition.External() }) {
+	if slices.ContainsFunc(of, func(c Target) bool { return c.Definition.External() }) {
 		s.look = nil
 	}
 }
 
-// end ends a turn: what is found out from here on was not measured in it.
+// end ends a trial: what is found out from here on was not measured in it.
 func (s *shortage) end() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -45,7 +45,7 @@ func (s *shortage) note(err error) {
 	s.code = cmp.Or(s.code, relays.Shortage(err))
 }
 
-// found returns what the machine was or is short of in this turn: one of measure's Shortage codes,
+// found returns what the machine was or is short of in this trial: one of results' Shortage codes,
 // "" for nothing.
 func (s *shortage) found() string { return s.seen((*machine.Lookout).Short) }
 
@@ -61,7 +61,7 @@ func (s *shortage) seen(look func(*machine.Lookout) string) string {
 	return s.code
 }
 
-// fell says how a relay's turn ended that did not end well: by the machine where that was short of
+// fell says how a relay's trial ended that did not end well: by the machine where that was short of
 // something.
 func (s *shortage) fell(relay *results.Relay, outcome results.Outcome, err error) {
 	s.note(err)
@@ -69,5 +69,5 @@ func (s *shortage) fell(relay *results.Relay, outcome results.Outcome, err error
 	if relay.Shortage != "" {
 		relay.Outcome = results.OutcomeUnmeasured
 	}
-	relay.LogTail = lastWords(err, mostLines)
+	relay.LogTail = logTail(err, mostLines)
 }

@@ -16,12 +16,12 @@ func TestAFailedSyncKeepsWhatTheRelaySaidLast(t *testing.T) {
 		"a command that failed":      &relays.CommandError{LogTail: lines},
 		"a relay that died":          &faultError{died: true, log: lines, error: errors.New("killed")},
 	} {
-		got := lastWords(fmt.Errorf("starting the sink: %w", err), mostOfASync)
+		got := logTail(fmt.Errorf("starting the sink: %w", err), mostOfASync)
 		if !slices.Equal(got, lines[2:]) {
 			t.Errorf("%s: %q", name, got)
 		}
 	}
-	if got := lastWords(errors.New("anything else"), mostOfASync); len(got) != 0 {
+	if got := logTail(errors.New("anything else"), mostOfASync); len(got) != 0 {
 		t.Errorf("%q", got)
 	}
 }

@@ -30,7 +30,7 @@ type Boot struct {
 	Negentropy preflight.Negentropy // whether it was found to speak NIP-77, where that was asked
 	Unready    error                // of AtOnce, set by the scenario: the relay could not be reached
 
-	place       int    // among the relays of its turn
+	place       int    // among the relays of its trial
 	version     string // that it told of itself
 	recorder    *results.Recorder
 	observer    Observer

@@ -249,7 +249,7 @@ func TestWhatComesAfterItsOKIsNotQueryableByIt(t *testing.T) {
 	}
 	recorder := results.NewRecorder(nil, nil)
 	p := &proof{corpus: notes, model: m, relay: &scripted.Relay{Counts: new(scripted.Counts)}, spans: map[string]span{}, shown: map[string][]string{}}
-	runner := harness.Runner{Unwatched: true, Contenders: []harness.Contender{{Definition: &d}}, Scenarios: []harness.Scenario{Visibility{}}, Corpus: notes, Model: m,
+	runner := harness.Runner{Unwatched: true, Targets: []harness.Target{{Definition: &d}}, Scenarios: []harness.Scenario{Visibility{}}, Corpus: notes, Model: m,
 		Now: time.Now().Unix(), Options: harness.Options{Samples: 20, Trials: 1, Stall: 20 * time.Second}, Settings: relays.Settings{WorkDir: t.TempDir()},
 		Recorder: recorder, Observer: &watcher{proof: p}}
 	if err := runner.Run(t.Context()); err != nil {

@@ -33,7 +33,7 @@ type looking struct {
 	shown []string
 }
 
-func (*looking) Turn(string, int, int, int)           {}
+func (*looking) Trial(string, int, int, int)          {}
 func (*looking) Scenario(string, harness.Description) {}
 func (u *looking) Failed(relay string, err error)     { u.Logf("%s: %v", relay, err) }
 func (u *looking) Progress(done, total int) {
@@ -56,7 +56,7 @@ func meet(t *testing.T, c *corpus.Corpus, o harness.Options, run func(context.Co
 	look := &looking{T: t}
 	r := &harness.Runner{Corpus: c, Model: m, Now: now, Options: o, Settings: relays.Settings{WorkDir: work}, Recorder: recorder, Observer: look, Unwatched: true}
 	for _, relay := range all {
-		r.Contenders = append(r.Contenders, harness.Contender{Definition: relay.Definition})
+		r.Targets = append(r.Targets, harness.Target{Definition: relay.Definition})
 	}
 	began := time.Now()
 	if err := run(t.Context(), r); err != nil {
@@ -82,7 +82,7 @@ func try(t *testing.T, c *corpus.Corpus, relay *scripted.Relay, f inTrial) *meet
 		t.Fatal(err)
 	}
 	m := meet(t, c, harness.Options{}, func(ctx context.Context, r *harness.Runner) error {
-		r.Scenarios, r.Contenders = []harness.Scenario{f}, []harness.Contender{{Definition: &d}}
+		r.Scenarios, r.Targets = []harness.Scenario{f}, []harness.Target{{Definition: &d}}
 		return r.Run(ctx)
 	})
 	for _, r := range m.Relays {

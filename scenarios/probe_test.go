@@ -100,14 +100,14 @@ type probedAnswer struct {
 func probe(t *testing.T, o probing) (passes []probedPass) {
 	t.Helper()
 	return passesOf(o, meet(t, nil, harness.Options{Stall: o.stall}, func(ctx context.Context, r *harness.Runner) error {
-		r.Scenarios, r.Contenders, r.ReadOnly = []harness.Scenario{&Probe{o.ProbeOptions}}, probedRelays(o.urls), true
+		r.Scenarios, r.Targets, r.ReadOnly = []harness.Scenario{&Probe{o.ProbeOptions}}, probedRelays(o.urls), true
 		return r.Run(ctx)
 	}))
 }
 
-func probedRelays(urls []string) (all []harness.Contender) {
+func probedRelays(urls []string) (all []harness.Target) {
 	for _, url := range urls {
-		all = append(all, harness.Contender{Definition: &relays.Definition{Name: url, URL: url}})
+		all = append(all, harness.Target{Definition: &relays.Definition{Name: url, URL: url}})
 	}
 	return all
 }
@@ -348,7 +348,7 @@ func TestAProbeEndsWithItsContext(t *testing.T) {
 	o := asking(serveProbed(t, probeWorld()), serveProbed(t, nil, "half-open"))
 	time.AfterFunc(50*time.Millisecond, func() { cancel(why) })
 	m := meet(t, nil, harness.Options{Stall: o.stall}, func(_ context.Context, r *harness.Runner) error {
-		r.Scenarios, r.Contenders, r.ReadOnly = []harness.Scenario{&Probe{o.ProbeOptions}}, probedRelays(o.urls), true
+		r.Scenarios, r.Targets, r.ReadOnly = []harness.Scenario{&Probe{o.ProbeOptions}}, probedRelays(o.urls), true
 		if err := r.Run(ctx); !errors.Is(err, why) {
 			t.Errorf("%v", err)
 		}

@@ -81,8 +81,8 @@ func prove(t *testing.T, s scripted.Script, what proving) *proof {
 	w := &watcher{proof: p}
 	recorder := results.NewRecorder(nil, func(*results.Record) error { w.end(); return nil })
 	runner := harness.Runner{
-		Unwatched:  true, // a machine that stood still would have it all done once more
-		Contenders: []harness.Contender{{Definition: p.relay.Definition}}, Scenarios: what.scenarios, Corpus: p.corpus, Model: p.model, Now: now,
+		Unwatched: true, // a machine that stood still would have it all done once more
+		Targets:   []harness.Target{{Definition: p.relay.Definition}}, Scenarios: what.scenarios, Corpus: p.corpus, Model: p.model, Now: now,
 		Options: *o, Settings: relays.Settings{WorkDir: t.TempDir(), StopGrace: what.grace}, Recorder: recorder, Observer: w, Seeder: what.seeder, Budget: what.budget,
 	}
 	if err := runner.Run(t.Context()); err != nil {
@@ -118,7 +118,7 @@ func (w *watcher) Scenario(_ string, d harness.Description) {
 	delete(w.shown, d.Key)
 }
 
-func (w *watcher) Turn(string, int, int, int) {}
+func (w *watcher) Trial(string, int, int, int) {}
 
 func (w *watcher) Progress(done, total int) {
 	w.mu.Lock()

@@ -219,7 +219,7 @@ func TestARelayThatRunsAlreadyIsLeftAloneInASync(t *testing.T) {
 		t.Fatal(err)
 	}
 	m := meet(t, scripted.Notes(t, 5), harness.Options{}, func(ctx context.Context, r *harness.Runner) error {
-		r.Preflight, r.Scenarios, r.Contenders = true, (&Sync{}).Scenarios(), []harness.Contender{{Definition: &d}}
+		r.Preflight, r.Scenarios, r.Targets = true, (&Sync{}).Scenarios(), []harness.Target{{Definition: &d}}
 		return r.Run(ctx)
 	})
 	same(t, "events", runs.Events.N(), 0)

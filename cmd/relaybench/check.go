@@ -63,7 +63,7 @@ A relay given as ws://host:port is asked too, which publishes about 1,200 small 
 }
 
 // choose returns the relays that are named, all that take part where none is.
-func (f *checkFlags) choose(ctx context.Context, stderr io.Writer, names []string) ([]harness.Contender, error) {
+func (f *checkFlags) choose(ctx context.Context, stderr io.Writer, names []string) ([]harness.Target, error) {
 	for _, name := range names {
 		if strings.Contains(name, "=") {
 			return nil, usagef("check %q: to add a relay, write --relay '%s'", name, name)
@@ -83,7 +83,7 @@ func (f *checkFlags) choose(ctx context.Context, stderr io.Writer, names []strin
 	if err != nil || len(names) == 0 {
 		return all, err
 	}
-	return slices.DeleteFunc(all, func(c harness.Contender) bool { return !slices.Contains(names, c.Definition.Name) }), nil
+	return slices.DeleteFunc(all, func(c harness.Target) bool { return !slices.Contains(names, c.Definition.Name) }), nil
 }
 
 func (f *checkFlags) run(ctx context.Context, stdout, stderr io.Writer, names []string) (err error) {
@@ -160,7 +160,7 @@ func (f *checkFlags) run(ctx context.Context, stdout, stderr io.Writer, names []
 
 // inspect asks a relay, and once more what could not be found out of it: it or the machine may have
 // been busy.
-func (f *checkFlags) inspect(ctx context.Context, c harness.Contender) (harness.Inspection, error) {
+func (f *checkFlags) inspect(ctx context.Context, c harness.Target) (harness.Inspection, error) {
 	o := preflight.Options{MaxEventBytes: f.settings.MaxEventBytes}
 	i, err := harness.Inspect(ctx, c, f.settings, o)
 	if err != nil || i.Relay.Outcome != results.OutcomeOK || !i.Result.Known() || len(i.Result.AskAgain) == 0 {

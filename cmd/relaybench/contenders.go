@@ -53,14 +53,14 @@ func (f *relayFlags) catalog() ([]relays.Definition, error) {
 }
 
 // added reads the --relay flags. Nothing is booted before all of them are known to be right.
-func (f *relayFlags) added(catalog []relays.Definition) ([]harness.Contender, error) {
-	var all []harness.Contender
+func (f *relayFlags) added(catalog []relays.Definition) ([]harness.Target, error) {
+	var all []harness.Target
 	for _, text := range f.extra {
 		c, err := f.one(catalog, "--relay", text, "")
 		if err != nil {
 			return nil, err
 		}
-		if slices.ContainsFunc(all, func(o harness.Contender) bool { return o.Definition.Name == c.Definition.Name }) {
+		if slices.ContainsFunc(all, func(o harness.Target) bool { return o.Definition.Name == c.Definition.Name }) {
 			return nil, usagef("--relay: two relays are named %s; give each its own name", c.Definition.Name)
 		}
 		all = append(all, c)
@@ -70,7 +70,7 @@ func (f *relayFlags) added(catalog []relays.Definition) ([]harness.Contender, er
 
 // one reads what a flag names as a relay: a name of the catalog, NAME=COMMAND, or, where there is a
 // name for it, a command alone.
-func (f *relayFlags) one(catalog []relays.Definition, flag, text, unnamed string) (c harness.Contender, err error) {
+func (f *relayFlags) one(catalog []relays.Definition, flag, text, unnamed string) (c harness.Target, err error) {
 	var d relays.Definition
 	if i := slices.IndexFunc(catalog, func(d relays.Definition) bool { return d.Name == text }); i >= 0 {
 		d = catalog[i]
@@ -98,11 +98,11 @@ func (f *relayFlags) one(catalog []relays.Definition, flag, text, unnamed string
 	if err != nil {
 		return c, usagef("%s: %w", flag, err)
 	}
-	return harness.Contender{Definition: &d, Program: program}, nil
+	return harness.Target{Definition: &d, Program: program}, nil
 }
 
 // contenders finds the relays of this run: those of the catalog that are on this machine, and those added. It says of each what was found.
-func (f *relayFlags) contenders(ctx context.Context, stderr io.Writer) ([]harness.Contender, error) {
+func (f *relayFlags) contenders(ctx context.Context, stderr io.Writer) ([]harness.Target, error) {
 	catalog, err := f.catalog()
 	if err != nil {
 		return nil, err
@@ -112,9 +112,9 @@ func (f *relayFlags) contenders(ctx context.Context, stderr io.Writer) ([]harnes
 		return nil, err
 	}
 	wanted := func(name string) bool {
-		return slices.ContainsFunc(added, func(c harness.Contender) bool { return c.Definition.Name == name })
+		return slices.ContainsFunc(added, func(c harness.Target) bool { return c.Definition.Name == name })
 	}
-	var all []harness.Contender
+	var all []harness.Target
 	var absent []string
 	say := func(name, text string) { fmt.Fprintf(stderr, "  %-16s %s\n", name, visible(text)) }
 	for _, s := range relays.Scan(ctx, catalog, f.environment) {
@@ -130,7 +130,7 @@ func (f *relayFlags) contenders(ctx context.Context, stderr io.Writer) ([]harnes
 		switch {
 		case wanted(d.Name):
 		case s.Default:
-			all = append(all, harness.Contender{Definition: &d, Program: s.Program})
+			all = append(all, harness.Target{Definition: &d, Program: s.Program})
 			say(d.Name, "found "+s.Program+" "+s.Version)
 		case d.Unsuitable != "" || d.OnRequest != "":
 			absent = append(absent, d.Name, "only when named: --relay "+d.Name)
@@ -149,7 +149,7 @@ func (f *relayFlags) contenders(ctx context.Context, stderr io.Writer) ([]harnes
 			absent = append(absent, d.Name, s.Reason)
 		}
 	}
-	if f.geodeNoIndex && !slices.ContainsFunc(all, func(c harness.Contender) bool { return c.Definition.Name == "geode-nosearch" }) {
+	if f.geodeNoIndex && !slices.ContainsFunc(all, func(c harness.Target) bool { return c.Definition.Name == "geode-nosearch" }) {
 		return nil, usagef("--geode-no-search: geode was not found; set $GEODE_BIN or give --geode-bin")
 	}
 	for _, c := range added {
@@ -170,7 +170,7 @@ func (f *relayFlags) contenders(ctx context.Context, stderr io.Writer) ([]harnes
 }
 
 // nullRelay is the reference relay without a store, the harness's yardstick; ok is false where the program is not to be found.
-func (f *relayFlags) nullRelay() (c harness.Contender, ok bool) {
+func (f *relayFlags) nullRelay() (c harness.Target, ok bool) {
 	catalog, err := relays.Catalog()
 	if err != nil {
 		return c, false
@@ -178,7 +178,7 @@ func (f *relayFlags) nullRelay() (c harness.Contender, ok bool) {
 	for _, d := range catalog {
 		if d.Name == "ref-null" {
 			program, ok, err := d.Find(f.environment)
-			return harness.Contender{Definition: &d, Program: program}, ok && err == nil
+			return harness.Target{Definition: &d, Program: program}, ok && err == nil
 		}
 	}
 	return c, false

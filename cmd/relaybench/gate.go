@@ -160,7 +160,7 @@ func (f *gateFlags) gate(cmd *cobra.Command, stdout, stderr io.Writer) error {
 
 // judge measures, and measures again what became suspect until that is settled, or as many trials
 // as it may. It returns the files that it wrote, the first run's first.
-func (f *gateFlags) judge(ctx context.Context, stderr io.Writer, flags *pflag.FlagSet, chosen []string, contenders []harness.Contender,
+func (f *gateFlags) judge(ctx context.Context, stderr io.Writer, flags *pflag.FlagSet, chosen []string, contenders []harness.Target,
 	o *report.GateOptions, may func(*results.Record) error) (*report.GateVerdict, []string, error) {
 	var files []string
 	measured := func(chosen []string) (*results.Record, error) {
@@ -287,13 +287,13 @@ func (f *gateFlags) adopt(flags *pflag.FlagSet) error {
 }
 
 // contenders makes the relays of the gate, and says what is to be judged.
-func (f *gateFlags) contenders(ctx context.Context, stderr io.Writer) ([]harness.Contender, report.GateOptions, error) {
+func (f *gateFlags) contenders(ctx context.Context, stderr io.Writer) ([]harness.Target, report.GateOptions, error) {
 	o := report.GateOptions{Baseline: f.stored, Threshold: f.threshold / 100, Overrides: f.overrides, MaxTrials: f.maxTrials}
 	head, err := f.contender("--head", f.head, "head")
 	if err != nil {
 		return nil, o, err
 	}
-	all := []harness.Contender{head}
+	all := []harness.Target{head}
 	if f.stored == nil {
 		base, err := f.contender("--base", f.base, "base")
 		if err != nil {
@@ -304,12 +304,12 @@ func (f *gateFlags) contenders(ctx context.Context, stderr io.Writer) ([]harness
 			rename(&base, short(name)+"-base")
 			rename(&head, short(name)+"-head")
 		}
-		all = []harness.Contender{base, head}
+		all = []harness.Target{base, head}
 		if f.aa {
 			again := base
 			rename(&again, short(base.Definition.Name)+"-again")
 			o.Again = again.Definition.Name
-			all = []harness.Contender{base, again, head}
+			all = []harness.Target{base, again, head}
 		}
 		o.Base = base.Definition.Name
 	}
@@ -325,14 +325,14 @@ func (f *gateFlags) contenders(ctx context.Context, stderr io.Writer) ([]harness
 func short(name string) string { return name[:min(len(name), 26)] }
 
 // rename gives a contender another name, without touching who else has its definition.
-func rename(c *harness.Contender, name string) {
+func rename(c *harness.Target, name string) {
 	d := *c.Definition
 	d.Name = name
 	c.Definition = &d
 }
 
 // contender reads one of --base and --head.
-func (f *gateFlags) contender(flag, text, name string) (c harness.Contender, err error) {
+func (f *gateFlags) contender(flag, text, name string) (c harness.Target, err error) {
 	catalog, err := f.relays.catalog()
 	if err != nil {
 		return c, err

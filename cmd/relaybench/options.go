@@ -63,7 +63,7 @@ func publicFlags(flags *pflag.FlagSet) map[string]any {
 }
 
 // repeatable returns the words after "run" that repeat this one on another machine: what was set, with files and programs by their base names.
-func (f *runFlags) repeatable(ctx context.Context, flags *pflag.FlagSet, contenders []harness.Contender, settings relays.Settings) []string {
+func (f *runFlags) repeatable(ctx context.Context, flags *pflag.FlagSet, contenders []harness.Target, settings relays.Settings) []string {
 	words := []string{}
 	flags.Visit(func(flag *pflag.Flag) {
 		switch {

@@ -95,7 +95,7 @@ func publicAddress(d *relays.Definition) string {
 }
 
 // probed refuses what cannot be meant, fills in the options, and returns the relays.
-func (f *runFlags) probed(urls []string) (all []harness.Contender, err error) {
+func (f *runFlags) probed(urls []string) (all []harness.Target, err error) {
 	o, stall := &f.probe.options, f.options.Stall
 	switch {
 	case len(urls) == 0:
@@ -126,7 +126,7 @@ func (f *runFlags) probed(urls []string) (all []harness.Contender, err error) {
 				d.Name += " again"
 			}
 		}
-		all = append(all, harness.Contender{Definition: d})
+		all = append(all, harness.Target{Definition: d})
 	}
 	for _, text := range f.probe.authors {
 		author, ok := corpus.ParseNpub(text)

@@ -128,7 +128,7 @@ func (f *runFlags) reconcileAll(cmd *cobra.Command, stdout, stderr io.Writer) (e
 }
 
 // reconciled finds the relays: refrelay in both forms, where it is to be found, and those added.
-func (f *runFlags) reconciled(stderr io.Writer) ([]harness.Contender, error) {
+func (f *runFlags) reconciled(stderr io.Writer) ([]harness.Target, error) {
 	catalog, err := f.relays.catalog()
 	if err != nil {
 		return nil, err
@@ -151,13 +151,13 @@ func (f *runFlags) reconciled(stderr io.Writer) ([]harness.Contender, error) {
 	rebuild := live
 	rebuild.Name = "refrelay-rebuild"
 	rebuild.Command += " --neg-rebuild"
-	var all []harness.Contender
+	var all []harness.Target
 	program, found, err := live.Find(f.relays.environment)
 	switch {
 	case err != nil:
 		return nil, usagef("%w", err)
 	case found:
-		all = []harness.Contender{{Definition: &live, Program: program}, {Definition: &rebuild, Program: program}}
+		all = []harness.Target{{Definition: &live, Program: program}, {Definition: &rebuild, Program: program}}
 	default:
 		fmt.Fprintln(stderr, "refrelay is not found, so its rows are left out; build it beside relaybench, or set $REFRELAY_BIN")
 	}

@@ -288,7 +288,7 @@ func (f *runFlags) scenarioKeys() []string {
 }
 
 // run measures, and tells of it. See measure.
-func (f *runFlags) run(ctx context.Context, stdout, stderr io.Writer, flags *pflag.FlagSet, chosen []string, contenders []harness.Contender, may func(*results.Record) error) error {
+func (f *runFlags) run(ctx context.Context, stdout, stderr io.Writer, flags *pflag.FlagSet, chosen []string, contenders []harness.Target, may func(*results.Record) error) error {
 	final, out, err := f.measure(ctx, stderr, flags, chosen, contenders, may)
 	if final == nil {
 		return err
@@ -305,7 +305,7 @@ func (f *runFlags) run(ctx context.Context, stdout, stderr io.Writer, flags *pfl
 // measure carries out the chosen scenarios on the contenders, and returns the record and the folder that holds it. It returns a record with
 // an error when the run ended early, and none when nothing was measured. Before anything is, may (where it is not nil) sees the record with
 // the corpus, the machine and the settings, and ends the run with an error.
-func (f *runFlags) measure(ctx context.Context, stderr io.Writer, flags *pflag.FlagSet, chosen []string, contenders []harness.Contender,
+func (f *runFlags) measure(ctx context.Context, stderr io.Writer, flags *pflag.FlagSet, chosen []string, contenders []harness.Target,
 	may func(*results.Record) error) (final *results.Record, out string, err error) {
 	started := time.Now().UTC()
 	loadBefore := harness.LoadAverage(ctx) // before making a corpus adds to it
@@ -412,7 +412,7 @@ func (f *runFlags) measure(ctx context.Context, stderr io.Writer, flags *pflag.F
 		last.set(keep, file)
 	}
 	recorder := results.NewRecorder(record, func(r *results.Record) error { return r.Write(file) })
-	runner := harness.Runner{Contenders: contenders, Scenarios: measured, Corpus: c, Model: expected, Now: started.Unix(), Options: f.options,
+	runner := harness.Runner{Targets: contenders, Scenarios: measured, Corpus: c, Model: expected, Now: started.Unix(), Options: f.options,
 		Settings: settings, Recorder: recorder, Observer: w, Preflight: inspect, Seeder: f.seeder(), ReadOnly: f.readOnly}
 
 	runErr := recorder.Save() // a folder that cannot be written is found out before an hour of measuring

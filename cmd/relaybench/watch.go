@@ -134,7 +134,7 @@ func (w *watcher) corpus(stage string, done, total int64) {
 }
 
 // Turn implements harness.Observer.
-func (w *watcher) Turn(relay string, trial, trials, scenarios int) {
+func (w *watcher) Trial(relay string, trial, trials, scenarios int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.begun, w.group = 0, ""

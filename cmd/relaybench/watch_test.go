@@ -18,14 +18,14 @@ func TestTheBarOfWhatIsDoneIsFull(t *testing.T) {
 		end  func(w *watcher)
 		full bool
 	}{
-		"followed by another": {func(w *watcher) { w.Turn("other", 0, 1, 1); w.wait(false) }, true},
+		"followed by another": {func(w *watcher) { w.Trial("other", 0, 1, 1); w.wait(false) }, true},
 		"the last":            {func(w *watcher) { w.wait(true) }, true},
 		"given up":            {func(w *watcher) { w.Failed("mine", errors.New("gone")); w.wait(true) }, false},
 	} {
 		for _, scenarios := range []int{0, 1, 3} {
 			var b strings.Builder
 			w := &watcher{out: io.Discard, bars: mpb.New(mpb.WithOutput(&b), mpb.WithWidth(120), mpb.WithAutoRefresh())}
-			w.Turn("mine", 0, 1, scenarios)
+			w.Trial("mine", 0, 1, scenarios)
 			for i := range scenarios {
 				w.Scenario("mine", harness.Description{Scenario: results.Scenario{Key: "sync." + string(rune('a'+i))}})
 			}

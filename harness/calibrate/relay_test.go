@@ -159,7 +159,7 @@ func TestANullRelayThatNeverSendsAnEventIsNamed(t *testing.T) {
 	url := (&nullScript{events: 0}).serve(t)
 	c := calibratorOf(t)
 	c.effort.longest = 40 * time.Millisecond
-	c.Null = &harness.Contender{Definition: &relays.Definition{Name: "null", URL: url}}
+	c.Null = &harness.Target{Definition: &relays.Definition{Name: "null", URL: url}}
 	err := c.null(t.Context())
 	if err == nil || !strings.HasPrefix(err.Error(), results.CeilingReceive+" over 8 connections: nothing was done in 40ms") {
 		t.Errorf("error %v", err)
@@ -210,7 +210,7 @@ func TestTheNullRelaysCeilingsAreItsScripts(t *testing.T) {
 func TestTheCalibrationAfterARunAsksTheNullRelayAlone(t *testing.T) {
 	url := (&nullScript{events: 3}).serve(t)
 	c := calibratorOf(t)
-	c.Null = &harness.Contender{Definition: &relays.Definition{Name: "null", URL: url}}
+	c.Null = &harness.Target{Definition: &relays.Definition{Name: "null", URL: url}}
 	c.After = true
 	figures, err := c.Run(t.Context())
 	if err != nil {
