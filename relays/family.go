@@ -1,6 +1,8 @@
 package relays
 
 import (
+	"crypto/rand"
+	"encoding/hex"
 	"fmt"
 	"maps"
 	"os/exec"
@@ -10,6 +12,23 @@ import (
 	"sync"
 	"syscall"
 	"time"
+)
+
+// markVariable is set, to another random value at each boot, in the environment of all that is
+// launched. A process that leaves its group and its parent, as a daemon does, still has it.
+const markVariable = "RELAYBENCH_BOOT"
+
+// newMark returns the assignment that marks one boot.
+func newMark() string {
+	var random [16]byte
+	_, _ = rand.Read(random[:])
+	return markVariable + "=" + hex.EncodeToString(random[:])
+}
+
+const (
+	sweepTime  = 2 * time.Second        // for those that start others as fast as they are killed
+	sweepAgain = 2 * time.Millisecond   // from one look to the next
+	loadTime   = 300 * time.Millisecond // for those that are being given their program, and show no environment
 )
 
 // family is the processes of one launch: the leader that was started here, what is in its group,
@@ -72,9 +91,8 @@ func (f *family) end() []Survivor {
 	kin.Unlock()
 	began := time.Now()
 	for {
-		alive, unclear := killMarked(f.mark, f.since)
+		alive, unclear := f.orphans(true)
 		alive = append(alive, f.tree.kill()...)
-		alive = append(alive, f.orphans(true)...)
 		waited := time.Since(began)
 		switch {
 		case len(alive) == 0 && (!unclear || waited >= loadTime):

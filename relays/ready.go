@@ -46,8 +46,8 @@ func (p *Process) awaitReady(ctx context.Context) error {
 		}
 		if host := listeningHost(p.port); host != "" {
 			listened = true
-			if thief := p.thief(); thief != "" {
-				return p.portTaken(thief)
+			if owner := p.portOwner(); owner != "" {
+				return p.portTaken(owner)
 			}
 			p.url = "ws://" + net.JoinHostPort(host, strconv.Itoa(p.port))
 			refusal, err := probe(ctx, p.url, min(left, probeTimeout))
@@ -115,26 +115,22 @@ func (p *Process) confirm() error {
 		return p.ranAway()
 	default:
 	}
-	if thief := p.thief(); thief != "" {
-		return p.portTaken(thief)
+	if owner := p.portOwner(); owner != "" {
+		return p.portTaken(owner)
 	}
 	return nil
 }
 
-// thief names the process that listens on the port in the child's place, or returns "".
-func (p *Process) thief() string {
+// portOwner names the process that listens on the port in the child's place, or returns "".
+func (p *Process) portOwner() string {
 	if p.def.containerised(p.program) {
 		return "" // the container engine's own daemon listens for it
 	}
-	verdict, who := listener(p.port, p.tree.pids())
-	if verdict != foreign {
-		return ""
-	}
-	return either(who, "another process")
+	return portOwner(p.port, p.tree.pids())
 }
 
-func (p *Process) portTaken(thief string) error {
-	return &StartError{Relay: p.Name(), Cause: PortTaken, Detail: fmt.Sprintf("port %d, which it was given, was taken by %s", p.port, thief)}
+func (p *Process) portTaken(owner string) error {
+	return &StartError{Relay: p.Name(), Cause: PortTaken, Detail: fmt.Sprintf("port %d, which it was given, was taken by %s", p.port, owner)}
 }
 
 // ranAway tells apart the ways in which a child ends before it is ready.

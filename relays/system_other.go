@@ -4,12 +4,68 @@ package relays
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
+	"slices"
 	"syscall"
 
+	"github.com/shirou/gopsutil/v4/net"
 	"github.com/shirou/gopsutil/v4/process"
 )
+
+// childAttributes gives a child its own process group. There is no parent-death signal here: after a SIGKILL of relaybench its
+// relays run on.
+func childAttributes() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
+
+// spawn starts cmd; processes cannot be kept to processors here.
+func spawn(cmd *exec.Cmd, _ []int) error { return cmd.Start() }
+
+// adoptOrphans is Linux's alone: elsewhere what loses its parent becomes a child of init.
+func adoptOrphans() {}
+
+// commandOf returns a process's name.
+func commandOf(pid int) string {
+	name, _ := (&process.Process{Pid: int32(pid)}).Name()
+	return cleanLine([]byte(name), 40)
+}
+
+// orphans returns the processes that bear the family's mark, and kills them if it is told to, where
+// the system shows the environment of another process.
+func (f *family) orphans(end bool) (alive []int, unclear bool) {
+	if !end {
+		return nil, false // nobody here has to wait for them
+	}
+	pids, err := process.Pids()
+	if err != nil {
+		return nil, false
+	}
+	for _, pid := range pids {
+		p := &process.Process{Pid: pid}
+		if started, err := p.CreateTime(); int(pid) == os.Getpid() || err != nil || uint64(started) < f.since {
+			continue
+		}
+		if environment, err := p.Environ(); err == nil && slices.Contains(environment, f.mark) {
+			alive = append(alive, int(pid))
+			_ = syscall.Kill(int(pid), syscall.SIGKILL)
+		}
+	}
+	return alive, false
+}
+
+// portOwner names the process that listens at a loopback port in place of the members; "" for none.
+func portOwner(port int, members []int) string {
+	conns, err := net.Connections("tcp")
+	if err != nil {
+		return ""
+	}
+	for _, c := range conns {
+		if c.Status == "LISTEN" && int(c.Laddr.Port) == port && c.Pid != 0 && !slices.Contains(members, int(c.Pid)) {
+			return fmt.Sprintf("process %d", c.Pid)
+		}
+	}
+	return ""
+}
 
 func readProcess(pid int) (reading, bool) {
 	p, err := process.NewProcess(int32(pid))

@@ -10,41 +10,28 @@ import (
 	"strings"
 )
 
-// listener says whose socket listens on a loopback port, by the socket's inode in /proc/net and in the members' descriptors.
-func listener(port int, members []int) (verdict, string) {
-	wanted := map[string]bool{}
+// portOwner names the process that listens at a loopback port beside or in place of the members, found
+// by the inode of its socket in /proc/net and in the descriptors of processes. It returns "" where
+// the members alone listen there, or the system does not tell.
+func portOwner(port int, members []int) string {
+	others := map[string]bool{} // inodes
 	for _, table := range []string{"/proc/net/tcp", "/proc/net/tcp6"} {
-		listeningInodes(table, port, wanted)
+		listeningInodes(table, port, others)
 	}
-	if len(wanted) == 0 {
-		return undecided, "" // another network namespace, or it stopped listening
-	}
-	mine := map[string]bool{}
-	hidden := false
 	for _, pid := range members {
 		inodes, err := socketInodes(pid)
 		if errors.Is(err, fs.ErrPermission) {
-			hidden = true
+			return ""
 		}
 		for _, inode := range inodes {
-			if wanted[inode] {
-				mine[inode] = true
-			}
+			delete(others, inode)
 		}
 	}
 	// Two processes may share a port (SO_REUSEPORT): then only some connections would reach the relay.
-	if len(mine) == len(wanted) {
-		return own, ""
+	for inode := range others {
+		return holder(inode)
 	}
-	if hidden {
-		return undecided, ""
-	}
-	for inode := range wanted {
-		if !mine[inode] {
-			return foreign, holder(inode)
-		}
-	}
-	return undecided, ""
+	return ""
 }
 
 // loopbackAddresses are the local addresses, as /proc/net/tcp and tcp6 write them, at which 127.0.0.1 or ::1 is reached. The

@@ -17,17 +17,20 @@ import (
 // session is found among the children.
 var adoptOrphans = sync.OnceFunc(func() { _ = unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) })
 
-// orphans reaps the family's orphans that have ended and returns the others, which it kills if it
-// is told to. Only ids that are known not to be waited for by anybody else are waited for.
-func (f *family) orphans(end bool) (alive []int) {
+// orphans reaps the family's orphans that have ended and returns the others, which it kills if it is
+// told to. Only ids that are known not to be waited for by anybody else are waited for. unclear says
+// that of another child it cannot be told yet whose it is.
+func (f *family) orphans(end bool) (alive []int, unclear bool) {
 	kin.Lock()
 	defer kin.Unlock()
 	session, err := unix.Getsid(0)
 	if err != nil {
-		return nil
+		return nil, false
 	}
-	for _, r := range strangers() {
-		if !f.owns(r, session) {
+	for _, r := range otherChildren() {
+		owned, known := f.owns(r, session)
+		unclear = unclear || !known
+		if !owned {
 			continue
 		}
 		if r.zombie { // which its first thread alone may be
@@ -40,12 +43,12 @@ func (f *family) orphans(end bool) (alive []int) {
 			_ = kill(r.pid, syscall.SIGKILL) // our child, which nobody else waits for: the id is still its own
 		}
 	}
-	return alive
+	return alive, unclear
 }
 
-// strangers returns this process's children that were not launched by this package. The caller
+// otherChildren returns this process's children that were not launched by this package. The caller
 // holds kin's lock.
-func strangers() (found []reading) {
+func otherChildren() (found []reading) {
 	self := os.Getpid()
 	children, ok := childrenOf(self)
 	if !ok {
@@ -62,38 +65,45 @@ func strangers() (found []reading) {
 }
 
 // owns says whether a child that was not launched here is the family's. Other code of this program
-// may launch children, but no daemons: what is in this program's own session, and was not seen to
-// descend from the leader, is left alone. The caller holds kin's lock.
-func (f *family) owns(r reading, session int) bool {
+// may launch children, but no daemons: what is in this program's own session, was not seen to
+// descend from the leader and does not bear its mark is left alone. known is false where that cannot
+// be told yet: the kernel empties the environment for a moment while it loads a program. The caller
+// holds kin's lock.
+func (f *family) owns(r reading, session int) (owned, known bool) {
 	switch {
 	case r.started < f.since:
-		return false
+		return false, true
 	case f.saw(r):
-		return true
+		return true, true
+	}
+	environment := environmentOf(r.pid)
+	switch {
+	case bytes.Contains(environment, []byte(f.mark)):
+		return true, true
 	case r.session == session:
-		return false
+		return false, r.zombie || len(environment) > 0
 	}
 	var others []*family
 	for o := range kin.living {
 		if o != f && o.since <= r.started {
 			if o.saw(r) {
-				return false
+				return false, true
 			}
 			others = append(others, o)
 		}
 	}
 	if len(others) == 0 {
-		return true
+		return true, true
 	}
 	// Several relays run that may have left it behind. What it still has of one of them tells; else
 	// it is left for the last to end.
-	environment, paths := environmentOf(r.pid), pathsOf(r.pid)
+	paths := pathsOf(r.pid)
 	for _, o := range others {
 		if bytes.Contains(environment, []byte(o.mark)) || o.holds(paths) {
-			return false
+			return false, true
 		}
 	}
-	return bytes.Contains(environment, []byte(f.mark)) || f.holds(paths)
+	return f.holds(paths), true
 }
 
 // saw says whether a process is in the leader's group, or was found to descend from the leader
@@ -124,6 +134,9 @@ func pathsOf(pid int) (paths []string) {
 	}
 	return paths
 }
+
+// maxEnvironment is more than any environment that a relay was launched with.
+const maxEnvironment = 4 << 20
 
 func environmentOf(pid int) []byte {
 	f, err := os.Open("/proc/" + strconv.Itoa(pid) + "/environ")
