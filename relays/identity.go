@@ -1,7 +1,6 @@
 package relays
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"debug/buildinfo"
@@ -10,13 +9,11 @@ import (
 	"maps"
 	"net/url"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/kballard/go-shellquote"
@@ -79,41 +76,40 @@ func (d *Definition) askVersion(ctx context.Context, path string) string {
 	for i, w := range words {
 		words[i] = strings.ReplaceAll(w, "{program}", path)
 	}
-	// Some programs take any argument for a reason to serve: let them do it in a folder of their own, and not for long.
+	// Some programs take any argument for a reason to serve: let them do it in a folder of their
+	// own, and not for long.
 	dir, err := os.MkdirTemp("", "relaybench-version-")
 	if err != nil {
 		return ""
 	}
-	defer removeAll(dir)
 	ctx, cancel := context.WithTimeout(ctx, versionTimeout)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, words[0], words[1:]...)
-	cmd.Dir = dir
-	var out capped
-	cmd.Stdout, cmd.Stderr = &out, &out
-	f := &family{mark: newMark(), root: dir}
-	cmd.Env = append(os.Environ(), f.mark)
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
-	cmd.WaitDelay = time.Second
-	if f.start(cmd, nil) == nil {
-		_ = cmd.Wait() // some print their version and exit 1
-		_ = syscall.Kill(-f.group, syscall.SIGKILL)
-		f.end()
+	p := newProcess(&Definition{Name: d.Name}, path, Settings{}, dir) // in the environment of a person who asks
+	remember(p)
+	defer p.Cleanup()
+	if os.Mkdir(p.dir, 0o755) != nil || p.execute(words, p.blanks(), nil) != nil {
+		return ""
 	}
+	select {
+	case <-p.done:
+	case <-ctx.Done():
+		p.Kill()
+		<-p.done
+	}
+	out, _ := os.ReadFile(p.LogPath()) // whatever the status: some print their version and exit 1
 	if d.VersionRule.Pattern == "" {
-		line, _, _ := strings.Cut(strings.TrimSpace(out.String()), "\n")
+		line, _, _ := strings.Cut(strings.TrimSpace(string(out)), "\n")
 		return cleanLine([]byte(line), 100)
 	}
 	pattern, err := regexp.Compile(d.VersionRule.Pattern)
 	if err != nil {
 		return ""
 	}
-	match := pattern.FindStringSubmatch(out.String())
+	match := pattern.FindSubmatch(out)
 	if match == nil {
 		return ""
 	}
-	return cleanLine([]byte(match[min(1, len(match)-1)]), 100)
+	return cleanLine(match[min(1, len(match)-1)], 100)
 }
 
 // buildVersion reads what the Go toolchain wrote into the program.
@@ -135,16 +131,6 @@ func buildVersion(path string) string {
 		version = revision + dirty
 	}
 	return cleanLine([]byte(version), 100)
-}
-
-// capped keeps the first 64 KiB written to it.
-type capped struct{ bytes.Buffer }
-
-func (c *capped) Write(p []byte) (int, error) {
-	if room := 64<<10 - c.Len(); room > 0 {
-		c.Buffer.Write(p[:min(room, len(p))])
-	}
-	return len(p), nil
 }
 
 // programSHA256 hashes the program file itself, which is the script where a script launches the relay.
