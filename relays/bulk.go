@@ -104,33 +104,35 @@ func (b *BulkRule) empty() bool {
 	return b.Command == "" && len(b.Env)+len(b.Files)+len(b.Edits)+len(b.Notes) == 0 && b.Limits == nil
 }
 
-// validateInherited refuses a variant in whose bulk form something of the file's would stand in place of what makes it a variant: it would be measured as
-// another relay under its name.
-func (d *Definition) validateInherited(v *Variant) error {
+// validateInherited refuses a variant in whose bulk form, which is that of its file, something of the
+// file's would stand in place of what makes it a variant: it would be measured as another relay under
+// its name.
+func (d *Definition) validateInherited(file *Definition) error {
 	b := d.BulkRule
-	if b == nil || v.Bulk != nil {
+	if b == nil {
 		return nil
 	}
 	lost := ""
-	switch env, files := common(b.Env, v.Env), common(b.Files, v.Files); {
-	case b.Command != "" && v.Command != "":
+	env, files := replaced(b.Env, file.Env, d.Env), replaced(b.Files, file.Files, d.Files)
+	switch {
+	case b.Command != "" && d.Command != file.Command:
 		lost = "command"
-	case len(env) > 0:
-		lost = "env " + env[0]
-	case len(files) > 0:
-		lost = fmt.Sprintf("file %q", files[0])
+	case env != "":
+		lost = "env " + env
+	case files != "":
+		lost = fmt.Sprintf("file %q", files)
 	default:
 		return nil
 	}
-	return fmt.Errorf("relay %s: the file's [bulk] would replace the variant's own %s: give it [variant.bulk], or bulk = {} where nothing is to be raised", v.Name, lost)
+	return fmt.Errorf("relay %s: the file's [bulk] would replace the variant's own %s: give it [variant.bulk], or bulk = {} where nothing is to be raised", d.Name, lost)
 }
 
-// common lists the keys that both have, in order.
-func common(a, b map[string]string) (keys []string) {
-	for _, key := range slices.Sorted(maps.Keys(a)) {
-		if _, ok := b[key]; ok {
-			keys = append(keys, key)
+// replaced returns the first key of over under which two tables differ.
+func replaced(over, a, b map[string]string) string {
+	for _, key := range slices.Sorted(maps.Keys(over)) {
+		if a[key] != b[key] {
+			return key
 		}
 	}
-	return keys
+	return ""
 }

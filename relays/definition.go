@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"path/filepath"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -51,8 +52,8 @@ type Definition struct {
 	Unsuitable  string   `toml:"unsuitable"`   // set: cannot hold a general corpus, and this is why
 	NeverRanked string   `toml:"never_ranked"` // set: measured, but put in no ranking, and this is why
 
-	VariantsOnly bool      `toml:"variants_only"` // the file itself is no relay, only its variants are
-	Variants     []Variant `toml:"variant"`
+	VariantsOnly bool                        `toml:"variants_only"` // the file itself is no relay, only its variants are
+	Variants     []map[string]toml.Primitive `toml:"variant"`       // second forms: see expand
 
 	Family   string `toml:"-"` // the name in the file: geode for geode-nosearch
 	URL      string `toml:"-"` // set for a relay that already runs (External)
@@ -97,26 +98,6 @@ const (
 	DurabilityOpen Durability = "unknown" // not established
 )
 
-// Variant is a second form of a relay. What it sets replaces what its file sets; env and files are replaced key by key.
-type Variant struct {
-	Name        string            `toml:"name"`
-	Title       string            `toml:"title"`
-	Storage     string            `toml:"storage"`
-	Lookup      *Lookup           `toml:"find"`
-	Command     string            `toml:"command"`
-	Env         map[string]string `toml:"env"`
-	Dirs        []string          `toml:"dirs"`
-	Files       map[string]string `toml:"files"`
-	Limits      *Limits           `toml:"limits"`
-	Durability  Durability        `toml:"durability"`
-	Import      *ImportRule       `toml:"import"` // an empty table: it has no such command
-	Sync        *SyncRule         `toml:"sync"`
-	Bulk        *BulkRule         `toml:"bulk"` // an empty table: nothing is raised
-	Notes       []string          `toml:"notes"`
-	OnRequest   string            `toml:"on_request"`
-	NeverRanked string            `toml:"never_ranked"`
-}
-
 // Duration is a time.Duration written as "30s" or "2m".
 type Duration time.Duration
 
@@ -131,23 +112,22 @@ func (d *Duration) UnmarshalText(text []byte) error {
 }
 
 // parse reads one definition file into the relays it describes. Every message names the file.
-func parse(origin, text string) ([]Definition, error) {
+func parse(origin, text string) (all []Definition, err error) {
 	var d Definition
 	md, err := toml.Decode(text, &d)
-	if err != nil {
-		var at toml.ParseError
-		if errors.As(err, &at) {
-			return nil, fmt.Errorf("%s: line %d: %s", origin, at.Position.Line, firstLine(at.Message, err))
-		}
+	if err == nil {
+		d.origin, d.Family = origin, d.Name
+		all, err = d.expand(&md)
+	}
+	var at toml.ParseError
+	switch unknown := md.Undecoded(); {
+	case errors.As(err, &at):
+		return nil, fmt.Errorf("%s: line %d: %s", origin, at.Position.Line, firstLine(at.Message, err))
+	case err != nil:
 		return nil, fmt.Errorf("%s: %w", origin, err)
-	}
-	if unknown := md.Undecoded(); len(unknown) > 0 {
+	case len(unknown) > 0:
 		return nil, fmt.Errorf("%s: unknown key %q", origin, unknown[0].String())
-	}
-	d.origin = origin
-	d.Family = d.Name
-	all := d.expand()
-	if len(all) == 0 {
+	case len(all) == 0:
 		return nil, fmt.Errorf("%s: variants_only is set and there is no variant", origin)
 	}
 	for i := range all {
@@ -155,71 +135,57 @@ func parse(origin, text string) ([]Definition, error) {
 			return nil, fmt.Errorf("%s: %w", origin, err)
 		}
 	}
-	for i := range d.Variants {
-		if err := d.validateInherited(&d.Variants[i]); err != nil {
-			return nil, fmt.Errorf("%s: %w", origin, err)
-		}
-	}
 	return all, nil
 }
 
 func firstLine(message string, err error) string {
-	if message == "" {
-		message = err.Error()
-	}
-	line, _, _ := strings.Cut(message, "\n")
+	line, _, _ := strings.Cut(either(message, err.Error()), "\n")
 	return line
 }
 
-// expand returns the file's relay and its variants, each complete.
-func (d *Definition) expand() []Definition {
+// expand returns the file's relay and its variants, each complete. What a variant sets replaces what
+// its file sets; env and files are replaced key by key. An empty table for one of the relay's own
+// commands, or for the bulk form, says that the variant has none.
+func (d *Definition) expand(md *toml.MetaData) (all []Definition, err error) {
 	base := *d
 	base.Variants, base.VariantsOnly = nil, false
-	var all []Definition
 	if !d.VariantsOnly {
 		all = append(all, base)
 	}
-	for _, v := range d.Variants {
+	for _, set := range d.Variants {
 		one := base
-		one.Name = v.Name
-		one.Title = either(v.Title, base.Title)
-		one.Storage = either(v.Storage, base.Storage)
-		one.Command = either(v.Command, base.Command)
-		one.Durability = either(v.Durability, base.Durability)
-		one.OnRequest = either(v.OnRequest, base.OnRequest)
-		one.NeverRanked = either(v.NeverRanked, base.NeverRanked)
-		one.Env = overlay(base.Env, v.Env)
-		one.Files = overlay(base.Files, v.Files)
-		if v.Dirs != nil {
-			one.Dirs = v.Dirs
-		}
-		if v.Notes != nil {
-			one.Notes = v.Notes
-		}
-		if v.Lookup != nil {
-			one.Lookup = *v.Lookup
-		} else if len(base.Lookup.Env) == 0 {
+		one.Env, one.Files = maps.Clone(base.Env), maps.Clone(base.Files)
+		if _, ok := set["find"]; !ok && len(base.Lookup.Env) == 0 {
 			// A variant is the same program: geode-nosearch is found by GEODE_BIN.
 			one.Lookup.Env = []string{variable(d.Family) + "_BIN"}
 		}
-		if v.Limits != nil {
-			one.Limits = *v.Limits
+		fields := map[string]any{"name": &one.Name, "title": &one.Title, "storage": &one.Storage, "find": &one.Lookup, "command": &one.Command,
+			"env": &one.Env, "dirs": &one.Dirs, "files": &one.Files, "limits": &one.Limits, "durability": &one.Durability,
+			"import": &one.ImportRule, "sync": &one.SyncRule, "bulk": &one.BulkRule, "notes": &one.Notes,
+			"on_request": &one.OnRequest, "never_ranked": &one.NeverRanked}
+		one.Name = ""
+		for _, key := range slices.Sorted(maps.Keys(set)) {
+			field := fields[key]
+			if field == nil {
+				return nil, fmt.Errorf("unknown key %q", "variant."+key)
+			}
+			if key != "env" && key != "files" {
+				reflect.ValueOf(field).Elem().SetZero()
+			}
+			if err := md.PrimitiveDecode(set[key], field); err != nil {
+				return nil, err
+			}
 		}
-		if v.Import != nil {
-			one.ImportRule = *v.Import
-		}
-		if v.Sync != nil {
-			one.SyncRule = *v.Sync
-		}
-		if v.Bulk != nil {
-			one.BulkRule = v.Bulk
-			if v.Bulk.empty() {
-				one.BulkRule = nil
+		if _, own := set["bulk"]; own && one.BulkRule.empty() {
+			one.BulkRule = nil
+		} else if !own {
+			if err := one.validateInherited(&base); err != nil {
+				return nil, err
 			}
 		}
 		all = append(all, one)
 	}
-	return all
+	return all, nil
 }
 
 func either[T comparable](a, b T) T {

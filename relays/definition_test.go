@@ -95,6 +95,8 @@ func TestParseNamesFileAndKey(t *testing.T) {
 		{"duration", good + "ready_timeout = 'soon'", "30s"},
 		{"pattern", good + "[version]\npattern = '('", "version.pattern"},
 		{"no variant", good + "variants_only = true", "variants_only"},
+		{"variant's key", good + "[[variant]]\nname = 'y'\nnips = [1]", `unknown key "variant.nips"`},
+		{"variant's table", good + "[[variant]]\nname = 'y'\n[variant.limits]\nfoo = 1", `unknown key "variant.limits.foo"`},
 		{"variant's name", good + "[[variant]]\nname = ''", "is no relay name"},
 	}
 	for _, c := range cases {
