@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"os"
+	"regexp"
 	"strings"
 	"sync"
 	"time"
@@ -139,17 +140,15 @@ func (l *boundedLog) tail(n int) []string {
 	return lines
 }
 
-// cleanLine makes a line of a program that is not trusted fit to be shown: no escape sequences, no control or format
-// characters, valid UTF-8, at most limit bytes.
+// terminalEscape is an escape sequence of terminals (ECMA-48): parameters and one final byte, a string
+// up to BEL or ESC \, or one more byte; cut short at the line's end.
+var terminalEscape = regexp.MustCompile(`\x1b(?s:\[[ -?]*[@-~]?|[\]PX^_][^\x07\x1b]*(?:\x07|\x1b\\)?|.|$)`)
+
+// cleanLine makes a line of a program that is not trusted fit to be shown: no escape sequences, no
+// control or format characters, valid UTF-8, at most limit bytes.
 func cleanLine(line []byte, limit int) string {
 	var out strings.Builder
-	for i := 0; i < len(line); {
-		if line[i] == 0x1b {
-			i += escapeLength(line[i:])
-			continue
-		}
-		r, size := utf8.DecodeRune(line[i:])
-		i += size
+	for _, r := range string(terminalEscape.ReplaceAll(line, nil)) {
 		switch {
 		case r == '\t':
 			r = ' '
@@ -163,34 +162,4 @@ func cleanLine(line []byte, limit int) string {
 		out.WriteRune(r)
 	}
 	return out.String()
-}
-
-// escapeLength returns the length of the terminal escape sequence that b begins with (ECMA-48).
-func escapeLength(b []byte) int {
-	if len(b) < 2 {
-		return len(b)
-	}
-	switch b[1] {
-	case '[': // parameters and intermediates, then one final byte
-		for i := 2; i < len(b); i++ {
-			if b[i] < 0x20 || b[i] > 0x3f {
-				if b[i] >= 0x40 && b[i] <= 0x7e {
-					i++
-				}
-				return i
-			}
-		}
-		return len(b)
-	case ']', 'P', 'X', '^', '_': // a string, up to BEL or ESC \
-		for i := 2; i < len(b); i++ {
-			if b[i] == 0x07 {
-				return i + 1
-			}
-			if b[i] == 0x1b && i+1 < len(b) && b[i+1] == '\\' {
-				return i + 2
-			}
-		}
-		return len(b)
-	}
-	return 2
 }

@@ -1,12 +1,12 @@
 package wire
 
 import (
-	"encoding/hex"
 	"encoding/json"
 	"strconv"
 	"strings"
 	"unicode/utf8"
 
+	"relaybench/corpus"
 	"relaybench/corpus/scan"
 )
 
@@ -95,7 +95,7 @@ func (s *scanner) message(m *Message) {
 	case "OK":
 		m.Type = OK
 		s.Expect(',')
-		m.HasID = decodeID(&m.ID, s.Text())
+		m.setID(s.Text())
 		s.Expect(',')
 		m.Accepted = s.Bool()
 		m.Reason = s.reason()
@@ -169,7 +169,7 @@ func (s *scanner) event(m *Message) []byte {
 		case "id":
 			ids++
 			if s.Peek() == '"' {
-				m.HasID = decodeID(&m.ID, s.Text())
+				m.setID(s.Text())
 			} else {
 				m.wrong(FieldID)
 				s.Skip()
@@ -218,6 +218,12 @@ func (s *scanner) ofString(m *Message, field Field) {
 	}
 	m.wrong(field)
 	s.Skip()
+}
+
+// setID reads 64 lower-case hexadecimal digits (NIP-01).
+func (m *Message) setID(text []byte) {
+	id, ok := corpus.ParseID(text)
+	m.ID, m.HasID = id, ok
 }
 
 // wrong notes that a field of the event is of the wrong type.
@@ -287,33 +293,4 @@ func decodeTime(text []byte) (at int64, ok bool) {
 		at = -at
 	}
 	return at, true
-}
-
-// digits maps a hexadecimal digit to its value and anything else to 0xff.
-var digits = func() (table [256]byte) {
-	for i := range table {
-		table[i] = 0xff
-	}
-	for i, c := range "0123456789abcdef" {
-		table[c] = byte(i)
-	}
-	return table
-}()
-
-// decodeID reads 64 lower-case hexadecimal digits (NIP-01).
-func decodeID(id *[32]byte, text []byte) bool {
-	if len(text) != hex.EncodedLen(len(id)) {
-		return false
-	}
-	wrong := byte(0)
-	for i := range id {
-		high, low := digits[text[2*i]], digits[text[2*i+1]]
-		id[i] = high<<4 | low
-		wrong |= high | low
-	}
-	if wrong&0xf0 != 0 {
-		*id = [32]byte{}
-		return false
-	}
-	return true
 }
