@@ -191,7 +191,7 @@ func (f *Faults) limit(asked int) int {
 }
 
 // takes judges an event that has been verified; the reason is why it is refused all the same.
-func (f *Faults) takes(s *session) (v verdict, refused bool) {
+func (f *Faults) takes(s *session) (v decision, refused bool) {
 	if f == nil {
 		return v, false
 	}
@@ -201,7 +201,7 @@ func (f *Faults) takes(s *session) (v verdict, refused bool) {
 	if f.perSecond > 0 && !f.inTime(time.Now().Unix()) {
 		const reason = "rate-limited: slow down"
 		s.send("NOTICE", reason)
-		return verdict{false, reason}, true
+		return decision{false, reason}, true
 	}
 	if f.last > 0 && f.arrived.Add(1) == int64(f.last) {
 		s.relay.log("die-after: killed by its own hand after %d events", f.last)

@@ -7,7 +7,7 @@ import (
 )
 
 // misanswer is subscription.run's part after the wait for a slot, done wrong as asked for.
-func (f *Faults) misanswer(s *subscription, a *answer) {
+func (f *Faults) misanswer(s *subscription, a *resultStream) {
 	out := s.session.out
 	if f.garbage {
 		for range garbage {

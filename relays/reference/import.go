@@ -3,10 +3,9 @@ package reference
 import (
 	"bytes"
 	"context"
+	"errors"
 	"io"
 	"time"
-
-	"relaybench/corpus"
 )
 
 // ImportOptions say how events are taken into a store that nobody serves. Zero values: defaults.
@@ -33,7 +32,7 @@ type Imported struct {
 	Broken     int64 // no event at all
 }
 
-func (n *Imported) count(v verdict) {
+func (n *Imported) count(v decision) {
 	switch v {
 	case stored:
 		n.Stored++
@@ -97,13 +96,11 @@ type importBatch struct {
 }
 
 type importJob struct {
-	text    []byte
-	event   corpus.Event
-	record  Record
-	verdict verdict
-	decided bool // the verdict stands without the store
-	broken  bool
+	text []byte
+	candidate
 }
+
+var errCut = errors.New("it is longer than any event")
 
 // Run takes all events of a stream. next is prepare.Texts.Next or like it. When ctx ends, the group
 // at hand is committed, and the error is ctx's cause: a call of next that waits for more is then
@@ -181,25 +178,22 @@ func (im *Importer) readBatch(ctx context.Context, next func([]byte) ([]byte, bo
 		if b.err = err; err != nil {
 			break
 		}
-		b.jobs = append(b.jobs, importJob{text: bytes.TrimSpace(text), broken: !whole})
+		j := importJob{text: bytes.TrimSpace(text)}
+		if !whole {
+			j.problem = errCut
+		}
+		b.jobs = append(b.jobs, j)
 		b.bytes += len(text)
 	}
 	return b
 }
 
-// check parses and verifies: the costly part.
+// check examines the events of a batch.
 func (im *Importer) check(b *importBatch) {
 	now := im.options.Now().Unix()
 	for i := range b.jobs {
-		j := &b.jobs[i]
-		if j.broken { // longer than any event
-			continue
-		}
-		var err error
-		j.verdict, j.decided, err = examine(&j.event, j.text, im.options.MaxEventBytes, im.options.NoVerify, now)
-		j.broken = err != nil
-		if !j.decided && !corpus.IsEphemeral(j.event.Kind) {
-			j.record = NewRecord(&j.event)
+		if j := &b.jobs[i]; j.problem == nil {
+			j.examine(j.text, im.options.MaxEventBytes, im.options.NoVerify, now)
 		}
 	}
 }
@@ -215,21 +209,21 @@ func (im *Importer) commit(group []*importBatch) error {
 				j := &b.jobs[i]
 				total.Read++
 				switch {
-				case j.broken:
+				case j.problem != nil:
 					total.Broken++
 					continue
-				case !j.decided && corpus.IsEphemeral(j.event.Kind):
+				case !j.refused && !j.keep:
 					total.Ephemeral++
 					continue
-				case !j.decided:
+				case !j.refused:
 					last++
 					j.record.Seq = last
 					var err error
-					if j.verdict, err = im.rules.admit(tx, &j.event, &j.record); err != nil {
+					if j.decision, err = im.rules.admit(tx, &j.event, &j.record); err != nil {
 						return err
 					}
 				}
-				total.count(j.verdict)
+				total.count(j.decision)
 			}
 		}
 		return nil

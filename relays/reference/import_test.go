@@ -68,7 +68,7 @@ func TestAnImportHoldsWhatPublishingHolds(t *testing.T) {
 		verdicts := admitAll(t, plain, &seq, events)
 		for name, s := range stores(t) {
 			n := importAll(t, s, lines(events), ImportOptions{NoVerify: true, Now: func() time.Time { return time.Unix(0, 0) }})
-			count := func(want verdict) (n int64) {
+			count := func(want decision) (n int64) {
 				for _, v := range verdicts {
 					if v == want {
 						n++

@@ -5,8 +5,6 @@ import (
 	"slices"
 	"sync"
 	"time"
-
-	"relaybench/corpus"
 )
 
 // Bounds of the way that events take. What is on it is bounded by count and by bytes; when it is
@@ -22,15 +20,9 @@ const (
 // job is one event on its way from a connection to the store.
 type job struct {
 	session *session
-	raw     []byte // the event as it came; the job's own
-	event   corpus.Event
-	record  Record
-	ready   chan struct{} // closed once it is parsed and verified
-
-	verdict verdict // decided when ready, if refused is set, else by the group
-	refused bool
-	keep    bool // an ephemeral event is passed on without being stored
-	problem error
+	raw     []byte        // the event as it came; the job's own
+	ready   chan struct{} // closed once it is examined
+	candidate
 }
 
 // ingest verifies events on all cores and commits them in groups. Jobs are queued twice, in the
@@ -110,16 +102,12 @@ func (in *ingest) stop() {
 	<-in.done
 }
 
-// check parses and verifies: the costly part, done by many jobs at once.
+// check examines the event, as many jobs do at once.
 func (j *job) check(r *relay) {
 	o := &r.options
-	j.verdict, j.refused, j.problem = examine(&j.event, j.raw, o.MaxEventBytes, o.NoVerify, r.now())
+	j.examine(j.raw, o.MaxEventBytes, o.NoVerify, r.now())
 	if !j.refused {
-		j.verdict, j.refused = o.Faults.takes(j.session)
-	}
-	if !j.refused {
-		j.keep = !corpus.IsEphemeral(j.event.Kind)
-		j.record = NewRecord(&j.event)
+		j.decision, j.refused = o.Faults.takes(j.session)
 	}
 }
 
@@ -191,14 +179,14 @@ func (in *ingest) store(group []*job, seq uint64) (fresh []*Record, last uint64)
 			}
 			last++
 			j.record.Seq = last
-			j.verdict = stored
+			j.decision = stored
 			if j.keep && !in.relay.options.Faults.loses(&j.record.ID) {
 				var err error
-				if j.verdict, err = in.relay.rules.admit(tx, &j.event, &j.record); err != nil {
+				if j.decision, err = in.relay.rules.admit(tx, &j.event, &j.record); err != nil {
 					return err
 				}
 			}
-			if j.verdict == stored {
+			if j.decision == stored {
 				fresh = append(fresh, &j.record)
 			}
 		}
@@ -215,7 +203,7 @@ func (in *ingest) store(group []*job, seq uint64) (fresh []*Record, last uint64)
 		in.relay.log("storing %d events: %v", len(group), err)
 		for _, j := range group {
 			if !j.refused {
-				j.verdict = verdict{false, "error: could not store the event: " + err.Error()}
+				j.decision = decision{false, "error: could not store the event: " + err.Error()}
 			}
 		}
 		return nil, last // numbers are not used again: some may be in a transaction whose fate is unknown

@@ -11,20 +11,20 @@ import (
 	"relaybench/corpus"
 )
 
-// A verdict is what an OK message says (NIP-01).
-type verdict struct {
+// A decision is what an OK message says (NIP-01).
+type decision struct {
 	accepted bool
 	reason   string
 }
 
 var (
-	stored        = verdict{true, ""}
-	duplicate     = verdict{true, "duplicate: have this event"}
-	replaced      = verdict{false, "replaced: have newer event"}
-	deleted       = verdict{false, "blocked: deleted by its author"}
-	vanished      = verdict{false, "blocked: its author, or the one it is for, asked to vanish"}
-	expired       = verdict{false, "invalid: the event has expired"}
-	protected     = verdict{false, "restricted: protected events need authentication, which this relay does not offer"}
+	stored        = decision{true, ""}
+	duplicate     = decision{true, "duplicate: have this event"}
+	replaced      = decision{false, "replaced: have newer event"}
+	deleted       = decision{false, "blocked: deleted by its author"}
+	vanished      = decision{false, "blocked: its author, or the one it is for, asked to vanish"}
+	expired       = decision{false, "invalid: the event has expired"}
+	protected     = decision{false, "restricted: protected events need authentication, which this relay does not offer"}
 	kindGiftWrap  = 1059 // NIP-59
 	everyRelayTag = "ALL_RELAYS"
 )
@@ -36,40 +36,56 @@ type rules struct {
 	isHere func(relayTag string) bool // whether a NIP-62 relay tag names this relay
 }
 
-// examine parses and verifies what was sent as an event. The error is why it is none.
-func examine(e *corpus.Event, text []byte, maxBytes int, noVerify bool, now int64) (v verdict, refused bool, err error) {
-	if *e, err = corpus.ParseEvent(text); err != nil {
-		return v, true, err
+// candidate is an event on its way into a store.
+type candidate struct {
+	event    corpus.Event
+	record   Record // where it is not refused
+	decision decision
+	refused  bool  // the decision stands without the store
+	keep     bool  // an ephemeral event is passed on without being stored
+	problem  error // why it is no event: then it is refused without a decision
+}
+
+// examine parses and verifies what was sent as an event: the costly part.
+func (c *candidate) examine(text []byte, maxBytes int, noVerify bool, now int64) {
+	c.refused = true
+	if c.event, c.problem = corpus.ParseEvent(text); c.problem != nil {
+		return
 	}
+	e := &c.event
 	if len(text) > maxBytes {
-		return verdict{false, fmt.Sprintf("invalid: event is %d bytes, over the limit of %d", len(text), maxBytes)}, true, nil
+		c.decision = decision{false, fmt.Sprintf("invalid: event is %d bytes, over the limit of %d", len(text), maxBytes)}
+		return
 	}
 	if !noVerify {
 		if err := e.Verify(); err != nil {
-			return verdict{false, "invalid: " + err.Error()}, true, nil
+			c.decision = decision{false, "invalid: " + err.Error()}
+			return
 		}
 	}
 	if at, ok := e.Expiration(); ok && at <= now {
-		return expired, true, nil
+		c.decision = expired
+		return
 	}
 	if slices.ContainsFunc(e.Tags, func(t corpus.Tag) bool { return len(t) == 1 && t[0] == "-" }) {
-		return protected, true, nil // NIP-70
+		c.decision = protected // NIP-70
+		return
 	}
-	return v, false, nil
+	c.refused, c.keep, c.record = false, !corpus.IsEphemeral(e.Kind), NewRecord(e)
 }
 
 // admit stores an event, or says why not; what it replaces, deletes or makes vanish goes.
-func (ru rules) admit(tx Tx, e *corpus.Event, r *Record) (verdict, error) {
+func (ru rules) admit(tx Tx, e *corpus.Event, r *Record) (decision, error) {
 	until, err := ru.vanishedUntil(tx, e)
 	if err != nil {
-		return verdict{}, err
+		return decision{}, err
 	}
 	if e.CreatedAt <= until {
 		return ru.admitVanished(tx, e)
 	}
 	note, err := tx.Note(deletedKey(e.ID, e.PubKey))
 	if err != nil {
-		return verdict{}, err
+		return decision{}, err
 	}
 	isDeleted := note != nil && deletable(e.Kind)
 	if corpus.IsReplaceable(e.Kind) || corpus.IsAddressable(e.Kind) {
@@ -81,7 +97,7 @@ func (ru rules) admit(tx Tx, e *corpus.Event, r *Record) (verdict, error) {
 	inserted, err := tx.Insert(r)
 	switch {
 	case err != nil:
-		return verdict{}, err
+		return decision{}, err
 	case !inserted:
 		return duplicate, nil
 	case e.Kind == corpus.KindDeletion:
@@ -95,7 +111,7 @@ func (ru rules) admit(tx Tx, e *corpus.Event, r *Record) (verdict, error) {
 // admitVanished refuses an event from before its author vanished. The request to vanish itself,
 // which is kept, comes as a duplicate; a deletion is refused but carried out, as it would have been
 // had it come in time.
-func (ru rules) admitVanished(tx Tx, e *corpus.Event) (verdict, error) {
+func (ru rules) admitVanished(tx Tx, e *corpus.Event) (decision, error) {
 	switch e.Kind {
 	case corpus.KindDeletion:
 		return vanished, ru.delete(tx, e)
@@ -111,7 +127,7 @@ func (ru rules) admitVanished(tx Tx, e *corpus.Event) (verdict, error) {
 // from the same second the one with the lower id (NIP-01). A version that its author deleted by id
 // is not stored, but still outdates the older ones: they would be gone as well had it come before
 // its deletion.
-func (ru rules) admitVersion(tx Tx, e *corpus.Event, r *Record, isDeleted bool) (verdict, error) {
+func (ru rules) admitVersion(tx Tx, e *corpus.Event, r *Record, isDeleted bool) (decision, error) {
 	address := addressOf(e)
 	if until, err := timeNote(tx, address.key('D')); err != nil || e.CreatedAt <= until {
 		return deleted, err
@@ -119,7 +135,7 @@ func (ru rules) admitVersion(tx Tx, e *corpus.Event, r *Record, isDeleted bool) 
 	key := address.key('A')
 	note, err := tx.Note(key)
 	if err != nil {
-		return verdict{}, err
+		return decision{}, err
 	}
 	if current, ok := parseVersion(note); ok {
 		switch {
@@ -132,7 +148,7 @@ func (ru rules) admitVersion(tx Tx, e *corpus.Event, r *Record, isDeleted bool) 
 		}
 		if current.Seq != 0 {
 			if err := tx.Remove(&current); err != nil {
-				return verdict{}, err
+				return decision{}, err
 			}
 		}
 	}
@@ -140,7 +156,7 @@ func (ru rules) admitVersion(tx Tx, e *corpus.Event, r *Record, isDeleted bool) 
 		return deleted, tx.SetNote(key, versionNote(r, 0))
 	}
 	if err := tx.SetNote(key, versionNote(r, r.Seq)); err != nil {
-		return verdict{}, err
+		return decision{}, err
 	}
 	_, err = tx.Insert(r)
 	return stored, err

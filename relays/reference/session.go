@@ -123,10 +123,10 @@ func (s *session) handle(frame []byte) {
 func appendOK(b []byte, j *job) []byte {
 	b = append(b, `["OK","`...)
 	b = hex.AppendEncode(b, j.event.ID[:])
-	return appendVerdict(append(b, '"'), j.verdict)
+	return appendDecision(append(b, '"'), j.decision)
 }
 
-func appendVerdict(b []byte, v verdict) []byte {
+func appendDecision(b []byte, v decision) []byte {
 	b = strconv.AppendBool(append(b, ','), v.accepted)
 	b = corpus.AppendString(append(b, ','), v.reason)
 	return append(b, ']')
@@ -134,7 +134,7 @@ func appendVerdict(b []byte, v verdict) []byte {
 
 // refuseBroken answers what is no event: with OK if it has an id to name, else with a NOTICE.
 func (s *session) refuseBroken(j *job) {
-	v := verdict{false, "invalid: event " + j.problem.Error()}
+	v := decision{false, "invalid: event " + j.problem.Error()}
 	var partial struct {
 		ID string `json:"id"`
 	}
@@ -142,7 +142,7 @@ func (s *session) refuseBroken(j *job) {
 		s.send("NOTICE", v.reason)
 		return
 	}
-	s.out.text(appendVerdict(corpus.AppendString([]byte(`["OK",`), partial.ID), v))
+	s.out.text(appendDecision(corpus.AppendString([]byte(`["OK",`), partial.ID), v))
 }
 
 // req opens a subscription, in place of one with the same id.
@@ -189,7 +189,7 @@ func (s *session) count(parts [][]byte) {
 	s.queries.Go(func() {
 		defer func() { <-s.slots }()
 		n := 0
-		a := newAnswer(queries, s.relay.hub.accepted.Load(), s.relay.now())
+		a := newResultStream(queries, s.relay.hub.accepted.Load(), s.relay.now())
 		a.faults = s.relay.options.Faults
 		for !a.done && s.out.alive() {
 			err := s.relay.reading(func(store Store) error {

@@ -61,7 +61,7 @@ func fake(author, kind int, at int64, content string, tags ...corpus.Tag) corpus
 }
 
 // admitAll offers events to a store in groups, as the committer does, and returns the verdicts.
-func admitAll(t testing.TB, s Store, seq *uint64, events []corpus.Event) (verdicts []verdict) {
+func admitAll(t testing.TB, s Store, seq *uint64, events []corpus.Event) (verdicts []decision) {
 	t.Helper()
 	for group := range slices.Chunk(events, 7) {
 		err := s.Update(func(tx Tx) error {
@@ -91,7 +91,7 @@ func ask(t testing.TB, s Store, filters ...corpus.Filter) (ids []corpus.ID) {
 	for i := range filters {
 		queries = append(queries, NewQuery(&filters[i], 0))
 	}
-	a := newAnswer(queries, 1<<62, 0)
+	a := newResultStream(queries, 1<<62, 0)
 	for step := 3; !a.done; step *= 3 {
 		n := 0
 		if err := a.step(s, func(r *Record) bool { ids = append(ids, r.ID); n++; return n < step }); err != nil {
@@ -221,7 +221,7 @@ func TestStoresAnswerAlike(t *testing.T) {
 	for seed := range uint64(2) {
 		random := rand.New(rand.NewPCG(seed, 1))
 		events := randomEvents(random, 400)
-		var wantVerdicts []verdict
+		var wantVerdicts []decision
 		var held []corpus.Event
 		var filters [][]corpus.Filter
 		for range 80 {

@@ -56,7 +56,7 @@ func (s *subscription) run() {
 	case <-s.stopped:
 		return
 	}
-	a := newAnswer(s.queries, s.since, s.session.relay.now())
+	a := newResultStream(s.queries, s.since, s.session.relay.now())
 	if f := s.session.relay.options.Faults; f != nil {
 		a.faults = f
 		f.misanswer(s, a)
@@ -73,7 +73,7 @@ func (s *subscription) run() {
 	}
 }
 
-func (s *subscription) sendBatch(a *answer) error {
+func (s *subscription) sendBatch(a *resultStream) error {
 	out := s.session.out
 	if out.waitRoom(roomBytes, s.cancelled.Load) != nil {
 		s.stop()

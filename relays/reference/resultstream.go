@@ -7,9 +7,9 @@ const (
 	batchBytes  = 512 << 10
 )
 
-// answer merges the filters of one REQ or COUNT into one stream, newest first and without
+// resultStream merges the filters of one REQ or COUNT into one stream, newest first and without
 // repetition, each filter within its own limit (NIP-01). It can go on in another View.
-type answer struct {
+type resultStream struct {
 	queries []*Query
 	left    []int // of each filter's limit
 	upTo    uint64
@@ -28,9 +28,9 @@ type head struct {
 	filter int
 }
 
-// newAnswer leaves out what was accepted after Seq upTo and what has expired at now (Unix seconds).
-func newAnswer(queries []*Query, upTo uint64, now int64) *answer {
-	a := &answer{queries: queries, upTo: upTo, now: now}
+// newResultStream leaves out what was accepted after Seq upTo and what has expired at now (Unix seconds).
+func newResultStream(queries []*Query, upTo uint64, now int64) *resultStream {
+	a := &resultStream{queries: queries, upTo: upTo, now: now}
 	for _, q := range queries {
 		a.left = append(a.left, q.Limit)
 	}
@@ -64,7 +64,7 @@ func (b *batch) each(yield func(raw []byte) bool) {
 }
 
 // read fills b with the next events.
-func (a *answer) read(store Store, b *batch) error {
+func (a *resultStream) read(store Store, b *batch) error {
 	b.reset()
 	return a.step(store, func(r *Record) bool {
 		b.add(r.Raw)
@@ -73,7 +73,7 @@ func (a *answer) read(store Store, b *batch) error {
 }
 
 // count goes through some more events and returns how many there were.
-func (a *answer) count(store Store) (n int, err error) {
+func (a *resultStream) count(store Store) (n int, err error) {
 	err = a.step(store, func(*Record) bool {
 		n++
 		return n < 64*batchEvents
@@ -82,7 +82,7 @@ func (a *answer) count(store Store) (n int, err error) {
 }
 
 // step takes events in order until take says to stop or there are no more; then done is set.
-func (a *answer) step(store Store, take func(*Record) bool) error {
+func (a *resultStream) step(store Store, take func(*Record) bool) error {
 	return store.View(func(v View) error {
 		defer a.endStep()
 		for i, q := range a.queries {
@@ -116,7 +116,7 @@ func (a *answer) step(store Store, take func(*Record) bool) error {
 }
 
 // endStep gives what a filter read ahead back to its limit: the next step reads it again.
-func (a *answer) endStep() {
+func (a *resultStream) endStep() {
 	for _, h := range a.heads {
 		if h.record != nil && h.record.ID != a.last.ID {
 			a.left[h.filter]++
@@ -126,7 +126,7 @@ func (a *answer) endStep() {
 }
 
 // advance moves one filter to its next event that may be sent, nil when there is none.
-func (a *answer) advance(i int) error {
+func (a *resultStream) advance(i int) error {
 	h := &a.heads[i]
 	h.record = nil
 	for a.left[h.filter] > 0 {
@@ -145,7 +145,7 @@ func (a *answer) advance(i int) error {
 
 // next takes the first of the heads. The record it returns stays valid until the next call, since
 // heads that show a record already taken move on only then.
-func (a *answer) next() (*Record, error) {
+func (a *resultStream) next() (*Record, error) {
 	if a.last.valid {
 		for i := range a.heads {
 			for a.heads[i].record != nil && a.heads[i].record.ID == a.last.ID {
