@@ -375,7 +375,7 @@ func TestAPreflightIsAskedAgainWhereTheHarnessWasAway(t *testing.T) {
 		if asked == 1 {
 			l.leave()
 		}
-		r.Recorder.Find(results.Finding{Relay: "scripted", Scenario: "preflight", Code: results.CodeStores, Verdict: results.Holds(asked == 2), Blames: "scripted"})
+		r.Recorder.AddFinding(results.Finding{Relay: "scripted", Scenario: "preflight", Code: results.CodeStores, Verdict: results.Holds(asked == 2), Blames: "scripted"})
 		return nil
 	}
 	if err := r.attempt(t.Context(), "scripted", work); err != nil {

@@ -166,7 +166,7 @@ func (r *Runner) able(ctx context.Context, s stage) (all []Target, err error) {
 			if err != nil {
 				r.failed[name] = true
 				r.Observer.Failed(name, err)
-				r.Recorder.Find(results.Finding{Relay: name, Scenario: reconcileProbe, Code: results.CodeNIP77, Verdict: results.Undecided,
+				r.Recorder.AddFinding(results.Finding{Relay: name, Scenario: reconcileProbe, Code: results.CodeNIP77, Verdict: results.Undecided,
 					Cause: results.NIP77Unreached, Texts: map[string]string{"error": err.Error()}})
 				continue
 			}
@@ -252,7 +252,7 @@ func (r *Runner) newTrial(p *relays.Process, d Description, trial int) *Trial {
 func (r *Runner) exclude(c Target, key string, f results.Finding) {
 	f.Relay, f.Scenario, f.Code = c.Definition.Name, cmp.Or(f.Scenario, key), cmp.Or(f.Code, results.CodeMeasurable)
 	f.Verdict = results.Stated
-	r.Recorder.Find(f)
+	r.Recorder.AddFinding(f)
 }
 
 // reconcileProbe is the scenario key under which it is kept whether a relay speaks NIP-77.
@@ -290,6 +290,6 @@ func (r *Runner) negentropy(ctx context.Context, c Target) (how preflight.Negent
 	case how.Cause == "":
 		f.Verdict, f.Cause = results.Undecided, results.NIP77Unreached
 	}
-	r.Recorder.Find(f)
+	r.Recorder.AddFinding(f)
 	return how, nil
 }

@@ -176,10 +176,10 @@ func (r *Runner) incomplete(t *scheduled, d Description, err error) {
 		if b := t.boots[at]; b != nil {
 			b.public(&f)
 		}
-		r.Recorder.Find(f)
+		r.Recorder.AddFinding(f)
 		if t.cast == Ordered && blamed == 1 && (fault.unready || fault.died) && f.Code == results.CodeCompletes {
 			f.Relay, f.Peer, f.Code = f.Blames, "", results.CodeServesSource
-			r.Recorder.Find(f)
+			r.Recorder.AddFinding(f)
 		}
 	}
 }

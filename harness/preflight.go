@@ -106,7 +106,7 @@ func (r *Runner) preflight(ctx context.Context, c Target) error {
 	}
 	r.inspected[name] = &found
 	for _, f := range found.Findings() {
-		r.Recorder.Find(f)
+		r.Recorder.AddFinding(f)
 	}
 	if found.fell() {
 		r.Recorder.SetRelay(found.Relay)
@@ -138,7 +138,7 @@ func (r *Runner) preflightAgain(ctx context.Context) error {
 		err := r.attempt(ctx, name, func() (err error) {
 			again, err = Inspect(ctx, c, r.Settings, o)
 			for _, f := range again.Findings() {
-				r.Recorder.Find(f)
+				r.Recorder.AddFinding(f)
 			}
 			return err
 		})

@@ -140,7 +140,7 @@ func (t *Trial) FindUnblamed(f results.Finding) {
 	case f.BearsOn == nil:
 		f.BearsOn = results.BearsOn(f.Code, f.Scenario, f.Labels)
 	}
-	t.recorder.Find(f)
+	t.recorder.AddFinding(f)
 }
 
 // name is the relay's, and none of the harness itself.

@@ -22,7 +22,7 @@ func throttled(t testing.TB) *results.Record {
 	fail := func(relay, scenario, code, detail string, counts map[string]float64, evidence ...results.Evidence) {
 		f := finding(relay, "", scenario, code, false, detail, evidence...)
 		f.Counts = counts
-		r.rec.Find(f)
+		r.rec.AddFinding(f)
 	}
 	missing := func(n, kind int) results.Evidence {
 		return results.Evidence{Code: results.EvidenceMissing, ID: id(n), Kind: &kind}

@@ -173,12 +173,12 @@ func (d *download) paces() (lines []string) {
 	var said grouped
 	for _, w := range d.lines() {
 		_, r := w.figure(func(b *block) bool { return b.metric.Key == "parsed of raw" })
-		if r == nil || !r.has || r.m.Is(results.StatusPace) == nil {
+		if r == nil || !r.has || r.m.Is(results.StatusBottleneck) == nil {
 			continue
 		}
 		var texts []string
 		for i := range r.m.Status {
-			if s := &r.m.Status[i]; s.Code == results.StatusPace {
+			if s := &r.m.Status[i]; s.Code == results.StatusBottleneck {
 				texts = append(texts, statusText(s))
 			}
 		}
@@ -208,7 +208,7 @@ func (d *download) reasons(most int) (lines []string) {
 	for _, w := range d.ways {
 		for i := range w.rate.m.Status {
 			s := &w.rate.m.Status[i]
-			if s.Code == results.StatusLimited || s.Code == results.StatusPace { // which are said elsewhere
+			if s.Code == results.StatusLimited || s.Code == results.StatusBottleneck { // which are said elsewhere
 				continue
 			}
 			key := statusText(s)

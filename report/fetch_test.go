@@ -62,7 +62,7 @@ func downloads(t testing.TB, trials int, relays ...contender) *run {
 				})
 				if form == "parsed" {
 					r.add(c, "fetch."+strategy+".parsed", "parsed of raw", "%", results.None, 5, func(m *results.Measurement) {
-						m.AddStatus(results.Status{Code: results.StatusPace, Cause: results.CausePaceClient})
+						m.AddStatus(results.Status{Code: results.StatusBottleneck, Cause: results.BottleneckClient})
 					})
 				}
 			}

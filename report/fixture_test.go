@@ -162,7 +162,7 @@ func (r *run) find(relay, scenario, code string, ok bool, evidence ...results.Ev
 	if !ok {
 		detail = "3 of 200 answers differ from the model"
 	}
-	r.rec.Find(finding(relay, "", scenario, code, ok, detail, evidence...))
+	r.rec.AddFinding(finding(relay, "", scenario, code, ok, detail, evidence...))
 }
 
 func (r *run) record() *results.Record {
@@ -259,7 +259,7 @@ func buildFixtures(t testing.TB) map[string]*results.Record {
 		results.Evidence{Code: results.EvidenceExtra, ID: strings.Repeat("cd", 32), Cause: "superseded"})
 	partial.add(sqlite, "query.deep-page.hot", "eose", "ms", results.Lower, 5, limited)
 	partial.rec.Update(func(rec *results.Record) { rec.Partial, rec.FinishedAt, rec.Tool.Modified = true, nil, true })
-	partial.rec.Find(results.Finding{Relay: "ref-bolt", Scenario: "preflight", Code: "answers-count", Verdict: results.Stated,
+	partial.rec.AddFinding(results.Finding{Relay: "ref-bolt", Scenario: "preflight", Code: "answers-count", Verdict: results.Stated,
 		Cause: results.StatusText, Texts: map[string]string{"text": "no answer within 5 s"}})
 	out["partial"] = partial.record()
 
@@ -268,7 +268,7 @@ func buildFixtures(t testing.TB) map[string]*results.Record {
 		Notes: []string{hostile}, Capabilities: map[string]string{hostile: hostile}, Config: map[string]string{hostile: hostile + "\n````\n" + hostile}})
 	bad.rec.Add(results.Measurement{Relay: hostile, Scenario: "ingest.throughput", Metric: "rejected: " + hostile, Unit: hostile, Better: results.None, Trials: []float64{4},
 		Status: []results.Status{{Code: hostile, Cause: hostile, Texts: map[string]string{"text": hostile}}}})
-	bad.rec.Find(finding(hostile, "", hostile, hostile, false, hostile,
+	bad.rec.AddFinding(finding(hostile, "", hostile, hostile, false, hostile,
 		results.Evidence{Code: hostile, ID: hostile, Cause: hostile, Text: hostile}, results.Evidence{Code: results.EvidenceText, Text: hostile}))
 	bad.rec.Update(func(rec *results.Record) {
 		rec.Options["args"] = []any{hostile}

@@ -159,7 +159,7 @@ func (v *view) asked(list []*results.Finding, ms []*results.Measurement) string 
 // apart.
 func (r *row) remarks() (all []string) {
 	for i := range r.m.Status {
-		if s := &r.m.Status[i]; !barring[s.Code] && s.Code != results.StatusPace {
+		if s := &r.m.Status[i]; !barring[s.Code] && s.Code != results.StatusBottleneck {
 			all = append(all, statusText(s))
 		}
 	}

@@ -26,27 +26,27 @@ func (r *run) says(relay, peer contender, scenario, code string, ok bool, detail
 	if code == results.CodeCompletes {
 		f.Blames = ""
 	}
-	r.rec.Find(f)
+	r.rec.AddFinding(f)
 }
 
 // blames records that one of a pair is at fault for what was seen at the other.
 func (r *run) blames(fault, relay, peer contender, scenario, code, detail string, evidence ...results.Evidence) {
 	f := finding(relay.name, peer.name, scenario, code, false, detail, evidence...)
 	f.Blames = fault.name
-	r.rec.Find(f)
+	r.rec.AddFinding(f)
 }
 
 // loses records that a relay lost what it had acknowledged, as its pairs show.
 func (r *run) loses(relay, peer contender, scenario, code string, detail string, evidence ...results.Evidence) {
 	f := finding(relay.name, peer.name, scenario, code, false, detail, evidence...)
 	f.BearsOn = []results.Scope{{Scenario: "*"}}
-	r.rec.Find(f)
+	r.rec.AddFinding(f)
 }
 
 func (r *run) probe(relay string, ok bool, detail string) {
 	f := finding(relay, "", "negentropy.probe", results.CodeNIP77, true, detail)
 	f.Verdict = results.States(ok)
-	r.rec.Find(f)
+	r.rec.AddFinding(f)
 }
 
 // peered sets the other relay of a figure.

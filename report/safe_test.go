@@ -180,7 +180,7 @@ func filled(s string) *results.Record {
 	r.Measurements[2].Better, r.Measurements[2].Peer, r.Measurements[2].Relay = results.Lower, "", s+"2"
 	r.Measurements[2].Trials = []float64{7}
 	words := map[string]string{"text": s, "error": s, "limit": s}
-	status := []results.Status{{Code: results.StatusIncomplete, Cause: s, Texts: words}, {Code: results.StatusPace, Cause: s}, {Code: s, Cause: s, Texts: words}}
+	status := []results.Status{{Code: results.StatusIncomplete, Cause: s, Texts: words}, {Code: results.StatusBottleneck, Cause: s}, {Code: s, Cause: s, Texts: words}}
 	add := func(relay, peer, scenario, metric string, labels results.Labels) {
 		r.Measurements = append(r.Measurements, results.Measurement{Relay: relay, Peer: peer, Scenario: scenario, Metric: metric, Unit: s, Better: results.Lower,
 			Trials: []float64{7, 8}, Labels: labels, Status: status})

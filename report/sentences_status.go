@@ -41,12 +41,12 @@ func statusText(s *results.Status) string {
 		return "a trial gave no number that there can be, and is left out"
 	case results.StatusBadHistogram:
 		return "the histogram of a trial could not be read"
-	case results.StatusPace:
+	case results.StatusBottleneck:
 		return cmp.Or(map[string]string{
-			results.CausePaceRelay:   "paced by the relay: parsing and verifying cost no speed",
-			results.CausePaceClient:  "paced by the client's CPU when events are verified",
-			results.CausePaceHarness: "paced by relaybench itself, even where it parses nothing",
-			results.CausePaceMixed:   "paced by neither alone: both wait, or something else takes the processors",
+			results.BottleneckRelay:   "paced by the relay: parsing and verifying cost no speed",
+			results.BottleneckClient:  "paced by the client's CPU when events are verified",
+			results.BottleneckHarness: "paced by relaybench itself, even where it parses nothing",
+			results.BottleneckMixed:   "paced by neither alone: both wait, or something else takes the processors",
 		}[s.Cause], codeText(s.Cause))
 	}
 	return cmp.Or(own, codeText(s.Code))

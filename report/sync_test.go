@@ -15,7 +15,7 @@ func syncRun(t testing.TB, trials int) *results.Record {
 	for _, source := range []contender{bolt, impatient} {
 		for _, sink := range []contender{bolt, impatient} {
 			r.probe(sink.name, true, "NEG-OPEN is answered")
-			r.rec.Find(results.Finding{Relay: sink.name, Peer: source.name, Scenario: "sync.native", Code: results.CodeHasWay,
+			r.rec.AddFinding(results.Finding{Relay: sink.name, Peer: source.name, Scenario: "sync.native", Code: results.CodeHasWay,
 				Verdict: results.Stated, Cause: results.StatusText, Texts: map[string]string{"text": "its definition names no sync command"}})
 			r.syncs(sink, source, "sync.negentropy", 9574, "")
 			if source.name == "impatient" {
@@ -55,9 +55,9 @@ func (r *run) syncs(sink, source contender, scenario string, delivered float64, 
 	if stopped != "" { // by the source, which is to blame
 		whole.Blames = source.name
 	}
-	r.rec.Find(whole)
+	r.rec.AddFinding(whole)
 	if stopped == "" {
-		r.rec.Find(finding(sink.name, source.name, scenario, results.CodeHoldsSource, true, "holds what it must"))
+		r.rec.AddFinding(finding(sink.name, source.name, scenario, results.CodeHoldsSource, true, "holds what it must"))
 	}
 }
 

@@ -20,18 +20,18 @@ const (
 	MaxEvidence     = 1_000 // of one finding
 )
 
-// most refuses more of something than there may be.
-func most(n, bound int, what string) error {
+// atMost refuses more of something than there may be.
+func atMost(n, bound int, what string) error {
 	if n > bound {
 		return fmt.Errorf("it has %d %s, and a results.json may have %d", n, what, bound)
 	}
 	return nil
 }
 
-// bounded refuses a record of which no report can be made in reasonable time, in one sentence.
-func (r *Record) bounded() error {
-	err := cmp.Or(most(len(r.Measurements), MaxMeasurements, "measurements"), most(len(r.Findings), MaxFindings, "findings"),
-		most(len(r.Relays), MaxRelays, "relays"), most(len(r.Metrics), MaxMetrics, "metrics"))
+// withinLimits refuses a record of which no report can be made in reasonable time, in one sentence.
+func (r *Record) withinLimits() error {
+	err := cmp.Or(atMost(len(r.Measurements), MaxMeasurements, "measurements"), atMost(len(r.Findings), MaxFindings, "findings"),
+		atMost(len(r.Relays), MaxRelays, "relays"), atMost(len(r.Metrics), MaxMetrics, "metrics"))
 	if err != nil {
 		return err
 	}
@@ -41,17 +41,17 @@ func (r *Record) bounded() error {
 	}
 	for i := range r.Findings {
 		scenarios[r.Findings[i].Scenario] = true
-		if err := most(len(r.Findings[i].Evidence), MaxEvidence, "pieces of evidence for one finding"); err != nil {
+		if err := atMost(len(r.Findings[i].Evidence), MaxEvidence, "pieces of evidence for one finding"); err != nil {
 			return err
 		}
 	}
 	for i := range r.Measurements {
 		scenarios[r.Measurements[i].Scenario] = true
-		if err := most(len(r.Measurements[i].Status), MaxStatus, "notes on one measurement"); err != nil {
+		if err := atMost(len(r.Measurements[i].Status), MaxStatus, "notes on one measurement"); err != nil {
 			return err
 		}
 	}
-	if err := most(len(scenarios), MaxScenarios, "scenarios"); err != nil {
+	if err := atMost(len(scenarios), MaxScenarios, "scenarios"); err != nil {
 		return err
 	}
 	all := 0
@@ -68,8 +68,8 @@ func (r *Record) bounded() error {
 	return nil
 }
 
-// trials is how many trials the run's settings had; MaxTrials where they do not say it.
-func (r *Record) trials() (int, error) {
+// trialCount is how many trials the run's settings had; MaxTrials where they do not say it.
+func (r *Record) trialCount() (int, error) {
 	switch n := r.Options["trials"].(type) {
 	case nil:
 		return MaxTrials, nil
@@ -85,11 +85,11 @@ func (r *Record) trials() (int, error) {
 	return 0, fmt.Errorf("its option trials is %.60q, and a run has a number of at least 1", fmt.Sprint(r.Options["trials"]))
 }
 
-// sound refuses a record that says what no run can have measured, and names the place: the same
+// validate refuses a record that says what no run can have measured, and names the place: the same
 // measurement or relay twice, what is of no relay of the run, more trials than the run's settings
 // had, and values that are not finite or below 0.
-func (r *Record) sound() error {
-	trials, err := r.trials()
+func (r *Record) validate() error {
+	trials, err := r.trialCount()
 	if err != nil {
 		return err
 	}
@@ -101,7 +101,7 @@ func (r *Record) sound() error {
 		}
 		relays[name] = i
 	}
-	stranger := func(relay, peer, blamed string) error {
+	unknownRelay := func(relay, peer, blamed string) error {
 		for _, name := range []string{relay, cmp.Or(peer, relay), cmp.Or(blamed, relay)} {
 			if _, known := relays[name]; !known {
 				return fmt.Errorf("is of %.60q, which is none of its relays", name)
@@ -111,7 +111,7 @@ func (r *Record) sound() error {
 	}
 	for i := range r.Findings {
 		f := &r.Findings[i]
-		if err := stranger(f.Relay, f.Peer, f.Blames); err != nil {
+		if err := unknownRelay(f.Relay, f.Peer, f.Blames); err != nil {
 			return fmt.Errorf("check %d, %.60q in %.60q, %w", i+1, f.Code, f.Scenario, err)
 		}
 	}
@@ -126,7 +126,7 @@ func (r *Record) sound() error {
 			return wrong("is there already as measurement %d", first+1)
 		}
 		seen[key] = i
-		if err := stranger(m.Relay, m.Peer, ""); err != nil {
+		if err := unknownRelay(m.Relay, m.Peer, ""); err != nil {
 			return wrong("%w", err)
 		}
 		if n := len(m.Trials); n > trials {

@@ -11,11 +11,11 @@ const maxEvidence = 50
 
 // Recorder collects what a run produces into one record. It is safe for concurrent use.
 type Recorder struct {
-	mu    sync.Mutex
-	rec   *Record
-	save  func(*Record) error
-	held  *held // nil: nothing is held
-	short func() string
+	mu     sync.Mutex
+	rec    *Record
+	save   func(*Record) error
+	staged *staging // nil: nothing is held
+	short  func() string
 
 	saving sync.Mutex // one save at a time, so that an older snapshot never overwrites a newer one
 }
@@ -29,8 +29,8 @@ func NewRecorder(rec *Record, save func(*Record) error) *Recorder {
 	return &Recorder{rec: rec, save: save}
 }
 
-// held is what is not in the record yet.
-type held struct {
+// staging is what is not in the record yet.
+type staging struct {
 	measurements []Measurement
 	findings     []Finding
 }
@@ -39,15 +39,15 @@ type held struct {
 func (r *Recorder) Hold() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.held = new(held)
+	r.staged = new(staging)
 }
 
 // Release takes in what was held, or forgets it. The marks are noted of each figure that has a
 // direction. Where one says that the harness was away, no check has failed: it is undecided.
 func (r *Recorder) Release(take bool, marks ...Status) {
 	r.mu.Lock()
-	h := r.held
-	r.held = nil
+	h := r.staged
+	r.staged = nil
 	r.mu.Unlock()
 	if h == nil || !take {
 		return
@@ -65,7 +65,7 @@ func (r *Recorder) Release(take bool, marks ...Status) {
 		if gone && f.Verdict == Failed {
 			f.Verdict = Undecided
 		}
-		r.Find(f)
+		r.AddFinding(f)
 	}
 }
 
@@ -88,7 +88,7 @@ func (r *Recorder) shortage() string {
 // one that would take its figure beyond the run's trials is left out: the earlier values stand.
 func (r *Recorder) Add(m Measurement) {
 	m = clone(m)
-	kept := slices.DeleteFunc(slices.Clone(m.Trials), func(v float64) bool { return !proper(v) })
+	kept := slices.DeleteFunc(slices.Clone(m.Trials), func(v float64) bool { return !valid(v) })
 	if len(kept) < len(m.Trials) {
 		m.AddStatus(Status{Code: StatusNoNumber})
 	}
@@ -97,15 +97,15 @@ func (r *Recorder) Add(m Measurement) {
 		m.AddStatus(Status{Code: StatusIncomplete, Cause: CauseShortage, Because: shortage})
 	}
 	for i, v := range m.Timeline {
-		if !proper(v) {
+		if !valid(v) {
 			m.Timeline[i] = 0
 		}
 	}
 
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.held != nil {
-		r.held.measurements = append(r.held.measurements, m)
+	if r.staged != nil {
+		r.staged.measurements = append(r.staged.measurements, m)
 		return
 	}
 	i := slices.IndexFunc(r.rec.Measurements, func(o Measurement) bool {
@@ -118,7 +118,7 @@ func (r *Recorder) Add(m Measurement) {
 		return
 	}
 	o := &r.rec.Measurements[i]
-	if trials, err := r.rec.trials(); err == nil && len(o.Trials)+len(m.Trials) > trials {
+	if trials, err := r.rec.trialCount(); err == nil && len(o.Trials)+len(m.Trials) > trials {
 		return
 	}
 	o.Trials = append(o.Trials, m.Trials...)
@@ -166,11 +166,11 @@ func mergeEncoded(a, b string) (string, error) {
 // asked gives way to any answer.
 var weight = map[Verdict]int{Undecided: 0, Passed: 1, Stated: 2, Failed: 3}
 
-// Find takes a finding in. A check that ran in several trials is one finding, told apart by whom it
+// AddFinding takes a finding in. A check that ran in several trials is one finding, told apart by whom it
 // blames: it holds if it held every time, counts and texts are those of the first time of its
 // heaviest verdict (where each boot is asked of other events, as of forged ones, the counts of all
 // such times together), and what it bears on and its evidence gather, the latter up to a bound.
-func (r *Recorder) Find(f Finding) {
+func (r *Recorder) AddFinding(f Finding) {
 	f = clone(f)
 	f.Evidence = f.Evidence[:min(len(f.Evidence), maxEvidence)]
 	if f.Verdict == Failed {
@@ -183,8 +183,8 @@ func (r *Recorder) Find(f Finding) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.held != nil {
-		r.held.findings = append(r.held.findings, f)
+	if r.staged != nil {
+		r.staged.findings = append(r.staged.findings, f)
 		return
 	}
 	i := slices.IndexFunc(r.rec.Findings, func(o Finding) bool {

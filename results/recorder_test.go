@@ -104,7 +104,7 @@ func TestFindKeepsTheHeaviestVerdict(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			r := newRecorder(t)
 			for _, f := range c.in {
-				r.Find(f)
+				r.AddFinding(f)
 			}
 			all := r.Snapshot().Findings
 			if len(all) != 1 {
@@ -125,7 +125,7 @@ func TestFindKeepsTheHeaviestVerdict(t *testing.T) {
 func TestForgedEventsOfAllBootsAreCounted(t *testing.T) {
 	r := newRecorder(t)
 	for range 2 {
-		r.Find(Finding{Relay: "a", Scenario: "s", Code: CodeForgedRefused, Verdict: Failed, Counts: map[string]float64{"of": 4, "accepted": 3}})
+		r.AddFinding(Finding{Relay: "a", Scenario: "s", Code: CodeForgedRefused, Verdict: Failed, Counts: map[string]float64{"of": 4, "accepted": 3}})
 	}
 	if got := r.Snapshot().Findings[0].Counts; got["of"] != 8 || got["accepted"] != 6 {
 		t.Errorf("%v", got)
@@ -141,7 +141,7 @@ func TestWhatFailsWhileTheMachineIsShortIsUndecided(t *testing.T) {
 		if v == Failed {
 			f.Blames, f.BearsOn = "a", everything
 		}
-		r.Find(f)
+		r.AddFinding(f)
 		r.Add(Measurement{Relay: "a", Scenario: "s", Metric: code, Trials: []float64{1}})
 	}
 	find("before", Failed)
@@ -169,9 +169,9 @@ func TestWhatFailsWhileTheMachineIsShortIsUndecided(t *testing.T) {
 func TestFindTellsApartWhomItBlames(t *testing.T) {
 	r := newRecorder(t)
 	for _, blamed := range []string{"a", "b", "a"} {
-		r.Find(Finding{Relay: "a", Peer: "b", Scenario: "negentropy", Code: CodeHoldsUnion, Verdict: Failed, Blames: blamed})
+		r.AddFinding(Finding{Relay: "a", Peer: "b", Scenario: "negentropy", Code: CodeHoldsUnion, Verdict: Failed, Blames: blamed})
 	}
-	r.Find(Finding{Relay: "a", Peer: "b", Scenario: "negentropy", Code: CodeHoldsUnion, Verdict: Passed, Blames: "b"})
+	r.AddFinding(Finding{Relay: "a", Peer: "b", Scenario: "negentropy", Code: CodeHoldsUnion, Verdict: Passed, Blames: "b"})
 	got := r.Snapshot().Findings
 	if len(got) != 2 || got[0].Blames != "a" || got[1].Blames != "b" {
 		t.Errorf("%+v", got)
@@ -185,7 +185,7 @@ func TestFindBoundsEvidence(t *testing.T) {
 		for j := range 80 {
 			e = append(e, Evidence{Code: EvidenceWords, Text: fmt.Sprint(i, j)})
 		}
-		r.Find(Finding{Relay: "a", Code: "c", Verdict: Failed, Evidence: e})
+		r.AddFinding(Finding{Relay: "a", Code: "c", Verdict: Failed, Evidence: e})
 	}
 	if n := len(r.Snapshot().Findings[0].Evidence); n != maxEvidence {
 		t.Errorf("%d lines of evidence", n)
@@ -224,7 +224,7 @@ func TestSnapshotsShareNothingWithTheRecord(t *testing.T) {
 		wg.Go(func() {
 			for i := range 20 {
 				r.Add(Measurement{Relay: fmt.Sprint(w), Scenario: "s", Metric: "m", Trials: []float64{float64(i)}})
-				r.Find(Finding{Relay: "a", Scenario: "preflight", Code: "c", Counts: map[string]float64{"x": 1}, Labels: Labels{"y": "z"}, Evidence: []Evidence{{Text: fmt.Sprint(w, i)}}})
+				r.AddFinding(Finding{Relay: "a", Scenario: "preflight", Code: "c", Counts: map[string]float64{"x": 1}, Labels: Labels{"y": "z"}, Evidence: []Evidence{{Text: fmt.Sprint(w, i)}}})
 				r.Describe(Scenario{Key: fmt.Sprint(i), Uses: []string{"ids"}}, Metric{Key: fmt.Sprint(i)})
 				r.SetRelay(Relay{Name: "a", Config: map[string]string{"x": "y"}, Outcome: OutcomeOK})
 				s := r.Snapshot()
@@ -294,13 +294,13 @@ func TestSaveHandsOnTheErrorOfItsFunction(t *testing.T) {
 
 func TestValueIsTheMedianOfTheTrials(t *testing.T) {
 	for _, c := range []struct {
-		trials []float64
-		want   float64
-		ok     bool
+		trialCount []float64
+		want       float64
+		ok         bool
 	}{{nil, 0, false}, {[]float64{3}, 3, true}, {[]float64{9, 1, 3}, 3, true}, {[]float64{4, 1, 3, 2}, 2.5, true}, {[]float64{math.MaxFloat64, math.MaxFloat64}, math.MaxFloat64, true}} {
-		m := Measurement{Trials: c.trials}
+		m := Measurement{Trials: c.trialCount}
 		if got, ok := m.Value(); got != c.want || ok != c.ok {
-			t.Errorf("%v: %v %v", c.trials, got, ok)
+			t.Errorf("%v: %v %v", c.trialCount, got, ok)
 		}
 	}
 }
@@ -330,12 +330,12 @@ func TestDescribeKeepsTheOrderOfReading(t *testing.T) {
 
 func TestRangeIsTheSmallestAndTheLargestTrial(t *testing.T) {
 	for _, c := range []struct {
-		trials []float64
-		lo, hi float64
+		trialCount []float64
+		lo, hi     float64
 	}{{nil, 0, 0}, {[]float64{3}, 3, 3}, {[]float64{4, 9, 2, 5}, 2, 9}} {
-		m := Measurement{Trials: c.trials}
+		m := Measurement{Trials: c.trialCount}
 		if lo, hi := m.Range(); lo != c.lo || hi != c.hi {
-			t.Errorf("%v: %v to %v", c.trials, lo, hi)
+			t.Errorf("%v: %v to %v", c.trialCount, lo, hi)
 		}
 	}
 }
@@ -343,7 +343,7 @@ func TestRangeIsTheSmallestAndTheLargestTrial(t *testing.T) {
 func TestWhatAFailedCheckBearsOnGathersOverTrials(t *testing.T) {
 	r := NewRecorder(nil, nil)
 	for _, on := range []string{"query.*", "storage", "query.*"} {
-		r.Find(Finding{Relay: "a", Scenario: "s", Code: "c", Verdict: Failed, Blames: "a", BearsOn: []Scope{{Scenario: on}}})
+		r.AddFinding(Finding{Relay: "a", Scenario: "s", Code: "c", Verdict: Failed, Blames: "a", BearsOn: []Scope{{Scenario: on}}})
 	}
 	rec := r.Snapshot()
 	if got := rec.Findings[0].BearsOn; len(got) != 2 || got[0].Scenario != "query.*" || got[1].Scenario != "storage" {
@@ -371,7 +371,7 @@ func TestWhatIsHeldIsTakenInOrForgotten(t *testing.T) {
 		r.Hold()
 		r.Add(m)
 		r.Add(stated)
-		r.Find(f)
+		r.AddFinding(f)
 		if s := r.Snapshot(); len(s.Measurements)+len(s.Findings) > 0 {
 			t.Errorf("%s: not held", test.name)
 		}

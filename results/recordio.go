@@ -204,7 +204,7 @@ func parseRecord(b []byte) (*Record, error) {
 	if err := json.Unmarshal(b, &head); err != nil {
 		return nil, jsonError(err, len(b))
 	}
-	if err := tidy(b); err != nil {
+	if err := checkForm(b); err != nil {
 		return nil, err
 	}
 	switch {
@@ -215,7 +215,7 @@ func parseRecord(b []byte) (*Record, error) {
 		if err != nil {
 			return nil, err
 		}
-		return r, cmp.Or(r.bounded(), r.sound())
+		return r, cmp.Or(r.withinLimits(), r.validate())
 	case *head.Schema != Schema:
 		return nil, fmt.Errorf("its schema is %.60q, and this relaybench reads %q and %q: a newer one reads it", *head.Schema, Schema, schema1)
 	}
@@ -223,16 +223,16 @@ func parseRecord(b []byte) (*Record, error) {
 	if err := json.Unmarshal(b, r); err != nil {
 		return nil, jsonError(err, len(b))
 	}
-	if err := cmp.Or(r.bounded(), r.sound(), r.judged()); err != nil {
+	if err := cmp.Or(r.withinLimits(), r.validate(), r.checkVerdicts()); err != nil {
 		return nil, err
 	}
 	r.normalize()
 	return r, nil
 }
 
-// judged refuses measurements without a figure or a reason, and verdicts that there are not, which
+// checkVerdicts refuses measurements without a figure or a reason, and verdicts that there are not, which
 // would bar nothing. It fills in what a failed check bears on where the file leaves that out.
-func (r *Record) judged() error {
+func (r *Record) checkVerdicts() error {
 	for i := range r.Measurements {
 		m := &r.Measurements[i]
 		at := fmt.Sprintf("measurement %d, %.60q of %.60q in %.60q%s", i+1, m.Metric, m.who(), m.Scenario, m.under())
@@ -256,8 +256,8 @@ func (r *Record) judged() error {
 	return nil
 }
 
-// plain is what a JSON value is called that a Go type takes in.
-func plain(t reflect.Type) string {
+// typeName is what a JSON value is called that a Go type takes in.
+func typeName(t reflect.Type) string {
 	switch t.Kind() {
 	case reflect.String:
 		return "text"
@@ -268,7 +268,7 @@ func plain(t reflect.Type) string {
 	case reflect.Struct, reflect.Map:
 		return "an object"
 	case reflect.Pointer:
-		return plain(t.Elem())
+		return typeName(t.Elem())
 	}
 	return "a number"
 }
@@ -276,9 +276,9 @@ func plain(t reflect.Type) string {
 // mostListed bounds each list of a record before any is read into memory.
 const mostListed = 2 * MaxMeasurements
 
-// tidy refuses lists without bound, and what a JSON reader passes over in silence, and names the
+// checkForm refuses lists without bound, and what a JSON reader passes over in silence, and names the
 // place: an object with a field twice, and null among the objects of a list. b is JSON.
-func tidy(b []byte) error {
+func checkForm(b []byte) error {
 	type level struct {
 		list  bool
 		named map[string]bool // fields so far
@@ -352,7 +352,7 @@ func jsonError(err error, size int) error {
 		if kind.Value == "object" || kind.Value == "array" {
 			article = "an"
 		}
-		return fmt.Errorf("the field %s holds %s %s where relaybench expects %s", kind.Field, article, kind.Value, plain(kind.Type))
+		return fmt.Errorf("the field %s holds %s %s where relaybench expects %s", kind.Field, article, kind.Value, typeName(kind.Type))
 	}
 	return fmt.Errorf("the file cannot be read as results: %w", err)
 }

@@ -158,7 +158,7 @@ func TestMoreTrialsThanARunTakesAreRefusedByName(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			r := &Record{Relays: []Relay{{Name: "a\x1b"}, {Name: "b"}}, Measurements: test.measurements}
-			path, err := "", r.bounded()
+			path, err := "", r.withinLimits()
 			if len(test.measurements) != len(many) && len(test.measurements) != len(many)+1 { // a file of millions takes its time
 				path = filepath.Join(t.TempDir(), "results.json")
 				if err := r.Write(path); err != nil {

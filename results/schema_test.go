@@ -51,7 +51,7 @@ func TestRecordsMeetTheSchema(t *testing.T) {
 	barest := NewRecorder(&Record{Corpus: Corpus{Fingerprint: strings.Repeat("0", 64)}}, nil)
 	barest.SetRelay(Relay{Name: "a"})
 	barest.Add(Measurement{Relay: "a", Scenario: "storage", Metric: "m", Better: None})
-	barest.Find(Finding{Code: "c", Verdict: Passed})
+	barest.AddFinding(Finding{Code: "c", Verdict: Passed})
 	barest.Update(func(*Record) {})
 	bare := barest.Snapshot()
 	for name, r := range map[string]*Record{"every field set": fullRecord(t), "the barest": &bare} {

@@ -13,9 +13,9 @@ import (
 
 func TestSummaryIsTheMedianWithItsInterval(t *testing.T) {
 	for _, c := range []struct {
-		trials         []float64
+		trialCount     []float64
 		center, lo, hi float64
-		bounded        bool
+		withinLimits   bool
 	}{
 		{[]float64{3}, 3, math.Inf(-1), math.Inf(1), false},
 		{[]float64{4, 1}, 2.5, math.Inf(-1), math.Inf(1), false},
@@ -23,13 +23,13 @@ func TestSummaryIsTheMedianWithItsInterval(t *testing.T) {
 		{[]float64{6, 5, 1, 2, 4, 3}, 3.5, 1, 6, true},
 		{[]float64{7, 7, 7, 7, 7, 7}, 7, 7, 7, true},
 	} {
-		before := slices.Clone(c.trials)
-		s := Summarize(c.trials)
-		if s.Center != c.center || s.Lo != c.lo || s.Hi != c.hi || s.N != len(c.trials) || s.Bounded() != c.bounded {
-			t.Errorf("%v: %+v", c.trials, s)
+		before := slices.Clone(c.trialCount)
+		s := Summarize(c.trialCount)
+		if s.Center != c.center || s.Lo != c.lo || s.Hi != c.hi || s.N != len(c.trialCount) || s.Bounded() != c.withinLimits {
+			t.Errorf("%v: %+v", c.trialCount, s)
 		}
-		if !slices.Equal(before, c.trials) {
-			t.Errorf("the trials were put in order: %v became %v", before, c.trials)
+		if !slices.Equal(before, c.trialCount) {
+			t.Errorf("the trials were put in order: %v became %v", before, c.trialCount)
 		}
 	}
 	if s := Summarize(nil); !math.IsNaN(s.Center) || s.N != 0 || s.Bounded() || !math.IsInf(s.Lo, -1) || !math.IsInf(s.Hi, 1) {
@@ -222,9 +222,9 @@ func TestHolmKeepsTheFamilysLevel(t *testing.T) {
 
 func TestDriftIsToldFromNoise(t *testing.T) {
 	for _, c := range []struct {
-		name   string
-		trials []float64
-		want   bool
+		name       string
+		trialCount []float64
+		want       bool
 	}{
 		{"steady rise", []float64{100, 104, 108, 112, 116, 120}, true},
 		{"steady fall", []float64{100, 96, 92, 88, 84, 80}, true},
@@ -237,7 +237,7 @@ func TestDriftIsToldFromNoise(t *testing.T) {
 		{"zeros", []float64{0, 0, 0, 0, 0, 0}, false},
 		{"eighty that rise", rising(80), true},
 	} {
-		if change, got := Drift(c.trials); got != c.want {
+		if change, got := Drift(c.trialCount); got != c.want {
 			t.Errorf("%s: drift %t (%+.2f), want %t", c.name, got, change, c.want)
 		}
 	}
@@ -309,9 +309,9 @@ func rising(n int) []float64 {
 func TestOutliersStandApart(t *testing.T) {
 	sd := 1.4826 * Summarize([]float64{1, 1, 0, 1, 9}).Center // robust, of the trials below
 	for _, c := range []struct {
-		name   string
-		trials []float64
-		want   []int
+		name       string
+		trialCount []float64
+		want       []int
 	}{
 		{"one of six", []float64{100, 101, 99, 160, 100, 102}, []int{3}},
 		{"none in ordinary noise", []float64{100, 105, 95, 110, 92, 103}, nil},
@@ -323,7 +323,7 @@ func TestOutliersStandApart(t *testing.T) {
 		{"just beyond", []float64{-1, -1, 0, 1, outlierScore*sd + 1e-9}, []int{4}},
 		{"as much as need not matter", []float64{100, 100, 100, 100, 115}, nil},
 	} {
-		if got := Outliers(c.trials); !slices.Equal(got, c.want) {
+		if got := Outliers(c.trialCount); !slices.Equal(got, c.want) {
 			t.Errorf("%s: %v, want %v", c.name, got, c.want)
 		}
 	}
@@ -374,9 +374,9 @@ func TestWarningsSayWhatIsWrongAndWhatToDo(t *testing.T) {
 // Of what is found in several figures and trials, the worst is told; of what is as bad, the first.
 func TestWarningsTellOfTheWorst(t *testing.T) {
 	for _, c := range []struct {
-		name   string
-		trials [][]float64 // of a figure each
-		want   string
+		name       string
+		trialCount [][]float64 // of a figure each
+		want       string
 	}{
 		{"a low outlier behind a high one", [][]float64{{100, 101, 99, 100, 160, 100, 30, 100}}, "1 of 1 figure (m0 in s, trial 7, -70 % off the median)"},
 		{"a low outlier before a high one", [][]float64{{30, 101, 99, 100, 160, 100, 100, 100}}, "1 of 1 figure (m0 in s, trial 1, -70 % off the median)"},
@@ -386,7 +386,7 @@ func TestWarningsTellOfTheWorst(t *testing.T) {
 		{"one of two that drift", [][]float64{{100, 101, 99, 100, 98, 102}, {100, 95, 90, 85, 80, 75}}, "1 of 2 figures (m1 in s, -16 % from the first half to the second)"},
 	} {
 		r := &Record{}
-		for i, trials := range c.trials {
+		for i, trials := range c.trialCount {
 			r.Measurements = append(r.Measurements, Measurement{Relay: "a", Scenario: "s", Metric: fmt.Sprint("m", i), Better: Higher, Trials: trials})
 		}
 		if got := UnsteadyTrials(r); len(got) != 1 || !strings.Contains(got[0], c.want) {

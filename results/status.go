@@ -105,8 +105,8 @@ const (
 	StatusNoNumber = "no-number"
 	// StatusBadHistogram: the histogram of a trial could not be read, and is left out.
 	StatusBadHistogram = "bad-histogram"
-	// StatusPace: Cause says what keeps a download from being faster.
-	StatusPace = "pace"
+	// StatusBottleneck: Cause says what keeps a download from being faster.
+	StatusBottleneck = "pace"
 	// StatusText: words of a record of form 1, which had no codes; Texts["text"] holds them.
 	StatusText = "text"
 )
@@ -128,12 +128,12 @@ const (
 	CauseLateness = "lateness" // the schedule was not kept
 )
 
-// Causes of StatusPace.
+// Causes of StatusBottleneck.
 const (
-	CausePaceRelay   = "relay"   // parsing and verifying cost no speed
-	CausePaceClient  = "client"  // verifying takes the client's processors
-	CausePaceHarness = "harness" // relaybench itself, even where it parses nothing
-	CausePaceMixed   = "mixed"   // neither alone
+	BottleneckRelay   = "relay"   // parsing and verifying cost no speed
+	BottleneckClient  = "client"  // verifying takes the client's processors
+	BottleneckHarness = "harness" // relaybench itself, even where it parses nothing
+	BottleneckMixed   = "mixed"   // neither alone
 )
 
 // AddStatus notes a status that the measurement does not have yet.

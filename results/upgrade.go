@@ -34,17 +34,17 @@ type finding1 struct {
 	Evidence []string `json:"evidence"`
 }
 
-// bounded refuses what upgrading would take too long for.
-func (old *record1) bounded() error {
-	if err := cmp.Or(most(len(old.Measurements), MaxMeasurements, "measurements"), most(len(old.Findings), MaxFindings, "findings")); err != nil {
+// withinLimits refuses what upgrading would take too long for.
+func (old *record1) withinLimits() error {
+	if err := cmp.Or(atMost(len(old.Measurements), MaxMeasurements, "measurements"), atMost(len(old.Findings), MaxFindings, "findings")); err != nil {
 		return err
 	}
 	for i := range old.Measurements {
-		if err := most(strings.Count(old.Measurements[i].Note, "; "), MaxStatus, "notes on one measurement"); err != nil {
+		if err := atMost(strings.Count(old.Measurements[i].Note, "; "), MaxStatus, "notes on one measurement"); err != nil {
 			return err
 		}
 	}
-	return old.Record.bounded()
+	return old.Record.withinLimits()
 }
 
 // upgrade1 reads a record of form 1. This is the one place that takes keys and notes apart: those
@@ -56,7 +56,7 @@ func upgrade1(b []byte) (*Record, error) {
 	}
 	r := &old.Record
 	r.Schema = Schema
-	if err := old.bounded(); err != nil {
+	if err := old.withinLimits(); err != nil {
 		return nil, err
 	}
 	for i := range r.Calibration {
@@ -155,17 +155,17 @@ func key1(key string) (string, Labels) {
 
 func status1(note string, measured bool) Status {
 	pace := map[string]string{
-		"paced by the relay: parsing and verifying cost no speed":                   CausePaceRelay,
-		"paced by the client's CPU when events are verified":                        CausePaceClient,
-		"paced by relaybench itself, even where it parses nothing":                  CausePaceHarness,
-		"paced by neither alone: both wait, or something else takes the processors": CausePaceMixed,
+		"paced by the relay: parsing and verifying cost no speed":                   BottleneckRelay,
+		"paced by the client's CPU when events are verified":                        BottleneckClient,
+		"paced by relaybench itself, even where it parses nothing":                  BottleneckHarness,
+		"paced by neither alone: both wait, or something else takes the processors": BottleneckMixed,
 	}
 	text := map[string]string{"text": note}
 	reason, incomplete := strings.CutPrefix(note, "incomplete")
 	reason = strings.TrimPrefix(reason, ": ")
 	switch {
 	case pace[note] != "":
-		return Status{Code: StatusPace, Cause: pace[note]}
+		return Status{Code: StatusBottleneck, Cause: pace[note]}
 	case strings.HasPrefix(note, "limited by the harness"):
 		return Status{Code: StatusLimited}
 	case strings.HasPrefix(note, "coarse: "):

@@ -131,7 +131,7 @@ func TestARecordOfMoreThanAReportHoldsIsRefusedByName(t *testing.T) {
 		"5001 scenarios": {Measurements: scenariosOf(MaxScenarios + 1)},
 		"":               {Findings: make([]Finding, MaxFindings), Measurements: scenariosOf(MaxScenarios - 1)},
 	} {
-		if err := r.bounded(); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+		if err := r.withinLimits(); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", want, err)
 		}
 	}

@@ -13,7 +13,7 @@ import (
 type Values []float64
 
 // UnmarshalJSON reads what encoding/json would pass over in silence or refuse without its place, so
-// that Record.sound can name it: null and text as NaN, a number beyond a float64 as an infinity.
+// that Record.validate can name it: null and text as NaN, a number beyond a float64 as an infinity.
 func (v *Values) UnmarshalJSON(b []byte) error {
 	d := json.NewDecoder(bytes.NewReader(b))
 	d.UseNumber()
@@ -36,9 +36,9 @@ func (v *Values) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// proper tells whether a value is one that a run can have measured: finite, and not below 0. No
+// valid tells whether a value is one that a run can have measured: finite, and not below 0. No
 // metric counts below it; where the difference of two readings does, a counter was set back.
-func proper(v float64) bool { return v >= 0 && v <= math.MaxFloat64 }
+func valid(v float64) bool { return v >= 0 && v <= math.MaxFloat64 }
 
 // Value returns the median over the trials, in the measurement's unit; ok is false when no trial gave a value.
 func (m *Measurement) Value() (v float64, ok bool) {

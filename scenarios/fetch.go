@@ -320,7 +320,7 @@ const (
 
 // bottleneck finds out what keeps a fetch from being faster, from the same cell with and without verification: share is the verified rate as a share of the raw one. The
 // client's CPU it is where verifying as fast as the raw events came would take more than the processors that there are, whoever else uses them.
-// The cause is one of results.StatusPace, "" where one of the two cells says nothing.
+// The cause is one of results.StatusBottleneck, "" where one of the two cells says nothing.
 func bottleneck(raw, parsed *fetchResult) (share float64, cause string) {
 	if !raw.measured() || !parsed.measured() {
 		return 0, ""
@@ -328,13 +328,13 @@ func bottleneck(raw, parsed *fetchResult) (share float64, cause string) {
 	share = parsed.rate() / raw.rate()
 	switch {
 	case raw.toolShare() >= busy:
-		return share, results.CausePaceHarness
+		return share, results.BottleneckHarness
 	case share >= asFast:
-		return share, results.CausePaceRelay
+		return share, results.BottleneckRelay
 	case parsed.demand()*raw.rate() >= busy:
-		return share, results.CausePaceClient
+		return share, results.BottleneckClient
 	}
-	return share, results.CausePaceMixed
+	return share, results.BottleneckMixed
 }
 
 // recordFetch records a cell. raw is the same one without verification, where this one verifies.
@@ -351,7 +351,7 @@ func recordFetch(t *harness.Trial, r, raw *fetchResult) {
 	}
 	share, pace := bottleneck(raw, r)
 	for _, m := range r.Account.Measurements() {
-		if m.Metric == fetchRate && (pace == results.CausePaceClient || pace == results.CausePaceHarness) {
+		if m.Metric == fetchRate && (pace == results.BottleneckClient || pace == results.BottleneckHarness) {
 			m.AddStatus(results.Status{Code: results.StatusLimited, Cause: results.CauseCPU})
 		}
 		record(m)
@@ -364,7 +364,7 @@ func recordFetch(t *harness.Trial, r, raw *fetchResult) {
 	const megabyte = 1e6
 	value("MB/s", "MB/s", float64(r.stats.FrameBytes)/megabyte/r.Wall.Seconds())
 	if pace != "" {
-		record(results.Measurement{Metric: "parsed of raw", Unit: "%", Better: results.None, Trials: []float64{100 * share}, Status: []results.Status{{Code: results.StatusPace, Cause: pace}}})
+		record(results.Measurement{Metric: "parsed of raw", Unit: "%", Better: results.None, Trials: []float64{100 * share}, Status: []results.Status{{Code: results.StatusBottleneck, Cause: pace}}})
 	}
 	if h := r.stats.Latency; h.Count() > 0 {
 		m := results.Measurement{Metric: "request latency", Unit: "ms", Better: results.None, Trials: []float64{harness.Milliseconds(h.Quantile(0.5))}, Samples: h.Count()}

@@ -25,11 +25,11 @@ func TestWhatSetsThePace(t *testing.T) {
 		share       float64
 		want        string
 	}{
-		{"a slow relay", cellOf(1000, time.Microsecond), cellOf(950, 80*time.Microsecond), 0.95, results.CausePaceRelay},
-		{"a fast relay and a client that cannot verify as fast", cellOf(100_000, time.Microsecond), cellOf(10_000, 80*time.Microsecond), 0.1, results.CausePaceClient},
-		{"the same, while others take most of the processors", cellOf(100_000, time.Microsecond), cellOf(1000, 80*time.Microsecond), 0.01, results.CausePaceClient},
-		{"slower, though the client could verify as fast", cellOf(1000, time.Microsecond), cellOf(500, 80*time.Microsecond), 0.5, results.CausePaceMixed},
-		{"a relay as fast as relaybench can read", cellOf(500_000, 1800*time.Nanosecond), cellOf(10_000, 80*time.Microsecond), 0.02, results.CausePaceHarness},
+		{"a slow relay", cellOf(1000, time.Microsecond), cellOf(950, 80*time.Microsecond), 0.95, results.BottleneckRelay},
+		{"a fast relay and a client that cannot verify as fast", cellOf(100_000, time.Microsecond), cellOf(10_000, 80*time.Microsecond), 0.1, results.BottleneckClient},
+		{"the same, while others take most of the processors", cellOf(100_000, time.Microsecond), cellOf(1000, 80*time.Microsecond), 0.01, results.BottleneckClient},
+		{"slower, though the client could verify as fast", cellOf(1000, time.Microsecond), cellOf(500, 80*time.Microsecond), 0.5, results.BottleneckMixed},
+		{"a relay as fast as relaybench can read", cellOf(500_000, 1800*time.Nanosecond), cellOf(10_000, 80*time.Microsecond), 0.02, results.BottleneckHarness},
 		{"one of them failed", failed, cellOf(10, time.Microsecond), 0, ""},
 		{"nothing came", cellOf(0, 0), cellOf(10, time.Microsecond), 0, ""},
 		{"one of them was not measured", &fetchResult{notMeasured: results.Reason{Code: "no"}}, cellOf(10, time.Microsecond), 0, ""},

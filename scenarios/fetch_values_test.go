@@ -132,7 +132,7 @@ func TestAGiantREQsFiguresAreThoseOfTheScript(t *testing.T) {
 	}
 	equals(t, "parsed of raw", m.value(t, "one", "trial", "parsed of raw", results.LabelForm, "parsed"),
 		100*m.value(t, "one", "trial", "records/s", results.LabelForm, "parsed")/m.value(t, "one", "trial", "records/s", results.LabelForm, "raw"))
-	if s := m.figure(t, "one", "trial", "parsed of raw").Is(results.StatusPace); s == nil {
+	if s := m.figure(t, "one", "trial", "parsed of raw").Is(results.StatusBottleneck); s == nil {
 		t.Error("the share does not say what sets the pace")
 	}
 	m.each(func(f *results.Finding) {
@@ -345,7 +345,7 @@ func TestACellIsRecordedInItsUnits(t *testing.T) {
 		}
 	}
 	// Verifying takes more than there is: 62.5 events/s take 90 %, so that 250 would take 360 %.
-	if s := m.figure(t, "one", "trial", "parsed of raw").Is(results.StatusPace); s == nil || s.Cause != results.CausePaceClient {
+	if s := m.figure(t, "one", "trial", "parsed of raw").Is(results.StatusBottleneck); s == nil || s.Cause != results.BottleneckClient {
 		t.Errorf("%+v", s)
 	}
 	if s := m.figure(t, "one", "trial", "records/s", results.LabelForm, "parsed").Is(results.StatusLimited); s == nil || s.Cause != results.CauseCPU {

@@ -169,7 +169,7 @@ func (l *probeLink) take(s *client.Subscription, a *probeAnswer) error {
 		if a.first == 0 {
 			a.first = l.conn.At
 		}
-		if fate == receive.Nameless {
+		if fate == receive.WithoutID {
 			a.nameless++
 		} else {
 			a.ids[m.ID] = struct{}{}

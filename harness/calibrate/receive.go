@@ -102,7 +102,7 @@ func received(ctx context.Context, frames [][]byte, checks receive.Checks, feede
 			return 0, err
 		}
 		s := p.Stats()
-		if s.Refused()+s.Nameless > 0 {
+		if s.Refused()+s.WithoutID > 0 {
 			return 0, errors.New("an event of the corpus does not verify")
 		}
 		done += s.Delivered

@@ -61,7 +61,7 @@ type Counts struct {
 	Malformed    int64 `json:"malformed"`    // no events
 	BadID        int64 `json:"badId"`        // events whose id is not their hash
 	BadSignature int64 `json:"badSignature"` // events with a signature that is not their author's
-	Stepped      int64 `json:"stepped"`      // seconds that may hold more events than the relay sends at once
+	Truncated    int64 `json:"stepped"`      // seconds that may hold more events than the relay sends at once
 }
 
 // Refused is how many events were forged or malformed.
@@ -74,7 +74,7 @@ func (c *Counts) add(o *Counts) {
 	c.Malformed += o.Malformed
 	c.BadID += o.BadID
 	c.BadSignature += o.BadSignature
-	c.Stepped += o.Stepped
+	c.Truncated += o.Truncated
 }
 
 // readCheckpoint returns nil where there is none.

@@ -306,17 +306,17 @@ func (d *download) explain(err error) error {
 	if more {
 		rest = "\n" + rest
 	}
-	return &kept{err, fmt.Sprintf("%s; %d events of the download are kept, and the same command goes on from there%s", first, events, rest)}
+	return &resumable{err, fmt.Sprintf("%s; %d events of the download are kept, and the same command goes on from there%s", first, events, rest)}
 }
 
-// kept is an error with more to say.
-type kept struct {
+// resumable is an error with more to say.
+type resumable struct {
 	error
 	text string
 }
 
-func (k *kept) Error() string { return k.text }
-func (k *kept) Unwrap() error { return k.error }
+func (k *resumable) Error() string { return k.text }
+func (k *resumable) Unwrap() error { return k.error }
 
 // fail ends everything.
 func (d *download) fail(err error) error {

@@ -40,7 +40,7 @@ func TestRelaysThatShareEventsGiveEachOnce(t *testing.T) {
 	all := int64(0)
 	for _, r := range done.Relays {
 		all += r.New
-		if r.Outcome != download.All || r.Refused() > 0 || r.Stepped > 0 {
+		if r.Outcome != download.All || r.Refused() > 0 || r.Truncated > 0 {
 			t.Errorf("%+v", r)
 		}
 	}

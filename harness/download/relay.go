@@ -61,7 +61,7 @@ func (r *relay) run(ctx context.Context) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.state.Stepped += int64(len(done.Stepped))
+	r.state.Truncated += int64(len(done.Stepped))
 	if ctx.Err() != nil {
 		return // the page will be asked for again
 	}
@@ -95,8 +95,8 @@ func (r *relay) conclude() {
 	if n := s.Refused(); n > 0 {
 		r.note("%s sent %d events that are forged or malformed (%d with a wrong id, %d with a wrong signature): they are left out", s.URL, n, s.BadID, s.BadSignature)
 	}
-	if s.Stepped > 0 {
-		r.note("%s may hold more events of a second than it sends at once, so that not all may have come; seconds of which this is so: %d", s.URL, s.Stepped)
+	if s.Truncated > 0 {
+		r.note("%s may hold more events of a second than it sends at once, so that not all may have come; seconds of which this is so: %d", s.URL, s.Truncated)
 	}
 }
 
@@ -121,7 +121,7 @@ func (r *relay) take(_ context.Context, e *client.Event, wait bool) (ok bool, er
 // pending is how many events wait to be verified.
 func (r *relay) pending() int64 {
 	c := r.feeder.Counts()
-	return c.Events - c.Duplicates - c.Nameless - c.Delivered - c.Refused()
+	return c.Events - c.Duplicates - c.WithoutID - c.Delivered - c.Refused()
 }
 
 // keep implements receive.Consumer: it stores what is new.

@@ -54,9 +54,9 @@ func (d *download) watch() (stop func()) {
 		for {
 			select {
 			case <-ticker.C:
-				d.o.Watch(d.look())
+				d.o.Watch(d.status())
 			case <-end:
-				d.o.Watch(d.look())
+				d.o.Watch(d.status())
 				return
 			}
 		}
@@ -67,8 +67,8 @@ func (d *download) watch() (stop func()) {
 	}
 }
 
-// look takes stock.
-func (d *download) look() Status {
+// status tells how far it is.
+func (d *download) status() Status {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	s := Status{Events: d.state.Events, Bytes: d.spill.bytes, Limit: d.o.Limit}

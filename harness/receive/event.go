@@ -35,7 +35,7 @@ type Event struct {
 func (e *Event) check(verify bool) {
 	parsed, err := corpus.ParseEvent(e.Raw)
 	if err != nil {
-		parsed, err = e.again(err)
+		parsed, err = e.parseAgain(err)
 	}
 	switch {
 	case err != nil:
@@ -51,8 +51,8 @@ func (e *Event) check(verify bool) {
 	}
 }
 
-// again looks for the event's end as the full pass does: a message may hold elements after the event, which a scan took for a part of it.
-func (e *Event) again(why error) (corpus.Event, error) {
+// parseAgain looks for the event's end as the full pass does: a message may hold elements after the event, which a scan took for a part of it.
+func (e *Event) parseAgain(why error) (corpus.Event, error) {
 	var m wire.Message
 	wire.Parse(frameOf(nil, e.Raw), &m)
 	if !m.HasID || len(m.Event) >= len(e.Raw) {

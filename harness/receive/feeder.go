@@ -8,18 +8,18 @@ import (
 	"relaybench/relays/wire"
 )
 
-// Fate is what became of a frame.
-type Fate uint8
+// Status is what became of a frame.
+type Status uint8
 
 const (
 	// Other: not an EVENT. The Message says what it is; wire.Unknown is no message at all.
-	Other Fate = iota
+	Other Status = iota
 	// Queued: an event that was not known before is on its way to the consumer.
 	Queued
 	// Duplicate: an event with this id was seen before, or the very same bytes are being verified.
 	Duplicate
-	// Nameless: an EVENT message without an event, or whose event has no id or two.
-	Nameless
+	// WithoutID: an EVENT message without an event, or whose event has no id or two.
+	WithoutID
 )
 
 // Counts are what came through one feeder, or through all of them. Those of verdicts lag behind what is still on its way.
@@ -28,8 +28,8 @@ type Counts struct {
 	Events        int64 // EVENT messages
 	Duplicates    int64 // of them: known before, whenever that was noticed
 	Late          int64 // of the duplicates: noticed only after parsing and verifying
-	Nameless      int64 // without an id
-	Doubtful      int64 // EVENT messages that took a full pass to find the id
+	WithoutID     int64 // without an id
+	FullParses    int64 // EVENT messages that took a full pass to find the id
 	Delivered     int64 // handed to the consumer in Batch.Events
 	Malformed     int64 // handed over in Batch.Refused, by reason
 	BadID         int64
@@ -46,8 +46,8 @@ func (c *Counts) add(o Counts) {
 	c.Events += o.Events
 	c.Duplicates += o.Duplicates
 	c.Late += o.Late
-	c.Nameless += o.Nameless
-	c.Doubtful += o.Doubtful
+	c.WithoutID += o.WithoutID
+	c.FullParses += o.FullParses
 	c.Delivered += o.Delivered
 	c.Malformed += o.Malformed
 	c.BadID += o.BadID
@@ -73,9 +73,9 @@ type Feeder struct {
 	consumed chan struct{} // waiting fell to zero
 
 	// Counted by the feeder's goroutine, and after a cache line by the one that consumes.
-	frames, bytes, events, duplicates, nameless, doubtful, waited atomic.Int64
-	_                                                             [64]byte
-	late, delivered, malformed, badID, badSignature               atomic.Int64
+	frames, bytes, events, duplicates, withoutID, fullParses, waited atomic.Int64
+	_                                                                [64]byte
+	late, delivered, malformed, badID, badSignature                  atomic.Int64
 }
 
 // buffer is what has come together while the pipeline was busy: events and, one after another, their bytes.
@@ -89,7 +89,7 @@ type buffer struct {
 // EVENT, Sub, ID and HasID are set as wire.Parse does, while Event is only where the event should be, and its time may be left out (see Scan).
 //
 // Frame waits while Options.Queue bytes of this feeder are pending. An error is why the pipeline ended: the context's cause, the consumer's error or ErrClosed.
-func (f *Feeder) Frame(frame []byte, at time.Duration) (*wire.Message, Fate, error) {
+func (f *Feeder) Frame(frame []byte, at time.Duration) (*wire.Message, Status, error) {
 	if err := f.p.ended(); err != nil {
 		return nil, Other, err
 	}
@@ -98,18 +98,18 @@ func (f *Feeder) Frame(frame []byte, at time.Duration) (*wire.Message, Fate, err
 	m := &f.message
 	if !Scan(frame, m) {
 		if wire.Parse(frame, m); m.Type == wire.Event {
-			f.doubtful.Add(1)
+			f.fullParses.Add(1)
 		}
 	}
 	if m.Type != wire.Event {
 		return m, Other, nil
 	}
-	fate, err := f.event(m, frame, at)
-	return m, fate, err
+	status, err := f.event(m, frame, at)
+	return m, status, err
 }
 
 // Event takes an event object without a message around it, as Frame does.
-func (f *Feeder) Event(raw []byte, at time.Duration) (Fate, error) {
+func (f *Feeder) Event(raw []byte, at time.Duration) (Status, error) {
 	if err := f.p.ended(); err != nil {
 		return Other, err
 	}
@@ -117,7 +117,7 @@ func (f *Feeder) Event(raw []byte, at time.Duration) (Fate, error) {
 	m := &f.message
 	*m = wire.Message{Type: wire.Event, Event: raw}
 	if m.ID, m.HasID = scanEvent(raw); !m.HasID {
-		f.doubtful.Add(1)
+		f.fullParses.Add(1)
 		f.scratch = frameOf(f.scratch[:0], raw)
 		wire.Parse(f.scratch, m)
 	}
@@ -125,11 +125,11 @@ func (f *Feeder) Event(raw []byte, at time.Duration) (Fate, error) {
 }
 
 // event decides about an event whose id m tells.
-func (f *Feeder) event(m *wire.Message, frame []byte, at time.Duration) (Fate, error) {
+func (f *Feeder) event(m *wire.Message, frame []byte, at time.Duration) (Status, error) {
 	f.events.Add(1)
 	if !m.HasID {
-		f.nameless.Add(1)
-		return Nameless, nil
+		f.withoutID.Add(1)
+		return WithoutID, nil
 	}
 	p := f.p
 	if p.options.Checks != Unchecked && p.seen.Has(m.ID) { // Unchecked has nothing to do between asking and adding
@@ -143,8 +143,8 @@ func (f *Feeder) event(m *wire.Message, frame []byte, at time.Duration) (Fate, e
 			frame = f.scratch
 		}
 		if wire.Parse(frame, m); !m.HasID {
-			f.nameless.Add(1)
-			return Nameless, nil
+			f.withoutID.Add(1)
+			return WithoutID, nil
 		}
 	}
 	if !p.verifies() && !p.seen.Add(m.ID) {
@@ -154,7 +154,7 @@ func (f *Feeder) event(m *wire.Message, frame []byte, at time.Duration) (Fate, e
 	return f.queue(m, at)
 }
 
-func (f *Feeder) queue(m *wire.Message, at time.Duration) (Fate, error) {
+func (f *Feeder) queue(m *wire.Message, at time.Duration) (Status, error) {
 	f.mu.Lock()
 	for {
 		b := f.pending
@@ -231,7 +231,7 @@ func (f *Feeder) Wait() error {
 func (f *Feeder) Counts() Counts {
 	return Counts{
 		Frames: f.frames.Load(), Bytes: f.bytes.Load(), Events: f.events.Load(), Duplicates: f.duplicates.Load() + f.late.Load(), Late: f.late.Load(),
-		Nameless: f.nameless.Load(), Doubtful: f.doubtful.Load(), Delivered: f.delivered.Load(), Malformed: f.malformed.Load(),
+		WithoutID: f.withoutID.Load(), FullParses: f.fullParses.Load(), Delivered: f.delivered.Load(), Malformed: f.malformed.Load(),
 		BadID: f.badID.Load(), BadSignature: f.badSignature.Load(), Waited: time.Duration(f.waited.Load()),
 	}
 }

@@ -47,7 +47,7 @@ func FuzzForgery(f *testing.F) {
 			if len(got.events) != 1 || got.events[0].ID != e.ID || got.events[0].Parsed.Content != e.Content {
 				t.Fatalf("%v: beside %q came %d events", checks, other, len(got.events))
 			}
-			if s := p.Stats(); s.Events != s.Delivered+s.Duplicates+s.Nameless+s.Refused() {
+			if s := p.Stats(); s.Events != s.Delivered+s.Duplicates+s.WithoutID+s.Refused() {
 				t.Fatalf("%v: beside %q something is not accounted for: %+v", checks, other, s.Counts)
 			}
 		}

@@ -215,7 +215,7 @@ func (p *Pipeline) sweep(each func(*buffer) error) {
 
 // direct hands a buffer on as it is.
 func (p *Pipeline) direct(b *buffer) error {
-	if err := p.hand(b.feeder, b.events); err != nil {
+	if err := p.deliver(b.feeder, b.events); err != nil {
 		return err
 	}
 	p.release(b)
@@ -228,7 +228,7 @@ func (p *Pipeline) inline(b *buffer) error {
 		start := wire.Now()
 		b.events[i].check(true)
 		p.checking.Add(int64(wire.Now() - start))
-		if err := p.hand(b.feeder, b.events[i:i+1]); err != nil {
+		if err := p.deliver(b.feeder, b.events[i:i+1]); err != nil {
 			return err
 		}
 		if p.ctx.Err() != nil {
@@ -239,8 +239,8 @@ func (p *Pipeline) inline(b *buffer) error {
 	return nil
 }
 
-// hand gives events of one feeder, which have been checked, to the consumer.
-func (p *Pipeline) hand(f *Feeder, events []Event) error {
+// deliver gives events of one feeder, which have been checked, to the consumer.
+func (p *Pipeline) deliver(f *Feeder, events []Event) error {
 	count := len(events)
 	p.out.Refused = p.out.Refused[:0]
 	kept := 0

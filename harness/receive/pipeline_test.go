@@ -17,15 +17,15 @@ import (
 var allChecks = []Checks{Parallel, Inline, Unchecked, Raw}
 
 // feed gives frames to one feeder.
-func feed(t testing.TB, f *Feeder, frames [][]byte) (fates []Fate) {
+func feed(t testing.TB, f *Feeder, frames [][]byte) (fates []Status) {
 	t.Helper()
 	for _, fr := range frames {
-		_, fate, err := f.Frame(fr, wire.Now())
+		_, status, err := f.Frame(fr, wire.Now())
 		if err != nil {
 			t.Error(err)
 			return fates
 		}
-		fates = append(fates, fate)
+		fates = append(fates, status)
 	}
 	return fates
 }
@@ -62,7 +62,7 @@ func TestEachEventIsHandedOnOnceAndInOrder(t *testing.T) {
 				}
 			}
 			s := p.Stats()
-			if s.Delivered != count || s.Events != s.Frames || s.Events != count+s.Duplicates || s.Delay.Count() != count || s.Nameless+s.Refused()+s.Doubtful != 0 {
+			if s.Delivered != count || s.Events != s.Frames || s.Events != count+s.Duplicates || s.Delay.Count() != count || s.WithoutID+s.Refused()+s.FullParses != 0 {
 				t.Errorf("%+v", s.Counts)
 			}
 		})
@@ -120,7 +120,7 @@ func TestVerdictsNameWhatIsWrong(t *testing.T) {
 			p := New(t.Context(), Options{Checks: checks}, got.take)
 			f := p.Feeder()
 			fates := feed(t, f, [][]byte{frame(badSignature.AppendJSON(nil)), frame(badID), frame(noEvent), []byte(`["EVENT","s",{"kind":1}]`), []byte(`["EOSE","s"]`), []byte("garbage")})
-			if want := []Fate{Queued, Queued, Queued, Nameless, Other, Other}; !slices.Equal(fates, want) {
+			if want := []Status{Queued, Queued, Queued, WithoutID, Other, Other}; !slices.Equal(fates, want) {
 				t.Errorf("fates %v, want %v", fates, want)
 			}
 			if err := f.Wait(); err != nil {
@@ -143,7 +143,7 @@ func TestVerdictsNameWhatIsWrong(t *testing.T) {
 				t.Errorf("%d events came after their forgeries, want 3", len(got.events))
 			}
 			c := f.Counts()
-			if c.BadSignature != 1 || c.BadID != 1 || c.Malformed != 1 || c.Nameless != 1 || c.Delivered != 3 || c.Duplicates != 0 {
+			if c.BadSignature != 1 || c.BadID != 1 || c.Malformed != 1 || c.WithoutID != 1 || c.Delivered != 3 || c.Duplicates != 0 {
 				t.Errorf("%+v", c)
 			}
 		})
@@ -203,9 +203,9 @@ func TestOtherFormsOfAFrameAreReadInFull(t *testing.T) {
 			t.Run(c.name+"/"+checks.String(), func(t *testing.T) {
 				var got collected
 				p := New(t.Context(), Options{Checks: checks}, got.take)
-				m, fate, err := p.Feeder().Frame([]byte(c.frame), wire.Now())
-				if err != nil || fate != Queued || m.Type != wire.Event || string(m.Sub) != "s" || !m.HasID || m.ID != e.ID {
-					t.Fatalf("%v %v %+v", err, fate, m)
+				m, status, err := p.Feeder().Frame([]byte(c.frame), wire.Now())
+				if err != nil || status != Queued || m.Type != wire.Event || string(m.Sub) != "s" || !m.HasID || m.ID != e.ID {
+					t.Fatalf("%v %v %+v", err, status, m)
 				}
 				if err := p.Close(); err != nil {
 					t.Fatal(err)
@@ -238,7 +238,7 @@ func TestWhatIsNoEventIsRefusedByEveryMode(t *testing.T) {
 				if err := p.Close(); err != nil {
 					t.Fatal(err)
 				}
-				if c := f.Counts(); len(got.events) != 0 || c.Malformed+c.Nameless != 1 || c.Delivered != 0 {
+				if c := f.Counts(); len(got.events) != 0 || c.Malformed+c.WithoutID != 1 || c.Delivered != 0 {
 					t.Errorf("%d events, %+v", len(got.events), c)
 				}
 			})
@@ -255,19 +255,19 @@ func TestBareEventsAreTakenAsFramesAre(t *testing.T) {
 			f := p.Feeder()
 			for i, text := range texts(events) {
 				for k, raw := range [][]byte{text, append(append([]byte(" "), text...), '\n')} {
-					fate, err := f.Event(raw, wire.Now())
-					if err != nil || k == 0 && fate != Queued {
-						t.Fatalf("event %d: %v %v", i, fate, err)
+					status, err := f.Event(raw, wire.Now())
+					if err != nil || k == 0 && status != Queued {
+						t.Fatalf("event %d: %v %v", i, status, err)
 					}
 				}
 			}
-			if fate, err := f.Event([]byte("no event"), wire.Now()); fate != Nameless || err != nil {
-				t.Errorf("%v %v", fate, err)
+			if status, err := f.Event([]byte("no event"), wire.Now()); status != WithoutID || err != nil {
+				t.Errorf("%v %v", status, err)
 			}
 			if err := p.Close(); err != nil {
 				t.Fatal(err)
 			}
-			if c := f.Counts(); len(got.events) != 20 || c.Duplicates != 20 || c.Frames != 0 || c.Nameless != 1 {
+			if c := f.Counts(); len(got.events) != 20 || c.Duplicates != 20 || c.Frames != 0 || c.WithoutID != 1 {
 				t.Errorf("%d events, %+v", len(got.events), c)
 			}
 		})

@@ -23,7 +23,7 @@ type Seen struct {
 type shard struct {
 	mu         sync.Mutex
 	young, old map[corpus.ID]struct{}
-	flying     map[corpus.ID][]byte // events that are being verified, by the id they claim
+	inFlight   map[corpus.ID][]byte // events that are being verified, by the id they claim
 	_          [96]byte             // so that no two locks share a cache line
 }
 
@@ -33,7 +33,7 @@ func NewSeen(room int) *Seen {
 	for i := range s.shards {
 		s.shards[i].young = make(map[corpus.ID]struct{})
 		s.shards[i].old = make(map[corpus.ID]struct{})
-		s.shards[i].flying = make(map[corpus.ID][]byte)
+		s.shards[i].inFlight = make(map[corpus.ID][]byte)
 	}
 	return s
 }
@@ -77,10 +77,10 @@ func (s *Seen) claim(id corpus.ID, raw []byte) claim {
 	if h.has(&id, s.room) {
 		return repeated
 	}
-	first, found := h.flying[id]
+	first, found := h.inFlight[id]
 	switch {
 	case !found:
-		h.flying[id] = raw
+		h.inFlight[id] = raw
 		return claimed
 	case bytes.Equal(first, raw):
 		return repeated
@@ -94,7 +94,7 @@ func (s *Seen) settle(id corpus.ID, owner, good bool) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if owner {
-		delete(h.flying, id)
+		delete(h.inFlight, id)
 	}
 	if !good || h.has(&id, s.room) {
 		return false

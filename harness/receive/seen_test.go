@@ -104,7 +104,7 @@ func TestAClaimHidesOnlyTheSameBytes(t *testing.T) {
 		t.Error("a second real event was the first")
 	}
 	for i := range s.shards {
-		if len(s.shards[i].flying) > 0 {
+		if len(s.shards[i].inFlight) > 0 {
 			t.Error("something is still in flight")
 		}
 	}

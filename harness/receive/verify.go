@@ -101,7 +101,7 @@ func (v *verifier) collect() {
 		if v.p.ctx.Err() != nil {
 			return
 		}
-		if err := v.p.hand(c.buffer.feeder, c.events); err != nil {
+		if err := v.p.deliver(c.buffer.feeder, c.events); err != nil {
 			v.p.cancel(err)
 			return
 		}
