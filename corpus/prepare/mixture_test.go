@@ -90,7 +90,7 @@ func TestEveryMixtureGivesAllEvents(t *testing.T) {
 		"arrays behind each other":             {slices.Concat(jsonArray(p[0]), jsonArray(p[1]), p[2], jsonArray(p[3])), 4, nil, 0},
 		"arrays in an array":                   {slices.Concat([]byte("["), jsonArray(p[0], p[1]), []byte(","), jsonArray(p[2]), []byte("]")), 3, nil, 0},
 		"a spread out array":                   {indented(jsonArray(p[:6]...), "    "), 6, nil, 0},
-		"an array without commas":              {slices.Concat([]byte("["), p[0], p[1], []byte("\n"), p[2], []byte("]")), 3, []corpus.Failure{{Line: 1, Why: "a JSON array without its end"}, {Line: 2, Why: "something that is no event, beside one"}}, 0},
+		"an array without commas":              {slices.Concat([]byte("["), p[0], p[1], []byte("\n"), p[2], []byte("]")), 3, []corpus.Failure{{Line: 1, Why: "a JSON array without its end"}, {Line: 2, Why: "no JSON object"}}, 0},
 		"an array with a comma too many":       {slices.Concat([]byte("["), p[0], []byte(",]")), 1, nil, 0},
 		"an array cut, then lines":             {ndjson(slices.Concat([]byte("["), p[0], []byte(","), p[1]), p[2], p[3]), 4, []corpus.Failure{{Line: 1, Why: "a JSON array without its end"}}, 0},
 		"lines that end in commas":             {ndjson(append(p[0], ','), append(p[1], ','), p[2]), 3, nil, 0},
@@ -108,13 +108,13 @@ func TestEveryMixtureGivesAllEvents(t *testing.T) {
 		"rows of COPY":                         {ndjson(doubled(p[0]), doubled(p[1]), doubled(p[2]), doubled(p[3]), doubled(p[4]), doubled(p[5]), doubled(p[6]), doubled(p[7])), 8, nil, 6},
 		"rows of COPY and their end":           {ndjson(doubled(p[0]), doubled(p[1]), []byte(`\.`)), 2, []corpus.Failure{{Line: 3, Why: "no JSON object"}}, 1},
 		"a byte order mark in the midst":       {slices.Concat([]byte("\ufeff"), ndjson(p[0]), []byte("\ufeff"), ndjson(p[1])), 2, nil, 0},
-		"a log's beginning before each":        {ndjson(append([]byte("[INFO] "), p[0]...), append([]byte("2026-01-01 got "), p[1]...)), 2, []corpus.Failure{{Line: 1, Why: "no JSON object"}, {Line: 2, Why: "something that is no event, beside one"}}, 0},
-		"text behind an event":                 {ndjson(append(p[0], " and so on"...), p[1]), 2, []corpus.Failure{{Line: 1, Why: "something that is no event, beside one"}}, 0},
+		"a log's beginning before each":        {ndjson(append([]byte("[INFO] "), p[0]...), append([]byte("2026-01-01 got "), p[1]...)), 2, []corpus.Failure{{Line: 1, Why: "no JSON object"}, {Line: 2, Why: "no JSON object"}}, 0},
+		"text behind an event":                 {ndjson(append(p[0], " and so on"...), p[1]), 2, []corpus.Failure{{Line: 1, Why: "no JSON object"}}, 0},
 		"what is no event, and where, and why": {ndjson(p[0], []byte("\n\n{\"kind\":1}"), p[1]), 2, []corpus.Failure{{Line: 4, Why: `at byte 10: field "id" is missing`}}, 0},
 		"an event in a message that is none":   {ndjson(p[0], []byte(`["EVENT","s",{"kind":1}]`)), 1, []corpus.Failure{{Line: 2, Why: `a message "EVENT" without an event`}}, 0},
 		"a spread out object that is no event": {ndjson([]byte("{\n\"a\": [\n[\n1\n],\n{\n\"b\": 1\n}\n]\n}"), p[0]), 1, []corpus.Failure{{Line: 1, Why: `at byte 30: field "id" is missing`}}, 0},
 		"lines cut, each before another":       {ndjson(p[0][:150], p[0], p[1][:230], p[1], []byte(`{"id":"x",`), p[2], []byte(`["EVENT","s",`), p[3], p[4]), 5, nil, 0},
-		"a cut line before a spread out array": {ndjson([]byte(`{"tags":[["t"],`), indented(jsonArray(p[0], p[1]), " "), p[2]), 3, nil, 0},
+		"a cut line before a spread out array": {ndjson([]byte(`{"tags":[["t"],`), indented(jsonArray(p[1], p[2]), " "), p[0]), 1, []corpus.Failure{{Line: 1, Why: `at byte 19: "\"" expected`}}, 0},
 		"a cut line before a row of COPY":      {ndjson([]byte(`{"tags":`), doubled(p[2]), p[4]), 2, nil, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -168,7 +168,7 @@ func FuzzMixture(f *testing.F) {
 			want = append(want, events[i].ID)
 			return p[i]
 		}
-		trash, rows := false, false
+		trash, rows, loose := false, false, false
 		for i := 0; i < len(layout); i++ {
 			switch form := layout[i]; {
 			case form >= 200 && i+1 < len(layout):
@@ -180,12 +180,15 @@ func FuzzMixture(f *testing.F) {
 				case 0:
 					fmt.Fprintf(&text, "%s\n", next())
 				case 1:
+					loose = true
 					fmt.Fprintf(&text, "%s\n", indented(next(), "  "))
 				case 2:
+					loose = true
 					fmt.Fprintf(&text, "%s\n", indented(next(), ""))
 				case 3:
 					fmt.Fprintf(&text, "[%s,%s]\n", next(), next())
 				case 4:
+					loose = true
 					fmt.Fprintf(&text, "%s\n", indented(jsonArray(next(), next()), "\t"))
 				case 5:
 					fmt.Fprintf(&text, "[\"EVENT\",\"s\",%s]\n", next())
@@ -196,10 +199,12 @@ func FuzzMixture(f *testing.F) {
 				case 8:
 					fmt.Fprintf(&text, "{\"events\":[%s,%s]}\n", next(), next())
 				case 9:
+					loose = true
 					fmt.Fprintf(&text, "{\"events\": [\n%s,\n%s\n], \"n\": 2}\n", next(), next())
 				case 10:
 					fmt.Fprintf(&text, "{\"n\":1,\"events\":[%s]}\n", next())
 				case 11:
+					loose = true
 					fmt.Fprintf(&text, "%s%s\n", next(), next())
 				case 12:
 					fmt.Fprintf(&text, "%s,\r\n", next())
@@ -214,9 +219,9 @@ func FuzzMixture(f *testing.F) {
 			}
 		}
 		got, bad, _, err := found(t, text.Bytes())
-		// Nothing is lost silently. A row of COPY behind a bracket without its end may be lost,
-		// since its own say nothing.
-		if trash && (errors.Is(err, ErrTruncated) || rows && err == nil && len(bad) > 0) {
+		// Nothing is lost silently. Behind a bracket without its end, a row of COPY may be lost, since
+		// its own brackets say nothing, and so may what is not one value a line.
+		if trash && (errors.Is(err, ErrTruncated) || (rows || loose) && err == nil && len(bad) > 0) {
 			return
 		}
 		if err != nil || !slices.Equal(got, want) {

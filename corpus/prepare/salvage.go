@@ -32,7 +32,7 @@ func (pl *pipeline) parseText(b *batch, text []byte, at place, reader *corpus.Ev
 		return
 	}
 	s := salvage{pl, b, reader}
-	if s.value(text, at) == nil || s.pieces(text, at) {
+	if s.value(text, at) == nil || s.lines(text, at) == nil {
 		return
 	}
 	b.items = append(b.items, unparseable(at, reason(text, err)))
@@ -98,34 +98,47 @@ func (s *salvage) nested(text []byte, at place, depth int) error {
 		if n := len(elements); (n == 2 || n == 3) && string(elements[0]) == `"EVENT"` {
 			return s.nested(elements[n-1], at, depth+1)
 		}
-		return s.list(elements, at, depth)
+		return s.list(elements, at, 0, depth)
 	case '{':
 		if elements, ok := eventsOf(text); ok {
 			if len(elements) == 0 {
 				return nil // what is around a list whose events have come before
 			}
-			return s.list(elements, at, depth)
+			return s.list(elements, at, 0, depth)
 		}
 	}
 	return s.copied(text)
 }
 
-// list takes events out of the elements of an array. What stands between two events counts once,
-// however many elements it is: they may be millions.
-func (s *salvage) list(elements [][]byte, at place, depth int) error {
+// list takes events out of the elements of an array, or of the lines of a text. What stands between
+// two events counts once, however many elements it is: they may be millions.
+func (s *salvage) list(elements [][]byte, at place, lines, depth int) error {
 	start, found, bad := len(s.b.items), false, false
 	for _, element := range elements {
-		err := s.nested(element, at, depth+1)
-		if err != nil && !bad {
-			s.b.items = append(s.b.items, unparseable(at, "an element of an array that is no event"))
+		if len(element) > 0 {
+			err := s.nested(element, at, depth+1)
+			if err != nil && !bad {
+				s.b.items = append(s.b.items, unparseable(at, "something that is no event, beside one"))
+			}
+			found, bad = found || err == nil, err != nil
 		}
-		found, bad = found || err == nil, err != nil
+		at.line += lines
 	}
 	if !found {
 		s.b.items = s.b.items[:start]
 		return errNoEvent
 	}
 	return nil
+}
+
+// lines takes the events out of a text that is not one value, where each of them is a line: behind a
+// line that was cut short, the next ones may look like the rest of it.
+func (s *salvage) lines(text []byte, at place) error {
+	lines := bytes.Split(text, []byte{'\n'})
+	for i := range lines {
+		lines[i] = bytes.Trim(lines[i], " \t\r,\x1e")
+	}
+	return s.list(lines, at, 1, 0)
 }
 
 // eventsOf returns the elements of the list named "events" of an object.
@@ -165,65 +178,4 @@ func undoCopy(text []byte) []byte {
 		return nil
 	}
 	return bytes.ReplaceAll(text, []byte(`\\`), []byte(`\`))
-}
-
-// mostTries bounds how many values that a text might hold are read over several lines to an end
-// that is none: each may be as long as the text.
-const mostTries = 16
-
-// pieces takes events out of a text that is not one JSON value, and reports whether there were any.
-// Where a value is broken it goes on with the next line.
-func (s *salvage) pieces(text []byte, at place) (found bool) {
-	start, bad, fresh := len(s.b.items), false, true
-	for tries := mostTries; ; {
-		lead := len(text) - len(bytes.TrimLeft(text, " \t\r\n,\x1e"))
-		lines := bytes.Count(text[:lead], []byte{'\n'})
-		at.line += lines
-		if text = text[lead:]; len(text) == 0 {
-			break
-		}
-		n, ok := s.piece(text, at, fresh || lines > 0, &tries)
-		fresh = false
-		if !ok && !bad {
-			s.b.items = append(s.b.items, unparseable(at, "something that is no event, beside one"))
-		}
-		found, bad = found || ok, !ok
-		at.line += bytes.Count(text[:n], []byte{'\n'})
-		text = text[n:]
-	}
-	if !found {
-		s.b.items = s.b.items[:start]
-	}
-	return found
-}
-
-// piece takes the events out of the value that a text begins with, and returns how long that is, or
-// how much to pass over.
-func (s *salvage) piece(text []byte, at place, fresh bool, tries *int) (n int, ok bool) {
-	line := len(text)
-	if i := bytes.IndexByte(text, '\n'); i >= 0 {
-		line = i
-	}
-	if text[0] != '{' && text[0] != '[' {
-		if i := bytes.IndexAny(text[1:line], "{["); i >= 0 {
-			return 1 + i, false
-		}
-		return line, false
-	}
-	window := text
-	if *tries == 0 {
-		window = text[:line]
-	}
-	var v value
-	n, _ = v.scan(window)
-	if s.nested(text[:n], at, 1) == nil {
-		return n, true
-	}
-	if n > line {
-		*tries--
-	}
-	if fresh && n != line && s.nested(text[:line], at, 1) == nil { // a row as COPY writes it may seem to end anywhere
-		return line, true
-	}
-	return min(n, line), false
 }

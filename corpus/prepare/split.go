@@ -12,8 +12,8 @@ import (
 // maxEventText is the longest text of one event that is kept in memory to be parsed. What is longer is passed over unread.
 const maxEventText = MaxEventBytesCeiling
 
-// lineAhead is how far the end of a line is looked for where something else than JSON stands on it.
-const lineAhead = 64 << 10
+// longLine is how far the end of a line is looked for, where it is not buffered.
+const longLine = 64 << 10
 
 // recordSeparator begins each text of a JSON text sequence (RFC 7464). It stands in no valid JSON.
 const recordSeparator = 0x1e
@@ -106,9 +106,15 @@ func (s *splitter) next(dst []byte) (out []byte, whole bool, err error) {
 				continue
 			}
 		}
+		row := 0
+		if s.in == inNothing && s.fresh && c == '{' {
+			row = s.rowAhead()
+		}
 		s.events++
 		s.filled, s.fresh = true, false
 		switch {
+		case row > 0:
+			return s.take(dst, len(dst), mayEnd, func([]byte) (int, bool) { return row, true })
 		case c == '{', c == '[', c == '"' && s.in != inNothing:
 			return s.value(dst, 0, value{})
 		case s.in == inNothing:
@@ -285,10 +291,7 @@ func (s *splitter) value(dst []byte, begun int, v value) ([]byte, bool, error) {
 	case err == io.EOF:
 		return dst[:len(dst)-begun], false, fmt.Errorf("%w: it ends inside an event, which begins in line %d", ErrTruncated, s.at)
 	}
-	if err != nil || !whole || s.in != inNothing || s.fresh {
-		return out, whole, err
-	}
-	return s.restOfLine(out, len(dst)-begun), true, nil
+	return out, whole, err
 }
 
 // lastIsWhole tells a broken value from one that is cut short: behind it a line begins with an
@@ -306,44 +309,47 @@ func lastIsWhole(text []byte) bool {
 	return len(last) < len(trimmed) && ends && n == len(last) && v.depth == 0 && !v.inString
 }
 
-// restOfLine adds what else stands on the line where that is no JSON: whoever parses the text can
-// tell what the line was meant to be.
-func (s *splitter) restOfLine(dst []byte, start int) []byte {
-	if next, _ := s.r.Peek(1); len(next) == 0 || next[0] == '\n' || next[0] == '{' {
-		return dst
+// rowAhead returns how long the line is that comes next where it is a row as psql's COPY writes it,
+// which doubles backslashes: as it stands, its strings may end anywhere. It returns 0 where not.
+func (s *splitter) rowAhead() int {
+	line, whole := s.lineAhead()
+	if !whole || !bytes.Contains(line, []byte(`\\`)) || isOneValue(line) || !isOneValue(undoCopy(line)) {
+		return 0
 	}
-	window, _ := s.r.Peek(lineAhead)
-	rest := bytes.TrimLeft(window, " \t\r,")
-	if len(rest) == 0 || rest[0] == '\n' || rest[0] == '{' || rest[0] == '[' || rest[0] == recordSeparator {
-		return dst
-	}
-	n := lineEnd(window)
-	if n < 0 || len(dst)-start+n > s.limit {
-		return dst
-	}
-	dst = append(dst, window[:n]...)
-	s.discard(n)
-	return dst
+	return len(line)
 }
 
-// lineEnd returns where the first line of a window of lineAhead ends, -1 if it is longer.
-func lineEnd(window []byte) int {
+func isOneValue(line []byte) bool {
+	var v value
+	n, ends := v.scan(line)
+	return ends && n == len(bytes.TrimRight(line, " \t\r,"))
+}
+
+// lineAhead returns the line that comes next, or the beginning of a long one. It waits for no more
+// than the line.
+func (s *splitter) lineAhead() (line []byte, whole bool) {
+	window, _ := s.r.Peek(s.r.Buffered())
 	n := bytes.IndexByte(window, '\n')
-	if n < 0 && len(window) < lineAhead {
-		n = len(window)
+	if n < 0 && len(window) < longLine {
+		window, _ = s.r.Peek(longLine)
+		if n = bytes.IndexByte(window, '\n'); n < 0 && len(window) < longLine {
+			n = len(window)
+		}
 	}
-	return n
+	if n < 0 {
+		return window, false
+	}
+	return window[:n], true
 }
 
-// rubbishLine reads a line that begins like no event, or, of a long one, what stands before the
-// next object.
+// otherLine reads a line that begins like no event, up to what may be one.
 func (s *splitter) otherLine(dst []byte) ([]byte, bool, error) {
-	window, err := s.r.Peek(lineAhead)
-	if err != nil && err != io.EOF {
-		return dst, false, cutShort(err)
+	line, whole := s.lineAhead()
+	if i := bytes.Index(line, []byte(`{"`)); i > 0 {
+		line, whole = line[:i], true
 	}
-	if n := lineEnd(window); n >= 0 {
-		return s.take(dst, len(dst), mayEnd, func([]byte) (int, bool) { return n, true })
+	if whole {
+		return s.take(dst, len(dst), mayEnd, func([]byte) (int, bool) { return len(line), true })
 	}
 	return s.take(dst, len(dst), mayEnd, func(window []byte) (int, bool) {
 		if i := bytes.IndexAny(window, "{\n"); i >= 0 {
@@ -353,7 +359,7 @@ func (s *splitter) otherLine(dst []byte) ([]byte, bool, error) {
 	})
 }
 
-// rubbishElement reads an element of an array that begins like no event.
+// otherElement reads an element of an array that begins like no event.
 func (s *splitter) otherElement(dst []byte) ([]byte, bool, error) {
 	first := 1 // byte, whatever it is
 	return s.take(dst, len(dst), mayEnd, func(window []byte) (int, bool) {
