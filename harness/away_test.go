@@ -213,7 +213,7 @@ func TestATrialIsRunAgainWhereTheHarnessWasAway(t *testing.T) {
 					l.leave()
 				}
 				fails := slices.Contains(test.fails, boot)
-				t.Find(results.Finding{Code: results.CodeAccepts, Verdict: results.Holds(!fails)})
+				t.AddFinding(results.Finding{Code: results.CodeAccepts, Verdict: results.Holds(!fails)})
 				if fails {
 					return refused
 				}

@@ -56,7 +56,7 @@ func (t *Trial) Forge(ctx context.Context) {
 func (t *Trial) findForged(f results.Finding) {
 	alone := t.Alone()
 	alone.scenario = cmp.Or(t.scenario, seeding)
-	alone.Find(f)
+	alone.AddFinding(f)
 }
 
 // forge sends forged events and finds out what became of them. What cannot be asked is undecided.

@@ -119,19 +119,19 @@ func (t *Trial) Latency(metric string, better results.Better, h *results.Histogr
 	return nil
 }
 
-// Find records what a check found out about this relay in this scenario. A failure is this relay's
+// AddFinding records what a check found out about this relay in this scenario. A failure is this relay's
 // fault unless Blames says otherwise, and bears on what results.BearsOn says unless BearsOn does.
 // What the relay wrote may name folders of this machine, which go unnamed.
-func (t *Trial) Find(f results.Finding) {
+func (t *Trial) AddFinding(f results.Finding) {
 	if f.Verdict == results.Failed && f.Blames == "" {
 		f.Blames = t.name()
 	}
-	t.FindUnblamed(f)
+	t.AddUnblamed(f)
 }
 
-// FindUnblamed is Find for a failure of which nobody knows whose fault it is: it bears on both of a
+// AddUnblamed is AddFinding for a failure of which nobody knows whose fault it is: it bears on both of a
 // pair.
-func (t *Trial) FindUnblamed(f results.Finding) {
+func (t *Trial) AddUnblamed(f results.Finding) {
 	t.public(&f)
 	f.Relay, f.Peer, f.Scenario, f.Labels = t.name(), t.peer(), t.scenario, t.labels.With(f.Labels)
 	switch {
@@ -167,7 +167,7 @@ func (b *Boot) public(f *results.Finding) {
 // NotMeasured records that a scenario is none for this relay, and why; no figures of it are kept.
 func (t *Trial) NotMeasured(cause string, texts map[string]string) {
 	t.unmeasured = true
-	t.Find(results.Finding{Code: results.CodeMeasurable, Verdict: results.Stated, Cause: cause, Texts: texts})
+	t.AddFinding(results.Finding{Code: results.CodeMeasurable, Verdict: results.Stated, Cause: cause, Texts: texts})
 }
 
 // Progress tells whoever watches how far the scenario is.
@@ -321,7 +321,7 @@ func (b *Boot) ended(err error) error {
 		stops.Counts = map[string]float64{"s": forced.Grace.Seconds()}
 	}
 	whole := &Trial{Boot: b}
-	whole.Find(stops)
+	whole.AddFinding(stops)
 	processes := results.Finding{Code: results.CodeProcesses, Verdict: results.Passed}
 	if errors.As(err, &left) {
 		var names []string
@@ -331,7 +331,7 @@ func (b *Boot) ended(err error) error {
 		processes.Verdict, processes.Counts = results.Stated, map[string]float64{"processes": float64(len(left.Processes))}
 		processes.Texts = map[string]string{"names": strings.Join(names, ", ")}
 	}
-	whole.Find(processes)
+	whole.AddFinding(processes)
 	if forced != nil || left != nil {
 		return nil
 	}

@@ -203,12 +203,12 @@ func judgeCounts(t *harness.Trial, asked ...[]countAsked) {
 	}
 	findGarbage(t, garbage)
 	if closed > 0 {
-		t.Find(results.Finding{Code: results.CodeEOSE, Verdict: results.Failed, Counts: counts("closed", closed, "of", all), Evidence: reasons})
+		t.AddFinding(results.Finding{Code: results.CodeEOSE, Verdict: results.Failed, Counts: counts("closed", closed, "of", all), Evidence: reasons})
 	}
 	if judged == 0 {
 		return
 	}
 	model.Verdict = results.Holds(wrong == 0)
 	model.Counts["wrong"], model.Counts["of"], model.Counts["events"] = float64(wrong), float64(judged), float64(events)
-	t.Find(model)
+	t.AddFinding(model)
 }

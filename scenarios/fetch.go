@@ -229,7 +229,7 @@ func (s *fetchShared) of(ctx context.Context, t *harness.Trial, o *FetchOptions)
 	}
 	// What comes late is given its time before anything is timed, and what does not is lost.
 	if _, _, err := checkStored(ctx, t, true); ctx.Err() == nil && err != nil {
-		t.Find(results.Finding{Code: results.CodeAcknowledgedKept, Verdict: results.Undecided, Texts: map[string]string{"error": err.Error()}})
+		t.AddFinding(results.Finding{Code: results.CodeAcknowledgedKept, Verdict: results.Undecided, Texts: map[string]string{"error": err.Error()}})
 	}
 	return s.target, nil
 }
@@ -416,20 +416,20 @@ func findFetch(t *harness.Trial, r *fetchResult) {
 	labels := r.labels()
 	if f, ok := r.Account.Finding(); ok {
 		f.Labels = labels
-		t.Find(f)
+		t.AddFinding(f)
 	}
 	if r.strategy == fetchByName && r.named > 0 {
 		named := results.Finding{Code: results.CodeReturnsNamed, Labels: labels, Verdict: results.Holds(r.unreturned == 0), Counts: counts("missing", r.unreturned, "of", r.named)}
 		if t.Relay.External() && r.unreturned < r.named { // others may have had it delete the rest meanwhile
 			named.Verdict = results.States(r.unreturned == 0)
 		}
-		t.Find(named)
+		t.AddFinding(named)
 		if r.invented > 0 || !t.Relay.External() {
-			t.Find(results.Finding{Code: results.CodeOnlyKnown, Labels: labels, Verdict: results.Holds(r.invented == 0), Counts: counts("ids", r.invented)})
+			t.AddFinding(results.Finding{Code: results.CodeOnlyKnown, Labels: labels, Verdict: results.Holds(r.invented == 0), Counts: counts("ids", r.invented)})
 		}
 	}
 	if r.leftOut > 0 {
-		t.Find(results.Finding{Code: results.CodeSendsHeld, Labels: labels, Verdict: results.Failed, Counts: counts("left out", r.leftOut)})
+		t.AddFinding(results.Finding{Code: results.CodeSendsHeld, Labels: labels, Verdict: results.Failed, Counts: counts("left out", r.leftOut)})
 	}
 	if r.stats.Lost > 0 {
 		unfinished := hungUp(r.stats)
@@ -438,7 +438,7 @@ func findFetch(t *harness.Trial, r *fetchResult) {
 		}
 		f := connections(r.stats.Lost, unfinished, r.stats.Loss)
 		f.Labels = labels
-		t.Find(f)
+		t.AddFinding(f)
 	}
 	if r.stats.Malformed.Count > 0 {
 		findGarbage(t, r.stats.Malformed)
@@ -448,6 +448,6 @@ func findFetch(t *harness.Trial, r *fetchResult) {
 	if t.Relay.External() {
 		unexpected = elsewhere
 	}
-	t.Find(results.Finding{Code: results.CodeOnlyRequested, Labels: labels, Verdict: results.Holds(unexpected+r.again == 0),
+	t.AddFinding(results.Finding{Code: results.CodeOnlyRequested, Labels: labels, Verdict: results.Holds(unexpected+r.again == 0),
 		Counts: counts("events", unexpected, "elsewhere", elsewhere, "duplicates", r.again)})
 }

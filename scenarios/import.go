@@ -62,7 +62,7 @@ func (Import) Run(ctx context.Context, t *harness.Trial) error {
 		return fmt.Errorf("counting what was imported: %w", err)
 	}
 	for _, f := range held.findings(t.Corpus, t.Model) {
-		t.Find(f)
+		t.AddFinding(f)
 	}
 	recordImport(t, carried, held.events, &account)
 	recordLate(t, held.Late, held.LateBy)
@@ -123,8 +123,8 @@ func findImported(t *harness.Trial, held *found, account *load.Account) {
 		f.Verdict = results.Stated
 		account.Expected, account.Missing, account.Delivered = d.expected, int(f.Counts["missing."+results.MissingNotImported]), len(held.events)
 		if ended, ok := account.Finding(); ok {
-			t.Find(ended)
+			t.AddFinding(ended)
 		}
 	}
-	t.Find(f)
+	t.AddFinding(f)
 }

@@ -134,11 +134,11 @@ func (s *side) seed(ctx context.Context) error {
 			s.held = append(s.held, i)
 		}
 	}
-	s.Find(unexpected(came.Stats))
+	s.AddFinding(unexpected(came.Stats))
 	d := compare(s.Trial, s.seeded, s.held, nil)
-	s.Find(results.Finding{Code: results.CodeHoldsSeeded, Verdict: results.Holds(d.none()), Counts: d.counts(), Evidence: d.evidence()})
+	s.AddFinding(results.Finding{Code: results.CodeHoldsSeeded, Verdict: results.Holds(d.none()), Counts: d.counts(), Evidence: d.evidence()})
 	if f := lost(s.Trial, d); f != nil {
-		s.Find(*f)
+		s.AddFinding(*f)
 	}
 	return nil
 }
@@ -243,10 +243,10 @@ func initial(ctx context.Context, server, other *side) error {
 		idEvidence(server.Corpus, results.EvidenceExtra, causeHave, extraHave),
 		idEvidence(server.Corpus, results.EvidenceMissing, causeNeed, minus(wantNeed, need)),
 		idEvidence(server.Corpus, results.EvidenceExtra, causeNeed, extraNeed))
-	t.Find(results.Finding{Code: results.CodeDifference, Verdict: results.Holds(len(wrong) == 0),
+	t.AddFinding(results.Finding{Code: results.CodeDifference, Verdict: results.Holds(len(wrong) == 0),
 		Counts: counts("have", len(have), "must have", len(wantHave), "extra have", len(extraHave),
 			"need", len(need), "must need", len(wantNeed), "extra need", len(extraNeed)), Evidence: wrong})
-	t.Find(onlyKnown(server.Corpus, need, nil))
+	t.AddFinding(onlyKnown(server.Corpus, need, nil))
 	return nil
 }
 
@@ -278,7 +278,7 @@ func findForeign(t *harness.Trial, r negentropy.Result) {
 		f.Evidence = append(f.Evidence, results.Evidence{Code: results.EvidenceUnexpected, ID: corpus.ID(id).String()})
 	}
 	f.Evidence = andOthers(f.Evidence, results.EvidenceUnexpected, "", r.Foreign-len(r.ForeignIDs))
-	t.Find(f)
+	t.AddFinding(f)
 }
 
 // transfer carries to the sink what it lacks of the source.
@@ -326,7 +326,7 @@ func transfer(ctx context.Context, sink, source *side) error {
 	for _, id := range done.Altered {
 		altered[id] = true
 	}
-	source.Under(describePhase(phaseTransfer)).Find(results.Finding{Code: results.CodeUnaltered, Verdict: results.Holds(len(altered) == 0),
+	source.Under(describePhase(phaseTransfer)).AddFinding(results.Finding{Code: results.CodeUnaltered, Verdict: results.Holds(len(altered) == 0),
 		Counts: counts("altered", len(altered), "of", int(fetched.Events)), Evidence: idEvidence(sink.Corpus, results.EvidenceAltered, "", altered)})
 	missing := make(map[corpus.ID]bool)
 	for _, id := range slices.Concat(fetched.Missing, fetched.Failed) {
@@ -340,7 +340,7 @@ func transfer(ctx context.Context, sink, source *side) error {
 	if done.Unanswered == 0 {
 		f.Blames = source.Relay.Name()
 	}
-	t.Find(f)
+	t.AddFinding(f)
 	return nil
 }
 
@@ -357,7 +357,7 @@ func (s *side) identical(ctx context.Context) error {
 	}
 	for _, f := range held.findings(s.Corpus, s.Model) {
 		if f.Verdict != results.Passed || f.Code == results.CodeOnlyKnown {
-			t.Find(f)
+			t.AddFinding(f)
 		}
 	}
 	s.held = held.events
@@ -375,9 +375,9 @@ func (s *side) identical(ctx context.Context) error {
 	if !d.none() && blamed == 0 {
 		f.Verdict, f.Cause = results.Stated, results.MissingNeverDelivered
 	}
-	t.Find(f)
+	t.AddFinding(f)
 	if f := lost(t, own); f != nil {
-		t.Find(*f)
+		t.AddFinding(*f)
 	}
 	conn, err := load.Dial(ctx, s.Relay.URL())
 	if err != nil {
@@ -439,7 +439,7 @@ func (l *leftOut) find(t *harness.Trial) {
 	if l.fail > 0 {
 		f.Evidence = idEvidence(t.Corpus, results.EvidenceMissing, "", map[corpus.ID]bool{l.id: true})
 	}
-	t.Find(f)
+	t.AddFinding(f)
 }
 
 // refusedWrongly counts the events that the relay was sent, and refused or left unanswered, though

@@ -55,7 +55,7 @@ func (s *side) heartbeat(ctx context.Context) error {
 	}
 	t.OwnPart()
 	recordTraffic(t, last, last.Refused == 0)
-	t.Find(results.Finding{Code: results.CodeSteady, Verdict: results.Holds(differed == 0), Counts: counts("ids", differing, "times", differed, "of", heartbeats)})
+	t.AddFinding(results.Finding{Code: results.CodeSteady, Verdict: results.Holds(differed == 0), Counts: counts("ids", differing, "times", differed, "of", heartbeats)})
 	left.find(t)
 	findForeign(t, worst)
 	s.findRebuilt(t, times)
@@ -75,7 +75,7 @@ func (s *side) findRebuilt(t *harness.Trial, times *results.Histogram) {
 	if s.first < rebuiltFrom {
 		return
 	}
-	t.Find(results.Finding{Code: results.CodeSetRebuilt, Verdict: results.States(float64(beat) < rebuiltShare*float64(s.first)),
+	t.AddFinding(results.Finding{Code: results.CodeSetRebuilt, Verdict: results.States(float64(beat) < rebuiltShare*float64(s.first)),
 		Counts: map[string]float64{"ms": harness.Milliseconds(beat), "first ms": harness.Milliseconds(s.first)}})
 }
 
@@ -97,7 +97,7 @@ func (s *side) afterWrite(ctx context.Context) error {
 		return fmt.Errorf("publishing one more event to %s: %w", s.Relay.Name(), err)
 	}
 	if !ok.Accepted {
-		t.Find(results.Finding{Code: results.CodeAcceptsOneMore, Verdict: results.Stated, Texts: map[string]string{"reason": ok.Reason}})
+		t.AddFinding(results.Finding{Code: results.CodeAcceptsOneMore, Verdict: results.Stated, Texts: map[string]string{"reason": ok.Reason}})
 		return nil
 	}
 	s.more = event.ID
@@ -132,7 +132,7 @@ func (s *side) afterWrite(ctx context.Context) error {
 			differ = 0
 		}
 	}
-	t.Find(results.Finding{Code: results.CodeAtOnce, Verdict: results.Holds(differ == 0), Counts: counts("ids", differ)})
+	t.AddFinding(results.Finding{Code: results.CodeAtOnce, Verdict: results.Holds(differ == 0), Counts: counts("ids", differ)})
 	return nil
 }
 
@@ -167,7 +167,7 @@ func (s *side) scattered(ctx context.Context) error {
 	record(t, result, false)
 	findForeign(t, result)
 	lost := minus(removed, need)
-	t.Find(results.Finding{Code: results.CodeScattered, Verdict: results.Holds(len(lost) == 0), Counts: counts("missing", len(lost), "of", len(removed)),
+	t.AddFinding(results.Finding{Code: results.CodeScattered, Verdict: results.Holds(len(lost) == 0), Counts: counts("missing", len(lost), "of", len(removed)),
 		Evidence: idEvidence(s.Corpus, results.EvidenceMissing, "", lost)})
 	return nil
 }

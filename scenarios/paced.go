@@ -45,9 +45,9 @@ func (Paced) Run(ctx context.Context, t *harness.Trial) error {
 	}
 	findNew(t, done.Duplicates, done.Accepted+done.Duplicates)
 	findGarbage(t, done.Garbage)
-	t.Find(connections(done.Lost, 0, done.Loss))
+	t.AddFinding(connections(done.Lost, 0, done.Loss))
 	unanswered := done.Unanswered + done.Unsent
-	t.Find(results.Finding{Code: results.CodeAcceptsPaced, Verdict: results.Holds(done.Refused+unanswered == 0), Evidence: refusalEvidence(done.Reasons),
+	t.AddFinding(results.Finding{Code: results.CodeAcceptsPaced, Verdict: results.Holds(done.Refused+unanswered == 0), Evidence: refusalEvidence(done.Reasons),
 		Counts: counts("accepted", int(done.Accepted+done.Duplicates), "refused", int(done.Refused), "unanswered", int(unanswered),
 			"of", len(events), "rate", t.Options.Rate)})
 	return nil

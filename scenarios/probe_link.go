@@ -260,7 +260,7 @@ func (l *probeLink) record(checks receive.Checks) {
 		t.Value("REQ sent", "ms", results.Lower, harness.Milliseconds(sent))
 	}
 	state := func(code string, counts map[string]float64, texts map[string]string) {
-		t.Find(results.Finding{Code: code, Verdict: results.Stated, Counts: counts, Texts: texts})
+		t.AddFinding(results.Finding{Code: code, Verdict: results.Stated, Counts: counts, Texts: texts})
 	}
 	if l.o.Compression {
 		state(results.CodeCompression, nil, map[string]string{"extensions": l.extensions})
@@ -292,7 +292,7 @@ func (a *probeAnswer) record(t *harness.Trial) {
 	if a.outcome == results.CauseNotAsked {
 		answered.Verdict = results.Stated
 	}
-	t.Find(answered)
+	t.AddFinding(answered)
 	if a.sent == 0 {
 		return
 	}
@@ -324,10 +324,10 @@ func (a *probeAnswer) record(t *harness.Trial) {
 		value("received", "bytes", results.None, float64(a.bytes))
 	}
 	forged := malformed + int(checked.BadID+checked.BadSignature)
-	t.Find(results.Finding{Code: results.CodeGenuine, Verdict: results.Holds(forged == 0),
+	t.AddFinding(results.Finding{Code: results.CodeGenuine, Verdict: results.Holds(forged == 0),
 		Counts: counts("malformed", malformed, "bad id", int(checked.BadID), "bad signature", int(checked.BadSignature), "of", a.received)})
-	t.Find(results.Finding{Code: results.CodeOnlyRequested, Verdict: results.States(a.unasked == 0), Counts: counts("events", a.unasked)})
+	t.AddFinding(results.Finding{Code: results.CodeOnlyRequested, Verdict: results.States(a.unasked == 0), Counts: counts("events", a.unasked)})
 	if a.late > 0 {
-		t.Find(results.Finding{Code: results.CodeEndsOnce, Verdict: results.Stated, Counts: counts("events", a.late)})
+		t.AddFinding(results.Finding{Code: results.CodeEndsOnce, Verdict: results.Stated, Counts: counts("events", a.late)})
 	}
 }

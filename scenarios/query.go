@@ -115,7 +115,7 @@ func (q *Query) alone(ctx context.Context, t *harness.Trial, warm, timed []query
 			return err
 		}
 	}
-	t.Find(returned.finding())
+	t.AddFinding(returned.finding())
 	querier.OnEvent = nil
 	first, eose := results.NewHistogram(), results.NewHistogram()
 	events := 0
@@ -250,7 +250,7 @@ func judge(ctx context.Context, t *harness.Trial, questions []query) error {
 	}
 	answered := len(questions) - closed
 	findGarbage(t, garbage)
-	t.Find(results.Finding{Code: results.CodeEOSE, Verdict: results.Holds(closed == 0), Counts: counts("closed", closed, "of", len(questions)), Evidence: closedWhy})
+	t.AddFinding(results.Finding{Code: results.CodeEOSE, Verdict: results.Holds(closed == 0), Counts: counts("closed", closed, "of", len(questions)), Evidence: closedWhy})
 	if answered == 0 {
 		return nil
 	}
@@ -262,9 +262,9 @@ func judge(ctx context.Context, t *harness.Trial, questions []query) error {
 	for _, j := range wrong {
 		j.count(t, f.Counts)
 	}
-	t.Find(f)
+	t.AddFinding(f)
 	if len(capped) > 0 {
-		t.Find(results.Finding{Code: results.CodeUncapped, Verdict: results.Stated, Counts: counts("capped", len(capped), "of", answered, "events", longest)})
+		t.AddFinding(results.Finding{Code: results.CodeUncapped, Verdict: results.Stated, Counts: counts("capped", len(capped), "of", answered, "events", longest)})
 	}
 	return nil
 }

@@ -123,7 +123,7 @@ func (r *reconcileRelay) Run(ctx context.Context, t *harness.Trial) error {
 // process measures a relay, where it can be.
 func (r *reconcileRelay) process(ctx context.Context, t *harness.Trial) error {
 	if !slices.Contains(r.Trusting, t.Relay.Name()) && r.size > r.SignedMax {
-		t.Find(results.Finding{Code: results.CodeMeasurable, Verdict: results.Stated, Cause: results.UnsignedSize, Counts: counts("most", r.SignedMax)})
+		t.AddFinding(results.Finding{Code: results.CodeMeasurable, Verdict: results.Stated, Cause: results.UnsignedSize, Counts: counts("most", r.SignedMax)})
 		return nil
 	}
 	// Before the relay is given anything, which may take minutes.
@@ -231,7 +231,7 @@ func (r *reconcile) phase(ctx context.Context, t *harness.Trial, labels results.
 	if _, err = do(local, got.have.add, got.need.add); err != nil {
 		return err
 	}
-	t.Find(results.Finding{Code: results.CodeDifference, Labels: labels, Verdict: results.Holds(got == want),
+	t.AddFinding(results.Finding{Code: results.CodeDifference, Labels: labels, Verdict: results.Holds(got == want),
 		BearsOn: []results.Scope{{Scenario: ReconcileFamily + ".*", Labels: labels.With(r.sized())}},
 		Counts:  counts("have", got.have.n, "must have", want.have.n, "need", got.need.n, "must need", want.need.n)})
 	return nil

@@ -67,7 +67,7 @@ func (Storage) Run(ctx context.Context, t *harness.Trial) error {
 	start := wire.Now()
 	if err := t.Restart(ctx); err != nil {
 		if start := (*relays.StartError)(nil); clean && errors.As(err, &start) && start.Cause != relays.PortTaken && start.Cause != relays.LaunchFailed {
-			t.Find(results.Finding{Code: results.CodeRemembers, Verdict: results.Failed, Cause: results.CauseNoStart, Texts: map[string]string{"error": start.Detail}})
+			t.AddFinding(results.Finding{Code: results.CodeRemembers, Verdict: results.Failed, Cause: results.CauseNoStart, Texts: map[string]string{"error": start.Detail}})
 		}
 		return fmt.Errorf("does not start over what it left when it was stopped: %w", err)
 	}
@@ -159,6 +159,6 @@ func findForgotten(t *harness.Trial, before, after []query) {
 	}
 	if f.Counts["of"] > 0 {
 		f.Verdict = results.Holds(f.Counts["wrong"] == 0)
-		t.Find(f)
+		t.AddFinding(f)
 	}
 }

@@ -60,14 +60,14 @@ func checkStored(ctx context.Context, t *harness.Trial, required bool) (came, lo
 			excused++
 		}
 	}
-	t.Find(returned.finding())
-	t.Find(unexpected(answered.Stats))
+	t.AddFinding(returned.finding())
+	t.AddFinding(unexpected(answered.Stats))
 	f := results.Finding{Code: results.CodeAcknowledgedKept, Verdict: results.Holds(lost == 0), Counts: counts("lost", lost, "of", len(acknowledged), "excused", excused), Evidence: evidence}
 	if lost > 0 && !required {
 		f.Verdict = results.Stated
 	}
 	late(&f, answered)
-	t.Find(f)
+	t.AddFinding(f)
 	return came, lost, nil
 }
 

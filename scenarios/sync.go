@@ -101,9 +101,9 @@ type beginning struct {
 	returned []bool // what it returned, by corpus index
 }
 
-// noWay is why a pair of relays cannot be measured in a mode: a code and texts, names and words by
+// unsupported is why a pair of relays cannot be measured in a mode: a code and texts, names and words by
 // turns.
-func noWay(code string, pairs ...string) results.Reason {
+func unsupported(code string, pairs ...string) results.Reason {
 	texts := make(map[string]string, len(pairs)/2)
 	for i := 0; i+1 < len(pairs); i += 2 {
 		texts[pairs[i]] = pairs[i+1]
@@ -150,7 +150,7 @@ type synced struct {
 func (y syncMode) Run(ctx context.Context, sink *harness.Trial) error {
 	r := &syncing{syncMode: y, Source: sink.Peer, Sink: sink}
 	if why := r.impossible(); !why.None() {
-		sink.Find(results.Finding{Code: results.CodeHasWay, Verdict: results.Stated, Cause: why.Code, Counts: why.Counts, Texts: why.Texts})
+		sink.AddFinding(results.Finding{Code: results.CodeHasWay, Verdict: results.Stated, Cause: why.Code, Counts: why.Counts, Texts: why.Texts})
 		return nil
 	}
 	return r.run(ctx)
@@ -271,27 +271,27 @@ func (r *syncing) impossible() (none results.Reason) {
 	switch r.mode {
 	case ModeNative:
 		if ok, why := sink.Can(relays.Sync); !ok {
-			return noWay(results.NoCommand, "relay", sink.Name, "why", why)
+			return unsupported(results.NoCommand, "relay", sink.Name, "why", why)
 		}
 		want := relays.Down
 		if r.Direction == relays.Both {
 			want = relays.Both
 		}
 		if !slices.Contains(sink.Directions(), want) {
-			return noWay(results.NoDirection, "relay", sink.Name, "direction", string(want))
+			return unsupported(results.NoDirection, "relay", sink.Name, "direction", string(want))
 		}
 		if r.Direction == relays.Both && sink.NeedsStop(relays.Sync) {
-			return noWay(results.StoppedBoth, "relay", sink.Name)
+			return unsupported(results.StoppedBoth, "relay", sink.Name)
 		}
 	case ModeNegentropy:
 		for _, t := range []*harness.Trial{r.Source, r.Sink} {
 			if why := t.Negentropy; !why.Answered() {
-				return noWay(results.WithoutNIP77, "relay", t.Relay.Name(), "cause", why.Cause, "reason", why.Texts["reason"], "how", why.Texts["how"], "error", why.Texts["error"])
+				return unsupported(results.WithoutNIP77, "relay", t.Relay.Name(), "cause", why.Cause, "reason", why.Texts["reason"], "how", why.Texts["how"], "error", why.Texts["error"])
 			}
 		}
 	case ModeReq:
 		if r.Direction == relays.Both {
-			return noWay(results.OneWay)
+			return unsupported(results.OneWay)
 		}
 	}
 	return none
@@ -313,7 +313,7 @@ func (r *syncing) begun(ctx context.Context, t *harness.Trial) (h beginning, err
 		for i := range h.returned {
 			h.returned[i] = t.Ledger.Acknowledged(i)
 		}
-		t.Alone().Find(results.Finding{Code: results.CodeAcknowledgedKept, Verdict: results.Undecided, Texts: map[string]string{"error": err.Error()}})
+		t.Alone().AddFinding(results.Finding{Code: results.CodeAcknowledgedKept, Verdict: results.Undecided, Texts: map[string]string{"error": err.Error()}})
 	default:
 		for _, i := range held.events {
 			h.returned[i] = true
@@ -325,7 +325,7 @@ func (r *syncing) begun(ctx context.Context, t *harness.Trial) (h beginning, err
 	}
 	if h.mustSend = m.Effective(); held != nil {
 		if f := lost(t, compare(t, m, held.events, held.unreturned)); f != nil {
-			t.Alone().Find(*f)
+			t.Alone().AddFinding(*f)
 		}
 	}
 	return h, nil
@@ -350,7 +350,7 @@ func (r *syncing) find(ctx context.Context, t *harness.Trial, m *model.Model) (*
 			f.BearsOn = r.bearsOn(t)
 		}
 		if f.Verdict == results.Failed {
-			t.Alone().Find(f)
+			t.Alone().AddFinding(f)
 		}
 	}
 	return held, nil
@@ -382,7 +382,7 @@ func (r *syncing) account(ctx context.Context) error {
 				if f.Verdict == results.Failed {
 					f.BearsOn = r.bearsOn(of)
 				}
-				of.Alone().Find(f)
+				of.Alone().AddFinding(f)
 			}
 		}
 	}
@@ -419,9 +419,9 @@ func (r *syncing) account(ctx context.Context) error {
 			f.Verdict, f.Cause = results.Undecided, results.MissingNeverDelivered
 		}
 		f.BearsOn = r.bearsOn(of)
-		of.Find(f)
+		of.AddFinding(f)
 		if f := lost(of, d); f != nil {
-			of.Find(*f)
+			of.AddFinding(*f)
 		}
 	}
 	return nil
@@ -458,7 +458,7 @@ func (r *syncing) blame(receiver *harness.Trial, expected *model.Model, held []i
 		}
 	}
 	if n := len(r.done.stepped); n > 0 && withheld > 0 { // nobody's failure: there is no way to ask for the rest
-		receiver.Find(results.Finding{Code: results.CodeSecondsPaged, Verdict: results.Stated,
+		receiver.AddFinding(results.Finding{Code: results.CodeSecondsPaged, Verdict: results.Stated,
 			Counts: map[string]float64{"seconds": float64(n), "newest": float64(r.done.stepped[0])}})
 		a.Why = results.Reason{Code: results.CauseFullSeconds, Counts: map[string]float64{"seconds": float64(n), "newest": float64(r.done.stepped[0])}}
 		return other == 0
@@ -484,7 +484,7 @@ func (r *syncing) blame(receiver *harness.Trial, expected *model.Model, held []i
 	if f.Verdict = results.Holds(withheld+int(f.Counts["left out"]) == 0); f.Verdict == results.Failed {
 		f.BearsOn = r.bearsOn(giver)
 	}
-	giver.Alone().Find(f)
+	giver.Alone().AddFinding(f)
 	return withheld > 0 && other == 0
 }
 
@@ -496,7 +496,7 @@ func (r *syncing) judgeSent(giver *harness.Trial, from *sent) {
 		Counts: counts("events", events, "elsewhere", int(from.Elsewhere), "duplicates", duplicates)}
 	if f.Verdict == results.Failed {
 		f.BearsOn = r.bearsOn(giver)
-		giver.Alone().Find(f)
+		giver.Alone().AddFinding(f)
 	}
 }
 
@@ -562,7 +562,7 @@ func (r *syncing) measure(expected *model.Model, held []int, before []bool) erro
 				f.Verdict, f.Blames, f.BearsOn = results.Failed, by.Relay.Name(), r.bearsOn(by)
 			}
 		}
-		t.Find(f)
+		t.AddFinding(f)
 	}
 	r.judgeCommand()
 	recordLate(t, r.done.late, r.done.lateBy)
@@ -573,7 +573,7 @@ func (r *syncing) measure(expected *model.Model, held []int, before []bool) erro
 		t.Measure(m)
 	}
 	if why := r.done.noTimeline; !why.None() {
-		t.Find(results.Finding{Code: results.CodeWatched, Verdict: results.Stated, Cause: why.Code, Texts: why.Texts})
+		t.AddFinding(results.Finding{Code: results.CodeWatched, Verdict: results.Stated, Cause: why.Code, Texts: why.Texts})
 	}
 	if a.Completeness() == load.Complete {
 		t.Budget.Took(a.Delivered, a.Wall)

@@ -268,7 +268,7 @@ func (r *syncing) begins(ctx context.Context, ways *[]*way) error {
 	}
 	down.lacks, r.done.reconciled.unexpected = lacks.newestFirst(), need.unexpected
 	if need.unexpected > 0 {
-		server.Alone().Find(results.Finding{Code: results.CodeOnlyKnown, Verdict: results.Failed, Counts: counts("ids", need.unexpected, "twice", 0)})
+		server.Alone().AddFinding(results.Finding{Code: results.CodeOnlyKnown, Verdict: results.Failed, Counts: counts("ids", need.unexpected, "twice", 0)})
 	}
 	if r.Direction == relays.Both {
 		up := &way{from: r.Sink, to: r.Source, tries: make([]uint8, r.Sink.Corpus.Len())}

@@ -82,7 +82,7 @@ func (r *syncing) judgeCommand() {
 	for _, line := range failed.LogTail {
 		f.Evidence = append(f.Evidence, results.Evidence{Code: results.EvidenceLog, Text: line})
 	}
-	r.Sink.Find(f)
+	r.Sink.AddFinding(f)
 }
 
 // counting asks a relay once a second how many events it holds.

@@ -134,11 +134,11 @@ func findRefusals(t *harness.Trial, p *load.Published) {
 	if f.Verdict == results.Failed {
 		f.Evidence = append(refusalEvidence(p.Reasons), evidence...)
 	}
-	t.Find(f)
-	t.Find(connections(p.Lost, 0, p.Loss))
+	t.AddFinding(f)
+	t.AddFinding(connections(p.Lost, 0, p.Loss))
 	findGarbage(t, p.Garbage)
 	if p.Strays > 0 {
-		t.Find(results.Finding{Code: results.CodeOnlySent, Verdict: results.Stated, Counts: counts("oks", int(p.Strays))})
+		t.AddFinding(results.Finding{Code: results.CodeOnlySent, Verdict: results.Stated, Counts: counts("oks", int(p.Strays))})
 	}
 }
 
@@ -174,12 +174,12 @@ func findGarbage(t *harness.Trial, g wire.Garbage) {
 	for _, kind := range g.Kinds {
 		f.Evidence = append(f.Evidence, results.Evidence{Code: results.EvidenceFrame, Cause: kind.Fault.String(), Count: int64(kind.Count), Text: kind.Example})
 	}
-	t.Find(f)
+	t.AddFinding(f)
 }
 
 // findNew judges whether the relay was given anything new. One that had the events already, as one
 // that runs already may, stores nothing and answers all the faster. A few duplicates are no such
 // sign: some relays call a superseded event one.
 func findNew(t *harness.Trial, duplicates, taken int64) {
-	t.Find(results.Finding{Code: results.CodeUnseenBefore, Verdict: results.Holds(duplicates*10 <= taken), Counts: counts("duplicates", int(duplicates), "of", int(taken))})
+	t.AddFinding(results.Finding{Code: results.CodeUnseenBefore, Verdict: results.Holds(duplicates*10 <= taken), Counts: counts("duplicates", int(duplicates), "of", int(taken))})
 }

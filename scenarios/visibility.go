@@ -77,12 +77,12 @@ func (Visibility) Run(ctx context.Context, t *harness.Trial) error {
 		t.Measure(results.Measurement{Metric: "queryable by ok", Unit: "%", Better: results.Higher,
 			Trials: []float64{100 * float64(v.byOK) / float64(v.accepted)}, Samples: int64(v.accepted)})
 	}
-	t.Find(results.Finding{Code: results.CodeAcceptsSingle, Verdict: results.Holds(v.accepted == len(samples)),
+	t.AddFinding(results.Finding{Code: results.CodeAcceptsSingle, Verdict: results.Holds(v.accepted == len(samples)),
 		Counts: counts("accepted", v.accepted, "of", len(samples)), Evidence: v.refusals})
 	findNew(t, v.duplicates, int64(v.accepted))
 	f := results.Finding{Code: results.CodeQueryable, Verdict: results.Holds(v.never == 0), Counts: counts("never", v.never, "of", v.accepted), Evidence: v.missing}
 	f.Counts["within s"] = deadline(t).Seconds()
-	t.Find(f)
+	t.AddFinding(f)
 	return nil
 }
 
