@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"relaybench/harness/load"
 	"relaybench/relays"
 	"relaybench/relays/machine"
 	"relaybench/relays/reference"
@@ -50,7 +49,7 @@ func burst(t *testing.T, frames int) (url string) {
 // first: the others waited for as long.
 func TestAScenarioRecordsHowLongFramesWaitedToBeRead(t *testing.T) {
 	const frames, pause = 20, 10 * time.Millisecond
-	conn, err := load.Dial(t.Context(), burst(t, frames))
+	conn, err := wire.Dial(t.Context(), burst(t, frames), wire.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,7 +14,6 @@ import (
 	"relaybench/harness/load"
 	"relaybench/relays/client"
 	"relaybench/relays/negentropy"
-	"relaybench/relays/wire"
 	"relaybench/results"
 )
 
@@ -159,14 +158,18 @@ func (s *side) model() (*model.Model, error) {
 	return model.NewStatuses(s.Corpus, func(i int) bool { return s.offered[i] }, s.Now)
 }
 
+func (s *side) dial(ctx context.Context) (*client.Conn, error) {
+	return client.Dial(ctx, client.Options{URL: s.Relay.URL(), Stall: s.Options.Stall})
+}
+
 // reconcile compares what the relay has with the events of a set.
-func (s *side) reconcile(ctx context.Context, conn *wire.Conn, set negentropy.Storage, o negentropy.Options) (negentropy.Result, error) {
+func (s *side) reconcile(ctx context.Context, conn *client.Conn, set negentropy.Storage, o negentropy.Options) (negentropy.Result, error) {
 	o.Stall, o.FirstAnswer = s.Options.Stall, s.Options.Stall
 	o.MaxNeed = s.Corpus.Len() + mostUnexpected
 	o.Known = func(id *negentropy.ID) bool {
 		return corpus.ID(*id) == s.more || index(s.Corpus, corpus.ID(*id)) >= 0
 	}
-	return negentropy.ReconcileSplit(ctx, conn, []byte("{}"), set, o)
+	return negentropy.ReconcileSplit(ctx, conn.Wire(), []byte("{}"), set, o)
 }
 
 // collect gathers ids.
@@ -192,7 +195,7 @@ func (s *side) differ(ctx context.Context, indexes []int, have, need func([]nege
 	if err != nil {
 		return result, err
 	}
-	conn, err := load.Dial(ctx, s.Relay.URL())
+	conn, err := s.dial(ctx)
 	if err != nil {
 		return result, err
 	}
@@ -379,7 +382,7 @@ func (s *side) identical(ctx context.Context) error {
 	if f := lost(t, own); f != nil {
 		t.AddFinding(*f)
 	}
-	conn, err := load.Dial(ctx, s.Relay.URL())
+	conn, err := s.dial(ctx)
 	if err != nil {
 		return err
 	}
@@ -417,7 +420,7 @@ func (l *leftOut) draw(s *side) (err error) {
 }
 
 // ask reconciles the relay with the set once. Nothing of it is a figure.
-func (l *leftOut) ask(ctx context.Context, s *side, conn *wire.Conn) error {
+func (l *leftOut) ask(ctx context.Context, s *side, conn *client.Conn) error {
 	if l.set == nil {
 		return nil
 	}

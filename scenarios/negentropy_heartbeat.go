@@ -9,7 +9,6 @@ import (
 	"relaybench/corpus"
 	"relaybench/harness"
 	"relaybench/harness/load"
-	"relaybench/relays/client"
 	"relaybench/relays/negentropy"
 	"relaybench/results"
 )
@@ -23,7 +22,7 @@ func (s *side) heartbeat(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	conn, err := load.Dial(ctx, s.Relay.URL())
+	conn, err := s.dial(ctx)
 	if err != nil {
 		return err
 	}
@@ -87,7 +86,7 @@ func (s *side) afterWrite(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	conn, err := client.Dial(ctx, client.Options{URL: s.Relay.URL(), Stall: s.Options.Stall})
+	conn, err := s.dial(ctx)
 	if err != nil {
 		return err
 	}
@@ -106,7 +105,7 @@ func (s *side) afterWrite(ctx context.Context) error {
 		return err
 	}
 	named := make(map[corpus.ID]bool)
-	result, err := s.reconcile(ctx, conn.Wire(), set, negentropy.Options{Need: collect(named)})
+	result, err := s.reconcile(ctx, conn, set, negentropy.Options{Need: collect(named)})
 	if err != nil {
 		return fmt.Errorf("reconciling %s after one more event: %w", s.Relay.Name(), err)
 	}

@@ -54,16 +54,6 @@ func Together(ctx context.Context, url string, conns int, stall time.Duration, q
 	return took, nil
 }
 
-// Dial connects to a relay for as long as ctx lasts: its end aborts the connection, whoever waits on it.
-func Dial(ctx context.Context, url string) (*wire.Conn, error) {
-	conn, err := wire.Dial(ctx, url, wire.Options{})
-	if err != nil {
-		return nil, err
-	}
-	context.AfterFunc(ctx, conn.Abort)
-	return conn, nil
-}
-
 // Close closes the connection.
 func (q *Querier) Close() { q.conn.Close() }
 
