@@ -15,7 +15,8 @@ import (
 // examples is how many events of each kind and reason stand as evidence.
 const examples = 5
 
-// difference is how what a relay holds departs from what it must hold, by kind and reason. What the protocol leaves open does not count.
+// difference is how what a relay holds departs from what it must hold, by kind and reason. What the
+// protocol leaves open does not count.
 type difference struct {
 	corpus   *corpus.Corpus
 	expected int
@@ -30,8 +31,9 @@ type departure struct {
 	kind    int
 }
 
-// compare sets what a relay holds against a model, and explains each event by what the relay said of it and by what the protocol demands.
-// Named are the events that it named in a reconciliation and did not return.
+// compare sets what a relay holds against a model, and explains each event by what the relay said
+// of it and by what the protocol demands. Named are the events that it named in a reconciliation
+// and did not return.
 func compare(t *harness.Trial, m *model.Model, held, named []int) difference {
 	kept := make(map[int]bool, len(named))
 	for _, i := range named {

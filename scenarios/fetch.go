@@ -115,7 +115,8 @@ var (
 // mostInFlight is where growing ends.
 const mostInFlight = 20
 
-// cells lists what a strategy is measured in: each setting in every form, side by side, so that they compare.
+// cells lists what a strategy is measured in: each setting in every form, side by side, so that
+// they compare.
 func (o *FetchOptions) cells(s fetchStrategy) (all []fetchCell) {
 	var settings []fetchCell
 	switch s {
@@ -158,7 +159,8 @@ type fetchLimits struct {
 	from string // who says so: results.LimitsDeclared or LimitsTold
 }
 
-// fit brings a cell within the relay's limits where it has no settings of its own, and says why it cannot be measured where it has.
+// fit brings a cell within the relay's limits where it has no settings of its own, and says why it
+// cannot be measured where it has.
 func (c *fetchCell) fit(l fetchLimits) (whyNot results.Reason) {
 	limited := func(code string, most int) results.Reason {
 		return results.Reason{Code: code, Counts: map[string]float64{"most": float64(most)}, Texts: map[string]string{"source": l.from}}
@@ -178,7 +180,8 @@ func (c *fetchCell) fit(l fetchLimits) (whyNot results.Reason) {
 	return results.Reason{}
 }
 
-// Fetch downloads what the relay holds by one strategy, in every setting and form, and never publishes.
+// Fetch downloads what the relay holds by one strategy, in every setting and form, and never
+// publishes.
 type Fetch struct {
 	place   int // of the strategy in fetchStrategies
 	options *FetchOptions
@@ -188,7 +191,8 @@ type Fetch struct {
 // fetchShared is what the strategies know in common of the relay that is being measured.
 type fetchShared struct{ target *fetchTarget }
 
-// Fetches returns the strategies. They learn from one another what a relay holds that nobody knows: paging comes first.
+// Fetches returns the strategies. They learn from one another what a relay holds that nobody knows:
+// paging comes first.
 func Fetches(o FetchOptions) (all []harness.Scenario) {
 	shared := new(fetchShared)
 	for i := range fetchStrategies {
@@ -234,7 +238,8 @@ func (s *fetchShared) of(ctx context.Context, t *harness.Trial, o *FetchOptions)
 	return s.target, nil
 }
 
-// expectedOf is what a relay must send: all that it acknowledged, or, where it was not given the corpus here, at least the corpus.
+// expectedOf is what a relay must send: all that it acknowledged, or, where it was not given the
+// corpus here, at least the corpus.
 func expectedOf(t *harness.Trial, filter corpus.Filter) (*expectedSet, error) {
 	switch {
 	case t.Corpus == nil:
@@ -251,7 +256,8 @@ func expectedOf(t *harness.Trial, filter corpus.Filter) (*expectedSet, error) {
 	return expectCorpus(m, filter, false, t.Now), nil
 }
 
-// limitsOf joins what the relay's definition declares with what its information document says (NIP-11): a polite client keeps to both.
+// limitsOf joins what the relay's definition declares with what its information document says
+// (NIP-11): a polite client keeps to both.
 func limitsOf(ctx context.Context, p *relays.Process) fetchLimits {
 	said, _ := client.Inform(ctx, p.URL(), harness.InformWithin)
 	declared, told := p.Definition().Limits, said.Limits
@@ -267,7 +273,8 @@ func limitsOf(ctx context.Context, p *relays.Process) fetchLimits {
 	return l
 }
 
-// Run implements harness.Scenario. A cell that fails is a result like any other; the error says that the relay is gone.
+// Run implements harness.Scenario. A cell that fails is a result like any other; the error says
+// that the relay is gone.
 func (f *Fetch) Run(ctx context.Context, t *harness.Trial) error {
 	target, err := f.shared.of(ctx, t, f.options)
 	if err != nil {
@@ -318,9 +325,11 @@ const (
 	busy = 0.8
 )
 
-// bottleneck finds out what keeps a fetch from being faster, from the same cell with and without verification: share is the verified rate as a share of the raw one. The
-// client's CPU it is where verifying as fast as the raw events came would take more than the processors that there are, whoever else uses them.
-// The cause is one of results.StatusBottleneck, "" where one of the two cells says nothing.
+// bottleneck finds out what keeps a fetch from being faster, from the same cell with and without
+// verification: share is the verified rate as a share of the raw one. The client's CPU it is where
+// verifying as fast as the raw events came would take more than the processors that there are,
+// whoever else uses them. The cause is one of results.StatusBottleneck, "" where one of the two cells
+// says nothing.
 func bottleneck(raw, parsed *fetchResult) (share float64, cause string) {
 	if !raw.measured() || !parsed.measured() {
 		return 0, ""

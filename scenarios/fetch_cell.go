@@ -64,7 +64,8 @@ func (r *fetchResult) measured() bool {
 // rate is in distinct events a second, up to the last one that was dealt with.
 func (r *fetchResult) rate() float64 { return r.RecordsPerSecond() }
 
-// overfetch is how many bytes came on the sockets for each byte of a distinct event; 0 where that is not known.
+// overfetch is how many bytes came on the sockets for each byte of a distinct event; 0 where that
+// is not known.
 func (r *fetchResult) overfetch() float64 {
 	if r.matchBytes == 0 {
 		return 0
@@ -75,7 +76,8 @@ func (r *fetchResult) overfetch() float64 {
 // inFlightAtMost is how many REQs may be in flight at a time, over all connections.
 func (r *fetchResult) inFlightAtMost() int { return max(1, r.conns) * max(1, r.settled) }
 
-// inFlightMean is how many REQs were in flight on average, by Little's law: their rate times their mean latency.
+// inFlightMean is how many REQs were in flight on average, by Little's law: their rate times their
+// mean latency.
 func (r *fetchResult) inFlightMean() float64 {
 	span := r.stats.Duration
 	if span <= 0 {
@@ -100,7 +102,8 @@ func (r *fetchResult) demand() float64 {
 	return r.Usage.Tool.CPU.Seconds() / float64(r.Delivered) / float64(runtime.GOMAXPROCS(0))
 }
 
-// unreachable reports that not one connection came about, or that the relay answers nothing at all, so that there is no use in going on.
+// unreachable reports that not one connection came about, or that the relay answers nothing at all,
+// so that there is no use in going on.
 func (r *fetchResult) unreachable() bool {
 	return r.notMeasured.None() && r.Err != nil && (r.stats.Dials == 0 || errors.Is(r.Err, errSilent))
 }
@@ -108,8 +111,9 @@ func (r *fetchResult) unreachable() bool {
 const (
 	fetchRetries  = 2 // for ids that did not come
 	fetchAttempts = 2 // for connections in a row
-	// pageAttempts is how many pages in a row may bring nothing: each connection that is lost makes the next page smaller, so that a relay
-	// that drops whom it has to wait for is asked for little enough in the end, as it is by a download.
+	// pageAttempts is how many pages in a row may bring nothing: each connection that is lost makes
+	// the next page smaller, so that a relay that drops whom it has to wait for is asked for little
+	// enough in the end, as it is by a download.
 	pageAttempts = 5
 )
 
@@ -202,7 +206,8 @@ func (t *fetchTarget) dial(ctx context.Context, o *FetchOptions, compression boo
 	return wire.Dial(handshake, t.url, wire.Options{Compression: compression})
 }
 
-// compresses finds out once whether the relay agrees to permessage-deflate. Where it cannot be asked, the cell shall say why.
+// compresses finds out once whether the relay agrees to permessage-deflate. Where it cannot be
+// asked, the cell shall say why.
 func (t *fetchTarget) compresses(ctx context.Context, o *FetchOptions) bool {
 	if t.compression == nil {
 		conn, err := t.dial(ctx, o, true)
@@ -216,8 +221,8 @@ func (t *fetchTarget) compresses(ctx context.Context, o *FetchOptions) bool {
 	return *t.compression
 }
 
-// prompt is how soon a relay sends one event whose silence on NEG-OPEN means what it seems to: one that is slow at everything, on a busy machine say,
-// is asked again and given more time.
+// prompt is how soon a relay sends one event whose silence on NEG-OPEN means what it seems to: one
+// that is slow at everything, on a busy machine say, is asked again and given more time.
 const prompt = 300 * time.Millisecond
 
 // withoutNIP77 finds out once why a relay has no support of NIP-77, no reason where it has. That
@@ -246,7 +251,8 @@ func (t *fetchTarget) withoutNIP77(ctx context.Context, o *FetchOptions) (why re
 	return why
 }
 
-// probeNIP77 reconciles nothing. The error says that this left it open whether the relay supports NIP-77.
+// probeNIP77 reconciles nothing. The error says that this left it open whether the relay supports
+// NIP-77.
 func (t *fetchTarget) probeNIP77(ctx context.Context, o *FetchOptions, within time.Duration) (unsupported *negentropy.UnsupportedError, err error) {
 	conn, err := t.dial(ctx, o, false)
 	if err != nil {
@@ -402,7 +408,8 @@ func (f *fetching) byTime(ctx context.Context, part func(context.Context, corpus
 	return errors.Join(errs...)
 }
 
-// mostOfGiant is the limit of a giant REQ where nobody knows how much there is: relays have smaller ones of their own where there is none.
+// mostOfGiant is the limit of a giant REQ where nobody knows how much there is: relays have smaller
+// ones of their own where there is none.
 const mostOfGiant = 1_000_000
 
 func (f *fetching) giant(ctx context.Context, filter corpus.Filter) (*client.Stats, results.Reason, error) {

@@ -13,7 +13,8 @@ import (
 	"relaybench/relays/wire"
 )
 
-// slack is how many events beyond what is expected, and beyond twice that, are taken before a relay is said to send without end.
+// slack is how many events beyond what is expected, and beyond twice that, are taken before a relay
+// is said to send without end.
 const slack = 100_000
 
 // collector takes the events of one cell from all its connections.
@@ -32,9 +33,9 @@ type collector struct {
 	free     chan *receive.Feeder // one for each connection that may call at once
 }
 
-// newCollector makes a collector for so many connections. What has been taken is dealt with even when the
-// cell is cut: only ctx ends that. It ends after most events where that is not 0. Where records is
-// not nil, it remembers what comes, which has to be parsed for that.
+// newCollector makes a collector for so many connections. What has been taken is dealt with even
+// when the cell is cut: only ctx ends that. It ends after most events where that is not 0. Where
+// records is not nil, it remembers what comes, which has to be parsed for that.
 func newCollector(ctx context.Context, end context.CancelCauseFunc, form fetchForm, conns, room, most int, records *load.Records) *collector {
 	t := &collector{end: end}
 	if room > 0 {
@@ -132,7 +133,8 @@ type collected struct {
 	late       time.Duration
 }
 
-// finish waits until all that was taken is dealt with. It takes late longer than the connections did.
+// finish waits until all that was taken is dealt with. It takes late longer than the connections
+// did.
 func (t *collector) finish() collected {
 	f := collected{}
 	if t.pipeline != nil {

@@ -9,7 +9,8 @@ import (
 	"relaybench/harness/load"
 )
 
-// expectedSet is what a relay should send: by the model of a corpus that it was given, or by what it sent before.
+// expectedSet is what a relay should send: by the model of a corpus that it was given, or by what
+// it sent before.
 type expectedSet struct {
 	now    int64
 	corpus *corpus.Corpus // nil where nobody knows
@@ -24,7 +25,8 @@ type expectedSet struct {
 	times   []int64       // of them
 }
 
-// expectCorpus is what a relay sends that holds what the model says. open says that it may hold more, which is no fault then.
+// expectCorpus is what a relay sends that holds what the model says. open says that it may hold
+// more, which is no fault then.
 func expectCorpus(m *model.Model, f corpus.Filter, open bool, now int64) *expectedSet {
 	f.Limit = nil
 	c := m.Corpus()
@@ -49,7 +51,8 @@ func expectAnything(now int64) *expectedSet {
 // known reports whether it is known what must come.
 func (g *expectedSet) known() bool { return g.corpus != nil }
 
-// ids lists what can be asked for by id: what must come, or what is known to be there. Newest first.
+// ids lists what can be asked for by id: what must come, or what is known to be there. Newest
+// first.
 func (g *expectedSet) ids() []corpus.ID {
 	if g.corpus == nil {
 		return g.listed
@@ -261,7 +264,8 @@ type timeSpan struct{ since, until *int64 }
 // genesis is before the first event of Nostr.
 const genesis = 1_600_000_000
 
-// shares divides the time that a filter leaves into shares of equally many events, as far as they are known and seconds allow, and else of equal length.
+// shares divides the time that a filter leaves into shares of equally many events, as far as they
+// are known and seconds allow, and else of equal length.
 func (g *expectedSet) shares(f *corpus.Filter, n int) []timeSpan {
 	times := slices.Clone(g.seen())
 	slices.Sort(times)

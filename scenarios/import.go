@@ -13,8 +13,8 @@ import (
 	"relaybench/results"
 )
 
-// Import has a relay's own import command fill a fresh folder with the corpus, boots the relay on it, and counts what it holds by asking it. What the
-// command says of itself counts for nothing.
+// Import has a relay's own import command fill a fresh folder with the corpus, boots the relay on
+// it, and counts what it holds by asking it. What the command says of itself counts for nothing.
 type Import struct{}
 
 // Describe implements harness.Scenario.

@@ -14,7 +14,8 @@ import (
 	"relaybench/results"
 )
 
-// Query asks one of the query templates: on one connection for the latency, then on several at once for the rate.
+// Query asks one of the query templates: on one connection for the latency, then on several at once
+// for the rate.
 type Query struct {
 	template *queryTemplate
 	place    int  // among the query templates
@@ -145,8 +146,9 @@ func (q *Query) alone(ctx context.Context, t *harness.Trial, warm, timed []query
 	return t.Latency("eose", results.Lower, eose)
 }
 
-// together measures the rate over several connections, whose handshakes are outside the clock. It returns answers that were not what the same question
-// had been answered with before, to be judged as well.
+// together measures the rate over several connections, whose handshakes are outside the clock. It
+// returns answers that were not what the same question had been answered with before, to be judged
+// as well.
 func (q *Query) together(ctx context.Context, t *harness.Trial, questions []query) (changed []query, err error) {
 	conns := t.Options.QueryConns
 	others := make([][]query, conns)
@@ -202,7 +204,8 @@ func (q *Query) together(ctx context.Context, t *harness.Trial, questions []quer
 	return changed, nil
 }
 
-// keptChanges bounds how many answers of one connection are kept that differ from the first to the same question.
+// keptChanges bounds how many answers of one connection are kept that differ from the first to the
+// same question.
 const keptChanges = 10
 
 // digest tells two answers apart, order included. It costs a nanosecond an event: ids are hashes.
@@ -275,8 +278,9 @@ type judged struct {
 	verdict model.CheckResult
 }
 
-// believe decides whether answers that hold just the newest of what was asked for are a cap of the relay's, which is its right to have, or lost their
-// end. A cap is one number, no answer is longer, and asking for just so many gets them: one who drops the last drops it then as well.
+// believe decides whether answers that hold just the newest of what was asked for are a cap of the
+// relay's, which is its right to have, or lost their end. A cap is one number, no answer is longer,
+// and asking for just so many gets them: one who drops the last drops it then as well.
 func believe(ctx context.Context, t *harness.Trial, capped []judged, longest int) (bool, error) {
 	cap := capped[0].verdict.Got
 	for _, j := range capped {

@@ -12,8 +12,8 @@ import (
 	"relaybench/results"
 )
 
-// The query templates stay inside the limits of a relay as shipped (strfry's: limit 500, 200 elements a filter, 3 tag names), so that
-// no relay has to be reconfigured to answer them.
+// The query templates stay inside the limits of a relay as shipped (strfry's: limit 500, 200
+// elements a filter, 3 tag names), so that no relay has to be reconfigured to answer them.
 const (
 	templateLimit = 500
 	profileCount  = 50
@@ -23,8 +23,8 @@ const (
 	byIDsCount    = 100
 )
 
-// queryTemplate is one of them. hot is its one fixed filter, varied draws another each time; ok is false where the corpus has nothing to ask
-// about.
+// queryTemplate is one of them. hot is its one fixed filter, varied draws another each time; ok is
+// false where the corpus has nothing to ask about.
 type queryTemplate struct {
 	key, title string
 	uses       []string // conditions of its filters
@@ -180,7 +180,8 @@ var queryTemplates = []queryTemplate{
 	},
 }
 
-// queryParameters are what the query templates ask about: who and what stands out among the events that a compliant relay holds.
+// queryParameters are what the query templates ask about: who and what stands out among the events
+// that a compliant relay holds.
 type queryParameters struct {
 	corpus        *corpus.Corpus
 	held          []int           // indexes, in corpus order
@@ -209,8 +210,8 @@ func newQueryParameters(c *corpus.Corpus, m *model.Model) (*queryParameters, err
 	return s, nil
 }
 
-// plainQueryParameters are those that cost nothing to find: what stands out is not known, and queries
-// about it have nothing to ask.
+// plainQueryParameters are those that cost nothing to find: what stands out is not known, and
+// queries about it have nothing to ask.
 func plainQueryParameters(c *corpus.Corpus, m *model.Model) *queryParameters {
 	s := &queryParameters{corpus: c, held: m.Effective()}
 	if len(s.held) > 0 {
@@ -228,7 +229,8 @@ func keys[K any](ranked []model.Ranked[K]) []K {
 	return list
 }
 
-// queryParametersOnce derives the parameters when they are first needed, and once for all queries, trials and relays.
+// queryParametersOnce derives the parameters when they are first needed, and once for all queries,
+// trials and relays.
 type queryParametersOnce struct {
 	once sync.Once
 	s    *queryParameters

@@ -24,7 +24,8 @@ func checkStored(ctx context.Context, t *harness.Trial, required bool) (came, lo
 	if err != nil {
 		return 0, 0, err
 	}
-	// What was sent and never answered may be stored as well, and supersede or delete what was acknowledged.
+	// What was sent and never answered may be stored as well, and supersede or delete what was
+	// acknowledged.
 	perhaps := held
 	if t.Ledger.Count(load.Unanswered) > 0 {
 		sent := func(i int) bool { return t.Ledger.Acknowledged(i) || t.Ledger.Get(i) == load.Unanswered }

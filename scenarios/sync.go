@@ -18,8 +18,8 @@ import (
 	"relaybench/results"
 )
 
-// Sync measures how an empty relay gets what a full one has: by the sink's own command, by reconciliation (NIP-77) with relaybench as the agent between the
-// two, or by REQs in pages.
+// Sync measures how an empty relay gets what a full one has: by the sink's own command, by
+// reconciliation (NIP-77) with relaybench as the agent between the two, or by REQs in pages.
 type Sync struct {
 	Which     []string         // modes; all where empty
 	Direction relays.Direction // whose side the agent of the negentropy mode takes; Down unless set
@@ -87,7 +87,8 @@ func (y syncMode) Describe() harness.Description {
 		External: results.Finding{Scenario: SyncFamily, Code: results.CodeHasWay, Cause: results.ExternalSync}}
 }
 
-// heldBySource remembers what a source was found to hold, which takes a while to find out and serves all sinks.
+// heldBySource remembers what a source was found to hold, which takes a while to find out and
+// serves all sinks.
 type heldBySource struct {
 	process *relays.Process
 	beginning
@@ -101,8 +102,8 @@ type beginning struct {
 	returned []bool // what it returned, by corpus index
 }
 
-// unsupported is why a pair of relays cannot be measured in a mode: a code and texts, names and words by
-// turns.
+// unsupported is why a pair of relays cannot be measured in a mode: a code and texts, names and
+// words by turns.
 func unsupported(code string, pairs ...string) results.Reason {
 	texts := make(map[string]string, len(pairs)/2)
 	for i := 0; i+1 < len(pairs); i += 2 {
@@ -367,7 +368,8 @@ func (r *syncing) countCommand(c *relays.CommandResult) {
 	sink.PeakRSS = max(sink.PeakRSS, c.Usage.PeakRSS)
 }
 
-// account finds out what the sink holds now, whatever anybody said of it, and explains what is not there.
+// account finds out what the sink holds now, whatever anybody said of it, and explains what is not
+// there.
 func (r *syncing) account(ctx context.Context) error {
 	t := r.Sink
 	expected := r.expected

@@ -99,8 +99,9 @@ func (r *syncing) transfer(ctx context.Context, to *harness.Trial, total int, as
 	return done, err
 }
 
-// req asks for everything in pages, newest first, and publishes it at the pace of the sink. It is what a client without anything better does, and is not
-// tried again: a source that does not wait for slow readers ends it.
+// req asks for everything in pages, newest first, and publishes it at the pace of the sink. It is
+// what a client without anything better does, and is not tried again: a source that does not wait
+// for slow readers ends it.
 func (r *syncing) req(ctx context.Context) error {
 	total := len(r.had[0].mustSend)
 	r.done.agent, r.done.carried = true, newCarried()
@@ -214,8 +215,9 @@ const (
 	throttlePause = time.Second // before a relay that limits its clients gets more
 )
 
-// negentropy reconciles, carries over what differs, and reconciles again, until nothing differs or nothing moves any more. The agent stands at the sink and pulls
-// (down), or at the source and pushes (up); where both have events that the other lacks, it does both.
+// negentropy reconciles, carries over what differs, and reconciles again, until nothing differs or
+// nothing moves any more. The agent stands at the sink and pulls (down), or at the source and
+// pushes (up); where both have events that the other lacks, it does both.
 func (r *syncing) negentropy(ctx context.Context) error {
 	r.done.agent, r.done.carried, r.done.reconciled = true, newCarried(), &reconciled{}
 	down := &way{from: r.Source, to: r.Sink, tries: make([]uint8, r.Sink.Corpus.Len())}
@@ -340,8 +342,9 @@ func (r *syncing) batch(source *harness.Trial) int {
 	return syncBatch
 }
 
-// check reconciles a relay with all that it should hold by now. What it lacks still is carried once more, unless it said that it does not want it; what it
-// took for too much at once is carried again as long as that gets any further.
+// check reconciles a relay with all that it should hold by now. What it lacks still is carried once
+// more, unless it said that it does not want it; what it took for too much at once is carried again
+// as long as that gets any further.
 func (r *syncing) check(ctx context.Context, w *way) error {
 	lacks := located{corpus: w.to.Corpus}
 	r.done.reconciling = w.to
@@ -372,7 +375,8 @@ func (r *syncing) check(ctx context.Context, w *way) error {
 	}
 }
 
-// throttled says whether the last transfer was held up by "rate-limited:" (NIP-01), which is no answer for good.
+// throttled says whether the last transfer was held up by "rate-limited:" (NIP-01), which is no
+// answer for good.
 func (r *syncing) throttled() bool {
 	was := r.throttle
 	if refused := r.done.carried.Reasons["rate-limited"]; refused != nil {

@@ -14,8 +14,9 @@ import (
 	"relaybench/results"
 )
 
-// native has the sink's own command get the events. What it says of its success is not believed: the sink is asked afterwards. Where the sink serves meanwhile it is
-// asked once a second how much it holds (NIP-45).
+// native has the sink's own command get the events. What it says of its success is not believed:
+// the sink is asked afterwards. Where the sink serves meanwhile it is asked once a second how much
+// it holds (NIP-45).
 func (r *syncing) native(ctx context.Context, stopped bool) error {
 	direction := relays.Down
 	if r.Direction == relays.Both {
@@ -120,7 +121,8 @@ func (c *counting) run(ctx context.Context, url string) {
 	}
 }
 
-// countWithin is how long a COUNT may take: a relay that counts slower is not asked again, since counting would be what is measured.
+// countWithin is how long a COUNT may take: a relay that counts slower is not asked again, since
+// counting would be what is measured.
 const countWithin = 5 * time.Second
 
 // count asks for the number of all events.

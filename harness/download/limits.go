@@ -8,8 +8,9 @@ import (
 	"relaybench/relays/client"
 )
 
-// What is asked for at a time. A relay that says how many events it sends at once (NIP-11) is asked for so many, within what makes sense: below,
-// a second's events might not fit into an answer; above, an answer that breaks off costs too much.
+// What is asked for at a time. A relay that says how many events it sends at once (NIP-11) is asked
+// for so many, within what makes sense: below, a second's events might not fit into an answer;
+// above, an answer that breaks off costs too much.
 const (
 	usualPage    = 500
 	smallestPage = 50
@@ -20,8 +21,8 @@ const (
 // kept to in any case, since a REQ here is shorter than any relay can do with.
 const informationTime = 5 * time.Second
 
-// pageSize is how many events to ask for at a time where so many are wanted in all, or all (0), of a
-// relay that says that it sends so many at once, or does not say (0).
+// pageSize is how many events to ask for at a time where so many are wanted in all, or all (0), of
+// a relay that says that it sends so many at once, or does not say (0).
 func pageSize(most, wanted int) int {
 	size := usualPage
 	if most > 0 {

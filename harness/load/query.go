@@ -16,7 +16,8 @@ import (
 type Querier struct {
 	conn *client.Conn
 
-	// OnEvent, where it is set, is called with each event's text as it came, which is valid during the call: for checks outside timed paths.
+	// OnEvent, where it is set, is called with each event's text as it came, which is valid during
+	// the call: for checks outside timed paths.
 	OnEvent func(id corpus.ID, text []byte)
 }
 
@@ -72,7 +73,8 @@ const longestFilter = 400
 // ErrTooMuch is a relay that goes on sending events far beyond the limit it was asked to keep.
 var ErrTooMuch = errors.New("the relay sends far more events than it was asked for")
 
-// mostEvents is how many events are taken of one answer, so that one without end does not fill memory.
+// mostEvents is how many events are taken of one answer, so that one without end does not fill
+// memory.
 const mostEvents = 20_000
 
 // Reply is a relay's answer to one REQ.

@@ -83,7 +83,8 @@ func (c *checker) close() {
 	}
 }
 
-// newKey makes the key of an author whom no relay has seen: a check may be repeated on a relay that kept everything.
+// newKey makes the key of an author whom no relay has seen: a check may be repeated on a relay that
+// kept everything.
 func newKey() corpus.SecretKey {
 	for {
 		var b [32]byte
@@ -143,7 +144,8 @@ func number(b bool) float64 {
 	return 0
 }
 
-// exactly reports whether the reply holds these events and no others, in any order, duplicates aside.
+// exactly reports whether the reply holds these events and no others, in any order, duplicates
+// aside.
 func exactly(want []corpus.ID) func(*reply) bool {
 	return func(r *reply) bool {
 		missing, extra := difference(want, r.ids)

@@ -18,7 +18,8 @@ import (
 const (
 	floodEvents = 1100 // more than the limits relays ship with: 100, 250, 375, 500, 1,000
 	floodWindow = 100  // unacknowledged at most
-	// floodTime ends the sending on a slow relay. What it took by then is what limits are looked for in.
+	// floodTime ends the sending on a slow relay. What it took by then is what limits are looked
+	// for in.
 	floodTime = 3 * time.Second
 )
 
@@ -176,7 +177,8 @@ func (s *session) flood(events []*corpus.Event, window int) (stored []corpus.ID,
 	}
 }
 
-// clamp finds how many of the stored events one REQ returns, with a limit that takes in all or with none.
+// clamp finds how many of the stored events one REQ returns, with a limit that takes in all or with
+// none.
 func (c *checker) clamp(stored []corpus.ID, limit bool) (text string) {
 	if err := try(func() { text = c.dial().clamp(stored, limit) }); err != nil {
 		return "unknown: " + err.Error()
@@ -185,7 +187,8 @@ func (c *checker) clamp(stored []corpus.ID, limit bool) (text string) {
 }
 
 func (s *session) clamp(stored []corpus.ID, limit bool) string {
-	// What was published last must be readable: a relay that stores behind its OKs would seem to have a limit.
+	// What was published last must be readable: a relay that stores behind its OKs would seem to
+	// have a limit.
 	last := stored[len(stored)-1]
 	if r := s.poll(exactly([]corpus.ID{last}), corpus.Filter{IDs: []corpus.ID{last}}); len(r.ids) == 0 {
 		return fmt.Sprintf("unknown: %v after its OK the last event cannot be read yet", s.settle())
@@ -223,12 +226,14 @@ func (s *session) clamp(stored []corpus.ID, limit bool) string {
 	return fmt.Sprint(len(r.ids))
 }
 
-// newest tells whether an answer is the newest of the events, newest first. The flood is published in that order.
+// newest tells whether an answer is the newest of the events, newest first. The flood is published
+// in that order.
 func newest(got, published []corpus.ID) bool {
 	return len(got) <= len(published) && slices.Equal(got, published[:len(got)])
 }
 
-// contiguous tells whether an answer is a run of the events without a gap, in any order: what a limit leaves.
+// contiguous tells whether an answer is a run of the events without a gap, in any order: what a
+// limit leaves.
 func contiguous(got, published []corpus.ID) bool {
 	came := make(map[corpus.ID]bool, len(got))
 	for _, id := range got {

@@ -73,7 +73,8 @@ func (s *session) replaced(kind int, publish []*corpus.Event, left ...*corpus.Ev
 	must(err)
 }
 
-// keepsOutSuperseded: an older version that arrives after the newer one is not served. Whether its OK is true or false is the relay's choice.
+// keepsOutSuperseded: an older version that arrives after the newer one is not served. Whether its
+// OK is true or false is the relay's choice.
 func keepsOutSuperseded(c *checker) {
 	s, older, newer := c.dial(), c.version(10002, 0, 1), c.version(10002, 5, 2)
 	s.store(newer)

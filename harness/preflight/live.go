@@ -64,7 +64,8 @@ func filtersLive(c *checker) {
 	listener.arrives(sub, match, other)
 }
 
-// endsOnClose: after CLOSE nothing more comes for that subscription, while another one on the same connection goes on.
+// endsOnClose: after CLOSE nothing more comes for that subscription, while another one on the same
+// connection goes on.
 func endsOnClose(c *checker) {
 	listener, publisher, ended := c.listening(c.mine(1))
 	kept := listener.subscribe(c.mine(1, 2))

@@ -100,8 +100,8 @@ func (c *checker) reconciled(err error) {
 // maxSubscriptions is how many subscriptions are opened at most.
 const maxSubscriptions = 300
 
-// probeSubscriptions opens subscriptions on one connection until the relay refuses, and counts those that a new event reaches: a relay may
-// drop the oldest without a word.
+// probeSubscriptions opens subscriptions on one connection until the relay refuses, and counts
+// those that a new event reaches: a relay may drop the oldest without a word.
 func probeSubscriptions(c *checker) (spoken bool, text string) {
 	listener := c.dial()
 	opened, refusal := 0, ""
@@ -181,7 +181,8 @@ func (s *session) open(n int, f corpus.Filter) (opened int, refusal string) {
 	return opened, refusal
 }
 
-// probeMessageSize finds the largest event that is accepted: the largest that the relay was set up for, or, in doublings, the largest below.
+// probeMessageSize finds the largest event that is accepted: the largest that the relay was set up
+// for, or, in doublings, the largest below.
 func probeMessageSize(c *checker) (spoken bool, text string) {
 	accepted, why := c.takes(c.o.MaxEventBytes)
 	if accepted {
@@ -278,7 +279,8 @@ func probeVanish(c *checker) (spoken bool, text string) {
 	return true, "yes"
 }
 
-// probeExpiration publishes an event that has expired (NIP-40): it may be refused, or stored and never returned.
+// probeExpiration publishes an event that has expired (NIP-40): it may be refused, or stored and
+// never returned.
 func probeExpiration(c *checker) (spoken bool, text string) {
 	s, e := c.dial(), c.event(1, c.recent(0), "past its time", corpus.Tag{"expiration", strconv.FormatInt(c.recent(60), 10)})
 	got, err := s.publish(e)
@@ -297,7 +299,8 @@ func probeExpiration(c *checker) (spoken bool, text string) {
 	return true, "yes: an expired event is not returned"
 }
 
-// probeProtected publishes an event that its author alone may publish, without proving to be that author (NIP-70).
+// probeProtected publishes an event that its author alone may publish, without proving to be that
+// author (NIP-70).
 func probeProtected(c *checker) (spoken bool, text string) {
 	got, err := c.dial().publish(c.event(1, c.recent(0), "protected", corpus.Tag{"-"}))
 	must(err)
@@ -307,7 +310,8 @@ func probeProtected(c *checker) (spoken bool, text string) {
 	return true, fmt.Sprintf("yes: a protected event gets %v", got)
 }
 
-// probeSearch looks for one of two events by a word of its content (NIP-50). A relay that does not know the field returns both, or nothing.
+// probeSearch looks for one of two events by a word of its content (NIP-50). A relay that does not
+// know the field returns both, or nothing.
 func probeSearch(c *checker) (spoken bool, text string) {
 	const word = "thrushes"
 	s := c.dial()

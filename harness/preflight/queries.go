@@ -54,8 +54,8 @@ func newestFirst(c *checker) {
 	}
 }
 
-// probeTies: of events of one second the lowest id should come first (NIP-01). Many relays leave it open, and which of them is in an answer is
-// no fault in the model's eyes either.
+// probeTies: of events of one second the lowest id should come first (NIP-01). Many relays leave it
+// open, and which of them is in an answer is no fault in the model's eyes either.
 func probeTies(c *checker) (spoken bool, text string) {
 	s := c.dial()
 	var tied []*corpus.Event

@@ -25,8 +25,9 @@ func refusesBadSignature(c *checker) {
 	c.refuses(forgery{results.ForgedSignature, e.ID, e.AppendJSON(nil)})
 }
 
-// refusesBadID: once the content is changed after signing, so that id and signature still fit each other and only hashing the event again
-// tells; and once the id alone, which a relay that signs for its own hash takes and serves under the false id.
+// refusesBadID: once the content is changed after signing, so that id and signature still fit each
+// other and only hashing the event again tells; and once the id alone, which a relay that signs for
+// its own hash takes and serves under the false id.
 func refusesBadID(c *checker) {
 	changed, renamed := c.event(1, c.recent(0), "what was signed"), c.event(1, c.recent(1), "under another name")
 	changed.Content = "what was put in its place"
@@ -56,8 +57,9 @@ func refusesMalformed(c *checker) {
 	c.refuses(all...)
 }
 
-// refuses sends each forgery over a connection of its own, all at once: a relay may close the connection, or make its sender wait. Refused is
-// what gets no OK true and is not returned once a valid event that came later is.
+// refuses sends each forgery over a connection of its own, all at once: a relay may close the
+// connection, or make its sender wait. Refused is what gets no OK true and is not returned once a
+// valid event that came later is.
 func (c *checker) refuses(all ...forgery) {
 	hows, words := make([]string, len(all)), make([]string, len(all))
 	errs := make([]error, len(all))

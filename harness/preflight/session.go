@@ -120,7 +120,8 @@ func (s *session) elsewhere(id corpus.ID) bool {
 	return false
 }
 
-// afterNotice is the deadline once a NOTICE came where an answer was due: it may be that answer, or speak of something else.
+// afterNotice is the deadline once a NOTICE came where an answer was due: it may be that answer, or
+// speak of something else.
 func (s *session) afterNotice(deadline time.Time) time.Time {
 	if sooner := time.Now().Add(s.o.Wait / 3); sooner.Before(deadline) {
 		return sooner
@@ -159,7 +160,8 @@ type answer struct {
 
 func (a answer) String() string { return fmt.Sprintf("OK %t %s", a.accepted, quoted(a.reason)) }
 
-// publish sends an event and waits for its OK. Nothing else is in flight, so that an OK without an id is taken for its answer.
+// publish sends an event and waits for its OK. Nothing else is in flight, so that an OK without an
+// id is taken for its answer.
 func (s *session) publish(e *corpus.Event) (answer, error) {
 	return s.publishRaw(e.AppendJSON(nil), e.ID, s.o.Wait)
 }
@@ -321,8 +323,8 @@ func appendFilters(text []byte, filters []corpus.Filter) []byte {
 	return text
 }
 
-// poll asks until the answer is good or does not become so while what was acknowledged settles. No filter is put twice: relays may
-// remember answers for a while.
+// poll asks until the answer is good or does not become so while what was acknowledged settles. No
+// filter is put twice: relays may remember answers for a while.
 func (s *session) poll(good func(*reply) bool, filters ...corpus.Filter) reply {
 	start := time.Now()
 	for n := 0; ; n++ {

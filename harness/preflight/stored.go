@@ -14,7 +14,8 @@ import (
 	"relaybench/results"
 )
 
-// storesAndReturns: an event is acknowledged, found by its id, and every field is as it was signed (NIP-01).
+// storesAndReturns: an event is acknowledged, found by its id, and every field is as it was signed
+// (NIP-01).
 func storesAndReturns(c *checker) {
 	c.roundTrip(c.event(1, c.recent(0), "A plain note.", corpus.Tag{"t", "relaybench"}, corpus.Tag{"p", c.key.PubKey.String(), "", "mention"}))
 }
@@ -173,8 +174,8 @@ func accepts2020(c *checker) {
 	c.accepts(c.event(1, newYear2020, "an old note"))
 }
 
-// returnsPrivateKinds: relays may keep encrypted messages (NIP-04, NIP-59) from readers who are not authenticated; then part of the corpus
-// cannot be read back.
+// returnsPrivateKinds: relays may keep encrypted messages (NIP-04, NIP-59) from readers who are not
+// authenticated; then part of the corpus cannot be read back.
 func returnsPrivateKinds(c *checker) {
 	to := corpus.Tag{"p", newKey().PubKey.String()}
 	c.accepts(c.event(4, c.recent(0), "c2VjcmV0?iv=AAAAAAAAAAAAAAAAAAAAAA==", to), c.event(1059, c.recent(1), "c2VjcmV0", to))

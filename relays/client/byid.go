@@ -13,7 +13,8 @@ import (
 	"relaybench/relays/wire"
 )
 
-// ByID asks for events by their ids, in batches, with several REQs in flight on each of several connections.
+// ByID asks for events by their ids, in batches, with several REQs in flight on each of several
+// connections.
 //
 // Ids that an answer left out are asked for again, since a relay may cap its answers, until Retries
 // answers brought none of them; so are those of a REQ that ended in CLOSED or with its connection,
@@ -46,12 +47,14 @@ type Fetched struct {
 	Longest int         // events that one answer held at most
 	Missing []corpus.ID // answered, and never sent
 	Failed  []corpus.ID // never answered, or with CLOSED only
-	// InFlight is how many REQs at a time each connection had in the end, and Steps how they were found.
+	// InFlight is how many REQs at a time each connection had in the end, and Steps how they were
+	// found.
 	InFlight int
 	Steps    []Step
 }
 
-// Run asks for the ids, each once. The error says why it stopped before all had an answer; what had not is Failed.
+// Run asks for the ids, each once. The error says why it stopped before all had an answer; what had
+// not is Failed.
 func (b *ByID) Run(ctx context.Context, ids []corpus.ID) (*Fetched, error) {
 	f := &fetching{ByID: b, done: &Fetched{Stats: NewStats(), Asked: len(ids)}, most: math.MaxInt, late: map[int]int{}}
 	f.more.L = &f.mu

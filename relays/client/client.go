@@ -28,8 +28,9 @@ type Options struct {
 	Patient  bool
 	Interval time.Duration // the least time between two REQs on one connection: none
 	Answer   int           // events in one answer at most, whatever they are: twice as many as were asked for
-	// Attempts is how many times in a row asking may bring nothing (the connection is lost, or the REQ ends in CLOSED) before it is given
-	// up: 1, which is not to try again. Between two attempts lies a growing pause.
+	// Attempts is how many times in a row asking may bring nothing (the connection is lost, or the
+	// REQ ends in CLOSED) before it is given up: 1, which is not to try again. Between two attempts
+	// lies a growing pause.
 	Attempts int
 	Backoff  time.Duration // the first pause, doubled each time up to a minute: 250 ms
 	// Trouble is told what went wrong when it is tried again. It may be nil.
@@ -42,7 +43,8 @@ const (
 	longestBackoff = time.Minute
 )
 
-// Event is an event as it came. Raw and Frame lie in the connection's buffer and are valid during the call.
+// Event is an event as it came. Raw and Frame lie in the connection's buffer and are valid during
+// the call.
 type Event struct {
 	ID        corpus.ID // as the event says: nothing is verified here
 	CreatedAt int64     // Unix seconds, as the event says; 0 where Dated is false
@@ -52,9 +54,10 @@ type Event struct {
 	At        time.Duration // arrival, on wire.Now's scale
 }
 
-// Take is given the events that were asked for, as they come. With wait unset it must not block, and returns false where dealing with the event
-// would have to wait; it is then called again with wait set, and the relay's deadline stands still meanwhile. An error ends everything. Over
-// several connections it is called from several goroutines.
+// Take is given the events that were asked for, as they come. With wait unset it must not block,
+// and returns false where dealing with the event would have to wait; it is then called again with
+// wait set, and the relay's deadline stands still meanwhile. An error ends everything. Over several
+// connections it is called from several goroutines.
 type Take func(ctx context.Context, e *Event, wait bool) (ok bool, err error)
 
 // Each makes a Take of what never has to wait.
@@ -77,7 +80,8 @@ func (e *ClosedError) Error() string {
 	return fmt.Sprintf("the relay closed the REQ: %q", e.Reason)
 }
 
-// Refused says whether trying again is in vain: the relay wants to know who asks, or does not serve who asks (NIP-01, NIP-42).
+// Refused says whether trying again is in vain: the relay wants to know who asks, or does not serve
+// who asks (NIP-01, NIP-42).
 func (e *ClosedError) Refused() bool {
 	return strings.HasPrefix(e.Reason, "auth-required:") || strings.HasPrefix(e.Reason, "restricted:") || strings.HasPrefix(e.Reason, "blocked:")
 }

@@ -7,9 +7,10 @@ import (
 	"relaybench/relays/wire"
 )
 
-// Once asks with one REQ and takes all that comes up to its EOSE: the giant REQ of a client that asks for everything at once. Whether all came is for
-// the caller to know, since relays cap their answers. The error is a *ClosedError, or why the connection broke; the Stats count what was done also
-// then. It is tried once.
+// Once asks with one REQ and takes all that comes up to its EOSE: the giant REQ of a client that
+// asks for everything at once. Whether all came is for the caller to know, since relays cap their
+// answers. The error is a *ClosedError, or why the connection broke; the Stats count what was done
+// also then. It is tried once.
 func Once(ctx context.Context, o Options, filter corpus.Filter, take Take) (*Stats, error) {
 	stats := NewStats()
 	c, err := dial(ctx, &o, stats)

@@ -11,24 +11,28 @@ import (
 	"relaybench/relays/wire"
 )
 
-// Pages asks for all that matches a filter in pages, newest first: each REQ has a limit, and as until the time of the oldest event of the page before.
-// That second is asked for again, since the limit may have cut it in two. It ends when a relay answers twice in a row, from one second to the next,
-// that there is nothing.
+// Pages asks for all that matches a filter in pages, newest first: each REQ has a limit, and as
+// until the time of the oldest event of the page before. That second is asked for again, since the
+// limit may have cut it in two. It ends when a relay answers twice in a row, from one second to the
+// next, that there is nothing.
 //
-// No answer ends it before that. A REQ that ends in CLOSED is asked again, for fewer events where it brought none, and so is one whose connection was lost,
-// for half as many, or a quarter where it brought none; a page that is not newest first is taken in smaller steps. A second that holds more events than the relay sends at once can be read in part only: it is stepped over, and named.
+// No answer ends it before that. A REQ that ends in CLOSED is asked again, for fewer events where
+// it brought none, and so is one whose connection was lost, for half as many, or a quarter where it
+// brought none; a page that is not newest first is taken in smaller steps. A second that holds more
+// events than the relay sends at once can be read in part only: it is stepped over, and named.
 type Pages struct {
 	Options
 	Filter  corpus.Filter // Until is where to begin; its Limit is not used
 	Size    int           // events asked for at a time
 	Widest  int           // and of a second that fills a page, so that it can be read whole: asked for by and by, up to so many; 0: never more than Size
 	Confirm time.Duration // before "nothing" is asked for again: what a relay may need to send events after their EOSE
-	// Single never has two REQs open at once, for relays that allow no more than one. Otherwise an answer without events stays open while it is asked
-	// for again.
+	// Single never has two REQs open at once, for relays that allow no more than one. Otherwise an
+	// answer without events stays open while it is asked for again.
 	Single bool
 	Take   Take
-	// Turned is called when a page has been taken, whole or up to its CLOSED, before the next is asked for, with where the next begins: all that is newer
-	// has been taken, and what lies in that second perhaps in part. An error ends everything. It may be nil.
+	// Turned is called when a page has been taken, whole or up to its CLOSED, before the next is
+	// asked for, with where the next begins: all that is newer has been taken, and what lies in
+	// that second perhaps in part. An error ends everything. It may be nil.
 	Turned func(next int64) error
 }
 
@@ -90,7 +94,8 @@ type stepped struct {
 	cut    bool // the relay was asked for no more, or said so itself
 }
 
-// full returns the seconds that may hold more than came: those of as many events as the relay ever sent at once, more than once.
+// full returns the seconds that may hold more than came: those of as many events as the relay ever
+// sent at once, more than once.
 func (w *paging) full() (seconds []int64) {
 	for _, s := range w.stepped {
 		if s.cut || s.events == w.longest && w.asLong > 1 {
@@ -174,8 +179,8 @@ type page struct {
 	closed  *ClosedError
 }
 
-// page asks for one page. An answer without events is asked for again while the first REQ stays open, so that a relay which sends EOSE before its events
-// is not taken for one that has none.
+// page asks for one page. An answer without events is asked for again while the first REQ stays
+// open, so that a relay which sends EOSE before its events is not taken for one that has none.
 func (w *paging) page(ctx context.Context, c *Conn) (*page, error) {
 	filter := w.Filter
 	filter.Limit = corpus.Int(w.size)
@@ -318,9 +323,10 @@ func (w *paging) turn(p *page) {
 	}
 }
 
-// next chooses where the next page begins. Newest first, the last event is the oldest, and everything newer has come. A page in another order may have been
-// cut anywhere, or hold an event that does not belong to it: then the middle is as far as can be trusted, or, where that would lead nowhere, its oldest
-// event but one.
+// next chooses where the next page begins. Newest first, the last event is the oldest, and
+// everything newer has come. A page in another order may have been cut anywhere, or hold an event
+// that does not belong to it: then the middle is as far as can be trusted, or, where that would
+// lead nowhere, its oldest event but one.
 func (w *paging) next(p *page) int64 {
 	oldest := p.times[len(p.times)-1]
 	if p.ordered {

@@ -100,7 +100,8 @@ func NewStats() *Stats {
 	return &Stats{Reasons: map[string]int{}, Latency: results.NewHistogram()}
 }
 
-// Sum adds up what several ways of asking at the same time came to. Its times reach from the first REQ of any to the last answer of any.
+// Sum adds up what several ways of asking at the same time came to. Its times reach from the first
+// REQ of any to the last answer of any.
 func Sum(all ...*Stats) *Stats {
 	sum := NewStats()
 	for _, s := range all {

@@ -5,14 +5,16 @@ import (
 	"time"
 )
 
-// Step is one measurement of an adaptive window: with so many REQs in flight on each connection, so many events a second came over all of them.
+// Step is one measurement of an adaptive window: with so many REQs in flight on each connection, so
+// many events a second came over all of them.
 type Step struct {
 	InFlight int
 	Rate     float64 // events/s
 }
 
-// window is how many REQs may be in flight on each connection. An adaptive one begins with 1 and is doubled as long as the events per second grow by
-// more than a twentieth; then it goes back to where they had stopped growing and stays.
+// window is how many REQs may be in flight on each connection. An adaptive one begins with 1 and is
+// doubled as long as the events per second grow by more than a twentieth; then it goes back to
+// where they had stopped growing and stays.
 type window struct {
 	mu      sync.Mutex
 	size    int
