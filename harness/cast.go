@@ -115,9 +115,9 @@ func (s stage) schedule(able []Target, trials int) (all []scheduled) {
 	return all
 }
 
-// seated turns an order round in every other trial (A B, B A, …), so that drift of the machine touches
-// all alike: which share of the events a relay begins with, and who goes first, must not decide who
-// is faster.
+// seated turns an order round in every other trial (A B, B A, …), so that drift of the machine
+// touches all alike: which share of the events a relay begins with, and who goes first, must not
+// decide who is faster.
 func seated[T any](all []T, trial int) []T {
 	all = slices.Clone(all)
 	if trial%2 == 1 {

@@ -37,8 +37,8 @@ func Tool() results.Tool {
 	return t
 }
 
-// Environment describes this machine as far as it bears on the figures: no host name, no user, no path. What the system does not tell
-// is left empty. The relays' data goes below workDir.
+// Environment describes this machine as far as it bears on the figures: no host name, no user, no
+// path. What the system does not tell is left empty. The relays' data goes below workDir.
 func Environment(ctx context.Context, workDir string) results.Environment {
 	var here machine.System
 	e := results.Environment{OS: runtime.GOOS, Arch: runtime.GOARCH, Cores: runtime.NumCPU(), QuotaCores: here.QuotaCores(), MemoryLimit: here.MemoryLimit(), Governor: here.Governor(),
@@ -74,8 +74,8 @@ func LoadAverage(ctx context.Context) *float64 {
 // quietFor is how long the machine is watched before the run to see what others do on it.
 const quietFor = 300 * time.Millisecond
 
-// Background returns how many cores' worth of work other programs do at present; nil where the system does not tell. Nothing that was launched
-// here may run meanwhile.
+// Background returns how many cores' worth of work other programs do at present; nil where the
+// system does not tell. Nothing that was launched here may run meanwhile.
 func Background(ctx context.Context) *float64 {
 	cores, ok := machine.System{}.Background(ctx, quietFor)
 	if !ok {

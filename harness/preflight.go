@@ -47,8 +47,8 @@ func toldVersion(ctx context.Context, url string) string {
 // Findings returns the verdicts as a record keeps them.
 func (i *Inspection) Findings() []results.Finding { return i.Result.Findings }
 
-// Inspect boots a relay, asks it all that preflight asks, and stops it. A relay that does not start is in the Inspection's outcome; the error is
-// the interruption of ctx.
+// Inspect boots a relay, asks it all that preflight asks, and stops it. A relay that does not start
+// is in the Inspection's outcome; the error is the interruption of ctx.
 func Inspect(ctx context.Context, c Target, settings relays.Settings, o preflight.Options) (Inspection, error) {
 	found := Inspection{Relay: c.Definition.Describe(ctx, c.Program, settings)}
 	var short shortage
@@ -96,7 +96,8 @@ func Inspect(ctx context.Context, c Target, settings relays.Settings, o prefligh
 	return found, nil
 }
 
-// preflight inspects a relay before its first trial, and records what was found. The error says that the relay does not start.
+// preflight inspects a relay before its first trial, and records what was found. The error says
+// that the relay does not start.
 func (r *Runner) preflight(ctx context.Context, c Target) error {
 	name := c.Definition.Name
 	r.tellPreflight(name)

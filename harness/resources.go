@@ -113,11 +113,13 @@ func (t *Trial) reading(now own) {
 	}
 }
 
-// coarseCPU is how much processor time, in seconds, is too little to divide: it is counted in steps of 10 ms.
+// coarseCPU is how much processor time, in seconds, is too little to divide: it is counted in steps
+// of 10 ms.
 const coarseCPU = 0.2
 
-// Ingested records what it cost the relay to accept so many events, of so many bytes in all, since the scenario began. A scenario calls it as soon
-// as they are accepted, before it looks at anything else.
+// Ingested records what it cost the relay to accept so many events, of so many bytes in all, since
+// the scenario began. A scenario calls it as soon as they are accepted, before it looks at anything
+// else.
 func (t *Trial) Ingested(events, bytes int64) {
 	before, after := t.began, t.spent()
 	t.ownPart(after.own)

@@ -69,8 +69,8 @@ const notYet = "the run ended before its turn"
 const seeding = "seeding"
 
 // Run carries out the plan, one stage after another: all at once, single relays, single relays in
-// bulk, pairs, ordered pairs. A relay that fails is recorded as failed and the others go on; the error is for
-// what ends the whole run: an interruption, or a record that cannot be saved.
+// bulk, pairs, ordered pairs. A relay that fails is recorded as failed and the others go on; the
+// error is for what ends the whole run: an interruption, or a record that cannot be saved.
 func (r *Runner) Run(ctx context.Context) error {
 	defer r.watchClock(ctx)()
 	for _, c := range r.Targets {
@@ -185,8 +185,8 @@ func (r *Runner) pass(ctx context.Context, t *scheduled, p *pass) (err error) {
 	return r.scenarios(ctx, t, p)
 }
 
-// boot starts a relay of a trial. A sink is given its folder alone, and a source that serves already
-// goes on.
+// boot starts a relay of a trial. A sink is given its folder alone, and a source that serves
+// already goes on.
 func (r *Runner) boot(ctx context.Context, t *scheduled, place int) (*Boot, error) {
 	c := t.relays[place]
 	d, start := c.Definition, relays.Start

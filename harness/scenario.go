@@ -1,5 +1,5 @@
-// Package harness runs trials: it plans them, boots each relay, hands it to the scenarios one after another, watches it, and
-// keeps what they measured.
+// Package harness runs trials: it plans them, boots each relay, hands it to the scenarios one after
+// another, watches it, and keeps what they measured.
 package harness
 
 import (
@@ -11,7 +11,8 @@ import (
 	"relaybench/results"
 )
 
-// Options are a run's settings: everything beside the corpus and the relays that two runs must share to be comparable.
+// Options are a run's settings: everything beside the corpus and the relays that two runs must
+// share to be comparable.
 type Options struct {
 	Seed        uint64        // of every draw that scenarios make
 	Samples     int           // events published one by one in ingest.visibility
@@ -38,8 +39,8 @@ type Description struct {
 	// where the scenario is none for it: its Cause. Scenario and Code are the key and
 	// CodeMeasurable unless set.
 	External results.Finding
-	// NIP, where it is not 0, is one that the relay must have been found to speak by the preflight's
-	// probe of it. Of a relay that was not, the scenario is stated to be none.
+	// NIP, where it is not 0, is one that the relay must have been found to speak by the
+	// preflight's probe of it. Of a relay that was not, the scenario is stated to be none.
 	NIP int
 }
 
@@ -98,8 +99,8 @@ type Scenario interface {
 	Describe() Description
 	// Run measures. A wrong answer is a finding, not an error; an error says that the relay could
 	// not be measured further: for whose fault it is see Trial.Fault. Of an ordered pair t is the
-	// sink, whose folder is empty and which the scenario boots by Restart, and t.Peer the source. Of
-	// AtOnce t is the harness itself, and an error is none of a relay's and ends the run.
+	// sink, whose folder is empty and which the scenario boots by Restart, and t.Peer the source.
+	// Of AtOnce t is the harness itself, and an error is none of a relay's and ends the run.
 	Run(ctx context.Context, t *Trial) error
 }
 

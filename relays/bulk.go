@@ -7,8 +7,9 @@ import (
 	"strings"
 )
 
-// BulkRule says what a relay's definition replaces where all of its events are moved at once, so that no limit that protects a public relay from
-// its clients stands in the way. env and files are replaced key by key; edits change single places of files.
+// BulkRule says what a relay's definition replaces where all of its events are moved at once, so
+// that no limit that protects a public relay from its clients stands in the way. env and files are
+// replaced key by key; edits change single places of files.
 type BulkRule struct {
 	Command string            `toml:"command"`
 	Env     map[string]string `toml:"env"`
@@ -25,8 +26,9 @@ type Edit struct {
 	Replace string `toml:"replace"`
 }
 
-// Bulk returns the relay as it is launched where its events are moved in bulk: under its name, with its limits raised, and with a note that says
-// so. A relay with nothing to raise is returned as it is.
+// Bulk returns the relay as it is launched where its events are moved in bulk: under its name, with
+// its limits raised, and with a note that says so. A relay with nothing to raise is returned as it
+// is.
 func (d *Definition) Bulk() *Definition {
 	b := d.BulkRule
 	if b == nil {
@@ -99,14 +101,15 @@ func (d *Definition) validateBulk() error {
 	return nil
 }
 
-// empty says that nothing at all is set: how a variant says that its file's bulk form is not for it.
+// empty says that nothing at all is set: how a variant says that its file's bulk form is not for
+// it.
 func (b *BulkRule) empty() bool {
 	return b.Command == "" && len(b.Env)+len(b.Files)+len(b.Edits)+len(b.Notes) == 0 && b.Limits == nil
 }
 
-// validateInherited refuses a variant in whose bulk form, which is that of its file, something of the
-// file's would stand in place of what makes it a variant: it would be measured as another relay under
-// its name.
+// validateInherited refuses a variant in whose bulk form, which is that of its file, something of
+// the file's would stand in place of what makes it a variant: it would be measured as another relay
+// under its name.
 func (d *Definition) validateInherited(file *Definition) error {
 	b := d.BulkRule
 	if b == nil {

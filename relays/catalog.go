@@ -16,7 +16,8 @@ var embedded embed.FS
 // maxDefinitionBytes is far above any definition; a file beyond it is something else.
 const maxDefinitionBytes = 1 << 20
 
-// Catalog returns the relays that are known out of the box, variants included, ordered by file and then as written.
+// Catalog returns the relays that are known out of the box, variants included, ordered by file and
+// then as written.
 func Catalog() ([]Definition, error) {
 	dir, err := fs.Sub(embedded, "catalog")
 	if err != nil {
@@ -25,8 +26,8 @@ func Catalog() ([]Definition, error) {
 	return load(dir, "catalog/")
 }
 
-// LoadDir returns the relays that the *.toml files of a folder define, in the order of their file names. A missing folder,
-// an unknown key and a name defined twice are errors that name the file.
+// LoadDir returns the relays that the *.toml files of a folder define, in the order of their file
+// names. A missing folder, an unknown key and a name defined twice are errors that name the file.
 func LoadDir(dir string) ([]Definition, error) {
 	info, err := os.Stat(dir)
 	if err != nil {

@@ -88,8 +88,8 @@ func writeSynced(path string, text []byte) error {
 	return errors.Join(err, f.Close())
 }
 
-// Sync has the relay's own sync command exchange events with the relay at a ws:// or wss:// address.
-// Errors are those of Import.
+// Sync has the relay's own sync command exchange events with the relay at a ws:// or wss://
+// address. Errors are those of Import.
 func (p *Process) Sync(ctx context.Context, address string, direction Direction, o CommandOptions) (*CommandResult, error) {
 	if u, err := url.Parse(address); err != nil || (u.Scheme != "ws" && u.Scheme != "wss") || u.Host == "" {
 		return nil, errors.New("a relay to sync with is given as ws://host:port or wss://host")

@@ -16,7 +16,8 @@ import (
 	"time"
 )
 
-// commandHelper is every import and sync command of these tests: the test binary with the mode as its first word and {dir} as its second.
+// commandHelper is every import and sync command of these tests: the test binary with the mode as
+// its first word and {dir} as its second.
 func commandHelper(mode string) {
 	dir := os.Args[2]
 	store := filepath.Join(dir, "events")

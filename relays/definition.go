@@ -1,5 +1,6 @@
-// Package relays turns a relay from data (a TOML definition or a command given by a person) into a measured process:
-// it is found, configured, launched on a free port, proven ready, sampled, stopped, and leaves nothing behind.
+// Package relays turns a relay from data (a TOML definition or a command given by a person) into a
+// measured process: it is found, configured, launched on a free port, proven ready, sampled,
+// stopped, and leaves nothing behind.
 package relays
 
 import (
@@ -18,8 +19,8 @@ import (
 	"github.com/kballard/go-shellquote"
 )
 
-// Definition says how one relay is found, configured, launched and stopped. It is data: a TOML file in the catalog or in a
-// person's own folder, or the outcome of [FromTemplate].
+// Definition says how one relay is found, configured, launched and stopped. It is data: a TOML file
+// in the catalog or in a person's own folder, or the outcome of [FromTemplate].
 type Definition struct {
 	Name     string `toml:"name"`     // the key in reports and on the command line: [A-Za-z0-9._-]{1,32}
 	Title    string `toml:"title"`    // what people call it
@@ -75,7 +76,8 @@ type VersionRule struct {
 	Pattern string `toml:"pattern"` // a regular expression; its first group, or else its match, is the version
 }
 
-// Limits are what the relay clamps or refuses in the configuration that is launched. Zero is unknown or unlimited.
+// Limits are what the relay clamps or refuses in the configuration that is launched. Zero is
+// unknown or unlimited.
 type Limits struct {
 	FilterLimit   int `toml:"filter_limit"`  // events returned for one filter at most
 	DefaultLimit  int `toml:"default_limit"` // events returned for a filter without limit
@@ -143,9 +145,9 @@ func firstLine(message string, err error) string {
 	return line
 }
 
-// expand returns the file's relay and its variants, each complete. What a variant sets replaces what
-// its file sets; env and files are replaced key by key. An empty table for one of the relay's own
-// commands, or for the bulk form, says that the variant has none.
+// expand returns the file's relay and its variants, each complete. What a variant sets replaces
+// what its file sets; env and files are replaced key by key. An empty table for one of the relay's
+// own commands, or for the bulk form, says that the variant has none.
 func (d *Definition) expand(md *toml.MetaData) (all []Definition, err error) {
 	base := *d
 	base.Variants, base.VariantsOnly = nil, false
@@ -282,8 +284,9 @@ func (d *Definition) usesPort() bool {
 // usesDir says whether a template tells the relay where its folder is.
 func (d *Definition) usesDir() bool { return mention(d.told(), "{dir}", "<dir>") }
 
-// told returns what is filled word by word: the values of the environment and the command's words. What was quoted in the
-// command is not searched as it stands, since quotes may come between a placeholder and its braces.
+// told returns what is filled word by word: the values of the environment and the command's words.
+// What was quoted in the command is not searched as it stands, since quotes may come between a
+// placeholder and its braces.
 func (d *Definition) told() []string {
 	words, _ := shellquote.Split(d.Command)
 	return append(values(d.Env), words...)

@@ -9,15 +9,16 @@ import (
 	"syscall"
 )
 
-// Disk is what the relay's files take, in bytes. Folders, the log and the rendered configuration do not count.
+// Disk is what the relay's files take, in bytes. Folders, the log and the rendered configuration do
+// not count.
 type Disk struct {
 	Allocated int64 // blocks given to the files; what a sparse LMDB map really takes
 	Apparent  int64 // the files' lengths
 }
 
-// Disk measures the relay's folder. Once the relay has ended, its files are synced first, since a file system may give out
-// blocks only as it writes back. A folder that is gone, or no longer a folder, is an error. ErrExternal for a relay that was not launched
-// here.
+// Disk measures the relay's folder. Once the relay has ended, its files are synced first, since a
+// file system may give out blocks only as it writes back. A folder that is gone, or no longer a
+// folder, is an error. ErrExternal for a relay that was not launched here.
 func (p *Process) Disk() (Disk, error) {
 	if p.External() {
 		return Disk{}, ErrExternal

@@ -17,9 +17,9 @@ import (
 // session is found among the children.
 var adoptOrphans = sync.OnceFunc(func() { _ = unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) })
 
-// orphans reaps the family's orphans that have ended and returns the others, which it kills if it is
-// told to. Only ids that are known not to be waited for by anybody else are waited for. unclear says
-// that of another child it cannot be told yet whose it is.
+// orphans reaps the family's orphans that have ended and returns the others, which it kills if it
+// is told to. Only ids that are known not to be waited for by anybody else are waited for. unclear
+// says that of another child it cannot be told yet whose it is.
 func (f *family) orphans(end bool) (alive []int, unclear bool) {
 	kin.Lock()
 	defer kin.Unlock()
@@ -66,9 +66,9 @@ func otherChildren() (found []reading) {
 
 // owns says whether a child that was not launched here is the family's. Other code of this program
 // may launch children, but no daemons: what is in this program's own session, was not seen to
-// descend from the leader and does not bear its mark is left alone. known is false where that cannot
-// be told yet: the kernel empties the environment for a moment while it loads a program. The caller
-// holds kin's lock.
+// descend from the leader and does not bear its mark is left alone. known is false where that
+// cannot be told yet: the kernel empties the environment for a moment while it loads a program. The
+// caller holds kin's lock.
 func (f *family) owns(r reading, session int) (owned, known bool) {
 	switch {
 	case r.started < f.since:

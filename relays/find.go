@@ -13,7 +13,8 @@ import (
 	"github.com/kballard/go-shellquote"
 )
 
-// variable turns a relay's name into the stem of its environment variables: nostr-rs-relay becomes NOSTR_RS_RELAY.
+// variable turns a relay's name into the stem of its environment variables: nostr-rs-relay becomes
+// NOSTR_RS_RELAY.
 func variable(name string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
@@ -40,9 +41,10 @@ func (d *Definition) binaries() []string {
 	return []string{d.Family}
 }
 
-// Find looks for the relay's program: first where its variables ($STRFRY_BIN) say, then, where the definition wants it, beside
-// the running program, then on the PATH. The path it returns is absolute. ok is false where there is none. A variable that is
-// set but names nothing executable is an error, since silence would measure something else than was meant.
+// Find looks for the relay's program: first where its variables ($STRFRY_BIN) say, then, where the
+// definition wants it, beside the running program, then on the PATH. The path it returns is
+// absolute. ok is false where there is none. A variable that is set but names nothing executable is
+// an error, since silence would measure something else than was meant.
 func (d *Definition) Find(getenv func(string) string) (path string, ok bool, err error) {
 	for _, name := range d.variables() {
 		value := getenv(name)
@@ -72,8 +74,8 @@ func (d *Definition) Find(getenv func(string) string) (path string, ok bool, err
 	return "", false, nil
 }
 
-// Resolve returns the absolute path of the program that Start will run, or "" for a relay that already runs. Errors say what
-// was looked for and how to provide it.
+// Resolve returns the absolute path of the program that Start will run, or "" for a relay that
+// already runs. Errors say what was looked for and how to provide it.
 func (d *Definition) Resolve(getenv func(string) string) (string, error) {
 	path, err := d.resolve(getenv)
 	if err != nil {
@@ -104,8 +106,8 @@ func (d *Definition) missing() string {
 	return fmt.Sprintf("set $%s or put %s on the PATH", d.variables()[0], strings.Join(d.binaries(), " or "))
 }
 
-// locate finds a program as a shell would: a path as it stands (relative to the current folder), a bare name on the PATH.
-// Relative entries of the PATH are passed over.
+// locate finds a program as a shell would: a path as it stands (relative to the current folder), a
+// bare name on the PATH. Relative entries of the PATH are passed over.
 func locate(name, searchPath string) (string, error) {
 	if strings.ContainsRune(name, filepath.Separator) {
 		path, err := filepath.Abs(name)
@@ -162,8 +164,8 @@ type Sighting struct {
 	Reason     string // one line for a person: where it is, or what to do
 }
 
-// Scan looks for every relay of a catalog on this machine, in order. Versions are asked of the programs that are found, each
-// once, for at most 10 seconds.
+// Scan looks for every relay of a catalog on this machine, in order. Versions are asked of the
+// programs that are found, each once, for at most 10 seconds.
 func Scan(ctx context.Context, catalog []Definition, getenv func(string) string) []Sighting {
 	sightings := make([]Sighting, len(catalog))
 	var wg sync.WaitGroup

@@ -323,7 +323,8 @@ func helperDefinition(t *testing.T, mode string) *Definition {
 	return &d
 }
 
-// startHelper boots a helper below a folder with a space in its name, and sees to it that nothing of it outlives the test.
+// startHelper boots a helper below a folder with a space in its name, and sees to it that nothing
+// of it outlives the test.
 func startHelper(t *testing.T, mode string, s Settings) *Process {
 	t.Helper()
 	s.WorkDir = either(s.WorkDir, filepath.Join(t.TempDir(), "a folder"))

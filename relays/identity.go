@@ -21,10 +21,12 @@ import (
 	"relaybench/results"
 )
 
-// versionTimeout allows for a JVM on a busy machine. A program that takes longer is serving, not answering.
+// versionTimeout allows for a JVM on a busy machine. A program that takes longer is serving, not
+// answering.
 const versionTimeout = 10 * time.Second
 
-// fileKey identifies the content of a program file, and what is asked of it, well enough to ask only once.
+// fileKey identifies the content of a program file, and what is asked of it, well enough to ask
+// only once.
 type fileKey struct {
 	path     string
 	rule     VersionRule
@@ -45,8 +47,9 @@ func keyOf(path string, rule VersionRule) fileKey {
 	return k
 }
 
-// Version asks the program at path for its version, and reads the build information of a Go program that does not say.
-// It returns "" where neither is known, runs for at most 10 seconds, and leaves nothing running.
+// Version asks the program at path for its version, and reads the build information of a Go program
+// that does not say. It returns "" where neither is known, runs for at most 10 seconds, and leaves
+// nothing running.
 func (d *Definition) Version(ctx context.Context, path string) string {
 	if path == "" {
 		return ""
@@ -133,7 +136,8 @@ func buildVersion(path string) string {
 	return cleanLine([]byte(version), 100)
 }
 
-// programSHA256 hashes the program file itself, which is the script where a script launches the relay.
+// programSHA256 hashes the program file itself, which is the script where a script launches the
+// relay.
 func programSHA256(path string) string {
 	if path == "" {
 		return ""
@@ -156,8 +160,9 @@ func programSHA256(path string) string {
 	return sum
 }
 
-// Describe returns how the relay goes into the record: the command with {port} and {dir} left standing and the program by its
-// base name, the rendered files, version and sha256. It holds no path of this machine and no secret that can be told by its name.
+// Describe returns how the relay goes into the record: the command with {port} and {dir} left
+// standing and the program by its base name, the rendered files, version and sha256. It holds no
+// path of this machine and no secret that can be told by its name.
 func (d *Definition) Describe(ctx context.Context, program string, s Settings) results.Relay {
 	r := results.Relay{Name: d.Name, Durability: string(d.Durability), Notes: slices.Clone(d.Notes), NeverRanked: d.NeverRanked}
 	if d.External() {
@@ -197,7 +202,8 @@ func publicURL(address string) string {
 
 var secretName = regexp.MustCompile(`(?i)(secret|token|passw|passphrase|private|nsec|api[-_]?key|credential)`)
 
-// publicCommand joins words so that they can be read and pasted, with home folders and secrets left out.
+// publicCommand joins words so that they can be read and pasted, with home folders and secrets left
+// out.
 func publicCommand(words []string) string {
 	home, _ := os.UserHomeDir()
 	public := make([]string, len(words))

@@ -5,8 +5,9 @@ import "fmt"
 // eventEnvelope is what a message holds beyond the event itself: ["EVENT",…] (NIP-01).
 const eventEnvelope = len(`["EVENT",]`)
 
-// Accepts says whether the relay, as it is launched, takes events of up to maxEventBytes bytes (the corpus's ceiling, 65,536 where it is 0),
-// as far as its definition tells. Where it does not, why is a sentence without the relay's name.
+// Accepts says whether the relay, as it is launched, takes events of up to maxEventBytes bytes (the
+// corpus's ceiling, 65,536 where it is 0), as far as its definition tells. Where it does not, why
+// is a sentence without the relay's name.
 func (d *Definition) Accepts(maxEventBytes int) (ok bool, why string) {
 	event := Settings{MaxEventBytes: max(maxEventBytes, 0)}.withDefaults(d).MaxEventBytes
 	switch l := d.Limits; {

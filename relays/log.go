@@ -18,8 +18,9 @@ const (
 	logLineBytes = 500       // one line in a report
 )
 
-// boundedLog drains a relay's output through a pipe into a file that cannot grow beyond logHeadBytes + logTailBytes, and keeps
-// the end in memory. The relay is never held up by it: on a full disk it goes on draining.
+// boundedLog drains a relay's output through a pipe into a file that cannot grow beyond
+// logHeadBytes + logTailBytes, and keeps the end in memory. The relay is never held up by it: on a
+// full disk it goes on draining.
 type boundedLog struct {
 	pipe *os.File
 	done chan struct{}
@@ -93,8 +94,8 @@ func (l *boundedLog) end() []byte {
 	return append(bytes.Clone(l.ring[l.next:]), l.ring[:l.next]...)
 }
 
-// finish waits for what is still in the pipe and completes the file. Only a process that left the group can still hold the
-// pipe; it is not waited for beyond a second.
+// finish waits for what is still in the pipe and completes the file. Only a process that left the
+// group can still hold the pipe; it is not waited for beyond a second.
 func (l *boundedLog) finish() {
 	_ = l.pipe.SetReadDeadline(time.Now().Add(time.Second))
 	<-l.done
@@ -140,8 +141,8 @@ func (l *boundedLog) tail(n int) []string {
 	return lines
 }
 
-// terminalEscape is an escape sequence of terminals (ECMA-48): parameters and one final byte, a string
-// up to BEL or ESC \, or one more byte; cut short at the line's end.
+// terminalEscape is an escape sequence of terminals (ECMA-48): parameters and one final byte, a
+// string up to BEL or ESC \, or one more byte; cut short at the line's end.
 var terminalEscape = regexp.MustCompile(`\x1b(?s:\[[ -?]*[@-~]?|[\]PX^_][^\x07\x1b]*(?:\x07|\x1b\\)?|.|$)`)
 
 // cleanLine makes a line of a program that is not trusted fit to be shown: no escape sequences, no

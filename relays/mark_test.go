@@ -36,7 +36,8 @@ func assertEnded(t *testing.T, pid int) {
 	}
 }
 
-// launcherTemplate starts a sleeper in a session of its own, an orphan at once, and then becomes the relay.
+// launcherTemplate starts a sleeper in a session of its own, an orphan at once, and then becomes
+// the relay.
 func launcherTemplate(file, mode string) string {
 	sleeper := "echo $$ > " + shellquote.Join(file) + "; exec sleep 543"
 	script := "(setsid sh -c " + shellquote.Join(sleeper) + " &) ; exec \"$0\" \"$@\""

@@ -18,7 +18,8 @@ const (
 	Sync   Verb = "sync"   // exchanges events with another relay
 )
 
-// Running says whether the relay serves while one of its commands works on its data. In a file it is true, false or "either".
+// Running says whether the relay serves while one of its commands works on its data. In a file it
+// is true, false or "either".
 type Running string
 
 // The answers. The zero value is none: a file has to say.
@@ -43,8 +44,8 @@ func (r *Running) UnmarshalTOML(value any) error {
 	return nil
 }
 
-// ImportRule is the command that takes events from a file of one JSON event a line. Its placeholders are those of the relay's command, and
-// {file} for the file's path.
+// ImportRule is the command that takes events from a file of one JSON event a line. Its
+// placeholders are those of the relay's command, and {file} for the file's path.
 type ImportRule struct {
 	Command string  `toml:"command"`
 	Stdin   bool    `toml:"stdin"` // the file is its standard input, and no {file}
@@ -68,7 +69,8 @@ type SyncRule struct {
 	Running    Running     `toml:"running"`
 }
 
-// Can says whether a relay has a command for a verb. Where it has none, why is a sentence without the relay's name.
+// Can says whether a relay has a command for a verb. Where it has none, why is a sentence without
+// the relay's name.
 func (d *Definition) Can(v Verb) (ok bool, why string) {
 	switch {
 	case d.External():
@@ -79,7 +81,8 @@ func (d *Definition) Can(v Verb) (ok bool, why string) {
 	return false, fmt.Sprintf("its definition names no %s command", v)
 }
 
-// Directions returns the ways in which the relay's own sync command can be told to go; none where it has no such command.
+// Directions returns the ways in which the relay's own sync command can be told to go; none where
+// it has no such command.
 func (d *Definition) Directions() []Direction {
 	switch {
 	case d.SyncRule.Command == "":

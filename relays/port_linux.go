@@ -10,9 +10,9 @@ import (
 	"strings"
 )
 
-// portOwner names the process that listens at a loopback port beside or in place of the members, found
-// by the inode of its socket in /proc/net and in the descriptors of processes. It returns "" where
-// the members alone listen there, or the system does not tell.
+// portOwner names the process that listens at a loopback port beside or in place of the members,
+// found by the inode of its socket in /proc/net and in the descriptors of processes. It returns ""
+// where the members alone listen there, or the system does not tell.
 func portOwner(port int, members []int) string {
 	others := map[string]bool{} // inodes
 	for _, table := range []string{"/proc/net/tcp", "/proc/net/tcp6"} {
@@ -27,15 +27,16 @@ func portOwner(port int, members []int) string {
 			delete(others, inode)
 		}
 	}
-	// Two processes may share a port (SO_REUSEPORT): then only some connections would reach the relay.
+	// Two processes may share a port (SO_REUSEPORT): then only some connections would reach the
+	// relay.
 	for inode := range others {
 		return holder(inode)
 	}
 	return ""
 }
 
-// loopbackAddresses are the local addresses, as /proc/net/tcp and tcp6 write them, at which 127.0.0.1 or ::1 is reached. The
-// kernel writes words in the machine's byte order.
+// loopbackAddresses are the local addresses, as /proc/net/tcp and tcp6 write them, at which
+// 127.0.0.1 or ::1 is reached. The kernel writes words in the machine's byte order.
 var loopbackAddresses = map[string]bool{
 	"00000000": true, "0100007F": true, "7F000001": true,
 	"00000000000000000000000000000000": true,
@@ -57,7 +58,8 @@ func listeningInodes(table string, port int, inodes map[string]bool) {
 	}
 }
 
-// parseListening returns the inode from a line of /proc/net/tcp that tells of a socket listening at port (proc_net(5)).
+// parseListening returns the inode from a line of /proc/net/tcp that tells of a socket listening at
+// port (proc_net(5)).
 func parseListening(line string, port int) (inode string, ok bool) {
 	const listening = "0A"
 	fields := strings.Fields(line)

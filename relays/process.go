@@ -133,20 +133,23 @@ func (p *Process) Name() string { return p.def.Name }
 // URL returns the relay's WebSocket address.
 func (p *Process) URL() string { return p.url }
 
-// Dir returns the relay's own folder, which {dir} stands for; "" for a relay that was not launched here.
+// Dir returns the relay's own folder, which {dir} stands for; "" for a relay that was not launched
+// here.
 func (p *Process) Dir() string { return p.dir }
 
-// LogPath returns the file that holds the relay's output: its beginning while it runs, the end as well once it has ended.
+// LogPath returns the file that holds the relay's output: its beginning while it runs, the end as
+// well once it has ended.
 func (p *Process) LogPath() string { return filepath.Join(p.root, p.logName) }
 
 // External says whether the relay was connected to rather than launched.
 func (p *Process) External() bool { return p.def.External() }
 
-// Done is closed when the relay has ended, whoever ended it; never for a relay that was not launched here.
+// Done is closed when the relay has ended, whoever ended it; never for a relay that was not
+// launched here.
 func (p *Process) Done() <-chan struct{} { return p.done }
 
-// Err returns nil while the relay runs and after it was stopped or killed here, and otherwise how it ended:
-// "exited with status 3", "killed by signal: killed".
+// Err returns nil while the relay runs and after it was stopped or killed here, and otherwise how
+// it ended: "exited with status 3", "killed by signal: killed".
 func (p *Process) Err() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -158,8 +161,8 @@ func (p *Process) Describe() results.Relay {
 	return p.def.Describe(context.Background(), p.program, p.settings)
 }
 
-// LogTail returns the last n lines of the relay's output, without escape sequences, at most 500 bytes each.
-// Paths of this machine are replaced, as by Public.
+// LogTail returns the last n lines of the relay's output, without escape sequences, at most 500
+// bytes each. Paths of this machine are replaced, as by Public.
 func (p *Process) LogTail(n int) []string {
 	if p.log == nil {
 		return nil
@@ -210,8 +213,9 @@ func (p *Process) execute(words []string, b blanks, in *os.File) error {
 		cmd.Stdin = in
 	}
 	if !p.def.Template || !p.def.usesDir() {
-		// What a relay writes to paths of its own choice lands in its folder, where it is measured and removed. A template that says
-		// where {dir} belongs stays where it was typed, so that relative paths in it mean what the person sees.
+		// What a relay writes to paths of its own choice lands in its folder, where it is measured
+		// and removed. A template that says where {dir} belongs stays where it was typed, so that
+		// relative paths in it mean what the person sees.
 		cmd.Dir = p.dir
 	}
 	cmd.SysProcAttr = childAttributes()
@@ -260,7 +264,8 @@ func (p *Process) wait() {
 	p.exited = time.Now()
 	p.mu.Unlock()
 	p.tree.final()
-	// A launcher script may end at once on the stop signal while the relay it launched still closes its store.
+	// A launcher script may end at once on the stop signal while the relay it launched still closes
+	// its store.
 	for {
 		p.mu.Lock()
 		patient := p.stopping && time.Now().Before(p.grace)
@@ -270,8 +275,8 @@ func (p *Process) wait() {
 		}
 		time.Sleep(20 * time.Millisecond)
 	}
-	// What else is in the group goes too. From here on nothing is sent to it any more: once its leader is reaped and its
-	// members are gone, its id may be another's.
+	// What else is in the group goes too. From here on nothing is sent to it any more: once its
+	// leader is reaped and its members are gone, its id may be another's.
 	p.mu.Lock()
 	_ = syscall.Kill(-pgid, syscall.SIGKILL)
 	p.ended = true
@@ -369,8 +374,8 @@ func (p *Process) leftovers() error {
 	return left
 }
 
-// Kill sends SIGKILL to the relay's whole group and does not wait; Done tells when it is gone. Nothing happens to a relay that
-// was not launched here.
+// Kill sends SIGKILL to the relay's whole group and does not wait; Done tells when it is gone.
+// Nothing happens to a relay that was not launched here.
 func (p *Process) Kill() {
 	p.mu.Lock()
 	if !p.ended {

@@ -287,7 +287,8 @@ func TestDiskCountsWhatTheRelayStored(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// One file of 1 MiB with two names, a sparse file of 1 GiB; neither the configuration nor the log.
+	// One file of 1 MiB with two names, a sparse file of 1 GiB; neither the configuration nor the
+	// log.
 	if disk.Apparent != 1<<20+1<<30 {
 		t.Errorf("apparent %d", disk.Apparent)
 	}

@@ -12,8 +12,9 @@ import (
 	"unicode/utf8"
 )
 
-// Public returns a text by the relay as it may be published: its folder reads as {dir}, the folder of its boot as {dir}/.., the work folder as
-// {work} and the home folder as ~, however they are spelled: through symbolic links, or escaped as in a URL. This machine's name reads as {host}.
+// Public returns a text by the relay as it may be published: its folder reads as {dir}, the folder
+// of its boot as {dir}/.., the work folder as {work} and the home folder as ~, however they are
+// spelled: through symbolic links, or escaped as in a URL. This machine's name reads as {host}.
 func (p *Process) Public(text string) string {
 	for _, h := range p.hidden {
 		text = h.hide(text)
@@ -60,8 +61,8 @@ func realPath(path string) string {
 	return path
 }
 
-// hide replaces the path where it stands as a whole: /tmp is neither in /tmpfs nor in /var/tmp. A longer path is hidden whatever it follows,
-// since it is not there by chance.
+// hide replaces the path where it stands as a whole: /tmp is neither in /tmpfs nor in /var/tmp. A
+// longer path is hidden whatever it follows, since it is not there by chance.
 func (h hidden) hide(text string) string {
 	if !strings.Contains(text, h.path) {
 		return text

@@ -20,12 +20,14 @@ const (
 	probeEvery   = 20 * time.Millisecond
 	probeTimeout = 5 * time.Second // one try; a relay that is still opening its store may drop the first
 
-	// How often and for how long the same refusal of the handshake must come before it is taken for an answer.
+	// How often and for how long the same refusal of the handshake must come before it is taken for
+	// an answer.
 	refusalTries = 10
 	refusalTime  = 2 * time.Second
 )
 
-// awaitReady returns nil once the child itself has answered a REQ with EOSE, a *StartError when it will not, or ctx's error.
+// awaitReady returns nil once the child itself has answered a REQ with EOSE, a *StartError when it
+// will not, or ctx's error.
 func (p *Process) awaitReady(ctx context.Context) error {
 	timeout := p.def.readyTimeout()
 	deadline := time.Now().Add(timeout)
@@ -82,7 +84,8 @@ type refusals struct {
 	since time.Time
 }
 
-// settled takes the next failed probe and says whether the relay has made its mind up: what a relay answers while it still starts passes.
+// settled takes the next failed probe and says whether the relay has made its mind up: what a relay
+// answers while it still starts passes.
 func (r *refusals) settled(err error) bool {
 	kind, enough := "", refusalTries
 	var status *wire.StatusError
@@ -103,7 +106,8 @@ func (r *refusals) settled(err error) bool {
 	return kind != "" && r.tries >= enough && time.Since(r.since) >= refusalTime
 }
 
-// final says whether an HTTP status is one that time does not change: no server error, and not "too early" or "too many requests".
+// final says whether an HTTP status is one that time does not change: no server error, and not "too
+// early" or "too many requests".
 func final(code int) bool {
 	return code < http.StatusInternalServerError && code != http.StatusRequestTimeout && code != http.StatusTooEarly && code != http.StatusTooManyRequests
 }
@@ -156,7 +160,8 @@ func (p *Process) overdue(timeout time.Duration, listened bool, last string) err
 		Detail: fmt.Sprintf("it listens but did not answer a REQ with EOSE within %s (%s)", timeout, last)}
 }
 
-// containerised says whether the program hands the relay to a daemon, so that the relay is no descendant of the child.
+// containerised says whether the program hands the relay to a daemon, so that the relay is no
+// descendant of the child.
 func (d *Definition) containerised(program string) bool {
 	return slices.Contains([]string{"docker", "podman", "nerdctl"}, filepath.Base(program))
 }

@@ -5,7 +5,8 @@ import (
 	"sync"
 )
 
-// registry knows every boot whose folder is not yet cleaned up, so that an exit by any path can end and remove them all.
+// registry knows every boot whose folder is not yet cleaned up, so that an exit by any path can end
+// and remove them all.
 var registry struct {
 	sync.Mutex
 	boots map[*Process]bool

@@ -20,7 +20,8 @@ const knownPlaceholders = "{port}, {dir}, {program}, {max_event_bytes}, {max_mes
 
 var placeholder = regexp.MustCompile(`\{[a-z_]+\}`)
 
-// unknownPlaceholder returns the first {word} of text that stands for nothing, since that is a slip far more often than meant.
+// unknownPlaceholder returns the first {word} of text that stands for nothing, since that is a slip
+// far more often than meant.
 func unknownPlaceholder(text string, alsoKnown ...string) string {
 	for _, p := range placeholder.FindAllString(text, -1) {
 		switch p {
@@ -44,7 +45,8 @@ type blanks struct {
 // nativeBlanks are those that only the relay's own commands have.
 type nativeBlanks struct{ file, url, direction string }
 
-// recorded are the blanks of the published form: port and folder are left standing, and the program goes by its base name.
+// recorded are the blanks of the published form: port and folder are left standing, and the program
+// goes by its base name.
 func recorded(program string, s Settings) blanks {
 	return blanks{port: "{port}", dir: "{dir}", program: filepath.Base(program), settings: s, native: nativeBlanks{"{file}", "{url}", "{direction}"}}
 }
@@ -67,12 +69,14 @@ func (b blanks) word(text string) string {
 	return strings.NewReplacer(pairs...).Replace(text)
 }
 
-// file fills a rendered file, where only the spelling with braces counts: <dir> may well be the file's own syntax.
+// file fills a rendered file, where only the spelling with braces counts: <dir> may well be the
+// file's own syntax.
 func (b blanks) file(text string) string {
 	return strings.NewReplacer(append(b.ceilings(), "{port}", b.port, "{dir}", b.dir, "{program}", b.program)...).Replace(text)
 }
 
-// argv returns the words to execute. A template's first word is the program itself; elsewhere {program} says where it goes.
+// argv returns the words to execute. A template's first word is the program itself; elsewhere
+// {program} says where it goes.
 func (d *Definition) argv(b blanks) ([]string, error) {
 	words, err := shellquote.Split(d.Command)
 	if err != nil || len(words) == 0 {
@@ -103,7 +107,8 @@ func (d *Definition) nativeArgv(v Verb, b blanks) ([]string, error) {
 	return words, nil
 }
 
-// environ returns the child's whole environment: ours, without what the definition clears, and with what it sets.
+// environ returns the child's whole environment: ours, without what the definition clears, and with
+// what it sets.
 func (d *Definition) environ(ours []string, b blanks) []string {
 	env := slices.DeleteFunc(slices.Clone(ours), func(pair string) bool {
 		name, _, _ := strings.Cut(pair, "=")
@@ -130,8 +135,8 @@ func (d *Definition) config(b blanks) map[string]string {
 	return rendered
 }
 
-// prepare creates the folders and writes the files. It goes through os.Root, since a relay that ran here before may have left
-// symbolic links that lead out.
+// prepare creates the folders and writes the files. It goes through os.Root, since a relay that ran
+// here before may have left symbolic links that lead out.
 func (d *Definition) prepare(b blanks) error {
 	if strings.ContainsAny(b.dir, "\"\\\n\r\t'") && slices.ContainsFunc(values(d.Files), func(text string) bool { return strings.Contains(text, "{dir}") }) {
 		return errors.New("the work folder's path holds a quote, a backslash or a control character, which cannot be written " +

@@ -44,8 +44,8 @@ const (
 	PortTaken     Cause = "port taken"     // another process listens on the port it was given
 )
 
-// StartError is a relay that did not become ready. Error is one sentence without the relay's name, which is said by whoever tells of
-// it; LogTail holds the last lines of its log, at most 20.
+// StartError is a relay that did not become ready. Error is one sentence without the relay's name,
+// which is said by whoever tells of it; LogTail holds the last lines of its log, at most 20.
 type StartError struct {
 	Relay   string
 	Cause   Cause
@@ -60,13 +60,15 @@ func (e *StartError) Error() string { return e.Detail }
 
 const startLogLines = 20
 
-// attempts is how often a boot is tried when another process takes the port between its choice and its use.
+// attempts is how often a boot is tried when another process takes the port between its choice and
+// its use.
 const attempts = 3
 
-// Start launches a relay in a fresh folder on a free loopback port and waits until it has answered a REQ with EOSE, or
-// connects to one that already runs. program is what Resolve returned; "" has Start resolve it in the environment.
-// Errors do not name the relay. A relay that does not become ready is a *StartError; nothing of it is left running, nor on disk unless KeepData is set.
-// The caller owes the process a Stop or Kill, and a Cleanup.
+// Start launches a relay in a fresh folder on a free loopback port and waits until it has answered
+// a REQ with EOSE, or connects to one that already runs. program is what Resolve returned; "" has
+// Start resolve it in the environment. Errors do not name the relay. A relay that does not become
+// ready is a *StartError; nothing of it is left running, nor on disk unless KeepData is set. The
+// caller owes the process a Stop or Kill, and a Cleanup.
 func Start(ctx context.Context, d *Definition, program string, s Settings) (*Process, error) {
 	s = s.withDefaults(d)
 	if d.External() {
@@ -84,8 +86,10 @@ func Start(ctx context.Context, d *Definition, program string, s Settings) (*Pro
 	})
 }
 
-// Prepare makes a relay's fresh folder with its configuration and boots nothing: for a relay that is filled by its own import command before it
-// serves. Import works on such a process, and Restart boots it. A relay that runs already is not asked whether it is ready. The caller owes it a Cleanup.
+// Prepare makes a relay's fresh folder with its configuration and boots nothing: for a relay that
+// is filled by its own import command before it serves. Import works on such a process, and Restart
+// boots it. A relay that runs already is not asked whether it is ready. The caller owes it a
+// Cleanup.
 func Prepare(d *Definition, program string, s Settings) (*Process, error) {
 	s = s.withDefaults(d)
 	if d.External() {
@@ -132,8 +136,9 @@ func newFolder(d *Definition, program string, s Settings) (*Process, error) {
 	return newProcess(d, program, s, root), nil
 }
 
-// Restart boots the relay over the data that p left, on a new port: again, or for the first time where p comes from Prepare. Neither p nor a
-// command of its own may be running. The folder now belongs to the process that is returned; when the boot fails, it stays with p.
+// Restart boots the relay over the data that p left, on a new port: again, or for the first time
+// where p comes from Prepare. Neither p nor a command of its own may be running. The folder now
+// belongs to the process that is returned; when the boot fails, it stays with p.
 func (p *Process) Restart(ctx context.Context) (*Process, error) {
 	if p.External() {
 		return nil, ErrExternal

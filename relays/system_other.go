@@ -14,8 +14,8 @@ import (
 	"github.com/shirou/gopsutil/v4/process"
 )
 
-// childAttributes gives a child its own process group. There is no parent-death signal here: after a SIGKILL of relaybench its
-// relays run on.
+// childAttributes gives a child its own process group. There is no parent-death signal here: after
+// a SIGKILL of relaybench its relays run on.
 func childAttributes() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
 
 // spawn starts cmd; processes cannot be kept to processors here.
@@ -97,7 +97,8 @@ func readProcess(pid int) (reading, bool) {
 // childrenOf has no cheap form here.
 func childrenOf(int) ([]int, bool) { return nil, false }
 
-// allProcesses fills in only what it takes to tell who belongs to a tree; members are read one by one.
+// allProcesses fills in only what it takes to tell who belongs to a tree; members are read one by
+// one.
 func allProcesses() []reading {
 	pids, err := process.Pids()
 	if err != nil {

@@ -46,11 +46,12 @@ func SplitName(text string, getenv func(string) string) (name, command string, e
 	return before, after, nil
 }
 
-// FromTemplate makes a definition from --relay NAME=COMMAND. The command is split as a POSIX shell splits words, may begin
-// with NAME=VALUE words that become its environment, and must hold {port} (or <port>); {dir} (or <dir>) is its own empty folder.
-// A relay whose command has no {dir} runs inside that folder, so that a database at a fixed relative path is new at each boot all the same.
-// A ws:// or wss:// address instead of a command stands for a relay that already runs.
-// Errors are one sentence that says what to write instead.
+// FromTemplate makes a definition from --relay NAME=COMMAND. The command is split as a POSIX shell
+// splits words, may begin with NAME=VALUE words that become its environment, and must hold {port}
+// (or <port>); {dir} (or <dir>) is its own empty folder. A relay whose command has no {dir} runs
+// inside that folder, so that a database at a fixed relative path is new at each boot all the same.
+// A ws:// or wss:// address instead of a command stands for a relay that already runs. Errors are
+// one sentence that says what to write instead.
 func FromTemplate(name, command string) (Definition, error) {
 	if err := checkName(name); err != nil {
 		return Definition{}, err

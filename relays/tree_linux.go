@@ -11,8 +11,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The figures come straight from /proc: gopsutil leaves out what is needed to count a child once and only once (the CPU time of
-// reaped children, storage bytes apart from characters, context switches of all threads), and costs several times as much.
+// The figures come straight from /proc: gopsutil leaves out what is needed to count a child once
+// and only once (the CPU time of reaped children, storage bytes apart from characters, context
+// switches of all threads), and costs several times as much.
 
 const (
 	ticksPerSecond = 100 // USER_HZ, the same on every architecture that Go supports
@@ -58,7 +59,8 @@ func childrenOf(pid int) (children []int, ok bool) {
 }
 
 func parseStat(text []byte) (reading, bool) {
-	// The program's name stands in parentheses and may hold anything, parentheses and spaces included.
+	// The program's name stands in parentheses and may hold anything, parentheses and spaces
+	// included.
 	open, shut := bytes.IndexByte(text, '('), bytes.LastIndexByte(text, ')')
 	if open < 1 || shut < open {
 		return reading{}, false
@@ -151,7 +153,8 @@ func colonValue(text []byte, label string) uint64 {
 	return 0
 }
 
-// groupAlive says whether a process group still has a member that runs; one that only waits to be reaped does not count.
+// groupAlive says whether a process group still has a member that runs; one that only waits to be
+// reaped does not count.
 func groupAlive(pgid int) bool {
 	if errors.Is(syscall.Kill(-pgid, 0), syscall.ESRCH) {
 		return false
@@ -164,8 +167,8 @@ func groupAlive(pgid int) bool {
 	return false
 }
 
-// awaitExit returns when the child has ended, and leaves it to be reaped: until then its id, which is its group's, cannot be
-// given to another process, and its last figures can be read.
+// awaitExit returns when the child has ended, and leaves it to be reaped: until then its id, which
+// is its group's, cannot be given to another process, and its last figures can be read.
 func awaitExit(cmd *exec.Cmd) {
 	for {
 		err := unix.Waitid(unix.P_PID, cmd.Process.Pid, nil, unix.WEXITED|unix.WNOWAIT, nil)

@@ -8,8 +8,9 @@ import (
 	"time"
 )
 
-// Usage is what a relay's whole process tree has used since it was launched. Every figure is a lower bound: what a process did
-// between its last sample and its end is known only where its parent, also of the tree, reaped it. No cumulative figure ever falls.
+// Usage is what a relay's whole process tree has used since it was launched. Every figure is a
+// lower bound: what a process did between its last sample and its end is known only where its
+// parent, also of the tree, reaped it. No cumulative figure ever falls.
 type Usage struct {
 	CPUSeconds      float64 // user and system time
 	RSS             uint64  // bytes resident now, summed over the tree; shared pages count once for each process
@@ -22,8 +23,8 @@ type Usage struct {
 
 var errNotBooted = errors.New("the relay has not been booted yet")
 
-// Usage samples the tree now; after the relay's end it returns the last figures. ErrExternal for a relay that was not launched
-// here.
+// Usage samples the tree now; after the relay's end it returns the last figures. ErrExternal for a
+// relay that was not launched here.
 func (p *Process) Usage() (Usage, error) {
 	switch {
 	case p.External():
@@ -69,7 +70,8 @@ const (
 	searchEvery = 50 // every how many samples new members are looked for among all processes of the machine
 )
 
-// reading is what the system says of one process. started tells a process from a later one with the same id.
+// reading is what the system says of one process. started tells a process from a later one with the
+// same id.
 type reading struct {
 	pid, ppid, pgid int
 	session         int // Linux only
@@ -80,8 +82,8 @@ type reading struct {
 	rss             uint64
 }
 
-// details are the figures that cost more to read. Storage bytes include those of children that were waited for, where the
-// system counts so.
+// details are the figures that cost more to read. Storage bytes include those of children that were
+// waited for, where the system counts so.
 type details struct {
 	highWater, read, written, switches uint64
 	files                              int
@@ -199,8 +201,8 @@ func (t *tree) sample(full bool) {
 	t.sum()
 }
 
-// bank keeps what a member that ended had used. The kernel adds a child's figures to the parent that waits for it, so they are
-// banked only where no ancestor in the tree is alive to have them.
+// bank keeps what a member that ended had used. The kernel adds a child's figures to the parent
+// that waits for it, so they are banked only where no ancestor in the tree is alive to have them.
 func (t *tree) bank(m *member) {
 	t.ownCPU += m.cpu
 	t.switches += m.switches
@@ -220,8 +222,9 @@ func (t *tree) bank(m *member) {
 	t.banked.written += m.written
 }
 
-// sum brings the totals up to date. Two lower bounds of the CPU time are known: with reaped children (which misses those whose
-// parent ignored their end) and each member at its own highest (which misses those that lived between two samples).
+// sum brings the totals up to date. Two lower bounds of the CPU time are known: with reaped
+// children (which misses those whose parent ignored their end) and each member at its own highest
+// (which misses those that lived between two samples).
 func (t *tree) sum() {
 	now := Usage{ContextSwitches: t.switches, ReadBytes: t.banked.read, WriteBytes: t.banked.written}
 	withReaped, own := t.banked.cpu, t.ownCPU
@@ -276,8 +279,8 @@ func (t *tree) discover() {
 	}
 }
 
-// search adds what belongs to the group or descends from a member, among all processes: it also finds whose parent ended
-// before it was seen.
+// search adds what belongs to the group or descends from a member, among all processes: it also
+// finds whose parent ended before it was seen.
 func (t *tree) search() {
 	all := allProcesses()
 	for grew := true; grew; {
@@ -333,8 +336,8 @@ func (t *tree) close(state *os.ProcessState) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.sample(false)
-	// The kernel's own account of the leader and all it waited for. Its ru_maxrss is of no use: it includes the moment
-	// between fork and exec, when the child still was a copy of relaybench.
+	// The kernel's own account of the leader and all it waited for. Its ru_maxrss is of no use: it
+	// includes the moment between fork and exec, when the child still was a copy of relaybench.
 	if state != nil {
 		t.last.CPUSeconds = max(t.last.CPUSeconds, (state.UserTime() + state.SystemTime()).Seconds())
 	}

@@ -413,7 +413,7 @@ func TestTheFirstEventOfACorpusIsKnown(t *testing.T) {
 	publishAll(t, notes, relay.URL)
 	try(t, notes, relay, func(ctx context.Context, trial *harness.Trial) error {
 		result, have, need, err := (&side{Trial: trial}).against(ctx, places(1, 9))
-		same(t, "have, need, foreign", [3]int{len(have), len(need), result.Foreign}, [3]int{0, 1, 0})
+		same(t, "have, need, foreign", [3]int{len(have), len(need), result.Unexpected}, [3]int{0, 1, 0})
 		same(t, "the one", need[notes.Entry(0).ID], true)
 		return err
 	})

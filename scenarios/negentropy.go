@@ -276,11 +276,11 @@ func onlyKnown(c *corpus.Corpus, unknown, twice map[corpus.ID]bool) results.Find
 // findForeign is onlyKnown for a reconciliation of which only the number of such ids is kept, and
 // examples.
 func findForeign(t *harness.Trial, r negentropy.Result) {
-	f := results.Finding{Code: results.CodeOnlyKnown, Verdict: results.Holds(r.Foreign == 0), Counts: counts("ids", r.Foreign, "twice", 0)}
-	for _, id := range r.ForeignIDs {
+	f := results.Finding{Code: results.CodeOnlyKnown, Verdict: results.Holds(r.Unexpected == 0), Counts: counts("ids", r.Unexpected, "twice", 0)}
+	for _, id := range r.UnexpectedExamples {
 		f.Evidence = append(f.Evidence, results.Evidence{Code: results.EvidenceUnexpected, ID: corpus.ID(id).String()})
 	}
-	f.Evidence = andOthers(f.Evidence, results.EvidenceUnexpected, "", r.Foreign-len(r.ForeignIDs))
+	f.Evidence = andOthers(f.Evidence, results.EvidenceUnexpected, "", r.Unexpected-len(r.UnexpectedExamples))
 	t.AddFinding(f)
 }
 

@@ -45,7 +45,7 @@ func (s *side) heartbeat(ctx context.Context) error {
 			return fmt.Errorf("reconciling %s again: %w", s.Relay.Name(), err)
 		}
 		times.Record(last.Duration)
-		if last.Foreign > worst.Foreign {
+		if last.Unexpected > worst.Unexpected {
 			worst = last
 		}
 		if n := last.Have + last.Need; n > 0 {
@@ -115,7 +115,7 @@ func (s *side) afterWrite(ctx context.Context) error {
 	if named[event.ID] {
 		differ -= 2
 	}
-	if result.Foreign > 0 { // what it says in a reconciliation is worth nothing: it is asked for the event
+	if result.Unexpected > 0 { // what it says in a reconciliation is worth nothing: it is asked for the event
 		differ = 1
 		querier, err := load.NewQuerier(ctx, s.Relay.URL(), s.Options.Stall)
 		if err != nil {

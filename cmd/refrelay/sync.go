@@ -105,7 +105,7 @@ func printSynced(w io.Writer, n reference.Synced, took time.Duration) {
 		printImported(w, n.Imported)
 	}
 	printCounts(w, count{n.Missing, "named by the relay and not sent"},
-		count{n.Strays, "sent by the relay unasked"},
+		count{n.Unexpected, "sent by the relay unasked"},
 		count{n.Sent, "sent to the relay"},
 		count{n.Accepted, "accepted by it"},
 		count{n.Refused, "refused by it"},

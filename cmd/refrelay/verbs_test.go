@@ -79,7 +79,8 @@ func TestWhatWasImportedIsServedAndExportedAgain(t *testing.T) {
 	}
 }
 
-// An import may be ended in any way: what it leaves is a store that opens, and an import of the same file completes it.
+// An import may be ended in any way: what it leaves is a store that opens, and an import of the
+// same file completes it.
 func TestAnImportThatWasEndedIsCompletedByAnother(t *testing.T) {
 	text := signedLines(t, 20)
 	var many []byte // the same events among broken lines, so that commits come before the end

@@ -14,7 +14,8 @@ import (
 	"relaybench/results"
 )
 
-// sampleSize is how many events of the corpus the processor's figures are taken over: more than its caches hold for nothing.
+// sampleSize is how many events of the corpus the processor's figures are taken over: more than its
+// caches hold for nothing.
 const sampleSize = 1000
 
 // clock measures the one clock that all figures are taken with, and what keeping one of them costs.
@@ -54,7 +55,8 @@ func (c *Stage) clock(ctx context.Context) error {
 	return nil
 }
 
-// repeat returns how often a second f can be done. The clock is looked at now and then, not to be measured itself.
+// repeat returns how often a second f can be done. The clock is looked at now and then, not to be
+// measured itself.
 func repeat(d time.Duration, f func(i int) error) (perSecond float64, err error) {
 	const batch = 64
 	start := wire.Now()

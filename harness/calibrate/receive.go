@@ -11,7 +11,8 @@ import (
 	"relaybench/relays/wire"
 )
 
-// Names of the figures of the receive path, which a thorough calibration measures stage by stage. ReceiveDispatched ends as overFeeders says.
+// Names of the figures of the receive path, which a thorough calibration measures stage by stage.
+// ReceiveDispatched ends as overFeeders says.
 const (
 	ReceiveScanned    = "receive: EVENT frames scanned"
 	ReceiveKnown      = "receive: known events skipped"
@@ -28,7 +29,8 @@ func overFeeders(name string, feeders int) string {
 	return fmt.Sprintf("%s, %d feeders", name, feeders)
 }
 
-// receiveSample is how many events of the corpus at most pass through a pipeline before the next one is made, which knows none of them.
+// receiveSample is how many events of the corpus at most pass through a pipeline before the next
+// one is made, which knows none of them.
 const receiveSample = 4000
 
 // receivePath measures the stages of harness/receive.
@@ -81,7 +83,8 @@ func (c *Stage) receivePath(ctx context.Context) error {
 	return known.Close()
 }
 
-// received returns how many events a second get from feeders through a pipeline to a consumer that does nothing.
+// received returns how many events a second get from feeders through a pipeline to a consumer that
+// does nothing.
 func received(ctx context.Context, frames [][]byte, checks receive.Checks, feeders int, d time.Duration) (float64, error) {
 	start := wire.Now()
 	for done := int64(0); ; {
@@ -91,7 +94,8 @@ func received(ctx context.Context, frames [][]byte, checks receive.Checks, feede
 		for w := range feeders {
 			f := p.Feeder()
 			all.Go(func() {
-				// By the clock now and then, since a whole sample of signatures would take too long; but something passes however late it is.
+				// By the clock now and then, since a whole sample of signatures would take too
+				// long; but something passes however late it is.
 				for i := w; i < len(frames) && errs[w] == nil && (i == w || i/feeders%64 > 0 || wire.Now()-start < d); i += feeders {
 					_, _, errs[w] = f.Frame(frames[i], wire.Now())
 				}

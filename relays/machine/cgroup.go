@@ -44,7 +44,8 @@ func (s System) groups(controller, file string) (dirs []string) {
 	return dirs
 }
 
-// QuotaCores returns as many cores' time as the tightest control group allows; 0 where none limits it.
+// QuotaCores returns as many cores' time as the tightest control group allows; 0 where none limits
+// it.
 func (s System) QuotaCores() float64 {
 	tightest := 0.0
 	for _, dir := range s.groups("cpu", "cpu.stat") {
@@ -66,8 +67,9 @@ func (s System) QuotaCores() float64 {
 	return tightest
 }
 
-// throttled is in how many periods a quota has held processes up, and for how long, since the control group was made: of the group in which that
-// happened most, as one that is held up holds up all below it.
+// throttled is in how many periods a quota has held processes up, and for how long, since the
+// control group was made: of the group in which that happened most, as one that is held up holds up
+// all below it.
 func (s System) throttled() (periods uint64, held time.Duration) {
 	for _, dir := range s.groups("cpu", "cpu.stat") {
 		stat := s.read(dir + "/cpu.stat")

@@ -11,7 +11,8 @@ import (
 	"relaybench/results"
 )
 
-// ticksPerSecond is the unit of /proc/stat: USER_HZ, the same on every architecture that Go supports.
+// ticksPerSecond is the unit of /proc/stat: USER_HZ, the same on every architecture that Go
+// supports.
 const ticksPerSecond = 100
 
 // A Watch sees what the machine goes through.
@@ -37,7 +38,8 @@ func (s System) Watch() *Watch {
 	return &Watch{system: s, start: time.Now(), before: s.counters()}
 }
 
-// Conditions returns what happened since the watch began. Relays that run still count as background: stop them first.
+// Conditions returns what happened since the watch began. Relays that run still count as
+// background: stop them first.
 func (w *Watch) Conditions() results.Conditions {
 	now, before := w.system.counters(), w.before
 	seconds := time.Since(w.start).Seconds()
@@ -57,7 +59,8 @@ func (w *Watch) Conditions() results.Conditions {
 	return c
 }
 
-// Background watches for a while, in which nothing that was launched here may run, and returns how many cores' worth of work other programs did.
+// Background watches for a while, in which nothing that was launched here may run, and returns how
+// many cores' worth of work other programs did.
 func (s System) Background(ctx context.Context, d time.Duration) (cores float64, ok bool) {
 	w := s.Watch()
 	if !w.before.known {
@@ -76,8 +79,8 @@ func grown(now, before uint64) uint64 { return now - min(now, before) }
 
 func (s System) counters() (c counters) {
 	line, _, _ := strings.Cut(s.read("/proc/stat"), "\n")
-	// cpu user nice system idle iowait irq softirq steal … Interrupts are left out: those of the loopback are served on behalf of
-	// whoever sends, and not counted as anyone's.
+	// cpu user nice system idle iowait irq softirq steal … Interrupts are left out: those of the
+	// loopback are served on behalf of whoever sends, and not counted as anyone's.
 	if f := strings.Fields(line); len(f) > 8 && f[0] == "cpu" {
 		ticks := func(i int) float64 {
 			n, _ := strconv.ParseUint(f[i], 10, 64)

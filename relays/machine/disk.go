@@ -11,10 +11,12 @@ var deviceKinds = []struct{ prefix, kind string }{
 	{"loop", "loop"}, {"zram", "zram"}, {"nbd", "network block device"}, {"rbd", "Ceph"}, {"bcache", "bcache"},
 }
 
-// physical are the kinds whose word on whether they turn is worth something: virtual devices often say that they do.
+// physical are the kinds whose word on whether they turn is worth something: virtual devices often
+// say that they do.
 var physical = map[string]bool{"SCSI or SATA": true, "NVMe": true, "MMC": true, "RAID": true, "device mapper": true, "bcache": true}
 
-// FileSystem tells on what a folder lies: the file system's type, the kind of its device, and whether that turns.
+// FileSystem tells on what a folder lies: the file system's type, the kind of its device, and
+// whether that turns.
 func (s System) FileSystem(dir string) (kind, disk string, rotational bool) {
 	if real, err := filepath.EvalSymlinks(dir); err == nil {
 		dir = real

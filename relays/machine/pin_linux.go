@@ -17,7 +17,8 @@ var ErrOneCore = errors.New("there is one processor core here, and harness and r
 // Shares are whose the processors are.
 type Shares struct{ Harness, Relay []int } // logical processors
 
-// Divide gives harness and relays processors of their own, out of those that this process may use. Nothing changes yet.
+// Divide gives harness and relays processors of their own, out of those that this process may use.
+// Nothing changes yet.
 func Divide() (*Shares, error) {
 	allowed, err := affinity(0)
 	if err != nil {
@@ -30,8 +31,9 @@ func Divide() (*Shares, error) {
 	return &Shares{Harness: harness, Relay: relay}, nil
 }
 
-// Keep keeps this process, all its threads and those to come, to the harness's share, and to as many goroutines at a time as that has processors.
-// The relays' share is for whoever launches them. undo gives everything back.
+// Keep keeps this process, all its threads and those to come, to the harness's share, and to as
+// many goroutines at a time as that has processors. The relays' share is for whoever launches them.
+// undo gives everything back.
 func (s *Shares) Keep() (undo func(), err error) {
 	allowed, err := affinity(0)
 	if err != nil {
@@ -70,8 +72,9 @@ func setAffinity(tid int, processors []int) error {
 	return unix.SchedSetaffinity(tid, &set)
 }
 
-// keepTo keeps every thread of this process to processors. Threads inherit that from the one that makes them, and those that are made meanwhile
-// by one that was not reached yet are found when the list is read again.
+// keepTo keeps every thread of this process to processors. Threads inherit that from the one that
+// makes them, and those that are made meanwhile by one that was not reached yet are found when the
+// list is read again.
 func keepTo(processors []int) error {
 	var done []int
 	for {

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Governor returns the CPU frequency governor, several joined by ", " where the processors differ; "" where there is none, as in most virtual
-// machines.
+// Governor returns the CPU frequency governor, several joined by ", " where the processors differ;
+// "" where there is none, as in most virtual machines.
 func (s System) Governor() string {
 	var names []string
 	for _, file := range s.glob("/sys/devices/system/cpu/cpu[0-9]*/cpufreq/scaling_governor") {
@@ -19,8 +19,9 @@ func (s System) Governor() string {
 	return strings.Join(names, ", ")
 }
 
-// thermalThrottles is how often the processors have slowed down for heat or power since the machine was started. A package's events are seen by
-// all its cores, so that the largest count is the one that counts nothing twice.
+// thermalThrottles is how often the processors have slowed down for heat or power since the machine
+// was started. A package's events are seen by all its cores, so that the largest count is the one
+// that counts nothing twice.
 func (s System) thermalThrottles() (times uint64) {
 	for _, what := range []string{"core", "package"} {
 		var most uint64
@@ -55,8 +56,9 @@ func (s System) siblings(processors []int) [][]int {
 	return groups
 }
 
-// Split divides processors between the harness and the relays, who get the odd one. A core's siblings stay together, unless there is but one
-// core. Fewer than two processors cannot be divided.
+// Split divides processors between the harness and the relays, who get the odd one. A core's
+// siblings stay together, unless there is but one core. Fewer than two processors cannot be
+// divided.
 func (s System) Split(processors []int) (harness, relay []int, ok bool) {
 	groups := s.siblings(processors)
 	if len(groups) == 1 {

@@ -1,5 +1,6 @@
-// Package machine tells what a machine is and what it goes through, as far as that bears on measurements, and keeps processes to some of its
-// processors. What the system does not tell is left empty; nothing it returns names the host, a user or a path.
+// Package machine tells what a machine is and what it goes through, as far as that bears on
+// measurements, and keeps processes to some of its processors. What the system does not tell is
+// left empty; nothing it returns names the host, a user or a path.
 package machine
 
 import (
@@ -13,7 +14,8 @@ import (
 // System is where the kernel's files are read. The zero value is this machine.
 type System struct{ Root string } // "" is "/"; a test puts /proc and /sys elsewhere
 
-// maxFile bounds what is read of one file, in bytes. /proc/cpuinfo of a large machine is the largest.
+// maxFile bounds what is read of one file, in bytes. /proc/cpuinfo of a large machine is the
+// largest.
 const maxFile = 4 << 20
 
 // read returns a file's text, "" where it cannot be read.

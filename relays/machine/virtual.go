@@ -23,7 +23,8 @@ func (s System) Hypervisor() string {
 		}
 	}
 	for _, h := range hypervisors {
-		// Microsoft makes computers as well: of x86 processors, only those in a virtual machine have the flag.
+		// Microsoft makes computers as well: of x86 processors, only those in a virtual machine
+		// have the flag.
 		if strings.Contains(firmware, h.word) && (virtual || h.name == "kvm" || !strings.Contains(info, "flags")) {
 			return h.name
 		}
@@ -34,7 +35,8 @@ func (s System) Hypervisor() string {
 	return ""
 }
 
-// Container names what runs the container; "" outside of one, as far as can be told. getenv reads the environment.
+// Container names what runs the container; "" outside of one, as far as can be told. getenv reads
+// the environment.
 func (s System) Container(getenv func(string) string) string {
 	switch groups := s.read("/proc/1/cgroup"); {
 	case getenv("KUBERNETES_SERVICE_HOST") != "" || strings.Contains(groups, "kubepods"):

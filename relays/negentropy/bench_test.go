@@ -63,7 +63,8 @@ func (g timing) report(b *testing.B) {
 	b.ReportMetric(0, "ns/op") // the parts say more
 }
 
-// exchangeOnce runs one exchange and returns the time of open, of the client with open, and of the server.
+// exchangeOnce runs one exchange and returns the time of open, of the client with open, and of the
+// server.
 func exchangeOnce(n *Initiator, r *Responder, ours, theirs Storage, message, reply []byte) (open, client, server time.Duration, rounds, up, down int, _, _ []byte) {
 	n.Reset(ours)
 	r.Reset(theirs)

@@ -5,7 +5,8 @@ import (
 	"cmp"
 )
 
-// Bound is the upper end, exclusive, of a range: a timestamp and the first bytes of an id. The zero Bound is below everything.
+// Bound is the upper end, exclusive, of a range: a timestamp and the first bytes of an id. The zero
+// Bound is below everything.
 type Bound struct {
 	Timestamp uint64
 	Prefix    ID  // bytes from Length on are zero
@@ -23,7 +24,8 @@ func (b *Bound) above(timestamp uint64, id *ID) bool {
 	return b.Length > 0 && bytes.Compare(id[:], b.Prefix[:]) < 0
 }
 
-// compare orders bounds by where they lie; prefixes that differ by zero bytes at their ends are equal.
+// compare orders bounds by where they lie; prefixes that differ by zero bytes at their ends are
+// equal.
 func (b *Bound) compare(o *Bound) int {
 	return cmp.Or(cmp.Compare(b.Timestamp, o.Timestamp), bytes.Compare(b.Prefix[:], o.Prefix[:]))
 }

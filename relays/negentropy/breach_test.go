@@ -59,7 +59,7 @@ func TestWhoBeganNIP77AndBreaksItIsTold(t *testing.T) {
 			ProtocolError{Code: CountTooLarge, Answer: 1, Count: 1 << 40, Limit: 3}, as[*FormatError]},
 		{"a message of 32 MB", answer(strings.Repeat("61", 16<<20)), patient,
 			ProtocolError{Code: Oversized, Answer: 1, Count: uint64(32<<20 + len(`["NEG-MSG","neg123456",""]`)), Limit: MinReadLimit}, func(err error) bool { return errors.Is(err, wire.ErrTooLarge) }},
-		{"fingerprints without end", answer(differs), patient, ProtocolError{Code: Endless, Answer: maxBarren, Count: maxBarren, Limit: DefaultMaxRounds}, nil},
+		{"fingerprints without end", answer(differs), patient, ProtocolError{Code: Endless, Answer: maxIdle, Count: maxIdle, Limit: DefaultMaxRounds}, nil},
 		{"more rounds than are allowed", answer(differs), Options{MaxRounds: 7}, ProtocolError{Code: Endless, Answer: 7, Count: 7, Limit: 7}, nil},
 		{"more ids than were to be taken", answer(many), Options{MaxNeed: 30}, ProtocolError{Code: UnexpectedIDs, Answer: 1, Count: 100, Limit: 30}, nil},
 		{"silence after one answer", func(ws *websocket.Conn, sub string, n int) {
@@ -206,10 +206,10 @@ func TestIDsOfNoEventThatWasPublishedAreCounted(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if r.Need != 47 || r.Foreign != 7 || len(r.ForeignIDs) != maxForeign {
-			t.Errorf("%d ids to need, %d foreign, %d of them as examples", r.Need, r.Foreign, len(r.ForeignIDs))
+		if r.Need != 47 || r.Unexpected != 7 || len(r.UnexpectedExamples) != maxExamples {
+			t.Errorf("%d ids to need, %d foreign, %d of them as examples", r.Need, r.Unexpected, len(r.UnexpectedExamples))
 		}
-		for _, id := range r.ForeignIDs {
+		for _, id := range r.UnexpectedExamples {
 			if published[id] || !slices.ContainsFunc(made, func(i item) bool { return i.id == id }) {
 				t.Errorf("%x is not foreign", id)
 			}
@@ -218,7 +218,7 @@ func TestIDsOfNoEventThatWasPublishedAreCounted(t *testing.T) {
 	// Where the relay has the ranges split, the parts are summed.
 	relay.max, relay.tellMax = 30, ",30"
 	r, err := ReconcileSplit(t.Context(), conn, []byte(`{}`), sealed(t, ours), Options{Known: func(id *ID) bool { return published[*id] }})
-	if err != nil || r.Refused == 0 || r.Need != 47 || r.Foreign != 7 || len(r.ForeignIDs) != maxForeign {
+	if err != nil || r.Refused == 0 || r.Need != 47 || r.Unexpected != 7 || len(r.UnexpectedExamples) != maxExamples {
 		t.Errorf("%+v, %v", r, err)
 	}
 }

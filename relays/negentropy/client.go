@@ -17,8 +17,9 @@ import (
 	"relaybench/relays/wire"
 )
 
-// MinReadLimit is the least wire.Options.ReadLimit, in bytes, of a connection that reconciles: relays send frames of 500,000 bytes and
-// more, which hexadecimal digits double. The default of wire suffices.
+// MinReadLimit is the least wire.Options.ReadLimit, in bytes, of a connection that reconciles:
+// relays send frames of 500,000 bytes and more, which hexadecimal digits double. The default of
+// wire suffices.
 const MinReadLimit = 2 << 20
 
 // The defaults of Options.
@@ -30,33 +31,38 @@ const (
 	DefaultMaxNeed     = 20_000_000
 )
 
-// maxBarren is how many answers in a row may name no id. From one to the next the first range that differs is split, so that a peer that keeps
-// to the protocol, at whatever limits, names ids every few rounds; one that does not could send each answer just in time, for days.
-const maxBarren = 50
+// maxIdle is how many answers in a row may name no id. From one to the next the first range that
+// differs is split, so that a peer that keeps to the protocol, at whatever limits, names ids every
+// few rounds; one that does not could send each answer just in time, for days.
+const maxIdle = 50
 
-// maxForeign is how many ids that nobody knows are kept as examples.
-const maxForeign = 5
+// maxExamples is how many ids that nobody knows are kept as examples.
+const maxExamples = 5
 
-// noticeGrace is how long an answer may still take after a NOTICE that can hardly be about anything but NEG-OPEN.
+// noticeGrace is how long an answer may still take after a NOTICE that can hardly be about anything
+// but NEG-OPEN.
 const noticeGrace = 2 * time.Second
 
 // Options say how to reconcile with a relay. Zero values stand for the defaults.
 type Options struct {
-	// FrameLimit bounds the messages sent, in bytes before hexadecimal digits double them; less than 0 means no limit.
+	// FrameLimit bounds the messages sent, in bytes before hexadecimal digits double them; less
+	// than 0 means no limit.
 	FrameLimit int
-	// FirstAnswer is how long the relay may take to answer NEG-OPEN, in which it may have to build its structure. Silence for as long, in
-	// which other frames do not count, means that it does not speak NIP-77.
+	// FirstAnswer is how long the relay may take to answer NEG-OPEN, in which it may have to build
+	// its structure. Silence for as long, in which other frames do not count, means that it does
+	// not speak NIP-77.
 	FirstAnswer time.Duration
 	// Stall is how long each later answer may take.
 	Stall time.Duration
-	// MaxRounds and MaxNeed bound what a hostile relay can make of one reconciliation: its rounds, among which ReconcileSplit counts the
-	// refusals, and the ids it says it has.
+	// MaxRounds and MaxNeed bound what a hostile relay can make of one reconciliation: its rounds,
+	// among which ReconcileSplit counts the refusals, and the ids it says it has.
 	MaxRounds, MaxNeed int
 	// Known, where it is set, says whether there is any event with the id, wherever it was
-	// published. The ids that the relay names and nobody knows are counted in Result.Foreign.
+	// published. The ids that the relay names and nobody knows are counted in Result.Unexpected.
 	Known func(id *ID) bool
-	// Have and Need are called with ids that only the local set has, and that only the relay has, as rounds arrive. The slices are valid
-	// during the call and must not be written to. Either may be nil.
+	// Have and Need are called with ids that only the local set has, and that only the relay has,
+	// as rounds arrive. The slices are valid during the call and must not be written to. Either may
+	// be nil.
 	Have, Need func(ids []ID)
 }
 
@@ -85,14 +91,14 @@ type Result struct {
 	Parts   int // reconciliations completed: 1, or as many as ReconcileSplit needed
 	Refused int // NEG-OPENs that ReconcileSplit had to split
 	Rounds  int // NEG-MSGs received
-	// BytesUp and BytesDown are the bytes of all NEG- frames, WebSocket headers included, each frame taken as sent in one piece;
-	// NEG-CLOSE is left out.
+	// BytesUp and BytesDown are the bytes of all NEG- frames, WebSocket headers included, each
+	// frame taken as sent in one piece; NEG-CLOSE is left out.
 	BytesUp, BytesDown int64
 	// PayloadUp and PayloadDown are the bytes of the negentropy messages in them, binary.
 	PayloadUp, PayloadDown int64
 	Have, Need             int
-	Foreign                int           // of the ids to need: those that Options.Known does not know, each as often as it was named
-	ForeignIDs             []ID          // the first of them, at most 5
+	Unexpected             int           // of the ids to need: those that Options.Known does not know, each as often as it was named
+	UnexpectedExamples     []ID          // the first of them, at most 5
 	Duration               time.Duration // from NEG-OPEN until the last answer was dealt with
 	FirstAnswer            time.Duration // from NEG-OPEN to the arrival of the first answer
 	Engine                 time.Duration // the part of Duration spent on the protocol, Have and Need included
@@ -103,22 +109,25 @@ func (r *Result) add(o Result) {
 	r.Parts, r.Refused, r.Rounds = r.Parts+o.Parts, r.Refused+o.Refused, r.Rounds+o.Rounds
 	r.BytesUp, r.BytesDown = r.BytesUp+o.BytesUp, r.BytesDown+o.BytesDown
 	r.PayloadUp, r.PayloadDown = r.PayloadUp+o.PayloadUp, r.PayloadDown+o.PayloadDown
-	r.Have, r.Need, r.Foreign = r.Have+o.Have, r.Need+o.Need, r.Foreign+o.Foreign
-	r.ForeignIDs = append(r.ForeignIDs, o.ForeignIDs[:min(len(o.ForeignIDs), maxForeign-len(r.ForeignIDs))]...)
+	r.Have, r.Need, r.Unexpected = r.Have+o.Have, r.Need+o.Need, r.Unexpected+o.Unexpected
+	r.UnexpectedExamples = append(r.UnexpectedExamples, o.UnexpectedExamples[:min(len(o.UnexpectedExamples), maxExamples-len(r.UnexpectedExamples))]...)
 	r.Duration, r.Engine, r.Coding = r.Duration+o.Duration, r.Engine+o.Engine, r.Coding+o.Coding
 	if r.FirstAnswer == 0 {
 		r.FirstAnswer = o.FirstAnswer
 	}
 }
 
-// Reconcile finds out how the relay's events that match the filter, a JSON object (NIP-01), differ from the storage, which must hold exactly
-// the local ids that match it. conn carries nothing else meanwhile, and has a read limit of at least MinReadLimit: other frames, among
-// them unsolicited AUTH and NOTICE, are passed over.
+// Reconcile finds out how the relay's events that match the filter, a JSON object (NIP-01), differ
+// from the storage, which must hold exactly the local ids that match it. conn carries nothing else
+// meanwhile, and has a read limit of at least MinReadLimit: other frames, among them unsolicited
+// AUTH and NOTICE, are passed over.
 //
 // The Result counts what was done also where there is an error:
 //
-//   - *UnsupportedError: the relay does not speak NIP-77. The connection can be used further where it said so by CLOSED or NEG-ERR.
-//   - *RelayError: it does, and has a reason not to reconcile, or not to go on. The connection can be used further.
+//   - *UnsupportedError: the relay does not speak NIP-77. The connection can be used further where
+//     it said so by CLOSED or NEG-ERR.
+//   - *RelayError: it does, and has a reason not to reconcile, or not to go on. The connection can
+//     be used further.
 //   - *ProtocolError: it does, and breaks NIP-77. Which of them end the connection is said there.
 //   - ctx's error, and the connection's own: the connection has ended.
 func Reconcile(ctx context.Context, conn *wire.Conn, filter []byte, s Storage, o Options) (Result, error) {
@@ -189,8 +198,8 @@ var clients = sync.Pool{New: func() any { return new(client) }}
 
 var subscriptions atomic.Uint64
 
-// subscription makes an id that no other reconciliation on a connection has. All are equally long, so that the bytes of a frame do not depend on
-// how many came before it: they are compared exactly.
+// subscription makes an id that no other reconciliation on a connection has. All are equally long,
+// so that the bytes of a frame do not depend on how many came before it: they are compared exactly.
 func subscription() string {
 	const first, many = 100_000, 900_000
 	return "neg" + strconv.FormatUint(first+subscriptions.Add(1)%many, 10)
@@ -212,7 +221,7 @@ func (c *client) reconcile(ctx context.Context, conn *wire.Conn, filter []byte, 
 		func(ids []ID) {
 			r.Need += len(ids)
 			if o.Known != nil {
-				r.foreign(ids, o.Known)
+				r.unexpected(ids, o.Known)
 			}
 			if o.Need != nil && r.Need <= o.MaxNeed {
 				o.Need(ids)
@@ -235,7 +244,7 @@ func (c *client) reconcile(ctx context.Context, conn *wire.Conn, filter []byte, 
 	c.frame = append(append(c.frame, filter...), `,"`...)
 	err := c.send(conn, &mark)
 
-	named, barren := 0, 0
+	named, idle := 0, 0
 	for err == nil && !c.initiator.Done() {
 		var payload []byte
 		if payload, err = c.receive(conn, sub, start); err != nil {
@@ -250,8 +259,8 @@ func (c *client) reconcile(ctx context.Context, conn *wire.Conn, filter []byte, 
 		r.Coding += lap(&mark)
 		c.message, err = c.initiator.Next(c.message[:0], c.reply)
 		r.Engine += lap(&mark)
-		if barren++; r.Have+r.Need > named {
-			named, barren = r.Have+r.Need, 0
+		if idle++; r.Have+r.Need > named {
+			named, idle = r.Have+r.Need, 0
 		}
 		switch {
 		case err != nil:
@@ -261,8 +270,8 @@ func (c *client) reconcile(ctx context.Context, conn *wire.Conn, filter []byte, 
 		case c.initiator.Done():
 		case r.Rounds >= o.MaxRounds:
 			err = endless(r.Rounds, r.Rounds, o.MaxRounds)
-		case barren == maxBarren:
-			err = endless(r.Rounds, barren, o.MaxRounds)
+		case idle == maxIdle:
+			err = endless(r.Rounds, idle, o.MaxRounds)
 		default:
 			c.await(conn, o.Stall)
 			c.frame = append(c.frame[:0], c.head...)
@@ -388,13 +397,13 @@ func endless(answer, count, limit int) error {
 }
 
 // foreign counts the ids that nobody knows.
-func (r *Result) foreign(ids []ID, known func(*ID) bool) {
+func (r *Result) unexpected(ids []ID, known func(*ID) bool) {
 	for i := range ids {
 		if known(&ids[i]) {
 			continue
 		}
-		if r.Foreign++; len(r.ForeignIDs) < maxForeign {
-			r.ForeignIDs = append(r.ForeignIDs, ids[i])
+		if r.Unexpected++; len(r.UnexpectedExamples) < maxExamples {
+			r.UnexpectedExamples = append(r.UnexpectedExamples, ids[i])
 		}
 	}
 }

@@ -244,7 +244,7 @@ func TestHostileRelaysComeToAnEnd(t *testing.T) {
 		says   string
 	}{
 		{Options{MaxRounds: 20}, 20, "no end after 20 rounds"},
-		{Options{}, maxBarren, "no progress"}, // of the 100,000 rounds that are allowed
+		{Options{}, maxIdle, "no progress"}, // of the 100,000 rounds that are allowed
 	} {
 		conn := dial(t, startRelay(t, scripted(func(ws *websocket.Conn, sub string, _ int) { say(ws, `["NEG-MSG",%q,"%s"]`, sub, differs) })))
 		if r, err := Reconcile(t.Context(), conn, []byte(`{}`), ours, test.o); err == nil || r.Rounds != test.rounds || !strings.Contains(err.Error(), test.says) {

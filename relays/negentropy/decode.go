@@ -134,7 +134,8 @@ func (d *decoder) fail(at int, format string, args ...any) {
 	}
 }
 
-// asIDs looks at ids one after another as what they are, without a copy: an array of bytes has no alignment to keep.
+// asIDs looks at ids one after another as what they are, without a copy: an array of bytes has no
+// alignment to keep.
 func asIDs(raw []byte) []ID {
 	return unsafe.Slice((*ID)(unsafe.Pointer(unsafe.SliceData(raw))), len(raw)/IDSize)
 }

@@ -13,10 +13,12 @@ const (
 	modeIDList      = 2
 )
 
-// buckets is how many parts a differing range is split into; a range of fewer than two items a bucket is listed instead.
+// buckets is how many parts a differing range is split into; a range of fewer than two items a
+// bucket is listed instead.
 const buckets = 16
 
-// MinFrameLimit is the lowest limit on a message, in bytes: below it a round might not get anywhere.
+// MinFrameLimit is the lowest limit on a message, in bytes: below it a round might not get
+// anywhere.
 const MinFrameLimit = 4096
 
 const (
@@ -28,8 +30,8 @@ const (
 	maxVarint = 10
 )
 
-// writer builds one message of either side, range by range and in ascending order. Ranges to be skipped are gathered, and written only
-// when something else follows.
+// writer builds one message of either side, range by range and in ascending order. Ranges to be
+// skipped are gathered, and written only when something else follows.
 type writer struct {
 	storage Storage
 	limit   int // bytes that a message may reach before it is closed
@@ -60,7 +62,8 @@ func (w *writer) finish() []byte {
 	return out
 }
 
-// empty reports whether nothing but the version, and perhaps a skip to the end, which goes without saying, is in the message.
+// empty reports whether nothing but the version, and perhaps a skip to the end, which goes without
+// saying, is in the message.
 func (w *writer) empty() bool { return len(w.out) == w.start+1 }
 
 func (w *writer) room() int { return w.limit - (len(w.out) - w.start) }
@@ -78,7 +81,8 @@ func (w *writer) head(upper *Bound, mode byte) {
 	w.end = *upper
 }
 
-// bound writes the timestamp as the distance from the bound before, plus one; 0 stands for infinity.
+// bound writes the timestamp as the distance from the bound before, plus one; 0 stands for
+// infinity.
 func (w *writer) bound(b *Bound) {
 	if b.Timestamp == Infinity {
 		w.out = append(w.out, 0)
@@ -112,8 +116,9 @@ func (w *writer) list(lo, hi int, upper *Bound) {
 	}
 }
 
-// split writes what is to be compared next about the range [lo, hi): its ids where there are few, else fingerprints of its parts. Where
-// the message has no room for it, nothing is written and the result is false.
+// split writes what is to be compared next about the range [lo, hi): its ids where there are few,
+// else fingerprints of its parts. Where the message has no room for it, nothing is written and the
+// result is false.
 func (w *writer) split(lo, hi int, upper *Bound) bool {
 	length, last, end, skip := len(w.out), w.last, w.end, w.skip
 	n := hi - lo
@@ -136,22 +141,26 @@ func (w *writer) split(lo, hi int, upper *Bound) bool {
 	return false
 }
 
-// bucketStart returns where the i-th of the buckets of n items begins: the first n mod buckets ones are larger by one.
+// bucketStart returns where the i-th of the buckets of n items begins: the first n mod buckets ones
+// are larger by one.
 func bucketStart(n, i int) int { return i*(n/buckets) + min(i, n%buckets) }
 
-// rest closes a full message with one range for everything from lo on, so that the other side asks for it again. It fits always.
+// rest closes a full message with one range for everything from lo on, so that the other side asks
+// for it again. It fits always.
 func (w *writer) rest(lo int) {
 	n := w.storage.Len()
 	if lo == n {
-		// As good as a fingerprint of nothing, and it needs no further round. It also keeps clear of peers that, when their answer to this
-		// range does not fit, send back the fingerprint of what follows it, which is nothing too, and so seem to agree.
+		// As good as a fingerprint of nothing, and it needs no further round. It also keeps clear
+		// of peers that, when their answer to this range does not fit, send back the fingerprint of
+		// what follows it, which is nothing too, and so seem to agree.
 		w.list(n, n, &infinite)
 		return
 	}
 	w.fingerprint(lo, n, &infinite)
 }
 
-// appendVarint appends n in base 128, most significant digit first, the high bit set on all digits but the last.
+// appendVarint appends n in base 128, most significant digit first, the high bit set on all digits
+// but the last.
 func appendVarint(dst []byte, n uint64) []byte {
 	var digits [maxVarint]byte
 	i := len(digits) - 1

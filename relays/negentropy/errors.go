@@ -43,8 +43,8 @@ type ProtocolError struct {
 	Code   Code
 	Answer int // which answer, from 1
 	// Count is how many ids were announced (CountTooLarge), named (UnexpectedIDs) or not (Unnamed),
-	// bytes announced (Oversized, 0 where unknown), rounds and refusals, or those in a row that came
-	// to nothing (Endless), or answers under another id (WrongSubscription).
+	// bytes announced (Oversized, 0 where unknown), rounds and refusals, or those in a row that
+	// came to nothing (Endless), or answers under another id (WrongSubscription).
 	Count uint64
 	Limit uint64 // of the Count, where there is one
 	Err   error  // the cause: a *HexError, a *FormatError, a *wire.TooLargeError, one that wraps wire.ErrStalled; nil where there is none beside
@@ -92,7 +92,8 @@ func breach(answer int, err error) error {
 	return &ProtocolError{Code: NotHex, Answer: answer, Err: err}
 }
 
-// UnsupportedError says that the relay does not speak NIP-77. After ByNotice, BySilence and ByDisconnect the connection has ended.
+// UnsupportedError says that the relay does not speak NIP-77. After ByNotice, BySilence and
+// ByDisconnect the connection has ended.
 type UnsupportedError struct {
 	How How
 	// Text is what the relay said, raw, at most 1,024 bytes; "" where it said nothing.
@@ -109,9 +110,11 @@ func (e *UnsupportedError) Error() string {
 	return fmt.Sprintf("the relay does not speak NIP-77: it answered NEG-OPEN with %s %s", e.How, strconv.Quote(e.Text))
 }
 
-// RelayError is a relay's refusal to begin or to go on: a NEG-ERR (NIP-77), or a CLOSED in its place.
+// RelayError is a relay's refusal to begin or to go on: a NEG-ERR (NIP-77), or a CLOSED in its
+// place.
 type RelayError struct {
-	// Reason is the relay's text, raw, at most 1,024 bytes: by convention a word, a colon, and a sentence for people (NIP-01).
+	// Reason is the relay's text, raw, at most 1,024 bytes: by convention a word, a colon, and a
+	// sentence for people (NIP-01).
 	Reason string
 	// Max is how many records the relay would reconcile, where a `blocked:` told it; else 0.
 	Max int64
@@ -127,7 +130,8 @@ func (e *RelayError) Error() string {
 	return text
 }
 
-// Prefix returns the word before the colon, "" where there is none: `blocked`, `closed`, `auth-required`, `error` and so on.
+// Prefix returns the word before the colon, "" where there is none: `blocked`, `closed`,
+// `auth-required`, `error` and so on.
 func (e *RelayError) Prefix() string {
 	prefix, _, found := strings.Cut(e.Reason, ":")
 	if !found || strings.ContainsAny(prefix, " \t\n") {
@@ -136,8 +140,8 @@ func (e *RelayError) Prefix() string {
 	return prefix
 }
 
-// Blocked reports whether the relay finds the query too big, which a smaller time range may cure. Relays of before NIP-77's last form
-// say RESULTS_TOO_BIG.
+// Blocked reports whether the relay finds the query too big, which a smaller time range may cure.
+// Relays of before NIP-77's last form say RESULTS_TOO_BIG.
 func (e *RelayError) Blocked() bool {
 	return e.Prefix() == "blocked" || strings.HasPrefix(e.Reason, "RESULTS_TOO_BIG")
 }

@@ -39,7 +39,8 @@ var digitPair = func() (pairs [256]uint16) {
 	return pairs
 }()
 
-// DecodeHex appends what the digits in src, of either case, stand for to dst. The error is a *HexError; dst is returned as it was then.
+// DecodeHex appends what the digits in src, of either case, stand for to dst. The error is a
+// *HexError; dst is returned as it was then.
 func DecodeHex(dst, src []byte) ([]byte, error) {
 	if len(src)%2 != 0 {
 		return dst, &HexError{len(src), "missing: the number of digits is odd"}

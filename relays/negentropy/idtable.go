@@ -5,8 +5,8 @@ import "hash/maphash"
 // tableSeed keeps a hostile relay from choosing ids that all want the same slot.
 var tableSeed = maphash.MakeSeed()
 
-// idTable is the set of the ids in one list: open addressing over positions in the list, memory kept between lists. It takes at most half of
-// what the list does.
+// idTable is the set of the ids in one list: open addressing over positions in the list, memory
+// kept between lists. It takes at most half of what the list does.
 type idTable struct {
 	ids   []ID
 	slots []int32 // position + 1, negative once taken, 0 for empty
@@ -51,7 +51,8 @@ func (t *idTable) take(id *ID) bool {
 	return *slot != 0
 }
 
-// rest calls each with stretches of the ids that were not taken, in the order of the list, each id once.
+// rest calls each with stretches of the ids that were not taken, in the order of the list, each id
+// once.
 func (t *idTable) rest(each func([]ID)) {
 	from := 0
 	for i := range t.ids {

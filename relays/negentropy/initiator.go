@@ -5,8 +5,9 @@ import (
 	"fmt"
 )
 
-// Initiator is the side that asks: the client of NIP-77. It learns which ids the other side lacks and which it lacks itself, and names each
-// once, even to a peer that comes back to ranges which are settled (peers that limit their frames do).
+// Initiator is the side that asks: the client of NIP-77. It learns which ids the other side lacks
+// and which it lacks itself, and names each once, even to a peer that comes back to ranges which
+// are settled (peers that limit their frames do).
 type Initiator struct {
 	writer
 	have, need func(ids []ID)
@@ -17,10 +18,11 @@ type Initiator struct {
 	failed     error
 }
 
-// NewInitiator starts a reconciliation of the storage. frameLimit bounds each message that this side sends, in bytes before NIP-77's
-// hexadecimal digits double them; 0 or less means no limit, and limits from 1 to 4095 are raised to MinFrameLimit. have is called with
-// ids that only this side has and need with ids that only the other side has, piece by piece as rounds arrive; the slices are
-// valid during the call and must not be written to. Either may be nil.
+// NewInitiator starts a reconciliation of the storage. frameLimit bounds each message that this
+// side sends, in bytes before NIP-77's hexadecimal digits double them; 0 or less means no limit,
+// and limits from 1 to 4095 are raised to MinFrameLimit. have is called with ids that only this
+// side has and need with ids that only the other side has, piece by piece as rounds arrive; the
+// slices are valid during the call and must not be written to. Either may be nil.
 func NewInitiator(s Storage, frameLimit int, have, need func(ids []ID)) *Initiator {
 	n := new(Initiator)
 	n.setUp(s, frameLimit, have, need)
@@ -39,7 +41,8 @@ func (n *Initiator) setUp(s Storage, frameLimit int, have, need func(ids []ID)) 
 	n.Reset(s)
 }
 
-// Reset makes the initiator ready for another reconciliation, of the storage given, and keeps its memory.
+// Reset makes the initiator ready for another reconciliation, of the storage given, and keeps its
+// memory.
 func (n *Initiator) Reset(s Storage) {
 	n.storage, n.done, n.failed = s, false, nil
 	n.open, n.asked = n.open[:0], n.asked[:0]
@@ -57,9 +60,10 @@ func (n *Initiator) Open(dst []byte) []byte {
 // Done reports whether the reconciliation is complete.
 func (n *Initiator) Done() bool { return n.done }
 
-// Next takes the other side's message and appends the answer to dst. Where the reconciliation is complete, nothing is appended and
-// Done turns true. The error is a *FormatError for a message that breaks the protocol, which ends the reconciliation; ids of the ranges before
-// the mistake have been reported.
+// Next takes the other side's message and appends the answer to dst. Where the reconciliation is
+// complete, nothing is appended and Done turns true. The error is a *FormatError for a message that
+// breaks the protocol, which ends the reconciliation; ids of the ranges before the mistake have
+// been reported.
 func (n *Initiator) Next(dst, message []byte) ([]byte, error) {
 	switch {
 	case n.failed != nil:
@@ -107,8 +111,8 @@ func (n *Initiator) Next(dst, message []byte) ([]byte, error) {
 	return n.finish(), nil
 }
 
-// differs deals with a range that is not agreed upon: all of it where all is open, else the open pieces of it. full is true where the
-// message has no room for what begins at rest.
+// differs deals with a range that is not agreed upon: all of it where all is open, else the open
+// pieces of it. full is true where the message has no room for what begins at rest.
 func (n *Initiator) differs(open []span, lo, hi int, p *part) (rest int, full bool) {
 	if len(open) > 0 && open[0].from.compare(&n.end) <= 0 && p.upper.compare(&open[0].to) <= 0 {
 		if p.mode == modeIDList {
@@ -121,7 +125,8 @@ func (n *Initiator) differs(open []span, lo, hi int, p *part) (rest int, full bo
 		}
 		return hi, false
 	}
-	// The peer took settled ranges in again. An id list over them is of no use, since it does not say which id lies where.
+	// The peer took settled ranges in again. An id list over them is of no use, since it does not
+	// say which id lies where.
 	for i := range open {
 		piece := &open[i]
 		if piece.from.compare(&p.upper) >= 0 {
@@ -157,7 +162,8 @@ func (n *Initiator) ask(lo, hi int, to *Bound) bool {
 	return true
 }
 
-// askRest closes a full message with a question about everything that follows, of which only what is open counts.
+// askRest closes a full message with a question about everything that follows, of which only what
+// is open counts.
 func (n *Initiator) askRest(open []span, lo int) {
 	from := n.end
 	n.rest(lo)
@@ -210,8 +216,9 @@ func report(to func([]ID), ids []ID) {
 // span is a stretch of the space of timestamps and ids.
 type span struct{ from, to Bound }
 
-// maxSpans bounds what a hostile peer can make this side remember, to 6 MB. Beyond it, settled stretches between spans count as open
-// again, which costs rounds, and ids may be named twice if the peer does come back to them.
+// maxSpans bounds what a hostile peer can make this side remember, to 6 MB. Beyond it, settled
+// stretches between spans count as open again, which costs rounds, and ids may be named twice if
+// the peer does come back to them.
 const maxSpans = 1 << 16
 
 // appendSpan adds a span that does not lie below the ones there.

@@ -5,12 +5,13 @@ import (
 	"sync"
 )
 
-// blockMax is how many items a block holds at most. An insert copies at most one block of 40 KB; a range's fingerprint adds up at most half
-// a block at either end.
+// blockMax is how many items a block holds at most. An insert copies at most one block of 40 KB; a
+// range's fingerprint adds up at most half a block at either end.
 const blockMax = 1024
 
-// Live is a sorted set that is kept up to date: what a relay keeps so that it need not build anything when a reconciliation
-// opens. The zero value is empty and ready. It is safe for concurrent use; a reconciliation reads a Snapshot.
+// Live is a sorted set that is kept up to date: what a relay keeps so that it need not build
+// anything when a reconciliation opens. The zero value is empty and ready. It is safe for
+// concurrent use; a reconciliation reads a Snapshot.
 //
 // An item takes 40 bytes where items come in ascending order, up to 80 at worst.
 type Live struct {
@@ -28,7 +29,8 @@ type block struct {
 	age   uint64
 }
 
-// Insert puts an item in; false means that it is there already. createdAt is in Unix seconds; an item at Infinity is not put in.
+// Insert puts an item in; false means that it is there already. createdAt is in Unix seconds; an
+// item at Infinity is not put in.
 func (l *Live) Insert(createdAt uint64, id *ID) bool {
 	if createdAt == Infinity {
 		return false
@@ -121,8 +123,9 @@ func (l *Live) writable(k int) *block {
 	return b
 }
 
-// divide makes room in the full block k and returns where the place i has gone. Items mostly come in ascending order: the last block
-// stays full then, and an empty one, which is filled at once, comes after it.
+// divide makes room in the full block k and returns where the place i has gone. Items mostly come
+// in ascending order: the last block stays full then, and an empty one, which is filled at once,
+// comes after it.
 func (l *Live) divide(k, i int) (int, int) {
 	if k == len(l.blocks)-1 && i == blockMax {
 		l.blocks = append(l.blocks, l.newBlock())
@@ -151,8 +154,8 @@ func (l *Live) unite(k int) {
 	l.blocks = slices.Delete(l.blocks, k+1, k+2)
 }
 
-// Snapshot returns the set as it is now. It costs a few microseconds for a hundred thousand items after a change, and next to nothing
-// otherwise; what is not changed later is shared, not copied.
+// Snapshot returns the set as it is now. It costs a few microseconds for a hundred thousand items
+// after a change, and next to nothing otherwise; what is not changed later is shared, not copied.
 func (l *Live) Snapshot() *Snapshot {
 	l.mu.Lock()
 	defer l.mu.Unlock()

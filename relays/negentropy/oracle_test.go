@@ -29,8 +29,8 @@ func oracleLimit(limit int) int {
 	return max(limit, MinFrameLimit)
 }
 
-// asking lets the oracle be the initiator. Its channels hold 64 ids and must be drained meanwhile, and it names ids more than once under
-// limits.
+// asking lets the oracle be the initiator. Its channels hold 64 ids and must be drained meanwhile,
+// and it names ids more than once under limits.
 func asking(tb testing.TB, items []item, limit int, answer func([]byte) []byte) exchange {
 	tb.Helper()
 	n := oracle.New(oracleSet(items), oracleLimit(limit))

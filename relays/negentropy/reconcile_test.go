@@ -24,7 +24,7 @@ func run(tb testing.TB, ours Storage, ourLimit int, answer func(message []byte) 
 		func(ids []ID) { x.have = append(x.have, ids...) },
 		func(ids []ID) { x.need = append(x.need, ids...) })
 	message := n.Open(nil)
-	named, barren := 0, 0
+	named, idle := 0, 0
 	for !n.Done() {
 		if ourLimit > 0 && len(message) > max(ourLimit, MinFrameLimit) {
 			tb.Fatalf("the initiator's message has %d bytes, the limit is %d", len(message), ourLimit)
@@ -39,11 +39,11 @@ func run(tb testing.TB, ours Storage, ourLimit int, answer func(message []byte) 
 		if message, err = n.Next(message[:0], reply); err != nil {
 			tb.Fatalf("round %d: %v", x.rounds, err)
 		}
-		if barren++; len(x.have)+len(x.need) > named {
-			named, barren = len(x.have)+len(x.need), 0
+		if idle++; len(x.have)+len(x.need) > named {
+			named, idle = len(x.have)+len(x.need), 0
 		}
-		if barren > maxBarren/5 { // what the client takes for no progress is far from what happens between honest peers
-			tb.Fatalf("round %d: no id was named for %d rounds", x.rounds, barren)
+		if idle > maxIdle/5 { // what the client takes for no progress is far from what happens between honest peers
+			tb.Fatalf("round %d: no id was named for %d rounds", x.rounds, idle)
 		}
 	}
 	sortedIDs(x.have)
@@ -108,7 +108,8 @@ func TestLargeScatteredDifferencesWithTheLowestLimit(t *testing.T) {
 	}
 }
 
-// A responder that forgets what is settled and always takes everything from the end of its last range in again, as others do.
+// A responder that forgets what is settled and always takes everything from the end of its last
+// range in again, as others do.
 func TestIDsAreNamedOnceThoughThePeerComesBack(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 5))
 	for _, s := range scenarios(3, 2000) {
@@ -121,7 +122,8 @@ func TestIDsAreNamedOnceThoughThePeerComesBack(t *testing.T) {
 			if r.IntN(3) > 0 {
 				return reply
 			}
-			// Cut after some range and put everything that follows into a fingerprint or a list, settled or not.
+			// Cut after some range and put everything that follows into a fingerprint or a list,
+			// settled or not.
 			w := newWriter(theirs, 0)
 			d, p, lo := decoder{src: reply, pos: 1}, part{}, 0
 			end := 1
@@ -173,7 +175,8 @@ func TestWarmExchangesDoNotAllocate(t *testing.T) {
 					message, _ = n.Next(message[:0], reply)
 				}
 			}
-			// What other goroutines allocate counts as well, connections of tests that have ended among them, but not each time.
+			// What other goroutines allocate counts as well, connections of tests that have ended
+			// among them, but not each time.
 			allocations := testing.AllocsPerRun(5, exchange)
 			for range 5 {
 				allocations = min(allocations, testing.AllocsPerRun(5, exchange))

@@ -22,8 +22,8 @@ func refusal(how How, m *wire.Message, frame []byte, answers int) error {
 	return e
 }
 
-// knownReason reports whether the reason is one that a relay gives for a query or a client, and not for a message that it does not know
-// (NIP-01, NIP-42, NIP-77).
+// knownReason reports whether the reason is one that a relay gives for a query or a client, and not
+// for a message that it does not know (NIP-01, NIP-42, NIP-77).
 func (e *RelayError) knownReason() bool {
 	switch e.Prefix() {
 	case "blocked", "closed", "auth-required", "restricted", "rate-limited", "pow":
@@ -38,14 +38,15 @@ var absentWords = []string{"unknown", "unrecogni", "unsupported", "not supported
 // Words with which relays complain of a message that they cannot make sense of.
 var confusedWords = []string{"neg", "invalid", "bad ", "parse", "unexpected", "malformed", "error"}
 
-// soundsLikeRefusal reports whether a NOTICE can be taken as the answer to NEG-OPEN. What is missed here is still recognised, by what
-// follows: nothing.
+// soundsLikeRefusal reports whether a NOTICE can be taken as the answer to NEG-OPEN. What is missed
+// here is still recognised, by what follows: nothing.
 func soundsLikeRefusal(text string) bool {
 	return contains(text, absentWords) || contains(text, confusedWords)
 }
 
-// answersNegOpen reports whether a NOTICE is so clearly about NEG-OPEN that no other answer will come. A relay may complain of anything as it greets, and
-// need its time for an answer all the same.
+// answersNegOpen reports whether a NOTICE is so clearly about NEG-OPEN that no other answer will
+// come. A relay may complain of anything as it greets, and need its time for an answer all the
+// same.
 func answersNegOpen(text string) bool {
 	return contains(text, absentWords) || contains(text, []string{"neg"})
 }
@@ -57,8 +58,8 @@ func contains(text string, words []string) bool {
 
 var maxInText = regexp.MustCompile(`(?i)max\D{0,20}(\d{1,15})`)
 
-// maxRecords finds how many records a relay would reconcile: NIP-77 has it as the fourth element of NEG-ERR; some write it in an object
-// there, or in the text. 0 means that it does not say.
+// maxRecords finds how many records a relay would reconcile: NIP-77 has it as the fourth element of
+// NEG-ERR; some write it in an object there, or in the text. 0 means that it does not say.
 func maxRecords(reason string, frame []byte) int64 {
 	var elements []json.RawMessage
 	if json.Unmarshal(frame, &elements) == nil && len(elements) > 3 {

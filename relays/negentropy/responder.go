@@ -3,8 +3,9 @@ package negentropy
 // Responder is the side that answers: the relay of NIP-77. It keeps nothing between messages.
 type Responder struct{ writer }
 
-// NewResponder makes the answering side for a storage. frameLimit bounds each message that this side sends, in bytes before NIP-77's
-// hexadecimal digits double them; 0 or less means no limit, and limits from 1 to 4095 are raised to MinFrameLimit.
+// NewResponder makes the answering side for a storage. frameLimit bounds each message that this
+// side sends, in bytes before NIP-77's hexadecimal digits double them; 0 or less means no limit,
+// and limits from 1 to 4095 are raised to MinFrameLimit.
 func NewResponder(s Storage, frameLimit int) *Responder {
 	return &Responder{newWriter(s, frameLimit)}
 }
@@ -12,10 +13,12 @@ func NewResponder(s Storage, frameLimit int) *Responder {
 // Reset makes the responder answer for another storage.
 func (r *Responder) Reset(s Storage) { r.storage = s }
 
-// Next takes the initiator's message and appends the answer to dst. A message of another version of the protocol is answered with the
-// version that this side speaks. The error is a *FormatError; dst is returned as it was then.
+// Next takes the initiator's message and appends the answer to dst. A message of another version of
+// the protocol is answered with the version that this side speaks. The error is a *FormatError; dst
+// is returned as it was then.
 //
-// The answer is at most the frame limit long. Without a limit it may be as long as 32 bytes for each item, besides 53 for each byte of the message.
+// The answer is at most the frame limit long. Without a limit it may be as long as 32 bytes for
+// each item, besides 53 for each byte of the message.
 func (r *Responder) Next(dst, message []byte) ([]byte, error) {
 	if len(message) == 0 {
 		return dst, &FormatError{Reason: "empty", Code: Malformed}
@@ -53,7 +56,8 @@ func (r *Responder) Next(dst, message []byte) ([]byte, error) {
 	return r.finish(), nil
 }
 
-// answer writes our ids of [lo, hi), as many as fit, and returns where those that did not fit begin.
+// answer writes our ids of [lo, hi), as many as fit, and returns where those that did not fit
+// begin.
 func (r *Responder) answer(lo, hi int, upper *Bound) (rest int, full bool) {
 	fit := (r.room() - (maxBound + 1 + maxBound + 1 + maxVarint)) / IDSize // after a skip, the range's bound, mode and count
 	switch {

@@ -1,7 +1,7 @@
 package negentropy
 
-// Between returns the part of a storage whose timestamps lie in [since, until], both inclusive as in a filter (NIP-01), as a storage of its
-// own that shares the items.
+// Between returns the part of a storage whose timestamps lie in [since, until], both inclusive as
+// in a filter (NIP-01), as a storage of its own that shares the items.
 func Between(s Storage, since, until uint64) Storage {
 	v := &timeRange{of: s}
 	v.lo = s.Search(0, s.Len(), Bound{Timestamp: since})

@@ -27,8 +27,8 @@ type ID = [IDSize]byte
 // Infinity is the timestamp above all others; no item may have it.
 const Infinity = ^uint64(0)
 
-// Storage is a sorted set of items as a reconciliation reads it: by timestamp, then by id. Positions count from 0. It must not change
-// while a reconciliation reads it.
+// Storage is a sorted set of items as a reconciliation reads it: by timestamp, then by id.
+// Positions count from 0. It must not change while a reconciliation reads it.
 type Storage interface {
 	Len() int
 	// Timestamp returns the Unix seconds of the item at i.
@@ -37,18 +37,21 @@ type Storage interface {
 	ID(i int) *ID
 	// Sum returns the sum of the ids in [lo, hi).
 	Sum(lo, hi int) Sum
-	// Search returns the first position in [lo, hi) whose item is not below the bound, hi where there is none.
+	// Search returns the first position in [lo, hi) whose item is not below the bound, hi where
+	// there is none.
 	Search(lo, hi int, b Bound) int
-	// Run returns ids from lo on, as many as lie together in memory: at least one and at most hi-lo, for lo < hi. They must not be
-	// written to.
+	// Run returns ids from lo on, as many as lie together in memory: at least one and at most
+	// hi-lo, for lo < hi. They must not be written to.
 	Run(lo, hi int) []ID
 }
 
-// stride is how many items share one prefix sum. A range's sum then costs at most 2·(stride-1) additions beside two look-ups, and the
-// sums of a million items take 2 MB instead of 32: building them touches little memory, which is what costs in a fresh process.
+// stride is how many items share one prefix sum. A range's sum then costs at most 2·(stride-1)
+// additions beside two look-ups, and the sums of a million items take 2 MB instead of 32: building
+// them touches little memory, which is what costs in a fresh process.
 const stride = 16
 
-// Set is a sealed, sorted set of items. It takes 42 bytes an item. Once sealed it is safe for concurrent use.
+// Set is a sealed, sorted set of items. It takes 42 bytes an item. Once sealed it is safe for
+// concurrent use.
 type Set struct {
 	times  []uint64
 	ids    []ID
@@ -61,14 +64,15 @@ func NewSet(n int) *Set {
 	return &Set{times: make([]uint64, 0, n), ids: make([]ID, 0, n)}
 }
 
-// Add puts an item in. createdAt is in Unix seconds and below Infinity. It must not be called after Seal.
+// Add puts an item in. createdAt is in Unix seconds and below Infinity. It must not be called after
+// Seal.
 func (s *Set) Add(createdAt uint64, id *ID) {
 	s.times = append(s.times, createdAt)
 	s.ids = append(s.ids, *id)
 }
 
-// Seal sorts the items where they are not sorted yet and makes the set ready to reconcile. An item that is there twice is an error, as is
-// a timestamp of Infinity; the set is of no use then.
+// Seal sorts the items where they are not sorted yet and makes the set ready to reconcile. An item
+// that is there twice is an error, as is a timestamp of Infinity; the set is of no use then.
 func (s *Set) Seal() error {
 	if s.sealed {
 		return errors.New("negentropy: the set is sealed already")

@@ -37,7 +37,8 @@ func makeItems(r *rand.Rand, n int, seconds uint64) []item {
 	return items
 }
 
-// veryAlike is beyond the oracle, which makes wrong bounds between ids that share more than their first 15 bytes.
+// veryAlike is beyond the oracle, which makes wrong bounds between ids that share more than their
+// first 15 bytes.
 const veryAlike = "one second, ids very alike"
 
 // scenarios covers the shapes that sets of events take, at about n items a side.

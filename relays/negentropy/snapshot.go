@@ -2,7 +2,8 @@ package negentropy
 
 import "slices"
 
-// Snapshot is what a Live held at one moment. It is a Storage, never changes, and is safe for concurrent use.
+// Snapshot is what a Live held at one moment. It is a Storage, never changes, and is safe for
+// concurrent use.
 type Snapshot struct {
 	blocks []*block
 	starts []int // position of each block's first item, and the number of all

@@ -11,20 +11,23 @@ import (
 	"relaybench/relays/wire"
 )
 
-// maxDepth bounds how often a time range is halved. Every second time it is halved in the middle, so that any range comes down to one second
-// before that.
+// maxDepth bounds how often a time range is halved. Every second time it is halved in the middle,
+// so that any range comes down to one second before that.
 const maxDepth = 256
 
-// maxVain is how many NEG-OPENs in a row may come to nothing: refused, or about ranges in which neither side has an item. Between two ranges that
-// hold something a tree of halves has at most so many of them, but a relay could refuse all ranges, billions of them, that are wider than a second.
-const maxVain = 4 * maxDepth
+// maxFruitless is how many NEG-OPENs in a row may come to nothing: refused, or about ranges in
+// which neither side has an item. Between two ranges that hold something a tree of halves has at
+// most so many of them, but a relay could refuse all ranges, billions of them, that are wider than
+// a second.
+const maxFruitless = 4 * maxDepth
 
 // latest is the highest created_at that every JSON reader takes for what it is.
 const latest = 1<<53 - 1
 
-// ReconcileSplit is Reconcile, except that a time range which the relay finds too big (`blocked:`) is split in two and each half reconciled,
-// from old to new, as often as it takes. A single second that is too big is an error, a *RelayError. The Result counts all, refused
-// attempts included; Duration is the sum of the parts'.
+// ReconcileSplit is Reconcile, except that a time range which the relay finds too big (`blocked:`)
+// is split in two and each half reconciled, from old to new, as often as it takes. A single second
+// that is too big is an error, a *RelayError. The Result counts all, refused attempts included;
+// Duration is the sum of the parts'.
 func ReconcileSplit(ctx context.Context, conn *wire.Conn, filter []byte, s Storage, o Options) (Result, error) {
 	result, err := Reconcile(ctx, conn, filter, s, o)
 	if !splittable(result, err) {
@@ -53,13 +56,13 @@ type seconds struct {
 }
 
 type splitter struct {
-	ctx    context.Context
-	conn   *wire.Conn
-	fields map[string]json.RawMessage
-	s      Storage
-	o      Options
-	result *Result
-	vain   int // NEG-OPENs in a row that came to nothing
+	ctx       context.Context
+	conn      *wire.Conn
+	fields    map[string]json.RawMessage
+	s         Storage
+	o         Options
+	result    *Result
+	fruitless int // NEG-OPENs in a row that came to nothing
 }
 
 // halves reconciles the two halves of a range that the relay refused.
@@ -95,15 +98,15 @@ func (p *splitter) part(r seconds, depth int) error {
 	switch {
 	case o.MaxRounds <= 0:
 		return fmt.Errorf("reconciling: %w", endless(p.result.Rounds, p.result.Rounds+p.result.Refused, p.o.MaxRounds))
-	case p.vain == maxVain:
-		return fmt.Errorf("reconciling: %w", &ProtocolError{Code: Endless, Answer: p.result.Rounds, Count: uint64(p.vain), Limit: maxVain,
-			Err: fmt.Errorf("it refuses ranges of time as too big, and %d smaller ones in a row came to nothing", p.vain)})
+	case p.fruitless == maxFruitless:
+		return fmt.Errorf("reconciling: %w", &ProtocolError{Code: Endless, Answer: p.result.Rounds, Count: uint64(p.fruitless), Limit: maxFruitless,
+			Err: fmt.Errorf("it refuses ranges of time as too big, and %d smaller ones in a row came to nothing", p.fruitless)})
 	}
 	own := Between(p.s, r.since, until)
 	part, err := Reconcile(p.ctx, p.conn, filter, own, o)
 	p.result.add(part)
-	if p.vain++; err == nil && own.Len()+part.Need > 0 {
-		p.vain = 0
+	if p.fruitless++; err == nil && own.Len()+part.Need > 0 {
+		p.fruitless = 0
 	}
 	if splittable(part, err) {
 		p.result.Refused++
@@ -112,8 +115,9 @@ func (p *splitter) part(r seconds, depth int) error {
 	return err
 }
 
-// middle returns the last second of the older half: where our own items have their middle, since the relay's are probably like them,
-// and every second time the middle of the time itself, in case they are not.
+// middle returns the last second of the older half: where our own items have their middle, since
+// the relay's are probably like them, and every second time the middle of the time itself, in case
+// they are not.
 func (p *splitter) middle(r seconds, depth int) uint64 {
 	half := r.since + (r.until-r.since)/2
 	if depth%2 == 1 {
@@ -139,8 +143,8 @@ func (p *splitter) filter(r seconds) ([]byte, error) {
 	return filter, nil
 }
 
-// readTimes takes the time range out of a filter. Without an end, it ends for halving where one may expect: a year after the newest
-// item of ours or after now, whichever is later.
+// readTimes takes the time range out of a filter. Without an end, it ends for halving where one may
+// expect: a year after the newest item of ours or after now, whichever is later.
 func readTimes(filter []byte, s Storage) (fields map[string]json.RawMessage, r seconds, err error) {
 	if err := json.Unmarshal(filter, &fields); err != nil {
 		return nil, r, fmt.Errorf("reading the filter: %w", err)

@@ -71,7 +71,8 @@ func TestASecondThatIsBlockedIsAnError(t *testing.T) {
 	}
 }
 
-// TestRefusalsWithoutEndComeToAnEnd is about relays that refuse all ranges that are wider than a second: there are billions of seconds.
+// TestRefusalsWithoutEndComeToAnEnd is about relays that refuse all ranges that are wider than a
+// second: there are billions of seconds.
 func TestRefusalsWithoutEndComeToAnEnd(t *testing.T) {
 	items := makeItems(rand.New(rand.NewPCG(2, 2)), 500, 400)
 	for _, test := range []struct {
@@ -81,7 +82,7 @@ func TestRefusalsWithoutEndComeToAnEnd(t *testing.T) {
 		o    Options
 		says string
 	}{
-		{"nothing in any of them", nil, maxVain + maxDepth, Options{}, "came to nothing"},
+		{"nothing in any of them", nil, maxFruitless + maxDepth, Options{}, "came to nothing"},
 		{"something in each of them", items, 100 + maxDepth, Options{MaxRounds: 100}, "no end after"},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -6,7 +6,8 @@ import (
 	"math/bits"
 )
 
-// Sum is a sum of ids, read as little-endian integers, mod 2^256: four words, least significant first.
+// Sum is a sum of ids, read as little-endian integers, mod 2^256: four words, least significant
+// first.
 type Sum [4]uint64
 
 func idSum(id *ID) Sum {
@@ -58,7 +59,8 @@ func sumOf(ids []ID) Sum {
 // FingerprintSize is the length of a fingerprint in bytes.
 const FingerprintSize = 16
 
-// Fingerprint is what stands for a range: the first 16 bytes of sha256(sum of the ids ‖ varint(count)).
+// Fingerprint is what stands for a range: the first 16 bytes of sha256(sum of the ids ‖
+// varint(count)).
 type Fingerprint = [FingerprintSize]byte
 
 // Fingerprint hashes the sum of count ids.

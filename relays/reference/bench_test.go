@@ -36,7 +36,8 @@ var benchEvents = sync.OnceValue(func() []corpus.Event {
 	return events
 })
 
-// publish sends raw events over some connections with a window of unanswered ones each, until every one is answered.
+// publish sends raw events over some connections with a window of unanswered ones each, until every
+// one is answered.
 func publish(tb testing.TB, url string, raws [][]byte, conns, window int) (accepted int64) {
 	var total atomic.Int64
 	var all sync.WaitGroup
@@ -102,8 +103,9 @@ func verifyRate(events []corpus.Event) float64 {
 	return float64(len(events)) / time.Since(start).Seconds()
 }
 
-// BenchmarkIngest publishes the corpus over 4 connections with 200 events in flight on each, relay and client in one process, and
-// compares with the signature checks that the machine reaches when it does nothing else.
+// BenchmarkIngest publishes the corpus over 4 connections with 200 events in flight on each, relay
+// and client in one process, and compares with the signature checks that the machine reaches when
+// it does nothing else.
 func BenchmarkIngest(b *testing.B) {
 	events := benchEvents()
 	raws := rawEvents(events)

@@ -13,7 +13,8 @@ import (
 	"relaybench/relays/wire"
 )
 
-// startServing serves on a free port of the loopback. stop ends it gracefully and reports what Serve returned.
+// startServing serves on a free port of the loopback. stop ends it gracefully and reports what
+// Serve returned.
 func startServing(tb testing.TB, o Options) (url string, stop func()) {
 	tb.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

@@ -86,7 +86,8 @@ func TestASharedFaultStrikesTheSameEventsEveryTime(t *testing.T) {
 	}
 }
 
-// What is acknowledged and not stored is in no set; what is only left out of answers is in the set that is reconciled.
+// What is acknowledged and not stored is in no set; what is only left out of answers is in the set
+// that is reconciled.
 func TestFaultsAndTheReconciledSet(t *testing.T) {
 	for fault, want := range map[string]int{"ack-without-store:1": 0, "drop-results:1": 3} {
 		faults, err := ParseFaults([]string{fault})
@@ -168,7 +169,8 @@ func TestAPeerThatIsBehindIsDropped(t *testing.T) {
 	}
 }
 
-// An OK that is held back is no obstacle: events are stored and answered to others, and all are acknowledged at the end.
+// An OK that is held back is no obstacle: events are stored and answered to others, and all are
+// acknowledged at the end.
 func TestDelayHoldsBackTheOKAlone(t *testing.T) {
 	url, stop := startServing(t, Options{Store: NewMemory(), Delay: time.Hour})
 	c, reader := dialTalker(t, url), dialTalker(t, url)

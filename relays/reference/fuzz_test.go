@@ -11,7 +11,8 @@ import (
 	"relaybench/relays/wire"
 )
 
-// FuzzClientFrames sends arbitrary text to a relay over a real connection: the next, sane message must be answered.
+// FuzzClientFrames sends arbitrary text to a relay over a real connection: the next, sane message
+// must be answered.
 func FuzzClientFrames(f *testing.F) {
 	valid := note(testKey(1), 100, "x", corpus.Tag{"t", "a"})
 	event := string(valid.AppendJSON(nil))

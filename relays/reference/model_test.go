@@ -8,7 +8,8 @@ import (
 	"relaybench/corpus/model"
 )
 
-// The relay must hold and answer what the model says that any compliant relay does, in whatever order events come.
+// The relay must hold and answer what the model says that any compliant relay does, in whatever
+// order events come.
 func TestAnswersAgreeWithTheModel(t *testing.T) {
 	for seed := range uint64(15) {
 		random := rand.New(rand.NewPCG(seed, 4))

@@ -50,8 +50,9 @@ func sortedIDs(ids []corpus.ID) []string {
 	return out
 }
 
-// TestTheSetIsWhatTheStoreAnswers puts random colliding events in, among them deletions, versions and requests to vanish, and compares what a
-// reconciliation of nothing finds with what a query returns, for the live set and for one built anew.
+// TestTheSetIsWhatTheStoreAnswers puts random colliding events in, among them deletions, versions
+// and requests to vanish, and compares what a reconciliation of nothing finds with what a query
+// returns, for the live set and for one built anew.
 func TestTheSetIsWhatTheStoreAnswers(t *testing.T) {
 	for _, rebuild := range []bool{false, true} {
 		t.Run(fmt.Sprintf("rebuild=%t", rebuild), func(t *testing.T) {

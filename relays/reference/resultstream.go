@@ -28,7 +28,8 @@ type head struct {
 	filter int
 }
 
-// newResultStream leaves out what was accepted after Seq upTo and what has expired at now (Unix seconds).
+// newResultStream leaves out what was accepted after Seq upTo and what has expired at now (Unix
+// seconds).
 func newResultStream(queries []*Query, upTo uint64, now int64) *resultStream {
 	a := &resultStream{queries: queries, upTo: upTo, now: now}
 	for _, q := range queries {

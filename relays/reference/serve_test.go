@@ -158,7 +158,8 @@ func TestLiveSubscriptionsGetWhatComesAfterEOSE(t *testing.T) {
 	})
 }
 
-// While one connection publishes, another subscribes again and again: each time, stored answer and live events together must be every event once.
+// While one connection publishes, another subscribes again and again: each time, stored answer and
+// live events together must be every event once.
 func TestNothingIsLostOrRepeatedAroundEOSE(t *testing.T) {
 	onEveryStore(t, Options{NoVerify: true}, func(t *testing.T, url string) {
 		const total = 1200

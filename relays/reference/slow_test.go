@@ -13,7 +13,8 @@ import (
 	"relaybench/corpus"
 )
 
-// dialDeaf opens a WebSocket of which the test reads nothing but what it chooses to, with a small buffer in the kernel.
+// dialDeaf opens a WebSocket of which the test reads nothing but what it chooses to, with a small
+// buffer in the kernel.
 func dialDeaf(t *testing.T, url string) (net.Conn, *bufio.Reader) {
 	t.Helper()
 	address := strings.TrimPrefix(url, "ws://")

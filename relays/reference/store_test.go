@@ -101,7 +101,8 @@ func ask(t testing.TB, s Store, filters ...corpus.Filter) (ids []corpus.ID) {
 	return ids
 }
 
-// randomEvents draws from few authors, kinds, times and tags, so that everything collides with everything.
+// randomEvents draws from few authors, kinds, times and tags, so that everything collides with
+// everything.
 func randomEvents(random *rand.Rand, n int) []corpus.Event {
 	var events []corpus.Event
 	kinds := []int{0, 1, 1, 1, 3, 5, 5, 7, 10002, 30023, 30023, 1059, 62}
@@ -266,7 +267,8 @@ func TestStoresAnswerAlike(t *testing.T) {
 	}
 }
 
-// What is held in the end must not depend on the order of arrival (but for two requests to vanish in one second, of which the first stays).
+// What is held in the end must not depend on the order of arrival (but for two requests to vanish
+// in one second, of which the first stays).
 func TestHeldEventsDoNotDependOnTheOrderOfArrival(t *testing.T) {
 	for seed := range uint64(40) {
 		random := rand.New(rand.NewPCG(seed, 2))

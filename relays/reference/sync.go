@@ -35,7 +35,7 @@ type Synced struct {
 	Reconciling      time.Duration
 	Asked            int64 // ids asked for, again in each round
 	Missing          int64 // of them, those that the relay named and did not send
-	Strays           int64 // events that came and had not been asked for
+	Unexpected       int64 // events that came and had not been asked for
 	Sent             int64
 	Accepted         int64 // by the relay, duplicates included
 	Refused          int64
@@ -195,7 +195,7 @@ func (sy *syncing) fetch(ctx context.Context, ids []corpus.ID) error {
 	if fetched != nil {
 		sy.done.Asked += int64(fetched.Asked)
 		sy.done.Missing += int64(len(fetched.Missing) + len(fetched.Failed))
-		sy.done.Strays += fetched.Unexpected
+		sy.done.Unexpected += fetched.Unexpected
 	}
 	if storeErr != nil {
 		return fmt.Errorf("storing: %w", storeErr)

@@ -40,7 +40,8 @@ func syncOptions(o SyncOptions) SyncOptions {
 func TestASyncBothWaysMakesBothHoldTheSame(t *testing.T) {
 	for seed := range uint64(3) {
 		random := rand.New(rand.NewPCG(seed, 77))
-		// What a relay remembers of events that are gone, as a deleted version that outdates older ones, is in no event that could be exchanged.
+		// What a relay remembers of events that are gone, as a deleted version that outdates older
+		// ones, is in no event that could be exchanged.
 		events := slices.DeleteFunc(randomEvents(random, 640), func(e corpus.Event) bool { return e.Kind == corpus.KindVanish || e.Kind == corpus.KindDeletion })
 		theirs, ours := events[:len(events)*2/3], events[len(events)/3:]
 		whole, seq := NewMemory(), uint64(0)

@@ -17,7 +17,8 @@ func cpuTime() time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// report adds rates and what a frame cost. With the server in a process of its own the CPU time is the harness's alone.
+// report adds rates and what a frame cost. With the server in a process of its own the CPU time is
+// the harness's alone.
 func report(b *testing.B, what string, frames int, elapsed, cpu time.Duration) {
 	b.ReportMetric(float64(frames)/elapsed.Seconds(), what+"/s")
 	b.ReportMetric(float64(cpu.Microseconds())/float64(frames), "cpu-µs/"+what)
@@ -155,8 +156,9 @@ func BenchmarkRoundTrip(b *testing.B) {
 	}
 }
 
-// BenchmarkSplitFrame sends a frame in two writes before it reads, which is where Nagle's algorithm waits for the server's delayed
-// acknowledgement: tens of milliseconds where the option is off, that a benchmark would count as the relay's.
+// BenchmarkSplitFrame sends a frame in two writes before it reads, which is where Nagle's algorithm
+// waits for the server's delayed acknowledgement: tens of milliseconds where the option is off,
+// that a benchmark would count as the relay's.
 func BenchmarkSplitFrame(b *testing.B) {
 	for _, noDelay := range []bool{true, false} {
 		b.Run(fmt.Sprintf("nodelay=%v", noDelay), func(b *testing.B) {

@@ -18,19 +18,22 @@ const (
 	keepBuffer    = 1 << 20 // a write buffer that grew beyond this is given back once it is empty
 	// lateFlush bounds how long written bytes wait when nobody reads, flushes or fills the buffer.
 	lateFlush = time.Millisecond
-	// lingerTime is how long Close goes on sending, in the background, what the peer has not yet taken.
+	// lingerTime is how long Close goes on sending, in the background, what the peer has not yet
+	// taken.
 	lingerTime = time.Second
 )
 
 // bufferedConn collects writes and sends them in one system call when waiting would help nobody:
 //
-//   - just before a Read that has to wait for the peer (the common case: one goroutine writes some, then reads);
-//   - at once, from a goroutine of its own, if a Read is waiting already (a push to somebody who is listening);
-//   - when flushSize bytes have come together, on Flush, on Close, and lateFlush after a write that nothing else sent.
+//   - just before a Read that has to wait for the peer: mostly one goroutine writes some, then reads;
+//   - at once, from a goroutine of its own, if a Read is waiting already: a push to a listener;
+//   - when flushSize bytes have come together, on Flush, on Close, and lateFlush after a write that
+//     nothing else sent.
 //
-// No flush ever blocks its caller. What the socket does not take at once goes to a background writer, so that a peer which
-// reads slowly cannot keep this side from reading. At most one goroutine writes to the socket: the holder of mu while busy
-// is false, the background writer while it is true.
+// No flush ever blocks its caller. What the socket does not take at once goes to a background
+// writer, so that a peer which reads slowly cannot keep this side from reading. At most one
+// goroutine writes to the socket: the holder of mu while busy is false, the background writer while
+// it is true.
 type bufferedConn struct {
 	net.Conn
 	raw syscall.RawConn // nil where the connection has no file descriptor: everything goes to the background writer
@@ -145,7 +148,8 @@ func (c *bufferedConn) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// waitRoom blocks while the peer is limit bytes behind, and returns the error that ends all writing.
+// waitRoom blocks while the peer is limit bytes behind, and returns the error that ends all
+// writing.
 func (c *bufferedConn) waitRoom() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -158,8 +162,8 @@ func (c *bufferedConn) waitRoom() error {
 	return c.failed()
 }
 
-// Flush gives collected bytes to the socket, what it does not take to the background writer, and does not wait for either.
-// It returns the error that ended an earlier write.
+// Flush gives collected bytes to the socket, what it does not take to the background writer, and
+// does not wait for either. It returns the error that ended an earlier write.
 func (c *bufferedConn) Flush() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -252,7 +256,8 @@ func (c *bufferedConn) drain() {
 	}
 }
 
-// stopWriting makes every later write fail. Reading goes on: the peer's close frame with its reason may still be there.
+// stopWriting makes every later write fail. Reading goes on: the peer's close frame with its reason
+// may still be there.
 func (c *bufferedConn) stopWriting(err error) {
 	c.writeErr = err
 	c.out, c.inFlight = nil, 0
@@ -266,8 +271,8 @@ func recycle(b []byte) []byte {
 	return b[:0]
 }
 
-// Close flushes and closes. It does not wait for a slow peer: what the socket does not take at once is sent in the background for up to
-// a second.
+// Close flushes and closes. It does not wait for a slow peer: what the socket does not take at once
+// is sent in the background for up to a second.
 func (c *bufferedConn) Close() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -296,8 +301,8 @@ func (c *bufferedConn) abort() {
 	c.Conn.Close()
 }
 
-// CloseWrite ends the sending direction after all that was written, where the socket took it. Servers end a plain HTTP
-// connection so, to keep a reset from overtaking the answer.
+// CloseWrite ends the sending direction after all that was written, where the socket took it.
+// Servers end a plain HTTP connection so, to keep a reset from overtaking the answer.
 func (c *bufferedConn) CloseWrite() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

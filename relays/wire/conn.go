@@ -1,8 +1,10 @@
-// Package wire is one WebSocket to a relay: frames out, frames in, each stamped with the time at which it arrived, and nothing between the socket
-// and the clock. The WebSocket library stands behind Conn and can be exchanged there.
+// Package wire is one WebSocket to a relay: frames out, frames in, each stamped with the time at
+// which it arrived, and nothing between the socket and the clock. The WebSocket library stands
+// behind Conn and can be exchanged there.
 //
-// Frames that are sent are collected and leave in one system call when the next Read has to wait (or on Flush, or after a
-// millisecond). The socket's slowness never keeps Read from reading. No call in the path of a frame allocates.
+// Frames that are sent are collected and leave in one system call when the next Read has to wait
+// (or on Flush, or after a millisecond). The socket's slowness never keeps Read from reading. No
+// call in the path of a frame allocates.
 package wire
 
 import (
@@ -21,7 +23,8 @@ import (
 // closeTimeout bounds the close handshake.
 const closeTimeout = time.Second
 
-// Conn is a client's WebSocket connection. One goroutine may Read; any may use the other methods meanwhile.
+// Conn is a client's WebSocket connection. One goroutine may Read; any may use the other methods
+// meanwhile.
 type Conn struct {
 	ws         *websocket.Conn
 	conn       *bufferedConn
@@ -59,11 +62,13 @@ const (
 	eventTail = `]`
 )
 
-// SendEvent sends ["EVENT",raw], where raw is an event as JSON (NIP-01), as one text frame. See Send.
+// SendEvent sends ["EVENT",raw], where raw is an event as JSON (NIP-01), as one text frame. See
+// Send.
 func (c *Conn) SendEvent(raw []byte) error { return c.send(eventHead, raw, eventTail) }
 
-// Send sends one text frame. It returns as soon as the frame is collected; frames leave when the next Read has to wait, or on Flush. While
-// the relay is 64 MiB behind, Send blocks, which WatchUseful bounds. An error is the one that ended the connection; after ErrLost, Read still
+// Send sends one text frame. It returns as soon as the frame is collected; frames leave when the
+// next Read has to wait, or on Flush. While the relay is 64 MiB behind, Send blocks, which
+// WatchUseful bounds. An error is the one that ended the connection; after ErrLost, Read still
 // returns what arrived before, among it perhaps a *CloseError that says why.
 func (c *Conn) Send(frame []byte) error { return c.send("", frame, "") }
 
@@ -76,7 +81,8 @@ func (c *Conn) send(head string, body []byte, tail string) error {
 			c.scratch = append(append(append(c.scratch[:0], head...), body...), tail...)
 			body = c.scratch
 		}
-		// A context that can end would cost a timer for each frame. What ends a wait here is the socket's end.
+		// A context that can end would cost a timer for each frame. What ends a wait here is the
+		// socket's end.
 		err = c.ws.Write(context.Background(), websocket.MessageText, body)
 	}
 	if err != nil {
@@ -85,7 +91,8 @@ func (c *Conn) send(head string, body []byte, tail string) error {
 	return nil
 }
 
-// Flush gives all frames sent so far to the socket without waiting for the relay to take them. Its errors are those of Send.
+// Flush gives all frames sent so far to the socket without waiting for the relay to take them. Its
+// errors are those of Send.
 func (c *Conn) Flush() error {
 	if err := c.conn.Flush(); err != nil {
 		return c.writeFailed(err)
@@ -121,7 +128,8 @@ func (c *Conn) Read() (frame []byte, at time.Duration, err error) {
 		c.note(Binary, NoField, c.buf)
 	}
 	n := c.reads.Add(1)
-	// The frame's last byte came with the latest read of the socket: no layer asks for more before it has used up what it has.
+	// The frame's last byte came with the latest read of the socket: no layer asks for more before
+	// it has used up what it has.
 	at = time.Duration(c.conn.arrived.Load())
 	handedOver(n, at)
 	return c.buf, at, nil
@@ -248,8 +256,9 @@ func (c *Conn) ended() error {
 	return c.end
 }
 
-// Close sends what was collected and a close frame with code 1000, and waits for the relay's, both within a second. Frames that arrive meanwhile are
-// dropped. The error says that the relay did not answer; the connection is closed in any case. Calls after the first do nothing.
+// Close sends what was collected and a close frame with code 1000, and waits for the relay's, both
+// within a second. Frames that arrive meanwhile are dropped. The error says that the relay did not
+// answer; the connection is closed in any case. Calls after the first do nothing.
 func (c *Conn) Close() error {
 	if c.ended() != nil || c.finish(ErrClosed) != ErrClosed {
 		return nil
@@ -266,21 +275,24 @@ func (c *Conn) Close() error {
 	return nil
 }
 
-// Abort drops the connection at once, with what was not sent. A waiting Read or Send returns ErrClosed.
+// Abort drops the connection at once, with what was not sent. A waiting Read or Send returns
+// ErrClosed.
 func (c *Conn) Abort() {
 	c.finish(ErrClosed)
 	c.conn.abort()
 }
 
-// BytesRead returns the bytes received since the handshake, frame headers and control frames included. It may be ahead of Read by what is buffered.
-// Under TLS it counts what was inside.
+// BytesRead returns the bytes received since the handshake, frame headers and control frames
+// included. It may be ahead of Read by what is buffered. Under TLS it counts what was inside.
 func (c *Conn) BytesRead() int64 { return c.stream.read.Load() }
 
-// BytesWritten returns the bytes sent since the handshake, collected ones and frame headers included.
+// BytesWritten returns the bytes sent since the handshake, collected ones and frame headers
+// included.
 func (c *Conn) BytesWritten() int64 { return c.stream.written.Load() }
 
 // BinaryFrames returns how many binary messages were passed over.
 func (c *Conn) BinaryFrames() int64 { return c.binary.Load() }
 
-// Negotiated returns the extensions the relay agreed to (its Sec-WebSocket-Extensions header), "" for none.
+// Negotiated returns the extensions the relay agreed to (its Sec-WebSocket-Extensions header), ""
+// for none.
 func (c *Conn) Negotiated() string { return c.negotiated }

@@ -236,7 +236,8 @@ func TestTheRelayIsToldThatItsFrameWasTooLarge(t *testing.T) {
 	}
 }
 
-// A relay that stops reading must not keep its own frames from being read, nor time-stamped when they come.
+// A relay that stops reading must not keep its own frames from being read, nor time-stamped when
+// they come.
 func TestReadingGoesOnWhileTheRelayDoesNotRead(t *testing.T) {
 	const frames = 50
 	proceed := make(chan struct{})
@@ -369,16 +370,17 @@ func TestSendsFromSeveralGoroutinesWhileAnotherReads(t *testing.T) {
 	}
 }
 
-// echo sends every message back, compressed if the client offers it.
-// Nagle's algorithm would add the 40 ms of a delayed acknowledgement to figures. The kernel itself is asked; BenchmarkRoundTrip shows the effect.
+// echo sends every message back, compressed if the client offers it. Nagle's algorithm would add
+// the 40 ms of a delayed acknowledgement to figures. The kernel itself is asked; BenchmarkRoundTrip
+// shows the effect.
 func TestSendingAndReadingAllocateNothing(t *testing.T) {
 	c := connect(t, startNullServer(t))
 	raw := []byte(benchEvent)
 	if err := errors.Join(publish(c, raw, 2*window), receive(c, 2)); err != nil { // buffers grow
 		t.Fatal(err)
 	}
-	// The server runs elsewhere, so every allocation counted is this side's. A goroutine of the background writer may allocate
-	// now and then, which is not once in a frame.
+	// The server runs elsewhere, so every allocation counted is this side's. A goroutine of the
+	// background writer may allocate now and then, which is not once in a frame.
 	published := testing.AllocsPerRun(5, func() {
 		if err := publish(c, raw, 2000); err != nil {
 			t.Error(err)

@@ -28,7 +28,8 @@ const (
 type Options struct {
 	// ReadLimit is the largest message accepted, in bytes; 0 means 4 MiB.
 	ReadLimit int64
-	// Compression offers permessage-deflate (RFC 7692). It costs allocations and time per message; Conn.Negotiated says what the relay made of it.
+	// Compression offers permessage-deflate (RFC 7692). It costs allocations and time per message;
+	// Conn.Negotiated says what the relay made of it.
 	Compression bool
 }
 
@@ -36,8 +37,9 @@ type Options struct {
 // most; it does not bound the connection. Environment proxies and redirects are not followed: what
 // is measured is what was named.
 //
-// The error says in one sentence what happened. An HTTP answer other than 101 is a *StatusError, a 101 that breaks RFC 6455 wraps ErrHandshake; a refused connection wraps syscall.ECONNREFUSED,
-// a handshake that took too long context.DeadlineExceeded.
+// The error says in one sentence what happened. An HTTP answer other than 101 is a *StatusError, a
+// 101 that breaks RFC 6455 wraps ErrHandshake; a refused connection wraps syscall.ECONNREFUSED, a
+// handshake that took too long context.DeadlineExceeded.
 func Dial(ctx context.Context, address string, o Options) (*Conn, error) {
 	c, err := dial(ctx, address, o, nil)
 	if err != nil {
@@ -150,8 +152,8 @@ func handshakeFault(err error, resp *http.Response) string {
 	return cut(strings.TrimPrefix(text, "failed to WebSocket dial: "), 200)
 }
 
-// handshake is the http.RoundTripper of one Dial. It puts the buffering connection below HTTP and TLS, and takes hold of the byte stream
-// above them that becomes the WebSocket.
+// handshake is the http.RoundTripper of one Dial. It puts the buffering connection below HTTP and
+// TLS, and takes hold of the byte stream above them that becomes the WebSocket.
 type handshake struct {
 	transport http.Transport
 	conn      atomic.Pointer[bufferedConn]
@@ -164,8 +166,8 @@ func (h *handshake) dial(ctx context.Context, network, address string) (net.Conn
 		return nil, err
 	}
 	if tcp, ok := inner.(*net.TCPConn); ok {
-		// Go's default, said aloud: with Nagle's algorithm on, each small write after a first waits for the relay's delayed
-		// acknowledgement, and 40 ms would be counted as the relay's.
+		// Go's default, said aloud: with Nagle's algorithm on, each small write after a first waits
+		// for the relay's delayed acknowledgement, and 40 ms would be counted as the relay's.
 		if err := tcp.SetNoDelay(true); err != nil {
 			inner.Close()
 			return nil, fmt.Errorf("setting TCP_NODELAY: %w", err)

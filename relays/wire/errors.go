@@ -7,7 +7,8 @@ import (
 	"strings"
 )
 
-// The ways a connection ends other than by the relay's close frame, which is a *CloseError. Match with errors.Is.
+// The ways a connection ends other than by the relay's close frame, which is a *CloseError. Match
+// with errors.Is.
 var (
 	// ErrStalled: nothing useful came for as long as WatchUseful allows; a *StallError.
 	ErrStalled = errors.New("the relay stalled: no message arrived in time")
@@ -93,8 +94,9 @@ func (e *StallError) Add(o *StallError) {
 // Is says that the error is an ErrStalled.
 func (e *StallError) Is(target error) bool { return target == ErrStalled }
 
-// CloseError is the relay's close frame (RFC 6455 section 7.4). Code is 1005 where the frame carried none. Reason is raw text of at most
-// 123 bytes, the most that a close frame holds; it may be anything, control characters included.
+// CloseError is the relay's close frame (RFC 6455 section 7.4). Code is 1005 where the frame
+// carried none. Reason is raw text of at most 123 bytes, the most that a close frame holds; it may
+// be anything, control characters included.
 type CloseError struct {
 	Code   int
 	Reason string

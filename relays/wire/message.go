@@ -13,7 +13,8 @@ import (
 // Type is what a relay's message is, by its first element.
 type Type uint8
 
-// The relay-to-client messages of NIP-01 (EVENT, OK, EOSE, CLOSED, NOTICE), NIP-42 (AUTH), NIP-45 (COUNT) and NIP-77 (NEG-MSG, NEG-ERR).
+// The relay-to-client messages of NIP-01 (EVENT, OK, EOSE, CLOSED, NOTICE), NIP-42 (AUTH), NIP-45
+// (COUNT) and NIP-77 (NEG-MSG, NEG-ERR).
 const (
 	Unknown Type = iota // not JSON, not an array, another label, or an element of the wrong type
 	Event
@@ -37,8 +38,8 @@ func (t Type) String() string {
 	return "Type(" + strconv.Itoa(int(t)) + ")"
 }
 
-// Message is a relay's message. Its slices point into the frame and live as long, except for a subscription id, label or payload that was
-// written with escapes, which is a decoded copy.
+// Message is a relay's message. Its slices point into the frame and live as long, except for a
+// subscription id, label or payload that was written with escapes, which is a decoded copy.
 type Message struct {
 	Type     Type
 	Sub      []byte   // subscription id, decoded: EVENT, EOSE, CLOSED, COUNT, NEG-MSG, NEG-ERR
@@ -47,8 +48,8 @@ type Message struct {
 	Accepted bool     // OK
 	Reason   []byte   // what stands between the quotes, still escaped: OK, CLOSED, NOTICE, NEG-ERR; nil where left out
 	Event    []byte   // the event object as sent: EVENT
-	// CreatedAt is what the event says, 0 where Dated is false: it names no time, two, or one that is no whole number of int64. It is not
-	// checked beyond that: a relay says it.
+	// CreatedAt is what the event says, 0 where Dated is false: it names no time, two, or one that
+	// is no whole number of int64. It is not checked beyond that: a relay says it.
 	CreatedAt int64
 	Dated     bool
 	// Fault is what is wrong with the frame, whatever the Type: a NOTICE that is not UTF-8 is a
@@ -233,7 +234,8 @@ func (m *Message) wrong(field Field) {
 	}
 }
 
-// ReasonText decodes Reason for people: at most 1,024 bytes of it, "" where there is none. It may hold any characters.
+// ReasonText decodes Reason for people: at most 1,024 bytes of it, "" where there is none. It may
+// hold any characters.
 func (m *Message) ReasonText() string {
 	const most = 1024
 	text := strings.ToValidUTF8(string(scan.AppendUnescaped(nil, m.Reason)), "\ufffd")
@@ -247,8 +249,9 @@ func (m *Message) ReasonText() string {
 	return text[:end] + "…"
 }
 
-// ReasonPrefix returns the machine-readable word before the first colon of an OK or CLOSED message (NIP-01), or "other" where there is
-// none. Relays write these texts, so only short words of small letters and hyphens count.
+// ReasonPrefix returns the machine-readable word before the first colon of an OK or CLOSED message
+// (NIP-01), or "other" where there is none. Relays write these texts, so only short words of small
+// letters and hyphens count.
 func ReasonPrefix(reason []byte) string {
 	for i, c := range reason {
 		if c == ':' && i > 0 {

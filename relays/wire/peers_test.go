@@ -20,7 +20,8 @@ import (
 	"github.com/coder/websocket"
 )
 
-// The test program is its own server when this is set, so that a server's CPU time and allocations are not the client's.
+// The test program is its own server when this is set, so that a server's CPU time and allocations
+// are not the client's.
 const nullServerVariable = "RELAYBENCH_WIRE_TEST_SERVER"
 
 func TestMain(m *testing.M) {
@@ -65,7 +66,8 @@ func startNullServer(tb testing.TB) string {
 
 const answerSize = 500 // EVENT frames in a null server's answer
 
-// serveNull answers EVENT with OK and anything else with answerSize EVENT frames and EOSE, over a BufferedListener.
+// serveNull answers EVENT with OK and anything else with answerSize EVENT frames and EOSE, over a
+// BufferedListener.
 func serveNull(l net.Listener) error {
 	stored := []byte(`["EVENT","s",` + benchEvent + `]`)
 	return http.Serve(BufferedListener(l), http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -103,7 +105,8 @@ func serveNull(l net.Listener) error {
 // benchEvent is a note of about 600 bytes.
 var benchEvent = event(idA, strings.Repeat("words of a note ", 10))
 
-// rawRelay accepts one connection after another, upgrades each by hand and gives it to script, which writes bytes as it likes.
+// rawRelay accepts one connection after another, upgrades each by hand and gives it to script,
+// which writes bytes as it likes.
 func rawRelay(t *testing.T, script func(conn net.Conn)) string {
 	t.Helper()
 	return rawServer(t, func(conn net.Conn) {

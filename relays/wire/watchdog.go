@@ -4,8 +4,8 @@ import "time"
 
 // WatchUseful sets the watchdog: where nothing comes for d that the caller calls Useful, counted
 // from this call on, the connection ends with ErrStalled. Nothing else is progress, be it pings,
-// parts of a frame or whole messages: the relay is not trusted to be of use. It fires within d and a
-// quarter of d. Zero or less switches it off. Frames cost it nothing: it looks at counters a few
+// parts of a frame or whole messages: the relay is not trusted to be of use. It fires within d and
+// a quarter of d. Zero or less switches it off. Frames cost it nothing: it looks at counters a few
 // times in each d.
 func (c *Conn) WatchUseful(d time.Duration) {
 	c.since.Store(int64(Now()))
@@ -20,7 +20,8 @@ func (c *Conn) WatchUseful(d time.Duration) {
 	}
 }
 
-// Useful says that what the caller waits for has come, or a part of it. It costs an atomic addition.
+// Useful says that what the caller waits for has come, or a part of it. It costs an atomic
+// addition.
 func (c *Conn) Useful() { c.useful.Add(1) }
 
 func (c *Conn) watchdog() {
