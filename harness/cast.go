@@ -92,7 +92,7 @@ func (s stage) schedule(able []Target, trials int) (all []scheduled) {
 		}
 	}
 	for trial := range trials {
-		for _, relays := range seated(casts, trial) {
+		for _, relays := range alternated(casts, trial) {
 			if s.cast == Single {
 				all = append(all, scheduled{stage: s, relays: relays, trial: trial})
 				continue
@@ -100,7 +100,7 @@ func (s stage) schedule(able []Target, trials int) (all []scheduled) {
 			met := [][]Target{relays}
 			if s.cast == Ordered {
 				met = nil
-				for _, sink := range seated(able, trial) {
+				for _, sink := range alternated(able, trial) {
 					met = append(met, []Target{sink, relays[0]})
 				}
 			}
@@ -115,10 +115,10 @@ func (s stage) schedule(able []Target, trials int) (all []scheduled) {
 	return all
 }
 
-// seated turns an order round in every other trial (A B, B A, …), so that drift of the machine
+// alternated turns an order round in every other trial (A B, B A, …), so that drift of the machine
 // touches all alike: which share of the events a relay begins with, and who goes first, must not
 // decide who is faster.
-func seated[T any](all []T, trial int) []T {
+func alternated[T any](all []T, trial int) []T {
 	all = slices.Clone(all)
 	if trial%2 == 1 {
 		slices.Reverse(all)
@@ -274,7 +274,7 @@ func (r *Runner) negentropy(ctx context.Context, c Target) (how preflight.Negent
 		if err != nil {
 			return how, err
 		}
-		if asked.fell() {
+		if asked.unasked() {
 			return how, errors.New(asked.Relay.Reason)
 		}
 		how = asked.Result.Negentropy

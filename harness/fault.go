@@ -30,7 +30,8 @@ type faultError struct {
 
 func (e *faultError) Unwrap() error { return e.error }
 
-// explain puts what happened to the relays before what the harness saw of it.
+// explain says why a scenario failed: by the end of a relay, where one has ended, else by the error
+// that the harness saw.
 func (r *Runner) explain(ctx context.Context, cast Cast, doing string, err error, boots ...*Boot) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)

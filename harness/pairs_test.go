@@ -10,7 +10,7 @@ func TestPairsChangePlacesFromTrialToTrial(t *testing.T) {
 	a, b := Target{Definition: &relays.Definition{Name: "a"}}, Target{Definition: &relays.Definition{Name: "b"}}
 	pair := []Target{a, b}
 	for trial, first := range []string{"a", "b", "a", "b"} {
-		if got := seated(pair, trial); got[0].Definition.Name != first || got[1].Definition.Name == first {
+		if got := alternated(pair, trial); got[0].Definition.Name != first || got[1].Definition.Name == first {
 			t.Errorf("trial %d: %s and %s", trial, got[0].Definition.Name, got[1].Definition.Name)
 		}
 	}

@@ -29,8 +29,8 @@ type Inspection struct {
 	Result preflight.Result
 }
 
-// fell says that the relay could not be asked.
-func (i *Inspection) fell() bool {
+// unasked says that the relay could not be asked.
+func (i *Inspection) unasked() bool {
 	return i.Relay.Outcome == results.OutcomeNoStart || i.Relay.Outcome == results.OutcomeUnmeasured
 }
 
@@ -56,7 +56,7 @@ func Inspect(ctx context.Context, c Target, settings relays.Settings, o prefligh
 	relay := &found.Relay
 	process, err := relays.Start(ctx, c.Definition, c.Program, settings)
 	if err != nil {
-		short.fell(relay, results.OutcomeNoStart, err)
+		short.recordFailure(relay, results.OutcomeNoStart, err)
 		return found, context.Cause(ctx)
 	}
 	defer func() {
@@ -81,7 +81,7 @@ func Inspect(ctx context.Context, c Target, settings relays.Settings, o prefligh
 	described.Capabilities = found.Result.Capabilities
 	wanting := !found.Result.Passed() || len(found.Result.AskAgain) > 0
 	if process.Err() != nil || wanting && awaitEnd(ctx, process) != nil {
-		short.fell(&described, results.OutcomeFailed, fmt.Errorf("died while it was asked: %w", process.Err()))
+		short.recordFailure(&described, results.OutcomeFailed, fmt.Errorf("died while it was asked: %w", process.Err()))
 		described.Reason, described.LogTail = process.Public(described.Reason), process.LogTail(20)
 		found.Result.Findings = append(found.Result.Findings, results.Finding{Relay: relay.Name, Scenario: preflight.Scenario, Code: results.CodeSurvives,
 			Verdict: results.Failed, Blames: relay.Name, BearsOn: results.BearsOn(results.CodeSurvives, preflight.Scenario, nil),
@@ -109,7 +109,7 @@ func (r *Runner) preflight(ctx context.Context, c Target) error {
 	for _, f := range found.Findings() {
 		r.Recorder.AddFinding(f)
 	}
-	if found.fell() {
+	if found.unasked() {
 		r.Recorder.SetRelay(found.Relay)
 		return errors.New(found.Relay.Reason)
 	}

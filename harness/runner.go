@@ -171,7 +171,7 @@ func (r *Runner) pass(ctx context.Context, t *scheduled, p *pass) (err error) {
 			}
 			if t.plain() {
 				described := t.relays[k].Definition.Describe(ctx, t.relays[k].Program, r.Settings)
-				r.short.fell(&described, results.OutcomeNoStart, err)
+				r.short.recordFailure(&described, results.OutcomeNoStart, err)
 				r.Recorder.SetRelay(described)
 				return err
 			}
@@ -281,7 +281,7 @@ func (r *Runner) outcome(ctx context.Context, b *Boot, p *pass, err error) {
 	case ctx.Err() != nil:
 		described.Outcome, described.Reason = results.OutcomeSkipped, "the run was interrupted during its turn"
 	case err != nil:
-		r.short.fell(&described, results.OutcomeFailed, err)
+		r.short.recordFailure(&described, results.OutcomeFailed, err)
 		described.Reason = b.Relay.Public(described.Reason)
 		if described.LogTail == nil {
 			described.LogTail = b.Relay.LogTail(mostLines)
@@ -419,7 +419,7 @@ func (r *Runner) scenario(ctx context.Context, t *scheduled, s Scenario, d Descr
 	r.Observer.Scenario(t.label(), d)
 	boots := t.boots
 	if t.cast == Pair {
-		boots = seated(boots, t.trial)
+		boots = alternated(boots, t.trial)
 	}
 	if err := r.perform(ctx, s, d, boots...); err != nil {
 		return r.explain(ctx, t.cast, d.Key, err, t.boots...)
@@ -488,7 +488,7 @@ func (r *Runner) perform(ctx context.Context, s Scenario, d Description, boots .
 		t.begin()
 		t.peaks, t.commandPeak = nil, 0
 		t.attend = func() {
-			attend(scenarioCtx, t.Relay, cancel, r.short.glance)
+			attend(scenarioCtx, t.Relay, cancel, r.short.lookAtDisk)
 			t.peaks = append(t.peaks, t.Relay.Peak())
 		}
 		if !t.stopped {

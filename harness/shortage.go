@@ -49,8 +49,8 @@ func (s *shortage) note(err error) {
 // "" for nothing.
 func (s *shortage) found() string { return s.seen((*machine.Lookout).Short) }
 
-// glance looks at the disk alone, in which a relay may make room again when it ends.
-func (s *shortage) glance() { s.seen((*machine.Lookout).Full) }
+// lookAtDisk looks at the disk alone, in which a relay may make room again when it ends.
+func (s *shortage) lookAtDisk() { s.seen((*machine.Lookout).Full) }
 
 func (s *shortage) seen(look func(*machine.Lookout) string) string {
 	s.mu.Lock()
@@ -61,9 +61,9 @@ func (s *shortage) seen(look func(*machine.Lookout) string) string {
 	return s.code
 }
 
-// fell says how a relay's trial ended that did not end well: by the machine where that was short of
+// recordFailure says how a relay's trial ended that did not end well: by the machine where that was short of
 // something.
-func (s *shortage) fell(relay *results.Relay, outcome results.Outcome, err error) {
+func (s *shortage) recordFailure(relay *results.Relay, outcome results.Outcome, err error) {
 	s.note(err)
 	relay.Outcome, relay.Reason, relay.Shortage = outcome, err.Error(), s.found()
 	if relay.Shortage != "" {

@@ -43,8 +43,8 @@ type family struct {
 	tree  *tree  // nil where they are not watched
 }
 
-// kin is who is whose child. Its lock is held over each fork, so that a child is known as one that
-// was launched here before anybody looks.
+// kin lists the families that live and the children that were launched here. Its lock is held over
+// each fork, so that a new child is listed before orphans are looked for.
 var kin struct {
 	sync.Mutex
 	living   map[*family]bool

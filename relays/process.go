@@ -47,12 +47,12 @@ func (e *StopError) Is(target error) bool { return target == ErrForced }
 // EndError is a relay that ended though nobody told it to.
 type EndError struct {
 	Status   string // "exited with status 3", "killed by signal: killed"
-	Shortage string // what the machine was short of, a Shortage code of measure; "" for nothing
+	Shortage string // what the machine was short of, a Shortage code of results; "" for nothing
 }
 
 func (e *EndError) Error() string { return e.Status }
 
-// Shortage names what the machine was short of where an error comes from that: one of measure's
+// Shortage names what the machine was short of where an error comes from that: one of results'
 // Shortage codes, else "".
 func Shortage(err error) string {
 	start, end, command := (*StartError)(nil), (*EndError)(nil), (*CommandError)(nil)
@@ -239,8 +239,8 @@ func (p *Process) execute(words []string, b blanks, in *os.File) error {
 	return nil
 }
 
-// ranAlone says that nobody has told it to end.
-func (p *Process) ranAlone() bool {
+// endedByItself says that neither Stop nor Kill was called.
+func (p *Process) endedByItself() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return !p.stopping
@@ -292,7 +292,7 @@ func (p *Process) wait() {
 	left := p.family.end()
 	p.log.finish()
 	shortage := ""
-	if p.ranAlone() {
+	if p.endedByItself() {
 		shortage = p.look.Ended(p.cmd.ProcessState)
 	}
 

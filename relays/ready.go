@@ -39,12 +39,12 @@ func (p *Process) awaitReady(ctx context.Context) error {
 		}
 		select {
 		case <-p.done:
-			return p.ranAway()
+			return p.endedEarly()
 		default:
 		}
 		left := time.Until(deadline)
 		if left <= 0 {
-			return p.overdue(timeout, listened, last)
+			return p.timedOut(timeout, listened, last)
 		}
 		if host := listeningHost(p.port); host != "" {
 			listened = true
@@ -84,8 +84,8 @@ type refusals struct {
 	since time.Time
 }
 
-// settled takes the next failed probe and says whether the relay has made its mind up: what a relay
-// answers while it still starts passes.
+// settled counts a failed probe, and says whether the same refusal has come so often and for so long
+// that it is the relay's answer: while a relay starts it may refuse for a moment.
 func (r *refusals) settled(err error) bool {
 	kind, enough := "", refusalTries
 	var status *wire.StatusError
@@ -112,11 +112,12 @@ func final(code int) bool {
 	return code < http.StatusInternalServerError && code != http.StatusRequestTimeout && code != http.StatusTooEarly && code != http.StatusTooManyRequests
 }
 
-// confirm looks once more after the answer: the child must live, and the port must be its own.
+// confirm checks, after the answer, that the child lives and that the port is its own: else somebody
+// else may have answered.
 func (p *Process) confirm() error {
 	select {
 	case <-p.done:
-		return p.ranAway()
+		return p.endedEarly()
 	default:
 	}
 	if owner := p.portOwner(); owner != "" {
@@ -137,8 +138,8 @@ func (p *Process) portTaken(owner string) error {
 	return &StartError{Relay: p.Name(), Cause: PortTaken, Detail: fmt.Sprintf("port %d, which it was given, was taken by %s", p.port, owner)}
 }
 
-// ranAway tells apart the ways in which a child ends before it is ready.
-func (p *Process) ranAway() error {
+// endedEarly is the error of a child that ended before it was ready.
+func (p *Process) endedEarly() error {
 	if listeningHost(p.port) != "" {
 		return p.portTaken("another process, and then it " + p.status)
 	}
@@ -151,7 +152,7 @@ func (p *Process) ranAway() error {
 	return &StartError{Relay: p.Name(), Cause: cause, Detail: detail}
 }
 
-func (p *Process) overdue(timeout time.Duration, listened bool, last string) error {
+func (p *Process) timedOut(timeout time.Duration, listened bool, last string) error {
 	if !listened {
 		return &StartError{Relay: p.Name(), Cause: NeverListened,
 			Detail: fmt.Sprintf("nothing listened on 127.0.0.1:%d within %s", p.port, timeout)}

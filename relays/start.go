@@ -51,7 +51,7 @@ type StartError struct {
 	Cause   Cause
 	Detail  string // "exited with status 3 before it was ready"
 	LogTail []string
-	// Shortage is what the machine was short of, one of measure's Shortage codes; "" where nothing
+	// Shortage is what the machine was short of, one of results' Shortage codes; "" where nothing
 	// is known.
 	Shortage string
 }

@@ -14,7 +14,7 @@ import (
 	"relaybench/results"
 )
 
-// Shortage names what the machine was short of where a system call says so: one of measure's
+// Shortage names what the machine was short of where a system call says so: one of results'
 // Shortage codes, else "". Words of relays carry no such error.
 func Shortage(err error) string {
 	for _, known := range []struct {
@@ -48,7 +48,7 @@ func (s System) Lookout(dir string) *Lookout {
 }
 
 // Short returns what the machine is short of, or what it killed for since the look began: one of
-// measure's Shortage codes, "" for nothing that can be seen.
+// results' Shortage codes, "" for nothing that can be seen.
 func (l *Lookout) Short() string {
 	if l.system.killed() > l.killed {
 		return results.ShortageMemory
