@@ -44,7 +44,7 @@ func (o *outcomes) count(verdict results.Verdict) (n int) {
 
 // checks says how many checks ended in one way, and how often where that was in several scenarios.
 func (o *outcomes) checks(verdict results.Verdict) string {
-	text := count(len(o.of(verdict)), "check")
+	text := Count(len(o.of(verdict)), "check")
 	if n := o.count(verdict); n > len(o.of(verdict)) {
 		text += fmt.Sprintf(", %d times in all", n)
 	}
@@ -114,7 +114,7 @@ func (v *view) cause(o *outcomes) string {
 	if accepts != nil && (!known || refused > 0) {
 		text := "the events it refused"
 		if n := accepts.Counts["refused"]; n > 0 {
-			text = "the " + count(int(n), "event") + " it refused"
+			text = "the " + Count(int(n), "event") + " it refused"
 		}
 		parts = append(parts, text)
 	}
@@ -204,7 +204,7 @@ func (v *view) noun(list []*results.Finding) string {
 
 // brief is an outcome in a list of them.
 func (v *view) brief(o *outcome) string {
-	text := checkTitle(o.code)
+	text := CheckTitle(o.code)
 	if where := v.places(o); where != "" {
 		text += " (" + where + ")"
 	}
@@ -223,5 +223,5 @@ func (v *view) rest(o *outcome, shown int) string {
 			names = append(names, name)
 		}
 	}
-	return strings.Join(names, ", ")
+	return strings.Join(names, "; ")
 }

@@ -59,7 +59,7 @@ func settingsOf(d *results.Scenario, l results.Labels) settings {
 		n, _ := strconv.Atoi(l[name])
 		return n
 	}
-	return settings{strategy: cmp.Or(l[results.LabelStrategy], d.Title), form: l[results.LabelForm] + prefixed("-", l[results.LabelEncoding]),
+	return settings{strategy: cmp.Or(l[results.LabelStrategy], d.Title), form: l[results.LabelForm] + Prefixed("-", l[results.LabelEncoding]),
 		conns: number(results.LabelConnections), inFlight: number(results.LabelInFlight), batch: number(results.LabelBatch),
 		adaptive: l[results.LabelInFlight] == adaptive}
 }
@@ -80,7 +80,7 @@ func (s *settings) label() string {
 }
 
 // name is the way in a list.
-func (s *settings) name() string { return s.label() + prefixed(", ", s.form) }
+func (s *settings) name() string { return s.label() + Prefixed(", ", s.form) }
 
 // download gathers the ways; nil where a run has none.
 func (v *view) download() *download {
@@ -186,7 +186,7 @@ func (d *download) paces() (lines []string) {
 		if len(texts) > 1 {
 			key = "trials differ: " + key
 		}
-		said.add(key, d.of(w, w.label()+map[bool]string{true: " compressed"}[w.scenario.labels[results.LabelEncoding] != ""], " on ")+" "+number(r.value)+" %")
+		said.add(key, d.of(w, w.label()+map[bool]string{true: " compressed"}[w.scenario.labels[results.LabelEncoding] != ""], " on ")+" "+Number(r.value)+" %")
 	}
 	for _, g := range said {
 		lines = append(lines, g.key+"; verified, of the raw rate: "+strings.Join(g.members, ", "))
@@ -219,7 +219,7 @@ func (d *download) reasons(most int) (lines []string) {
 		}
 	}
 	for _, g := range said {
-		lines = append(lines, g.key+" ("+some(g.members, most)+")")
+		lines = append(lines, g.key+" ("+Some(g.members, most)+")")
 	}
 	return lines
 }
@@ -253,7 +253,7 @@ func (d *download) windows() (lines []string) {
 		for _, b := range w.scenario.facts {
 			for _, r := range b.rows {
 				if b.metric.Key == stepTaken && r.key == w.key && r.has {
-					steps = append(steps, b.labels[results.LabelStep]+": "+b.scale.format(r.value))
+					steps = append(steps, b.labels[results.LabelStep]+": "+b.scale.Format(r.value))
 				}
 			}
 		}
@@ -262,7 +262,7 @@ func (d *download) windows() (lines []string) {
 			found = strings.Join(steps, ", ") + " events/s"
 		}
 		lines = append(lines, fmt.Sprintf("%s, %s, batches of %d: %s, and it ended at %.0f in flight on each", d.of(w, w.form+", adaptive", ", "),
-			count(w.conns, "connection"), w.batch, found, settled.value/float64(w.conns)))
+			Count(w.conns, "connection"), w.batch, found, settled.value/float64(w.conns)))
 	}
 	return lines
 }
@@ -270,13 +270,13 @@ func (d *download) windows() (lines []string) {
 // download adds every strategy in every form, what sets their pace, and the matrix of fetching by
 // id.
 func (d *composer) download(x *download) {
-	d.say(fetchMeaning, dim)
+	d.Say(fetchMeaning, Dim)
 	d.add(gap{})
 	d.ways(x, x.lines())
-	d.say(fetchColumns, dim)
-	d.to(full, func() { d.say(fetchState, dim) })
+	d.Say(fetchColumns, Dim)
+	d.to(full, func() { d.Say(fetchState, Dim) })
 	d.apart(pointMark, x.paces())
-	d.apart(warningMark, x.reasons(4))
+	d.apart(WarningMark, x.reasons(4))
 	others := false
 	for _, relay := range x.relays {
 		for _, form := range x.forms {
@@ -292,24 +292,24 @@ func (d *composer) download(x *download) {
 		}
 	}
 	if others {
-		d.to(brief, func() { d.say("The same for the other forms is in report.md.", dim) })
+		d.to(brief, func() { d.Say("The same for the other forms is in report.md.", Dim) })
 	}
 	d.apart(pointMark, x.windows())
 }
 
 // apart adds a list of sentences behind an empty line.
-func (d *composer) apart(mark span, texts []string) {
+func (d *composer) apart(mark Span, texts []string) {
 	if len(texts) > 0 {
 		d.add(gap{})
-		d.items(mark, texts, none)
+		d.Items(mark, texts, Plain)
 	}
 }
 
 // ways sets ways to download as rows, with all their figures.
 func (d *composer) ways(x *download, all []*way) {
-	t := &table{labels: 2, columns: heads("", "form")}
+	t := &Table{labels: 2, columns: heads("", "form")}
 	if len(x.relays) > 1 {
-		t.labels, t.columns = 3, append(t.columns, column{head: "relay"})
+		t.labels, t.columns = 3, append(t.columns, Column{Head: "relay"})
 	}
 	var entries []entry
 	for _, w := range all {
@@ -317,13 +317,13 @@ func (d *composer) ways(x *download, all []*way) {
 		e.labels = e.labels[:t.labels]
 		entries = append(entries, e)
 	}
-	d.pivot(t, entries, measure{column{head: "all?"}, func(s *entry) cell {
+	d.pivot(t, entries, measure{Column{Head: "all?"}, func(s *entry) Cell {
 		_, r := s.primary()
 		if r.whole() {
-			return cell{text: "complete", style: green}
+			return Cell{text: "complete", style: Green}
 		}
 		word := map[string]string{results.CauseCut: "cut", results.CauseUnresolved: "unresolved"}[r.m.Is(results.StatusIncomplete).Cause]
-		return cell{text: cmp.Or(word, "incomplete"), style: yellow}
+		return Cell{text: cmp.Or(word, "incomplete"), style: Yellow}
 	}})
 }
 
@@ -334,21 +334,21 @@ func (d *composer) matrix(x *download, all []*way) {
 	var tried []*way
 	var cells []crossing
 	for _, w := range all {
-		y := crossing{[]string{fmt.Sprint(w.batch), fmt.Sprint(w.conns)}, fmt.Sprintf("%d in flight", w.inFlight), cell{text: "n/a"}}
+		y := crossing{[]string{fmt.Sprint(w.batch), fmt.Sprint(w.conns)}, fmt.Sprintf("%d in flight", w.inFlight), Cell{text: "n/a"}}
 		if w.rate.has {
 			b, _ := w.primary()
-			y.cell = cell{text: b.scale.format(w.rate.value), mark: d.foot.sign(w.rate.notes())}
+			y.cell = Cell{text: b.scale.Format(w.rate.value), mark: d.foot.sign(w.rate.notes())}
 			tried = append(tried, w)
 		}
 		if w == first {
-			y.cell.style = bright
+			y.cell.style = GreenBold
 		}
 		cells = append(cells, y)
 	}
 	d.add(heading{level: 3, title: x.of(first, "by id, "+first.form+", events/s", ": ")})
-	d.table(cross([]string{"batch", "connections"}, nil, cells))
+	d.Table(cross([]string{"batch", "connections"}, nil, cells))
 	d.to(full, func() {
-		d.say("Each setting, as connections × REQs in flight × ids in a REQ:", none)
+		d.Say("Each setting, as connections × REQs in flight × ids in a REQ:", Plain)
 		d.ways(x, tried)
 	})
 }

@@ -50,7 +50,7 @@ func (v *view) bars(ms ...*results.Measurement) (why []string) {
 	var failed []*results.Finding
 	for _, m := range ms {
 		for _, name := range slices.Compact([]string{m.Relay, m.Peer}) {
-			add(prefixed(name+": ", v.out(v.relay(name))))
+			add(Prefixed(name+": ", v.out(v.relay(name))))
 		}
 		for _, f := range v.rec.Barring(m) {
 			if !slices.Contains(failed, f) {
@@ -95,7 +95,7 @@ func (v *view) out(r *results.Relay) string {
 	case r == nil:
 		return ""
 	case r.Outcome != results.OutcomeOK:
-		return outcomeText(r)
+		return OutcomeText(r)
 	}
 	return r.NeverRanked
 }
@@ -123,13 +123,13 @@ func (v *view) accusations(failed []*results.Finding, ms []*results.Measurement)
 		}
 		var checks []string
 		for _, x := range o.list {
-			check := checkTitle(x.code)
+			check := CheckTitle(x.code)
 			if where := v.asked(x.list, ms); where != "" {
 				check += " (" + where + ")"
 			}
 			checks = append(checks, check)
 		}
-		all = append(all, name+" failed: "+some(checks, 3))
+		all = append(all, name+" failed: "+Some(checks, 3))
 	}
 	return all
 }
@@ -180,15 +180,15 @@ func (r *row) notes() (all []string) {
 	return append(all, r.remarks()...)
 }
 
-// labelKey tells labels apart.
-func labelKey(l results.Labels) string { return fmt.Sprint(map[string]string(l)) }
+// LabelKey tells labels apart.
+func LabelKey(l results.Labels) string { return fmt.Sprint(map[string]string(l)) }
 
 // labelOrder is how labels are read; the others come after them.
 var labelOrder = []string{results.LabelQuery, results.LabelPhase, results.LabelMode, results.LabelDirection, results.LabelStrategy,
 	results.LabelConnections, results.LabelInFlight, results.LabelBatch, results.LabelForm, results.LabelEncoding, results.LabelReason}
 
-// labelText says labels in words: those of the given names, in reading order.
-func labelText(l results.Labels, names []string) string {
+// LabelText says labels in words: those of the given names, in reading order.
+func LabelText(l results.Labels, names []string) string {
 	var parts []string
 	for _, name := range names {
 		value, ok := l[name]
@@ -198,7 +198,7 @@ func labelText(l results.Labels, names []string) string {
 		n, err := strconv.Atoi(value)
 		switch {
 		case name == results.LabelConnections && err == nil:
-			value = count(n, "connection")
+			value = Count(n, "connection")
 		case name == results.LabelInFlight:
 			value += " in flight"
 		case name == results.LabelBatch:
@@ -218,8 +218,8 @@ func inOrder(names []string) []string {
 	return names
 }
 
-// varying lists the names of the labels that have several values, in reading order.
-func varying(all []results.Labels) (names []string) {
+// Varying lists the names of the labels that have several values, in reading order.
+func Varying(all []results.Labels) (names []string) {
 	values := results.Labels{}
 	for _, l := range all {
 		for name, value := range l {

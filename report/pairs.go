@@ -183,8 +183,8 @@ func (d *composer) pairing(g *pairing) {
 		d.summary(g)
 	}
 	if len(g.apart) > 0 {
-		d.add(gap{}, para{indent: 1, text: []span{{"Not reconciled", bold}}})
-		x := list{texts: dim}
+		d.add(gap{}, para{indent: 1, text: []Span{{"Not reconciled", Bold}}})
+		x := list{texts: Dim}
 		for _, f := range g.apart {
 			x.rows = append(x.rows, fact{f.key, fit(f.text, 400)})
 		}
@@ -192,18 +192,18 @@ func (d *composer) pairing(g *pairing) {
 	}
 	for _, p := range g.pairs {
 		text, good, known := p.status()
-		st := yellow
+		st := Yellow
 		if good {
-			st = green
+			st = Green
 		} else if known {
-			st = redder
+			st = RedBold
 		}
-		d.add(heading{level: 3, title: p.title(), state: span{text, st}})
+		d.add(heading{level: 3, title: p.title(), state: Span{text, st}})
 		said := evidenceOnce{}
 		for _, f := range p.explanation() {
 			d.explain(said, f, explained(f), maxExamples)
 		}
-		t := &table{labels: 2, columns: heads("", "as server")}
+		t := &Table{labels: 2, columns: heads("", "as server")}
 		var entries []entry
 		for _, sc := range g.scenarios {
 			for _, k := range p.keys() {
@@ -212,16 +212,16 @@ func (d *composer) pairing(g *pairing) {
 				}
 			}
 		}
-		d.pivot(t, entries, measure{column{head: "÷ initial"}, func(s *entry) cell {
+		d.pivot(t, entries, measure{Column{Head: "÷ initial"}, func(s *entry) Cell {
 			if first := g.first(); first != nil && s.scenario.labels[results.LabelPhase] == phaseHeartbeat {
 				_, beat := s.primary()
 				if _, initial := (&entry{scenario: first, key: s.key}).primary(); beat != nil && initial != nil {
 					if r, ok := quotient(beat.m, initial.m); ok {
-						return cell{text: shareOfText(r)}
+						return Cell{text: shareOfText(r)}
 					}
 				}
 			}
-			return cell{text: nothing}
+			return Cell{text: nothing}
 		}})
 	}
 }
@@ -235,29 +235,29 @@ func (s *entry) measured() bool {
 }
 
 func (d *composer) summary(g *pairing) {
-	t := &table{labels: 1, columns: heads("as server", "converged")}
+	t := &Table{labels: 1, columns: heads("as server", "converged")}
 	for _, c := range g.columns {
-		t.columns = append(t.columns, column{head: c.title})
+		t.columns = append(t.columns, Column{Head: c.title})
 	}
 	for i, first := range g.columns[0].rows {
 		n := g.converged[i]
-		st := green
+		st := Green
 		if n[0] < n[1] {
-			st = red
+			st = Red
 		}
-		row := []cell{{text: first.name}, {text: fmt.Sprintf("%d of %d", n[0], n[1]), style: st}}
+		row := []Cell{{text: first.name}, {text: fmt.Sprintf("%d of %d", n[0], n[1]), style: st}}
 		for _, c := range g.columns {
 			if c.block == nil {
-				row = append(row, cell{text: c.texts[i]})
+				row = append(row, Cell{text: c.texts[i]})
 			} else {
 				row = append(row, d.fact(c.block, c.rows[i]))
 			}
 		}
-		t.rows = append(t.rows, tableRow{cells: row})
+		t.rows = append(t.rows, Row{cells: row})
 	}
-	d.table(t)
+	d.Table(t)
 	for _, l := range g.notes() {
-		d.say(l, dim)
+		d.Say(l, Dim)
 	}
 }
 
@@ -293,7 +293,7 @@ func (p *pair) explanation() []*results.Finding {
 // explained is a line of an explanation: whom the check asked, what it found, and who is at fault
 // where that is the other.
 func explained(f *results.Finding) string {
-	text := f.Relay + ", " + checkTitle(f.Code) + ": " + findingText(f)
+	text := f.Relay + ", " + CheckTitle(f.Code) + ": " + findingText(f)
 	switch f.Code {
 	case results.CodeHoldsUnion:
 		text = f.Relay + " " + findingText(f)
@@ -327,14 +327,14 @@ const shownAbove = "the examples are the same as above"
 
 // explain adds what is to say of a pair, with so many lines at most of evidence that is new.
 func (d *composer) explain(said evidenceOnce, f *results.Finding, text string, most int) {
-	d.item(signs[f.Verdict], text, none)
+	d.item(signs[f.Verdict], text, Plain)
 	if f.Verdict == results.Passed {
 		return
 	}
 	evidence := said.fresh(f)
 	add := func() {
 		if len(evidence) == 0 && len(f.Evidence) > 0 {
-			d.add(para{indent: 3, text: []span{{"(" + shownAbove + ")", dim}}})
+			d.add(para{indent: 3, text: []Span{{"(" + shownAbove + ")", Dim}}})
 		}
 		d.evidence(evidence, 3, most, " of evidence in report.md")
 	}

@@ -156,7 +156,7 @@ func (v *view) summaryOf(sc *scenario, metric string, names []string) *block {
 	if len(values) == 0 {
 		return nil
 	}
-	b.scale = scaleFor(b.unit, values)
+	b.scale = ScaleFor(b.unit, values)
 	switch {
 	case timeBases[b.unit] == 0 || len(field) < 2 || b.better != results.Lower && b.better != results.Higher:
 	case !v.sameWork(sc, field):
@@ -219,4 +219,4 @@ func counted(x float64, noun string) string {
 }
 
 // amount is a number of things: without decimals where it is whole.
-func amount(x float64) string { return scaleFor("", []float64{x}).format(x) }
+func amount(x float64) string { return ScaleFor("", []float64{x}).Format(x) }

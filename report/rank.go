@@ -27,7 +27,7 @@ func (v *view) agreement(ms []*results.Measurement) map[string]bool {
 		}
 		if value, ok := m.Value(); ok {
 			k := rowKey{m.Relay, m.Peer}.name()
-			answers[k] += fmt.Sprintf("%s%s=%v;", m.Metric, labelKey(m.Labels), value)
+			answers[k] += fmt.Sprintf("%s%s=%v;", m.Metric, LabelKey(m.Labels), value)
 		}
 	}
 	sizes := map[string]int{}
@@ -181,7 +181,7 @@ func (s *standing) score() string {
 
 type standingCell struct {
 	row   *row
-	scale scale
+	scale Scale
 	ratio float64  // a geometric mean where the headline stands for several scenarios
 	n, of int      // over how many of them
 	notes []string // why it does not compete in all of them
@@ -328,7 +328,7 @@ func (v *view) cellOf(relay string, members []*block) standingCell {
 		c.ratio = math.Exp(logs / float64(c.n))
 	}
 	if len(c.notes) > 2 { // a cell has no room for more numbers
-		c.notes = []string{some(c.notes, 3)}
+		c.notes = []string{Some(c.notes, 3)}
 	}
 	return c
 }
@@ -390,7 +390,7 @@ func (v *view) winsNotes() []string {
 	var out []string
 	if !v.tested() {
 		out = append(out, fmt.Sprintf("%s: no test can tell a difference from chance, and there is no ★ (--trials %d tests them). "+
-			"\"ahead in\" counts the ranked figures in which a relay is ahead, of those it competes in.", count(v.trials, "trial"), results.EnoughTrials))
+			"\"ahead in\" counts the ranked figures in which a relay is ahead, of those it competes in.", Count(v.trials, "trial"), results.EnoughTrials))
 	} else {
 		out = append(out, "\"wins\" counts the ranked figures in which a relay is significantly ahead of every other (Mann–Whitney U, "+
 			"p < 0.05, each pair by itself), of those it competes in: where the difference may be chance (~) or there is none (=) "+

@@ -9,7 +9,7 @@ import (
 
 // resourceTable lists what each relay consumed. Merged, all queries are one line: the sum, or, of
 // what does not add up, the most; and columns that say nothing are left out.
-func (v *view) resourceTable(merged bool) *table {
+func (v *view) resourceTable(merged bool) *Table {
 	type lineKey struct{ group, name string }
 	type metricKey struct{ metric, unit string }
 	var lines []lineKey
@@ -45,8 +45,8 @@ func (v *view) resourceTable(merged bool) *table {
 		}
 	}
 	slices.SortStableFunc(metrics, func(a, b metricKey) int { return cmp.Compare(v.metricRank(a.metric), v.metricRank(b.metric)) })
-	t := &table{labels: 2, columns: heads("scenario", "relay")}
-	scales := map[metricKey]scale{}
+	t := &Table{labels: 2, columns: heads("scenario", "relay")}
+	scales := map[metricKey]Scale{}
 	for _, m := range metrics {
 		var values []float64
 		for _, lk := range lines {
@@ -54,15 +54,15 @@ func (v *view) resourceTable(merged bool) *table {
 				values = append(values, x)
 			}
 		}
-		scales[m] = scaleFor(m.unit, values)
-		t.columns = append(t.columns, column{head: withUnit(v.rec.Metric(m.metric).Title, m.unit)})
+		scales[m] = ScaleFor(m.unit, values)
+		t.columns = append(t.columns, Column{Head: WithUnit(v.rec.Metric(m.metric).Title, m.unit)})
 	}
 	for _, lk := range lines {
-		row := []cell{{text: lk.group, style: dim}, {text: lk.name}}
+		row := []Cell{{text: lk.group, style: Dim}, {text: lk.name}}
 		for _, m := range metrics {
 			text := nothing
 			if x, ok := sums[lk][m]; ok {
-				text = scales[m].format(x)
+				text = scales[m].Format(x)
 				if base := byteBases[m.unit]; base != 0 { // one unit for memory and disk, so that columns compare
 					text = columnSize(x * base)
 				}
@@ -70,9 +70,9 @@ func (v *view) resourceTable(merged bool) *table {
 					text = cpuText(x * base)
 				}
 			}
-			row = append(row, cell{text: text})
+			row = append(row, Cell{text: text})
 		}
-		t.rows = append(t.rows, tableRow{cells: row})
+		t.rows = append(t.rows, Row{cells: row})
 	}
 	return t
 }

@@ -22,19 +22,19 @@ func statusText(s *results.Status) string {
 		case results.CauseShortage:
 			return "incomplete: " + shortageText(s.Because)
 		case results.CauseUnresolved:
-			return "nobody knows whether it is all" + prefixed(": ", cmp.Or(own, whyText(s.Because, s.Counts)))
+			return "nobody knows whether it is all" + Prefixed(": ", cmp.Or(own, whyText(s.Because, s.Counts)))
 		}
 		return "incomplete: " + cmp.Or(own, whyText(s.Because, s.Counts), "records are missing")
 	case results.StatusLimited:
-		return byHarness + prefixed(": ", limits[s.Cause])
+		return byHarness + Prefixed(": ", limits[s.Cause])
 	case results.StatusNotMeasured:
 		return cmp.Or(reasonText(s.Cause, s.Counts, s.Texts), s.Texts["error"], codeText(s.Cause), "not measured")
 	case results.StatusNotComparable:
-		return "not comparable" + prefixed(": ", cmp.Or(own, codeText(s.Cause)))
+		return "not comparable" + Prefixed(": ", cmp.Or(own, codeText(s.Cause)))
 	case results.StatusAway:
-		return byAbsence + ": it did not run for " + number(s.Counts["s"]) + " s meanwhile (stopped, suspended or held up), and not all the time when it was measured anew either"
+		return byAbsence + ": it did not run for " + Number(s.Counts["s"]) + " s meanwhile (stopped, suspended or held up), and not all the time when it was measured anew either"
 	case results.StatusRepeated:
-		return "measured anew in a trial, since relaybench itself did not run for " + number(s.Counts["s"]) + " s the first time"
+		return "measured anew in a trial, since relaybench itself did not run for " + Number(s.Counts["s"]) + " s the first time"
 	case results.StatusCoarse:
 		return "coarse: it rests on few steps of the clock"
 	case results.StatusNoNumber:
@@ -75,7 +75,7 @@ func shortageText(code string) string { return shortages[code][0] }
 // shortageSentence says what the machine was short of, in whose turns, and what helps. Where one
 // relay was measured, alone, nobody asks whose.
 func shortageSentence(code string, names []string, alone bool) string {
-	turns := "While relaybench measured " + strings.Join(names, ", ")
+	turns := "While relaybench measured " + And(names...)
 	if alone {
 		turns = "During the run"
 	}
@@ -115,18 +115,18 @@ func evidenceLines(all []results.Evidence, short bool) []string {
 		head, more := evidenceHead(e), ""
 		switch {
 		case e.Count > 0 && e.ID == "" && e.Text == "":
-			more = "and " + thousands(fmt.Sprint(e.Count)) + " more"
+			more = "and " + Thousands(fmt.Sprint(e.Count)) + " more"
 		case e.Count > 1 && e.ID != "":
-			head += ", " + thousands(fmt.Sprint(e.Count)) + " in all"
+			head += ", " + Thousands(fmt.Sprint(e.Count)) + " in all"
 		case e.Count > 1:
-			head += ", " + count(int(e.Count), "time")
+			head += ", " + Count(int(e.Count), "time")
 		}
 		id := e.ID
 		if e.Code == results.EvidenceEvent && e.Text != "" {
 			id = "" // it stands in the event
 		}
 		if short && id != "" {
-			id = shorten(id, 12) + "…"
+			id = Shorten(id, 12) + "…"
 		}
 		text := e.Text
 		if short {

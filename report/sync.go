@@ -107,18 +107,18 @@ func (c *syncCell) rate() *row {
 }
 
 // cell is a cell of the matrix: red where not everything came.
-func (c *syncCell) cell(foot *footnotes) cell {
+func (c *syncCell) cell(foot *footnotes) Cell {
 	r := c.rate()
 	switch {
 	case c.none != "":
-		return cell{text: "n/a", style: dim}
+		return Cell{text: "n/a", style: Dim}
 	case r == nil:
-		return cell{text: "failed", style: red}
+		return Cell{text: "failed", style: Red}
 	case r.m.Is(results.StatusIncomplete) != nil:
-		return cell{text: c.part(), style: red, mark: foot.sign(r.bars)}
+		return Cell{text: c.part(), style: Red, mark: foot.sign(r.bars)}
 	}
 	b, _ := c.primary()
-	return cell{text: b.scale.format(r.value), mark: foot.sign(r.bars)}
+	return Cell{text: b.scale.Format(r.value), mark: foot.sign(r.bars)}
 }
 
 // part is how much came of what had to come. What is more at the sink than it had to get is no part
@@ -172,7 +172,7 @@ func (t *syncTable) reasons() (list []fact) {
 
 // syncs adds a matrix for each mode, sources down and sinks across, and what each pair cost.
 func (d *composer) syncs(tables []*syncTable) {
-	d.say(d.v.syncMeaning(), dim)
+	d.Say(d.v.syncMeaning(), Dim)
 	for _, t := range tables {
 		d.add(heading{level: 3, title: t.Title, key: t.Key})
 		var cells []crossing
@@ -189,13 +189,13 @@ func (d *composer) syncs(tables []*syncTable) {
 				entries = append(entries, c.entry)
 			}
 		}
-		d.table(cross([]string{"from ↓  to →"}, sinks, cells))
+		d.Table(cross([]string{"from ↓  to →"}, sinks, cells))
 		for _, r := range t.reasons() {
-			d.item(span{"n/a", dim}, r.key+": "+r.text, dim)
+			d.item(Span{"n/a", Dim}, r.key+": "+r.text, Dim)
 		}
 		if len(entries) > 0 {
 			d.add(gap{})
-			d.pivot(&table{labels: 1, columns: heads("from → to")}, entries)
+			d.pivot(&Table{labels: 1, columns: heads("from → to")}, entries)
 		}
 		said := evidenceOnce{}
 		for _, c := range t.cells {
@@ -207,7 +207,7 @@ func (d *composer) syncs(tables []*syncTable) {
 				d.explain(said, f, c.says(f), most)
 			}
 			if c.unwatched != "" && c.none == "" {
-				d.to(full, func() { d.say(c.title()+": no timeline, since "+c.unwatched+".", none) })
+				d.to(full, func() { d.Say(c.title()+": no timeline, since "+c.unwatched+".", Plain) })
 			}
 		}
 	}

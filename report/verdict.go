@@ -39,7 +39,7 @@ func (v *view) verdict() verdict {
 			grave("%s", sentence(text))
 		}
 		if r.Outcome != results.OutcomeOK {
-			grave("%s %s", r.Name, sentence(outcomeText(r)))
+			grave("%s %s", r.Name, sentence(OutcomeText(r)))
 		}
 	}
 	v.judgeFindings(grave, caveat)
@@ -65,7 +65,7 @@ func (v *view) verdict() verdict {
 	if len(classes) > 1 {
 		var parts []string
 		for _, c := range slices.Sorted(maps.Keys(classes)) {
-			parts = append(parts, strings.Join(classes[c], ", ")+" "+c)
+			parts = append(parts, And(classes[c]...)+" "+c)
 		}
 		caveat("An OK does not promise the same everywhere (%s): ingest is not like for like.", strings.Join(parts, "; "))
 	}
@@ -100,7 +100,7 @@ func (v *view) marked(code string) string {
 			names = append(names, m.Relay)
 		}
 	}
-	return strings.Join(names, ", ")
+	return And(names...)
 }
 
 // Shortages says, a sentence for each, what the machine was short of in a run, what helps, and
@@ -112,7 +112,7 @@ func Shortages(r *results.Record) (all []string) {
 			names[code] = append(names[code], name)
 		}
 	}
-	r = sanitized(r)
+	r = Sanitized(r)
 	for i := range r.Relays {
 		add(r.Relays[i].Shortage, r.Relays[i].Name)
 	}
@@ -148,7 +148,7 @@ func (v *view) judgeBreaches(caveat func(string, ...any)) {
 		}
 	}
 	if len(unasked) > 0 {
-		caveat("Nobody asked %s whether forged events are refused and filters kept, which would make any relay fast. Measure without --skip preflight.", strings.Join(unasked, ", "))
+		caveat("Nobody asked %s whether forged events are refused and filters kept, which would make any relay fast. Measure without --skip preflight.", And(unasked...))
 	}
 }
 
@@ -163,7 +163,7 @@ func (v *view) judgeFindings(grave, caveat func(string, ...any)) {
 				briefs = append(briefs, v.brief(f))
 			}
 			if len(briefs) > 0 {
-				to("%s "+what+": %s.", speaker(name), o.checks(verdict), some(briefs, 4))
+				to("%s "+what+": %s.", speaker(name), o.checks(verdict), Some(briefs, 4))
 			}
 		}
 		say(results.Failed, "failed %s", grave)
@@ -186,8 +186,8 @@ func speaker(relay string) string {
 	return relay
 }
 
-// some lists the first few of a long list.
-func some(list []string, n int) string {
+// Some lists the first few of a long list.
+func Some(list []string, n int) string {
 	if len(list) <= n {
 		return strings.Join(list, "; ")
 	}
@@ -289,26 +289,26 @@ func (v *view) head() []fact {
 		}
 	}
 	add("unranked", unranked...)
-	size := count(r.Corpus.Events, "event")
+	size := Count(r.Corpus.Events, "event")
 	if r.Corpus.Bytes > 0 {
 		size += ", " + BytesText(float64(r.Corpus.Bytes))
 	}
 	if v.corpusless() {
 		add("corpus", "no corpus was named: what the relay holds is not known beforehand")
 	} else {
-		add("corpus", r.Corpus.Source, size, prefixed("fingerprint ", shorten(r.Corpus.Fingerprint, 16)))
+		add("corpus", r.Corpus.Source, size, Prefixed("fingerprint ", Shorten(r.Corpus.Fingerprint, 16)))
 	}
 	add("left out", leftOut(r.Corpus.Dropped))
 	add("machine", machineParts(&r.Environment)...)
 	tool := r.Tool.Version
 	if r.Tool.Revision != "" {
-		tool += " (" + shorten(r.Tool.Revision, 12) + ")"
+		tool += " (" + Shorten(r.Tool.Revision, 12) + ")"
 	}
 	modified := ""
 	if r.Tool.Modified {
 		modified = "uncommitted changes"
 	}
-	add("tool", "relaybench "+tool, modified, r.Tool.Go, prefixed("signatures by ", r.Tool.Verifier))
+	add("tool", "relaybench "+tool, modified, r.Tool.Go, Prefixed("signatures by ", r.Tool.Verifier))
 	switch {
 	case v.trials == 1:
 		add("trials", "n=1")
@@ -349,21 +349,21 @@ func leftOut(dropped map[string]int) string {
 			if !ok {
 				title = [2]string{strings.ReplaceAll(k, "_", " "), strings.ReplaceAll(k, "_", " ")}
 			}
-			parts = append(parts, thousands(fmt.Sprint(n))+" "+title[min(n-1, 1)])
+			parts = append(parts, Thousands(fmt.Sprint(n))+" "+title[min(n-1, 1)])
 		}
 	}
 	return strings.Join(parts, ", ")
 }
 
-func prefixed(prefix, s string) string {
+func Prefixed(prefix, s string) string {
 	if s == "" {
 		return ""
 	}
 	return prefix + s
 }
 
-// shorten keeps the first n digits of a hexadecimal name, and leaves alone what cannot be one.
-func shorten(s string, n int) string {
+// Shorten keeps the first n digits of a hexadecimal name, and leaves alone what cannot be one.
+func Shorten(s string, n int) string {
 	if plainASCII(s) && len(s) > n {
 		return s[:n]
 	}
@@ -372,7 +372,7 @@ func shorten(s string, n int) string {
 
 func durationText(d time.Duration) string {
 	if d < 10*time.Second {
-		return number(float64(d.Round(100*time.Millisecond))/float64(time.Second)) + " s"
+		return Number(float64(d.Round(100*time.Millisecond))/float64(time.Second)) + " s"
 	}
 	if d < time.Minute {
 		return fmt.Sprintf("%.0f s", d.Seconds())

@@ -50,7 +50,7 @@ type block struct {
 	unit     string
 	better   results.Better
 	rows     []*row
-	scale    scale
+	scale    Scale
 	ranked   bool   // at least two rows compete
 	across   bool   // the competitors' durability classes differ where that decides
 	unranked string // why nothing competes, where that is worth saying
@@ -97,7 +97,7 @@ func (k rowKey) name() string {
 }
 
 func newView(r *results.Record) *view {
-	v := &view{rec: sanitized(r), scenarios: map[string]*results.Scenario{}}
+	v := &view{rec: Sanitized(r), scenarios: map[string]*results.Scenario{}}
 	for i := range v.rec.Relays {
 		v.relays = append(v.relays, &v.rec.Relays[i])
 	}
@@ -111,15 +111,23 @@ func newView(r *results.Record) *view {
 	return v
 }
 
-func (v *view) relay(name string) *results.Relay { return relayOf(v.rec, name) }
+// RelayOf is the relay of a name in a record, nil where it has none.
+func RelayOf(r *results.Record, name string) *results.Relay {
+	if i := slices.IndexFunc(r.Relays, func(x results.Relay) bool { return x.Name == name }); i >= 0 {
+		return &r.Relays[i]
+	}
+	return nil
+}
 
-// outcomeText says in words how a relay fell out of the run.
-func outcomeText(r *results.Relay) string {
+func (v *view) relay(name string) *results.Relay { return RelayOf(v.rec, name) }
+
+// OutcomeText says in words how a relay fell out of the run.
+func OutcomeText(r *results.Relay) string {
 	if text := shortageText(r.Shortage); text != "" {
 		return clauses("could not be measured: "+text, r.Reason)
 	}
 	word := map[results.Outcome]string{results.OutcomeNoStart: "did not start"}[r.Outcome]
-	return cmp.Or(word, string(r.Outcome)) + prefixed(": ", r.Reason)
+	return cmp.Or(word, string(r.Outcome)) + Prefixed(": ", r.Reason)
 }
 
 // scenario describes a key; one that the record does not describe stands at the end, under its own
@@ -177,7 +185,7 @@ func (v *view) fills(in func(*results.Measurement) bool, labels ...string) (all 
 		if !in(m) {
 			continue
 		}
-		k := m.Scenario + "\x00" + labelText(m.Labels, labels)
+		k := m.Scenario + "\x00" + LabelText(m.Labels, labels)
 		if members[k] == nil {
 			keys = append(keys, k)
 		}
@@ -221,8 +229,8 @@ func shareScales(all []*scenario) {
 		for _, s := range all {
 			for _, b := range slices.Concat(s.blocks, s.facts) {
 				if amount, _, _ := strings.Cut(b.unit, "/"); change {
-					if b.scale = scaleFor(b.unit, values[b.unit]); b.metric.Key == b.unit && byteBases[amount] != 0 {
-						b.scale = scale{factor: 1} // which its name says
+					if b.scale = ScaleFor(b.unit, values[b.unit]); b.metric.Key == b.unit && byteBases[amount] != 0 {
+						b.scale = Scale{factor: 1} // which its name says
 					}
 					continue
 				}
@@ -267,7 +275,7 @@ func (v *view) fill(d *results.Scenario, ms []*results.Measurement) *scenario {
 	found := map[metricKey]map[rowKey]*results.Measurement{}
 	var metrics []metricKey
 	for _, m := range ms {
-		k := metricKey{m.Metric, m.Unit, labelKey(m.Labels), m.Better}
+		k := metricKey{m.Metric, m.Unit, LabelKey(m.Labels), m.Better}
 		if found[k] == nil {
 			found[k] = map[rowKey]*results.Measurement{}
 			metrics = append(metrics, k)
@@ -288,7 +296,7 @@ func (v *view) fill(d *results.Scenario, ms []*results.Measurement) *scenario {
 			_, shared := s.labels[name]
 			return shared
 		})
-		if b.own = labelText(b.labels, inOrder(own)); b.own != "" {
+		if b.own = LabelText(b.labels, inOrder(own)); b.own != "" {
 			b.title += ": " + b.own
 		}
 		var values []float64
@@ -297,7 +305,7 @@ func (v *view) fill(d *results.Scenario, ms []*results.Measurement) *scenario {
 			b.rows = append(b.rows, r)
 			values = append(values, r.shown(b.unit)...)
 		}
-		b.scale = scaleFor(b.unit, values)
+		b.scale = ScaleFor(b.unit, values)
 		directed := (b.better == results.Higher || b.better == results.Lower) && d.Layout != results.LayoutMatrix
 		switch {
 		case !directed && b.metric.Role == results.RoleResource:
@@ -340,7 +348,7 @@ func shareUnits(blocks []*block) {
 		amount, _, _ := strings.Cut(b.unit, "/")
 		if timeBases[b.unit] != 0 || byteBases[amount] != 0 {
 			whole := b.scale.whole
-			b.scale = scaleFor(b.unit, values[b.unit])
+			b.scale = ScaleFor(b.unit, values[b.unit])
 			b.scale.whole = b.scale.whole || whole && b.scale.factor == 1
 		}
 	}
@@ -387,7 +395,7 @@ func (v *view) row(b *block, k rowKey, m *results.Measurement) *row {
 	case m == nil && b.labels[results.LabelReason] != "" && (r.relay == nil || r.relay.Outcome == results.OutcomeOK):
 		r.why = nothing // it refused nothing for that reason
 	case r.relay != nil && r.relay.Outcome != results.OutcomeOK:
-		r.why, r.failed = outcomeText(r.relay), r.relay.Outcome != results.OutcomeSkipped
+		r.why, r.failed = OutcomeText(r.relay), r.relay.Outcome != results.OutcomeSkipped
 	default:
 		r.why = v.absence(b.scenario.Key, k, m)
 	}

@@ -22,7 +22,7 @@ const (
 
 // MachineWarnings says what about the machine speaks against the figures: what is wrong, and what to do about it.
 func MachineWarnings(r *results.Record) []string {
-	r = sanitized(r)
+	r = Sanitized(r)
 	var out []string
 	say := func(format string, args ...any) { out = append(out, fmt.Sprintf(format, args...)) }
 	e := &r.Environment
@@ -37,11 +37,11 @@ func MachineWarnings(r *results.Record) []string {
 	case e.InMemory():
 		say("The relays' data lay in memory (%s): writing and syncing cost nothing, and disk figures mean little. Put it on a disk with --work DIR.", e.FileSystem)
 	case ok && synced < noSyncBelow:
-		say("fsync takes %s ms: the disk promises what it has not kept, so that a relay that syncs before its OK pays nothing for it. Choose another disk with --work DIR.", number(synced))
+		say("fsync takes %s ms: the disk promises what it has not kept, so that a relay that syncs before its OK pays nothing for it. Choose another disk with --work DIR.", Number(synced))
 	}
 	one, all := figures[results.ChecksOneCore], figures[results.ChecksAllCores]
 	if processors := usable(e); processors >= 2 && len(e.HarnessCores) != 1 && one > 0 && all > 0 && all < one {
-		say("All cores together checked %s signatures a second and one alone %s: something else takes them, or a quota does. Measure on a quieter machine.", number(all), number(one))
+		say("All cores together checked %s signatures a second and one alone %s: something else takes them, or a quota does. Measure on a quieter machine.", Number(all), Number(one))
 	}
 	warnOfHarness(r, say)
 	return out
@@ -55,20 +55,20 @@ func warnOfOthers(e *results.Environment, say func(string, ...any)) {
 	switch {
 	case e.BusyBefore != nil:
 		if *e.BusyBefore > busyShare*cores {
-			say("Other programs kept %s of %s busy just before the run. Stop them, and measure again.", number(*e.BusyBefore), count(e.Cores, "core"))
+			say("Other programs kept %s of %s busy just before the run. Stop them, and measure again.", Number(*e.BusyBefore), Count(e.Cores, "core"))
 		}
 	case e.LoadBefore != nil && *e.LoadBefore > loadShare*cores:
-		say("The machine was busy before the run: load %.2f on %s. Stop other programs, and measure again.", *e.LoadBefore, count(e.Cores, "core"))
+		say("The machine was busy before the run: load %.2f on %s. Stop other programs, and measure again.", *e.LoadBefore, Count(e.Cores, "core"))
 	}
 	d := e.During
 	if d == nil {
 		return
 	}
 	if d.BackgroundCores > busyShare*cores {
-		say("Other programs kept %s of %s busy during the run. Stop them, and measure again.", number(d.BackgroundCores), count(e.Cores, "core"))
+		say("Other programs kept %s of %s busy during the run. Stop them, and measure again.", Number(d.BackgroundCores), Count(e.Cores, "core"))
 	}
 	if d.StolenCores > stolenShare*cores {
-		say("The hypervisor gave %s of %s to other machines during the run. Measure on a machine that is not shared.", number(d.StolenCores), count(e.Cores, "core"))
+		say("The hypervisor gave %s of %s to other machines during the run. Measure on a machine that is not shared.", Number(d.StolenCores), Count(e.Cores, "core"))
 	}
 }
 
@@ -83,13 +83,13 @@ func warnOfProcessor(e *results.Environment, say func(string, ...any)) {
 	if d.ThrottledPeriods > 0 {
 		quota := ""
 		if e.QuotaCores > 0 {
-			quota = fmt.Sprintf(" of %s cores", number(e.QuotaCores))
+			quota = fmt.Sprintf(" of %s cores", Number(e.QuotaCores))
 		}
 		say("The control group's CPU quota%s held processes up in %s, %s s in all. Raise the quota, or run outside the container.",
-			quota, count(int(min(d.ThrottledPeriods, 1<<31)), "period"), number(d.ThrottledSeconds))
+			quota, Count(int(min(d.ThrottledPeriods, 1<<31)), "period"), Number(d.ThrottledSeconds))
 	}
 	if d.ThermalThrottles > 0 {
-		say("The processor slowed itself down for heat or power %s. Let it cool, or lower the load, and measure again.", count(int(min(d.ThermalThrottles, 1<<31)), "time"))
+		say("The processor slowed itself down for heat or power %s. Let it cool, or lower the load, and measure again.", Count(int(min(d.ThermalThrottles, 1<<31)), "time"))
 	}
 }
 
@@ -131,7 +131,7 @@ func warnOfHarness(r *results.Record, say func(string, ...any)) {
 	if len(scenarios) == 0 {
 		return
 	}
-	where := fmt.Sprintf("with %s in %s", strings.Join(relays, ", "), some(scenarios, 3))
+	where := fmt.Sprintf("with %s in %s", And(relays...), firstOf(scenarios, 3))
 	if pinned {
 		say("relaybench used up to %.0f %% of its own cores %s: it may have held the relay back. Use a machine with more cores.", worst, where)
 	} else {
@@ -149,7 +149,7 @@ func usable(e *results.Environment) float64 {
 
 // MachineText describes the machine in one line.
 func MachineText(r *results.Record) string {
-	return strings.Join(machineParts(&sanitized(r).Environment), " · ")
+	return strings.Join(machineParts(&Sanitized(r).Environment), " · ")
 }
 
 // machineParts lists what describes the machine.
@@ -162,16 +162,16 @@ func machineParts(e *results.Environment) []string {
 	}
 	add(e.CPU)
 	if e.Cores > 0 {
-		cores := count(e.Cores, "core")
+		cores := Count(e.Cores, "core")
 		if e.QuotaCores > 0 {
-			cores += fmt.Sprintf(" with a quota of %s", number(e.QuotaCores))
+			cores += fmt.Sprintf(" with a quota of %s", Number(e.QuotaCores))
 		}
 		add(cores)
 	}
 	if len(e.HarnessCores) > 0 {
 		add(fmt.Sprintf("relaybench on %s, relays on %s", joined(e.HarnessCores), joined(e.RelayCores)))
 	}
-	add(prefixed("governor ", e.Governor))
+	add(Prefixed("governor ", e.Governor))
 	if e.MemoryBytes > 0 {
 		memory := memoryText(e.MemoryBytes)
 		if e.MemoryLimit > 0 {
