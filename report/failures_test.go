@@ -71,7 +71,7 @@ func TestChecksThatFailAlikeAreOneFailure(t *testing.T) {
 	if strings.Join(got, "\n") != want || o.passed != 10 {
 		t.Errorf("%d passed, got %s", o.passed, strings.Join(got, "\n"))
 	}
-	if rest := v.rest(o.list[1], 1); rest != "profiles, hashtag, recent-window, notifications" {
+	if rest := v.rest(o.list[1], 1); rest != "profiles; hashtag; recent-window; notifications" {
 		t.Errorf("the rest is %q", rest)
 	}
 	// What it refused was not checked.

@@ -130,16 +130,22 @@ func Shortages(r *results.Record) (all []string) {
 	return all
 }
 
-// judgeBreaches speaks of what every run does and this one left out.
+// judgeBreaches speaks of what every run does and this one left out. What runs already is not asked
+// by a preflight, which publishes, and with nothing else in a run nothing is calibrated: no advice
+// can be given then.
 func (v *view) judgeBreaches(caveat func(string, ...any)) {
 	if len(v.rec.Measurements) == 0 {
 		return
 	}
-	if len(v.rec.Calibration) == 0 {
-		caveat("The harness was not calibrated: nothing tells whether a figure is the relay's or the harness's. Measure without --skip calibration.")
+	launched := func(relays []string, advice string) string {
+		if !slices.ContainsFunc(relays, func(name string) bool { r := v.relay(name); return r != nil && r.URL == "" }) {
+			return ""
+		}
+		return advice
 	}
-	var unasked []string
+	var names, unasked []string
 	for _, r := range v.relays {
+		names = append(names, r.Name)
 		asked := slices.ContainsFunc(v.checks, func(f *results.Finding) bool {
 			return f.Relay == r.Name && f.Code == results.CodeStores
 		})
@@ -147,8 +153,11 @@ func (v *view) judgeBreaches(caveat func(string, ...any)) {
 			unasked = append(unasked, r.Name)
 		}
 	}
+	if len(v.rec.Calibration) == 0 {
+		caveat("The harness was not calibrated: nothing tells whether a figure is the relay's or the harness's.%s", launched(names, " Measure without --skip calibration."))
+	}
 	if len(unasked) > 0 {
-		caveat("Nobody asked %s whether forged events are refused and filters kept, which would make any relay fast. Measure without --skip preflight.", And(unasked...))
+		caveat("Nobody asked %s whether forged events are refused and filters kept, which would make any relay fast.%s", And(unasked...), launched(unasked, " Measure without --skip preflight."))
 	}
 }
 
