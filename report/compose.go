@@ -231,10 +231,13 @@ func (s *section) all() (blocks []*block) {
 		scenarios = slices.Concat(scenarios, s.download.scenarios)
 	}
 	for _, sc := range scenarios {
-		blocks = append(blocks, slices.Concat(sc.blocks, sc.facts)...)
+		blocks = append(blocks, sc.all()...)
 	}
 	return blocks
 }
+
+// all are the metrics of a scenario but what it consumed.
+func (s *scenario) all() []*block { return slices.Concat(s.blocks, s.facts) }
 
 // resources sets CPU, memory and disk traffic: on a terminal all queries together.
 func (d *composer) resources() {

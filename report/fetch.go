@@ -91,7 +91,7 @@ func (v *view) download() *download {
 		if !slices.Contains(d.forms, s.form) {
 			d.forms = append(d.forms, s.form)
 		}
-		for _, b := range slices.Concat(sc.blocks, sc.facts) {
+		for _, b := range sc.all() {
 			for _, r := range b.rows {
 				if b.metric.Key != sc.Primary || r.m == nil {
 					continue

@@ -35,7 +35,7 @@ func (v *view) summarize(g *pairing) {
 		for _, p := range g.pairs {
 			if p.a == n || p.b == n {
 				of++
-				if p.converged {
+				if p.converged() {
 					good++
 				}
 			}
@@ -88,7 +88,7 @@ func (v *view) summarize(g *pairing) {
 
 // served lists a relay's figures of one metric as the server, one for each peer.
 func (s *scenario) served(metric, relay string) (all []*row) {
-	for _, b := range slices.Concat(s.blocks, s.facts) {
+	for _, b := range s.all() {
 		for _, r := range b.rows {
 			if b.metric.Key == metric && r.has && r.key.relay == relay {
 				all = append(all, r)

@@ -186,7 +186,7 @@ func TestAPairSaysHowItEnded(t *testing.T) {
 			if len(g.pairs) != 1 {
 				t.Fatalf("%d pairs", len(g.pairs))
 			}
-			if status, _, _ := g.pairs[0].status(); status != c.status || g.pairs[0].title() != c.title {
+			if status := g.pairs[0].status().text; status != c.status || g.pairs[0].title() != c.title {
 				t.Errorf("%s: %s", g.pairs[0].title(), status)
 			}
 		})

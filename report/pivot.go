@@ -19,7 +19,7 @@ type entry struct {
 
 // figure is an entry's block and row of a metric, nil where it has none.
 func (s *entry) figure(is func(*block) bool) (*block, *row) {
-	for _, b := range slices.Concat(s.scenario.blocks, s.scenario.facts) {
+	for _, b := range s.scenario.all() {
 		if !is(b) {
 			continue
 		}
@@ -30,6 +30,14 @@ func (s *entry) figure(is func(*block) bool) (*block, *row) {
 		}
 	}
 	return nil, nil
+}
+
+// value is an entry's figure of a metric.
+func (s *entry) value(metric string) (float64, bool) {
+	if _, r := s.figure(func(b *block) bool { return b.metric.Key == metric }); r != nil && r.has {
+		return r.value, true
+	}
+	return 0, false
 }
 
 // primary is the figure that stands for an entry.
@@ -120,7 +128,7 @@ func (d *composer) figures(entries []entry, bars, primary bool) (columns []measu
 	var keys []key
 	for i := range entries {
 		sc := entries[i].scenario
-		for _, b := range slices.Concat(sc.blocks, sc.facts) {
+		for _, b := range sc.all() {
 			if (b.metric.Key == sc.Primary) != primary {
 				continue
 			}

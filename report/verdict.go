@@ -242,6 +242,9 @@ func (v *view) where(f *results.Finding) string {
 	if v.layout(f.Scenario) != "" {
 		text = v.place(f.Scenario, f.Labels)
 	}
+	if v.inSync(f) {
+		return text + ", " + f.Peer + " → " + f.Relay
+	}
 	return strings.TrimPrefix(text+with(f), " ")
 }
 

@@ -227,7 +227,7 @@ func shareScales(all []*scenario) {
 	values := map[string][]float64{}
 	for _, change := range []bool{false, true} {
 		for _, s := range all {
-			for _, b := range slices.Concat(s.blocks, s.facts) {
+			for _, b := range s.all() {
 				if amount, _, _ := strings.Cut(b.unit, "/"); change {
 					if b.scale = ScaleFor(b.unit, values[b.unit]); b.metric.Key == b.unit && byteBases[amount] != 0 {
 						b.scale = Scale{factor: 1} // which its name says
@@ -317,7 +317,7 @@ func (v *view) fill(d *results.Scenario, ms []*results.Measurement) *scenario {
 			s.blocks = append(s.blocks, b)
 		}
 	}
-	shareUnits(slices.Concat(s.blocks, s.facts))
+	shareUnits(s.all())
 	findEchoes(s)
 	return s
 }
