@@ -84,21 +84,15 @@ func (s *settings) name() string { return s.label() + Prefixed(", ", s.form) }
 
 // download gathers the ways; nil where a run has none.
 func (v *view) download() *download {
-	d := &download{}
-	d.scenarios = v.laid(results.LayoutDownloads, wayLabels...)
+	d := &download{scenarios: v.laid(results.LayoutDownloads, wayLabels...)}
 	for _, sc := range d.scenarios {
 		s := settingsOf(sc.Scenario, sc.labels)
-		if !slices.Contains(d.forms, s.form) {
-			d.forms = append(d.forms, s.form)
-		}
+		d.forms = AddNew(d.forms, s.form)
 		for _, b := range sc.all() {
 			for _, r := range b.rows {
-				if b.metric.Key != sc.Primary || r.m == nil {
-					continue
-				}
-				d.ways = append(d.ways, &way{entry{scenario: sc, key: r.key, labels: plain(s.label(), s.form, r.key.relay)}, s, r})
-				if !slices.Contains(d.relays, r.key.relay) {
-					d.relays = append(d.relays, r.key.relay)
+				if b.metric.Key == sc.Primary && r.m != nil {
+					d.ways = append(d.ways, &way{entry{scenario: sc, key: r.key, labels: plain(s.label(), s.form, r.key.relay)}, s, r})
+					d.relays = AddNew(d.relays, r.key.relay)
 				}
 			}
 		}
@@ -107,11 +101,10 @@ func (v *view) download() *download {
 		return nil
 	}
 	slices.SortStableFunc(d.relays, func(a, b string) int { return cmp.Compare(v.order(a), v.order(b)) })
-	form := func(w *way) int { return slices.Index(d.forms, w.form) }
-	slices.SortStableFunc(d.ways, func(a, b *way) int {
-		return cmp.Or(cmp.Compare(a.scenario.Order, b.scenario.Order), cmp.Compare(form(a), form(b)), cmp.Compare(v.order(a.key.relay), v.order(b.key.relay)), cmp.Compare(boolean(a.adaptive), boolean(b.adaptive)),
-			cmp.Compare(a.batch, b.batch), cmp.Compare(a.conns, b.conns), cmp.Compare(a.inFlight, b.inFlight))
-	})
+	place := func(w *way) []int {
+		return []int{w.scenario.Order, slices.Index(d.forms, w.form), slices.Index(d.relays, w.key.relay), boolean(w.adaptive), w.batch, w.conns, w.inFlight}
+	}
+	slices.SortStableFunc(d.ways, func(a, b *way) int { return slices.Compare(place(a), place(b)) })
 	return d
 }
 
@@ -119,8 +112,8 @@ func (v *view) download() *download {
 // of the many settings each counts for little.
 func (d *download) contests() (list []*block) {
 	for _, w := range d.ways {
-		if b, _ := w.primary(); w.form == formRaw && !w.inMatrix() && !w.adaptive && !slices.Contains(list, b) {
-			list = append(list, b)
+		if b, _ := w.primary(); w.form == formRaw && w.batch == 0 && !w.adaptive {
+			list = AddNew(list, b)
 		}
 	}
 	return list
@@ -170,7 +163,7 @@ func (d *download) lines() (all []*way) {
 
 // paces says what sets the pace, once for each answer.
 func (d *download) paces() (lines []string) {
-	var said grouped
+	var said Groups[string, string]
 	for _, w := range d.lines() {
 		_, r := w.figure(func(b *block) bool { return b.metric.Key == "parsed of raw" })
 		if r == nil || !r.has || r.m.Is(results.StatusPace) == nil {
@@ -182,14 +175,14 @@ func (d *download) paces() (lines []string) {
 				texts = append(texts, statusText(s))
 			}
 		}
-		key := strings.Join(texts, "; ")
-		if len(texts) > 1 {
-			key = "trials differ: " + key
+		name := w.label()
+		if w.scenario.labels[results.LabelEncoding] != "" {
+			name += " compressed"
 		}
-		said.add(key, d.of(w, w.label()+map[bool]string{true: " compressed"}[w.scenario.labels[results.LabelEncoding] != ""], " on ")+" "+Number(r.value)+" %")
+		said.Add(map[bool]string{true: "trials differ: "}[len(texts) > 1]+strings.Join(texts, "; "), d.of(w, name, " on ")+" "+Number(r.value)+" %")
 	}
-	for _, g := range said {
-		lines = append(lines, g.key+"; verified, of the raw rate: "+strings.Join(g.members, ", "))
+	for _, g := range said.List {
+		lines = append(lines, g.Key+"; verified, of the raw rate: "+strings.Join(g.Members, ", "))
 	}
 	return lines
 }
@@ -204,49 +197,27 @@ func (d *download) of(w *way, text, by string) string {
 
 // reasons says why ways are incomplete or were not measured, once for each reason.
 func (d *download) reasons(most int) (lines []string) {
-	var said grouped
+	var said Groups[string, string]
 	for _, w := range d.ways {
 		for i := range w.rate.m.Status {
 			s := &w.rate.m.Status[i]
 			if s.Code == results.StatusLimited || s.Code == results.StatusPace { // which are said elsewhere
 				continue
 			}
-			key := statusText(s)
-			if !w.rate.has {
-				key = "not measured: " + key
-			}
-			said.add(d.of(w, key, ": "), w.name())
+			said.Add(d.of(w, map[bool]string{false: "not measured: "}[w.rate.has]+statusText(s), ": "), w.name())
 		}
 	}
-	for _, g := range said {
-		lines = append(lines, g.key+" ("+Some(g.members, most)+")")
+	for _, g := range said.List {
+		lines = append(lines, g.Key+" ("+Some(g.Members, most)+")")
 	}
 	return lines
-}
-
-// grouped are things that have something to say in common, in the order in which it was said first.
-type grouped []group
-
-type group struct {
-	key     string
-	members []string
-}
-
-func (g *grouped) add(key, member string) {
-	for i := range *g {
-		if x := &(*g)[i]; x.key == key {
-			x.members = append(x.members, member)
-			return
-		}
-	}
-	*g = append(*g, group{key, []string{member}})
 }
 
 // windows tells how adaptive ways found their number of REQs in flight.
 func (d *download) windows() (lines []string) {
 	for _, w := range d.ways {
-		_, settled := w.figure(func(b *block) bool { return b.metric.Key == "in flight configured" })
-		if !w.adaptive || settled == nil || !settled.has || w.conns == 0 {
+		settled, known := w.value("in flight configured")
+		if !w.adaptive || !known || w.conns == 0 {
 			continue
 		}
 		var steps []string
@@ -262,7 +233,7 @@ func (d *download) windows() (lines []string) {
 			found = strings.Join(steps, ", ") + " events/s"
 		}
 		lines = append(lines, fmt.Sprintf("%s, %s, batches of %d: %s, and it ended at %.0f in flight on each", d.of(w, w.form+", adaptive", ", "),
-			Count(w.conns, "connection"), w.batch, found, settled.value/float64(w.conns)))
+			Count(w.conns, "connection"), w.batch, found, settled/float64(w.conns)))
 	}
 	return lines
 }

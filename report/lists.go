@@ -8,17 +8,24 @@ type Group[K comparable, V any] struct {
 	Members []V
 }
 
-// Groups are in the order in which the first member of each came.
-type Groups[K comparable, V any] []Group[K, V]
+// Groups are things by key, in the order in which the first of each came.
+type Groups[K comparable, V any] struct {
+	List  []Group[K, V]
+	index map[K]int
+}
 
-// Add puts a member into the group of a key.
-func (g *Groups[K, V]) Add(key K, member V) {
-	i := slices.IndexFunc(*g, func(x Group[K, V]) bool { return x.Key == key })
-	if i < 0 {
-		i = len(*g)
-		*g = append(*g, Group[K, V]{Key: key})
+// Add puts members into the group of a key.
+func (g *Groups[K, V]) Add(key K, members ...V) {
+	i, ok := g.index[key]
+	if !ok {
+		if g.index == nil {
+			g.index = map[K]int{}
+		}
+		i = len(g.List)
+		g.index[key] = i
+		g.List = append(g.List, Group[K, V]{Key: key})
 	}
-	(*g)[i].Members = append((*g)[i].Members, member)
+	g.List[i].Members = append(g.List[i].Members, members...)
 }
 
 // AddNew appends to a list what it does not have yet.

@@ -66,7 +66,7 @@ func (v *view) syncs() (tables []*syncTable) {
 			}
 			t.cells[i].found = append(t.cells[i].found, f...)
 		}
-		for _, g := range found {
+		for _, g := range found.List {
 			for _, f := range g.Members {
 				if f.Scenario == t.Key {
 					add(g.Key, f)
@@ -161,7 +161,7 @@ func (d *composer) syncs(tables []*syncTable) {
 			}
 		}
 		d.Table(cross([]string{"from ↓  to →"}, sinks, cells))
-		for _, g := range reasons {
+		for _, g := range reasons.List {
 			pairs := g.Members
 			if len(pairs) > 3 {
 				pairs = append(pairs[:2:2], fmt.Sprintf("and %d more", len(pairs)-2))

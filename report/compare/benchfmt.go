@@ -67,7 +67,7 @@ func (c *Comparison) Benchfmt(w io.Writer) error {
 		for i := range relay.Figures {
 			places.Add(benchPlace(&relay.Figures[i])+"/relay="+benchWord(relay.New), &relay.Figures[i])
 		}
-		for _, p := range places {
+		for _, p := range places.List {
 			for _, side := range []string{oldName, newName} {
 				for trial, more := 0, true; more; trial++ {
 					res := benchfmt.Result{Config: config, Name: benchfmt.Name(p.Key + "/side=" + side), Iters: 1}

@@ -71,7 +71,7 @@ func (c *Comparison) alone() (all []string) {
 				}
 			}
 			var places []string
-			for _, g := range at {
+			for _, g := range at.List {
 				if both[g.Key] {
 					g.Key += ", " + report.Some(g.Members, 4)
 				}
@@ -82,7 +82,7 @@ func (c *Comparison) alone() (all []string) {
 			}
 		}
 	}
-	for _, g := range said {
+	for _, g := range said.List {
 		all = append(all, fmt.Sprintf("Of %s there is in %s.", report.And(g.Members...), g.Key))
 	}
 	return all
