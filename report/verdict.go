@@ -96,8 +96,8 @@ func (v *view) verdict() verdict {
 func (v *view) marked(code string) string {
 	var names []string
 	for i := range v.rec.Measurements {
-		if m := &v.rec.Measurements[i]; m.Is(code) != nil && !v.yardstick(m.Relay) && !slices.Contains(names, m.Relay) {
-			names = append(names, m.Relay)
+		if m := &v.rec.Measurements[i]; m.Is(code) != nil && !v.yardstick(m.Relay) {
+			names = AddNew(names, m.Relay)
 		}
 	}
 	return And(names...)
@@ -108,8 +108,8 @@ func (v *view) marked(code string) string {
 func Shortages(r *results.Record) (all []string) {
 	names := map[string][]string{}
 	add := func(code, name string) {
-		if shortageText(code) != "" && !slices.Contains(names[code], name) {
-			names[code] = append(names[code], name)
+		if shortageText(code) != "" {
+			names[code] = AddNew(names[code], name)
 		}
 	}
 	r = Sanitized(r)
@@ -266,9 +266,7 @@ func (v *view) findingRelays() []string {
 		}
 	}
 	for _, f := range v.checks {
-		if n := subject(f); !slices.Contains(names, n) {
-			names = append(names, n)
-		}
+		names = AddNew(names, subject(f))
 	}
 	return slices.DeleteFunc(names, v.yardstick) // of which nothing is expected
 }

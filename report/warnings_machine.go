@@ -2,7 +2,6 @@ package report
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	"relaybench/results"
@@ -121,12 +120,7 @@ func warnOfHarness(r *results.Record, say func(string, ...any)) {
 			continue
 		}
 		worst = max(worst, share)
-		if !slices.Contains(scenarios, m.Scenario) {
-			scenarios = append(scenarios, m.Scenario)
-		}
-		if !slices.Contains(relays, m.Relay) {
-			relays = append(relays, m.Relay)
-		}
+		scenarios, relays = AddNew(scenarios, m.Scenario), AddNew(relays, m.Relay)
 	}
 	if len(scenarios) == 0 {
 		return
