@@ -169,6 +169,16 @@ type Column struct {
 	Left     bool // words, which stand left; labels do anyway
 	Priority int
 	Full     bool // too much for a terminal
+	meaning  string
+}
+
+// meanings say what the columns are that a printer shows; "" where none needs it.
+func (t *Table) meanings(shown []int) string {
+	var all []string
+	for _, c := range shown {
+		all = append(all, t.columns[c].meaning)
+	}
+	return clauses(all...)
 }
 
 // A Row is a row of a table.

@@ -35,13 +35,32 @@ const (
 	fetchMeaning = "One client downloads everything that matches the filter: giant in one REQ, paged by until, sharded with the time " +
 		"divided over connections, by-id once ids are known, negentropy finding them by a reconciliation first. raw finds ids and " +
 		"counts; parsed parses and verifies every event; deflate has it compressed."
-	fetchColumns = "by-id: connections × REQs in flight on each × ids in a REQ, the best of all that were tried; auto finds the " +
-		"second by itself. retried, failed: ids asked for again, and ids that were never answered, where events are asked for by " +
-		"id. duplicates: events that came more than once. overfetch: bytes on the socket for each byte of a distinct event. in " +
-		"flight: REQs on average by Little's law (their rate × their latency), and as many as may be. tool: relaybench itself."
 	fetchState = "The current state is what the records that came fold to: replaceable and addressable events to their newest, deletions " +
 		"applied. Requests of a reconciliation are its rounds."
 )
+
+// fetchColumns say what figures are, by a metric that is among them.
+var fetchColumns = []struct{ metric, text string }{
+	{"retried", "retried, failed: ids asked for again, and ids that were never answered, where events are asked for by id."},
+	{"duplicates", "duplicates: events that came more than once."},
+	{"overfetch", "overfetch: bytes on the socket for each byte of a distinct event."},
+	{"in flight by Little's law", "in flight: REQs on average by Little's law (their rate × their latency), and as many as may be."},
+	{"tool cpu per event", "tool: relaybench itself."},
+}
+
+// columns says what the columns of ways are.
+func (d *download) columns(ways []*way) string {
+	var texts []string
+	if slices.ContainsFunc(ways, func(w *way) bool { return w.batch > 0 }) {
+		texts = append(texts, "by-id: connections × REQs in flight on each × ids in a REQ, the best of all that were tried; auto finds the second by itself.")
+	}
+	for _, c := range fetchColumns {
+		if slices.ContainsFunc(ways, func(w *way) bool { _, ok := w.value(c.metric); return ok }) {
+			texts = append(texts, c.text)
+		}
+	}
+	return strings.Join(texts, " ")
+}
 
 // The values of labels that tell ways apart, and metrics that sentences are made of.
 const (
@@ -244,7 +263,9 @@ func (d *composer) download(x *download) {
 	d.Say(fetchMeaning, Dim)
 	d.add(gap{})
 	d.ways(x, x.lines())
-	d.Say(fetchColumns, Dim)
+	if text := x.columns(x.lines()); text != "" {
+		d.Say(text, Dim)
+	}
 	d.to(full, func() { d.Say(fetchState, Dim) })
 	d.apart(pointMark, x.paces())
 	d.apart(WarningMark, x.reasons(4))

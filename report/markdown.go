@@ -110,6 +110,7 @@ func (p *markdown) table(t *Table) {
 	}
 	var head []string
 	var left []bool
+	var shown []int
 	if grouped {
 		head, left = append(head, mdText(t.groups)), append(left, true)
 	}
@@ -120,7 +121,7 @@ func (p *markdown) table(t *Table) {
 		if empty(c) {
 			continue
 		}
-		head, left = append(head, mdText(col.Head)), append(left, col.Left || c < t.labels)
+		head, left, shown = append(head, mdText(col.Head)), append(left, col.Left || c < t.labels), append(shown, c)
 	}
 	var rows [][]string
 	for _, r := range t.rows {
@@ -155,5 +156,8 @@ func (p *markdown) table(t *Table) {
 			p.write("\n")
 		}
 		p.write(superscript(i+1) + " " + mdText(sentence(text)) + "  \n")
+	}
+	if text := t.meanings(shown); text != "" {
+		p.write("\n" + mdText(text+".") + "\n")
 	}
 }

@@ -413,7 +413,12 @@ func (d *composer) fact(b *block, r *row) Cell {
 
 // queries sets all queries in one table, each with its forms.
 func (d *composer) queries(list []*scenario) {
-	d.Say("Bars: median time to EOSE, less is better. hot repeats one filter, varied draws others like it.", Dim)
+	d.to(brief, func() {
+		d.Say("Bars: median time to EOSE, less is better. hot repeats one filter, varied draws others like it.", Dim)
+	})
+	d.Full(func() {
+		d.Say("Median time to EOSE, less is better. hot repeats one filter, varied draws others like it.", Dim)
+	})
 	t := &Table{groups: "query", labels: 2, bars: true, spaced: true, columns: heads("form", "relay")}
 	var entries []entry
 	for _, sc := range list {
@@ -428,13 +433,10 @@ func (d *composer) queries(list []*scenario) {
 		}
 	}
 	d.pivot(t, entries)
-	var meanings []string
-	for _, c := range t.columns {
+	for i := range t.columns {
+		c := &t.columns[i]
 		if m := d.v.rec.Metric(c.Head); m.Title != m.Key {
-			meanings = append(meanings, m.Key+": "+m.Title)
+			c.meaning = m.Key + ": " + m.Title
 		}
-	}
-	if len(meanings) > 0 {
-		d.Say(strings.Join(meanings, "; ")+".", Dim)
 	}
 }

@@ -275,6 +275,9 @@ func (p *terminal) table(t *Table) {
 	for i, text := range t.foot {
 		p.hang(Span{padRight("    "+superscript(i+1), n), Dim}, 0, []Span{{text, Dim}})
 	}
+	if text := t.meanings(l.shown); text != "" {
+		p.para(para{indent: 1, text: []Span{{text + ".", Dim}}})
+	}
 }
 
 // part writes labels, bars and some of the columns.
