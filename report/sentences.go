@@ -94,15 +94,15 @@ func byCase(f *results.Finding, tables ...texts) string {
 }
 
 // joints are what parts are joined by, by the sign before them; a comma where there is none.
-var joints = map[byte]string{';': "; ", '&': ", and "}
+var joints = map[byte]string{';': "; ", ':': ": ", '&': ", and "}
 
 // expand puts what a finding counts and quotes into a template. ${count} is a number, ${of - lost} a
 // difference, ${count:noun} one with its noun, ${count:number} one with decimals, ${count:%.1f} one
 // in that format, ${count:ms} a time, ${count:true} true or false; ${"text"} is a text in quotation
 // marks, ${'text'} one as it is; specialParts are more than that.
 //
-// [a|b] are parts of which those are joined that say something: by ", ", [;a|b] by "; ", [&a|b] by
-// ", and "; of [/a|b] the first one stands. A part that begins with count?, 'text'? or !count? says
+// [a|b] are parts of which those are joined that say something: by ", ", [;a|b] by "; ", [:a|b] by
+// ": ", [&a|b] by ", and "; of [/a|b] the first one stands. A part that begins with count?, 'text'? or !count? says
 // something only where there is, or is not, anything of that.
 func expand(f *results.Finding, template string) string {
 	var b strings.Builder
@@ -244,14 +244,21 @@ func init() { // they are made of sentences themselves
 			}
 			return expand(f, "[lost?${lost} of ${of} acknowledged events are missing]"+excusedText)
 		},
-		"have":    func(f *results.Finding) string { return differenceText(f, "have") },
-		"need":    func(f *results.Finding) string { return differenceText(f, "need") },
-		"holding": holdingText,
-		"rightly": rightly,
-		"answer":  func(f *results.Finding) string { return Prefixed(": ", byCase(f, answeredTexts)) },
-		"why":     func(f *results.Finding) string { return reasonText(f.Cause, f.Counts, f.Texts) },
-		"faults":  func(f *results.Finding) string { return expand(f, faultsText) },
-		"fates":   func(f *results.Finding) string { return Prefixed("; of the missing: ", expand(f, fatesText)) },
+		// Of a status, which has the code that it is because of in place of the check's.
+		"explanation": func(f *results.Finding) string {
+			return cmp.Or(f.Texts["text"], f.Texts["error"], whyText(f.Code, f.Counts))
+		},
+		"shortage": func(f *results.Finding) string { return shortageText(f.Code) },
+		"limiting": func(f *results.Finding) string { return limits[f.Cause] },
+		"cause":    func(f *results.Finding) string { return cmp.Or(f.Texts["text"], codeText(f.Cause)) },
+		"have":     func(f *results.Finding) string { return differenceText(f, "have") },
+		"need":     func(f *results.Finding) string { return differenceText(f, "need") },
+		"holding":  holdingText,
+		"rightly":  rightly,
+		"answer":   func(f *results.Finding) string { return Prefixed(": ", byCase(f, answeredTexts)) },
+		"why":      func(f *results.Finding) string { return reasonText(f.Cause, f.Counts, f.Texts) },
+		"faults":   func(f *results.Finding) string { return expand(f, faultsText) },
+		"fates":    func(f *results.Finding) string { return Prefixed("; of the missing: ", expand(f, fatesText)) },
 		"ended by": func(f *results.Finding) string {
 			return byCase(&results.Finding{Cause: f.Texts["by"], Texts: f.Texts}, endedByTexts)
 		},
