@@ -212,7 +212,7 @@ var (
 
 // Terminal writes the document for a terminal. Errors are those of w.
 func (d *Document) Terminal(w io.Writer, o TerminalOptions) error {
-	s := o.screen(w)
+	s := newScreen(w, o.Width, o.Color)
 	p := &terminal{screen: s}
 	p.nodes(d.nodes)
 	p.crowded()

@@ -248,13 +248,8 @@ type screen struct {
 	err   error
 }
 
-// screen is where a terminal's text goes.
-func (o TerminalOptions) screen(w io.Writer) *screen {
-	return newScreen(w, min(max(cmp.Or(o.Width, 80), leastWidth), mostWidth), o.Color)
-}
-
 func newScreen(w io.Writer, width int, color bool) *screen {
-	return &screen{w: bufio.NewWriter(w), width: width, color: color}
+	return &screen{w: bufio.NewWriter(w), width: min(max(cmp.Or(width, 80), leastWidth), mostWidth), color: color}
 }
 
 // line writes spans without blanks at their end. Whatever would reach beyond the width goes on
@@ -297,12 +292,11 @@ func (s *screen) hang(lead Span, more int, text []Span) {
 		s.line(lead)
 		lead, n, more = Span{"    ", Plain}, 4, 0
 	}
-	first := flow(text, s.width-n)
-	if len(first) > 1 && more > 0 {
-		rest := flow(text, s.width-n-more)
-		first = append(first[:0:0], rest...)
+	lines := flow(text, s.width-n)
+	if len(lines) > 1 && more > 0 {
+		lines = flow(text, s.width-n-more)
 	}
-	for i, l := range first {
+	for i, l := range lines {
 		if i > 0 {
 			lead = Span{strings.Repeat(" ", n+more), Plain}
 		}

@@ -120,16 +120,13 @@ func (t *Table) lay(w int) *layout {
 			continue
 		}
 		l.widths[c] = width(col.Head)
+		text := 0
 		for _, r := range t.rows {
 			if c < len(r.cells) && (c < t.labels || r.message.text == "") {
-				l.marks[c] = max(l.marks[c], width(r.cells[c].mark))
+				l.marks[c], text = max(l.marks[c], width(r.cells[c].mark)), max(text, width(r.cells[c].text))
 			}
 		}
-		for _, r := range t.rows {
-			if c < len(r.cells) && (c < t.labels || r.message.text == "") {
-				l.widths[c] = max(l.widths[c], width(r.cells[c].text)+l.markRoom(c))
-			}
-		}
+		l.widths[c] = max(l.widths[c], text+l.markRoom(c))
 		if c < t.labels {
 			continue
 		}

@@ -83,20 +83,13 @@ func (p *terminal) list(x list) {
 		names = append(names, r.key)
 		n, longest = max(n, width(r.key)), max(longest, width(r.text))
 	}
-	n = min(n, max(p.part2(), p.width-longest-4))
+	if p.width >= narrow { // on a narrow terminal, where lines go on below, names have all the room that there may be
+		n = min(n, max(p.width/2, p.width-longest-4))
+	}
 	cut := CutNames(names, n)
 	for _, r := range x.rows {
 		p.hang(Span{"  " + padRight(cut[r.key], n) + "  ", x.names}, 0, []Span{{r.text, x.texts}})
 	}
-}
-
-// part2 is half of the width, which names may take at most; on a narrow terminal, where lines go on
-// below, all that there may be.
-func (p *terminal) part2() int {
-	if p.width < narrow {
-		return mostWidth
-	}
-	return p.width / 2
 }
 
 func (p *terminal) verbatim(q verbatim) {
