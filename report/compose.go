@@ -87,17 +87,17 @@ func (d *composer) head() {
 	d.add(list{names: Dim, rows: facts})
 	d.to(full, func() {
 		e := d.v.rec.Environment
-		rest := []fact{{"platform", e.OS + "/" + e.Arch}}
-		for name, load := range map[string]*float64{"load after": e.LoadAfter, "load before": e.LoadBefore} {
-			if load != nil {
-				rest = append(rest, fact{name, strconv.FormatFloat(*load, 'f', 2, 64)})
-			}
-		}
+		var rest []fact
 		if !d.v.corpusless() {
 			rest = append(rest, fact{"fingerprint", d.v.rec.Corpus.Fingerprint})
 		}
-		slices.SortFunc(rest, func(a, b fact) int { return strings.Compare(a.key, b.key) })
-		d.add(list{rows: rest})
+		if e.LoadAfter != nil {
+			rest = append(rest, fact{"load after", fmt.Sprintf("%.2f", *e.LoadAfter)})
+		}
+		if e.LoadBefore != nil {
+			rest = append(rest, fact{"load before", fmt.Sprintf("%.2f", *e.LoadBefore)})
+		}
+		d.add(list{rows: append(rest, fact{"platform", e.OS + "/" + e.Arch})})
 		d.kinds()
 	})
 }

@@ -285,45 +285,33 @@ func starRule(trials int) string {
 // head describes the run: corpus, machine, tool, trials and time.
 func (v *view) head() []fact {
 	r := v.rec
-	var out []fact
-	add := func(key string, parts ...string) {
-		parts = slices.DeleteFunc(parts, func(s string) bool { return s == "" })
-		if len(parts) > 0 {
-			out = append(out, fact{key, strings.Join(parts, " · ")})
-		}
-	}
 	var unranked []string
 	for _, x := range v.relays {
 		if x.NeverRanked != "" {
 			unranked = append(unranked, x.Name+": "+x.NeverRanked)
 		}
 	}
-	add("unranked", unranked...)
-	size := Count(r.Corpus.Events, "event")
-	if r.Corpus.Bytes > 0 {
-		size += ", " + BytesText(float64(r.Corpus.Bytes))
+	corpus := []string{"no corpus was named: what the relay holds is not known beforehand"}
+	if !v.corpusless() {
+		size := Count(r.Corpus.Events, "event")
+		if r.Corpus.Bytes > 0 {
+			size += ", " + BytesText(float64(r.Corpus.Bytes))
+		}
+		corpus = []string{r.Corpus.Source, size, Prefixed("fingerprint ", Shorten(r.Corpus.Fingerprint, 16))}
 	}
-	if v.corpusless() {
-		add("corpus", "no corpus was named: what the relay holds is not known beforehand")
-	} else {
-		add("corpus", r.Corpus.Source, size, Prefixed("fingerprint ", Shorten(r.Corpus.Fingerprint, 16)))
-	}
-	add("left out", leftOut(r.Corpus.Dropped))
-	add("machine", machineParts(&r.Environment)...)
-	tool := r.Tool.Version
+	tool := []string{"relaybench " + r.Tool.Version}
 	if r.Tool.Revision != "" {
-		tool += " (" + Shorten(r.Tool.Revision, 12) + ")"
+		tool[0] += " (" + Shorten(r.Tool.Revision, 12) + ")"
 	}
-	modified := ""
 	if r.Tool.Modified {
-		modified = "uncommitted changes"
+		tool = append(tool, "uncommitted changes")
 	}
-	add("tool", "relaybench "+tool, modified, r.Tool.Go, Prefixed("signatures by ", r.Tool.Verifier))
-	switch {
-	case v.trials == 1:
-		add("trials", "n=1")
-	case v.trials > 1:
-		add("trials", fmt.Sprintf("n=%d", v.trials), "each figure is the median of its trials, a latency of their medians; p99 is of all samples", starRule(v.trials))
+	var trials []string
+	if v.trials > 0 {
+		trials = []string{fmt.Sprintf("n=%d", v.trials)}
+	}
+	if v.trials > 1 {
+		trials = append(trials, "each figure is the median of its trials, a latency of their medians; p99 is of all samples", starRule(v.trials))
 	}
 	when := r.StartedAt.UTC().Format("2006-01-02 15:04:05") + " UTC"
 	if r.FinishedAt != nil {
@@ -331,7 +319,16 @@ func (v *view) head() []fact {
 			when += ", took " + durationText(took)
 		}
 	}
-	add("time", when)
+	var out []fact
+	for _, line := range []struct {
+		key   string
+		parts []string
+	}{{"unranked", unranked}, {"corpus", corpus}, {"left out", []string{leftOut(r.Corpus.Dropped)}}, {"machine", machineParts(&r.Environment)},
+		{"tool", append(tool, r.Tool.Go, Prefixed("signatures by ", r.Tool.Verifier))}, {"trials", trials}, {"time", []string{when}}} {
+		if text := joinSaid(" · ", line.parts); text != "" {
+			out = append(out, fact{line.key, text})
+		}
+	}
 	return out
 }
 
