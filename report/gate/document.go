@@ -2,7 +2,6 @@ package gate
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	"relaybench/report"
@@ -129,37 +128,31 @@ func (g *Verdict) Document() *report.Document {
 
 // alike is the number of trials that all figures rest on, "" where they differ.
 func (g *Verdict) alike() string {
-	n := ""
+	var all []string
 	for i := range g.Figures {
-		f := &g.Figures[i]
-		if f.Exact {
-			continue
+		if f := &g.Figures[i]; !f.Exact {
+			all = report.AddNew(all, compare.TrialsText(f.Test.N1, f.Test.N2))
 		}
-		text := compare.TrialsText(f.Test.N1, f.Test.N2)
-		if n != "" && n != text {
-			return ""
-		}
-		n = text
 	}
-	return n
+	if len(all) != 1 {
+		return ""
+	}
+	return all[0]
 }
 
-// legend says how the verdict came about.
+// legend says how the verdict came about, and what the words mean that are in it.
 func (g *Verdict) legend() string {
-	var parts []string
-	has := func(j Judgement) bool {
-		return slices.ContainsFunc(g.Figures, func(f Figure) bool { return f.Judgement == j })
-	}
-	parts = append(parts, fmt.Sprintf("A figure is worse when two runs find it so: the first significantly by itself (Mann–Whitney U, p < 0.05) and by more than its threshold (%s unless said otherwise), or so much (%v times) or so uncertainly (up to %d times) that no p acquits it; and a second one, of such suspects alone, again. Where that cannot tell, more trials join it, up to %d a side. By Holm's method over the suspects, at half the level with each look: under 1 false alarm in 100 gates. Exact figures may not differ at all.",
-		percentText(g.threshold), grossly, widely, g.maxTrials))
+	parts := []string{fmt.Sprintf("A figure is worse when two runs find it so: the first significantly by itself (Mann–Whitney U, p < 0.05) and by more than its threshold (%s unless said otherwise), or so much (%v times) or so uncertainly (up to %d times) that no p acquits it; and a second one, of such suspects alone, again. Where that cannot tell, more trials join it, up to %d a side. By Holm's method over the suspects, at half the level with each look: under 1 false alarm in 100 gates. Exact figures may not differ at all.",
+		percentText(g.threshold), grossly, widely, g.maxTrials)}
 	for _, x := range []struct {
 		j    Judgement
 		text string
-	}{{NoEvidence, "~ no significant difference"}, {Unclear, "undecided: a suspect that later trials, shown here, neither confirm nor acquit"}, {NotAgain, "not again: a suspect that later trials, shown here, acquitted"}, {SlightlyOff, "within: significant, and no more than the threshold"}, {BelowNoise, "like noise: no more than base differs from itself"}} {
-		if has(x.j) {
-			parts = append(parts, x.text+".")
+	}{{NoEvidence, "~ no significant difference."}, {Unclear, "undecided: a suspect that later trials, shown here, neither confirm nor acquit."},
+		{NotAgain, "not again: a suspect that later trials, shown here, acquitted."}, {SlightlyOff, "within: significant, and no more than the threshold."},
+		{BelowNoise, "like noise: no more than base differs from itself."}} {
+		if len(g.Judged(x.j)) > 0 {
+			parts = append(parts, x.text)
 		}
 	}
-	parts = append(parts, "p is a figure's by itself; ± is the 95 % confidence interval of the median: where it is wider than the threshold, more trials see smaller changes.")
-	return strings.Join(parts, " ")
+	return strings.Join(append(parts, "p is a figure's by itself; ± is the 95 % confidence interval of the median: where it is wider than the threshold, more trials see smaller changes."), " ")
 }

@@ -302,24 +302,16 @@ func (g *Verdict) pick(figures []compare.Figure, o Options) {
 	}
 	var unmatched []string
 	for _, f := range figures {
-		if f.Peer != "" && f.Peer != compare.Itself && f.Peer != otherBuild { // with a third relay, which is another for each
+		third := f.Peer != "" && f.Peer != compare.Itself && f.Peer != otherBuild // which is another for each
+		if third || !f.Exact && !judges(f.Scenario, f.Metric) {
 			continue
 		}
-		if !f.Exact && !judges(f.Scenario, f.Metric) {
-			continue
-		}
-		switch {
-		case f.Outcome == compare.NewAlone:
-			unmatched = append(unmatched, f.Name()+" (head alone)")
-			continue
-		case f.Outcome == compare.Incomplete:
-			unmatched = append(unmatched, f.Name()+" (incomplete)")
-			continue
-		case f.Outcome == compare.OldAlone && (measured[f.Scenario] || g.baseline == nil):
+		if f.Outcome == compare.OldAlone && (measured[f.Scenario] || g.baseline == nil) {
 			g.Short = append(g.Short, "nothing was measured of "+f.Name())
 			continue
-		case f.Outcome == compare.OldAlone:
-			unmatched = append(unmatched, f.Name()+" (baseline alone)")
+		}
+		if why := map[compare.Outcome]string{compare.NewAlone: "head alone", compare.Incomplete: "incomplete", compare.OldAlone: "baseline alone"}[f.Outcome]; why != "" {
+			unmatched = append(unmatched, f.Name()+" ("+why+")")
 			continue
 		}
 		x := Figure{Figure: f, Adjusted: 1, Threshold: o.Threshold}
@@ -390,9 +382,7 @@ func (g *Verdict) shortages() (all []string) {
 
 // conclude makes the figures' judgements a verdict.
 func (g *Verdict) conclude() {
-	has := func(what ...Judgement) bool {
-		return slices.ContainsFunc(g.Figures, func(f Figure) bool { return slices.Contains(what, f.Judgement) })
-	}
+	has := func(what ...Judgement) bool { return len(g.Judged(what...)) > 0 }
 	switch {
 	case len(g.shortages()) > 0: // what fell short by it is no fault of head
 		g.Result = Undecided

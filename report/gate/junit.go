@@ -52,7 +52,6 @@ func (g *Verdict) JUnit(w io.Writer) error {
 	checks := junitCase{Class: "relaybench.checks", Name: "head passes its required checks", Time: "0"}
 	if len(g.Short) > 0 {
 		checks.Failure = &junitMessage{Message: report.Some(g.Short, 3), Type: "fell short", Text: strings.Join(g.Short, "\n")}
-		s.Failures++
 	}
 	s.Cases = append(s.Cases, checks)
 	for i := range g.Figures {
@@ -63,13 +62,10 @@ func (g *Verdict) JUnit(w io.Writer) error {
 		switch {
 		case f.Judgement.bad():
 			c.Failure = &junitMessage{Message: line, Type: "regression"}
-			s.Failures++
 		case f.Judgement == Unclear:
 			c.Error = &junitMessage{Message: "these trials cannot tell whether it got worse: " + line, Type: string(Undecided)}
-			s.Errors++
 		case f.Judgement == Undecidable:
 			c.Skipped = &junitMessage{Message: "too few trials to judge: " + line}
-			s.Skipped++
 		default:
 			c.Output = line
 		}
@@ -77,17 +73,19 @@ func (g *Verdict) JUnit(w io.Writer) error {
 	}
 	if g.Result == Undecided {
 		s.Cases = append(s.Cases, junitCase{Class: "relaybench", Name: "verdict", Time: "0", Error: &junitMessage{Message: g.Headline(), Type: string(Undecided)}})
-		s.Errors++
+	}
+	for _, c := range s.Cases {
+		for count, m := range map[*int]*junitMessage{&s.Failures: c.Failure, &s.Errors: c.Error, &s.Skipped: c.Skipped} {
+			if m != nil {
+				*count++
+			}
+		}
 	}
 	s.Tests = len(s.Cases)
-	if _, err := io.WriteString(w, xml.Header); err != nil {
+	text, err := xml.MarshalIndent(s, "", " ")
+	if err != nil {
 		return err
 	}
-	e := xml.NewEncoder(w)
-	e.Indent("", " ")
-	if err := e.Encode(s); err != nil {
-		return err
-	}
-	_, err := io.WriteString(w, "\n")
+	_, err = io.WriteString(w, xml.Header+string(text)+"\n")
 	return err
 }
