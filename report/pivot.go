@@ -62,11 +62,11 @@ func (d *composer) pivot(t *Table, entries []entry, more ...measure) {
 			top[entries[i].group] = max(top[entries[i].group], r.value)
 		}
 	}
+	figures := make([][]Cell, len(entries))
 	for i := range entries {
 		s := &entries[i]
 		row := Row{group: s.group, cells: slices.Clone(s.labels)}
-		_, r := s.primary()
-		if t.bars && r != nil {
+		if _, r := s.primary(); t.bars && r != nil {
 			row.style = rowStyle(r)
 			row.cells[len(row.cells)-1].style = row.style
 			if row.message = r.message(); r.has && top[s.group] > 0 {
@@ -75,29 +75,22 @@ func (d *composer) pivot(t *Table, entries []entry, more ...measure) {
 		}
 		for _, c := range columns {
 			if row.message.text != "" {
-				row.cells = append(row.cells, Cell{})
-				continue
+				figures[i] = append(figures[i], Cell{})
+			} else {
+				figures[i] = append(figures[i], c.cell(s))
 			}
-			row.cells = append(row.cells, c.cell(s))
 		}
 		t.rows = append(t.rows, row)
 	}
 	beyond := false
 	for i, c := range columns {
-		at := t.labels + i
-		if slices.ContainsFunc(t.rows, func(r Row) bool { return r.cells[at].text != "" && r.cells[at].text != nothing }) {
-			beyond = beyond || c.Full
-		} else {
-			c.Full, c.Head = true, ""
+		if !slices.ContainsFunc(figures, func(row []Cell) bool { return row[i].text != "" && row[i].text != nothing }) {
+			continue
 		}
+		beyond = beyond || c.Full
 		t.columns = append(t.columns, c.Column)
-	}
-	for c := len(t.columns) - 1; c >= t.labels; c-- {
-		if t.columns[c].Head == "" {
-			t.columns = slices.Delete(t.columns, c, c+1)
-			for i := range t.rows {
-				t.rows[i].cells = slices.Delete(t.rows[i].cells, c, c+1)
-			}
+		for r := range t.rows {
+			t.rows[r].cells = append(t.rows[r].cells, figures[r][i])
 		}
 	}
 	d.Table(t)
