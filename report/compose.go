@@ -28,23 +28,25 @@ type TerminalOptions struct {
 // metric with a bar for each relay and a star at the best, the head-to-head summary, the checks,
 // the relays and the harness's own ceilings. No line but those of o.Files exceeds the width. Errors
 // are those of w.
-func Terminal(w io.Writer, r *results.Record, o TerminalOptions) error { return compose(r).print(w, o) }
+func Terminal(w io.Writer, r *results.Record, o TerminalOptions) error {
+	return compose(r).Terminal(w, o)
+}
 
 // Markdown writes the whole report: all that Terminal shows, and every metric, distribution,
 // resource figure, failed check with its evidence, configuration file, and how to repeat the run.
 // It is GitHub-flavoured, and safe to publish: nothing in the record can add markup, links,
 // mentions or HTML. Errors are those of w.
-func Markdown(w io.Writer, r *results.Record) error { return compose(r).markdown(w) }
+func Markdown(w io.Writer, r *results.Record) error { return compose(r).Markdown(w) }
 
 // A composer makes a document of a view.
 type composer struct {
-	*document
+	*Document
 	v *view
 }
 
 // compose makes the report of a record.
-func compose(r *results.Record) *document {
-	d := &composer{&document{}, newView(r)}
+func compose(r *results.Record) *Document {
+	d := &composer{&Document{}, newView(r)}
 	d.head()
 	for _, s := range d.v.sections {
 		d.section(s)
@@ -57,7 +59,7 @@ func compose(r *results.Record) *document {
 	d.relays()
 	d.calibration()
 	d.to(full, d.repeat)
-	return d.document
+	return d.Document
 }
 
 func (d *composer) head() {
@@ -67,35 +69,35 @@ func (d *composer) head() {
 	}
 	d.add(heading{level: 1, title: strings.TrimSuffix("relaybench: "+strings.Join(names, " vs "), ": ")})
 	if d.v.rec.Partial {
-		d.add(para{text: []span{{"PARTIAL: the run did not finish; what is missing was not measured.", redder}}})
+		d.add(para{text: []Span{{"PARTIAL: the run did not finish; what is missing was not measured.", RedBold}}})
 	}
 	x := d.v.verdict()
-	st := bright
+	st := GreenBold
 	switch {
 	case len(x.grave) > 0:
-		st = redder
+		st = RedBold
 	case len(x.caveats) > 0:
-		st = yellow
+		st = Yellow
 	}
-	d.add(para{text: []span{{"May I publish this? ", bold}, {" " + x.answer, st}}})
-	d.items(failedMark, x.grave, red)
-	d.items(warningMark, x.caveats, none)
+	d.add(para{text: []Span{{"May I publish this? ", Bold}, {" " + x.answer, st}}})
+	d.Items(FailedMark, x.grave, Red)
+	d.Items(WarningMark, x.caveats, Plain)
 	d.add(gap{})
 	facts := d.v.head()
-	d.add(list{names: dim, rows: facts})
+	d.add(list{names: Dim, rows: facts})
 	d.to(full, func() {
 		e := d.v.rec.Environment
-		rest := []fact{{"platform", e.OS + "/" + e.Arch}}
-		for name, load := range map[string]*float64{"load after": e.LoadAfter, "load before": e.LoadBefore} {
-			if load != nil {
-				rest = append(rest, fact{name, strconv.FormatFloat(*load, 'f', 2, 64)})
-			}
-		}
+		var rest []fact
 		if !d.v.corpusless() {
 			rest = append(rest, fact{"fingerprint", d.v.rec.Corpus.Fingerprint})
 		}
-		slices.SortFunc(rest, func(a, b fact) int { return strings.Compare(a.key, b.key) })
-		d.add(list{rows: rest})
+		if e.LoadAfter != nil {
+			rest = append(rest, fact{"load after", fmt.Sprintf("%.2f", *e.LoadAfter)})
+		}
+		if e.LoadBefore != nil {
+			rest = append(rest, fact{"load before", fmt.Sprintf("%.2f", *e.LoadBefore)})
+		}
+		d.add(list{rows: append(rest, fact{"platform", e.OS + "/" + e.Arch})})
 		d.kinds()
 	})
 }
@@ -115,9 +117,9 @@ func (d *composer) kinds() {
 	for _, n := range kinds {
 		total += n
 	}
-	t := &table{labels: 2, columns: heads("kind", "", "events", "share")}
+	t := &Table{labels: 2, columns: heads("kind", "", "events", "share")}
 	add := func(kind, name string, n int) {
-		t.rows = append(t.rows, tableRow{cells: plain(kind, name, thousands(strconv.Itoa(n)), shareText(n, total))})
+		t.rows = append(t.rows, Row{cells: plain(kind, name, Thousands(strconv.Itoa(n)), shareText(n, total))})
 	}
 	for i, k := range byCount(kinds) {
 		if i >= maxKinds {
@@ -132,9 +134,9 @@ func (d *composer) kinds() {
 		add(k, name, kinds[k])
 	}
 	if others > 0 {
-		add("others", count(others, "kind"), other)
+		add("others", Count(others, "kind"), other)
 	}
-	d.table(t)
+	d.Table(t)
 }
 
 // byCount lists keys by count, largest first, equal ones by name.
@@ -180,7 +182,7 @@ func (d *composer) section(s *section) {
 
 // distributions sets the percentiles of every histogram.
 func (d *composer) distributions() {
-	t := &table{labels: 3, columns: heads("scenario", "metric", "relay", "samples", "p50", "p90", "p99", "p99.9", "max")}
+	t := &Table{labels: 3, columns: heads("scenario", "metric", "relay", "samples", "p50", "p90", "p99", "p99.9", "max")}
 	few, clamped := false, false
 	for _, s := range d.v.sections {
 		for _, b := range s.all() {
@@ -190,20 +192,20 @@ func (d *composer) distributions() {
 					values = append(values, r.dist.p50, r.dist.p99)
 				}
 			}
-			sc := scaleFor("s", values)
+			sc := ScaleFor("s", values)
 			for _, r := range b.rows {
 				x := r.dist
 				if x == nil {
 					continue
 				}
-				row := plain(d.v.place(b.scenario.Key, b.labels), b.title, r.name, thousands(fmt.Sprint(x.n)), sc.format(x.p50), sc.format(x.p90), sc.format(x.p99), sc.format(x.p999), sc.format(x.top))
+				row := plain(d.v.place(b.scenario.Key, b.labels), b.title, r.name, Thousands(fmt.Sprint(x.n)), sc.Format(x.p50), sc.Format(x.p90), sc.Format(x.p99), sc.Format(x.p999), sc.Format(x.top))
 				if x.n < fewSamples {
 					row[6].mark, few = "*", true
 				}
 				if x.clamped > 0 {
 					row[3].mark, clamped = "‡", true
 				}
-				t.rows = append(t.rows, tableRow{cells: row})
+				t.rows = append(t.rows, Row{cells: row})
 			}
 		}
 	}
@@ -211,12 +213,12 @@ func (d *composer) distributions() {
 		return
 	}
 	d.add(heading{level: 2, title: "Latency distributions"})
-	d.table(t)
+	d.Table(t)
 	if few {
-		d.say("* from fewer than 1,000 samples: a p99 of so few is a guess.", none)
+		d.Say("* from fewer than 1,000 samples: a p99 of so few is a guess.", Plain)
 	}
 	if clamped {
-		d.say("‡ some samples lay outside 0–60 s and are counted at that bound.", none)
+		d.Say("‡ some samples lay outside 0–60 s and are counted at that bound.", Plain)
 	}
 }
 
@@ -230,10 +232,13 @@ func (s *section) all() (blocks []*block) {
 		scenarios = slices.Concat(scenarios, s.download.scenarios)
 	}
 	for _, sc := range scenarios {
-		blocks = append(blocks, slices.Concat(sc.blocks, sc.facts)...)
+		blocks = append(blocks, sc.all()...)
 	}
 	return blocks
 }
+
+// all are the metrics of a scenario but what it consumed.
+func (s *scenario) all() []*block { return slices.Concat(s.blocks, s.facts) }
 
 // resources sets CPU, memory and disk traffic: on a terminal all queries together.
 func (d *composer) resources() {
@@ -241,8 +246,8 @@ func (d *composer) resources() {
 		return
 	}
 	d.add(heading{level: 2, title: "Resources"})
-	d.to(brief, func() { d.table(d.v.resourceTable(true)) })
-	d.to(full, func() { d.table(d.v.resourceTable(false)) })
+	d.to(brief, func() { d.Table(d.v.resourceTable(true)) })
+	d.to(full, func() { d.Table(d.v.resourceTable(false)) })
 }
 
 func (d *composer) headToHead() {
@@ -251,46 +256,46 @@ func (d *composer) headToHead() {
 		return
 	}
 	d.add(heading{level: 2, title: "Head to head"})
-	t := &table{labels: 1, columns: heads(append([]string{"", d.v.winsTitle()}, titles...)...)}
+	t := &Table{labels: 1, columns: heads(append([]string{"", d.v.winsTitle()}, titles...)...)}
 	for _, s := range standings {
 		row := plain(s.name, s.score())
 		if s.reason != "" {
-			row = []cell{{text: s.name, style: red}, {text: "not ranked", style: red, mark: d.foot.sign([]string{s.reason})}}
+			row = []Cell{{text: s.name, style: Red}, {text: "not ranked", style: Red, mark: d.foot.sign([]string{s.reason})}}
 		}
 		for _, c := range s.cells {
 			row = append(row, c.cell(&d.foot))
 		}
-		t.rows = append(t.rows, tableRow{cells: row})
+		t.rows = append(t.rows, Row{cells: row})
 	}
-	d.table(t)
-	st := dim
+	d.Table(t)
+	st := Dim
 	if !d.v.tested() {
-		st = yellow
+		st = Yellow
 	}
 	for _, n := range d.v.winsNotes() {
-		d.say(n, st)
-		st = dim
+		d.Say(n, st)
+		st = Dim
 	}
 }
 
 // cell is a headline figure with its ratio to the best one.
-func (c standingCell) cell(foot *footnotes) cell {
-	var x cell
+func (c standingCell) cell(foot *footnotes) Cell {
+	var x Cell
 	switch {
 	case c.row != nil && c.ratio > 0:
-		x.text = c.scale.format(c.row.value) + "  " + ratioText(c.ratio)
+		x.text = c.scale.Format(c.row.value) + "  " + ratioText(c.ratio)
 	case c.row != nil:
-		x.text, x.style = c.scale.format(c.row.value), dim
+		x.text, x.style = c.scale.Format(c.row.value), Dim
 	case c.n > 0:
 		x.text = ratioText(c.ratio)
 		if c.n < c.of {
 			x.text = fmt.Sprintf("(%d of %d) %s", c.n, c.of, x.text)
 		}
 	default:
-		x.text, x.style = "n/a", dim
+		x.text, x.style = "n/a", Dim
 	}
 	if c.row != nil && c.row.best {
-		x.mark, x.style = "★", bright
+		x.mark, x.style = "★", GreenBold
 	}
 	x.mark += foot.sign(c.notes)
 	return x
@@ -315,12 +320,12 @@ func (d *composer) legend() {
 	}
 	if len(parts) > 0 {
 		d.add(gap{})
-		d.say(strings.Join(parts, " · "), dim)
+		d.Say(strings.Join(parts, " · "), Dim)
 	}
 }
 
 // signs are what stands before a check, by how it ended.
-var signs = map[results.Verdict]span{results.Passed: passedMark, results.Failed: failedMark, results.Undecided: doubtMark, results.Stated: pointMark}
+var signs = map[results.Verdict]Span{results.Passed: PassedMark, results.Failed: FailedMark, results.Undecided: DoubtMark, results.Stated: pointMark}
 
 func (d *composer) findings() {
 	if len(d.v.checks) == 0 {
@@ -329,19 +334,19 @@ func (d *composer) findings() {
 	d.add(heading{level: 2, title: "Checks"})
 	for _, name := range d.v.findingRelays() {
 		o := d.v.outcomes(name)
-		mark, text, st := passedMark, count(o.passed, "check")+" passed", none
+		mark, text, st := PassedMark, Count(o.passed, "check")+" passed", Plain
 		if o.passed == 0 {
 			mark = pointMark
 		}
 		if o.count(results.Failed) > 0 {
-			mark, text, st = failedMark, fmt.Sprintf("failed %s; %d passed", o.checks(results.Failed), o.passed), red
+			mark, text, st = FailedMark, fmt.Sprintf("failed %s; %d passed", o.checks(results.Failed), o.passed), Red
 		}
 		for _, v := range []results.Verdict{results.Undecided, results.Stated} {
 			if n := o.count(v); n > 0 {
 				text += fmt.Sprintf("; %d %s", n, v)
 			}
 		}
-		d.add(para{indent: 1, mark: mark, text: []span{{speaker(name), bold}, {": " + text, st}}})
+		d.add(para{indent: 1, mark: mark, text: []Span{{speaker(name), Bold}, {": " + text, st}}})
 		failures := o.of(results.Failed)
 		for i, f := range failures {
 			who := everyone
@@ -352,7 +357,7 @@ func (d *composer) findings() {
 		}
 		if more := len(failures) - maxFailed; more > 0 {
 			d.to(brief, func() {
-				d.add(para{indent: 3, text: []span{{"… and " + several(more, "failed check", "failed checks") + " in report.md", dim}}})
+				d.add(para{indent: 3, text: []Span{{"… and " + several(more, "failed check", "failed checks") + " in report.md", Dim}}})
 			})
 		}
 		d.briefly(o, results.Undecided, "could not be asked, and held against nobody: ")
@@ -380,7 +385,7 @@ func (d *composer) briefly(o *outcomes, verdict results.Verdict, what string) {
 	}
 	if len(briefs) > 0 {
 		d.to(brief, func() {
-			d.add(para{indent: 3, mark: signs[verdict], text: []span{{what + strings.Join(briefs, "; "), dim}}})
+			d.add(para{indent: 3, mark: signs[verdict], text: []Span{{what + strings.Join(briefs, "; "), Dim}}})
 		})
 	}
 }
@@ -391,34 +396,34 @@ const fullExamples = 3
 // failure adds one check with what it follows from, and examples with their evidence; in a file
 // the rest is folded away.
 func (d *composer) failure(o *outcome) {
-	alone, text := len(o.list) == 1, checkTitle(o.code)
+	alone, text := len(o.list) == 1, CheckTitle(o.code)
 	if where := d.v.places(o); !alone {
 		text += ": " + where
 	}
-	title := para{indent: 3, text: []span{{text, redder}}}
+	title := para{indent: 3, text: []Span{{text, RedBold}}}
 	if o.verdict != results.Failed {
-		title = para{indent: 3, mark: signs[o.verdict], text: []span{{text, none}}}
+		title = para{indent: 3, mark: signs[o.verdict], text: []Span{{text, Plain}}}
 	}
 	d.add(title)
 	if o.follows != "" {
-		d.add(para{indent: 4, mark: span{"→", none}, text: []span{{o.follows, none}}})
+		d.add(para{indent: 4, mark: Span{"→", Plain}, text: []Span{{o.follows, Plain}}})
 	}
 	examples := 2
 	if o.follows != "" {
 		examples = 1
 	}
-	rest := &table{labels: 2, columns: heads("scenario", "found")}
+	rest := &Table{labels: 2, columns: heads("scenario", "found")}
 	for i, x := range o.list {
 		who := everyone
 		switch {
 		case i >= fullExamples || i >= examples && (d.v.elsewhere(x) || len(x.Evidence) == 0):
-			rest.rows = append(rest.rows, tableRow{cells: plain(d.v.where(x), findingText(x))})
+			rest.rows = append(rest.rows, Row{cells: plain(d.v.where(x), findingText(x))})
 			continue
 		case i >= examples:
 			who = full
 		}
 		d.to(who, func() {
-			d.add(para{indent: 4, text: []span{{joinHead(d.v.where(x), findingText(x)), none}}})
+			d.add(para{indent: 4, text: []Span{{joinHead(d.v.where(x), findingText(x)), Plain}}})
 			if d.v.elsewhere(x) { // where its examples stand
 				return
 			}
@@ -430,11 +435,11 @@ func (d *composer) failure(o *outcome) {
 		})
 	}
 	if text := d.v.rest(o, examples); text != "" {
-		d.to(brief, func() { d.add(para{indent: 4, text: []span{{"and in " + text, dim}}}) })
+		d.to(brief, func() { d.add(para{indent: 4, text: []Span{{"and in " + text, Dim}}}) })
 	}
 	if n := len(rest.rows); n > 0 {
 		d.to(full, func() {
-			d.fold(several(n, "scenario", "scenarios"), "their evidence is in results.json", func() { d.table(rest) })
+			d.fold(several(n, "scenario", "scenarios"), "their evidence is in results.json", func() { d.Table(rest) })
 		})
 	}
 }
@@ -444,18 +449,18 @@ func (d *composer) relays() {
 		return
 	}
 	d.add(heading{level: 2, title: "Relays"})
-	t := &table{labels: 1, columns: heads("", "outcome", "durability", "version", "sha256")}
+	t := &Table{labels: 1, columns: heads("", "outcome", "durability", "version", "sha256")}
 	for _, r := range d.v.relays {
-		outcome := cell{text: string(r.Outcome), style: green}
+		outcome := Cell{text: string(r.Outcome), style: Green}
 		if r.Outcome != results.OutcomeOK {
-			outcome.style = red
+			outcome.style = Red
 		}
-		t.rows = append(t.rows, tableRow{cells: []cell{{text: r.Name, style: bold}, outcome, {text: r.Durability}, {text: cmp.Or(r.Version, "unknown")}, {text: cmp.Or(shorten(r.SHA256, 12), "unknown"), style: dim}}})
+		t.rows = append(t.rows, Row{cells: []Cell{{text: r.Name, style: Bold}, outcome, {text: r.Durability}, {text: cmp.Or(r.Version, "unknown")}, {text: cmp.Or(Shorten(r.SHA256, 12), "unknown"), style: Dim}}})
 	}
 	for i := range t.columns {
-		t.columns[i].left = true
+		t.columns[i].Left = true
 	}
-	d.table(t)
+	d.Table(t)
 	for _, r := range d.v.relays {
 		d.fold(r.Name, "command, configuration and what it can do", func() { d.relay(r) })
 	}
@@ -464,26 +469,26 @@ func (d *composer) relays() {
 // relay adds how one relay was run.
 func (d *composer) relay(r *results.Relay) {
 	quoted := func(title, language string, lines []string) {
-		d.say(title, none)
+		d.Say(title, Plain)
 		d.add(verbatim{language: language, lines: lines})
 	}
 	if r.Command != "" {
-		d.to(brief, func() { d.add(para{indent: 2, mark: span{"$", dim}, text: []span{{r.Command, none}}}) })
+		d.to(brief, func() { d.add(para{indent: 2, mark: Span{"$", Dim}, text: []Span{{r.Command, Plain}}}) })
 		d.to(full, func() { d.add(verbatim{language: "sh", lines: []string{r.Command}}) })
 	}
 	if r.URL != "" {
-		d.add(para{indent: 2, text: []span{{"at ", dim}, {r.URL, code}, {" (it ran already: no figures of disk, CPU or restart)", none}}})
+		d.add(para{indent: 2, text: []Span{{"at ", Dim}, {r.URL, code}, {" (it ran already: no figures of disk, CPU or restart)", Plain}}})
 	}
 	for _, n := range r.Notes {
-		d.add(para{indent: 2, mark: pointMark, text: []span{{n, dim}}})
+		d.add(para{indent: 2, mark: pointMark, text: []Span{{n, Dim}}})
 	}
 	if r.Outcome != results.OutcomeOK {
-		d.add(para{indent: 2, mark: failedMark, text: []span{{outcomeText(r), red}}})
+		d.add(para{indent: 2, mark: FailedMark, text: []Span{{OutcomeText(r), Red}}})
 		d.to(brief, func() { d.add(verbatim{lines: r.LogTail, most: maxLogLines, last: true, indent: 2, mark: "│"}) })
 	}
 	d.to(full, func() {
 		if r.SHA256 != "" {
-			d.add(para{text: []span{{"sha256 of the program: ", none}, {r.SHA256, code}}})
+			d.add(para{text: []Span{{"sha256 of the program: ", Plain}, {r.SHA256, code}}})
 		}
 		if len(r.Capabilities) > 0 {
 			d.add(capabilities(r))
@@ -502,7 +507,7 @@ func (d *composer) calibration() {
 		return
 	}
 	d.add(heading{level: 2, title: "What the harness itself reaches here"})
-	x := list{texts: bold}
+	x := list{texts: Bold}
 	for _, c := range d.v.rec.Calibration {
 		x.rows = append(x.rows, fact{calibrationName(c), calibrationText(c)})
 	}
@@ -512,16 +517,16 @@ func (d *composer) calibration() {
 // Calibration writes, for a terminal, what the harness itself reaches on a machine, and what would
 // spoil a measurement there. No line exceeds the width. Errors are those of w.
 func Calibration(w io.Writer, r *results.Record, o TerminalOptions) error {
-	d := &composer{&document{}, newView(r)}
+	d := &composer{&Document{}, newView(r)}
 	d.add(list{rows: []fact{{"machine", strings.Join(machineParts(&d.v.rec.Environment), " · ")}, {"signatures", "by " + d.v.rec.Tool.Verifier}}})
 	d.calibration()
-	d.apart(warningMark, MachineWarnings(r))
-	return d.print(w, o)
+	d.apart(WarningMark, MachineWarnings(r))
+	return d.Terminal(w, o)
 }
 
 // calibrationName is what a figure of the harness is called, with what its labels say.
 func calibrationName(c results.Calibration) string {
-	if labels := labelText(c.Labels, inOrder(slices.Collect(maps.Keys(c.Labels)))); labels != "" {
+	if labels := LabelText(c.Labels, inOrder(slices.Collect(maps.Keys(c.Labels)))); labels != "" {
 		return c.Name + ", " + labels
 	}
 	return c.Name
@@ -529,7 +534,7 @@ func calibrationName(c results.Calibration) string {
 
 // calibrationText is a figure of the harness itself with its unit.
 func calibrationText(c results.Calibration) string {
-	text := scaleFor(c.Unit, []float64{c.Value}).format(c.Value)
+	text := ScaleFor(c.Unit, []float64{c.Value}).Format(c.Value)
 	if u := unitTitle(c.Unit); u != "" {
 		text += " " + u
 	}
@@ -539,12 +544,12 @@ func calibrationText(c results.Calibration) string {
 // repeat says how to measure this again.
 func (d *composer) repeat() {
 	d.add(heading{level: 2, title: "How to repeat this"})
-	text := []span{{"With relaybench ", none}, {d.v.rec.Tool.Version, none}}
+	text := []Span{{"With relaybench ", Plain}, {d.v.rec.Tool.Version, Plain}}
 	if d.v.rec.Tool.Revision != "" {
-		text = append(text, span{" at revision ", none}, span{d.v.rec.Tool.Revision, code})
+		text = append(text, Span{" at revision ", Plain}, Span{d.v.rec.Tool.Revision, code})
 	}
-	d.add(para{text: append(text, span{":", none})}, verbatim{language: "sh", lines: []string{strings.TrimSpace("./run.sh " + commandLine(d.v.rec.Options))}})
-	d.say("Results compare only where the corpus fingerprint and the settings are the same.", none)
+	d.add(para{text: append(text, Span{":", Plain})}, verbatim{language: "sh", lines: []string{strings.TrimSpace("./run.sh " + commandLine(d.v.rec.Options))}})
+	d.Say("Results compare only where the corpus fingerprint and the settings are the same.", Plain)
 }
 
 // commandLine is the words the run was started with, quoted for a shell.

@@ -2,17 +2,17 @@ package report
 
 import "io"
 
-// A document is a report without the syntax of any rendering: headings, paragraphs, lists, tables
+// A Document is a report without the syntax of any rendering: headings, paragraphs, lists, tables
 // and what is quoted. All texts in it are visible; each printer escapes them for its syntax. It is
 // built once, and a printer is a function of it.
-type document struct {
+type Document struct {
 	nodes []node
 	only  audience  // of what is added next
 	foot  footnotes // of the table that is being built
 	used  string    // every mark that stands behind a figure
 }
 
-// A node is a part of a document: heading, para, list, *table, quote, fold or gap.
+// A node is a part of a document: heading, para, list, *Table, quote, fold or gap.
 type node struct {
 	only audience
 	is   any
@@ -33,18 +33,18 @@ type (
 		level int
 		title string
 		key   string // a name behind it
-		state span   // how it went, behind it
+		state Span   // how it went, behind it
 	}
 	// A para is a paragraph, and an item of a list where it has a mark.
 	para struct {
 		indent int // levels
-		mark   span
-		text   []span
+		mark   Span
+		text   []Span
 	}
 	// A list is names with what there is to say of each.
 	list struct {
-		names style
-		texts style
+		names Style
+		texts Style
 		rows  []fact
 	}
 	// A verbatim is lines that are shown as they came: evidence, a log, a file.
@@ -68,14 +68,14 @@ type (
 	gap struct{}
 )
 
-func (d *document) add(parts ...any) {
+func (d *Document) add(parts ...any) {
 	for _, x := range parts {
 		d.nodes = append(d.nodes, node{d.only, x})
 	}
 }
 
 // to adds for one audience alone.
-func (d *document) to(who audience, add func()) {
+func (d *Document) to(who audience, add func()) {
 	was := d.only
 	if was != everyone && who != everyone && who != was {
 		return
@@ -89,7 +89,7 @@ func (d *document) to(who audience, add func()) {
 }
 
 // fold adds what is added in it as one thing to unfold.
-func (d *document) fold(title, more string, add func()) {
+func (d *Document) fold(title, more string, add func()) {
 	outer := d.nodes
 	d.nodes = nil
 	add()
@@ -98,77 +98,121 @@ func (d *document) fold(title, more string, add func()) {
 	d.add(fold{title, more, inner})
 }
 
-// say adds a paragraph; item one with a mark, one level in.
-func (d *document) say(text string, st style) { d.add(para{text: []span{{text, st}}, indent: 1}) }
+// Title adds the title of the document.
+func (d *Document) Title(text string) { d.add(heading{level: 1, title: text}) }
 
-func (d *document) item(mark span, text string, st style) {
-	d.add(para{indent: 1, mark: mark, text: []span{{text, st}}})
+// Section opens a section.
+func (d *Document) Section(title string) { d.add(heading{level: 2, title: title}) }
+
+// Lead adds a paragraph that stands at the margin.
+func (d *Document) Lead(text string, st Style) { d.add(para{text: []Span{{text, st}}}) }
+
+// LeadCode adds one with something in it as it is typed.
+func (d *Document) LeadCode(before, typed, after string) {
+	d.add(para{text: []Span{{before, Plain}, {typed, code}, {after, Plain}}})
 }
 
-// items adds a list of sentences.
-func (d *document) items(mark span, texts []string, st style) {
+// Say adds a paragraph, one level in.
+func (d *Document) Say(text string, st Style) { d.add(para{text: []Span{{text, st}}, indent: 1}) }
+
+// Gap adds an empty line where a terminal has one.
+func (d *Document) Gap() { d.add(gap{}) }
+
+// Full adds what is added in it for files alone, which have room for everything.
+func (d *Document) Full(add func()) { d.to(full, add) }
+
+func (d *Document) item(mark Span, text string, st Style) {
+	d.add(para{indent: 1, mark: mark, text: []Span{{text, st}}})
+}
+
+// Items adds a list of sentences.
+func (d *Document) Items(mark Span, texts []string, st Style) {
 	for _, text := range texts {
 		d.item(mark, text, st)
 	}
 }
 
-// table adds a table with the footnotes that its cells were given.
-func (d *document) table(t *table) {
+// Table adds a table with the footnotes that its cells were given, unless it has no rows.
+func (d *Document) Table(t *Table) {
 	t.foot, d.foot = d.foot, nil
 	if len(t.rows) > 0 {
 		d.add(t)
 	}
 }
 
-// A table has columns that say what a row is, the labels, and columns of figures.
-type table struct {
+// A Table has columns that say what a row is, the labels, and columns of figures.
+type Table struct {
 	groups  string // what the groups of rows are called
-	columns []column
+	columns []Column
 	labels  int  // how many of the columns are labels
 	bars    bool // each row has a bar behind its labels
 	spaced  bool // an empty line before each group
-	rows    []tableRow
+	rows    []Row
 	foot    footnotes
 }
 
-// A column of a table. A terminal leaves out, the highest priority first, what it has no room for
+// NewTable makes a table with columns, of which the first says what a row is, and rows in groups,
+// which are called so.
+func NewTable(groups string, columns ...Column) *Table {
+	return &Table{groups: groups, labels: 1, columns: columns}
+}
+
+// Add adds a row to a group.
+func (t *Table) Add(group string, cells ...Cell) {
+	t.rows = append(t.rows, Row{group: group, cells: cells})
+}
+
+// A Column of a table. A terminal leaves out, the highest priority first, what it has no room for
 // beside bars; 0 is always shown. Other tables go on below where they are too wide.
-type column struct {
-	head     string
-	left     bool // words, which stand left; labels do anyway
-	priority int
-	full     bool // too much for a terminal
+type Column struct {
+	Head     string
+	Left     bool // words, which stand left; labels do anyway
+	Priority int
+	Full     bool // too much for a terminal
+	meaning  string
 }
 
-// A tableRow is a row of a table.
-type tableRow struct {
+// meanings say what the columns are that a printer shows; "" where none needs it.
+func (t *Table) meanings(shown []int) string {
+	var all []string
+	for _, c := range shown {
+		all = append(all, t.columns[c].meaning)
+	}
+	return clauses(all...)
+}
+
+// A Row is a row of a table.
+type Row struct {
 	group   string
-	cells   []cell
+	cells   []Cell
 	share   float64 // of the longest bar
-	style   style   // of the bar
-	message span    // instead of figures
+	style   Style   // of the bar
+	message Span    // instead of figures
 }
 
-// A cell of a table. Marks of one column stand below one another.
-type cell struct {
+// A Cell of a table. Marks of one column stand below one another.
+type Cell struct {
 	text  string
-	style style
+	style Style
 	mark  string
 	more  string // behind it in a file
 }
 
+// Text is a cell with a text in a style.
+func Text(text string, st Style) Cell { return Cell{text: text, style: st} }
+
 // Marks of list items and checks.
 var (
-	failedMark  = span{"✗", red}
-	warningMark = span{"!", yellow}
-	passedMark  = span{"✓", green}
-	doubtMark   = span{"?", yellow}
-	pointMark   = span{"·", dim}
+	FailedMark  = Span{"✗", Red}
+	WarningMark = Span{"!", Yellow}
+	PassedMark  = Span{"✓", Green}
+	DoubtMark   = Span{"?", Yellow}
+	pointMark   = Span{"·", Dim}
 )
 
-// print writes the document for a terminal.
-func (d *document) print(w io.Writer, o TerminalOptions) error {
-	s := o.screen(w)
+// Terminal writes the document for a terminal. Errors are those of w.
+func (d *Document) Terminal(w io.Writer, o TerminalOptions) error {
+	s := newScreen(w, o.Width, o.Color)
 	p := &terminal{screen: s}
 	p.nodes(d.nodes)
 	p.crowded()
@@ -176,17 +220,17 @@ func (d *document) print(w io.Writer, o TerminalOptions) error {
 		p.heading(heading{level: 2, title: "Files"})
 	}
 	for i, path := range o.Files { // which may be wider: a path that is cut cannot be opened
-		s.write("  " + visible(path) + "\n")
+		s.write("  " + Visible(path) + "\n")
 		if i == 0 && o.Earlier {
-			p.para(para{indent: 2, mark: warningMark, text: []span{{earlierText, none}}})
+			p.para(para{indent: 2, mark: WarningMark, text: []Span{{earlierText, Plain}}})
 		}
 	}
 	return s.flush()
 }
 
-// markdown writes the document as GitHub-flavoured Markdown that is safe to publish: nothing in it
-// can add markup, links, mentions or HTML.
-func (d *document) markdown(w io.Writer) error {
+// Markdown writes the document as GitHub-flavoured Markdown that is safe to publish: nothing in it
+// can add markup, links, mentions or HTML. Errors are those of w.
+func (d *Document) Markdown(w io.Writer) error {
 	p := &markdown{screen: newScreen(w, 0, false)}
 	p.nodes(d.nodes)
 	return p.flush()

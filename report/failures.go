@@ -2,8 +2,6 @@ package report
 
 import (
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 
 	"relaybench/results"
@@ -44,41 +42,37 @@ func (o *outcomes) count(verdict results.Verdict) (n int) {
 
 // checks says how many checks ended in one way, and how often where that was in several scenarios.
 func (o *outcomes) checks(verdict results.Verdict) string {
-	text := count(len(o.of(verdict)), "check")
+	text := Count(len(o.of(verdict)), "check")
 	if n := o.count(verdict); n > len(o.of(verdict)) {
 		text += fmt.Sprintf(", %d times in all", n)
 	}
 	return text
 }
 
-// add folds a check into those of its code that ended as it did.
-func (o *outcomes) add(f *results.Finding) {
-	i := slices.IndexFunc(o.list, func(x *outcome) bool { return x.code == f.Code && x.verdict == f.Verdict })
-	if i < 0 {
-		i = len(o.list)
-		o.list = append(o.list, &outcome{code: f.Code, verdict: f.Verdict})
-	}
-	o.list[i].list = append(o.list[i].list, f)
-}
-
 // outcomes folds a relay's checks.
 func (v *view) outcomes(name string) *outcomes {
+	type ending struct {
+		code    string
+		verdict results.Verdict
+	}
 	o := &outcomes{}
 	times := map[string]int{}
+	var ends Groups[ending, *results.Finding]
 	for _, f := range v.checks {
 		if subject(f) != name {
 			continue
 		}
-		times[f.Code]++
-		if f.Verdict == results.Passed {
+		if times[f.Code]++; f.Verdict == results.Passed {
 			o.passed++
-			continue
+		} else {
+			ends.Add(ending{f.Code, f.Verdict}, f)
 		}
-		o.add(f)
 	}
-	for _, x := range o.list {
-		x.of = times[x.code]
-		if x.code == results.CodeModel && x.verdict == results.Failed {
+	for _, g := range ends.List {
+		o.list = append(o.list, &outcome{code: g.Key.code, verdict: g.Key.verdict, list: g.Members, of: times[g.Key.code]})
+	}
+	for _, x := range o.of(results.Failed) {
+		if x.code == results.CodeModel {
 			x.follows = v.cause(o)
 		}
 	}
@@ -96,27 +90,23 @@ func (v *view) cause(o *outcomes) string {
 		}
 		return nil
 	}
-	var kept, refused, silent, absent float64
+	fates := map[string]float64{}
+	all := 0.0
 	for _, x := range o.of(results.Failed) {
 		for _, f := range x.list {
-			if x.code == results.CodeModel {
-				kept += f.Counts["missing.acknowledged"]
-				refused += f.Counts["missing.refused"]
-				silent += f.Counts["missing.unanswered"]
-				absent += f.Counts["missing."+results.MissingNotImported]
+			for _, fate := range []string{"acknowledged", "refused", "unanswered", results.MissingNotImported} {
+				if n := f.Counts["missing."+fate]; x.code == results.CodeModel {
+					fates[fate], all = fates[fate]+n, all+n
+				}
 			}
 		}
 	}
-	known := kept+refused+silent+absent > 0
+	known, kept, refused, silent, absent := all > 0, fates["acknowledged"], fates["refused"], fates["unanswered"], fates[results.MissingNotImported]
 	accepts, lost, completes := one(results.CodeAccepts), one(results.CodeAcknowledgedKept), one(results.CodeCompletes)
 	imported := one(results.CodeImported)
 	var parts []string
 	if accepts != nil && (!known || refused > 0) {
-		text := "the events it refused"
-		if n := accepts.Counts["refused"]; n > 0 {
-			text = "the " + count(int(n), "event") + " it refused"
-		}
-		parts = append(parts, text)
+		parts = append(parts, expand(accepts, "the [/refused?${refused:event}|events] it refused"))
 	}
 	if lost != nil && (!known || kept > 0) {
 		parts = append(parts, "what it lost: "+findingText(lost))
@@ -185,26 +175,26 @@ func (v *view) places(o *outcome) string {
 
 // noun is what a list of checks was asked in.
 func (v *view) noun(list []*results.Finding) string {
-	nouns := map[string]bool{}
+	var nouns []string
 	for _, x := range list {
 		switch {
 		case x.Peer != "" && x.Scenario == list[0].Scenario:
-			nouns["pairs"] = true
+			nouns = AddNew(nouns, "pairs")
 		case v.layout(x.Scenario) == results.LayoutQueries:
-			nouns["queries"] = true
+			nouns = AddNew(nouns, "queries")
 		default:
-			nouns["scenarios"] = true
+			nouns = AddNew(nouns, "scenarios")
 		}
 	}
 	if len(nouns) == 1 {
-		return slices.Collect(maps.Keys(nouns))[0]
+		return nouns[0]
 	}
 	return "scenarios"
 }
 
 // brief is an outcome in a list of them.
 func (v *view) brief(o *outcome) string {
-	text := checkTitle(o.code)
+	text := CheckTitle(o.code)
 	if where := v.places(o); where != "" {
 		text += " (" + where + ")"
 	}
@@ -219,9 +209,7 @@ func (v *view) rest(o *outcome, shown int) string {
 		if query := x.Labels[results.LabelQuery]; query != "" { // in both its forms
 			name = query + with(x)
 		}
-		if !slices.Contains(names, name) {
-			names = append(names, name)
-		}
+		names = AddNew(names, name)
 	}
-	return strings.Join(names, ", ")
+	return strings.Join(names, "; ")
 }

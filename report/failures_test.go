@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"relaybench/report/reporttest"
 	"relaybench/results"
 )
 
@@ -20,7 +21,7 @@ func throttled(t testing.TB) *results.Record {
 	r.rec.Add(results.Measurement{Relay: "slow", Scenario: "ingest.throughput", Metric: "accepted", Unit: "events/s", Better: results.Higher, Samples: 240})
 	id := func(n int) string { return strings.Repeat(fmt.Sprintf("%04x", n*2731%65536), 16) }
 	fail := func(relay, scenario, code, detail string, counts map[string]float64, evidence ...results.Evidence) {
-		f := finding(relay, "", scenario, code, false, detail, evidence...)
+		f := reporttest.Finding(relay, "", scenario, code, false, detail, evidence...)
 		f.Counts = counts
 		r.rec.AddFinding(f)
 	}
@@ -65,12 +66,12 @@ func TestChecksThatFailAlikeAreOneFailure(t *testing.T) {
 	for _, x := range o.list {
 		got = append(got, v.brief(x)+" → "+x.follows)
 	}
-	want := checkTitle(results.CodeAccepts) + " (ingest.throughput) → \n" + checkTitle(results.CodeModel) +
+	want := CheckTitle(results.CodeAccepts) + " (ingest.throughput) → \n" + CheckTitle(results.CodeModel) +
 		" (8 of 16 queries) → follows from the 1,642 events it refused"
 	if strings.Join(got, "\n") != want || o.passed != 10 {
 		t.Errorf("%d passed, got %s", o.passed, strings.Join(got, "\n"))
 	}
-	if rest := v.rest(o.list[1], 1); rest != "profiles, hashtag, recent-window, notifications" {
+	if rest := v.rest(o.list[1], 1); rest != "profiles; hashtag; recent-window; notifications" {
 		t.Errorf("the rest is %q", rest)
 	}
 	// What it refused was not checked.
@@ -113,7 +114,7 @@ func TestEvidenceIsShortOnATerminal(t *testing.T) {
 		}
 	}
 	if got := evidenceLines([]e{{Code: results.EvidenceMissing, ID: a}, {Code: results.EvidenceMissing, ID: b}}, false); len(got) != 2 || got[0] != "missing: "+a {
-		t.Errorf("in full: %q", got)
+		t.Errorf("in Full: %q", got)
 	}
 }
 
@@ -132,7 +133,7 @@ func TestWhatOnlyRepeatsAWinIsNotCounted(t *testing.T) {
 		r := contest(func(r *results.Record) {
 			for i, relay := range []string{"a", "b"} {
 				add := func(metric, unit string, better results.Better, x float64) {
-					r.Measurements = append(r.Measurements, results.Measurement{Relay: relay, Scenario: "query.thread.hot", Metric: metric, Unit: unit, Better: better, Trials: spread(x)})
+					r.Measurements = append(r.Measurements, results.Measurement{Relay: relay, Scenario: "query.thread.hot", Metric: metric, Unit: unit, Better: better, Trials: reporttest.Spread(x)})
 				}
 				add("eose", "ms", results.Lower, []float64{1, 2}[i])
 				add("first event", "ms", results.Lower, c.first[i])

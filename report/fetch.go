@@ -35,13 +35,32 @@ const (
 	fetchMeaning = "One client downloads everything that matches the filter: giant in one REQ, paged by until, sharded with the time " +
 		"divided over connections, by-id once ids are known, negentropy finding them by a reconciliation first. raw finds ids and " +
 		"counts; parsed parses and verifies every event; deflate has it compressed."
-	fetchColumns = "by-id: connections × REQs in flight on each × ids in a REQ, the best of all that were tried; auto finds the " +
-		"second by itself. retried, failed: ids asked for again, and ids that were never answered, where events are asked for by " +
-		"id. duplicates: events that came more than once. overfetch: bytes on the socket for each byte of a distinct event. in " +
-		"flight: REQs on average by Little's law (their rate × their latency), and as many as may be. tool: relaybench itself."
 	fetchState = "The current state is what the records that came fold to: replaceable and addressable events to their newest, deletions " +
 		"applied. Requests of a reconciliation are its rounds."
 )
+
+// fetchColumns say what figures are, by a metric that is among them.
+var fetchColumns = []struct{ metric, text string }{
+	{"retried", "retried, failed: ids asked for again, and ids that were never answered, where events are asked for by id."},
+	{"duplicates", "duplicates: events that came more than once."},
+	{"overfetch", "overfetch: bytes on the socket for each byte of a distinct event."},
+	{"in flight by Little's law", "in flight: REQs on average by Little's law (their rate × their latency), and as many as may be."},
+	{"tool cpu per event", "tool: relaybench itself."},
+}
+
+// columns says what the columns of ways are.
+func (d *download) columns(ways []*way) string {
+	var texts []string
+	if slices.ContainsFunc(ways, func(w *way) bool { return w.batch > 0 }) {
+		texts = append(texts, "by-id: connections × REQs in flight on each × ids in a REQ, the best of all that were tried; auto finds the second by itself.")
+	}
+	for _, c := range fetchColumns {
+		if slices.ContainsFunc(ways, func(w *way) bool { _, ok := w.value(c.metric); return ok }) {
+			texts = append(texts, c.text)
+		}
+	}
+	return strings.Join(texts, " ")
+}
 
 // The values of labels that tell ways apart, and metrics that sentences are made of.
 const (
@@ -59,7 +78,7 @@ func settingsOf(d *results.Scenario, l results.Labels) settings {
 		n, _ := strconv.Atoi(l[name])
 		return n
 	}
-	return settings{strategy: cmp.Or(l[results.LabelStrategy], d.Title), form: l[results.LabelForm] + prefixed("-", l[results.LabelEncoding]),
+	return settings{strategy: cmp.Or(l[results.LabelStrategy], d.Title), form: l[results.LabelForm] + Prefixed("-", l[results.LabelEncoding]),
 		conns: number(results.LabelConnections), inFlight: number(results.LabelInFlight), batch: number(results.LabelBatch),
 		adaptive: l[results.LabelInFlight] == adaptive}
 }
@@ -80,25 +99,19 @@ func (s *settings) label() string {
 }
 
 // name is the way in a list.
-func (s *settings) name() string { return s.label() + prefixed(", ", s.form) }
+func (s *settings) name() string { return s.label() + Prefixed(", ", s.form) }
 
 // download gathers the ways; nil where a run has none.
 func (v *view) download() *download {
-	d := &download{}
-	d.scenarios = v.laid(results.LayoutDownloads, wayLabels...)
+	d := &download{scenarios: v.laid(results.LayoutDownloads, wayLabels...)}
 	for _, sc := range d.scenarios {
 		s := settingsOf(sc.Scenario, sc.labels)
-		if !slices.Contains(d.forms, s.form) {
-			d.forms = append(d.forms, s.form)
-		}
-		for _, b := range slices.Concat(sc.blocks, sc.facts) {
+		d.forms = AddNew(d.forms, s.form)
+		for _, b := range sc.all() {
 			for _, r := range b.rows {
-				if b.metric.Key != sc.Primary || r.m == nil {
-					continue
-				}
-				d.ways = append(d.ways, &way{entry{scenario: sc, key: r.key, labels: plain(s.label(), s.form, r.key.relay)}, s, r})
-				if !slices.Contains(d.relays, r.key.relay) {
-					d.relays = append(d.relays, r.key.relay)
+				if b.metric.Key == sc.Primary && r.m != nil {
+					d.ways = append(d.ways, &way{entry{scenario: sc, key: r.key, labels: plain(s.label(), s.form, r.key.relay)}, s, r})
+					d.relays = AddNew(d.relays, r.key.relay)
 				}
 			}
 		}
@@ -107,11 +120,10 @@ func (v *view) download() *download {
 		return nil
 	}
 	slices.SortStableFunc(d.relays, func(a, b string) int { return cmp.Compare(v.order(a), v.order(b)) })
-	form := func(w *way) int { return slices.Index(d.forms, w.form) }
-	slices.SortStableFunc(d.ways, func(a, b *way) int {
-		return cmp.Or(cmp.Compare(a.scenario.Order, b.scenario.Order), cmp.Compare(form(a), form(b)), cmp.Compare(v.order(a.key.relay), v.order(b.key.relay)), cmp.Compare(boolean(a.adaptive), boolean(b.adaptive)),
-			cmp.Compare(a.batch, b.batch), cmp.Compare(a.conns, b.conns), cmp.Compare(a.inFlight, b.inFlight))
-	})
+	place := func(w *way) []int {
+		return []int{w.scenario.Order, slices.Index(d.forms, w.form), slices.Index(d.relays, w.key.relay), boolean(w.adaptive), w.batch, w.conns, w.inFlight}
+	}
+	slices.SortStableFunc(d.ways, func(a, b *way) int { return slices.Compare(place(a), place(b)) })
 	return d
 }
 
@@ -119,8 +131,8 @@ func (v *view) download() *download {
 // of the many settings each counts for little.
 func (d *download) contests() (list []*block) {
 	for _, w := range d.ways {
-		if b, _ := w.primary(); w.form == formRaw && !w.inMatrix() && !w.adaptive && !slices.Contains(list, b) {
-			list = append(list, b)
+		if b, _ := w.primary(); w.form == formRaw && w.batch == 0 && !w.adaptive {
+			list = AddNew(list, b)
 		}
 	}
 	return list
@@ -170,7 +182,7 @@ func (d *download) lines() (all []*way) {
 
 // paces says what sets the pace, once for each answer.
 func (d *download) paces() (lines []string) {
-	var said grouped
+	var said Groups[string, string]
 	for _, w := range d.lines() {
 		_, r := w.figure(func(b *block) bool { return b.metric.Key == "parsed of raw" })
 		if r == nil || !r.has || r.m.Is(results.StatusBottleneck) == nil {
@@ -182,14 +194,14 @@ func (d *download) paces() (lines []string) {
 				texts = append(texts, statusText(s))
 			}
 		}
-		key := strings.Join(texts, "; ")
-		if len(texts) > 1 {
-			key = "trials differ: " + key
+		name := w.label()
+		if w.scenario.labels[results.LabelEncoding] != "" {
+			name += " compressed"
 		}
-		said.add(key, d.of(w, w.label()+map[bool]string{true: " compressed"}[w.scenario.labels[results.LabelEncoding] != ""], " on ")+" "+number(r.value)+" %")
+		said.Add(map[bool]string{true: "trials differ: "}[len(texts) > 1]+strings.Join(texts, "; "), d.of(w, name, " on ")+" "+Number(r.value)+" %")
 	}
-	for _, g := range said {
-		lines = append(lines, g.key+"; verified, of the raw rate: "+strings.Join(g.members, ", "))
+	for _, g := range said.List {
+		lines = append(lines, g.Key+"; verified, of the raw rate: "+strings.Join(g.Members, ", "))
 	}
 	return lines
 }
@@ -204,56 +216,34 @@ func (d *download) of(w *way, text, by string) string {
 
 // reasons says why ways are incomplete or were not measured, once for each reason.
 func (d *download) reasons(most int) (lines []string) {
-	var said grouped
+	var said Groups[string, string]
 	for _, w := range d.ways {
 		for i := range w.rate.m.Status {
 			s := &w.rate.m.Status[i]
 			if s.Code == results.StatusLimited || s.Code == results.StatusBottleneck { // which are said elsewhere
 				continue
 			}
-			key := statusText(s)
-			if !w.rate.has {
-				key = "not measured: " + key
-			}
-			said.add(d.of(w, key, ": "), w.name())
+			said.Add(d.of(w, map[bool]string{false: "not measured: "}[w.rate.has]+statusText(s), ": "), w.name())
 		}
 	}
-	for _, g := range said {
-		lines = append(lines, g.key+" ("+some(g.members, most)+")")
+	for _, g := range said.List {
+		lines = append(lines, g.Key+" ("+Some(g.Members, most)+")")
 	}
 	return lines
-}
-
-// grouped are things that have something to say in common, in the order in which it was said first.
-type grouped []group
-
-type group struct {
-	key     string
-	members []string
-}
-
-func (g *grouped) add(key, member string) {
-	for i := range *g {
-		if x := &(*g)[i]; x.key == key {
-			x.members = append(x.members, member)
-			return
-		}
-	}
-	*g = append(*g, group{key, []string{member}})
 }
 
 // windows tells how adaptive ways found their number of REQs in flight.
 func (d *download) windows() (lines []string) {
 	for _, w := range d.ways {
-		_, settled := w.figure(func(b *block) bool { return b.metric.Key == "in flight configured" })
-		if !w.adaptive || settled == nil || !settled.has || w.conns == 0 {
+		settled, known := w.value("in flight configured")
+		if !w.adaptive || !known || w.conns == 0 {
 			continue
 		}
 		var steps []string
 		for _, b := range w.scenario.facts {
 			for _, r := range b.rows {
 				if b.metric.Key == stepTaken && r.key == w.key && r.has {
-					steps = append(steps, b.labels[results.LabelStep]+": "+b.scale.format(r.value))
+					steps = append(steps, b.labels[results.LabelStep]+": "+b.scale.Format(r.value))
 				}
 			}
 		}
@@ -262,7 +252,7 @@ func (d *download) windows() (lines []string) {
 			found = strings.Join(steps, ", ") + " events/s"
 		}
 		lines = append(lines, fmt.Sprintf("%s, %s, batches of %d: %s, and it ended at %.0f in flight on each", d.of(w, w.form+", adaptive", ", "),
-			count(w.conns, "connection"), w.batch, found, settled.value/float64(w.conns)))
+			Count(w.conns, "connection"), w.batch, found, settled/float64(w.conns)))
 	}
 	return lines
 }
@@ -270,13 +260,15 @@ func (d *download) windows() (lines []string) {
 // download adds every strategy in every form, what sets their pace, and the matrix of fetching by
 // id.
 func (d *composer) download(x *download) {
-	d.say(fetchMeaning, dim)
+	d.Say(fetchMeaning, Dim)
 	d.add(gap{})
 	d.ways(x, x.lines())
-	d.say(fetchColumns, dim)
-	d.to(full, func() { d.say(fetchState, dim) })
+	if text := x.columns(x.lines()); text != "" {
+		d.Say(text, Dim)
+	}
+	d.to(full, func() { d.Say(fetchState, Dim) })
 	d.apart(pointMark, x.paces())
-	d.apart(warningMark, x.reasons(4))
+	d.apart(WarningMark, x.reasons(4))
 	others := false
 	for _, relay := range x.relays {
 		for _, form := range x.forms {
@@ -292,24 +284,24 @@ func (d *composer) download(x *download) {
 		}
 	}
 	if others {
-		d.to(brief, func() { d.say("The same for the other forms is in report.md.", dim) })
+		d.to(brief, func() { d.Say("The same for the other forms is in report.md.", Dim) })
 	}
 	d.apart(pointMark, x.windows())
 }
 
 // apart adds a list of sentences behind an empty line.
-func (d *composer) apart(mark span, texts []string) {
+func (d *composer) apart(mark Span, texts []string) {
 	if len(texts) > 0 {
 		d.add(gap{})
-		d.items(mark, texts, none)
+		d.Items(mark, texts, Plain)
 	}
 }
 
 // ways sets ways to download as rows, with all their figures.
 func (d *composer) ways(x *download, all []*way) {
-	t := &table{labels: 2, columns: heads("", "form")}
+	t := &Table{labels: 2, columns: heads("", "form")}
 	if len(x.relays) > 1 {
-		t.labels, t.columns = 3, append(t.columns, column{head: "relay"})
+		t.labels, t.columns = 3, append(t.columns, Column{Head: "relay"})
 	}
 	var entries []entry
 	for _, w := range all {
@@ -317,13 +309,13 @@ func (d *composer) ways(x *download, all []*way) {
 		e.labels = e.labels[:t.labels]
 		entries = append(entries, e)
 	}
-	d.pivot(t, entries, measure{column{head: "all?"}, func(s *entry) cell {
+	d.pivot(t, entries, measure{Column{Head: "all?"}, func(s *entry) Cell {
 		_, r := s.primary()
 		if r.whole() {
-			return cell{text: "complete", style: green}
+			return Cell{text: "complete", style: Green}
 		}
 		word := map[string]string{results.CauseCut: "cut", results.CauseUnresolved: "unresolved"}[r.m.Is(results.StatusIncomplete).Cause]
-		return cell{text: cmp.Or(word, "incomplete"), style: yellow}
+		return Cell{text: cmp.Or(word, "incomplete"), style: Yellow}
 	}})
 }
 
@@ -334,21 +326,21 @@ func (d *composer) matrix(x *download, all []*way) {
 	var tried []*way
 	var cells []crossing
 	for _, w := range all {
-		y := crossing{[]string{fmt.Sprint(w.batch), fmt.Sprint(w.conns)}, fmt.Sprintf("%d in flight", w.inFlight), cell{text: "n/a"}}
+		y := crossing{[]string{fmt.Sprint(w.batch), fmt.Sprint(w.conns)}, fmt.Sprintf("%d in flight", w.inFlight), Cell{text: "n/a"}}
 		if w.rate.has {
 			b, _ := w.primary()
-			y.cell = cell{text: b.scale.format(w.rate.value), mark: d.foot.sign(w.rate.notes())}
+			y.cell = Cell{text: b.scale.Format(w.rate.value), mark: d.foot.sign(w.rate.notes())}
 			tried = append(tried, w)
 		}
 		if w == first {
-			y.cell.style = bright
+			y.cell.style = GreenBold
 		}
 		cells = append(cells, y)
 	}
 	d.add(heading{level: 3, title: x.of(first, "by id, "+first.form+", events/s", ": ")})
-	d.table(cross([]string{"batch", "connections"}, nil, cells))
+	d.Table(cross([]string{"batch", "connections"}, nil, cells))
 	d.to(full, func() {
-		d.say("Each setting, as connections × REQs in flight × ids in a REQ:", none)
+		d.Say("Each setting, as connections × REQs in flight × ids in a REQ:", Plain)
 		d.ways(x, tried)
 	})
 }

@@ -141,24 +141,6 @@ func TestADownloadThatIsIncompleteIsNotRanked(t *testing.T) {
 	}
 }
 
-func TestAnIncompleteFigureIsNotCompared(t *testing.T) {
-	before, after := downloads(t, 6, bolt).record(), downloads(t, 6, contender{bolt.name, "batch", 0.3}).record()
-	incomplete(after, "ref-bolt", "fetch.giant", raw, results.Status{Cause: results.CauseEnded})
-	c, err := Compare(Side{Records: []*results.Record{before}}, Side{Records: []*results.Record{after}}, CompareOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	outcomes := map[string]FigureOutcome{}
-	for _, f := range c.Relays[0].Figures {
-		if f.Metric == "records/s" {
-			outcomes[f.place()] = f.Outcome
-		}
-	}
-	if outcomes["fetch.giant, raw"] != Incomplete || outcomes["fetch.giant, parsed"] != Worsened || outcomes["fetch.paged, raw"] != Worsened {
-		t.Errorf("%v", outcomes)
-	}
-}
-
 // What was asked for again and what was never answered stand beside what is missing, for every setting, with how long a REQ took and how many were open.
 func TestEverySettingHasItsFigures(t *testing.T) {
 	out := string(renderMarkdown(t, fixtures(t)["fetch-two-relays"]))

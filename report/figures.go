@@ -46,7 +46,7 @@ func direction(b results.Better) string {
 
 // heading is a block's title with its unit and direction.
 func (b *block) heading() string {
-	title := withUnit(b.title, b.unit)
+	title := WithUnit(b.title, b.unit)
 	switch {
 	case b.unranked != "":
 		title += " (" + b.unranked + ")"
@@ -59,9 +59,9 @@ func (b *block) heading() string {
 // duration shows seconds in the block's unit, or in milliseconds where its values are no times.
 func (b *block) duration(seconds float64) string {
 	if base := timeBases[b.unit]; base != 0 {
-		return b.scale.format(seconds / base)
+		return b.scale.Format(seconds / base)
 	}
-	return number(seconds*1e3) + " ms"
+	return Number(seconds*1e3) + " ms"
 }
 
 func share(b *block, r *row) float64 {
@@ -75,14 +75,14 @@ func share(b *block, r *row) float64 {
 	return r.value / top
 }
 
-func rowStyle(r *row) style {
+func rowStyle(r *row) Style {
 	switch {
 	case r.best:
-		return green
+		return Green
 	case r.relay != nil && r.relay.Outcome != results.OutcomeOK:
-		return red
+		return Red
 	}
-	return none
+	return Plain
 }
 
 // mark is what stands behind a figure: ★ best, ~ first but not clearly, = a tie, and † where the

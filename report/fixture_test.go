@@ -1,17 +1,14 @@
 package report
 
 import (
-	"encoding/json"
-	"errors"
 	"fmt"
 	"math"
-	"os"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"relaybench/report/reporttest"
 	"relaybench/results"
 )
 
@@ -64,17 +61,14 @@ func (r *run) join(i int, c contender) {
 	r.find(c.name, "preflight", results.CodeBadSignature, true)
 }
 
-// wobble makes trials differ by a few per cent, the same way every time.
-func wobble(trial int) float64 { return 1 + 0.03*math.Sin(float64(trial)*2.1) }
-
 func (r *run) add(c contender, scenario, metric, unit string, better results.Better, value float64, change ...func(*results.Measurement)) {
 	for trial := range r.trials {
 		v := value
 		switch {
 		case better == results.Higher && unit != "%":
-			v = value * c.speed * wobble(trial)
+			v = value * c.speed * reporttest.Wobble(trial)
 		case better == results.Lower && value > 0:
-			v = value / c.speed * wobble(trial)
+			v = value / c.speed * reporttest.Wobble(trial)
 		}
 		m := results.Measurement{Relay: c.name, Scenario: scenario, Metric: metric, Unit: unit, Better: better, Trials: []float64{v}}
 		for _, f := range change {
@@ -146,87 +140,23 @@ func (r *run) measure(c contender) {
 	r.add(c, "storage", "write amplification", "bytes/byte", results.Lower, 3.4)
 }
 
-// finding is a check that passed, or that failed, bears on what its code says, and blames the
-// relay.
-func finding(relay, peer, scenario, code string, ok bool, detail string, evidence ...results.Evidence) results.Finding {
-	f := results.Finding{Relay: relay, Peer: peer, Scenario: scenario, Code: code, Verdict: results.Holds(ok), Evidence: evidence,
-		Cause: results.StatusText, Texts: map[string]string{"text": detail}}
-	if !ok {
-		f.Blames, f.BearsOn = relay, results.BearsOn(code, scenario, nil)
-	}
-	return f
-}
-
 func (r *run) find(relay, scenario, code string, ok bool, evidence ...results.Evidence) {
 	detail := "it does"
 	if !ok {
 		detail = "3 of 200 answers differ from the model"
 	}
-	r.rec.AddFinding(finding(relay, "", scenario, code, ok, detail, evidence...))
+	r.rec.AddFinding(reporttest.Finding(relay, "", scenario, code, ok, detail, evidence...))
 }
 
 func (r *run) record() *results.Record {
 	rec := r.rec.Snapshot()
-	return described(&rec)
-}
-
-// described has a record's scenarios and metrics described, and its keys taken apart, as those of
-// form 1 are on reading. Findings stay as they are.
-func described(r *results.Record) *results.Record {
-	type check struct {
-		Relay    string `json:"relay"`
-		Peer     string `json:"peer"`
-		Scenario string `json:"scenario"`
-	}
-	old := struct {
-		*results.Record
-		Schema   string          `json:"schema"`
-		Relays   []results.Relay `json:"relays"` // all that anything is of
-		Findings []check         `json:"findings"`
-	}{Record: r, Schema: "relaybench/results/1", Relays: slices.Clone(r.Relays)}
-	know := func(names ...string) {
-		for _, name := range names {
-			if name != "" && !slices.ContainsFunc(old.Relays, func(o results.Relay) bool { return o.Name == name }) {
-				old.Relays = append(old.Relays, results.Relay{Name: name})
-			}
-		}
-	}
-	for _, f := range r.Findings {
-		old.Findings = append(old.Findings, check{f.Relay, f.Peer, f.Scenario})
-		know(f.Relay, f.Peer)
-	}
-	for _, m := range r.Measurements {
-		know(m.Relay, m.Peer)
-	}
-	f, err := os.CreateTemp("", "results-*.json")
-	if err == nil {
-		defer os.Remove(f.Name())
-		err = errors.Join(json.NewEncoder(f).Encode(old), f.Close())
-	}
-	if err != nil {
-		panic(err)
-	}
-	out, err := results.ReadRecord(f.Name())
-	if err != nil {
-		panic(err)
-	}
-	out.Findings = r.Findings
-	for i := range out.Measurements { // JSON replaces what is not UTF-8
-		m, was := &out.Measurements[i], &r.Measurements[i]
-		m.Relay, m.Peer, m.Unit = was.Relay, was.Peer, was.Unit
-	}
-	out.Relays = r.Relays
-	out.Options, out.Corpus, out.Environment = r.Options, r.Corpus, r.Environment
-	return out
+	return reporttest.Described(&rec)
 }
 
 // limited marks a figure as the harness's.
 func limited(m *results.Measurement) {
 	m.AddStatus(results.Status{Code: results.StatusLimited, Cause: results.CauseCeiling})
 }
-
-// hostile is what a program under test might put where a name or a line is expected.
-const hostile = "evil\x1b[2J\x07\r\n|`<img src=x onerror=alert(1)>`![x](http://e.vil)\u202eltr\u200b **b** @all \\| </details>\xff\u0085"
 
 // fixtures are built once: rendering must leave them as they are anyway.
 func fixtures(t testing.TB) map[string]*results.Record {
@@ -263,17 +193,17 @@ func buildFixtures(t testing.TB) map[string]*results.Record {
 		Cause: results.StatusText, Texts: map[string]string{"text": "no answer within 5 s"}})
 	out["partial"] = partial.record()
 
-	bad := newRun(t, 1, contender{hostile, "none", 1}, contender{"逐次リレー⚡", "batch", 0.8})
-	bad.rec.SetRelay(results.Relay{Name: hostile, Command: hostile, Version: hostile, Durability: hostile, Outcome: results.OutcomeFailed, Reason: hostile, LogTail: []string{hostile, "```"},
-		Notes: []string{hostile}, Capabilities: map[string]string{hostile: hostile}, Config: map[string]string{hostile: hostile + "\n````\n" + hostile}})
-	bad.rec.Add(results.Measurement{Relay: hostile, Scenario: "ingest.throughput", Metric: "rejected: " + hostile, Unit: hostile, Better: results.None, Trials: []float64{4},
-		Status: []results.Status{{Code: hostile, Cause: hostile, Texts: map[string]string{"text": hostile}}}})
-	bad.rec.AddFinding(finding(hostile, "", hostile, hostile, false, hostile,
-		results.Evidence{Code: hostile, ID: hostile, Cause: hostile, Text: hostile}, results.Evidence{Code: results.EvidenceText, Text: hostile}))
+	bad := newRun(t, 1, contender{reporttest.Hostile, "none", 1}, contender{"逐次リレー⚡", "batch", 0.8})
+	bad.rec.SetRelay(results.Relay{Name: reporttest.Hostile, Command: reporttest.Hostile, Version: reporttest.Hostile, Durability: reporttest.Hostile, Outcome: results.OutcomeFailed, Reason: reporttest.Hostile, LogTail: []string{reporttest.Hostile, "```"},
+		Notes: []string{reporttest.Hostile}, Capabilities: map[string]string{reporttest.Hostile: reporttest.Hostile}, Config: map[string]string{reporttest.Hostile: reporttest.Hostile + "\n````\n" + reporttest.Hostile}})
+	bad.rec.Add(results.Measurement{Relay: reporttest.Hostile, Scenario: "ingest.throughput", Metric: "rejected: " + reporttest.Hostile, Unit: reporttest.Hostile, Better: results.None, Trials: []float64{4},
+		Status: []results.Status{{Code: reporttest.Hostile, Cause: reporttest.Hostile, Texts: map[string]string{"text": reporttest.Hostile}}}})
+	bad.rec.AddFinding(reporttest.Finding(reporttest.Hostile, "", reporttest.Hostile, reporttest.Hostile, false, reporttest.Hostile,
+		results.Evidence{Code: reporttest.Hostile, ID: reporttest.Hostile, Cause: reporttest.Hostile, Text: reporttest.Hostile}, results.Evidence{Code: results.EvidenceText, Text: reporttest.Hostile}))
 	bad.rec.Update(func(rec *results.Record) {
-		rec.Options["args"] = []any{hostile}
-		rec.Corpus.Source, rec.Environment.CPU = hostile, hostile
-		rec.Corpus.Kinds[hostile], rec.Corpus.Dropped[hostile] = 3, 4
+		rec.Options["args"] = []any{reporttest.Hostile}
+		rec.Corpus.Source, rec.Environment.CPU = reporttest.Hostile, reporttest.Hostile
+		rec.Corpus.Kinds[reporttest.Hostile], rec.Corpus.Dropped[reporttest.Hostile] = 3, 4
 	})
 	out["hostile-names"] = bad.record()
 	out["throttled"] = throttled(t)

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"relaybench/report/reporttest"
 	"relaybench/results"
 )
 
@@ -22,8 +23,8 @@ func form1(t testing.TB) *results.Record {
 
 func TestRecordsOfForm1LookAsTheyShould(t *testing.T) {
 	r := form1(t)
-	golden(t, "form1.txt", renderTerminal(t, r, TerminalOptions{Width: 100, Files: paths}))
-	golden(t, "form1.md", renderMarkdown(t, r))
+	reporttest.Golden(t, "form1.txt", renderTerminal(t, r, TerminalOptions{Width: 100, Files: paths}))
+	reporttest.Golden(t, "form1.md", renderMarkdown(t, r))
 }
 
 // In form 1 neither of the two at fault was ranked in anything.
@@ -34,7 +35,7 @@ func TestVerdictsOnForm1AreInProportion(t *testing.T) {
 		t.Fatalf("%d standings", len(standings))
 	}
 	lossy, noverify := standings[1], standings[2]
-	if lossy.name != "lossy" || lossy.of != 0 || !strings.Contains(lossy.reason, checkTitle(results.CodeAcknowledgedKept)) {
+	if lossy.name != "lossy" || lossy.of != 0 || !strings.Contains(lossy.reason, CheckTitle(results.CodeAcknowledgedKept)) {
 		t.Errorf("who loses what it acknowledged competes: %+v", lossy)
 	}
 	if noverify.of == 0 || noverify.reason != "" {
@@ -45,42 +46,5 @@ func TestVerdictsOnForm1AreInProportion(t *testing.T) {
 	}
 	if c := noverify.cells[slices.Index(titles, "hot queries")]; c.ratio == 0 {
 		t.Errorf("and not in queries: %+v", c)
-	}
-}
-
-// A record of form 1 compares with one of this form: keys, labels and metrics are the same.
-func TestForm1ComparesWithThisForm(t *testing.T) {
-	old, now := form1(t), form1(t)
-	path := filepath.Join(t.TempDir(), "results.json")
-	if err := now.Write(path); err != nil {
-		t.Fatal(err)
-	}
-	now, err := results.ReadRecord(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := mustCompare(t, side("old", old), side("new", now), CompareOptions{All: true})
-	if len(c.Relays) != 3 || len(c.Unmatched) != 0 {
-		t.Fatalf("%d relays match, unmatched %q", len(c.Relays), c.Unmatched)
-	}
-	incomplete := 0
-	for _, r := range c.Relays {
-		seen := map[string]bool{}
-		for i := range r.Figures {
-			f := &r.Figures[i]
-			if f.Outcome == Incomplete {
-				incomplete++
-			} else if f.Outcome != Equal && f.Outcome != Unsettled {
-				t.Errorf("%s %s: %s", r.Old, f.name(), f.Outcome)
-			}
-			if name := f.name() + f.Unit; seen[name] {
-				t.Errorf("two figures of %s are called %q", r.Old, name)
-			} else {
-				seen[name] = true
-			}
-		}
-	}
-	if incomplete == 0 {
-		t.Error("incomplete downloads are compared")
 	}
 }

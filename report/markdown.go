@@ -57,7 +57,7 @@ func (p *markdown) node(x any) {
 			rows = append(rows, []string{mdText(r.key), mdText(r.text)})
 		}
 		p.lines(markdownTable([]string{"", ""}, rows, []bool{true, true}))
-	case *table:
+	case *Table:
 		p.table(x)
 	case verbatim:
 		p.write(mdFence(x.language, x.lines))
@@ -87,7 +87,7 @@ func (p *markdown) para(x para) {
 }
 
 // mdSpan is a piece of text in its style.
-func mdSpan(sp span) string {
+func mdSpan(sp Span) string {
 	text := strings.TrimSpace(sp.text)
 	if text == "" {
 		return sp.text
@@ -97,30 +97,31 @@ func mdSpan(sp span) string {
 	switch sp.style {
 	case code:
 		text = mdCode(strings.TrimSpace(sp.text))
-	case bold, bright, redder:
+	case Bold, GreenBold, RedBold:
 		text = "**" + text + "**"
 	}
 	return before + text + after
 }
 
-func (p *markdown) table(t *table) {
+func (p *markdown) table(t *Table) {
 	grouped := false
 	for _, r := range t.rows {
 		grouped = grouped || r.group != ""
 	}
 	var head []string
 	var left []bool
+	var shown []int
 	if grouped {
 		head, left = append(head, mdText(t.groups)), append(left, true)
 	}
 	empty := func(c int) bool {
-		return c >= t.labels && !slices.ContainsFunc(t.rows, func(r tableRow) bool { return r.cells[c].text != "" || c == t.labels && r.message.text != "" })
+		return c >= t.labels && !slices.ContainsFunc(t.rows, func(r Row) bool { return r.cells[c].text != "" || c == t.labels && r.message.text != "" })
 	}
 	for c, col := range t.columns {
 		if empty(c) {
 			continue
 		}
-		head, left = append(head, mdText(col.head)), append(left, col.left || c < t.labels)
+		head, left, shown = append(head, mdText(col.Head)), append(left, col.Left || c < t.labels), append(shown, c)
 	}
 	var rows [][]string
 	for _, r := range t.rows {
@@ -132,14 +133,14 @@ func (p *markdown) table(t *table) {
 			if empty(c) {
 				continue
 			}
-			text := mdSpan(span{x.text, x.style})
+			text := mdSpan(Span{x.text, x.style})
 			if c == t.labels && r.message.text != "" {
 				text = mdText(clause(r.message.text, 60))
 			}
 			if x.mark != "" {
 				text = strings.TrimSpace(text + " " + mdText(x.mark))
 			}
-			if x.style == red {
+			if x.style == Red {
 				text += " ❌"
 			}
 			if x.more != "" {
@@ -155,5 +156,8 @@ func (p *markdown) table(t *table) {
 			p.write("\n")
 		}
 		p.write(superscript(i+1) + " " + mdText(sentence(text)) + "  \n")
+	}
+	if text := t.meanings(shown); text != "" {
+		p.write("\n" + mdText(text+".") + "\n")
 	}
 }

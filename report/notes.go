@@ -16,14 +16,10 @@ type footnotes []string
 
 // sign is the numbers of notes, which are added where they are new.
 func (n *footnotes) sign(notes []string) string {
+	*n = AddNew(*n, notes...)
 	var at []int
 	for _, text := range notes {
-		i := slices.Index(*n, text)
-		if i < 0 {
-			i = len(*n)
-			*n = append(*n, text)
-		}
-		at = append(at, i+1)
+		at = append(at, slices.Index(*n, text)+1)
 	}
 	slices.Sort(at)
 	var signs []string
@@ -42,21 +38,14 @@ func superscript(n int) string {
 // ended, the failed checks that bear on it, and what it says of itself. That the harness limited it
 // does not matter where the relay is at fault.
 func (v *view) bars(ms ...*results.Measurement) (why []string) {
-	add := func(text string) {
-		if text != "" && !slices.Contains(why, text) {
-			why = append(why, text)
-		}
-	}
 	var failed []*results.Finding
 	for _, m := range ms {
 		for _, name := range slices.Compact([]string{m.Relay, m.Peer}) {
-			add(prefixed(name+": ", v.out(v.relay(name))))
-		}
-		for _, f := range v.rec.Barring(m) {
-			if !slices.Contains(failed, f) {
-				failed = append(failed, f)
+			if out := v.out(v.relay(name)); out != "" {
+				why = AddNew(why, name+": "+out)
 			}
 		}
+		failed = AddNew(failed, v.rec.Barring(m)...)
 	}
 	why = append(why, v.accusations(failed, ms)...)
 	accused := len(why) > 0
@@ -65,16 +54,14 @@ func (v *view) bars(ms ...*results.Measurement) (why []string) {
 		for i := range m.Status {
 			switch s := &m.Status[i]; {
 			case s.Code == results.StatusLimited:
-				if text := cmp.Or(limits[s.Cause], s.Cause); !slices.Contains(limiting, text) {
-					limiting = append(limiting, text)
-				}
+				limiting = AddNew(limiting, cmp.Or(limits[s.Cause], s.Cause))
 			case barring[s.Code]:
-				add(statusText(s))
+				why = AddNew(why, statusText(s))
 			}
 		}
 	}
 	if len(limiting) > 0 && !accused {
-		add(strings.TrimSuffix(byHarness+": "+strings.Join(limiting, ", and "), ": "))
+		why = append(why, strings.TrimSuffix(byHarness+": "+strings.Join(limiting, ", and "), ": "))
 	}
 	return why
 }
@@ -95,7 +82,7 @@ func (v *view) out(r *results.Relay) string {
 	case r == nil:
 		return ""
 	case r.Outcome != results.OutcomeOK:
-		return outcomeText(r)
+		return OutcomeText(r)
 	}
 	return r.NeverRanked
 }
@@ -103,33 +90,28 @@ func (v *view) out(r *results.Relay) string {
 // accusations name the relays at fault, each with the checks that it failed and that bear on the
 // figures. Where some of a relay's bear on everything, they are enough.
 func (v *view) accusations(failed []*results.Finding, ms []*results.Measurement) (all []string) {
-	var names []string
-	by := map[string][]*results.Finding{}
+	var by Groups[string, *results.Finding]
 	for _, f := range failed {
-		name := speaker(subject(f))
-		if by[name] == nil {
-			names = append(names, name)
-		}
-		by[name] = append(by[name], f)
+		by.Add(speaker(subject(f)), f)
 	}
-	for _, name := range names {
-		list := by[name]
+	for _, g := range by.List {
+		list := g.Members
 		if slices.ContainsFunc(list, grave) {
 			list = slices.DeleteFunc(list, func(f *results.Finding) bool { return !grave(f) })
 		}
-		var o outcomes
+		var codes Groups[string, *results.Finding]
 		for _, f := range list {
-			o.add(f)
+			codes.Add(f.Code, f)
 		}
 		var checks []string
-		for _, x := range o.list {
-			check := checkTitle(x.code)
-			if where := v.asked(x.list, ms); where != "" {
+		for _, x := range codes.List {
+			check := CheckTitle(x.Key)
+			if where := v.asked(x.Members, ms); where != "" {
 				check += " (" + where + ")"
 			}
 			checks = append(checks, check)
 		}
-		all = append(all, name+" failed: "+some(checks, 3))
+		all = append(all, g.Key+" failed: "+Some(checks, 3))
 	}
 	return all
 }
@@ -180,15 +162,15 @@ func (r *row) notes() (all []string) {
 	return append(all, r.remarks()...)
 }
 
-// labelKey tells labels apart.
-func labelKey(l results.Labels) string { return fmt.Sprint(map[string]string(l)) }
+// LabelKey tells labels apart.
+func LabelKey(l results.Labels) string { return fmt.Sprint(map[string]string(l)) }
 
 // labelOrder is how labels are read; the others come after them.
 var labelOrder = []string{results.LabelQuery, results.LabelSize, results.LabelPhase, results.LabelMode, results.LabelDirection, results.LabelStrategy,
 	results.LabelConnections, results.LabelInFlight, results.LabelBatch, results.LabelForm, results.LabelEncoding, results.LabelReason}
 
-// labelText says labels in words: those of the given names, in reading order.
-func labelText(l results.Labels, names []string) string {
+// LabelText says labels in words: those of the given names, in reading order.
+func LabelText(l results.Labels, names []string) string {
 	var parts []string
 	for _, name := range names {
 		value, ok := l[name]
@@ -198,9 +180,9 @@ func labelText(l results.Labels, names []string) string {
 		n, err := strconv.Atoi(value)
 		switch {
 		case name == results.LabelConnections && err == nil:
-			value = count(n, "connection")
+			value = Count(n, "connection")
 		case name == results.LabelSize && err == nil:
-			value = count(n, "item") + " a side"
+			value = Count(n, "item") + " a side"
 		case name == results.LabelInFlight:
 			value += " in flight"
 		case name == results.LabelBatch:
@@ -220,15 +202,15 @@ func inOrder(names []string) []string {
 	return names
 }
 
-// varying lists the names of the labels that have several values, in reading order.
-func varying(all []results.Labels) (names []string) {
+// Varying lists the names of the labels that have several values, in reading order.
+func Varying(all []results.Labels) (names []string) {
 	values := results.Labels{}
 	for _, l := range all {
 		for name, value := range l {
 			if first, known := values[name]; !known {
 				values[name] = value
-			} else if first != value && !slices.Contains(names, name) {
-				names = append(names, name)
+			} else if first != value {
+				names = AddNew(names, name)
 			}
 		}
 	}

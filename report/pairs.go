@@ -19,11 +19,9 @@ type pairing struct {
 
 // A pair is two relays that were reconciled, or two instances of one.
 type pair struct {
-	a, b      string
-	failed    []*results.Finding
-	sides     []*results.Finding // whether each converged
-	complete  bool
-	converged bool
+	a, b   string
+	sides  []*results.Finding // whether each converged
+	failed []*results.Finding // what else failed
 }
 
 func (p *pair) title() string {
@@ -38,29 +36,34 @@ func (p *pair) diverged() bool {
 	return slices.ContainsFunc(p.sides, func(f *results.Finding) bool { return f.Verdict != results.Passed })
 }
 
-// status is how the pair ended, and whether that is good; nothing is known of a pair that was
-// interrupted.
-func (p *pair) status() (text string, good, known bool) {
-	diverged := p.diverged()
-	switch {
-	case !p.complete && diverged:
-		return "did not converge, and did not complete ✗", false, true
-	case !p.complete:
-		return "did not complete ✗", false, true
+// complete tells whether all that was begun came to its end.
+func (p *pair) complete() bool {
+	return !slices.ContainsFunc(p.failed, func(f *results.Finding) bool { return f.Code == results.CodeCompletes })
+}
+
+// converged tells whether both sides came to hold what they must.
+func (p *pair) converged() bool {
+	return p.complete() && len(p.sides) == len(p.keys()) && !p.diverged()
+}
+
+// status is how the pair ended; nothing is known of one that was interrupted.
+func (p *pair) status() Span {
+	switch diverged, complete := p.diverged(), p.complete(); {
+	case !complete && diverged:
+		return Span{"did not converge, and did not complete ✗", RedBold}
+	case !complete:
+		return Span{"did not complete ✗", RedBold}
 	case diverged:
-		return "did not converge ✗", false, true
-	case p.converged:
-		return "converged ✓", true, true
+		return Span{"did not converge ✗", RedBold}
+	case p.converged():
+		return Span{"converged ✓", Green}
 	}
-	return "not finished", false, false
+	return Span{"not finished", Yellow}
 }
 
 // keys name its measurements: each relay as the server.
 func (p *pair) keys() []rowKey {
-	if p.a == p.b {
-		return []rowKey{{p.a, p.a}}
-	}
-	return []rowKey{{p.a, p.b}, {p.b, p.a}}
+	return slices.Compact([]rowKey{{p.a, p.b}, {p.b, p.a}})
 }
 
 // inPair tells whether a check is explained in a pair's section.
@@ -76,35 +79,43 @@ func (v *view) inSync(f *results.Finding) bool {
 // elsewhere tells whether a check's evidence stands in a section of its own.
 func (v *view) elsewhere(f *results.Finding) bool { return v.inPair(f) || v.inSync(f) }
 
+// order is a relay's place in the run; the largest for unknown ones.
+func (v *view) order(name string) uint {
+	return uint(slices.IndexFunc(v.relays, func(r *results.Relay) bool { return r.Name == name }))
+}
+
 // pairing gathers the pairs; nil where a run has none and none was looked for.
 func (v *view) pairing() *pairing {
-	g := &pairing{}
-	byKey := map[rowKey]*pair{}
-	at := func(relay, peer string) *pair {
-		if v.order(peer) < v.order(relay) {
-			relay, peer = peer, relay
-		}
-		k := rowKey{relay, peer}
-		if byKey[k] == nil {
-			if other := byKey[rowKey{peer, relay}]; other != nil { // relays that the record does not list
-				return other
+	g := &pairing{scenarios: v.laid(results.LayoutPairs)}
+	at := func(a, b string) *pair {
+		i := slices.IndexFunc(g.pairs, func(p *pair) bool { return slices.Contains(p.keys(), rowKey{a, b}) })
+		if i < 0 {
+			if v.order(b) < v.order(a) {
+				a, b = b, a
 			}
-			byKey[k] = &pair{a: relay, b: peer, complete: true}
-			g.pairs = append(g.pairs, byKey[k])
+			i = len(g.pairs)
+			g.pairs = append(g.pairs, &pair{a: a, b: b})
 		}
-		return byKey[k]
+		return g.pairs[i]
 	}
-	g.scenarios = v.laid(results.LayoutPairs)
 	for _, s := range g.scenarios {
-		for _, b := range slices.Concat(s.blocks, s.facts) {
+		for _, b := range s.all() {
 			for _, r := range b.rows {
 				at(r.key.relay, r.key.peer)
 			}
 		}
 	}
 	for _, f := range v.checks {
-		if v.inPair(f) {
-			at(f.Relay, f.Peer).take(f)
+		switch {
+		case !v.inPair(f):
+		case f.Code == results.CodeHoldsUnion && f.Verdict != results.Undecided:
+			p := at(f.Relay, f.Peer)
+			p.sides = append(p.sides, f)
+		case f.Verdict == results.Failed:
+			p := at(f.Relay, f.Peer)
+			p.failed = append(p.failed, f)
+		default:
+			at(f.Relay, f.Peer)
 		}
 	}
 	slices.SortStableFunc(g.pairs, func(x, y *pair) int {
@@ -112,44 +123,19 @@ func (v *view) pairing() *pairing {
 	})
 	for _, p := range g.pairs {
 		slices.SortStableFunc(p.sides, func(x, y *results.Finding) int { return cmp.Compare(v.order(x.Relay), v.order(y.Relay)) })
-		p.converged = p.complete && len(p.sides) == len(p.keys()) && !p.diverged()
 	}
-	if len(g.pairs) > 0 || !v.syncsOnly() {
-		v.unpaired(g)
+	// Relays that do not speak NIP-77, or of which that is not known, are in no pair.
+	for _, f := range v.checks {
+		if f.Code == results.CodeNIP77 && f.Verdict != results.Passed && f.Peer == "" && (len(g.pairs) > 0 || !v.syncsOnly()) &&
+			!slices.ContainsFunc(g.pairs, func(p *pair) bool { return p.a == f.Relay || p.b == f.Relay }) {
+			g.apart = append(g.apart, fact{f.Relay, findingText(f)})
+		}
 	}
 	if len(g.pairs)+len(g.apart) == 0 {
 		return nil
 	}
 	v.summarize(g)
 	return g
-}
-
-// order is a relay's place in the run; the largest for unknown ones.
-func (v *view) order(name string) uint {
-	return uint(slices.IndexFunc(v.relays, func(r *results.Relay) bool { return r.Name == name }))
-}
-
-// take keeps a check of the pair.
-func (p *pair) take(f *results.Finding) {
-	if f.Code == results.CodeHoldsUnion && f.Verdict != results.Undecided {
-		p.sides = append(p.sides, f)
-	}
-	if f.Verdict == results.Failed {
-		p.failed = append(p.failed, f)
-		p.complete = p.complete && f.Code != results.CodeCompletes
-	}
-}
-
-// unpaired lists the relays that do not speak NIP-77, or of which that is not known, and are in no
-// pair.
-func (v *view) unpaired(g *pairing) {
-	for _, f := range v.checks {
-		if f.Code != results.CodeNIP77 || f.Verdict == results.Passed || f.Peer != "" ||
-			slices.ContainsFunc(g.pairs, func(p *pair) bool { return p.a == f.Relay || p.b == f.Relay }) {
-			continue
-		}
-		g.apart = append(g.apart, fact{f.Relay, findingText(f)})
-	}
 }
 
 // The phases of a pair whose times are set against each other.
@@ -183,27 +169,28 @@ func (d *composer) pairing(g *pairing) {
 		d.summary(g)
 	}
 	if len(g.apart) > 0 {
-		d.add(gap{}, para{indent: 1, text: []span{{"Not reconciled", bold}}})
-		x := list{texts: dim}
+		d.add(gap{}, para{indent: 1, text: []Span{{"Not reconciled", Bold}}})
+		x := list{texts: Dim}
 		for _, f := range g.apart {
 			x.rows = append(x.rows, fact{f.key, fit(f.text, 400)})
 		}
 		d.add(x)
 	}
 	for _, p := range g.pairs {
-		text, good, known := p.status()
-		st := yellow
-		if good {
-			st = green
-		} else if known {
-			st = redder
+		d.add(heading{level: 3, title: p.title(), state: p.status()})
+		shown := evidenceOnce{}
+		if p.diverged() {
+			for _, f := range p.sides {
+				d.explain(shown, f, f.Relay+" "+findingText(f)+faultOf(f, f.Relay), maxExamples)
+			}
 		}
-		d.add(heading{level: 3, title: p.title(), state: span{text, st}})
-		said := evidenceOnce{}
-		for _, f := range p.explanation() {
-			d.explain(said, f, explained(f), maxExamples)
+		for _, f := range p.failed {
+			text := findingText(f)
+			if f.Code != results.CodeCompletes {
+				text = f.Relay + ", " + CheckTitle(f.Code) + ": " + text
+			}
+			d.explain(shown, f, text+faultOf(f, f.Relay), maxExamples)
 		}
-		t := &table{labels: 2, columns: heads("", "as server")}
 		var entries []entry
 		for _, sc := range g.scenarios {
 			for _, k := range p.keys() {
@@ -212,16 +199,16 @@ func (d *composer) pairing(g *pairing) {
 				}
 			}
 		}
-		d.pivot(t, entries, measure{column{head: "÷ initial"}, func(s *entry) cell {
+		d.pivot(&Table{labels: 2, columns: heads("", "as server")}, entries, measure{Column{Head: "÷ initial"}, func(s *entry) Cell {
 			if first := g.first(); first != nil && s.scenario.labels[results.LabelPhase] == phaseHeartbeat {
 				_, beat := s.primary()
 				if _, initial := (&entry{scenario: first, key: s.key}).primary(); beat != nil && initial != nil {
 					if r, ok := quotient(beat.m, initial.m); ok {
-						return cell{text: shareOfText(r)}
+						return Cell{text: shareOfText(r)}
 					}
 				}
 			}
-			return cell{text: nothing}
+			return Cell{text: nothing}
 		}})
 	}
 }
@@ -234,113 +221,76 @@ func (s *entry) measured() bool {
 	return r != nil
 }
 
+// summary adds a line for each relay as the server, and says how to read it.
 func (d *composer) summary(g *pairing) {
-	t := &table{labels: 1, columns: heads("as server", "converged")}
+	t := &Table{labels: 1, columns: heads("as server", "converged")}
+	var unranked []string
 	for _, c := range g.columns {
-		t.columns = append(t.columns, column{head: c.title})
+		t.columns = append(t.columns, Column{Head: c.title})
+		if c.block != nil && c.block.unranked != "" {
+			unranked = append(unranked, c.title+": "+c.block.unranked+".")
+		}
 	}
 	for i, first := range g.columns[0].rows {
 		n := g.converged[i]
-		st := green
+		st := Green
 		if n[0] < n[1] {
-			st = red
+			st = Red
 		}
-		row := []cell{{text: first.name}, {text: fmt.Sprintf("%d of %d", n[0], n[1]), style: st}}
+		row := []Cell{{text: first.name}, {text: fmt.Sprintf("%d of %d", n[0], n[1]), style: st}}
 		for _, c := range g.columns {
 			if c.block == nil {
-				row = append(row, cell{text: c.texts[i]})
+				row = append(row, Cell{text: c.texts[i]})
 			} else {
 				row = append(row, d.fact(c.block, c.rows[i]))
 			}
 		}
-		t.rows = append(t.rows, tableRow{cells: row})
+		t.Add("", row...)
 	}
-	d.table(t)
-	for _, l := range g.notes() {
-		d.say(l, dim)
-	}
-}
-
-// notes says how to read the summary, and which of its columns are without a star.
-func (g *pairing) notes() []string {
-	out := []string{summaryMeaning}
+	d.Table(t)
+	d.Say(summaryMeaning, Dim)
 	if len(g.converged) > 1 {
-		out = append(out, summaryNote)
+		d.Say(summaryNote, Dim)
 	}
-	for _, c := range g.columns {
-		if c.block != nil && c.block.unranked != "" {
-			out = append(out, c.title+": "+c.block.unranked+".")
-		}
+	for _, text := range unranked {
+		d.Say(text, Dim)
 	}
-	return out
 }
 
-// explanation lists what there is to say of a pair that did not come through: what each side holds,
-// then every other failed check.
-func (p *pair) explanation() []*results.Finding {
-	var out []*results.Finding
-	if p.diverged() {
-		out = append(out, p.sides...)
+// faultOf names who is at fault for a failed check where that is another than the one who was asked.
+func faultOf(f *results.Finding, asked string) string {
+	if f.Verdict != results.Failed || f.Blames == asked || f.Blames == "" {
+		return ""
 	}
-	for _, f := range p.failed {
-		if f.Code != results.CodeHoldsUnion {
-			out = append(out, f)
-		}
-	}
-	return out
-}
-
-// explained is a line of an explanation: whom the check asked, what it found, and who is at fault
-// where that is the other.
-func explained(f *results.Finding) string {
-	text := f.Relay + ", " + checkTitle(f.Code) + ": " + findingText(f)
-	switch f.Code {
-	case results.CodeHoldsUnion:
-		text = f.Relay + " " + findingText(f)
-	case results.CodeCompletes:
-		text = findingText(f)
-	}
-	if f.Verdict == results.Failed && f.Blames != f.Relay && f.Blames != "" {
-		text += " (at fault: " + f.Blames + ")"
-	}
-	return text
+	return " (at fault: " + f.Blames + ")"
 }
 
 // evidenceOnce remembers which evidence on which relay was shown of a pair, or of one way to sync:
 // what was lost at first is still lost at the end.
 type evidenceOnce map[string]bool
 
-// fresh lists what was not shown before.
-func (o evidenceOnce) fresh(f *results.Finding) []results.Evidence {
-	var out []results.Evidence
-	for _, e := range f.Evidence {
-		k := fmt.Sprint(f.Relay, "\x00", evidenceLines([]results.Evidence{e}, false))
-		if !o[k] {
-			o[k] = true
-			out = append(out, e)
-		}
-	}
-	return out
-}
-
 const shownAbove = "the examples are the same as above"
 
 // explain adds what is to say of a pair, with so many lines at most of evidence that is new.
-func (d *composer) explain(said evidenceOnce, f *results.Finding, text string, most int) {
-	d.item(signs[f.Verdict], text, none)
+func (d *composer) explain(shown evidenceOnce, f *results.Finding, text string, most int) {
+	d.item(signs[f.Verdict], text, Plain)
 	if f.Verdict == results.Passed {
 		return
 	}
-	evidence := said.fresh(f)
-	add := func() {
-		if len(evidence) == 0 && len(f.Evidence) > 0 {
-			d.add(para{indent: 3, text: []span{{"(" + shownAbove + ")", dim}}})
-		}
-		d.evidence(evidence, 3, most, " of evidence in report.md")
-	}
+	fresh := slices.DeleteFunc(slices.Clone(f.Evidence), func(e results.Evidence) bool {
+		k := fmt.Sprint(f.Relay, "\x00", evidenceLines([]results.Evidence{e}, false))
+		was := shown[k]
+		shown[k] = true
+		return was
+	})
+	who := everyone
 	if most == 0 {
-		d.to(full, add)
-	} else {
-		add()
+		who = full
 	}
+	d.to(who, func() {
+		if len(fresh) == 0 && len(f.Evidence) > 0 {
+			d.add(para{indent: 3, text: []Span{{"(" + shownAbove + ")", Dim}}})
+		}
+		d.evidence(fresh, 3, most, " of evidence in report.md")
+	})
 }

@@ -23,11 +23,7 @@ const sameWork = 1.1
 func (v *view) summarize(g *pairing) {
 	var names []string
 	for _, p := range g.pairs {
-		for _, k := range p.keys() {
-			if !slices.Contains(names, k.relay) {
-				names = append(names, k.relay)
-			}
-		}
+		names = AddNew(names, p.a, p.b)
 	}
 	slices.SortStableFunc(names, func(a, b string) int { return cmp.Compare(v.order(a), v.order(b)) })
 	for _, n := range names {
@@ -35,31 +31,22 @@ func (v *view) summarize(g *pairing) {
 		for _, p := range g.pairs {
 			if p.a == n || p.b == n {
 				of++
-				if p.converged {
-					good++
-				}
+				good += boolean(p.converged())
 			}
 		}
 		g.converged = append(g.converged, [2]int{good, of})
 	}
-	defer func() {
-		var blocks []*block
-		for _, c := range g.columns {
-			if c.block != nil && timeBases[c.unit] != 0 {
-				blocks = append(blocks, c.block)
-			}
-		}
-		shareUnits(blocks)
-	}()
+	// Times alone are ranked: whatever else there is rests on the other relay too, or on which side
+	// holds more.
+	var times []*block
 	var others []*summary
 	for _, sc := range g.scenarios {
-		// Times alone are ranked: whatever else there is rests on the other relay too, or on which
-		// side holds more.
 		switch b := v.summaryOf(sc, sc.Primary, names); {
 		case b == nil:
 		case timeBases[b.unit] == 0:
 			others = append(others, &summary{block: b, title: b.unit + " into it"})
 		default:
+			times = append(times, b)
 			g.columns = append(g.columns, &summary{block: b, title: sc.Title})
 		}
 		if sc.labels[results.LabelPhase] != phaseHeartbeat || g.first() == nil {
@@ -84,11 +71,12 @@ func (v *view) summarize(g *pairing) {
 		}
 	}
 	g.columns = append(g.columns, others...)
+	shareUnits(times)
 }
 
 // served lists a relay's figures of one metric as the server, one for each peer.
 func (s *scenario) served(metric, relay string) (all []*row) {
-	for _, b := range slices.Concat(s.blocks, s.facts) {
+	for _, b := range s.all() {
 		for _, r := range b.rows {
 			if b.metric.Key == metric && r.has && r.key.relay == relay {
 				all = append(all, r)
@@ -156,7 +144,7 @@ func (v *view) summaryOf(sc *scenario, metric string, names []string) *block {
 	if len(values) == 0 {
 		return nil
 	}
-	b.scale = scaleFor(b.unit, values)
+	b.scale = ScaleFor(b.unit, values)
 	switch {
 	case timeBases[b.unit] == 0 || len(field) < 2 || b.better != results.Lower && b.better != results.Higher:
 	case !v.sameWork(sc, field):
@@ -219,4 +207,4 @@ func counted(x float64, noun string) string {
 }
 
 // amount is a number of things: without decimals where it is whole.
-func amount(x float64) string { return scaleFor("", []float64{x}).format(x) }
+func amount(x float64) string { return ScaleFor("", []float64{x}).Format(x) }

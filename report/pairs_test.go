@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"relaybench/report/reporttest"
 	"relaybench/results"
 )
 
@@ -22,7 +23,7 @@ func pairRun(t testing.TB, trials int, relays ...contender) *run {
 
 // says records a check of a pair.
 func (r *run) says(relay, peer contender, scenario, code string, ok bool, detail string, evidence ...results.Evidence) {
-	f := finding(relay.name, peer.name, scenario, code, ok, detail, evidence...)
+	f := reporttest.Finding(relay.name, peer.name, scenario, code, ok, detail, evidence...)
 	if code == results.CodeCompletes {
 		f.Blames = ""
 	}
@@ -31,20 +32,20 @@ func (r *run) says(relay, peer contender, scenario, code string, ok bool, detail
 
 // blames records that one of a pair is at fault for what was seen at the other.
 func (r *run) blames(fault, relay, peer contender, scenario, code, detail string, evidence ...results.Evidence) {
-	f := finding(relay.name, peer.name, scenario, code, false, detail, evidence...)
+	f := reporttest.Finding(relay.name, peer.name, scenario, code, false, detail, evidence...)
 	f.Blames = fault.name
 	r.rec.AddFinding(f)
 }
 
 // loses records that a relay lost what it had acknowledged, as its pairs show.
 func (r *run) loses(relay, peer contender, scenario, code string, detail string, evidence ...results.Evidence) {
-	f := finding(relay.name, peer.name, scenario, code, false, detail, evidence...)
+	f := reporttest.Finding(relay.name, peer.name, scenario, code, false, detail, evidence...)
 	f.BearsOn = []results.Scope{{Scenario: "*"}}
 	r.rec.AddFinding(f)
 }
 
 func (r *run) probe(relay string, ok bool, detail string) {
-	f := finding(relay, "", "negentropy.probe", results.CodeNIP77, true, detail)
+	f := reporttest.Finding(relay, "", "negentropy.probe", results.CodeNIP77, true, detail)
 	f.Verdict = results.States(ok)
 	r.rec.AddFinding(f)
 }
@@ -185,7 +186,7 @@ func TestAPairSaysHowItEnded(t *testing.T) {
 			if len(g.pairs) != 1 {
 				t.Fatalf("%d pairs", len(g.pairs))
 			}
-			if status, _, _ := g.pairs[0].status(); status != c.status || g.pairs[0].title() != c.title {
+			if status := g.pairs[0].status().text; status != c.status || g.pairs[0].title() != c.title {
 				t.Errorf("%s: %s", g.pairs[0].title(), status)
 			}
 		})

@@ -12,14 +12,14 @@ import (
 // A entry is what a row of a table of figures is of: one relay, or pair, in one scenario.
 type entry struct {
 	group    string
-	labels   []cell
+	labels   []Cell
 	scenario *scenario
 	key      rowKey
 }
 
 // figure is an entry's block and row of a metric, nil where it has none.
 func (s *entry) figure(is func(*block) bool) (*block, *row) {
-	for _, b := range slices.Concat(s.scenario.blocks, s.scenario.facts) {
+	for _, b := range s.scenario.all() {
 		if !is(b) {
 			continue
 		}
@@ -32,6 +32,14 @@ func (s *entry) figure(is func(*block) bool) (*block, *row) {
 	return nil, nil
 }
 
+// value is an entry's figure of a metric.
+func (s *entry) value(metric string) (float64, bool) {
+	if _, r := s.figure(func(b *block) bool { return b.metric.Key == metric }); r != nil && r.has {
+		return r.value, true
+	}
+	return 0, false
+}
+
 // primary is the figure that stands for an entry.
 func (s *entry) primary() (*block, *row) {
 	return s.figure(func(b *block) bool { return b.metric.Key == s.scenario.Primary })
@@ -39,14 +47,14 @@ func (s *entry) primary() (*block, *row) {
 
 // A measure is a column of figures, and what it shows of an entry.
 type measure struct {
-	column
-	cell func(*entry) cell
+	Column
+	cell func(*entry) Cell
 }
 
 // pivot sets entries as rows and their metrics as columns, the primary one first: with bars where
 // they say something, else as many columns as there are. A terminal shows the metrics that the
 // record describes, and of them no column that has only zeros.
-func (d *composer) pivot(t *table, entries []entry, more ...measure) {
+func (d *composer) pivot(t *Table, entries []entry, more ...measure) {
 	columns := slices.Concat(d.figures(entries, t.bars, true), more, d.figures(entries, t.bars, false))
 	top := map[string]float64{} // of a group
 	for i := range entries {
@@ -54,11 +62,11 @@ func (d *composer) pivot(t *table, entries []entry, more ...measure) {
 			top[entries[i].group] = max(top[entries[i].group], r.value)
 		}
 	}
+	figures := make([][]Cell, len(entries))
 	for i := range entries {
 		s := &entries[i]
-		row := tableRow{group: s.group, cells: slices.Clone(s.labels)}
-		_, r := s.primary()
-		if t.bars && r != nil {
+		row := Row{group: s.group, cells: slices.Clone(s.labels)}
+		if _, r := s.primary(); t.bars && r != nil {
 			row.style = rowStyle(r)
 			row.cells[len(row.cells)-1].style = row.style
 			if row.message = r.message(); r.has && top[s.group] > 0 {
@@ -67,48 +75,41 @@ func (d *composer) pivot(t *table, entries []entry, more ...measure) {
 		}
 		for _, c := range columns {
 			if row.message.text != "" {
-				row.cells = append(row.cells, cell{})
-				continue
+				figures[i] = append(figures[i], Cell{})
+			} else {
+				figures[i] = append(figures[i], c.cell(s))
 			}
-			row.cells = append(row.cells, c.cell(s))
 		}
 		t.rows = append(t.rows, row)
 	}
 	beyond := false
 	for i, c := range columns {
-		at := t.labels + i
-		if slices.ContainsFunc(t.rows, func(r tableRow) bool { return r.cells[at].text != "" && r.cells[at].text != nothing }) {
-			beyond = beyond || c.full
-		} else {
-			c.full, c.head = true, ""
+		if !slices.ContainsFunc(figures, func(row []Cell) bool { return row[i].text != "" && row[i].text != nothing }) {
+			continue
 		}
-		t.columns = append(t.columns, c.column)
-	}
-	for c := len(t.columns) - 1; c >= t.labels; c-- {
-		if t.columns[c].head == "" {
-			t.columns = slices.Delete(t.columns, c, c+1)
-			for i := range t.rows {
-				t.rows[i].cells = slices.Delete(t.rows[i].cells, c, c+1)
-			}
+		beyond = beyond || c.Full
+		t.columns = append(t.columns, c.Column)
+		for r := range t.rows {
+			t.rows[r].cells = append(t.rows[r].cells, figures[r][i])
 		}
 	}
-	d.table(t)
+	d.Table(t)
 	if beyond && !t.bars {
-		d.to(brief, func() { d.say("Further figures of each are in report.md.", dim) })
+		d.to(brief, func() { d.Say("Further figures of each are in report.md.", Dim) })
 	}
 }
 
 // message is what stands instead of figures where there are none.
-func (r *row) message() span {
+func (r *row) message() Span {
 	switch {
 	case r.has:
-		return span{}
+		return Span{}
 	case r.failed:
-		return span{r.why, red}
+		return Span{r.why, Red}
 	case r.why == nothing:
-		return span{r.why, dim}
+		return Span{r.why, Dim}
 	}
-	return span{"n/a: " + r.why, dim}
+	return Span{"n/a: " + r.why, Dim}
 }
 
 // figures are the columns of the primary metrics, with their tail, trials and course, or those of
@@ -120,7 +121,7 @@ func (d *composer) figures(entries []entry, bars, primary bool) (columns []measu
 	var keys []key
 	for i := range entries {
 		sc := entries[i].scenario
-		for _, b := range slices.Concat(sc.blocks, sc.facts) {
+		for _, b := range sc.all() {
 			if (b.metric.Key == sc.Primary) != primary {
 				continue
 			}
@@ -133,16 +134,16 @@ func (d *composer) figures(entries []entry, bars, primary bool) (columns []measu
 	slices.SortStableFunc(keys, func(a, b key) int { return cmp.Compare(d.v.metricRank(a.metric), d.v.metricRank(b.metric)) })
 	for i, k := range keys {
 		b := found[k][0]
-		add := func(c column, show func(b *block, r *row) cell) {
-			columns = append(columns, measure{c, func(s *entry) cell {
+		add := func(c Column, show func(b *block, r *row) Cell) {
+			columns = append(columns, measure{c, func(s *entry) Cell {
 				b, r := s.figure(func(b *block) bool { return keyOf(b) == k && (b.metric.Key == b.scenario.Primary) == primary })
 				switch {
 				case r != nil && r.has:
 					return show(b, r)
 				case bars:
-					return cell{}
+					return Cell{}
 				}
-				return cell{text: nothing}
+				return Cell{text: nothing}
 			}})
 		}
 		if primary {
@@ -153,36 +154,36 @@ func (d *composer) figures(entries []entry, bars, primary bool) (columns []measu
 			if d.v.trials > 1 {
 				last = "last trial"
 			}
-			add(column{head: head}, func(b *block, r *row) cell {
+			add(Column{Head: head}, func(b *block, r *row) Cell {
 				if bars && b.unranked != "" && b.unranked != answersDiffer && len(r.bars) == 0 {
 					return d.value(b, r, b.unranked)
 				}
 				return d.value(b, r)
 			})
-			add(column{head: "p99", priority: 1}, d.p99)
-			add(column{head: "trials", priority: 5}, func(b *block, r *row) cell { return cell{text: rangeText(r.m, b.scale), style: dim} })
-			add(column{head: last, priority: 5, left: true}, func(b *block, r *row) cell { return timeline(r) })
+			add(Column{Head: "p99", Priority: 1}, d.p99)
+			add(Column{Head: "trials", Priority: 5}, func(b *block, r *row) Cell { return Cell{text: rangeText(r.m, b.scale), style: Dim} })
+			add(Column{Head: last, Priority: 5, Left: true}, func(b *block, r *row) Cell { return timeline(r) })
 			continue
 		}
-		c := column{head: shorter(k.metric, b.metric.Title) + prefixed(": ", k.own), priority: 4 + min(i, 4)}
+		c := Column{Head: shorter(k.metric, b.metric.Title) + Prefixed(": ", k.own), Priority: 4 + min(i, 4)}
 		switch {
 		case b.headline():
-			c.priority = 2
+			c.Priority = 2
 		case b.better == results.None:
-			c.priority = 3
+			c.Priority = 3
 		}
 		zeros := b.better == results.None && !slices.ContainsFunc(found[k], func(b *block) bool {
 			return slices.ContainsFunc(b.rows, func(r *row) bool { return r.has && r.value != 0 })
 		})
-		c.full = !bars && (zeros || !d.v.described(k.metric))
+		c.Full = !bars && (zeros || !d.v.described(k.metric))
 		add(c, d.withRange)
 		if b.better == results.None && !bars { // of what is ranked, the distributions say more
-			add(column{head: c.head + " p99", full: c.full}, d.p99)
-			add(column{head: c.head + " max", full: c.full}, func(b *block, r *row) cell {
+			add(Column{Head: c.Head + " p99", Full: c.Full}, d.p99)
+			add(Column{Head: c.Head + " max", Full: c.Full}, func(b *block, r *row) Cell {
 				if r.dist == nil {
-					return cell{}
+					return Cell{}
 				}
-				return cell{text: b.duration(r.dist.top)}
+				return Cell{text: b.duration(r.dist.top)}
 			})
 		}
 	}
@@ -203,10 +204,10 @@ func (v *view) described(metric string) bool {
 }
 
 // value is a row's figure with its mark and what else there is to know of it.
-func (d *composer) value(b *block, r *row, notes ...string) cell {
-	m, x := mark(b, r), cell{text: b.scale.format(r.value)}
+func (d *composer) value(b *block, r *row, notes ...string) Cell {
+	m, x := mark(b, r), Cell{text: b.scale.Format(r.value)}
 	if r.best {
-		x.style = bright
+		x.style = GreenBold
 	}
 	// Once in a line is enough.
 	once := b.scenario.Layout == results.LayoutBars || b.scenario.Layout == results.LayoutQueries && b.metric.Key == b.scenario.Primary
@@ -219,17 +220,17 @@ func (d *composer) value(b *block, r *row, notes ...string) cell {
 }
 
 // withRange is a figure for a file, with the range of its trials.
-func (d *composer) withRange(b *block, r *row) cell {
+func (d *composer) withRange(b *block, r *row) Cell {
 	x := d.value(b, r)
 	x.more = rangeText(r.m, b.scale)
 	return x
 }
 
-func (d *composer) p99(b *block, r *row) cell {
+func (d *composer) p99(b *block, r *row) Cell {
 	if r.dist == nil {
-		return cell{}
+		return Cell{}
 	}
-	x := cell{text: b.duration(r.dist.p99)}
+	x := Cell{text: b.duration(r.dist.p99)}
 	if r.dist.n < fewSamples {
 		x.mark = "*"
 		d.used += x.mark
@@ -244,11 +245,11 @@ const (
 )
 
 // timeline draws how a figure went second by second, in the last trial.
-func timeline(r *row) cell {
+func timeline(r *row) Cell {
 	if len(r.m.Timeline) < fewBins {
-		return cell{}
+		return Cell{}
 	}
-	x := cell{text: fmt.Sprintf("%s %d s", spark(r.m.Timeline, mostBins), len(r.m.Timeline)), style: blue}
+	x := Cell{text: fmt.Sprintf("%s %d s", spark(r.m.Timeline, mostBins), len(r.m.Timeline)), style: blue}
 	if len(r.m.Timeline) > mostBins { // a file has more room
 		x.more = spark(r.m.Timeline, 4*mostBins)
 	}
@@ -259,17 +260,17 @@ func timeline(r *row) cell {
 type crossing struct {
 	row    []string
 	column string
-	cell   cell
+	cell   Cell
 }
 
 // cross sets one figure as a table of two names, the first down and the second across: those that
 // are given first, the others as they come.
-func cross(labels, across []string, all []crossing) *table {
-	t := &table{labels: len(labels), columns: heads(slices.Concat(labels, across)...)}
+func cross(labels, across []string, all []crossing) *Table {
+	t := &Table{labels: len(labels), columns: heads(slices.Concat(labels, across)...)}
 	var rows [][]string
 	for _, x := range all {
-		if !slices.ContainsFunc(t.columns, func(c column) bool { return c.head == x.column }) {
-			t.columns = append(t.columns, column{head: x.column})
+		if !slices.ContainsFunc(t.columns, func(c Column) bool { return c.Head == x.column }) {
+			t.columns = append(t.columns, Column{Head: x.column})
 		}
 		if !slices.ContainsFunc(rows, func(r []string) bool { return slices.Equal(r, x.row) }) {
 			rows = append(rows, x.row)
@@ -278,30 +279,30 @@ func cross(labels, across []string, all []crossing) *table {
 	for _, names := range rows {
 		row := plain(names...)
 		for _, c := range t.columns[len(labels):] {
-			i := slices.IndexFunc(all, func(x crossing) bool { return x.column == c.head && slices.Equal(x.row, names) })
+			i := slices.IndexFunc(all, func(x crossing) bool { return x.column == c.Head && slices.Equal(x.row, names) })
 			if i < 0 {
-				row = append(row, cell{text: nothing})
+				row = append(row, Cell{text: nothing})
 			} else {
 				row = append(row, all[i].cell)
 			}
 		}
-		t.rows = append(t.rows, tableRow{cells: row})
+		t.rows = append(t.rows, Row{cells: row})
 	}
 	return t
 }
 
 // plain are texts as cells.
-func plain(texts ...string) (cells []cell) {
+func plain(texts ...string) (cells []Cell) {
 	for _, text := range texts {
-		cells = append(cells, cell{text: text})
+		cells = append(cells, Cell{text: text})
 	}
 	return cells
 }
 
 // heads are texts as the heads of columns.
-func heads(texts ...string) (columns []column) {
+func heads(texts ...string) (columns []Column) {
 	for _, text := range texts {
-		columns = append(columns, column{head: text})
+		columns = append(columns, Column{Head: text})
 	}
 	return columns
 }
@@ -309,11 +310,11 @@ func heads(texts ...string) (columns []column) {
 // blocks sets metrics one below the other, each with a bar for each relay; those whose bars would
 // say nothing are lines of one table, with what is only stated.
 func (d *composer) blocks(sc *scenario) {
-	t := &table{groups: "metric", labels: 1, bars: true, columns: heads("", "", "p50", "p99", "trials", "per second")}
+	t := &Table{groups: "metric", labels: 1, bars: true, columns: heads("", "", "p50", "p99", "trials", "per second")}
 	if n := sc.trials(); n > 1 {
-		t.columns[1].head, t.columns[5].head = fmt.Sprintf("median of %d", n), "last trial"
+		t.columns[1].Head, t.columns[5].Head = fmt.Sprintf("median of %d", n), "last trial"
 	}
-	t.columns[2].priority, t.columns[3].priority, t.columns[4].priority, t.columns[5].priority, t.columns[5].left = 2, 1, 3, 4, true
+	t.columns[2].Priority, t.columns[3].Priority, t.columns[4].Priority, t.columns[5].Priority, t.columns[5].Left = 2, 1, 3, 4, true
 	var lines []*block
 	for _, b := range sc.blocks {
 		if flat(b) || b.metric.Role == results.RoleStated {
@@ -322,11 +323,11 @@ func (d *composer) blocks(sc *scenario) {
 		}
 		median := b.trials() > 1 || medianIsP50(b)
 		for _, r := range b.rows {
-			row := tableRow{group: b.heading(), style: rowStyle(r), message: r.message(), share: share(b, r), cells: make([]cell, 6)}
-			if row.cells[0] = (cell{text: r.name, style: row.style}); r.has {
+			row := Row{group: b.heading(), style: rowStyle(r), message: r.message(), share: share(b, r), cells: make([]Cell, 6)}
+			if row.cells[0] = (Cell{text: r.name, style: row.style}); r.has {
 				switch x := d.value(b, r); {
 				case b.trials() == 1 && median:
-					row.cells[2], t.columns[2].priority = x, 0
+					row.cells[2], t.columns[2].Priority = x, 0
 				case r.dist != nil && !median:
 					row.cells[2].text = b.duration(r.dist.p50)
 					fallthrough
@@ -335,13 +336,13 @@ func (d *composer) blocks(sc *scenario) {
 				}
 				row.cells[3], row.cells[5] = d.p99(b, r), timeline(r)
 				if d.v.trials > 1 && len(r.m.Trials) > 1 {
-					row.cells[4] = cell{text: number(r.lo*b.scale.factor) + "–" + number(r.hi*b.scale.factor), style: dim}
+					row.cells[4] = Cell{text: Number(r.lo*b.scale.factor) + "–" + Number(r.hi*b.scale.factor), style: Dim}
 				}
 			}
 			t.rows = append(t.rows, row)
 		}
 	}
-	d.table(t)
+	d.Table(t)
 	d.lines(append(lines, sc.facts...))
 }
 
@@ -363,30 +364,30 @@ func (d *composer) lines(blocks []*block) {
 		columns = append(columns, r.name)
 	}
 	table := func(blocks []*block) {
-		t := &table{labels: 1, columns: heads(columns...)}
+		t := &Table{labels: 1, columns: heads(columns...)}
 		for _, b := range blocks {
 			title := b.title
 			if b.labels[results.LabelReason] == "" {
-				title = withUnit(title, b.unit)
+				title = WithUnit(title, b.unit)
 			}
 			row := plain(title)
 			for _, r := range b.rows {
 				row = append(row, d.fact(b, r))
 			}
-			t.rows = append(t.rows, tableRow{cells: row})
+			t.rows = append(t.rows, Row{cells: row})
 		}
-		d.table(t)
+		d.Table(t)
 	}
 	most := min(len(blocks), maxFacts)
 	table(blocks[:most])
 	if more := blocks[most:]; len(more) > 0 {
 		d.to(full, func() { table(more) })
-		d.to(brief, func() { d.say("… and "+several(len(more), "figure", "figures")+" in report.md", dim) })
+		d.to(brief, func() { d.Say("… and "+several(len(more), "figure", "figures")+" in report.md", Dim) })
 	}
 }
 
 // fact is a figure that is stated and not ranked.
-func (d *composer) fact(b *block, r *row) cell {
+func (d *composer) fact(b *block, r *row) Cell {
 	switch {
 	case r.has:
 		used := d.used
@@ -396,21 +397,26 @@ func (d *composer) fact(b *block, r *row) cell {
 		}
 		return x
 	case r.why == nothing:
-		return cell{text: r.why, style: dim}
+		return Cell{text: r.why, style: Dim}
 	case r.failed:
-		return cell{text: "failed", style: red, more: clause(r.why, 60)}
+		return Cell{text: "failed", style: Red, more: clause(r.why, 60)}
 	}
-	return cell{text: "n/a", style: dim, more: clause(r.why, 60)}
+	return Cell{text: "n/a", style: Dim, more: clause(r.why, 60)}
 }
 
 // queries sets all queries in one table, each with its forms.
 func (d *composer) queries(list []*scenario) {
-	d.say("Bars: median time to EOSE, less is better. hot repeats one filter, varied draws others like it.", dim)
-	t := &table{groups: "query", labels: 2, bars: true, spaced: true, columns: heads("form", "relay")}
+	d.to(brief, func() {
+		d.Say("Bars: median time to EOSE, less is better. hot repeats one filter, varied draws others like it.", Dim)
+	})
+	d.Full(func() {
+		d.Say("Median time to EOSE, less is better. hot repeats one filter, varied draws others like it.", Dim)
+	})
+	t := &Table{groups: "query", labels: 2, bars: true, spaced: true, columns: heads("form", "relay")}
 	var entries []entry
 	for _, sc := range list {
 		for _, r := range primary(sc).rows {
-			entries = append(entries, entry{group: sc.Title, scenario: sc, key: r.key, labels: []cell{{text: sc.labels[results.LabelForm], style: blue}, {text: r.name}}})
+			entries = append(entries, entry{group: sc.Title, scenario: sc, key: r.key, labels: []Cell{{text: sc.labels[results.LabelForm], style: blue}, {text: r.name}}})
 		}
 	}
 	if !slices.ContainsFunc(entries, func(s entry) bool { return s.labels[0].text != "" }) {
@@ -420,22 +426,10 @@ func (d *composer) queries(list []*scenario) {
 		}
 	}
 	d.pivot(t, entries)
-	d.meanings(list)
-}
-
-// meanings says what columns are that stand under a short name. Bars say themselves what they are.
-func (d *composer) meanings(list []*scenario) {
-	var texts []string
-	for _, m := range d.v.rec.Metrics {
-		if m.Title != m.Key && shorter(m.Key, m.Title) == m.Key && slices.ContainsFunc(list, func(s *scenario) bool {
-			return slices.ContainsFunc(slices.Concat(s.blocks, s.facts), func(b *block) bool {
-				return b.metric.Key == m.Key && (m.Key != s.Primary || s.Layout == results.LayoutTable)
-			})
-		}) {
-			texts = append(texts, m.Key+": "+m.Title)
+	for i := range t.columns {
+		c := &t.columns[i]
+		if m := d.v.rec.Metric(c.Head); m.Title != m.Key {
+			c.meaning = m.Key + ": " + m.Title
 		}
-	}
-	if len(texts) > 0 {
-		d.say(strings.Join(texts, "; ")+".", dim)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"relaybench/report/reporttest"
 	"relaybench/results"
 )
 
@@ -31,7 +32,7 @@ func proportionate(change func(*results.Record)) *results.Record {
 	for i, name := range names {
 		r.Relays = append(r.Relays, results.Relay{Name: name, Durability: "batch", Outcome: results.OutcomeOK})
 		for _, s := range r.Scenarios {
-			m := results.Measurement{Relay: name, Scenario: s.Key, Metric: "m", Unit: "ms", Better: results.Lower, Trials: spread(float64(10 * (i + 1)))}
+			m := results.Measurement{Relay: name, Scenario: s.Key, Metric: "m", Unit: "ms", Better: results.Lower, Trials: reporttest.Spread(float64(10 * (i + 1)))}
 			if s.Layout == results.LayoutPairs || s.Layout == results.LayoutMatrix {
 				m.Peer = names[(i+1)%3]
 			}
@@ -63,7 +64,7 @@ func TestOneFailedCheckBarsWhatItBearsOn(t *testing.T) {
 	} {
 		for verdict, bars := range map[results.Verdict][]string{results.Failed: want, results.Stated: nil, results.Undecided: nil} {
 			v := newView(proportionate(func(r *results.Record) {
-				f := finding("a", "", "preflight", code, false, "it does not")
+				f := reporttest.Finding("a", "", "preflight", code, false, "it does not")
 				f.Verdict = verdict
 				r.Findings = append(r.Findings, f)
 			}))
@@ -96,14 +97,14 @@ func TestOneFailedCheckBarsWhatItBearsOn(t *testing.T) {
 func TestChecksAreToldByHowTheyEnded(t *testing.T) {
 	r := contest(func(r *results.Record) {
 		for code, verdict := range map[string]results.Verdict{results.CodeLimit: results.Failed, results.CodeOrder: results.Undecided, results.CodeControl: results.Stated} {
-			f := finding("b", "a", "ingest.throughput", code, false, "it was seen so", results.Evidence{Code: results.EvidenceWords, Text: "no"})
+			f := reporttest.Finding("b", "a", "ingest.throughput", code, false, "it was seen so", results.Evidence{Code: results.EvidenceWords, Text: "no"})
 			f.Verdict, f.Blames = verdict, "a"
 			r.Findings = append(r.Findings, f)
 		}
 	})
 	slices.SortFunc(r.Findings, func(a, b results.Finding) int { return strings.Compare(a.Code, b.Code) })
 	text, md := string(renderTerminal(t, r, TerminalOptions{Width: 100})), string(renderMarkdown(t, r))
-	for _, want := range []string{"✗ a: failed 1 check; 1 passed", "✓ b: 1 check passed; 1 undecided; 1 stated", "? could not be asked, and held against nobody: " + checkTitle(results.CodeOrder),
+	for _, want := range []string{"✗ a: failed 1 check; 1 passed", "✓ b: 1 check passed; 1 undecided; 1 stated", "? could not be asked, and held against nobody: " + CheckTitle(results.CodeOrder),
 		"· stated: it was seen so"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("%q is not said in\n%s", want, text)
@@ -131,8 +132,8 @@ func TestWhyChecksCouldNotBeAskedIsWrittenOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	out := b.String()
-	if strings.Count(out, "the connection was lost while asking: EOF") != 1 || !strings.Contains(out, "? "+checkTitle(results.CodeLive)) ||
-		!strings.Contains(out, "likewise: "+checkTitle(results.CodeOrder)+"; "+checkTitle(results.CodeClose)+"\n") || !strings.Contains(out, "4 could not be asked") {
+	if strings.Count(out, "the connection was lost while asking: EOF") != 1 || !strings.Contains(out, "? "+CheckTitle(results.CodeLive)) ||
+		!strings.Contains(out, "likewise: "+CheckTitle(results.CodeOrder)+"; "+CheckTitle(results.CodeClose)+"\n") || !strings.Contains(out, "4 could not be asked") {
 		t.Errorf("\n%s", out)
 	}
 }
@@ -142,45 +143,20 @@ func TestAPreflightIsWrittenCheckByCheck(t *testing.T) {
 	c := Checked{Relay: results.Relay{Name: "mine", Version: "1", Durability: "commit", Outcome: results.OutcomeOK, Capabilities: map[string]string{"nip77": "yes"}}}
 	verdicts := map[string]results.Verdict{results.CodeStores: results.Passed, results.CodeLimit: results.Failed, results.CodeOrder: results.Undecided, results.CodeControl: results.Stated}
 	for _, code := range slices.Sorted(maps.Keys(verdicts)) {
-		f := finding("mine", "", "preflight", code, false, "it was seen "+hostile, results.Evidence{Code: results.EvidenceWords, Text: hostile})
+		f := reporttest.Finding("mine", "", "preflight", code, false, "it was seen "+reporttest.Hostile, results.Evidence{Code: results.EvidenceWords, Text: reporttest.Hostile})
 		f.Verdict = verdicts[code]
 		c.Findings = append(c.Findings, f)
 	}
 	if err := Checks(&b, []Checked{c}, TerminalOptions{Width: 100}); err != nil {
 		t.Fatal(err)
 	}
-	if bad := unsafe(b.String()); bad != "" {
+	if bad := reporttest.Unsafe(b.String()); bad != "" {
 		t.Errorf("lets %q through", bad)
 	}
-	for _, want := range []string{"✓ " + checkTitle(results.CodeStores), "✗ " + checkTitle(results.CodeLimit), "? " + checkTitle(results.CodeOrder), "· " + checkTitle(results.CodeControl),
+	for _, want := range []string{"✓ " + CheckTitle(results.CodeStores), "✗ " + CheckTitle(results.CodeLimit), "? " + CheckTitle(results.CodeOrder), "· " + CheckTitle(results.CodeControl),
 		"1 check passed, 1 stated, 1 could not be asked, 1 failed"} {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("%q is not said in\n%s", want, b.String())
 		}
-	}
-}
-
-// What tells figures of one scenario apart is in their names, in the lines for benchstat and in
-// JSON.
-func TestComparisonsTellLabelsApart(t *testing.T) {
-	r := func(factor float64) *results.Record {
-		return &results.Record{Relays: []results.Relay{{Name: "a", Outcome: results.OutcomeOK}}, Measurements: []results.Measurement{
-			{Relay: "a", Scenario: "s", Metric: "m", Unit: "ms", Better: results.Lower, Trials: spread(10), Labels: results.Labels{"form": "raw", "strategy": "x"}},
-			{Relay: "a", Scenario: "s", Metric: "m", Unit: "ms", Better: results.Lower, Trials: spread(20 * factor), Labels: results.Labels{"form": "parsed", "strategy": "x"}}}}
-	}
-	c := mustCompare(t, side("", r(1)), side("", r(2)), CompareOptions{})
-	var got []string
-	for _, f := range c.Relays[0].Figures {
-		got = append(got, f.place()+": "+string(f.Outcome))
-	}
-	if strings.Join(got, "; ") != "s, parsed: worse; s, raw: ~" {
-		t.Errorf("%q", got)
-	}
-	out := renderings(t, c)
-	if bench := string(out["bench"]); !strings.Contains(bench, "BenchmarkS/form=parsed/relay=a/side=new") || strings.Contains(bench, "strategy") {
-		t.Errorf("%s", bench)
-	}
-	if !strings.Contains(string(out["json"]), `"form": "parsed"`) {
-		t.Errorf("%s", out["json"])
 	}
 }

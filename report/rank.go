@@ -27,7 +27,7 @@ func (v *view) agreement(ms []*results.Measurement) map[string]bool {
 		}
 		if value, ok := m.Value(); ok {
 			k := rowKey{m.Relay, m.Peer}.name()
-			answers[k] += fmt.Sprintf("%s%s=%v;", m.Metric, labelKey(m.Labels), value)
+			answers[k] += fmt.Sprintf("%s%s=%v;", m.Metric, LabelKey(m.Labels), value)
 		}
 	}
 	sizes := map[string]int{}
@@ -37,15 +37,11 @@ func (v *view) agreement(ms []*results.Measurement) map[string]bool {
 	if len(sizes) < 2 {
 		return nil
 	}
-	largest := slices.Max(slices.Collect(maps.Values(sizes)))
-	agreeing, groups := map[string]bool{}, 0
-	for _, size := range sizes {
-		if size == largest {
-			groups++
-		}
-	}
+	counts := slices.Sorted(maps.Values(sizes))
+	largest, alone := counts[len(counts)-1], counts[len(counts)-1] > counts[len(counts)-2]
+	agreeing := map[string]bool{}
 	for name, a := range answers {
-		agreeing[name] = groups == 1 && sizes[a] == largest
+		agreeing[name] = alone && sizes[a] == largest
 	}
 	return agreeing
 }
@@ -83,27 +79,19 @@ func (v *view) crown(b *block, field []*row) {
 		}
 		return a > c
 	}
-	for _, r := range field {
-		r.competes = true
-	}
 	if len(field) < 2 {
-		for _, r := range field {
-			r.competes = false
-		}
 		return
 	}
 	b.ranked = true
 	slices.SortStableFunc(field, func(x, y *row) int {
-		switch {
-		case better(x.value, y.value):
-			return -1
-		case better(y.value, x.value):
-			return 1
+		if b.better == results.Lower {
+			return cmp.Compare(x.value, y.value)
 		}
-		return 0
+		return cmp.Compare(y.value, x.value)
 	})
 	first, second := field[0], field[1]
 	for _, r := range field {
+		r.competes = true
 		r.ratio = ratio(b.better, r.value, first.value)
 		r.tied = first.value == second.value && r.value == first.value
 	}
@@ -181,51 +169,35 @@ func (s *standing) score() string {
 
 type standingCell struct {
 	row   *row
-	scale scale
+	scale Scale
 	ratio float64  // a geometric mean where the headline stands for several scenarios
 	n, of int      // over how many of them
 	notes []string // why it does not compete in all of them
 }
 
-// A headline is a column of the summary: all blocks that stand under one title.
-type headline struct {
-	title  string
-	blocks []*block
-}
-
-// headlines are the columns that scenarios name. A section that names none is represented by the
-// first ranked metric of its scenarios.
-func (v *view) headlines() (columns []*headline) {
-	add := func(title string, b *block) {
-		i := slices.IndexFunc(columns, func(h *headline) bool { return h.title == title })
-		if i < 0 {
-			i = len(columns)
-			columns = append(columns, &headline{title: title})
-		}
-		columns[i].blocks = append(columns[i].blocks, b)
-	}
+// headlines are the columns that scenarios name, each with all blocks that stand under its title. A
+// section that names none is represented by the first ranked metric of its scenarios.
+func (v *view) headlines() []Group[string, *block] {
+	var columns Groups[string, *block]
 	for _, s := range v.sections {
 		named, blocks := false, s.contests()
 		for _, b := range blocks {
 			for _, h := range b.scenario.Headlines {
 				named = true
 				if h.Metric == b.metric.Key && b.labels.Contains(h.Labels) && b.contested() {
-					add(h.Title, b)
+					columns.Add(h.Title, b)
 				}
 			}
 		}
-		if named {
-			continue
-		}
-		seen := map[string]bool{}
+		var shown []string
 		for _, b := range blocks {
-			if b.ranked && !seen[b.scenario.Key] && len(seen) < 4 {
-				seen[b.scenario.Key] = true
-				add(b.scenario.Key, b)
+			if !named && b.ranked && len(shown) < 4 && !slices.Contains(shown, b.scenario.Key) {
+				shown = append(shown, b.scenario.Key)
+				columns.Add(b.scenario.Key, b)
 			}
 		}
 	}
-	return columns
+	return columns.List
 }
 
 // contested tells whether several relays have the figure for themselves, whether or not they may
@@ -247,34 +219,27 @@ func (b *block) contested() bool {
 func (v *view) headToHead() (titles []string, standings []*standing, ok bool) {
 	columns := v.headlines()
 	for _, h := range columns {
-		titles = append(titles, h.title)
+		titles = append(titles, h.Key)
 	}
 	for _, r := range v.relays {
 		st := &standing{name: r.Name}
-		competes, why := false, ""
-		if text := v.out(r); text != "" {
-			why = r.Name + ": " + text
-		}
-		for _, s := range v.sections {
-			for _, b := range s.contests() {
-				for _, row := range b.rows {
-					if row.m == nil || row.m.Relay != r.Name {
-						continue
-					}
-					if len(row.bars) > 0 {
-						why = cmp.Or(why, strings.Join(row.bars, "; "))
-					}
-					if !row.competes {
-						continue
-					}
-					competes, ok = true, true
-					if b.echo || allTied(b) {
-						continue
-					}
-					st.of++
-					if row.best || row.close && !v.tested() {
-						st.wins++
-					}
+		competes, why := false, Prefixed(r.Name+": ", v.out(r))
+		for _, b := range v.contests() {
+			for _, row := range b.rows {
+				if row.m == nil || row.m.Relay != r.Name {
+					continue
+				}
+				why = cmp.Or(why, strings.Join(row.bars, "; "))
+				if !row.competes {
+					continue
+				}
+				competes, ok = true, true
+				if b.echo || allTied(b) {
+					continue
+				}
+				st.of++
+				if row.best || row.close && !v.tested() {
+					st.wins++
 				}
 			}
 		}
@@ -282,7 +247,7 @@ func (v *view) headToHead() (titles []string, standings []*standing, ok bool) {
 			st.reason = cmp.Or(why, r.Name+" has no figures to set beside another relay's")
 		}
 		for _, h := range columns {
-			st.cells = append(st.cells, v.cellOf(r.Name, h.blocks))
+			st.cells = append(st.cells, v.cellOf(r.Name, h.Members))
 		}
 		standings = append(standings, st)
 	}
@@ -301,23 +266,20 @@ func (v *view) cellOf(relay string, members []*block) standingCell {
 			if len(members) == 1 {
 				c.row, c.scale = r, b.scale
 			}
-			if r.ratio > 0 {
+			switch {
+			case r.ratio > 0:
 				logs += math.Log(r.ratio)
 				c.n++
-				continue
-			}
-			if len(r.bars) > 0 {
+			case len(r.bars) > 0:
 				barred = append(barred, r)
-			} else if why := b.unranked; why != "" && !slices.Contains(c.notes, why) {
-				c.notes = append(c.notes, why)
+			case b.unranked != "":
+				c.notes = AddNew(c.notes, b.unranked)
 			}
 		}
 	}
-	switch len(barred) {
-	case 0:
-	case 1:
+	if len(barred) == 1 {
 		c.notes = append(c.notes, strings.Join(barred[0].bars, "; "))
-	default:
+	} else if len(barred) > 1 {
 		var ms []*results.Measurement
 		for _, r := range barred {
 			ms = append(ms, r.m)
@@ -328,7 +290,7 @@ func (v *view) cellOf(relay string, members []*block) standingCell {
 		c.ratio = math.Exp(logs / float64(c.n))
 	}
 	if len(c.notes) > 2 { // a cell has no room for more numbers
-		c.notes = []string{some(c.notes, 3)}
+		c.notes = []string{Some(c.notes, 3)}
 	}
 	return c
 }
@@ -370,19 +332,9 @@ func (b *block) headline() bool {
 	return slices.ContainsFunc(b.scenario.Headlines, func(h results.Headline) bool { return h.Metric == b.metric.Key })
 }
 
-// echoes tells whether any ranked block is left out of the count of wins.
-func (v *view) echoes() bool {
-	return slices.ContainsFunc(v.sections, func(s *section) bool {
-		return slices.ContainsFunc(s.contests(), func(b *block) bool { return b.echo && b.ranked })
-	})
-}
-
 // winsTitle heads the count of wins. Without a test nobody wins.
 func (v *view) winsTitle() string {
-	if !v.tested() {
-		return "ahead in"
-	}
-	return "wins"
+	return map[bool]string{true: "wins", false: "ahead in"}[v.tested()]
 }
 
 // winsNotes say what is counted, and what may not be concluded from it.
@@ -390,13 +342,13 @@ func (v *view) winsNotes() []string {
 	var out []string
 	if !v.tested() {
 		out = append(out, fmt.Sprintf("%s: no test can tell a difference from chance, and there is no ★ (--trials %d tests them). "+
-			"\"ahead in\" counts the ranked figures in which a relay is ahead, of those it competes in.", count(v.trials, "trial"), results.EnoughTrials))
+			"\"ahead in\" counts the ranked figures in which a relay is ahead, of those it competes in.", Count(v.trials, "trial"), results.EnoughTrials))
 	} else {
 		out = append(out, "\"wins\" counts the ranked figures in which a relay is significantly ahead of every other (Mann–Whitney U, "+
 			"p < 0.05, each pair by itself), of those it competes in: where the difference may be chance (~) or there is none (=) "+
 			"nobody wins, so that wins need not add up.")
 	}
-	if v.echoes() {
+	if slices.ContainsFunc(v.contests(), func(b *block) bool { return b.echo && b.ranked }) {
 		out = append(out, "Not counted, since it only repeats another figure: a first event that comes with its EOSE, "+
 			"and answers/s where events/s says the same.")
 	}
@@ -406,6 +358,14 @@ func (v *view) winsNotes() []string {
 // allTied tells whether a block was no contest: all who compete in it are equal.
 func allTied(b *block) bool {
 	return !slices.ContainsFunc(b.rows, func(r *row) bool { return r.competes && !r.tied })
+}
+
+// contests are the blocks that count for the standings.
+func (v *view) contests() (all []*block) {
+	for _, s := range v.sections {
+		all = append(all, s.contests()...)
+	}
+	return all
 }
 
 // contests are the blocks of a section that count for the standings.

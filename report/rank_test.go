@@ -5,13 +5,9 @@ import (
 	"strings"
 	"testing"
 
+	"relaybench/report/reporttest"
 	"relaybench/results"
 )
-
-// spread is four trials about a value, which are as many as a test needs.
-func spread(value float64) []float64 {
-	return []float64{value, value * 1.01, value * 0.99, value * 1.02}
-}
 
 // contest is a record of two relays, a and b, with one metric, in which a is the faster one.
 func contest(change func(*results.Record)) *results.Record {
@@ -20,29 +16,12 @@ func contest(change func(*results.Record)) *results.Record {
 	}
 	r := &results.Record{
 		Relays:       []results.Relay{{Name: "a", Durability: "batch", Outcome: results.OutcomeOK}, {Name: "b", Durability: "batch", Outcome: results.OutcomeOK}},
-		Measurements: []results.Measurement{m("a", spread(200)...), m("b", spread(100)...)},
+		Measurements: []results.Measurement{m("a", reporttest.Spread(200)...), m("b", reporttest.Spread(100)...)},
 		Calibration:  []results.Calibration{{Name: "clock resolution", Value: 20, Unit: "ns"}},
-		Findings:     []results.Finding{finding("a", "", "preflight", results.CodeStores, true, ""), finding("b", "", "preflight", results.CodeStores, true, "")},
+		Findings:     []results.Finding{reporttest.Finding("a", "", "preflight", results.CodeStores, true, ""), reporttest.Finding("b", "", "preflight", results.CodeStores, true, "")},
 	}
 	change(r)
-	return described(r)
-}
-
-// failed is a failed check of a relay that bears on figures.
-func failed(relay string, bearsOn ...string) func(*results.Record) {
-	return func(r *results.Record) {
-		f := finding(relay, "", "preflight", "c", false, "it does not")
-		f.BearsOn = nil
-		for _, scenario := range bearsOn {
-			f.BearsOn = append(f.BearsOn, results.Scope{Scenario: scenario})
-		}
-		r.Findings = append(r.Findings, f)
-	}
-}
-
-// stated is a check of a relay that found a property.
-func stated(relay string) func(*results.Record) {
-	return all(failed(relay), func(r *results.Record) { r.Findings[len(r.Findings)-1].Verdict = results.Stated })
+	return reporttest.Described(r)
 }
 
 // seenWith makes the last finding one of a pair.
@@ -102,7 +81,7 @@ func third(name string, value float64) func(*results.Record) {
 	return func(r *results.Record) {
 		r.Relays = append(r.Relays, results.Relay{Name: name, Durability: "batch", Outcome: results.OutcomeOK})
 		m := r.Measurements[0]
-		m.Relay, m.Trials, m.Status = name, spread(value), nil
+		m.Relay, m.Trials, m.Status = name, reporttest.Spread(value), nil
 		r.Measurements = append(r.Measurements, m)
 	}
 }
@@ -118,29 +97,29 @@ func TestTheStarGoesToWhomItIsDue(t *testing.T) {
 		{"a stated figure is not ranked", func(r *results.Record) {
 			r.Measurements[0].Better, r.Measurements[1].Better = results.None, results.None
 		}, ""},
-		{"an exact tie shares no star", trials(spread(200), spread(200)), "= ="},
+		{"an exact tie shares no star", trials(reporttest.Spread(200), reporttest.Spread(200)), "= ="},
 		{"a tie at the top of three", third("c", 200), "= - ="},
 		{"a relay that failed does not win", func(r *results.Record) { r.Relays[0].Outcome = results.OutcomeFailed }, "¹ -"},
 		{"nor does the only one left beside it", all(third("c", 50), func(r *results.Record) { r.Relays[0].Outcome = results.OutcomeFailed }), "¹ ★ -"},
-		{"a failed check on everything bars", all(failed("a", "*"), third("c", 50)), "¹ ★ -"},
-		{"one on this row bars", all(failed("a", "ingest.throughput"), third("c", 50)), "¹ ★ -"},
-		{"one on this family bars", all(failed("a", "ingest.*"), third("c", 50)), "¹ ★ -"},
-		{"one on another row does not", failed("a", "storage", "query.*"), "★ -"},
-		{"one that bears on nothing does not", failed("a"), "★ -"},
-		{"a stated one bars nothing", all(failed("a", "*"), func(r *results.Record) { r.Findings[2].Verdict = results.Stated }), "★ -"},
-		{"an undecided one bars nothing", all(failed("a", "*"), func(r *results.Record) { r.Findings[2].Verdict = results.Undecided }), "★ -"},
-		{"one that uses a condition bars where that is asked for", all(failed("a", "*"), third("c", 50), func(r *results.Record) {
+		{"a failed check on everything bars", all(reporttest.Failed("a", "*"), third("c", 50)), "¹ ★ -"},
+		{"one on this row bars", all(reporttest.Failed("a", "ingest.throughput"), third("c", 50)), "¹ ★ -"},
+		{"one on this family bars", all(reporttest.Failed("a", "ingest.*"), third("c", 50)), "¹ ★ -"},
+		{"one on another row does not", reporttest.Failed("a", "storage", "query.*"), "★ -"},
+		{"one that bears on nothing does not", reporttest.Failed("a"), "★ -"},
+		{"a stated one bars nothing", all(reporttest.Failed("a", "*"), func(r *results.Record) { r.Findings[2].Verdict = results.Stated }), "★ -"},
+		{"an undecided one bars nothing", all(reporttest.Failed("a", "*"), func(r *results.Record) { r.Findings[2].Verdict = results.Undecided }), "★ -"},
+		{"one that uses a condition bars where that is asked for", all(reporttest.Failed("a", "*"), third("c", 50), func(r *results.Record) {
 			r.Findings[2].BearsOn[0].Uses = "#t"
 		}), "★ - -"},
 		{"a relay that its definition keeps out does not win", all(third("c", 50), func(r *results.Record) { r.Relays[0].NeverRanked = "it stores nothing" }), "¹ ★ -"},
 		{"nor has it a say in what the others should answer", all(third("c", 50), answers(0, 500, 500), func(r *results.Record) { r.Relays[0].NeverRanked = "it stores nothing" }), "¹ ★ -"},
-		{"nor has one that answered wrongly", all(third("c", 50), answers(100, 500, 100), failed("a", "ingest.*"), func(r *results.Record) {
+		{"nor has one that answered wrongly", all(third("c", 50), answers(100, 500, 100), reporttest.Failed("a", "ingest.*"), func(r *results.Record) {
 			f := r.Findings[2]
 			f.Relay, f.Blames = "c", "c"
 			r.Findings = append(r.Findings, f)
 		}), "¹ - ²"},
 		{"what the harness limited is not crowned", all(third("c", 50), told(0, results.StatusLimited)), "¹ - -"},
-		{"nor does it hold others up where it means nothing", all(third("c", 50), told(0, results.StatusLimited), failed("a", "ingest.throughput")), "¹ ★ -"},
+		{"nor does it hold others up where it means nothing", all(third("c", 50), told(0, results.StatusLimited), reporttest.Failed("a", "ingest.throughput")), "¹ ★ -"},
 		{"but a limited one that is slower lets others win", all(third("c", 50), told(2, results.StatusLimited)), "★ - ¹"},
 		{"an incomplete one does not compete", all(third("c", 50), told(0, results.StatusIncomplete)), "¹ ★ -"},
 		{"one taken while the harness was away does not", all(third("c", 50), told(0, results.StatusAway)), "¹ ★ -"},
@@ -168,12 +147,12 @@ func TestTheStarGoesToWhomItIsDue(t *testing.T) {
 		{"a relay without the metric leaves no contest", func(r *results.Record) { r.Measurements = r.Measurements[:1] }, "- -"},
 		{"pairs with one peer are ranked", paired("c", "c"), "★ -"},
 		{"pairs with different peers are not", paired("b", "a"), "- -"},
-		{"a pair with a barred peer is not", all(third("c", 50), failed("c", "*"), paired("c", "c")), "¹ ¹ ¹"},
-		{"a check of the pair bars its row", all(paired("c", "c"), failed("a", "ingest.*"), seenWith("c", "a")), "¹ -"},
-		{"a check of another pair does not", all(paired("c", "c"), failed("a", "ingest.*"), seenWith("d", "a")), "★ -"},
-		{"one of a pair does not bar what a relay does alone", all(failed("a", "ingest.*"), seenWith("b", "")), "★ -"},
-		{"unless it bears on everything", all(third("c", 50), failed("a", "*"), seenWith("b", "a")), "¹ ★ -"},
-		{"it bars whom it blames, and not whom it asked", all(third("c", 50), failed("a", "*"), seenWith("b", "b")), "★ ¹ -"},
+		{"a pair with a barred peer is not", all(third("c", 50), reporttest.Failed("c", "*"), paired("c", "c")), "¹ ¹ ¹"},
+		{"a check of the pair bars its row", all(paired("c", "c"), reporttest.Failed("a", "ingest.*"), seenWith("c", "a")), "¹ -"},
+		{"a check of another pair does not", all(paired("c", "c"), reporttest.Failed("a", "ingest.*"), seenWith("d", "a")), "★ -"},
+		{"one of a pair does not bar what a relay does alone", all(reporttest.Failed("a", "ingest.*"), seenWith("b", "")), "★ -"},
+		{"unless it bears on everything", all(third("c", 50), reporttest.Failed("a", "*"), seenWith("b", "a")), "¹ ★ -"},
+		{"it bars whom it blames, and not whom it asked", all(third("c", 50), reporttest.Failed("a", "*"), seenWith("b", "b")), "★ ¹ -"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var got []string
@@ -203,7 +182,7 @@ func TestTheStarGoesToWhomItIsDue(t *testing.T) {
 
 // Whoever reads a table is told why a cell of it does not compete, by the check and the relay.
 func TestABarredCellSaysWhy(t *testing.T) {
-	r := contest(all(third("c", 50), failed("a", "ingest.*")))
+	r := contest(all(third("c", 50), reporttest.Failed("a", "ingest.*")))
 	for name, text := range map[string]string{"terminal": string(renderTerminal(t, r, TerminalOptions{Width: 100})), "report.md": string(renderMarkdown(t, r))} {
 		if n := strings.Count(text, "¹ a failed: c"); n != 2 { // in its table and head to head
 			t.Errorf("%s says it %d times:\n%s", name, n, text)
@@ -212,11 +191,11 @@ func TestABarredCellSaysWhy(t *testing.T) {
 }
 
 func TestARelayThatCompetesNowhereSaysWhy(t *testing.T) {
-	_, standings, ok := newView(contest(all(third("c", 50), failed("a", "*")))).headToHead()
+	_, standings, ok := newView(contest(all(third("c", 50), reporttest.Failed("a", "*")))).headToHead()
 	if !ok || standings[0].reason != "a failed: c" || standings[1].reason != "" {
 		t.Errorf("%+v", standings)
 	}
-	if _, _, ok := newView(contest(failed("a", "*"))).headToHead(); ok {
+	if _, _, ok := newView(contest(reporttest.Failed("a", "*"))).headToHead(); ok {
 		t.Error("one relay alone is ranked")
 	}
 }
@@ -226,7 +205,7 @@ func TestHeadToHeadCountsContestsAlone(t *testing.T) {
 		for _, relay := range []string{"a", "b"} {
 			r.Measurements = append(r.Measurements,
 				results.Measurement{Relay: relay, Scenario: "ingest.throughput", Metric: "unacknowledged", Better: results.Lower, Trials: []float64{0, 0, 0, 0}},
-				results.Measurement{Relay: relay, Scenario: "new.kind", Metric: "speed", Unit: "things/s", Better: results.Higher, Trials: spread(map[string]float64{"a": 10, "b": 40}[relay])})
+				results.Measurement{Relay: relay, Scenario: "new.kind", Metric: "speed", Unit: "things/s", Better: results.Higher, Trials: reporttest.Spread(map[string]float64{"a": 10, "b": 40}[relay])})
 		}
 	})
 	titles, standings, ok := newView(r).headToHead()
@@ -250,7 +229,7 @@ func TestASectionWithoutHeadlinesHasFourColumns(t *testing.T) {
 			for _, relay := range []string{"a", "b"} {
 				for _, metric := range []string{"speed", "haste"} {
 					r.Measurements = append(r.Measurements, results.Measurement{Relay: relay, Scenario: scenario, Metric: metric, Unit: "things/s",
-						Better: results.Higher, Trials: spread(map[string]float64{"a": 10, "b": 40}[relay])})
+						Better: results.Higher, Trials: reporttest.Spread(map[string]float64{"a": 10, "b": 40}[relay])})
 				}
 			}
 		}
@@ -267,7 +246,7 @@ func TestLabelsAreSaidInWords(t *testing.T) {
 		{results.LabelWhen, "before", "before"}, {results.LabelForm, "after", "after"},
 	} {
 		l := results.Labels{c.name: c.value, "other": "x"}
-		if got := labelText(l, []string{c.name, "absent"}); got != c.want {
+		if got := LabelText(l, []string{c.name, "absent"}); got != c.want {
 			t.Errorf("%s=%s: %q, want %q", c.name, c.value, got, c.want)
 		}
 	}
@@ -277,7 +256,7 @@ func TestAYardstickIsNamedWithItsReasonAndNotBlamed(t *testing.T) {
 	v := newView(contest(func(r *results.Record) {
 		third("null", 1000)(r)
 		r.Relays[2].NeverRanked, r.Relays[2].Durability = "it stores nothing", "none"
-		failed("null", "*")(r)
+		reporttest.Failed("null", "*")(r)
 	}))
 	if _, standings, _ := v.headToHead(); standings[2].reason != "null: it stores nothing" {
 		t.Errorf("barred because %q", standings[2].reason)
@@ -313,17 +292,17 @@ func TestTheVerdictNamesEveryReason(t *testing.T) {
 		{"a relay of many words", "No", "burnt and burnt …", func(r *results.Record) {
 			r.Relays[0].Outcome, r.Relays[0].Reason = results.OutcomeFailed, "it burnt"+strings.Repeat(" and burnt", 1000)
 		}},
-		{"a failed check", "No", "b failed 1 check: c.", failed("b", "*")},
-		{"one in a scenario", "No", "b failed 1 check: c (ingest.throughput).", all(failed("b", "*"), func(r *results.Record) { r.Findings[2].Scenario = "ingest.throughput" })},
-		{"one in two scenarios", "No", "b failed 1 check, 2 times in all: c (2 of 2 scenarios).", all(failed("b", "*"), func(r *results.Record) {
+		{"a failed check", "No", "b failed 1 check: c.", reporttest.Failed("b", "*")},
+		{"one in a scenario", "No", "b failed 1 check: c (ingest.throughput).", all(reporttest.Failed("b", "*"), func(r *results.Record) { r.Findings[2].Scenario = "ingest.throughput" })},
+		{"one in two scenarios", "No", "b failed 1 check, 2 times in all: c (2 of 2 scenarios).", all(reporttest.Failed("b", "*"), func(r *results.Record) {
 			r.Findings[2].Scenario = "ingest.throughput"
 			again := r.Findings[2]
 			again.Scenario = "ingest.latency"
 			r.Findings = append(r.Findings, again)
 		})},
-		{"one that shows at another relay", "No", "b failed 1 check: c (with a).", all(failed("a", "*"), seenWith("b", "b"))},
-		{"a check that could not be asked", "Not yet", "b could not be asked in 1 check: c.", all(quiet, failed("b", "*"), func(r *results.Record) { r.Findings[2].Verdict = results.Undecided })},
-		{"a check that is stated", "Yes", "", all(quiet, failed("b", "*"), func(r *results.Record) { r.Findings[2].Verdict = results.Stated })},
+		{"one that shows at another relay", "No", "b failed 1 check: c (with a).", all(reporttest.Failed("a", "*"), seenWith("b", "b"))},
+		{"a check that could not be asked", "Not yet", "b could not be asked in 1 check: c.", all(quiet, reporttest.Failed("b", "*"), func(r *results.Record) { r.Findings[2].Verdict = results.Undecided })},
+		{"a check that is stated", "Yes", "", all(quiet, reporttest.Failed("b", "*"), func(r *results.Record) { r.Findings[2].Verdict = results.Stated })},
 		{"durability", "Not yet", "a batch; b commit", func(r *results.Record) { quiet(r); r.Relays[1].Durability = "commit" }},
 		{"a busy machine", "Not yet", "load 3.00 on 2 cores", func(r *results.Record) {
 			quiet(r)
@@ -334,15 +313,15 @@ func TestTheVerdictNamesEveryReason(t *testing.T) {
 		{"a limited figure", "Not yet", "figures of a are limited by the harness", func(r *results.Record) { quiet(r); told(0, results.StatusLimited)(r) }},
 		{"a figure taken while the harness was away", "Not yet", "figures of a were taken while relaybench was away, twice", func(r *results.Record) { quiet(r); told(0, results.StatusAway)(r) }},
 		{"one that was measured anew", "Yes", "", func(r *results.Record) { quiet(r); told(0, results.StatusRepeated)(r) }},
-		{"a pair that did not complete", "No", "a ⇄ b failed 1 check: " + checkTitle(results.CodeCompletes) + " (negentropy).", func(r *results.Record) {
+		{"a pair that did not complete", "No", "a ⇄ b failed 1 check: " + CheckTitle(results.CodeCompletes) + " (negentropy).", func(r *results.Record) {
 			quiet(r)
-			f := finding("a", "b", "negentropy", results.CodeCompletes, false, "it broke off")
+			f := reporttest.Finding("a", "b", "negentropy", results.CodeCompletes, false, "it broke off")
 			f.Blames = ""
 			r.Findings = append(r.Findings, f)
 		}},
-		{"a pair that did not converge", "No", "b failed 1 check: " + checkTitle(results.CodeHoldsUnion) + " (negentropy.identical with a).", func(r *results.Record) {
+		{"a pair that did not converge", "No", "b failed 1 check: " + CheckTitle(results.CodeHoldsUnion) + " (negentropy.identical with a).", func(r *results.Record) {
 			quiet(r)
-			f := finding("a", "b", "negentropy.identical", results.CodeHoldsUnion, false, "it lacks what b dropped")
+			f := reporttest.Finding("a", "b", "negentropy.identical", results.CodeHoldsUnion, false, "it lacks what b dropped")
 			f.Blames = "b"
 			r.Findings = append(r.Findings, f)
 		}},
@@ -352,7 +331,7 @@ func TestTheVerdictNamesEveryReason(t *testing.T) {
 			third("null", 1000)(r)
 			quiet(r)
 			r.Relays[2].NeverRanked = "it stores nothing"
-			failed("null", "*")(r)
+			reporttest.Failed("null", "*")(r)
 			told(2, results.StatusLimited)(r)
 		}},
 		{"a yardstick is no second relay", "Not yet", "Only one relay took part", func(r *results.Record) { quiet(r); r.Relays[1].NeverRanked = "it stores nothing" }},

@@ -3,42 +3,14 @@ package report
 import (
 	"bytes"
 	"errors"
-	"flag"
-	"os"
-	"path/filepath"
 	"reflect"
 	"regexp"
 	"strings"
 	"testing"
 
+	"relaybench/report/reporttest"
 	"relaybench/results"
 )
-
-var update = flag.Bool("update", false, "write the golden files anew")
-
-func golden(t *testing.T, name string, got []byte) {
-	t.Helper()
-	path := filepath.Join("testdata", name)
-	if *update {
-		if err := os.WriteFile(path, got, 0o644); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !bytes.Equal(got, want) {
-		g, w := strings.Split(string(got), "\n"), strings.Split(string(want), "\n")
-		for i := range min(len(g), len(w)) {
-			if g[i] != w[i] {
-				t.Fatalf("%s differs from line %d on (go test -update writes it anew):\n got %q\nwant %q", path, i+1, g[i], w[i])
-			}
-		}
-		t.Fatalf("%s has %d lines, the report %d", path, len(w), len(g))
-	}
-}
 
 func renderTerminal(t testing.TB, r *results.Record, o TerminalOptions) []byte {
 	t.Helper()
@@ -63,17 +35,17 @@ var paths = []string{"results/20260830T120000Z/report.md", "results/20260830T120
 func TestReportsLookAsTheyShould(t *testing.T) {
 	for name, r := range fixtures(t) {
 		t.Run(name, func(t *testing.T) {
-			golden(t, name+".txt", renderTerminal(t, r, TerminalOptions{Width: 100, Files: paths}))
-			golden(t, name+".md", renderMarkdown(t, r))
+			reporttest.Golden(t, name+".txt", renderTerminal(t, r, TerminalOptions{Width: 100, Files: paths}))
+			reporttest.Golden(t, name+".md", renderMarkdown(t, r))
 		})
 	}
 	two := fixtures(t)["two-healthy"]
-	golden(t, "fetch-two-relays-80.txt", renderTerminal(t, fixtures(t)["fetch-two-relays"], TerminalOptions{Width: 80, Files: paths}))
-	golden(t, "two-healthy-60.txt", renderTerminal(t, two, TerminalOptions{Width: 60, Files: paths}))
+	reporttest.Golden(t, "fetch-two-relays-80.txt", renderTerminal(t, fixtures(t)["fetch-two-relays"], TerminalOptions{Width: 80, Files: paths}))
+	reporttest.Golden(t, "two-healthy-60.txt", renderTerminal(t, two, TerminalOptions{Width: 60, Files: paths}))
 	converging := fixtures(t)["pairs-converging"]
-	golden(t, "pairs-converging-70.txt", renderTerminal(t, converging, TerminalOptions{Width: 70, Files: paths}))
-	golden(t, "pairs-diverging-160-colour.txt", renderTerminal(t, fixtures(t)["pairs-diverging"], TerminalOptions{Width: 160, Color: true, Files: paths}))
-	golden(t, "two-healthy-160-colour.txt", renderTerminal(t, two, TerminalOptions{Width: 160, Color: true, Files: paths}))
+	reporttest.Golden(t, "pairs-converging-70.txt", renderTerminal(t, converging, TerminalOptions{Width: 70, Files: paths}))
+	reporttest.Golden(t, "pairs-diverging-160-colour.txt", renderTerminal(t, fixtures(t)["pairs-diverging"], TerminalOptions{Width: 160, Color: true, Files: paths}))
+	reporttest.Golden(t, "two-healthy-160-colour.txt", renderTerminal(t, two, TerminalOptions{Width: 160, Color: true, Files: paths}))
 }
 
 func TestNoLineIsWiderThanTheTerminal(t *testing.T) {

@@ -8,13 +8,13 @@ import (
 )
 
 // resourceTable lists what each relay consumed. Merged, all queries are one line: the sum, or, of
-// what does not add up, the most; and columns that say nothing are left out.
-func (v *view) resourceTable(merged bool) *table {
-	type lineKey struct{ group, name string }
-	type metricKey struct{ metric, unit string }
-	var lines []lineKey
-	var metrics []metricKey
-	sums := map[lineKey]map[metricKey]float64{}
+// what does not add up, the most.
+func (v *view) resourceTable(merged bool) *Table {
+	type place struct{ group, name string }
+	type column struct{ metric, unit string }
+	var lines Groups[place, float64]
+	var columns Groups[column, float64] // with the figures of a column
+	sums := map[place]map[column]float64{}
 	for _, s := range v.sections {
 		for _, sc := range s.scenarios {
 			group := sc.Key
@@ -22,57 +22,53 @@ func (v *view) resourceTable(merged bool) *table {
 				group = sc.Section
 			}
 			for _, b := range sc.resources {
-				mk := metricKey{b.metric.Key, b.unit}
-				if !slices.Contains(metrics, mk) {
-					metrics = append(metrics, mk)
-				}
+				c := column{b.metric.Key, b.unit}
+				columns.Add(c)
 				for _, r := range b.rows {
 					if !r.has {
 						continue
 					}
-					lk := lineKey{group, r.name}
-					if sums[lk] == nil {
-						sums[lk] = map[metricKey]float64{}
-						lines = append(lines, lk)
+					at := place{group, r.name}
+					if lines.Add(at); sums[at] == nil {
+						sums[at] = map[column]float64{}
 					}
 					if b.metric.Sums {
-						sums[lk][mk] += r.value
+						sums[at][c] += r.value
 					} else {
-						sums[lk][mk] = max(sums[lk][mk], r.value)
+						sums[at][c] = max(sums[at][c], r.value)
 					}
 				}
 			}
 		}
 	}
-	slices.SortStableFunc(metrics, func(a, b metricKey) int { return cmp.Compare(v.metricRank(a.metric), v.metricRank(b.metric)) })
-	t := &table{labels: 2, columns: heads("scenario", "relay")}
-	scales := map[metricKey]scale{}
-	for _, m := range metrics {
-		var values []float64
-		for _, lk := range lines {
-			if x, ok := sums[lk][m]; ok {
-				values = append(values, x)
-			}
+	for _, l := range lines.List {
+		for c, x := range sums[l.Key] {
+			columns.Add(c, x)
 		}
-		scales[m] = scaleFor(m.unit, values)
-		t.columns = append(t.columns, column{head: withUnit(v.rec.Metric(m.metric).Title, m.unit)})
 	}
-	for _, lk := range lines {
-		row := []cell{{text: lk.group, style: dim}, {text: lk.name}}
-		for _, m := range metrics {
-			text := nothing
-			if x, ok := sums[lk][m]; ok {
-				text = scales[m].format(x)
-				if base := byteBases[m.unit]; base != 0 { // one unit for memory and disk, so that columns compare
-					text = columnSize(x * base)
-				}
-				if base := timeBases[m.unit]; base == 1 || base != 0 && merged { // processor time
-					text = cpuText(x * base)
-				}
+	slices.SortStableFunc(columns.List, func(a, b Group[column, float64]) int {
+		return cmp.Compare(v.metricRank(a.Key.metric), v.metricRank(b.Key.metric))
+	})
+	t := &Table{labels: 2, columns: heads("scenario", "relay")}
+	for _, c := range columns.List {
+		t.columns = append(t.columns, Column{Head: WithUnit(v.rec.Metric(c.Key.metric).Title, c.Key.unit)})
+	}
+	for _, l := range lines.List {
+		row := []Cell{{text: l.Key.group, style: Dim}, {text: l.Key.name}}
+		for _, c := range columns.List {
+			x, ok := sums[l.Key][c.Key]
+			text, base := ScaleFor(c.Key.unit, c.Members).Format(x), timeBases[c.Key.unit]
+			switch {
+			case !ok:
+				text = nothing
+			case byteBases[c.Key.unit] != 0: // one unit for memory and disk, so that columns compare
+				text = columnSize(x * byteBases[c.Key.unit])
+			case base == 1 || base != 0 && merged: // processor time
+				text = cpuText(x * base)
 			}
-			row = append(row, cell{text: text})
+			row = append(row, Cell{text: text})
 		}
-		t.rows = append(t.rows, tableRow{cells: row})
+		t.Add("", row...)
 	}
 	return t
 }

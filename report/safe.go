@@ -21,8 +21,8 @@ const (
 	maxLines = 2000
 )
 
-// sanitized returns a copy of r in which no string can act on a terminal, hide, or reorder what stands around it.
-func sanitized(r *results.Record) *results.Record {
+// Sanitized returns a copy of r in which no string can act on a terminal, hide, or reorder what stands around it.
+func Sanitized(r *results.Record) *results.Record {
 	return cleanValue(reflect.ValueOf(r)).Interface().(*results.Record)
 }
 
@@ -32,7 +32,7 @@ func cleanValue(v reflect.Value) reflect.Value {
 	switch v.Kind() {
 	case reflect.String:
 		out := reflect.New(v.Type()).Elem()
-		out.SetString(visible(v.String()))
+		out.SetString(Visible(v.String()))
 		return out
 	case reflect.Pointer:
 		if v.IsNil() {
@@ -99,17 +99,17 @@ func cleanFiles(v reflect.Value) reflect.Value {
 				lines = append(lines, "… (cut)")
 				break
 			}
-			lines = append(lines, visible(strings.ReplaceAll(strings.TrimRight(line, "\r\n"), "\t", "    ")))
+			lines = append(lines, Visible(strings.ReplaceAll(strings.TrimRight(line, "\r\n"), "\t", "    ")))
 		}
-		out[visible(name)] = strings.Join(lines, "\n")
+		out[Visible(name)] = strings.Join(lines, "\n")
 	}
 	return reflect.ValueOf(out)
 }
 
-// visible writes out as \u{hex} every character that does not simply show: controls (ESC among them), line ends,
+// Visible writes out as \u{hex} every character that does not simply show: controls (ESC among them), line ends,
 // bidirectional overrides, zero-width and other invisible ones, private and unassigned code points, and combining
 // marks beyond four in a row. A byte that is not UTF-8 becomes \x{hex}. Different strings stay different.
-func visible(s string) string {
+func Visible(s string) string {
 	cut := false
 	if len(s) > maxText {
 		s, cut = s[:maxText], true

@@ -7,9 +7,9 @@ import (
 	"strings"
 	"testing"
 	"time"
-	"unicode"
 	"unicode/utf8"
 
+	"relaybench/report/reporttest"
 	"relaybench/results"
 )
 
@@ -38,7 +38,7 @@ func TestVisibleWritesOutWhatDoesNotShow(t *testing.T) {
 		`already \u{1b} written`:                `already \u{5c}u{1b} written`,
 		`C:\temp`:                               `C:\temp`,
 	} {
-		if got := visible(in); got != want {
+		if got := Visible(in); got != want {
 			t.Errorf("%q: got %q, want %q", in, got, want)
 		}
 	}
@@ -46,7 +46,7 @@ func TestVisibleWritesOutWhatDoesNotShow(t *testing.T) {
 
 func TestVisibleBoundsWhatItLetsThrough(t *testing.T) {
 	for _, in := range []string{strings.Repeat("x", 1<<20), strings.Repeat("é", maxText), strings.Repeat("\x1b", 1<<20), "x" + strings.Repeat("⚡", maxText)} {
-		got := visible(in)
+		got := Visible(in)
 		if len(got) > maxText*8 || !strings.HasSuffix(got, "… (cut)") || !utf8.ValidString(got) || strings.Contains(got, `\x{`) {
 			t.Errorf("%d bytes became %d, ending in %q", len(in), len(got), got[len(got)-20:])
 		}
@@ -85,69 +85,6 @@ func TestFencesAreLongerThanWhatTheyHold(t *testing.T) {
 }
 
 var ours = regexp.MustCompile(`\x1b\[[0-9;]+m`)
-
-// unsafe finds a character that must not reach a reader, whatever the record holds.
-func unsafe(out string) string {
-	if !utf8.ValidString(out) {
-		return "bytes that are not UTF-8"
-	}
-	for i, r := range out {
-		if r == '\n' {
-			continue
-		}
-		if unicode.Is(unicode.Cc, r) || unicode.Is(unicode.Cf, r) || !unicode.IsPrint(r) && r != ' ' {
-			return out[max(i-20, 0):min(i+20, len(out))]
-		}
-	}
-	return ""
-}
-
-var (
-	escapedTick = regexp.MustCompile(`\\.`)
-	codeSpan    = regexp.MustCompile("`[^`]*`")
-	ourTags     = regexp.MustCompile(`</?(details|summary|code)>`)
-)
-
-// markup returns the first line of a Markdown report that holds markup which is not ours: HTML, a link or an image
-// outside code, or a table row with more or fewer cells than its head.
-func markup(out string) string {
-	fence, cells := "", -1
-	for line := range strings.SplitSeq(out, "\n") {
-		switch {
-		case fence != "":
-			if line == fence {
-				fence = ""
-			}
-			continue
-		case strings.HasPrefix(line, "```"):
-			fence = line[:strings.LastIndex(line, "`")+1]
-			continue
-		}
-		summary := strings.HasPrefix(line, "<details>") // HTML, where a backslash escapes nothing
-		rest := line
-		if !summary {
-			rest = codeSpan.ReplaceAllString(escapedTick.ReplaceAllString(line, ""), "")
-		}
-		rest = ourTags.ReplaceAllString(rest, "")
-		rest = strings.TrimPrefix(rest, "> **PARTIAL**")
-		if strings.ContainsAny(rest, "<>") || !summary && (strings.ContainsAny(rest, "[]`") || strings.Contains(rest, "://")) {
-			return line
-		}
-		if !strings.HasPrefix(line, "|") {
-			cells = -1
-			continue
-		}
-		n := strings.Count(escapedTick.ReplaceAllString(line, ""), "|")
-		if cells >= 0 && n != cells {
-			return line
-		}
-		cells = n
-	}
-	if fence != "" {
-		return "an open fence"
-	}
-	return ""
-}
 
 // filled is a record in which every string is s.
 func filled(s string) *results.Record {
@@ -212,7 +149,7 @@ func filled(s string) *results.Record {
 	for _, code := range []string{results.CodeHoldsUnion, results.CodeCompletes, results.CodeHoldsSeeded, results.CodeHasWay, s} {
 		for _, peer := range []string{"", s, s + "2", s + "3"} {
 			for i, verdict := range []results.Verdict{results.Failed, results.Stated, results.Undecided} {
-				f := finding(s, peer, []string{pairs, matrix, s}[i], code, false, s, results.Evidence{Code: s, Cause: s, Text: s}, results.Evidence{Code: results.EvidenceMissing, ID: s, Count: 4},
+				f := reporttest.Finding(s, peer, []string{pairs, matrix, s}[i], code, false, s, results.Evidence{Code: s, Cause: s, Text: s}, results.Evidence{Code: results.EvidenceMissing, ID: s, Count: 4},
 					results.Evidence{Code: results.EvidenceText, Text: s + ": " + strings.Repeat("a", 64)})
 				f.Verdict = verdict
 				r.Findings = append(r.Findings, f)
@@ -255,7 +192,7 @@ func fill(v reflect.Value, s string) {
 func checkSafe(t *testing.T, r *results.Record) {
 	t.Helper()
 	plain := string(renderTerminal(t, r, TerminalOptions{Width: 70, Files: []string{r.Corpus.Source}}))
-	if bad := unsafe(plain); bad != "" {
+	if bad := reporttest.Unsafe(plain); bad != "" {
 		t.Errorf("on the terminal: %q", bad)
 	}
 	coloured := string(renderTerminal(t, r, TerminalOptions{Width: 70, Color: true, Files: []string{r.Corpus.Source}}))
@@ -269,10 +206,10 @@ func checkSafe(t *testing.T, r *results.Record) {
 		}
 	}
 	md := string(renderMarkdown(t, r))
-	if bad := unsafe(strings.ReplaceAll(md, "⚠️", "")); bad != "" {
+	if bad := reporttest.Unsafe(strings.ReplaceAll(md, "⚠️", "")); bad != "" {
 		t.Errorf("in Markdown: %q", bad)
 	}
-	if bad := markup(md); bad != "" {
+	if bad := reporttest.Markup(md); bad != "" {
 		t.Errorf("markup in Markdown: %q", bad)
 	}
 }
@@ -281,24 +218,24 @@ func TestNothingInARecordReachesAReaderUnescaped(t *testing.T) {
 	for _, r := range fixtures(t) {
 		checkSafe(t, r)
 	}
-	for _, s := range []string{hostile, "", " ", "|", "`", "\\", "\\|", "``` \\", "</details>", "-", "1.", "http://x|`", "\xff", "a\nb", "→", "query.x.hot"} {
+	for _, s := range []string{reporttest.Hostile, "", " ", "|", "`", "\\", "\\|", "``` \\", "</details>", "-", "1.", "http://x|`", "\xff", "a\nb", "→", "query.x.hot"} {
 		checkSafe(t, filled(s))
 	}
 }
 
 func FuzzReports(f *testing.F) {
-	for _, s := range []string{hostile, "", "\x1b]0;title\x07", "\u202e", "`|\\<", "e\u0301", "👩‍👩‍👧", "</code>", "\\u{1b}", "\x00", "%d%s", "\xa9\u200d👧"} {
+	for _, s := range []string{reporttest.Hostile, "", "\x1b]0;title\x07", "\u202e", "`|\\<", "e\u0301", "👩‍👩‍👧", "</code>", "\\u{1b}", "\x00", "%d%s", "\xa9\u200d👧"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) { checkSafe(t, filled(s)) })
 }
 
 func FuzzVisible(f *testing.F) {
-	f.Add(hostile, "x")
+	f.Add(reporttest.Hostile, "x")
 	f.Add("\x1b", `\u{1b}`)
 	f.Fuzz(func(t *testing.T, a, b string) {
-		va, vb := visible(a), visible(b)
-		if bad := unsafe(va); bad != "" {
+		va, vb := Visible(a), Visible(b)
+		if bad := reporttest.Unsafe(va); bad != "" {
 			t.Errorf("%q lets %q through", a, bad)
 		}
 		if strings.Contains(va, "\n") {

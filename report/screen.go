@@ -12,27 +12,26 @@ import (
 	"github.com/clipperhouse/displaywidth"
 )
 
-// A span is a piece of one line in one style; its text is visible already.
-type span struct {
+// A Span is a piece of one line in one style; its text is visible already.
+type Span struct {
 	text  string
-	style style
+	style Style
 }
 
-// A style is the parameter of an SGR sequence; none is the terminal's own.
-type style string
+// A Style is the parameter of an SGR sequence; Plain is the terminal's own.
+type Style string
 
 const (
-	none   style = ""
-	bold   style = "1"
-	dim    style = "2"
-	red    style = "31"
-	redder style = "1;31"
-	green  style = "32"
-	bright style = "1;32"
-	alarm  style = "1;37;41"
-	yellow style = "33"
-	blue   style = "36"
-	code   style = "22" // as it is typed
+	Plain     Style = ""
+	Bold      Style = "1"
+	Dim       Style = "2"
+	Red       Style = "31"
+	RedBold   Style = "1;31"
+	Green     Style = "32"
+	GreenBold Style = "1;32"
+	Yellow    Style = "33"
+	blue      Style = "36"
+	code      Style = "22" // as it is typed
 )
 
 func width(s string) int { return displaywidth.String(s) }
@@ -159,7 +158,7 @@ func padRight(s string, n int) string { return s + strings.Repeat(" ", max(n-wid
 
 // Wrap breaks a text into lines of n cells at most, at spaces where it can.
 func Wrap(text string, n int) (lines []string) {
-	for _, line := range flow([]span{{text, none}}, n) {
+	for _, line := range flow([]Span{{text, Plain}}, n) {
 		joined := ""
 		for _, part := range line {
 			joined += part.text
@@ -171,15 +170,15 @@ func Wrap(text string, n int) (lines []string) {
 
 // flow breaks text at blanks into lines of at most n cells; a word longer than a line is broken
 // where it must be.
-func flow(text []span, n int) (lines [][]span) {
+func flow(text []Span, n int) (lines [][]Span) {
 	n = max(n, 1)
-	var line, word []span
+	var line, word []Span
 	used := 0
-	put := func(text string, st style) {
+	put := func(text string, st Style) {
 		if last := len(line) - 1; last >= 0 && line[last].style == st {
 			line[last].text += text
 		} else {
-			line = append(line, span{text, st})
+			line = append(line, Span{text, st})
 		}
 		used += width(text)
 	}
@@ -214,7 +213,7 @@ func flow(text []span, n int) (lines [][]span) {
 				finish()
 			}
 			if part != "" {
-				word = append(word, span{part, sp.style})
+				word = append(word, Span{part, sp.style})
 			}
 		}
 	}
@@ -225,7 +224,7 @@ func flow(text []span, n int) (lines [][]span) {
 	return lines
 }
 
-func spansWidth(spans []span) (n int) {
+func spansWidth(spans []Span) (n int) {
 	for _, sp := range spans {
 		n += width(sp.text)
 	}
@@ -249,18 +248,13 @@ type screen struct {
 	err   error
 }
 
-// screen is where a terminal's text goes.
-func (o TerminalOptions) screen(w io.Writer) *screen {
-	return newScreen(w, min(max(cmp.Or(o.Width, 80), leastWidth), mostWidth), o.Color)
-}
-
 func newScreen(w io.Writer, width int, color bool) *screen {
-	return &screen{w: bufio.NewWriter(w), width: width, color: color}
+	return &screen{w: bufio.NewWriter(w), width: min(max(cmp.Or(width, 80), leastWidth), mostWidth), color: color}
 }
 
 // line writes spans without blanks at their end. Whatever would reach beyond the width goes on
 // below.
-func (s *screen) line(spans ...span) {
+func (s *screen) line(spans ...Span) {
 	for i := len(spans) - 1; i >= 0; i-- {
 		if spans[i].text = strings.TrimRight(spans[i].text, " "); spans[i].text != "" {
 			break
@@ -274,7 +268,7 @@ func (s *screen) line(spans ...span) {
 				break
 			}
 		}
-		s.hang(span{strings.Repeat(" ", min(indent, s.width/3)), none}, 2, spans)
+		s.hang(Span{strings.Repeat(" ", min(indent, s.width/3)), Plain}, 2, spans)
 		return
 	}
 	for _, sp := range spans {
@@ -284,30 +278,29 @@ func (s *screen) line(spans ...span) {
 }
 
 // paint is a span with its colours.
-func (s *screen) paint(sp span) string {
-	if s.color && sp.style != none && strings.Trim(sp.text, " ") != "" {
+func (s *screen) paint(sp Span) string {
+	if s.color && sp.style != Plain && strings.Trim(sp.text, " ") != "" {
 		return "\x1b[" + string(sp.style) + "m" + sp.text + "\x1b[0m"
 	}
 	return sp.text
 }
 
 // hang writes text behind a lead, what goes on below that many cells further in than it.
-func (s *screen) hang(lead span, more int, text []span) {
+func (s *screen) hang(lead Span, more int, text []Span) {
 	n := width(lead.text)
 	if s.width < narrow && s.width-n < leastWidth/2 { // no room beside it
 		s.line(lead)
-		lead, n, more = span{"    ", none}, 4, 0
+		lead, n, more = Span{"    ", Plain}, 4, 0
 	}
-	first := flow(text, s.width-n)
-	if len(first) > 1 && more > 0 {
-		rest := flow(text, s.width-n-more)
-		first = append(first[:0:0], rest...)
+	lines := flow(text, s.width-n)
+	if len(lines) > 1 && more > 0 {
+		lines = flow(text, s.width-n-more)
 	}
-	for i, l := range first {
+	for i, l := range lines {
 		if i > 0 {
-			lead = span{strings.Repeat(" ", n+more), none}
+			lead = Span{strings.Repeat(" ", n+more), Plain}
 		}
-		s.line(append([]span{lead}, l...)...)
+		s.line(append([]Span{lead}, l...)...)
 	}
 }
 

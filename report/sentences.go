@@ -36,23 +36,23 @@ const (
 
 // Words returns what a finding's check is called, and one sentence on what it
 // found. Words of relays in them are as they came.
-func Words(f *results.Finding) (title, text string) { return checkTitle(f.Code), findingText(f) }
+func Words(f *results.Finding) (title, text string) { return CheckTitle(f.Code), findingText(f) }
 
-// checkTitle is what a check is called; one that is not known, of a record of form 1, stands under
+// CheckTitle is what a check is called; one that is not known, of a record of form 1, stands under
 // its code.
-func checkTitle(code string) string { return cmp.Or(dictionary[code].title, codeText(code)) }
+func CheckTitle(code string) string { return cmp.Or(dictionary[code].title, codeText(code)) }
 
 // findingText is one sentence on what a check found, without its full stop. A finding of form 1
 // brings its own. One that did not pass never reads as if it had, whatever its record leaves out.
 func findingText(f *results.Finding) string {
-	title, text := checkTitle(f.Code), said(f)
+	title, text := CheckTitle(f.Code), said(f)
 	switch {
 	case f.Verdict == results.Passed:
 		return cmp.Or(text, title)
 	case text != "" && text != title && (f.Verdict == results.Stated || text != said(&results.Finding{Code: f.Code, Verdict: results.Passed})):
 		return text
 	case f.Verdict == results.Undecided:
-		return "it could not be found out" + prefixed(": ", f.Texts["error"])
+		return "it could not be found out" + Prefixed(": ", f.Texts["error"])
 	}
 	return "this does not hold: " + title
 }
@@ -94,15 +94,15 @@ func byCase(f *results.Finding, tables ...texts) string {
 }
 
 // joints are what parts are joined by, by the sign before them; a comma where there is none.
-var joints = map[byte]string{';': "; ", '&': ", and "}
+var joints = map[byte]string{';': "; ", ':': ": ", '&': ", and "}
 
 // expand puts what a finding counts and quotes into a template. ${count} is a number, ${of - lost} a
 // difference, ${count:noun} one with its noun, ${count:number} one with decimals, ${count:%.1f} one
 // in that format, ${count:ms} a time, ${count:true} true or false; ${"text"} is a text in quotation
 // marks, ${'text'} one as it is; specialParts are more than that.
 //
-// [a|b] are parts of which those are joined that say something: by ", ", [;a|b] by "; ", [&a|b] by
-// ", and "; of [/a|b] the first one stands. A part that begins with count?, 'text'? or !count? says
+// [a|b] are parts of which those are joined that say something: by ", ", [;a|b] by "; ", [:a|b] by
+// ": ", [&a|b] by ", and "; of [/a|b] the first one stands. A part that begins with count?, 'text'? or !count? says
 // something only where there is, or is not, anything of that.
 func expand(f *results.Finding, template string) string {
 	var b strings.Builder
@@ -149,7 +149,7 @@ func expandPlain(f *results.Finding, template string) string {
 		case specialParts[key] != nil:
 			return specialParts[key](f)
 		case as == "number":
-			return number(value)
+			return Number(value)
 		case as == "true":
 			return fmt.Sprint(value > 0)
 		case as == "ms" && value >= 1000:
@@ -163,7 +163,7 @@ func expandPlain(f *results.Finding, template string) string {
 		case as != "":
 			return counted(value, as)
 		}
-		return thousands(fmt.Sprintf("%.0f", value))
+		return Thousands(fmt.Sprintf("%.0f", value))
 	})
 }
 
@@ -244,21 +244,28 @@ func init() { // they are made of sentences themselves
 			}
 			return expand(f, "[lost?${lost} of ${of} acknowledged events are missing]"+excusedText)
 		},
-		"have":    func(f *results.Finding) string { return differenceText(f, "have") },
-		"need":    func(f *results.Finding) string { return differenceText(f, "need") },
-		"holding": holdingText,
-		"rightly": rightly,
-		"answer":  func(f *results.Finding) string { return prefixed(": ", byCase(f, answeredTexts)) },
-		"why":     func(f *results.Finding) string { return reasonText(f.Cause, f.Counts, f.Texts) },
-		"faults":  func(f *results.Finding) string { return expand(f, faultsText) },
-		"fates":   func(f *results.Finding) string { return prefixed("; of the missing: ", expand(f, fatesText)) },
+		// Of a status, which has the code that it is because of in place of the check's.
+		"explanation": func(f *results.Finding) string {
+			return cmp.Or(f.Texts["text"], f.Texts["error"], whyText(f.Code, f.Counts))
+		},
+		"shortage": func(f *results.Finding) string { return shortageText(f.Code) },
+		"limiting": func(f *results.Finding) string { return limits[f.Cause] },
+		"cause":    func(f *results.Finding) string { return cmp.Or(f.Texts["text"], codeText(f.Cause)) },
+		"have":     func(f *results.Finding) string { return differenceText(f, "have") },
+		"need":     func(f *results.Finding) string { return differenceText(f, "need") },
+		"holding":  holdingText,
+		"rightly":  rightly,
+		"answer":   func(f *results.Finding) string { return Prefixed(": ", byCase(f, answeredTexts)) },
+		"why":      func(f *results.Finding) string { return reasonText(f.Cause, f.Counts, f.Texts) },
+		"faults":   func(f *results.Finding) string { return expand(f, faultsText) },
+		"fates":    func(f *results.Finding) string { return Prefixed("; of the missing: ", expand(f, fatesText)) },
 		"ended by": func(f *results.Finding) string {
 			return byCase(&results.Finding{Cause: f.Texts["by"], Texts: f.Texts}, endedByTexts)
 		},
 		"because": func(f *results.Finding) string {
-			text := prefixed(": ", whyText(f.Cause, f.Counts))
+			text := Prefixed(": ", whyText(f.Cause, f.Counts))
 			if f.Cause == results.WhyTime {
-				text += prefixed("; ", waitedForTexts[f.Texts["by"]])
+				text += Prefixed("; ", waitedForTexts[f.Texts["by"]])
 			}
 			return text
 		},
@@ -270,7 +277,7 @@ func faultText(f *results.Finding) string {
 	if len(f.Evidence) == 0 {
 		return ""
 	}
-	return prefixed(": the first was ", map[string]string{
+	return Prefixed(": the first was ", map[string]string{
 		"binary-frame": "a binary frame and not text", "not-utf8": "not UTF-8", "not-json": "not JSON", "not-a-message": "JSON, but no message",
 		"wrong-element": "a message with an element missing or of the wrong type", "wrong-field": "an event whose " + f.Texts["field"] + " is of the wrong type",
 	}[f.Evidence[0].Cause])
@@ -280,7 +287,7 @@ func faultText(f *results.Finding) string {
 func differenceText(f *results.Finding, side string) string {
 	named, must := f.Counts[side], f.Counts["must "+side]
 	extra := max(f.Counts["extra "+side], named-must) // an old record says no more
-	text := fmt.Sprintf("%s of %s ids to %s", amount(named-extra), thousands(fmt.Sprintf("%.0f", must)), side)
+	text := fmt.Sprintf("%s of %s ids to %s", amount(named-extra), Thousands(fmt.Sprintf("%.0f", must)), side)
 	if extra > 0 {
 		text += " with " + amount(extra) + " others"
 	}
@@ -317,7 +324,7 @@ func rightly(f *results.Finding) string {
 	if all == 0 {
 		return ""
 	}
-	return "a compliant relay does not hold " + and(telling(parts)...) + map[bool]string{true: " event", false: " events"}[all == 1]
+	return "a compliant relay does not hold " + And(telling(parts)...) + map[bool]string{true: " event", false: " events"}[all == 1]
 }
 
 // reasonText is a clause on why something was not measured, or cannot be.
@@ -352,8 +359,16 @@ func telling(parts []string) []string {
 	return slices.DeleteFunc(parts, func(s string) bool { return s == "" })
 }
 
-// and joins names in a sentence: "a, b and c".
-func and(names ...string) string {
+// firstOf names the first few of many.
+func firstOf(names []string, most int) string {
+	if more := len(names) - most; more > 0 {
+		names = append(slices.Clone(names[:most]), fmt.Sprintf("%d more", more))
+	}
+	return And(names...)
+}
+
+// And joins names in a sentence: "a, b and c".
+func And(names ...string) string {
 	if n := len(names) - 1; n > 0 {
 		return strings.Join(names[:n], ", ") + " and " + names[n]
 	}

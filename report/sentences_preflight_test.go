@@ -93,7 +93,7 @@ func TestThePreflightSaysWhatWasSeen(t *testing.T) {
 		if !strings.Contains(got, test.says) || strings.HasSuffix(got, ".") {
 			t.Errorf("%s %s %s: %q, want %q", test.code, test.verdict, test.cause, got, test.says)
 		}
-		if got == checkTitle(test.code) {
+		if got == CheckTitle(test.code) {
 			t.Errorf("%s %s %s reads like its title", test.code, test.verdict, test.cause)
 		}
 	}
@@ -118,12 +118,12 @@ func TestNoSentenceOfAFailureReadsAsAPass(t *testing.T) {
 			passed := text(results.Passed, "")
 			for _, verdict := range []results.Verdict{results.Failed, results.Undecided} {
 				for _, cause := range []string{"", results.StatusText, "a cause to come"} {
-					if got := text(verdict, cause); got == passed || got == checkTitle(code) || got == "" {
+					if got := text(verdict, cause); got == passed || got == CheckTitle(code) || got == "" {
 						t.Errorf("%s, %s, cause %q: %q", code, verdict, cause, got)
 					}
 				}
 			}
-			if got := text(results.Stated, results.StatusText); got == checkTitle(code) || got == "" {
+			if got := text(results.Stated, results.StatusText); got == CheckTitle(code) || got == "" {
 				t.Errorf("%s, stated: %q", code, got)
 			}
 		}

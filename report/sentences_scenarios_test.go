@@ -105,7 +105,7 @@ func TestAFigureThatIsNotThereHasAReason(t *testing.T) {
 	r := &results.Record{Relays: []results.Relay{{Name: "a", Outcome: results.OutcomeOK}}, Findings: []results.Finding{
 		{Relay: "a", Scenario: "storage", Code: results.CodeCompletes, Verdict: results.Failed, Blames: "a", BearsOn: results.BearsOn(results.CodeCompletes, "storage", nil)}}}
 	v := newView(r)
-	if got, want := v.absence("storage", rowKey{"a", ""}, nil), "a failed: "+checkTitle(results.CodeCompletes); got != want {
+	if got, want := v.absence("storage", rowKey{"a", ""}, nil), "a failed: "+CheckTitle(results.CodeCompletes); got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 	if got := v.absence("crash", rowKey{"a", ""}, nil); got != "not measured" {

@@ -11,45 +11,37 @@ import (
 
 // statusText says what a reader must know of a figure, in one sentence without its full stop.
 func statusText(s *results.Status) string {
-	own := s.Texts["text"]
-	switch s.Code {
-	case results.StatusIncomplete:
-		switch s.Cause {
-		case results.CauseCut:
-			return "incomplete: cut by " + cmp.Or(s.Texts["limit"], "a limit")
-		case results.CauseEnded:
-			return clauses("incomplete: it ended early", cmp.Or(own, s.Texts["error"], whyText(s.Because, s.Counts)))
-		case results.CauseShortage:
-			return "incomplete: " + shortageText(s.Because)
-		case results.CauseUnresolved:
-			return "nobody knows whether it is all" + prefixed(": ", cmp.Or(own, whyText(s.Because, s.Counts)))
-		}
-		return "incomplete: " + cmp.Or(own, whyText(s.Because, s.Counts), "records are missing")
-	case results.StatusLimited:
-		return byHarness + prefixed(": ", limits[s.Cause])
-	case results.StatusNotMeasured:
-		return cmp.Or(reasonText(s.Cause, s.Counts, s.Texts), s.Texts["error"], codeText(s.Cause), "not measured")
-	case results.StatusNotComparable:
-		return "not comparable" + prefixed(": ", cmp.Or(own, codeText(s.Cause)))
-	case results.StatusAway:
-		return byAbsence + ": it did not run for " + number(s.Counts["s"]) + " s meanwhile (stopped, suspended or held up), and not all the time when it was measured anew either"
-	case results.StatusRepeated:
-		return "measured anew in a trial, since relaybench itself did not run for " + number(s.Counts["s"]) + " s the first time"
-	case results.StatusCoarse:
-		return "coarse: it rests on few steps of the clock"
-	case results.StatusNoNumber:
-		return "a trial gave no number that there can be, and is left out"
-	case results.StatusBadHistogram:
-		return "the histogram of a trial could not be read"
-	case results.StatusBottleneck:
-		return cmp.Or(map[string]string{
-			results.BottleneckRelay:   "paced by the relay: parsing and verifying cost no speed",
-			results.BottleneckClient:  "paced by the client's CPU when events are verified",
-			results.BottleneckHarness: "paced by relaybench itself, even where it parses nothing",
-			results.BottleneckMixed:   "paced by neither alone: both wait, or something else takes the processors",
-		}[s.Cause], codeText(s.Cause))
+	if cases := statusTexts[s.Code]; cases != nil {
+		return byCase(&results.Finding{Code: s.Because, Cause: s.Cause, Counts: s.Counts, Texts: s.Texts}, cases)
 	}
-	return cmp.Or(own, codeText(s.Code))
+	return cmp.Or(s.Texts["text"], codeText(s.Code))
+}
+
+// statusTexts are what is said of figures by the code of a status, and by its cause.
+var statusTexts = map[string]texts{
+	results.StatusIncomplete: {
+		results.CauseCut:        "incomplete: cut by [/${'limit'}|a limit]",
+		results.CauseEnded:      "[;incomplete: it ended early|${explanation}]",
+		results.CauseShortage:   "incomplete: ${shortage}",
+		results.CauseUnresolved: "[:nobody knows whether it is all|${explanation}]",
+		otherwise:               "incomplete: [/${explanation}|records are missing]",
+	},
+	results.StatusLimited:       {otherwise: "[:" + byHarness + "|${limiting}]"},
+	results.StatusNotMeasured:   {otherwise: "[/${why}|${'error'}|${cause}|not measured]"},
+	results.StatusNotComparable: {otherwise: "[:not comparable|${cause}]"},
+	results.StatusAway: {otherwise: byAbsence +
+		": it did not run for ${s:number} s meanwhile (stopped, suspended or held up), and not all the time when it was measured anew either"},
+	results.StatusRepeated:     {otherwise: "measured anew in a trial, since relaybench itself did not run for ${s:number} s the first time"},
+	results.StatusCoarse:       {otherwise: "coarse: it rests on few steps of the clock"},
+	results.StatusNoNumber:     {otherwise: "a trial gave no number that there can be, and is left out"},
+	results.StatusBadHistogram: {otherwise: "the histogram of a trial could not be read"},
+	results.StatusBottleneck: {
+		results.BottleneckRelay:   "paced by the relay: parsing and verifying cost no speed",
+		results.BottleneckClient:  "paced by the client's CPU when events are verified",
+		results.BottleneckHarness: "paced by relaybench itself, even where it parses nothing",
+		results.BottleneckMixed:   "paced by neither alone: both wait, or something else takes the processors",
+		otherwise:                 "${cause}",
+	},
 }
 
 // earlierText is said of a file that could not be written anew.
@@ -75,7 +67,7 @@ func shortageText(code string) string { return shortages[code][0] }
 // shortageSentence says what the machine was short of, in whose turns, and what helps. Where one
 // relay was measured, alone, nobody asks whose.
 func shortageSentence(code string, names []string, alone bool) string {
-	turns := "While relaybench measured " + strings.Join(names, ", ")
+	turns := "While relaybench measured " + And(names...)
 	if alone {
 		turns = "During the run"
 	}
@@ -115,18 +107,18 @@ func evidenceLines(all []results.Evidence, short bool) []string {
 		head, more := evidenceHead(e), ""
 		switch {
 		case e.Count > 0 && e.ID == "" && e.Text == "":
-			more = "and " + thousands(fmt.Sprint(e.Count)) + " more"
+			more = "and " + Thousands(fmt.Sprint(e.Count)) + " more"
 		case e.Count > 1 && e.ID != "":
-			head += ", " + thousands(fmt.Sprint(e.Count)) + " in all"
+			head += ", " + Thousands(fmt.Sprint(e.Count)) + " in all"
 		case e.Count > 1:
-			head += ", " + count(int(e.Count), "time")
+			head += ", " + Count(int(e.Count), "time")
 		}
 		id := e.ID
 		if e.Code == results.EvidenceEvent && e.Text != "" {
 			id = "" // it stands in the event
 		}
 		if short && id != "" {
-			id = shorten(id, 12) + "…"
+			id = Shorten(id, 12) + "…"
 		}
 		text := e.Text
 		if short {

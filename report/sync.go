@@ -33,9 +33,7 @@ type syncTable struct {
 // A syncCell is one source, the peer, and one sink.
 type syncCell struct {
 	entry
-	none      string             // why there is no way
-	told      []*results.Finding // that did not simply pass
-	unwatched string             // why there is no timeline
+	found []*results.Finding // what did not simply pass
 }
 
 // syncsOnly tells whether relays were asked whether they speak NIP-77 for the sake of syncs.
@@ -43,59 +41,56 @@ func (v *view) syncsOnly() bool { return slices.ContainsFunc(v.checks, v.inSync)
 
 // syncs gathers the tables, in reading order.
 func (v *view) syncs() (tables []*syncTable) {
-	laid := v.laid(results.LayoutMatrix)
-	at := func(key, sink, source string) *syncCell {
-		i := slices.IndexFunc(tables, func(t *syncTable) bool { return t.Key == key })
-		if i < 0 {
-			i = len(tables)
-			t := &syncTable{scenario: &scenario{Scenario: v.scenario(key)}}
-			for _, sc := range laid {
-				if sc.Key == key {
-					t.scenario = sc
-				}
-			}
-			tables = append(tables, t)
-		}
-		t, k := tables[i], rowKey{sink, source}
-		if i := slices.IndexFunc(t.cells, func(c *syncCell) bool { return c.key == k }); i >= 0 {
-			return t.cells[i]
-		}
-		c := &syncCell{entry: entry{scenario: t.scenario, key: k}}
-		c.labels = plain(c.title())
-		t.cells = append(t.cells, c)
-		return c
+	for _, sc := range v.laid(results.LayoutMatrix) {
+		tables = append(tables, &syncTable{scenario: sc})
 	}
+	var found Groups[rowKey, *results.Finding]
 	for _, f := range v.checks {
 		if f.Verdict == results.Passed || !v.inSync(f) {
 			continue
 		}
-		c := at(f.Scenario, f.Relay, f.Peer)
-		switch f.Code {
-		case results.CodeHasWay:
-			c.none = findingText(f)
-		case results.CodeWatched:
-			c.unwatched = findingText(f)
-		default:
-			// A command that failed is said once, and not of the transfer again.
-			if !slices.ContainsFunc(c.told, func(o *results.Finding) bool { return c.says(o) == c.says(f) }) {
-				c.told = append(c.told, f)
-			}
-		}
-	}
-	for _, sc := range laid {
-		for _, b := range sc.facts {
-			for _, r := range b.rows {
-				at(sc.Key, r.key.relay, r.key.peer)
-			}
+		found.Add(rowKey{f.Relay, f.Peer}, f)
+		if !slices.ContainsFunc(tables, func(t *syncTable) bool { return t.Key == f.Scenario }) { // nothing of it was measured
+			tables = append(tables, &syncTable{scenario: &scenario{Scenario: v.scenario(f.Scenario)}})
 		}
 	}
 	slices.SortStableFunc(tables, func(a, b *syncTable) int { return cmp.Compare(a.Order, b.Order) })
 	for _, t := range tables {
+		add := func(k rowKey, f ...*results.Finding) {
+			i := slices.IndexFunc(t.cells, func(c *syncCell) bool { return c.key == k })
+			if i < 0 {
+				i = len(t.cells)
+				c := &syncCell{entry: entry{scenario: t.scenario, key: k}}
+				c.labels = plain(c.title())
+				t.cells = append(t.cells, c)
+			}
+			t.cells[i].found = append(t.cells[i].found, f...)
+		}
+		for _, g := range found.List {
+			for _, f := range g.Members {
+				if f.Scenario == t.Key {
+					add(g.Key, f)
+				}
+			}
+		}
+		for _, b := range t.facts {
+			for _, r := range b.rows {
+				add(r.key)
+			}
+		}
 		slices.SortStableFunc(t.cells, func(a, b *syncCell) int {
 			return cmp.Or(cmp.Compare(v.order(a.key.peer), v.order(b.key.peer)), cmp.Compare(v.order(a.key.relay), v.order(b.key.relay)))
 		})
 	}
 	return tables
+}
+
+// is is the finding of a code, nil where there is none.
+func (c *syncCell) is(code string) *results.Finding {
+	if i := slices.IndexFunc(c.found, func(f *results.Finding) bool { return f.Code == code }); i >= 0 {
+		return c.found[i]
+	}
+	return nil
 }
 
 // rate is how fast a sink was filled, nil where it was not.
@@ -107,35 +102,29 @@ func (c *syncCell) rate() *row {
 }
 
 // cell is a cell of the matrix: red where not everything came.
-func (c *syncCell) cell(foot *footnotes) cell {
+func (c *syncCell) cell(foot *footnotes) Cell {
 	r := c.rate()
 	switch {
-	case c.none != "":
-		return cell{text: "n/a", style: dim}
+	case c.is(results.CodeHasWay) != nil:
+		return Cell{text: "n/a", style: Dim}
 	case r == nil:
-		return cell{text: "failed", style: red}
-	case r.m.Is(results.StatusIncomplete) != nil:
-		return cell{text: c.part(), style: red, mark: foot.sign(r.bars)}
+		return Cell{text: "failed", style: Red}
+	case !r.whole():
+		return Cell{text: c.part(), style: Red, mark: foot.sign(r.bars)}
 	}
 	b, _ := c.primary()
-	return cell{text: b.scale.format(r.value), mark: foot.sign(r.bars)}
+	return Cell{text: b.scale.Format(r.value), mark: foot.sign(r.bars)}
 }
 
 // part is how much came of what had to come. What is more at the sink than it had to get is no part
 // of that.
 func (c *syncCell) part() string {
-	value := func(metric string) (float64, bool) {
-		if _, r := c.figure(func(b *block) bool { return b.metric.Key == metric }); r != nil && r.has {
-			return r.value, true
-		}
-		return 0, false
-	}
-	came, _ := value("delivered")
-	expected, known := value("expected")
+	came, _ := c.value("delivered")
+	expected, known := c.value("expected")
 	if !known {
 		return amount(came) + " of ?"
 	}
-	if missing, ok := value("missing"); ok {
+	if missing, ok := c.value("missing"); ok {
 		came = expected - missing
 	}
 	return amount(min(came, expected)) + " of " + amount(expected)
@@ -143,36 +132,14 @@ func (c *syncCell) part() string {
 
 func (c *syncCell) title() string { return c.key.peer + " → " + c.key.relay }
 
-// says is a sentence on the pair, with who is at fault where that is known.
+// says is a sentence on the pair.
 func (c *syncCell) says(f *results.Finding) string {
-	text := c.title() + ": " + findingText(f)
-	if f.Verdict == results.Failed && f.Blames != "" {
-		text += " (at fault: " + f.Blames + ")"
-	}
-	return text
-}
-
-// reasons lists why cells are n/a, each reason once.
-func (t *syncTable) reasons() (list []fact) {
-	var said grouped
-	for _, c := range t.cells {
-		if c.none != "" {
-			said.add(c.none, c.title())
-		}
-	}
-	for _, g := range said {
-		pairs := g.members
-		if len(pairs) > 3 {
-			pairs = append(pairs[:2:2], fmt.Sprintf("and %d more", len(pairs)-2))
-		}
-		list = append(list, fact{strings.Join(pairs, ", "), g.key})
-	}
-	return list
+	return c.title() + ": " + findingText(f) + faultOf(f, "")
 }
 
 // syncs adds a matrix for each mode, sources down and sinks across, and what each pair cost.
 func (d *composer) syncs(tables []*syncTable) {
-	d.say(d.v.syncMeaning(), dim)
+	d.Say(d.v.syncMeaning(), Dim)
 	for _, t := range tables {
 		d.add(heading{level: 3, title: t.Title, key: t.Key})
 		var cells []crossing
@@ -183,31 +150,45 @@ func (d *composer) syncs(tables []*syncTable) {
 			}
 		}
 		var entries []entry
+		var reasons Groups[string, string]
 		for _, c := range t.cells {
 			cells = append(cells, crossing{[]string{c.key.peer}, c.key.relay, c.cell(&d.foot)})
 			if c.rate() != nil {
 				entries = append(entries, c.entry)
 			}
+			if f := c.is(results.CodeHasWay); f != nil {
+				reasons.Add(findingText(f), c.title())
+			}
 		}
-		d.table(cross([]string{"from ↓  to →"}, sinks, cells))
-		for _, r := range t.reasons() {
-			d.item(span{"n/a", dim}, r.key+": "+r.text, dim)
+		d.Table(cross([]string{"from ↓  to →"}, sinks, cells))
+		for _, g := range reasons.List {
+			pairs := g.Members
+			if len(pairs) > 3 {
+				pairs = append(pairs[:2:2], fmt.Sprintf("and %d more", len(pairs)-2))
+			}
+			d.item(Span{"n/a", Dim}, strings.Join(pairs, ", ")+": "+g.Key, Dim)
 		}
 		if len(entries) > 0 {
 			d.add(gap{})
-			d.pivot(&table{labels: 1, columns: heads("from → to")}, entries)
+			d.pivot(&Table{labels: 1, columns: heads("from → to")}, entries)
 		}
-		said := evidenceOnce{}
+		shown := evidenceOnce{}
 		for _, c := range t.cells {
-			for _, f := range c.told {
-				most := 0 // what never came has no examples worth the room
-				if f.Verdict == results.Failed {
-					most = 3
+			var said []string
+			for _, f := range c.found {
+				text := c.says(f)
+				switch {
+				case f.Code == results.CodeHasWay:
+				case f.Code == results.CodeWatched:
+					d.to(full, func() { d.Say(c.title()+": no timeline, since "+findingText(f)+".", Plain) })
+				case !slices.Contains(said, text): // a command that failed is said once, and not of the transfer again
+					said = append(said, text)
+					most := 0 // what never came has no examples worth the room
+					if f.Verdict == results.Failed {
+						most = 3
+					}
+					d.explain(shown, f, text, most)
 				}
-				d.explain(said, f, c.says(f), most)
-			}
-			if c.unwatched != "" && c.none == "" {
-				d.to(full, func() { d.say(c.title()+": no timeline, since "+c.unwatched+".", none) })
 			}
 		}
 	}

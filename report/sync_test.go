@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"relaybench/report/reporttest"
 	"relaybench/results"
 )
 
@@ -19,7 +20,7 @@ func syncRun(t testing.TB, trials int) *results.Record {
 				Verdict: results.Stated, Cause: results.StatusText, Texts: map[string]string{"text": "its definition names no sync command"}})
 			r.syncs(sink, source, "sync.negentropy", 9574, "")
 			if source.name == "impatient" {
-				r.syncs(sink, source, "sync.req", 484, "stopped by the source: the relay closed the connection with code 1008: \""+hostile+"\", after 484 of 9574 events")
+				r.syncs(sink, source, "sync.req", 484, "stopped by the source: the relay closed the connection with code 1008: \""+reporttest.Hostile+"\", after 484 of 9574 events")
 			} else {
 				r.syncs(sink, source, "sync.req", 9574, "")
 			}
@@ -51,13 +52,13 @@ func (r *run) syncs(sink, source contender, scenario string, delivered float64, 
 		r.add(sink, scenario, "transfers", "transfers", results.None, 1, with)
 		r.add(sink, scenario, "stragglers", "events", results.None, 0, with)
 	}
-	whole := finding(sink.name, source.name, scenario, results.CodeComplete, stopped == "", stopped)
+	whole := reporttest.Finding(sink.name, source.name, scenario, results.CodeComplete, stopped == "", stopped)
 	if stopped != "" { // by the source, which is to blame
 		whole.Blames = source.name
 	}
 	r.rec.AddFinding(whole)
 	if stopped == "" {
-		r.rec.AddFinding(finding(sink.name, source.name, scenario, results.CodeHoldsSource, true, "holds what it must"))
+		r.rec.AddFinding(reporttest.Finding(sink.name, source.name, scenario, results.CodeHoldsSource, true, "holds what it must"))
 	}
 }
 
@@ -150,7 +151,7 @@ func TestACellSaysHowMuchOfWhatHadToComeCame(t *testing.T) {
 		"1,722 of 1,722": amounts(1915, 1722, -1),
 		"1,915 of ?":     amounts(1915, -1, -1),
 	} {
-		if got := c.cell(new(footnotes)); got.text != want || got.style != red {
+		if got := c.cell(new(footnotes)); got.text != want || got.style != Red {
 			t.Errorf("%q, want %q", got.text, want)
 		}
 	}

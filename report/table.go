@@ -71,7 +71,7 @@ func written(r tw.Renderer, padding tw.Padding, head []string, rows [][]string, 
 
 // A layout says how a table stands on a terminal of some width.
 type layout struct {
-	*table
+	*Table
 	indent  int
 	shown   []int               // the columns beside the labels
 	widths  []int               // of all columns, in cells
@@ -98,19 +98,19 @@ func (l *layout) text(row, c int) string {
 }
 
 // saysSomething tells whether a terminal has to show a column beside the labels.
-func (t *table) saysSomething(c int) bool {
-	if t.columns[c].full {
+func (t *Table) saysSomething(c int) bool {
+	if t.columns[c].Full {
 		return false
 	}
-	return slices.ContainsFunc(t.rows, func(r tableRow) bool {
+	return slices.ContainsFunc(t.rows, func(r Row) bool {
 		return len(r.cells) > c && r.message.text == "" && r.cells[c].text != "" && r.cells[c].text != nothing && r.cells[c].text != negligible
 	})
 }
 
 // lay chooses columns and widths. Labels are cut, the widest first, only where they and the rest
 // are too wide together.
-func (t *table) lay(w int) *layout {
-	l := &layout{table: t, indent: 2, widths: make([]int, len(t.columns)), marks: make([]int, len(t.columns)), names: make([]map[string]string, len(t.columns))}
+func (t *Table) lay(w int) *layout {
+	l := &layout{Table: t, indent: 2, widths: make([]int, len(t.columns)), marks: make([]int, len(t.columns)), names: make([]map[string]string, len(t.columns))}
 	if t.bars {
 		l.indent = 4
 	}
@@ -119,17 +119,14 @@ func (t *table) lay(w int) *layout {
 		if c >= t.labels && !t.saysSomething(c) {
 			continue
 		}
-		l.widths[c] = width(col.head)
+		l.widths[c] = width(col.Head)
+		text := 0
 		for _, r := range t.rows {
 			if c < len(r.cells) && (c < t.labels || r.message.text == "") {
-				l.marks[c] = max(l.marks[c], width(r.cells[c].mark))
+				l.marks[c], text = max(l.marks[c], width(r.cells[c].mark)), max(text, width(r.cells[c].text))
 			}
 		}
-		for _, r := range t.rows {
-			if c < len(r.cells) && (c < t.labels || r.message.text == "") {
-				l.widths[c] = max(l.widths[c], width(r.cells[c].text)+l.markRoom(c))
-			}
-		}
+		l.widths[c] = max(l.widths[c], text+l.markRoom(c))
 		if c < t.labels {
 			continue
 		}
@@ -138,7 +135,7 @@ func (t *table) lay(w int) *layout {
 			l.widths[c] = min(l.widths[c], max(w/4, 24))
 		}
 		rest += tableGap + l.widths[c]
-		if widest = max(widest, l.widths[c]); col.priority == 0 {
+		if widest = max(widest, l.widths[c]); col.Priority == 0 {
 			required += tableGap + l.widths[c]
 		}
 	}
@@ -169,7 +166,7 @@ func (t *table) lay(w int) *layout {
 			}
 		} else { // relays may stand in the head
 			for _, c := range l.shown {
-				texts = append(texts, t.columns[c].head)
+				texts = append(texts, t.columns[c].Head)
 			}
 			texts = slices.DeleteFunc(texts, func(h string) bool { return width(h) <= l.widths[c] })
 		}
@@ -201,7 +198,7 @@ func (l *layout) choose(w int) {
 			if p > 2 {
 				spare += barMore - barLeast
 			}
-			if l.columns[c].priority == p && (p == 0 || room >= spare) {
+			if l.columns[c].Priority == p && (p == 0 || room >= spare) {
 				in = append(in, c)
 				room -= tableGap + l.widths[c]
 			}
@@ -209,7 +206,7 @@ func (l *layout) choose(w int) {
 	}
 	for _, c := range l.shown {
 		if !slices.Contains(in, c) {
-			l.hidden = append(l.hidden, l.columns[c].head)
+			l.hidden = append(l.hidden, l.columns[c].Head)
 		}
 	}
 	slices.Sort(in)
@@ -254,7 +251,7 @@ func (l *layout) parts(w int) [][]int {
 }
 
 // table writes a table; one that is too wide goes on below, with the same labels.
-func (p *terminal) table(t *table) {
+func (p *terminal) table(t *Table) {
 	l := t.lay(p.width)
 	if l.stacked {
 		p.stacked(l)
@@ -273,7 +270,10 @@ func (p *terminal) table(t *table) {
 	}
 	n := width("    " + superscript(len(t.foot)) + " ")
 	for i, text := range t.foot {
-		p.hang(span{padRight("    "+superscript(i+1), n), dim}, 0, []span{{text, dim}})
+		p.hang(Span{padRight("    "+superscript(i+1), n), Dim}, 0, []Span{{text, Dim}})
+	}
+	if text := t.meanings(l.shown); text != "" {
+		p.para(para{indent: 1, text: []Span{{text + ".", Dim}}})
 	}
 }
 
@@ -284,7 +284,7 @@ func (p *terminal) part(l *layout, columns []int) {
 		left = append(left, true)
 	}
 	for _, c := range columns {
-		left = append(left, l.columns[c].left)
+		left = append(left, l.columns[c].Left)
 	}
 	var rows [][]string
 	heads := map[int]int{} // rows of heads, by the row that they stand before
@@ -308,7 +308,7 @@ func (p *terminal) part(l *layout, columns []int) {
 			p.head(l, r.group, lines[at])
 		}
 		if opens && !l.bars {
-			p.line(span{r.group, bold})
+			p.line(Span{r.group, Bold})
 		}
 		text := trimmed(lines[next])
 		next++
@@ -320,7 +320,7 @@ func (p *terminal) part(l *layout, columns []int) {
 				p.write(label + strings.Repeat(" ", tableGap))
 				room -= l.widths[c] + tableGap
 			}
-			p.write(p.paint(span{clause(r.message.text, room), r.message.style}) + "\n")
+			p.write(p.paint(Span{clause(r.message.text, room), r.message.style}) + "\n")
 		case len(columns) > 0 && !slices.ContainsFunc(columns, func(c int) bool { return r.cells[c].text != nothing && r.cells[c].text != negligible }):
 		default:
 			p.write(indent + text + "\n")
@@ -345,11 +345,11 @@ func (p *terminal) head(l *layout, title, heads string) {
 		for start < len(line) && line[start] == ' ' && start < indent+n {
 			start++
 		}
-		p.write("  " + p.paint(span{title, bold}) + strings.Repeat(" ", max(start-indent-width(title), 0)) + line[start:] + "\n")
+		p.write("  " + p.paint(Span{title, Bold}) + strings.Repeat(" ", max(start-indent-width(title), 0)) + line[start:] + "\n")
 		return
 	}
 	if title != "" {
-		p.line(span{"  ", none}, span{title, bold})
+		p.line(Span{"  ", Plain}, Span{title, Bold})
 	}
 	if heads != "" {
 		p.write(line + "\n")
@@ -359,19 +359,19 @@ func (p *terminal) head(l *layout, title, heads string) {
 // heads are the heads of the columns that say something in the group of a row.
 func (p *terminal) heads(l *layout, columns []int, row int) (cells []string) {
 	for c := range l.labels {
-		text := l.columns[c].head
+		text := l.columns[c].Head
 		if l.bars {
 			text = ""
 		}
-		cells = append(cells, p.paint(span{fitMiddle(text, l.widths[c]), dim}))
+		cells = append(cells, p.paint(Span{fitMiddle(text, l.widths[c]), Dim}))
 	}
 	if l.bars {
 		cells = append(cells, strings.Repeat(" ", l.bar))
 	}
 	group := l.rows[row].group
 	for _, c := range columns {
-		text := l.columns[c].head
-		if l.bars && !slices.ContainsFunc(l.rows[row:], func(r tableRow) bool { return r.group == group && r.message.text == "" && r.cells[c].text != "" }) {
+		text := l.columns[c].Head
+		if l.bars && !slices.ContainsFunc(l.rows[row:], func(r Row) bool { return r.group == group && r.message.text == "" && r.cells[c].text != "" }) {
 			text = ""
 		}
 		if cut, ok := l.names[c][text]; ok {
@@ -379,10 +379,10 @@ func (p *terminal) heads(l *layout, columns []int, row int) (cells []string) {
 		}
 		text = fitMiddle(text, l.widths[c])
 		pad := 0
-		if !l.columns[c].left {
+		if !l.columns[c].Left {
 			pad = min(l.markRoom(c), l.widths[c]-width(text))
 		}
-		cells = append(cells, p.paint(span{text, dim})+strings.Repeat(" ", max(pad, 0)))
+		cells = append(cells, p.paint(Span{text, Dim})+strings.Repeat(" ", max(pad, 0)))
 	}
 	return cells
 }
@@ -394,18 +394,18 @@ func (p *terminal) cells(l *layout, columns []int, row int) (cells []string) {
 		if text != "" {
 			text = l.names[c][text]
 		}
-		cells = append(cells, p.paint(span{text, r.cells[c].style})+strings.Repeat(" ", max(l.widths[c]-width(text), 0)))
+		cells = append(cells, p.paint(Span{text, r.cells[c].style})+strings.Repeat(" ", max(l.widths[c]-width(text), 0)))
 	}
 	if l.bars {
-		cells = append(cells, p.paint(span{bar(r.share, l.bar), r.style}))
+		cells = append(cells, p.paint(Span{bar(r.share, l.bar), r.style}))
 	}
 	for _, c := range columns {
 		text := ""
 		if r.message.text == "" {
 			x := &r.cells[c]
-			text = p.paint(span{fitMiddle(x.text, l.widths[c]-l.markRoom(c)), x.style})
+			text = p.paint(Span{fitMiddle(x.text, l.widths[c]-l.markRoom(c)), x.style})
 			if n := l.marks[c]; n > 0 && x.text != "" {
-				text += " " + p.paint(span{x.mark, x.style}) + strings.Repeat(" ", n-width(x.mark))
+				text += " " + p.paint(Span{x.mark, x.style}) + strings.Repeat(" ", n-width(x.mark))
 			}
 		}
 		cells = append(cells, text)
@@ -437,24 +437,24 @@ func trimmed(line string) string {
 func (p *terminal) stacked(l *layout) {
 	for i, r := range l.rows {
 		if r.group != "" && (i == 0 || l.rows[i-1].group != r.group) {
-			p.line(span{r.group, bold})
+			p.line(Span{r.group, Bold})
 		}
-		spans := []span{{"  ", none}}
+		spans := []Span{{"  ", Plain}}
 		for c := range l.labels {
 			if text := l.text(i, c); text != "" {
-				spans = append(spans, span{text + "  ", r.cells[c].style})
+				spans = append(spans, Span{text + "  ", r.cells[c].style})
 			}
 		}
 		if len(spans) > 1 {
 			p.line(spans...)
 		}
 		if r.message.text != "" {
-			p.hang(span{"    ", none}, 0, []span{r.message})
+			p.hang(Span{"    ", Plain}, 0, []Span{r.message})
 			continue
 		}
 		for _, c := range l.shown {
 			if x := r.cells[c]; x.text != "" && x.text != nothing {
-				p.line(span{"    " + l.columns[c].head + "  ", dim}, span{strings.TrimRight(x.text+" "+x.mark, " "), x.style})
+				p.line(Span{"    " + l.columns[c].Head + "  ", Dim}, Span{strings.TrimRight(x.text+" "+x.mark, " "), x.style})
 			}
 		}
 	}

@@ -21,7 +21,7 @@ func (v *view) tables() {
 }
 
 // tableTitle heads the table in which a scenario stands.
-func (s *scenario) tableTitle() string { return cmp.Or(labelText(s.labels, s.Tables), s.Title) }
+func (s *scenario) tableTitle() string { return cmp.Or(LabelText(s.labels, s.Tables), s.Title) }
 
 // tables sets scenarios as tables: relays and what labels say down, metrics across.
 func (d *composer) tables(all []*scenario) {
@@ -44,7 +44,7 @@ func (d *composer) describe(all []*scenario) {
 		}
 	}
 	if len(titles) > 0 {
-		d.say(strings.Join(titles, ". ")+".", dim)
+		d.Say(strings.Join(titles, ". ")+".", Dim)
 	}
 	d.meanings(all)
 }
@@ -52,7 +52,7 @@ func (d *composer) describe(all []*scenario) {
 // stated sets scenarios as one table.
 func (d *composer) stated(all []*scenario) {
 	shareColumns(all)
-	t, entries := &table{}, []entry(nil)
+	t, entries := &Table{}, []entry(nil)
 	for _, sc := range all {
 		for _, r := range sc.facts[0].rows {
 			e := entry{scenario: sc, key: r.key}
@@ -61,7 +61,7 @@ func (d *composer) stated(all []*scenario) {
 			}
 			for _, text := range append([]string{r.key.relay}, sc.rowLabels()...) {
 				if text != "" {
-					e.labels = append(e.labels, cell{text: text})
+					e.labels = append(e.labels, Cell{text: text})
 				}
 			}
 			t.labels = max(t.labels, len(e.labels))
@@ -70,9 +70,9 @@ func (d *composer) stated(all []*scenario) {
 	}
 	for i := range entries {
 		e := &entries[i]
-		e.labels = append(e.labels, make([]cell, t.labels-len(e.labels))...)
+		e.labels = append(e.labels, make([]Cell, t.labels-len(e.labels))...)
 	}
-	t.columns = make([]column, t.labels)
+	t.columns = make([]Column, t.labels)
 	// The harness itself comes first, and rows of one first label stand together.
 	slices.SortStableFunc(entries, func(a, b entry) int {
 		return cmp.Compare(int(d.v.order(a.key.relay)), int(d.v.order(b.key.relay)))
@@ -92,7 +92,7 @@ func (d *composer) stated(all []*scenario) {
 // rowLabels are what tells a scenario's rows apart beside the relay.
 func (s *scenario) rowLabels() (texts []string) {
 	for _, name := range s.Rows {
-		texts = append(texts, labelText(s.labels, []string{name}))
+		texts = append(texts, LabelText(s.labels, []string{name}))
 	}
 	return texts
 }
@@ -110,11 +110,28 @@ func shareColumns(all []*scenario) {
 						values[k] = append(values[k], r.shown(b.unit)...)
 					}
 				case timeBases[b.unit] != 0:
-					b.scale = scale{factor: 1, suffix: " " + b.unit}
+					b.scale = Scale{factor: 1, suffix: " " + b.unit}
 				default:
-					b.scale = scaleFor(b.unit, values[k])
+					b.scale = ScaleFor(b.unit, values[k])
 				}
 			}
 		}
+	}
+}
+
+// meanings says what columns are that stand under a short name. Bars say themselves what they are.
+func (d *composer) meanings(list []*scenario) {
+	var texts []string
+	for _, m := range d.v.rec.Metrics {
+		if m.Title != m.Key && shorter(m.Key, m.Title) == m.Key && slices.ContainsFunc(list, func(s *scenario) bool {
+			return slices.ContainsFunc(slices.Concat(s.blocks, s.facts), func(b *block) bool {
+				return b.metric.Key == m.Key && (m.Key != s.Primary || s.Layout == results.LayoutTable)
+			})
+		}) {
+			texts = append(texts, m.Key+": "+m.Title)
+		}
+	}
+	if len(texts) > 0 {
+		d.Say(strings.Join(texts, "; ")+".", Dim)
 	}
 }

@@ -22,13 +22,13 @@ func (p *terminal) nodes(all []node) {
 			p.para(x)
 		case list:
 			p.list(x)
-		case *table:
+		case *Table:
 			p.table(x)
 		case verbatim:
 			p.verbatim(x)
 		case fold:
 			p.line()
-			p.line(span{"  " + x.title, bold})
+			p.line(Span{"  " + x.title, Bold})
 			p.nodes(x.nodes)
 		case gap:
 			p.line()
@@ -39,20 +39,20 @@ func (p *terminal) nodes(all []node) {
 func (p *terminal) heading(h heading) {
 	switch h.level {
 	case 1:
-		p.line(span{h.title, bold})
+		p.line(Span{h.title, Bold})
 	case 2:
 		p.crowded()
 		p.line()
 		title := strings.ToUpper(h.title)
-		p.line(span{title + " ", bold}, span{strings.Repeat("─", max(p.width-width(title)-1, 0)), dim})
+		p.line(Span{title + " ", Bold}, Span{strings.Repeat("─", max(p.width-width(title)-1, 0)), Dim})
 	default:
 		p.line()
-		spans := []span{{h.title, bold}}
+		spans := []Span{{h.title, Bold}}
 		if h.key != "" && h.key != h.title {
-			spans = append(spans, span{"  " + h.key, dim})
+			spans = append(spans, Span{"  " + h.key, Dim})
 		}
 		if h.state.text != "" {
-			spans = append(spans, span{"   " + h.state.text, h.state.style})
+			spans = append(spans, Span{"   " + h.state.text, h.state.style})
 		}
 		p.line(spans...)
 	}
@@ -62,15 +62,15 @@ func (p *terminal) heading(h heading) {
 func (p *terminal) crowded() {
 	if len(p.hidden) > 0 {
 		p.line()
-		p.hang(span{"  ", none}, 0, []span{{"No room here for " + strings.Join(p.hidden, ", ") + ": in report.md.", dim}})
+		p.hang(Span{"  ", Plain}, 0, []Span{{"No room here for " + strings.Join(p.hidden, ", ") + ": in report.md.", Dim}})
 	}
 	p.hidden = nil
 }
 
 func (p *terminal) para(x para) {
-	lead := span{strings.Repeat("  ", x.indent), none}
+	lead := Span{strings.Repeat("  ", x.indent), Plain}
 	if x.mark.text != "" {
-		lead = span{lead.text + x.mark.text + " ", x.mark.style}
+		lead = Span{lead.text + x.mark.text + " ", x.mark.style}
 	}
 	p.hang(lead, 0, x.text)
 }
@@ -83,20 +83,13 @@ func (p *terminal) list(x list) {
 		names = append(names, r.key)
 		n, longest = max(n, width(r.key)), max(longest, width(r.text))
 	}
-	n = min(n, max(p.part2(), p.width-longest-4))
+	if p.width >= narrow { // on a narrow terminal, where lines go on below, names have all the room that there may be
+		n = min(n, max(p.width/2, p.width-longest-4))
+	}
 	cut := CutNames(names, n)
 	for _, r := range x.rows {
-		p.hang(span{"  " + padRight(cut[r.key], n) + "  ", x.names}, 0, []span{{r.text, x.texts}})
+		p.hang(Span{"  " + padRight(cut[r.key], n) + "  ", x.names}, 0, []Span{{r.text, x.texts}})
 	}
-}
-
-// part2 is half of the width, which names may take at most; on a narrow terminal, where lines go on
-// below, all that there may be.
-func (p *terminal) part2() int {
-	if p.width < narrow {
-		return mostWidth
-	}
-	return p.width / 2
 }
 
 func (p *terminal) verbatim(q verbatim) {
@@ -108,11 +101,11 @@ func (p *terminal) verbatim(q verbatim) {
 	if q.last {
 		shown = lines[len(lines)-len(shown):]
 	}
-	lead := span{strings.Repeat("  ", q.indent) + q.mark + " ", dim}
+	lead := Span{strings.Repeat("  ", q.indent) + q.mark + " ", Dim}
 	for _, l := range shown {
-		p.hang(lead, 0, []span{{fit(l, 3*(max(p.width, narrow)-width(lead.text)-2)), dim}})
+		p.hang(lead, 0, []Span{{fit(l, 3*(max(p.width, narrow)-width(lead.text)-2)), Dim}})
 	}
 	if more := len(lines) - len(shown); more > 0 && q.more != "" {
-		p.line(span{strings.Repeat("  ", q.indent) + "… and " + several(more, "line", "lines") + q.more, dim})
+		p.line(Span{strings.Repeat("  ", q.indent) + "… and " + several(more, "line", "lines") + q.more, Dim})
 	}
 }

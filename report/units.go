@@ -10,7 +10,7 @@ import (
 )
 
 // A scale shows the values of one block in one unit, so that they compare at a glance.
-type scale struct {
+type Scale struct {
 	factor float64 // from the measurement's unit to the shown one
 	suffix string  // with its leading space; empty where the block's title names the unit
 	whole  bool    // every value is a whole number, and shown as one
@@ -42,8 +42,21 @@ var (
 	byteBases = map[string]float64{"B": 1, "byte": 1, "bytes": 1, "kB": 1e3, "MB": 1e6, "GB": 1e9, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
 )
 
-// scaleFor chooses the size in which all values read well: the smallest without many zeros, the largest without many digits.
-func scaleFor(unit string, values []float64) scale {
+// BaseUnit is the unit to which benchmarks in Go take what a unit counts, "sec" or "B", with the
+// factor that does it; other units stay as they are.
+func BaseUnit(unit string) (base string, factor float64) {
+	amount, _, _ := strings.Cut(unit, "/")
+	switch {
+	case timeBases[unit] != 0:
+		return "sec", timeBases[unit]
+	case byteBases[amount] != 0:
+		return "B", byteBases[amount]
+	}
+	return amount, 1
+}
+
+// ScaleFor chooses the size in which all values read well: the smallest without many zeros, the largest without many digits.
+func ScaleFor(unit string, values []float64) Scale {
 	base, steps := 1.0, rates
 	amount, _, per := strings.Cut(unit, "/")
 	amount = strings.TrimSpace(amount)
@@ -78,7 +91,7 @@ func scaleFor(unit string, values []float64) scale {
 		}
 		i++
 	}
-	s := scale{factor: base / steps.list[i].size, suffix: steps.list[i].suffix}
+	s := Scale{factor: base / steps.list[i].size, suffix: steps.list[i].suffix}
 	for _, v := range values {
 		whole = whole && v*s.factor == math.Trunc(v*s.factor)
 	}
@@ -98,16 +111,16 @@ func unitTitle(unit string) string {
 }
 
 // rangeText is the range over several trials; "" where there is none.
-func rangeText(m *results.Measurement, s scale) string {
+func rangeText(m *results.Measurement, s Scale) string {
 	lo, hi := m.Range()
 	if len(m.Trials) < 2 || lo == hi {
 		return ""
 	}
-	return number(lo*s.factor) + "–" + number(hi*s.factor)
+	return Number(lo*s.factor) + "–" + Number(hi*s.factor)
 }
 
-// withUnit adds a unit to a title that does not name it already.
-func withUnit(title, unit string) string {
+// WithUnit adds a unit to a title that does not name it already.
+func WithUnit(title, unit string) string {
 	u := unitTitle(unit)
 	amount, per, ok := strings.Cut(u, "/")
 	if u == "" || strings.Contains(title, u) || ok && strings.Contains(title, amount+" per ") && strings.HasSuffix(title, per) {
@@ -116,22 +129,22 @@ func withUnit(title, unit string) string {
 	return title + ", " + u
 }
 
-func (s scale) format(v float64) string {
+func (s Scale) Format(v float64) string {
 	if v == 0 && (s.suffix == " k" || s.suffix == " M") { // how many times nothing is said for nothing
 		return "0"
 	}
 	v *= s.factor
 	if s.whole && v == math.Trunc(v) && math.Abs(v) < 1e15 {
-		return thousands(strconv.FormatFloat(v, 'f', 0, 64)) + s.suffix
+		return Thousands(strconv.FormatFloat(v, 'f', 0, 64)) + s.suffix
 	}
 	if s.counts && math.Abs(v) < 100 && 2*v == math.Trunc(2*v) {
 		return strconv.FormatFloat(v, 'f', -1, 64)
 	}
-	return number(v) + s.suffix
+	return Number(v) + s.suffix
 }
 
-// number shows three significant digits, and whole numbers with thousands separators from 100 on.
-func number(v float64) string {
+// Number shows three significant digits, and whole numbers with thousands separators from 100 on.
+func Number(v float64) string {
 	a := math.Abs(v)
 	switch {
 	case math.IsNaN(v) || math.IsInf(v, 0):
@@ -141,7 +154,7 @@ func number(v float64) string {
 	case a >= 1e15:
 		return strconv.FormatFloat(v, 'g', 3, 64)
 	case a >= 99.95:
-		return thousands(strconv.FormatFloat(v, 'f', 0, 64))
+		return Thousands(strconv.FormatFloat(v, 'f', 0, 64))
 	case a >= 9.995:
 		return strconv.FormatFloat(v, 'f', 1, 64)
 	case a >= 0.9995:
@@ -152,7 +165,7 @@ func number(v float64) string {
 	return strconv.FormatFloat(v, 'g', 2, 64)
 }
 
-func thousands(digits string) string {
+func Thousands(digits string) string {
 	sign := ""
 	if strings.HasPrefix(digits, "-") {
 		sign, digits = "-", digits[1:]
@@ -167,7 +180,7 @@ func thousands(digits string) string {
 func BytesText(n float64) string {
 	for _, s := range []step{{1 << 30, "GiB"}, {1 << 20, "MiB"}, {1 << 10, "KiB"}} {
 		if n >= s.size {
-			return number(n/s.size) + " " + s.suffix
+			return Number(n/s.size) + " " + s.suffix
 		}
 	}
 	return strconv.FormatFloat(n, 'f', 0, 64) + " bytes"
@@ -180,7 +193,7 @@ func columnSize(bytes float64) string {
 	if bytes > 0 && bytes < 0.1*step.size {
 		step.size, step.suffix = 1<<10, " KiB"
 	}
-	return scale{factor: 1 / step.size, suffix: step.suffix}.format(bytes)
+	return Scale{factor: 1 / step.size, suffix: step.suffix}.Format(bytes)
 }
 
 // memoryText is a size of memory, in binary units.
@@ -201,7 +214,7 @@ func cpuText(seconds float64) string {
 	case seconds < 9.995:
 		return strconv.FormatFloat(seconds, 'f', 2, 64) + " s"
 	}
-	return number(seconds) + " s"
+	return Number(seconds) + " s"
 }
 
 // several is how many more things there are, in the right form: "1 more line", "2 more lines".
@@ -209,21 +222,21 @@ func several(n int, one, many string) string {
 	if n == 1 {
 		return "1 more " + one
 	}
-	return thousands(strconv.Itoa(n)) + " more " + many
+	return Thousands(strconv.Itoa(n)) + " more " + many
 }
 
 // ratioText is how many times the best one a value is.
 func ratioText(r float64) string {
 	if r >= 99.5 {
-		return number(math.Round(r)) + "×"
+		return Number(math.Round(r)) + "×"
 	}
 	return strconv.FormatFloat(r, 'f', 2, 64) + "×"
 }
 
-// count is a number with its noun in the right form.
-func count(n int, noun string) string {
+// Count is a number with its noun in the right form.
+func Count(n int, noun string) string {
 	if n != 1 {
 		noun += "s"
 	}
-	return thousands(strconv.Itoa(n)) + " " + noun
+	return Thousands(strconv.Itoa(n)) + " " + noun
 }

@@ -40,10 +40,10 @@ func TestValuesOfABlockShareOneUnit(t *testing.T) {
 		{"wombats", []float64{1234567.5}, "1,234,568"},
 		{"ms", []float64{math.NaN()}, "n/a ms"},
 	} {
-		s := scaleFor(c.unit, c.values)
+		s := ScaleFor(c.unit, c.values)
 		var got []string
 		for _, v := range c.values {
-			got = append(got, s.format(v))
+			got = append(got, s.Format(v))
 		}
 		if strings.Join(got, "|") != c.want {
 			t.Errorf("%v %s: got %s, want %s", c.values, c.unit, strings.Join(got, "|"), c.want)
@@ -56,7 +56,7 @@ func TestATitleNamesItsUnitOnce(t *testing.T) {
 		{"switches per accepted event", "switches/event", "switches per accepted event"}, {"requests", "requests", "requests"},
 		{"open", "files", "open, files"}, {"rate", "events/s", "rate, events/s"}, {"events per relay", "events/s", "events per relay, events/s"},
 	} {
-		if got := withUnit(c[0], c[1]); got != c[2] {
+		if got := WithUnit(c[0], c[1]); got != c[2] {
 			t.Errorf("%s in %s: %q", c[0], c[1], got)
 		}
 	}
@@ -106,7 +106,7 @@ func TestSmallResourcesAreInKiB(t *testing.T) {
 
 func TestNumbersCarryThreeDigits(t *testing.T) {
 	for v, want := range map[float64]string{0: "0", 0.00012: "0.00012", 0.5: "0.500", 9.999: "10.0", 9.99: "9.99", 99.96: "100", 12.34: "12.3", 999.6: "1,000", -1234567: "-1,234,567", 1e20: "1e+20", math.Inf(1): "n/a"} {
-		if got := number(v); got != want {
+		if got := Number(v); got != want {
 			t.Errorf("%v: got %s, want %s", v, got, want)
 		}
 	}
@@ -226,7 +226,7 @@ func TestLongReasonsLoseTheirLastClauses(t *testing.T) {
 func TestColumnsAreSharedOutEvenly(t *testing.T) {
 	var b strings.Builder
 	s := newScreen(&b, 40, false)
-	(&terminal{screen: s}).table(&table{labels: 1, columns: heads("", "aaaaaaaa", "bbbbbbbb", "cccccccc", "dddddddd"), rows: []tableRow{{cells: plain("x", "1", "2", "3", "4")}}})
+	(&terminal{screen: s}).table(&Table{labels: 1, columns: heads("", "aaaaaaaa", "bbbbbbbb", "cccccccc", "dddddddd"), rows: []Row{{cells: plain("x", "1", "2", "3", "4")}}})
 	if err := s.flush(); err != nil {
 		t.Fatal(err)
 	}

@@ -39,7 +39,7 @@ func (v *view) verdict() verdict {
 			grave("%s", sentence(text))
 		}
 		if r.Outcome != results.OutcomeOK {
-			grave("%s %s", r.Name, sentence(outcomeText(r)))
+			grave("%s %s", r.Name, sentence(OutcomeText(r)))
 		}
 	}
 	v.judgeFindings(grave, caveat)
@@ -70,7 +70,7 @@ func (v *view) verdict() verdict {
 	if len(classes) > 1 {
 		var parts []string
 		for _, c := range slices.Sorted(maps.Keys(classes)) {
-			parts = append(parts, strings.Join(classes[c], ", ")+" "+c)
+			parts = append(parts, And(classes[c]...)+" "+c)
 		}
 		caveat("An OK does not promise the same everywhere (%s): ingest is not like for like.", strings.Join(parts, "; "))
 	}
@@ -106,11 +106,11 @@ func (v *view) nothingRanked() bool {
 func (v *view) marked(code string) string {
 	var names []string
 	for i := range v.rec.Measurements {
-		if m := &v.rec.Measurements[i]; m.Is(code) != nil && !v.yardstick(m.Relay) && !slices.Contains(names, m.Relay) {
-			names = append(names, m.Relay)
+		if m := &v.rec.Measurements[i]; m.Is(code) != nil && !v.yardstick(m.Relay) {
+			names = AddNew(names, m.Relay)
 		}
 	}
-	return strings.Join(names, ", ")
+	return And(names...)
 }
 
 // Shortages says, a sentence for each, what the machine was short of in a run, what helps, and
@@ -118,11 +118,11 @@ func (v *view) marked(code string) string {
 func Shortages(r *results.Record) (all []string) {
 	names := map[string][]string{}
 	add := func(code, name string) {
-		if shortageText(code) != "" && !slices.Contains(names[code], name) {
-			names[code] = append(names[code], name)
+		if shortageText(code) != "" {
+			names[code] = AddNew(names[code], name)
 		}
 	}
-	r = sanitized(r)
+	r = Sanitized(r)
 	for i := range r.Relays {
 		add(r.Relays[i].Shortage, r.Relays[i].Name)
 	}
@@ -140,16 +140,22 @@ func Shortages(r *results.Record) (all []string) {
 	return all
 }
 
-// judgeBreaches speaks of what every run does and this one left out.
+// judgeBreaches speaks of what every run does and this one left out. What runs already is not asked
+// by a preflight, which publishes, and with nothing else in a run nothing is calibrated: no advice
+// can be given then.
 func (v *view) judgeBreaches(caveat func(string, ...any)) {
 	if len(v.rec.Measurements) == 0 {
 		return
 	}
-	if len(v.rec.Calibration) == 0 {
-		caveat("The harness was not calibrated: nothing tells whether a figure is the relay's or the harness's. Measure without --skip calibration.")
+	launched := func(relays []string, advice string) string {
+		if !slices.ContainsFunc(relays, func(name string) bool { r := v.relay(name); return r != nil && r.URL == "" }) {
+			return ""
+		}
+		return advice
 	}
-	var unasked []string
+	var names, unasked []string
 	for _, r := range v.relays {
+		names = append(names, r.Name)
 		asked := slices.ContainsFunc(v.checks, func(f *results.Finding) bool {
 			return f.Relay == r.Name && f.Code == results.CodeStores
 		})
@@ -157,8 +163,11 @@ func (v *view) judgeBreaches(caveat func(string, ...any)) {
 			unasked = append(unasked, r.Name)
 		}
 	}
+	if len(v.rec.Calibration) == 0 {
+		caveat("The harness was not calibrated: nothing tells whether a figure is the relay's or the harness's.%s", launched(names, " Measure without --skip calibration."))
+	}
 	if len(unasked) > 0 {
-		caveat("Nobody asked %s whether forged events are refused and filters kept, which would make any relay fast. Measure without --skip preflight.", strings.Join(unasked, ", "))
+		caveat("Nobody asked %s whether forged events are refused and filters kept, which would make any relay fast.%s", And(unasked...), launched(unasked, " Measure without --skip preflight."))
 	}
 }
 
@@ -173,7 +182,7 @@ func (v *view) judgeFindings(grave, caveat func(string, ...any)) {
 				briefs = append(briefs, v.brief(f))
 			}
 			if len(briefs) > 0 {
-				to("%s "+what+": %s.", speaker(name), o.checks(verdict), some(briefs, 4))
+				to("%s "+what+": %s.", speaker(name), o.checks(verdict), Some(briefs, 4))
 			}
 		}
 		say(results.Failed, "failed %s", grave)
@@ -196,8 +205,8 @@ func speaker(relay string) string {
 	return relay
 }
 
-// some lists the first few of a long list.
-func some(list []string, n int) string {
+// Some lists the first few of a long list.
+func Some(list []string, n int) string {
 	if len(list) <= n {
 		return strings.Join(list, "; ")
 	}
@@ -243,6 +252,9 @@ func (v *view) where(f *results.Finding) string {
 	if v.layout(f.Scenario) != "" {
 		text = v.place(f.Scenario, f.Labels)
 	}
+	if v.inSync(f) {
+		return text + ", " + f.Peer + " → " + f.Relay
+	}
 	return strings.TrimPrefix(text+with(f), " ")
 }
 
@@ -254,7 +266,7 @@ func (v *view) place(scenario string, l results.Labels) string {
 		return s.name()
 	}
 	if v.layout(scenario) == results.LayoutTable {
-		return scenario + prefixed(", ", labelText(l, inOrder(slices.Collect(maps.Keys(l)))))
+		return scenario + Prefixed(", ", LabelText(l, inOrder(slices.Collect(maps.Keys(l)))))
 	}
 	return scenario
 }
@@ -268,9 +280,7 @@ func (v *view) findingRelays() []string {
 		}
 	}
 	for _, f := range v.checks {
-		if n := subject(f); !slices.Contains(names, n) {
-			names = append(names, n)
-		}
+		names = AddNew(names, subject(f))
 	}
 	return slices.DeleteFunc(names, v.yardstick) // of which nothing is expected
 }
@@ -289,45 +299,33 @@ func starRule(trials int) string {
 // head describes the run: corpus, machine, tool, trials and time.
 func (v *view) head() []fact {
 	r := v.rec
-	var out []fact
-	add := func(key string, parts ...string) {
-		parts = slices.DeleteFunc(parts, func(s string) bool { return s == "" })
-		if len(parts) > 0 {
-			out = append(out, fact{key, strings.Join(parts, " · ")})
-		}
-	}
 	var unranked []string
 	for _, x := range v.relays {
 		if x.NeverRanked != "" {
 			unranked = append(unranked, x.Name+": "+x.NeverRanked)
 		}
 	}
-	add("unranked", unranked...)
-	size := count(r.Corpus.Events, "event")
-	if r.Corpus.Bytes > 0 {
-		size += ", " + BytesText(float64(r.Corpus.Bytes))
+	corpus := []string{"no corpus was named: what the relay holds is not known beforehand"}
+	if !v.corpusless() {
+		size := Count(r.Corpus.Events, "event")
+		if r.Corpus.Bytes > 0 {
+			size += ", " + BytesText(float64(r.Corpus.Bytes))
+		}
+		corpus = []string{r.Corpus.Source, size, Prefixed("fingerprint ", Shorten(r.Corpus.Fingerprint, 16))}
 	}
-	if v.corpusless() {
-		add("corpus", r.Corpus.Source)
-	} else {
-		add("corpus", r.Corpus.Source, size, prefixed("fingerprint ", shorten(r.Corpus.Fingerprint, 16)))
-	}
-	add("left out", leftOut(r.Corpus.Dropped))
-	add("machine", machineParts(&r.Environment)...)
-	tool := r.Tool.Version
+	tool := []string{"relaybench " + r.Tool.Version}
 	if r.Tool.Revision != "" {
-		tool += " (" + shorten(r.Tool.Revision, 12) + ")"
+		tool[0] += " (" + Shorten(r.Tool.Revision, 12) + ")"
 	}
-	modified := ""
 	if r.Tool.Modified {
-		modified = "uncommitted changes"
+		tool = append(tool, "uncommitted changes")
 	}
-	add("tool", "relaybench "+tool, modified, r.Tool.Go, prefixed("signatures by ", r.Tool.Verifier))
-	switch {
-	case v.trials == 1:
-		add("trials", "n=1")
-	case v.trials > 1:
-		add("trials", fmt.Sprintf("n=%d", v.trials), "each figure is the median of its trials, a latency of their medians; p99 is of all samples", starRule(v.trials))
+	var trials []string
+	if v.trials > 0 {
+		trials = []string{fmt.Sprintf("n=%d", v.trials)}
+	}
+	if v.trials > 1 {
+		trials = append(trials, "each figure is the median of its trials, a latency of their medians; p99 is of all samples", starRule(v.trials))
 	}
 	when := r.StartedAt.UTC().Format("2006-01-02 15:04:05") + " UTC"
 	if r.FinishedAt != nil {
@@ -335,7 +333,16 @@ func (v *view) head() []fact {
 			when += ", took " + durationText(took)
 		}
 	}
-	add("time", when)
+	var out []fact
+	for _, line := range []struct {
+		key   string
+		parts []string
+	}{{"unranked", unranked}, {"corpus", corpus}, {"left out", []string{leftOut(r.Corpus.Dropped)}}, {"machine", machineParts(&r.Environment)},
+		{"tool", append(tool, r.Tool.Go, Prefixed("signatures by ", r.Tool.Verifier))}, {"trials", trials}, {"time", []string{when}}} {
+		if text := joinSaid(" · ", line.parts); text != "" {
+			out = append(out, fact{line.key, text})
+		}
+	}
 	return out
 }
 
@@ -363,21 +370,21 @@ func leftOut(dropped map[string]int) string {
 			if !ok {
 				title = [2]string{strings.ReplaceAll(k, "_", " "), strings.ReplaceAll(k, "_", " ")}
 			}
-			parts = append(parts, thousands(fmt.Sprint(n))+" "+title[min(n-1, 1)])
+			parts = append(parts, Thousands(fmt.Sprint(n))+" "+title[min(n-1, 1)])
 		}
 	}
 	return strings.Join(parts, ", ")
 }
 
-func prefixed(prefix, s string) string {
+func Prefixed(prefix, s string) string {
 	if s == "" {
 		return ""
 	}
 	return prefix + s
 }
 
-// shorten keeps the first n digits of a hexadecimal name, and leaves alone what cannot be one.
-func shorten(s string, n int) string {
+// Shorten keeps the first n digits of a hexadecimal name, and leaves alone what cannot be one.
+func Shorten(s string, n int) string {
 	if plainASCII(s) && len(s) > n {
 		return s[:n]
 	}
@@ -386,7 +393,7 @@ func shorten(s string, n int) string {
 
 func durationText(d time.Duration) string {
 	if d < 10*time.Second {
-		return number(float64(d.Round(100*time.Millisecond))/float64(time.Second)) + " s"
+		return Number(float64(d.Round(100*time.Millisecond))/float64(time.Second)) + " s"
 	}
 	if d < time.Minute {
 		return fmt.Sprintf("%.0f s", d.Seconds())

@@ -51,7 +51,7 @@ type block struct {
 	unit     string
 	better   results.Better
 	rows     []*row
-	scale    scale
+	scale    Scale
 	ranked   bool   // at least two rows compete
 	across   bool   // the competitors' durability classes differ where that decides
 	unranked string // why nothing competes, where that is worth saying
@@ -98,7 +98,7 @@ func (k rowKey) name() string {
 }
 
 func newView(r *results.Record) *view {
-	v := &view{rec: sanitized(r), scenarios: map[string]*results.Scenario{}}
+	v := &view{rec: Sanitized(r), scenarios: map[string]*results.Scenario{}}
 	for i := range v.rec.Relays {
 		v.relays = append(v.relays, &v.rec.Relays[i])
 	}
@@ -112,10 +112,18 @@ func newView(r *results.Record) *view {
 	return v
 }
 
-func (v *view) relay(name string) *results.Relay { return relayOf(v.rec, name) }
+// RelayOf is the relay of a name in a record, nil where it has none.
+func RelayOf(r *results.Record, name string) *results.Relay {
+	if i := slices.IndexFunc(r.Relays, func(x results.Relay) bool { return x.Name == name }); i >= 0 {
+		return &r.Relays[i]
+	}
+	return nil
+}
 
-// outcomeText says in words how a relay fell out of the run.
-func outcomeText(r *results.Relay) string {
+func (v *view) relay(name string) *results.Relay { return RelayOf(v.rec, name) }
+
+// OutcomeText says in words how a relay fell out of the run.
+func OutcomeText(r *results.Relay) string {
 	if text := shortageText(r.Shortage); text != "" {
 		return clauses("could not be measured: "+text, r.Reason)
 	}
@@ -126,7 +134,7 @@ func outcomeText(r *results.Relay) string {
 	case r.Outcome == results.OutcomeNoStart:
 		word = "did not start"
 	}
-	return word + prefixed(": ", r.Reason)
+	return word + Prefixed(": ", r.Reason)
 }
 
 // scenario describes a key; one that the record does not describe stands at the end, under its own
@@ -178,21 +186,15 @@ func (v *view) arrange() {
 // fills builds the scenarios of some measurements, in reading order. Those of one scenario with
 // other values of the given labels are another one.
 func (v *view) fills(in func(*results.Measurement) bool, labels ...string) (all []*scenario) {
-	var keys []string
-	members := map[string][]*results.Measurement{}
+	type key struct{ scenario, labels string }
+	var members Groups[key, *results.Measurement]
 	for i := range v.rec.Measurements {
-		m := &v.rec.Measurements[i]
-		if !in(m) {
-			continue
+		if m := &v.rec.Measurements[i]; in(m) {
+			members.Add(key{m.Scenario, LabelText(m.Labels, labels)}, m)
 		}
-		k := m.Scenario + "\x00" + labelText(m.Labels, labels)
-		if members[k] == nil {
-			keys = append(keys, k)
-		}
-		members[k] = append(members[k], m)
 	}
-	for _, k := range keys {
-		all = append(all, v.fill(v.scenario(members[k][0].Scenario), members[k]))
+	for _, g := range members.List {
+		all = append(all, v.fill(v.scenario(g.Key.scenario), g.Members))
 	}
 	slices.SortStableFunc(all, func(a, b *scenario) int { return cmp.Compare(a.Order, b.Order) })
 	return all
@@ -227,22 +229,28 @@ func (v *view) in(m *results.Measurement, layout results.Layout) bool {
 
 // shareScales shows figures of one unit in one size in all scenarios of a table.
 func shareScales(all []*scenario) {
-	values := map[string][]float64{}
-	for _, change := range []bool{false, true} {
-		for _, s := range all {
-			for _, b := range slices.Concat(s.blocks, s.facts) {
-				if amount, _, _ := strings.Cut(b.unit, "/"); change {
-					if b.scale = scaleFor(b.unit, values[b.unit]); b.metric.Key == b.unit && byteBases[amount] != 0 {
-						b.scale = scale{factor: 1} // which its name says
-					}
-					continue
-				}
-				for _, r := range b.rows {
-					values[b.unit] = append(values[b.unit], r.shown(b.unit)...)
-				}
-			}
+	var blocks []*block
+	for _, s := range all {
+		blocks = append(blocks, s.all()...)
+	}
+	values := shownBy(blocks)
+	for _, b := range blocks {
+		amount, _, _ := strings.Cut(b.unit, "/")
+		if b.scale = ScaleFor(b.unit, values[b.unit]); b.metric.Key == b.unit && byteBases[amount] != 0 {
+			b.scale = Scale{factor: 1} // which its name says
 		}
 	}
+}
+
+// shownBy lists the figures of blocks by unit.
+func shownBy(blocks []*block) map[string][]float64 {
+	values := map[string][]float64{}
+	for _, b := range blocks {
+		for _, r := range b.rows {
+			values[b.unit] = append(values[b.unit], r.shown(b.unit)...)
+		}
+	}
+	return values
 }
 
 // sectionOf returns the section of a layout's scenarios, under a name of ours where none is
@@ -269,46 +277,38 @@ func (v *view) sectionFor(d *results.Scenario) *section {
 // fill builds the blocks of measurements of one scenario.
 func (v *view) fill(d *results.Scenario, ms []*results.Measurement) *scenario {
 	s := &scenario{Scenario: d, labels: common(ms)}
-	keys := v.rowKeys(ms)
 	// Under one name but in two units, or under other labels, there are two metrics.
 	type metricKey struct {
 		metric, unit, labels string
 		better               results.Better
 	}
-	found := map[metricKey]map[rowKey]*results.Measurement{}
-	var metrics []metricKey
+	var metrics Groups[metricKey, *results.Measurement]
 	for _, m := range ms {
-		k := metricKey{m.Metric, m.Unit, labelKey(m.Labels), m.Better}
-		if found[k] == nil {
-			found[k] = map[rowKey]*results.Measurement{}
-			metrics = append(metrics, k)
-		}
-		found[k][rowKey{m.Relay, m.Peer}] = m
+		metrics.Add(metricKey{m.Metric, m.Unit, LabelKey(m.Labels), m.Better}, m)
 	}
-	slices.SortStableFunc(metrics, func(a, b metricKey) int {
-		return cmp.Compare(v.metricRank(a.metric), v.metricRank(b.metric))
+	slices.SortStableFunc(metrics.List, func(a, b Group[metricKey, *results.Measurement]) int {
+		return cmp.Compare(v.metricRank(a.Key.metric), v.metricRank(b.Key.metric))
 	})
+	keys := v.rowKeys(ms)
 	agreeing := v.agreement(ms)
-	for _, k := range metrics {
-		b := &block{scenario: d, metric: v.rec.Metric(k.metric), unit: k.unit, better: k.better}
-		for _, m := range found[k] {
-			b.labels = m.Labels
-		}
+	for _, g := range metrics.List {
+		b := &block{scenario: d, metric: v.rec.Metric(g.Key.metric), unit: g.Key.unit, better: g.Key.better, labels: g.Members[0].Labels}
 		b.title = b.metric.Title
 		own := slices.DeleteFunc(slices.Collect(maps.Keys(b.labels)), func(name string) bool {
 			_, shared := s.labels[name]
 			return shared
 		})
-		if b.own = labelText(b.labels, inOrder(own)); b.own != "" {
+		if b.own = LabelText(b.labels, inOrder(own)); b.own != "" {
 			b.title += ": " + b.own
 		}
-		var values []float64
-		for _, rk := range keys {
-			r := v.row(b, rk, found[k][rk])
-			b.rows = append(b.rows, r)
-			values = append(values, r.shown(b.unit)...)
+		found := map[rowKey]*results.Measurement{}
+		for _, m := range g.Members {
+			found[rowKey{m.Relay, m.Peer}] = m
 		}
-		b.scale = scaleFor(b.unit, values)
+		for _, k := range keys {
+			b.rows = append(b.rows, v.row(b, k, found[k]))
+		}
+		b.scale = ScaleFor(b.unit, shownBy([]*block{b})[b.unit])
 		directed := (b.better == results.Higher || b.better == results.Lower) && d.Layout != results.LayoutMatrix && d.Layout != results.LayoutTable
 		switch {
 		case !directed && b.metric.Role == results.RoleResource:
@@ -320,7 +320,7 @@ func (v *view) fill(d *results.Scenario, ms []*results.Measurement) *scenario {
 			s.blocks = append(s.blocks, b)
 		}
 	}
-	shareUnits(slices.Concat(s.blocks, s.facts))
+	shareUnits(s.all())
 	findEchoes(s)
 	return s
 }
@@ -341,17 +341,12 @@ func (v *view) metricRank(key string) uint {
 
 // shareUnits shows neighbouring times, and neighbouring sizes, in one unit.
 func shareUnits(blocks []*block) {
-	values := map[string][]float64{}
-	for _, b := range blocks {
-		for _, r := range b.rows {
-			values[b.unit] = append(values[b.unit], r.shown(b.unit)...)
-		}
-	}
+	values := shownBy(blocks)
 	for _, b := range blocks {
 		amount, _, _ := strings.Cut(b.unit, "/")
 		if timeBases[b.unit] != 0 || byteBases[amount] != 0 {
 			whole := b.scale.whole
-			b.scale = scaleFor(b.unit, values[b.unit])
+			b.scale = ScaleFor(b.unit, values[b.unit])
 			b.scale.whole = b.scale.whole || whole && b.scale.factor == 1
 		}
 	}
@@ -359,23 +354,18 @@ func shareUnits(blocks []*block) {
 
 // rowKeys lists the rows of a scenario: all relays of the run, or the pairs that were measured
 // where it has pairs.
-func (v *view) rowKeys(ms []*results.Measurement) []rowKey {
-	var keys []rowKey
-	pairs := slices.ContainsFunc(ms, func(m *results.Measurement) bool { return m.Peer != "" })
-	if !pairs {
+func (v *view) rowKeys(ms []*results.Measurement) (keys []rowKey) {
+	var found Groups[rowKey, *results.Measurement]
+	if !slices.ContainsFunc(ms, func(m *results.Measurement) bool { return m.Peer != "" }) {
 		for _, r := range v.relays {
-			keys = append(keys, rowKey{relay: r.Name})
+			found.Add(rowKey{relay: r.Name})
 		}
-	}
-	seen := map[rowKey]bool{}
-	for _, k := range keys {
-		seen[k] = true
 	}
 	for _, m := range ms {
-		if k := (rowKey{m.Relay, m.Peer}); !seen[k] {
-			seen[k] = true
-			keys = append(keys, k)
-		}
+		found.Add(rowKey{m.Relay, m.Peer})
+	}
+	for _, g := range found.List {
+		keys = append(keys, g.Key)
 	}
 	return keys
 }
@@ -398,7 +388,7 @@ func (v *view) row(b *block, k rowKey, m *results.Measurement) *row {
 	case m == nil && b.labels[results.LabelReason] != "" && (r.relay == nil || r.relay.Outcome == results.OutcomeOK):
 		r.why = nothing // it refused nothing for that reason
 	case r.relay != nil && r.relay.Outcome != results.OutcomeOK:
-		r.why, r.failed = outcomeText(r.relay), r.relay.Outcome != results.OutcomeSkipped
+		r.why, r.failed = OutcomeText(r.relay), r.relay.Outcome != results.OutcomeSkipped
 	default:
 		r.why = v.absence(b.scenario.Key, k, m)
 	}

@@ -39,7 +39,7 @@ var dictionary = map[string]words{
 	results.CodeRemembers: check("answers after a clean stop as before", texts{
 		results.CauseNoStart: "it did not start over what it left when it was stopped: ${'error'}",
 		whenPassed:           "${of} questions that it answered right before it was stopped were answered right over what it left",
-		otherwise:            "${wrong} of ${of} questions that it answered right before it was stopped are answered wrong over what it left: " + faultsText,
+		otherwise:            "${wrong} of ${of} questions that it answered right before it was stopped are answered wrong over what it Left: " + faultsText,
 	}),
 	results.CodeForgedRefused: check("refuses forged events in each boot", texts{
 		whenPassed: "${of} forged events among the others were refused",

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"relaybench/corpus"
@@ -174,7 +173,7 @@ func (v *visibility) sample(ctx context.Context, t *harness.Trial, publisher *cl
 		}
 	}
 	v.ok.Record(a.At - start)
-	if strings.HasPrefix(a.Reason, "duplicate:") {
+	if wire.ReasonPrefix([]byte(a.Reason)) == "duplicate" {
 		v.duplicates++
 	}
 	if !a.Accepted {

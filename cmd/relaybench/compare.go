@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"relaybench/report"
+	"relaybench/report/compare"
 	"relaybench/results"
 )
 
@@ -23,7 +24,7 @@ const exitIncomparable = 4
 type compareFlags struct {
 	before, after []string
 	format        string
-	options       report.CompareOptions
+	options       compare.Options
 }
 
 func newCompare(stdout io.Writer) *cobra.Command {
@@ -57,7 +58,7 @@ It refuses, with exit code 4, to compare what was not measured alike: another co
 	return cmd
 }
 
-func (f *compareFlags) compare(args []string) (*report.Comparison, error) {
+func (f *compareFlags) compare(args []string) (*compare.Comparison, error) {
 	if !slices.Contains([]string{"text", "md", "json", "benchfmt"}, f.format) {
 		return nil, usagef("--format %q: give text, md, json or benchfmt", f.format)
 	}
@@ -81,23 +82,23 @@ func (f *compareFlags) compare(args []string) (*report.Comparison, error) {
 	if err != nil {
 		return nil, err
 	}
-	c, err := report.Compare(before, after, f.options)
-	if incomparable := (*report.IncomparableError)(nil); errors.As(err, &incomparable) {
+	c, err := compare.Compare(before, after, f.options)
+	if incomparable := (*compare.IncomparableError)(nil); errors.As(err, &incomparable) {
 		return nil, &exitError{exitIncomparable, fmt.Errorf("%w\nUse --force to look at them all the same", err)}
 	}
 	return c, err
 }
 
-func (f *compareFlags) render(w io.Writer, c *report.Comparison, options report.TerminalOptions) error {
+func (f *compareFlags) render(w io.Writer, c *compare.Comparison, options report.TerminalOptions) error {
 	switch f.format {
 	case "md":
-		return c.Markdown(w)
+		return c.Document().Markdown(w)
 	case "json":
 		return c.JSON(w)
 	case "benchfmt":
 		return c.Benchfmt(w)
 	}
-	return c.Terminal(w, options)
+	return c.Document().Terminal(w, options)
 }
 
 // maxSide bounds how many results one side may hold.
@@ -106,8 +107,8 @@ const maxSide = 1000
 // readSide reads the results of one side: files, runs' folders, and folders of those. It refuses
 // results that were read already, by what they say and not by their names: their trials would count
 // twice, or be compared with themselves.
-func readSide(names []string, read map[[sha256.Size]byte]string) (report.Side, error) {
-	var s report.Side
+func readSide(names []string, read map[[sha256.Size]byte]string) (compare.Side, error) {
+	var s compare.Side
 	for _, list := range names {
 		for _, name := range strings.Split(list, ",") {
 			files, err := resultsIn(name)

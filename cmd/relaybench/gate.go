@@ -16,7 +16,8 @@ import (
 
 	"relaybench/harness"
 	"relaybench/harness/calibrate"
-	"relaybench/report"
+	"relaybench/report/compare"
+	"relaybench/report/gate"
 	"relaybench/results"
 )
 
@@ -45,7 +46,7 @@ type gateFlags struct {
 	maxTrials      int
 	junit          string
 
-	overrides []report.Threshold
+	overrides []gate.Threshold
 	stored    *results.Record // the baseline
 }
 
@@ -111,9 +112,9 @@ func (f *gateFlags) gate(cmd *cobra.Command, stdout, stderr io.Writer) error {
 	}
 	figures := 0
 	for _, key := range chosen {
-		figures += report.GateFigures(key)
+		figures += gate.FiguresOf(key)
 	}
-	if need := report.GateTrials(figures); f.options.Trials < need {
+	if need := gate.TrialsFor(figures); f.options.Trials < need {
 		return usagef("--trials %d cannot judge %d figures together: give at least %d, or choose fewer scenarios with --only", f.options.Trials, figures, need)
 	}
 	switch {
@@ -133,10 +134,10 @@ func (f *gateFlags) gate(cmd *cobra.Command, stdout, stderr io.Writer) error {
 	if f.stored != nil {
 		may = func(r *results.Record) error {
 			fillIn(r.Options)
-			if o.Base, err = report.CheckBaseline(f.stored, f.base, r); err != nil {
+			if o.Base, err = gate.CheckBaseline(f.stored, f.base, r); err != nil {
 				return refused(err)
 			}
-			if err := report.BaselineDecides(f.stored, o.Base, chosen, f.options.Trials); err != nil {
+			if err := gate.BaselineDecides(f.stored, o.Base, chosen, f.options.Trials); err != nil {
 				return &exitError{exitIncomparable, err}
 			}
 			return nil
@@ -150,9 +151,9 @@ func (f *gateFlags) gate(cmd *cobra.Command, stdout, stderr io.Writer) error {
 		return err
 	}
 	switch verdict.Result {
-	case report.GateGreen:
+	case gate.Green:
 		return nil
-	case report.GateRed:
+	case gate.Red:
 		return &exitError{exitRegression, errors.New(verdict.Headline())}
 	}
 	return &exitError{exitFailed, errors.New(verdict.Headline())}
@@ -161,7 +162,7 @@ func (f *gateFlags) gate(cmd *cobra.Command, stdout, stderr io.Writer) error {
 // judge measures, and measures again what became suspect until that is settled, or as many trials
 // as it may. It returns the files that it wrote, the first run's first.
 func (f *gateFlags) judge(ctx context.Context, stderr io.Writer, flags *pflag.FlagSet, chosen []string, contenders []harness.Target,
-	o *report.GateOptions, may func(*results.Record) error) (*report.GateVerdict, []string, error) {
+	o *gate.Options, may func(*results.Record) error) (*gate.Verdict, []string, error) {
 	var files []string
 	measured := func(chosen []string) (*results.Record, error) {
 		r, out, err := f.measure(ctx, stderr, flags, chosen, contenders, may)
@@ -182,7 +183,7 @@ func (f *gateFlags) judge(ctx context.Context, stderr io.Writer, flags *pflag.Fl
 	if err != nil {
 		return nil, nil, err
 	}
-	verdict, err := report.Gate(r, *o)
+	verdict, err := gate.Judge(r, *o)
 	if err != nil {
 		return nil, nil, refused(err)
 	}
@@ -213,7 +214,7 @@ func (f *gateFlags) judge(ctx context.Context, stderr io.Writer, flags *pflag.Fl
 
 // refused gives what cannot be compared its exit code.
 func refused(err error) error {
-	incomparable, base := (*report.IncomparableError)(nil), (*report.BaselineError)(nil)
+	incomparable, base := (*compare.IncomparableError)(nil), (*gate.BaselineError)(nil)
 	switch {
 	case err == nil:
 		return nil
@@ -240,7 +241,7 @@ func (f *gateFlags) understand(flags *pflag.FlagSet) error {
 		if err != nil {
 			return usagef("--thresholds: %w", err)
 		}
-		if f.overrides, err = report.ParseThresholds(string(text)); err != nil {
+		if f.overrides, err = gate.ParseThresholds(string(text)); err != nil {
 			return usagef("--thresholds %s: %w", f.thresholdsFile, err)
 		}
 	}
@@ -287,8 +288,8 @@ func (f *gateFlags) adopt(flags *pflag.FlagSet) error {
 }
 
 // contenders makes the relays of the gate, and says what is to be judged.
-func (f *gateFlags) contenders(ctx context.Context, stderr io.Writer) ([]harness.Target, report.GateOptions, error) {
-	o := report.GateOptions{Baseline: f.stored, Threshold: f.threshold / 100, Overrides: f.overrides, MaxTrials: f.maxTrials}
+func (f *gateFlags) contenders(ctx context.Context, stderr io.Writer) ([]harness.Target, gate.Options, error) {
+	o := gate.Options{Baseline: f.stored, Threshold: f.threshold / 100, Overrides: f.overrides, MaxTrials: f.maxTrials}
 	head, err := f.contender("--head", f.head, "head")
 	if err != nil {
 		return nil, o, err
@@ -344,9 +345,9 @@ func (f *gateFlags) contender(flag, text, name string) (c harness.Target, err er
 }
 
 // publish writes the verdict everywhere it belongs: to stdout, beside the results, into GitHub's summary of the job, and as JUnit XML.
-func (f *gateFlags) publish(stdout io.Writer, v *report.GateVerdict, files []string) error {
+func (f *gateFlags) publish(stdout io.Writer, v *gate.Verdict, files []string) error {
 	var md bytes.Buffer
-	if err := v.Markdown(&md); err != nil {
+	if err := v.Document().Markdown(&md); err != nil {
 		return err
 	}
 	beside := filepath.Join(filepath.Dir(files[0]), "gate.md")
@@ -361,7 +362,7 @@ func (f *gateFlags) publish(stdout io.Writer, v *report.GateVerdict, files []str
 	}
 	o := terminalOptions(stdout)
 	o.Files = existing(append(files, beside)...)
-	if err := errors.Join(append(errs, v.Terminal(stdout, o))...); err != nil {
+	if err := errors.Join(append(errs, v.Document().Terminal(stdout, o))...); err != nil {
 		return fmt.Errorf("writing the verdict (%s): %w", v.Headline(), err)
 	}
 	return nil

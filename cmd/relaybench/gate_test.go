@@ -21,7 +21,7 @@ func refrelayCommand(flags string) string {
 	return "'" + refrelayProgram + "' --listen 127.0.0.1:{port} --store bolt --dir {dir} --durability none " + flags
 }
 
-func gate(t *testing.T, env []string, args ...string) (code int, stdout, stderr, out string) {
+func runGate(t *testing.T, env []string, args ...string) (code int, stdout, stderr, out string) {
 	t.Helper()
 	out = t.TempDir()
 	args = append(append([]string{"gate", "--out", out}, small...), args...)
@@ -33,7 +33,7 @@ func TestGateFindsASlowedRelayAndSaysSoEverywhere(t *testing.T) {
 	t.Parallel()
 	summary, junit := filepath.Join(t.TempDir(), "summary.md"), filepath.Join(t.TempDir(), "gate.xml")
 	// 20 ms on an OK that takes one: found on any machine, however busy. How small a slowdown is found is a matter of statistics, and tested there.
-	code, stdout, stderr, out := gate(t, []string{"GITHUB_STEP_SUMMARY=" + summary}, "--base", refrelayCommand(""), "--head", "slower="+refrelayCommand("--delay 20ms"), "--junit", junit, "--only=ingest.visibility", "--skip=preflight,calibration")
+	code, stdout, stderr, out := runGate(t, []string{"GITHUB_STEP_SUMMARY=" + summary}, "--base", refrelayCommand(""), "--head", "slower="+refrelayCommand("--delay 20ms"), "--junit", junit, "--only=ingest.visibility", "--skip=preflight,calibration")
 	if code != exitRegression {
 		t.Fatalf("exit code %d, want %d\n%s\n%s", code, exitRegression, stdout, stderr)
 	}
@@ -78,7 +78,7 @@ func TestGateSaysThatItCannotTell(t *testing.T) {
 	if err := os.WriteFile(script, []byte(text), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	code, stdout, stderr, out := gate(t, nil, "--base", refrelayCommand("--delay 50ms"), "--head", "torn=/bin/sh '"+script+"' '"+filepath.Join(dir, "turn")+"' "+refrelayCommand(""),
+	code, stdout, stderr, out := runGate(t, nil, "--base", refrelayCommand("--delay 50ms"), "--head", "torn=/bin/sh '"+script+"' '"+filepath.Join(dir, "turn")+"' "+refrelayCommand(""),
 		"--only=ingest.visibility", "--skip=preflight,calibration", "--max-trials=12", "--junit", junit, "--samples=2")
 	if code != exitFailed || !strings.Contains(stdout, "UNDECIDED: ingest.visibility") || !strings.Contains(stdout, "n=12)") || !strings.Contains(stdout, "(--max-trials above 12)") {
 		t.Fatalf("exit code %d\n%s\n%s", code, stdout, stderr)
@@ -154,7 +154,7 @@ func TestGateRefusesWhatItCouldNotFinish(t *testing.T) {
 // TestGateFindsTheNoiseFloorWithRealRelays runs base twice beside head. The threshold is beyond what noise can reach, on any machine.
 func TestGateFindsTheNoiseFloorWithRealRelays(t *testing.T) {
 	t.Parallel()
-	code, stdout, stderr, out := gate(t, nil, "--aa", "--base", refrelayCommand(""), "--head", refrelayCommand("--neg-rebuild"), "--threshold=10000",
+	code, stdout, stderr, out := runGate(t, nil, "--aa", "--base", refrelayCommand(""), "--head", refrelayCommand("--neg-rebuild"), "--threshold=10000",
 		"--only=ingest.visibility", "--skip=preflight,calibration")
 	if code != exitDone || !strings.Contains(stdout, "GREEN") || !strings.Contains(stdout, "Noise floor: base differs from itself by up to") {
 		t.Errorf("exit code %d\n%s\n%s", code, stdout, stderr)
@@ -184,14 +184,14 @@ func TestGateAgainstAStoredRecord(t *testing.T) {
 		if err := os.WriteFile(thresholds, []byte("\"ingest.visibility visible\" = 10000\n"), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		code, stdout, stderr, _ := gate(t, nil, "--baseline", out+"/"+runFolder(t, out), "--head", "mine="+refrelayCommand(""), "--only=ingest.visibility", "--skip=preflight,calibration",
+		code, stdout, stderr, _ := runGate(t, nil, "--baseline", out+"/"+runFolder(t, out), "--head", "mine="+refrelayCommand(""), "--only=ingest.visibility", "--skip=preflight,calibration",
 			"--thresholds", thresholds)
 		if code != exitDone || !strings.Contains(stdout, "ingest.visibility ok: -") || !strings.Contains(stdout, "stored record") {
 			t.Errorf("exit code %d\n%s\n%s", code, stdout, stderr)
 		}
 	})
 	t.Run("its settings are taken over, and others refused", func(t *testing.T) {
-		code, _, stderr, left := gate(t, nil, "--baseline", out+"/"+runFolder(t, out), "--head", "mine="+refrelayCommand(""), "--only=ingest.visibility", "--window=7")
+		code, _, stderr, left := runGate(t, nil, "--baseline", out+"/"+runFolder(t, out), "--head", "mine="+refrelayCommand(""), "--only=ingest.visibility", "--window=7")
 		if code != exitIncomparable || !strings.Contains(stderr, "option window: 200 ≠ 7") {
 			t.Errorf("exit code %d\n%s", code, stderr)
 		}
@@ -224,11 +224,11 @@ func runFolder(t *testing.T, out string) string {
 
 func TestGateJudgesNoRelayThatFallsShort(t *testing.T) {
 	t.Parallel()
-	code, stdout, stderr, _ := gate(t, nil, "--base", refrelayCommand(""), "--head", "lossy="+refrelayCommand("--fault ack-without-store:0.5"), "--only=ingest.throughput", "--skip=preflight,calibration")
+	code, stdout, stderr, _ := runGate(t, nil, "--base", refrelayCommand(""), "--head", "lossy="+refrelayCommand("--fault ack-without-store:0.5"), "--only=ingest.throughput", "--skip=preflight,calibration")
 	if code != exitFailed || !strings.Contains(stdout, "FELL SHORT: lossy") {
 		t.Errorf("a head that loses events: exit code %d\n%s\n%s", code, stdout, stderr)
 	}
-	code, _, stderr, _ = gate(t, nil, "--base", "lossy="+refrelayCommand("--fault ack-without-store:0.5"), "--head", refrelayCommand(""), "--only=ingest.throughput")
+	code, _, stderr, _ = runGate(t, nil, "--base", "lossy="+refrelayCommand("--fault ack-without-store:0.5"), "--head", refrelayCommand(""), "--only=ingest.throughput")
 	if code != exitIncomparable || !strings.Contains(stderr, "lossy cannot be the base of a gate") {
 		t.Errorf("a base that loses events: exit code %d\n%s", code, stderr)
 	}

@@ -11,9 +11,13 @@ import (
 // stand before it, and no others.
 var street = []string{"corpus", "results", "relays", "harness", "scenarios", "cmd"}
 
+// reports is the same within report.
+var reports = []string{"relaybench/report", "relaybench/report/compare", "relaybench/report/gate"}
+
 // TestImportsGoOneWay holds the imports of all that is not a test to the street. report, beside it,
-// needs the record alone, and only cmd imports it. Package corpus is the ground of its own folder, and
-// what serves as a relay does not know the model that judges relays.
+// needs the record alone, and only cmd imports it; compare imports report, and gate both. Package
+// corpus is the ground of its own folder, and what serves as a relay does not know the model that
+// judges relays.
 func TestImportsGoOneWay(t *testing.T) {
 	list, err := exec.Command("go", "list", "-f", "{{.ImportPath}} {{join .Imports \" \"}}", "relaybench/...").CombinedOutput()
 	if err != nil {
@@ -32,7 +36,8 @@ func TestImportsGoOneWay(t *testing.T) {
 			to := folder(path)
 			switch ours := strings.HasPrefix(path, "relaybench/"); {
 			case paths[0] == "relaybench/corpus" && ours && path != "relaybench/corpus/scan",
-				from == "relays" && path == "relaybench/corpus/model":
+				from == "relays" && path == "relaybench/corpus/model",
+				from == "report" && slices.Index(reports, path) >= 0 && slices.Index(reports, path) >= slices.Index(reports, paths[0]):
 				t.Errorf("%s imports %s", paths[0], path)
 			case !ours || from == to:
 			case from == "report" && to != "results", to == "report" && from != "cmd",

@@ -1,4 +1,4 @@
-package report
+package gate
 
 import (
 	"encoding/xml"
@@ -6,6 +6,9 @@ import (
 	"io"
 	"strings"
 	"time"
+
+	"relaybench/report"
+	"relaybench/report/compare"
 )
 
 type junitSuite struct {
@@ -38,7 +41,7 @@ type junitMessage struct {
 
 // JUnit writes the verdict as JUnit XML: a test for each judged figure, and one for head's checks. Times are 0 but for the whole run's.
 // Errors are those of w.
-func (g *GateVerdict) JUnit(w io.Writer) error {
+func (g *Verdict) JUnit(w io.Writer) error {
 	s := junitSuite{Name: "relaybench gate " + g.Base + " → " + g.Head, Time: "0"}
 	if !g.rec.StartedAt.IsZero() {
 		s.Timestamp = g.rec.StartedAt.UTC().Format(time.RFC3339)
@@ -48,43 +51,41 @@ func (g *GateVerdict) JUnit(w io.Writer) error {
 	}
 	checks := junitCase{Class: "relaybench.checks", Name: "head passes its required checks", Time: "0"}
 	if len(g.Short) > 0 {
-		checks.Failure = &junitMessage{Message: some(g.Short, 3), Type: "fell short", Text: strings.Join(g.Short, "\n")}
-		s.Failures++
+		checks.Failure = &junitMessage{Message: report.Some(g.Short, 3), Type: "fell short", Text: strings.Join(g.Short, "\n")}
 	}
 	s.Cases = append(s.Cases, checks)
 	for i := range g.Figures {
 		f := &g.Figures[i]
-		sc := f.scale()
-		line := fmt.Sprintf("base %s, head %s, change %s, %s: %s", summaryText(f.Old, sc, f.Exact), summaryText(f.New, sc, f.Exact), percent(f.Test.Delta), f.evidence(), f.Judgement)
-		c := junitCase{Class: "relaybench." + f.Scenario, Name: f.label(f.Metric), Time: "0"}
+		sc := f.Scale()
+		line := fmt.Sprintf("base %s, head %s, change %s, %s: %s", compare.SummaryText(f.Old, sc, f.Exact), compare.SummaryText(f.New, sc, f.Exact), compare.Percent(f.Test.Delta), f.Evidence(), f.Judgement)
+		c := junitCase{Class: "relaybench." + f.Scenario, Name: f.Label(f.Metric), Time: "0"}
 		switch {
 		case f.Judgement.bad():
 			c.Failure = &junitMessage{Message: line, Type: "regression"}
-			s.Failures++
 		case f.Judgement == Unclear:
-			c.Error = &junitMessage{Message: "these trials cannot tell whether it got worse: " + line, Type: string(GateUndecided)}
-			s.Errors++
+			c.Error = &junitMessage{Message: "these trials cannot tell whether it got worse: " + line, Type: string(Undecided)}
 		case f.Judgement == Undecidable:
 			c.Skipped = &junitMessage{Message: "too few trials to judge: " + line}
-			s.Skipped++
 		default:
 			c.Output = line
 		}
 		s.Cases = append(s.Cases, c)
 	}
-	if g.Result == GateUndecided {
-		s.Cases = append(s.Cases, junitCase{Class: "relaybench", Name: "verdict", Time: "0", Error: &junitMessage{Message: g.Headline(), Type: string(GateUndecided)}})
-		s.Errors++
+	if g.Result == Undecided {
+		s.Cases = append(s.Cases, junitCase{Class: "relaybench", Name: "verdict", Time: "0", Error: &junitMessage{Message: g.Headline(), Type: string(Undecided)}})
+	}
+	for _, c := range s.Cases {
+		for count, m := range map[*int]*junitMessage{&s.Failures: c.Failure, &s.Errors: c.Error, &s.Skipped: c.Skipped} {
+			if m != nil {
+				*count++
+			}
+		}
 	}
 	s.Tests = len(s.Cases)
-	if _, err := io.WriteString(w, xml.Header); err != nil {
+	text, err := xml.MarshalIndent(s, "", " ")
+	if err != nil {
 		return err
 	}
-	e := xml.NewEncoder(w)
-	e.Indent("", " ")
-	if err := e.Encode(s); err != nil {
-		return err
-	}
-	_, err := io.WriteString(w, "\n")
+	_, err = io.WriteString(w, xml.Header+string(text)+"\n")
 	return err
 }

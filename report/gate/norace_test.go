@@ -1,6 +1,6 @@
 //go:build !race
 
-package report
+package gate
 
 // fewer is by how much simulations are cut down: not at all.
 const fewer = 1

@@ -1,4 +1,4 @@
-package report
+package gate
 
 import (
 	"bytes"
@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"relaybench/report/compare"
 	"relaybench/results"
 )
 
@@ -24,7 +25,7 @@ func TestGatesOfOneBuildAgainstItselfStayGreen(t *testing.T) {
 		runs           float64 // and so many runs a gate, the first one included
 	}{{0.02, 100, 0, 0, 1.1}, {0.08, 1000, 0.005, 0.02, 1.5}, {0.25, 500, 0.005, 0.04, 1.7}} {
 		c.gates /= fewer
-		found, runs := map[GateResult]int{}, 0
+		found, runs := map[Result]int{}, 0
 		for seed := range uint64(c.gates) {
 			m := newMachine(seed, c.noise)
 			run := func(trials int) *results.Record {
@@ -39,7 +40,7 @@ func TestGatesOfOneBuildAgainstItselfStayGreen(t *testing.T) {
 		}
 		n := float64(c.gates)
 		t.Logf("noise of %.0f %%: %v, %.2f runs a gate", 100*c.noise, found, float64(runs)/n)
-		if float64(found[GateRed]) > math.Ceil(c.red*n) || float64(found[GateUndecided]) > math.Ceil(c.undecided*n) || found[GateGreen]+found[GateRed]+found[GateUndecided] != c.gates {
+		if float64(found[Red]) > math.Ceil(c.red*n) || float64(found[Undecided]) > math.Ceil(c.undecided*n) || found[Green]+found[Red]+found[Undecided] != c.gates {
 			t.Errorf("noise of %.0f %%: %v of %d gates", 100*c.noise, found, c.gates)
 		}
 		if float64(runs) > c.runs*n {
@@ -62,7 +63,7 @@ func TestASlowdownIsFound(t *testing.T) {
 		{"9 times under wild noise", 1.2, 9, 10, 0, 80},
 		{"9 times under wild noise, few trials", 1.2, 9, 8, 0, 80},
 	} {
-		found, alone := map[GateResult]int{}, 0
+		found, alone := map[Result]int{}, 0
 		for seed := range uint64(100 / fewer) {
 			m := newMachine(1000+seed, c.noise)
 			run := func(trials int) *results.Record {
@@ -77,12 +78,12 @@ func TestASlowdownIsFound(t *testing.T) {
 			}
 			g := concluded(t, pairOfBuilds, run(c.trials), run)
 			found[g.Result]++
-			if worse := g.Judged(GotWorse); len(worse) == 1 && worse[0].name() == "ingest.visibility ok" {
+			if worse := g.Judged(GotWorse); len(worse) == 1 && worse[0].Name() == "ingest.visibility ok" {
 				alone++
 			}
 		}
 		t.Logf("%s: %v, alone in %d", c.name, found, alone)
-		if found[GateGreen] > c.green/fewer || found[GateRed] < c.red/fewer || alone < found[GateRed]-3 {
+		if found[Green] > c.green/fewer || found[Red] < c.red/fewer || alone < found[Red]-3 {
 			t.Errorf("%s: %v, and alone in %d", c.name, found, alone)
 		}
 	}
@@ -109,7 +110,7 @@ func TestConfirmingRunsDoubleTheTrialsUpToTheMost(t *testing.T) {
 	for look := 1; look < 50; look++ {
 		spent += lookAlpha(look)
 	}
-	if lookAlpha(1) != 0.01 || lookAlpha(2) != 0.005 || spent > GateAlpha {
+	if lookAlpha(1) != 0.01 || lookAlpha(2) != 0.005 || spent > Alpha {
 		t.Errorf("looks at %v, %v, …, together %v", lookAlpha(1), lookAlpha(2), spent)
 	}
 }
@@ -170,36 +171,36 @@ func TestSuspectsAreConfirmedAcquittedOrLeftUndecided(t *testing.T) {
 		judged      []Judgement // after each
 		more        []int       // trials that are asked for after each
 		p, adjusted float64     // in the end, counted by hand
-		want        GateResult
+		want        Result
 	}{
-		{"no sign", []bothSides{same}, 30, []Judgement{NoEvidence}, []int{0}, 1, 1, GateGreen},
-		{"significant, but within the threshold", []bothSides{slightly}, 30, []Judgement{SlightlyOff}, []int{0}, 4. / 924, 4. / 924, GateGreen},
-		{"beyond the threshold, but not significant", []bothSides{mixed}, 30, []Judgement{NoEvidence}, []int{0}, 364. / 924, 364. / 924, GateGreen},
-		{"worse in both runs", []bothSides{apart, apart}, 30, []Judgement{s, w}, []int{6, 0}, 2. / 924, 4. / 924, GateRed},
-		{"not again", []bothSides{apart, same}, 30, []Judgement{s, n}, []int{6, 0}, 1, 1, GateGreen},
-		{"again, but within the threshold", []bothSides{apart, slightly}, 30, []Judgement{s, n}, []int{6, 0}, 4. / 924, 8. / 924, GateGreen},
-		{"just enough for a first look", []bothSides{apart, crossed2}, 30, []Judgement{s, w}, []int{6, 0}, 8. / 924, 16. / 924, GateRed},
-		{"not quite enough for a first look", []bothSides{apart, crossed3}, 30, []Judgement{s, u}, []int{6, 6}, 14. / 924, 28. / 924, GateSuspects},
-		{"and none more to be had", []bothSides{apart, crossed3}, 6, []Judgement{s, u}, []int{6, 0}, 14. / 924, 28. / 924, GateUndecided},
-		{"nine times, p = 0.065 in the second run", []bothSides{farApart, stalled}, 30, []Judgement{s, u}, []int{6, 6}, 60. / 924, 120. / 924, GateSuspects},
-		{"nine times, p = 0.065 in the second run, told by a third", []bothSides{farApart, stalled, farApart}, 30, []Judgement{s, u, w}, []int{6, 6, 0}, 0.000201172, 0.000804687, GateRed},
-		{"nine times, p = 0.065 in both", []bothSides{stalled, stalled}, 6, []Judgement{s, u}, []int{6, 0}, 60. / 924, 120. / 924, GateUndecided},
-		{"no sign in the trials that were added", []bothSides{apart, mixed, even}, 30, []Judgement{s, u, n}, []int{6, 6, 0}, 0.513723, 1, GateGreen},
-		{"no sign, and none more to be had", []bothSides{apart, mixed}, 6, []Judgement{s, n}, []int{6, 0}, 364. / 924, 728. / 924, GateGreen},
-		{"some sign up to the last", []bothSides{apart, mixed, mixed, mixed, mixed}, 30, []Judgement{s, u, u, u, u}, []int{6, 6, 12, 6, 0}, 0.0482797, 0.772475, GateUndecided},
-		{"ten times without any sign", []bothSides{torn, torn, mixed}, 12, []Judgement{s, u, u}, []int{6, 6, 0}, 0.178182, 0.712728, GateUndecided},
-		{"nine times and then not at all", []bothSides{farApart, same, same}, 30, []Judgement{s, u, n}, []int{6, 6, 0}, 1, 1, GateGreen},
-		{"scattered and then not", []bothSides{scattered, same}, 30, []Judgement{s, n}, []int{6, 0}, 1, 1, GateGreen},
-		{"scattered to the last", []bothSides{scattered, scattered}, 6, []Judgement{s, u}, []int{6, 0}, -1, -1, GateUndecided},
-		{"five trials, whose medians have no interval", []bothSides{{six[:5], timesOver(1.2, six[:5])}, {six[:5], timesOver(1.2, six[:5])}}, 30, []Judgement{s, w}, []int{5, 0}, 2. / 252, 4. / 252, GateRed},
-		{"five trials, and no sign", []bothSides{{six[:5], six[:5]}}, 30, []Judgement{NoEvidence}, []int{0}, 1, 1, GateGreen},
-		{"four trials", []bothSides{{six[:4], timesOver(9, six[:4])}}, 30, []Judgement{Undecidable}, []int{0}, 2. / 70, 2. / 70, GateUndecided},
+		{"no sign", []bothSides{same}, 30, []Judgement{NoEvidence}, []int{0}, 1, 1, Green},
+		{"significant, but within the threshold", []bothSides{slightly}, 30, []Judgement{SlightlyOff}, []int{0}, 4. / 924, 4. / 924, Green},
+		{"beyond the threshold, but not significant", []bothSides{mixed}, 30, []Judgement{NoEvidence}, []int{0}, 364. / 924, 364. / 924, Green},
+		{"worse in both runs", []bothSides{apart, apart}, 30, []Judgement{s, w}, []int{6, 0}, 2. / 924, 4. / 924, Red},
+		{"not again", []bothSides{apart, same}, 30, []Judgement{s, n}, []int{6, 0}, 1, 1, Green},
+		{"again, but within the threshold", []bothSides{apart, slightly}, 30, []Judgement{s, n}, []int{6, 0}, 4. / 924, 8. / 924, Green},
+		{"just enough for a first look", []bothSides{apart, crossed2}, 30, []Judgement{s, w}, []int{6, 0}, 8. / 924, 16. / 924, Red},
+		{"not quite enough for a first look", []bothSides{apart, crossed3}, 30, []Judgement{s, u}, []int{6, 6}, 14. / 924, 28. / 924, Suspicious},
+		{"and none more to be had", []bothSides{apart, crossed3}, 6, []Judgement{s, u}, []int{6, 0}, 14. / 924, 28. / 924, Undecided},
+		{"nine times, p = 0.065 in the second run", []bothSides{farApart, stalled}, 30, []Judgement{s, u}, []int{6, 6}, 60. / 924, 120. / 924, Suspicious},
+		{"nine times, p = 0.065 in the second run, told by a third", []bothSides{farApart, stalled, farApart}, 30, []Judgement{s, u, w}, []int{6, 6, 0}, 0.000201172, 0.000804687, Red},
+		{"nine times, p = 0.065 in both", []bothSides{stalled, stalled}, 6, []Judgement{s, u}, []int{6, 0}, 60. / 924, 120. / 924, Undecided},
+		{"no sign in the trials that were added", []bothSides{apart, mixed, even}, 30, []Judgement{s, u, n}, []int{6, 6, 0}, 0.513723, 1, Green},
+		{"no sign, and none more to be had", []bothSides{apart, mixed}, 6, []Judgement{s, n}, []int{6, 0}, 364. / 924, 728. / 924, Green},
+		{"some sign up to the last", []bothSides{apart, mixed, mixed, mixed, mixed}, 30, []Judgement{s, u, u, u, u}, []int{6, 6, 12, 6, 0}, 0.0482797, 0.772475, Undecided},
+		{"ten times without any sign", []bothSides{torn, torn, mixed}, 12, []Judgement{s, u, u}, []int{6, 6, 0}, 0.178182, 0.712728, Undecided},
+		{"nine times and then not at all", []bothSides{farApart, same, same}, 30, []Judgement{s, u, n}, []int{6, 6, 0}, 1, 1, Green},
+		{"scattered and then not", []bothSides{scattered, same}, 30, []Judgement{s, n}, []int{6, 0}, 1, 1, Green},
+		{"scattered to the last", []bothSides{scattered, scattered}, 6, []Judgement{s, u}, []int{6, 0}, -1, -1, Undecided},
+		{"five trials, whose medians have no interval", []bothSides{{six[:5], timesOver(1.2, six[:5])}, {six[:5], timesOver(1.2, six[:5])}}, 30, []Judgement{s, w}, []int{5, 0}, 2. / 252, 4. / 252, Red},
+		{"five trials, and no sign", []bothSides{{six[:5], six[:5]}}, 30, []Judgement{NoEvidence}, []int{0}, 1, 1, Green},
+		{"four trials", []bothSides{{six[:4], timesOver(9, six[:4])}}, 30, []Judgement{Undecidable}, []int{0}, 2. / 70, 2. / 70, Undecided},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			o := pairOfBuilds
 			o.MaxTrials = c.most
 			for _, better := range []results.Better{results.Lower, results.Higher} {
-				var g *GateVerdict
+				var g *Verdict
 				for k, want := range c.judged {
 					tiny := 1 + 1e-7*float64(k) // so that trials of different runs are no ties
 					base, head := timesOver(tiny, c.runs[k].base), timesOver(tiny, c.runs[k].head)
@@ -212,7 +213,7 @@ func TestSuspectsAreConfirmedAcquittedOrLeftUndecided(t *testing.T) {
 						t.Fatal(err)
 					}
 					if f := g.Figures[0]; f.Judgement != want || g.MoreTrials() != c.more[k] {
-						t.Fatalf("%s, run %d: %q (%s), %d more trials; want %q and %d", better, k+1, f.Judgement, f.evidence(), g.MoreTrials(), want, c.more[k])
+						t.Fatalf("%s, run %d: %q (%s), %d more trials; want %q and %d", better, k+1, f.Judgement, f.Evidence(), g.MoreTrials(), want, c.more[k])
 					}
 				}
 				f := g.Figures[0]
@@ -246,16 +247,16 @@ func TestSuspectsAreJudgedTogether(t *testing.T) {
 		runs     []*results.Record
 		judged   [2]Judgement // ingest.visibility ok, query.thread.hot eose
 		adjusted [2]float64
-		want     GateResult
+		want     Result
 		suspects []string
 		headline string
 	}{
-		{"p = 0.0087 of one is enough", []*results.Record{two(apart, same), two(crossed2, same)}, [2]Judgement{GotWorse, NoEvidence}, [2]float64{16. / 924, 1}, GateRed, nil, "RED: 1 of 2 figures got worse"},
-		{"p = 0.0087 of two is not", []*results.Record{two(apart, apart), two(crossed2, crossed2)}, [2]Judgement{Unclear, Unclear}, [2]float64{32. / 924, 32. / 924}, GateSuspects, []string{"ingest.visibility", "query.thread.hot"}, "SUSPICIOUS: 2 of 2 figures may have got worse"},
-		{"both are worse", []*results.Record{two(apart, apart), two(apart, apart)}, [2]Judgement{GotWorse, GotWorse}, [2]float64{8. / 924, 8. / 924}, GateRed, nil, "RED: 2 of 2 figures got worse"},
-		{"who was acquitted counts on", []*results.Record{two(apart, apart), two(same, crossed2)}, [2]Judgement{NotAgain, Unclear}, [2]float64{1, 32. / 924}, GateSuspects, []string{"query.thread.hot"}, "SUSPICIOUS: 1 of 2 figures may have got worse"},
-		{"and in the looks that follow", []*results.Record{two(apart, apart), two(same, crossed3), two(same, crossed3)}, [2]Judgement{NotAgain, GotWorse}, [2]float64{1, 8 * 0.000201172}, GateRed, nil, "RED: 1 of 2 figures got worse"},
-		{"one that is worse ends it", []*results.Record{two(apart, apart), two(apart, mixed)}, [2]Judgement{GotWorse, Unclear}, [2]float64{8. / 924, 728. / 924}, GateRed, nil, "RED: 1 of 2 figures got worse"},
+		{"p = 0.0087 of one is enough", []*results.Record{two(apart, same), two(crossed2, same)}, [2]Judgement{GotWorse, NoEvidence}, [2]float64{16. / 924, 1}, Red, nil, "RED: 1 of 2 figures got worse"},
+		{"p = 0.0087 of two is not", []*results.Record{two(apart, apart), two(crossed2, crossed2)}, [2]Judgement{Unclear, Unclear}, [2]float64{32. / 924, 32. / 924}, Suspicious, []string{"ingest.visibility", "query.thread.hot"}, "SUSPICIOUS: 2 of 2 figures may have got worse"},
+		{"both are worse", []*results.Record{two(apart, apart), two(apart, apart)}, [2]Judgement{GotWorse, GotWorse}, [2]float64{8. / 924, 8. / 924}, Red, nil, "RED: 2 of 2 figures got worse"},
+		{"who was acquitted counts on", []*results.Record{two(apart, apart), two(same, crossed2)}, [2]Judgement{NotAgain, Unclear}, [2]float64{1, 32. / 924}, Suspicious, []string{"query.thread.hot"}, "SUSPICIOUS: 1 of 2 figures may have got worse"},
+		{"and in the looks that follow", []*results.Record{two(apart, apart), two(same, crossed3), two(same, crossed3)}, [2]Judgement{NotAgain, GotWorse}, [2]float64{1, 8 * 0.000201172}, Red, nil, "RED: 1 of 2 figures got worse"},
+		{"one that is worse ends it", []*results.Record{two(apart, apart), two(apart, mixed)}, [2]Judgement{GotWorse, Unclear}, [2]float64{8. / 924, 728. / 924}, Red, nil, "RED: 1 of 2 figures got worse"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			g := mustGate(t, c.runs[0], pairOfBuilds)
@@ -270,16 +271,16 @@ func TestSuspectsAreJudgedTogether(t *testing.T) {
 			}
 			for i, f := range g.Figures {
 				if f.Judgement != c.judged[i] || math.Abs(f.Adjusted-c.adjusted[i]) > 1e-5 {
-					t.Errorf("%s: %q, adjusted %.5f; want %q, %.5f", f.name(), f.Judgement, f.Adjusted, c.judged[i], c.adjusted[i])
+					t.Errorf("%s: %q, adjusted %.5f; want %q, %.5f", f.Name(), f.Judgement, f.Adjusted, c.judged[i], c.adjusted[i])
 				}
 			}
 			if g.Result != c.want || g.Headline() != c.headline {
 				t.Errorf("%s: %q, want %s: %q", g.Result, g.Headline(), c.want, c.headline)
 			}
-			if got := g.Suspects(); g.Result == GateSuspects && !slices.Equal(got, c.suspects) {
+			if got := g.Suspects(); g.Result == Suspicious && !slices.Equal(got, c.suspects) {
 				t.Errorf("suspects %q, want %q", got, c.suspects)
 			}
-			if more := g.MoreTrials(); (more > 0) != (c.want == GateSuspects) {
+			if more := g.MoreTrials(); (more > 0) != (c.want == Suspicious) {
 				t.Errorf("%s asks for %d more trials", g.Result, more)
 			}
 		})
@@ -290,7 +291,7 @@ func TestWhatARunThatConfirmsLacksIsToldOfHead(t *testing.T) {
 	want := "nothing was measured of query.thread.hot eose in a run that was to confirm it"
 	lacking := sides(results.Lower, same.base, same.head)
 	g := concluded(t, pairOfBuilds, two(same, apart), func(int) *results.Record { return lacking })
-	if g.Result != GateShort || !slices.Equal(g.Short, []string{want}) {
+	if g.Result != FellShort || !slices.Equal(g.Short, []string{want}) {
 		t.Errorf("%s %q", g.Result, g.Short)
 	}
 	// Trials of a run before do not stand for those that the last one lacks.
@@ -300,19 +301,19 @@ func TestWhatARunThatConfirmsLacksIsToldOfHead(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if g.Result != GateShort || !slices.Equal(g.Short, []string{want}) {
+	if g.Result != FellShort || !slices.Equal(g.Short, []string{want}) {
 		t.Errorf("%s %q", g.Result, g.Short)
 	}
 	// Nor does what head has stand for what base lacks.
 	g = concluded(t, pairOfBuilds, two(same, apart), func(int) *results.Record { return two(same, bothSides{nil, apart.head}) })
-	if g.Result != GateShort || !slices.Equal(g.Short, []string{want}) {
+	if g.Result != FellShort || !slices.Equal(g.Short, []string{want}) {
 		t.Errorf("%s %q", g.Result, g.Short)
 	}
 	// Another corpus is another matter.
 	g = mustGate(t, two(same, apart), pairOfBuilds)
 	other := two(same, apart)
 	other.Corpus.Fingerprint = strings.Repeat("1", 64)
-	var incomparable *IncomparableError
+	var incomparable *compare.IncomparableError
 	if err := g.Confirm(other); !errors.As(err, &incomparable) || g.MoreTrials() != 6 {
 		t.Errorf("%v, and %d more trials", err, g.MoreTrials())
 	}
@@ -324,8 +325,8 @@ func TestTheNoiseFloorAcquitsNobodyWhoIsGrosslyWorse(t *testing.T) {
 	for _, c := range []struct {
 		times float64
 		first Judgement
-		want  GateResult
-	}{{1.2, BelowNoise, GateGreen}, {1.45, BelowNoise, GateGreen}, {1.55, Suspect, GateUndecided}, {9, Suspect, GateUndecided}} {
+		want  Result
+	}{{1.2, BelowNoise, Green}, {1.45, BelowNoise, Green}, {1.55, Suspect, Undecided}, {9, Suspect, Undecided}} {
 		again := bothSides{six, timesOver(c.times, six)}
 		r := sides(results.Lower, again.base, again.head)
 		r.Measurements = append(r.Measurements, results.Measurement{Relay: "again", Scenario: "ingest.visibility", Metric: "ok", Unit: "ms", Better: results.Lower, Trials: again.head})
@@ -345,15 +346,15 @@ func TestFromNothingToSomethingIsWorseThanAnyThreshold(t *testing.T) {
 	nothing := []float64{0, 0, 0, 0, 0, 0}
 	grown := bothSides{nothing, six}
 	g := concluded(t, pairOfBuilds, sides(results.Lower, grown.base, grown.head), func(int) *results.Record { return sides(results.Lower, grown.base, grown.head) })
-	if g.Result != GateRed || !math.IsNaN(g.Figures[0].Worse()) {
+	if g.Result != Red || !math.IsNaN(g.Figures[0].Worse()) {
 		t.Errorf("a latency from nothing: %s", g.Headline())
 	}
 	g = concluded(t, pairOfBuilds, sides(results.Higher, six, nothing), func(int) *results.Record { return sides(results.Higher, six, nothing) })
-	if g.Result != GateRed {
+	if g.Result != Red {
 		t.Errorf("a rate to nothing: %s", g.Headline())
 	}
 	for name, r := range map[string]*results.Record{"a rate from nothing": sides(results.Higher, nothing, six), "a latency to nothing": sides(results.Lower, six, nothing), "nothing at all": sides(results.Lower, nothing, nothing)} {
-		if g := mustGate(t, r, pairOfBuilds); g.Result != GateGreen {
+		if g := mustGate(t, r, pairOfBuilds); g.Result != Green {
 			t.Errorf("%s: %s", name, g.Headline())
 		}
 	}
@@ -401,12 +402,12 @@ func TestHowWidelyTrialsMayScatter(t *testing.T) {
 
 func TestAGateCountsWhatItJudges(t *testing.T) {
 	for scenario, want := range map[string]int{"ingest.throughput": 2, "ingest.visibility": 2, "query.thread.hot": 2, "storage": 2, "negentropy": 5, "ingest.paced": 0, "calibration": 0, "ingestion": 0} {
-		if got := GateFigures(scenario); got != want {
+		if got := FiguresOf(scenario); got != want {
 			t.Errorf("%s: %d figures, want %d", scenario, got, want)
 		}
 	}
 	for figures, want := range map[int]int{0: 5, 1: 5, 2: 6, 4: 6, 5: 7, 17: 7, 18: 8} {
-		if got := GateTrials(figures); got != want {
+		if got := TrialsFor(figures); got != want {
 			t.Errorf("%d figures: %d trials, want %d", figures, got, want)
 		}
 		if n := max(figures, 1); !decides(n, want, want) || decides(n, want-1, want-1) {
@@ -447,24 +448,24 @@ func TestABaselineMustHaveTrialsThatDecide(t *testing.T) {
 	figure(stored, "ingest.visibility", "ok", results.Lower, bothSides{base: six})
 	stored.Measurements = slices.DeleteFunc(stored.Measurements, func(m results.Measurement) bool { return len(m.Trials) == 0 })
 	stored.Measurements[0].Relay = "mine"
-	o := GateOptions{Base: "mine", Head: "head", Baseline: stored, Threshold: 0.05, MaxTrials: 18}
+	o := Options{Base: "mine", Head: "head", Baseline: stored, Threshold: 0.05, MaxTrials: 18}
 	run := func(s bothSides) *results.Record {
 		r := gated(1, []string{"head"}, flat1)
 		r.Measurements = []results.Measurement{{Relay: "head", Scenario: "ingest.visibility", Metric: "ok", Unit: "ms", Better: results.Lower, Trials: s.head}}
 		return r
 	}
 	g := concluded(t, o, run(apart), func(int) *results.Record { return run(crossed3) })
-	if f := g.Figures[0]; g.Result != GateRed || f.Test.N1 != 6 || f.Test.N2 != 6 {
+	if f := g.Figures[0]; g.Result != Red || f.Test.N1 != 6 || f.Test.N2 != 6 {
 		t.Errorf("%s over %d and %d trials", g.Headline(), f.Test.N1, f.Test.N2)
 	}
 	five := *stored
 	five.Measurements = slices.Clone(stored.Measurements)
 	five.Measurements[0].Trials = six[:5]
-	if g := mustGate(t, run(same), GateOptions{Base: "mine", Head: "head", Baseline: &five, Threshold: 0.05}); g.Result != GateGreen {
+	if g := mustGate(t, run(same), Options{Base: "mine", Head: "head", Baseline: &five, Threshold: 0.05}); g.Result != Green {
 		t.Errorf("five trials, whose median has no interval: %s", g.Headline())
 	}
 	g = concluded(t, o, run(apart), func(int) *results.Record { return run(mixed) })
-	if f := g.Figures[0]; g.Result != GateGreen || f.Judgement != NotAgain || f.Test.N1 != 6 || f.Test.N2 != 12 {
+	if f := g.Figures[0]; g.Result != Green || f.Judgement != NotAgain || f.Test.N1 != 6 || f.Test.N2 != 12 {
 		t.Errorf("%s over %d and %d trials", g.Headline(), f.Test.N1, f.Test.N2)
 	}
 }
@@ -476,7 +477,7 @@ func TestAnUndecidedGateSaysWhatAndWhy(t *testing.T) {
 	both := concluded(t, o, two(stalled, torn), func(int) *results.Record { return two(stalled, torn) })
 	const sentence = "ingest.visibility ok: +800 %, from 1.02 ms to 9.22 ms (p=0.065, n=6; threshold 5 %); in the first run +800 % (p=0.065)"
 	for _, c := range []struct {
-		g             *GateVerdict
+		g             *Verdict
 		headline      string
 		errors, tests int
 	}{

@@ -1,4 +1,4 @@
-package report
+package compare
 
 import (
 	"cmp"
@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"relaybench/report"
 	"relaybench/results"
 )
 
@@ -29,35 +30,18 @@ var neutralOptions = []string{"args", "trials", "only", "skip", "quick", "timeou
 	"neg-scattered", "sync", "sync-modes", "fetch", "matrix", "adaptive"}
 
 // Differences lists in what records differ that must not: corpus, settings that bear on figures,
-// and class of machine.
-func Differences(records ...*results.Record) []Difference {
-	clean := make([]*results.Record, len(records))
-	for i, r := range records {
-		clean[i] = sanitized(r)
-	}
-	return differences(clean...)
-}
-
-// differences is Differences for records whose strings are visible already.
-func differences(records ...*results.Record) []Difference {
-	var out []Difference
+// and class of machine. The records are report.Sanitized.
+func Differences(records ...*results.Record) (out []Difference) {
 	field := func(name string, value func(r *results.Record) string) {
 		var values []string
 		for _, r := range records {
-			if v := value(r); !slices.Contains(values, v) {
-				values = append(values, v)
-			}
+			values = report.AddNew(values, cmp.Or(value(r), "not recorded"))
 		}
 		if len(values) > 1 {
-			for i := range values {
-				if values[i] == "" {
-					values[i] = "not recorded"
-				}
-			}
 			out = append(out, Difference{name, values})
 		}
 	}
-	field("corpus fingerprint", func(r *results.Record) string { return shorten(r.Corpus.Fingerprint, 16) })
+	field("corpus fingerprint", func(r *results.Record) string { return report.Shorten(r.Corpus.Fingerprint, 16) })
 	if len(out) == 0 { // the first digits are what people see, but all of them decide
 		field("corpus fingerprint", func(r *results.Record) string { return r.Corpus.Fingerprint })
 	}
@@ -98,7 +82,7 @@ var machineClass = []machineField{
 		if e.QuotaCores == 0 {
 			return "none"
 		}
-		return number(e.QuotaCores) + " cores"
+		return report.Number(e.QuotaCores) + " cores"
 	}},
 	{"frequency governor", false, func(e *results.Environment) string { return e.Governor }},
 	{"hypervisor", false, func(e *results.Environment) string { return e.Virtualization }},
@@ -138,26 +122,28 @@ func optionText(v any) string {
 
 // cautions lists what does not forbid a comparison and must be known all the same.
 func cautions(before, after []*results.Record) []string {
-	out := unlike(slices.Concat(before, after))
-	side := func(label string, records []*results.Record) {
-		partial := 0
-		for _, r := range records {
-			if r.Partial {
-				partial++
-			}
-		}
-		if partial > 0 {
+	out := Unlike(slices.Concat(before, after)...)
+	directed := func(m *results.Measurement) bool { return m.Better != results.None }
+	for i, records := range [][]*results.Record{before, after} {
+		label := [...]string{oldName, newName}[i]
+		if slices.ContainsFunc(records, func(r *results.Record) bool { return r.Partial }) {
 			out = append(out, fmt.Sprintf("The %s results are partial: that run did not finish.", label))
 		}
-		for _, name := range relayNames(records) {
-			if short := shortOf(records, name, directed); len(short) > 0 {
-				out = append(out, fmt.Sprintf("%s fell short in the %s results: %s.", name, label, some(short, 3)))
+		for _, name := range RelayNames(records) {
+			if short := Shortcomings(records, name, directed); len(short) > 0 {
+				out = append(out, fmt.Sprintf("%s fell short in the %s results: %s.", name, label, report.Some(short, 3)))
 			}
 		}
 	}
-	side("old", before)
-	side("new", after)
-	for _, name := range relayNames(before) {
+	durability := func(records []*results.Record, relay string) string {
+		for _, r := range records {
+			if x := report.RelayOf(r, relay); x != nil {
+				return x.Durability
+			}
+		}
+		return ""
+	}
+	for _, name := range RelayNames(before) {
 		if a, b := durability(before, name), durability(after, name); a != "" && b != "" && a != b {
 			out = append(out, fmt.Sprintf("An OK of %s promises another durability: %s before, %s now. Its ingest is not like for like.", name, a, b))
 		}
@@ -165,61 +151,53 @@ func cautions(before, after []*results.Record) []string {
 	return out
 }
 
-// unlike lists in what records differ, or do not tell, that forbids no comparison.
-func unlike(all []*results.Record) []string {
-	var out []string
-	differs := func(what string, value func(*results.Record) string) {
+// Unlike lists in what records differ, or do not tell, that forbids no comparison.
+func Unlike(all ...*results.Record) (out []string) {
+	for _, x := range []struct {
+		what  string
+		value func(*results.Record) string
+	}{
+		{"Measured by different versions of relaybench", func(r *results.Record) string {
+			if r.Tool.Revision == "" {
+				return r.Tool.Version
+			}
+			return r.Tool.Version + " (" + report.Shorten(r.Tool.Revision, 12) + ")"
+		}},
+		{"Signatures were checked by different libraries, of which one may be several times as fast", func(r *results.Record) string { return r.Tool.Verifier }},
+		{"Measured on different kernels", func(r *results.Record) string { return r.Environment.Kernel }},
+		{"Measured in different containers", func(r *results.Record) string { return r.Environment.Container }},
+		{"Measured with different amounts of memory", func(r *results.Record) string {
+			return report.BytesText(math.Round(float64(r.Environment.MemoryBytes)/(1<<29)) * (1 << 29)) // what the kernel keeps for itself varies
+		}},
+	} {
 		var values []string
 		for _, r := range all {
-			if v := value(r); v != "" && !slices.Contains(values, v) {
-				values = append(values, v)
+			if v := x.value(r); v != "" {
+				values = report.AddNew(values, v)
 			}
 		}
 		if len(values) > 1 {
-			out = append(out, fmt.Sprintf("%s: %s.", what, strings.Join(values, ", ")))
+			out = append(out, fmt.Sprintf("%s: %s.", x.what, strings.Join(values, ", ")))
 		}
 	}
-	differs("Measured by different versions of relaybench", func(r *results.Record) string {
-		v := r.Tool.Version
-		if r.Tool.Revision != "" {
-			v += " (" + shorten(r.Tool.Revision, 12) + ")"
-		}
-		return v
-	})
-	differs("Signatures were checked by different libraries, of which one may be several times as fast", func(r *results.Record) string { return r.Tool.Verifier })
-	differs("Measured on different kernels", func(r *results.Record) string { return r.Environment.Kernel })
-	differs("Measured in different containers", func(r *results.Record) string { return r.Environment.Container })
-	differs("Measured with different amounts of memory", func(r *results.Record) string {
-		return BytesText(math.Round(float64(r.Environment.MemoryBytes)/(1<<29)) * (1 << 29)) // what the kernel keeps for itself varies
-	})
 	var silent []string
 	for _, m := range machineClass {
-		if value := m.value; unknown(all, value) && slices.ContainsFunc(all, func(r *results.Record) bool { return value(&r.Environment) != "" }) {
-			silent = append(silent, m.name)
+		if unknown(all, m.value) && slices.ContainsFunc(all, func(r *results.Record) bool { return m.value(&r.Environment) != "" }) {
+			silent = append(silent, "the "+m.name)
 		}
 	}
 	if len(silent) > 0 {
-		out = append(out, fmt.Sprintf("Some of the results do not tell the %s: make sure that it was the same.", strings.Join(silent, ", the ")))
+		out = append(out, fmt.Sprintf("Some of the results do not tell %s: make sure that it was the same.", report.And(silent...)))
 	}
 	return out
 }
 
-// shortOf lists, a phrase each, in what a relay of some records fell short: an outcome that is not
-// ok, and failed checks of which it is to blame.
-//
-// A failed check counts where it bears on a figure that matters here.
-func shortOf(records []*results.Record, relay string, matters func(*results.Measurement) bool) []string {
-	var out []string
-	add := func(s string) {
-		if !slices.Contains(out, s) {
-			out = append(out, s)
-		}
-	}
+// Shortcomings lists, a phrase each, in what a relay of some records fell short: an outcome that is
+// not ok, and failed checks of which it is to blame and that bear on a figure that matters here.
+func Shortcomings(records []*results.Record, relay string, matters func(*results.Measurement) bool) (out []string) {
 	for _, r := range records {
-		for i := range r.Relays {
-			if x := &r.Relays[i]; x.Name == relay && x.Outcome != results.OutcomeOK && x.Outcome != results.OutcomeUnmeasured {
-				add(outcomeText(x))
-			}
+		if x := report.RelayOf(r, relay); x != nil && x.Outcome != results.OutcomeOK && x.Outcome != results.OutcomeUnmeasured {
+			out = report.AddNew(out, report.OutcomeText(x))
 		}
 		bars := barringFindings(r, relay, matters)
 		for i := range r.Findings {
@@ -227,11 +205,11 @@ func shortOf(records []*results.Record, relay string, matters func(*results.Meas
 			if !bars[f] || cmp.Or(f.Blames, f.Relay) != relay || f.Blames == "" && f.Peer != "" {
 				continue
 			}
-			text := checkTitle(f.Code)
+			text := report.CheckTitle(f.Code)
 			if f.Scenario != "" {
 				text += " (" + f.Scenario + ")"
 			}
-			add(text)
+			out = report.AddNew(out, text)
 		}
 	}
 	return out
@@ -260,18 +238,4 @@ func barringFindings(r *results.Record, relay string, matters func(*results.Meas
 		}
 	}
 	return bars
-}
-
-// directed tells whether a figure is better one way.
-func directed(m *results.Measurement) bool { return m.Better != results.None }
-
-func durability(records []*results.Record, relay string) string {
-	for _, r := range records {
-		for _, x := range r.Relays {
-			if x.Name == relay {
-				return x.Durability
-			}
-		}
-	}
-	return ""
 }

@@ -1,6 +1,6 @@
 //go:build race
 
-package report
+package gate
 
 // fewer is by how much simulations are cut down where the race detector makes them slow.
 const fewer = 5

@@ -1,4 +1,4 @@
-package report
+package gate
 
 import (
 	"errors"
@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"github.com/BurntSushi/toml"
+
+	"relaybench/report"
 )
 
 // Threshold is what the figures that a pattern fits may worsen by.
@@ -28,14 +30,14 @@ func ParseThresholds(text string) ([]Threshold, error) {
 	if err != nil {
 		var parse toml.ParseError
 		if errors.As(err, &parse) {
-			return nil, fmt.Errorf("line %d: %s", parse.Position.Line, visible(parse.Message))
+			return nil, fmt.Errorf("line %d: %s", parse.Position.Line, report.Visible(parse.Message))
 		}
 		return nil, err
 	}
 	var all []Threshold
 	for _, key := range meta.Keys() {
 		if len(key) != 1 {
-			return nil, fmt.Errorf("%q is in a table; write one line a figure, \"scenario metric\" = per cent, with quotes around the name", visible(key.String()))
+			return nil, fmt.Errorf("%q is in a table; write one line a figure, \"scenario metric\" = per cent, with quotes around the name", report.Visible(key.String()))
 		}
 		percent, ok := 0.0, true
 		switch v := values[key[0]].(type) {
@@ -47,7 +49,7 @@ func ParseThresholds(text string) ([]Threshold, error) {
 			ok = false
 		}
 		if !ok || math.IsNaN(percent) || percent < 0 || percent > 10_000 {
-			return nil, fmt.Errorf("%q: give per cent, a number from 0 to 10000; a name with dots or blanks wants quotes", visible(key[0]))
+			return nil, fmt.Errorf("%q: give per cent, a number from 0 to 10000; a name with dots or blanks wants quotes", report.Visible(key[0]))
 		}
 		all = append(all, Threshold{key[0], percent / 100})
 	}

@@ -1,4 +1,4 @@
-package report
+package gate
 
 import (
 	"bytes"
@@ -12,15 +12,21 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode"
 
+	"relaybench/report"
+	"relaybench/report/compare"
+	"relaybench/report/reporttest"
 	"relaybench/results"
+
+	"github.com/clipperhouse/displaywidth"
 )
 
 // gated is a record of a gate: relays over the scenarios that a gate measures, with trials from value, which is given the figure's
 // centre. It is called trial by trial and, within one, figure by figure, as a run measures.
 func gated(trials int, relays []string, value func(relay, figure string, trial int, center float64, better results.Better) float64) *results.Record {
 	finished := time.Date(2026, 8, 30, 12, 2, 30, 0, time.UTC)
-	rec := compared(1, func(r *results.Record) { r.Measurements, r.FinishedAt = nil, &finished })
+	rec := reporttest.Compared(1, func(r *results.Record) { r.Measurements, r.FinishedAt = nil, &finished })
 	recorder := results.NewRecorder(rec, nil)
 	for i, name := range relays {
 		recorder.SetRelay(results.Relay{Name: name, Durability: "batch", Outcome: results.OutcomeOK, SHA256: strings.Repeat(fmt.Sprint(i), 64)})
@@ -50,7 +56,7 @@ func gated(trials int, relays []string, value func(relay, figure string, trial i
 	}
 	out := recorder.Snapshot()
 	out.Options["trials"] = float64(trials)
-	return described(&out)
+	return reporttest.Described(&out)
 }
 
 // noisyMachine makes the noise of a shared machine: log-normal in each figure, a part that all figures of a trial have in common, spells in which
@@ -80,9 +86,9 @@ func (m *noisyMachine) value(relay string, trial int, center float64, better res
 	return center * slower
 }
 
-func mustGate(t *testing.T, r *results.Record, o GateOptions) *GateVerdict {
+func mustGate(t *testing.T, r *results.Record, o Options) *Verdict {
 	t.Helper()
-	g, err := Gate(r, o)
+	g, err := Judge(r, o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -91,7 +97,7 @@ func mustGate(t *testing.T, r *results.Record, o GateOptions) *GateVerdict {
 
 // concluded judges as the verb does: with further runs, of as many trials as the verdict asks for,
 // until it is final.
-func concluded(t *testing.T, o GateOptions, first *results.Record, run func(trials int) *results.Record) *GateVerdict {
+func concluded(t *testing.T, o Options, first *results.Record, run func(trials int) *results.Record) *Verdict {
 	t.Helper()
 	g := mustGate(t, first, o)
 	for n := g.MoreTrials(); n > 0; n = g.MoreTrials() {
@@ -103,12 +109,12 @@ func concluded(t *testing.T, o GateOptions, first *results.Record, run func(tria
 }
 
 // twice is concluded with the same record for each further run.
-func twice(t *testing.T, first, second *results.Record, o GateOptions) *GateVerdict {
+func twice(t *testing.T, first, second *results.Record, o Options) *Verdict {
 	t.Helper()
 	return concluded(t, o, first, func(int) *results.Record { return second })
 }
 
-var pairOfBuilds = GateOptions{Base: "base", Head: "head", Threshold: 0.05, MaxTrials: 30}
+var pairOfBuilds = Options{Base: "base", Head: "head", Threshold: 0.05, MaxTrials: 30}
 
 func TestAGateJudgesByEvidenceAndSize(t *testing.T) {
 	steady := func(relay string, head map[string]float64) func(relay, figure string, trial int, center float64, better results.Better) float64 {
@@ -148,29 +154,29 @@ func TestAGateJudgesByEvidenceAndSize(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		r      *results.Record
-		change func(*GateOptions)
-		want   GateResult
+		change func(*Options)
+		want   Result
 		figure string // whose judgement is looked at
 		judged Judgement
 	}{
-		{"nothing changed", record(nil), nil, GateGreen, "ingest.throughput accepted", NoEvidence},
-		{"slower", record(map[string]float64{"ingest.throughput accepted": 0.9}), nil, GateRed, "ingest.throughput accepted", GotWorse},
-		{"faster", record(map[string]float64{"ingest.throughput accepted": 1.1}), nil, GateGreen, "ingest.throughput accepted", GotBetter},
-		{"a latency that rises", record(map[string]float64{"query.thread.hot eose": 1.1}), nil, GateRed, "query.thread.hot eose", GotWorse},
-		{"below the threshold", record(map[string]float64{"query.thread.hot eose": 1.03}), nil, GateGreen, "query.thread.hot eose", SlightlyOff},
-		{"a lower threshold", record(map[string]float64{"query.thread.hot eose": 1.03}), func(o *GateOptions) { o.Threshold = 0.01 }, GateRed, "query.thread.hot eose", GotWorse},
-		{"an override allows it", record(map[string]float64{"query.thread.hot eose": 1.2}), func(o *GateOptions) { o.Overrides = []Threshold{{"query.* eose", 0.3}} }, GateGreen, "query.thread.hot eose", SlightlyOff},
-		{"an override forbids it", record(map[string]float64{"storage allocated": 1.02}), func(o *GateOptions) { o.Overrides = []Threshold{{"*", 0.5}, {"storage allocated", 0.01}} }, GateRed, "storage allocated", GotWorse},
-		{"another number of results", record(nil, exactly(211)), nil, GateRed, "query.thread.hot events", Differs},
-		{"which an override allows", record(nil, exactly(211)), func(o *GateOptions) { o.Overrides = []Threshold{{"query.* events", 0.01}} }, GateGreen, "query.thread.hot events", SlightlyOff},
-		{"too few trials", record(map[string]float64{"ingest.throughput accepted": 0.5}, few(5)), nil, GateUndecided, "ingest.throughput accepted", Undecidable},
-		{"too few trials, but an exact figure", record(nil, few(5), exactly(1)), nil, GateRed, "query.thread.hot events", Differs},
-		{"head fails a check", record(nil, failed("head", "query.thread.hot")), nil, GateShort, "storage allocated", NoEvidence},
-		{"head has a property stated", record(nil, stated("head")), nil, GateGreen, "storage allocated", NoEvidence},
-		{"head crashes", record(nil, func(r *results.Record) { r.Relays[1].Outcome, r.Relays[1].Reason = results.OutcomeFailed, "died" }), nil, GateShort, "storage allocated", NoEvidence},
+		{"nothing changed", record(nil), nil, Green, "ingest.throughput accepted", NoEvidence},
+		{"slower", record(map[string]float64{"ingest.throughput accepted": 0.9}), nil, Red, "ingest.throughput accepted", GotWorse},
+		{"faster", record(map[string]float64{"ingest.throughput accepted": 1.1}), nil, Green, "ingest.throughput accepted", GotBetter},
+		{"a latency that rises", record(map[string]float64{"query.thread.hot eose": 1.1}), nil, Red, "query.thread.hot eose", GotWorse},
+		{"below the threshold", record(map[string]float64{"query.thread.hot eose": 1.03}), nil, Green, "query.thread.hot eose", SlightlyOff},
+		{"a lower threshold", record(map[string]float64{"query.thread.hot eose": 1.03}), func(o *Options) { o.Threshold = 0.01 }, Red, "query.thread.hot eose", GotWorse},
+		{"an override allows it", record(map[string]float64{"query.thread.hot eose": 1.2}), func(o *Options) { o.Overrides = []Threshold{{"query.* eose", 0.3}} }, Green, "query.thread.hot eose", SlightlyOff},
+		{"an override forbids it", record(map[string]float64{"storage allocated": 1.02}), func(o *Options) { o.Overrides = []Threshold{{"*", 0.5}, {"storage allocated", 0.01}} }, Red, "storage allocated", GotWorse},
+		{"another number of results", record(nil, exactly(211)), nil, Red, "query.thread.hot events", Differs},
+		{"which an override allows", record(nil, exactly(211)), func(o *Options) { o.Overrides = []Threshold{{"query.* events", 0.01}} }, Green, "query.thread.hot events", SlightlyOff},
+		{"too few trials", record(map[string]float64{"ingest.throughput accepted": 0.5}, few(5)), nil, Undecided, "ingest.throughput accepted", Undecidable},
+		{"too few trials, but an exact figure", record(nil, few(5), exactly(1)), nil, Red, "query.thread.hot events", Differs},
+		{"head fails a check", record(nil, reporttest.Failed("head", "query.thread.hot")), nil, FellShort, "storage allocated", NoEvidence},
+		{"head has a property stated", record(nil, reporttest.Stated("head")), nil, Green, "storage allocated", NoEvidence},
+		{"head crashes", record(nil, func(r *results.Record) { r.Relays[1].Outcome, r.Relays[1].Reason = results.OutcomeFailed, "died" }), nil, FellShort, "storage allocated", NoEvidence},
 		{"head lacks a figure", record(nil, func(r *results.Record) {
 			r.Measurements = slices.DeleteFunc(r.Measurements, func(m results.Measurement) bool { return m.Relay == "head" && m.Metric == "visible" })
-		}), nil, GateShort, "storage allocated", NoEvidence},
+		}), nil, FellShort, "storage allocated", NoEvidence},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			o := pairOfBuilds
@@ -181,11 +187,11 @@ func TestAGateJudgesByEvidenceAndSize(t *testing.T) {
 			if g.Result != c.want {
 				t.Errorf("%s, want %s: %s", g.Result, c.want, g.Headline())
 			}
-			i := slices.IndexFunc(g.Figures, func(f GateFigure) bool { return f.name() == c.figure })
+			i := slices.IndexFunc(g.Figures, func(f Figure) bool { return f.Name() == c.figure })
 			if i < 0 || g.Figures[i].Judgement != c.judged {
 				t.Errorf("%s is judged %+v, want %q", c.figure, g.Figures, c.judged)
 			}
-			if slices.ContainsFunc(g.Figures, func(f GateFigure) bool { return f.Metric == "unacknowledged" }) {
+			if slices.ContainsFunc(g.Figures, func(f Figure) bool { return f.Metric == "unacknowledged" }) {
 				t.Error("a figure that is none of the gate's was judged")
 			}
 		})
@@ -206,10 +212,10 @@ func TestWhatBaseDiffersFromItselfIsNotHeldAgainstHead(t *testing.T) {
 	o := pairOfBuilds
 	o.Again = "again"
 	g := twice(t, r, r, o)
-	if worse := g.Judged(GotWorse); len(worse) != 1 || worse[0].name() != "ingest.visibility visible" {
+	if worse := g.Judged(GotWorse); len(worse) != 1 || worse[0].Name() != "ingest.visibility visible" {
 		t.Errorf("held against head: %+v", worse)
 	}
-	if noise := g.Judged(BelowNoise); len(noise) != 1 || noise[0].name() != "ingest.visibility ok" {
+	if noise := g.Judged(BelowNoise); len(noise) != 1 || noise[0].Name() != "ingest.visibility ok" {
 		t.Errorf("like noise: %+v", noise)
 	}
 	if !slices.ContainsFunc(g.Cautions, func(s string) bool { return strings.Contains(s, "Noise floor: base differs from itself by up to 20.") }) {
@@ -260,12 +266,12 @@ func TestAGateRefusesWhatCannotBeABase(t *testing.T) {
 		{"its only relay needs no name", baseline(), "", "", nil},
 		{"a relay that it lacks", baseline(), "yours", "has no relay yours; it has mine", nil},
 		{"two relays and no name", gated(10, []string{"a", "b"}, flat1), "", "2 relays (a, b)", nil},
-		{"a failed required check", baseline(failed("mine", "storage")), "mine", "fell short itself: c (preflight)", new(*BaselineError)},
-		{"a property stated", baseline(stated("mine")), "mine", "", nil},
+		{"a failed required check", baseline(reporttest.Failed("mine", "storage")), "mine", "fell short itself: c (preflight)", new(*BaselineError)},
+		{"a property stated", baseline(reporttest.Stated("mine")), "mine", "", nil},
 		{"a partial run", baseline(func(r *results.Record) { r.Partial = true }), "mine", "did not finish", new(*BaselineError)},
-		{"another corpus", baseline(func(r *results.Record) { r.Corpus.Fingerprint = strings.Repeat("1", 64) }), "mine", "corpus fingerprint", new(*IncomparableError)},
-		{"another machine", baseline(func(r *results.Record) { r.Environment.CPU = "Xeon" }), "mine", "processor: Xeon", new(*IncomparableError)},
-		{"other settings", baseline(func(r *results.Record) { r.Options["window"] = 1.0 }), "mine", "option window: 1 ≠ 200", new(*IncomparableError)},
+		{"another corpus", baseline(func(r *results.Record) { r.Corpus.Fingerprint = strings.Repeat("1", 64) }), "mine", "corpus fingerprint", new(*compare.IncomparableError)},
+		{"another machine", baseline(func(r *results.Record) { r.Environment.CPU = "Xeon" }), "mine", "processor: Xeon", new(*compare.IncomparableError)},
+		{"other settings", baseline(func(r *results.Record) { r.Options["window"] = 1.0 }), "mine", "option window: 1 ≠ 200", new(*compare.IncomparableError)},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			name, err := CheckBaseline(c.baseline, c.base, gated(10, []string{"head"}, flat1))
@@ -280,20 +286,20 @@ func TestAGateRefusesWhatCannotBeABase(t *testing.T) {
 		})
 	}
 	r := gated(10, []string{"base", "head"}, flat1)
-	failed("base", "ingest.*")(r)
+	reporttest.Failed("base", "ingest.*")(r)
 	var base *BaselineError
-	if _, err := Gate(r, pairOfBuilds); !errors.As(err, &base) {
+	if _, err := Judge(r, pairOfBuilds); !errors.As(err, &base) {
 		t.Errorf("a base that fell short in the same run: %v", err)
 	}
-	g := mustGate(t, gated(10, []string{"head"}, flat1), GateOptions{Base: "mine", Head: "head", Baseline: baseline(), Threshold: 0.05})
-	if g.Result != GateGreen || !slices.ContainsFunc(g.Cautions, func(s string) bool { return strings.Contains(s, "stored record") }) {
+	g := mustGate(t, gated(10, []string{"head"}, flat1), Options{Base: "mine", Head: "head", Baseline: baseline(), Threshold: 0.05})
+	if g.Result != Green || !slices.ContainsFunc(g.Cautions, func(s string) bool { return strings.Contains(s, "stored record") }) {
 		t.Errorf("against a stored record: %s %q", g.Result, g.Cautions)
 	}
 	stored := baseline()
 	stored.Tool.Verifier = "libsecp256k1"
 	run := gated(10, []string{"head"}, flat1)
 	run.Tool.Verifier = "btcec"
-	g = mustGate(t, run, GateOptions{Base: "mine", Head: "head", Baseline: stored, Threshold: 0.05})
+	g = mustGate(t, run, Options{Base: "mine", Head: "head", Baseline: stored, Threshold: 0.05})
 	if !slices.ContainsFunc(g.Cautions, func(s string) bool { return strings.HasSuffix(s, ": libsecp256k1, btcec.") }) {
 		t.Errorf("other signature checks: %q", g.Cautions)
 	}
@@ -315,27 +321,29 @@ func TestVerdictsLookAsTheyShould(t *testing.T) {
 		return m.value(relay, trial, center, better, slower)
 	})
 	red := twice(t, r, r, pairOfBuilds)
-	short := mustGate(t, gated(10, []string{"base", hostile}, flat1), GateOptions{Base: "base", Head: hostile, Threshold: 0.05, Overrides: []Threshold{{hostile, 1}}})
-	short.Short, short.Result = []string{visible(hostile)}, GateShort
+	short := mustGate(t, gated(10, []string{"base", reporttest.Hostile}, flat1), Options{Base: "base", Head: reporttest.Hostile, Threshold: 0.05, Overrides: []Threshold{{reporttest.Hostile, 1}}})
+	short.Short, short.Result = []string{report.Visible(reporttest.Hostile)}, FellShort
 	few := mustGate(t, gated(4, []string{"base", "head"}, flat1), pairOfBuilds)
 	atMost := pairOfBuilds
 	atMost.MaxTrials = 6
 	unclear := twice(t, two(stalled, torn), two(stalled, torn), atMost)
-	for name, g := range map[string]*GateVerdict{"gate-red": red, "gate-short": short, "gate-undecided": few, "gate-unclear": unclear} {
+	for name, g := range map[string]*Verdict{"gate-red": red, "gate-short": short, "gate-undecided": few, "gate-unclear": unclear} {
 		for ext, write := range map[string]func(io.Writer) error{
-			"txt": func(w io.Writer) error { return g.Terminal(w, TerminalOptions{Width: 100, Files: paths}) }, "md": g.Markdown, "xml": g.JUnit,
+			"txt": func(w io.Writer) error {
+				return g.Document().Terminal(w, report.TerminalOptions{Width: 100, Files: []string{"results/20260830T120000Z/report.md", "results/20260830T120000Z/results.json"}})
+			}, "md": g.Document().Markdown, "xml": g.JUnit,
 		} {
 			var b bytes.Buffer
 			if err := write(&b); err != nil {
 				t.Fatal(err)
 			}
-			golden(t, name+"."+ext, b.Bytes())
-			if i := bytes.IndexFunc(b.Bytes(), func(r rune) bool { return r != '\n' && !shows(r) }); i >= 0 {
+			reporttest.Golden(t, name+"."+ext, b.Bytes())
+			if i := bytes.IndexFunc(b.Bytes(), func(r rune) bool { return r != '\n' && !unicode.IsPrint(r) }); i >= 0 {
 				t.Errorf("%s.%s lets %q through", name, ext, b.Bytes()[i:min(i+8, b.Len())])
 			}
 			switch ext {
 			case "md":
-				if bad := markup(b.String()); bad != "" {
+				if bad := reporttest.Markup(b.String()); bad != "" {
 					t.Errorf("markup of a record's own in %q", bad)
 				}
 			case "xml":
@@ -345,7 +353,7 @@ func TestVerdictsLookAsTheyShould(t *testing.T) {
 				}
 			case "txt":
 				for l := range strings.Lines(b.String()) {
-					if width(strings.TrimSuffix(l, "\n")) > 100 {
+					if displaywidth.String(strings.TrimSuffix(l, "\n")) > 100 {
 						t.Errorf("%s: a line is too wide: %q", name, l)
 					}
 				}
@@ -406,11 +414,13 @@ func FuzzParseThresholds(f *testing.F) {
 // TestGatesJudgeWhatBuildsTakeToReconcileWithEachOther has two builds that were reconciled with each other, and a third relay that is each one's other peer.
 func TestGatesJudgeWhatBuildsTakeToReconcileWithEachOther(t *testing.T) {
 	reconciled := func(slower float64) *results.Record {
-		r := gated(10, []string{"base", "head"}, func(_, _ string, trial int, center float64, _ results.Better) float64 { return center * wobble(trial) })
+		r := gated(10, []string{"base", "head"}, func(_, _ string, trial int, center float64, _ results.Better) float64 {
+			return center * reporttest.Wobble(trial)
+		})
 		add := func(relay, peer string, factor, lacks float64) {
 			var times, need []float64
 			for trial := range 10 {
-				times, need = append(times, 20*factor*wobble(trial)), append(need, lacks)
+				times, need = append(times, 20*factor*reporttest.Wobble(trial)), append(need, lacks)
 			}
 			r.Measurements = append(r.Measurements,
 				results.Measurement{Relay: relay, Peer: peer, Scenario: "negentropy.initial", Metric: "time", Unit: "ms", Better: results.Lower, Trials: times},
@@ -421,11 +431,11 @@ func TestGatesJudgeWhatBuildsTakeToReconcileWithEachOther(t *testing.T) {
 		add("base", "third", 1, 100)
 		return r
 	}
-	if g := twice(t, reconciled(1), reconciled(1), pairOfBuilds); g.Result != GateGreen {
+	if g := twice(t, reconciled(1), reconciled(1), pairOfBuilds); g.Result != Green {
 		t.Errorf("the same: %s %v", g.Headline(), g.Short)
 	}
 	g := twice(t, reconciled(1.3), reconciled(1.3), pairOfBuilds)
-	if bad := g.Judged(GotWorse, Differs); g.Result != GateRed || len(bad) != 1 || bad[0].name() != "negentropy.initial time with the other build" {
+	if bad := g.Judged(GotWorse, Differs); g.Result != Red || len(bad) != 1 || bad[0].Name() != "negentropy.initial time with the other build" {
 		t.Errorf("30 %% slower: %s %+v", g.Headline(), bad)
 	}
 }

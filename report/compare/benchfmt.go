@@ -1,16 +1,18 @@
-package report
+package compare
 
 import (
+	"bufio"
 	"cmp"
 	"fmt"
 	"io"
-	"maps"
 	"slices"
-	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
 
+	"golang.org/x/perf/benchfmt"
+
+	"relaybench/report"
 	"relaybench/results"
 )
 
@@ -21,74 +23,70 @@ import (
 // A benchmark is a scenario of a relay, a line a trial, a unit a metric; times are in seconds, sizes in bytes. Figures without a direction
 // come along only if o.All was set. Errors are those of w.
 func (c *Comparison) Benchfmt(w io.Writer) error {
-	s := newScreen(w, 0, false)
+	buffered := bufio.NewWriter(w) // which keeps the first error
+	out := benchfmt.NewWriter(buffered)
+	var config []benchfmt.Config
 	r := c.New.Records[0]
-	for _, d := range c.Differences {
-		s.write("# not comparable: " + oneLine(d.String()) + "\n")
-	}
 	for _, kv := range [][2]string{{"goos", r.Environment.OS}, {"goarch", r.Environment.Arch}, {"cpu", r.Environment.CPU}, {"fingerprint", r.Corpus.Fingerprint}} {
 		if kv[1] != "" && len(c.Differences) == 0 {
-			s.write(kv[0] + ": " + oneLine(kv[1]) + "\n")
+			config = append(config, benchfmt.Config{Key: kv[0], Value: []byte(oneLine(kv[1])), File: true})
 		}
 	}
-	units := map[string]string{}
+	for _, d := range c.Differences {
+		fmt.Fprintln(buffered, "# not comparable:", oneLine(d.String()))
+	}
+	var units []benchfmt.UnitMetadata
 	for _, relay := range c.Relays {
 		for i := range relay.Figures {
 			f := &relay.Figures[i]
-			unit, _ := benchUnit(f)
-			notes := ""
-			switch f.Better {
-			case results.Higher:
-				notes += " better=higher"
-			case results.Lower:
-				notes += " better=lower"
+			describe := func(key, value string) {
+				unit, _ := benchUnit(f)
+				units = append(units, benchfmt.UnitMetadata{UnitMetadataKey: benchfmt.UnitMetadataKey{Unit: unit, Key: key}, OrigUnit: unit, Value: value})
+			}
+			if f.Better == results.Higher || f.Better == results.Lower {
+				describe("better", string(f.Better))
 			}
 			if f.Exact {
-				notes += " assume=exact"
-			}
-			if notes != "" {
-				units[unit] = notes
+				describe("assume", "exact")
 			}
 		}
 	}
-	for _, unit := range slices.Sorted(maps.Keys(units)) {
-		s.write("Unit " + unit + units[unit] + "\n")
+	slices.SortStableFunc(units, func(a, b benchfmt.UnitMetadata) int {
+		return cmp.Or(cmp.Compare(a.Unit, b.Unit), cmp.Compare(b.Key, a.Key))
+	})
+	for i := range units {
+		if i == 0 || units[i].UnitMetadataKey != units[i-1].UnitMetadataKey {
+			if err := out.Write(&units[i]); err != nil {
+				return err
+			}
+		}
 	}
-	s.write("\n")
 	for _, relay := range c.Relays {
 		// Figures of a scenario stand together, so that a line holds one trial of all of them.
-		for from := 0; from < len(relay.Figures); {
-			to := from
-			for to < len(relay.Figures) && benchPlace(&relay.Figures[to]) == benchPlace(&relay.Figures[from]) {
-				to++
-			}
-			benchLines(s, &relay, relay.Figures[from:to])
-			from = to
+		var places report.Groups[string, *Figure]
+		for i := range relay.Figures {
+			places.Add(benchPlace(&relay.Figures[i])+"/relay="+benchWord(relay.New), &relay.Figures[i])
 		}
-	}
-	return s.flush()
-}
-
-func benchLines(s *screen, relay *RelayComparison, figures []Figure) {
-	name := "Benchmark" + benchPlace(&figures[0]) + "/relay=" + benchWord(relay.New)
-	for _, side := range []struct {
-		name   string
-		trials func(*Figure) []float64
-	}{{oldName, func(f *Figure) []float64 { return f.before }}, {newName, func(f *Figure) []float64 { return f.after }}} {
-		for trial := 0; ; trial++ {
-			line := ""
-			for i := range figures {
-				if values := side.trials(&figures[i]); trial < len(values) {
-					unit, factor := benchUnit(&figures[i])
-					line += " " + strconv.FormatFloat(values[trial]*factor, 'g', -1, 64) + " " + unit
+		for _, p := range places.List {
+			for _, side := range []string{oldName, newName} {
+				for trial, more := 0, true; more; trial++ {
+					res := benchfmt.Result{Config: config, Name: benchfmt.Name(p.Key + "/side=" + side), Iters: 1}
+					for _, f := range p.Members {
+						values := map[string][]float64{oldName: f.Before, newName: f.After}[side]
+						if unit, factor := benchUnit(f); trial < len(values) {
+							res.Values = append(res.Values, benchfmt.Value{Value: values[trial] * factor, Unit: unit})
+						}
+					}
+					if more = len(res.Values) > 0; more {
+						if err := out.Write(&res); err != nil {
+							return err
+						}
+					}
 				}
 			}
-			if line == "" {
-				break
-			}
-			s.write(fmt.Sprintf("%s/side=%s 1%s\n", name, side.name, line))
 		}
 	}
+	return buffered.Flush()
 }
 
 // benchPlace is what a figure's name begins with: its scenario, the labels that tell it from others
@@ -130,16 +128,10 @@ func benchWord(s string) string {
 // values to it.
 func benchUnit(f *Figure) (unit string, factor float64) {
 	amount, per, rate := strings.Cut(f.Unit, "/")
-	factor = 1
 	if f.Metric == f.Unit && rate { // "events/s" in events/s
-		return benchWord(amount) + "/" + benchWord(per), factor
+		return benchWord(amount) + "/" + benchWord(per), 1
 	}
-	switch {
-	case timeBases[f.Unit] != 0:
-		amount, factor = "sec", timeBases[f.Unit]
-	case byteBases[amount] != 0:
-		amount, factor = "B", byteBases[amount]
-	}
+	amount, factor = report.BaseUnit(f.Unit)
 	unit = benchWord(strings.ReplaceAll(f.Metric, " ", "-"))
 	if amount != "" && amount != f.Metric {
 		unit += "-" + benchWord(amount)

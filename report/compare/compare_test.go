@@ -1,57 +1,24 @@
-package report
+package compare
 
 import (
 	"bytes"
 	"encoding/json"
 	"errors"
 	"io"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
-	"time"
+	"unicode"
 
+	"github.com/clipperhouse/displaywidth"
+
+	"relaybench/report"
+	"relaybench/report/reporttest"
 	"relaybench/results"
 )
 
-// compared is a record of the named relays with ten trials; slower multiplies what it takes, and change does the rest.
-func compared(slower float64, change func(*results.Record), relays ...string) *results.Record {
-	r := &results.Record{
-		Schema: results.Schema, StartedAt: time.Date(2026, 8, 30, 12, 0, 0, 0, time.UTC),
-		Tool:        results.Tool{Version: "0.1.0", Revision: "4be1c2d09f7766"},
-		Environment: results.Environment{OS: "linux", Arch: "amd64", Kernel: "6.8", CPU: "AMD EPYC 7543", Cores: 2, Governor: "performance", Virtualization: "kvm", FileSystem: "ext4", Disk: "NVMe"},
-		Corpus:      results.Corpus{Source: "synthetic", Fingerprint: strings.Repeat("3fa9c01d7be24856", 4), Events: 10000},
-		Options:     map[string]any{"window": 200.0, "samples": 200.0, "seed": 1.0, "trials": 10.0, "args": []any{"--trials", "10"}},
-	}
-	trials := func(center float64) []float64 {
-		out := make([]float64, 10)
-		for i := range out {
-			out[i] = center * wobble(i)
-		}
-		return out
-	}
-	for _, name := range relays {
-		r.Relays = append(r.Relays, results.Relay{Name: name, Durability: "batch", Outcome: results.OutcomeOK})
-		add := func(scenario, metric, unit string, better results.Better, exact bool, trials []float64) {
-			r.Measurements = append(r.Measurements, results.Measurement{Relay: name, Scenario: scenario, Metric: metric, Unit: unit, Better: better, Exact: exact, Trials: trials})
-		}
-		add("ingest.throughput", "accepted", "events/s", results.Higher, false, trials(6200/slower))
-		add("ingest.throughput", "ok latency", "ms", results.Lower, false, trials(118*slower))
-		add("ingest.throughput", "cpu", "s", results.None, false, trials(4))
-		add("query.thread.hot", "eose", "ms", results.Lower, false, trials(1.4))
-		add("query.thread.hot", "queries/s", "queries/s", results.Higher, false, trials(2400))
-		add("query.thread.hot", "events", "events/query", results.None, true, []float64{212, 212, 212})
-		add("storage", "allocated", "bytes/event", results.Lower, false, trials(1540/slower))
-	}
-	if change != nil {
-		change(r)
-	}
-	if len(r.Measurements) == 0 {
-		return r
-	}
-	return described(r)
-}
-
-func mustCompare(t *testing.T, before, after Side, o CompareOptions) *Comparison {
+func mustCompare(t *testing.T, before, after Side, o Options) *Comparison {
 	t.Helper()
 	c, err := Compare(before, after, o)
 	if err != nil {
@@ -66,7 +33,7 @@ func renderings(t *testing.T, c *Comparison) map[string][]byte {
 	t.Helper()
 	out := map[string][]byte{}
 	for name, write := range map[string]func(io.Writer) error{
-		"txt": func(w io.Writer) error { return c.Terminal(w, TerminalOptions{Width: 100}) }, "md": c.Markdown, "json": c.JSON, "bench": c.Benchfmt,
+		"txt": func(w io.Writer) error { return c.Document().Terminal(w, report.TerminalOptions{Width: 100}) }, "md": c.Document().Markdown, "json": c.JSON, "bench": c.Benchfmt,
 	} {
 		var b bytes.Buffer
 		if err := write(&b); err != nil {
@@ -78,8 +45,8 @@ func renderings(t *testing.T, c *Comparison) map[string][]byte {
 }
 
 func TestComparisonsLookAsTheyShould(t *testing.T) {
-	before := compared(1, nil, "mine", "other", "gone")
-	after := compared(1.15, func(r *results.Record) {
+	before := reporttest.Compared(1, nil, "mine", "other", "gone")
+	after := reporttest.Compared(1.15, func(r *results.Record) {
 		for i := range r.Measurements {
 			switch m := &r.Measurements[i]; {
 			case m.Relay == "mine" && m.Exact:
@@ -89,16 +56,16 @@ func TestComparisonsLookAsTheyShould(t *testing.T) {
 			}
 		}
 		r.Relays[1].Durability = "commit"
-		r.Findings = append(r.Findings, finding("mine", "", "query.thread.hot", results.CodeModel, false, "it does not"))
+		r.Findings = append(r.Findings, reporttest.Finding("mine", "", "query.thread.hot", results.CodeModel, false, "it does not"))
 		r.Tool.Revision = "99e1c2d09f7766"
 	}, "mine", "other", "come")
-	c := mustCompare(t, side("20260830T120000Z", before), side("20260831T120000Z", after, after), CompareOptions{})
+	c := mustCompare(t, side("20260830T120000Z", before), side("20260831T120000Z", after, after), Options{})
 	for ext, text := range renderings(t, c) {
-		golden(t, "compare."+ext, text)
+		reporttest.Golden(t, "compare."+ext, text)
 	}
-	forced := mustCompare(t, side("a", before), side("b", compared(1, func(r *results.Record) { r.Environment.Cores = 8 }, "mine")), CompareOptions{Force: true, All: true})
-	golden(t, "compare-forced.txt", renderings(t, forced)["txt"])
-	golden(t, "compare-forced.md", renderings(t, forced)["md"])
+	forced := mustCompare(t, side("a", before), side("b", reporttest.Compared(1, func(r *results.Record) { r.Environment.Cores = 8 }, "mine")), Options{Force: true, All: true})
+	reporttest.Golden(t, "compare-forced.txt", renderings(t, forced)["txt"])
+	reporttest.Golden(t, "compare-forced.md", renderings(t, forced)["md"])
 }
 
 func TestComparisonRefusesWhatWasNotMeasuredAlike(t *testing.T) {
@@ -130,11 +97,11 @@ func TestComparisonRefusesWhatWasNotMeasuredAlike(t *testing.T) {
 		{"what one does not tell is a caution", func(r *results.Record) { r.Environment.Governor, r.Environment.Disk = "", "" }, nil},
 		{"kernel and version are cautions", func(r *results.Record) { r.Environment.Kernel, r.Tool.Version = "7", "2" }, nil},
 		{"what checks signatures is a caution", func(r *results.Record) { r.Tool.Verifier = "libsecp256k1" }, nil},
-		{"a hostile value", func(r *results.Record) { r.Environment.CPU = "x\x1b[2J" }, []string{`processor: AMD EPYC 7543 ≠ x\u{1b}[2J`}},
+		{"a reporttest.Hostile value", func(r *results.Record) { r.Environment.CPU = "x\x1b[2J" }, []string{`processor: AMD EPYC 7543 ≠ x\u{1b}[2J`}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			before, after := side("", compared(1, nil, "mine")), side("", compared(1, c.change, "mine"))
-			_, err := Compare(before, after, CompareOptions{})
+			before, after := side("", reporttest.Compared(1, nil, "mine")), side("", reporttest.Compared(1, c.change, "mine"))
+			_, err := Compare(before, after, Options{})
 			var got []string
 			if incomparable := (*IncomparableError)(nil); errors.As(err, &incomparable) {
 				for _, d := range incomparable.Differences {
@@ -149,13 +116,13 @@ func TestComparisonRefusesWhatWasNotMeasuredAlike(t *testing.T) {
 			if !slices.Equal(got, c.want) {
 				t.Errorf("differs in %q, want %q", got, c.want)
 			}
-			forced := mustCompare(t, before, after, CompareOptions{Force: true})
+			forced := mustCompare(t, before, after, Options{Force: true})
 			if banner := strings.Contains(string(renderings(t, forced)["txt"]), "NOT COMPARABLE"); banner != (len(c.want) > 0) {
 				t.Errorf("banner %t when forced", banner)
 			}
 		})
 	}
-	if _, err := Compare(side("a"), side("b", compared(1, nil, "mine")), CompareOptions{}); err == nil {
+	if _, err := Compare(side("a"), side("b", reporttest.Compared(1, nil, "mine")), Options{}); err == nil {
 		t.Error("an empty side was compared")
 	}
 }
@@ -168,7 +135,7 @@ func TestFiguresMoveOnlyWithEvidence(t *testing.T) {
 	for _, c := range []struct {
 		name          string
 		before, after *results.Record
-		want          FigureOutcome
+		want          Outcome
 	}{
 		{"more where more is better", m(results.Higher, false, 1, 2, 3, 4), m(results.Higher, false, 6, 7, 8, 9), Improved},
 		{"more where less is better", m(results.Lower, false, 1, 2, 3, 4), m(results.Lower, false, 6, 7, 8, 9), Worsened},
@@ -181,60 +148,42 @@ func TestFiguresMoveOnlyWithEvidence(t *testing.T) {
 		{"exactly, and better", m(results.Lower, true, 5), m(results.Lower, true, 4), Improved},
 		{"exact on one side alone is not exact", m(results.Lower, true, 5), m(results.Lower, false, 4), Unsettled},
 	} {
-		c2 := mustCompare(t, side("", c.before), side("", c.after), CompareOptions{All: true})
+		c2 := mustCompare(t, side("", c.before), side("", c.after), Options{All: true})
 		if got := c2.Relays[0].Figures[0].Outcome; got != c.want {
 			t.Errorf("%s: %q, want %q", c.name, got, c.want)
 		}
 	}
 }
 
-// On a terminal of any width no line of a comparison, a gate or checks goes beyond it.
-func TestComparisonsAndGatesFitAnyTerminal(t *testing.T) {
-	c := mustCompare(t, side("20260830T120000Z", compared(1, nil, "mine", "gone")), side("b", compared(1.2, nil, "mine")), CompareOptions{All: true})
-	g := mustGate(t, gated(10, []string{"base", "head"}, flat1), pairOfBuilds)
-	checks := []Checked{{Relay: results.Relay{Name: "mine", Outcome: results.OutcomeOK, Capabilities: map[string]string{"a capability with a long name": "yes, and more"}},
-		Findings: []results.Finding{{Code: results.CodeStores, Verdict: results.Passed}, {Code: results.CodeLimit, Verdict: results.Failed, Cause: results.CauseFlood}}}}
-	for w := 20; w <= 80; w += 5 {
-		o := TerminalOptions{Width: w}
-		for name, write := range map[string]func(io.Writer) error{"compare": func(b io.Writer) error { return c.Terminal(b, o) },
-			"gate": func(b io.Writer) error { return g.Terminal(b, o) }, "check": func(b io.Writer) error { return Checks(b, checks, o) }} {
-			var b bytes.Buffer
-			if err := write(&b); err != nil {
-				t.Fatal(err)
-			}
-			for _, line := range strings.Split(b.String(), "\n") {
-				if width(line) > w {
-					t.Errorf("%s at %d: %q has %d cells", name, w, line, width(line))
-				}
-			}
-			if w < narrow && strings.Contains(b.String(), "…") {
-				t.Errorf("%s at %d leaves something out:\n%s", name, w, b.String())
-			}
-		}
-	}
+// On a terminal of any width no line of a comparison goes beyond it.
+func TestComparisonsFitAnyTerminal(t *testing.T) {
+	c := mustCompare(t, side("20260830T120000Z", reporttest.Compared(1, nil, "mine", "gone")), side("b", reporttest.Compared(1.2, nil, "mine")), Options{All: true})
+	reporttest.FitsAnyTerminal(t, func(w io.Writer, width int) error {
+		return c.Document().Terminal(w, report.TerminalOptions{Width: width})
+	})
 }
 
 func TestSidesPoolTheirFilesAndLoneRelaysMatch(t *testing.T) {
 	few := func(slower float64, name string) *results.Record {
-		return compared(slower, func(r *results.Record) {
+		return reporttest.Compared(slower, func(r *results.Record) {
 			for i := range r.Measurements {
 				r.Measurements[i].Trials = r.Measurements[i].Trials[:2]
 			}
 		}, name)
 	}
-	c := mustCompare(t, side("", few(1, "mine")), side("", few(2, "yours")), CompareOptions{})
+	c := mustCompare(t, side("", few(1, "mine")), side("", few(2, "yours")), Options{})
 	if len(c.Relays) != 1 || c.Relays[0].Old != "mine" || c.Relays[0].New != "yours" || len(c.Unmatched) > 0 {
 		t.Errorf("relays that are alone on their sides do not match: %+v %q", c.Relays, c.Unmatched)
 	}
-	untold := mustCompare(t, side("", compared(1, nil, "mine")), side("", compared(1, func(r *results.Record) { r.Environment.Governor, r.Environment.Disk = "", "" }, "mine")), CompareOptions{})
-	if !slices.Contains(untold.Cautions, "Some of the results do not tell the frequency governor, the disk of the work folder: make sure that it was the same.") {
+	untold := mustCompare(t, side("", reporttest.Compared(1, nil, "mine")), side("", reporttest.Compared(1, func(r *results.Record) { r.Environment.Governor, r.Environment.Disk = "", "" }, "mine")), Options{})
+	if !slices.Contains(untold.Cautions, "Some of the results do not tell the frequency governor and the disk of the work folder: make sure that it was the same.") {
 		t.Errorf("what one side does not tell: %q", untold.Cautions)
 	}
 	checked := func(by string) Side {
-		return side("", compared(1, func(r *results.Record) { r.Tool.Verifier = by }, "mine"))
+		return side("", reporttest.Compared(1, func(r *results.Record) { r.Tool.Verifier = by }, "mine"))
 	}
 	for by, told := range map[string]bool{"btcec": false, "libsecp256k1": true} {
-		cautions := mustCompare(t, checked("btcec"), checked(by), CompareOptions{}).Cautions
+		cautions := mustCompare(t, checked("btcec"), checked(by), Options{}).Cautions
 		if slices.ContainsFunc(cautions, func(s string) bool { return strings.HasSuffix(s, ": btcec, libsecp256k1.") }) != told {
 			t.Errorf("signatures checked by btcec and %s: %q", by, cautions)
 		}
@@ -242,11 +191,11 @@ func TestSidesPoolTheirFilesAndLoneRelaysMatch(t *testing.T) {
 	if f := c.Relays[0].Figures[0]; f.Outcome != Unsettled || !slices.ContainsFunc(c.Cautions, func(s string) bool { return strings.Contains(s, "never be significant") }) {
 		t.Errorf("two trials a side: %s, %q", f.Outcome, c.Cautions)
 	}
-	c = mustCompare(t, side("", few(1, "mine"), few(1, "mine")), side("", few(2, "mine"), few(2, "mine")), CompareOptions{})
+	c = mustCompare(t, side("", few(1, "mine"), few(1, "mine")), side("", few(2, "mine"), few(2, "mine")), Options{})
 	if f := c.Relays[0].Figures[0]; f.Outcome != Worsened || f.Test.N1 != 4 || f.Test.N2 != 4 {
 		t.Errorf("two files a side: %s, n=%d+%d", f.Outcome, f.Test.N1, f.Test.N2)
 	}
-	c = mustCompare(t, side("", compared(1, nil, "a", "b")), side("", compared(1, nil, "b", "c")), CompareOptions{})
+	c = mustCompare(t, side("", reporttest.Compared(1, nil, "a", "b")), side("", reporttest.Compared(1, nil, "b", "c")), Options{})
 	if len(c.Relays) != 1 || c.Relays[0].Old != "b" || len(c.Unmatched) != 2 {
 		t.Errorf("matched %+v, unmatched %q", c.Relays, c.Unmatched)
 	}
@@ -256,19 +205,19 @@ func TestComparisonsOfHostileRecordsAreSafe(t *testing.T) {
 	rename := func(r *results.Record) {
 		for i := range r.Measurements {
 			m := &r.Measurements[i]
-			m.Scenario, m.Unit = m.Scenario+hostile, hostile
+			m.Scenario, m.Unit = m.Scenario+reporttest.Hostile, reporttest.Hostile
 		}
-		r.Environment.CPU, r.Corpus.Fingerprint = hostile, hostile
-		r.Findings = append(r.Findings, finding(hostile, "", "", hostile, false, hostile))
+		r.Environment.CPU, r.Corpus.Fingerprint = reporttest.Hostile, reporttest.Hostile
+		r.Findings = append(r.Findings, reporttest.Finding(reporttest.Hostile, "", "", reporttest.Hostile, false, reporttest.Hostile))
 	}
-	c := mustCompare(t, side(hostile, compared(1, rename, hostile)), side(hostile, compared(1.2, rename, hostile)), CompareOptions{All: true})
+	c := mustCompare(t, side(reporttest.Hostile, reporttest.Compared(1, rename, reporttest.Hostile)), side(reporttest.Hostile, reporttest.Compared(1.2, rename, reporttest.Hostile)), Options{All: true})
 	for ext, text := range renderings(t, c) {
-		if i := bytes.IndexFunc(text, func(r rune) bool { return r != '\n' && !shows(r) }); i >= 0 {
+		if i := bytes.IndexFunc(text, func(r rune) bool { return r != '\n' && !unicode.IsPrint(r) }); i >= 0 {
 			t.Errorf("%s lets %q through", ext, text[i:min(i+8, len(text))])
 		}
 		switch ext {
 		case "md":
-			if bad := markup(string(text)); bad != "" {
+			if bad := reporttest.Markup(string(text)); bad != "" {
 				t.Errorf("markup of a record's own in %q", bad)
 			}
 		case "json":
@@ -277,7 +226,7 @@ func TestComparisonsOfHostileRecordsAreSafe(t *testing.T) {
 			}
 		case "txt":
 			for l := range strings.Lines(string(text)) {
-				if width(strings.TrimSuffix(l, "\n")) > 100 {
+				if displaywidth.String(strings.TrimSuffix(l, "\n")) > 100 {
 					t.Errorf("a line is too wide: %q", l)
 				}
 			}
@@ -288,11 +237,11 @@ func TestComparisonsOfHostileRecordsAreSafe(t *testing.T) {
 func TestFiguresTakenWhileTheHarnessWasAwayAreNotCompared(t *testing.T) {
 	r := func(code string) *results.Record {
 		return &results.Record{Relays: []results.Relay{{Name: "a", Outcome: results.OutcomeOK}}, Measurements: []results.Measurement{
-			{Relay: "a", Scenario: "s", Metric: "m", Unit: "ms", Better: results.Lower, Trials: spread(10), Status: []results.Status{{Code: code}}}}}
+			{Relay: "a", Scenario: "s", Metric: "m", Unit: "ms", Better: results.Lower, Trials: reporttest.Spread(10), Status: []results.Status{{Code: code}}}}}
 	}
-	for code, want := range map[string]FigureOutcome{results.StatusAway: Incomplete, results.StatusRepeated: Unsettled} {
+	for code, want := range map[string]Outcome{results.StatusAway: Incomplete, results.StatusRepeated: Unsettled} {
 		for _, sides := range [][2]string{{code, results.StatusCoarse}, {results.StatusCoarse, code}} {
-			c := mustCompare(t, side("", r(sides[0])), side("", r(sides[1])), CompareOptions{})
+			c := mustCompare(t, side("", r(sides[0])), side("", r(sides[1])), Options{})
 			if got := c.Relays[0].Figures[0].Outcome; got != want {
 				t.Errorf("%v: %s, want %s", sides, got, want)
 			}
@@ -302,7 +251,7 @@ func TestFiguresTakenWhileTheHarnessWasAwayAreNotCompared(t *testing.T) {
 
 // TestMetricsOfOneTitleAreToldApart by their keys, and only they show keys.
 func TestMetricsOfOneTitleAreToldApart(t *testing.T) {
-	r := compared(1, func(r *results.Record) {
+	r := reporttest.Compared(1, func(r *results.Record) {
 		r.Metrics = append(r.Metrics, results.Metric{Key: "eose of another", Title: "time to EOSE"})
 		for _, m := range r.Measurements {
 			if m.Metric == "eose" {
@@ -312,7 +261,7 @@ func TestMetricsOfOneTitleAreToldApart(t *testing.T) {
 		}
 	}, "mine")
 	var got []string
-	for _, f := range mustCompare(t, side("a", r), side("b", r), CompareOptions{}).Relays[0].Figures {
+	for _, f := range mustCompare(t, side("a", r), side("b", r), Options{}).Relays[0].Figures {
 		if f.Scenario == "query.thread.hot" {
 			got = append(got, f.title)
 		}
@@ -326,11 +275,11 @@ func TestMetricsOfOneTitleAreToldApart(t *testing.T) {
 
 // TestWhatOneSideHasIsSaidOnce for all relays of which it is the same.
 func TestWhatOneSideHasIsSaidOnce(t *testing.T) {
-	old := compared(1, nil, "mine", "other")
-	c := mustCompare(t, side("a", old), side("b", compared(1, func(r *results.Record) {
+	old := reporttest.Compared(1, nil, "mine", "other")
+	c := mustCompare(t, side("a", old), side("b", reporttest.Compared(1, func(r *results.Record) {
 		r.Measurements = slices.DeleteFunc(r.Measurements, func(m results.Measurement) bool { return m.Scenario == "query.thread.hot" })
-	}, "mine", "other")), CompareOptions{})
-	want := "Of mine, other there is in a alone: query.thread.hot (3 figures)."
+	}, "mine", "other")), Options{})
+	want := "Of mine and other there is in a alone: query.thread.hot (3 figures)."
 	if got := c.alone(); !slices.Equal(got, []string{want}) {
 		t.Errorf("%q", got)
 	}
@@ -338,5 +287,104 @@ func TestWhatOneSideHasIsSaidOnce(t *testing.T) {
 		if out := string(renderings(t, c)[name]); strings.Count(out, "thread") != 1 || strings.Contains(out, string(OldAlone)) {
 			t.Errorf("%s:\n%s", name, out)
 		}
+	}
+}
+
+// form1 is a record of form 1, which is upgraded on reading.
+func form1(t *testing.T) *results.Record {
+	t.Helper()
+	r, err := results.ReadRecord(filepath.Join("..", "testdata", "form1.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// A record of form 1 compares with one of this form: keys, labels and metrics are the same.
+func TestForm1ComparesWithThisForm(t *testing.T) {
+	old, now := form1(t), form1(t)
+	path := filepath.Join(t.TempDir(), "results.json")
+	if err := now.Write(path); err != nil {
+		t.Fatal(err)
+	}
+	now, err := results.ReadRecord(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := mustCompare(t, side("old", old), side("new", now), Options{All: true})
+	if len(c.Relays) != 3 || len(c.Unmatched) != 0 {
+		t.Fatalf("%d relays match, unmatched %q", len(c.Relays), c.Unmatched)
+	}
+	incomplete := 0
+	for _, r := range c.Relays {
+		seen := map[string]bool{}
+		for i := range r.Figures {
+			f := &r.Figures[i]
+			if f.Outcome == Incomplete {
+				incomplete++
+			} else if f.Outcome != Equal && f.Outcome != Unsettled {
+				t.Errorf("%s %s: %s", r.Old, f.Name(), f.Outcome)
+			}
+			if name := f.Name() + f.Unit; seen[name] {
+				t.Errorf("two figures of %s are called %q", r.Old, name)
+			} else {
+				seen[name] = true
+			}
+		}
+	}
+	if incomplete == 0 {
+		t.Error("incomplete downloads are compared")
+	}
+}
+
+// What tells figures of one scenario apart is in their names, in the lines for benchstat and in
+// JSON.
+func TestComparisonsTellLabelsApart(t *testing.T) {
+	r := func(factor float64) *results.Record {
+		return &results.Record{Relays: []results.Relay{{Name: "a", Outcome: results.OutcomeOK}}, Measurements: []results.Measurement{
+			{Relay: "a", Scenario: "s", Metric: "m", Unit: "ms", Better: results.Lower, Trials: reporttest.Spread(10), Labels: results.Labels{"form": "raw", "strategy": "x"}},
+			{Relay: "a", Scenario: "s", Metric: "m", Unit: "ms", Better: results.Lower, Trials: reporttest.Spread(20 * factor), Labels: results.Labels{"form": "parsed", "strategy": "x"}}}}
+	}
+	c := mustCompare(t, side("", r(1)), side("", r(2)), Options{})
+	var got []string
+	for _, f := range c.Relays[0].Figures {
+		got = append(got, f.place()+": "+string(f.Outcome))
+	}
+	if strings.Join(got, "; ") != "s, parsed: worse; s, raw: ~" {
+		t.Errorf("%q", got)
+	}
+	out := renderings(t, c)
+	if bench := string(out["bench"]); !strings.Contains(bench, "BenchmarkS/form=parsed/relay=a/side=new") || strings.Contains(bench, "strategy") {
+		t.Errorf("%s", bench)
+	}
+	if !strings.Contains(string(out["json"]), `"form": "parsed"`) {
+		t.Errorf("%s", out["json"])
+	}
+}
+
+func TestAnIncompleteFigureIsNotCompared(t *testing.T) {
+	r := func(value float64, status ...results.Status) *results.Record {
+		m := func(form string, status ...results.Status) results.Measurement {
+			return results.Measurement{Relay: "a", Scenario: "fetch.giant", Metric: "records/s", Unit: "events/s", Better: results.Higher, Trials: reporttest.Spread(value),
+				Labels: results.Labels{results.LabelForm: form}, Status: status}
+		}
+		return &results.Record{Relays: []results.Relay{{Name: "a", Outcome: results.OutcomeOK}}, Measurements: []results.Measurement{m("raw", status...), m("parsed")}}
+	}
+	c := mustCompare(t, side("", r(10)), side("", r(3, results.Status{Code: results.StatusIncomplete, Cause: results.CauseEnded})), Options{})
+	outcomes := map[string]Outcome{}
+	for _, f := range c.Relays[0].Figures {
+		outcomes[f.place()] = f.Outcome
+	}
+	if outcomes["fetch.giant, raw"] != Incomplete || outcomes["fetch.giant, parsed"] != Worsened {
+		t.Errorf("%v", outcomes)
+	}
+}
+
+// What a machine was short of is no shortcoming of a relay.
+func TestAShortageIsNoShortcoming(t *testing.T) {
+	r := &results.Record{Relays: []results.Relay{{Name: "a", Outcome: results.OutcomeUnmeasured, Shortage: results.ShortageDisk, Reason: "died in ingest.throughput: exited with status 1"}},
+		Findings: []results.Finding{{Relay: "a", Scenario: "storage", Code: results.CodeCompletes, Verdict: results.Undecided, Cause: results.ShortageMemory}}}
+	if short := Shortcomings([]*results.Record{r}, "a", func(*results.Measurement) bool { return true }); len(short) > 0 {
+		t.Errorf("it is said that a fell short: %q", short)
 	}
 }

@@ -1,4 +1,6 @@
-package report
+// Package gate judges whether one build of a relay got worse than another, or than a stored record,
+// by tests that rarely raise a false alarm.
+package gate
 
 import (
 	"cmp"
@@ -7,6 +9,8 @@ import (
 	"slices"
 	"strings"
 
+	"relaybench/report"
+	"relaybench/report/compare"
 	"relaybench/results"
 )
 
@@ -16,10 +20,10 @@ import (
 // and beyond their thresholds, or so much worse that no p acquits them. Only what new trials, of
 // those figures alone, find worse again is held against head (see Confirm).
 
-// GateAlpha is the level of the second step: p, adjusted over all suspects and all looks at them,
+// Alpha is the level of the second step: p, adjusted over all suspects and all looks at them,
 // must be below it. Since its trials are new, a gate in which nothing changed raises a false alarm
 // with a chance below 2 %, and in the worse direction, which alone counts, below 1 %.
-const GateAlpha = 0.02
+const Alpha = 0.02
 
 // What makes a suspect whatever p says, in times as slow or as large as base: a test that cannot
 // tell nine times from noise has not shown that nothing happened.
@@ -28,9 +32,9 @@ const (
 	widely  = 5   // the worst that the medians' confidence intervals leave room for
 )
 
-// gateMetrics are the figures that a gate judges: one or two for each thing that a relay does. Figures that follow from another one (events/s
+// judgedMetrics are the figures that a gate judges: one or two for each thing that a relay does. Figures that follow from another one (events/s
 // from queries/s) would only make the others harder to tell from chance. Exact figures are judged besides.
-var gateMetrics = []struct{ scenario, metric string }{
+var judgedMetrics = []struct{ scenario, metric string }{
 	{"ingest.throughput", "accepted"},
 	{"ingest.throughput", "ok latency"},
 	{"ingest.visibility", "ok"},
@@ -42,13 +46,13 @@ var gateMetrics = []struct{ scenario, metric string }{
 	{"negentropy.*", "time"},
 }
 
-// GateFigures is how many figures the gate judges by statistics in a scenario.
-func GateFigures(scenario string) int {
+// FiguresOf is how many figures the gate judges by statistics in a scenario.
+func FiguresOf(scenario string) int {
 	if scenario == "negentropy" {
 		return negentropyPhases
 	}
 	n := 0
-	for _, g := range gateMetrics {
+	for _, g := range judgedMetrics {
 		if results.MatchScenario(g.scenario, scenario) {
 			n++
 		}
@@ -60,19 +64,19 @@ func GateFigures(scenario string) int {
 // heartbeat, after-write, scattered.
 const negentropyPhases = 5
 
-// judgedByGate tells whether a gate judges a metric by statistics.
-func judgedByGate(scenario, metric string) bool {
-	return slices.ContainsFunc(gateMetrics, func(m struct{ scenario, metric string }) bool {
+// judges tells whether a gate judges a metric by statistics.
+func judges(scenario, metric string) bool {
+	return slices.ContainsFunc(judgedMetrics, func(m struct{ scenario, metric string }) bool {
 		return m.metric == metric && results.MatchScenario(m.scenario, scenario)
 	})
 }
 
-// judgedFigure is judgedByGate for a figure; exact ones are always judged.
-func judgedFigure(m *results.Measurement) bool { return m.Exact || judgedByGate(m.Scenario, m.Metric) }
+// judgedFigure is that for a figure; exact ones are always judged.
+func judgedFigure(m *results.Measurement) bool { return m.Exact || judges(m.Scenario, m.Metric) }
 
-// GateTrials is how many trials a side a gate of so many figures needs to be able to find anything
+// TrialsFor is how many trials a side a gate of so many figures needs to be able to find anything
 // in its second run.
-func GateTrials(figures int) int {
+func TrialsFor(figures int) int {
 	return results.TrialsFor(lookAlpha(1) / float64(max(figures, 1)))
 }
 
@@ -82,8 +86,8 @@ func decides(figures, n1, n2 int) bool {
 	return results.SmallestP(n1, n2)*float64(figures) < lookAlpha(1)
 }
 
-// GateOptions say what a gate judges and how strictly.
-type GateOptions struct {
+// Options say what a gate judges and how strictly.
+type Options struct {
 	Base, Head string          // relays of the record; with a Baseline, Base is one of the baseline
 	Again      string          // base once more under another name, for the noise floor; "" without
 	Baseline   *results.Record // a stored record instead of a base in the same run; nil without
@@ -92,23 +96,23 @@ type GateOptions struct {
 	MaxTrials  int             // a side, that a confirmation may rest on; no more than the first run's where that has more
 }
 
-// GateResult is the verdict in a word.
-type GateResult string
+// Result is the verdict in a word.
+type Result string
 
 // The verdicts, from the mildest.
 const (
-	GateGreen     GateResult = "green"
-	GateSuspects  GateResult = "suspicious" // there are suspects, and more trials are to be measured: see MoreTrials
-	GateUndecided GateResult = "undecided"  // no trials, or these trials, can tell
-	GateRed       GateResult = "red"        // something got worse
-	GateShort     GateResult = "fell short" // head failed, or failed a required check: its figures mean nothing
+	Green      Result = "green"
+	Suspicious Result = "suspicious" // there are suspects, and more trials are to be measured: see MoreTrials
+	Undecided  Result = "undecided"  // no trials, or these trials, can tell
+	Red        Result = "red"        // something got worse
+	FellShort  Result = "fell short" // head failed, or failed a required check: its figures mean nothing
 )
 
-// GateVerdict is what a gate found. It is a pure function of the records, and every string in it is safe to show.
-type GateVerdict struct {
-	Result     GateResult
+// Verdict is what a gate found. It is a pure function of the records, and every string in it is safe to show.
+type Verdict struct {
+	Result     Result
 	Base, Head string
-	Figures    []GateFigure
+	Figures    []Figure
 	Short      []string // in what head fell short
 	Cautions   []string
 
@@ -120,13 +124,13 @@ type GateVerdict struct {
 	later     []*results.Record // those that did
 }
 
-// GateFigure is one judged figure.
-type GateFigure struct {
-	Figure
-	First     *Figure // of a suspect: what the first run found; the figure itself is all later runs' together
-	Adjusted  float64 // p, adjusted over all figures, and looks, that are judged together; 1 for exact ones
-	Threshold float64 // what it may worsen by, as a share
-	Floor     float64 // by how much base differed from itself in the A/A run, as a share; 0 without
+// Figure is one judged figure.
+type Figure struct {
+	compare.Figure
+	First     *compare.Figure // of a suspect: what the first run found; the figure itself is all later runs' together
+	Adjusted  float64         // p, adjusted over all figures, and looks, that are judged together; 1 for exact ones
+	Threshold float64         // what it may worsen by, as a share
+	Floor     float64         // by how much base differed from itself in the A/A run, as a share; 0 without
 	Judgement Judgement
 }
 
@@ -157,31 +161,31 @@ type BaselineError struct {
 }
 
 func (e *BaselineError) Error() string {
-	return fmt.Sprintf("%s cannot be the base of a gate, because it fell short itself: %s", e.Relay, some(e.Short, 3))
+	return fmt.Sprintf("%s cannot be the base of a gate, because it fell short itself: %s", e.Relay, report.Some(e.Short, 3))
 }
 
 // CheckBaseline tells whether a relay of a stored record can be gated against in a run with the settings, corpus and machine of rec, which
-// need not have measured anything yet: an *IncomparableError or *BaselineError if not. An empty name stands for the record's only relay. It
+// need not have measured anything yet: an *compare.IncomparableError or *BaselineError if not. An empty name stands for the record's only relay. It
 // returns the relay's name.
 func CheckBaseline(baseline *results.Record, name string, rec *results.Record) (string, error) {
-	names := relayNames([]*results.Record{baseline})
+	names := compare.RelayNames([]*results.Record{baseline})
 	switch {
 	case name == "" && len(names) == 1:
 		name = names[0]
 	case name == "":
-		return "", fmt.Errorf("the baseline has %s (%s): name the one to gate against with --base", count(len(names), "relay"), visible(strings.Join(names, ", ")))
+		return "", fmt.Errorf("the baseline has %s (%s): name the one to gate against with --base", report.Count(len(names), "relay"), report.Visible(strings.Join(names, ", ")))
 	case !slices.Contains(names, name):
-		return "", fmt.Errorf("the baseline has no relay %s; it has %s", visible(name), visible(strings.Join(names, ", ")))
+		return "", fmt.Errorf("the baseline has no relay %s; it has %s", report.Visible(name), report.Visible(strings.Join(names, ", ")))
 	}
-	if d := Differences(baseline, rec); len(d) > 0 {
-		return "", &IncomparableError{d}
+	clean := report.Sanitized(baseline)
+	if d := compare.Differences(clean, report.Sanitized(rec)); len(d) > 0 {
+		return "", &compare.IncomparableError{Differences: d}
 	}
-	clean := sanitized(baseline)
-	if short := shortOf([]*results.Record{clean}, visible(name), judgedFigure); len(short) > 0 || clean.Partial {
+	if short := compare.Shortcomings([]*results.Record{clean}, report.Visible(name), judgedFigure); len(short) > 0 || clean.Partial {
 		if len(short) == 0 {
 			short = []string{"the run did not finish"}
 		}
-		return "", &BaselineError{visible(name), short}
+		return "", &BaselineError{report.Visible(name), short}
 	}
 	return name, nil
 }
@@ -191,7 +195,7 @@ func CheckBaseline(baseline *results.Record, name string, rec *results.Record) (
 func BaselineDecides(baseline *results.Record, name string, scenarios []string, trials int) error {
 	figures, fewest := 0, math.MaxInt
 	for _, m := range baseline.Measurements {
-		if m.Relay != name || m.Exact || len(m.Trials) == 0 || !judgedByGate(m.Scenario, m.Metric) ||
+		if m.Relay != name || m.Exact || len(m.Trials) == 0 || !judges(m.Scenario, m.Metric) ||
 			!slices.ContainsFunc(scenarios, func(s string) bool { return partOf(s, m.Scenario) }) {
 			continue
 		}
@@ -201,7 +205,7 @@ func BaselineDecides(baseline *results.Record, name string, scenarios []string, 
 		return nil
 	}
 	return fmt.Errorf("the baseline has %s, which cannot judge %s together with %d of head: store a run with at least --trials %d",
-		count(fewest, "trial"), count(figures, "figure"), trials, GateTrials(figures))
+		report.Count(fewest, "trial"), report.Count(figures, "figure"), trials, TrialsFor(figures))
 }
 
 // partOf tells whether a figure's scenario is the given one or a part of it: negentropy.initial of
@@ -210,17 +214,17 @@ func partOf(scenario, figure string) bool {
 	return results.MatchScenario(scenario+".*", figure)
 }
 
-// Gate judges whether head got worse than base. It refuses with an *IncomparableError or a *BaselineError what cannot be judged.
-func Gate(rec *results.Record, o GateOptions) (*GateVerdict, error) {
+// Judge says whether head got worse than base. It refuses with an *compare.IncomparableError or a *BaselineError what cannot be judged.
+func Judge(rec *results.Record, o Options) (*Verdict, error) {
 	if o.Baseline != nil {
 		if _, err := CheckBaseline(o.Baseline, o.Base, rec); err != nil {
 			return nil, err
 		}
 	}
-	rec = sanitized(rec)
-	g := &GateVerdict{Base: visible(o.Base), Head: visible(o.Head), rec: rec, threshold: o.Threshold}
+	rec = report.Sanitized(rec)
+	g := &Verdict{Base: report.Visible(o.Base), Head: report.Visible(o.Head), rec: rec, threshold: o.Threshold}
 	if o.Baseline != nil {
-		g.baseline = sanitized(o.Baseline)
+		g.baseline = report.Sanitized(o.Baseline)
 	}
 	figures, err := g.compare(rec)
 	if err != nil {
@@ -235,8 +239,8 @@ func Gate(rec *results.Record, o GateOptions) (*GateVerdict, error) {
 	g.runs = confirmingRuns(trials, g.maxTrials)
 	here := []*results.Record{rec}
 	if o.Again != "" {
-		here[0] = facing(rec, g.Base, visible(o.Again))
-		g.floor(compareRelay(here, g.Base, here, visible(o.Again)).Figures)
+		here[0] = facing(rec, g.Base, report.Visible(o.Again))
+		g.floor(compare.Figures(here, g.Base, here, report.Visible(o.Again)))
 	}
 	for i := range g.Figures {
 		g.Figures[i].judge()
@@ -248,7 +252,7 @@ func Gate(rec *results.Record, o GateOptions) (*GateVerdict, error) {
 
 // compare compares base and head over the trials of some runs together, and takes in what head fell
 // short of.
-func (g *GateVerdict) compare(runs ...*results.Record) ([]Figure, error) {
+func (g *Verdict) compare(runs ...*results.Record) ([]compare.Figure, error) {
 	here := slices.Clone(runs)
 	if g.baseline == nil {
 		for i, rec := range here {
@@ -258,18 +262,14 @@ func (g *GateVerdict) compare(runs ...*results.Record) ([]Figure, error) {
 	olds := here
 	if g.baseline != nil {
 		olds = []*results.Record{g.baseline}
-	} else if short := shortOf(here, g.Base, judgedFigure); len(short) > 0 {
+	} else if short := compare.Shortcomings(here, g.Base, judgedFigure); len(short) > 0 {
 		return nil, &BaselineError{g.Base, short}
 	}
-	if !slices.Contains(relayNames(here), g.Head) {
+	if !slices.Contains(compare.RelayNames(here), g.Head) {
 		return nil, fmt.Errorf("the run has no relay %s", g.Head)
 	}
-	for _, s := range shortOf(here, g.Head, judgedFigure) {
-		if !slices.Contains(g.Short, s) {
-			g.Short = append(g.Short, s)
-		}
-	}
-	return compareRelay(olds, g.Base, here, g.Head).Figures, nil
+	g.Short = report.AddNew(g.Short, compare.Shortcomings(here, g.Head, judgedFigure)...)
+	return compare.Figures(olds, g.Base, here, g.Head), nil
 }
 
 // otherBuild is how base and head are called as each other's peer.
@@ -293,36 +293,28 @@ func facing(rec *results.Record, a, b string) *results.Record {
 }
 
 // pick takes the figures that are judged, with their thresholds.
-func (g *GateVerdict) pick(figures []Figure, o GateOptions) {
+func (g *Verdict) pick(figures []compare.Figure, o Options) {
 	measured := map[string]bool{} // scenarios in which head was measured
 	for _, f := range figures {
-		if f.Outcome != OldAlone {
+		if f.Outcome != compare.OldAlone {
 			measured[f.Scenario] = true
 		}
 	}
 	var unmatched []string
 	for _, f := range figures {
-		if f.Peer != "" && f.Peer != itselfPeer && f.Peer != otherBuild { // with a third relay, which is another for each
+		third := f.Peer != "" && f.Peer != compare.Itself && f.Peer != otherBuild // which is another for each
+		if third || !f.Exact && !judges(f.Scenario, f.Metric) {
 			continue
 		}
-		if !f.Exact && !judgedByGate(f.Scenario, f.Metric) {
+		if f.Outcome == compare.OldAlone && (measured[f.Scenario] || g.baseline == nil) {
+			g.Short = append(g.Short, "nothing was measured of "+f.Name())
 			continue
 		}
-		switch {
-		case f.Outcome == NewAlone:
-			unmatched = append(unmatched, f.name()+" (head alone)")
-			continue
-		case f.Outcome == Incomplete:
-			unmatched = append(unmatched, f.name()+" (incomplete)")
-			continue
-		case f.Outcome == OldAlone && (measured[f.Scenario] || g.baseline == nil):
-			g.Short = append(g.Short, "nothing was measured of "+f.name())
-			continue
-		case f.Outcome == OldAlone:
-			unmatched = append(unmatched, f.name()+" (baseline alone)")
+		if why := map[compare.Outcome]string{compare.NewAlone: "head alone", compare.Incomplete: "incomplete", compare.OldAlone: "baseline alone"}[f.Outcome]; why != "" {
+			unmatched = append(unmatched, f.Name()+" ("+why+")")
 			continue
 		}
-		x := GateFigure{Figure: f, Adjusted: 1, Threshold: o.Threshold}
+		x := Figure{Figure: f, Adjusted: 1, Threshold: o.Threshold}
 		if f.Exact {
 			x.Threshold = 0
 		}
@@ -332,11 +324,11 @@ func (g *GateVerdict) pick(figures []Figure, o GateOptions) {
 		g.Figures = append(g.Figures, x)
 	}
 	if len(unmatched) > 0 {
-		g.caution("Not judged, because one side alone has it: %s.", some(unmatched, 4))
+		g.caution("Not judged, because one side alone has it: %s.", report.Some(unmatched, 4))
 	}
 	for _, t := range o.Overrides {
-		if !slices.ContainsFunc(g.Figures, func(f GateFigure) bool { return matchGlob(t.Pattern, f.Scenario+" "+f.Metric) }) {
-			g.caution("The threshold for %q fits none of the figures that were judged.", visible(t.Pattern))
+		if !slices.ContainsFunc(g.Figures, func(f Figure) bool { return matchGlob(t.Pattern, f.Scenario+" "+f.Metric) }) {
+			g.caution("The threshold for %q fits none of the figures that were judged.", report.Visible(t.Pattern))
 		}
 	}
 	var statistical []int
@@ -356,68 +348,66 @@ func (g *GateVerdict) pick(figures []Figure, o GateOptions) {
 	}
 }
 
-func (g *GateVerdict) caution(format string, args ...any) {
+func (g *Verdict) caution(format string, args ...any) {
 	g.Cautions = append(g.Cautions, fmt.Sprintf(format, args...))
 }
 
 // floor takes in by how much base differs from itself.
-func (g *GateVerdict) floor(figures []Figure) {
+func (g *Verdict) floor(figures []compare.Figure) {
 	largest, of := 0.0, ""
 	for i := range figures {
 		a := &figures[i]
 		for k := range g.Figures {
 			f := &g.Figures[k]
-			if !f.same(a) || a.Test.N1 == 0 || a.Test.N2 == 0 || math.IsNaN(a.Test.Delta) {
+			if !f.Same(a) || a.Test.N1 == 0 || a.Test.N2 == 0 || math.IsNaN(a.Test.Delta) {
 				continue
 			}
 			if f.Floor = math.Abs(a.Test.Delta); f.Floor > largest {
-				largest, of = f.Floor, f.name()
+				largest, of = f.Floor, f.Name()
 			}
 		}
 	}
 	if of != "" {
-		g.caution("Noise floor: base differs from itself by up to %s (%s). A change within a figure's own floor is not held against head.", strings.TrimPrefix(percent(largest), "+"), of)
+		g.caution("Noise floor: base differs from itself by up to %s (%s). A change within a figure's own floor is not held against head.", strings.TrimPrefix(compare.Percent(largest), "+"), of)
 	}
 }
 
 // shortages says what the machine was short of in any of the runs.
-func (g *GateVerdict) shortages() (all []string) {
+func (g *Verdict) shortages() (all []string) {
 	for _, r := range append([]*results.Record{g.rec}, g.later...) {
-		all = append(all, Shortages(r)...)
+		all = append(all, report.Shortages(r)...)
 	}
 	return all
 }
 
 // conclude makes the figures' judgements a verdict.
-func (g *GateVerdict) conclude() {
-	has := func(what ...Judgement) bool {
-		return slices.ContainsFunc(g.Figures, func(f GateFigure) bool { return slices.Contains(what, f.Judgement) })
-	}
+func (g *Verdict) conclude() {
+	has := func(what ...Judgement) bool { return len(g.Judged(what...)) > 0 }
 	switch {
 	case len(g.shortages()) > 0: // what fell short by it is no fault of head
-		g.Result = GateUndecided
+		g.Result = Undecided
 	case len(g.Short) > 0:
-		g.Result = GateShort
+		g.Result = FellShort
 	case has(Suspect):
-		g.Result = GateSuspects
+		g.Result = Suspicious
 	case has(GotWorse, Differs):
-		g.Result = GateRed
+		g.Result = Red
 	case has(Unclear) && len(g.later) < len(g.runs):
-		g.Result = GateSuspects
+		g.Result = Suspicious
 	case has(Unclear, Undecidable) || len(g.Figures) == 0:
-		g.Result = GateUndecided
+		g.Result = Undecided
 	default:
-		g.Result = GateGreen
+		g.Result = Green
 	}
 }
 
 // remark gathers what a reader must know beside the verdict.
-func (g *GateVerdict) remark() {
+func (g *Verdict) remark() {
 	if g.baseline != nil {
 		g.caution("The base is a stored record. It was measured at another time, and whatever else ran then or runs now counts as a change: a gate with --base and --head, interleaved in one run, does not have this weakness.")
-		g.Cautions = append(g.Cautions, unlike([]*results.Record{g.baseline, g.rec})...)
+		g.Cautions = append(g.Cautions, compare.Unlike(g.baseline, g.rec)...)
 	}
-	a, b := relayOf(g.rec, g.Base), relayOf(g.rec, g.Head)
+	a, b := report.RelayOf(g.rec, g.Base), report.RelayOf(g.rec, g.Head)
 	switch {
 	case a == nil || b == nil:
 	case a.SHA256 != "" && a.SHA256 == b.SHA256 && a.Command == b.Command:
@@ -436,43 +426,36 @@ func (g *GateVerdict) remark() {
 		g.caution("This machine is too noisy to see changes as small as the threshold: half of the medians are not known better than ± %s. Let nothing else run, or use more trials.", percentText(spread))
 	}
 	if load := g.rec.Environment.LoadBefore; load != nil && g.rec.Environment.Cores > 0 && *load > 0.5*float64(g.rec.Environment.Cores) {
-		g.caution("The machine was busy before the run: load %.2f on %s.", *load, count(g.rec.Environment.Cores, "core"))
+		g.caution("The machine was busy before the run: load %.2f on %s.", *load, report.Count(g.rec.Environment.Cores, "core"))
 	}
-}
-
-func relayOf(r *results.Record, name string) *results.Relay {
-	if i := slices.IndexFunc(r.Relays, func(x results.Relay) bool { return x.Name == name }); i >= 0 {
-		return &r.Relays[i]
-	}
-	return nil
 }
 
 // judge says what a figure's change amounts to after the first run.
-func (f *GateFigure) judge() {
+func (f *Figure) judge() {
 	worse := f.Worse()
 	switch {
-	case f.Exact && f.Outcome == Equal:
+	case f.Exact && f.Outcome == compare.Equal:
 		f.Judgement = StayedEqual
 	case f.Exact && math.Abs(f.Test.Delta) <= max(f.Threshold, f.Floor) && f.Threshold+f.Floor > 0:
 		f.Judgement = SlightlyOff
-	case f.Exact && (f.Outcome == Changed || math.IsNaN(worse)):
+	case f.Exact && (f.Outcome == compare.Changed || math.IsNaN(worse)):
 		f.Judgement = Differs
-	case f.Exact && f.Outcome == Worsened:
+	case f.Exact && f.Outcome == compare.Worsened:
 		f.Judgement = GotWorse
 	case f.Exact:
 		f.Judgement = GotBetter
 	case f.Judgement == Undecidable:
 	case f.doubtful(): // even within the noise floor: who differs from itself so much can judge nobody
 		f.Judgement = Suspect
-	case !f.Test.Significant || f.Outcome == Changed:
+	case !f.Test.Significant || f.Outcome == compare.Changed:
 		f.Judgement = NoEvidence
 	case math.Abs(worse) <= f.Threshold:
 		f.Judgement = SlightlyOff
 	case math.Abs(worse) <= f.Floor:
 		f.Judgement = BelowNoise
-	case f.Outcome == Worsened:
+	case f.Outcome == compare.Worsened:
 		f.Judgement = Suspect
-	case f.Adjusted < GateAlpha:
+	case f.Adjusted < Alpha:
 		f.Judgement = GotBetter
 	default:
 		f.Judgement = NoEvidence
@@ -480,19 +463,19 @@ func (f *GateFigure) judge() {
 }
 
 // Judged lists the figures of which the gate says one of the given things, the largest changes first.
-func (g *GateVerdict) Judged(what ...Judgement) []*GateFigure {
-	var out []*GateFigure
+func (g *Verdict) Judged(what ...Judgement) []*Figure {
+	var out []*Figure
 	for i := range g.Figures {
 		if slices.Contains(what, g.Figures[i].Judgement) {
 			out = append(out, &g.Figures[i])
 		}
 	}
-	size := func(f *GateFigure) float64 {
+	size := func(f *Figure) float64 {
 		if math.IsNaN(f.Test.Delta) { // from nothing to something
 			return math.Inf(1)
 		}
 		return math.Abs(f.Test.Delta)
 	}
-	slices.SortStableFunc(out, func(a, b *GateFigure) int { return cmp.Compare(size(b), size(a)) })
+	slices.SortStableFunc(out, func(a, b *Figure) int { return cmp.Compare(size(b), size(a)) })
 	return out
 }

@@ -1,16 +1,18 @@
-package report
+package gate
 
 import (
 	"math"
 	"slices"
 
+	"relaybench/report"
+	"relaybench/report/compare"
 	"relaybench/results"
 )
 
 // Suspects are confirmed by new trials, in a group-sequential test: the runs and how many trials
 // each has are settled before the first one, all trials since the first run are looked at together
-// after each, and a look costs level. Look k may spend GateAlpha/2^k (1 %, 0.5 %, 0.25 %, …), so
-// that all looks together spend less than GateAlpha however many they are, by Bonferroni's
+// after each, and a look costs level. Look k may spend Alpha/2^k (1 %, 0.5 %, 0.25 %, …), so
+// that all looks together spend less than Alpha however many they are, by Bonferroni's
 // inequality: nothing is assumed of how they depend on each other. Slud and Wei, "Two-sample
 // repeated significance tests based on the modified Wilcoxon statistic", JASA 77 (1982) 862, spend
 // a rank test's level so; Lan and DeMets, Biometrika 70 (1983) 659, is the general form. Holm's
@@ -18,7 +20,7 @@ import (
 // that is confirmed the gate is red.
 
 // lookAlpha is the level of a look at the suspects' new trials, counted from 1.
-func lookAlpha(look int) float64 { return math.Ldexp(GateAlpha, -look) }
+func lookAlpha(look int) float64 { return math.Ldexp(Alpha, -look) }
 
 // noSign is the p, of a figure by itself, from which on trials that were added show no sign of a
 // change.
@@ -37,7 +39,7 @@ func confirmingRuns(trials, most int) []int {
 }
 
 // Suspects lists the scenarios of figures that more trials have to confirm or acquit.
-func (g *GateVerdict) Suspects() []string {
+func (g *Verdict) Suspects() []string {
 	var out []string
 	for _, f := range g.Judged(Suspect, Unclear) {
 		if !slices.Contains(out, f.Scenario) {
@@ -50,32 +52,32 @@ func (g *GateVerdict) Suspects() []string {
 
 // MoreTrials is how many trials a side the next run, of the suspects' scenarios alone, has to have;
 // 0 where the verdict is final.
-func (g *GateVerdict) MoreTrials() int {
-	if g.Result != GateSuspects {
+func (g *Verdict) MoreTrials() int {
+	if g.Result != Suspicious {
 		return 0
 	}
 	return g.runs[len(g.later)]
 }
 
 // Confirm takes in another run of the suspects' scenarios, of the same relays, and concludes.
-func (g *GateVerdict) Confirm(run *results.Record) error {
-	run = sanitized(run)
-	if d := differences(g.rec, run); len(d) > 0 {
-		return &IncomparableError{d}
+func (g *Verdict) Confirm(run *results.Record) error {
+	run = report.Sanitized(run)
+	if d := compare.Differences(g.rec, run); len(d) > 0 {
+		return &compare.IncomparableError{Differences: d}
 	}
 	figures, err := g.compare(append(slices.Clone(g.later), run)...)
 	if err != nil {
 		return err
 	}
 	g.later = append(g.later, run)
-	var suspects []*GateFigure
+	var suspects []*Figure
 	var ps []float64
 	for i := range g.Figures {
 		f := &g.Figures[i]
 		p := 1.0 // of who was acquitted
 		if f.open() {
 			if !f.renew(figures) {
-				g.Short = append(g.Short, "nothing was measured of "+f.name()+" in a run that was to confirm it")
+				g.Short = append(g.Short, "nothing was measured of "+f.Name()+" in a run that was to confirm it")
 				continue
 			}
 			p = f.Test.P
@@ -95,15 +97,13 @@ func (g *GateVerdict) Confirm(run *results.Record) error {
 }
 
 // open tells whether a figure is a suspect that is neither confirmed nor acquitted.
-func (f *GateFigure) open() bool { return f.Judgement == Suspect || f.Judgement == Unclear }
+func (f *Figure) open() bool { return f.Judgement == Suspect || f.Judgement == Unclear }
 
 // renew gives a suspect what the runs since the first found of it together. It fails where the last
 // of them found nothing.
-func (f *GateFigure) renew(figures []Figure) bool {
-	k := slices.IndexFunc(figures, func(x Figure) bool {
-		return x.same(&f.Figure)
-	})
-	if k < 0 || figures[k].Test.N1 == 0 || figures[k].Outcome == Incomplete {
+func (f *Figure) renew(figures []compare.Figure) bool {
+	k := slices.IndexFunc(figures, func(x compare.Figure) bool { return x.Same(&f.Figure) })
+	if k < 0 || figures[k].Test.N1 == 0 || figures[k].Outcome == compare.Incomplete {
 		return false
 	}
 	known := 0
@@ -120,10 +120,10 @@ func (f *GateFigure) renew(figures []Figure) bool {
 // confirm says what a suspect's new trials, with their adjusted p, amount to. Long enough tells
 // that trials were added already, or that none can be: until then, whatever is worse again is
 // looked at more closely.
-func (f *GateFigure) confirm(longEnough bool) {
+func (f *Figure) confirm(longEnough bool) {
 	again := f.beyond(max(f.Threshold, f.Floor))
 	switch {
-	case again && f.Adjusted < GateAlpha:
+	case again && f.Adjusted < Alpha:
 		f.Judgement = GotWorse
 	case f.doubtful() || f.grosslyInAll():
 		f.Judgement = Unclear
@@ -143,7 +143,7 @@ func (f *Figure) beyond(share float64) bool {
 
 // doubtful tells whether no p acquits a figure: the medians say that it got grossly worse, or the
 // trials scatter so widely that their intervals do not rule it out.
-func (f *GateFigure) doubtful() bool {
+func (f *Figure) doubtful() bool {
 	if f.reaches(grossly, f.Old.Center, f.New.Center) {
 		return true
 	}
@@ -156,13 +156,13 @@ func (f *GateFigure) doubtful() bool {
 
 // grosslyInAll tells whether the medians of all runs' trials, the first one's included, say that it
 // got grossly worse.
-func (f *GateFigure) grosslyInAll() bool {
-	before, after := slices.Concat(f.First.before, f.before), slices.Concat(f.First.after, f.after)
+func (f *Figure) grosslyInAll() bool {
+	before, after := slices.Concat(f.First.Before, f.Before), slices.Concat(f.First.After, f.After)
 	return f.reaches(grossly, results.Summarize(before).Center, results.Summarize(after).Center)
 }
 
 // reaches tells whether going from old to fresh is worse by a factor, and by more than was allowed.
-func (f *GateFigure) reaches(factor, old, fresh float64) bool {
+func (f *Figure) reaches(factor, old, fresh float64) bool {
 	times := timesWorse(f.Better, old, fresh)
 	share := times - 1
 	if f.Better == results.Higher {
