@@ -257,7 +257,8 @@ func (d *composer) summary(g *pairing) {
 	}
 }
 
-// faultOf names who is at fault for a failed check where that is another than the one who was asked.
+// faultOf names who is at fault for a failed check where that is another than the one who was
+// asked.
 func faultOf(f *results.Finding, asked string) string {
 	if f.Verdict != results.Failed || f.Blames == asked || f.Blames == "" {
 		return ""

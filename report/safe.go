@@ -12,8 +12,9 @@ import (
 	"relaybench/results"
 )
 
-// A record is not to be trusted: relay names, reasons and log lines come from programs under test. Before anything is
-// rendered, every string in it goes through visible, once, here; the renderings then add what their own syntax needs.
+// A record is not to be trusted: relay names, reasons and log lines come from programs under test.
+// Before anything is rendered, every string in it goes through visible, once, here; the renderings
+// then add what their own syntax needs.
 
 // maxText bounds one string of a rendering, in bytes. Configuration files are bounded line by line.
 const (
@@ -21,13 +22,14 @@ const (
 	maxLines = 2000
 )
 
-// Sanitized returns a copy of r in which no string can act on a terminal, hide, or reorder what stands around it.
+// Sanitized returns a copy of r in which no string can act on a terminal, hide, or reorder what
+// stands around it.
 func Sanitized(r *results.Record) *results.Record {
 	return cleanValue(reflect.ValueOf(r)).Interface().(*results.Record)
 }
 
-// cleanValue copies v with all its strings made visible. It goes by type and not by field, so that a field added to
-// the record later is covered too.
+// cleanValue copies v with all its strings made visible. It goes by type and not by field, so that
+// a field added to the record later is covered too.
 func cleanValue(v reflect.Value) reflect.Value {
 	switch v.Kind() {
 	case reflect.String:
@@ -106,9 +108,10 @@ func cleanFiles(v reflect.Value) reflect.Value {
 	return reflect.ValueOf(out)
 }
 
-// Visible writes out as \u{hex} every character that does not simply show: controls (ESC among them), line ends,
-// bidirectional overrides, zero-width and other invisible ones, private and unassigned code points, and combining
-// marks beyond four in a row. A byte that is not UTF-8 becomes \x{hex}. Different strings stay different.
+// Visible writes out as \u{hex} every character that does not simply show: controls (ESC among
+// them), line ends, bidirectional overrides, zero-width and other invisible ones, private and
+// unassigned code points, and combining marks beyond four in a row. A byte that is not UTF-8
+// becomes \x{hex}. Different strings stay different.
 func Visible(s string) string {
 	cut := false
 	if len(s) > maxText {
@@ -168,8 +171,8 @@ func shows(r rune) bool {
 	return unicode.IsPrint(r) && r != brailleBlank && !unicode.In(r, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector)
 }
 
-// mdText escapes visible text for Markdown, in a paragraph, list item or table cell. What GitHub would turn into a link
-// or a mention by itself becomes code, where it does not.
+// mdText escapes visible text for Markdown, in a paragraph, list item or table cell. What GitHub
+// would turn into a link or a mention by itself becomes code, where it does not.
 func mdText(s string) string {
 	if strings.ContainsAny(s, "@") || strings.Contains(s, "://") || strings.Contains(strings.ToLower(s), "www.") {
 		return mdCode(s)
@@ -203,8 +206,9 @@ func mdText(s string) string {
 	return b.String()
 }
 
-// mdCode makes visible text a code span that holds in table cells too: where a bar, backtick or backslash could end the
-// cell or the span, it is spelled as HTML with every such character as an entity.
+// mdCode makes visible text a code span that holds in table cells too: where a bar, backtick or
+// backslash could end the cell or the span, it is spelled as HTML with every such character as an
+// entity.
 func mdCode(s string) string {
 	if s == "" {
 		return ""
@@ -228,7 +232,8 @@ func mdCode(s string) string {
 // mdHTML escapes visible text inside our own HTML elements.
 func mdHTML(s string) string { return html.EscapeString(s) }
 
-// mdFence returns visible lines as a fenced block whose fence is longer than any run of backticks in it.
+// mdFence returns visible lines as a fenced block whose fence is longer than any run of backticks
+// in it.
 func mdFence(language string, lines []string) string {
 	longest := 2
 	for _, l := range lines {

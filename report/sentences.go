@@ -96,14 +96,14 @@ func byCase(f *results.Finding, tables ...texts) string {
 // joints are what parts are joined by, by the sign before them; a comma where there is none.
 var joints = map[byte]string{';': "; ", ':': ": ", '&': ", and "}
 
-// expand puts what a finding counts and quotes into a template. ${count} is a number, ${of - lost} a
-// difference, ${count:noun} one with its noun, ${count:number} one with decimals, ${count:%.1f} one
-// in that format, ${count:ms} a time, ${count:true} true or false; ${"text"} is a text in quotation
-// marks, ${'text'} one as it is; specialParts are more than that.
+// expand puts what a finding counts and quotes into a template. ${count} is a number, ${of - lost}
+// a difference, ${count:noun} one with its noun, ${count:number} one with decimals, ${count:%.1f}
+// one in that format, ${count:ms} a time, ${count:true} true or false; ${"text"} is a text in
+// quotation marks, ${'text'} one as it is; specialParts are more than that.
 //
 // [a|b] are parts of which those are joined that say something: by ", ", [;a|b] by "; ", [:a|b] by
-// ": ", [&a|b] by ", and "; of [/a|b] the first one stands. A part that begins with count?, 'text'? or !count? says
-// something only where there is, or is not, anything of that.
+// ": ", [&a|b] by ", and "; of [/a|b] the first one stands. A part that begins with count?, 'text'?
+// or !count? says something only where there is, or is not, anything of that.
 func expand(f *results.Finding, template string) string {
 	var b strings.Builder
 	for {
@@ -170,8 +170,11 @@ func expandPlain(f *results.Finding, template string) string {
 // tally is what a finding counts under a name, or a difference of that: "of - lost", "lost - 1".
 func tally(f *results.Finding, name string) float64 {
 	name, less, minus := strings.Cut(name, " - ")
-	if one, err := strconv.ParseFloat(less, 64); minus && err == nil {
-		return f.Counts[name] - one
+	if !minus {
+		return f.Counts[name]
+	}
+	if n, err := strconv.ParseFloat(less, 64); err == nil {
+		return f.Counts[name] - n
 	}
 	return f.Counts[name] - f.Counts[less]
 }
@@ -181,12 +184,6 @@ var specialParts map[string]func(f *results.Finding) string
 
 func init() { // they are made of sentences themselves
 	specialParts = map[string]func(f *results.Finding) string{
-		"of kind": func(f *results.Finding) string {
-			if f.Counts["kind"] > 1 {
-				return fmt.Sprintf(" of kind %.0f", f.Counts["kind"])
-			}
-			return ""
-		},
 		"date": func(f *results.Finding) string {
 			return time.Unix(int64(f.Counts["createdAt"]), 0).UTC().Format("2006-01-02")
 		},

@@ -23,8 +23,9 @@ type step struct {
 	suffix string
 }
 
-// In a family's smaller size the largest value may reach most; then the next size is taken if the smallest value is at
-// least a quarter of it, or if the largest reaches ten times most and the smallest at least the share floor.
+// In a family's smaller size the largest value may reach most; then the next size is taken if the
+// smallest value is at least a quarter of it, or if the largest reaches ten times most and the
+// smallest at least the share floor.
 type family struct {
 	list        []step
 	most, floor float64
@@ -55,7 +56,8 @@ func BaseUnit(unit string) (base string, factor float64) {
 	return amount, 1
 }
 
-// ScaleFor chooses the size in which all values read well: the smallest without many zeros, the largest without many digits.
+// ScaleFor chooses the size in which all values read well: the smallest without many zeros, the
+// largest without many digits.
 func ScaleFor(unit string, values []float64) Scale {
 	base, steps := 1.0, rates
 	amount, _, per := strings.Cut(unit, "/")

@@ -20,7 +20,8 @@ const (
 	noSyncBelow  = 0.02    // ms: faster than any storage that keeps what it promised
 )
 
-// MachineWarnings says what about the machine speaks against the figures: what is wrong, and what to do about it.
+// MachineWarnings says what about the machine speaks against the figures: what is wrong, and what
+// to do about it.
 func MachineWarnings(r *results.Record) (out []string) {
 	r = Sanitized(r)
 	e, d := &r.Environment, r.Environment.During

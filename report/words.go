@@ -2,8 +2,8 @@ package report
 
 import "relaybench/results"
 
-// dictionary has the words of all codes, in the form that expand takes. Nothing is to be added where
-// a check passed and has nothing to tell.
+// dictionary has the words of all codes, in the form that expand takes. Nothing is to be added
+// where a check passed and has nothing to tell.
 var dictionary = map[string]words{
 	// Of publishing, queries, storage, crash, import and downloads.
 	results.CodeMeasurable:  check("can be measured", texts{otherwise: "not measured: ${why}"}),
@@ -229,6 +229,7 @@ const (
 		"duplicate?${duplicate} sent twice|no id?${no id} without a readable id]"
 	fatesText = "[missing.acknowledged?${missing.acknowledged} acknowledged|missing.refused?${missing.refused} refused|" +
 		"missing.unanswered?${missing.unanswered} never answered|missing." + results.MissingNotImported + "?${missing." + results.MissingNotImported + "} not imported]"
+	ofKind         = "[kind - 1? of kind ${kind:%.0f}]" // where it is no note
 	setRebuiltText = "a repeated reconciliation takes ${ms:number} ms where the first took ${first ms:number} ms"
 	answerText     = "${got:event} came instead of ${want}" + answerMore
 	answerMore     = "[missing?, ${missing} missing][extra?, ${extra} not asked for]"
@@ -251,10 +252,10 @@ var (
 	}
 	// Of an event that was published and read back.
 	storedTexts = texts{
-		results.CauseRefused:                    `a valid event${of kind} was refused: ${"reason"}`,
+		results.CauseRefused:                    "a valid event" + ofKind + ` was refused: ${"reason"}`,
 		results.CauseUnnamed:                    "the OK of an accepted event does not carry the event's id",
-		results.CauseNotReturned:                "an acknowledged event${of kind} did not come back by its id within ${ms:ms}",
-		results.CauseNotReturned + " elsewhere": "an acknowledged event${of kind} came back under a subscription id that nobody asked under",
+		results.CauseNotReturned:                "an acknowledged event" + ofKind + " did not come back by its id within ${ms:ms}",
+		results.CauseNotReturned + " elsewhere": "an acknowledged event" + ofKind + " came back under a subscription id that nobody asked under",
 		results.CauseUnreadable:                 "the event came back as something that is no event['error'?: ${'error'}]",
 		results.CauseTrimmed:                    "white space at the ends of the content is stripped: ${'sent'} came back as ${'returned'}",
 		results.CauseTagsDropped:                "empty tags are dropped, so that the event is not the one that was signed",

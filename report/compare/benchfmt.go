@@ -16,12 +16,14 @@ import (
 	"relaybench/results"
 )
 
-// Benchfmt writes the trials of both sides in the Go benchmark format, of which benchstat makes its own tables:
+// Benchfmt writes the trials of both sides in the Go benchmark format, of which benchstat makes its
+// own tables:
 //
 //	relaybench compare --format benchfmt OLD NEW | benchstat -col /side -
 //
-// A benchmark is a scenario of a relay, a line a trial, a unit a metric; times are in seconds, sizes in bytes. Figures without a direction
-// come along only if o.All was set. Errors are those of w.
+// A benchmark is a scenario of a relay, a line a trial, a unit a metric; times are in seconds,
+// sizes in bytes. Figures without a direction come along only if o.All was set. Errors are those of
+// w.
 func (c *Comparison) Benchfmt(w io.Writer) error {
 	buffered := bufio.NewWriter(w) // which keeps the first error
 	out := benchfmt.NewWriter(buffered)

@@ -279,7 +279,7 @@ func TestWhatOneSideHasIsSaidOnce(t *testing.T) {
 	c := mustCompare(t, side("a", old), side("b", reporttest.Compared(1, func(r *results.Record) {
 		r.Measurements = slices.DeleteFunc(r.Measurements, func(m results.Measurement) bool { return m.Scenario == "query.thread.hot" })
 	}, "mine", "other")), Options{})
-	want := "Of mine and other there is in a alone: query.thread.hot (3 figures)."
+	want := "Only a has these figures of mine and other: query.thread.hot (3 figures)."
 	if got := c.alone(); !slices.Equal(got, []string{want}) {
 		t.Errorf("%q", got)
 	}

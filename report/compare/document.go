@@ -54,7 +54,8 @@ const legend = "Medians ± the wider half of their 95 % confidence interval (∞
 // alone says of each side, once for all relays alike, what was measured there and not on the other:
 // a scenario of which the other has nothing by its name alone.
 func (c *Comparison) alone() (all []string) {
-	var said report.Groups[string, string]
+	type lack struct{ side, figures string }
+	var said report.Groups[lack, string]
 	for i := range c.Relays {
 		r := &c.Relays[i]
 		both := map[string]bool{}
@@ -78,12 +79,12 @@ func (c *Comparison) alone() (all []string) {
 				places = append(places, g.Key)
 			}
 			if n > 0 {
-				said.Add(fmt.Sprintf("%s alone: %s (%s)", [...]string{c.Old.Label, c.New.Label}[side], report.Some(places, 6), report.Count(n, "figure")), r.title())
+				said.Add(lack{[...]string{c.Old.Label, c.New.Label}[side], fmt.Sprintf("%s (%s)", report.Some(places, 6), report.Count(n, "figure"))}, r.title())
 			}
 		}
 	}
 	for _, g := range said.List {
-		all = append(all, fmt.Sprintf("Of %s there is in %s.", report.And(g.Members...), g.Key))
+		all = append(all, fmt.Sprintf("Only %s has these figures of %s: %s.", g.Key.side, report.And(g.Members...), g.Key.figures))
 	}
 	return all
 }

@@ -32,8 +32,9 @@ const (
 	widely  = 5   // the worst that the medians' confidence intervals leave room for
 )
 
-// judgedMetrics are the figures that a gate judges: one or two for each thing that a relay does. Figures that follow from another one (events/s
-// from queries/s) would only make the others harder to tell from chance. Exact figures are judged besides.
+// judgedMetrics are the figures that a gate judges: one or two for each thing that a relay does.
+// Figures that follow from another one (events/s from queries/s) would only make the others harder
+// to tell from chance. Exact figures are judged besides.
 var judgedMetrics = []struct{ scenario, metric string }{
 	{"ingest.throughput", "accepted"},
 	{"ingest.throughput", "ok latency"},
@@ -108,7 +109,8 @@ const (
 	FellShort  Result = "fell short" // head failed, or failed a required check: its figures mean nothing
 )
 
-// Verdict is what a gate found. It is a pure function of the records, and every string in it is safe to show.
+// Verdict is what a gate found. It is a pure function of the records, and every string in it is
+// safe to show.
 type Verdict struct {
 	Result     Result
 	Base, Head string
@@ -164,9 +166,10 @@ func (e *BaselineError) Error() string {
 	return fmt.Sprintf("%s cannot be the base of a gate, because it fell short itself: %s", e.Relay, report.Some(e.Short, 3))
 }
 
-// CheckBaseline tells whether a relay of a stored record can be gated against in a run with the settings, corpus and machine of rec, which
-// need not have measured anything yet: an *compare.IncomparableError or *BaselineError if not. An empty name stands for the record's only relay. It
-// returns the relay's name.
+// CheckBaseline tells whether a relay of a stored record can be gated against in a run with the
+// settings, corpus and machine of rec, which need not have measured anything yet: an
+// *compare.IncomparableError or *BaselineError if not. An empty name stands for the record's only
+// relay. It returns the relay's name.
 func CheckBaseline(baseline *results.Record, name string, rec *results.Record) (string, error) {
 	names := compare.RelayNames([]*results.Record{baseline})
 	switch {
@@ -214,7 +217,8 @@ func partOf(scenario, figure string) bool {
 	return results.MatchScenario(scenario+".*", figure)
 }
 
-// Judge says whether head got worse than base. It refuses with an *compare.IncomparableError or a *BaselineError what cannot be judged.
+// Judge says whether head got worse than base. It refuses with an *compare.IncomparableError or a
+// *BaselineError what cannot be judged.
 func Judge(rec *results.Record, o Options) (*Verdict, error) {
 	if o.Baseline != nil {
 		if _, err := CheckBaseline(o.Baseline, o.Base, rec); err != nil {
@@ -275,8 +279,9 @@ func (g *Verdict) compare(runs ...*results.Record) ([]compare.Figure, error) {
 // otherBuild is how base and head are called as each other's peer.
 const otherBuild = "the other build"
 
-// facing returns the record with what two builds were measured at with each other matched: what reconciling with one takes depends on what the other
-// gave it alone, and that is the same for both over an even number of trials. Counts that follow from who began with which share do not compare.
+// facing returns the record with what two builds were measured at with each other matched: what
+// reconciling with one takes depends on what the other gave it alone, and that is the same for both
+// over an even number of trials. Counts that follow from who began with which share do not compare.
 func facing(rec *results.Record, a, b string) *results.Record {
 	out := *rec
 	out.Measurements = nil
@@ -462,7 +467,8 @@ func (f *Figure) judge() {
 	}
 }
 
-// Judged lists the figures of which the gate says one of the given things, the largest changes first.
+// Judged lists the figures of which the gate says one of the given things, the largest changes
+// first.
 func (g *Verdict) Judged(what ...Judgement) []*Figure {
 	var out []*Figure
 	for i := range g.Figures {

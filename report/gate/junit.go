@@ -39,8 +39,8 @@ type junitMessage struct {
 	Text    string `xml:",chardata"`
 }
 
-// JUnit writes the verdict as JUnit XML: a test for each judged figure, and one for head's checks. Times are 0 but for the whole run's.
-// Errors are those of w.
+// JUnit writes the verdict as JUnit XML: a test for each judged figure, and one for head's checks.
+// Times are 0 but for the whole run's. Errors are those of w.
 func (g *Verdict) JUnit(w io.Writer) error {
 	s := junitSuite{Name: "relaybench gate " + g.Base + " → " + g.Head, Time: "0"}
 	if !g.rec.StartedAt.IsZero() {

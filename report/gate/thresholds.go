@@ -23,7 +23,8 @@ type Threshold struct {
 //	"query.* eose" = 10
 //	"storage allocated" = 1.5
 //
-// * stands for any characters, ? for one. Of several patterns that fit, the one with the most characters that are neither wins.
+// * stands for any characters, ? for one. Of several patterns that fit, the one with the most
+// characters that are neither wins.
 func ParseThresholds(text string) ([]Threshold, error) {
 	var values map[string]any
 	meta, err := toml.Decode(text, &values)

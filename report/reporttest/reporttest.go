@@ -140,8 +140,8 @@ var (
 	ourTags     = regexp.MustCompile(`</?(details|summary|code)>`)
 )
 
-// Markup returns the first line of a Markdown report that holds markup which is not ours: HTML, a link or an image
-// outside code, or a table row with more or fewer cells than its head.
+// Markup returns the first line of a Markdown report that holds markup which is not ours: HTML, a
+// link or an image outside code, or a table row with more or fewer cells than its head.
 func Markup(out string) string {
 	fence, cells := "", -1
 	for line := range strings.SplitSeq(out, "\n") {
@@ -181,7 +181,8 @@ func Markup(out string) string {
 	return ""
 }
 
-// Compared is a record of the named relays with ten trials; slower multiplies what it takes, and change does the rest.
+// Compared is a record of the named relays with ten trials; slower multiplies what it takes, and
+// change does the rest.
 func Compared(slower float64, change func(*results.Record), relays ...string) *results.Record {
 	r := &results.Record{
 		Schema: results.Schema, StartedAt: time.Date(2026, 8, 30, 12, 0, 0, 0, time.UTC),
