@@ -106,15 +106,15 @@ func (s *splitter) next(dst []byte) (out []byte, whole bool, err error) {
 				continue
 			}
 		}
-		row := 0
+		line := 0
 		if s.in == inNothing && s.fresh && c == '{' {
-			row = s.rowAhead()
+			line = s.oneLine()
 		}
 		s.events++
 		s.filled, s.fresh = true, false
 		switch {
-		case row > 0:
-			return s.take(dst, len(dst), mayEnd, func([]byte) (int, bool) { return row, true })
+		case line > 0:
+			return s.take(dst, len(dst), mayEnd, func([]byte) (int, bool) { return line, true })
 		case c == '{', c == '[', c == '"' && s.in != inNothing:
 			return s.value(dst, 0, value{})
 		case s.in == inNothing:
@@ -309,20 +309,30 @@ func lastIsWhole(text []byte) bool {
 	return len(last) < len(trimmed) && ends && n == len(last) && v.depth == 0 && !v.inString
 }
 
-// rowAhead returns how long the line is that comes next where it is a row as psql's COPY writes it,
-// which doubles backslashes: as it stands, its strings may end anywhere. It returns 0 where not.
-func (s *splitter) rowAhead() int {
+// oneLine returns how long the value is that comes next where it fills a line, 0 where it does not.
+// It may be a row as psql's COPY writes it, which doubles backslashes: as that stands, its strings may
+// end anywhere.
+func (s *splitter) oneLine() int {
 	line, whole := s.lineAhead()
-	if !whole || !bytes.Contains(line, []byte(`\\`)) || isOneValue(line) || !isOneValue(undoCopy(line)) {
+	if !whole {
 		return 0
 	}
-	return len(line)
+	if n := valueLength(line); n == len(bytes.TrimRight(line, "\r")) {
+		return n
+	}
+	if undone := undoCopy(line); undone != nil && valueLength(undone) == len(bytes.TrimRight(undone, " \t\r,")) {
+		return len(line)
+	}
+	return 0
 }
 
-func isOneValue(line []byte) bool {
+// valueLength returns where a value ends, -1 where it does not.
+func valueLength(text []byte) int {
 	var v value
-	n, ends := v.scan(line)
-	return ends && n == len(bytes.TrimRight(line, " \t\r,"))
+	if n, ends := v.scan(text); ends {
+		return n
+	}
+	return -1
 }
 
 // lineAhead returns the line that comes next, or the beginning of a long one. It waits for no more
