@@ -55,7 +55,8 @@ func AppendNpub(dst []byte, pk PubKey) []byte {
 	return AppendBech32(dst, "npub", groups)
 }
 
-// ParseNpub decodes a public key as NIP-19 writes it for people, npub1…, in lower case; ok is false for anything else, a wrong checksum included.
+// ParseNpub decodes a public key as NIP-19 writes it for people, npub1…, in lower case; ok is false
+// for anything else, a wrong checksum included.
 func ParseNpub(text string) (pk PubKey, ok bool) {
 	const head, digits, checksum = "npub1", 52, 6
 	if len(text) != len(head)+digits+checksum || !strings.HasPrefix(text, head) {
@@ -74,7 +75,7 @@ func ParseNpub(text string) (pk PubKey, ok bool) {
 			n++
 		}
 	}
-	// There is one spelling of each key, so that writing it again checks the checksum and the bits left over.
+	// There is one spelling of each key: writing it again checks checksum and bits left over.
 	if string(AppendNpub(nil, pk)) != text {
 		return PubKey{}, false
 	}

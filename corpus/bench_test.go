@@ -96,8 +96,8 @@ func BenchmarkSign(b *testing.B) {
 	}
 }
 
-// BenchmarkOpen opens a corpus of a million events. They are ten thousand events over and over with other ids and times, since Open looks
-// at neither hashes nor signatures.
+// BenchmarkOpen opens a corpus of a million events. They are ten thousand events over and over with
+// other ids and times, since Open looks at neither hashes nor signatures.
 func BenchmarkOpen(b *testing.B) {
 	const n = 1_000_000
 	from := corpusForBench(b)

@@ -10,8 +10,9 @@ import (
 // castagnoli is the CRC that processors compute at memory's speed.
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// checksum finds damage to an events file. It is made for being checked on all cores whenever the file is opened: the CRC-32C of each chunk
-// of whole lines, as splitAtNewlines cuts them, and the first 16 bytes of the sha256 over those, big-endian, in hexadecimal digits.
+// checksum finds damage to an events file. It is made for being checked on all cores whenever the
+// file is opened: the CRC-32C of each chunk of whole lines, as splitAtNewlines cuts them, and the
+// first 16 bytes of the sha256 over those, big-endian, in hexadecimal digits.
 type checksum struct {
 	chunk uint32
 	size  int

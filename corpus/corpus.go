@@ -15,7 +15,7 @@ import (
 	"syscall"
 )
 
-// Entry is the index's record of one event. Offset and Length bound its JSON text in the events file, newline excluded.
+// Entry is what the index has of one event. Offset and Length bound its line, without the newline.
 type Entry struct {
 	ID        ID
 	PubKey    PubKey
@@ -40,8 +40,9 @@ type Corpus struct {
 	slots    []uint32 // open addressing over entries: index+1, 0 is free
 }
 
-// Open maps the prepared corpus in dir and builds its index. Every line's form, the order, the file's checksum and all of the manifest's
-// figures are checked, the fingerprint among them; hashes and signatures are not (see Verify). The error is ErrDamaged if anything is amiss, and
+// Open maps the prepared corpus in dir and builds its index. Every line's form, the order, the
+// file's checksum and all of the manifest's figures are checked, the fingerprint among them; hashes
+// and signatures are not (see Verify). The error is ErrDamaged if anything is amiss, and
 // fs.ErrNotExist if there is no corpus in dir. The caller closes the Corpus.
 func Open(dir string) (*Corpus, error) {
 	c, err := load(dir)
@@ -54,7 +55,7 @@ func Open(dir string) (*Corpus, error) {
 	return c, nil
 }
 
-// load maps and indexes the corpus without comparing what the lines say with what the manifest says of them.
+// load maps and indexes the corpus without comparing its lines with the manifest.
 func load(dir string) (*Corpus, error) {
 	m, err := ReadManifest(dir)
 	if err != nil {
@@ -173,8 +174,8 @@ func (c *Corpus) checkManifest() error {
 	return nil
 }
 
-// FromEvents makes a corpus in memory of events, put into corpus order. Ids and signatures are taken as they are. It fails on two
-// events with one id.
+// FromEvents makes a corpus in memory of events, put into corpus order. Ids and signatures are
+// taken as they are. It fails on two events with one id.
 func FromEvents(events []Event) (*Corpus, error) {
 	order := make([]*Event, len(events))
 	for i := range events {
@@ -209,15 +210,15 @@ func (c *Corpus) Len() int {
 	return len(c.entries)
 }
 
-// Raw returns event i's canonical JSON without newline. It points into the corpus: it must not be changed, nor used after Close.
+// Raw returns event i's canonical JSON without newline. It points into the corpus: it must not be
+// changed, nor used after Close.
 func (c *Corpus) Raw(i int) []byte {
 	e := &c.entries[i]
 	end := e.Offset + int64(e.Length)
 	return c.text[e.Offset:end:end]
 }
 
-// Text returns all events in corpus order, canonical JSON, each with its newline. As with Raw, it
-// must not be changed.
+// Text returns all events in corpus order, each with its newline. It must not be changed.
 func (c *Corpus) Text() []byte { return c.text }
 
 // Entry returns the index's record of event i, which must not be changed.
@@ -238,8 +239,9 @@ func (c *Corpus) Manifest() *Manifest { return c.manifest }
 // Dir returns the folder that the corpus was opened from, "" for one in memory.
 func (c *Corpus) Dir() string { return c.dir }
 
-// Forget gives back the memory that holds the events' text where that is a file: most of what a large corpus takes, once all of it has been read. Whoever
-// reads it again gets it from the system's cache of the file. A nil corpus has nothing to forget.
+// Forget gives back the memory that holds the events' text where that is a file: most of what a
+// large corpus takes, once all of it has been read. Whoever reads it again gets it from the
+// system's cache of the file. A nil corpus has nothing to forget.
 func (c *Corpus) Forget() {
 	if c != nil && c.mapped {
 		forget(c.text)
@@ -254,7 +256,7 @@ func (c *Corpus) ForgetPart(lo, hi int) {
 	}
 }
 
-// Close unmaps the corpus. Nothing that Raw returned may be used afterwards. A second call does nothing.
+// Close unmaps the corpus, with all that Raw returned. A second call does nothing.
 func (c *Corpus) Close() error {
 	text := c.text
 	c.text, c.entries = nil, nil
@@ -267,8 +269,8 @@ func (c *Corpus) Close() error {
 	return nil
 }
 
-// Find returns the index of the event with this id. The first call builds a hash table of at most 8 bytes an event; every call
-// after that takes constant time.
+// Find returns the index of the event with this id. The first call builds a hash table of at most 8
+// bytes an event; every call after that takes constant time.
 func (c *Corpus) Find(id ID) (i int, ok bool) {
 	c.findOnce.Do(c.buildSlots)
 	mask := uint64(len(c.slots) - 1)
@@ -296,7 +298,7 @@ func (c *Corpus) buildSlots() {
 	}
 }
 
-// idHash mixes all of an id: in a corpus ids are hashes already, but callers look for any bytes at all.
+// idHash mixes all of an id: in a corpus ids are hashes, but callers look for any bytes.
 func idHash(id *ID) uint64 {
 	var h uint64
 	for i := 0; i < len(id); i += 8 {

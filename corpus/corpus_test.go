@@ -95,7 +95,8 @@ func TestCloseTwiceDoesNothing(t *testing.T) {
 	}
 }
 
-// damage is a change to a prepared corpus of 20 events and what Open and Verify say about it. An empty saying means that all is well.
+// damage is a change to a prepared corpus of 20 events and what Open and Verify say about it. An
+// empty saying means that all is well.
 type damage struct {
 	events, manifest func(text []byte) []byte
 	open, verify     string
@@ -224,7 +225,8 @@ func TestVerifyCanBeCancelled(t *testing.T) {
 	}
 }
 
-// FuzzIndexLines holds the index against the real parser: it accepts no line whose fixed fields the parser reads otherwise.
+// FuzzIndexLines holds the index against the real parser: it accepts no line whose fixed fields the
+// parser reads otherwise.
 func FuzzIndexLines(f *testing.F) {
 	events := testEvents(3)
 	c, err := FromEvents(events)

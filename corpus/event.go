@@ -84,10 +84,10 @@ func IsReplaceable(kind int) bool {
 // IsEphemeral reports whether events of this kind are passed on and never stored (NIP-01).
 func IsEphemeral(kind int) bool { return 20000 <= kind && kind < 30000 }
 
-// IsAddressable reports whether only the newest event of this kind, author and d tag is kept (NIP-01).
+// IsAddressable reports whether the newest event of kind, author and d tag is kept alone (NIP-01).
 func IsAddressable(kind int) bool { return 30000 <= kind && kind < 40000 }
 
-// D returns the value of the first d tag, "" where there is none (NIP-01: an absent d tag addresses like an empty one).
+// D returns the value of the first d tag, "" where there is none, which addresses alike (NIP-01).
 func (e *Event) D() string {
 	for _, t := range e.Tags {
 		if len(t) > 0 && t[0] == "d" {
@@ -97,7 +97,7 @@ func (e *Event) D() string {
 	return ""
 }
 
-// Expiration returns the NIP-40 expiry in Unix seconds; ok is false where there is none that can be read.
+// Expiration returns the NIP-40 expiry in Unix seconds; ok is false where none can be read.
 func (e *Event) Expiration() (at int64, ok bool) {
 	for _, t := range e.Tags {
 		if len(t) > 1 && t[0] == "expiration" {
@@ -108,7 +108,7 @@ func (e *Event) Expiration() (at int64, ok bool) {
 	return 0, false
 }
 
-// AppendJSON appends the event as canonical JSON: fields in NIP-01's order, NIP-01's escapes, no spaces.
+// AppendJSON appends the event as canonical JSON: NIP-01's order and escapes, no spaces.
 func (e *Event) AppendJSON(dst []byte) []byte {
 	dst = append(dst, `{"id":"`...)
 	dst = hex.AppendEncode(dst, e.ID[:])
@@ -142,15 +142,13 @@ func (e *Event) AppendSerialization(dst []byte) []byte {
 	return append(dst, ']')
 }
 
-// AppendSerializationOf does so from an event's canonical JSON, whose parts need not be written once
-// more.
+// AppendSerializationOf does so from an event's canonical JSON, of which it copies the parts.
 func AppendSerializationOf(dst, line []byte) []byte {
 	numbers := line[createdAtAt:]
 	createdAt, numbers, _ := bytes.Cut(numbers, []byte(`,"kind":`))
 	kind, _, _ := bytes.Cut(numbers, []byte(`,"tags":`))
 	rest := numbers[len(kind)+len(`,"tags":`) : len(numbers)-tailLength+1]
-	// This cannot stand within the tags: a quote behind a comma opens a string there, and no colon
-	// follows its end.
+	// Within the tags a quote behind a comma opens a string, and no colon follows its end.
 	tags, content, _ := bytes.Cut(rest, []byte(`,"content":`))
 	dst = append(dst, `[0,"`...)
 	dst = append(dst, line[pubKeyAt:pubKeyAt+64]...)
@@ -189,8 +187,9 @@ func appendTags(dst []byte, tags []Tag) []byte {
 	return append(dst, ']')
 }
 
-// AppendString appends s as a JSON string with NIP-01's escapes. NIP-01 lists seven characters to escape and wants the rest
-// verbatim; other control characters are escaped as \u00xx all the same, as JSON demands and as relays hash them.
+// AppendString appends s as a JSON string with NIP-01's escapes. NIP-01 lists seven characters to
+// escape and wants the rest verbatim; other control characters are escaped as \u00xx all the same,
+// as JSON demands and as relays hash them.
 func AppendString(dst []byte, s string) []byte {
 	const digits = "0123456789abcdef"
 	dst = append(dst, '"')

@@ -8,7 +8,7 @@ import (
 	"strconv"
 )
 
-// Filter is a NIP-01 filter. A nil list asks for nothing; an empty list that is not nil matches no event.
+// Filter is a NIP-01 filter. A nil list asks for nothing; one that is empty matches no event.
 type Filter struct {
 	IDs     []ID
 	Authors []PubKey
@@ -19,7 +19,7 @@ type Filter struct {
 	Limit   *int
 }
 
-// TagFilter is one "#x" condition of a filter: the event needs a tag of that name with one of the values.
+// TagFilter is one "#x" condition: the event needs a tag of that name with one of the values.
 type TagFilter struct {
 	Name   byte
 	Values []string

@@ -12,7 +12,8 @@ import (
 	"strconv"
 )
 
-// A canonical line has its first fields at fixed places, so that the index is built without parsing JSON:
+// A canonical line has its first fields at fixed places, so that the index is built without parsing
+// JSON:
 //
 //	{"id":"<64>","pubkey":"<64>","created_at":<n>,"kind":<n>,"tags":[…],"content":"…","sig":"<128>"}
 const (
@@ -23,7 +24,7 @@ const (
 	shortest    = createdAtAt + len(`0,"kind":0,"tags":[],"content":"`) + tailLength
 )
 
-// indexChunk is the share of the file that one goroutine takes at a time. The checksum in manifests is over such chunks.
+// indexChunk is a goroutine's share of the file. Manifests' checksums are over such chunks.
 const indexChunk = 4 << 20
 
 // lineError names a line, counted from 1 as editors count, and what is wrong with it.
@@ -35,8 +36,9 @@ type lineError struct {
 func (e *lineError) Error() string { return "line " + strconv.Itoa(e.line) + ": " + e.err.Error() }
 func (e *lineError) Unwrap() error { return e.err }
 
-// indexLines builds the index of canonical NDJSON on all cores, checks form and order, and computes the checksum. It calls done, from any
-// goroutine, with each part of text that it has read, so that a long text need not be in memory whole. The error names the first wrong line.
+// indexLines builds the index of canonical NDJSON on all cores, checks form and order, and computes
+// the checksum. It calls done, from any goroutine, with each part of text that it has read, so that
+// a long text need not be in memory whole. The error names the first wrong line.
 func indexLines(text []byte, done func(part []byte)) ([]Entry, string, error) {
 	chunks := splitAtNewlines(text, indexChunk)
 	counts, sums := make([]int, len(chunks)), make([]uint32, len(chunks))
@@ -99,8 +101,8 @@ func inOrder(a, b *Entry) bool {
 	return cmp.Or(cmp.Compare(a.CreatedAt, b.CreatedAt), bytes.Compare(a.ID[:], b.ID[:])) < 0
 }
 
-// Read reads all but Offset from the fixed fields of one canonical line, without its newline. Tags and
-// content are not looked at.
+// Read reads all but Offset from the fixed fields of one canonical line, without its newline. Tags
+// and content are not looked at.
 func (e *Entry) Read(line []byte) error {
 	if len(line) < shortest {
 		return errors.New("too short for an event")
@@ -137,7 +139,7 @@ func (e *Entry) Read(line []byte) error {
 	return nil
 }
 
-// cutNumber reads an integer as canonical JSON writes it: digits without a leading zero, at most 18.
+// cutNumber reads an integer of canonical JSON: at most 18 digits without a leading zero.
 func cutNumber(b []byte) (n int64, rest []byte, ok bool) {
 	i := 0
 	for i < len(b) && i < 19 && '0' <= b[i] && b[i] <= '9' {
@@ -147,7 +149,7 @@ func cutNumber(b []byte) (n int64, rest []byte, ok bool) {
 	return n, b[i:], 0 < i && i < 19 && (i == 1 || b[0] != '0')
 }
 
-// splitAtNewlines cuts text behind newlines into pieces of about size bytes. What follows the last newline is left out.
+// splitAtNewlines cuts text into pieces of about size bytes, up to its last newline.
 func splitAtNewlines(text []byte, size int) [][]byte {
 	var chunks [][]byte
 	for len(text) > 0 {

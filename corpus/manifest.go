@@ -21,11 +21,11 @@ const ManifestFormat = "relaybench/corpus/1"
 // maxManifestBytes holds a count for each of the 65,536 kinds with room to spare.
 const maxManifestBytes = 4 << 20
 
-// ErrDamaged marks a prepared corpus whose files are incomplete, changed, or not of relaybench's making.
+// ErrDamaged marks a corpus whose files are incomplete, changed, or not of relaybench's making.
 var ErrDamaged = errors.New("damaged corpus")
 
-// Manifest describes a prepared corpus: where it comes from, what was left out, and what it holds. It names no folder, user or
-// machine, so that it may be published as it is.
+// Manifest describes a prepared corpus: where it comes from, what was left out, and what it holds.
+// It names no folder, user or machine, so that it may be published as it is.
 type Manifest struct {
 	Format string `json:"format"`
 	Source string `json:"source"` // one line for people
@@ -57,7 +57,8 @@ type Manifest struct {
 	// Checksum finds damage to the events file, see checksum.
 	Checksum string `json:"checksum"`
 
-	// Fingerprint is the sha256, in 64 hexadecimal digits, over the lower-case hexadecimal ids in corpus order without separator.
+	// Fingerprint is the sha256, in 64 hexadecimal digits, over the lower-case hexadecimal ids in
+	// corpus order without separator.
 	Fingerprint string `json:"fingerprint"`
 }
 
@@ -96,8 +97,8 @@ type ManifestOptions struct {
 // ShortFingerprint returns the first 16 digits of the fingerprint, which is what people are shown.
 func (m *Manifest) ShortFingerprint() string { return m.Fingerprint[:min(16, len(m.Fingerprint))] }
 
-// ReadManifest reads the manifest of the prepared corpus in dir. The error is ErrDamaged where the file is not a manifest, and
-// fs.ErrNotExist where there is none.
+// ReadManifest reads the manifest of the prepared corpus in dir. The error is ErrDamaged where the
+// file is not a manifest, and fs.ErrNotExist where there is none.
 func ReadManifest(dir string) (*Manifest, error) {
 	f, _, err := OpenRegular(filepath.Join(dir, ManifestFile))
 	if errors.Is(err, ErrNotRegular) {
@@ -130,7 +131,7 @@ func (m *Manifest) SameOrigin(o *Manifest) bool {
 		m.FileSHA256 == o.FileSHA256 && m.Rules == o.Rules && m.Options == o.Options
 }
 
-// accountedFor returns how many of the events that were read the manifest says the fate of: all of them.
+// accountedFor returns how many of the events read the manifest accounts for: it should be all.
 func (m *Manifest) accountedFor() int {
 	n := m.Events + m.OverLimit
 	for _, dropped := range m.Dropped {

@@ -12,8 +12,8 @@ func InParallel(n int, work func(i int)) {
 	_ = TryInParallel(context.Background(), n, func(i int) error { work(i); return nil })
 }
 
-// TryInParallel does so until one fails or ctx ends, and returns the error of the lowest i: all below
-// it have been worked on.
+// TryInParallel does so until one fails or ctx ends, and returns the error of the lowest i: all
+// below it have been worked on.
 func TryInParallel(ctx context.Context, n int, work func(i int) error) error {
 	var next atomic.Int64
 	var workers sync.WaitGroup

@@ -29,12 +29,12 @@ func (s *scanner) text() string {
 	return unsafe.String(unsafe.SliceData(raw), len(raw)) // nobody else has it, or it lasts as long as the reader's event
 }
 
-// ErrNoSignature marks an event that is well formed but for a sig field that is absent or not 128 hexadecimal digits.
+// ErrNoSignature marks an event that is well formed but for its sig.
 var ErrNoSignature = errors.New("no 128-digit signature")
 
-// ParseEvent reads one JSON object as an event and checks its form, not its id and signature: every field of NIP-01 once, with the right
-// type, lower-case hexadecimal digits, kind up to 65,535. Fields that NIP-01 does not name are passed over. The result shares no
-// memory with text.
+// ParseEvent reads one JSON object as an event and checks its form, not its id and signature: every
+// field of NIP-01 once, with the right type, lower-case hexadecimal digits, kind up to 65,535.
+// Fields that NIP-01 does not name are passed over. The result shares no memory with text.
 func ParseEvent(text []byte) (Event, error) {
 	s := scannerOf(text)
 	e := s.event()
@@ -137,8 +137,7 @@ func (s *scanner) tags() []Tag {
 	return tags
 }
 
-// EventReader reads one event after another into the same memory, for those who are done with each
-// before the next comes.
+// EventReader reads one event after another into the same memory: each lasts until the next.
 type EventReader struct {
 	tags     []Tag
 	elements []string
@@ -163,9 +162,10 @@ func (r *EventReader) tagsOf(s *scanner) []Tag {
 	return r.tags
 }
 
-// ScanTags reads only the tags of an event's JSON object: it calls each with every tag's first two elements ("" where absent) and the
-// number of its elements. name and value are valid until each returns. Apart from the tags, whose form is checked as ParseEvent
-// does, the text needs only to be JSON.
+// ScanTags reads only the tags of an event's JSON object: it calls each with every tag's first two
+// elements ("" where absent) and the number of its elements. name and value are valid until each
+// returns. Apart from the tags, whose form is checked as ParseEvent does, the text needs only to be
+// JSON.
 func ScanTags(text []byte, each func(name, value []byte, elements int)) error {
 	s := scan.Scanner{Src: text}
 	var pair [2][]byte

@@ -10,8 +10,9 @@ import (
 // ErrNotRegular marks a path that leads to a folder, device, pipe or socket.
 var ErrNotRegular = errors.New("not a regular file")
 
-// OpenRegular opens a regular file for reading. Whatever else stands at path is refused without being opened: opening a pipe waits for
-// a writer, where no signal is heard, and opening a device can do things. The error names the path as given.
+// OpenRegular opens a regular file for reading. Whatever else stands at path is refused without
+// being opened: opening a pipe waits for a writer, where no signal is heard, and opening a device
+// can do things. The error names the path as given.
 func OpenRegular(path string) (*os.File, os.FileInfo, error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -20,7 +21,7 @@ func OpenRegular(path string) (*os.File, os.FileInfo, error) {
 	if err := checkRegular(path, info); err != nil {
 		return nil, nil, err
 	}
-	// Something else may have taken the file's place meanwhile: what is opened must not wait, and is looked at again.
+	// Something else may be there by now: what is opened must not wait, and is looked at again.
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, nil, err

@@ -14,8 +14,8 @@ var (
 	ErrBadSignature = errors.New("signature does not verify")
 )
 
-// Verify checks that the event's id is its hash (NIP-01) and that its signature is valid (BIP-340). The error is ErrBadID or
-// ErrBadSignature. Verifier names the library that does the work.
+// Verify checks that the event's id is its hash (NIP-01) and that its signature is valid (BIP-340).
+// The error is ErrBadID or ErrBadSignature. Verifier names the library that does the work.
 func (e *Event) Verify() error {
 	if !e.CheckID() {
 		return ErrBadID
@@ -35,7 +35,7 @@ type SecretKey struct {
 	PubKey PubKey
 }
 
-// NewSecretKey makes a key of 32 big-endian bytes; it fails for zero and for the group order and above.
+// NewSecretKey makes a key of 32 big-endian bytes; it fails for what is no scalar of the group.
 func NewSecretKey(b [32]byte) (SecretKey, error) {
 	var scalar btcec.ModNScalar
 	if overflow := scalar.SetBytes(&b); overflow != 0 || scalar.IsZero() {
@@ -47,8 +47,8 @@ func NewSecretKey(b [32]byte) (SecretKey, error) {
 	return k, nil
 }
 
-// Sign fills in the event's public key, id and signature. aux is BIP-340's auxiliary randomness: the same event, key and aux give
-// the same signature on every machine.
+// Sign fills in the event's public key, id and signature. aux is BIP-340's auxiliary randomness:
+// the same event, key and aux give the same signature on every machine.
 func (k SecretKey) Sign(e *Event, aux [32]byte) error {
 	e.PubKey = k.PubKey
 	e.ID = e.Hash()

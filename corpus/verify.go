@@ -12,9 +12,10 @@ import (
 // verifyChunk is how many events one core checks at a time.
 const verifyChunk = 64
 
-// Verify checks the prepared corpus in dir in full, on all cores: every line is canonical JSON, every id the hash of its event, every signature
-// valid, the order right, and the manifest's counts, bytes, kinds and fingerprint are those of the events. The error is ErrDamaged and
-// names the first line that is wrong.
+// Verify checks the prepared corpus in dir in full, on all cores: every line is canonical JSON,
+// every id the hash of its event, every signature valid, the order right, and the manifest's
+// counts, bytes, kinds and fingerprint are those of the events. The error is ErrDamaged and names
+// the first line that is wrong.
 func Verify(ctx context.Context, dir string, p Progress) error {
 	c, err := load(dir)
 	if err != nil {

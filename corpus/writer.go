@@ -26,8 +26,7 @@ func NewWriter(dir string) (*Writer, error) {
 	return &Writer{dir: dir, file: f, buf: bufio.NewWriterSize(f, 1<<20), summary: newSummary(), sum: newChecksum()}, nil
 }
 
-// Add writes the next event of the corpus order: its canonical JSON, and of its entry what does not
-// say where it stands.
+// Add writes the next event of the corpus order. Of its entry Offset and Length are not read.
 func (w *Writer) Add(e Entry, line []byte) error {
 	e.Length = uint32(len(line))
 	w.summary.add(&e)
@@ -36,8 +35,9 @@ func (w *Writer) Add(e Entry, line []byte) error {
 	return w.buf.WriteByte('\n')
 }
 
-// Finish completes both files. It does not wait until the disk has them, which can take longer than everything else: a machine that fails
-// in the meantime may leave a damaged corpus, which the checksum finds, and which then is prepared anew.
+// Finish completes both files. It does not wait until the disk has them, which can take longer than
+// everything else: a machine that fails in the meantime may leave a damaged corpus, which the
+// checksum finds, and which then is prepared anew.
 func (w *Writer) Finish(m Manifest) error {
 	err := errors.Join(w.buf.Flush(), w.file.Close())
 	w.file = nil

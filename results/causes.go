@@ -65,7 +65,8 @@ const (
 	EndedByUnknown = "unknown" // one of them: nobody saw which
 )
 
-// Causes of CodeAnswered beside CauseClosed: how an answer ended. Texts reason has the relay's words, or an error.
+// Causes of CodeAnswered beside CauseClosed: how an answer ended. Texts reason has the relay's
+// words, or an error.
 const (
 	CauseAuthRequired = "auth-required" // CLOSED, since the relay wants to know who asks (NIP-42)
 	CauseStalled      = "stalled"       // nothing that was asked for came for too long

@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// fullRecord has every field of the record set, so that what is tested with it is tested for all of them.
+// fullRecord has every field of the record set, so that what is tested with it is tested for all of
+// them.
 func fullRecord(t testing.TB) *Record {
 	t.Helper()
 	h := NewHistogram()

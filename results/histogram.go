@@ -21,16 +21,16 @@ const (
 	significantFigures = 3
 )
 
-// Bounds on a payload from outside. A histogram of this geometry has under 18,000 buckets, so that even
-// one with every bucket in use encodes to far less than maxEncoded.
+// Bounds on a payload from outside. A histogram of this geometry has under 18,000 buckets, so that
+// even one with every bucket in use encodes to far less than maxEncoded.
 const (
 	maxEncoded = 512 << 10
 	maxCount   = int64(1) << 53 // merging a thousand such totals still fits an int64
 )
 
-// Histogram counts durations from 0 to 60 s in an HDR histogram: a resolution of 512 ns up to 1 ms, and three
-// significant digits above it. It takes about 140 KB. It is not safe for concurrent use: keep one
-// for each worker and merge them at the end.
+// Histogram counts durations from 0 to 60 s in an HDR histogram: a resolution of 512 ns up to 1 ms,
+// and three significant digits above it. It takes about 140 KB. It is not safe for concurrent use:
+// keep one for each worker and merge them at the end.
 type Histogram struct {
 	h       *hdr.Histogram
 	clamped int64
@@ -41,7 +41,8 @@ func NewHistogram() *Histogram {
 	return &Histogram{h: hdr.New(lowestDiscernible, highestTrackable, significantFigures)}
 }
 
-// Record counts d once. A negative d counts as 0 and one over 60 s as 60 s; both are told by Clamped. Record does not allocate.
+// Record counts d once. A negative d counts as 0 and one over 60 s as 60 s; both are told by
+// Clamped. Record does not allocate.
 func (h *Histogram) Record(d time.Duration) { h.RecordN(d, 1) }
 
 // RecordN counts d n times; n below 1 counts nothing.
@@ -65,7 +66,7 @@ func (h *Histogram) Merge(o *Histogram) {
 	h.clamped += o.clamped
 }
 
-// Quantile returns the duration that a share q (0 to 1) of the observations does not exceed, 0 when there are none.
+// Quantile returns what a share q (0 to 1) of the observations does not exceed, 0 for none.
 func (h *Histogram) Quantile(q float64) time.Duration {
 	if math.IsNaN(q) || h.Count() == 0 {
 		return 0
@@ -100,11 +101,12 @@ func (h *Histogram) Min() time.Duration {
 // Count returns how many observations were counted, clamped ones included.
 func (h *Histogram) Count() int64 { return h.h.TotalCount() }
 
-// Clamped returns how many observations lay outside 0…60 s and were counted at that bound. The encoded form
-// does not carry it: Measurement.Clamped does.
+// Clamped returns how many observations lay outside 0…60 s and were counted at that bound. The
+// encoded form does not carry it: Measurement.Clamped does.
 func (h *Histogram) Clamped() int64 { return h.clamped }
 
-// Encode returns the histogram as base64 of HdrHistogram's compressed V2 payload, in nanoseconds; any HdrHistogram tool reads it.
+// Encode returns the histogram as base64 of HdrHistogram's compressed V2 payload, in nanoseconds;
+// any HdrHistogram tool reads it.
 func (h *Histogram) Encode() (string, error) {
 	b, err := h.h.Encode(hdr.V2CompressedEncodingCookieBase)
 	if err != nil {
@@ -113,8 +115,8 @@ func (h *Histogram) Encode() (string, error) {
 	return string(b), nil
 }
 
-// DecodeHistogram reads what Encode wrote. It refuses a payload of another geometry before anything is allocated
-// for it, so that a hostile one costs no more memory than an honest one.
+// DecodeHistogram reads what Encode wrote. It refuses a payload of another geometry before anything
+// is allocated for it, so that a hostile one costs no more memory than an honest one.
 func DecodeHistogram(s string) (*Histogram, error) {
 	if len(s) > maxEncoded {
 		return nil, fmt.Errorf("decoding a histogram: %d characters are more than any histogram of relaybench takes (%d)", len(s), maxEncoded)
@@ -132,8 +134,8 @@ func DecodeHistogram(s string) (*Histogram, error) {
 	return &Histogram{h: h}, nil
 }
 
-// checkGeometry inflates the payload's header and nothing more. The library sizes its counts by that header, and
-// would take 50 MB for the widest one.
+// checkGeometry inflates the payload's header and nothing more. The library sizes its counts by
+// that header, and would take 50 MB for the widest one.
 func checkGeometry(s string) error {
 	raw, err := base64.StdEncoding.DecodeString(s)
 	if err != nil {

@@ -20,7 +20,8 @@ type Recorder struct {
 	saving sync.Mutex // one save at a time, so that an older snapshot never overwrites a newer one
 }
 
-// NewRecorder collects into rec, which belongs to the recorder from now on. Save hands snapshots to save; nil keeps them in memory alone.
+// NewRecorder collects into rec, which belongs to the recorder from now on. Save hands snapshots to
+// save; nil keeps them in memory alone.
 func NewRecorder(rec *Record, save func(*Record) error) *Recorder {
 	if rec == nil {
 		rec = &Record{}
@@ -166,10 +167,10 @@ func mergeEncoded(a, b string) (string, error) {
 // asked gives way to any answer.
 var weight = map[Verdict]int{Undecided: 0, Passed: 1, Stated: 2, Failed: 3}
 
-// AddFinding takes a finding in. A check that ran in several trials is one finding, told apart by whom it
-// blames: it holds if it held every time, counts and texts are those of the first time of its
-// heaviest verdict (where each boot is asked of other events, as of forged ones, the counts of all
-// such times together), and what it bears on and its evidence gather, the latter up to a bound.
+// AddFinding takes a finding in. A check that ran in several trials is one finding, told apart by
+// whom it blames: it holds if it held every time, counts and texts are those of the first time of
+// its heaviest verdict (where each boot is asked of other events, as of forged ones, the counts of
+// all such times together), and what it bears on and its evidence gather, the latter up to a bound.
 func (r *Recorder) AddFinding(f Finding) {
 	f = clone(f)
 	f.Evidence = f.Evidence[:min(len(f.Evidence), maxEvidence)]
@@ -242,8 +243,8 @@ func (r *Recorder) Describe(s Scenario, metrics ...Metric) {
 	}
 }
 
-// SetRelay adds a relay, or replaces the one of that name. One that comes without capabilities keeps those that are known: they are probed once,
-// and the relay is described anew at each boot.
+// SetRelay adds a relay, or replaces the one of that name. One that comes without capabilities
+// keeps those that are known: they are probed once, and the relay is described anew at each boot.
 func (r *Recorder) SetRelay(relay Relay) {
 	relay = clone(relay)
 	r.mu.Lock()
@@ -266,7 +267,8 @@ func (r *Recorder) Update(change func(*Record)) {
 	r.rec.normalize()
 }
 
-// Save hands a snapshot to the function that NewRecorder was given. Measuring goes on meanwhile: only other saves wait.
+// Save hands a snapshot to the function that NewRecorder was given. Measuring goes on meanwhile:
+// only other saves wait.
 func (r *Recorder) Save() error {
 	if r.save == nil {
 		return nil

@@ -62,9 +62,10 @@ func (r *Relay) normalize() {
 	}
 }
 
-// Write replaces the file at path with the record, all of it or nothing: it writes and syncs a temporary file in the
-// same folder and renames it, so that a reader or a crash meets either the old record or the new one. Errors are one
-// sentence and name the folder and the remedy when the disk is full or cannot be written to.
+// Write replaces the file at path with the record, all of it or nothing: it writes and syncs a
+// temporary file in the same folder and renames it, so that a reader or a crash meets either the
+// old record or the new one. Errors are one sentence and name the folder and the remedy when the
+// disk is full or cannot be written to.
 func (r *Record) Write(path string) error {
 	c := clone(*r)
 	c.normalize()
@@ -110,7 +111,7 @@ func encodeJSON(f io.Writer, r *Record) error {
 	return w.Flush()
 }
 
-// syncFolder makes the rename last. Some file systems cannot sync a folder, and the record is complete either way.
+// syncFolder makes the rename last. Not all file systems can, and the record is whole either way.
 func syncFolder(dir string) {
 	if d, err := os.Open(dir); err == nil {
 		d.Sync()
@@ -134,8 +135,7 @@ func writeError(path string, err error) error {
 	return fmt.Errorf("writing the results to %s: %w", path, err)
 }
 
-// FileError is a file that is no record that can be read: one sentence that names it and what is
-// wrong with it.
+// FileError names a file that cannot be read as a record, and what is wrong with it.
 type FileError struct{ err error }
 
 func (e *FileError) Error() string { return e.err.Error() }
@@ -197,7 +197,7 @@ func (r *Record) Hash() (sum [sha256.Size]byte, err error) {
 }
 
 func parseRecord(b []byte) (*Record, error) {
-	// The schema id comes first, and alone: a file of another form should be called that, not be faulted for a field.
+	// The schema id comes first: a file of another form is not to be faulted for a field.
 	var head struct {
 		Schema *string `json:"schema"`
 	}
@@ -230,8 +230,8 @@ func parseRecord(b []byte) (*Record, error) {
 	return r, nil
 }
 
-// checkVerdicts refuses measurements without a figure or a reason, and verdicts that there are not, which
-// would bar nothing. It fills in what a failed check bears on where the file leaves that out.
+// checkVerdicts refuses measurements without a figure or a reason, and verdicts that there are not,
+// which would bar nothing. It fills in what a failed check bears on where the file leaves that out.
 func (r *Record) checkVerdicts() error {
 	for i := range r.Measurements {
 		m := &r.Measurements[i]
@@ -276,8 +276,8 @@ func typeName(t reflect.Type) string {
 // mostListed bounds each list of a record before any is read into memory.
 const mostListed = 2 * MaxMeasurements
 
-// checkForm refuses lists without bound, and what a JSON reader passes over in silence, and names the
-// place: an object with a field twice, and null among the objects of a list. b is JSON.
+// checkForm refuses lists without bound, and what a JSON reader passes over in silence, and names
+// the place: an object with a field twice, and null among the objects of a list. b is JSON.
 func checkForm(b []byte) error {
 	type level struct {
 		list  bool

@@ -20,8 +20,8 @@ type Scenario struct {
 	// RoundTrips are its latencies that hold one frame there and at least one back: the loopback's
 	// echo is their floor.
 	RoundTrips []string `json:"roundTrips,omitempty"`
-	// Tables and Rows name the labels that tell the tables of LayoutTable apart, and their rows beside
-	// the relays. Without Tables there is one table, of the scenario's title.
+	// Tables and Rows name the labels that tell the tables of LayoutTable apart, and their rows
+	// beside the relays. Without Tables there is one table, of the scenario's title.
 	Tables []string `json:"tables,omitempty"`
 	Rows   []string `json:"rows,omitempty"`
 	// Durability says that syncing before the OK costs what others do not pay.
@@ -31,8 +31,8 @@ type Scenario struct {
 // Layout says how the figures of a scenario are laid out. Bars and queries take any metrics; pairs
 // tell their phases by LabelPhase and put the figures of both relays of a Peer side by side; a
 // matrix takes one figure for each relay (the sink) and Peer (the source); downloads are told apart
-// by LabelStrategy, LabelForm, LabelConnections, LabelInFlight and LabelBatch; tables by what Tables
-// and Rows name.
+// by LabelStrategy, LabelForm, LabelConnections, LabelInFlight and LabelBatch; tables by what
+// Tables and Rows name.
 type Layout string
 
 // The layouts.
@@ -58,8 +58,7 @@ const (
 	CeilingNone     Ceiling = "none"     // the work is a relay's own command: nothing of the harness bounds it
 )
 
-// Headline is a figure of the summary. Scenarios that share a title share a column, as a geometric
-// mean.
+// Headline is a figure of the summary. Those of one title share a column, as a geometric mean.
 type Headline struct {
 	Metric string `json:"metric"`
 	Title  string `json:"title"`
@@ -84,8 +83,7 @@ const (
 	RoleResource MetricRole = "resource" // what relay and harness consumed: one table for all
 )
 
-// The conditions of filters (NIP-01) that Scenario.Uses and Scope.Uses name; a tag is "#" with its
-// letter.
+// The conditions of filters (NIP-01) that Uses name; a tag is "#" with its letter.
 const (
 	UsesIDs     = "ids"
 	UsesAuthors = "authors"

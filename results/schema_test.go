@@ -105,7 +105,8 @@ func TestTheSchemaRefusesWhatIsNotARecord(t *testing.T) {
 	}
 }
 
-// The schema and the Go types describe the same form: names, which fields may be absent, and JSON types.
+// The schema and the Go types describe the same form: names, which fields may be absent, and JSON
+// types.
 func TestSchemaAndTypesAgree(t *testing.T) {
 	var root map[string]any
 	if err := json.Unmarshal(SchemaJSON, &root); err != nil {
@@ -169,7 +170,8 @@ func TestSchemaAndTypesAgree(t *testing.T) {
 	check("record", reflect.TypeFor[Record](), root)
 }
 
-// TestGivenResultsMatchSchema validates the file that RELAYBENCH_VALIDATE names: results of a real run, in CI.
+// TestGivenResultsMatchSchema validates the file that RELAYBENCH_VALIDATE names: results of a real
+// run, in CI.
 func TestGivenResultsMatchSchema(t *testing.T) {
 	path := os.Getenv("RELAYBENCH_VALIDATE")
 	if path == "" {

@@ -8,11 +8,11 @@ import (
 	"strings"
 )
 
-// Trials that are not of one kind, because the machine warmed up, a disk filled or something else ran, make a median that means little.
-// Warnings looks for that in the per-trial values.
+// Trials that are not of one kind, because the machine warmed up, a disk filled or something else
+// ran, make a median that means little. Warnings looks for that in the per-trial values.
 
-// What counts as drift and as an outlier. Each is both unlikely by chance and large enough to matter: a run has dozens of figures, and a
-// warning that is always there is never read.
+// What counts as drift and as an outlier. Each is both unlikely by chance and large enough to
+// matter: a run has dozens of figures, and a warning that is always there is never read.
 const (
 	driftAlpha    = 0.01 // of the rank correlation with the order of trials; 5 trials cannot reach it
 	driftSize     = 0.05 // from the first half's median to the second's, as a share of the first
@@ -21,8 +21,8 @@ const (
 	outlierTrials = 5    // under which none is told
 )
 
-// Warnings says what is wrong with a record's trials and what to do about it, a sentence or two each; nil where nothing is. It is a pure
-// function of the record.
+// Warnings says what is wrong with a record's trials and what to do about it, a sentence or two
+// each; nil where nothing is. It is a pure function of the record.
 func Warnings(r *Record) []string {
 	var warnings []string
 	if w := fewTrials(r); w != "" {
@@ -45,7 +45,8 @@ func fewTrials(r *Record) string {
 	return fmt.Sprintf("%d trials are too few to rest a ranking on. Use --trials %d.", most, EnoughTrials)
 }
 
-// UnsteadyTrials tells of drift and of outliers among the figures that have a direction, one sentence for each relay and kind of trouble.
+// UnsteadyTrials tells of drift and of outliers among the figures that have a direction, one
+// sentence for each relay and kind of trouble.
 func UnsteadyTrials(r *Record) []string {
 	type finding struct {
 		n     int
@@ -104,8 +105,9 @@ func figures(n, of int) string {
 	return fmt.Sprintf("%d of %d figure%s", n, of, strings.Repeat("s", min(of-1, 1)))
 }
 
-// Drift tells whether trials, in the order in which they ran, move in one direction beyond chance (Kendall's rank correlation with the
-// order) and beyond a few per cent. The change is from the median of the first half to that of the second, as a share of the first.
+// Drift tells whether trials, in the order in which they ran, move in one direction beyond chance
+// (Kendall's rank correlation with the order) and beyond a few per cent. The change is from the
+// median of the first half to that of the second, as a share of the first.
 func Drift(trials []float64) (change float64, ok bool) {
 	n := len(trials)
 	if n < EnoughTrials {
@@ -142,7 +144,8 @@ func kendallScore(trials []float64) (score int) {
 	return score
 }
 
-// kendallP is the two-sided chance that n values in random order have a score (pairs that rise less those that fall) so far from 0.
+// kendallP is the two-sided chance that n values in random order have a score (pairs that rise less
+// those that fall) so far from 0.
 func kendallP(n, score int) float64 {
 	pairs := n * (n - 1) / 2
 	far := (pairs - max(score, -score)) / 2 // pairs against the trend
@@ -168,8 +171,8 @@ func kendallP(n, score int) float64 {
 	return min(2*p, 1)
 }
 
-// Outliers returns the indexes of trials that lie far from the median both in robust standard deviations (1.4826 times the median
-// absolute deviation) and as a share of it.
+// Outliers returns the indexes of trials that lie far from the median both in robust standard
+// deviations (1.4826 times the median absolute deviation) and as a share of it.
 func Outliers(trials []float64) []int {
 	if len(trials) < outlierTrials {
 		return nil

@@ -8,20 +8,22 @@ import (
 	"golang.org/x/perf/benchmath"
 )
 
-// Statistics assume nothing about how trials are distributed: the median with its order-statistic confidence interval, and the
-// Mann–Whitney U test between two samples. They are those of benchstat.
+// Statistics assume nothing about how trials are distributed: the median with its order-statistic
+// confidence interval, and the Mann–Whitney U test between two samples. They are those of
+// benchstat.
 
-// The levels. Alpha is the chance of calling a difference significant where there is none; it applies to each comparison alone, so that
-// who makes many of them must correct for it (see Holm).
+// The levels. Alpha is the chance of calling a difference significant where there is none; it
+// applies to each comparison alone, so that who makes many of them must correct for it (see Holm).
 const (
 	Alpha      = 0.05
 	Confidence = 0.95
 )
 
-// EnoughTrials is how many trials a figure should rest on: from here on the median has a confidence interval at the level Confidence.
+// EnoughTrials is how many trials a figure should rest on: from here on the median has a confidence
+// interval at the level Confidence.
 const EnoughTrials = 6
 
-// Summary is a sample's centre with the interval that holds the true median at the level Confidence.
+// Summary is a median with the interval that holds the true one at the level Confidence.
 type Summary struct {
 	Center float64 // median, NaN where there is no trial
 	Lo, Hi float64 // the interval; infinite under EnoughTrials trials
@@ -43,8 +45,8 @@ func Summarize(trials []float64) Summary {
 // Bounded tells whether there are enough trials for an interval.
 func (s Summary) Bounded() bool { return !math.IsInf(s.Lo, 0) && !math.IsInf(s.Hi, 0) }
 
-// Spread is how far the interval reaches from the centre, as a share of it: 0.03 for ± 3 %. It is infinite without an interval or
-// where the centre is 0 and the interval is not.
+// Spread is how far the interval reaches from the centre, as a share of it: 0.03 for ± 3 %. It is
+// infinite without an interval or where the centre is 0 and the interval is not.
 func (s Summary) Spread() float64 {
 	d := max(s.Hi-s.Center, s.Center-s.Lo)
 	if d == 0 {
@@ -88,8 +90,9 @@ func Compare(before, after []float64) Comparison {
 	return c
 }
 
-// SmallestP is the smallest p that the U test can give for samples of n1 and n2 trials: that of two which do not overlap. 3 against 3
-// reach 0.1 and can never be significant, 4 against 4 reach 0.029.
+// SmallestP is the smallest p that the U test can give for samples of n1 and n2 trials: that of two
+// which do not overlap. 3 against 3 reach 0.1 and can never be significant, 4 against 4 reach
+// 0.029.
 func SmallestP(n1, n2 int) float64 {
 	if n1 < 1 || n2 < 1 {
 		return 1
@@ -111,8 +114,9 @@ func TrialsFor(alpha float64) int {
 	return n
 }
 
-// Holm adjusts the p of comparisons that are judged together, by Holm's step-down method: where an adjusted p is below alpha, the
-// chance of even one false alarm among all of them is below alpha, however they depend on each other.
+// Holm adjusts the p of comparisons that are judged together, by Holm's step-down method: where an
+// adjusted p is below alpha, the chance of even one false alarm among all of them is below alpha,
+// however they depend on each other.
 func Holm(ps []float64) []float64 {
 	order := make([]int, len(ps))
 	for i := range order {

@@ -164,8 +164,9 @@ func TestTheChanceOfATrendIsCounted(t *testing.T) {
 	}
 }
 
-// noisy is a relay's figure over trials as they come off a shared machine: log-normal noise, now and then a trial that something else
-// slowed down, and a drift that both sides of an interleaved run see.
+// noisy is a relay's figure over trials as they come off a shared machine: log-normal noise, now
+// and then a trial that something else slowed down, and a drift that both sides of an interleaved
+// run see.
 func noisy(rnd *rand.Rand, center, noise float64, n int) []float64 {
 	out := make([]float64, n)
 	for i := range out {

@@ -40,7 +40,7 @@ func (v *Values) UnmarshalJSON(b []byte) error {
 // metric counts below it; where the difference of two readings does, a counter was set back.
 func valid(v float64) bool { return v >= 0 && v <= math.MaxFloat64 }
 
-// Value returns the median over the trials, in the measurement's unit; ok is false when no trial gave a value.
+// Value returns the median over the trials; ok is false when none gave a value.
 func (m *Measurement) Value() (v float64, ok bool) {
 	n := len(m.Trials)
 	if n == 0 {
@@ -54,7 +54,7 @@ func (m *Measurement) Value() (v float64, ok bool) {
 	return s[n/2-1]/2 + s[n/2]/2, true
 }
 
-// Range returns the smallest and the largest trial, in the measurement's unit; zeros when there is none.
+// Range returns the smallest and the largest trial; zeros when there is none.
 func (m *Measurement) Range() (lo, hi float64) {
 	if len(m.Trials) == 0 {
 		return 0, 0

@@ -7,9 +7,9 @@ import (
 	"relaybench/corpus"
 )
 
-// Check compares an answer, the ids of the events in the order in which they came, with what the model gives for the filter. Optional
-// events may be there or not, but for two versions of one event at once. Where the limit cuts through events of one created_at, any of
-// them may be there.
+// Check compares an answer, the ids of the events in the order in which they came, with what the
+// model gives for the filter. Optional events may be there or not, but for two versions of one
+// event at once. Where the limit cuts through events of one created_at, any of them may be there.
 func (m *Model) Check(f *corpus.Filter, got []corpus.ID) CheckResult {
 	a := comparison{
 		m: m, limit: limitOf(f), valid: make(map[int]bool, len(got)),
@@ -65,12 +65,12 @@ func (a *comparison) read(t *matcher, f *corpus.Filter, got []corpus.ID) {
 	}
 }
 
-// matches reports whether the event of this rank, which may be held, meets the whole filter but its limit.
+// matches reports whether the event of this rank, which may be held, meets all but the limit.
 func (t *matcher) matches(rank uint32) bool {
 	return t.low <= rank && rank < t.high && t.passes(rank, nil)
 }
 
-// keepBestCandidates leaves the best of several optional versions of one event: a relay may hold any of them, but only one.
+// keepBestCandidates leaves one of several optional versions: a relay can hold only one.
 func (a *comparison) keepBestCandidates() {
 	if len(a.m.candidates) == 0 {
 		return
@@ -98,7 +98,8 @@ func (a *comparison) keepBestCandidates() {
 	}
 }
 
-// compare walks what may be held and matches, newest first. What the answer has and what every relay holds takes up the limit.
+// compare walks what may be held and matches, newest first. What the answer has and what every
+// relay holds takes up the limit.
 func (a *comparison) compare(f *corpus.Filter) {
 	v := &a.result
 	room, edge := a.limit, int64(0) // edge: the created_at at which room ran out
@@ -159,7 +160,7 @@ func (a *comparison) sortNewestFirst(list []int) {
 	slices.SortFunc(list, func(i, j int) int { return cmp.Compare(a.m.ranks[j], a.m.ranks[i]) })
 }
 
-// findCap takes missing events for those behind a cap where the answer is exactly the newest part of what it should be.
+// findCap tells a cap: the answer is exactly the newest part of what it should be.
 func (a *comparison) findCap() {
 	v := &a.result
 	if v.Got == 0 || len(v.Missing) == 0 || len(v.Extra)+len(v.Misordered)+len(v.Duplicate) > 0 {

@@ -10,8 +10,9 @@ import (
 	"relaybench/corpus"
 )
 
-// Ten notes by one author, two for each created_at, ids 1 to 10; a superseded and a current profile, 11 and 12; and one note that is
-// not offered, 13. Newest first, lowest id first: 9 10 7 8 5 6 3 4 1 2.
+// Ten notes by one author, two for each created_at, ids 1 to 10; a superseded and a current
+// profile, 11 and 12; and one note that is not offered, 13. Newest first, lowest id first: 9 10 7 8
+// 5 6 3 4 1 2.
 func checkedModel(t *testing.T) *Model {
 	var events []corpus.Event
 	for n := range 10 {
@@ -133,7 +134,8 @@ func TestCheckAllowsAnyAmbiguousVersionButOnlyOne(t *testing.T) {
 	}
 }
 
-// Whatever is done to a right answer of a model without ambiguity, unless it is still right, must be found.
+// Whatever is done to a right answer of a model without ambiguity, unless it is still right, must
+// be found.
 func TestCheckFindsEveryMutation(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(9, 10))

@@ -10,7 +10,7 @@ import (
 	"relaybench/corpus"
 )
 
-// Tag postings are sorted in buckets by the highest bits of their hash, so that all cores can sort at once.
+// Tag postings are sorted in buckets by the highest bits of their hash, on all cores at once.
 const (
 	tagBuckets     = 64
 	tagBucketShift = 64 - 6
@@ -22,7 +22,8 @@ type tagPosting struct {
 	rank uint32
 }
 
-// postings lists the ranks that belong to each of some keys, all in one array: key k has ranks[starts[k]:starts[k+1]], ascending.
+// postings lists the ranks that belong to each of some keys, all in one array: key k has
+// ranks[starts[k]:starts[k+1]], ascending.
 type postings struct {
 	keys   []uint32 // ascending in the order of what they stand for: for authors an index of an event by each, for kinds the kind
 	starts []uint32
@@ -55,7 +56,7 @@ func (x *tagIndex) list(name byte, value string) []uint32 {
 	return b.ranks[b.starts[k]:b.starts[k+1]]
 }
 
-// buildIndex makes the postings of every event that may be held, and gives the survey's memory back as it goes.
+// buildIndex makes the postings of every event that may be held, and frees the survey's memory.
 func (m *Model) buildIndex(s *survey) {
 	m.index.seed = s.seed
 	corpus.InParallel(2+tagBuckets, func(part int) {
@@ -97,7 +98,7 @@ func (m *Model) sortTags(list []tagPosting) tagBucket {
 	return b
 }
 
-// group fills p with the ranks of all events that may be held, by the key number that numberOf gives to an index.
+// group fills p with the ranks of all events that may be held, by the key numbers of numberOf.
 func (m *Model) group(p *postings, keys int, numberOf func(i int) uint32) {
 	p.starts = make([]uint32, keys+1)
 	n := uint32(0)
@@ -195,7 +196,7 @@ func (m *Model) byKind(kind int) []uint32 {
 	return m.kinds.list(k)
 }
 
-// span returns the ranks [low, high) of the events whose created_at lies within the filter's bounds.
+// span returns the ranks [low, high) of the events within the filter's since and until.
 func (m *Model) span(f *corpus.Filter) (low, high uint32) {
 	n := m.corpus.Len()
 	high = uint32(n)

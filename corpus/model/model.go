@@ -1,5 +1,5 @@
-// Package model tells what a compliant relay holds after it was offered events of a corpus, and what
-// it answers to a filter.
+// Package model tells what a compliant relay holds after it was offered events of a corpus, and
+// what it answers to a filter.
 package model
 
 import (
@@ -9,14 +9,16 @@ import (
 	"relaybench/corpus"
 )
 
-// ExpiryMargin is how long a run may last, in seconds: an event that expires within this time of the model's now may be gone by the
-// time it is asked for (NIP-40), so that either answer is right.
+// ExpiryMargin is how long a run may last, in seconds: an event that expires within this time of
+// the model's now may be gone by the time it is asked for (NIP-40), so that either answer is right.
 const ExpiryMargin = 24 * 60 * 60
 
-// Model is what a compliant relay holds after being offered events of a corpus, and what it then answers. It does not depend on the
-// order in which the events came: where the protocol lets that order decide, the event is Optional. It holds 64-bit hashes of tag
-// values and addresses under a seed of its own, never the values: with ten million different ones the odds that any two are mistaken
-// for each other are one in 400,000, anew in each process. A Model is safe for concurrent use and needs its corpus open.
+// Model is what a compliant relay holds after being offered events of a corpus, and what it then
+// answers. It does not depend on the order in which the events came: where the protocol lets that
+// order decide, the event is Optional. It holds 64-bit hashes of tag values and addresses under a
+// seed of its own, never the values: with ten million different ones the odds that any two are
+// mistaken for each other are one in 400,000, anew in each process. A Model is safe for concurrent
+// use and needs its corpus open.
 type Model struct {
 	corpus     *corpus.Corpus
 	statuses   []status
@@ -31,16 +33,18 @@ type Model struct {
 	popularErr  error
 }
 
-// New computes what a compliant relay holds at time now (Unix seconds) after being offered, in any order, the events of c for which
-// offered(i) is true (nil: all of them). offered should leave out what the relay refused for a policy of its own, such as a rate limit;
-// it is called once for each event, from this goroutine. The rules: NIP-01 versions and ephemeral kinds, NIP-09 deletion, NIP-40
-// expiry, NIP-62 vanishing, NIP-70 protection. A relay without one of these NIPs differs, and Check's reasons tell by which.
-// The error is that an event of the corpus cannot be read.
+// New computes what a compliant relay holds at time now (Unix seconds) after being offered, in any
+// order, the events of c for which offered(i) is true (nil: all of them). offered should leave out
+// what the relay refused for a policy of its own, such as a rate limit; it is called once for each
+// event, from this goroutine. The rules: NIP-01 versions and ephemeral kinds, NIP-09 deletion,
+// NIP-40 expiry, NIP-62 vanishing, NIP-70 protection. A relay without one of these NIPs differs,
+// and Check's reasons tell by which. The error is that an event of the corpus cannot be read.
 func New(c *corpus.Corpus, offered func(i int) bool, now int64) (*Model, error) {
 	return build(c, offered, now, true)
 }
 
-// NewStatuses is New for those who ask only what is held and why, event by event: it answers no filter, and takes much less memory.
+// NewStatuses is New for those who ask only what is held and why, event by event: it answers no
+// filter, and takes much less memory.
 func NewStatuses(c *corpus.Corpus, offered func(i int) bool, now int64) (*Model, error) {
 	return build(c, offered, now, false)
 }
@@ -76,13 +80,13 @@ func build(c *corpus.Corpus, offered func(i int) bool, now int64, indexed bool) 
 // Corpus returns the corpus that the model is of.
 func (m *Model) Corpus() *corpus.Corpus { return m.corpus }
 
-// Holds reports whether the relay holds event i; where that is Optional, whether it more likely does.
+// Holds reports whether the relay holds event i; where that is Optional, what is more likely.
 func (m *Model) Holds(i int) bool { return m.statuses[i].reason() == Stored }
 
 // Why says why event i is held, or why not.
 func (m *Model) Why(i int) Reason { return m.statuses[i].reason() }
 
-// Optional reports whether a compliant relay may just as well do the opposite of what Holds says of event i.
+// Optional reports whether a compliant relay may do the opposite of what Holds says of event i.
 func (m *Model) Optional(i int) bool { return m.statuses[i].ambiguity() != Unambiguous }
 
 // Ambiguity says why event i is Optional; Unambiguous if it is not.
@@ -105,8 +109,9 @@ func (m *Model) Effective() []int {
 	return list
 }
 
-// Events goes through the events that Holds reports, in corpus order, and parses each; an error ends the iteration after it was
-// yielded beside a nil event. For what the tags of all events add up to, Popular is faster.
+// Events goes through the events that Holds reports, in corpus order, and parses each; an error
+// ends the iteration after it was yielded beside a nil event. For what the tags of all events add
+// up to, Popular is faster.
 func (m *Model) Events() iter.Seq2[*corpus.Event, error] {
 	return func(yield func(*corpus.Event, error) bool) {
 		for i := range m.statuses {
@@ -125,9 +130,10 @@ func (m *Model) Events() iter.Seq2[*corpus.Event, error] {
 	}
 }
 
-// ranking maps indices to ranks. Rank order is created_at ascending, then id descending: walked backwards it is the order of answers,
-// newest first and the lowest id first among equals (NIP-01). As corpus order differs only in runs of equal created_at, which
-// are reversed, the same table maps ranks to indices.
+// ranking maps indices to ranks. Rank order is created_at ascending, then id descending: walked
+// backwards it is the order of answers, newest first and the lowest id first among equals (NIP-01).
+// As corpus order differs only in runs of equal created_at, which are reversed, the same table maps
+// ranks to indices.
 func ranking(c *corpus.Corpus) []uint32 {
 	flip := make([]uint32, c.Len())
 	for start := 0; start < len(flip); {

@@ -70,7 +70,8 @@ func randomFilter(r *rand.Rand, events []corpus.Event) corpus.Filter {
 	return f
 }
 
-// However a compliant relay decides where it may, and in whatever order events come, the model must find no fault in it.
+// However a compliant relay decides where it may, and in whatever order events come, the model must
+// find no fault in it.
 func TestModelFindsNoFaultInCompliantRelays(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(1, 2))

@@ -21,8 +21,9 @@ type Ranked[K any] struct {
 // Pair is an author and a key that the author's notes tag.
 type Pair struct{ Author, Tagged corpus.PubKey }
 
-// Popular ranks what a scenario chooses its filters from: the highest count first, then the lowest bytes. Only events that the model
-// holds count, each once for a key however often it tags it. "Social" kinds are 1, 6, 7 and 9735.
+// Popular ranks what a scenario chooses its filters from: the highest count first, then the lowest
+// bytes. Only events that the model holds count, each once for a key however often it tags it.
+// "Social" kinds are 1, 6, 7 and 9735.
 type Popular struct {
 	NoteAuthors   []Ranked[corpus.PubKey] // authors, by their kind 1 notes
 	Notes         []Ranked[corpus.ID]     // kind 1 notes that are held, by the social events that refer to them in an e tag
@@ -39,8 +40,9 @@ const (
 	kindZap    = 9735
 )
 
-// Popular reads the tags of the events that the model holds, on all cores, and ranks what they refer to. The result is shared by all
-// callers and must not be changed. The error is that an event of the corpus cannot be read.
+// Popular reads the tags of the events that the model holds, on all cores, and ranks what they
+// refer to. The result is shared by all callers and must not be changed. The error is that an event
+// of the corpus cannot be read.
 func (m *Model) Popular() (*Popular, error) {
 	m.popularOnce.Do(func() { m.popular, m.popularErr = m.rankAll() })
 	return m.popular, m.popularErr

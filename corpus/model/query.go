@@ -8,8 +8,9 @@ import (
 	"relaybench/corpus"
 )
 
-// Query returns the events with which a relay answers the filter, by index: those that Holds reports, newest first, the lowest id first
-// among equally new ones, as many as the limit allows (NIP-01).
+// Query returns the events with which a relay answers the filter, by index: those that Holds
+// reports, newest first, the lowest id first among equally new ones, as many as the limit allows
+// (NIP-01).
 func (m *Model) Query(f *corpus.Filter) []int {
 	room := limitOf(f)
 	if room == 0 {
@@ -28,7 +29,8 @@ func (m *Model) Query(f *corpus.Filter) []int {
 	return answer
 }
 
-// Count returns what a relay answers to a COUNT (NIP-45): how many events that Holds reports match the filter, whatever its limit.
+// Count returns what a relay answers to a COUNT (NIP-45): how many events that Holds reports match
+// the filter, whatever its limit.
 func (m *Model) Count(f *corpus.Filter) int {
 	n := 0
 	for i := range m.matching(f) {
@@ -47,8 +49,9 @@ func limitOf(f *corpus.Filter) int {
 	return max(*f.Limit, 0)
 }
 
-// matching goes through the events that may be held and match the filter, newest first, the lowest id first among equally new ones. It
-// walks the condition with the fewest postings and tests the others.
+// matching goes through the events that may be held and match the filter, newest first, the lowest
+// id first among equally new ones. It walks the condition with the fewest postings and tests the
+// others.
 func (m *Model) matching(f *corpus.Filter) iter.Seq[int] {
 	return func(yield func(int) bool) {
 		t := m.newMatcher(f)
@@ -125,7 +128,7 @@ func lookUp[K any](keys []K, list func(K) []uint32) iter.Seq[[]uint32] {
 	}
 }
 
-// membership returns a test of whether an entry's key is in the list; a long list is turned into a set at the first test.
+// membership tests whether an entry's key is in a list; of a long one it makes a set at first.
 func membership[K comparable](keys []K, of func(e *corpus.Entry) K) func(e *corpus.Entry) bool {
 	if len(keys) <= 8 {
 		return func(e *corpus.Entry) bool { return slices.Contains(keys, of(e)) }
@@ -168,7 +171,8 @@ func within(list []uint32, low, high uint32) []uint32 {
 	return list
 }
 
-// passes reports whether the event of this rank, which lies in the span, meets every condition but the one already known to be met.
+// passes reports whether the event of this rank, which lies in the span, meets every condition but
+// the one already known to be met.
 func (t *matcher) passes(rank uint32, known *condition) bool {
 	for i := range t.conditions {
 		c := &t.conditions[i]
@@ -186,7 +190,7 @@ func (t *matcher) passes(rank uint32, known *condition) bool {
 	return true
 }
 
-// has reports whether rank, within [low, high), is in any of the lists: by search in a few lists, by a set of bits for many.
+// has reports whether rank is in any of the lists: by search in few, by a set of bits for many.
 func (c *condition) has(rank, low, high uint32) bool {
 	if len(c.lists) <= 4 {
 		for _, list := range c.lists {
@@ -205,8 +209,9 @@ func (c *condition) has(rank, low, high uint32) bool {
 	return c.window.has(rank)
 }
 
-// newestFirst merges the lists from their ends, each rank once. Many lists meet in a set of bits for one window of ranks after another,
-// each four times the last, so that a filter with a small limit does not pay for the whole of its lists.
+// newestFirst merges the lists from their ends, each rank once. Many lists meet in a set of bits
+// for one window of ranks after another, each four times the last, so that a filter with a small
+// limit does not pay for the whole of its lists.
 func (c *condition) newestFirst(low, high uint32) iter.Seq[uint32] {
 	return func(yield func(uint32) bool) {
 		if len(c.lists) == 1 {

@@ -70,7 +70,8 @@ func randomEvents(r *rand.Rand, n int) []corpus.Event {
 	return events
 }
 
-// testRelay is a relay that takes one event after another. Its policies are those over which compliant relays differ.
+// testRelay is a relay that takes one event after another. Its policies are those over which
+// compliant relays differ.
 type testRelay struct {
 	held map[corpus.ID]*corpus.Event
 

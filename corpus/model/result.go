@@ -7,14 +7,14 @@ import (
 	"relaybench/corpus"
 )
 
-// Discrepancy is an event that an answer lacks (Reason is Stored) or has and should not have (Reason says why not).
+// Discrepancy is an event that an answer lacks (Reason is Stored) or should not have (Reason: why).
 type Discrepancy struct {
 	ID     corpus.ID
 	Reason Reason
 }
 
-// CheckResult is what Check finds. Missing is newest first; the other lists are in the order of the answer, but for what is Extra because of
-// other events in it, which stands last.
+// CheckResult is what Check finds. Missing is newest first; the other lists are in the order of the
+// answer, but for what is Extra because of other events in it, which stands last.
 type CheckResult struct {
 	Want, Got  int           // events that the model gives, and ids in the answer
 	Missing    []Discrepancy // every compliant relay's answer has them
@@ -24,18 +24,19 @@ type CheckResult struct {
 	TieOrder   []corpus.ID   // as old as the event before it and of a lower id; for information: NIP-01 wants the lowest id first, few clients mind
 	Optional   int           // events within the answer over which compliant relays may differ
 
-	// Capped: the answer is free of faults and holds just the newest of what was asked for, as if the relay had a lower limit of its
-	// own, and Missing is what is behind it. One answer cannot tell a cap from a relay that lost its oldest events: believe a cap that several
-	// filters run into at one number.
+	// Capped: the answer is free of faults and holds just the newest of what was asked for, as if
+	// the relay had a lower limit of its own, and Missing is what is behind it. One answer cannot
+	// tell a cap from a relay that lost its oldest events: believe a cap that several filters run
+	// into at one number.
 	Capped bool
 }
 
-// OK reports whether the answer is right and whole. A Capped answer is not whole; wrong order among ties is no fault.
+// OK reports whether the answer is right and whole: a Capped one is not, and TieOrder no fault.
 func (v CheckResult) OK() bool {
 	return !v.Capped && len(v.Missing)+len(v.Extra)+len(v.Misordered)+len(v.Duplicate) == 0
 }
 
-// Summary says in one line how the answer compares: "498 of 500 events: 2 missing, 1 extra (1 superseded)".
+// Summary compares in one line: "498 of 500 events: 2 missing, 1 extra (1 superseded)".
 func (v CheckResult) Summary() string {
 	var faults []string
 	fault := func(n int, format string, args ...any) {
@@ -65,7 +66,8 @@ func (v CheckResult) Summary() string {
 	return text
 }
 
-// Evidence lists up to max discrepancies, a line each, faults before mere notes, and says in one more line how many were left out.
+// Evidence lists up to max discrepancies, a line each, faults before mere notes, and says in one
+// more line how many were left out.
 func (v CheckResult) Evidence(max int) []string {
 	var lines []string
 	total := 0

@@ -18,7 +18,7 @@ const (
 	kindGiftWrap        = 1059 // NIP-59
 )
 
-// cutoff is up to which created_at a request takes effect, for certain and possibly. Nothing is older than never.
+// cutoff is up to which created_at a request takes effect, for certain and possibly.
 type cutoff struct{ certain, possible int64 }
 
 const never = math.MinInt64
@@ -41,8 +41,8 @@ func extend[K comparable](cutoffs map[K]cutoff, key K, at int64, certain bool) {
 	cutoffs[key] = r
 }
 
-// remove takes event i away for the given reason, or makes it ambiguous if that is not certain. A reason found earlier stays, but
-// certainty beats ambiguity.
+// remove takes event i away for the given reason, or makes it ambiguous if that is not certain. A
+// reason found earlier stays, but certainty beats ambiguity.
 func (m *Model) remove(i int, r Reason, d Ambiguity, certain bool) {
 	switch f := m.statuses[i]; {
 	case f.reason() != Stored:
@@ -53,8 +53,8 @@ func (m *Model) remove(i int, r Reason, d Ambiguity, certain bool) {
 	}
 }
 
-// vanish applies the requests to vanish (NIP-62): everything of the author up to the request's created_at goes, and gift wraps to the
-// author likewise, but for requests to vanish.
+// vanish applies the requests to vanish (NIP-62): everything of the author up to the request's
+// created_at goes, and gift wraps to the author likewise, but for requests to vanish.
 func (m *Model) vanish(requests []uint32) error {
 	authors := map[corpus.PubKey]cutoff{}
 	for _, i := range requests {
@@ -105,7 +105,7 @@ func (m *Model) vanish(requests []uint32) error {
 	return nil
 }
 
-// delete applies the deletion requests' e tags and returns up to when their a tags take effect, by address (NIP-09).
+// delete applies the e tags of deletion requests, and returns the cutoffs of their a tags (NIP-09).
 func (m *Model) delete(requests []uint32, seed maphash.Seed) (map[uint64]cutoff, error) {
 	addresses := map[uint64]cutoff{}
 	for _, i := range requests {
@@ -185,8 +185,8 @@ func (r *deletion) readID(value []byte) {
 	}
 }
 
-// readAddress takes an a tag, "kind:pubkey:d", with an empty d but both colons for replaceable kinds (NIP-01). What can only be read
-// with good will may count or not.
+// readAddress takes an a tag, "kind:pubkey:d", with an empty d but both colons for replaceable
+// kinds (NIP-01). What can only be read with good will may count or not.
 func (r *deletion) readAddress(value string) {
 	kindText, rest, _ := strings.Cut(value, ":")
 	authorText, d, both := strings.Cut(rest, ":")
@@ -217,8 +217,8 @@ func (m *Model) mentions(i int, key *corpus.PubKey) (found bool) {
 	return found && err == nil
 }
 
-// supersede leaves one version of each replaceable and addressable event: the newest, the lowest id among equally new ones (NIP-01).
-// deleted says up to when versions are gone by their address.
+// supersede leaves one version of each replaceable and addressable event: the newest, the lowest id
+// among equally new ones (NIP-01). deleted says up to when versions are gone by their address.
 func (m *Model) supersede(versions []version, deleted map[uint64]cutoff) {
 	m.candidates = map[uint32]uint64{}
 	slices.SortFunc(versions, func(a, b version) int {
@@ -249,9 +249,10 @@ func (m *Model) supersede(versions []version, deleted map[uint64]cutoff) {
 	}
 }
 
-// rank settles the versions of one event, best first. If the best is held for certain, all others are superseded. If it may have come and
-// gone, or may never have been taken, any of the others may be the one that is held (see AmbiguousVersion): the next one, while the
-// best was away; or one still older, where the best had replaced the next one before it went.
+// rank settles the versions of one event, best first. If the best is held for certain, all others
+// are superseded. If it may have come and gone, or may never have been taken, any of the others may
+// be the one that is held (see AmbiguousVersion): the next one, while the best was away; or one
+// still older, where the best had replaced the next one before it went.
 func (m *Model) rank(group []version) {
 	settled := m.statuses[m.ranks[group[0].rank]].certain()
 	held := false

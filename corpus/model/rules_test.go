@@ -7,7 +7,8 @@ import (
 	"relaybench/corpus"
 )
 
-// Each case is a story of a few events, told in the order of their created_at (1000, 1001, …), by one author unless the story says so.
+// Each case is a story of a few events, told in the order of their created_at (1000, 1001, …), by
+// one author unless the story says so.
 func TestRulesByNIP(t *testing.T) {
 	alice, bob := corpus.PubKey{0xa}, corpus.PubKey{0xb}
 	id := func(n int) string { return corpus.ID{byte(n + 1)}.String() }

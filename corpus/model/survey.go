@@ -9,7 +9,7 @@ import (
 	"relaybench/corpus"
 )
 
-// survey is what one parallel pass over the offered events collects for the rules and for the index.
+// survey is what one pass over the offered events collects for the rules and the index.
 type survey struct {
 	seed     maphash.Seed
 	indexed  bool // tags are collected
@@ -30,7 +30,8 @@ const chunkEvents = 2048
 // letGoFrom is how many events have so much text that it is let go as it has been read.
 const forgetFrom = 200_000
 
-// survey reads the tags of every event that may be held, and decides expiry and protection, which need nothing but the event itself.
+// survey reads the tags of every event that may be held, and decides expiry and protection, which
+// need nothing but the event itself.
 func (m *Model) survey(now int64, indexed bool) (*survey, error) {
 	whole := &survey{seed: maphash.MakeSeed(), indexed: indexed}
 	var mu sync.Mutex
@@ -134,8 +135,8 @@ func (e expiry) with(other expiry) expiry {
 	return openExpiry
 }
 
-// readExpiry judges one expiration value. Anything but a positive decimal number of sensible length leaves it open: relays refuse it,
-// ignore it, or read it loosely.
+// readExpiry judges one expiration value. Anything but a positive decimal number of sensible length
+// leaves it open: relays refuse it, ignore it, or read it loosely.
 func readExpiry(value []byte, now int64) expiry {
 	at := int64(0)
 	for _, c := range value {

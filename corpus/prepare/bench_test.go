@@ -25,8 +25,8 @@ var benchEvents = sync.OnceValue(func() (events []corpus.Event) {
 	return events
 })
 
-// BenchmarkPrepare prepares a dump that is not cached and reports events a second, and what part that is of the rate at which all cores
-// do nothing but check the same events' ids and signatures.
+// BenchmarkPrepare prepares a dump that is not cached and reports events a second, and what part
+// that is of the rate at which all cores do nothing but check the same events' ids and signatures.
 func BenchmarkPrepare(b *testing.B) {
 	events := benchEvents()
 	for name, content := range map[string][]byte{"lines": ndjson(texts(events...)...), "gzip array": gzipped(b, jsonArray(texts(events...)...))} {

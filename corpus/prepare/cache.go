@@ -14,8 +14,9 @@ import (
 	"relaybench/corpus"
 )
 
-// cached opens the corpus that cacheDir holds under key and that is as m says. Where there is none, or a damaged one, build writes it into
-// a folder of its own first, which then becomes the entry in one step. Builders of one key wait for each other, in one process or several.
+// cached opens the corpus that cacheDir holds under key and that is as m says. Where there is none,
+// or a damaged one, build writes it into a folder of its own first, which then becomes the entry in
+// one step. Builders of one key wait for each other, in one process or several.
 func cached(ctx context.Context, cacheDir, key string, m *corpus.Manifest, p corpus.Progress, build func(dir string) error) (*corpus.Corpus, error) {
 	entry := filepath.Join(cacheDir, key)
 	if c, err := openAs(entry, m); err == nil || !needsBuild(err) {
@@ -51,12 +52,13 @@ func openAs(dir string, m *corpus.Manifest) (*corpus.Corpus, error) {
 		err := fmt.Errorf("%w: the manifest in %s is that of another corpus", corpus.ErrDamaged, dir)
 		return nil, errors.Join(err, c.Close())
 	}
-	// A copy of a file under another name has the same content and so the same entry: it is known by the name asked for.
+	// A copy under another name is the same entry: it is known by the name asked for.
 	c.Manifest().Source, c.Manifest().File = m.Source, m.File
 	return c, nil
 }
 
-// needsBuild tells an entry that is absent or damaged from one that this process merely cannot open, which is to be left alone.
+// needsBuild tells an entry that is absent or damaged from one that this process merely cannot
+// open, which is to be left alone.
 func needsBuild(err error) bool {
 	return errors.Is(err, corpus.ErrDamaged) || errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR)
 }
@@ -98,10 +100,10 @@ func explainDisk(err error) error {
 	return err
 }
 
-// Lock takes an exclusive lock on the file name, which unlock removes, for work in a cache folder that
-// two processes must not do at once. It waits for the holder, and reports "wait" meanwhile. The kernel
-// releases the lock of a process that dies. On a file system without locks nothing is locked, and two
-// builders do the same work twice.
+// Lock takes an exclusive lock on the file name, which unlock removes, for work in a cache folder
+// that two processes must not do at once. It waits for the holder, and reports "wait" meanwhile.
+// The kernel releases the lock of a process that dies. On a file system without locks nothing is
+// locked, and two builders do the same work twice.
 func Lock(ctx context.Context, name string, p corpus.Progress) (unlock func(), err error) {
 	for {
 		f, err := os.OpenFile(name, os.O_CREATE|os.O_RDWR, 0o666)

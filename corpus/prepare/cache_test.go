@@ -223,7 +223,8 @@ func TestCacheFolderThatCannotBeWrittenIsNamed(t *testing.T) {
 	}
 }
 
-// TestFullDiskLeavesNothing runs itself as a process that may not write files over 64 KiB, which fails as a full disk does.
+// TestFullDiskLeavesNothing runs itself as a process that may not write files over 64 KiB, which
+// fails as a full disk does.
 func TestFullDiskLeavesNothing(t *testing.T) {
 	t.Parallel()
 	const variable = "RELAYBENCH_TEST_SMALL_DISK"

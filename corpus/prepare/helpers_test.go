@@ -39,7 +39,8 @@ func signed(e corpus.Event) corpus.Event {
 	return e
 }
 
-// someEvents returns n different good events, at most 200, not in corpus order, with several in one second and text that needs escapes.
+// someEvents returns n different good events, at most 200, not in corpus order, with several in one
+// second and text that needs escapes.
 func someEvents(n int) []corpus.Event { return slices.Clone(goodEvents()[:n]) }
 
 // goodEvents are made once: signing is what takes time in these tests.

@@ -219,8 +219,8 @@ func FuzzMixture(f *testing.F) {
 			}
 		}
 		got, bad, _, err := found(t, text.Bytes())
-		// Nothing is lost silently. Behind a bracket without its end, a row of COPY may be lost, since
-		// its own brackets say nothing, and so may what is not one value a line.
+		// Nothing is lost silently. Behind a bracket without its end, a row of COPY may be lost,
+		// since its own brackets say nothing, and so may what is not one value a line.
 		if trash && (errors.Is(err, ErrTruncated) || (rows || loose) && err == nil && len(bad) > 0) {
 			return
 		}

@@ -8,8 +8,9 @@ import (
 	"relaybench/corpus"
 )
 
-// newest finds out, of good events in the order of their arrival, before which time an event cannot be among the newest so many any more. It
-// looks at them only when it holds twice as many as it needs: a few comparisons an event.
+// newest finds out, of good events in the order of their arrival, before which time an event cannot
+// be among the newest so many any more. It looks at them only when it holds twice as many as it
+// needs: a few comparisons an event.
 type newest struct {
 	limit int
 	held  []dated

@@ -10,7 +10,8 @@ import (
 	"relaybench/corpus"
 )
 
-// prepared runs the pipeline over texts with a limit, and returns the ids of what is left, in corpus order.
+// prepared runs the pipeline over texts with a limit, and returns the ids of what is left, in
+// corpus order.
 func prepared(t *testing.T, limit, lag int, lines ...[]byte) (ids []corpus.ID, drops dropCounts, old, over int) {
 	t.Helper()
 	dir := t.TempDir()

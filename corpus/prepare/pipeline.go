@@ -14,8 +14,8 @@ import (
 	"relaybench/corpus"
 )
 
-// A batch is what passes from stage to stage. It is small enough that a cancelled preparation stops within a few hundredths of a second, and
-// large enough that handing it over costs nothing.
+// A batch is what passes from stage to stage. It is small enough that a cancelled preparation stops
+// within a few hundredths of a second, and large enough that handing it over costs nothing.
 const (
 	batchEvents = 128
 	batchBytes  = 256 << 10
@@ -24,10 +24,11 @@ const (
 // inFlightBytes bounds the event texts held by all stages together.
 const inFlightBytes = 64 << 20
 
-// largeText is an event text that is parsed while no other large one is: what is parsed can take several times the text's memory.
+// largeText is an event text that is parsed while no other large one is: what is parsed can take
+// several times the text's memory.
 const largeText = 1 << 20
 
-// batch holds event texts that follow each other in the source, and what has been found out about them.
+// batch holds event texts that follow each other in the source, and what was found out about them.
 type batch struct {
 	texts  []byte
 	ends   []int   // of each text in texts; one that was over maxEventText is empty
@@ -53,9 +54,10 @@ type item struct {
 	why    string // it is
 }
 
-// pipeline prepares events in four stages that overlap: one goroutine reads and splits; on all cores, events are parsed and put into canonical form;
-// one goroutine takes out repeated texts, in order of arrival; on all cores, ids and signatures are checked; the caller's goroutine
-// collects, in order of arrival again. What comes out so does not depend on scheduling.
+// pipeline prepares events in four stages that overlap: one goroutine reads and splits; on all
+// cores, events are parsed and put into canonical form; one goroutine takes out repeated texts, in
+// order of arrival; on all cores, ids and signatures are checked; the caller's goroutine collects,
+// in order of arrival again. What comes out so does not depend on scheduling.
 type pipeline struct {
 	options *Options
 	seen    *textSet
@@ -70,8 +72,9 @@ type pipeline struct {
 	floors  chan int64 // of the newest so many, after each batch that was kept
 }
 
-// floorLag, the usual lag, is how many batches later the age that an event needs to count is used: a fixed number, so that what is counted does not depend on scheduling, and
-// more than are on their way at a time.
+// floorLag, the usual lag, is how many batches later the age that an event needs to count is used:
+// a fixed number, so that what is counted does not depend on scheduling, and more than are on their
+// way at a time.
 const floorLag = 256
 
 // outcome is what became of the event texts of a source.
@@ -195,7 +198,7 @@ func (pl *pipeline) newBatch() *batch {
 	return b
 }
 
-// recycle is called once nobody looks at the batch any more. One that has grown large is left to the garbage collector.
+// recycle takes a batch that nobody looks at any more. A large one is left to the collector.
 func (pl *pipeline) recycle(b *batch) {
 	if cap(b.texts)+cap(b.lines) <= 4*batchBytes {
 		pl.used.Put(b)
@@ -245,7 +248,7 @@ func (pl *pipeline) parseOne(b *batch, text []byte, reader *corpus.EventReader) 
 	return it, nil
 }
 
-// dropRepeated marks texts that have come before, in order of arrival, and those that are too old to count.
+// dedup marks texts that have come before, in order of arrival, and those that are too old.
 func (pl *pipeline) dedup(ctx context.Context) {
 	floor, batches := int64(math.MinInt64), 0
 	for b := range pl.toDedup {

@@ -1,5 +1,5 @@
-// Package prepare makes corpora: it reads dumps of any form, checks and sorts what is in them or what
-// is generated, and keeps the result in a cache.
+// Package prepare makes corpora: it reads dumps of any form, checks and sorts what is in them or
+// what is generated, and keeps the result in a cache.
 package prepare
 
 import (
@@ -22,16 +22,17 @@ const (
 	DefaultMaxTags       = 2000
 )
 
-// MaxEventBytesCeiling is the largest Options.MaxEventBytes. No text of an event that is longer is read.
+// MaxEventBytesCeiling is the largest Options.MaxEventBytes. No longer text is read.
 const MaxEventBytesCeiling = 16 << 20
 
 // MaxTagValueBytes is the longest element that a tag of a prepared event may have.
 const MaxTagValueBytes = 1024
 
-// rulesVersion goes into the cache key: it rises whenever the same input and options would be prepared to something else.
+// rulesVersion is in the cache key: it rises when the same input gives something else.
 const rulesVersion = 2
 
-// ErrEmpty marks a source in which there is no event text at all, ErrAllDropped one of which nothing is left after preparation.
+// ErrEmpty marks a source in which there is no event text at all, ErrAllDropped one of which
+// nothing is left after preparation.
 var (
 	ErrEmpty      = errors.New("no events")
 	ErrAllDropped = errors.New("every event was dropped")
@@ -43,13 +44,12 @@ type Options struct {
 	MaxTags       int  // most tags of one event; 0 is DefaultMaxTags
 	Limit         int  // keep the newest so many; 0 keeps all
 	KeepDeletions bool // keep kind 5 (NIP-09), whose effect on what is stored depends on the order of arrival
-	// KeepControlCharacters keeps events with characters that implementations hash differently, see
-	// DropControlCharacter.
+	// KeepControlCharacters keeps what DropControlCharacter is about.
 	KeepControlCharacters bool
 
 	// Spill is a folder for what preparation writes before it sorts, as much as it prepares; "" is
-	// beside the result. Source is a line for people that says where the events of a file come from;
-	// "" is the file's name. Neither bears on what is prepared.
+	// beside the result. Source is a line for people that says where the events of a file come
+	// from; "" is the file's name. Neither bears on what is prepared.
 	Spill, Source string
 }
 
@@ -72,10 +72,10 @@ func (o Options) manifest() corpus.ManifestOptions {
 		KeepControlCharacters: o.KeepControlCharacters}
 }
 
-// DropReason names why preparation left an event out. Its String is a stable key in manifests and results.
+// DropReason says why preparation left an event out. Its String is a stable key in records.
 type DropReason uint8
 
-// The reasons, in the order in which they are looked for: an event is counted under the first that applies.
+// The reasons, in the order in which they are looked for. The first that applies counts.
 const (
 	Kept            DropReason = iota // it was not left out
 	DropUnparseable                   // no JSON object with the fields of NIP-01, or over 16 MiB of text
@@ -139,8 +139,8 @@ func (d dropCounts) summary() string {
 	return strings.Join(parts, ", ")
 }
 
-// Drop applies the rules that need neither hash nor signature: all that preparation has for an event
-// that is verified. line is its canonical JSON.
+// Drop applies the rules that need neither hash nor signature: all that preparation has for an
+// event that is verified. line is its canonical JSON.
 func (o *Options) Drop(e *corpus.Event, line []byte) DropReason {
 	switch {
 	case e.Kind == corpus.KindDeletion && !o.KeepDeletions:
@@ -223,7 +223,7 @@ func File(ctx context.Context, path string, o Options, cacheDir string, p corpus
 	})
 }
 
-// cacheKey names a cache entry after everything that decides its content: the input's identity and all options.
+// cacheKey names a cache entry after all that decides its content: the input and the options.
 func keyOf(kind string, identity any, o corpus.ManifestOptions) string {
 	text, err := json.Marshal([]any{corpus.ManifestFormat, rulesVersion, kind, identity, o})
 	if err != nil {
@@ -251,7 +251,7 @@ func prepareFile(ctx context.Context, src *source, o Options, m corpus.Manifest,
 	return writeSorted(ctx, sorted, &o, m, src.path, done.drops, done.read, dir, p)
 }
 
-// writeSorted writes what the sorter holds, with the final manifest. name is what people know the source by.
+// writeSorted writes what the sorter holds, with the manifest. name is what the source is called.
 func writeSorted(ctx context.Context, sorted *sorter, o *Options, m corpus.Manifest, name string, drops dropCounts, read int, dir string, p corpus.Progress) error {
 	if sorted.added == 0 {
 		err := fmt.Errorf("%s: %w (%s): none of its %d events can be used", name, ErrAllDropped, drops.summary(), read)

@@ -16,10 +16,10 @@ import (
 	"relaybench/corpus"
 )
 
-// RealDumpVariable names the environment variable that provides the real dump as a file of any form that File reads.
+// RealDumpVariable is the environment variable that names a file to take for the real dump.
 const RealDumpVariable = "RELAYBENCH_REAL"
 
-// RealDumpError says that there is no real dump and what can be done about that. Err is why the download failed.
+// RealDumpError says what can be done where there is no real dump. Err is why the download failed.
 type RealDumpError struct {
 	CachePath string // where a copy obtained otherwise is looked for
 	URL       string
@@ -36,7 +36,7 @@ Any one of these helps:
 --corpus FILE takes any other dump.`, withoutURL(e.Err), e.URL, e.CachePath, RealDumpVariable)
 }
 
-// withoutURL leaves the request out of what an HTTP client says: the address has been named already.
+// withoutURL leaves out the address, which has been named already.
 func withoutURL(err error) error {
 	var request *url.Error
 	if errors.As(err, &request) {
@@ -75,9 +75,10 @@ func realDump() realFile {
 	}
 }
 
-// RealDump returns the path of the dump of real events, for File: the file that $RELAYBENCH_REAL names, or else the copy in cacheDir, or
-// else a copy downloaded to there. The latter two are checked against the git blob id of the content. The error is a *RealDumpError where
-// there is neither a copy nor a way to get one.
+// RealDump returns the path of the dump of real events, for File: the file that $RELAYBENCH_REAL
+// names, or else the copy in cacheDir, or else a copy downloaded to there. The latter two are
+// checked against the git blob id of the content. The error is a *RealDumpError where there is
+// neither a copy nor a way to get one.
 func RealDump(ctx context.Context, cacheDir string, p corpus.Progress) (path string, err error) {
 	if path := os.Getenv(RealDumpVariable); path != "" {
 		return path, checkGiven(path)
@@ -94,7 +95,7 @@ func checkGiven(path string) error {
 	return f.Close()
 }
 
-// get returns the path of the file in the cache, which is downloaded if it is not there or not what it should be.
+// get returns the path of the file in the cache, downloaded unless it is there and right.
 func (d realFile) get(ctx context.Context, cacheDir string, p corpus.Progress) (string, error) {
 	path := filepath.Join(cacheDir, "real", d.name)
 	if d.matches(path) == nil {
@@ -122,7 +123,7 @@ func (d realFile) get(ctx context.Context, cacheDir string, p corpus.Progress) (
 
 var errWrongContent = errors.New("its content is not what it should be")
 
-// matches checks the file's content against the git blob id. The error is errWrongContent, or why the file cannot be read.
+// matches compares a file with the git blob id. The error is errWrongContent, or that of reading.
 func (d realFile) matches(path string) error {
 	f, info, err := corpus.OpenRegular(path)
 	if err != nil {

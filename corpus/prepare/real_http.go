@@ -126,7 +126,7 @@ func (w *watched) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// isOffline knows the failures to reach the server at all, which a second try within seconds does not heal.
+// isOffline knows failures to reach the server at all, which a second try does not heal.
 func isOffline(err error) bool {
 	var op *net.OpError
 	var dns *net.DNSError

@@ -52,7 +52,8 @@ func (s *dumpServer) calls() int {
 	return s.asked - 1
 }
 
-// stall sends nothing any more, once the client has received n bytes: all that the client would wait for happens, but no time passes.
+// stall sends nothing any more, once the client has received n bytes: all that the client would
+// wait for happens, but no time passes.
 func (s *dumpServer) stall(r *http.Request, n int64) {
 	for got := int64(0); got < n; {
 		select {
@@ -315,8 +316,8 @@ func TestGivenDumpComesFirst(t *testing.T) {
 	}
 }
 
-// TestRealEventsHaveTheKnownFingerprint prepares the dump of 1,384 real events that continuous integration provides. The golden figures
-// were computed by other means than this package.
+// TestRealEventsHaveTheKnownFingerprint prepares the dump of 1,384 real events that continuous
+// integration provides. The golden figures were computed by other means than this package.
 func TestRealEventsHaveTheKnownFingerprint(t *testing.T) {
 	path := os.Getenv(RealDumpVariable)
 	if path == "" {

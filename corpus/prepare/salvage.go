@@ -131,8 +131,8 @@ func (s *salvage) list(elements [][]byte, at place, lines, depth int) error {
 	return nil
 }
 
-// lines takes the events out of a text that is not one value, where each of them is a line: behind a
-// line that was cut short, the next ones may look like the rest of it.
+// lines takes the events out of a text that is not one value, where each of them is a line: behind
+// a line that was cut short, the next ones may look like the rest of it.
 func (s *salvage) lines(text []byte, at place) error {
 	lines := bytes.Split(text, []byte{'\n'})
 	for i := range lines {

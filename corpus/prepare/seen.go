@@ -8,8 +8,8 @@ import (
 // Key stands for a text or an id in Seen. The zero key is none.
 type Key [2]uint64
 
-// Seen is a set of keys, of which each takes 21 to 43 bytes: ten million take 256 MiB. Its many small
-// tables grow one by one, so that growing does not take the memory of both sizes at once. All
+// Seen is a set of keys, of which each takes 21 to 43 bytes: ten million take 256 MiB. Its many
+// small tables grow one by one, so that growing does not take the memory of both sizes at once. All
 // methods may be called by several goroutines.
 type Seen struct {
 	seed   maphash.Seed // nobody can prepare keys that meet in one place
@@ -74,8 +74,8 @@ func (t *seenTable) find(key Key, at uint64) *Key {
 	return &t.slots[at]
 }
 
-// mostRemembered bounds the memory of a textSet to 512 MiB. Repeats beyond it are still found, at the
-// merge, once their signatures are checked.
+// mostRemembered bounds the memory of a textSet to 512 MiB. Repeats beyond it are still found, at
+// the merge, once their signatures are checked.
 const mostRemembered = 24 << 20
 
 // textSet remembers canonical event texts, so that one that comes again costs no second signature

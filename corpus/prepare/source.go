@@ -19,7 +19,8 @@ import (
 	"github.com/klauspost/pgzip"
 )
 
-// maxZstdWindow bounds what a zstd stream can make the reader allocate. The zstd program decompresses no more by default either.
+// maxZstdWindow bounds what a zstd stream can make the reader allocate. The zstd program
+// decompresses no more by default either.
 const maxZstdWindow = 128 << 20
 
 // SourceError says where in an event file reading had to stop, and why.
@@ -42,7 +43,7 @@ func (e *SourceError) Error() string {
 
 func (e *SourceError) Unwrap() error { return e.Err }
 
-// ErrTruncated marks a file that ends inside an event, inside its JSON array or inside its compressed data.
+// ErrTruncated marks a file that ends inside an event, its JSON array or its compressed data.
 var ErrTruncated = errors.New("the file is cut short")
 
 // source is an event file being read: its texts, decompressed, and how much of the file has been
@@ -210,8 +211,8 @@ func (t *text) decompress(magic []byte) (*text, error) {
 	return &text{bufio.NewReaderSize(r, 1<<20), func() error { return errors.Join(done(), t.close()) }}, nil
 }
 
-// foreign names what files that cannot be read begin with, "" for anything else. Without it each of their lines would count as an
-// event that is none.
+// foreign names what files that cannot be read begin with, "" for anything else. Without it each of
+// their lines would count as an event that is none.
 func foreign(magic []byte) string {
 	for _, known := range []struct{ magic, what string }{
 		{"\xfd7zXZ\x00", "compressed with xz: decompress it first, or compress it with gzip or zstd"},
@@ -228,8 +229,9 @@ func foreign(magic []byte) string {
 	return ""
 }
 
-// gzipReader reads gzip members that follow each other. It does so member by member to know what stands behind one: the library takes
-// anything there for the next member, and then for a file that is cut short.
+// gzipReader reads gzip members that follow each other. It does so member by member to know what
+// stands behind one: the library takes anything there for the next member, and then for a file that
+// is cut short.
 type gzipReader struct {
 	raw    *bufio.Reader
 	member *pgzip.Reader

@@ -9,7 +9,7 @@ import (
 	"relaybench/corpus/scan"
 )
 
-// maxEventText is the longest text of one event that is kept in memory to be parsed. What is longer is passed over unread.
+// maxEventText is the longest text of one event that is parsed. What is longer is passed over.
 const maxEventText = MaxEventBytesCeiling
 
 // longLine is how far the end of a line is looked for, where it is not buffered.
@@ -149,8 +149,8 @@ func (s *splitter) open() error {
 	return nil
 }
 
-// otherUnicode names the encoding of a text that begins in the way of UTF-16 or UTF-32, with a byte order mark or without: by the zero
-// bytes beside its first character, which no text in UTF-8 has.
+// otherUnicode names the encoding of a text that begins in the way of UTF-16 or UTF-32, with a byte
+// order mark or without: by the zero bytes beside its first character, which no text in UTF-8 has.
 func otherUnicode(head []byte) string {
 	for _, known := range []struct{ head, name string }{
 		{"\xff\xfe\x00\x00", "UTF-32"},
@@ -205,8 +205,7 @@ type value struct {
 	lines    int  // line breaks passed
 }
 
-// scan takes what comes next and returns how much of it belongs to the value, and whether the value
-// ends there.
+// scan takes what comes next, and returns how much is of the value, and whether that ends there.
 func (v *value) scan(window []byte) (n int, ends bool) {
 	for i := 0; i < len(window); i++ {
 		if v.inString {
@@ -264,8 +263,7 @@ func (v *value) scan(window []byte) (n int, ends bool) {
 	return len(window), false
 }
 
-// goesOn reports whether c may come next. A line that begins with what may not is no part of the
-// value.
+// mayContinue reports whether a line of the value may begin with c.
 func (v *value) mayContinue(c byte) bool {
 	inObject := v.objects&1 == 1
 	switch c {
@@ -310,8 +308,8 @@ func lastIsWhole(text []byte) bool {
 }
 
 // oneLine returns how long the value is that comes next where it fills a line, 0 where it does not.
-// It may be a row as psql's COPY writes it, which doubles backslashes: as that stands, its strings may
-// end anywhere.
+// It may be a row as psql's COPY writes it, which doubles backslashes: as that stands, its strings
+// may end anywhere.
 func (s *splitter) oneLine() int {
 	line, whole := s.lineAhead()
 	if !whole {
@@ -335,8 +333,7 @@ func valueLength(text []byte) int {
 	return -1
 }
 
-// lineAhead returns the line that comes next, or the beginning of a long one. It waits for no more
-// than the line.
+// lineAhead returns the line that comes next, or the beginning of a long one.
 func (s *splitter) lineAhead() (line []byte, whole bool) {
 	window, _ := s.r.Peek(s.r.Buffered())
 	n := bytes.IndexByte(window, '\n')
@@ -382,7 +379,7 @@ func (s *splitter) otherElement(dst []byte) ([]byte, bool, error) {
 	})
 }
 
-// What the end of the stream means to take: io.EOF, or the end of a text that needs no closing bracket.
+// What the end of the stream means to take: io.EOF, or the end of a text without a bracket.
 const (
 	mustEnd = false
 	mayEnd  = true

@@ -11,7 +11,8 @@ import (
 	"testing/iotest"
 )
 
-// splitAll returns the texts that the splitter finds, and the error that ended it, nil for the regular end.
+// splitAll returns the texts that the splitter finds, and the error that ended it, nil for the
+// regular end.
 func splitAll(t testing.TB, r io.Reader) (texts []string, err error) {
 	t.Helper()
 	s := newSplitter(r)

@@ -9,9 +9,10 @@ import (
 	"relaybench/corpus/synthetic"
 )
 
-// Synthetic generates the corpus of spec and applies the preparation's rules to it. Signatures, which it has just made, are not
-// checked. The result is kept in cacheDir under a key of generator, version, spec and options, and opened from there the next time.
-// Nothing is left behind on an error.
+// Synthetic generates the corpus of spec and applies the preparation's rules to it. Signatures,
+// which it has just made, are not checked. The result is kept in cacheDir under a key of generator,
+// version, spec and options, and opened from there the next time. Nothing is left behind on an
+// error.
 func Synthetic(ctx context.Context, spec synthetic.Spec, o Options, cacheDir string, p corpus.Progress) (*corpus.Corpus, error) {
 	if err := spec.Validate(); err != nil {
 		return nil, err
@@ -32,7 +33,7 @@ func Synthetic(ctx context.Context, spec synthetic.Spec, o Options, cacheDir str
 	})
 }
 
-// prepareGenerated writes the events that generate emits, in whatever order, and their manifest into dir.
+// prepareGenerated writes what generate emits, in whatever order, and the manifest into dir.
 func prepareGenerated(ctx context.Context, generate func(context.Context, corpus.Progress, func(*corpus.Event) error) error, o Options, m corpus.Manifest, dir string, p corpus.Progress) error {
 	sorted := newSorter(cmp.Or(o.Spill, dir))
 	defer sorted.close()

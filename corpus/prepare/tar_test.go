@@ -55,7 +55,8 @@ func TestEveryPartOfATarArchiveIsRead(t *testing.T) {
 		if format == tar.FormatUSTAR {
 			name = "d/part-3"
 		}
-		// The forms differ, one part ends without a line break, one is compressed, and one is empty.
+		// The forms differ, one part ends without a line break, one is compressed, and one is
+		// empty.
 		archive := packed(t, format, "d/", byte(0), "d/part-1.ndjson", ndjson(p[:20]...), "d/part-2", bytes.TrimSpace(ndjson(p[20:25]...)), name, jsonArray(p[25:40]...),
 			"none", []byte{}, "../part-4.gz", gzipped(t, ndjson(p[40:50]...)), "part-5", zstandard(t, gzipped(t, ndjson(p[50:]...))))
 		for compression, content := range map[string][]byte{"plain": archive, "gzip": gzipped(t, archive), "gzip in gzip": gzipped(t, gzipped(t, archive)), "zstd": zstandard(t, archive)} {

@@ -11,8 +11,9 @@ import (
 	"relaybench/corpus"
 )
 
-// eventBuilder turns planned events into real ones. An event depends on the plan, on the keys, and on the ids (for
-// reposts: the signatures too) of the events it refers to, and on nothing else: it can be built at any time and again.
+// eventBuilder turns planned events into real ones. An event depends on the plan, on the keys, and
+// on the ids (for reposts: the signatures too) of the events it refers to, and on nothing else: it
+// can be built at any time and again.
 type eventBuilder struct {
 	g    *generation
 	r    *randStream
@@ -34,7 +35,7 @@ func (b *eventBuilder) signed(index int) (corpus.Event, error) {
 	return e, err
 }
 
-// signer is the index of the key that signs: a zap receipt comes from the payment service of whom it pays (NIP-57).
+// signer is the index of the key that signs: of a zap receipt, the payment service's (NIP-57).
 func (b *eventBuilder) signer(index int) int {
 	planned := &b.g.plan[index]
 	if planned.form == formZap {
@@ -88,7 +89,7 @@ func (b *eventBuilder) relayHint(author uint16) string {
 	return "wss://" + relayNames[int(author)%len(relayNames)] + ".example"
 }
 
-// note writes a root note (NIP-01), some with a picture, with a person mentioned (NIP-27) and with hashtags.
+// note writes a root note (NIP-01), some with a picture, a mention (NIP-27) or hashtags.
 func (b *eventBuilder) note(e *corpus.Event) {
 	text := appendNote(b.text[:0], b.r)
 	if b.r.chance(10) {
@@ -134,7 +135,7 @@ func (b *eventBuilder) drawHashtags(n int) []string {
 // maxParticipants bounds the p tags of a reply deep in a thread.
 const maxParticipants = 10
 
-// reply writes a note within a thread, with marked e tags and the p tags of those who took part (NIP-10).
+// reply writes a note within a thread, with marked e tags and p tags of who took part (NIP-10).
 func (b *eventBuilder) reply(e *corpus.Event, index int) {
 	planned := &b.g.plan[index]
 	root, parent := int(planned.root), int(planned.target)
@@ -186,7 +187,7 @@ func (b *eventBuilder) reaction(e *corpus.Event, target int) {
 	}
 }
 
-// zap writes the receipt of a payment for a note, with the payer's signed request in its description tag (NIP-57).
+// zap writes a payment's receipt, with the signed request in its description tag (NIP-57).
 func (b *eventBuilder) zap(e *corpus.Event, index int) error {
 	planned := &b.g.plan[index]
 	target := int(planned.target)
@@ -220,7 +221,7 @@ func (b *eventBuilder) zap(e *corpus.Event, index int) error {
 	return nil
 }
 
-// article writes a long-form text (NIP-23). An edit is the original with another section, at the same address.
+// article writes a long text (NIP-23). An edit is the original with another section.
 func (b *eventBuilder) article(e *corpus.Event, index int) {
 	original := index
 	if target := b.g.plan[index].target; target != noEvent {
@@ -251,7 +252,8 @@ func (b *eventBuilder) article(e *corpus.Event, index int) {
 	b.text = text
 }
 
-// direct writes an encrypted message (NIP-04): cipher blocks of 16 bytes, of which random ones cannot be told from real ones.
+// direct writes an encrypted message (NIP-04): cipher blocks of 16 bytes, of which random ones
+// cannot be told from real ones.
 func (b *eventBuilder) direct(e *corpus.Event, author int) {
 	peer := b.g.popularity.draw(b.r)
 	if peer == author {

@@ -6,8 +6,9 @@ import (
 	"relaybench/corpus"
 )
 
-// appendInvoice appends what looks like a Lightning invoice (BOLT-11) made at a Unix second over an amount in satoshis: prefix,
-// timestamp, payment hash, description hash and checksum are well formed, the hashes and the signature random.
+// appendInvoice appends what looks like a Lightning invoice (BOLT-11) made at a Unix second over an
+// amount in satoshis: prefix, timestamp, payment hash, description hash and checksum are well
+// formed, the hashes and the signature random.
 func appendInvoice(dst []byte, r *randStream, at int64, sats string) []byte {
 	groups := make([]byte, 0, 7+2*55+104)
 	for shift := 30; shift >= 0; shift -= 5 {

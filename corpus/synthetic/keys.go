@@ -10,8 +10,8 @@ import (
 // walletCount is how many payment services sign the zap receipts of a synthetic corpus (NIP-57).
 const walletCount = 4
 
-// syntheticKeys are the keys of one synthetic corpus: those of the authors, then those of the payment services, then of strangers, who
-// are followed and publish nothing.
+// syntheticKeys are the keys of one synthetic corpus: those of the authors, then those of the
+// payment services, then of strangers, who are followed and publish nothing.
 type syntheticKeys struct {
 	secret  []corpus.SecretKey
 	hex     []string // public keys as tags hold them, shared by all tags
@@ -19,7 +19,7 @@ type syntheticKeys struct {
 }
 
 func newSyntheticKeys(ctx context.Context, seed [32]byte, authors int) (*syntheticKeys, error) {
-	// Strangers make contact lists as long as they should be where the corpus has too few authors to follow.
+	// Strangers fill contact lists where the corpus has too few authors to follow.
 	strangers := max(0, maxFollowCandidates-(authors-1))
 	n := authors + walletCount + strangers
 	k := &syntheticKeys{secret: make([]corpus.SecretKey, n), hex: make([]string, n), authors: authors}

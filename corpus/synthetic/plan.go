@@ -28,7 +28,7 @@ var socialForms = []weighted[eventForm]{
 	{36, formNote}, {19, formReply}, {8, formRepost}, {27, formReaction}, {6, formZap}, {2, formArticle}, {2, formDirect},
 }
 
-// standingForms are the lists that every author publishes, with the chance in percent that one is published once more.
+// standingForms are the lists of every author, with the chance in percent of one more version.
 var standingForms = []weighted[eventForm]{
 	{20, formProfile}, {30, formContacts}, {10, formRelays},
 }
@@ -40,15 +40,16 @@ const (
 	maxVersion    = 3 // a standing list is renewed three times at most
 )
 
-// hourWeights is the share of a day's events that fall into each of its hours, in percent: quiet in the fourth hour, busy in the
-// evening.
+// hourWeights is the share of a day's events that fall into each of its hours, in percent: quiet in
+// the fourth hour, busy in the evening.
 var hourWeights = []weighted[int]{
 	{3, 0}, {2, 1}, {2, 2}, {2, 3}, {2, 4}, {2, 5}, {3, 6}, {4, 7}, {4, 8}, {4, 9}, {5, 10}, {5, 11},
 	{5, 12}, {5, 13}, {5, 14}, {5, 15}, {5, 16}, {5, 17}, {6, 18}, {6, 19}, {6, 20}, {6, 21}, {5, 22}, {3, 23},
 }
 
-// plannedEvent is all that must be decided about an event before any event is built: 16 bytes, so that a plan of millions fits in
-// memory. Text and the rest follow from the corpus seed and the event's index in the plan.
+// plannedEvent is all that must be decided about an event before any event is built: 16 bytes, so
+// that a plan of millions fits in memory. Text and the rest follow from the corpus seed and the
+// event's index in the plan.
 type plannedEvent struct {
 	at      uint32 // seconds since the window's start
 	target  int32  // index of the event referred to: replied to, reposted, reacted to, zapped, edited; or noEvent
@@ -68,8 +69,8 @@ type planner struct {
 	events     []plannedEvent
 	standing   []authorForm // lists still to be published
 
-	// What may be referred to lies in an earlier second than the event that refers, since within a second ids decide the order
-	// and ids are not known yet. Only so many of notes and articles do.
+	// What may be referred to lies in an earlier second than the event that refers, since within a
+	// second ids decide the order and ids are not known yet. Only so many of notes and articles do.
 	notes, articles               []int32
 	earlierNotes, earlierArticles int
 	references                    []int32 // what earlier references referred to
@@ -100,7 +101,8 @@ func planCorpus(events int, popularity zipfTable, seed [32]byte) []plannedEvent 
 			p.taken = p.taken[:0]
 		}
 		e := plannedEvent{at: at, target: noEvent, root: noEvent}
-		// The lists fall on a random choice of the events: each is one with the probability lists left / events left.
+		// The lists fall on a random choice of the events: each is one with the probability lists
+		// left / events left.
 		if r.below(events-i) >= len(p.standing) || !p.takeStanding(&e) {
 			p.drawSocial(&e)
 		}
@@ -109,8 +111,8 @@ func planCorpus(events int, popularity zipfTable, seed [32]byte) []plannedEvent 
 	return p.events
 }
 
-// drawTimes returns n seconds in ascending order. Two in a hundred are those of other events, so that the smallest corpus has ties to
-// put in order.
+// drawTimes returns n seconds in ascending order. Two in a hundred are those of other events, so
+// that the smallest corpus has ties to put in order.
 func drawTimes(r *randStream, n int) []uint32 {
 	times := make([]uint32, n)
 	for i := range times {
@@ -125,7 +127,7 @@ func drawTimes(r *randStream, n int) []uint32 {
 	return times
 }
 
-// drawStanding returns up to limit lists to publish, in random order: one of each form for each author before any renewal.
+// drawStanding returns up to limit lists to publish: all first versions, then renewals.
 func drawStanding(r *randStream, authors, limit int) []authorForm {
 	var lists []authorForm
 	for author := range authors {
@@ -148,8 +150,9 @@ func drawStanding(r *randStream, authors, limit int) []authorForm {
 	return lists
 }
 
-// takeStanding makes e the next list. It returns false where the author published the same list in this very second: two versions
-// of one second would supersede each other by id, and the renewal is let go.
+// takeStanding makes e the next list. It returns false where the author published the same list in
+// this very second: two versions of one second would supersede each other by id, and the renewal is
+// let go.
 func (p *planner) takeStanding(e *plannedEvent) bool {
 	list := p.standing[0]
 	p.standing = p.standing[1:]
@@ -189,9 +192,10 @@ func (p *planner) drawSocial(e *plannedEvent) {
 	e.author = p.drawAuthor(e.form, avoid)
 }
 
-// drawTarget chooses a note: in 70 of 100 cases one of the newest quarter, and the newer the likelier; else any, with a lead for the
-// oldest, the evergreens. More often than not it is what some earlier reference referred to, so that talk gathers around what is
-// talked about. Windows double, and each is as likely as the next: nearness counts, at no one scale.
+// drawTarget chooses a note: in 70 of 100 cases one of the newest quarter, and the newer the
+// likelier; else any, with a lead for the oldest, the evergreens. More often than not it is what
+// some earlier reference referred to, so that talk gathers around what is talked about. Windows
+// double, and each is as likely as the next: nearness counts, at no one scale.
 func (p *planner) drawTarget() (index int32, ok bool) {
 	notes, references := p.notes[:p.earlierNotes], p.references
 	if len(notes) == 0 {
@@ -215,8 +219,8 @@ func (p *planner) drawTarget() (index int32, ok bool) {
 	return pickOne(p.r, notes), true
 }
 
-// drawAuthor chooses by popularity among the authors without an event of the same form in this second. Two such events might be
-// the same to the byte, and the corpus would hold one event less.
+// drawAuthor chooses by popularity among the authors without an event of the same form in this
+// second. Two such events might be the same to the byte, and the corpus would hold one event less.
 func (p *planner) drawAuthor(form eventForm, avoid int) uint16 {
 	for range 32 {
 		author := p.popularity.draw(p.r)

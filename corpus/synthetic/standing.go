@@ -15,7 +15,7 @@ const (
 	maxFollowCandidates     = maxFollows + followsLost*maxVersion
 )
 
-// profile writes who an author is (NIP-01, NIP-24): a JSON object in content. A renewal has another text about the same person.
+// profile writes who an author is (NIP-01, NIP-24). A renewal has another text about the person.
 func (b *eventBuilder) profile(e *corpus.Event, planned *plannedEvent) {
 	b.r.restart(derive(b.g.seed, "author", int(planned.author)))
 	name := string(appendCoined(nil, b.r))
@@ -72,7 +72,8 @@ func (b *eventBuilder) contacts(e *corpus.Event, planned *plannedEvent) {
 	}
 }
 
-// drawFollows returns n different keys other than the author's own, by popularity. Strangers come last, where authors run out.
+// drawFollows returns n different keys other than the author's own, by popularity. Strangers come
+// last, where authors run out.
 func (b *eventBuilder) drawFollows(author, n int) []int {
 	clear(b.seen)
 	b.seen[author] = true

@@ -7,9 +7,9 @@ import (
 	"math/rand/v2"
 )
 
-// randStream is a deterministic stream of choices. Only the 64-bit words of ChaCha8, whose algorithm is specified, are taken from the
-// library; how they become choices is fixed here, since the methods of rand.Rand may change between Go versions. Every choice takes
-// exactly one word.
+// randStream is a deterministic stream of choices. Only the 64-bit words of ChaCha8, whose
+// algorithm is specified, are taken from the library; how they become choices is fixed here, since
+// the methods of rand.Rand may change between Go versions. Every choice takes exactly one word.
 type randStream struct {
 	chacha *rand.ChaCha8
 }
@@ -21,8 +21,8 @@ func newRandStream(seed [32]byte) *randStream {
 // restart continues as the stream that seed starts.
 func (r *randStream) restart(seed [32]byte) { r.chacha.Seed(seed) }
 
-// below64 maps a word w to ⌊w·n / 2^64⌋, a number in [0, n). Some numbers come up more often than others by a share of n/2^64 at most,
-// which for the n in use here nobody can see.
+// below64 maps a word w to ⌊w·n / 2^64⌋, a number in [0, n). Some numbers come up more often than
+// others by a share of n/2^64 at most, which for the n in use here nobody can see.
 func (r *randStream) below64(n uint64) uint64 {
 	high, _ := bits.Mul64(r.chacha.Uint64(), n)
 	return high
@@ -66,8 +66,8 @@ func pickWeighted[T any](r *randStream, table []weighted[T]) T {
 	return table[len(table)-1].value
 }
 
-// derive hashes a seed, a purpose and an index into a seed of its own, so that any event's text, key or nonce can be had without those
-// before it.
+// derive hashes a seed, a purpose and an index into a seed of its own, so that any event's text,
+// key or nonce can be had without those before it.
 func derive(seed [32]byte, purpose string, index int) [32]byte {
 	buf := make([]byte, 0, 64)
 	buf = append(buf, seed[:]...)

@@ -1,5 +1,5 @@
-// Package synthetic generates corpora: the same name, version and Spec mean the same bytes, everywhere
-// and for ever.
+// Package synthetic generates corpora: the same name, version and Spec mean the same bytes,
+// everywhere and for ever.
 package synthetic
 
 import (
@@ -23,15 +23,15 @@ const (
 // Spec says which synthetic corpus to generate.
 type Spec corpus.SyntheticSpec
 
-// The bounds of a Spec. A zap is asked for up to half a minute before its receipt, hence the minute.
+// The bounds of a Spec. A zap is asked for up to half a minute before its receipt.
 const (
 	MaxEvents   = 100_000_000        // of Spec.Events
 	MinBaseTime = windowSeconds + 60 // of Spec.BaseTime, Unix seconds
 	MaxBaseTime = 253_402_300_800    // likewise: the year 10000
 )
 
-// Validate reports what is wrong with the spec: a number of events that is not 1 to 100,000,000, or a base time less than 30 days and
-// a minute after 1970 or after the year 9999.
+// Validate reports what is wrong with the spec: a number of events that is not 1 to 100,000,000, or
+// a base time less than 30 days and a minute after 1970 or after the year 9999.
 func (s Spec) Validate() error {
 	if s.Events < 1 || s.Events > MaxEvents {
 		return fmt.Errorf("a synthetic corpus of %d events cannot be generated: ask for 1 to %d", s.Events, MaxEvents)
@@ -47,14 +47,16 @@ func (s Spec) seed() [32]byte {
 	return sha256.Sum256(fmt.Appendf(nil, "%s %d events=%d seed=%d base_time=%d", Name, Version, s.Events, s.Seed, s.BaseTime))
 }
 
-// chunkEvents is how many events are built and signed before they are handed on: enough to keep all cores busy within a wave, few
-// enough to hold in memory whole.
+// chunkEvents is how many events are built and signed before they are handed on: enough to keep all
+// cores busy within a wave, few enough to hold in memory whole.
 const chunkEvents = 4096
 
-// Generate calls emit with each event in corpus order (created_at, then id, ascending), from the calling goroutine. emit may keep the
-// event. Progress counts emitted events in the stage "generate". Generation stops with emit's first error, or with ctx's.
+// Generate calls emit with each event in corpus order (created_at, then id, ascending), from the
+// calling goroutine. emit may keep the event. Progress counts emitted events in the stage
+// "generate". Generation stops with emit's first error, or with ctx's.
 //
-// Memory is about 120 bytes for each event of the corpus, and some tens of megabytes for those being worked on.
+// Memory is about 120 bytes for each event of the corpus, and some tens of megabytes for those
+// being worked on.
 func (s Spec) Generate(ctx context.Context, progress corpus.Progress, emit func(*corpus.Event) error) error {
 	if err := s.Validate(); err != nil {
 		return err
@@ -93,8 +95,8 @@ func (s Spec) Generate(ctx context.Context, progress corpus.Progress, emit func(
 	return failed
 }
 
-// generation is one corpus in the making. While a wave is built, workers read all of it, and write ids and signatures at the indexes of
-// their own events.
+// generation is one corpus in the making. While a wave is built, workers read all of it, and write
+// ids and signatures at the indexes of their own events.
 type generation struct {
 	start      int64 // Unix seconds at which the window begins
 	seed       [32]byte
@@ -147,8 +149,8 @@ func (g *generation) run(ctx context.Context, chunks chan<- []corpus.Event) erro
 	return nil
 }
 
-// chunkEnd returns where the chunk from first on ends: never within a second, whose events have yet to be put in the order of their
-// ids.
+// chunkEnd returns where the chunk from first on ends: never within a second, whose events have yet
+// to be put in the order of their ids.
 func (g *generation) chunkEnd(first int) int {
 	end := min(first+chunkEvents, len(g.plan))
 	for end < len(g.plan) && g.plan[end].at == g.plan[end-1].at {
@@ -157,7 +159,7 @@ func (g *generation) chunkEnd(first int) int {
 	return end
 }
 
-// chunk builds and signs the events from first to end, one wave after another, and puts them in corpus order.
+// chunk builds and signs the events from first to end, in waves, and puts them in corpus order.
 func (g *generation) chunk(ctx context.Context, first, end int) ([]corpus.Event, error) {
 	events := make([]corpus.Event, end-first)
 	for _, wave := range g.waves(first, end) {
@@ -183,13 +185,13 @@ func (g *generation) chunk(ctx context.Context, first, end int) ([]corpus.Event,
 	return events, nil
 }
 
-// waves groups the events from first to end by how many references lead from them to an event outside: those of a wave need ids of
-// earlier waves only, and can be signed side by side.
+// waves groups the events from first to end by how many references lead from them to an event
+// outside: those of a wave need ids of earlier waves only, and can be signed side by side.
 func (g *generation) waves(first, end int) [][]int32 {
 	var waves [][]int32
 	depths := make([]int32, end-first)
 	for index := first; index < end; index++ {
-		// A reply's thread begins no later than what it replies to, so that the target alone decides.
+		// A reply's thread begins no later than its target, which alone decides.
 		if target := int(g.plan[index].target); target >= first {
 			depths[index-first] = depths[target-first] + 1
 		}

@@ -43,8 +43,8 @@ var shaped = sync.OnceValue(func() []corpus.Event {
 	return events
 })
 
-// TestGenerateIsFrozen holds generator version 1 to the byte. If it fails, published figures no longer belong to the corpus of
-// that name: take back what changed, or raise GeneratorVersion.
+// TestGenerateIsFrozen holds generator version 1 to the byte. If it fails, published figures no
+// longer belong to the corpus of that name: take back what changed, or raise GeneratorVersion.
 func TestGenerateIsFrozen(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

@@ -76,8 +76,8 @@ func capitalize(text []byte) {
 	}
 }
 
-// Articles hold 2 to 20 KB (NIP-23). They end with the first paragraph past their size, an edit adds one more, and a paragraph is always
-// shorter than minArticle.
+// Articles hold 2 to 20 KB (NIP-23). They end with the first paragraph past their size, an edit
+// adds one more, and a paragraph is always shorter than minArticle.
 const (
 	minArticle = 2 << 10
 	maxArticle = 20 << 10
@@ -119,8 +119,8 @@ func appendArticle(dst []byte, r *randStream, lang *language, title string) []by
 	return dst
 }
 
-// slug makes a title into the lower-case, dashed ASCII that d tags use. Case is changed by hand here and below: Unicode's tables grow with
-// Go's versions.
+// slug makes a title into the lower-case, dashed ASCII that d tags use. Case is changed by hand
+// here and below: Unicode's tables grow with Go's versions.
 func slug(title string) string {
 	var out []byte
 	for _, c := range []byte(title) {

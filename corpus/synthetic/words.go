@@ -83,7 +83,8 @@ var emojis = []string{
 	"😂", "🔥", "🚀", "❤️", "🤙", "⚡", "🧡", "👀", "💯", "🙏", "😅", "🫡", "🌞", "☕", "🐸", "🎉", "👍🏽", "👩‍💻", "👨‍👩‍👧‍👦", "🏴‍☠️", "🇸🇻", "🇯🇵", "🪿", "🥹", "✨",
 }
 
-// oddities are what trips careless escaping: quotes, backslashes, markup, tabs, paths, text direction marks, combining accents.
+// oddities are what trips careless escaping: quotes, backslashes, markup, tabs, paths, text
+// direction marks, combining accents.
 var oddities = []string{
 	`C:\Users\nostr\keys.txt`, `¯\_(ツ)_/¯`, `\o/`, `"""`, `{"kind":1,"tags":[["e","x"]]}`, `["EVENT","sub",{}]`, `\u0041`, `\\server\share`, `it\'s`,
 	"a\tb", `<script>alert("hi")</script>`, "&amp;", "https://example.com/?q=%22a%22&r=\\", "nostr:", "'; DROP TABLE event; --", "e\u0301te\u0301",

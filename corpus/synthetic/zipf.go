@@ -5,11 +5,12 @@ import (
 	"slices"
 )
 
-// zipfTable draws ranks 0…n-1 with probability proportional to (rank+1)^-0.9. It holds running totals of integer weights that are
-// computed without floating point, so that the same stream draws the same ranks on every machine.
+// zipfTable draws ranks 0…n-1 with probability proportional to (rank+1)^-0.9. It holds running
+// totals of integer weights that are computed without floating point, so that the same stream draws
+// the same ranks on every machine.
 type zipfTable []uint64
 
-// zipfOne is the weight of the first rank: 2^32, which leaves the 2,000th rank over 4 million units of precision.
+// zipfOne is the weight of the first rank, 2^32: the 2,000th has over 4 million units.
 const zipfOne = 32
 
 func newZipfTable(n int) zipfTable {
@@ -24,8 +25,9 @@ func newZipfTable(n int) zipfTable {
 	return table
 }
 
-// zipfWeight returns ⌊2^32 · rank^-0.9⌋ exactly: the tenth root of 2^320 / rank^9, by Newton's method in integers. above is any
-// value not under the result, such as the rank before's; from there the steps fall until they have arrived.
+// zipfWeight returns ⌊2^32 · rank^-0.9⌋ exactly: the tenth root of 2^320 / rank^9, by Newton's
+// method in integers. above is any value not under the result, such as the rank before's; from
+// there the steps fall until they have arrived.
 func zipfWeight(rank int, above uint64) uint64 {
 	radicand := new(big.Int).Lsh(big.NewInt(1), 10*zipfOne)
 	radicand.Div(radicand, new(big.Int).Exp(big.NewInt(int64(rank)), big.NewInt(9), nil))

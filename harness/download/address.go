@@ -10,8 +10,9 @@ import (
 // maxRelays bounds how many relays are read side by side.
 const maxRelays = 16
 
-// ParseURLs reads relay URLs separated by commas, and gives each its plain form. A URL with a user name, a query or a fragment is refused: those may hold
-// secrets, and where a corpus comes from is published.
+// ParseURLs reads relay URLs separated by commas, and gives each its plain form. A URL with a user
+// name, a query or a fragment is refused: those may hold secrets, and where a corpus comes from is
+// published.
 func ParseURLs(text string) ([]string, error) {
 	var urls []string
 	for part := range strings.SplitSeq(text, ",") {

@@ -104,7 +104,8 @@ func readCheckpoint(dir string, of *identity) (*checkpoint, error) {
 	return c, nil
 }
 
-// write replaces the checkpoint in one step. The folder is not synced: should the machine stop, the checkpoint before is as good.
+// write replaces the checkpoint in one step. The folder is not synced: should the machine stop, the
+// checkpoint before is as good.
 func (c *checkpoint) write(dir string) error {
 	text, err := json.MarshalIndent(c, "", "  ")
 	if err != nil {
@@ -136,7 +137,7 @@ func removed(name string) error {
 	return nil
 }
 
-// identity is what makes two downloads the same: whoever asks for the same gets the one that is there.
+// identity is what makes two downloads the same: who asks for the same gets the one that is there.
 type identity struct {
 	URLs          []string `json:"urls"`
 	Since         *int64   `json:"since"`

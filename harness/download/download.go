@@ -10,9 +10,11 @@
 // wanted: so the result is the newest events of all relays together, however fast each of them is
 // and however often the download was interrupted.
 //
-// After every page the events are flushed to disk, and then a checkpoint that says how far each relay is and how many bytes of the file are valid replaces
-// the one before. A download that was killed at any moment goes on from its checkpoint: the file is cut to that length, and what had come
-// after it is asked for again. Memory does not grow with events but for their ids (see keyOf) and, where there is a limit, their times.
+// After every page the events are flushed to disk, and then a checkpoint that says how far each
+// relay is and how many bytes of the file are valid replaces the one before. A download that was
+// killed at any moment goes on from its checkpoint: the file is cut to that length, and what had
+// come after it is asked for again. Memory does not grow with events but for their ids (see keyOf)
+// and, where there is a limit, their times.
 package download
 
 import (
@@ -45,12 +47,13 @@ const (
 	defaultConfirm  = time.Second
 )
 
-// Options say what to download. URLs and a Limit or Since are what a caller thinks about; zero values of the others stand for their defaults.
+// Options say what to download. URLs and a Limit or Since are what a caller thinks about; zero
+// values of the others stand for their defaults.
 type Options struct {
 	URLs         []string // as ParseURLs returns them
 	Since, Until *int64   // Unix seconds, inclusive; without Until, up to when the download began
 	Limit        int      // the newest so many events of all relays together; 0: all
-	// Prepare says which events preparation will keep. Others are not stored and do not count. Its Limit is not looked at.
+	// Prepare says which events preparation will keep, its Limit aside. Others are not stored.
 	Prepare  prepare.Options
 	MaxBytes int64         // the most that is stored; DefaultMaxBytes
 	Interval time.Duration // the least time between two REQs to one relay; DefaultInterval, none where negative
@@ -59,8 +62,9 @@ type Options struct {
 	Backoff  time.Duration // the first pause before a new attempt, doubled each time up to a minute; 1 s
 	Confirm  time.Duration // before an answer without events is taken for the end; 1 s
 	Fresh    bool          // forget what there is of this download
-	// Note is told, in one line each, what people should know: of relays that fail, say. What a relay wrote in it is quoted. Watch is told four times a
-	// second how far everything is. Wait reports while another process does the same download. Each may be nil.
+	// Note is told, in one line each, what people should know: of relays that fail, say. What a
+	// relay wrote in it is quoted. Watch is told four times a second how far everything is. Wait
+	// reports while another process does the same download. Each may be nil.
 	Note  func(line string)
 	Watch func(Status)
 	Wait  corpus.Progress
@@ -111,8 +115,9 @@ type download struct {
 	line   []byte
 }
 
-// Run downloads, goes on with a download that was interrupted, or returns the one that is there. A relay that fails does not end it as long as
-// another comes to its end; if none does, the error says why each failed. After any error the same call goes on where it stopped, but for ErrDamaged,
+// Run downloads, goes on with a download that was interrupted, or returns the one that is there. A
+// relay that fails does not end it as long as another comes to its end; if none does, the error
+// says why each failed. After any error the same call goes on where it stopped, but for ErrDamaged,
 // after which only Fresh helps.
 func Run(ctx context.Context, cacheDir string, o Options) (*Result, error) {
 	o.fill()
@@ -262,7 +267,7 @@ func (d *download) run(asked context.Context) (*Result, error) {
 	if err == nil {
 		d.state.Finished = time.Now().Unix()
 	}
-	// What came after the last page is kept as well. Where the disk is the trouble, the checkpoint before stays.
+	// What came after the last page is kept. Where the disk fails, the checkpoint before stays.
 	if saving := d.save(); saving != nil && err == nil {
 		d.state.Finished = 0
 		err = saving

@@ -12,7 +12,8 @@ import (
 	"relaybench/relays/reference"
 )
 
-// TestEveryFaultOfARelayEndsAsItShould reads a relay alone: what is wrong must not be mistaken for an end, and what is forged must not be kept.
+// TestEveryFaultOfARelayEndsAsItShould reads a relay alone: what is wrong must not be mistaken for
+// an end, and what is forged must not be kept.
 func TestEveryFaultOfARelayEndsAsItShould(t *testing.T) {
 	t.Parallel()
 	type outcome struct {
@@ -112,7 +113,8 @@ func TestOneHonestRelayMakesUpForEveryFault(t *testing.T) {
 	}
 }
 
-// TestAnswersThatNeverEndWellStillAddUp reads a relay each of whose answers ends in CLOSED: it must not be read beyond what is wanted.
+// TestAnswersThatNeverEndWellStillAddUp reads a relay each of whose answers ends in CLOSED: it must
+// not be read beyond what is wanted.
 func TestAnswersThatNeverEndWellStillAddUp(t *testing.T) {
 	t.Parallel()
 	events := genuine()

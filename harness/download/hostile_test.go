@@ -16,7 +16,8 @@ import (
 	"relaybench/relays/reference"
 )
 
-// scripted is a relay with this information document that answers each REQ as the test says; sub is its subscription's id, and say sends a frame.
+// scripted is a relay with this information document that answers each REQ as the test says; sub is
+// its subscription's id, and say sends a frame.
 func scripted(t *testing.T, document string, answer func(sub string, say func(frame string) bool)) (url string) {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -21,7 +21,8 @@ import (
 	"relaybench/relays/reference/referencetest"
 )
 
-// finishAfterKills starts the download and kills it, again and again at moments drawn at random, and lets it end at last.
+// finishAfterKills starts the download and kills it, again and again at moments drawn at random,
+// and lets it end at last.
 func finishAfterKills(t *testing.T, c child, kills int) (killed int) {
 	t.Helper()
 	for range kills {
@@ -141,7 +142,8 @@ func TestAFullDiskIsSaidAndTheDownloadGoesOn(t *testing.T) {
 	sameEvents(t, read(t, file), events)
 }
 
-// TestRelaysAreReachedOverTLS lets a process of its own trust the relay's certificate, by the variable that crypto/x509 reads.
+// TestRelaysAreReachedOverTLS lets a process of its own trust the relay's certificate, by the
+// variable that crypto/x509 reads.
 func TestRelaysAreReachedOverTLS(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS != "linux" {

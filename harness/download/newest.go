@@ -2,8 +2,9 @@ package download
 
 import "container/heap"
 
-// newest keeps the times of the newest events, as many as are wanted, to tell when a relay has nothing more to add to them: once all its events
-// down to a time before the oldest of these have come. It takes 8 bytes for each event wanted.
+// newest keeps the times of the newest events, as many as are wanted, to tell when a relay has
+// nothing more to add to them: once all its events down to a time before the oldest of these have
+// come. It takes 8 bytes for each event wanted.
 type newest struct {
 	want  int // 0: all, and nothing is kept
 	times times
@@ -21,7 +22,7 @@ func (n *newest) add(at int64) {
 	}
 }
 
-// oldest is the time of the last event that is wanted; ok is false while there are fewer than wanted.
+// oldest is the time of the last event wanted; ok is false while there are fewer.
 func (n *newest) oldest() (at int64, ok bool) {
 	if n.want == 0 || len(n.times) < n.want {
 		return 0, false

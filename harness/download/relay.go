@@ -16,11 +16,12 @@ import (
 const (
 	// mostPending is how many events of a relay may wait to be verified before its reader does.
 	mostPending = 512
-	// rememberIDs is how many ids of one relay are known to have been verified and not been kept, at least.
+	// rememberIDs is how many ids of a relay are known as verified and not kept, at least.
 	rememberIDs = 1 << 14
 	// mostOfAnswer bounds the events in answer to one REQ: a relay might send for ever.
 	mostOfAnswer = 1 << 20
-	// mostRefused is how many forged or malformed events a relay may send before it is asked whether it sends more of them than others.
+	// mostRefused is how many forged or malformed events a relay may send before it is asked
+	// whether it sends more of them than others.
 	mostRefused = 1000
 	// troubleEvery is how often trouble with one relay is worth a line.
 	troubleEvery = 30 * time.Second
@@ -100,7 +101,8 @@ func (r *relay) conclude() {
 	}
 }
 
-// mostRaw is the longest event that is looked at, as a relay may write it: with every character escaped it is six times as long as in canonical form.
+// mostRaw is the longest event that is looked at, as a relay may write it: with every character
+// escaped it is six times as long as in canonical form.
 func (r *relay) mostRaw() int64 { return min(6*int64(r.o.Prepare.MaxEventBytes)+64<<10, 32<<20) }
 
 // take implements client.Take. An id is known only if an event was verified under it.
@@ -178,7 +180,7 @@ func (r *relay) count() {
 	r.page = Counts{}
 }
 
-// turned notes that a page has come whole: first its events are verified and stored, then the checkpoint says so.
+// turned stores the events of a whole page, then has the checkpoint say so.
 func (r *relay) turned(next int64) error {
 	if err := r.feeder.Wait(); err != nil {
 		return err

@@ -10,7 +10,7 @@ import (
 	"relaybench/corpus/prepare"
 )
 
-// spill is the file that events go to as they come: NDJSON that is only ever appended to, in canonical form.
+// spill is the file that events go to as they come: canonical NDJSON, only appended to.
 type spill struct {
 	file  *os.File
 	w     *bufio.Writer
@@ -19,7 +19,7 @@ type spill struct {
 
 const spillBuffer = 1 << 20
 
-// openSpill opens the file, cuts off what was written after the checkpoint, and calls each for every event before it.
+// openSpill cuts off what came after the checkpoint, and calls each for every event before it.
 func openSpill(name string, valid int64, each func(*corpus.Entry)) (s *spill, err error) {
 	f, err := os.OpenFile(name, os.O_CREATE|os.O_RDWR, 0o644)
 	if err != nil {

@@ -104,7 +104,8 @@ func (p *pace) note(now time.Time, received, cursor, total int64) {
 	p.totalPerSeconds = float64(total-p.totalFrom) / now.Sub(p.began).Seconds()
 }
 
-// status is that of a relay whose cursor is to come to target, or whose end nobody knows. The download's mu is held, or nobody else works.
+// status is that of a relay whose cursor is to come to target, or whose end nobody knows. The
+// download's mu is held, or nobody else works.
 func (r *relay) status(target int64) RelayStatus {
 	s := RelayStatus{URL: r.state.URL, Counts: r.state.Counts, Outcome: r.state.Outcome, Failure: r.state.Failure, Cursor: r.state.Next, Rate: r.pace.perSecond}
 	s.Counts.add(&r.page)

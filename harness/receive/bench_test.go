@@ -14,7 +14,8 @@ import (
 	"relaybench/relays/wire"
 )
 
-// cpuTime is what this process has used so far: on a machine that others use too, it tells more than the clock.
+// cpuTime is what this process has used so far: on a machine that others use too, it tells more
+// than the clock.
 func cpuTime() time.Duration {
 	var u syscall.Rusage
 	syscall.Getrusage(syscall.RUSAGE_SELF, &u)
@@ -26,7 +27,8 @@ const benchEvents = 4096
 
 var benchSigned = sync.OnceValue(func() []corpus.Event { return signed(&testing.B{}, benchEvents) })
 
-// BenchmarkParse is the full pass that the scan stands in for, and the reading of the event that follows it.
+// BenchmarkParse is the full pass that the scan stands in for, and the reading of the event that
+// follows it.
 func BenchmarkParse(b *testing.B) {
 	all := frames(benchSigned())
 	b.Run("frame", func(b *testing.B) {
@@ -63,7 +65,8 @@ func BenchmarkScan(b *testing.B) {
 	}
 }
 
-// BenchmarkSeen asks for ids of which all are known, from 1 and 4 goroutines: ns/op is the time by the clock for each of all.
+// BenchmarkSeen asks for ids of which all are known, from 1 and 4 goroutines: ns/op is the time by
+// the clock for each of all.
 func BenchmarkSeen(b *testing.B) {
 	for _, n := range []int{1, 4} {
 		b.Run(fmt.Sprintf("feeders=%d", n), func(b *testing.B) {
@@ -89,16 +92,16 @@ func BenchmarkSeen(b *testing.B) {
 	}
 }
 
-// BenchmarkDispatch is the whole path but for parsing and signatures, each event new, from frames to a consumer that only counts. With 4 feeders ns/op
-// has to be lower than with 1.
+// BenchmarkDispatch is the whole path but for parsing and signatures, each event new, from frames
+// to a consumer that only counts. With 4 feeders ns/op has to be lower than with 1.
 func BenchmarkDispatch(b *testing.B) {
 	for _, n := range []int{1, 4} {
 		b.Run(fmt.Sprintf("feeders=%d", n), func(b *testing.B) { benchPipeline(b, Options{Checks: Raw}, n, 0) })
 	}
 }
 
-// BenchmarkDuplicates is the path of frames of which a share was received before, from 4 feeders, without signatures (so that the rest is seen) and
-// with them.
+// BenchmarkDuplicates is the path of frames of which a share was received before, from 4 feeders,
+// without signatures (so that the rest is seen) and with them.
 func BenchmarkDuplicates(b *testing.B) {
 	for _, share := range []int{0, 14, 50} {
 		b.Run(fmt.Sprintf("unchecked/share=%d%%", share), func(b *testing.B) { benchPipeline(b, Options{Checks: Unchecked}, 4, share) })
@@ -108,7 +111,8 @@ func BenchmarkDuplicates(b *testing.B) {
 	}
 }
 
-// BenchmarkVerify is the path with signatures, one after another in the consumer's goroutine and on all cores.
+// BenchmarkVerify is the path with signatures, one after another in the consumer's goroutine and on
+// all cores.
 func BenchmarkVerify(b *testing.B) {
 	for _, o := range []Options{{Checks: Inline}, {Checks: Parallel}} {
 		b.Run(o.Checks.String(), func(b *testing.B) { benchPipeline(b, o, 1, 0) })
@@ -159,7 +163,8 @@ func benchPipeline(b *testing.B, o Options, feeders, share int) {
 	}
 }
 
-// benchFeed feeds n frames. Where nothing is verified, each gets an id of its own, written over the one it had.
+// benchFeed feeds n frames. Where nothing is verified, each gets an id of its own, written over the
+// one it had.
 func benchFeed(b *testing.B, f *Feeder, own [][]byte, n, share int) {
 	const digits = len(`["EVENT","s1",{"id":"`)
 	var frame []byte

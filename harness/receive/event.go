@@ -9,7 +9,7 @@ import (
 	"relaybench/relays/wire"
 )
 
-// ErrMalformed: what stands in an event's place is none (NIP-01). It wraps what corpus.ParseEvent found.
+// ErrMalformed: what stands in an event's place is none. It wraps corpus.ParseEvent's error.
 var ErrMalformed = errors.New("malformed event")
 
 // Event is one event as it was received.
@@ -24,7 +24,7 @@ type Event struct {
 	Arrived time.Duration
 	// Feeder is the number of the feeder it came through, Mark what that feeder's Mark was.
 	Feeder, Mark int
-	// Err is the verdict: nil, or for events in Batch.Refused ErrMalformed, corpus.ErrBadID or corpus.ErrBadSignature.
+	// Err is nil, or for events in Batch.Refused ErrMalformed, corpus.ErrBadID or ErrBadSignature.
 	Err error
 
 	owner bool // the first in flight with its id
@@ -51,7 +51,8 @@ func (e *Event) check(verify bool) {
 	}
 }
 
-// parseAgain looks for the event's end as the full pass does: a message may hold elements after the event, which a scan took for a part of it.
+// parseAgain looks for the event's end as the full pass does: a message may hold elements after the
+// event, which a scan took for a part of it.
 func (e *Event) parseAgain(why error) (corpus.Event, error) {
 	var m wire.Message
 	wire.Parse(frameOf(nil, e.Raw), &m)
@@ -69,10 +70,10 @@ func frameOf(dst, event []byte) []byte {
 	return append(dst, ']')
 }
 
-// Batch is what a consumer is handed: events of one feeder, in the order in which they arrived. Its slices and the events' Raw are valid
-// until the consumer returns.
+// Batch is what a consumer is handed: events of one feeder, in the order in which they arrived. Its
+// slices and the events' Raw are valid until the consumer returns.
 type Batch struct {
-	// Events passed all checks asked for, and none of them was handed on before (as far as Options.Remember goes).
+	// Events passed all checks asked for, each for the first time that Remember knows of.
 	Events []Event
 	// Refused failed a check; each says why in Err.
 	Refused []Event

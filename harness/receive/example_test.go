@@ -9,7 +9,8 @@ import (
 	"relaybench/relays/wire"
 )
 
-// Two relays send the same note, and one of them forges another. In a program the frames come from wire.Conn.Read, one goroutine for each connection.
+// Two relays send the same note, and one of them forges another. In a program the frames come from
+// wire.Conn.Read, one goroutine for each connection.
 func Example() {
 	key, _ := corpus.NewSecretKey([32]byte{31: 1})
 	note := corpus.Event{CreatedAt: 1_700_000_000, Kind: 1, Content: "hello"}

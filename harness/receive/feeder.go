@@ -22,7 +22,7 @@ const (
 	WithoutID
 )
 
-// Counts are what came through one feeder, or through all of them. Those of verdicts lag behind what is still on its way.
+// Counts are what came through one feeder, or all. Those of checks lag behind.
 type Counts struct {
 	Frames, Bytes int64 // text frames and what is in them
 	Events        int64 // EVENT messages
@@ -55,11 +55,11 @@ func (c *Counts) add(o Counts) {
 	c.Waited += o.Waited
 }
 
-// Feeder is one connection's way into a Pipeline. One goroutine at a time may use it; Counts may be called by any.
+// Feeder is one connection's way into a Pipeline, for one goroutine at a time but for Counts.
 type Feeder struct {
-	// Number is the feeder's index, from 0, in the order of Pipeline.Feeder's calls. It is not to be changed.
+	// Number is the feeder's index, from 0, in the order of Pipeline.Feeder's calls.
 	Number int
-	// Mark is copied to the events that are fed from now on: which subscription they answer, for example.
+	// Mark is copied to the events fed from now on: the subscription that they answer, say.
 	Mark int
 
 	p       *Pipeline
@@ -78,17 +78,20 @@ type Feeder struct {
 	late, delivered, malformed, badID, badSignature                  atomic.Int64
 }
 
-// buffer is what has come together while the pipeline was busy: events and, one after another, their bytes.
+// buffer is what came together while the pipeline was busy: events and their bytes.
 type buffer struct {
 	feeder *Feeder
 	text   []byte
 	events []Event
 }
 
-// Frame takes a text frame that arrived at this time on wire.Now's scale, and keeps nothing of it. The message is valid until the next call and as long as the frame; of an
-// EVENT, Sub, ID and HasID are set as wire.Parse does, while Event is only where the event should be, and its time may be left out (see Scan).
+// Frame takes a text frame that arrived at this time on wire.Now's scale, and keeps nothing of it.
+// The message is valid until the next call and as long as the frame; of an EVENT, Sub, ID and HasID
+// are set as wire.Parse does, while Event is only where the event should be, and its time may be
+// left out (see Scan).
 //
-// Frame waits while Options.Queue bytes of this feeder are pending. An error is why the pipeline ended: the context's cause, the consumer's error or ErrClosed.
+// Frame waits while Options.Queue bytes of this feeder are pending. An error is why the pipeline
+// ended: the context's cause, the consumer's error or ErrClosed.
 func (f *Feeder) Frame(frame []byte, at time.Duration) (*wire.Message, Status, error) {
 	if err := f.p.ended(); err != nil {
 		return nil, Other, err
@@ -137,7 +140,8 @@ func (f *Feeder) event(m *wire.Message, frame []byte, at time.Duration) (Status,
 		return Duplicate, nil
 	}
 	if p.options.Checks == Raw {
-		// Nobody parses it later, so that the full pass comes now: only what is well formed to its end is handed on.
+		// Nobody parses it later, so that the full pass comes now: only what is well formed to its
+		// end is handed on.
 		if frame == nil {
 			f.scratch = frameOf(f.scratch[:0], m.Event)
 			frame = f.scratch
@@ -215,7 +219,8 @@ func (f *Feeder) settled(n int) {
 	}
 }
 
-// Wait returns once the consumer is done with everything that was fed before: after a page, say, to note how far it went. Its errors are Frame's.
+// Wait returns once the consumer is done with everything that was fed before: after a page, say, to
+// note how far it went. Its errors are Frame's.
 func (f *Feeder) Wait() error {
 	for f.waiting.Load() > 0 {
 		select {

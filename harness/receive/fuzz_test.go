@@ -8,8 +8,8 @@ import (
 	"relaybench/relays/wire"
 )
 
-// FuzzForgery looks for a frame that keeps a real event out, whether it comes before, together with or after it, or that brings anything but the real
-// event where everything is verified.
+// FuzzForgery looks for a frame that keeps a real event out, whether it comes before, together with
+// or after it, or that brings anything but the real event where everything is verified.
 func FuzzForgery(f *testing.F) {
 	e := signed(f, 1)[0]
 	text := e.AppendJSON(nil)

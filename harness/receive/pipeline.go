@@ -1,13 +1,16 @@
-// Package receive is the path from sockets to a consumer of a client that reads the same kind of events from one or several relays:
+// Package receive is the path from sockets to a consumer of a client that reads the same kind of
+// events from one or several relays:
 //
 //	frames → id scan → known? → queue → full parse → id and signature, on all cores, order kept → known? → consumer, in batches
 //
-// Readers never wait for signatures, as long as memory allows; what several relays send alike is parsed and verified once; and the consumer
-// gets each event once, from one goroutine, in the order in which it arrived on its connection.
+// Readers never wait for signatures, as long as memory allows; what several relays send alike is
+// parsed and verified once; and the consumer gets each event once, from one goroutine, in the order
+// in which it arrived on its connection.
 //
-// A forged event that carries the id of a real one cannot keep the real one out: where events are verified, only ids of verified ones are
-// remembered, and one that is still being verified hides another only if both are the same to the byte. Where they are not
-// (Unchecked, Raw), the first event with an id wins, whatever it is: ask so only those whom you believe.
+// A forged event that carries the id of a real one cannot keep the real one out: where events are
+// verified, only ids of verified ones are remembered, and one that is still being verified hides
+// another only if both are the same to the byte. Where they are not (Unchecked, Raw), the first
+// event with an id wins, whatever it is: ask so only those whom you believe.
 package receive
 
 import (
@@ -32,7 +35,8 @@ type Checks uint8
 const (
 	// Parallel parses and verifies on all cores, ahead of the consumer.
 	Parallel Checks = iota
-	// Inline parses and verifies one event after another in the consumer's goroutine, as simple clients do, and hands each on by itself.
+	// Inline parses and verifies one event after another in the consumer's goroutine, as simple
+	// clients do, and hands each on by itself.
 	Inline
 	// Unchecked parses on all cores and believes ids and signatures.
 	Unchecked
@@ -49,19 +53,22 @@ func (c Checks) String() string {
 type Options struct {
 	Checks  Checks
 	Workers int // goroutines that parse and verify, in Parallel and Unchecked; 0: as many as cores
-	// Remember is how many ids at least are known as duplicates, 0 for 131,072. At most twice as many are kept, at about 100 bytes each. An event that comes
-	// again after more than that many others is handed on again.
+	// Remember is how many ids at least are known as duplicates, 0 for 131,072. At most twice as
+	// many are kept, at about 100 bytes each. An event that comes again after more than that many
+	// others is handed on again.
 	Remember int
-	// Queue and QueueEvents are how many bytes and events may pend for each feeder before Frame waits; 0 for 1 MiB and 1,024. One event of any size
-	// always has room.
+	// Queue and QueueEvents are how many bytes and events may pend for each feeder before Frame
+	// waits; 0 for 1 MiB and 1,024. One event of any size always has room.
 	Queue, QueueEvents int
 }
 
-// Consumer takes a batch. It is called by one goroutine; an error ends the pipeline and comes back from Close and from every Frame.
+// Consumer takes a batch. It is called by one goroutine; an error ends the pipeline and comes back
+// from Close and from every Frame.
 type Consumer func(*Batch) error
 
-// Pipeline carries events from feeders to a consumer. Its memory is bounded: what may pend for each feeder, the ids, and for each worker the buffers of
-// eight chunks, of which none is larger than what may pend.
+// Pipeline carries events from feeders to a consumer. Its memory is bounded: what may pend for each
+// feeder, the ids, and for each worker the buffers of eight chunks, of which none is larger than
+// what may pend.
 type Pipeline struct {
 	options Options
 	consume Consumer
@@ -138,7 +145,8 @@ func (p *Pipeline) Feeder() *Feeder {
 	return f
 }
 
-// Close waits until the consumer is done with everything that was fed, and returns why the pipeline ended before, if it did. Nobody may feed meanwhile.
+// Close waits until the consumer is done with everything that was fed, and returns why the pipeline
+// ended before, if it did. Nobody may feed meanwhile.
 func (p *Pipeline) Close() error {
 	p.once.Do(func() { close(p.closing) })
 	p.done.Wait()
@@ -155,9 +163,10 @@ type Stats struct {
 	Counts // of all feeders
 	// Busy is how long the consumer worked.
 	Busy time.Duration
-	// Checking is how long events were parsed and verified, summed over goroutines. In Inline that is time of the consumer's goroutine, too.
+	// Checking is how long events were parsed and verified, summed over goroutines. In Inline that
+	// is time of the consumer's goroutine, too.
 	Checking time.Duration
-	// Delay is, for each event in Batch.Events, how long after its arrival it was handed to the consumer.
+	// Delay is how long after its arrival each event in Batch.Events was handed over.
 	Delay *results.Histogram
 }
 
@@ -177,7 +186,7 @@ func (p *Pipeline) Stats() Stats {
 	return s
 }
 
-// sweep hands what feeders have, as much as has come together, to each, until the pipeline is closed and nothing is left.
+// sweep hands what feeders have to each, until the pipeline is closed and nothing is left.
 func (p *Pipeline) sweep(each func(*buffer) error) {
 	for closing := false; ; {
 		p.mu.Lock()

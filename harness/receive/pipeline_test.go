@@ -150,7 +150,8 @@ func TestVerdictsNameWhatIsWrong(t *testing.T) {
 	}
 }
 
-// TestAForgedEventCannotKeepTheRealOneOut sends forgeries in every position around the real event, so close that they are verified together.
+// TestAForgedEventCannotKeepTheRealOneOut sends forgeries in every position around the real event,
+// so close that they are verified together.
 func TestAForgedEventCannotKeepTheRealOneOut(t *testing.T) {
 	const count = 80
 	events := signed(t, count)

@@ -18,12 +18,14 @@ const (
 	scanMembers = 8
 )
 
-// Scan reads the head of an EVENT frame up to the event's id and sets m as wire.Parse does, at a fraction of its cost and whatever the event's
-// length. It returns false, and m means nothing, for other messages and on any doubt: white space around the event, an escape in the
-// subscription or in a field's name, or many fields before the id. The caller then asks wire.Parse.
+// Scan reads the head of an EVENT frame up to the event's id and sets m as wire.Parse does, at a
+// fraction of its cost and whatever the event's length. It returns false, and m means nothing, for
+// other messages and on any doubt: white space around the event, an escape in the subscription or
+// in a field's name, or many fields before the id. The caller then asks wire.Parse.
 //
-// What follows the id is not read, so that m.Event is only where an event should be, and may be none, and that m.Dated is false. What holds is this: every
-// reading of the whole frame, wire.Parse's and corpus.ParseEvent's of m.Event, finds m.ID, or else no event with an id.
+// What follows the id is not read, so that m.Event is only where an event should be, and may be
+// none, and that m.Dated is false. What holds is this: every reading of the whole frame,
+// wire.Parse's and corpus.ParseEvent's of m.Event, finds m.ID, or else no event with an id.
 func Scan(frame []byte, m *wire.Message) bool {
 	if len(frame) < len(scanHead) || string(frame[:len(scanHead)]) != scanHead || !bytes.HasSuffix(frame, []byte("}]")) {
 		return false
@@ -47,9 +49,9 @@ func Scan(frame []byte, m *wire.Message) bool {
 	return true
 }
 
-// scanEvent finds the id among an object's own fields. It walks over the fields before the id instead
-// of looking for `"id":"`, which may as well be the end of a longer key, a field of an object within,
-// or part of another event in the content.
+// scanEvent finds the id among an object's own fields. It walks over the fields before the id
+// instead of looking for `"id":"`, which may as well be the end of a longer key, a field of an
+// object within, or part of another event in the content.
 func scanEvent(event []byte) (id corpus.ID, ok bool) {
 	const end = len(scanHeadID) + 2*len(id)
 	if len(event) > end+1 && string(event[:len(scanHeadID)]) == scanHeadID && event[end] == '"' && (event[end+1] == ',' || event[end+1] == '}') {

@@ -15,7 +15,8 @@ const (
 	idB = "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb"
 )
 
-// scanned are messages, and the id that the scan has to find; "" where it must leave the message to the full pass.
+// scanned are messages, and the id that the scan has to find; "" where it must leave the message to
+// the full pass.
 var scanned = []struct{ name, frame, id string }{
 	{"canonical", `["EVENT","s",{"id":"` + idA + `","pubkey":"x","content":"c"}]`, idA},
 	{"an event with an id and nothing else", `["EVENT","s",{"id":"` + idA + `"}]`, idA},
@@ -67,7 +68,8 @@ func TestScanFindsTheIdOrLeavesItToTheFullPass(t *testing.T) {
 	}
 }
 
-// agree asserts what Scan promises: whoever reads the whole frame finds what the scan found, or no event with an id.
+// agree asserts what Scan promises: whoever reads the whole frame finds what the scan found, or no
+// event with an id.
 func agree(t *testing.T, frame []byte) {
 	t.Helper()
 	var m, full wire.Message

@@ -8,11 +8,12 @@ import (
 	"relaybench/corpus"
 )
 
-// shardCount spreads the ids over locks, so that readers of several connections hardly ever wait for one another.
+// shardCount spreads the ids over locks: readers hardly ever wait for one another.
 const shardCount = 64
 
-// Seen remembers ids in bounded memory: two generations, of which the young one is filled and the old one, once it is full, dropped. An id
-// that is asked for again becomes young again. Known are at least the last room ids that came or became young, up to how evenly they spread over the
+// Seen remembers ids in bounded memory: two generations, of which the young one is filled and the
+// old one, once it is full, dropped. An id that is asked for again becomes young again. Known are
+// at least the last room ids that came or became young, up to how evenly they spread over the
 // shards, and never more than twice as many. All methods may be called by several goroutines.
 type Seen struct {
 	shards [shardCount]shard
@@ -27,7 +28,8 @@ type shard struct {
 	_          [96]byte             // so that no two locks share a cache line
 }
 
-// NewSeen returns an empty memory for room ids in each of the two generations. It grows to about 100 bytes for each id that it holds.
+// NewSeen returns an empty memory for room ids in each of the two generations. It grows to about
+// 100 bytes for each id that it holds.
 func NewSeen(room int) *Seen {
 	s := &Seen{room: max(1, (room+shardCount-1)/shardCount), digit: rand.IntN(len(corpus.ID{}))}
 	for i := range s.shards {
@@ -88,7 +90,8 @@ func (s *Seen) claim(id corpus.ID, raw []byte) claim {
 	return contested
 }
 
-// settle ends what claim began: the id is remembered where the event is good. It reports whether it is the first good one with this id.
+// settle ends what claim began: the id is remembered where the event is good. It reports whether it
+// is the first good one with this id.
 func (s *Seen) settle(id corpus.ID, owner, good bool) bool {
 	h := s.shard(&id)
 	h.mu.Lock()

@@ -6,16 +6,17 @@ import (
 	"relaybench/relays/wire"
 )
 
-// How many events one worker takes at a time: enough to make the hand-over cheap beside the work on them, few enough that the first event of many
-// does not wait long for the last.
+// How many events one worker takes at a time: enough to make the hand-over cheap beside the work on
+// them, few enough that the first event of many does not wait long for the last.
 const (
 	verifiedChunk = 16 // a signature takes 50 µs and more
 	parsedChunk   = 128
 )
 
-// verifier checks events on several cores and hands them on in the order in which they were submitted. A chunk stands in two queues: work,
-// from which whichever worker is free takes it, and order, from which they are handed on, each when it is done. Both are
-// bounded, so that whoever submits waits once the workers or the consumer are too far behind.
+// verifier checks events on several cores and hands them on in the order in which they were
+// submitted. A chunk stands in two queues: work, from which whichever worker is free takes it, and
+// order, from which they are handed on, each when it is done. Both are bounded, so that whoever
+// submits waits once the workers or the consumer are too far behind.
 type verifier struct {
 	p       *Pipeline
 	work    chan *chunk
