@@ -24,10 +24,10 @@ type version struct {
 	rank    uint32
 }
 
-// surveyChunk is how many events a goroutine takes at a time.
+// chunkEvents is how many events a goroutine takes at a time.
 const chunkEvents = 2048
 
-// letGoFrom is how many events have so much text that it is let go as it has been read.
+// forgetFrom is how many events have so much text that it is forgotten once it was read.
 const forgetFrom = 200_000
 
 // survey reads the tags of every event that may be held, and decides expiry and protection, which

@@ -331,7 +331,7 @@ func reached(ctx context.Context, done <-chan struct{}) bool {
 	}
 }
 
-// room is a number of bytes that one goroutine takes from and others give back to.
+// byteBudget is a number of bytes that one goroutine takes from and others give back to.
 type byteBudget struct {
 	mu    sync.Mutex
 	free  int

@@ -223,7 +223,7 @@ func File(ctx context.Context, path string, o Options, cacheDir string, p corpus
 	})
 }
 
-// cacheKey names a cache entry after all that decides its content: the input and the options.
+// keyOf names a cache entry after all that decides its content: the input and the options.
 func keyOf(kind string, identity any, o corpus.ManifestOptions) string {
 	text, err := json.Marshal([]any{corpus.ManifestFormat, rulesVersion, kind, identity, o})
 	if err != nil {

@@ -47,7 +47,7 @@ func withoutURL(err error) error {
 
 func (e *RealDumpError) Unwrap() error { return e.Err }
 
-// download is a file that is fetched once and known by its git blob id.
+// realFile is a file that is fetched once and known by its git blob id.
 type realFile struct {
 	name    string // in the cache
 	url     string

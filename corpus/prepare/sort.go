@@ -14,7 +14,7 @@ import (
 	"relaybench/corpus"
 )
 
-// record is what the sorter knows of an event beside its canonical line: 56 bytes.
+// sortEntry is what the sorter knows of an event beside its canonical line: 56 bytes.
 type sortEntry struct {
 	createdAt int64
 	id        corpus.ID
@@ -27,11 +27,11 @@ func compareEntries(a, b *sortEntry) int {
 	return cmp.Or(cmp.Compare(a.createdAt, b.createdAt), bytes.Compare(a.id[:], b.id[:]), cmp.Compare(a.start, b.start))
 }
 
-// chunkRecords is how many records are sorted at a time, while more come.
+// chunkEntries is how many entries are sorted at a time, while more come.
 const chunkEntries = 1 << 17
 
 // sorter puts any number of events into corpus order. Their lines go to a file, the spool, in order
-// of arrival; only records are sorted, in memory, of which 10 million take 560 MB. Of events with
+// of arrival; only entries are sorted, in memory, of which 10 million take 560 MB. Of events with
 // one id it keeps the one that was added first.
 type sorter struct {
 	dir        string // of the spool
@@ -123,7 +123,7 @@ func (s *sorter) each(ctx context.Context, limit int, visit func(r *sortEntry, l
 	return over, nil
 }
 
-// inOrder merges the chunks: the first record of each id.
+// inOrder merges the chunks: the first entry of each id.
 func (s *sorter) inOrder(yield func(*sortEntry) bool) {
 	var rest chunks
 	for _, chunk := range s.full {
@@ -146,7 +146,7 @@ func (s *sorter) inOrder(yield func(*sortEntry) bool) {
 	}
 }
 
-// chunks is a heap of sorted records, by the first of each.
+// chunks is a heap of sorted entries, by the first of each.
 type chunks [][]sortEntry
 
 func (c chunks) Len() int           { return len(c) }
