@@ -266,9 +266,9 @@ func TestWhatComesAfterItsOKIsNotQueryableByIt(t *testing.T) {
 	same(t, "processes that are out of sight have no resources", len(p.all("ingest.visibility", "cpu")), 0)
 }
 
-// TestStraysAreNamedAsFarAsExamplesGo has one in each of seven answers. What comes under another
+// TestUnexpectedEventsAreNamedAsFarAsExamplesGo has one in each of seven answers. What comes under another
 // subscription is counted, and not named.
-func TestStraysAreNamedAsFarAsExamplesGo(t *testing.T) {
+func TestUnexpectedEventsAreNamedAsFarAsExamplesGo(t *testing.T) {
 	t.Parallel()
 	const n = 601 // 100 are asked for at a time
 	all, notes := scripted.Notes(t, n+1), scripted.Notes(t, n)

@@ -137,8 +137,8 @@ func findRefusals(t *harness.Trial, p *load.Published) {
 	t.AddFinding(f)
 	t.AddFinding(connections(p.Lost, 0, p.Loss))
 	findGarbage(t, p.Garbage)
-	if p.Strays > 0 {
-		t.AddFinding(results.Finding{Code: results.CodeOnlySent, Verdict: results.Stated, Counts: counts("oks", int(p.Strays))})
+	if p.Unexpected > 0 {
+		t.AddFinding(results.Finding{Code: results.CodeOnlySent, Verdict: results.Stated, Counts: counts("oks", int(p.Unexpected))})
 	}
 }
 

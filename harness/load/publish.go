@@ -40,17 +40,17 @@ type Publisher struct {
 type Published struct {
 	Accepted, Duplicates, Refused, Unanswered int64
 
-	Unsent   int64                // of what Publish was given
-	Reasons  map[string]*Refusals // by the machine-readable prefix (NIP-01), "other" where there is none
-	First    time.Duration        // the first send
-	Last     time.Duration        // the last OK
-	Latency  *results.Histogram   // from when it was to be sent to the OK, all answers
-	Late     *results.Histogram   // from when it was to be sent to the sending: the harness's own; empty for a closed loop
-	Timeline []float64            // accepted events in each second since First
-	Lost     int                  // connections that broke, each dialled anew
-	Loss     error                // why the last of them broke
-	Strays   int64                // OKs for events that were not in flight
-	Garbage  wire.Garbage
+	Unsent     int64                // of what Publish was given
+	Reasons    map[string]*Refusals // by the machine-readable prefix (NIP-01), "other" where there is none
+	First      time.Duration        // the first send
+	Last       time.Duration        // the last OK
+	Latency    *results.Histogram   // from when it was to be sent to the OK, all answers
+	Late       *results.Histogram   // from when it was to be sent to the sending: the harness's own; empty for a closed loop
+	Timeline   []float64            // accepted events in each second since First
+	Lost       int                  // connections that broke, each dialled anew
+	Loss       error                // why the last of them broke
+	Unexpected int64                // OKs for events that were not in flight
+	Garbage    wire.Garbage
 }
 
 // Refusals counts OK false answers of one kind, and keeps one text as an example.
@@ -70,7 +70,7 @@ func (p *Published) Add(o *Published) {
 	p.Duplicates += o.Duplicates
 	p.Refused += o.Refused
 	p.Unanswered += o.Unanswered
-	p.Strays += o.Strays
+	p.Unexpected += o.Unexpected
 	p.Garbage.Add(o.Garbage)
 	p.Lost += o.Lost
 	if o.Loss != nil {
@@ -353,7 +353,7 @@ func (w *publishing) answer(m *wire.Message, at time.Duration) {
 	s, ok := w.flight.take(&id)
 	w.flying.Unlock()
 	if !ok {
-		w.Strays++
+		w.Unexpected++
 		return
 	}
 	w.Latency.Record(at - s.at)

@@ -132,7 +132,7 @@ func TestPublishedCountsAreThoseOfTheScript(t *testing.T) {
 				}
 			}
 			expectGarbage(t, got.Garbage, 12, "]]garbage")
-			expect(t, "strays and lost connections", [2]int64{got.Strays, int64(got.Lost)}, [2]int64{})
+			expect(t, "unexpected OKs and lost connections", [2]int64{got.Unexpected, int64(got.Lost)}, [2]int64{})
 			expect(t, "connections that the relay saw", got.relay.Connections.N(), int64(conns))
 			expect(t, "events that it read", got.relay.Events.N(), 600)
 			slices.Sort(told)
@@ -183,7 +183,7 @@ func TestWhatIsNeverAnsweredIsCounted(t *testing.T) {
 		t.Errorf("%v, want that it stalled", got.err)
 	}
 	got.answers(t, 188, 0, 0, 12)
-	expect(t, "strays", got.Strays, 7)
+	expect(t, "unexpected OKs", got.Unexpected, 7)
 	expect(t, "OKs that the relay wrote", got.relay.OKs.N(), 195)
 	within(t, "the last OK", got.First, got.Last, got.done-stall)
 }

@@ -1,4 +1,5 @@
-// Package client asks a relay for many events: in one REQ, in pages by time, or by id in batches.
+// Package client is the one client of relays: a connection and the REQs open on it (Conn), and on
+// top of that one REQ for everything, pages by time, ids in batches, and what a relay says of itself.
 // It knows no corpus and no clock of a scenario; what becomes of the events is the caller's.
 //
 // A relay is not trusted: what nobody asked for is counted and not passed on, every wait has a
