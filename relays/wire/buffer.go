@@ -58,8 +58,6 @@ type bufferedConn struct {
 	closed   bool
 	late     *time.Timer
 
-	sent atomic.Int64 // bytes the socket took
-
 	// Made once, so that flushing allocates nothing.
 	attempt    func(fd uintptr) bool
 	attempted  int
@@ -70,7 +68,7 @@ type bufferedConn struct {
 func newBufferedConn(inner net.Conn, limit int) *bufferedConn {
 	c := &bufferedConn{Conn: inner, limit: limit, in: make([]byte, minReadBuffer)}
 	c.room.L = &c.mu
-	if sc, ok := inner.(syscall.Conn); ok && canWriteOnce {
+	if sc, ok := inner.(syscall.Conn); ok {
 		c.raw, _ = sc.SyscallConn()
 	}
 	c.attempt = func(fd uintptr) bool {
@@ -178,9 +176,6 @@ func (c *bufferedConn) Pending() int {
 	return c.pending()
 }
 
-// Sent returns how many bytes the socket has taken: it grows as long as the peer makes progress.
-func (c *bufferedConn) Sent() int64 { return c.sent.Load() }
-
 func (c *bufferedConn) pending() int { return len(c.out) + c.inFlight }
 
 func (c *bufferedConn) failed() error {
@@ -211,7 +206,6 @@ func (c *bufferedConn) flushLocked() {
 	if err == nil {
 		err = c.attemptErr
 	}
-	c.sent.Add(int64(c.attempted))
 	switch {
 	case err != nil:
 		c.stopWriting(os.NewSyscallError("write", err))
@@ -220,6 +214,22 @@ func (c *bufferedConn) flushLocked() {
 	default:
 		c.out = c.out[:copy(c.out, c.out[c.attempted:])]
 		c.startDrain()
+	}
+}
+
+// writeOnce gives the socket what it takes without waiting, which may be nothing.
+func writeOnce(fd uintptr, p []byte) (int, error) {
+	for {
+		n, err := syscall.Write(int(fd), p)
+		switch err {
+		case nil:
+			return n, nil
+		case syscall.EINTR:
+		case syscall.EAGAIN:
+			return 0, nil
+		default:
+			return 0, err
+		}
 	}
 }
 
@@ -240,7 +250,6 @@ func (c *bufferedConn) drain() {
 			c.mu.Unlock()
 			n, err := c.Conn.Write(rest[:min(len(rest), drainChunk)])
 			c.mu.Lock()
-			c.sent.Add(int64(n))
 			rest = rest[n:]
 			c.inFlight = len(rest)
 			if err != nil {

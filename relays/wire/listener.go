@@ -6,26 +6,11 @@ import "net"
 // block.
 const serverPending = 1 << 20
 
-// Buffered is what the connections of a BufferedListener offer beyond net.Conn. A server reaches it
-// through http.Server.ConnContext.
-type Buffered interface {
-	net.Conn
-	// Flush sends what was written, without waiting for the peer. It returns the error that ended
-	// an earlier write.
-	Flush() error
-	// Pending returns how many written bytes the socket has not taken yet.
-	Pending() int
-	// Sent returns how many bytes the socket has taken since the connection was accepted: it grows
-	// while the peer reads.
-	Sent() int64
-}
-
 // BufferedListener makes the connections that l accepts collect writes, so that a server which
 // answers many messages between two reads pays for one system call. Bytes are sent before a Read
 // that has to wait; at once while a Read waits already; when 64 KB have come together; on Flush and
 // Close; and a millisecond after a write in any case. A Write blocks while the peer is 1 MiB
-// behind, and fails when the connection is closed or its write deadline passes. The connections
-// implement Buffered.
+// behind, and fails when the connection is closed or its write deadline passes.
 func BufferedListener(l net.Listener) net.Listener { return bufferedListener{l} }
 
 type bufferedListener struct{ net.Listener }

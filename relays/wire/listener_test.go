@@ -128,8 +128,8 @@ func TestWritesAreCollectedUntilTheServerReads(t *testing.T) {
 	for range 100 {
 		server.Write([]byte("x"))
 	}
-	if server.Pending() != 100 || server.Sent() != 0 {
-		t.Fatalf("%d bytes pending, %d sent before anything asks for it", server.Pending(), server.Sent())
+	if server.Pending() != 100 {
+		t.Fatalf("%d bytes pending before anything asks for them to be sent", server.Pending())
 	}
 	go server.Read(make([]byte, 1))
 	expectBytes(t, client, strings.Repeat("x", 100))
