@@ -346,7 +346,7 @@ func (d *composer) findings() {
 				text += fmt.Sprintf("; %d %s", n, v)
 			}
 		}
-		d.add(para{indent: 1, mark: mark, text: []Span{{speaker(name), Bold}, {": " + text, st}}})
+		d.add(para{indent: 1, mark: mark, text: []Span{{Speaker(name), Bold}, {": " + text, st}}})
 		failures := o.of(results.Failed)
 		for i, f := range failures {
 			who := everyone

@@ -92,7 +92,7 @@ func (v *view) out(r *results.Relay) string {
 func (v *view) accusations(failed []*results.Finding, ms []*results.Measurement) (all []string) {
 	var by Groups[string, *results.Finding]
 	for _, f := range failed {
-		by.Add(speaker(subject(f)), f)
+		by.Add(Speaker(subject(f)), f)
 	}
 	for _, g := range by.List {
 		list := g.Members

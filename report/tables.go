@@ -46,7 +46,17 @@ func (d *composer) describe(all []*scenario) {
 	if len(titles) > 0 {
 		d.Say(strings.Join(titles, ". ")+".", Dim)
 	}
-	d.meanings(all)
+	var meanings []string
+	for _, m := range d.v.rec.Metrics {
+		if m.Meaning != "" && slices.ContainsFunc(all, func(s *scenario) bool {
+			return slices.ContainsFunc(s.facts, func(b *block) bool { return b.metric.Key == m.Key })
+		}) {
+			meanings = append(meanings, m.Title+": "+m.Meaning)
+		}
+	}
+	if len(meanings) > 0 {
+		d.Say(strings.Join(meanings, "; ")+".", Dim)
+	}
 }
 
 // stated sets scenarios as one table.
@@ -116,22 +126,5 @@ func shareColumns(all []*scenario) {
 				}
 			}
 		}
-	}
-}
-
-// meanings says what columns are that stand under a short name. Bars say themselves what they are.
-func (d *composer) meanings(list []*scenario) {
-	var texts []string
-	for _, m := range d.v.rec.Metrics {
-		if m.Title != m.Key && shorter(m.Key, m.Title) == m.Key && slices.ContainsFunc(list, func(s *scenario) bool {
-			return slices.ContainsFunc(slices.Concat(s.blocks, s.facts), func(b *block) bool {
-				return b.metric.Key == m.Key && (m.Key != s.Primary || s.Layout == results.LayoutTable)
-			})
-		}) {
-			texts = append(texts, m.Key+": "+m.Title)
-		}
-	}
-	if len(texts) > 0 {
-		d.Say(strings.Join(texts, "; ")+".", Dim)
 	}
 }

@@ -10,7 +10,7 @@ import (
 // layers is a run of reconciliations in layers: two without a relay, one with.
 func layers() *results.Record {
 	r := &results.Record{Relays: []results.Relay{{Name: "alpha", Outcome: results.OutcomeOK}},
-		Metrics: []results.Metric{{Key: "warm", Title: "the median of all"}, {Key: "engine", Title: "the protocol"}, {Key: "need", Title: "need"}}}
+		Metrics: []results.Metric{{Key: "warm", Title: "warm", Meaning: "the median of all"}, {Key: "engine", Title: "engine", Meaning: "the protocol"}, {Key: "need", Title: "need"}}}
 	for _, key := range []string{"reconcile.harness", "reconcile.relay"} {
 		r.Scenarios = append(r.Scenarios, results.Scenario{Key: key, Title: "about " + key, Section: "Reconcile", Order: 1, Primary: "warm", Layout: results.LayoutTable,
 			Tables: []string{results.LabelSize}, Rows: []string{results.LabelLayer}})

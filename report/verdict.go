@@ -182,7 +182,7 @@ func (v *view) judgeFindings(grave, caveat func(string, ...any)) {
 				briefs = append(briefs, v.brief(f))
 			}
 			if len(briefs) > 0 {
-				to("%s "+what+": %s.", speaker(name), o.checks(verdict), Some(briefs, 4))
+				to("%s "+what+": %s.", Speaker(name), o.checks(verdict), Some(briefs, 4))
 			}
 		}
 		say(results.Failed, "failed %s", grave)
@@ -197,8 +197,8 @@ func (v *view) yardstick(name string) bool {
 	return r != nil && r.NeverRanked != ""
 }
 
-// speaker names whose finding it is.
-func speaker(relay string) string {
+// Speaker names whose finding it is.
+func Speaker(relay string) string {
 	if relay == "" {
 		return "The harness itself"
 	}

@@ -38,7 +38,7 @@ func fullRecord(t testing.TB) *Record {
 			Labels: Labels{LabelForm: "hot"}, Status: []Status{{Code: StatusIncomplete, Cause: CauseCut, Because: "cap", Counts: map[string]float64{"n": 1}, Texts: map[string]string{"limit": "--cell-time 1s"}}}}},
 		Scenarios: []Scenario{{Key: "ingest.throughput", Title: "Publishing", Section: "Ingest", Order: 1, Primary: "accepted", Unit: "events/s", Layout: LayoutBars,
 			Uses: []string{UsesIDs}, Headlines: []Headline{{Metric: "accepted", Title: "accepted/s", Labels: Labels{LabelForm: "raw"}}}, Durability: true, Ceiling: CeilingIngest, RoundTrips: []string{"ok latency"}}},
-		Metrics: []Metric{{Key: "ok latency", Title: "EVENT to OK", Role: RoleFigure, Sums: true}},
+		Metrics: []Metric{{Key: "ok latency", Title: "EVENT to OK", Meaning: "from the EVENT to its OK", Role: RoleFigure, Sums: true}},
 		Findings: []Finding{{Relay: "a", Peer: "b", Scenario: "preflight", Labels: Labels{LabelForm: "hot"}, Code: CodeBadSignature, Verdict: Failed, Cause: "accepted",
 			Counts: map[string]float64{"of": 1}, Texts: map[string]string{"answer": "OK true"}, BearsOn: []Scope{{Scenario: "query.*", Uses: UsesKinds, Role: AsRelay, Labels: Labels{LabelForm: "hot"}}},
 			Blames: "a", Evidence: []Evidence{{Code: EvidenceExtra, ID: strings.Repeat("0c", 32), Kind: &kind, Cause: "superseded", Count: 3, Text: "words"}}}},

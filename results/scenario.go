@@ -67,10 +67,11 @@ type Headline struct {
 
 // Metric describes a metric, under whatever scenario it stands.
 type Metric struct {
-	Key   string     `json:"key"`
-	Title string     `json:"title"`
-	Role  MetricRole `json:"role"`
-	Sums  bool       `json:"sums,omitempty"` // figures of several scenarios add up
+	Key     string     `json:"key"`
+	Title   string     `json:"title"`
+	Role    MetricRole `json:"role"`
+	Sums    bool       `json:"sums,omitempty"`    // figures of several scenarios add up
+	Meaning string     `json:"meaning,omitempty"` // a clause, where the title does not say it
 }
 
 // MetricRole says what a metric is for.

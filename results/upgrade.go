@@ -70,8 +70,8 @@ func upgrade1(b []byte) (*Record, error) {
 		seen.Describe(scenario1(m.Scenario, m.Labels))
 	}
 	for _, m := range metrics1 {
-		if used[m.Key] {
-			r.Metrics = append(r.Metrics, m)
+		if used[m.key] {
+			r.Metrics = append(r.Metrics, Metric{Key: m.key, Title: m.title, Role: m.role, Sums: m.sums})
 		}
 	}
 	for i := range old.Findings {
@@ -342,7 +342,11 @@ func scenario1(key string, labels Labels) Scenario {
 }
 
 // metrics1 are the metrics of form 1 that had a title.
-var metrics1 = []Metric{
+var metrics1 = []struct {
+	key, title string
+	role       MetricRole
+	sums       bool
+}{
 	{"accepted", "accepted", RoleFigure, false}, {"ok latency", "EVENT to OK", RoleFigure, false}, {"unacknowledged", "never acknowledged", RoleStated, false},
 	{"visible", "EVENT to visible for another reader", RoleFigure, false}, {"ok", "EVENT to OK, one at a time", RoleFigure, false},
 	{"queryable by ok", "queryable when its OK arrives", RoleStated, false}, {"ok from intended", "intended sending to OK", RoleFigure, false},

@@ -73,23 +73,33 @@ func figures(pairs ...string) (all []results.Metric) {
 	return all
 }
 
+// explained describes metrics whose titles are their keys by keys and meanings by turns.
+func explained(pairs ...string) (all []results.Metric) {
+	for i := 0; i+1 < len(pairs); i += 2 {
+		m := figure(pairs[i], pairs[i])
+		m.Meaning = pairs[i+1]
+		all = append(all, m)
+	}
+	return all
+}
+
 // The metrics of pairs, of reconciliations in layers, of probes, of syncs and of downloads.
 var (
 	pairMetrics = figures("time", "time", "events/s", "events/s", "events", "events", "duration", "duration", "have", "have", "need", "need",
 		"bytes per difference", "B/differing", "rounds", "rounds", "bytes up", "up", "bytes down", "down", "harness share", "harness share")
-	reconcileMetrics = figures("warm", "the median of the reconciliations after the first, to which the shares belong",
+	reconcileMetrics = explained("warm", "the median of the reconciliations after the first, to which the shares belong",
 		"cold", "the first after the relay was filled, in a harness without memory to reuse", "engine", "the protocol",
 		"coding", "hexadecimal digits and JSON", "rest", "sockets, the kernel and, for a process, all that the relay does",
-		"rounds", "rounds", "up", "frames sent (in memory, the bare messages)", "down", "frames received",
+		"rounds", "", "up", "frames sent (in memory, the bare messages)", "down", "frames received",
 		"have", "ids that only the harness holds", "need", "ids that only the peer holds")
-	probeMetrics = figures("connect", "TCP, TLS and the WebSocket handshake, name look-up included", "REQ sent", "from the beginning of connecting to the first REQ",
-		"first event", "from the REQ to the first event", "EOSE", "from the REQ to the end of the answer", "events", "events",
+	probeMetrics = explained("connect", "TCP, TLS and the WebSocket handshake, name look-up included", "REQ sent", "from the beginning of connecting to the first REQ",
+		"first event", "from the REQ to the first event", "EOSE", "from the REQ to the end of the answer", "events", "",
 		"new", "verified, asked for, and not brought by another relay before", "duplicates", "brought before, by this relay or another",
-		"only here", "sent by no other relay", "frame p50", "frame p50", "frame p99", "frame p99", "frame max", "the longest frame of an event",
+		"only here", "sent by no other relay", "frame p50", "", "frame p99", "", "frame max", "the longest frame of an event",
 		"unasked", "verified, and not asked for", "after the end", "events that came after EOSE or CLOSED", "malformed", "no event, or without an id",
-		"bad id", "an id that is not the event's hash", "bad signature", "bad signature", "received", "received",
+		"bad id", "an id that is not the event's hash", "bad signature", "", "received", "",
 		"delay", "from the socket until the consumer had the verified event", "busy", "the consumer's share of the time from the first event until it was done with the last, checks included if inline",
-		"span", "that time", "checking", "time of processor cores for parsing and verifying", "verified", "verified", "refused", "refused")
+		"span", "that time", "checking", "time of processor cores for parsing and verifying", "verified", "", "refused", "")
 	syncMetrics = figures("records/s", "records/s", "wall time", "wall time", "missing", "missing", "reconcile time", "reconciled in",
 		"reconcile rounds", "in rounds", "transfers", "transfers", "stragglers", "stragglers", "transfer events/s", "transfer/s", "pages", "pages",
 		"response bytes", "received", "REQ to EOSE", "REQ to EOSE", "source cpu", "source cpu", "sink cpu", "sink cpu", "tool cpu", "tool cpu",

@@ -1,6 +1,7 @@
 package scenarios
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -29,7 +30,8 @@ type probeLink struct {
 	relay   *harness.Trial
 	answers []*probeAnswer // the last is asked for
 
-	conn       *client.Conn // nil where there is none
+	conn       *client.Conn            // nil where there is none
+	hangUp     context.CancelCauseFunc // ends its context
 	dialled    time.Duration
 	connected  time.Duration // how long it took the first time, 0 where it failed
 	reconnects int
@@ -67,17 +69,18 @@ func (l *probeLink) asked() *probeAnswer { return l.answers[len(l.answers)-1] }
 // connect dials once.
 func (l *probeLink) connect(ctx context.Context) {
 	stall := l.relay.Options.Stall
-	dialling, cancel := context.WithCancelCause(ctx) // which the connection ends with
+	connection, hangUp := context.WithCancelCause(ctx)
+	l.hangUp = hangUp
 	within := min(stall, connectTime)
-	timer := time.AfterFunc(within, func() { cancel(fmt.Errorf("no connection within %v", within)) })
+	timer := time.AfterFunc(within, func() { hangUp(fmt.Errorf("no connection within %v", within)) })
 	defer timer.Stop()
 	start := wire.Now()
-	l.conn, l.failure = client.Dial(dialling, client.Options{URL: l.relay.Relay.URL(), Compression: l.o.Compression, ReadLimit: maxProbeFrame,
+	l.conn, l.failure = client.Dial(connection, client.Options{URL: l.relay.Relay.URL(), Compression: l.o.Compression, ReadLimit: maxProbeFrame,
 		Stall: stall, Answer: 2*l.o.Limit + 100})
 	switch cause := errors.Unwrap(l.failure); {
-	case l.failure != nil && cause != nil: // without the URL, which is known
-		l.failure = cause
 	case l.failure != nil:
+		l.failure = cmp.Or(cause, l.failure) // without the URL, which is known
+		hangUp(nil)
 	case l.connected == 0:
 		l.dialled, l.connected, l.extensions = start, wire.Now()-start, l.conn.Stats.Extensions
 	default:
@@ -231,6 +234,7 @@ func (l *probeLink) listen(ctx context.Context, until time.Time) {
 func (l *probeLink) lose(err error) {
 	l.failure = err
 	l.conn.Abort()
+	l.hangUp(nil)
 	l.conn = nil
 }
 
@@ -239,6 +243,7 @@ func (l *probeLink) close() {
 	l.listen(context.Background(), time.Time{})
 	if l.conn != nil {
 		l.conn.Close()
+		l.hangUp(nil)
 	}
 }
 

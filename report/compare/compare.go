@@ -247,7 +247,7 @@ func samplesOf(records []*results.Record, relay string) map[key]*sample {
 				continue
 			}
 			k := key{m.Scenario, report.LabelKey(m.Labels), m.Metric, m.Unit, m.Peer, m.Better}
-			if m.Peer == m.Relay {
+			if m.Peer != "" && m.Peer == m.Relay {
 				k.peer = Itself
 			}
 			s := out[k]

@@ -105,7 +105,7 @@ func (s Side) title() string {
 // title is what a relay is called in a heading.
 func (r *Relay) title() string {
 	if r.Old == r.New {
-		return r.Old
+		return report.Speaker(r.Old)
 	}
 	return r.Old + " → " + r.New
 }
