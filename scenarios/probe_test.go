@@ -31,7 +31,8 @@ var probePeople = sync.OnceValue(func() (keys []corpus.SecretKey) {
 	return keys
 })
 
-// probeWorld is what all relays together could hold: notes, answers that mention somebody, and profiles.
+// probeWorld is what all relays together could hold: notes, answers that mention somebody, and
+// profiles.
 var probeWorld = sync.OnceValue(func() (events []corpus.Event) {
 	keys := probePeople()
 	add := func(k corpus.SecretKey, e corpus.Event) {
@@ -231,7 +232,8 @@ func TestWhatOneRelayAloneHasIsCounted(t *testing.T) {
 	}
 }
 
-// TestEveryFaultIsAnOutcomeOfItsOwn probes one relay with a fault beside an honest one, which must not suffer.
+// TestEveryFaultIsAnOutcomeOfItsOwn probes one relay with a fault beside an honest one, which must
+// not suffer.
 func TestEveryFaultIsAnOutcomeOfItsOwn(t *testing.T) {
 	all := probeWorld()
 	forged := append([]corpus.Event{}, all...)

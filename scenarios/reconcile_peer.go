@@ -20,7 +20,8 @@ import (
 // digits double them: what relays ship with.
 const peerFrameLimit = 500_000
 
-// reconcilePeer is a responder behind a socket that does nothing else: it answers NEG-OPEN and NEG-MSG, one reconciliation at a time, and keeps what the one going on has cost it, in ns.
+// reconcilePeer is a responder behind a socket that does nothing else: it answers NEG-OPEN and
+// NEG-MSG, one reconciliation at a time, and keeps what the one going on has cost it, in ns.
 type reconcilePeer struct {
 	storage        negentropy.Storage
 	engine, coding atomic.Int64

@@ -36,7 +36,8 @@ type reconcileItem struct {
 	number uint32 // what it was made of
 }
 
-// reconcileSets are the events of one size, short notes (kind 1). The harness holds all but the newest, the peer all but the oldest: either lacks step.
+// reconcileSets are the events of one size, short notes (kind 1). The harness holds all but the
+// newest, the peer all but the oldest: either lacks step.
 type reconcileSets struct {
 	step         int
 	items        []reconcileItem // in the order of reconciliation
@@ -45,7 +46,8 @@ type reconcileSets struct {
 	ours, theirs *negentropy.Set
 }
 
-// newReconcileSets makes n items a side, the same for the same seed. Where they are not signed, ids and signatures are well-formed and no more.
+// newReconcileSets makes n items a side, the same for the same seed. Where they are not signed, ids
+// and signatures are well-formed and no more.
 func newReconcileSets(ctx context.Context, n int, seed uint64, signed bool) (*reconcileSets, error) {
 	s := &reconcileSets{step: n / 5, keys: make([]corpus.SecretKey, reconcileAuthors)}
 	for k := range s.keys {
@@ -142,7 +144,8 @@ func (s *reconcileSets) event(of *reconcileItem) corpus.Event {
 	return e
 }
 
-// publish gives a relay the peer's share, from old to new. The error says as well where it did not take all of it.
+// publish gives a relay the peer's share, from old to new. The error says as well where it did not
+// take all of it.
 func (s *reconcileSets) publish(ctx context.Context, url string, stall time.Duration) error {
 	share := s.items[s.step:]
 	taken := 0

@@ -67,7 +67,8 @@ func (f *reconcileFlags) register(cmd *cobra.Command) {
 	flags.IntVar(&f.options.SignedMax, "signed-max", 10_000, "the largest of these sizes at which relays take part that need really signed events")
 }
 
-// check refuses what cannot be meant. Verbs that have none of these flags have nothing to be refused.
+// check refuses what cannot be meant. Verbs that have none of these flags have nothing to be
+// refused.
 func (f *reconcileFlags) check(flags *pflag.FlagSet) error {
 	if flags.Lookup("sizes") == nil {
 		return nil

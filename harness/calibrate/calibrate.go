@@ -19,8 +19,8 @@ import (
 // Key is that of the stage, which comes before everything else.
 const Key = "calibration"
 
-// A Stage measures the harness itself on this machine, against a relay that does no work: what a real relay's figures must stay well below
-// to be the relay's own.
+// A Stage measures the harness itself on this machine, against a relay that does no work: what a
+// real relay's figures must stay well below to be the relay's own.
 type Stage struct {
 	Null     *harness.Target // the null relay; nil where it is not at hand, which leaves out what needs it
 	Settings relays.Settings

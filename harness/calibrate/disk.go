@@ -13,8 +13,9 @@ import (
 // syncedBytes is how much is written before each fsync: a page, as the smallest commit of a store.
 const syncedBytes = 4096
 
-// disk measures how long the disk of the relays' data takes to promise that something is kept. The file is written over, so that its length and its
-// place are settled, as those of a log that was made in advance.
+// disk measures how long the disk of the relays' data takes to promise that something is kept. The
+// file is written over, so that its length and its place are settled, as those of a log that was
+// made in advance.
 func (c *Stage) disk(ctx context.Context) (err error) {
 	f, err := os.CreateTemp(c.Settings.WorkDir, "fsync-")
 	if err != nil {

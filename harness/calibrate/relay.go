@@ -13,8 +13,8 @@ import (
 	"relaybench/results"
 )
 
-// echo measures the shortest time in which anything can be asked and answered here: a REQ that the null relay answers with EOSE at once, one frame
-// there and one back between two processes.
+// echo measures the shortest time in which anything can be asked and answered here: a REQ that the
+// null relay answers with EOSE at once, one frame there and one back between two processes.
 func (c *Stage) echo(ctx context.Context, url string) error {
 	querier, err := load.NewQuerier(ctx, url, c.stall())
 	if err != nil {
@@ -45,7 +45,8 @@ func (c *Stage) publish(ctx context.Context, url string, connections int, d time
 	return p.Endless(ctx)
 }
 
-// publishing measures how fast events can be published over so many connections, and what one costs the harness.
+// publishing measures how fast events can be published over so many connections, and what one costs
+// the harness.
 func (c *Stage) publishing(ctx context.Context, url string, connections int) error {
 	var cost float64 // µs, of the best round
 	var most float64
@@ -92,8 +93,8 @@ func (c *Stage) receive(ctx context.Context, url string, connections int, d time
 	return float64(events.Load()) / took.Seconds(), err
 }
 
-// late measures how late a timer of 1 ms fires while harness and null relay keep all processors busy: how far a schedule can be kept, and what
-// every latency under load may owe to the scheduler.
+// late measures how late a timer of 1 ms fires while harness and null relay keep all processors
+// busy: how far a schedule can be kept, and what every latency under load may owe to the scheduler.
 func (c *Stage) late(ctx context.Context, url string, connections int) error {
 	h := results.NewHistogram()
 	running, stop := context.WithCancel(ctx)
