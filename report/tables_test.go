@@ -57,23 +57,3 @@ func TestTablesHaveARowForEachRelayAndForTheHarnessItself(t *testing.T) {
 		}
 	}
 }
-
-func TestTheHarnessItselfIsComparedUnderItsName(t *testing.T) {
-	before, after := layers(), layers()
-	for i := range after.Measurements {
-		after.Measurements[i].Trials[0]++
-	}
-	c := mustCompare(t, Side{Label: "old", Records: []*results.Record{before}}, Side{Label: "new", Records: []*results.Record{after}}, CompareOptions{})
-	var b strings.Builder
-	if err := c.Terminal(&b, TerminalOptions{Width: 100}); err != nil {
-		t.Fatal(err)
-	}
-	for _, want := range []string{"THE HARNESS ITSELF", "ALPHA", "reconcile.harness", "loopback"} {
-		if !strings.Contains(b.String(), want) {
-			t.Errorf("lacks %q:\n%s", want, b.String())
-		}
-	}
-	if strings.Contains(b.String(), "with itself") {
-		t.Errorf("nobody met anybody:\n%s", b.String())
-	}
-}

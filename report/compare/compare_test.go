@@ -388,3 +388,28 @@ func TestAShortageIsNoShortcoming(t *testing.T) {
 		t.Errorf("it is said that a fell short: %q", short)
 	}
 }
+
+func TestTheHarnessItselfIsComparedUnderItsName(t *testing.T) {
+	layers := func(ms float64) Side {
+		r := &results.Record{Relays: []results.Relay{{Name: "alpha", Outcome: results.OutcomeOK}}, Metrics: []results.Metric{{Key: "warm", Title: "warm"}}}
+		for _, m := range []results.Measurement{{Scenario: "reconcile.harness", Labels: results.Labels{results.LabelLayer: "in memory"}},
+			{Scenario: "reconcile.harness", Labels: results.Labels{results.LabelLayer: "loopback"}}, {Relay: "alpha", Scenario: "reconcile.relay"}} {
+			m.Metric, m.Unit, m.Better, m.Trials = "warm", "ms", results.Lower, []float64{ms}
+			r.Measurements = append(r.Measurements, m)
+			r.Scenarios = append(r.Scenarios, results.Scenario{Key: m.Scenario, Title: m.Scenario, Section: "Reconcile", Primary: "warm", Layout: results.LayoutTable})
+		}
+		return Side{Label: "side", Records: []*results.Record{r}}
+	}
+	var b strings.Builder
+	if err := mustCompare(t, layers(123), layers(124), Options{}).Document().Terminal(&b, report.TerminalOptions{Width: 100}); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"THE HARNESS ITSELF", "ALPHA", "reconcile.harness", "loopback"} {
+		if !strings.Contains(b.String(), want) {
+			t.Errorf("lacks %q:\n%s", want, b.String())
+		}
+	}
+	if strings.Contains(b.String(), "with itself") {
+		t.Errorf("nobody met anybody:\n%s", b.String())
+	}
+}
