@@ -39,8 +39,8 @@ func (d *composer) tables(all []*scenario) {
 func (d *composer) describe(all []*scenario) {
 	var titles []string
 	for _, sc := range all {
-		if sc.tableTitle() != sc.Title && !slices.Contains(titles, sc.Title) {
-			titles = append(titles, sc.Title)
+		if sc.tableTitle() != sc.Title {
+			titles = AddNew(titles, sc.Title)
 		}
 	}
 	if len(titles) > 0 {

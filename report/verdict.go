@@ -305,7 +305,7 @@ func (v *view) head() []fact {
 			unranked = append(unranked, x.Name+": "+x.NeverRanked)
 		}
 	}
-	corpus := []string{"no corpus was named: what the relay holds is not known beforehand"}
+	corpus := []string{r.Corpus.Source}
 	if !v.corpusless() {
 		size := Count(r.Corpus.Events, "event")
 		if r.Corpus.Bytes > 0 {

@@ -111,11 +111,6 @@ func usable(e *results.Environment) float64 {
 	return float64(e.Cores)
 }
 
-// MachineText describes the machine in one line.
-func MachineText(r *results.Record) string {
-	return strings.Join(machineParts(&Sanitized(r).Environment), " · ")
-}
-
 // machineParts lists what describes the machine.
 func machineParts(e *results.Environment) []string {
 	cores, pinned, memory, disk := "", "", "", e.FileSystem
