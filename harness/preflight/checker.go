@@ -190,7 +190,7 @@ func difference(want, got []corpus.ID) (missing, extra []corpus.ID) {
 
 // queried is a REQ as evidence.
 func queried(filters ...corpus.Filter) results.Evidence {
-	return results.Evidence{Code: results.EvidenceQuestion, Text: string(appendFilters(nil, filters))}
+	return results.Evidence{Code: results.EvidenceQuestion, Text: string(filtersText(filters, ""))}
 }
 
 // wrongAnswer says how a reply differs from what was wanted.

@@ -142,7 +142,7 @@ func (s *session) open(n int, f corpus.Filter) (opened int, refusal string) {
 	s.begin(questions)
 	waiting := make(map[*client.Subscription]bool)
 	for range n {
-		sub, err := s.conn.Request(s.ctx, s.request([]corpus.Filter{f}), 0)
+		sub, err := s.conn.Request(s.ctx, filtersText([]corpus.Filter{f}, ""), 0)
 		if err != nil {
 			return 0, err.Error()
 		}
@@ -228,7 +228,7 @@ func probeCount(c *checker) (spoken bool, text string) {
 	s.store(c.event(1, c.recent(0), "one"), c.event(1, c.recent(1), "two"))
 	s.poll(func(r *reply) bool { return len(r.ids) == 2 }, c.mine(1))
 	s.begin(questions)
-	sub, err := s.conn.Count(s.request([]corpus.Filter{c.mine(1)}))
+	sub, err := s.conn.Count(filtersText([]corpus.Filter{c.mine(1)}, ""))
 	must(err)
 	deadline := time.Now().Add(min(3*time.Second, c.o.Wait))
 	for {

@@ -251,7 +251,7 @@ func (s *session) subscribe(filters ...corpus.Filter) *client.Subscription {
 func (s *session) trySubscribe(filters ...corpus.Filter) (sub *client.Subscription, r reply, err error) {
 	s.begin(questions)
 	start := time.Now()
-	if sub, err = s.conn.Request(s.ctx, s.request(filters), 0); err != nil {
+	if sub, err = s.conn.Request(s.ctx, filtersText(filters, s.member), 0); err != nil {
 		return sub, r, s.explain(questions, err)
 	}
 	deadline := start.Add(s.o.Wait)
@@ -298,27 +298,17 @@ func (s *session) trySubscribe(filters ...corpus.Filter) (sub *client.Subscripti
 	}
 }
 
-// request is the filters of a REQ, none of which is empty, each with the further member.
-func (s *session) request(filters []corpus.Filter) (text []byte) {
-	if s.member == "" {
-		return appendFilters(nil, filters)
-	}
+// filtersText is the filters of a REQ, none of which is empty, each with the further member; "" for
+// none.
+func filtersText(filters []corpus.Filter, member string) (text []byte) {
 	for i := range filters {
 		if i > 0 {
 			text = append(text, ',')
 		}
 		text = filters[i].AppendJSON(text)
-		text = append(append(append(text[:len(text)-1], ','), s.member...), '}')
-	}
-	return text
-}
-
-func appendFilters(text []byte, filters []corpus.Filter) []byte {
-	for i := range filters {
-		if i > 0 {
-			text = append(text, ',')
+		if member != "" {
+			text = append(append(append(text[:len(text)-1], ','), member...), '}')
 		}
-		text = filters[i].AppendJSON(text)
 	}
 	return text
 }
