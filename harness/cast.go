@@ -188,17 +188,19 @@ func (r *Runner) findNIPs(ctx context.Context, t *scheduled) error {
 			maps.Copy(r.nips[name], known.Result.Speaks)
 		}
 	}
-	o := r.preflightOptions()
+	var open []string
 	for _, s := range t.scenarios {
 		nip := s.Describe().NIP
 		if _, known := r.nips[name][nip]; nip != 0 && !known {
-			o.Only = append(o.Only, preflight.NIP(nip))
+			open = append(open, preflight.NIP(nip))
 			r.nips[name][nip] = false
 		}
 	}
-	if len(o.Only) == 0 {
+	if len(open) == 0 || r.ReadOnly { // asking publishes events
 		return nil
 	}
+	o := r.preflightOptions()
+	o.Only = open
 	asked, err := Inspect(ctx, t.relays[0], r.Settings, o)
 	maps.Copy(r.nips[name], asked.Result.Speaks)
 	return err
