@@ -2,7 +2,6 @@ package scenarios
 
 import (
 	"context"
-	"time"
 
 	"relaybench/corpus"
 	"relaybench/harness"
@@ -117,44 +116,17 @@ func (c *Count) alone(ctx context.Context, t *harness.Trial, warm, timed []count
 	return t.Latency("time", results.Lower, took)
 }
 
-// together measures the rate over several connections, whose handshakes are outside the clock. Each
-// asks its share of the questions once, and over again until enough time has passed for a rate.
+// together measures the rate over several connections. Of a question that is asked over again the
+// first answer is kept.
 func (c *Count) together(ctx context.Context, t *harness.Trial, questions []countAsked) error {
-	conns := t.Options.QueryConns
-	answers := make([]int, conns)
-	took, err := load.Together(ctx, t.Relay.URL(), conns, t.Options.Stall, func(k int, querier *load.Querier, start time.Duration) error {
-		share := questions[k*len(questions)/conns : (k+1)*len(questions)/conns]
-		for round := 0; round == 0 || wire.Now()-start < rateTime; round++ {
-			for i := range share {
-				answer, err := querier.Count(share[i].json)
-				if err != nil {
-					return err
-				}
-				if round == 0 {
-					share[i].answer = answer
-				}
-				if !answer.Closed {
-					answers[k]++
-				}
-			}
-			if answers[k] == 0 {
-				return nil // nothing but CLOSED
-			}
+	_, err := askTogether(ctx, t, "counts/s", len(questions), func(querier *load.Querier, _, i int, first bool) (bool, error) {
+		answer, err := querier.Count(questions[i].json)
+		if first {
+			questions[i].answer = answer
 		}
-		return nil
+		return err == nil && !answer.Closed, err
 	})
-	if err != nil {
-		return err
-	}
-	sum := 0
-	for _, n := range answers {
-		sum += n
-	}
-	if sum > 0 {
-		t.Measure(results.Measurement{Metric: "counts/s", Unit: "counts/s", Better: results.Higher,
-			Trials: []float64{float64(sum) / took.Seconds()}, Samples: int64(sum)})
-	}
-	return nil
+	return err
 }
 
 // judgeCounts compares the counts with the model's, save those that the relay calls approximate. A

@@ -146,62 +146,78 @@ func (q *Query) alone(ctx context.Context, t *harness.Trial, warm, timed []query
 	return t.Latency("eose", results.Lower, eose)
 }
 
-// together measures the rate over several connections, whose handshakes are outside the clock. It
-// returns answers that were not what the same question had been answered with before, to be judged
-// as well.
+// together measures the rate over several connections. It returns answers that were not what the
+// same question had been answered with before, to be judged as well.
 func (q *Query) together(ctx context.Context, t *harness.Trial, questions []query) (changed []query, err error) {
+	others, events := make([][]query, t.Options.QueryConns), make([]int, t.Options.QueryConns)
+	sums := make([]uint64, len(questions))
+	took, err := askTogether(ctx, t, "queries/s", len(questions), func(querier *load.Querier, k, i int, first bool) (bool, error) {
+		r := &questions[i].reply
+		if err := querier.Query(questions[i].json, r); err != nil || r.Closed {
+			return false, err
+		}
+		events[k] += len(r.IDs)
+		switch sum := digest(r.IDs); {
+		case first:
+			sums[i] = sum
+		case sum != sums[i] && len(others[k]) < keptChanges:
+			other := questions[i]
+			other.reply.IDs = slices.Clone(r.IDs)
+			others[k] = append(others[k], other)
+		}
+		return true, nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	sum := 0
+	for _, n := range events {
+		sum += n
+	}
+	if sum > 0 {
+		t.Measure(results.Measurement{Metric: "events/s", Unit: "events/s", Better: results.Higher,
+			Trials: []float64{float64(sum) / took.Seconds()}, Samples: int64(sum)})
+	}
+	return slices.Concat(others...), nil
+}
+
+// askTogether has several connections, whose handshakes are outside the clock, ask their shares of n
+// questions: each question once, and all over again until enough time has passed for a rate. ask
+// puts question i on connection k, and tells whether it was answered. The answers a second are
+// recorded; took is the time in which they came.
+func askTogether(ctx context.Context, t *harness.Trial, metric string, n int,
+	ask func(querier *load.Querier, k, i int, first bool) (answered bool, err error)) (took time.Duration, err error) {
 	conns := t.Options.QueryConns
-	others := make([][]query, conns)
-	counts := make([]struct{ events, answers int }, conns)
-	took, err := load.Together(ctx, t.Relay.URL(), conns, t.Options.Stall, func(k int, querier *load.Querier, start time.Duration) error {
-		share := questions[k*len(questions)/conns : (k+1)*len(questions)/conns]
-		// Every question once, and all over again until enough time has passed for a rate.
-		sums := make([]uint64, len(share))
+	answers := make([]int, conns)
+	took, err = load.Together(ctx, t.Relay.URL(), conns, t.Options.Stall, func(k int, querier *load.Querier, start time.Duration) error {
 		for round := 0; round == 0 || wire.Now()-start < rateTime; round++ {
-			for i := range share {
-				if err := querier.Query(share[i].json, &share[i].reply); err != nil {
+			for i := k * n / conns; i < (k+1)*n/conns; i++ {
+				answered, err := ask(querier, k, i, round == 0)
+				if err != nil {
 					return err
 				}
-				r := &share[i].reply
-				if r.Closed {
-					continue
-				}
-				counts[k].events += len(r.IDs)
-				counts[k].answers++
-				switch sum := digest(r.IDs); {
-				case round == 0:
-					sums[i] = sum
-				case sum != sums[i] && len(others[k]) < keptChanges:
-					other := share[i]
-					other.reply.IDs = slices.Clone(r.IDs)
-					others[k] = append(others[k], other)
+				if answered {
+					answers[k]++
 				}
 			}
-			if counts[k].answers == 0 {
+			if answers[k] == 0 {
 				return nil // nothing but CLOSED
 			}
 		}
 		return nil
 	})
 	if err != nil {
-		return nil, err
+		return took, err
 	}
-	events, answers := 0, 0
-	for _, c := range counts {
-		events += c.events
-		answers += c.answers
+	sum := 0
+	for _, n := range answers {
+		sum += n
 	}
-	changed = slices.Concat(others...)
-	if answers == 0 {
-		return changed, nil
+	if sum > 0 {
+		t.Measure(results.Measurement{Metric: metric, Unit: metric, Better: results.Higher,
+			Trials: []float64{float64(sum) / took.Seconds()}, Samples: int64(sum)})
 	}
-	if events > 0 {
-		t.Measure(results.Measurement{Metric: "events/s", Unit: "events/s", Better: results.Higher,
-			Trials: []float64{float64(events) / took.Seconds()}, Samples: int64(events)})
-	}
-	t.Measure(results.Measurement{Metric: "queries/s", Unit: "queries/s", Better: results.Higher,
-		Trials: []float64{float64(answers) / took.Seconds()}, Samples: int64(answers)})
-	return changed, nil
+	return took, nil
 }
 
 // keptChanges bounds how many answers of one connection are kept that differ from the first to the

@@ -10,7 +10,9 @@ import (
 	"os/signal"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -84,6 +86,14 @@ var errInterrupted = errors.New("interrupted")
 func run(ctx context.Context, stdout, stderr io.Writer, args []string) int {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
+	var quitting atomic.Bool
+	ended := make(chan struct{})
+	defer func() {
+		close(ended)
+		if quitting.Load() {
+			select {} // SIGQUIT ends the program
+		}
+	}()
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer signal.Stop(signals)
@@ -112,7 +122,13 @@ func run(ctx context.Context, stdout, stderr io.Writer, args []string) int {
 	}()
 	go func() {
 		<-quit
+		quitting.Store(true)
+		cancel(errInterrupted) // so that nothing is started again
 		relays.KillAll()
+		select {
+		case <-ended:
+		case <-time.After(time.Second):
+		}
 		last.speak(stderr)
 		signal.Reset(syscall.SIGQUIT)
 		_ = syscall.Kill(os.Getpid(), syscall.SIGQUIT) // the runtime lists goroutines and ends
