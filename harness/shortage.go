@@ -61,8 +61,8 @@ func (s *shortage) seen(look func(*machine.Lookout) string) string {
 	return s.code
 }
 
-// recordFailure says how a relay's trial ended that did not end well: by the machine where that was short of
-// something.
+// recordFailure says how a relay's trial ended that did not end well: by the machine where that was
+// short of something.
 func (s *shortage) recordFailure(relay *results.Relay, outcome results.Outcome, err error) {
 	s.note(err)
 	relay.Outcome, relay.Reason, relay.Shortage = outcome, err.Error(), s.found()

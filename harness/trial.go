@@ -119,9 +119,9 @@ func (t *Trial) Latency(metric string, better results.Better, h *results.Histogr
 	return nil
 }
 
-// AddFinding records what a check found out about this relay in this scenario. A failure is this relay's
-// fault unless Blames says otherwise, and bears on what results.BearsOn says unless BearsOn does.
-// What the relay wrote may name folders of this machine, which go unnamed.
+// AddFinding records what a check found out about this relay in this scenario. A failure is this
+// relay's fault unless Blames says otherwise, and bears on what results.BearsOn says unless BearsOn
+// does. What the relay wrote may name folders of this machine, which go unnamed.
 func (t *Trial) AddFinding(f results.Finding) {
 	if f.Verdict == results.Failed && f.Blames == "" {
 		f.Blames = t.name()
@@ -129,8 +129,8 @@ func (t *Trial) AddFinding(f results.Finding) {
 	t.AddUnblamed(f)
 }
 
-// AddUnblamed is AddFinding for a failure of which nobody knows whose fault it is: it bears on both of a
-// pair.
+// AddUnblamed is AddFinding for a failure of which nobody knows whose fault it is: it bears on both
+// of a pair.
 func (t *Trial) AddUnblamed(f results.Finding) {
 	t.public(&f)
 	f.Relay, f.Peer, f.Scenario, f.Labels = t.name(), t.peer(), t.scenario, t.labels.With(f.Labels)

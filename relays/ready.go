@@ -84,8 +84,8 @@ type refusals struct {
 	since time.Time
 }
 
-// settled counts a failed probe, and says whether the same refusal has come so often and for so long
-// that it is the relay's answer: while a relay starts it may refuse for a moment.
+// settled counts a failed probe, and says whether the same refusal has come so often and for so
+// long that it is the relay's answer: while a relay starts it may refuse for a moment.
 func (r *refusals) settled(err error) bool {
 	kind, enough := "", refusalTries
 	var status *wire.StatusError
@@ -112,8 +112,8 @@ func final(code int) bool {
 	return code < http.StatusInternalServerError && code != http.StatusRequestTimeout && code != http.StatusTooEarly && code != http.StatusTooManyRequests
 }
 
-// confirm checks, after the answer, that the child lives and that the port is its own: else somebody
-// else may have answered.
+// confirm checks, after the answer, that the child lives and that the port is its own: else
+// somebody else may have answered.
 func (p *Process) confirm() error {
 	select {
 	case <-p.done:

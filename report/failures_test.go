@@ -9,7 +9,8 @@ import (
 	"relaybench/results"
 )
 
-// throttled is a run with a relay that refuses most events and so fails nearly every query, and one that loses what it acknowledged.
+// throttled is a run with a relay that refuses most events and so fails nearly every query, and one
+// that loses what it acknowledged.
 func throttled(t testing.TB) *results.Record {
 	slow, loser := contender{"slow", "unknown", 0.3}, contender{"loser", "none", 1.4}
 	r := newRun(t, 1, bolt, sqlite, slow, loser)

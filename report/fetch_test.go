@@ -141,7 +141,8 @@ func TestADownloadThatIsIncompleteIsNotRanked(t *testing.T) {
 	}
 }
 
-// What was asked for again and what was never answered stand beside what is missing, for every setting, with how long a REQ took and how many were open.
+// What was asked for again and what was never answered stand beside what is missing, for every
+// setting, with how long a REQ took and how many were open.
 func TestEverySettingHasItsFigures(t *testing.T) {
 	out := string(renderMarkdown(t, fixtures(t)["fetch-two-relays"]))
 	_, rest, _ := strings.Cut(out, "### by id, raw, events/s: ref-sqlite")

@@ -9,7 +9,8 @@ import (
 	"relaybench/results"
 )
 
-// syncRun is a run in which two relays fill each other, one of which has no command of its own, and one of which drops slow readers.
+// syncRun is a run in which two relays fill each other, one of which has no command of its own, and
+// one of which drops slow readers.
 func syncRun(t testing.TB, trials int) *results.Record {
 	impatient := contender{"impatient", "none", 1.2}
 	r := pairRun(t, trials, bolt, impatient)

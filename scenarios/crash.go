@@ -14,8 +14,9 @@ import (
 	"relaybench/results"
 )
 
-// Crash kills the relay with SIGKILL in the middle of publishing, boots it again over what it left, and looks for every event that it had
-// acknowledged. A killed process loses what it kept to itself; what it had given to the system outlives it, synced or not.
+// Crash kills the relay with SIGKILL in the middle of publishing, boots it again over what it left,
+// and looks for every event that it had acknowledged. A killed process loses what it kept to
+// itself; what it had given to the system outlives it, synced or not.
 type Crash struct{}
 
 // Describe implements harness.Scenario.
@@ -26,7 +27,8 @@ func (Crash) Describe() harness.Description {
 	}, External: results.Finding{Cause: results.ExternalKill}, Metrics: []results.Metric{figure("ready again", "from start to ready, over what was left"), figure("acknowledged before", "acknowledged before")}}
 }
 
-// maxCrashEvents is how many events are published at most before the end of the relay: enough to keep it busy for a moment.
+// maxCrashEvents is how many events are published at most before the end of the relay: enough to
+// keep it busy for a moment.
 const maxCrashEvents = 20_000
 
 // Run implements harness.Scenario.
@@ -59,7 +61,8 @@ func (Crash) Run(ctx context.Context, t *harness.Trial) error {
 	if acknowledged == 0 {
 		return errors.New("acknowledged nothing before it was killed")
 	}
-	// Where the definition does not say that an OK means stored, a loss is told and held against nobody.
+	// Where the definition does not say that an OK means stored, a loss is told and held against
+	// nobody.
 	durability := t.Relay.Definition().Durability
 	_, _, err := checkStored(ctx, t, durability == relays.Commit || durability == relays.Batch)
 	return err
@@ -68,7 +71,8 @@ func (Crash) Run(ctx context.Context, t *harness.Trial) error {
 // killTime is how long a killed process may take to be gone: a busy disk holds it up.
 const killTime = 30 * time.Second
 
-// publishUntilKilled publishes at full speed and kills the relay when a third of the events has its answer, or all of a small corpus.
+// publishUntilKilled publishes at full speed and kills the relay when a third of the events has its
+// answer, or all of a small corpus.
 func publishUntilKilled(ctx context.Context, t *harness.Trial, events []int) error {
 	publishing, over := context.WithCancelCause(ctx)
 	defer over(nil)

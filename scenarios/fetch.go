@@ -328,8 +328,8 @@ const (
 // bottleneck finds out what keeps a fetch from being faster, from the same cell with and without
 // verification: share is the verified rate as a share of the raw one. The client's CPU it is where
 // verifying as fast as the raw events came would take more than the processors that there are,
-// whoever else uses them. The cause is one of results.StatusBottleneck, "" where one of the two cells
-// says nothing.
+// whoever else uses them. The cause is one of results.StatusBottleneck, "" where one of the two
+// cells says nothing.
 func bottleneck(raw, parsed *fetchResult) (share float64, cause string) {
 	if !raw.measured() || !parsed.measured() {
 		return 0, ""

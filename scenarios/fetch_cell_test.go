@@ -214,7 +214,8 @@ func TestACapOnAnswersIsNoFault(t *testing.T) {
 	}
 }
 
-// What a second holds beyond the cap cannot be asked for by until. That is no fault; what is missing elsewhere is.
+// What a second holds beyond the cap cannot be asked for by until. That is no fault; what is
+// missing elsewhere is.
 func TestASecondBeyondTheCapIsNoFault(t *testing.T) {
 	t.Parallel()
 	crowded, seconds := 0, map[int64]int{}
@@ -263,7 +264,8 @@ func TestACellThatIsCutSaysSo(t *testing.T) {
 	}
 }
 
-// A time in which nobody could have sent anything blames nobody; a relay that answers nothing afterwards either is at fault.
+// A time in which nobody could have sent anything blames nobody; a relay that answers nothing
+// afterwards either is at fault.
 func TestACutBeforeAnythingCameBlamesOnlyARelayThatIsSilent(t *testing.T) {
 	t.Parallel()
 	o := options()
@@ -358,7 +360,8 @@ func TestPagesShrinkForARelayThatDropsWhomItWaitsFor(t *testing.T) {
 	}
 }
 
-// The cursor goes by seconds: one that holds more than a page is read whole where the relay sends as many, and else named.
+// The cursor goes by seconds: one that holds more than a page is read whole where the relay sends
+// as many, and else named.
 func TestASecondThatFillsAPageIsReadWhole(t *testing.T) {
 	t.Parallel()
 	const events = 600
@@ -380,7 +383,8 @@ func TestASecondThatFillsAPageIsReadWhole(t *testing.T) {
 	}
 }
 
-// A relay that drops whom it has to wait for ends a giant REQ; pages, each of which fits into what may wait, come through.
+// A relay that drops whom it has to wait for ends a giant REQ; pages, each of which fits into what
+// may wait, come through.
 func TestARelayThatDropsSlowReadersIsReported(t *testing.T) {
 	t.Parallel()
 	const events, size = 300, 60_000

@@ -11,7 +11,8 @@ import (
 	"relaybench/results"
 )
 
-// cellOf is a cell in which so many events a second came, each of which took so much of relaybench's CPU time on one core.
+// cellOf is a cell in which so many events a second came, each of which took so much of
+// relaybench's CPU time on one core.
 func cellOf(rate int, cpu time.Duration) *fetchResult {
 	return &fetchResult{Account: load.Account{Wall: time.Second, Delivered: rate, Usage: &load.Usage{Tool: load.Spent{CPU: time.Duration(rate) * cpu * time.Duration(runtime.GOMAXPROCS(0))}}}}
 }

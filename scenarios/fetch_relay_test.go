@@ -82,7 +82,8 @@ func measured(t *testing.T, s fetchStrategy, to *fetchTarget, o *FetchOptions) (
 	return all
 }
 
-// compressing stands before a relay and agrees to permessage-deflate, which the reference relay does not.
+// compressing stands before a relay and agrees to permessage-deflate, which the reference relay
+// does not.
 func compressing(t *testing.T, inner string) (url string) {
 	t.Helper()
 	return referencetest.Between{Accept: &websocket.AcceptOptions{CompressionMode: websocket.CompressionContextTakeover}}.Serve(t, inner)

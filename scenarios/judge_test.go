@@ -266,8 +266,8 @@ func TestWhatComesAfterItsOKIsNotQueryableByIt(t *testing.T) {
 	same(t, "processes that are out of sight have no resources", len(p.all("ingest.visibility", "cpu")), 0)
 }
 
-// TestUnexpectedEventsAreNamedAsFarAsExamplesGo has one in each of seven answers. What comes under another
-// subscription is counted, and not named.
+// TestUnexpectedEventsAreNamedAsFarAsExamplesGo has one in each of seven answers. What comes under
+// another subscription is counted, and not named.
 func TestUnexpectedEventsAreNamedAsFarAsExamplesGo(t *testing.T) {
 	t.Parallel()
 	const n = 601 // 100 are asked for at a time

@@ -17,8 +17,9 @@ import (
 	"relaybench/results"
 )
 
-// Negentropy reconciles two relays (NIP-77), each of which begins with four fifths of the corpus: the oldest fifth is the one's alone, the newest the
-// other's. Differences come in stretches of time, as they do between relays; scattered ones are the algorithm's worst case.
+// Negentropy reconciles two relays (NIP-77), each of which begins with four fifths of the corpus:
+// the oldest fifth is the one's alone, the newest the other's. Differences come in stretches of
+// time, as they do between relays; scattered ones are the algorithm's worst case.
 type Negentropy struct {
 	Scattered bool // measure that worst case as well
 }
@@ -181,8 +182,8 @@ func collect(to map[corpus.ID]bool) func([]negentropy.ID) {
 	}
 }
 
-// against reconciles the relay, over a connection of its own, with these events of the corpus, and returns the ids that only they and that only the
-// relay has.
+// against reconciles the relay, over a connection of its own, with these events of the corpus, and
+// returns the ids that only they and that only the relay has.
 func (s *side) against(ctx context.Context, indexes []int) (result negentropy.Result, have, need map[corpus.ID]bool, err error) {
 	have, need = make(map[corpus.ID]bool), make(map[corpus.ID]bool)
 	result, err = s.differ(ctx, indexes, collect(have), collect(need))
@@ -203,7 +204,8 @@ func (s *side) differ(ctx context.Context, indexes []int, have, need func([]nege
 	return s.reconcile(ctx, conn, set, negentropy.Options{Have: have, Need: need})
 }
 
-// record keeps what a reconciliation cost. Where the relay had time ranges split, what it cost rests on the time of day as well and is not exact.
+// record keeps what a reconciliation cost. Where the relay had time ranges split, what it cost
+// rests on the time of day as well and is not exact.
 func record(t *harness.Trial, r negentropy.Result, exact bool) {
 	t.OwnPart()
 	t.Value("time", "ms", results.Lower, harness.Milliseconds(r.Duration))
@@ -292,7 +294,8 @@ func transfer(ctx context.Context, sink, source *side) error {
 		return err
 	}
 	lacks := slices.Collect(maps.Keys(without(sink.Corpus, source.held, sink.held)))
-	// What the source was given in the other direction has taken the place of some of what it held: newer versions, deletions.
+	// What the source was given in the other direction has taken the place of some of what it held:
+	// newer versions, deletions.
 	lacks = slices.DeleteFunc(lacks, func(id corpus.ID) bool {
 		i := index(sink.Corpus, id)
 		return source.seeded.Holds(i) && !now.Holds(i)
@@ -347,7 +350,8 @@ func transfer(ctx context.Context, sink, source *side) error {
 	return nil
 }
 
-// identical reconciles the relay with all that a compliant relay holds now, and explains what is left of the difference.
+// identical reconciles the relay with all that a compliant relay holds now, and explains what is
+// left of the difference.
 func (s *side) identical(ctx context.Context) error {
 	t := s.Under(describePhase(phaseIdentical))
 	effective := s.Model.Effective()

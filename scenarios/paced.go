@@ -11,8 +11,9 @@ import (
 	"relaybench/results"
 )
 
-// Paced publishes events on a schedule, the same for every relay (an open loop): what an OK takes under a load that does not wait for it. The closed
-// loop of Throughput finds the most that a relay takes, at latencies that its own window makes.
+// Paced publishes events on a schedule, the same for every relay (an open loop): what an OK takes
+// under a load that does not wait for it. The closed loop of Throughput finds the most that a relay
+// takes, at latencies that its own window makes.
 type Paced struct{}
 
 // Describe implements harness.Scenario.
@@ -62,7 +63,8 @@ func lateness(late, all time.Duration) []results.Status {
 	return []results.Status{{Code: results.StatusLimited, Cause: results.CauseLateness}}
 }
 
-// regularEvents are those that a compliant relay keeps whatever else is published before or after them, and that it was not offered yet.
+// regularEvents are those that a compliant relay keeps whatever else is published before or after
+// them, and that it was not offered yet.
 func regularEvents(t *harness.Trial) (regular []int) {
 	for i := range t.Corpus.Len() {
 		kind := int(t.Corpus.Entry(i).Kind)

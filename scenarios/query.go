@@ -181,8 +181,8 @@ func (q *Query) together(ctx context.Context, t *harness.Trial, questions []quer
 	return slices.Concat(others...), nil
 }
 
-// askTogether has several connections, whose handshakes are outside the clock, ask their shares of n
-// questions: each question once, and all over again until enough time has passed for a rate. ask
+// askTogether has several connections, whose handshakes are outside the clock, ask their shares of
+// n questions: each question once, and all over again until enough time has passed for a rate. ask
 // puts question i on connection k, and tells whether it was answered. The answers a second are
 // recorded; took is the time in which they came.
 func askTogether(ctx context.Context, t *harness.Trial, metric string, n int,

@@ -73,7 +73,8 @@ func TestHotQueriesAskAboutWhatStandsOut(t *testing.T) {
 		if q.key == "empty" && (len(f.IDs) != 1 || len(m.Query(&f)) != 0) {
 			t.Errorf("empty: %s", f.AppendJSON(nil))
 		}
-		// The varied form asks the same kind of question, of the same size, inside the corpus' time.
+		// The varied form asks the same kind of question, of the same size, inside the corpus'
+		// time.
 		r := rand.New(rand.NewPCG(3, 4))
 		for range 30 {
 			v, ok := q.varied(s, r)

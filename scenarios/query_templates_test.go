@@ -37,8 +37,9 @@ func testQueryParameters(t *testing.T, spec synthetic.Spec) (*queryParameters, *
 	return s, m
 }
 
-// TestStockQueriesStayInsideStockLimits holds every query to strfry's limits as shipped: 500 events, 200 elements in all, 3 tag names. Each
-// but the floor finds something, and the varied forms do not ask the same all the time.
+// TestStockQueriesStayInsideStockLimits holds every query to strfry's limits as shipped: 500
+// events, 200 elements in all, 3 tag names. Each but the floor finds something, and the varied
+// forms do not ask the same all the time.
 func TestStockQueriesStayInsideStockLimits(t *testing.T) {
 	s, m := testQueryParameters(t, synthetic.Spec{Events: 1500, Seed: 1, BaseTime: 1780272000})
 	for i := range queryTemplates {
@@ -80,8 +81,8 @@ func TestStockQueriesStayInsideStockLimits(t *testing.T) {
 	}
 }
 
-// TestStockQueriesSurvivePoorCorpora asks every query of corpora that have nearly nothing: each either makes a filter or says that there is
-// nothing to ask about.
+// TestStockQueriesSurvivePoorCorpora asks every query of corpora that have nearly nothing: each
+// either makes a filter or says that there is nothing to ask about.
 func TestStockQueriesSurvivePoorCorpora(t *testing.T) {
 	for events := 1; events <= 40; events += 3 {
 		s, m := testQueryParameters(t, synthetic.Spec{Events: events, Seed: 7, BaseTime: 1780272000})

@@ -13,8 +13,8 @@ import (
 	"relaybench/results"
 )
 
-// Throughput publishes the corpus in a closed loop over several connections, each with a window of unacknowledged events, and then
-// looks again for everything that was acknowledged.
+// Throughput publishes the corpus in a closed loop over several connections, each with a window of
+// unacknowledged events, and then looks again for everything that was acknowledged.
 type Throughput struct{}
 
 // Describe implements harness.Scenario.
@@ -112,7 +112,8 @@ func refusalEvidence(reasons map[string]*load.Refusals) (evidence []results.Evid
 	return evidence
 }
 
-// findRefusals judges the answers: a relay may refuse what a compliant relay would not keep anyway, and nothing else.
+// findRefusals judges the answers: a relay may refuse what a compliant relay would not keep anyway,
+// and nothing else.
 func findRefusals(t *harness.Trial, p *load.Published) {
 	refused, unanswered := 0, 0
 	var evidence []results.Evidence

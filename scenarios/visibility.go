@@ -1,5 +1,5 @@
-// Package scenarios holds what relaybench measures, a scenario a file. A scenario knows the corpus, the wire and the record, and no
-// other scenario.
+// Package scenarios holds what relaybench measures, a scenario a file. A scenario knows the corpus,
+// the wire and the record, and no other scenario.
 package scenarios
 
 import (
@@ -17,8 +17,8 @@ import (
 	"relaybench/results"
 )
 
-// Visibility publishes events one by one on one connection while a second connection asks for the event's id, from the same instant,
-// until it comes back.
+// Visibility publishes events one by one on one connection while a second connection asks for the
+// event's id, from the same instant, until it comes back.
 type Visibility struct{}
 
 // Describe implements harness.Scenario.
@@ -85,16 +85,19 @@ func (Visibility) Run(ctx context.Context, t *harness.Trial) error {
 	return nil
 }
 
-// maxNever is after how many events that never became visible the scenario ends: each costs a whole deadline.
+// maxNever is after how many events that never became visible the scenario ends: each costs a whole
+// deadline.
 const maxNever = 3
 
-// longest is when the scenario ends with the samples it has: a relay that takes seconds for one event has been understood by then.
+// longest is when the scenario ends with the samples it has: a relay that takes seconds for one
+// event has been understood by then.
 const longest = time.Minute
 
 // deadline is how long an accepted event may stay invisible before it counts as never seen.
 func deadline(t *harness.Trial) time.Duration { return min(10*time.Second, t.Options.Stall) }
 
-// visibilitySamples picks regular events evenly over the corpus. At most a fifth of it is spent on them.
+// visibilitySamples picks regular events evenly over the corpus. At most a fifth of it is spent on
+// them.
 func visibilitySamples(t *harness.Trial) []int {
 	return spread(regularEvents(t), min(t.Options.Samples, max(1, t.Corpus.Len()/5)))
 }
@@ -142,8 +145,8 @@ func (v *visibility) sample(ctx context.Context, t *harness.Trial, publisher *cl
 				break
 			}
 		}
-		// No two polls are the same filter: some relays answer a repeated one from a cache for a second, and it is the store that is
-		// measured. Any limit from 1 asks for the one event.
+		// No two polls are the same filter: some relays answer a repeated one from a cache for a
+		// second, and it is the store that is measured. Any limit from 1 asks for the one event.
 		*filter.Limit = *filter.Limit%templateLimit + 1
 		request = filter.AppendJSON(request[:0])
 		asked := wire.Now()

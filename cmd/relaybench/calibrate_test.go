@@ -116,8 +116,8 @@ func TestCalibrateWithoutTheNullRelaySaysWhatIsLeftOut(t *testing.T) {
 	}
 }
 
-// TestRunRecordsMachineAndResources looks at what a run keeps beside its figures: its own ceilings, what the machine went through, who had which
-// cores, and what the relay consumed.
+// TestRunRecordsMachineAndResources looks at what a run keeps beside its figures: its own ceilings,
+// what the machine went through, who had which cores, and what the relay consumed.
 func TestRunRecordsMachineAndResources(t *testing.T) {
 	t.Parallel()
 	out := t.TempDir()

@@ -178,7 +178,8 @@ func (f *checkFlags) inspect(ctx context.Context, c harness.Target) (harness.Ins
 	return i, nil
 }
 
-// writeJSON writes the findings in ASCII alone: what a relay said can neither act on a terminal nor hide on one.
+// writeJSON writes the findings in ASCII alone: what a relay said can neither act on a terminal nor
+// hide on one.
 func writeJSON(w io.Writer, found []harness.Inspection) error {
 	type check struct {
 		Title string `json:"title"`
@@ -216,7 +217,8 @@ func writeJSON(w io.Writer, found []harness.Inspection) error {
 	return err
 }
 
-// ascii writes JSON with all else escaped: the same JSON, in which nothing acts on a terminal or hides on one.
+// ascii writes JSON with all else escaped: the same JSON, in which nothing acts on a terminal or
+// hides on one.
 func ascii(text []byte) []byte {
 	var b bytes.Buffer
 	for _, r := range string(text) {

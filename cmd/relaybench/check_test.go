@@ -221,7 +221,8 @@ func TestCheckRefusesWhatCannotBeMeant(t *testing.T) {
 	}
 }
 
-// TestRunInspectsRelaysFirst: what the preflight found stands in the record, beside capabilities that outlast later boots, and bars the relay.
+// TestRunInspectsRelaysFirst: what the preflight found stands in the record, beside capabilities
+// that outlast later boots, and bars the relay.
 func TestRunInspectsRelaysFirst(t *testing.T) {
 	t.Parallel()
 	out := t.TempDir()

@@ -140,8 +140,9 @@ func readSide(names []string, read map[[sha256.Size]byte]string) (compare.Side, 
 	return s, nil
 }
 
-// readResults reads results to compare with others. A setting that the version of relaybench that took them did not have yet gets its default, which is
-// what was done before there was a choice: what is measured now compares with it as long as it is set so.
+// readResults reads results to compare with others. A setting that the version of relaybench that
+// took them did not have yet gets its default, which is what was done before there was a choice:
+// what is measured now compares with it as long as it is set so.
 func readResults(file string) (*results.Record, error) {
 	r, err := results.ReadRecord(file)
 	if err == nil && len(r.Options) > 0 {
@@ -159,7 +160,8 @@ func fillIn(options map[string]any) {
 	}
 }
 
-// sideLabel names a side after its first file or folder, without the folders above: they are nobody's business in a report.
+// sideLabel names a side after its first file or folder, without the folders above: they are
+// nobody's business in a report.
 func sideLabel(name string) string {
 	if base := filepath.Base(name); base != "results.json" {
 		return base

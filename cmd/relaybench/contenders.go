@@ -101,7 +101,8 @@ func (f *relayFlags) one(catalog []relays.Definition, flag, text, unnamed string
 	return harness.Target{Definition: &d, Program: program}, nil
 }
 
-// contenders finds the relays of this run: those of the catalog that are on this machine, and those added. It says of each what was found.
+// contenders finds the relays of this run: those of the catalog that are on this machine, and those
+// added. It says of each what was found.
 func (f *relayFlags) contenders(ctx context.Context, stderr io.Writer) ([]harness.Target, error) {
 	catalog, err := f.catalog()
 	if err != nil {
@@ -169,7 +170,8 @@ func (f *relayFlags) contenders(ctx context.Context, stderr io.Writer) ([]harnes
 	return all, nil
 }
 
-// nullRelay is the reference relay without a store, the harness's yardstick; ok is false where the program is not to be found.
+// nullRelay is the reference relay without a store, the harness's yardstick; ok is false where the
+// program is not to be found.
 func (f *relayFlags) nullRelay() (c harness.Target, ok bool) {
 	catalog, err := relays.Catalog()
 	if err != nil {

@@ -9,8 +9,8 @@ import (
 	"relaybench/results"
 )
 
-// TestAKilledRelayAnswersForWhatItAcknowledged kills a relay that keeps its word, one that never gave it, and one whose definition promises what it does
-// not keep.
+// TestAKilledRelayAnswersForWhatItAcknowledged kills a relay that keeps its word, one that never
+// gave it, and one whose definition promises what it does not keep.
 func TestAKilledRelayAnswersForWhatItAcknowledged(t *testing.T) {
 	t.Parallel()
 	definitions := t.TempDir()

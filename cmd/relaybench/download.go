@@ -22,7 +22,8 @@ const defaultRelays = "wss://relay.damus.io,wss://nos.lol,wss://relay.primal.net
 // publicRelays is the value of --download that stands for them.
 const publicRelays = "public"
 
-// defaultDownload is how many events --download asks for where neither --limit nor --download-since bounds them.
+// defaultDownload is how many events --download asks for where neither --limit nor --download-since
+// bounds them.
 const defaultDownload = 100_000
 
 // downloadFlags are the flags that say which corpus to download.
@@ -177,7 +178,8 @@ func ago(d time.Duration) string {
 	return "just now"
 }
 
-// joinDownload lets the URLs follow --download as a word of their own, which a flag with an optional value does not know.
+// joinDownload lets the URLs follow --download as a word of their own, which a flag with an
+// optional value does not know.
 func joinDownload(args []string) []string {
 	i := slices.Index(args, "--download")
 	if i < 0 || i+1 == len(args) || args[0] == "fetch" || !strings.HasPrefix(args[i+1], "ws://") && !strings.HasPrefix(args[i+1], "wss://") {

@@ -190,7 +190,8 @@ func (f *runFlags) fetchOne(cmd *cobra.Command, stdout, stderr io.Writer) error 
 	})
 }
 
-// fetchArgs are the words that repeat the verb: never those of run, which would publish to a relay that is only to be read from.
+// fetchArgs are the words that repeat the verb: never those of run, which would publish to a relay
+// that is only to be read from.
 func fetchArgs(r *results.Record, c harness.Target) []string {
 	words := []string{"fetch", c.Definition.Name}
 	args, _ := r.Options["args"].([]string)

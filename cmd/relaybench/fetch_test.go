@@ -36,7 +36,8 @@ func cellKey(m *results.Measurement) string {
 	return key
 }
 
-// cellValue is the last trial of a figure of a way to download; ok is false where it was not measured.
+// cellValue is the last trial of a figure of a way to download; ok is false where it was not
+// measured.
 func cellValue(r *results.Record, relay, key, metric string) (v float64, ok bool) {
 	for _, m := range r.Measurements {
 		if m.Relay == relay && cellKey(&m) == key && m.Metric == metric && len(m.Trials) > 0 {
@@ -240,7 +241,8 @@ func TestFetchBlamesNobodyForACut(t *testing.T) {
 	}
 }
 
-// Relays that never come to an end, say nothing of use, or end while they are read from cost a cell or two, and never the run.
+// Relays that never come to an end, say nothing of use, or end while they are read from cost a cell
+// or two, and never the run.
 func TestFetchOutlivesARelayThatMisbehaves(t *testing.T) {
 	t.Parallel()
 	for mode, says := range map[string]string{"endless": "events came that had not been asked for", "chatters": "the relay stalled", "hangsup": "never came", "vanishes": "died in fetch.giant"} {
@@ -322,7 +324,8 @@ func TestACutFetchIsFollowedByID(t *testing.T) {
 	}
 }
 
-// watched is a relay that holds the synthetic corpus of so many events, with a count of the messages that would have changed it.
+// watched is a relay that holds the synthetic corpus of so many events, with a count of the
+// messages that would have changed it.
 func watched(t *testing.T, n int) (url string, held int, published *atomic.Int64) {
 	t.Helper()
 	c, err := prepare.Synthetic(context.Background(), synthetic.Spec{Events: n, Seed: 1, BaseTime: 1780272000},

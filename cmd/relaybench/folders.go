@@ -83,8 +83,8 @@ func openWork(ctx context.Context, asked string) (string, error) {
 		return "", fmt.Errorf("the work folder cannot be made: %w; choose another with --work", err)
 	}
 	sweep(parent)
-	// The folder gets its name when it is locked: before that, another run's sweep would take it for
-	// one that was left behind.
+	// The folder gets its name when it is locked: before that, another run's sweep would take it
+	// for one that was left behind.
 	made, err := os.MkdirTemp(parent, ".new-"+workPrefix)
 	if err != nil {
 		return "", fmt.Errorf("the work folder cannot be used: %w; choose another with --work", err)

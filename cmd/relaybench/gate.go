@@ -24,8 +24,9 @@ import (
 // exitRegression is the gate's own exit code.
 const exitRegression = 3
 
-// gateScenarios are what a gate measures where nothing else is asked for: ingest, storage, and three queries that are answered from indexes
-// of different kinds. All of it takes a few seconds a trial.
+// gateScenarios are what a gate measures where nothing else is asked for: ingest, storage, and
+// three queries that are answered from indexes of different kinds. All of it takes a few seconds a
+// trial.
 var gateScenarios = []string{"ingest.throughput", "ingest.visibility", "query.firehose", "query.follow-feed", "query.thread", "storage"}
 
 // What else a gate does by default, beside what run does.
@@ -96,8 +97,8 @@ func (f *gateFlags) gate(cmd *cobra.Command, stdout, stderr io.Writer) error {
 	if err := f.understand(flags); err != nil {
 		return err
 	}
-	// Set as if asked for: --quick must leave them alone (a quick gate does less in a trial; with fewer trials it could not judge), and who
-	// repeats the run must know them.
+	// Set as if asked for: --quick must leave them alone (a quick gate does less in a trial; with
+	// fewer trials it could not judge), and who repeats the run must know them.
 	if err := apply(flags, map[string]string{"trials": fmt.Sprint(f.options.Trials), "only": strings.Join(gateScenarios, ",")}); err != nil {
 		return err
 	}
@@ -261,7 +262,8 @@ func (f *gateFlags) understand(flags *pflag.FlagSet) error {
 	return f.adopt(flags)
 }
 
-// adopt takes over the settings of the baseline that were not set otherwise, so that what is measured now compares with it.
+// adopt takes over the settings of the baseline that were not set otherwise, so that what is
+// measured now compares with it.
 func (f *gateFlags) adopt(flags *pflag.FlagSet) error {
 	keep := []string{"trials", "only", "skip", "quick", "corpus", "args", "timeout", "ready-timeout", "stop-grace"}
 	var err error
@@ -344,7 +346,8 @@ func (f *gateFlags) contender(flag, text, name string) (c harness.Target, err er
 	return c, err
 }
 
-// publish writes the verdict everywhere it belongs: to stdout, beside the results, into GitHub's summary of the job, and as JUnit XML.
+// publish writes the verdict everywhere it belongs: to stdout, beside the results, into GitHub's
+// summary of the job, and as JUnit XML.
 func (f *gateFlags) publish(stdout io.Writer, v *gate.Verdict, files []string) error {
 	var md bytes.Buffer
 	if err := v.Document().Markdown(&md); err != nil {

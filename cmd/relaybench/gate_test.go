@@ -32,7 +32,8 @@ func runGate(t *testing.T, env []string, args ...string) (code int, stdout, stde
 func TestGateFindsASlowedRelayAndSaysSoEverywhere(t *testing.T) {
 	t.Parallel()
 	summary, junit := filepath.Join(t.TempDir(), "summary.md"), filepath.Join(t.TempDir(), "gate.xml")
-	// 20 ms on an OK that takes one: found on any machine, however busy. How small a slowdown is found is a matter of statistics, and tested there.
+	// 20 ms on an OK that takes one: found on any machine, however busy. How small a slowdown is
+	// found is a matter of statistics, and tested there.
 	code, stdout, stderr, out := runGate(t, []string{"GITHUB_STEP_SUMMARY=" + summary}, "--base", refrelayCommand(""), "--head", "slower="+refrelayCommand("--delay 20ms"), "--junit", junit, "--only=ingest.visibility", "--skip=preflight,calibration")
 	if code != exitRegression {
 		t.Fatalf("exit code %d, want %d\n%s\n%s", code, exitRegression, stdout, stderr)
@@ -151,7 +152,8 @@ func TestGateRefusesWhatItCouldNotFinish(t *testing.T) {
 	}
 }
 
-// TestGateFindsTheNoiseFloorWithRealRelays runs base twice beside head. The threshold is beyond what noise can reach, on any machine.
+// TestGateFindsTheNoiseFloorWithRealRelays runs base twice beside head. The threshold is beyond
+// what noise can reach, on any machine.
 func TestGateFindsTheNoiseFloorWithRealRelays(t *testing.T) {
 	t.Parallel()
 	code, stdout, stderr, out := runGate(t, nil, "--aa", "--base", refrelayCommand(""), "--head", refrelayCommand("--neg-rebuild"), "--threshold=10000",
@@ -316,7 +318,8 @@ func TestTheSameResultsCountOnce(t *testing.T) {
 	}
 }
 
-// TestCompareGoesByWhatResultsOfOtherVersionsTell takes a setting out of a record, as a version that did not have it leaves it out.
+// TestCompareGoesByWhatResultsOfOtherVersionsTell takes a setting out of a record, as a version
+// that did not have it leaves it out.
 func TestCompareGoesByWhatResultsOfOtherVersionsTell(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -23,8 +23,8 @@ import (
 	"relaybench/corpus/scan"
 )
 
-// hostileMode makes the test program a relay that misbehaves: real processes and real sockets, so that what is tested is what a
-// user would meet.
+// hostileMode makes the test program a relay that misbehaves: real processes and real sockets, so
+// that what is tested is what a user would meet.
 const hostileMode = "RELAYBENCH_TEST_RELAY"
 
 // programMode makes the test program relaybench itself.
@@ -93,7 +93,8 @@ func hostile(t *testing.T, name, mode string) string {
 
 var memoryEaten [][]byte
 
-// hostileRelay serves on the port until it is stopped. Before it misbehaves it is a relay that answers, so that it becomes ready.
+// hostileRelay serves on the port until it is stopped. Before it misbehaves it is a relay that
+// answers, so that it becomes ready.
 func hostileRelay(mode, port string) int {
 	if mode == "exits" {
 		fmt.Fprintln(os.Stderr, "cannot open the database: \x1b[31mno such table\x1b[0m")
@@ -192,7 +193,8 @@ func hostileRelay(mode, port string) int {
 	return 1
 }
 
-// relaybench runs the program with the reference relay in reach, a cache that the tests share and nothing of this machine's relays.
+// relaybench runs the program with the reference relay in reach, a cache that the tests share and
+// nothing of this machine's relays.
 func relaybench(t *testing.T, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
 	return relaybenchWith(t, nil, args...)
@@ -204,8 +206,9 @@ func relaybenchWith(t *testing.T, env []string, args ...string) (code int, stdou
 	return relaybenchContext(t, t.Context(), env, args...)
 }
 
-// relaybenchContext is relaybenchWith, and interrupts the program as Ctrl-C does when ctx ends. The program is a process of its own, so that tests can
-// run side by side: in one process the end of one run would end the other's relays.
+// relaybenchContext is relaybenchWith, and interrupts the program as Ctrl-C does when ctx ends. The
+// program is a process of its own, so that tests can run side by side: in one process the end of
+// one run would end the other's relays.
 func relaybenchContext(t *testing.T, ctx context.Context, env []string, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
 	cmd := program(t, ctx, env, args...)
@@ -234,11 +237,13 @@ func program(t *testing.T, ctx context.Context, env []string, args ...string) *e
 	return cmd
 }
 
-// honest is the --relay argument for a relay that does all as it should, and waits for no disk: on a machine whose disk is busy it must not seem to stall
-// beside relays whose deadlines are short. withHonest leaves the others out.
+// honest is the --relay argument for a relay that does all as it should, and waits for no disk: on
+// a machine whose disk is busy it must not seem to stall beside relays whose deadlines are short.
+// withHonest leaves the others out.
 func honest() string { return "--relay=honest=" + refrelayCommand("") }
 
 var withHonest = []string{"SKIP_REF=1"}
 
-// withoutSQLite leaves one form of the reference relay out, where a second relay would prove nothing.
+// withoutSQLite leaves one form of the reference relay out, where a second relay would prove
+// nothing.
 var withoutSQLite = []string{"SKIP_REF_SQLITE=1"}

@@ -10,8 +10,9 @@ import (
 	"relaybench/results"
 )
 
-// importers writes definitions of the reference relay whose import commands are the shell scripts given: $0 is the program, $1 the data folder, and
-// the events come by standard input, or in $2 where the script mentions it. It returns the flags that add them.
+// importers writes definitions of the reference relay whose import commands are the shell scripts
+// given: $0 is the program, $1 the data folder, and the events come by standard input, or in $2
+// where the script mentions it. It returns the flags that add them.
 func importers(t *testing.T, scripts map[string]string) []string {
 	t.Helper()
 	dir := t.TempDir()

@@ -17,7 +17,8 @@ import (
 type liar struct {
 	fault string
 
-	// The required checks that must have failed, each as "scenario: check", and what the first of them must say.
+	// The required checks that must have failed, each as "scenario: check", and what the first of
+	// them must say.
 	checks []string
 	says   string
 	stated bool // they are stated instead, and bar nothing
@@ -72,9 +73,10 @@ var liars = []liar{
 
 var liarScenarios = []string{"ingest", "query.thread", "query.firehose"}
 
-// TestEveryLieIsFoundByName has an honest relay and several liars in one run: each lie is found, none of them hangs the run or harms the honest
-// relay, and none makes a liar the best at what it touches. The preflight is left out: what it catches is tested by itself, and what is measured must
-// catch the lie all the same.
+// TestEveryLieIsFoundByName has an honest relay and several liars in one run: each lie is found,
+// none of them hangs the run or harms the honest relay, and none makes a liar the best at what it
+// touches. The preflight is left out: what it catches is tested by itself, and what is measured
+// must catch the lie all the same.
 func TestEveryLieIsFoundByName(t *testing.T) {
 	const runs = 4
 	for i := range runs {
@@ -123,7 +125,8 @@ func liesAreFound(t *testing.T, liars []liar) {
 	}
 }
 
-// TestTrustInSignaturesIsFoundByThePreflight has a liar that every other scenario must find in order, since they publish nothing forged.
+// TestTrustInSignaturesIsFoundByThePreflight has a liar that every other scenario must find in
+// order, since they publish nothing forged.
 func TestTrustInSignaturesIsFoundByThePreflight(t *testing.T) {
 	t.Parallel()
 	only := []string{"preflight", "ingest.throughput"}
@@ -253,7 +256,8 @@ var (
 	rowScenario     = regexp.MustCompile(`^\| ([a-z-]+): [^|]*\| (hot|varied)\b`)
 )
 
-// stars returns the scenarios in which the Markdown report has a star on the relay, a scenario once for each.
+// stars returns the scenarios in which the Markdown report has a star on the relay, a scenario once
+// for each.
 func stars(t *testing.T, r *results.Record, name string) []string {
 	t.Helper()
 	var text strings.Builder
@@ -295,7 +299,8 @@ func stars(t *testing.T, r *results.Record, name string) []string {
 	return slices.Compact(found)
 }
 
-// TestLiesAreFoundByReconciling pairs a liar with an honest relay: what the honest one lacks in the end is laid at the liar's door, by id.
+// TestLiesAreFoundByReconciling pairs a liar with an honest relay: what the honest one lacks in the
+// end is laid at the liar's door, by id.
 func TestLiesAreFoundByReconciling(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {

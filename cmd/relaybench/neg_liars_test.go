@@ -97,7 +97,8 @@ func negLies(mode string, client *websocket.Conn, honest string, last *atomic.Va
 	}
 }
 
-// TestLiesOfRelaysThatReconcileAreFound pairs each liar with an honest relay, on whom nothing may be blamed.
+// TestLiesOfRelaysThatReconcileAreFound pairs each liar with an honest relay, on whom nothing may
+// be blamed.
 func TestLiesOfRelaysThatReconcileAreFound(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct{ mode, scenario, check, says string }{

@@ -14,7 +14,8 @@ import (
 	"relaybench/results"
 )
 
-// private are the flags that say where things are on this machine, or how to show them: they bear on no figure.
+// private are the flags that say where things are on this machine, or how to show them: they bear
+// on no figure.
 var private = []string{"out", "work", "cache", "relays-dir", "geode-bin", "strfry-bin", "keep-data", "no-color", "json", "cpuprofile", "help",
 	"base", "head", "baseline", "aa", "threshold", "thresholds", "max-trials", "junit", "download-interval", "download-max-bytes", "download-fresh"}
 
@@ -37,7 +38,8 @@ func apply(flags *pflag.FlagSet, defaults map[string]string) error {
 	return nil
 }
 
-// publicFlags returns the settings as the record keeps them: everything that bears on the figures, no path of this machine.
+// publicFlags returns the settings as the record keeps them: everything that bears on the figures,
+// no path of this machine.
 func publicFlags(flags *pflag.FlagSet) map[string]any {
 	public := make(map[string]any)
 	flags.VisitAll(func(flag *pflag.Flag) {
@@ -62,7 +64,8 @@ func publicFlags(flags *pflag.FlagSet) map[string]any {
 	return public
 }
 
-// repeatable returns the words after "run" that repeat this one on another machine: what was set, with files and programs by their base names.
+// repeatable returns the words after "run" that repeat this one on another machine: what was set,
+// with files and programs by their base names.
 func (f *runFlags) repeatable(ctx context.Context, flags *pflag.FlagSet, contenders []harness.Target, settings relays.Settings) []string {
 	words := []string{}
 	flags.Visit(func(flag *pflag.Flag) {

@@ -30,7 +30,8 @@ func pairFinding(t *testing.T, r *results.Record, relay, scenario, check string)
 	return *f
 }
 
-// TestPairsConverge reconciles the two forms of the reference relay, beside a relay that does not know NIP-77.
+// TestPairsConverge reconciles the two forms of the reference relay, beside a relay that does not
+// know NIP-77.
 func TestPairsConverge(t *testing.T) {
 	t.Parallel()
 	for name, corpusFlags := range map[string][]string{

@@ -9,8 +9,9 @@ import (
 	"testing"
 )
 
-// TestResultsHoldNothingPrivate publishes what a run leaves behind, of a relay that came through, one that was given by its path, and one that
-// says all it knows of the machine before it fails, and looks in it for what is nobody's business.
+// TestResultsHoldNothingPrivate publishes what a run leaves behind, of a relay that came through,
+// one that was given by its path, and one that says all it knows of the machine before it fails,
+// and looks in it for what is nobody's business.
 func TestResultsHoldNothingPrivate(t *testing.T) {
 	t.Parallel()
 	home := filepath.Join(t.TempDir(), "home", "somebody")

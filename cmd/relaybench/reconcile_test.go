@@ -9,7 +9,8 @@ import (
 	"relaybench/results"
 )
 
-// reconciledAt tells whether a record has the median of a layer or relay at a size, for both phases.
+// reconciledAt tells whether a record has the median of a layer or relay at a size, for both
+// phases.
 func reconciledAt(r *results.Record, relay, layer, size string) bool {
 	n := 0
 	for i := range r.Measurements {

@@ -72,7 +72,8 @@ func interruptible(ctx context.Context, stdout io.Writer, render func(io.Writer)
 	}
 }
 
-// terminalOptions fits a report to where it goes: colours only on a terminal, and as wide as that is.
+// terminalOptions fits a report to where it goes: colours only on a terminal, and as wide as that
+// is.
 func terminalOptions(w io.Writer) report.TerminalOptions {
 	o, noColor := report.TerminalOptions{Width: 100}, os.Getenv("NO_COLOR") != "" || os.Getenv("TERM") == "dumb"
 	if p, ok := w.(*pipe); ok {

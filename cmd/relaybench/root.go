@@ -114,7 +114,8 @@ func run(ctx context.Context, stdout, stderr io.Writer, args []string) int {
 		case <-ctx.Done():
 			return
 		}
-		// A second signal does not wait for anything to end well; relays must not outlive it all the same.
+		// A second signal does not wait for anything to end well; relays must not outlive it all
+		// the same.
 		<-signals
 		relays.KillAll()
 		last.speak(stderr)

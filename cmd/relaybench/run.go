@@ -302,9 +302,10 @@ func (f *runFlags) run(ctx context.Context, stdout, stderr io.Writer, flags *pfl
 	return verdict(final)
 }
 
-// measure carries out the chosen scenarios on the contenders, and returns the record and the folder that holds it. It returns a record with
-// an error when the run ended early, and none when nothing was measured. Before anything is, may (where it is not nil) sees the record with
-// the corpus, the machine and the settings, and ends the run with an error.
+// measure carries out the chosen scenarios on the contenders, and returns the record and the folder
+// that holds it. It returns a record with an error when the run ended early, and none when nothing
+// was measured. Before anything is, may (where it is not nil) sees the record with the corpus, the
+// machine and the settings, and ends the run with an error.
 func (f *runFlags) measure(ctx context.Context, stderr io.Writer, flags *pflag.FlagSet, chosen []string, contenders []harness.Target,
 	may func(*results.Record) error) (final *results.Record, out string, err error) {
 	started := time.Now().UTC()

@@ -79,7 +79,8 @@ func evidenceOf(f *results.Finding) string {
 	return strings.Join(lines, "\n")
 }
 
-// complete asserts that a relay was measured in every scenario that only (all where it is empty) chooses, and that nothing was found against it.
+// complete asserts that a relay was measured in every scenario that only (all where it is empty)
+// chooses, and that nothing was found against it.
 func complete(t *testing.T, r *results.Record, name string, only ...string) {
 	t.Helper()
 	if got := relay(t, r, name); got.Outcome != results.OutcomeOK {
@@ -155,8 +156,9 @@ func TestRunOnRealEvents(t *testing.T) {
 	complete(t, r, "ref-sqlite")
 }
 
-// TestRunOutlivesRelaysThatFail puts kinds of trouble beside a healthy relay: the trouble is named, the healthy relay is measured in full, and the
-// exit code is 1. What the preflight makes of such relays is tested by itself.
+// TestRunOutlivesRelaysThatFail puts kinds of trouble beside a healthy relay: the trouble is named,
+// the healthy relay is measured in full, and the exit code is 1. What the preflight makes of such
+// relays is tested by itself.
 func TestRunOutlivesRelaysThatFail(t *testing.T) {
 	type trouble struct {
 		mode    string

@@ -34,5 +34,6 @@ func (f *runFlags) seeder() harness.Scenario {
 	return scenarios.Import{}
 }
 
-// imports says whether the scenario import takes part: where --only may name it, or --seed-by asks for it.
+// imports says whether the scenario import takes part: where --only may name it, or --seed-by asks
+// for it.
 func (f *runFlags) imports() bool { return len(f.only) > 0 || f.seedBy == seedByImport }

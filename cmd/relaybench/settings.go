@@ -15,7 +15,8 @@ import (
 	"relaybench/corpus/synthetic"
 )
 
-// corpusFlags are the flags that say which corpus to use. The verbs run and corpus build share them.
+// corpusFlags are the flags that say which corpus to use. The verbs run and corpus build share
+// them.
 type corpusFlags struct {
 	events   int
 	seed     uint64
@@ -124,7 +125,8 @@ func (f *corpusFlags) build(ctx context.Context, w *watcher) (*corpus.Corpus, er
 	return prepare.Synthetic(ctx, synthetic.Spec{Events: f.events, Seed: f.seed, BaseTime: base}, f.prepare, cache, progress)
 }
 
-// cacheDir returns the folder for corpora: what was asked for, $RELAYBENCH_CACHE, or the user's cache folder.
+// cacheDir returns the folder for corpora: what was asked for, $RELAYBENCH_CACHE, or the user's
+// cache folder.
 func cacheDir(asked string) (string, error) {
 	if asked == "" {
 		asked = os.Getenv("RELAYBENCH_CACHE")

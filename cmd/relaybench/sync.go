@@ -58,7 +58,8 @@ func (f *syncFlags) register(cmd *cobra.Command) {
 	flags.IntVar(&f.page, "page", scenarios.DefaultPage, "events asked for at a time in mode req")
 }
 
-// check refuses what cannot be meant. Verbs that have none of these flags have nothing to be refused.
+// check refuses what cannot be meant. Verbs that have none of these flags have nothing to be
+// refused.
 func (f *syncFlags) check(flags *pflag.FlagSet) error {
 	if flags.Lookup("sync-modes") == nil {
 		return nil

@@ -24,7 +24,8 @@ func syncFinding(r *results.Record, source, sink, mode, check string) *results.F
 	return nil
 }
 
-// TestRelaysFillEachOtherInEveryMode syncs the two forms of the reference relay with each other and with themselves.
+// TestRelaysFillEachOtherInEveryMode syncs the two forms of the reference relay with each other and
+// with themselves.
 func TestRelaysFillEachOtherInEveryMode(t *testing.T) {
 	t.Parallel()
 	out := t.TempDir()
@@ -66,7 +67,8 @@ func TestRelaysFillEachOtherInEveryMode(t *testing.T) {
 	}
 }
 
-// TestASourceThatKillsSlowReadersIsNamed pulls from a relay that drops whoever leaves too much unread, into one that is slow.
+// TestASourceThatKillsSlowReadersIsNamed pulls from a relay that drops whoever leaves too much
+// unread, into one that is slow.
 func TestASourceThatKillsSlowReadersIsNamed(t *testing.T) {
 	t.Parallel()
 	out := t.TempDir()
@@ -191,7 +193,8 @@ func TestHelpTellsTheDefaultsOfTheVerb(t *testing.T) {
 	}
 }
 
-// TestWhatASourceDoesIsNoFailureOfTheSink pulls from relays that do not send what they hold, send it altered, or die.
+// TestWhatASourceDoesIsNoFailureOfTheSink pulls from relays that do not send what they hold, send
+// it altered, or die.
 func TestWhatASourceDoesIsNoFailureOfTheSink(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -273,7 +276,8 @@ func TestARelayThatRunsIsNotFilled(t *testing.T) {
 	}
 }
 
-// TestASinkThatLimitsItsClientsGetsEverythingInTheEnd syncs into a relay that takes so many events a second.
+// TestASinkThatLimitsItsClientsGetsEverythingInTheEnd syncs into a relay that takes so many events
+// a second.
 func TestASinkThatLimitsItsClientsGetsEverythingInTheEnd(t *testing.T) {
 	t.Parallel()
 	out := t.TempDir()

@@ -18,7 +18,8 @@ import (
 	"relaybench/results"
 )
 
-// watcher shows progress: bars on a terminal, plain lines elsewhere. It implements harness.Observer.
+// watcher shows progress: bars on a terminal, plain lines elsewhere. It implements
+// harness.Observer.
 type watcher struct {
 	out  io.Writer
 	bars *mpb.Progress // nil where lines are written
@@ -36,7 +37,8 @@ type watcher struct {
 	downloads downloadLines
 }
 
-// bar is a progress bar with texts that change. The bars' own goroutine reads them, so that it takes no lock.
+// bar is a progress bar with texts that change. The bars' own goroutine reads them, so that it
+// takes no lock.
 type bar struct {
 	*mpb.Bar
 	text, left atomic.Pointer[string]
@@ -44,7 +46,8 @@ type bar struct {
 
 func (b *bar) say(text string) { b.text.Store(&text) }
 
-// expect says how long the step that is under way will take yet, going by how far it has come since then; nothing as long as that is a guess.
+// expect says how long the step that is under way will take yet, going by how far it has come since
+// then; nothing as long as that is a guess.
 func (b *bar) expect(since time.Time, done, total int64) {
 	text := ""
 	if took := time.Since(since); took > time.Second && done > 0 && done < total {
@@ -62,7 +65,8 @@ func newWatcher(out io.Writer) *watcher {
 	return w
 }
 
-// wait ends the bars, so that what is printed next stands below them. What was not done stays where it was.
+// wait ends the bars, so that what is printed next stands below them. What was not done stays where
+// it was.
 func (w *watcher) wait(done bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -96,7 +100,8 @@ func (w *watcher) startBar(text string, total int) {
 	w.bar = b
 }
 
-// endBar leaves the bar as it stands, full if what it showed was done. A text that is not empty becomes its last.
+// endBar leaves the bar as it stands, full if what it showed was done. A text that is not empty
+// becomes its last.
 func (w *watcher) endBar(text string, done bool) {
 	if w.bar == nil {
 		return
@@ -216,7 +221,8 @@ func (w *watcher) Failed(relay string, reason error) {
 	w.printf("%s", visible(relay+": "+reason.Error()))
 }
 
-// visible makes a text that a relay, a file or a name may have brought safe for a terminal: one line, and nothing in it that is not seen.
+// visible makes a text that a relay, a file or a name may have brought safe for a terminal: one
+// line, and nothing in it that is not seen.
 func visible(text string) string {
 	return strings.Map(func(r rune) rune {
 		switch {

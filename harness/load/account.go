@@ -29,7 +29,8 @@ type Requests struct {
 	Unfinished int // without an end, since the connection was lost or given up
 }
 
-// Account is the account of one run. The relay's and the tool's versions stand in the record that holds its figures.
+// Account is the account of one run. The relay's and the tool's versions stand in the record that
+// holds its figures.
 type Account struct {
 	Wall          time.Duration // from the first request to the last event dealt with, or to its being ended
 	ResponseBytes int64         // received on the sockets, compressed where that was agreed; 0: not known
@@ -44,7 +45,8 @@ type Account struct {
 	Cut string
 	// Err is why the run ended early.
 	Err error
-	// Assured says that a run without Expected came to an end that can be relied on: every id that was asked for came.
+	// Assured says that a run without Expected came to an end that can be relied on: every id that
+	// was asked for came.
 	Assured bool
 	// Why explains missing records where more is known than their number.
 	Why results.Reason
@@ -141,8 +143,8 @@ func (a *Account) Mark(m results.Measurement) results.Measurement {
 
 const mib = 1 << 20
 
-// Measurements are the account's figures, marked where the run is incomplete; relay and scenario are the caller's to set. Records per second is
-// the only one with a direction.
+// Measurements are the account's figures, marked where the run is incomplete; relay and scenario
+// are the caller's to set. Records per second is the only one with a direction.
 func (a *Account) Measurements() []results.Measurement {
 	var all []results.Measurement
 	add := func(metric, unit string, better results.Better, value float64) {

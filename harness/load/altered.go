@@ -6,8 +6,8 @@ import (
 	"relaybench/corpus"
 )
 
-// Altered says what is wrong with event i of the corpus as a relay sent it, "" for nothing: every field must be as it was signed, whatever the JSON looks
-// like.
+// Altered says what is wrong with event i of the corpus as a relay sent it, "" for nothing: every
+// field must be as it was signed, whatever the JSON looks like.
 func Altered(c *corpus.Corpus, i int, text []byte) string {
 	if bytes.Equal(text, c.Raw(i)) {
 		return ""

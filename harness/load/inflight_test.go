@@ -8,7 +8,8 @@ import (
 	"relaybench/corpus"
 )
 
-// TestInflightAgreesWithAMap puts random ids in and takes them out again, many with the same home slot.
+// TestInflightAgreesWithAMap puts random ids in and takes them out again, many with the same home
+// slot.
 func TestInflightAgreesWithAMap(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	const window = 50

@@ -15,13 +15,15 @@ const (
 	NotImported        // left out by the relay's own import command
 )
 
-// Ledger keeps what one relay answered for each event of the corpus, by the event's index. It is safe for concurrent use.
+// Ledger keeps what one relay answered for each event of the corpus, by the event's index. It is
+// safe for concurrent use.
 type Ledger struct {
 	answers []atomic.Uint32
 	longest atomic.Int64
 }
 
-// Saw notes how many events one answer to a query held, and returns the most that any has: what a relay can send at once, it does not cap.
+// Saw notes how many events one answer to a query held, and returns the most that any has: what a
+// relay can send at once, it does not cap.
 func (l *Ledger) Saw(events int) (longest int) {
 	for {
 		was := l.longest.Load()
@@ -37,7 +39,8 @@ func (l *Ledger) Saw(events int) (longest int) {
 // NewLedger makes a ledger for a corpus of n events, none offered.
 func NewLedger(n int) *Ledger { return &Ledger{answers: make([]atomic.Uint32, n)} }
 
-// Set notes the answer for event i. An acceptance is never taken back: an event refused as a repetition is stored all the same.
+// Set notes the answer for event i. An acceptance is never taken back: an event refused as a
+// repetition is stored all the same.
 func (l *Ledger) Set(i int, a Answer) {
 	if was := Answer(l.answers[i].Load()); was == Accepted || was == Duplicate {
 		return

@@ -97,11 +97,13 @@ func (p *Published) Add(o *Published) {
 // Seconds is the time from the first send to the last OK.
 func (p *Published) Seconds() float64 { return max(0, (p.Last - p.First).Seconds()) }
 
-// maxBarren is how many connections in a row may break without one answer before a publisher gives up.
+// maxBarren is how many connections in a row may break without one answer before a publisher gives
+// up.
 const maxBarren = 3
 
-// Publish sends the events with these corpus indexes, in this order over all connections together, and returns when each has its
-// answer or cannot get one. Handshakes are outside the clock. The error says why some events could not be sent.
+// Publish sends the events with these corpus indexes, in this order over all connections together,
+// and returns when each has its answer or cannot get one. Handshakes are outside the clock. The
+// error says why some events could not be sent.
 func (p *Publisher) Publish(ctx context.Context, indexes []int) (*Published, error) {
 	total, failed, err := p.publish(ctx, &indexFeed{corpus: p.Corpus, indexes: indexes}, len(indexes))
 	if err != nil {
@@ -133,12 +135,14 @@ func (f *endlessFeed) next(bool) (outgoing, bool) {
 
 // feed hands out what is to be published.
 type feed interface {
-	// next returns the next event, whose memory it leaves to the caller until the call after. ok is false where there is none: none any more
-	// if wait is set, for which it may block, else none at the moment.
+	// next returns the next event, whose memory it leaves to the caller until the call after. ok is
+	// false where there is none: none any more if wait is set, for which it may block, else none at
+	// the moment.
 	next(wait bool) (e outgoing, ok bool)
 }
 
-// outgoing is one event to publish. index is its place in the corpus, negative for one that is not of it.
+// outgoing is one event to publish. index is its place in the corpus, negative for one that is not
+// of it.
 type outgoing struct {
 	id    *corpus.ID
 	raw   []byte
@@ -161,8 +165,8 @@ func (f *indexFeed) next(bool) (outgoing, bool) {
 	return outgoing{&f.corpus.Entry(i).ID, f.corpus.Raw(i), i}, true
 }
 
-// publish sends what the feed hands out, about count events. failed holds why connections gave up; err, without a result, is one that could not
-// be made.
+// publish sends what the feed hands out, about count events. failed holds why connections gave up;
+// err, without a result, is one that could not be made.
 func (p *Publisher) publish(ctx context.Context, from feed, count int) (total *Published, failed []error, err error) {
 	workers := make([]*publishing, p.Conns)
 	for k := range workers {
@@ -202,8 +206,9 @@ func (p *Publisher) publish(ctx context.Context, from feed, count int) (total *P
 	return total, slices.DeleteFunc(errs, func(err error) bool { return err == nil }), nil
 }
 
-// watch ends the publishing when no connection has had an answer for Stall. A relay that serves its connections unevenly makes progress all the
-// same, so that none of them is given up for itself; while nothing is sent, no answer is due.
+// watch ends the publishing when no connection has had an answer for Stall. A relay that serves its
+// connections unevenly makes progress all the same, so that none of them is given up for itself;
+// while nothing is sent, no answer is due.
 func (p *Publisher) watch(running context.Context, sent, done *atomic.Int64, end func()) {
 	tick := time.NewTicker(max(p.Stall/20, time.Millisecond))
 	defer tick.Stop()

@@ -15,8 +15,9 @@ import (
 	"relaybench/corpus/model"
 )
 
-// State is what records add up to once replaceable and addressable events are folded to their newest version (NIP-01), deletions applied
-// (NIP-09), and what has expired (NIP-40) or vanished (NIP-62) left out.
+// State is what records add up to once replaceable and addressable events are folded to their
+// newest version (NIP-01), deletions applied (NIP-09), and what has expired (NIP-40) or vanished
+// (NIP-62) left out.
 type State struct {
 	Records    int // folded, each once
 	Current    int // what is left
@@ -27,8 +28,8 @@ type State struct {
 	Unread     int // records that came and whose text is not known, in none of the figures above
 }
 
-// FoldCorpus folds those events of a corpus for which delivered(i) is true, at time now in Unix seconds. The error is an event of the corpus that cannot
-// be read.
+// FoldCorpus folds those events of a corpus for which delivered(i) is true, at time now in Unix
+// seconds. The error is an event of the corpus that cannot be read.
 func FoldCorpus(c *corpus.Corpus, delivered func(i int) bool, now int64) (*State, error) {
 	m, err := model.NewStatuses(c, delivered, now)
 	if err != nil {
@@ -58,8 +59,8 @@ func FoldCorpus(c *corpus.Corpus, delivered func(i int) bool, now int64) (*State
 	return s, nil
 }
 
-// Records remembers of events what folding needs, at some 150 bytes each: for relays whose events nobody knows beforehand. It is safe for concurrent
-// use.
+// Records remembers of events what folding needs, at some 150 bytes each: for relays whose events
+// nobody knows beforehand. It is safe for concurrent use.
 type Records struct {
 	mu    sync.Mutex
 	seed  maphash.Seed
@@ -159,7 +160,8 @@ func (r *Records) deletion(n int32, e *corpus.Event) request {
 	return q
 }
 
-// Fold folds the records with these ids, at time now in Unix seconds; an id may stand there more than once.
+// Fold folds the records with these ids, at time now in Unix seconds; an id may stand there more
+// than once.
 func (r *Records) Fold(ids []corpus.ID, now int64) *State {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -247,7 +249,8 @@ func (rec *record) lives(now int64) bool {
 	return !corpus.IsEphemeral(int(rec.kind)) && (rec.expires == 0 || rec.expires > now)
 }
 
-// newer reports whether this version replaces another: the lowest id wins among equally new ones (NIP-01).
+// newer reports whether this version replaces another: the lowest id wins among equally new ones
+// (NIP-01).
 func (rec *record) newer(other *record) bool {
 	return cmp.Or(cmp.Compare(rec.at, other.at), bytes.Compare(other.id[:], rec.id[:])) > 0
 }

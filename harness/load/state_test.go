@@ -57,7 +57,8 @@ func TestRecordsFoldToTheStateOfARelay(t *testing.T) {
 	}
 }
 
-// What relaybench's model says of a corpus and what folding by itself says must be the same, whatever part of it came.
+// What relaybench's model says of a corpus and what folding by itself says must be the same,
+// whatever part of it came.
 func TestFoldingAgreesWithTheModel(t *testing.T) {
 	c, err := prepare.Synthetic(context.Background(), synthetic.Spec{Events: 3000, Seed: 5, BaseTime: 1_780_272_000}, prepare.Options{MaxEventBytes: 65536, MaxTags: 2000, KeepDeletions: true}, t.TempDir(), nil)
 	if err != nil {

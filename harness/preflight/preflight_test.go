@@ -18,7 +18,8 @@ import (
 	"relaybench/results"
 )
 
-// TestMain lets more tests run at once than there are cores: most of them wait for answers that do not come.
+// TestMain lets more tests run at once than there are cores: most of them wait for answers that do
+// not come.
 func TestMain(m *testing.M) {
 	flag.Parse()
 	if err := flag.Set("test.parallel", "8"); err != nil {
@@ -27,7 +28,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// quick are options under which what does not come is not waited for long. What must come has time, so that a busy machine fails no test.
+// quick are options under which what does not come is not waited for long. What must come has time,
+// so that a busy machine fails no test.
 func quick(url string) Options {
 	return Options{URL: url, Wait: 30 * time.Second, Settle: 300 * time.Millisecond, Quiet: time.Second, Check: 2 * time.Minute, Total: 8 * time.Minute, flood: 60}
 }
@@ -405,7 +407,8 @@ func TestLimitsAreFoundByAsking(t *testing.T) {
 	}
 }
 
-// A limiter may strike before the flood: then no check blames the relay for what the limiter refused, beyond saying that it could not be asked.
+// A limiter may strike before the flood: then no check blames the relay for what the limiter
+// refused, beyond saying that it could not be asked.
 func TestALimiterIsNamedWhereverItStrikes(t *testing.T) {
 	o := quick(serveLiar(t, "limits rates"))
 	o.flood = 200

@@ -1,6 +1,7 @@
 // Package client is the one client of relays: a connection and the REQs open on it (Conn), and on
-// top of that one REQ for everything, pages by time, ids in batches, and what a relay says of itself.
-// It knows no corpus and no clock of a scenario; what becomes of the events is the caller's.
+// top of that one REQ for everything, pages by time, ids in batches, and what a relay says of
+// itself. It knows no corpus and no clock of a scenario; what becomes of the events is the
+// caller's.
 //
 // A relay is not trusted: what nobody asked for is counted and not passed on, every wait has a
 // deadline that moves only when events or answers come, CLOSED is taken for an end only behind the

@@ -14,8 +14,9 @@ import (
 	"github.com/nbd-wtf/go-nostr/nip77/negentropy/storage/vector"
 )
 
-// The benchmarks reconcile a million items a side, of which 800,000 are shared: the oldest and the newest fifth differ. The responder's frames
-// have at most 500,000 bytes. Figures are medians. Run them all with
+// The benchmarks reconcile a million items a side, of which 800,000 are shared: the oldest and the
+// newest fifth differ. The responder's frames have at most 500,000 bytes. Figures are medians. Run
+// them all with
 //
 //	go test -run '^$' -bench . ./relays/negentropy
 const (

@@ -414,7 +414,8 @@ func TestAGateCountsWhatItJudges(t *testing.T) {
 			t.Errorf("%d figures: %d trials decide: %t, and one fewer %t", figures, want, decides(n, want, want), decides(n, want-1, want-1))
 		}
 	}
-	// 1 trial against 199 has a p of 1 % at its smallest, which is not below the first look's level.
+	// 1 trial against 199 has a p of 1 % at its smallest, which is not below the first look's
+	// level.
 	if decides(1, 1, 199) || !decides(1, 1, 200) {
 		t.Error("a p at the level decides, or one below it does not")
 	}

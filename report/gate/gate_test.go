@@ -22,8 +22,9 @@ import (
 	"github.com/clipperhouse/displaywidth"
 )
 
-// gated is a record of a gate: relays over the scenarios that a gate measures, with trials from value, which is given the figure's
-// centre. It is called trial by trial and, within one, figure by figure, as a run measures.
+// gated is a record of a gate: relays over the scenarios that a gate measures, with trials from
+// value, which is given the figure's centre. It is called trial by trial and, within one, figure by
+// figure, as a run measures.
 func gated(trials int, relays []string, value func(relay, figure string, trial int, center float64, better results.Better) float64) *results.Record {
 	finished := time.Date(2026, 8, 30, 12, 2, 30, 0, time.UTC)
 	rec := reporttest.Compared(1, func(r *results.Record) { r.Measurements, r.FinishedAt = nil, &finished })
@@ -59,8 +60,8 @@ func gated(trials int, relays []string, value func(relay, figure string, trial i
 	return reporttest.Described(&out)
 }
 
-// noisyMachine makes the noise of a shared machine: log-normal in each figure, a part that all figures of a trial have in common, spells in which
-// something else runs, and a drift over the run.
+// noisyMachine makes the noise of a shared machine: log-normal in each figure, a part that all
+// figures of a trial have in common, spells in which something else runs, and a drift over the run.
 type noisyMachine struct {
 	rnd   *rand.Rand
 	noise float64
@@ -411,7 +412,8 @@ func FuzzParseThresholds(f *testing.F) {
 	})
 }
 
-// TestGatesJudgeWhatBuildsTakeToReconcileWithEachOther has two builds that were reconciled with each other, and a third relay that is each one's other peer.
+// TestGatesJudgeWhatBuildsTakeToReconcileWithEachOther has two builds that were reconciled with
+// each other, and a third relay that is each one's other peer.
 func TestGatesJudgeWhatBuildsTakeToReconcileWithEachOther(t *testing.T) {
 	reconciled := func(slower float64) *results.Record {
 		r := gated(10, []string{"base", "head"}, func(_, _ string, trial int, center float64, _ results.Better) float64 {

@@ -13,12 +13,15 @@ import (
 	"relaybench/relays/wire"
 )
 
-// Between stands between clients and a relay and passes messages on, as a line does that may fail or be listened to.
+// Between stands between clients and a relay and passes messages on, as a line does that may fail
+// or be listened to.
 type Between struct {
 	Accept *websocket.AcceptOptions
-	// Relay chooses the relay for the nth connection, counted from 1; nil is the one given to Serve for each.
+	// Relay chooses the relay for the nth connection, counted from 1; nil is the one given to Serve
+	// for each.
 	Relay func(n int) (url string)
-	// Up and Down see each message of a client and of the relay. Where Down returns false the connection is dropped after it. They may be nil.
+	// Up and Down see each message of a client and of the relay. Where Down returns false the
+	// connection is dropped after it. They may be nil.
 	Up   func(message []byte)
 	Down func(n int, message []byte) bool
 }

@@ -1,4 +1,5 @@
-// Package referencetest serves reference relays to the tests of other packages, as net/http/httptest serves HTTP.
+// Package referencetest serves reference relays to the tests of other packages, as
+// net/http/httptest serves HTTP.
 package referencetest
 
 import (
@@ -13,7 +14,8 @@ import (
 	"relaybench/relays/wire"
 )
 
-// Holding serves a relay that holds these events, whether they are genuine or not, and misbehaves as the faults say. It returns its URL.
+// Holding serves a relay that holds these events, whether they are genuine or not, and misbehaves
+// as the faults say. It returns its URL.
 func Holding(t testing.TB, events []corpus.Event, o reference.Options, faults ...string) (url string) {
 	t.Helper()
 	var err error
