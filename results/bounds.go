@@ -3,7 +3,10 @@ package results
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"math"
+	"slices"
+	"strings"
 )
 
 // What a record may hold at most. A run takes up to 1,000 trials of a figure; what is beyond these
@@ -159,7 +162,11 @@ func (m *Measurement) under() string {
 	if len(m.Labels) == 0 {
 		return ""
 	}
-	return fmt.Sprintf(" (%.120q)", fmt.Sprint(m.Labels))
+	var pairs []string
+	for _, name := range slices.Sorted(maps.Keys(m.Labels)) {
+		pairs = append(pairs, name+":"+m.Labels[name])
+	}
+	return fmt.Sprintf(" (%.120q)", strings.Join(pairs, ", "))
 }
 
 // who names the relay, or the pair.
