@@ -160,6 +160,9 @@ func judgeCounts(t *harness.Trial, asked ...[]countAsked) {
 			judged++
 			events += want
 			missing := int64(want) - q.answer.Count
+			if t.Relay.External() {
+				missing = max(0, missing) // it may have held others before
+			}
 			if missing == 0 && !q.answer.NoCount {
 				continue
 			}
