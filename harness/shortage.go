@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 	"sync"
+	"time"
 
 	"relaybench/relays"
 	"relaybench/relays/machine"
@@ -16,13 +17,14 @@ type shortage struct {
 	mu   sync.Mutex
 	look *machine.Lookout // nil between trials, and where a relay's machine may be another
 	code string
+	last time.Time // when all was looked at
 }
 
 // begin starts a trial of relays.
 func (s *shortage) begin(dir string, of ...Target) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.look, s.code = machine.System{}.Lookout(dir), ""
+	s.look, s.code, s.last = machine.System{}.Lookout(dir), "", time.Time{}
 	if slices.ContainsFunc(of, func(c Target) bool { return c.Definition.External() }) {
 		s.look = nil
 	}
@@ -45,9 +47,21 @@ func (s *shortage) note(err error) {
 	s.code = cmp.Or(s.code, relays.Shortage(err))
 }
 
+// freshLook is how old a look may be: a scenario records its figures all at once, and each look
+// writes a file.
+const freshLook = 100 * time.Millisecond
+
 // found returns what the machine was or is short of in this trial: one of results' Shortage codes,
 // "" for nothing.
-func (s *shortage) found() string { return s.seen((*machine.Lookout).Short) }
+func (s *shortage) found() string {
+	return s.seen(func(l *machine.Lookout) string {
+		if time.Since(s.last) < freshLook {
+			return ""
+		}
+		defer func() { s.last = time.Now() }()
+		return l.Short()
+	})
+}
 
 // lookAtDisk looks at the disk alone, in which a relay may make room again when it ends.
 func (s *shortage) lookAtDisk() { s.seen((*machine.Lookout).Full) }

@@ -51,17 +51,23 @@ func listeningInodes(table string, port int, inodes map[string]bool) {
 	}
 	defer f.Close()
 	lines := bufio.NewScanner(f)
+	lines.Scan() // the head
 	for lines.Scan() {
+		// Sockets that listen come before all others, of which there may be thousands.
+		if fields := strings.Fields(lines.Text()); len(fields) < 4 || fields[3] != listening {
+			return
+		}
 		if inode, ok := parseListening(lines.Text(), port); ok {
 			inodes[inode] = true
 		}
 	}
 }
 
+const listening = "0A" // as a socket's state
+
 // parseListening returns the inode from a line of /proc/net/tcp that tells of a socket listening at
 // port (proc_net(5)).
 func parseListening(line string, port int) (inode string, ok bool) {
-	const listening = "0A"
 	fields := strings.Fields(line)
 	if len(fields) < 10 || fields[3] != listening || fields[9] == "0" {
 		return "", false
