@@ -1,23 +1,25 @@
 package relays
 
 import (
-	"bufio"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io/fs"
+	"net/netip"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
 )
 
 // portOwner names the process that listens at a loopback port beside or in place of the members,
-// found by the inode of its socket in /proc/net and in the descriptors of processes. It returns ""
+// found by the inode of its socket among the descriptors of processes. It returns ""
 // where the members alone listen there, or the system does not tell.
 func portOwner(port int, members []int) string {
-	others := map[string]bool{} // inodes
-	for _, table := range []string{"/proc/net/tcp", "/proc/net/tcp6"} {
-		listeningInodes(table, port, others)
-	}
+	others := listeningInodes(port)
 	for _, pid := range members {
 		inodes, err := socketInodes(pid)
 		if errors.Is(err, fs.ErrPermission) {
@@ -35,51 +37,78 @@ func portOwner(port int, members []int) string {
 	return ""
 }
 
-// loopbackAddresses are the local addresses, as /proc/net/tcp and tcp6 write them, at which
-// 127.0.0.1 or ::1 is reached. The kernel writes words in the machine's byte order.
-var loopbackAddresses = map[string]bool{
-	"00000000": true, "0100007F": true, "7F000001": true,
-	"00000000000000000000000000000000": true,
-	"00000000000000000000000001000000": true, "00000000000000000000000000000001": true,
-	"0000000000000000FFFF00000100007F": true, "00000000000000000000FFFF7F000001": true,
-}
-
-func listeningInodes(table string, port int, inodes map[string]bool) {
-	f, err := os.Open(table)
+// listeningInodes returns the inodes of the sockets at which a connection to a loopback port may
+// arrive. The kernel is asked for those that listen (sock_diag(7)): /proc/net/tcp would be read with
+// thousands of closed connections.
+func listeningInodes(port int) map[string]bool {
+	inodes := map[string]bool{}
+	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, unix.NETLINK_SOCK_DIAG)
 	if err != nil {
-		return
+		return inodes
 	}
-	defer f.Close()
-	lines := bufio.NewScanner(f)
-	lines.Scan() // the head
-	for lines.Scan() {
-		// Sockets that listen come before all others, of which there may be thousands.
-		if fields := strings.Fields(lines.Text()); len(fields) < 4 || fields[3] != listening {
-			return
+	defer unix.Close(fd)
+	answer := make([]byte, 64<<10)
+	for _, family := range []byte{unix.AF_INET, unix.AF_INET6} {
+		if unix.Sendto(fd, listenersRequest(family, port), 0, &unix.SockaddrNetlink{Family: unix.AF_NETLINK}) != nil {
+			return inodes
 		}
-		if inode, ok := parseListening(lines.Text(), port); ok {
-			inodes[inode] = true
+		for more := true; more; {
+			n, _, err := unix.Recvfrom(fd, answer, 0)
+			if err != nil {
+				return inodes
+			}
+			messages, err := syscall.ParseNetlinkMessage(answer[:n])
+			if err != nil {
+				return inodes
+			}
+			for _, m := range messages {
+				if more = m.Header.Type == sockDiagByFamily; !more { // done, or an error
+					break
+				}
+				if inode, ok := parseListener(m.Data, port); ok {
+					inodes[inode] = true
+				}
+			}
 		}
 	}
+	return inodes
 }
 
-const listening = "0A" // as a socket's state
+const (
+	sockDiagByFamily = 20 // SOCK_DIAG_BY_FAMILY of linux/sock_diag.h
+	listening        = 10 // TCP_LISTEN of the kernel's tcp_states.h
+)
 
-// parseListening returns the inode from a line of /proc/net/tcp that tells of a socket listening at
-// port (proc_net(5)).
-func parseListening(line string, port int) (inode string, ok bool) {
-	fields := strings.Fields(line)
-	if len(fields) < 10 || fields[3] != listening || fields[9] == "0" {
+// listenersRequest is a netlink message that asks for the sockets of an address family that listen
+// at a port: a struct inet_diag_req_v2 behind its header.
+func listenersRequest(family byte, port int) []byte {
+	const size = unix.SizeofNlMsghdr + 56
+	b := make([]byte, size)
+	native := binary.NativeEndian
+	native.PutUint32(b, size)
+	native.PutUint16(b[4:], sockDiagByFamily)
+	native.PutUint16(b[6:], unix.NLM_F_REQUEST|unix.NLM_F_DUMP)
+	request := b[unix.SizeofNlMsghdr:]
+	request[0], request[1] = family, unix.IPPROTO_TCP
+	native.PutUint32(request[4:], 1<<listening)
+	binary.BigEndian.PutUint16(request[8:], uint16(port))
+	return b
+}
+
+// loopback are the addresses at which a listener gets what is sent to 127.0.0.1 or ::1.
+var loopback = []netip.Addr{netip.IPv4Unspecified(), netip.AddrFrom4([4]byte{127, 0, 0, 1}), netip.IPv6Unspecified(), netip.IPv6Loopback()}
+
+// parseListener returns the inode of a struct inet_diag_msg that tells of a socket listening at a
+// loopback port.
+func parseListener(m []byte, port int) (inode string, ok bool) {
+	if len(m) < 72 || m[1] != listening || int(binary.BigEndian.Uint16(m[4:])) != port {
 		return "", false
 	}
-	address, hex, ok := strings.Cut(fields[1], ":")
-	if !ok || !loopbackAddresses[address] {
-		return "", false
+	address, _ := netip.AddrFromSlice(m[8:24])
+	if m[0] == unix.AF_INET {
+		address, _ = netip.AddrFromSlice(m[8:12])
 	}
-	if n, err := strconv.ParseUint(hex, 16, 16); err != nil || int(n) != port {
-		return "", false
-	}
-	return fields[9], true
+	return strconv.FormatUint(uint64(binary.NativeEndian.Uint32(m[68:])), 10), slices.Contains(loopback, address.Unmap())
 }
 
 func socketInodes(pid int) ([]string, error) {

@@ -1,6 +1,7 @@
 package relays
 
 import (
+	"net"
 	"os"
 	"testing"
 )
@@ -18,24 +19,33 @@ func TestParseStatSurvivesAnyName(t *testing.T) {
 	}
 }
 
-func TestParseListening(t *testing.T) {
-	const tail = " 00000000:0000 %s 00000000:00000000 00:00000000 00000000     0        0 12345 1 0000000000000000 100 0 0 10 0"
-	listens, connected := "0A", "01"
-	for _, c := range []struct {
-		local, state string
-		ok           bool
-	}{
-		{"0100007F:1F90", listens, true},
-		{"00000000:1F90", listens, true},
-		{"00000000000000000000000000000000:1F90", listens, true},
-		{"0100007F:1F91", listens, false},
-		{"0100007F:1F90", connected, false},
-		{"0200A8C0:1F90", listens, false},
-		{"garbage", listens, false},
-	} {
-		line := "   0: " + c.local + tail[:15] + c.state + tail[17:]
-		if inode, ok := parseListening(line, 8080); ok != c.ok || ok && inode != "12345" {
-			t.Errorf("%s %s: %q, %v", c.local, c.state, inode, ok)
+func TestListenersAtALoopbackPortAreFound(t *testing.T) {
+	for address, found := range map[string]bool{"127.0.0.1": true, "0.0.0.0": true, "[::]": true, "[::1]": true, "127.0.0.2": false} {
+		l, err := net.Listen("tcp", address+":0")
+		if err != nil {
+			t.Logf("%s: %v: not tried", address, err)
+			continue
+		}
+		port := l.Addr().(*net.TCPAddr).Port
+		c, err := net.Dial("tcp", l.Addr().String()) // a connection at the port is no listener
+		if err != nil {
+			t.Fatal(err)
+		}
+		inodes, own := listeningInodes(port), false
+		held, err := socketInodes(os.Getpid())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, inode := range held {
+			own = own || inodes[inode]
+		}
+		if own != found || len(inodes) > 1 {
+			t.Errorf("%s: %v, want it to be found: %v", address, inodes, found)
+		}
+		c.Close()
+		l.Close()
+		if inodes := listeningInodes(port); len(inodes) > 0 {
+			t.Errorf("%s: %v listens after its end", address, inodes)
 		}
 	}
 }
@@ -53,9 +63,9 @@ func FuzzParseStat(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text []byte) { parseStat(text) })
 }
 
-func FuzzParseListening(f *testing.F) {
-	f.Add("   0: 0100007F:1F90 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 12345 1", 8080)
-	f.Fuzz(func(t *testing.T, line string, port int) { parseListening(line, port) })
+func FuzzParseListener(f *testing.F) {
+	f.Add(make([]byte, 72), 8080)
+	f.Fuzz(func(t *testing.T, message []byte, port int) { parseListener(message, port) })
 }
 
 // BenchmarkSample is what watching one relay costs: "members" five times a second, "full" once.
