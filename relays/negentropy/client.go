@@ -2,6 +2,7 @@ package negentropy
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/hex"
 	"encoding/json"
@@ -67,22 +68,11 @@ type Options struct {
 }
 
 func (o Options) withDefaults() Options {
-	if o.FrameLimit == 0 {
-		o.FrameLimit = DefaultFrameLimit
-	}
-	defaults := func(d *time.Duration, value time.Duration) {
-		if *d <= 0 {
-			*d = value
-		}
-	}
-	defaults(&o.FirstAnswer, DefaultFirstAnswer)
-	defaults(&o.Stall, DefaultStall)
-	if o.MaxRounds <= 0 {
-		o.MaxRounds = DefaultMaxRounds
-	}
-	if o.MaxNeed <= 0 {
-		o.MaxNeed = DefaultMaxNeed
-	}
+	o.FrameLimit = cmp.Or(o.FrameLimit, DefaultFrameLimit)
+	o.FirstAnswer = cmp.Or(max(0, o.FirstAnswer), DefaultFirstAnswer)
+	o.Stall = cmp.Or(max(0, o.Stall), DefaultStall)
+	o.MaxRounds = cmp.Or(max(0, o.MaxRounds), DefaultMaxRounds)
+	o.MaxNeed = cmp.Or(max(0, o.MaxNeed), DefaultMaxNeed)
 	return o
 }
 
@@ -131,9 +121,16 @@ func (r *Result) add(o Result) {
 //   - *ProtocolError: it does, and breaks NIP-77. Which of them end the connection is said there.
 //   - ctx's error, and the connection's own: the connection has ended.
 func Reconcile(ctx context.Context, conn *wire.Conn, filter []byte, s Storage, o Options) (Result, error) {
+	if !json.Valid(filter) || bytes.TrimLeft(filter, " \t\r\n")[0] != '{' { // it would break the frame, or mean another message
+		return Result{}, errors.New("reconciling: the filter is not a JSON object")
+	}
 	c := clients.Get().(*client)
 	defer clients.Put(c)
-	result, err := c.reconcile(ctx, conn, filter, s, o.withDefaults())
+	c.ctx, c.conn, c.o, c.sub = ctx, conn, o.withDefaults(), subscription()
+	c.result, c.strays, c.notice, c.garbage = Result{}, 0, nil, conn.Garbage().Of(wire.NegMsg)
+	err := c.reconcile(filter, s)
+	result := c.result
+	c.forget()
 	if err != nil {
 		err = fmt.Errorf("reconciling: %w", err)
 	}
@@ -146,55 +143,57 @@ func Reconcile(ctx context.Context, conn *wire.Conn, filter []byte, s Storage, o
 // wrongly. Of stored events, which the relay is known to hold, it has to name each (Unnamed), since
 // the client claims to hold nothing; any other id that it names is an UnexpectedIDs.
 func Probe(ctx context.Context, conn *wire.Conn, within time.Duration, stored ...ID) error {
-	if within <= 0 {
-		within = 3 * time.Second
-	}
-	s := new(Set)
-	if err := s.Seal(); err != nil {
-		return err
-	}
-	ids := make([]string, len(stored))
+	within = cmp.Or(within, 3*time.Second)
+	ids := make([]string, len(stored), len(stored)+1)
 	for i := range stored {
 		ids[i] = hex.EncodeToString(stored[i][:])
 	}
 	if len(ids) == 0 {
-		ids = []string{strings.Repeat("0", 2*IDSize)}
+		ids = append(ids, strings.Repeat("0", 2*IDSize))
 	}
 	left := slices.Clone(stored)
 	filter := `{"ids":["` + strings.Join(ids, `","`) + `"]}`
-	result, err := Reconcile(ctx, conn, []byte(filter), s, Options{FirstAnswer: within, Stall: within, MaxNeed: len(stored),
+	result, err := Reconcile(ctx, conn, []byte(filter), new(Set), Options{FirstAnswer: within, Stall: within, MaxNeed: len(stored),
 		Need: func(ids []ID) {
 			left = slices.DeleteFunc(left, func(id ID) bool { return slices.Contains(ids, id) })
 		}})
-	if err != nil {
-		return err
-	}
-	broken := &ProtocolError{Answer: result.Rounds}
 	switch named := len(stored) - len(left); {
+	case err != nil:
+		return err
 	case result.Need > named:
-		broken.Code, broken.Count, broken.Limit = UnexpectedIDs, uint64(result.Need), uint64(len(stored))
+		err = &ProtocolError{Code: UnexpectedIDs, Answer: result.Rounds, Count: uint64(result.Need), Limit: uint64(len(stored))}
 	case len(left) > 0:
-		broken.Code, broken.Count = Unnamed, uint64(len(left))
+		err = &ProtocolError{Code: Unnamed, Answer: result.Rounds, Count: uint64(len(left))}
 	default:
 		return nil
 	}
-	return fmt.Errorf("reconciling: %w", broken)
+	return fmt.Errorf("reconciling: %w", err)
 }
 
 // client is one reconciliation; its memory serves the next.
 type client struct {
+	ctx                   context.Context
+	conn                  *wire.Conn
+	o                     Options
+	sub                   string
 	initiator             Initiator
-	head                  []byte // of NEG-MSG frames, up to the payload
 	frame, message, reply []byte
 	result                Result
-	garbage               int // NEG-MSGs at fault that came before, on this connection
-	strays                int // NEG-MSGs under other ids
-	ctx                   context.Context
+	garbage               int           // NEG-MSGs at fault that came before, on this connection
+	strays                int           // NEG-MSGs under other ids
+	start                 time.Duration // of NEG-OPEN
 	deadline              time.Duration // of the next answer
 	notice                *string       // what the relay said in a NOTICE while NEG-OPEN was not answered
 }
 
 var clients = sync.Pool{New: func() any { return new(client) }}
+
+// forget lets go of what is the caller's.
+func (c *client) forget() {
+	c.ctx, c.conn, c.o, c.result = nil, nil, Options{}, Result{}
+	n := &c.initiator
+	n.storage, n.have, n.need = nil, nil, nil
+}
 
 var subscriptions atomic.Uint64
 
@@ -205,101 +204,118 @@ func subscription() string {
 	return "neg" + strconv.FormatUint(first+subscriptions.Add(1)%many, 10)
 }
 
-func (c *client) reconcile(ctx context.Context, conn *wire.Conn, filter []byte, s Storage, o Options) (Result, error) {
-	if err := checkFilter(filter); err != nil {
-		return Result{}, err
-	}
-	c.result, c.strays, c.garbage = Result{}, 0, conn.Garbage().Of(wire.NegMsg)
-	r := &c.result
-	c.initiator.setUp(s, o.FrameLimit,
-		func(ids []ID) {
-			r.Have += len(ids)
-			if o.Have != nil {
-				o.Have(ids)
-			}
-		},
-		func(ids []ID) {
-			r.Need += len(ids)
-			if o.Known != nil {
-				r.unexpected(ids, o.Known)
-			}
-			if o.Need != nil && r.Need <= o.MaxNeed {
-				o.Need(ids)
-			}
-		})
-	defer c.initiator.setUp(nil, 0, nil, nil) // lets go of the caller's
+func (c *client) reconcile(filter []byte, s Storage) (err error) {
+	n, r := &c.initiator, &c.result
+	n.writer, n.have, n.need = newWriter(s, c.o.FrameLimit), c.have, c.need
+	defer context.AfterFunc(c.ctx, c.conn.Abort)()
+	c.await(c.o.FirstAnswer)
+	defer c.conn.WatchUseful(0)
 
-	sub := subscription()
-	c.head = append(append(append(c.head[:0], `["NEG-MSG","`...), sub...), `","`...)
-	c.ctx, c.notice = ctx, nil
-	defer context.AfterFunc(ctx, conn.Abort)()
-	c.await(conn, o.FirstAnswer)
-	defer conn.WatchUseful(0)
-
-	start := wire.Now()
-	mark := start
-	c.message = c.initiator.Open(c.message[:0])
+	c.start = wire.Now()
+	mark := c.start
+	c.message = n.Open(c.message[:0])
 	r.Engine += lap(&mark)
-	c.frame = append(append(append(c.frame[:0], `["NEG-OPEN","`...), sub...), `",`...)
-	c.frame = append(append(c.frame, filter...), `,"`...)
-	err := c.send(conn, &mark)
-
+	c.begin("NEG-OPEN")
+	c.frame = append(append(append(c.frame, ','), filter...), `,"`...)
+	err = c.send(&mark)
 	named, idle := 0, 0
-	for err == nil && !c.initiator.Done() {
-		var payload []byte
-		if payload, err = c.receive(conn, sub, start); err != nil {
+	for err == nil {
+		if mark, err = c.round(); err != nil || n.Done() {
 			break
 		}
-		mark = wire.Now()
-		if c.reply, err = DecodeHex(c.reply[:0], payload); err != nil {
-			err = breach(r.Rounds, err)
-			break
-		}
-		r.PayloadDown += int64(len(c.reply))
-		r.Coding += lap(&mark)
-		c.message, err = c.initiator.Next(c.message[:0], c.reply)
-		r.Engine += lap(&mark)
 		if idle++; r.Have+r.Need > named {
 			named, idle = r.Have+r.Need, 0
 		}
-		switch {
-		case err != nil:
-			err = breach(r.Rounds, err)
-		case r.Need > o.MaxNeed:
-			err = &ProtocolError{Code: UnexpectedIDs, Answer: r.Rounds, Count: uint64(r.Need), Limit: uint64(o.MaxNeed)}
-		case c.initiator.Done():
-		case r.Rounds >= o.MaxRounds:
-			err = endless(r.Rounds, r.Rounds, o.MaxRounds)
-		case idle == maxIdle:
-			err = endless(r.Rounds, idle, o.MaxRounds)
-		default:
-			c.await(conn, o.Stall)
-			c.frame = append(c.frame[:0], c.head...)
-			err = c.send(conn, &mark)
+		if r.Rounds >= c.o.MaxRounds {
+			err = endless(r.Rounds, r.Rounds, c.o.MaxRounds)
+		} else if idle == maxIdle {
+			err = endless(r.Rounds, idle, c.o.MaxRounds)
+		} else {
+			c.await(c.o.Stall)
+			c.begin("NEG-MSG")
+			c.frame = append(c.frame, `,"`...)
+			err = c.send(&mark)
 		}
 	}
-	r.Duration = wire.Now() - start
-	c.close(conn, sub, err)
+	r.Duration = wire.Now() - c.start
+	var refused *RelayError
+	var unsupported *UnsupportedError
+	if !errors.As(err, &refused) && !errors.As(err, &unsupported) { // else the relay has closed it already, or is gone
+		c.begin("NEG-CLOSE")
+		if c.conn.Send(append(c.frame, ']')) == nil {
+			c.conn.Flush() // a failure shows in whatever is done next
+		}
+	}
 	if err == nil {
 		r.Parts = 1
 	}
-	return *r, err
+	return err
+}
+
+// round waits for an answer and deals with it. mark is when it was dealt with.
+func (c *client) round() (mark time.Duration, err error) {
+	r := &c.result
+	payload, err := c.receive()
+	if err != nil {
+		return 0, err
+	}
+	mark = wire.Now()
+	if c.reply, err = DecodeHex(c.reply[:0], payload); err != nil {
+		return mark, breach(r.Rounds, err)
+	}
+	r.PayloadDown += int64(len(c.reply))
+	r.Coding += lap(&mark)
+	c.message, err = c.initiator.Next(c.message[:0], c.reply)
+	r.Engine += lap(&mark)
+	if err != nil {
+		return mark, breach(r.Rounds, err)
+	}
+	if r.Need > c.o.MaxNeed {
+		return mark, &ProtocolError{Code: UnexpectedIDs, Answer: r.Rounds, Count: uint64(r.Need), Limit: uint64(c.o.MaxNeed)}
+	}
+	return mark, nil
+}
+
+func (c *client) have(ids []ID) {
+	c.result.Have += len(ids)
+	report(c.o.Have, ids)
+}
+
+func (c *client) need(ids []ID) {
+	r := &c.result
+	r.Need += len(ids)
+	for i := range ids {
+		if c.o.Known == nil || c.o.Known(&ids[i]) {
+			continue
+		}
+		if r.Unexpected++; len(r.UnexpectedExamples) < maxExamples {
+			r.UnexpectedExamples = append(r.UnexpectedExamples, ids[i])
+		}
+	}
+	if r.Need <= c.o.MaxNeed {
+		report(c.o.Need, ids)
+	}
+}
+
+// begin starts a frame with its label and the subscription.
+func (c *client) begin(label string) {
+	c.frame = append(append(append(append(append(c.frame[:0], `["`...), label...), `","`...), c.sub...), '"')
 }
 
 // send puts the message's digits and the end to the frame, and sends it.
-func (c *client) send(conn *wire.Conn, mark *time.Duration) error {
+func (c *client) send(mark *time.Duration) error {
 	c.frame = append(AppendHex(c.frame, c.message), `"]`...)
 	c.result.Coding += lap(mark)
 	c.result.PayloadUp += int64(len(c.message))
 	c.result.BytesUp += frameBytes(len(c.frame)) + 4 // a client's mask
-	return c.cause(conn.Send(c.frame))
+	return c.cause(c.conn.Send(c.frame))
 }
 
 // await gives the relay so long for its next answer. Other frames do not count: a relay could send
 // them without end.
-func (c *client) await(conn *wire.Conn, limit time.Duration) {
+func (c *client) await(limit time.Duration) {
 	c.deadline = wire.Now() + limit
-	conn.WatchUseful(limit)
+	c.conn.WatchUseful(limit)
 }
 
 // cause says why the connection ended, where ctx ended it.
@@ -310,84 +326,71 @@ func (c *client) cause(err error) error {
 	return err
 }
 
-// close says NEG-CLOSE, except where the relay has closed already or is gone.
-func (c *client) close(conn *wire.Conn, sub string, err error) {
-	var refused *RelayError
-	var unsupported *UnsupportedError
-	if errors.As(err, &refused) || errors.As(err, &unsupported) {
-		return
-	}
-	c.frame = append(append(append(c.frame[:0], `["NEG-CLOSE","`...), sub...), `"]`...)
-	if conn.Send(c.frame) == nil {
-		conn.Flush() // a failure shows in whatever is done next
-	}
-}
-
 // receive returns the payload of the next answer.
-func (c *client) receive(conn *wire.Conn, sub string, start time.Duration) ([]byte, error) {
+func (c *client) receive() ([]byte, error) {
 	r := &c.result
 	opening := r.Rounds == 0
 	var m wire.Message
 	for {
-		frame, at, err := conn.Read()
+		frame, at, err := c.conn.Read()
 		if err != nil {
-			return nil, c.readFailed(err, conn)
+			return nil, c.readFailed(err)
 		}
 		mark := wire.Now()
-		conn.ParseMessage(frame, &m)
+		c.conn.ParseMessage(frame, &m)
 		r.Coding += lap(&mark)
-		switch {
-		case m.Type == wire.Notice && opening:
+		if m.Type == wire.Notice && opening {
 			if text := m.ReasonText(); c.notice == nil || soundsLikeRefusal(text) {
 				c.notice = &text
 				if answersNegOpen(text) && c.deadline-wire.Now() > noticeGrace {
-					c.await(conn, noticeGrace)
+					c.await(noticeGrace)
 				}
 			}
-		case string(m.Sub) != sub:
-			if m.Type == wire.NegMsg {
-				c.strays++
-			}
-		case m.Type == wire.NegMsg:
-			r.BytesDown += frameBytes(len(frame))
-			if r.Rounds++; opening {
-				r.FirstAnswer = at - start
-			}
-			return m.Payload, nil
-		case m.Type == wire.NegErr:
-			r.BytesDown += frameBytes(len(frame))
-			return nil, refusal(ByNegErr, &m, frame, r.Rounds)
-		case m.Type == wire.Closed:
-			r.BytesDown += frameBytes(len(frame))
-			return nil, refusal(ByClosed, &m, frame, r.Rounds)
 		}
+		ours := string(m.Sub) == c.sub
+		if m.Type == wire.NegMsg && !ours {
+			c.strays++
+		}
+		if !ours || m.Type != wire.NegMsg && m.Type != wire.NegErr && m.Type != wire.Closed {
+			continue
+		}
+		r.BytesDown += frameBytes(len(frame))
+		if m.Type != wire.NegMsg {
+			return nil, refusal(&m, frame, r.Rounds)
+		}
+		if r.Rounds++; opening {
+			r.FirstAnswer = at - c.start
+		}
+		return m.Payload, nil
 	}
 }
 
 // readFailed says what it means that no answer came.
-func (c *client) readFailed(err error, conn *wire.Conn) error {
+func (c *client) readFailed(err error) error {
 	err = c.cause(err)
-	answer, opening, stalled := c.result.Rounds+1, c.result.Rounds == 0, errors.Is(err, wire.ErrStalled)
-	garbage := conn.Garbage()
+	broken := &ProtocolError{Answer: c.result.Rounds + 1, Err: err}
+	opening, stalled := c.result.Rounds == 0, errors.Is(err, wire.ErrStalled)
 	var closed *wire.CloseError
 	var large *wire.TooLargeError
 	switch {
 	case errors.As(err, &large):
-		return &ProtocolError{Code: Oversized, Answer: answer, Count: uint64(large.Announced), Limit: uint64(large.Limit), Err: err}
-	case stalled && garbage.Of(wire.NegMsg) > c.garbage:
-		return &ProtocolError{Code: Malformed, Answer: answer, Err: err}
+		broken.Code, broken.Count, broken.Limit = Oversized, uint64(large.Announced), uint64(large.Limit)
+	case stalled && c.conn.Garbage().Of(wire.NegMsg) > c.garbage:
+		broken.Code = Malformed
 	case stalled && c.strays > 0:
-		return &ProtocolError{Code: WrongSubscription, Answer: answer, Count: uint64(c.strays), Err: err}
+		broken.Code, broken.Count = WrongSubscription, uint64(c.strays)
 	case stalled && !opening:
-		return &ProtocolError{Code: Silent, Answer: answer, Err: err}
+		broken.Code = Silent
 	case stalled && c.notice != nil:
 		return &UnsupportedError{How: ByNotice, Text: *c.notice}
 	case stalled:
 		return &UnsupportedError{How: BySilence}
 	case opening && errors.As(err, &closed):
 		return &UnsupportedError{How: ByDisconnect, Text: closed.Reason}
+	default:
+		return fmt.Errorf("waiting for answer %d: %w", broken.Answer, err)
 	}
-	return fmt.Errorf("waiting for answer %d: %w", answer, err)
+	return broken
 }
 
 // endless says that there were so many rounds and refusals, of which so many were allowed; where
@@ -396,32 +399,11 @@ func endless(answer, count, limit int) error {
 	return &ProtocolError{Code: Endless, Answer: answer, Count: uint64(count), Limit: uint64(limit)}
 }
 
-// foreign counts the ids that nobody knows.
-func (r *Result) unexpected(ids []ID, known func(*ID) bool) {
-	for i := range ids {
-		if known(&ids[i]) {
-			continue
-		}
-		if r.Unexpected++; len(r.UnexpectedExamples) < maxExamples {
-			r.UnexpectedExamples = append(r.UnexpectedExamples, ids[i])
-		}
-	}
-}
-
-// checkFilter keeps what would break the frame, or mean another message, from being sent.
-func checkFilter(filter []byte) error {
-	if !json.Valid(filter) || bytes.TrimLeft(filter, " \t\r\n")[0] != '{' {
-		return errors.New("the filter is not a JSON object")
-	}
-	return nil
-}
-
 // lap returns the time since mark, and moves mark to now.
 func lap(mark *time.Duration) time.Duration {
-	now := wire.Now()
-	d := now - *mark
-	*mark = now
-	return d
+	before := *mark
+	*mark = wire.Now()
+	return *mark - before
 }
 
 // frameBytes is a server's text frame of n bytes with its header (RFC 6455 section 5.2).

@@ -1,10 +1,15 @@
 package negentropy
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
+	"regexp"
+	"slices"
 	"strconv"
 	"strings"
+
+	"relaybench/relays/wire"
 )
 
 // How is the way in which a relay showed that it does not speak NIP-77.
@@ -51,30 +56,24 @@ type ProtocolError struct {
 }
 
 func (e *ProtocolError) Error() string {
-	what := ""
-	switch e.Code {
-	case NotHex, Malformed, WrongVersion, CountTooLarge:
-		return fmt.Sprintf("the relay breaks NIP-77 in answer %d: %v", e.Answer, e.Err)
-	case Oversized:
-		if what = fmt.Sprintf("its answer was larger than the limit of %d bytes", e.Limit); e.Count > 0 {
+	what := fmt.Sprint(e.Err)
+	switch {
+	case e.Code == Oversized:
+		what = fmt.Sprintf("its answer was larger than the limit of %d bytes", e.Limit)
+		if e.Count > 0 {
 			what += fmt.Sprintf(": %d bytes are announced", e.Count)
 		}
-	case Endless:
-		switch {
-		case e.Err != nil:
-			what = e.Err.Error()
-		case e.Limit > e.Count:
-			what = fmt.Sprintf("no progress: it finds that the sets differ, and named no id in %d rounds", e.Count)
-		default:
-			what = fmt.Sprintf("no end after %d rounds and refusals", e.Count)
-		}
-	case UnexpectedIDs:
+	case e.Code == Endless && e.Err == nil && e.Limit > e.Count:
+		what = fmt.Sprintf("no progress: it finds that the sets differ, and named no id in %d rounds", e.Count)
+	case e.Code == Endless && e.Err == nil:
+		what = fmt.Sprintf("no end after %d rounds and refusals", e.Count)
+	case e.Code == UnexpectedIDs:
 		what = fmt.Sprintf("it names %d ids as its own, of which there can be %d at most", e.Count, e.Limit)
-	case Unnamed:
+	case e.Code == Unnamed:
 		what = fmt.Sprintf("it does not name %d of the events that it holds and the client lacks", e.Count)
-	case Silent:
+	case e.Code == Silent:
 		what = "it began, and then answered no more"
-	case WrongSubscription:
+	case e.Code == WrongSubscription:
 		what = fmt.Sprintf("it sent %d answers under subscription ids that were not asked for", e.Count)
 	}
 	return fmt.Sprintf("the relay breaks NIP-77 in answer %d: %s", e.Answer, what)
@@ -101,13 +100,14 @@ type UnsupportedError struct {
 }
 
 func (e *UnsupportedError) Error() string {
+	text := "the relay does not speak NIP-77: "
 	switch {
 	case e.How == BySilence:
-		return "the relay does not speak NIP-77: it does not answer NEG-OPEN"
+		return text + "it does not answer NEG-OPEN"
 	case e.Text == "":
-		return fmt.Sprintf("the relay does not speak NIP-77: it answered NEG-OPEN with %s", e.How)
+		return text + "it answered NEG-OPEN with " + string(e.How)
 	}
-	return fmt.Sprintf("the relay does not speak NIP-77: it answered NEG-OPEN with %s %s", e.How, strconv.Quote(e.Text))
+	return fmt.Sprintf("%sit answered NEG-OPEN with %s %q", text, e.How, e.Text)
 }
 
 // RelayError is a relay's refusal to begin or to go on: a NEG-ERR (NIP-77), or a CLOSED in its
@@ -144,4 +144,74 @@ func (e *RelayError) Prefix() string {
 // Relays of before NIP-77's last form say RESULTS_TOO_BIG.
 func (e *RelayError) Blocked() bool {
 	return e.Prefix() == "blocked" || strings.HasPrefix(e.Reason, "RESULTS_TOO_BIG")
+}
+
+// refusal tells a relay that does not speak NIP-77 from one that does and has a reason not to.
+func refusal(m *wire.Message, frame []byte, answers int) error {
+	e := &RelayError{Reason: m.ReasonText(), Answers: answers}
+	if answers == 0 && !e.knownReason() && (m.Type == wire.Closed || contains(e.Reason, absentWords)) {
+		return &UnsupportedError{How: How(m.Type.String()), Text: e.Reason}
+	}
+	if e.Blocked() {
+		e.Max = maxRecords(e.Reason, frame)
+	}
+	return e
+}
+
+// knownReason reports whether the reason is one that a relay gives for a query or a client, and not
+// for a message that it does not know (NIP-01, NIP-42, NIP-77).
+func (e *RelayError) knownReason() bool {
+	switch e.Prefix() {
+	case "blocked", "closed", "auth-required", "restricted", "rate-limited", "pow":
+		return true
+	}
+	return e.Blocked() || e.Reason == "CLOSED"
+}
+
+// Words with which relays say that they do not speak NIP-77, or have it switched off.
+var absentWords = []string{"unknown", "unrecogni", "unsupported", "not supported", "not implemented", "disabled", "not enabled"}
+
+// Words with which relays complain of a message that they cannot make sense of.
+var confusedWords = []string{"neg", "invalid", "bad ", "parse", "unexpected", "malformed", "error"}
+
+// soundsLikeRefusal reports whether a NOTICE can be taken as the answer to NEG-OPEN. What is missed
+// here is still recognised, by what follows: nothing.
+func soundsLikeRefusal(text string) bool {
+	return contains(text, absentWords) || contains(text, confusedWords)
+}
+
+// answersNegOpen reports whether a NOTICE is so clearly about NEG-OPEN that no other answer will
+// come. A relay may complain of anything as it greets, and need its time for an answer all the
+// same.
+func answersNegOpen(text string) bool {
+	return contains(text, absentWords) || contains(text, []string{"neg"})
+}
+
+func contains(text string, words []string) bool {
+	text = strings.ToLower(text)
+	return slices.ContainsFunc(words, func(word string) bool { return strings.Contains(text, word) })
+}
+
+var maxInText = regexp.MustCompile(`(?i)max\D{0,20}(\d{1,15})`)
+
+// maxRecords finds how many records a relay would reconcile: NIP-77 has it as the fourth element of
+// NEG-ERR; some write it in an object there, or in the text. 0 means that it does not say.
+func maxRecords(reason string, frame []byte) int64 {
+	var elements []json.RawMessage
+	if json.Unmarshal(frame, &elements) == nil && len(elements) > 3 {
+		var object struct {
+			Max json.Number `json:"max_records"`
+		}
+		if json.Unmarshal(elements[3], &object) != nil {
+			object.Max = json.Number(strings.Trim(string(elements[3]), `"`))
+		}
+		if n, err := object.Max.Int64(); err == nil && n > 0 {
+			return n
+		}
+	}
+	if found := maxInText.FindStringSubmatch(reason); found != nil {
+		n, _ := strconv.ParseInt(found[1], 10, 64)
+		return n
+	}
+	return 0
 }

@@ -30,15 +30,6 @@ func AppendHex(dst, src []byte) []byte {
 	return dst
 }
 
-// digitPair is a byte's two digits, the first in the low half.
-var digitPair = func() (pairs [256]uint16) {
-	const digits = "0123456789abcdef"
-	for i := range pairs {
-		pairs[i] = uint16(digits[i>>4]) | uint16(digits[i&15])<<8
-	}
-	return pairs
-}()
-
 // DecodeHex appends what the digits in src, of either case, stand for to dst. The error is a
 // *HexError; dst is returned as it was then.
 func DecodeHex(dst, src []byte) ([]byte, error) {
@@ -63,42 +54,28 @@ func DecodeHex(dst, src []byte) ([]byte, error) {
 		out[i] = byte(a)
 	}
 	if seen >= notDigit {
-		return dst, hexError(src)
+		i := slices.IndexFunc(src, func(c byte) bool { return lowDigit[c] == notDigit })
+		return dst, &HexError{i, fmt.Sprintf("%q is none", rune(src[i]))}
 	}
 	return grown, nil
 }
 
-// What a digit stands for as the first and the second of its pair; notDigit for what is none.
-var highDigit, lowDigit = func() (high, low [256]uint16) {
-	for c := range 256 {
-		value := uint16(hexDigit(byte(c)))
-		if value > 15 {
-			high[c], low[c] = notDigit, notDigit
-			continue
-		}
-		high[c], low[c] = value<<4, value
-	}
-	return high, low
-}()
-
 const notDigit = 0x100
 
-// hexDigit returns a digit's value, 255 for what is none.
-func hexDigit(c byte) byte {
-	switch {
-	case '0' <= c && c <= '9':
-		return c - '0'
-	case 'a' <= c|0x20 && c|0x20 <= 'f':
-		return c | 0x20 - 'a' + 10
+// digitPair is a byte's two digits, the first in the low half. highDigit and lowDigit are what a
+// digit stands for as the first and the second of its pair; notDigit for what is none.
+var digitPair, highDigit, lowDigit = func() (pairs, high, low [256]uint16) {
+	for i := range 256 {
+		high[i], low[i] = notDigit, notDigit
 	}
-	return 255
-}
-
-func hexError(src []byte) error {
-	for i, c := range src {
-		if hexDigit(c) == 255 {
-			return &HexError{i, fmt.Sprintf("%q is none", rune(c))}
+	const lower, upper = "0123456789abcdef", "0123456789ABCDEF"
+	for i := range 256 {
+		pairs[i] = uint16(lower[i>>4]) | uint16(lower[i&15])<<8
+	}
+	for value := range uint16(16) {
+		for _, digit := range []byte{lower[value], upper[value]} {
+			high[digit], low[digit] = value<<4, value
 		}
 	}
-	return nil
-}
+	return pairs, high, low
+}()

@@ -2,7 +2,7 @@ package negentropy
 
 import (
 	"errors"
-	"fmt"
+	"hash/maphash"
 )
 
 // Initiator is the side that asks: the client of NIP-77. It learns which ids the other side lacks
@@ -24,37 +24,16 @@ type Initiator struct {
 // side has and need with ids that only the other side has, piece by piece as rounds arrive; the
 // slices are valid during the call and must not be written to. Either may be nil.
 func NewInitiator(s Storage, frameLimit int, have, need func(ids []ID)) *Initiator {
-	n := new(Initiator)
-	n.setUp(s, frameLimit, have, need)
-	return n
-}
-
-func (n *Initiator) setUp(s Storage, frameLimit int, have, need func(ids []ID)) {
-	ignore := func([]ID) {}
-	if have == nil {
-		have = ignore
-	}
-	if need == nil {
-		need = ignore
-	}
-	n.writer, n.have, n.need = newWriter(s, frameLimit), have, need
-	n.Reset(s)
-}
-
-// Reset makes the initiator ready for another reconciliation, of the storage given, and keeps its
-// memory.
-func (n *Initiator) Reset(s Storage) {
-	n.storage, n.done, n.failed = s, false, nil
-	n.open, n.asked = n.open[:0], n.asked[:0]
+	return &Initiator{writer: newWriter(s, frameLimit), have: have, need: need}
 }
 
 // Open appends the first message, of at most 1,000 bytes, to dst.
 func (n *Initiator) Open(dst []byte) []byte {
-	n.Reset(n.storage)
+	n.done, n.failed, n.asked = false, nil, n.asked[:0]
 	n.begin(dst)
 	n.ask(0, n.storage.Len(), &infinite)
 	n.open, n.asked = n.asked, n.open
-	return n.finish()
+	return n.out
 }
 
 // Done reports whether the reconciliation is complete.
@@ -70,57 +49,45 @@ func (n *Initiator) Next(dst, message []byte) ([]byte, error) {
 		return dst, n.failed
 	case n.done || len(n.open) == 0:
 		return dst, errors.New("negentropy: a message while nothing is asked")
-	case len(message) == 0:
-		n.failed = &FormatError{Reason: "empty", Code: Malformed}
-	case !isVersion(message[0]):
-		n.failed = &FormatError{Reason: fmt.Sprintf("0x%02x is not a version byte of negentropy", message[0]), Code: Malformed}
-	case message[0] != Version:
-		n.failed = &FormatError{Reason: fmt.Sprintf("protocol version 0x%02x, only 0x%02x is spoken here", message[0], Version), Code: WrongVersion}
-	}
-	if n.failed != nil {
-		return dst, n.failed
 	}
 	n.begin(dst)
-	d := decoder{src: message, pos: 1}
-	var p part
+	n.asked = n.asked[:0]
+	d := decode(message)
 	open, full := n.open, false
-	for lo := 0; !full && d.next(&p); {
-		hi := n.storage.Search(lo, n.storage.Len(), p.upper)
-		if p.mode == modeSkip || p.mode == modeFingerprint && n.matches(lo, hi, p.payload) {
-			n.skipTo(&p.upper)
+	for lo := 0; !full && d.next(); {
+		hi := n.storage.Search(lo, n.storage.Len(), d.upper)
+		if n.agrees(&d, lo, hi) {
+			n.skipTo(&d.upper)
 			lo = hi
 			continue
 		}
 		for len(open) > 0 && open[0].to.compare(&n.end) <= 0 {
 			open = open[1:]
 		}
-		if lo, full = n.differs(open, lo, hi, &p); full {
+		if lo, full = n.differs(open, lo, hi, &d); full {
 			n.askRest(open, lo)
 		}
 	}
 	if n.failed = d.err; n.failed != nil {
-		n.finish()
 		return dst, n.failed
 	}
-	n.open, n.asked = n.asked, n.open[:0]
-	if n.empty() {
-		n.done = true
-		n.finish()
+	n.open, n.asked = n.asked, n.open
+	if n.done = n.empty(); n.done {
 		return dst, nil
 	}
-	return n.finish(), nil
+	return n.out, nil
 }
 
 // differs deals with a range that is not agreed upon: all of it where all is open, else the open
 // pieces of it. full is true where the message has no room for what begins at rest.
-func (n *Initiator) differs(open []span, lo, hi int, p *part) (rest int, full bool) {
-	if len(open) > 0 && open[0].from.compare(&n.end) <= 0 && p.upper.compare(&open[0].to) <= 0 {
-		if p.mode == modeIDList {
-			n.compare(p.payload, lo, hi)
-			n.skipTo(&p.upper)
+func (n *Initiator) differs(open []span, lo, hi int, d *decoder) (rest int, full bool) {
+	if len(open) > 0 && open[0].from.compare(&n.end) <= 0 && d.upper.compare(&open[0].to) <= 0 {
+		if d.mode == modeIDList {
+			n.compare(d.payload, lo, hi)
+			n.skipTo(&d.upper)
 			return hi, false
 		}
-		if !n.ask(lo, hi, &p.upper) {
+		if !n.ask(lo, hi, &d.upper) {
 			return lo, true
 		}
 		return hi, false
@@ -129,14 +96,14 @@ func (n *Initiator) differs(open []span, lo, hi int, p *part) (rest int, full bo
 	// say which id lies where.
 	for i := range open {
 		piece := &open[i]
-		if piece.from.compare(&p.upper) >= 0 {
+		if piece.from.compare(&d.upper) >= 0 {
 			break
 		}
 		if piece.from.compare(&n.end) > 0 {
 			n.skipTo(&piece.from)
 			lo = n.storage.Search(lo, hi, piece.from)
 		}
-		to, end := p.upper, hi
+		to, end := d.upper, hi
 		if piece.to.compare(&to) < 0 {
 			to = piece.to
 			end = n.storage.Search(lo, hi, to)
@@ -146,8 +113,8 @@ func (n *Initiator) differs(open []span, lo, hi int, p *part) (rest int, full bo
 		}
 		lo = end
 	}
-	if n.end.compare(&p.upper) < 0 {
-		n.skipTo(&p.upper)
+	if n.end.compare(&d.upper) < 0 {
+		n.skipTo(&d.upper)
 	}
 	return hi, false
 }
@@ -185,11 +152,9 @@ func (n *Initiator) compare(raw []byte, lo, hi int) {
 		report(n.need, theirs)
 		return
 	}
-	if len(theirs) > 0 {
-		n.theirs.fill(theirs)
-	}
+	n.theirs.fill(theirs)
 	for lo < hi {
-		ours := n.storage.Run(lo, hi)
+		_, ours := n.storage.Run(lo, hi)
 		lo += len(ours)
 		from := 0 // of a stretch of ids that they lack
 		if len(theirs) > 0 {
@@ -202,13 +167,11 @@ func (n *Initiator) compare(raw []byte, lo, hi int) {
 		}
 		report(n.have, ours[from:])
 	}
-	if len(theirs) > 0 {
-		n.theirs.rest(n.need)
-	}
+	n.theirs.rest(n.need)
 }
 
 func report(to func([]ID), ids []ID) {
-	if len(ids) > 0 {
+	if len(ids) > 0 && to != nil {
 		to(ids)
 	}
 }
@@ -228,4 +191,64 @@ func appendSpan(spans []span, from, to *Bound) []span {
 		return spans
 	}
 	return append(spans, span{*from, *to})
+}
+
+// tableSeed keeps a hostile relay from choosing ids that all want the same slot.
+var tableSeed = maphash.MakeSeed()
+
+// idTable is the set of the ids in one list: open addressing over positions in the list, memory
+// kept between lists. It takes at most half of what the list does.
+type idTable struct {
+	ids   []ID
+	slots []int32 // position + 1, negative once taken, 0 for empty
+	mask  uint64
+}
+
+func (t *idTable) fill(ids []ID) {
+	size := 16
+	for size < 2*len(ids) {
+		size *= 2
+	}
+	if size > cap(t.slots) {
+		t.slots = make([]int32, size)
+	}
+	t.slots = t.slots[:size]
+	clear(t.slots)
+	t.ids, t.mask = ids, uint64(size-1)
+	for i := range ids {
+		if slot := t.find(&ids[i]); *slot == 0 {
+			*slot = int32(i + 1)
+		}
+	}
+}
+
+// find returns the slot of an id, or the empty one where it would go.
+func (t *idTable) find(id *ID) *int32 {
+	for at := maphash.Bytes(tableSeed, id[:]); ; at++ {
+		slot := &t.slots[at&t.mask]
+		if i := max(*slot, -*slot); i == 0 || t.ids[i-1] == *id {
+			return slot
+		}
+	}
+}
+
+// take marks an id as taken and reports whether it was there.
+func (t *idTable) take(id *ID) bool {
+	slot := t.find(id)
+	*slot = min(*slot, -*slot)
+	return *slot != 0
+}
+
+// rest calls each with stretches of the ids that were not taken, in the order of the list, each id
+// once.
+func (t *idTable) rest(each func([]ID)) {
+	from := 0
+	for i := range t.ids {
+		if *t.find(&t.ids[i]) != int32(i+1) {
+			report(each, t.ids[from:i])
+			from = i + 1
+		}
+	}
+	report(each, t.ids[from:])
+	t.ids = nil // the list is the caller's
 }

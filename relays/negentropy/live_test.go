@@ -123,7 +123,8 @@ func TestSessionsSeeOneSetWhileWritersGoOn(t *testing.T) {
 				snapshot := live.Snapshot()
 				var theirs []item
 				for i := range snapshot.Len() {
-					theirs = append(theirs, item{snapshot.Timestamp(i), *snapshot.ID(i)})
+					time, id := itemAt(snapshot, i)
+					theirs = append(theirs, item{time, *id})
 				}
 				checkExchange(t, run(t, ours, 0, responding(t, snapshot, 5000)), scenario{"", base[1000:], theirs})
 			}

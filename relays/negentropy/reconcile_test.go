@@ -125,12 +125,12 @@ func TestIDsAreNamedOnceThoughThePeerComesBack(t *testing.T) {
 			// Cut after some range and put everything that follows into a fingerprint or a list,
 			// settled or not.
 			w := newWriter(theirs, 0)
-			d, p, lo := decoder{src: reply, pos: 1}, part{}, 0
+			d, lo := decode(reply), 0
 			end := 1
-			for d.next(&p) && r.IntN(6) > 0 {
+			for d.next() && r.IntN(6) > 0 {
 				end = d.pos
-				lo = theirs.Search(lo, theirs.Len(), p.upper)
-				w.last, w.end = p.upper.Timestamp, p.upper
+				lo = theirs.Search(lo, theirs.Len(), d.upper)
+				w.last, w.end = d.upper.Timestamp, d.upper
 			}
 			w.out = reply[:end]
 			if w.end.compare(&infinite) == 0 {
@@ -141,7 +141,7 @@ func TestIDsAreNamedOnceThoughThePeerComesBack(t *testing.T) {
 			} else {
 				w.rest(lo)
 			}
-			return w.finish()
+			return w.out
 		})
 		t.Run(s.name, func(t *testing.T) { checkExchange(t, x, s) })
 	}
@@ -293,7 +293,7 @@ func TestAFullMessageEndsWithAListWhereNothingIsLeft(t *testing.T) {
 		}
 		w.fingerprint(lo, lo+2, &bound)
 	}
-	reply, err := n.Next(nil, w.finish())
+	reply, err := n.Next(nil, w.out)
 	if err != nil || len(reply) > MinFrameLimit || !bytes.HasSuffix(reply, []byte{0, 0, modeIDList, 0}) {
 		t.Errorf("%x, %v", reply, err)
 	}
@@ -310,7 +310,7 @@ func TestHostilePeersAreNotRememberedBeyondMeasure(t *testing.T) {
 		w.bound(&Bound{Timestamp: 2*i + 2})
 		w.out = append(w.out, modeSkip)
 	}
-	if _, err := n.Next(nil, w.finish()); err != nil || len(n.open) != maxSpans {
+	if _, err := n.Next(nil, w.out); err != nil || len(n.open) != maxSpans {
 		t.Errorf("%d spans, %v", len(n.open), err)
 	}
 }

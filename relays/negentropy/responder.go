@@ -10,9 +10,6 @@ func NewResponder(s Storage, frameLimit int) *Responder {
 	return &Responder{newWriter(s, frameLimit)}
 }
 
-// Reset makes the responder answer for another storage.
-func (r *Responder) Reset(s Storage) { r.storage = s }
-
 // Next takes the initiator's message and appends the answer to dst. A message of another version of
 // the protocol is answered with the version that this side speaks. The error is a *FormatError; dst
 // is returned as it was then.
@@ -20,40 +17,27 @@ func (r *Responder) Reset(s Storage) { r.storage = s }
 // The answer is at most the frame limit long. Without a limit it may be as long as 32 bytes for
 // each item, besides 53 for each byte of the message.
 func (r *Responder) Next(dst, message []byte) ([]byte, error) {
-	if len(message) == 0 {
-		return dst, &FormatError{Reason: "empty", Code: Malformed}
-	}
-	if version := message[0]; version != Version {
-		if !isVersion(version) {
-			return dst, &FormatError{Reason: "not a version byte of negentropy", Code: Malformed}
-		}
-		return append(dst, Version), nil
-	}
 	r.begin(dst)
-	d := decoder{src: message, pos: 1}
-	var p part
-	for lo := 0; d.next(&p); {
-		hi := r.storage.Search(lo, r.storage.Len(), p.upper)
-		full := false
+	d := decode(message)
+	for lo, full := 0, false; !full && d.next(); {
+		hi := r.storage.Search(lo, r.storage.Len(), d.upper)
 		switch {
-		case p.mode == modeSkip || p.mode == modeFingerprint && r.matches(lo, hi, p.payload):
-			r.skipTo(&p.upper)
-		case p.mode == modeFingerprint:
-			full = !r.split(lo, hi, &p.upper)
+		case r.agrees(&d, lo, hi):
+			r.skipTo(&d.upper)
+		case d.mode == modeFingerprint:
+			full = !r.split(lo, hi, &d.upper)
 		default:
-			lo, full = r.answer(lo, hi, &p.upper)
+			lo, full = r.answer(lo, hi, &d.upper)
 		}
 		if full {
 			r.rest(lo)
-			break
 		}
 		lo = hi
 	}
-	if d.err != nil {
-		r.finish()
-		return dst, d.err
+	if wrong, _ := d.err.(*FormatError); wrong != nil && wrong.Code != WrongVersion {
+		return dst, wrong
 	}
-	return r.finish(), nil
+	return r.out, nil
 }
 
 // answer writes our ids of [lo, hi), as many as fit, and returns where those that did not fit

@@ -31,18 +31,60 @@ const Infinity = ^uint64(0)
 // Positions count from 0. It must not change while a reconciliation reads it.
 type Storage interface {
 	Len() int
-	// Timestamp returns the Unix seconds of the item at i.
-	Timestamp(i int) uint64
-	// ID returns the id of the item at i. It must not be written to.
-	ID(i int) *ID
+	// Run returns the timestamps, in Unix seconds, and the ids of the items from lo on, as many as
+	// lie together in memory: at least one and at most hi-lo, for lo < hi. They must not be written
+	// to.
+	Run(lo, hi int) (times []uint64, ids []ID)
 	// Sum returns the sum of the ids in [lo, hi).
 	Sum(lo, hi int) Sum
 	// Search returns the first position in [lo, hi) whose item is not below the bound, hi where
 	// there is none.
 	Search(lo, hi int, b Bound) int
-	// Run returns ids from lo on, as many as lie together in memory: at least one and at most
-	// hi-lo, for lo < hi. They must not be written to.
-	Run(lo, hi int) []ID
+}
+
+func itemAt(s Storage, i int) (time uint64, id *ID) {
+	times, ids := s.Run(i, i+1)
+	return times[0], &ids[0]
+}
+
+// Bound is the upper end, exclusive, of a range: a timestamp and the first bytes of an id. The zero
+// Bound is below everything.
+type Bound struct {
+	Timestamp uint64
+	Prefix    ID  // bytes from Length on are zero
+	Length    int // of the prefix, 0 to 32
+}
+
+// infinite is above every item.
+var infinite = Bound{Timestamp: Infinity}
+
+// above reports whether the item is below the bound. A prefix counts as if zero bytes followed.
+func (b *Bound) above(timestamp uint64, id *ID) bool {
+	if timestamp != b.Timestamp {
+		return timestamp < b.Timestamp
+	}
+	return b.Length > 0 && bytes.Compare(id[:], b.Prefix[:]) < 0
+}
+
+// compare orders bounds by where they lie; prefixes that differ by zero bytes at their ends are
+// equal.
+func (b *Bound) compare(o *Bound) int {
+	return compareItems(b.Timestamp, &b.Prefix, o.Timestamp, &o.Prefix)
+}
+
+// between makes the shortest bound above item i-1 and not above item i of the storage.
+func between(s Storage, i int) Bound {
+	below, a := itemAt(s, i-1)
+	at, b := itemAt(s, i)
+	bound := Bound{Timestamp: at}
+	if below == at {
+		for bound.Length < IDSize-1 && a[bound.Length] == b[bound.Length] {
+			bound.Length++
+		}
+		bound.Length++
+		copy(bound.Prefix[:], b[:bound.Length])
+	}
+	return bound
 }
 
 // stride is how many items share one prefix sum. A range's sum then costs at most 2·(stride-1)
@@ -53,10 +95,9 @@ const stride = 16
 // Set is a sealed, sorted set of items. It takes 42 bytes an item. Once sealed it is safe for
 // concurrent use.
 type Set struct {
-	times  []uint64
-	ids    []ID
-	sums   []Sum // sums[k] covers the items below k·stride
-	sealed bool
+	times []uint64
+	ids   []ID
+	sums  []Sum // sums[k] covers the items below k·stride; nil before Seal
 }
 
 // NewSet makes an empty set with room for n items.
@@ -74,30 +115,30 @@ func (s *Set) Add(createdAt uint64, id *ID) {
 // Seal sorts the items where they are not sorted yet and makes the set ready to reconcile. An item
 // that is there twice is an error, as is a timestamp of Infinity; the set is of no use then.
 func (s *Set) Seal() error {
-	if s.sealed {
+	if s.sums != nil {
 		return errors.New("negentropy: the set is sealed already")
 	}
-	if !s.sorted() {
-		s.sort()
-	}
-	s.sums = make([]Sum, 0, len(s.ids)/stride+1)
+	n := len(s.ids)
+	sums := make([]Sum, n/stride+1)
 	var sum Sum
 	for i := range s.ids {
-		if i%stride == 0 {
-			s.sums = append(s.sums, sum)
+		if i > 0 && s.times[i] <= s.times[i-1] {
+			switch order := compareItems(s.times[i-1], &s.ids[i-1], s.times[i], &s.ids[i]); {
+			case order == 0:
+				return fmt.Errorf("negentropy: item %x is there twice", s.ids[i])
+			case order > 0:
+				s.sort()
+				return s.Seal()
+			}
 		}
-		if i > 0 && s.times[i] == s.times[i-1] && s.ids[i] == s.ids[i-1] {
-			return fmt.Errorf("negentropy: item %x is there twice", s.ids[i])
+		if sum.Add(&s.ids[i]); (i+1)%stride == 0 {
+			sums[(i+1)/stride] = sum
 		}
-		sum.Add(&s.ids[i])
 	}
-	if len(s.ids)%stride == 0 {
-		s.sums = append(s.sums, sum)
-	}
-	if n := len(s.times); n > 0 && s.times[n-1] == Infinity {
+	if n > 0 && s.times[n-1] == Infinity {
 		return fmt.Errorf("negentropy: item %x has the timestamp that stands for infinity", s.ids[n-1])
 	}
-	s.sealed = true
+	s.sums = sums
 	return nil
 }
 
@@ -107,15 +148,6 @@ func compareItems(timeA uint64, a *ID, timeB uint64, b *ID) int {
 		return cmp.Compare(timeA, timeB)
 	}
 	return bytes.Compare(a[:], b[:])
-}
-
-func (s *Set) sorted() bool {
-	for i := 1; i < len(s.times); i++ {
-		if s.times[i] <= s.times[i-1] && compareItems(s.times[i-1], &s.ids[i-1], s.times[i], &s.ids[i]) > 0 {
-			return false
-		}
-	}
-	return true
 }
 
 // sort moves keys that nearly always decide, and each item once.
@@ -144,14 +176,8 @@ func (s *Set) sort() {
 // Len implements Storage.
 func (s *Set) Len() int { return len(s.ids) }
 
-// Timestamp implements Storage.
-func (s *Set) Timestamp(i int) uint64 { return s.times[i] }
-
-// ID implements Storage.
-func (s *Set) ID(i int) *ID { return &s.ids[i] }
-
 // Run implements Storage: all of the range.
-func (s *Set) Run(lo, hi int) []ID { return s.ids[lo:hi] }
+func (s *Set) Run(lo, hi int) ([]uint64, []ID) { return s.times[lo:hi], s.ids[lo:hi] }
 
 // Sum implements Storage.
 func (s *Set) Sum(lo, hi int) Sum {
@@ -162,20 +188,17 @@ func (s *Set) Sum(lo, hi int) Sum {
 }
 
 // prefix returns the sum of the ids below i.
-func (s *Set) prefix(i int) Sum {
-	start := i - i%stride
-	return s.sums[i/stride].Plus(sumOf(s.ids[start:i]))
-}
+func (s *Set) prefix(i int) Sum { return s.sums[i/stride].Plus(sumOf(s.ids[i-i%stride : i])) }
 
 // Search implements Storage.
 func (s *Set) Search(lo, hi int, b Bound) int { return lo + search(s.times[lo:hi], s.ids[lo:hi], &b) }
 
-// search returns the first position whose item is not below the bound.
+// search returns the first position whose item is not below the bound. It calls no function for
+// each step, as sort.Search would: it is called for each range of a message.
 func search(times []uint64, ids []ID, b *Bound) int {
 	lo, hi := 0, len(times)
 	for lo < hi {
-		middle := int(uint(lo+hi) / 2)
-		if b.above(times[middle], &ids[middle]) {
+		if middle := int(uint(lo+hi) / 2); b.above(times[middle], &ids[middle]) {
 			lo = middle + 1
 		} else {
 			hi = middle
@@ -183,3 +206,23 @@ func search(times []uint64, ids []ID, b *Bound) int {
 	}
 	return lo
 }
+
+// Between returns the part of a storage whose timestamps lie in [since, until], both inclusive as
+// in a filter (NIP-01), as a storage of its own that shares the items.
+func Between(s Storage, since, until uint64) Storage {
+	v := &timeRange{of: s, lo: s.Search(0, s.Len(), Bound{Timestamp: since}), hi: s.Len()}
+	if until < Infinity {
+		v.hi = s.Search(v.lo, s.Len(), Bound{Timestamp: until + 1})
+	}
+	return v
+}
+
+type timeRange struct {
+	of     Storage
+	lo, hi int
+}
+
+func (v *timeRange) Len() int                        { return v.hi - v.lo }
+func (v *timeRange) Sum(lo, hi int) Sum              { return v.of.Sum(v.lo+lo, v.lo+hi) }
+func (v *timeRange) Run(lo, hi int) ([]uint64, []ID) { return v.of.Run(v.lo+lo, v.lo+hi) }
+func (v *timeRange) Search(lo, hi int, b Bound) int  { return v.of.Search(v.lo+lo, v.lo+hi, b) - v.lo }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"strconv"
 	"time"
 
 	"relaybench/relays/wire"
@@ -33,13 +34,12 @@ func ReconcileSplit(ctx context.Context, conn *wire.Conn, filter []byte, s Stora
 	if !splittable(result, err) {
 		return result, err
 	}
-	o = o.withDefaults()
-	fields, all, wrong := readTimes(filter, s)
-	if wrong != nil {
-		return result, wrong
-	}
 	result.Refused++
-	p := splitter{ctx: ctx, conn: conn, fields: fields, s: s, o: o, result: &result}
+	p := splitter{ctx: ctx, conn: conn, s: s, o: o.withDefaults(), result: &result}
+	all, wrong := p.readTimes(filter)
+	if wrong != nil {
+		return result, fmt.Errorf("reading the filter: %w", wrong)
+	}
 	return result, p.halves(all, 0, err)
 }
 
@@ -84,13 +84,16 @@ func (p *splitter) halves(r seconds, depth int, refused error) error {
 
 // part reconciles one range, and its halves if the relay refuses it too.
 func (p *splitter) part(r seconds, depth int) error {
-	filter, err := p.filter(r)
-	if err != nil {
-		return err
-	}
 	until := r.until
+	p.fields["since"] = strconv.AppendUint(nil, r.since, 10)
+	p.fields["until"] = strconv.AppendUint(nil, r.until, 10)
 	if r.open {
 		until = Infinity
+		delete(p.fields, "until")
+	}
+	filter, err := json.Marshal(p.fields)
+	if err != nil {
+		return fmt.Errorf("writing the filter of a part: %w", err)
 	}
 	o := p.o
 	o.MaxNeed = max(1, o.MaxNeed-p.result.Need)
@@ -127,51 +130,32 @@ func (p *splitter) middle(r seconds, depth int) uint64 {
 	if own.Len() < 2 {
 		return half
 	}
-	return min(max(own.Timestamp(own.Len()/2), r.since+1)-1, r.until-1)
-}
-
-func (p *splitter) filter(r seconds) ([]byte, error) {
-	p.fields["since"], _ = json.Marshal(r.since)
-	p.fields["until"], _ = json.Marshal(r.until)
-	if r.open {
-		delete(p.fields, "until")
-	}
-	filter, err := json.Marshal(p.fields)
-	if err != nil {
-		return nil, fmt.Errorf("writing the filter of a part: %w", err)
-	}
-	return filter, nil
+	median, _ := itemAt(own, own.Len()/2)
+	return min(max(median, r.since+1)-1, r.until-1)
 }
 
 // readTimes takes the time range out of a filter. Without an end, it ends for halving where one may
 // expect: a year after the newest item of ours or after now, whichever is later.
-func readTimes(filter []byte, s Storage) (fields map[string]json.RawMessage, r seconds, err error) {
-	if err := json.Unmarshal(filter, &fields); err != nil {
-		return nil, r, fmt.Errorf("reading the filter: %w", err)
+func (p *splitter) readTimes(filter []byte) (r seconds, err error) {
+	var times struct{ Since, Until *int64 }
+	if err := errors.Join(json.Unmarshal(filter, &p.fields), json.Unmarshal(filter, &times)); err != nil {
+		return r, err
 	}
-	read := func(name string, value *uint64) (found bool) {
-		raw, there := fields[name]
-		if !there || err != nil || string(raw) == "null" {
-			return false
-		}
-		var number int64
-		if wrong := json.Unmarshal(raw, &number); wrong != nil {
-			err = fmt.Errorf("the filter's %q is not a whole number of seconds: %w", name, wrong)
-		}
-		*value = uint64(max(0, number))
-		return true
+	if times.Since != nil {
+		r.since = uint64(max(0, *times.Since))
 	}
-	read("since", &r.since)
-	if !read("until", &r.until) {
-		r.open = true
-		r.until = max(uint64(time.Now().Unix()), r.since)
-		if n := s.Len(); n > 0 {
-			r.until = max(r.until, s.Timestamp(n-1))
+	if times.Until != nil {
+		r.until = uint64(max(0, *times.Until))
+	} else {
+		r.open, r.until = true, max(uint64(time.Now().Unix()), r.since)
+		if n := p.s.Len(); n > 0 {
+			newest, _ := itemAt(p.s, n-1)
+			r.until = max(r.until, newest)
 		}
 		r.until += 365 * 86400
 	}
 	if r.until >= latest {
 		r.until, r.open = latest, true
 	}
-	return fields, r, err
+	return r, nil
 }

@@ -124,7 +124,7 @@ func TestTimesOfFiltersAreRead(t *testing.T) {
 		{`{"until":5.5}`, seconds{}, true},
 	}
 	for _, test := range tests {
-		_, r, err := readTimes([]byte(test.filter), new(Set))
+		r, err := (&splitter{s: new(Set)}).readTimes([]byte(test.filter))
 		if test.want.until == 0 {
 			test.want.until = r.until
 		}

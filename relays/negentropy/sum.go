@@ -10,18 +10,11 @@ import (
 // first.
 type Sum [4]uint64
 
-func idSum(id *ID) Sum {
-	return Sum{
-		binary.LittleEndian.Uint64(id[0:]), binary.LittleEndian.Uint64(id[8:]),
-		binary.LittleEndian.Uint64(id[16:]), binary.LittleEndian.Uint64(id[24:]),
-	}
-}
-
 // Add adds an id.
-func (s *Sum) Add(id *ID) { *s = s.Plus(idSum(id)) }
-
-// Sub takes an id away.
-func (s *Sum) Sub(id *ID) { *s = s.Minus(idSum(id)) }
+func (s *Sum) Add(id *ID) {
+	*s = s.Plus(Sum{binary.LittleEndian.Uint64(id[0:]), binary.LittleEndian.Uint64(id[8:]),
+		binary.LittleEndian.Uint64(id[16:]), binary.LittleEndian.Uint64(id[24:])})
+}
 
 // Plus returns s + o.
 func (s Sum) Plus(o Sum) Sum {
@@ -63,15 +56,12 @@ const FingerprintSize = 16
 // varint(count)).
 type Fingerprint = [FingerprintSize]byte
 
-// Fingerprint hashes the sum of count ids.
-func (s Sum) Fingerprint(count int) Fingerprint {
+// FingerprintOf returns the fingerprint of the items in [lo, hi).
+func FingerprintOf(s Storage, lo, hi int) Fingerprint {
 	var text [IDSize + maxVarint]byte
-	for i, word := range s {
+	for i, word := range s.Sum(lo, hi) {
 		binary.LittleEndian.PutUint64(text[8*i:], word)
 	}
-	hash := sha256.Sum256(appendVarint(text[:IDSize], uint64(count)))
+	hash := sha256.Sum256(appendVarint(text[:IDSize], uint64(hi-lo)))
 	return Fingerprint(hash[:FingerprintSize])
 }
-
-// FingerprintOf returns the fingerprint of the items in [lo, hi).
-func FingerprintOf(s Storage, lo, hi int) Fingerprint { return s.Sum(lo, hi).Fingerprint(hi - lo) }
