@@ -1,7 +1,6 @@
 package client
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"math"
@@ -56,16 +55,16 @@ type Fetched struct {
 // Run asks for the ids, each once. The error says why it stopped before all had an answer; what had
 // not is Failed.
 func (b *ByID) Run(ctx context.Context, ids []corpus.ID) (*Fetched, error) {
-	f := &fetching{ByID: b, done: &Fetched{Stats: NewStats(), Asked: len(ids)}, most: math.MaxInt, late: map[int]int{}}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	f := &fetching{ByID: b, done: &Fetched{Stats: NewStats(), Asked: len(ids)}, end: cancel, most: math.MaxInt, late: map[int]int{},
+		window: newWindow(max(1, b.InFlight), b.Adaptive)}
 	f.more.L = &f.mu
-	f.window = newWindow(max(1, b.InFlight), b.Adaptive)
-	for batch := range slices.Chunk(ids, max(1, b.Batch)) {
-		f.queue = append(f.queue, &batchOf{ids: batch})
+	for part := range slices.Chunk(ids, max(1, b.Batch)) {
+		f.queue = append(f.queue, &batch{ids: part})
 	}
 	slices.Reverse(f.queue) // what is next stands at the end
 	f.left = len(f.queue)
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
 	defer context.AfterFunc(ctx, func() {
 		f.mu.Lock()
 		defer f.mu.Unlock()
@@ -76,11 +75,11 @@ func (b *ByID) Run(ctx context.Context, ids []corpus.ID) (*Fetched, error) {
 	errs := make([]error, max(1, b.Conns))
 	for k := range errs {
 		workers.Go(func() {
-			errs[k] = f.worker(ctx)
-			var taking *takeError
-			if errors.As(errs[k], &taking) {
-				cancel(taking.err)
-			}
+			stats := NewStats()
+			errs[k] = f.persist(ctx, stats, func(c *Conn) error { return f.connected(ctx, c) })
+			f.mu.Lock()
+			defer f.mu.Unlock()
+			f.done.merge(stats)
 		})
 	}
 	workers.Wait()
@@ -93,58 +92,53 @@ func (b *ByID) Run(ctx context.Context, ids []corpus.ID) (*Fetched, error) {
 		}
 	}
 	f.done.InFlight, f.done.Steps = min(f.window.now(), f.most), f.window.steps
-	if ctx.Err() != nil {
+	switch {
+	case ctx.Err() != nil:
 		return f.done, context.Cause(ctx)
-	}
-	if len(f.done.Failed) > 0 {
+	case len(f.done.Failed) > 0:
 		return f.done, errors.Join(errs...)
 	}
 	return f.done, nil // a connection that gave up does not matter where the others did its work
 }
 
-// takeError is what Take or Turned returned.
-type takeError struct{ err error }
-
-func (e *takeError) Error() string { return e.err.Error() }
-
-// batchOf is the ids of one REQ.
-type batchOf struct {
+// batch is the ids of one REQ.
+type batch struct {
 	ids   []corpus.ID
 	tries int
 	short *int // how many events the answer held that was without these; nil where there was none
-}
 
-// query is a batch that is asked for.
-type query struct {
-	batch *batchOf
-	ids   []corpus.ID // sorted
-	came  []bool
-	n     int
-}
-
-// find returns the place of an id that was asked for.
-func (q *query) find(id corpus.ID) (i int, wanted bool) {
-	return slices.BinarySearchFunc(q.ids, id, func(x, y corpus.ID) int { return bytes.Compare(x[:], y[:]) })
+	came map[corpus.ID]bool // which of the ids have come, once they are asked for
+	n    int                // events of the answer so far
 }
 
 // isNew says whether an id was asked for and had not come, and takes it for come.
-func (q *query) isNew(id corpus.ID) bool {
-	i, wanted := q.find(id)
-	if !wanted || q.came[i] {
-		return false
+func (b *batch) isNew(id corpus.ID) bool {
+	came, wanted := b.came[id]
+	if wanted {
+		b.came[id] = true
 	}
-	q.came[i] = true
-	return true
+	return wanted && !came
+}
+
+// rest returns the ids that did not come.
+func (b *batch) rest() (rest []corpus.ID) {
+	for _, id := range b.ids {
+		if !b.came[id] {
+			rest = append(rest, id)
+		}
+	}
+	return rest
 }
 
 // fetching is a ByID on its way.
 type fetching struct {
 	*ByID
 	window *window
+	end    context.CancelCauseFunc // with what Take returned
 
 	mu    sync.Mutex
 	more  sync.Cond // the queue has grown, nothing is left, or it has ended
-	queue []*batchOf
+	queue []*batch
 	left  int // batches that have no final answer
 	ended bool
 	most  int         // REQs at a time, as far as the relay has shown on any connection
@@ -152,14 +146,8 @@ type fetching struct {
 	done  *Fetched
 }
 
-func (f *fetching) narrow(most int) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.most = min(f.most, most)
-}
-
 // next returns a batch, or nil: where wait is set, only when there will never be one.
-func (f *fetching) next(wait bool) *batchOf {
+func (f *fetching) next(wait bool) *batch {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for wait && len(f.queue) == 0 && f.left > 0 && !f.ended {
@@ -168,23 +156,28 @@ func (f *fetching) next(wait bool) *batchOf {
 	if len(f.queue) == 0 || f.ended {
 		return nil
 	}
-	b := f.queue[len(f.queue)-1]
-	f.queue = f.queue[:len(f.queue)-1]
+	last := len(f.queue) - 1
+	b := f.queue[last]
+	f.queue = f.queue[:last]
+	b.came, b.n = make(map[corpus.ID]bool, len(b.ids)), 0
+	for _, id := range b.ids {
+		b.came[id] = false
+	}
 	return b
 }
 
 // settle takes a batch back, of which these ids did not come, for another try or as a verdict.
-func (f *fetching) settle(q *query, rest []corpus.ID, answered bool) {
+func (f *fetching) settle(b *batch, rest []corpus.ID, answered bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	defer f.more.Broadcast()
-	b, short := q.batch, q.batch.short
-	if f.left--; b.short != nil {
-		f.late[*b.short] += q.n
+	short := b.short
+	if f.left--; short != nil {
+		f.late[*short] += b.n
 	}
 	if answered {
-		short = &q.n
-		f.done.Longest = max(f.done.Longest, q.n)
+		short = &b.n
+		f.done.Longest = max(f.done.Longest, b.n)
 	}
 	switch {
 	case len(rest) == 0:
@@ -194,11 +187,11 @@ func (f *fetching) settle(q *query, rest []corpus.ID, answered bool) {
 		switch {
 		case !answered:
 			size = (size + 1) / 2
-		case q.n > 0:
+		case b.n > 0:
 			tries = b.tries // it may cap its answers, and each brings some
 		}
 		for part := range slices.Chunk(rest, size) {
-			f.queue = append(f.queue, &batchOf{part, tries, short})
+			f.queue = append(f.queue, &batch{ids: part, tries: tries, short: short})
 			f.left++
 		}
 	case answered:
@@ -209,81 +202,39 @@ func (f *fetching) settle(q *query, rest []corpus.ID, answered bool) {
 }
 
 // putBack takes a batch back as it was: asking for it has had no answer.
-func (f *fetching) putBack(q *query) {
+func (f *fetching) putBack(b *batch) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	rest := q.rest()
-	if len(rest) == 0 {
+	if rest := b.rest(); len(rest) == 0 {
 		f.left--
 	} else {
 		f.done.Retried += len(rest)
-		f.queue = append(f.queue, &batchOf{rest, q.batch.tries, q.batch.short})
+		f.queue = append(f.queue, &batch{ids: rest, tries: b.tries, short: b.short})
 	}
 	f.more.Broadcast()
 }
 
-func (q *query) rest() (rest []corpus.ID) {
-	for i, came := range q.came {
-		if !came {
-			rest = append(rest, q.ids[i])
-		}
-	}
-	return rest
-}
-
-// worker asks over one connection after another until nothing is left.
-func (f *fetching) worker(ctx context.Context) error {
-	again := retry{o: &f.Options}
-	for {
-		stats := NewStats()
-		err := f.connected(ctx, stats)
-		f.mu.Lock()
-		f.done.merge(stats)
-		f.mu.Unlock()
-		if err == nil {
-			return nil
-		}
-		var taking *takeError
-		if errors.As(err, &taking) {
-			return err
-		}
-		if err := again.after(ctx, err, stats.Events > 0); err != nil {
-			return err
-		}
-	}
-}
-
-func (f *fetching) connected(ctx context.Context, stats *Stats) (err error) {
-	c, err := dial(ctx, &f.Options, stats)
-	if err != nil {
-		return err
-	}
+// connected asks over one connection until nothing is left.
+func (f *fetching) connected(ctx context.Context, c *Conn) error {
+	most := math.MaxInt // REQs at a time, as far as the relay has shown
+	refused := 0        // REQs in a row that ended in CLOSED while they were alone
 	defer func() {
 		for _, s := range c.open {
 			f.putBack(s.batch)
 		}
-		c.finish(ctx, err)
-		if err != nil && ctx.Err() != nil {
-			err = context.Cause(ctx)
-		}
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		f.most = min(f.most, most)
 	}()
-	most := math.MaxInt // REQs at a time, as far as the relay has shown
-	refused := 0        // REQs in a row that ended in CLOSED while they were alone
-	defer func() { f.narrow(most) }()
 	for {
 		for len(c.open) < min(f.window.now(), most) {
-			b := f.next(false)
-			if b == nil && len(c.open) == 0 {
-				b = f.next(true)
-			}
+			b := f.next(len(c.open) == 0)
 			if b == nil {
 				break
 			}
-			q := &query{batch: b, ids: slices.Clone(b.ids), came: make([]bool, len(b.ids))}
-			slices.SortFunc(q.ids, func(x, y corpus.ID) int { return bytes.Compare(x[:], y[:]) })
 			s, err := c.ask(ctx, &corpus.Filter{IDs: b.ids, Limit: corpus.Int(len(b.ids))})
 			if s != nil {
-				s.batch = q
+				s.batch = b
 			}
 			if err != nil {
 				return err
@@ -296,34 +247,34 @@ func (f *fetching) connected(ctx context.Context, stats *Stats) (err error) {
 		if err != nil {
 			return err
 		}
-		q := s.batch
+		b := s.batch
 		switch c.Message.Type {
 		case wire.Event:
-			if err := f.event(ctx, c, q); err != nil {
+			if err := f.event(ctx, c, b); err != nil {
 				return err
 			}
 		case wire.EOSE:
 			refused = 0
-			f.window.answered(q.n, c.At)
-			rest := q.rest()
+			f.window.answered(b.n, c.At)
+			rest := b.rest()
 			if len(rest) > 0 && f.Left != nil {
 				f.Left(rest, c.At)
 			}
-			f.settle(q, rest, true) // before CLOSE, which may find the connection broken: the answer stands
+			f.settle(b, rest, true) // before CLOSE, which may find the connection broken: the answer stands
 			if err := c.End(s); err != nil {
 				return err
 			}
 		default:
 			closed := &ClosedError{c.Message.ReasonText()}
-			if len(c.open) > 0 && q.n == 0 { // perhaps because of the others
-				f.putBack(q)
+			if len(c.open) > 0 && b.n == 0 { // perhaps because of the others
+				f.putBack(b)
 			} else {
-				f.settle(q, q.rest(), false)
+				f.settle(b, b.rest(), false)
 			}
 			if closed.Refused() {
 				return closed
 			}
-			if most = max(1, len(c.open)); len(c.open) > 0 || q.n > 0 {
+			if most = max(1, len(c.open)); len(c.open) > 0 || b.n > 0 {
 				continue
 			}
 			if refused++; refused == f.Refusals {
@@ -336,22 +287,21 @@ func (f *fetching) connected(ctx context.Context, stats *Stats) (err error) {
 	}
 }
 
-func (f *fetching) event(ctx context.Context, c *Conn, q *query) error {
+func (f *fetching) event(ctx context.Context, c *Conn, b *batch) error {
 	id := corpus.ID(c.Message.ID)
-	i, wanted := q.find(id)
-	switch {
-	case !c.Message.HasID || !wanted:
+	if _, wanted := b.came[id]; !c.Message.HasID || !wanted {
 		c.Stats.unexpected(id, c.Message.HasID)
 		return nil
-	case q.came[i]:
+	}
+	if !b.isNew(id) {
 		c.Stats.Duplicates++
 		c.Stats.Repeated++
 		return nil
 	}
-	q.came[i] = true
-	q.n++
-	if err := c.pass(ctx, f.Take); err != nil {
-		return &takeError{err}
+	b.n++
+	err := c.pass(ctx, f.Take)
+	if err != nil {
+		f.end(err)
 	}
-	return nil
+	return err
 }

@@ -9,6 +9,7 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -16,6 +17,7 @@ import (
 	"time"
 
 	"relaybench/corpus"
+	"relaybench/relays/wire"
 )
 
 // Options say how to ask. The zero value of each but URL stands for its default.
@@ -44,6 +46,17 @@ const (
 	defaultBackoff = 250 * time.Millisecond
 	longestBackoff = time.Minute
 )
+
+func (o *Options) stall() time.Duration { return cmp.Or(max(0, o.Stall), defaultStall) }
+
+// pause is how long to wait after so many failures in a row.
+func (o *Options) pause(failures int) time.Duration {
+	pause := cmp.Or(max(0, o.Backoff), defaultBackoff)
+	for range failures - 1 {
+		pause = min(2*pause, longestBackoff)
+	}
+	return pause
+}
 
 // Event is an event as it came. Raw and Frame lie in the connection's buffer and are valid during
 // the call.
@@ -95,6 +108,63 @@ func (e *FloodError) Error() string {
 	return fmt.Sprintf("the relay sent %d events where %d were asked for, and went on", e.Sent, e.Asked)
 }
 
+// Once asks with one REQ and takes all that comes up to its EOSE: the giant REQ of a client that
+// asks for everything at once. Whether all came is for the caller to know, since relays cap their
+// answers. The error is a *ClosedError, or why the connection broke; the Stats count what was done
+// also then. It is tried once.
+func Once(ctx context.Context, o Options, filter corpus.Filter, take Take) (*Stats, error) {
+	stats := NewStats()
+	return stats, o.over(ctx, stats, func(c *Conn) error {
+		if _, err := c.ask(ctx, &filter); err != nil {
+			return err
+		}
+		for {
+			s, err := c.next()
+			switch {
+			case err != nil:
+				return err
+			case c.Message.Type == wire.EOSE:
+				return c.End(s)
+			case c.Message.Type != wire.Event:
+				return &ClosedError{c.Message.ReasonText()}
+			case !c.Message.HasID:
+				c.Stats.Unexpected++
+			default:
+				if err := c.pass(ctx, take); err != nil {
+					return err
+				}
+			}
+		}
+	})
+}
+
+// over makes a connection for do, and counts in stats what became of it.
+func (o *Options) over(ctx context.Context, stats *Stats, do func(*Conn) error) error {
+	c, err := dial(ctx, o, stats)
+	if err == nil {
+		err = do(c)
+		c.finish(ctx, err)
+	}
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return err
+}
+
+// persist makes one connection after another for do, until it is done or trying again is in vain.
+func (o *Options) persist(ctx context.Context, stats *Stats, do func(*Conn) error) error {
+	for again := (retry{o: o}); ; {
+		before := stats.Events
+		err := o.over(ctx, stats, do)
+		if err == nil {
+			return nil
+		}
+		if err := again.after(ctx, err, stats.Events > before); err != nil {
+			return err
+		}
+	}
+}
+
 // retry decides what comes after a failure: a pause, or the end.
 type retry struct {
 	o      *Options
@@ -106,15 +176,12 @@ func (r *retry) after(ctx context.Context, err error, progress bool) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	var closed *ClosedError
-	var flood *FloodError
-	if errors.As(err, &closed) && closed.Refused() || errors.As(err, &flood) {
-		return err
-	}
 	if r.barren++; progress {
 		r.barren = 1
 	}
-	if r.barren >= max(1, r.o.Attempts) {
+	var closed *ClosedError
+	var flood *FloodError
+	if errors.As(err, &closed) && closed.Refused() || errors.As(err, &flood) || r.barren >= max(1, r.o.Attempts) {
 		return err
 	}
 	if r.o.Trouble != nil {
@@ -123,32 +190,11 @@ func (r *retry) after(ctx context.Context, err error, progress bool) error {
 	return sleep(ctx, r.o.pause(r.barren))
 }
 
-// pause is how long to wait after so many failures in a row.
-func (o *Options) pause(failures int) time.Duration {
-	pause := o.Backoff
-	if pause <= 0 {
-		pause = defaultBackoff
-	}
-	for range failures - 1 {
-		pause = min(2*pause, longestBackoff)
-	}
-	return pause
-}
-
 func sleep(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
 	select {
-	case <-timer.C:
+	case <-time.After(d):
 		return nil
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
-}
-
-func (o *Options) stall() time.Duration {
-	if o.Stall <= 0 {
-		return defaultStall
-	}
-	return o.Stall
 }

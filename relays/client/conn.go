@@ -32,7 +32,9 @@ type Conn struct {
 	out     []byte          // what is sent
 	filter  []byte          // of it
 	frame   []byte          // that was read last
-	ahead   *readAhead      // nil while nobody waits with a deadline of its own
+
+	ahead    chan arrival // that a goroutine reads; nil while nobody waits with a deadline of its own
+	aheadErr error        // why ahead was closed
 }
 
 // Subscription is one REQ, or one COUNT.
@@ -42,7 +44,7 @@ type Subscription struct {
 	Asked    int  // events, by its limit; 0 for no limit
 	Events   int  // that came
 	Answered bool // its EOSE has come
-	batch    *query
+	batch    *batch
 }
 
 // mostPast bounds how many REQs that have ended are remembered, for what comes late.
@@ -68,17 +70,17 @@ func dial(ctx context.Context, o *Options, stats *Stats) (*Conn, error) {
 }
 
 // Close says good-bye. A relay that does not answer has said all that was asked all the same.
-func (c *Conn) Close() {
-	c.undo()
-	c.ahead.stop()
-	c.conn.Close()
-}
+func (c *Conn) Close() { c.end(func() { c.conn.Close() }) }
 
 // Abort drops the connection.
-func (c *Conn) Abort() {
+func (c *Conn) Abort() { c.end(c.conn.Abort) }
+
+func (c *Conn) end(how func()) {
 	c.undo()
-	c.ahead.stop()
-	c.conn.Abort()
+	if how(); c.ahead != nil {
+		for range c.ahead { // its reader ends with the connection
+		}
+	}
 }
 
 // Wire is the connection itself.
@@ -87,14 +89,13 @@ func (c *Conn) Wire() *wire.Conn { return c.conn }
 // finish ends the connection and counts what it carried; err is why it is given up, if it is. What
 // was open on it is unfinished.
 func (c *Conn) finish(ctx context.Context, err error) {
-	if err != nil {
-		if ctx.Err() == nil && broken(err) {
-			c.Stats.Lost++
-			c.Stats.Loss = err
-		}
-		c.Abort()
-	} else {
+	closed := (*wire.CloseError)(nil)
+	if err == nil {
 		c.Close()
+	} else if c.Abort(); ctx.Err() == nil && (errors.As(err, &closed) || errors.Is(err, wire.ErrLost) || errors.Is(err, wire.ErrStalled) ||
+		errors.Is(err, wire.ErrTooLarge) || errors.Is(err, wire.ErrProtocol)) { // and not of this side's choosing
+		c.Stats.Lost++
+		c.Stats.Loss = err
 	}
 	c.Stats.Malformed.Add(c.conn.Garbage())
 	c.Stats.Unfinished += len(c.open)
@@ -102,29 +103,23 @@ func (c *Conn) finish(ctx context.Context, err error) {
 	c.Stats.BytesUp += c.conn.BytesWritten()
 }
 
-// broken says whether an error is the end of a connection, and none of this side's choosing.
-func broken(err error) bool {
-	closed := (*wire.CloseError)(nil)
-	return errors.As(err, &closed) || errors.Is(err, wire.ErrLost) || errors.Is(err, wire.ErrStalled) ||
-		errors.Is(err, wire.ErrTooLarge) || errors.Is(err, wire.ErrProtocol)
-}
-
-// await says how many REQs wait for their answer: the relay's deadline is there while one does.
-func (c *Conn) await(waiting int) {
+// await says that so many more REQs wait for their answer, or fewer: the relay's deadline is there
+// while one does.
+func (c *Conn) await(more int) {
 	was := c.waiting
-	if c.waiting = waiting; (was > 0) != (waiting > 0) {
-		c.watch(waiting > 0)
+	if c.waiting += more; (was > 0) != (c.waiting > 0) {
+		c.watch(true)
 	}
 }
 
 // watch begins the relay's deadline anew, or lets it stand still.
 func (c *Conn) watch(on bool) {
-	switch {
-	case c.o.Patient:
-	case on && c.waiting > 0:
-		c.conn.WatchUseful(c.o.stall())
-	default:
-		c.conn.WatchUseful(0)
+	limit := time.Duration(0)
+	if on && c.waiting > 0 {
+		limit = c.o.stall()
+	}
+	if !c.o.Patient {
+		c.conn.WatchUseful(limit)
 	}
 }
 
@@ -147,8 +142,8 @@ func (c *Conn) ask(ctx context.Context, filter *corpus.Filter) (*Subscription, e
 // Request sends a REQ with a filter, or several with commas between them, as JSON. limit is how
 // many events it asks for; 0 for no limit. Where REQs must keep a distance, it waits for it.
 func (c *Conn) Request(ctx context.Context, filters []byte, limit int) (*Subscription, error) {
-	if wait := c.last + c.o.Interval - wire.Now(); c.o.Interval > 0 && c.last > 0 && wait > 0 {
-		if err := sleep(ctx, wait); err != nil {
+	if c.o.Interval > 0 && c.last > 0 {
+		if err := sleep(ctx, c.last+c.o.Interval-wire.Now()); err != nil {
 			return nil, err
 		}
 	}
@@ -165,7 +160,7 @@ func (c *Conn) send(verb string, filters []byte, limit int) (*Subscription, erro
 	c.out = append(append(c.out, s.ID...), `",`...)
 	c.out = append(append(c.out, filters...), ']')
 	c.open[s.ID] = s
-	c.await(c.waiting + 1)
+	c.await(1)
 	s.Sent = wire.Now()
 	c.last = s.Sent
 	if c.Stats.began == 0 {
@@ -237,17 +232,17 @@ func (c *Conn) sort(frame []byte, at time.Duration) (*Subscription, error) {
 	}
 	s := c.latest
 	if s == nil || s.ID != string(m.Sub) {
-		if s = c.open[string(m.Sub)]; s == nil {
-			if m.Type == wire.Event && !c.comesLate() {
-				stats.Unexpected++
-				if !c.Own(m.Sub) {
-					stats.Elsewhere++
-				}
-			}
-			return nil, nil
-		}
-		c.latest = s
+		s = c.open[string(m.Sub)]
 	}
+	if s == nil {
+		if m.Type == wire.Event && !c.comesLate() {
+			if stats.Unexpected++; !c.Own(m.Sub) {
+				stats.Elsewhere++
+			}
+		}
+		return nil, nil
+	}
+	c.latest = s
 	switch {
 	case m.Type == wire.Event:
 		s.Events++
@@ -261,9 +256,8 @@ func (c *Conn) sort(frame []byte, at time.Duration) (*Subscription, error) {
 		c.forget(s)
 		return s, nil
 	}
-	c.await(c.waiting - 1)
-	stats.ended = at
-	stats.Duration = at - stats.began
+	c.await(-1)
+	stats.until(at)
 	stats.Latency.Record(at - s.Sent)
 	switch m.Type {
 	case wire.EOSE:
@@ -322,8 +316,7 @@ func (c *Conn) pass(ctx context.Context, take Take) error {
 	if stats.FirstEvent == 0 {
 		stats.FirstEvent = max(1, c.At-stats.began)
 	}
-	stats.ended = c.At
-	stats.Duration = c.At - stats.began
+	stats.until(c.At)
 	ok, err := take(ctx, &e, false)
 	if !ok && err == nil {
 		began := wire.Now()
@@ -338,39 +331,21 @@ func (c *Conn) pass(ctx context.Context, take Take) error {
 // ErrSilent says that nothing came by a deadline that is no end of the connection.
 var ErrSilent = errors.New("no answer")
 
-// readAhead reads in a goroutine of its own, so that a wait can end without the connection.
-type readAhead struct {
-	in   chan arrival
-	done chan struct{}
-	err  error // why in was closed
-}
-
 // arrival is a message that owns its memory.
 type arrival struct {
 	frame []byte
 	at    time.Duration
 }
 
-func (r *readAhead) run(conn *wire.Conn) {
-	defer close(r.in)
+func (c *Conn) readAhead() {
+	defer close(c.ahead)
 	for {
-		frame, at, err := conn.Read()
+		frame, at, err := c.conn.Read()
 		if err != nil {
-			r.err = err
+			c.aheadErr = err
 			return
 		}
-		select {
-		case r.in <- arrival{bytes.Clone(frame), at}:
-		case <-r.done:
-			r.err = wire.ErrClosed
-			return
-		}
-	}
-}
-
-func (r *readAhead) stop() {
-	if r != nil {
-		close(r.done)
+		c.ahead <- arrival{bytes.Clone(frame), at}
 	}
 }
 
@@ -378,37 +353,28 @@ func (r *readAhead) stop() {
 // Once it was called, Read must not be. What was read stays valid. A deadline that is zero is now.
 func (c *Conn) ReadBy(ctx context.Context, deadline time.Time) (*Subscription, error) {
 	if c.ahead == nil {
-		c.ahead = &readAhead{in: make(chan arrival, 16), done: make(chan struct{})}
-		go c.ahead.run(c.conn)
-	}
-	var late <-chan time.Time
-	if !deadline.IsZero() {
-		timer := time.NewTimer(time.Until(deadline))
-		defer timer.Stop()
-		late = timer.C
+		c.ahead = make(chan arrival, 16)
+		go c.readAhead()
 	}
 	var a arrival
 	more := true
 	select {
-	case a, more = <-c.ahead.in:
+	case a, more = <-c.ahead:
 	default:
-		if late == nil {
-			return nil, ErrSilent
-		}
 		select {
-		case a, more = <-c.ahead.in:
-		case <-late:
+		case a, more = <-c.ahead:
+		case <-time.After(time.Until(deadline)):
 			return nil, ErrSilent
 		case <-ctx.Done():
 			return nil, context.Cause(ctx)
 		}
 	}
-	if !more {
-		if ctx.Err() != nil {
-			return nil, context.Cause(ctx)
-		}
-		return nil, c.ahead.err
+	switch {
+	case more:
+		c.conn.ParseMessage(a.frame, &c.Message)
+		return c.sort(a.frame, a.at)
+	case ctx.Err() != nil:
+		return nil, context.Cause(ctx)
 	}
-	c.conn.ParseMessage(a.frame, &c.Message)
-	return c.sort(a.frame, a.at)
+	return nil, c.aheadErr
 }

@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -36,12 +37,7 @@ const widestPage = 20_000
 
 // Widest is how many events of one second to ask for, where they fill a page: the cursor of Pages
 // goes by seconds, and what is not in the answer is lost.
-func (l Limits) Widest() int {
-	if l.Events > 0 {
-		return min(l.Events, widestPage)
-	}
-	return widestPage
-}
+func (l Limits) Widest() int { return min(cmp.Or(l.Events, widestPage), widestPage) }
 
 // What is read of an information document.
 const (
@@ -57,10 +53,10 @@ func Inform(ctx context.Context, url string, within time.Duration) (Information,
 	limited, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
 	text, err := document(limited, url)
-	if err == nil {
+	switch {
+	case err == nil:
 		return parseInformation(text)
-	}
-	if ctx.Err() != nil {
+	case ctx.Err() != nil:
 		err = context.Cause(ctx)
 	}
 	return Information{}, err
@@ -96,32 +92,33 @@ func document(ctx context.Context, url string) ([]byte, error) {
 // parseInformation reads each field by itself: one of a wrong type says nothing, and spoils no
 // other.
 func parseInformation(text []byte) (i Information, err error) {
-	var fields, limitation map[string]json.RawMessage
-	if json.Unmarshal(text, &fields) != nil || fields == nil {
+	fields := read[map[string]json.RawMessage](text)
+	if fields == nil {
 		return i, errors.New("the answer is no JSON object")
 	}
-	_ = json.Unmarshal(fields["limitation"], &limitation)
-	var nips []json.Number
-	if json.Unmarshal(fields["supported_nips"], &nips) == nil {
-		for _, n := range nips[:min(len(nips), maxNIPs)] {
-			if nip := sensible(n); nip > 0 {
-				i.NIPs = append(i.NIPs, nip)
-			}
+	limitation := read[map[string]json.RawMessage](fields["limitation"])
+	nips := read[[]json.Number](fields["supported_nips"])
+	for _, n := range nips[:min(len(nips), maxNIPs)] {
+		if nip := sensible(n); nip > 0 {
+			i.NIPs = append(i.NIPs, nip)
 		}
 	}
-	var version string
-	if json.Unmarshal(fields["version"], &version) == nil && len(version) <= maxVersion {
+	if version := read[string](fields["version"]); len(version) <= maxVersion {
 		i.Version = version
 	}
-	limit := func(name string) int {
-		var n json.Number
-		_ = json.Unmarshal(limitation[name], &n)
-		return sensible(n)
-	}
-	i.Limits = Limits{Subscriptions: limit("max_subscriptions"), Events: limit("max_limit")}
-	_ = json.Unmarshal(limitation["auth_required"], &i.Auth)
-	_ = json.Unmarshal(limitation["payment_required"], &i.Payment)
+	i.Limits.Subscriptions = sensible(read[json.Number](limitation["max_subscriptions"]))
+	i.Limits.Events = sensible(read[json.Number](limitation["max_limit"]))
+	i.Auth, i.Payment = read[bool](limitation["auth_required"]), read[bool](limitation["payment_required"])
 	return i, nil
+}
+
+// read returns a value of JSON, zero where it is of another type.
+func read[T any](text []byte) (value T) {
+	var got T
+	if json.Unmarshal(text, &got) == nil {
+		value = got
+	}
+	return value
 }
 
 // sensible is a number that can be meant, else 0.

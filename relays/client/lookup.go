@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"slices"
 	"sync"
 	"time"
 
@@ -51,34 +50,60 @@ type LookedUp struct {
 // Run asks for the ids. The error says why some had no answer, which says nothing of what the relay
 // holds; it is a *ClosedError where the relay ended a REQ by CLOSED.
 func (l *Lookup) Run(ctx context.Context, ids []corpus.ID) (*LookedUp, error) {
-	u := &lookingUp{Lookup: l, done: &LookedUp{Came: slices.Repeat([]bool{true}, len(ids))}, since: map[corpus.ID]time.Duration{},
+	u := &lookingUp{Lookup: l, done: &LookedUp{Came: make([]bool, len(ids))}, since: map[corpus.ID]time.Duration{},
 		batch: lookupBatch, most: 2 * len(ids)}
-	err := u.run(ctx, ids)
-	if err != nil || l.Must == nil {
+	must := func(k int) bool { return l.Must == nil || l.Must(k) }
+	missing, err := u.askAll(ctx, ids)
+	at := positions(missing) // where the ids that are not there yet stand among all
+	var left []corpus.ID     // of them, what has to be there
+	for k, id := range ids {
+		_, absent := at[id]
+		if u.done.Came[k] = !absent; absent {
+			at[id] = k
+			if must(k) {
+				left = append(left, id)
+			}
+		}
+	}
+	end, pause := wire.Now()+Grace, firstPause
+	for err == nil && len(left) > 0 && wire.Now() < end {
+		if err = sleep(ctx, pause); err != nil {
+			break
+		}
+		pause = min(2*pause, longestPause)
+		left, err = u.ask(ctx, left, func(e *Event) {
+			u.done.Came[at[e.ID]] = true
+			u.done.Late++
+			u.done.LateBy = max(u.done.LateBy, e.At-u.since[e.ID])
+		})
+	}
+	var again []corpus.ID // what came and need not be there
+	var places []int
+	for k, came := range u.done.Came {
+		if came && !must(k) {
+			again, places = append(again, ids[k]), append(places, k)
+		}
+	}
+	if err != nil || len(again) == 0 {
 		return u.done, err
 	}
-	var again []corpus.ID
-	var at []int
-	for k, came := range u.done.Came {
-		if came && !l.Must(k) {
-			again, at = append(again, ids[k]), append(at, k)
-		}
-	}
-	if len(again) == 0 {
-		return u.done, nil
-	}
-	once := Lookup{URL: l.URL, Stall: l.Stall}
-	now := &lookingUp{Lookup: &once, done: &LookedUp{}, since: u.since, batch: lookupBatch, most: 2 * len(again)}
+	now := &lookingUp{Lookup: &Lookup{URL: l.URL, Stall: l.Stall}, done: &LookedUp{}, since: u.since, batch: lookupBatch, most: 2 * len(again)}
 	if missing, err := now.askAll(ctx, again); err == nil { // else what came stands
-		gone := make(map[corpus.ID]bool, len(missing))
-		for _, id := range missing {
-			gone[id] = true
-		}
-		for j, k := range at {
-			u.done.Came[k] = !gone[again[j]]
+		gone := positions(missing)
+		for j, k := range places {
+			_, absent := gone[again[j]]
+			u.done.Came[k] = !absent
 		}
 	}
 	return u.done, context.Cause(ctx)
+}
+
+func positions(ids []corpus.ID) map[corpus.ID]int {
+	at := make(map[corpus.ID]int, len(ids))
+	for i, id := range ids {
+		at[id] = i
+	}
+	return at
 }
 
 // lookingUp is a Lookup on its way.
@@ -91,42 +116,6 @@ type lookingUp struct {
 
 	mu    sync.Mutex
 	since map[corpus.ID]time.Duration // when an answer was first without it
-}
-
-func (u *lookingUp) run(ctx context.Context, ids []corpus.ID) error {
-	missing, err := u.askAll(ctx, ids)
-	if err != nil || len(missing) == 0 {
-		return err
-	}
-	at := make(map[corpus.ID]int, len(missing)) // of those that are not there yet
-	for _, id := range missing {
-		at[id] = -1
-	}
-	var left []corpus.ID // of those, what has to be there
-	for k, id := range ids {
-		if _, ok := at[id]; ok {
-			at[id], u.done.Came[k] = k, false
-			if u.Must == nil || u.Must(k) {
-				left = append(left, id)
-			}
-		}
-	}
-	end, pause := wire.Now()+Grace, firstPause
-	for len(left) > 0 && wire.Now() < end {
-		if err := sleep(ctx, pause); err != nil {
-			return err
-		}
-		pause = min(2*pause, longestPause)
-		left, err = u.ask(ctx, left, func(e *Event) {
-			u.done.Came[at[e.ID]] = true
-			u.done.Late++
-			u.done.LateBy = max(u.done.LateBy, e.At-u.since[e.ID])
-		})
-		if err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // askAll asks once for all, and returns what is missing. Of a relay that caps its answers it asks

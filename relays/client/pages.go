@@ -2,7 +2,6 @@ package client
 
 import (
 	"context"
-	"errors"
 	"math"
 	"slices"
 	"time"
@@ -55,33 +54,38 @@ func (p *Pages) Run(ctx context.Context) (*Paged, error) {
 	if p.Filter.Until != nil {
 		done.Until = *p.Filter.Until
 	}
-	w := paging{Pages: p, done: done, size: max(1, p.Size), before: map[corpus.ID]bool{}}
-	again := retry{o: &p.Options}
-	for {
-		from := done.Events
-		err := w.connected(ctx)
-		var taking *takeError
-		if errors.As(err, &taking) {
-			done.Stepped = w.full()
-			return done, taking.err
-		}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	w := paging{Pages: p, done: done, end: cancel, size: max(1, p.Size), before: map[corpus.ID]bool{}}
+	err := p.persist(ctx, done.Stats, func(c *Conn) error {
+		before := done.Events
+		err := w.pages(ctx, c)
 		if err != nil {
-			err = again.after(ctx, err, done.Events > from)
+			w.shrink() // perhaps the page was too much for it
+			if done.Events == before {
+				w.shrink() // and by far: attempts that bring nothing are few
+			}
 		}
-		if done.Complete || err != nil {
-			done.Stepped = w.full()
-			return done, err
+		return err
+	})
+	// What may hold more than came are seconds of as many events as the relay ever sent at once, more
+	// than once.
+	for _, s := range w.stepped {
+		if s.cut || s.events == w.longest && w.asLong > 1 {
+			done.Stepped = append(done.Stepped, s.second)
 		}
 	}
+	return done, err
 }
 
 // paging is a Pages on its way.
 type paging struct {
 	*Pages
 	done   *Paged
-	size   int                // what is asked for: less than Size after CLOSED or a lost connection, more where a second fills a page
-	narrow bool               // asking for more than Size led to CLOSED or a lost connection, and is not tried again
-	before map[corpus.ID]bool // ids of the last page at or before the cursor
+	end    context.CancelCauseFunc // with what Take or Turned returned
+	size   int                     // what is asked for: less than Size after CLOSED or a lost connection, more where a second fills a page
+	narrow bool                    // asking for more than Size led to CLOSED or a lost connection, and is not tried again
+	before map[corpus.ID]bool      // ids of the last page at or before the cursor
 
 	longest, asLong int       // the most events of a page, and how many pages that brought news had as many
 	stepped         []stepped // over these seconds
@@ -94,38 +98,7 @@ type stepped struct {
 	cut    bool // the relay was asked for no more, or said so itself
 }
 
-// full returns the seconds that may hold more than came: those of as many events as the relay ever
-// sent at once, more than once.
-func (w *paging) full() (seconds []int64) {
-	for _, s := range w.stepped {
-		if s.cut || s.events == w.longest && w.asLong > 1 {
-			seconds = append(seconds, s.second)
-		}
-	}
-	return seconds
-}
-
-// connected pages over one connection until the end, or until it breaks.
-func (w *paging) connected(ctx context.Context) error {
-	c, err := dial(ctx, &w.Options, w.done.Stats)
-	if err != nil {
-		return err
-	}
-	before := w.done.Events
-	err = w.pages(ctx, c)
-	if err != nil {
-		w.shrink() // perhaps the page was too much for it
-		if w.done.Events == before {
-			w.shrink() // and by far: attempts that bring nothing are few
-		}
-	}
-	c.finish(ctx, err)
-	if ctx.Err() != nil {
-		return context.Cause(ctx)
-	}
-	return err
-}
-
+// pages takes page after page over one connection until the end, or until it breaks.
 func (w *paging) pages(ctx context.Context, c *Conn) error {
 	since := int64(math.MinInt64)
 	if w.Filter.Since != nil {
@@ -147,7 +120,8 @@ func (w *paging) pages(ctx context.Context, c *Conn) error {
 		w.turn(page)
 		if w.Turned != nil {
 			if err := w.Turned(w.done.Until); err != nil {
-				return &takeError{err}
+				w.end(err)
+				return err
 			}
 		}
 		if page.closed == nil {
@@ -213,10 +187,8 @@ func (w *paging) page(ctx context.Context, c *Conn) (*page, error) {
 			if len(p.times) > 0 || len(came) > 1 {
 				return p, c.endAll()
 			}
-			if w.Confirm > 0 {
-				if err := sleep(ctx, w.Confirm); err != nil {
-					return nil, err
-				}
+			if err := sleep(ctx, w.Confirm); err != nil {
+				return nil, err
 			}
 			if w.Single {
 				if err := c.endAll(); err != nil {
@@ -265,10 +237,11 @@ func (w *paging) event(ctx context.Context, c *Conn, answer map[corpus.ID]bool, 
 		return nil
 	}
 	p.fresh++
-	if err := c.pass(ctx, w.Take); err != nil {
-		return &takeError{err}
+	err := c.pass(ctx, w.Take)
+	if err != nil {
+		w.end(err)
 	}
-	return nil
+	return err
 }
 
 // turn moves the cursor.

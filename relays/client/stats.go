@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"time"
 
 	"relaybench/corpus"
@@ -45,9 +46,7 @@ type Stats struct {
 func (s *Stats) merge(o *Stats) {
 	s.Requests, s.EOSE, s.Closed, s.Unfinished = s.Requests+o.Requests, s.EOSE+o.EOSE, s.Closed+o.Closed, s.Unfinished+o.Unfinished
 	s.Dials, s.Lost = s.Dials+o.Dials, s.Lost+o.Lost
-	if o.Loss != nil {
-		s.Loss = o.Loss
-	}
+	s.Loss = cmp.Or(o.Loss, s.Loss)
 	s.Events, s.Duplicates, s.Unexpected = s.Events+o.Events, s.Duplicates+o.Duplicates, s.Unexpected+o.Unexpected
 	s.Repeated, s.Elsewhere = s.Repeated+o.Repeated, s.Elsewhere+o.Elsewhere
 	s.UnexpectedIDs = append(s.UnexpectedIDs, o.UnexpectedIDs[:min(len(o.UnexpectedIDs), maxUnexpectedIDs-len(s.UnexpectedIDs))]...)
@@ -55,12 +54,7 @@ func (s *Stats) merge(o *Stats) {
 	s.Bytes, s.BytesUp = s.Bytes+o.Bytes, s.BytesUp+o.BytesUp
 	s.Notices, s.Garbage, s.Waited = s.Notices+o.Notices, s.Garbage+o.Garbage, s.Waited+o.Waited
 	s.Malformed.Add(o.Malformed)
-	if o.Extensions != "" {
-		s.Extensions = o.Extensions
-	}
-	if o.Reason != "" {
-		s.Reason = o.Reason
-	}
+	s.Extensions, s.Reason = cmp.Or(o.Extensions, s.Extensions), cmp.Or(o.Reason, s.Reason)
 	for prefix, n := range o.Reasons {
 		s.closedFor(prefix, n)
 	}
@@ -71,9 +65,11 @@ func (s *Stats) merge(o *Stats) {
 	if first := o.began + o.FirstEvent; o.FirstEvent > 0 && (s.FirstEvent == 0 || first < s.began+s.FirstEvent) {
 		s.FirstEvent = first - s.began
 	}
-	s.ended = max(s.ended, o.ended)
-	s.Duration = s.ended - s.began
+	s.until(max(s.ended, o.ended))
 }
+
+// until notes when the last answer, or a part of it, came.
+func (s *Stats) until(at time.Duration) { s.ended, s.Duration = at, at-s.began }
 
 // maxUnexpectedIDs bounds UnexpectedIDs.
 const maxUnexpectedIDs = 5

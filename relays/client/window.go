@@ -35,10 +35,10 @@ const (
 )
 
 func newWindow(most int, adaptive bool) *window {
-	if !adaptive {
-		return &window{size: most, most: most}
+	if adaptive {
+		return &window{size: 1, most: most, growing: most > 1}
 	}
-	return &window{size: 1, most: most, growing: most > 1}
+	return &window{size: most}
 }
 
 func (w *window) now() int {
@@ -70,9 +70,6 @@ func (w *window) answered(events int, at time.Duration) {
 		w.size, w.growing = w.steps[n-2].InFlight, false
 		return
 	}
-	if w.size == w.most {
-		w.growing = false
-		return
-	}
+	w.growing = w.size < w.most
 	w.size = min(2*w.size, w.most)
 }
