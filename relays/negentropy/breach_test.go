@@ -46,8 +46,8 @@ func TestWhoBeganNIP77AndBreaksItIsTold(t *testing.T) {
 		want   ProtocolError // without the cause
 		is     func(error) bool
 	}{
-		{"no digits of sixteen", answer("hello, world"), patient, ProtocolError{Code: NotHex, Answer: 1}, as[*HexError]},
-		{"an odd number of digits", answer("610"), patient, ProtocolError{Code: NotHex, Answer: 1}, as[*HexError]},
+		{"no digits of sixteen", answer("hello, world"), patient, ProtocolError{Code: NotHex, Answer: 1}, as[*FormatError]},
+		{"an odd number of digits", answer("610"), patient, ProtocolError{Code: NotHex, Answer: 1}, as[*FormatError]},
 		{"nothing", answer(""), patient, ProtocolError{Code: Malformed, Answer: 1}, as[*FormatError]},
 		{"random bytes", answer(hexed(noise...)), patient, ProtocolError{Code: Malformed, Answer: 1}, as[*FormatError]},
 		{"random bytes after a version", answer(hexed(append([]byte{Version}, noise[1:]...)...)), patient, ProtocolError{Code: Malformed, Answer: 1}, as[*FormatError]},

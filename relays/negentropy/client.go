@@ -23,9 +23,12 @@ import (
 // wire suffices.
 const MinReadLimit = 2 << 20
 
+// DefaultFrameLimit bounds the messages sent, in bytes before hexadecimal digits double them: with
+// room to spare, they pass the 128 KiB that relays take at most.
+const DefaultFrameLimit = 60_000
+
 // The defaults of Options.
 const (
-	DefaultFrameLimit  = 60_000 // doubled, and with room to spare, it passes the 128 KiB that relays take at most
 	DefaultFirstAnswer = 10 * time.Second
 	DefaultStall       = 30 * time.Second
 	DefaultMaxRounds   = 100_000
@@ -46,9 +49,6 @@ const noticeGrace = 2 * time.Second
 
 // Options say how to reconcile with a relay. Zero values stand for the defaults.
 type Options struct {
-	// FrameLimit bounds the messages sent, in bytes before hexadecimal digits double them; less
-	// than 0 means no limit.
-	FrameLimit int
 	// FirstAnswer is how long the relay may take to answer NEG-OPEN, in which it may have to build
 	// its structure. Silence for as long, in which other frames do not count, means that it does
 	// not speak NIP-77.
@@ -68,7 +68,6 @@ type Options struct {
 }
 
 func (o Options) withDefaults() Options {
-	o.FrameLimit = cmp.Or(o.FrameLimit, DefaultFrameLimit)
 	o.FirstAnswer = cmp.Or(max(0, o.FirstAnswer), DefaultFirstAnswer)
 	o.Stall = cmp.Or(max(0, o.Stall), DefaultStall)
 	o.MaxRounds = cmp.Or(max(0, o.MaxRounds), DefaultMaxRounds)
@@ -78,33 +77,18 @@ func (o Options) withDefaults() Options {
 
 // Result is what a reconciliation came to and what it cost.
 type Result struct {
-	Parts   int // reconciliations completed: 1, or as many as ReconcileSplit needed
 	Refused int // NEG-OPENs that ReconcileSplit had to split
 	Rounds  int // NEG-MSGs received
 	// BytesUp and BytesDown are the bytes of all NEG- frames, WebSocket headers included, each
 	// frame taken as sent in one piece; NEG-CLOSE is left out.
 	BytesUp, BytesDown int64
-	// PayloadUp and PayloadDown are the bytes of the negentropy messages in them, binary.
-	PayloadUp, PayloadDown int64
-	Have, Need             int
-	Unexpected             int           // of the ids to need: those that Options.Known does not know, each as often as it was named
-	UnexpectedExamples     []ID          // the first of them, at most 5
-	Duration               time.Duration // from NEG-OPEN until the last answer was dealt with
-	FirstAnswer            time.Duration // from NEG-OPEN to the arrival of the first answer
-	Engine                 time.Duration // the part of Duration spent on the protocol, Have and Need included
-	Coding                 time.Duration // the part of Duration spent on JSON and hexadecimal digits
-}
-
-func (r *Result) add(o Result) {
-	r.Parts, r.Refused, r.Rounds = r.Parts+o.Parts, r.Refused+o.Refused, r.Rounds+o.Rounds
-	r.BytesUp, r.BytesDown = r.BytesUp+o.BytesUp, r.BytesDown+o.BytesDown
-	r.PayloadUp, r.PayloadDown = r.PayloadUp+o.PayloadUp, r.PayloadDown+o.PayloadDown
-	r.Have, r.Need, r.Unexpected = r.Have+o.Have, r.Need+o.Need, r.Unexpected+o.Unexpected
-	r.UnexpectedExamples = append(r.UnexpectedExamples, o.UnexpectedExamples[:min(len(o.UnexpectedExamples), maxExamples-len(r.UnexpectedExamples))]...)
-	r.Duration, r.Engine, r.Coding = r.Duration+o.Duration, r.Engine+o.Engine, r.Coding+o.Coding
-	if r.FirstAnswer == 0 {
-		r.FirstAnswer = o.FirstAnswer
-	}
+	Have, Need         int
+	Unexpected         int           // of the ids to need: those that Options.Known does not know, each as often as it was named
+	UnexpectedExamples []ID          // the first of them, at most 5
+	Duration           time.Duration // from NEG-OPEN until the last answer was dealt with
+	FirstAnswer        time.Duration // from NEG-OPEN to the arrival of the first answer
+	Engine             time.Duration // the part of Duration spent on the protocol, Have and Need included
+	Coding             time.Duration // the part of Duration spent on JSON and hexadecimal digits
 }
 
 // Reconcile finds out how the relay's events that match the filter, a JSON object (NIP-01), differ
@@ -121,20 +105,9 @@ func (r *Result) add(o Result) {
 //   - *ProtocolError: it does, and breaks NIP-77. Which of them end the connection is said there.
 //   - ctx's error, and the connection's own: the connection has ended.
 func Reconcile(ctx context.Context, conn *wire.Conn, filter []byte, s Storage, o Options) (Result, error) {
-	if !json.Valid(filter) || bytes.TrimLeft(filter, " \t\r\n")[0] != '{' { // it would break the frame, or mean another message
-		return Result{}, errors.New("reconciling: the filter is not a JSON object")
-	}
-	c := clients.Get().(*client)
-	defer clients.Put(c)
-	c.ctx, c.conn, c.o, c.sub = ctx, conn, o.withDefaults(), subscription()
-	c.result, c.strays, c.notice, c.garbage = Result{}, 0, nil, conn.Garbage().Of(wire.NegMsg)
-	err := c.reconcile(filter, s)
-	result := c.result
-	c.forget()
-	if err != nil {
-		err = fmt.Errorf("reconciling: %w", err)
-	}
-	return result, err
+	var r Result
+	err := reconcile(ctx, conn, filter, s, o.withDefaults(), &r)
+	return r, err
 }
 
 // Probe finds out within the time given, 0 for 3 s, whether a relay speaks NIP-77, by a
@@ -178,7 +151,8 @@ type client struct {
 	sub                   string
 	initiator             Initiator
 	frame, message, reply []byte
-	result                Result
+	result                *Result
+	rounds                int           // of this reconciliation
 	garbage               int           // NEG-MSGs at fault that came before, on this connection
 	strays                int           // NEG-MSGs under other ids
 	start                 time.Duration // of NEG-OPEN
@@ -187,13 +161,6 @@ type client struct {
 }
 
 var clients = sync.Pool{New: func() any { return new(client) }}
-
-// forget lets go of what is the caller's.
-func (c *client) forget() {
-	c.ctx, c.conn, c.o, c.result = nil, nil, Options{}, Result{}
-	n := &c.initiator
-	n.storage, n.have, n.need = nil, nil, nil
-}
 
 var subscriptions atomic.Uint64
 
@@ -204,76 +171,84 @@ func subscription() string {
 	return "neg" + strconv.FormatUint(first+subscriptions.Add(1)%many, 10)
 }
 
-func (c *client) reconcile(filter []byte, s Storage) (err error) {
-	n, r := &c.initiator, &c.result
-	n.writer, n.have, n.need = newWriter(s, c.o.FrameLimit), c.have, c.need
-	defer context.AfterFunc(c.ctx, c.conn.Abort)()
-	c.await(c.o.FirstAnswer)
-	defer c.conn.WatchUseful(0)
-
+// reconcile adds what it does to the result. The bounds of the options are on the sums.
+func reconcile(ctx context.Context, conn *wire.Conn, filter []byte, s Storage, o Options, r *Result) error {
+	if !json.Valid(filter) || bytes.TrimLeft(filter, " \t\r\n")[0] != '{' { // it would break the frame, or mean another message
+		return errors.New("reconciling: the filter is not a JSON object")
+	}
+	c := clients.Get().(*client)
+	defer clients.Put(c)
+	c.ctx, c.conn, c.o, c.sub, c.result, c.rounds = ctx, conn, o, subscription(), r, 0
+	c.strays, c.notice, c.garbage = 0, nil, conn.Garbage().Of(wire.NegMsg)
+	defer context.AfterFunc(ctx, conn.Abort)()
+	defer conn.WatchUseful(0)
 	c.start = wire.Now()
+	err := c.run(filter, s)
+	r.Duration += wire.Now() - c.start
+	var refused *RelayError
+	var unsupported *UnsupportedError
+	if !errors.As(err, &refused) && !errors.As(err, &unsupported) { // else the relay has closed it already, or is gone
+		c.begin("NEG-CLOSE")
+		if conn.Send(append(c.frame, ']')) == nil {
+			conn.Flush() // a failure shows in whatever is done next
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("reconciling: %w", err)
+	}
+	return nil
+}
+
+func (c *client) run(filter []byte, s Storage) error {
+	n, r := &c.initiator, c.result
+	n.writer, n.have, n.need = newWriter(s, DefaultFrameLimit), c.have, c.need
+	c.await(c.o.FirstAnswer)
 	mark := c.start
 	c.message = n.Open(c.message[:0])
 	r.Engine += lap(&mark)
 	c.begin("NEG-OPEN")
 	c.frame = append(append(append(c.frame, ','), filter...), `,"`...)
-	err = c.send(&mark)
-	named, idle := 0, 0
-	for err == nil {
-		if mark, err = c.round(); err != nil || n.Done() {
-			break
+	for named, idle := r.Have+r.Need, 0; ; {
+		if err := c.send(&mark); err != nil {
+			return err
+		}
+		if err := c.round(&mark); err != nil || n.Done() {
+			return err
 		}
 		if idle++; r.Have+r.Need > named {
 			named, idle = r.Have+r.Need, 0
 		}
-		if r.Rounds >= c.o.MaxRounds {
-			err = endless(r.Rounds, r.Rounds, c.o.MaxRounds)
+		if asked := r.Rounds + r.Refused; asked >= c.o.MaxRounds {
+			return endless(c.rounds, asked, c.o.MaxRounds)
 		} else if idle == maxIdle {
-			err = endless(r.Rounds, idle, c.o.MaxRounds)
-		} else {
-			c.await(c.o.Stall)
-			c.begin("NEG-MSG")
-			c.frame = append(c.frame, `,"`...)
-			err = c.send(&mark)
+			return endless(c.rounds, idle, c.o.MaxRounds)
 		}
+		c.await(c.o.Stall)
+		c.begin("NEG-MSG")
+		c.frame = append(c.frame, `,"`...)
 	}
-	r.Duration = wire.Now() - c.start
-	var refused *RelayError
-	var unsupported *UnsupportedError
-	if !errors.As(err, &refused) && !errors.As(err, &unsupported) { // else the relay has closed it already, or is gone
-		c.begin("NEG-CLOSE")
-		if c.conn.Send(append(c.frame, ']')) == nil {
-			c.conn.Flush() // a failure shows in whatever is done next
-		}
-	}
-	if err == nil {
-		r.Parts = 1
-	}
-	return err
 }
 
-// round waits for an answer and deals with it. mark is when it was dealt with.
-func (c *client) round() (mark time.Duration, err error) {
-	r := &c.result
+// round waits for an answer and deals with it. mark is when that began, and when it was done.
+func (c *client) round(mark *time.Duration) error {
+	r := c.result
 	payload, err := c.receive()
 	if err != nil {
-		return 0, err
+		return err
 	}
-	mark = wire.Now()
-	if c.reply, err = DecodeHex(c.reply[:0], payload); err != nil {
-		return mark, breach(r.Rounds, err)
+	*mark = wire.Now()
+	if c.reply, err = DecodeHex(c.reply[:0], payload); err == nil {
+		r.Coding += lap(mark)
+		c.message, err = c.initiator.Next(c.message[:0], c.reply)
+		r.Engine += lap(mark)
 	}
-	r.PayloadDown += int64(len(c.reply))
-	r.Coding += lap(&mark)
-	c.message, err = c.initiator.Next(c.message[:0], c.reply)
-	r.Engine += lap(&mark)
-	if err != nil {
-		return mark, breach(r.Rounds, err)
+	if wrong := (*FormatError)(nil); errors.As(err, &wrong) {
+		return &ProtocolError{Code: wrong.Code, Answer: c.rounds, Count: wrong.Count, Limit: wrong.Limit, Err: err}
 	}
 	if r.Need > c.o.MaxNeed {
-		return mark, &ProtocolError{Code: UnexpectedIDs, Answer: r.Rounds, Count: uint64(r.Need), Limit: uint64(c.o.MaxNeed)}
+		return &ProtocolError{Code: UnexpectedIDs, Answer: c.rounds, Count: uint64(r.Need), Limit: uint64(c.o.MaxNeed)}
 	}
-	return mark, nil
+	return err
 }
 
 func (c *client) have(ids []ID) {
@@ -282,7 +257,7 @@ func (c *client) have(ids []ID) {
 }
 
 func (c *client) need(ids []ID) {
-	r := &c.result
+	r := c.result
 	r.Need += len(ids)
 	for i := range ids {
 		if c.o.Known == nil || c.o.Known(&ids[i]) {
@@ -306,7 +281,6 @@ func (c *client) begin(label string) {
 func (c *client) send(mark *time.Duration) error {
 	c.frame = append(AppendHex(c.frame, c.message), `"]`...)
 	c.result.Coding += lap(mark)
-	c.result.PayloadUp += int64(len(c.message))
 	c.result.BytesUp += frameBytes(len(c.frame)) + 4 // a client's mask
 	return c.cause(c.conn.Send(c.frame))
 }
@@ -328,8 +302,7 @@ func (c *client) cause(err error) error {
 
 // receive returns the payload of the next answer.
 func (c *client) receive() ([]byte, error) {
-	r := &c.result
-	opening := r.Rounds == 0
+	r, opening := c.result, c.rounds == 0
 	var m wire.Message
 	for {
 		frame, at, err := c.conn.Read()
@@ -356,9 +329,10 @@ func (c *client) receive() ([]byte, error) {
 		}
 		r.BytesDown += frameBytes(len(frame))
 		if m.Type != wire.NegMsg {
-			return nil, refusal(&m, frame, r.Rounds)
+			return nil, refusal(&m, frame, c.rounds)
 		}
-		if r.Rounds++; opening {
+		c.rounds++
+		if r.Rounds++; opening && r.FirstAnswer == 0 {
 			r.FirstAnswer = at - c.start
 		}
 		return m.Payload, nil
@@ -368,8 +342,8 @@ func (c *client) receive() ([]byte, error) {
 // readFailed says what it means that no answer came.
 func (c *client) readFailed(err error) error {
 	err = c.cause(err)
-	broken := &ProtocolError{Answer: c.result.Rounds + 1, Err: err}
-	opening, stalled := c.result.Rounds == 0, errors.Is(err, wire.ErrStalled)
+	broken := &ProtocolError{Answer: c.rounds + 1, Err: err}
+	opening, stalled := c.rounds == 0, errors.Is(err, wire.ErrStalled)
 	var closed *wire.CloseError
 	var large *wire.TooLargeError
 	switch {

@@ -2,7 +2,6 @@ package negentropy
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"regexp"
 	"slices"
@@ -52,7 +51,7 @@ type ProtocolError struct {
 	// came to nothing (Endless), or answers under another id (WrongSubscription).
 	Count uint64
 	Limit uint64 // of the Count, where there is one
-	Err   error  // the cause: a *HexError, a *FormatError, a *wire.TooLargeError, one that wraps wire.ErrStalled; nil where there is none beside
+	Err   error  // the cause: a *FormatError, a *wire.TooLargeError, one that wraps wire.ErrStalled; nil where there is none beside
 }
 
 func (e *ProtocolError) Error() string {
@@ -81,15 +80,6 @@ func (e *ProtocolError) Error() string {
 
 // Unwrap returns the cause.
 func (e *ProtocolError) Unwrap() error { return e.Err }
-
-// breach makes a mistake in the answer's text a ProtocolError.
-func breach(answer int, err error) error {
-	var format *FormatError
-	if errors.As(err, &format) {
-		return &ProtocolError{Code: format.Code, Answer: answer, Count: format.Count, Limit: format.Limit, Err: err}
-	}
-	return &ProtocolError{Code: NotHex, Answer: answer, Err: err}
-}
 
 // UnsupportedError says that the relay does not speak NIP-77. After ByNotice, BySilence and
 // ByDisconnect the connection has ended.
@@ -130,15 +120,9 @@ func (e *RelayError) Error() string {
 	return text
 }
 
-// Prefix returns the word before the colon, "" where there is none: `blocked`, `closed`,
+// Prefix returns the word before the colon, "other" where there is none: `blocked`, `closed`,
 // `auth-required`, `error` and so on.
-func (e *RelayError) Prefix() string {
-	prefix, _, found := strings.Cut(e.Reason, ":")
-	if !found || strings.ContainsAny(prefix, " \t\n") {
-		return ""
-	}
-	return prefix
-}
+func (e *RelayError) Prefix() string { return wire.ReasonPrefix([]byte(e.Reason)) }
 
 // Blocked reports whether the relay finds the query too big, which a smaller time range may cure.
 // Relays of before NIP-77's last form say RESULTS_TOO_BIG.

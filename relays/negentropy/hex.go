@@ -6,14 +6,6 @@ import (
 	"slices"
 )
 
-// HexError is text that is not hexadecimal. Offset counts characters from the text's start.
-type HexError struct {
-	Offset int
-	Reason string
-}
-
-func (e *HexError) Error() string { return fmt.Sprintf("hexadecimal digit %d: %s", e.Offset, e.Reason) }
-
 // AppendHex appends src to dst as lower-case hexadecimal digits.
 func AppendHex(dst, src []byte) []byte {
 	at := len(dst)
@@ -31,10 +23,10 @@ func AppendHex(dst, src []byte) []byte {
 }
 
 // DecodeHex appends what the digits in src, of either case, stand for to dst. The error is a
-// *HexError; dst is returned as it was then.
+// *FormatError, which counts digits; dst is returned as it was then.
 func DecodeHex(dst, src []byte) ([]byte, error) {
 	if len(src)%2 != 0 {
-		return dst, &HexError{len(src), "missing: the number of digits is odd"}
+		return dst, &FormatError{Offset: len(src), Reason: "missing: the number of digits is odd", Code: NotHex}
 	}
 	at := len(dst)
 	grown := slices.Grow(dst, len(src)/2)[:at+len(src)/2]
@@ -55,7 +47,7 @@ func DecodeHex(dst, src []byte) ([]byte, error) {
 	}
 	if seen >= notDigit {
 		i := slices.IndexFunc(src, func(c byte) bool { return lowDigit[c] == notDigit })
-		return dst, &HexError{i, fmt.Sprintf("%q is none", rune(src[i]))}
+		return dst, &FormatError{Offset: i, Reason: fmt.Sprintf("%q is none", rune(src[i])), Code: NotHex}
 	}
 	return grown, nil
 }

@@ -46,14 +46,14 @@ func TestHexErrorsNameTheOffset(t *testing.T) {
 			if (err != nil) != (want != nil) {
 				t.Fatalf("%q: %v, want %v", text, err, want)
 			}
-			var place *HexError
+			var place *FormatError
 			if err != nil && (!errors.As(err, &place) || place.Offset != at || string(got) != "kept") {
 				t.Fatalf("%q: error %v, result %q", text, err, got)
 			}
 		}
 	}
 	_, err := DecodeHex(nil, []byte("abc"))
-	var place *HexError
+	var place *FormatError
 	if !errors.As(err, &place) || place.Offset != 3 {
 		t.Fatalf("odd number of digits: %v", err)
 	}

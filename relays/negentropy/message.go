@@ -171,17 +171,21 @@ func appendVarint(dst []byte, n uint64) []byte {
 	return append(dst, digits[i:]...)
 }
 
-// FormatError is a message that breaks the protocol. Offset counts bytes from the message's start.
+// FormatError is a message that breaks the protocol. Offset counts bytes from the message's start;
+// for NotHex, hexadecimal digits.
 type FormatError struct {
 	Offset int
 	Reason string
-	Code   Code // Malformed, WrongVersion or CountTooLarge
+	Code   Code // NotHex, Malformed, WrongVersion or CountTooLarge
 	// Count and Limit are of CountTooLarge: how many ids are announced, and how many there are
 	// bytes for.
 	Count, Limit uint64
 }
 
 func (e *FormatError) Error() string {
+	if e.Code == NotHex {
+		return fmt.Sprintf("hexadecimal digit %d: %s", e.Offset, e.Reason)
+	}
 	return fmt.Sprintf("negentropy message: byte %d: %s", e.Offset, e.Reason)
 }
 

@@ -30,23 +30,26 @@ const latest = 1<<53 - 1
 // that is too big is an error, a *RelayError. The Result counts all, refused attempts included;
 // Duration is the sum of the parts'.
 func ReconcileSplit(ctx context.Context, conn *wire.Conn, filter []byte, s Storage, o Options) (Result, error) {
-	result, err := Reconcile(ctx, conn, filter, s, o)
-	if !splittable(result, err) {
-		return result, err
+	var r Result
+	o = o.withDefaults()
+	err := reconcile(ctx, conn, filter, s, o, &r)
+	if !splittable(err) {
+		return r, err
 	}
-	result.Refused++
-	p := splitter{ctx: ctx, conn: conn, s: s, o: o.withDefaults(), result: &result}
+	r.Refused++
+	p := splitter{ctx: ctx, conn: conn, s: s, o: o, result: &r}
 	all, wrong := p.readTimes(filter)
 	if wrong != nil {
-		return result, fmt.Errorf("reading the filter: %w", wrong)
+		return r, fmt.Errorf("reading the filter: %w", wrong)
 	}
-	return result, p.halves(all, 0, err)
+	err = p.halves(all, 0, err)
+	return r, err
 }
 
 // splittable reports whether the relay refused the query as too big, and before it named any id.
-func splittable(r Result, err error) bool {
+func splittable(err error) bool {
 	var refused *RelayError
-	return errors.As(err, &refused) && refused.Blocked() && r.Rounds == 0
+	return errors.As(err, &refused) && refused.Blocked() && refused.Answers == 0
 }
 
 // seconds is a range of created_at, both ends inclusive.
@@ -95,24 +98,21 @@ func (p *splitter) part(r seconds, depth int) error {
 	if err != nil {
 		return fmt.Errorf("writing the filter of a part: %w", err)
 	}
-	o := p.o
-	o.MaxNeed = max(1, o.MaxNeed-p.result.Need)
-	o.MaxRounds -= p.result.Rounds + p.result.Refused
-	switch {
-	case o.MaxRounds <= 0:
-		return fmt.Errorf("reconciling: %w", endless(p.result.Rounds, p.result.Rounds+p.result.Refused, p.o.MaxRounds))
+	sum := p.result
+	switch asked := sum.Rounds + sum.Refused; {
+	case asked >= p.o.MaxRounds:
+		return fmt.Errorf("reconciling: %w", endless(sum.Rounds, asked, p.o.MaxRounds))
 	case p.fruitless == maxFruitless:
-		return fmt.Errorf("reconciling: %w", &ProtocolError{Code: Endless, Answer: p.result.Rounds, Count: uint64(p.fruitless), Limit: maxFruitless,
+		return fmt.Errorf("reconciling: %w", &ProtocolError{Code: Endless, Answer: sum.Rounds, Count: uint64(p.fruitless), Limit: maxFruitless,
 			Err: fmt.Errorf("it refuses ranges of time as too big, and %d smaller ones in a row came to nothing", p.fruitless)})
 	}
-	own := Between(p.s, r.since, until)
-	part, err := Reconcile(p.ctx, p.conn, filter, own, o)
-	p.result.add(part)
-	if p.fruitless++; err == nil && own.Len()+part.Need > 0 {
+	own, before := Between(p.s, r.since, until), sum.Need
+	err = reconcile(p.ctx, p.conn, filter, own, p.o, sum)
+	if p.fruitless++; err == nil && own.Len()+sum.Need-before > 0 {
 		p.fruitless = 0
 	}
-	if splittable(part, err) {
-		p.result.Refused++
+	if splittable(err) {
+		sum.Refused++
 		return p.halves(r, depth, err)
 	}
 	return err

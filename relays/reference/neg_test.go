@@ -123,8 +123,8 @@ func TestTooBigReconciliationsAreBlockedAndCanBeSplit(t *testing.T) {
 		t.Errorf("answer %s", got)
 	}
 	need, _, result, err := reconcile(t, url, "{}", nil)
-	if err != nil || len(need) != 35 || result.Parts < 4 {
-		t.Errorf("%d needed in %d parts, %v; want 35 in at least 4", len(need), result.Parts, err)
+	if err != nil || len(need) != 35 || result.Refused < 3 {
+		t.Errorf("%d needed after %d refusals, %v; want 35 after at least 3", len(need), result.Refused, err)
 	}
 }
 
