@@ -25,7 +25,6 @@ type Conn struct {
 	conn    *wire.Conn
 	undo    func() bool // ends what aborts the connection with its context
 	open    map[string]*Subscription
-	latest  *Subscription   // that something came for
 	waiting int             // of those that are open, how many wait for their answer
 	past    []*Subscription // that have ended and may still get what they asked for, the latest last
 	last    time.Duration   // when the last REQ was sent
@@ -177,10 +176,7 @@ func (c *Conn) End(s *Subscription) error {
 }
 
 func (c *Conn) forget(s *Subscription) {
-	if delete(c.open, s.ID); c.latest == s {
-		c.latest = nil
-	}
-	if s.batch != nil {
+	if delete(c.open, s.ID); s.batch != nil {
 		c.past = append(c.past[max(0, len(c.past)+1-mostPast):], s)
 	}
 }
@@ -223,17 +219,13 @@ func (c *Conn) sort(frame []byte, at time.Duration) (*Subscription, error) {
 		stats.Garbage++
 		return nil, nil
 	case wire.Notice:
-		stats.Notices++
 		stats.Reason = m.ReasonText()
 		return nil, nil
 	case wire.Event, wire.EOSE, wire.Closed, wire.Count:
 	default:
 		return nil, nil
 	}
-	s := c.latest
-	if s == nil || s.ID != string(m.Sub) {
-		s = c.open[string(m.Sub)]
-	}
+	s := c.open[string(m.Sub)]
 	if s == nil {
 		if m.Type == wire.Event && !c.comesLate() {
 			if stats.Unexpected++; !c.Own(m.Sub) {
@@ -242,7 +234,6 @@ func (c *Conn) sort(frame []byte, at time.Duration) (*Subscription, error) {
 		}
 		return nil, nil
 	}
-	c.latest = s
 	switch {
 	case m.Type == wire.Event:
 		s.Events++

@@ -40,7 +40,6 @@ type Paged struct {
 	*Stats
 	Pages    int
 	Stepped  []int64 // seconds that may hold more than the relay sends at once, newest first
-	Disorder int     // pages that did not come newest first
 	Until    int64   // where it stopped: all newer has been taken
 	Complete bool    // the relay says that there is no more
 }
@@ -257,9 +256,6 @@ func (w *paging) turn(p *page) {
 		w.longest, w.asLong = n, 1
 	case n == w.longest:
 		w.asLong++
-	}
-	if !p.ordered {
-		w.done.Disorder++
 	}
 	until, full := w.done.Until, n >= w.size || p.closed != nil
 	next := w.next(p)

@@ -22,13 +22,12 @@ type Stats struct {
 	// Unexpected are events that nobody had asked for, or without an id or a time where that is
 	// needed.
 	Unexpected    int64
-	Elsewhere     int64       // of those, the ones under a subscription id that was never asked under
-	UnexpectedIDs []corpus.ID // the first few of those that were not asked for by id
-	EventBytes    int64       // of the events passed on, as JSON
-	FrameBytes    int64       // of all frames
-	Bytes         int64       // received on the sockets, compressed where that was agreed
-	BytesUp       int64       // sent on them
-	Notices       int
+	Elsewhere     int64              // of those, the ones under a subscription id that was never asked under
+	UnexpectedIDs []corpus.ID        // the first few of those that were not asked for by id
+	EventBytes    int64              // of the events passed on, as JSON
+	FrameBytes    int64              // of all frames
+	Bytes         int64              // received on the sockets, compressed where that was agreed
+	BytesUp       int64              // sent on them
 	Garbage       int                // text frames that are no message
 	Malformed     wire.Garbage       // what was wrong with them, with binary frames, and with events of whatever REQ
 	Extensions    string             // agreed to by the relay, of the last connection
@@ -52,7 +51,7 @@ func (s *Stats) merge(o *Stats) {
 	s.UnexpectedIDs = append(s.UnexpectedIDs, o.UnexpectedIDs[:min(len(o.UnexpectedIDs), maxUnexpectedIDs-len(s.UnexpectedIDs))]...)
 	s.EventBytes, s.FrameBytes = s.EventBytes+o.EventBytes, s.FrameBytes+o.FrameBytes
 	s.Bytes, s.BytesUp = s.Bytes+o.Bytes, s.BytesUp+o.BytesUp
-	s.Notices, s.Garbage, s.Waited = s.Notices+o.Notices, s.Garbage+o.Garbage, s.Waited+o.Waited
+	s.Garbage, s.Waited = s.Garbage+o.Garbage, s.Waited+o.Waited
 	s.Malformed.Add(o.Malformed)
 	s.Extensions, s.Reason = cmp.Or(o.Extensions, s.Extensions), cmp.Or(o.Reason, s.Reason)
 	for prefix, n := range o.Reasons {
