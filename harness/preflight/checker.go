@@ -7,7 +7,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"relaybench/corpus"
@@ -18,15 +17,13 @@ import (
 // test is: what it sees to fail, or cannot find out, ends it.
 type checker struct {
 	*prober
-	ctx    context.Context
-	key    corpus.SecretKey
-	people []string // public keys of others, whom its author names
-	seen   found    // what it tells where it passes
+	ctx  context.Context
+	key  corpus.SecretKey
+	seen results.Finding // what it tells where it passes
 
-	opened sync.Mutex
-	all    []*session
-
-	slowest atomic.Int64 // what one of its answers took at most, in ns
+	opened  sync.Mutex
+	all     []*session
+	slowest time.Duration // what one of its answers took at most
 }
 
 // ended is how a check ends before its end.
@@ -54,24 +51,31 @@ func try(part func()) (err error) {
 	return nil
 }
 
-// took notes how long an answer took.
-func (c *checker) took(d time.Duration) {
-	for {
-		was := c.slowest.Load()
-		if int64(d) <= was || c.slowest.CompareAndSwap(was, int64(d)) {
-			return
-		}
-	}
+// took notes how long an answer took, and returns the longest time so far.
+func (c *checker) took(d time.Duration) time.Duration {
+	c.opened.Lock()
+	defer c.opened.Unlock()
+	c.slowest = max(c.slowest, d)
+	return c.slowest
 }
 
-func (c *checker) slow() time.Duration { return time.Duration(c.slowest.Load()) }
+// patience is how long something is waited for: a relay that is slow at everything has more time.
+func (c *checker) patience(least time.Duration) time.Duration {
+	return max(least, min(4*c.took(0), c.o.Check/4))
+}
 
-// settle is how long what was acknowledged may take to be readable: a relay that is slow at
-// everything has more time.
-func (c *checker) settle() time.Duration { return max(c.o.Settle, min(4*c.slow(), c.o.Check/4)) }
+// settle is how long what was acknowledged may take to be readable, and quiet how long an answer
+// that may be left out is waited for.
+func (c *checker) settle() time.Duration { return c.patience(c.o.Settle) }
+func (c *checker) quiet() time.Duration  { return c.patience(c.o.Quiet) }
 
-// quiet is how long an answer that may be left out is waited for.
-func (c *checker) quiet() time.Duration { return max(c.o.Quiet, min(4*c.slow(), c.o.Check/4)) }
+func (c *checker) pause(d time.Duration) {
+	select {
+	case <-time.After(d):
+	case <-c.ctx.Done():
+		must(context.Cause(c.ctx))
+	}
+}
 
 func milliseconds(d time.Duration) float64 { return float64(d.Round(time.Microsecond)) / 1e6 }
 
@@ -101,13 +105,8 @@ func (c *checker) event(kind int, at int64, content string, tags ...corpus.Tag) 
 }
 
 func signed(key corpus.SecretKey, kind int, at int64, content string, tags ...corpus.Tag) *corpus.Event {
-	if tags == nil {
-		tags = []corpus.Tag{}
-	}
-	e := &corpus.Event{CreatedAt: at, Kind: kind, Tags: tags, Content: content}
-	if err := key.Sign(e, [32]byte{}); err != nil {
-		panic(err) // the key is one that signs
-	}
+	e := &corpus.Event{CreatedAt: at, Kind: kind, Tags: append([]corpus.Tag{}, tags...), Content: content}
+	must(key.Sign(e, [32]byte{}))
 	return e
 }
 
@@ -124,9 +123,14 @@ func limited(f corpus.Filter, n int) corpus.Filter {
 	return f
 }
 
-func tagged(f corpus.Filter, name byte, values ...string) corpus.Filter {
-	f.Tags = append(slices.Clone(f.Tags), corpus.TagFilter{Name: name, Values: values})
-	return f
+func tagged(name byte, values ...string) corpus.Filter {
+	return corpus.Filter{Tags: []corpus.TagFilter{{Name: name, Values: values}}}
+}
+
+// both is a filter with the conditions of two, which have none in common.
+func both(f, g corpus.Filter) corpus.Filter {
+	return corpus.Filter{IDs: slices.Concat(f.IDs, g.IDs), Authors: slices.Concat(f.Authors, g.Authors),
+		Kinds: slices.Concat(f.Kinds, g.Kinds), Tags: slices.Concat(f.Tags, g.Tags)}
 }
 
 func ids(events ...*corpus.Event) []corpus.ID {
@@ -147,10 +151,7 @@ func number(b bool) float64 {
 // exactly reports whether the reply holds these events and no others, in any order, duplicates
 // aside.
 func exactly(want []corpus.ID) func(*reply) bool {
-	return func(r *reply) bool {
-		missing, extra := difference(want, r.ids)
-		return len(missing) == 0 && len(extra) == 0 && r.noID == 0
-	}
+	return func(r *reply) bool { return len(without(want, r.ids))+len(without(r.ids, want))+r.noID == 0 }
 }
 
 // exactlyOf is exactly where only these events count: what else is in the answer is no matter of
@@ -166,27 +167,16 @@ func inOrder(want []corpus.ID) func(*reply) bool {
 
 // holds reports whether the reply has these events, whatever else is in it.
 func holds(events ...*corpus.Event) func(*reply) bool {
-	return func(r *reply) bool { missing, _ := difference(ids(events...), r.ids); return len(missing) == 0 }
+	return func(r *reply) bool { return len(without(ids(events...), r.ids)) == 0 }
+}
+
+// without returns those of a list that are not among others.
+func without(list, others []corpus.ID) []corpus.ID {
+	return slices.DeleteFunc(slices.Clone(list), func(id corpus.ID) bool { return slices.Contains(others, id) })
 }
 
 // only returns those of a list that are among others.
-func only(among, list []corpus.ID) []corpus.ID {
-	return slices.DeleteFunc(slices.Clone(list), func(id corpus.ID) bool { return !slices.Contains(among, id) })
-}
-
-func difference(want, got []corpus.ID) (missing, extra []corpus.ID) {
-	for _, id := range want {
-		if !slices.Contains(got, id) {
-			missing = append(missing, id)
-		}
-	}
-	for _, id := range got {
-		if !slices.Contains(want, id) {
-			extra = append(extra, id)
-		}
-	}
-	return missing, extra
-}
+func only(among, list []corpus.ID) []corpus.ID { return without(list, without(list, among)) }
 
 // queried is a REQ as evidence.
 func queried(filters ...corpus.Filter) results.Evidence {
@@ -198,8 +188,16 @@ func wrongAnswer(want []corpus.ID, r *reply, filters ...corpus.Filter) error {
 	if r.closed {
 		return closedBy(r)
 	}
-	missing, extra := difference(want, r.ids)
+	missing, extra := without(want, r.ids), without(r.ids, want)
 	evidence := []results.Evidence{queried(filters...)}
+	if len(missing)+len(extra)+r.noID == 0 {
+		places := make([]string, len(r.ids))
+		for i, id := range r.ids {
+			places[i] = strconv.Itoa(slices.Index(want, id) + 1)
+		}
+		order := results.Evidence{Code: results.EvidenceOrder, Text: strings.Join(places, " ")}
+		return fail(results.CauseDisorder, counts{"got": float64(len(r.ids))}, nil, evidence[0], order)
+	}
 	for _, id := range missing {
 		evidence = append(evidence, results.Evidence{Code: results.EvidenceMissing, ID: id.String()})
 	}
@@ -210,17 +208,9 @@ func wrongAnswer(want []corpus.ID, r *reply, filters ...corpus.Filter) error {
 	if len(filters) == 1 && filters[0].Limit != nil {
 		seen["limit"] = float64(*filters[0].Limit)
 	}
-	switch {
-	case r.noID > 0:
-		seen["unreadable"] = float64(r.noID)
-		return fail(results.CauseUnreadable, seen, nil, evidence...)
-	case len(missing) > 0 || len(extra) > 0:
-		return fail(results.CauseAnswer, seen, nil, evidence...)
+	cause := results.CauseAnswer
+	if r.noID > 0 {
+		cause, seen["unreadable"] = results.CauseUnreadable, float64(r.noID)
 	}
-	places := make([]string, len(r.ids))
-	for i, id := range r.ids {
-		places[i] = strconv.Itoa(slices.Index(want, id) + 1)
-	}
-	order := results.Evidence{Code: results.EvidenceOrder, Text: strings.Join(places, " ")}
-	return fail(results.CauseDisorder, counts{"got": float64(len(r.ids))}, nil, evidence[0], order)
+	return fail(cause, seen, nil, evidence...)
 }

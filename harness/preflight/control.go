@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"relaybench/corpus"
@@ -36,7 +35,7 @@ const (
 // controlCharacters: which control characters a relay takes, each of them alone where it does not
 // take all at once.
 func controlCharacters(c *checker) {
-	c.seen.counts = counts{controlAccepted: float64(len(controls))}
+	c.seen.Counts = counts{controlAccepted: float64(len(controls))}
 	err := try(func() { c.roundTrip(c.event(1, c.recent(0), "all: "+string(controls)+".")) })
 	if err == nil {
 		return
@@ -46,21 +45,21 @@ func controlCharacters(c *checker) {
 	}
 	// What becomes of every event says nothing of these characters.
 	err = try(func() { c.roundTrip(c.event(1, c.recent(1), "nothing unusual")) })
-	switch short := failure(err); {
-	case short == nil:
+	if short := failure(err); short == nil {
 		must(err)
-	case short.cause != results.CauseUnnamed:
-		must(leaveOpen(results.CausePlain, nil, nil))
+	} else if short.Cause != results.CauseUnnamed {
+		must(leaveOpen(results.CausePlain, nil))
 	}
 	how, reason := c.controlsAlone()
 	seen, said := counts{}, texts{"reason": reason}
-	for _, way := range []string{controlAccepted, controlRefused, controlAltered, controlLost, controlUnanswered} {
-		chars := slices.DeleteFunc(slices.Clone(controls), func(r rune) bool { return how[r] != way })
-		if len(chars) > 0 {
-			seen[way], said[way] = float64(len(chars)), runs(chars)
-		}
+	of := make(map[string][]rune)
+	for _, r := range controls {
+		of[how[r]] = append(of[how[r]], r)
 	}
-	if seen[controlAccepted] != float64(len(controls)) {
+	for way, chars := range of {
+		seen[way], said[way] = float64(len(chars)), runs(chars)
+	}
+	if len(of[controlAccepted]) != len(controls) {
 		must(fail(results.CauseCharacters, seen, said))
 	}
 }
@@ -68,17 +67,14 @@ func controlCharacters(c *checker) {
 // runs names characters, and shortens what follows each other: U+0001–U+0003.
 func runs(chars []rune) string {
 	var short []string
-	for i := 0; i < len(chars); {
-		n := 1
-		for i+n < len(chars) && chars[i+n] == chars[i]+rune(n) {
-			n++
+	for i, n := 0, 0; i < len(chars); i += n {
+		for n = 1; i+n < len(chars) && chars[i+n] == chars[i]+rune(n); n++ {
 		}
 		name := fmt.Sprintf("U+%04X", chars[i])
 		if n > 1 {
 			name += fmt.Sprintf("–U+%04X", chars[i+n-1])
 		}
 		short = append(short, name)
-		i += n
 	}
 	return strings.Join(short, ", ")
 }
@@ -126,11 +122,10 @@ func (c *checker) controlsAlone() (how map[rune]string, reason string) {
 	}
 	answer := s.read(exactly(want), limited(corpus.Filter{IDs: want}, 50))
 	for r, e := range events {
-		if text := answer.text(e.ID); text != nil {
+		if text := answer.text(e.ID); text != nil && same(e, text) != nil {
+			how[r] = controlAltered
+		} else if text != nil {
 			how[r] = controlAccepted
-			if same(e, text) != nil {
-				how[r] = controlAltered
-			}
 		}
 	}
 	return how, reason

@@ -1,6 +1,7 @@
 package preflight
 
 import (
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -21,20 +22,22 @@ const (
 // the median of these gaps. Each answer is the times at which its frames came; what came together
 // has one time. Answers that came all at once say nothing.
 func heldBack(answers [][]time.Duration) (held int, gap time.Duration) {
-	var gaps []time.Duration
+	gaps := []time.Duration{}
 	for _, times := range answers {
 		times = slices.Compact(slices.Clone(times))
-		if n := len(times); n > 1 {
-			if gap := times[n-1] - times[n-2]; gap >= delayedAck-delayedAckSpread && gap <= delayedAck+delayedAckSpread {
-				gaps = append(gaps, gap)
-			}
+		if n := len(times); n > 1 && (times[n-1]-times[n-2]-delayedAck).Abs() <= delayedAckSpread {
+			gaps = append(gaps, times[n-1]-times[n-2])
 		}
 	}
-	if len(gaps) == 0 {
-		return 0, 0
+	if len(gaps) > 0 {
+		gap = median(gaps)
 	}
-	slices.Sort(gaps)
-	return len(gaps), gaps[len(gaps)/2]
+	return len(gaps), gap
+}
+
+func median(times []time.Duration) time.Duration {
+	slices.Sort(times)
+	return times[len(times)/2]
 }
 
 const (
@@ -55,12 +58,12 @@ func holdsBack(c *checker) {
 		}
 	}
 	if len(answers) < nagleFew {
-		must(leaveOpen(results.CauseFew, counts{"answers": float64(len(answers))}, nil))
+		must(leaveOpen(results.CauseFew, counts{"answers": float64(len(answers))}))
 	}
 	held, gap := heldBack(answers)
-	c.seen.counts = counts{"answers": float64(len(answers)), "held": float64(held), "ms": milliseconds(gap)}
+	c.seen.Counts = counts{"answers": float64(len(answers)), "held": float64(held), "ms": milliseconds(gap)}
 	if 2*held > len(answers) {
-		must(fail(results.CauseHeldBack, c.seen.counts, nil))
+		must(fail(results.CauseHeldBack, c.seen.Counts, nil))
 	}
 }
 
@@ -88,21 +91,20 @@ func syncsEach(c *checker) {
 		s.store(e)
 		single[i] = time.Since(start)
 	}
-	slices.Sort(single)
-	alone := single[len(single)/2]
-	many := make([]*corpus.Event, syncMany)
-	for i := range many {
-		many[i] = note(syncSingle + i)
+	alone := median(single)
+	var many []*corpus.Event
+	for i := range syncMany {
+		many = append(many, note(syncSingle+i))
 	}
 	stored, took, err := s.flood(many, syncWindow)
 	must(err)
 	if len(stored) < 2*syncWindow {
-		must(leaveOpen(results.CauseFew, counts{"answers": float64(len(stored))}, nil))
+		must(leaveOpen(results.CauseFew, counts{"answers": float64(len(stored))}))
 	}
 	each := took / time.Duration(len(stored))
-	c.seen.counts = counts{"alone": milliseconds(alone), "each": milliseconds(each), "fsync": milliseconds(c.o.Fsync), "window": syncWindow}
+	c.seen.Counts = counts{"alone": milliseconds(alone), "each": milliseconds(each), "fsync": milliseconds(c.o.Fsync), "window": syncWindow}
 	if oneSyncEach(alone, each, c.o.Fsync) {
-		must(fail(results.CauseHeldBack, c.seen.counts, nil))
+		must(fail(results.CauseHeldBack, c.seen.Counts, nil))
 	}
 }
 
@@ -121,23 +123,39 @@ func speaksWhatItNames(c *checker) {
 	if len(c.said.NIPs) == 0 {
 		must(errNoQuestion)
 	}
-	var asked, silent, unnamed []string
-	for nip := range 100 {
-		speaks, known := c.result.Speaks[nip]
-		named := c.said.Names(nip)
-		name := strconv.Itoa(nip)
-		if known && named {
-			asked = append(asked, name)
-		}
-		if known && named && !speaks {
-			silent = append(silent, name)
-		}
-		if known && !named && speaks && nip != 11 { // the document itself tells of NIP-11
-			unnamed = append(unnamed, name)
+	asked := 0
+	var silent, unnamed []string
+	for _, nip := range slices.Sorted(maps.Keys(c.result.Speaks)) {
+		switch speaks, named := c.result.Speaks[nip], c.said.Names(nip); {
+		case named && !speaks:
+			silent = append(silent, strconv.Itoa(nip))
+			fallthrough
+		case named:
+			asked++
+		case speaks && nip != 11: // the document itself tells of NIP-11
+			unnamed = append(unnamed, strconv.Itoa(nip))
 		}
 	}
-	c.seen = found{counts: counts{"asked": float64(len(asked))}, texts: texts{"nips": strings.Join(silent, ", "), "unnamed": strings.Join(unnamed, ", ")}}
+	c.seen.Counts = counts{"asked": float64(asked)}
+	c.seen.Texts = texts{"nips": strings.Join(silent, ", "), "unnamed": strings.Join(unnamed, ", ")}
 	if len(silent) > 0 {
-		must(fail(results.CauseNotSpoken, c.seen.counts, c.seen.texts))
+		must(fail(results.CauseNotSpoken, c.seen.Counts, c.seen.Texts))
 	}
+}
+
+// onlyMessages tells of all that came on the connections of other checks and was no message of the
+// protocol: a binary frame, text that is not UTF-8 or no JSON, an element that NIP-01 does not have
+// there.
+func onlyMessages(c *checker) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	g := &c.garbage
+	if c.seen.Counts = (counts{"frames": float64(g.Count)}); g.Count == 0 {
+		return
+	}
+	var evidence []results.Evidence
+	for _, k := range g.Kinds {
+		evidence = append(evidence, results.Evidence{Code: results.EvidenceFrame, Cause: k.Fault.String(), Count: int64(k.Count), Text: k.Example})
+	}
+	must(fail("", c.seen.Counts, texts{"field": g.Kinds[0].Field.String()}, evidence...))
 }

@@ -1,12 +1,10 @@
 package preflight
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
-	"runtime"
 	"slices"
-	"strconv"
-	"sync"
 	"time"
 
 	"relaybench/corpus"
@@ -27,16 +25,7 @@ const (
 func (p *prober) prepareFlood() {
 	c := &checker{prober: p, key: newKey()}
 	p.floodKey, p.flood = c.key, make([]*corpus.Event, p.o.flood)
-	var group sync.WaitGroup
-	workers := runtime.GOMAXPROCS(0)
-	for w := range workers {
-		group.Go(func() {
-			for i := w; i < len(p.flood); i += workers {
-				p.flood[i] = c.event(1, c.recent(-i), "small")
-			}
-		})
-	}
-	group.Wait()
+	corpus.InParallel(len(p.flood), func(i int) { p.flood[i] = c.event(1, c.recent(-i), "small") })
 }
 
 const askings = 60 // REQs one after another
@@ -44,17 +33,15 @@ const askings = 60 // REQs one after another
 // floodOfQuestions puts REQs as fast as they are answered, for a quarter of the check's time at
 // most, and returns how many were.
 func (c *checker) floodOfQuestions() (answered int, err error) {
-	s, err := c.tryDial()
-	if err != nil {
-		return 0, err
-	}
-	for start := time.Now(); answered < askings && time.Since(start) < c.o.Check/4; answered++ {
-		r, err := s.tryQuery(limited(c.mine(1), 1+answered))
-		if err != nil || r.closed {
-			return answered, err
+	err = try(func() {
+		s := c.dial()
+		for start := time.Now(); answered < askings && time.Since(start) < c.o.Check/4; answered++ {
+			if s.query(limited(c.mine(1), 1+answered)).closed {
+				return
+			}
 		}
-	}
-	return answered, nil
+	})
+	return answered, err
 }
 
 // doesNotThrottle publishes events as fast as they are taken, and asks as fast as it is answered: a
@@ -69,20 +56,20 @@ func doesNotThrottle(c *checker) {
 	}
 	answered, askErr := c.floodOfQuestions()
 	seen := counts{"taken": float64(len(stored)), "ms": milliseconds(took), "answered": float64(answered)}
-	c.seen.counts = seen
+	c.seen.Counts = seen
 	if c.rateOf(publishing)+c.rateOf(questions) != "" {
-		must(leaveOpen(results.CauseRates, seen, nil)) // findRates tells of it
+		must(leaveOpen(results.CauseRates, seen)) // findRates tells of it
 	}
 	var refused *outcome
 	var closed *wire.CloseError
 	switch {
-	case err == nil && askErr != nil:
-		err = askErr
-	case err == nil:
-		c.capable("throttling", "none seen: "+strconv.Itoa(len(stored))+" events in "+took.Round(time.Millisecond).String()+" on one connection")
+	case err == nil && askErr == nil:
+		c.capable("throttling", fmt.Sprintf("none seen: %d events in %v on one connection", len(stored), took.Round(time.Millisecond)))
 		return
-	case errors.As(err, &refused) && refused.cause == results.CauseSetup:
-		err = state(results.CauseRefused, seen, refused.texts)
+	case err == nil:
+		err = askErr
+	case errors.As(err, &refused) && refused.Cause == results.CauseSetup:
+		err = state(results.CauseRefused, seen, refused.Texts)
 	case errors.As(err, &closed) && len(stored) > 0:
 		// It is the relay that ended the connection, and not what lies between, where another one
 		// is taken and answered.
@@ -90,11 +77,10 @@ func doesNotThrottle(c *checker) {
 			err = state(results.CauseHungUp, seen, texts{"error": closed.Error()})
 		}
 	case errors.Is(err, client.ErrSilent) && len(stored) > 0:
-		silent := undecided(err)
 		s.meant()
-		err = state(results.CauseUnanswered, seen, texts{"notice": silent.texts["notice"]})
+		err = state(results.CauseUnanswered, seen, texts{"notice": undecided(err).Texts["notice"]})
 	}
-	c.capable("throttling", "perhaps: "+strconv.Itoa(len(stored))+" events were taken in one go")
+	c.capable("throttling", fmt.Sprintf("perhaps: %d events were taken in one go", len(stored)))
 	must(err)
 }
 
@@ -109,72 +95,54 @@ func (p *prober) findRates() {
 	if takes+asks == "" {
 		return
 	}
-	seen := found{cause: results.CauseRates, texts: texts{publishing: takes, questions: asks}, bearsOn: results.Throttled(takes != "", asks != "")}
+	o := found(results.Failed, "", results.CauseRates, nil, texts{publishing: takes, questions: asks})
+	o.BearsOn = results.Throttled(takes != "", asks != "")
 	if before := p.findings[i]; before != nil {
-		seen.counts = before.Counts
+		o.Counts = before.Counts
 	}
-	f := table[i].finding(found{}, &outcome{found: seen, verdict: results.Failed}, p.o.Relay)
+	f := table[i].finding(results.Finding{}, o, p.o.Relay)
 	p.findings[i], p.open[i] = &f, false
-	if takes == "" {
-		takes = asks
-	}
-	p.capable("throttling", "yes: "+quoted(takes))
+	p.capable("throttling", "yes: "+quoted(cmp.Or(takes, asks)))
 }
 
 // flood publishes events over one connection, at most window of them without an OK, and returns
 // those that were acknowledged and the time it took. It ends at the first refusal.
 func (s *session) flood(events []*corpus.Event, window int) (stored []corpus.ID, took time.Duration, err error) {
-	s.begin(publishing)
-	start := time.Now()
-	pending, taken := make(map[corpus.ID]*corpus.Event), make(map[corpus.ID]bool)
-	defer func() {
-		took = time.Since(start)
-		for _, e := range events { // in the order of their times, whatever the order of the OKs
-			if taken[e.ID] {
-				stored = append(stored, e.ID)
-			}
-		}
-	}()
-	deadline := start.Add(s.o.Wait)
-	for next := 0; ; {
-		for next < len(events) && len(pending) < window && time.Since(start) < floodTime {
-			pending[events[next].ID] = events[next]
-			if err := s.conn.Wire().SendEvent(events[next].AppendJSON(nil)); err != nil {
-				return nil, 0, s.explain(publishing, err)
-			}
+	start, next := time.Now(), 0
+	pending, taken := make(map[corpus.ID]bool), make(map[corpus.ID]bool)
+	send := func() (err error) {
+		for err == nil && next < len(events) && len(pending) < window && time.Since(start) < floodTime {
+			pending[events[next].ID] = true
+			err = s.conn.Wire().SendEvent(events[next].AppendJSON(nil))
 			next++
 		}
-		if len(pending) == 0 {
-			return nil, 0, nil
-		}
-		_, err := s.next(deadline)
-		m := &s.conn.Message
-		switch {
-		case err != nil:
-			return nil, 0, s.explain(publishing, err)
-		case m.Type == wire.Notice && s.rateOf(publishing) != "":
-			return nil, 0, errRates
-		case m.Type != wire.OK:
-			continue
-		}
-		e := pending[corpus.ID(m.ID)]
-		switch {
-		case e == nil && m.Accepted:
-			continue
-		case e == nil: // a refusal that names nothing is of one of them all the same
-			e = events[next-1]
-		}
-		if !m.Accepted {
-			got := answer{reason: clip(m.ReasonText(), maxText), named: true}
-			if speaksOfRate(got.reason) {
-				s.sawRate(publishing, got.reason)
-			}
-			return nil, 0, needed(e, got)
-		}
-		delete(pending, e.ID)
-		taken[e.ID] = true
-		deadline = time.Now().Add(s.o.Wait)
+		return err
 	}
+	var wrong error
+	err = s.put(publishing, s.o.Wait, send, func(_ *client.Subscription, m *wire.Message) (part, last bool) {
+		switch {
+		case m.Type == wire.Notice && s.rateOf(publishing) != "":
+			wrong = errRates
+		case m.Type != wire.OK:
+			return false, false
+		case !s.okay().accepted: // also where it names none of them
+			wrong = needed(events[0], s.okay())
+		case pending[m.ID]:
+			delete(pending, m.ID)
+			taken[m.ID] = true
+			if err := send(); err != nil {
+				wrong = s.explain(publishing, err)
+			}
+		}
+		return true, wrong != nil || len(pending) == 0
+	})
+	took = time.Since(start)
+	for _, e := range events { // in the order of their times, whatever the order of the OKs
+		if taken[e.ID] {
+			stored = append(stored, e.ID)
+		}
+	}
+	return stored, took, cmp.Or(wrong, err)
 }
 
 // clamp finds how many of the stored events one REQ returns, with a limit that takes in all or with
@@ -207,20 +175,19 @@ func (s *session) clamp(stored []corpus.ID, limit bool) string {
 		}
 		return seen >= len(stored) || same >= 3
 	}, f)
+	odd := !limit && !newest(r.ids, stored)
 	switch {
 	case r.closed:
 		return "refused: CLOSED " + quoted(r.reason)
 	case len(r.ids) == 0:
 		return "unknown: none of the events was returned"
+	case len(r.ids) >= len(stored) && odd:
+		return fmt.Sprintf("none up to %d events, which come in another order than newest first", len(stored))
 	case len(r.ids) >= len(stored):
-		text := fmt.Sprintf("none up to %d events", len(stored))
-		if !limit && !newest(r.ids, stored) {
-			text += ", which come in another order than newest first"
-		}
-		return text
+		return fmt.Sprintf("none up to %d events", len(stored))
 	case !contiguous(r.ids, stored):
 		return fmt.Sprintf("unknown: %d of %d acknowledged events came, with others missing between them", len(r.ids), len(stored))
-	case !limit && !newest(r.ids, stored):
+	case odd:
 		return fmt.Sprintf("%d, not the newest first", len(r.ids))
 	}
 	return fmt.Sprint(len(r.ids))
@@ -235,15 +202,12 @@ func newest(got, published []corpus.ID) bool {
 // contiguous tells whether an answer is a run of the events without a gap, in any order: what a
 // limit leaves.
 func contiguous(got, published []corpus.ID) bool {
-	came := make(map[corpus.ID]bool, len(got))
+	var places []int
 	for _, id := range got {
-		came[id] = true
+		places = append(places, slices.Index(published, id))
 	}
-	first := slices.IndexFunc(published, func(id corpus.ID) bool { return came[id] })
-	for n := range len(came) {
-		if first < 0 || first+n >= len(published) || !came[published[first+n]] {
-			return false
-		}
-	}
-	return true
+	slices.Sort(places)
+	places = slices.Compact(places)
+	last := len(places) - 1
+	return last < 0 || places[0] >= 0 && places[last]-places[0] == last
 }

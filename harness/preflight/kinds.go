@@ -15,25 +15,17 @@ import (
 // version is an event of a kind of which newer versions replace older ones, as clients write it: n
 // tells the versions apart.
 func (c *checker) version(kind, at, n int) *corpus.Event {
-	name := strconv.Itoa(n)
-	when := c.recent(at)
+	content, tags := "", []corpus.Tag{}
 	switch kind {
 	case 0:
-		return c.event(0, when, `{"name":"version `+name+`","about":"A profile.","picture":"https://example.com/`+name+`.png"}`)
+		content = fmt.Sprintf(`{"name":"version %d","about":"A profile.","picture":"https://example.com/%[1]d.png"}`, n)
 	case 3:
-		return c.event(3, when, "", corpus.Tag{"p", c.person(n)}, corpus.Tag{"p", c.person(n + 1), "wss://relay.example.com"})
+		person := func() string { return newKey().PubKey.String() }
+		tags = []corpus.Tag{{"p", person()}, {"p", person(), "wss://relay.example.com"}}
 	case 10002:
-		return c.event(10002, when, "", corpus.Tag{"r", "wss://relay" + name + ".example.com"}, corpus.Tag{"r", "wss://inbox.example.com", "read"})
+		tags = []corpus.Tag{{"r", fmt.Sprintf("wss://relay%d.example.com", n)}, {"r", "wss://inbox.example.com", "read"}}
 	}
-	panic("preflight: no such kind")
-}
-
-// person is the key of somebody whom the check's author follows.
-func (c *checker) person(n int) string {
-	for len(c.people) <= n {
-		c.people = append(c.people, newKey().PubKey.String())
-	}
-	return c.people[n]
+	return c.event(kind, c.recent(at), content, tags...)
 }
 
 // article is a long text (NIP-23).
@@ -42,33 +34,13 @@ func (c *checker) article(at int, d, title string) *corpus.Event {
 		corpus.Tag{"summary", "An article."}, corpus.Tag{"published_at", strconv.FormatInt(c.recent(0), 10)}, corpus.Tag{"t", "articles"})
 }
 
-// replacesReplaceable: of kinds 0, 3 and 10002 only the newer event is left (NIP-01).
-func replacesReplaceable(c *checker) {
-	s := c.dial()
-	for _, kind := range []int{0, 3, 10002} {
-		older, newer := c.version(kind, 0, 1), c.version(kind, 5, 2)
-		s.replaced(kind, all(older, newer), newer)
-	}
-}
-
-// replacesAddressable: of one d tag only the newer event is left, and others stay (NIP-01).
-func replacesAddressable(c *checker) {
-	older, other, newer := c.article(0, "one", "Before"), c.article(2, "two", "Another"), c.article(5, "one", "After")
-	c.dial().replaced(30023, all(older, other, newer), newer, other)
-}
-
 // replaced publishes versions and looks for those that are to be left.
 func (s *session) replaced(kind int, publish []*corpus.Event, left ...*corpus.Event) {
 	s.store(publish...)
-	want, f := ids(left...), s.mine(kind)
-	good := exactlyOf(ids(publish...), want)
-	r := s.poll(good, f)
-	if good(&r) {
-		return
-	}
-	err := wrongAnswer(want, &r, f)
+	want := ids(left...)
+	_, err := s.wants(exactlyOf(ids(publish...), want), want, s.mine(kind))
 	if short := failure(err); short != nil {
-		short.counts["kind"] = float64(kind)
+		short.Counts["kind"] = float64(kind)
 	}
 	must(err)
 }
@@ -82,16 +54,11 @@ func keepsOutSuperseded(c *checker) {
 	must(err)
 	marker := c.event(1, c.recent(6), "after the older version")
 	s.store(marker)
-	c.seen = found{counts: counts{"accepted": number(got.accepted)}, texts: texts{"reason": got.reason}}
-	f := c.mine()
+	c.seen.Counts, c.seen.Texts = counts{"accepted": number(got.accepted)}, texts{"reason": got.reason}
 	good := func(r *reply) bool { return holds(newer, marker)(r) && !holds(older)(r) }
-	r := s.poll(good, f)
-	if good(&r) {
-		return
-	}
-	err = wrongAnswer(ids(newer, marker), &r, f)
+	_, err = s.wants(good, ids(newer, marker), c.mine())
 	if short := failure(err); short != nil {
-		short.counts["accepted"], short.texts = c.seen.counts["accepted"], c.seen.texts
+		short.Counts["accepted"], short.Texts = c.seen.Counts["accepted"], c.seen.Texts
 	}
 	must(err)
 }
@@ -102,12 +69,11 @@ func ephemeral(c *checker) {
 	listener, s, sub := c.listening(c.mine(1, 20001))
 	passing, marker := c.event(20001, c.now, "in passing"), c.event(1, c.now, "to stay")
 	got, err := s.publishRaw(passing.AppendJSON(nil), passing.ID, c.quiet())
-	answered := err == nil
-	switch {
-	case err != nil && !errors.Is(err, client.ErrSilent):
-		must(err)
-	case answered && !got.accepted:
-		must(refusal(passing, got))
+	answered := !errors.Is(err, client.ErrSilent)
+	if answered {
+		if must(err); !got.accepted {
+			must(refusal(passing, got))
+		}
 	}
 	s.store(marker)
 	var seen []corpus.ID
@@ -124,22 +90,22 @@ func ephemeral(c *checker) {
 	}
 	delivered := slices.Contains(seen, passing.ID)
 	r := s.read(func(r *reply) bool { return holds(marker)(r) && !holds(passing)(r) }, c.mine())
-	if !holds(marker)(&r) {
-		must(leaveOpen(results.CauseNeeds, nil, nil))
+	if !holds(marker)(r) {
+		must(leaveOpen(results.CauseNeeds, nil))
 	}
 	if !delivered || !answered {
 		listener.meant()
 		delivered = delivered || slices.Contains(listener.passed[sub.ID], passing.ID)
 	}
-	stored := holds(passing)(&r)
-	c.seen.counts = counts{"stored": number(stored), "delivered": number(delivered), "answered": number(answered), "ms": milliseconds(c.settle())}
+	stored := holds(passing)(r)
+	c.seen.Counts = counts{"stored": number(stored), "delivered": number(delivered), "answered": number(answered), "ms": milliseconds(c.settle())}
 	switch {
 	case stored:
-		must(fail(results.CauseStored, c.seen.counts, nil, about(results.EvidenceExtra, passing)))
+		must(fail(results.CauseStored, c.seen.Counts, nil, about(results.EvidenceExtra, passing)))
 	case !delivered:
-		must(fail(results.CauseNotDelivered, c.seen.counts, nil, about(results.EvidenceMissing, passing)))
+		must(fail(results.CauseNotDelivered, c.seen.Counts, nil, about(results.EvidenceMissing, passing)))
 	case !answered:
-		must(fail(results.CauseNoOK, c.seen.counts, nil))
+		must(fail(results.CauseNoOK, c.seen.Counts, nil))
 	}
 }
 
@@ -151,31 +117,97 @@ func deletesOwnAlone(c *checker) {
 	s.store(own, foreign)
 	s.need(holds(own, foreign), limited(corpus.Filter{IDs: ids(own, foreign)}, 10))
 	said := texts{}
-	for i, e := range all(own, foreign) {
-		got, err := s.publish(c.event(corpus.KindDeletion, c.recent(1+i), "", corpus.Tag{"e", e.ID.String()}, corpus.Tag{"k", "1"}))
-		switch {
-		case err != nil && !errors.Is(err, client.ErrSilent): // what it did is what counts
-			must(err)
-		case i == 0 && err == nil && !got.accepted:
+	for i, e := range []*corpus.Event{own, foreign} {
+		got, silent := s.offer(c.event(corpus.KindDeletion, c.recent(1+i), "", corpus.Tag{"e", e.ID.String()}, corpus.Tag{"k", "1"}))
+		if i == 0 && !silent && !got.accepted {
 			said["reason"] = got.reason
 		}
 	}
 	gone := func(e *corpus.Event) bool {
-		r := s.read(func(r *reply) bool { return !holds(e)(r) }, corpus.Filter{IDs: ids(e)})
-		return !holds(e)(&r)
+		return !holds(e)(s.read(func(r *reply) bool { return !holds(e)(r) }, corpus.Filter{IDs: ids(e)}))
 	}
 	ownGone, foreignGone := gone(own), gone(foreign)
 	c.speaks(9, ownGone && !foreignGone)
-	c.seen = found{counts: counts{"own": number(ownGone), "foreign": number(foreignGone)}, texts: said}
+	c.seen.Counts, c.seen.Texts = counts{"own": number(ownGone), "foreign": number(foreignGone)}, said
+	how := "no: the event is still returned"
 	switch {
 	case foreignGone:
-		c.capable("NIP-09", "wrong: deletes other authors' events too")
-		must(fail(results.CauseForeign, c.seen.counts, said, about(results.EvidenceMissing, foreign)))
+		how = "wrong: deletes other authors' events too"
 	case ownGone:
-		c.capable("NIP-09", "yes")
+		how = "yes"
 	case said["reason"] != "":
-		c.capable("NIP-09", fmt.Sprintf("no: the request of kind 5 gets OK false %s", quoted(said["reason"])))
-	default:
-		c.capable("NIP-09", "no: the event is still returned")
+		how = "no: the request of kind 5 gets OK false " + quoted(said["reason"])
+	}
+	if c.capable("NIP-09", how); foreignGone {
+		must(fail(results.CauseForeign, c.seen.Counts, said, about(results.EvidenceMissing, foreign)))
+	}
+}
+
+// listening opens a connection with a subscription to the filter, and another to publish on.
+func (c *checker) listening(f corpus.Filter) (listener, publisher *session, sub *client.Subscription) {
+	listener, publisher = c.dial(), c.dial()
+	return listener, publisher, listener.subscribe(f)
+}
+
+// sendsLive: an event that another connection publishes after EOSE reaches the subscription.
+func sendsLive(c *checker) {
+	listener, publisher, sub := c.listening(c.mine(1))
+	for i := range 2 {
+		e := c.event(1, c.now, fmt.Sprintf("live %d", i))
+		publisher.store(e)
+		listener.arrives(sub, e, nil)
+	}
+}
+
+// arrives waits for one event on one subscription. Another one, if it is named, must not come.
+func (s *session) arrives(sub *client.Subscription, e, not *corpus.Event) {
+	deadline, waited := time.Now().Add(s.o.Wait), counts{"ms": milliseconds(s.o.Wait)}
+	for {
+		_, got, err := s.live(deadline, sub)
+		if errors.Is(err, client.ErrSilent) {
+			if s.meant(); slices.Contains(s.passed[sub.ID], e.ID) {
+				must(leaveOpen(results.CauseSlow, waited))
+			}
+			err = fail(results.CauseNotDelivered, waited, nil, about(results.EvidenceMissing, e))
+		}
+		switch must(err); {
+		case got == e.ID:
+			return
+		case not != nil && got == not.ID:
+			must(fail(results.CauseAnswer, counts{"extra": 1}, nil, about(results.EvidenceExtra, not)))
+		}
+	}
+}
+
+// filtersLive: an open subscription gets what matches its filter, tags included, and nothing else.
+func filtersLive(c *checker) {
+	value := func(value string) corpus.Tag { return corpus.Tag{"t", value + c.key.PubKey.String()[:8]} }
+	listener, publisher, sub := c.listening(both(c.mine(1), tagged('t', value("a").Value())))
+	other, match := c.event(1, c.now, "not asked for", value("b")), c.event(1, c.now, "asked for", value("a"))
+	publisher.store(other, match)
+	listener.arrives(sub, match, other)
+}
+
+// endsOnClose: after CLOSE nothing more comes for that subscription, while another one on the same
+// connection goes on.
+func endsOnClose(c *checker) {
+	listener, publisher, ended := c.listening(c.mine(1))
+	kept := listener.subscribe(c.mine(1, 2))
+	must(listener.conn.End(ended))
+	listener.query(limited(c.mine(7), 1)) // what came before it has been read by now
+	// By the time the second event has come, both copies of the first would have.
+	first, second := c.event(1, c.now-1, "after CLOSE"), c.event(1, c.now, "and another")
+	publisher.store(first, second)
+	deadline := time.Now().Add(c.o.Wait)
+	for {
+		sub, id, err := listener.live(deadline, ended, kept)
+		switch {
+		case err != nil:
+			must(fmt.Errorf("the subscription that was left open: %w", err))
+		case sub == ended:
+			must(fail(results.CauseAnswer, counts{"extra": 1}, nil, results.Evidence{Code: results.EvidenceExtra, ID: id.String()}))
+		case id == second.ID:
+			return
+		}
 	}
 }

@@ -18,51 +18,47 @@ type (
 	texts  = map[string]string
 )
 
-// found is what a check saw, whatever that means.
-type found struct {
-	cause    string
-	counts   counts
-	texts    texts
-	evidence []results.Evidence
-	bearsOn  []results.Scope // instead of what the check's code bears on
-}
-
 // outcome is how a check ended before its end. It is the error that ends it.
 type outcome struct {
-	found
-	// verdict is Failed where the relay does otherwise than it should, Stated where that bars
-	// nothing even if the check does, and Undecided where it could not be found out.
-	verdict results.Verdict
-	text    string // for people, where it is undecided
-	err     error  // why an answer did not come
+	// Finding is what was seen. Its verdict is Failed where the relay does otherwise than it
+	// should, Stated where that bars nothing even if the check does, and Undecided where it could
+	// not be found out. BearsOn is instead of what the check's code bears on.
+	results.Finding
+	text string // for people, where it is undecided
+	err  error  // why an answer did not come
 }
 
 func (o *outcome) Error() string { return o.text }
 func (o *outcome) Unwrap() error { return o.err }
 
+func found(verdict results.Verdict, text, cause string, c counts, t texts, evidence ...results.Evidence) *outcome {
+	return &outcome{Finding: results.Finding{Verdict: verdict, Cause: cause, Counts: c, Texts: t, Evidence: evidence}, text: text}
+}
+
 func fail(cause string, c counts, t texts, evidence ...results.Evidence) error {
-	return &outcome{found: found{cause: cause, counts: c, texts: t, evidence: evidence}, verdict: results.Failed, text: "seen: " + cause}
+	return found(results.Failed, "seen: "+cause, cause, c, t, evidence...)
 }
 
 func state(cause string, c counts, t texts) error {
-	return &outcome{found: found{cause: cause, counts: c, texts: t}, verdict: results.Stated, text: "seen: " + cause}
+	return found(results.Stated, "seen: "+cause, cause, c, t)
 }
 
-func leaveOpen(cause string, c counts, t texts) error {
-	text := map[string]string{results.CauseClosed: "the REQ was refused: CLOSED " + quoted(t["reason"]),
-		results.CauseSlow:  "its answers are too slow for silence to mean anything",
+func leaveOpen(cause string, c counts) error {
+	text := map[string]string{results.CauseSlow: "its answers are too slow for silence to mean anything",
 		results.CauseNeeds: "what the question rests on does not hold",
 		results.CausePlain: "an event of plain text does not come back as it was sent either",
 		results.CauseFew:   "too few answers came"}[cause]
-	return &outcome{found: found{cause: cause, counts: c, texts: t}, verdict: results.Undecided, text: text}
+	return found(results.Undecided, text, cause, c, nil)
 }
 
-func closedBy(r *reply) error { return leaveOpen(results.CauseClosed, nil, texts{"reason": r.reason}) }
+func closedBy(r *reply) error {
+	return found(results.Undecided, "the REQ was refused: CLOSED "+quoted(r.reason), results.CauseClosed, nil, texts{"reason": r.reason})
+}
 
 // needed is a valid event that was refused where a check needed it.
 func needed(e *corpus.Event, refused answer) error {
-	return &outcome{found: found{cause: results.CauseSetup, counts: counts{"kind": float64(e.Kind)}, texts: texts{"reason": refused.reason}},
-		verdict: results.Undecided, text: fmt.Sprintf("a valid event of kind %d was refused: %v", e.Kind, refused)}
+	return found(results.Undecided, fmt.Sprintf("a valid event of kind %d was refused: %v", e.Kind, refused), results.CauseSetup,
+		counts{"kind": float64(e.Kind)}, texts{"reason": refused.reason})
 }
 
 // refusal is a valid event that was refused where that was the question. A limit of rates is
@@ -77,14 +73,15 @@ func refusal(e *corpus.Event, refused answer) error {
 // noAnswer is an answer that did not come: since none came by a deadline (client.ErrSilent), or
 // since the connection ended. doing is for people.
 func noAnswer(doing string, err error) *outcome {
-	o := &outcome{found: found{cause: results.CauseLost, texts: texts{}}, verdict: results.Undecided, text: doing + ": " + err.Error(), err: err}
+	o := found(results.Undecided, doing+": "+err.Error(), results.CauseLost, nil, texts{})
+	o.err = err
 	switch {
 	case errors.Is(err, errOutOfTime):
-		o.cause = results.CauseTime
+		o.Cause = results.CauseTime
 	case errors.Is(err, client.ErrSilent), errors.Is(err, context.DeadlineExceeded): // the latter of a handshake
-		o.cause = results.CauseSilent
+		o.Cause = results.CauseSilent
 	default:
-		o.texts["error"], o.texts["doing"] = err.Error(), doing
+		o.Texts["error"], o.Texts["doing"] = err.Error(), doing
 	}
 	return o
 }
@@ -94,7 +91,7 @@ var errNoQuestion = errors.New("there is nothing to ask")
 
 // failure returns what an error says against the relay, nil where it says nothing.
 func failure(err error) *outcome {
-	if o := (*outcome)(nil); errors.As(err, &o) && o.verdict != results.Undecided {
+	if o := (*outcome)(nil); errors.As(err, &o) && o.Verdict != results.Undecided {
 		return o
 	}
 	return nil
@@ -102,82 +99,56 @@ func failure(err error) *outcome {
 
 // undecided is what an error says of why a check is open. No error is held against the relay: only
 // what it did is.
-func undecided(err error) found {
-	if o := (*outcome)(nil); errors.As(err, &o) {
-		return o.found
+func undecided(err error) results.Finding {
+	o := (*outcome)(nil)
+	if !errors.As(err, &o) {
+		o = noAnswer("", err)
 	}
-	o := noAnswer("", err)
-	delete(o.texts, "doing")
-	return o.found
+	return o.Finding
 }
 
 // finding weighs what a check saw.
-func (c *check) finding(seen found, err error, relay string) results.Finding {
-	verdict := results.Passed
-	switch short := failure(err); {
-	case err == nil:
-	case short == nil:
-		seen, verdict = undecided(err), results.Undecided
-	default:
-		if seen, verdict = short.found, short.verdict; c.stated {
-			verdict = results.Stated
+func (c *check) finding(f results.Finding, err error, relay string) results.Finding {
+	f.Verdict = results.Passed
+	if short := failure(err); short != nil {
+		if f = short.Finding; c.stated {
+			f.Verdict = results.Stated
 		}
+	} else if err != nil {
+		f = undecided(err)
 	}
-	f := results.Finding{Relay: relay, Scenario: Scenario, Code: c.code, Verdict: verdict,
-		Cause: seen.cause, Counts: maps.Clone(seen.counts), Texts: bounded(seen.texts), Evidence: seen.evidence}
-	if len(f.Evidence) > maxEvidence {
-		f.Evidence = f.Evidence[:maxEvidence]
-	}
-	f.Evidence = slices.Clone(f.Evidence)
+	f.Relay, f.Scenario, f.Code = relay, Scenario, c.code
+	f.Counts, f.Texts = maps.Clone(f.Counts), bounded(f.Texts)
+	f.Evidence = slices.Clone(f.Evidence[:min(len(f.Evidence), maxEvidence)])
 	for i := range f.Evidence {
 		f.Evidence[i].Text = clip(f.Evidence[i].Text, maxLine)
 	}
-	if verdict == results.Failed {
-		f.Blames, f.BearsOn = relay, seen.bearsOn
-		if f.BearsOn == nil {
-			f.BearsOn = results.BearsOn(c.code, Scenario, nil)
-		}
+	switch {
+	case f.Verdict != results.Failed:
+		f.BearsOn = nil
+	case f.BearsOn == nil:
+		f.BearsOn = results.BearsOn(c.code, Scenario, nil)
+		fallthrough
+	default:
+		f.Blames = relay
 	}
 	return f
 }
 
 // bounded returns the texts that are not empty, cut.
-func bounded(t texts) texts {
-	out := texts{}
+func bounded(t texts) (out texts) {
 	for name, text := range t {
 		if text != "" {
+			if out == nil {
+				out = texts{}
+			}
 			out[name] = clip(text, maxLine)
 		}
-	}
-	if len(out) == 0 {
-		return nil
 	}
 	return out
 }
 
 // about names an event as evidence.
 func about(code string, e *corpus.Event) results.Evidence {
-	kind := e.Kind
-	return results.Evidence{Code: code, ID: e.ID.String(), Kind: &kind}
-}
-
-// onlyMessages tells of all that came on the connections of other checks and was no message of the
-// protocol: a binary frame, text that is not UTF-8 or no JSON, an element that NIP-01 does not have
-// there.
-func onlyMessages(c *checker) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	g := &c.garbage
-	if c.seen.counts = (counts{"frames": float64(g.Count)}); g.Count == 0 {
-		return
-	}
-	var t texts
-	var evidence []results.Evidence
-	for i, k := range g.Kinds[:min(len(g.Kinds), maxEvidence)] {
-		if i == 0 {
-			t = texts{"field": k.Field.String()}
-		}
-		evidence = append(evidence, results.Evidence{Code: results.EvidenceFrame, Cause: k.Fault.String(), Count: int64(k.Count), Text: k.Example})
-	}
-	must(fail("", c.seen.counts, t, evidence...))
+	return results.Evidence{Code: code, ID: e.ID.String(), Kind: new(e.Kind)}
 }

@@ -47,9 +47,7 @@ type Options struct {
 	Check  time.Duration // for one check in all: 15 s
 	Total  time.Duration // for everything: 60 s
 
-	flood   int  // events of the flood
-	narrow  bool // the checks alone, without the probes
-	probing bool // the probes beside Only
+	flood int // events of the flood
 }
 
 const (
@@ -71,7 +69,7 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-func (o *Options) asks(code string) bool { return len(o.Only) == 0 || slices.Contains(o.Only, code) }
+func (o *Options) asks(what string) bool { return len(o.Only) == 0 || slices.Contains(o.Only, what) }
 
 // Result is what was found out about a relay.
 type Result struct {
@@ -125,18 +123,12 @@ func (r *Result) Merge(later *Result) {
 		}
 	}
 	slices.SortStableFunc(r.Findings, func(a, b results.Finding) int { return cmp.Compare(place(a.Code), place(b.Code)) })
-	if r.Capabilities == nil {
-		r.Capabilities = map[string]string{}
-	}
 	maps.Copy(r.Capabilities, later.Capabilities)
-	if r.Speaks == nil {
-		r.Speaks = map[int]bool{}
-	}
 	maps.Copy(r.Speaks, later.Speaks)
 	if later.Negentropy.Cause != "" {
 		r.Negentropy = later.Negentropy
 	}
-	r.AskAgain = slices.Clone(later.AskAgain)
+	r.AskAgain = later.AskAgain
 }
 
 // place is where a check stands in the table; those of others stand behind it.
@@ -176,9 +168,8 @@ var errOutOfTime = errors.New("the time for asking ran out")
 // Run asks the relay. What the relay does wrong is in the Result; the error is ctx's own, and then
 // the Result holds what was known by then.
 func Run(ctx context.Context, o Options) (Result, error) {
-	p := &prober{o: o.withDefaults(), now: time.Now().Unix(), rates: map[string]string{}}
-	p.result.Capabilities, p.result.Speaks = make(map[string]string), make(map[int]bool)
-	p.findings, p.open = make([]*results.Finding, len(table)), make([]bool, len(table))
+	p := &prober{o: o.withDefaults(), now: time.Now().Unix(), rates: map[string]string{}, findings: make([]*results.Finding, len(table)),
+		open: make([]bool, len(table)), result: Result{Capabilities: map[string]string{}, Speaks: map[int]bool{}}}
 	for i, c := range table {
 		p.open[i] = p.o.asks(c.code)
 	}
@@ -220,7 +211,7 @@ func (p *prober) askAll(ctx context.Context) {
 		group.Go(func() { defer func() { <-slots }(); f() })
 	}
 	for _, c := range probes { // the slowest first: probes wait for answers that may not come
-		if !p.o.narrow && (p.o.asks(c.name) || p.o.probing) {
+		if p.o.asks(c.name) {
 			run(func() { p.probe(ctx, c) })
 		}
 	}
@@ -235,7 +226,7 @@ func (p *prober) askAll(ctx context.Context) {
 			p.check(ctx, i)
 		}
 	}
-	if len(p.o.Only) == 0 || p.o.probing {
+	if p.o.asks("NIP-42") {
 		p.capable("NIP-42", map[bool]string{true: "yes: clients are challenged when they connect", false: "no challenge"}[p.challenged.Load()])
 	}
 }
@@ -247,14 +238,13 @@ func (p *prober) check(ctx context.Context, i int) {
 	if ctx.Err() != nil && !errors.Is(context.Cause(ctx), errOutOfTime) {
 		return // interrupted: nothing is known
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if errors.Is(err, errNoQuestion) {
-		p.open[i] = false
-		return
-	}
-	f := c.finding(seen, err, p.o.Relay)
-	p.findings[i], p.open[i] = &f, f.Verdict == results.Undecided
+	p.locked(func() {
+		if p.open[i] = false; errors.Is(err, errNoQuestion) {
+			return
+		}
+		f := c.finding(seen, err, p.o.Relay)
+		p.findings[i], p.open[i] = &f, f.Verdict == results.Undecided
+	})
 }
 
 // probe carries out one capability probe.
@@ -270,20 +260,20 @@ func (p *prober) probe(ctx context.Context, c probe) {
 	p.capable(c.name, text)
 }
 
-func (p *prober) speaks(nip int, yes bool) {
+func (p *prober) locked(f func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.result.Speaks[nip] = yes
+	f()
 }
 
+func (p *prober) speaks(nip int, yes bool) { p.locked(func() { p.result.Speaks[nip] = yes }) }
+
 func (p *prober) capable(name, text string) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.result.Capabilities[name] = clip(text, maxLine)
+	p.locked(func() { p.result.Capabilities[name] = clip(text, maxLine) })
 }
 
 // carryOut carries out a check, and returns what it tells and what ended it.
-func (p *prober) carryOut(ctx context.Context, check func(*checker)) (found, error) {
+func (p *prober) carryOut(ctx context.Context, check func(*checker)) (results.Finding, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, p.o.Check, errOutOfTime)
 	defer cancel()
 	c := &checker{prober: p, ctx: ctx, key: newKey()}

@@ -34,6 +34,22 @@ func quick(url string) Options {
 	return Options{URL: url, Wait: 30 * time.Second, Settle: 300 * time.Millisecond, Quiet: time.Second, Check: 2 * time.Minute, Total: 8 * time.Minute, flood: 60}
 }
 
+// codes are those of all checks.
+func codes() (all []string) {
+	for _, c := range table {
+		all = append(all, c.code)
+	}
+	return all
+}
+
+// probing is the probes beside checks.
+func probing(checks ...string) []string {
+	for _, p := range probes {
+		checks = append(checks, p.name)
+	}
+	return append(checks, "NIP-42")
+}
+
 // settled asks until everything is decided, as a run does later on: on a busy machine a question
 // may be left open.
 func settled(t *testing.T, o Options) Result {
@@ -204,7 +220,7 @@ func TestEachLieFailsItsCheckAlone(t *testing.T) {
 		t.Run(test.lies, func(t *testing.T) {
 			t.Parallel()
 			o := quick(serveLiar(t, strings.Split(test.lies, "+")...))
-			o.narrow, o.flood, o.Relay = true, 20, "mine"
+			o.Only, o.flood, o.Relay = codes(), 20, "mine"
 			if test.wait > 0 {
 				o.Wait = test.wait
 			}
@@ -312,7 +328,7 @@ func TestARelayThatIsSlowAtEverythingFailsNothing(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			o := quick(serveSlowLiar(t, slow))
-			o.Wait, o.Settle, o.Quiet, o.narrow, o.Fsync = 400*time.Millisecond, 100*time.Millisecond, 50*time.Millisecond, true, time.Millisecond
+			o.Wait, o.Settle, o.Quiet, o.Only, o.Fsync = 400*time.Millisecond, 100*time.Millisecond, 50*time.Millisecond, codes(), time.Millisecond
 			o.Check, o.Total = 15*time.Second, time.Minute
 			r, err := Run(t.Context(), o)
 			if err != nil {
@@ -337,7 +353,8 @@ func TestARelayThatIsSlowAtEverythingFailsNothing(t *testing.T) {
 
 func TestOnlyWhatIsNamedIsAskedAndMerged(t *testing.T) {
 	r := Result{Findings: []results.Finding{{Code: results.CodeStores, Verdict: results.Passed}, {Code: results.CodeLimit, Verdict: results.Undecided},
-		{Code: results.CodeLive, Verdict: results.Undecided}, {Code: results.CodeSurvives, Verdict: results.Failed}}, AskAgain: []string{results.CodeLimit, results.CodeLive}}
+		{Code: results.CodeLive, Verdict: results.Undecided}, {Code: results.CodeSurvives, Verdict: results.Failed}},
+		AskAgain: []string{results.CodeLimit, results.CodeLive}, Capabilities: map[string]string{}}
 	later := Result{Findings: []results.Finding{{Code: results.CodeText, Verdict: results.Passed}, {Code: results.CodeLimit, Verdict: results.Failed},
 		{Code: results.CodeLive, Verdict: results.Undecided, Cause: "later"}, {Code: results.CodeStores, Verdict: results.Undecided}},
 		AskAgain: []string{results.CodeLive}, Capabilities: map[string]string{"x": "y"}, Negentropy: Negentropy{Cause: results.CauseAnswered}}
@@ -398,7 +415,7 @@ func TestLimitsAreFoundByAsking(t *testing.T) {
 		t.Run(test.lie+" "+test.capability, func(t *testing.T) {
 			t.Parallel()
 			o := quick(serveLiar(t, test.lie))
-			o.Wait, o.Only, o.probing = 15*time.Second, []string{results.CodeThrottles}, true
+			o.Wait, o.Only = 15*time.Second, probing(results.CodeThrottles)
 			r, err := Run(t.Context(), o)
 			if err != nil || r.Capabilities[test.capability] != test.want {
 				t.Errorf("%q, %v; want %q", r.Capabilities[test.capability], err, test.want)
@@ -433,7 +450,7 @@ func TestALimiterIsNamedWhereverItStrikes(t *testing.T) {
 func TestALimitThatCouldNotBeSeenIsNotDenied(t *testing.T) {
 	t.Parallel()
 	o := quick(serveLiar(t, "hangs up when asked much"))
-	o.Only, o.flood, o.probing = []string{results.CodeThrottles}, 100, true
+	o.Only, o.flood = probing(results.CodeThrottles), 100
 	r, err := Run(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)
@@ -501,7 +518,7 @@ func TestWhatIsOutOfTimeIsUndecided(t *testing.T) {
 
 func TestARelayIsComparedWithWhatItNames(t *testing.T) {
 	o := quick(serveLiar(t, "describes itself"))
-	o.Only, o.probing = []string{results.CodeNIP77, results.CodeAdvertised}, true
+	o.Only = probing(results.CodeNIP77, results.CodeAdvertised)
 	r := settled(t, o)
 	f := finding(&r, results.CodeAdvertised)
 	if f.Verdict != results.Stated || f.Cause != results.CauseNotSpoken || f.Texts["nips"] != "45, 77" || f.Texts["unnamed"] != "40" {

@@ -51,49 +51,40 @@ func (c *checker) reconciled(err error) {
 		breach      *negentropy.ProtocolError
 		closed      *wire.CloseError
 	)
-	say := func(cause, capability string, t texts) {
-		c.speaks(77, cause == results.CauseAnswered)
-		c.capable("NIP-77", capability)
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		c.result.Negentropy = Negentropy{Cause: cause, Texts: bounded(t)}
-	}
-	without := func(cause string, err error, t texts) { // an answer
-		say(cause, "no: "+err.Error(), t)
-		if said, _ := client.Inform(c.ctx, c.o.URL, c.o.Wait); !said.Names(77) {
-			must(state(cause, nil, t))
-		}
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		c.result.Negentropy.Unkept = true
-		must(fail(cause, counts{"advertised": 1}, t))
-	}
-	breaks := func(t texts) {
-		say(results.CauseBreaks, "broken: "+err.Error(), t)
-		must(fail(results.CauseBreaks, nil, t))
-	}
+	cause, excused, capability, t := results.CauseBreaks, false, fmt.Sprintf("broken: %v", err), texts{"error": fmt.Sprint(err)}
 	switch {
 	case err == nil:
-		say(results.CauseAnswered, "yes", nil)
-		c.seen.cause = results.CauseAnswered
+		cause, capability, t = results.CauseAnswered, "yes", nil
 	case errors.As(err, &unsupported):
 		if unsupported.How == negentropy.BySilence { // one that is slow at everything is asked again
 			c.dial().meant()
 		}
-		without(results.CauseUnsupported, unsupported, texts{"how": string(unsupported.How), "reason": unsupported.Text})
+		cause, capability = results.CauseUnsupported, "no: "+unsupported.Error()
+		t = texts{"how": string(unsupported.How), "reason": unsupported.Text}
 	case errors.As(err, &breach) && breach.Code != negentropy.Silent:
-		breaks(texts{"error": err.Error(), "code": string(breach.Code)})
+		t["code"] = string(breach.Code)
 	case errors.As(err, &refused):
-		t := texts{"reason": refused.Reason}
-		if prefix := refused.Prefix(); prefix == "auth-required" || prefix == "restricted" { // whoever may ask is answered
-			say(results.CauseRefused, "no: "+refused.Error(), t)
-			must(state(results.CauseRefused, nil, t))
-		}
-		without(results.CauseRefused, refused, t)
+		cause, capability, t = results.CauseRefused, "no: "+refused.Error(), texts{"reason": refused.Reason}
+		prefix := refused.Prefix()
+		excused = prefix == "auth-required" || prefix == "restricted" // whoever may ask is answered
 	case errors.As(err, &closed), errors.Is(err, wire.ErrStalled), errors.Is(err, wire.ErrLost), errors.Is(err, wire.ErrClosed):
 		must(noAnswer("reconciling", err))
-	default:
-		breaks(texts{"error": err.Error()})
+	}
+	c.speaks(77, err == nil)
+	c.capable("NIP-77", capability)
+	n := Negentropy{Cause: cause, Texts: bounded(t)}
+	if cause == results.CauseUnsupported || cause == results.CauseRefused && !excused {
+		said, _ := client.Inform(c.ctx, c.o.URL, c.o.Wait)
+		n.Unkept = said.Names(77)
+	}
+	c.locked(func() { c.result.Negentropy = n })
+	switch c.seen.Cause = cause; {
+	case n.Unkept:
+		must(fail(cause, counts{"advertised": 1}, t))
+	case cause == results.CauseBreaks:
+		must(fail(cause, nil, t))
+	case err != nil:
+		must(state(cause, nil, t))
 	}
 }
 
@@ -139,44 +130,33 @@ func probeSubscriptions(c *checker) (spoken bool, text string) {
 // open opens n subscriptions at once, and returns how many were before the first that was not, and
 // what the relay said of it.
 func (s *session) open(n int, f corpus.Filter) (opened int, refusal string) {
-	s.begin(questions)
 	waiting := make(map[*client.Subscription]bool)
-	for range n {
-		sub, err := s.conn.Request(s.ctx, filtersText([]corpus.Filter{f}, ""), 0)
-		if err != nil {
-			return 0, err.Error()
-		}
-		waiting[sub] = true
-	}
-	deadline := time.Now().Add(s.o.Wait)
-	for len(waiting) > 0 {
-		sub, err := s.next(deadline)
-		if err != nil {
-			switch {
-			case s.notice != "":
-				refusal = "NOTICE " + quoted(s.notice)
-			case refusal == "":
-				refusal = err.Error()
+	err := s.put(questions, s.o.Wait, func() error {
+		for range n {
+			sub, err := s.conn.Request(s.ctx, filtersText([]corpus.Filter{f}, ""), 0)
+			if err != nil {
+				return err
 			}
-			break
+			waiting[sub] = true
 		}
-		m := &s.conn.Message
-		if m.Type == wire.Notice {
-			deadline = time.Now().Add(s.quiet())
+		return nil
+	}, func(of *client.Subscription, m *wire.Message) (part, last bool) {
+		if !waiting[of] || m.Type == wire.Event {
+			return false, false
 		}
-		if !waiting[sub] || m.Type == wire.Event {
-			continue
-		}
-		delete(waiting, sub)
-		if m.Type == wire.Closed {
+		if delete(waiting, of); m.Type == wire.Closed {
 			refusal = "CLOSED " + quoted(clip(m.ReasonText(), maxText))
 		} else {
 			opened++
 		}
-		deadline = time.Now().Add(s.o.Wait)
-		if refusal != "" || s.notice != "" {
-			deadline = time.Now().Add(s.quiet())
-		}
+		return true, len(waiting) == 0
+	})
+	switch {
+	case err == nil:
+	case s.notice != "":
+		refusal = "NOTICE " + quoted(s.notice)
+	case refusal == "":
+		refusal = errors.Unwrap(err).Error()
 	}
 	return opened, refusal
 }
@@ -194,32 +174,31 @@ func probeMessageSize(c *checker) (spoken bool, text string) {
 			return false, fmt.Sprintf("%d bytes; an event of %d bytes: %s", less, c.o.MaxEventBytes, why)
 		}
 	}
-	largest, refused := 0, c.o.MaxEventBytes
-	for size := 2048; size < c.o.MaxEventBytes && c.ctx.Err() == nil; size *= 2 {
-		ok, reason := c.takes(size)
+	largest, refused := 0, 2048
+	for ; refused < c.o.MaxEventBytes && c.ctx.Err() == nil; largest, refused = refused, 2*refused {
+		ok, reason := c.takes(refused)
 		if !ok {
-			refused, why = size, reason
+			why = reason
 			break
 		}
-		largest = size
 	}
 	must(c.ctx.Err())
-	return false, fmt.Sprintf("%d bytes; an event of %d bytes: %s", largest, refused, why)
+	return false, fmt.Sprintf("%d bytes; an event of %d bytes: %s", largest, min(refused, c.o.MaxEventBytes), why)
 }
 
 // takes publishes an event of so many bytes over a connection of its own.
 func (c *checker) takes(size int) (ok bool, why string) {
-	s, err := c.tryDial()
-	if err != nil {
-		return false, err.Error()
-	}
 	at := c.recent(0)
 	head := len(c.event(1, at, "").AppendJSON(nil))
-	got, err := s.publish(c.event(1, at, strings.Repeat("x", max(size-head, 0))))
+	err := try(func() {
+		got, err := c.dial().publish(c.event(1, at, strings.Repeat("x", max(size-head, 0))))
+		must(err)
+		ok, why = got.accepted, got.String()
+	})
 	if err != nil {
-		return false, err.Error()
+		why = err.Error()
 	}
-	return got.accepted, got.String()
+	return ok, why
 }
 
 // probeCount asks for a count (NIP-45).
@@ -227,37 +206,35 @@ func probeCount(c *checker) (spoken bool, text string) {
 	s := c.dial()
 	s.store(c.event(1, c.recent(0), "one"), c.event(1, c.recent(1), "two"))
 	s.poll(func(r *reply) bool { return len(r.ids) == 2 }, c.mine(1))
-	s.begin(questions)
-	sub, err := s.conn.Count(filtersText([]corpus.Filter{c.mine(1)}, ""))
-	must(err)
-	deadline := time.Now().Add(min(3*time.Second, c.o.Wait))
-	for {
-		of, err := s.next(deadline)
-		m := &s.conn.Message
-		switch {
-		case errors.Is(err, client.ErrSilent) && s.notice != "":
-			return false, "no: NOTICE " + quoted(s.notice)
-		case errors.Is(err, client.ErrSilent):
-			s.meant()
-			return false, "no: COUNT is not answered"
-		case c.ctx.Err() != nil:
-			must(context.Cause(c.ctx))
-		case err != nil:
-			return false, "no: " + err.Error()
-		case m.Type == wire.Notice:
-			if sooner := time.Now().Add(c.quiet()); sooner.Before(deadline) {
-				deadline = sooner
-			}
+	var sub *client.Subscription
+	err := s.put(questions, min(3*time.Second, c.o.Wait), func() (err error) {
+		sub, err = s.conn.Count(filtersText([]corpus.Filter{c.mine(1)}, ""))
+		return err
+	}, func(of *client.Subscription, m *wire.Message) (part, last bool) {
+		switch n, approximate, ok := m.Counted(); {
 		case of != sub:
+			return false, false
 		case m.Type == wire.Closed:
-			return false, "no: CLOSED " + quoted(clip(m.ReasonText(), maxText))
-		case m.Type == wire.Count:
-			if n, approximate, ok := m.Counted(); !ok || n != 2 && !approximate {
-				return false, fmt.Sprintf("wrong: 2 events were counted as %s", clip(string(m.Payload), maxText))
-			}
-			return true, "yes"
+			text = "no: CLOSED " + quoted(clip(m.ReasonText(), maxText))
+		case !ok || n != 2 && !approximate:
+			text = "wrong: 2 events were counted as " + clip(string(m.Payload), maxText)
+		default:
+			spoken, text = true, "yes"
 		}
+		return true, true
+	})
+	switch {
+	case err == nil:
+		return spoken, text
+	case errors.Is(err, client.ErrSilent) && s.notice != "":
+		return false, "no: NOTICE " + quoted(s.notice)
+	case errors.Is(err, client.ErrSilent):
+		s.meant()
+		return false, "no: COUNT is not answered"
+	case c.ctx.Err() != nil:
+		must(context.Cause(c.ctx))
 	}
+	return false, "no: " + errors.Unwrap(err).Error()
 }
 
 // probeVanish asks every relay to forget the author (NIP-62).
@@ -265,15 +242,11 @@ func probeVanish(c *checker) (spoken bool, text string) {
 	s, gone := c.dial(), c.event(1, c.recent(0), "to vanish")
 	s.store(gone)
 	s.need(exactly(ids(gone)), c.mine(1))
-	got, err := s.publish(c.event(corpus.KindVanish, c.recent(1), "", corpus.Tag{"relay", "ALL_RELAYS"}))
-	switch {
-	case errors.Is(err, client.ErrSilent): // what it did is what counts
-	case err != nil:
-		must(err)
-	case !got.accepted:
+	got, silent := s.offer(c.event(corpus.KindVanish, c.recent(1), "", corpus.Tag{"relay", "ALL_RELAYS"}))
+	if !silent && !got.accepted {
 		return false, fmt.Sprintf("no: the request of kind %d gets %v", corpus.KindVanish, got)
 	}
-	if r := s.poll(exactly(nil), corpus.Filter{IDs: ids(gone)}); holds(gone)(&r) {
+	if r := s.poll(exactly(nil), corpus.Filter{IDs: ids(gone)}); holds(gone)(r) {
 		return false, "no: the event is still returned"
 	}
 	return true, "yes"
@@ -283,17 +256,12 @@ func probeVanish(c *checker) (spoken bool, text string) {
 // never returned.
 func probeExpiration(c *checker) (spoken bool, text string) {
 	s, e := c.dial(), c.event(1, c.recent(0), "past its time", corpus.Tag{"expiration", strconv.FormatInt(c.recent(60), 10)})
-	got, err := s.publish(e)
-	switch {
-	case errors.Is(err, client.ErrSilent):
-	case err != nil:
-		must(err)
-	case !got.accepted:
+	if got, silent := s.offer(e); !silent && !got.accepted {
 		return true, fmt.Sprintf("yes: an expired event gets %v", got)
 	}
 	marker := c.event(1, c.recent(1), "still good")
 	s.store(marker)
-	if r := s.poll(exactly(ids(marker)), c.mine(1)); holds(e)(&r) {
+	if r := s.poll(exactly(ids(marker)), c.mine(1)); holds(e)(r) {
 		return false, "no: an expired event is returned"
 	}
 	return true, "yes: an expired event is not returned"
@@ -319,7 +287,7 @@ func probeSearch(c *checker) (spoken bool, text string) {
 	s.store(sought, other)
 	s.poll(exactly(ids(other, sought)), c.mine(1))
 	s.member = `"search":"` + word + `"`
-	var r reply
+	var r *reply
 	err := try(func() { r = s.poll(exactly(ids(sought)), c.mine(1)) })
 	s.member = ""
 	switch {
@@ -328,11 +296,11 @@ func probeSearch(c *checker) (spoken bool, text string) {
 		return false, "no: a search is not answered"
 	case err != nil:
 		must(err)
-	case exactly(ids(sought))(&r):
+	case exactly(ids(sought))(r):
 		return true, "yes"
 	case r.closed:
 		return false, "no: CLOSED " + quoted(r.reason)
-	case exactly(ids(other, sought))(&r):
+	case exactly(ids(other, sought))(r):
 		return false, "no: a search is answered as if it were none"
 	case len(r.ids)+r.noID == 0:
 		return false, "no: a search finds nothing"
@@ -348,9 +316,7 @@ func probeInformation(c *checker) (spoken bool, text string) {
 		must(context.Cause(c.ctx))
 		return false, "no: " + err.Error()
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.said = said
+	c.locked(func() { c.said = said })
 	return true, "yes"
 }
 

@@ -2,6 +2,7 @@ package preflight
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -23,33 +24,22 @@ func (c *checker) series(n int) (*session, []*corpus.Event) {
 	return s, newest
 }
 
-// keepsLimit: a limit returns as many, and the newest.
-func keepsLimit(c *checker) {
-	s, newest := c.series(5)
-	for _, n := range []int{50, 1, 3} {
-		s.expect(ids(newest[:min(n, len(newest))]...), limited(c.mine(1), n))
-	}
-}
-
 // newestFirst: with a limit, which is where NIP-01 asks for the order.
 func newestFirst(c *checker) {
 	s, newest := c.series(7)
 	want, f := ids(newest...), limited(c.mine(1), 50)
-	r := s.poll(inOrder(want), f)
-	switch {
-	case inOrder(want)(&r):
+	r, wrong := s.wants(inOrder(want), want, f)
+	if wrong == nil || r.closed || exactly(want)(r) && len(r.ids) == len(want) {
+		must(wrong)
 		return
-	case r.closed, exactly(want)(&r) && len(r.ids) == len(want):
-		must(wrongAnswer(want, &r, f))
 	}
 	// Other events than those are other checks' matter: what is left in the answer has an order all
 	// the same.
 	kept := only(want, r.ids)
 	if len(kept) < 2 {
-		must(leaveOpen(results.CauseNeeds, nil, nil))
+		must(leaveOpen(results.CauseNeeds, nil))
 	}
-	sorted := slices.IsSortedFunc(kept, func(x, y corpus.ID) int { return slices.Index(want, x) - slices.Index(want, y) })
-	if !sorted {
+	if !slices.IsSortedFunc(kept, func(x, y corpus.ID) int { return slices.Index(want, x) - slices.Index(want, y) }) {
 		must(wrongAnswer(only(kept, want), &reply{ids: kept}, f))
 	}
 }
@@ -67,9 +57,9 @@ func probeTies(c *checker) (spoken bool, text string) {
 	slices.SortFunc(want, func(x, y corpus.ID) int { return bytes.Compare(x[:], y[:]) })
 	r := s.poll(exactly(want), limited(c.mine(1), 50))
 	switch {
-	case !exactly(want)(&r):
+	case !exactly(want)(r):
 		return false, fmt.Sprintf("unknown: %d events came instead of the 6 of one second", len(r.ids))
-	case !inOrder(want)(&r):
+	case !inOrder(want)(r):
 		return false, "not by id"
 	}
 	return true, "lowest id first"
@@ -91,35 +81,18 @@ func inclusive(c *checker) {
 		{results.UsesSince, since, ids(newest[:4]...)},
 		{results.UsesUntil, until, ids(newest[1:]...)},
 	} {
-		good := exactlyOf(ids(newest...), q.want)
-		r := s.poll(func(r *reply) bool { return !r.closed && good(r) }, q.filter)
-		if !r.closed && good(&r) {
-			continue
-		}
-		if wrong = append(wrong, q.uses); first == nil {
-			first = wrongAnswer(q.want, &r, q.filter)
+		if _, err := s.wants(exactlyOf(ids(newest...), q.want), q.want, q.filter); err != nil {
+			wrong, first = append(wrong, q.uses), cmp.Or(first, err)
 		}
 	}
 	if short := failure(first); short != nil {
 		scopes := results.BearsOn(results.CodeInclusive, Scenario, nil)
-		short.bearsOn = slices.DeleteFunc(scopes, func(s results.Scope) bool { return !slices.Contains(wrong, s.Uses) })
+		short.BearsOn = slices.DeleteFunc(scopes, func(s results.Scope) bool { return !slices.Contains(wrong, s.Uses) })
 		for _, uses := range wrong {
-			short.counts[uses] = 1
+			short.Counts[uses] = 1
 		}
 	}
 	must(first)
-}
-
-// severalFilters: the answer is the union, and each limit is its filter's own.
-func severalFilters(c *checker) {
-	s, newest := c.series(5)
-	want := ids(newest[0], newest[1], newest[4])
-	first, second := limited(c.mine(1), 2), corpus.Filter{IDs: ids(newest[4], newest[0])}
-	r := s.poll(exactly(want), first, second)
-	if !exactly(want)(&r) {
-		must(wrongAnswer(want, &r, first, second))
-	}
-	c.seen.counts = counts{"twice": number(len(r.ids) > len(want))} // an event that matches both may come twice
 }
 
 // staleness is how long a relay may go on to answer from before a write, before it is no longer
@@ -143,11 +116,11 @@ func answersAnew(c *checker) {
 		seen := counts{"ms": milliseconds(took)}
 		switch {
 		case r.closed:
-			must(closedBy(&r))
-		case holds(after)(&r) && asks == 1:
-			c.seen.counts = seen
+			must(closedBy(r))
+		case holds(after)(r) && asks == 1:
+			c.seen.Counts = seen
 			return
-		case holds(after)(&r):
+		case holds(after)(r):
 			must(fail(results.CauseCached, seen, nil, queried(same)))
 		case took > staleness:
 			must(fail(results.CauseNever, seen, nil, queried(same)))

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"relaybench/corpus"
 	"relaybench/relays/client"
@@ -39,34 +38,24 @@ type session struct {
 
 // dial opens a connection that ends with the check.
 func (c *checker) dial() *session {
-	s, err := c.tryDial()
-	must(err)
-	return s
-}
-
-func (c *checker) tryDial() (*session, error) {
 	start := time.Now()
 	conn, err := client.Dial(c.ctx, client.Options{URL: c.o.URL, Stall: c.o.Wait, Patient: true, Answer: maxEvents,
 		ReadLimit: int64(max(1<<20, 2*c.o.MaxEventBytes))})
 	if err != nil {
-		if c.ctx.Err() != nil {
-			return nil, context.Cause(c.ctx)
-		}
-		return nil, noAnswer("connecting", err)
+		must(context.Cause(c.ctx))
+		must(noAnswer("connecting", err))
 	}
 	c.took(time.Since(start))
 	s := &session{checker: c, conn: conn, passed: map[string][]corpus.ID{}}
 	c.opened.Lock()
 	defer c.opened.Unlock()
 	c.all = append(c.all, s)
-	return s, nil
+	return s
 }
 
 func (s *session) close() {
 	s.conn.Abort()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.garbage.Add(s.conn.Wire().Garbage())
+	s.locked(func() { s.garbage.Add(s.conn.Wire().Garbage()) })
 }
 
 // next reads the next message, which is s.conn.Message then, and returns the REQ that it belongs
@@ -79,9 +68,7 @@ func (s *session) next(deadline time.Time) (*client.Subscription, error) {
 	switch m := &s.conn.Message; m.Type {
 	case wire.Notice:
 		s.notice = clip(m.ReasonText(), maxText)
-		if speaksOfRate(s.notice) {
-			s.sawRate(s.asks, s.notice)
-		}
+		s.sawRate(s.asks, s.notice)
 	case wire.Auth:
 		s.challenged.Store(true)
 	case wire.Unknown:
@@ -99,6 +86,41 @@ func (s *session) begin(asks string) {
 		s.keep()
 	}
 	s.asks, s.notice, s.odd = asks, "", ""
+}
+
+// parts says of a message whether it is a part of an answer, and the last one.
+type parts func(of *client.Subscription, m *wire.Message) (part, last bool)
+
+// put sends something and reads until all of its answer has come; the wait begins anew with each
+// part. A NOTICE shortens it: it may be the answer, or speak of something else.
+func (s *session) put(asks string, wait time.Duration, send func() error, answer parts) error {
+	s.begin(asks)
+	start := time.Now()
+	deadline := start.Add(wait)
+	for err := send(); ; {
+		var of *client.Subscription
+		if err == nil {
+			of, err = s.next(deadline)
+		}
+		if err != nil {
+			return s.explain(asks, err)
+		}
+		m := &s.conn.Message
+		if sooner := time.Now().Add(s.o.Wait / 3); m.Type == wire.Notice && sooner.Before(deadline) {
+			deadline = sooner
+		}
+		part, last := answer(of, m)
+		if !part {
+			s.keep()
+			continue
+		}
+		s.took(time.Since(start))
+		if last {
+			return nil
+		}
+		start = time.Now()
+		deadline = start.Add(wait)
+	}
 }
 
 // keep notes a live event that came while something else was waited for.
@@ -120,33 +142,24 @@ func (s *session) elsewhere(id corpus.ID) bool {
 	return false
 }
 
-// afterNotice is the deadline once a NOTICE came where an answer was due: it may be that answer, or
-// speak of something else.
-func (s *session) afterNotice(deadline time.Time) time.Time {
-	if sooner := time.Now().Add(s.o.Wait / 3); sooner.Before(deadline) {
-		return sooner
-	}
-	return deadline
-}
-
 // explain adds what came instead to an error of silence or a lost connection.
 func (s *session) explain(doing string, err error) error {
 	if s.ctx.Err() != nil {
 		err = context.Cause(s.ctx)
 	}
 	o := noAnswer(doing, err)
-	if o.cause == results.CauseTime {
+	if o.Cause == results.CauseTime {
 		return o
 	}
 	if s.notice != "" {
-		o.texts["notice"] = s.notice
+		o.Texts["notice"] = s.notice
 		o.text += " but NOTICE " + quoted(s.notice)
 	}
 	if n := s.conn.Wire().BinaryFrames(); n > 0 {
-		o.counts = counts{"binary": float64(n)}
+		o.Counts = counts{"binary": float64(n)}
 	}
 	if s.odd != "" {
-		o.evidence = []results.Evidence{{Code: results.EvidenceFrame, Text: s.odd}}
+		o.Evidence = []results.Evidence{{Code: results.EvidenceFrame, Text: s.odd}}
 	}
 	return o
 }
@@ -160,45 +173,56 @@ type answer struct {
 
 func (a answer) String() string { return fmt.Sprintf("OK %t %s", a.accepted, quoted(a.reason)) }
 
+// okay is the OK that was just read.
+func (s *session) okay() answer {
+	m := &s.conn.Message
+	a := answer{accepted: m.Accepted, named: m.HasID, reason: clip(m.ReasonText(), maxText)}
+	if !a.accepted {
+		s.sawRate(publishing, a.reason)
+	}
+	return a
+}
+
 // publish sends an event and waits for its OK. Nothing else is in flight, so that an OK without an
 // id is taken for its answer.
 func (s *session) publish(e *corpus.Event) (answer, error) {
 	return s.publishRaw(e.AppendJSON(nil), e.ID, s.o.Wait)
 }
 
-func (s *session) publishRaw(raw []byte, id corpus.ID, wait time.Duration) (answer, error) {
-	s.begin(publishing)
-	start := time.Now()
-	if err := s.conn.Wire().SendEvent(raw); err != nil {
-		return answer{}, s.explain(publishing, err)
-	}
-	deadline := start.Add(wait)
-	for {
-		if _, err := s.next(deadline); err != nil {
-			return answer{}, s.explain(publishing, err)
+func (s *session) publishRaw(raw []byte, id corpus.ID, wait time.Duration) (got answer, err error) {
+	send := func() error { return s.conn.Wire().SendEvent(raw) }
+	err = s.put(publishing, wait, send, func(_ *client.Subscription, m *wire.Message) (part, last bool) {
+		if part = m.Type == wire.OK && (!m.HasID || corpus.ID(m.ID) == id); part {
+			got = s.okay()
 		}
-		switch m := &s.conn.Message; {
-		case m.Type == wire.Notice:
-			deadline = s.afterNotice(deadline)
-		case m.Type == wire.OK && (!m.HasID || corpus.ID(m.ID) == id):
-			got := answer{accepted: m.Accepted, named: m.HasID, reason: clip(m.ReasonText(), maxText)}
-			if !got.accepted && speaksOfRate(got.reason) {
-				s.sawRate(publishing, got.reason)
-			}
-			s.took(time.Since(start))
-			return got, nil
-		default:
-			s.keep()
-		}
-	}
+		return part, part
+	})
+	return got, err
 }
 
-// store publishes valid events one after another; all must be accepted.
+// offer publishes an event of which an OK may be left out: what the relay does is what counts.
+func (s *session) offer(e *corpus.Event) (got answer, silent bool) {
+	got, err := s.publish(e)
+	if silent = errors.Is(err, client.ErrSilent); !silent {
+		must(err)
+	}
+	return got, silent
+}
+
+// accepted publishes a valid event that must be accepted, and fails the check where it is not.
+func (s *session) accepted(e *corpus.Event) answer {
+	got, err := s.publish(e)
+	if must(err); !got.accepted {
+		must(refusal(e, got))
+	}
+	return got
+}
+
+// store publishes valid events on which the check rests.
 func (s *session) store(events ...*corpus.Event) {
 	for _, e := range events {
 		got, err := s.publish(e)
-		must(err)
-		if !got.accepted {
+		if must(err); !got.accepted {
 			must(needed(e, got))
 		}
 	}
@@ -224,78 +248,52 @@ func (r *reply) text(id corpus.ID) []byte {
 }
 
 // query puts a REQ and waits for its EOSE or CLOSED; the subscription is closed again.
-func (s *session) query(filters ...corpus.Filter) reply {
-	r, err := s.tryQuery(filters...)
-	must(err)
-	return r
-}
-
-func (s *session) tryQuery(filters ...corpus.Filter) (reply, error) {
-	sub, r, err := s.trySubscribe(filters...)
-	if err == nil && !r.closed {
-		err = s.conn.End(sub)
+func (s *session) query(filters ...corpus.Filter) *reply {
+	sub, r := s.request(filters...)
+	if !r.closed {
+		must(s.conn.End(sub))
 	}
-	return r, err
+	return r
 }
 
 // subscribe puts a REQ, reads what is stored, and leaves the subscription open.
 func (s *session) subscribe(filters ...corpus.Filter) *client.Subscription {
-	sub, r, err := s.trySubscribe(filters...)
-	must(err)
+	sub, r := s.request(filters...)
 	if r.closed {
-		must(closedBy(&r))
+		must(closedBy(r))
 	}
 	return sub
 }
 
-func (s *session) trySubscribe(filters ...corpus.Filter) (sub *client.Subscription, r reply, err error) {
-	s.begin(questions)
-	start := time.Now()
-	if sub, err = s.conn.Request(s.ctx, filtersText(filters, s.member), 0); err != nil {
-		return sub, r, s.explain(questions, err)
-	}
-	deadline := start.Add(s.o.Wait)
-	for {
-		of, err := s.next(deadline)
-		if flood := (*client.FloodError)(nil); errors.As(err, &flood) {
-			return sub, r, fail(results.CauseFlood, counts{"got": maxEvents}, nil, queried(filters...))
-		}
-		if err != nil {
-			return sub, r, s.explain(questions, err)
-		}
-		m := &s.conn.Message
-		if m.Type == wire.Notice {
-			deadline = s.afterNotice(deadline)
-		}
+func (s *session) request(filters ...corpus.Filter) (sub *client.Subscription, r *reply) {
+	r = &reply{}
+	err := s.put(questions, s.o.Wait, func() (err error) {
+		sub, err = s.conn.Request(s.ctx, filtersText(filters, s.member), 0)
+		return err
+	}, func(of *client.Subscription, m *wire.Message) (part, last bool) {
 		if of != sub {
-			s.keep()
-			continue
+			return false, false
 		}
-		s.took(time.Since(start))
-		start = time.Now()
 		r.frames = append(r.frames, s.conn.At)
-		switch m.Type {
-		case wire.Event:
-			deadline = time.Now().Add(s.o.Wait)
-			switch {
-			case !m.HasID:
-				r.noID, r.nameless = r.noID+1, clip(string(m.Event), maxLine)
-			case len(r.texts) < maxKept:
-				r.texts = append(r.texts, m.Event)
-				fallthrough
-			default:
-				r.ids = append(r.ids, corpus.ID(m.ID))
-			}
-		case wire.EOSE:
-			return sub, r, nil
-		case wire.Closed:
+		switch {
+		case m.Type == wire.Closed:
 			r.closed, r.reason = true, clip(m.ReasonText(), maxText)
-			if speaksOfRate(r.reason) {
-				s.sawRate(questions, r.reason)
+			s.sawRate(questions, r.reason)
+		case m.Type == wire.EOSE:
+		case !m.HasID:
+			r.noID, r.nameless = r.noID+1, clip(string(m.Event), maxLine)
+		default:
+			if r.ids = append(r.ids, corpus.ID(m.ID)); len(r.texts) < maxKept {
+				r.texts = append(r.texts, m.Event)
 			}
-			return sub, r, nil
 		}
+		return true, m.Type != wire.Event
+	})
+	if flood := (*client.FloodError)(nil); errors.As(err, &flood) {
+		err = fail(results.CauseFlood, counts{"got": maxEvents}, nil, queried(filters...))
 	}
+	must(err)
+	return sub, r
 }
 
 // filtersText is the filters of a REQ, none of which is empty, each with the further member; "" for
@@ -315,60 +313,59 @@ func filtersText(filters []corpus.Filter, member string) (text []byte) {
 
 // poll asks until the answer is good or does not become so while what was acknowledged settles. No
 // filter is put twice: relays may remember answers for a while.
-func (s *session) poll(good func(*reply) bool, filters ...corpus.Filter) reply {
+func (s *session) poll(good func(*reply) bool, filters ...corpus.Filter) *reply {
 	start := time.Now()
 	for n := 0; ; n++ {
 		r := s.query(varied(filters, n, s.now)...)
-		if good(&r) || time.Since(start) > s.settle() {
+		if good(r) || time.Since(start) > s.settle() {
 			return r
 		}
 		s.pause(min(20*time.Millisecond<<n, 250*time.Millisecond))
 	}
 }
 
-func (c *checker) pause(d time.Duration) {
-	select {
-	case <-time.After(d):
-	case <-c.ctx.Done():
-		must(context.Cause(c.ctx))
-	}
-}
-
 // read is poll where the answer must be one: a CLOSED leaves the check open.
-func (s *session) read(good func(*reply) bool, filters ...corpus.Filter) reply {
+func (s *session) read(good func(*reply) bool, filters ...corpus.Filter) *reply {
 	r := s.poll(good, filters...)
 	if r.closed {
-		must(closedBy(&r))
+		must(closedBy(r))
 	}
 	return r
 }
 
-// need is read where the check rests on a good answer.
-func (s *session) need(good func(*reply) bool, filters ...corpus.Filter) reply {
-	r := s.poll(good, filters...)
-	if !good(&r) {
-		must(leaveOpen(results.CauseNeeds, nil, nil))
+// need is poll where the check rests on a good answer.
+func (s *session) need(good func(*reply) bool, filters ...corpus.Filter) {
+	if !good(s.poll(good, filters...)) {
+		must(leaveOpen(results.CauseNeeds, nil))
 	}
-	return r
+}
+
+// wants is poll where the relay is at fault if the answer is not good. The error says how it differs
+// from what is wanted.
+func (s *session) wants(good func(*reply) bool, want []corpus.ID, filters ...corpus.Filter) (*reply, error) {
+	r := s.poll(good, filters...)
+	if good(r) {
+		return r, nil
+	}
+	return r, wrongAnswer(want, r, filters...)
 }
 
 // expect polls for exactly these events; anything else fails the check.
-func (s *session) expect(want []corpus.ID, filters ...corpus.Filter) {
-	if r := s.poll(exactly(want), filters...); !exactly(want)(&r) {
-		must(wrongAnswer(want, &r, filters...))
-	}
+func (s *session) expect(want []corpus.ID, filters ...corpus.Filter) *reply {
+	r, err := s.wants(exactly(want), want, filters...)
+	must(err)
+	return r
 }
 
 // meant finds out whether silence means anything: another question on the connection is answered,
 // and no answer so far took more than a third of the time that was waited. Anything else leaves the
 // matter open.
 func (s *session) meant() {
-	r := s.query(limited(s.mine(7), 1))
-	switch {
-	case r.closed:
-		must(closedBy(&r))
-	case s.slow() > s.o.Wait/3:
-		must(leaveOpen(results.CauseSlow, counts{"ms": milliseconds(s.slow())}, nil))
+	if r := s.query(limited(s.mine(7), 1)); r.closed {
+		must(closedBy(r))
+	}
+	if slow := s.took(0); slow > s.o.Wait/3 {
+		must(leaveOpen(results.CauseSlow, counts{"ms": milliseconds(slow)}))
 	}
 }
 
@@ -377,9 +374,9 @@ func varied(filters []corpus.Filter, n int, now int64) []corpus.Filter {
 	if n == 0 {
 		return filters
 	}
-	out := make([]corpus.Filter, len(filters))
-	for i, f := range filters {
-		switch {
+	out := slices.Clone(filters)
+	for i := range out {
+		switch f := &out[i]; {
 		case f.Until == nil:
 			f.Until = corpus.Int64(now + 300 + int64(n))
 		case f.Since == nil:
@@ -387,7 +384,6 @@ func varied(filters []corpus.Filter, n int, now int64) []corpus.Filter {
 		case f.Limit == nil:
 			f.Limit = corpus.Int(90 + n)
 		}
-		out[i] = f
 	}
 	return out
 }
@@ -424,29 +420,24 @@ const (
 
 // sawRate notes a text that speaks of a rate limit.
 func (p *prober) sawRate(what, text string) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.rates[what] == "" {
-		p.rates[what] = text
-	}
+	p.locked(func() {
+		if p.rates[what] == "" && speaksOfRate(text) {
+			p.rates[what] = text
+		}
+	})
 }
 
 // rateOf returns the first text that spoke of a limit of what.
-func (p *prober) rateOf(what string) string {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.rates[what]
+func (p *prober) rateOf(what string) (text string) {
+	p.locked(func() { text = p.rates[what] })
+	return text
 }
 
 // speaksOfRate tells whether a refusal or NOTICE is about too many events in too short a time.
 func speaksOfRate(text string) bool {
 	text = strings.ToLower(text)
-	for _, words := range []string{"rate-limit", "rate limit", "ratelimit", "slow down", "too fast", "throttl", "too many events", "too many messages", "too many requests"} {
-		if strings.Contains(text, words) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc([]string{"rate-limit", "rate limit", "ratelimit", "slow down", "too fast", "throttl", "too many events", "too many messages",
+		"too many requests"}, func(words string) bool { return strings.Contains(text, words) })
 }
 
 func quoted(text string) string { return `"` + text + `"` }
@@ -454,11 +445,8 @@ func quoted(text string) string { return `"` + text + `"` }
 // clip bounds a text to n bytes, at a character's border, and makes UTF-8 of it.
 func clip(text string, n int) string {
 	text = strings.ToValidUTF8(text, "\ufffd")
-	if len(text) <= n {
-		return text
+	if len(text) > n {
+		text = strings.ToValidUTF8(text[:n], "") + "…"
 	}
-	for n > 0 && !utf8.RuneStart(text[n]) {
-		n--
-	}
-	return text[:n] + "…"
+	return text
 }

@@ -3,6 +3,7 @@ package preflight
 import (
 	"strconv"
 
+	"relaybench/corpus"
 	"relaybench/results"
 )
 
@@ -25,28 +26,45 @@ type probe struct {
 	ask  func(*checker) (spoken bool, text string)
 }
 
+// NIP is the name of the probe of a NIP, for Options.Only.
+func NIP(number int) string { return "NIP-" + strconv.Itoa(number) }
+
 // table lists the checks. The first decides whether the others can be asked at all; the one on
 // throttling comes last, since what it does may set off a limit.
 var table []check
-
-// NIP is the name of the probe of a NIP, for Options.Only.
-func NIP(number int) string { return "NIP-" + strconv.Itoa(number) }
 
 // probes lists what is found out by asking, beyond what the flood of the last check tells.
 var probes []probe
 
 func init() { // the table names functions that look into it
 	table = []check{
-		{code: results.CodeStores, ask: storesAndReturns},
-		{code: results.CodeText, ask: returnsText},
+		// An event is acknowledged, found by its id, and every field is as it was signed (NIP-01).
+		{code: results.CodeStores, ask: func(c *checker) {
+			c.roundTrip(c.event(1, c.recent(0), "A plain note.", corpus.Tag{"t", "relaybench"}, corpus.Tag{"p", c.key.PubKey.String(), "", "mention"}))
+		}},
+		// Content and tags come back to the byte, white space at the ends, empty values and tags of
+		// one item included.
+		{code: results.CodeText, ask: func(c *checker) {
+			c.roundTrip(c.event(1, c.recent(0), " \t\n"+text+"\n  ", corpus.Tag{"t", "żółć"}, corpus.Tag{"subject", " " + text + " "}, corpus.Tag{"x", ""},
+				corpus.Tag{"y", "", "between", ""}, corpus.Tag{"alone"}))
+		}},
 		{code: results.CodeEmptyTag, ask: returnsEmptyTag},
 		{code: results.CodeControl, stated: true, ask: controlCharacters},
 		{code: results.CodeBadSignature, ask: refusesBadSignature},
 		{code: results.CodeBadID, ask: refusesBadID},
 		{code: results.CodeMalformed, stated: true, ask: refusesMalformed},
 		{code: results.CodeCorpusTime, ask: acceptsCorpusTime},
-		{code: results.CodeYear2020, stated: true, ask: accepts2020},
-		{code: results.CodePrivateKinds, ask: returnsPrivateKinds},
+		// No window keeps old events out.
+		{code: results.CodeYear2020, stated: true, ask: func(c *checker) {
+			const newYear2020 = 1577836800
+			c.accepts(c.event(1, newYear2020, "an old note"))
+		}},
+		// Relays may keep encrypted messages (NIP-04, NIP-59) from readers who are not
+		// authenticated; then part of the corpus cannot be read back.
+		{code: results.CodePrivateKinds, ask: func(c *checker) {
+			to := corpus.Tag{"p", newKey().PubKey.String()}
+			c.accepts(c.event(4, c.recent(0), "c2VjcmV0?iv=AAAAAAAAAAAAAAAAAAAAAA==", to), c.event(1059, c.recent(1), "c2VjcmV0", to))
+		}},
 		{code: results.CodeDuplicate, stated: true, ask: answersDuplicate},
 		{code: results.CodeFilterIDs, ask: filters(byID)},
 		{code: results.CodeFilterAuthors, ask: filters(byAuthor)},
@@ -55,13 +73,37 @@ func init() { // the table names functions that look into it
 		{code: results.CodeFilterTagP, ask: filters(byP)},
 		{code: results.CodeFilterTagT, ask: filters(byT)},
 		{code: results.CodeFilterMore, stated: true, ask: filters(byMore)},
-		{code: results.CodeLimit, ask: keepsLimit},
+		// A limit returns as many, and the newest.
+		{code: results.CodeLimit, ask: func(c *checker) {
+			s, newest := c.series(5)
+			for _, n := range []int{50, 1, 3} {
+				s.expect(ids(newest[:min(n, len(newest))]...), limited(c.mine(1), n))
+			}
+		}},
 		{code: results.CodeOrder, ask: newestFirst},
 		{code: results.CodeInclusive, ask: inclusive},
-		{code: results.CodeSeveral, stated: true, ask: severalFilters},
+		// The answer to several filters is the union, and each limit is its filter's own. An event
+		// that matches both may come twice.
+		{code: results.CodeSeveral, stated: true, ask: func(c *checker) {
+			s, newest := c.series(5)
+			want := ids(newest[0], newest[1], newest[4])
+			r := s.expect(want, limited(c.mine(1), 2), corpus.Filter{IDs: ids(newest[4], newest[0])})
+			c.seen.Counts = counts{"twice": number(len(r.ids) > len(want))}
+		}},
 		{code: results.CodeStale, stated: true, ask: answersAnew},
-		{code: results.CodeReplaceable, ask: replacesReplaceable},
-		{code: results.CodeAddressable, ask: replacesAddressable},
+		// Of kinds 0, 3 and 10002 only the newer event is left (NIP-01).
+		{code: results.CodeReplaceable, ask: func(c *checker) {
+			s := c.dial()
+			for _, kind := range []int{0, 3, 10002} {
+				older, newer := c.version(kind, 0, 1), c.version(kind, 5, 2)
+				s.replaced(kind, []*corpus.Event{older, newer}, newer)
+			}
+		}},
+		// Of one d tag only the newer event is left, and others stay (NIP-01).
+		{code: results.CodeAddressable, ask: func(c *checker) {
+			older, other, newer := c.article(0, "one", "Before"), c.article(2, "two", "Another"), c.article(5, "one", "After")
+			c.dial().replaced(30023, []*corpus.Event{older, other, newer}, newer, other)
+		}},
 		{code: results.CodeLateVersion, stated: true, ask: keepsOutSuperseded},
 		{code: results.CodeEphemeral, stated: true, ask: ephemeral},
 		{code: results.CodeDeletion, stated: true, ask: deletesOwnAlone},
