@@ -56,7 +56,7 @@ func (c *Stage) publishing(ctx context.Context, url string, connections int) err
 		if err != nil {
 			return 0, err
 		}
-		answered := float64(done.Accepted + done.Duplicates + done.Refused)
+		answered := float64(done.Answered())
 		if answered == 0 { // the time was over before a handshake was
 			return 0, nil
 		}

@@ -75,9 +75,9 @@ func (a *Account) End(err error) {
 
 // ended is Err as a reason.
 func (a *Account) ended() results.Reason {
-	r := results.Reason{Code: results.CauseEnded, Texts: map[string]string{"error": a.Err.Error()}}
 	var flood *client.FloodError
 	var late *TimeError
+	r := results.Reason{Code: results.CauseEnded, Texts: map[string]string{"error": a.Err.Error()}}
 	switch {
 	case errors.As(a.Err, &flood):
 		r.Code, r.Counts = results.WhyFlood, map[string]float64{"sent": float64(flood.Sent), "asked": float64(flood.Asked)}
@@ -100,29 +100,27 @@ func (a *Account) Completeness() Completeness {
 	return Unresolved
 }
 
-// status says how the run is incomplete, without what differs from trial to trial; ok is false for
-// a complete one.
-func (a *Account) status() (s results.Status, ok bool) {
-	s.Code = results.StatusIncomplete
+// status says how the run is incomplete, without what differs from trial to trial; nil for a
+// complete one.
+func (a *Account) status() *results.Status {
+	s := &results.Status{Code: results.StatusIncomplete, Because: a.Why.Code, Counts: a.Why.Counts, Texts: a.Why.Texts}
 	switch a.Completeness() {
 	case Complete:
-		return s, false
+		return nil
 	case Capped:
-		s.Cause, s.Texts = results.CauseCut, map[string]string{"limit": a.Cut}
-		return s, true
+		s.Cause, s.Because, s.Counts, s.Texts = results.CauseCut, "", nil, map[string]string{"limit": a.Cut}
 	case Unresolved:
 		s.Cause = results.CauseUnresolved
-	default:
-		if s.Cause = results.CauseMissing; a.Err != nil {
-			s.Cause = results.CauseEnded
-			if why := a.ended(); why.Code != s.Cause {
-				s.Because, s.Counts = why.Code, why.Counts
-			}
-			return s, true
+	case Failed:
+		if s.Cause = results.CauseMissing; a.Err == nil {
+			break
+		}
+		s.Cause, s.Because, s.Counts, s.Texts = results.CauseEnded, "", nil, nil
+		if why := a.ended(); why.Code != s.Cause {
+			s.Because, s.Counts = why.Code, why.Counts
 		}
 	}
-	s.Because, s.Counts, s.Texts = a.Why.Code, a.Why.Counts, a.Why.Texts
-	return s, true
+	return s
 }
 
 // RecordsPerSecond is what was delivered by the run's wall time.
@@ -135,8 +133,8 @@ func (a *Account) RecordsPerSecond() float64 {
 
 // Mark notes on a figure of the run that it is incomplete, where it is.
 func (a *Account) Mark(m results.Measurement) results.Measurement {
-	if s, ok := a.status(); ok {
-		m.AddStatus(s)
+	if s := a.status(); s != nil {
+		m.AddStatus(*s)
 	}
 	return m
 }
@@ -154,39 +152,30 @@ func (a *Account) Measurements() []results.Measurement {
 	all[0].Samples = int64(a.Delivered)
 	add("wall time", "s", results.None, a.Wall.Seconds())
 	add("delivered", "events", results.None, float64(a.Delivered))
-	if a.Expected >= 0 {
-		add("expected", "events", results.None, float64(a.Expected))
-		add("missing", "events", results.None, float64(a.Missing))
+	count := func(when bool, unit string, figures ...any) { // names and numbers in turn
+		for i := 0; when && i < len(figures); i += 2 {
+			add(figures[i].(string), unit, results.None, float64(figures[i+1].(int)))
+		}
 	}
+	count(a.Expected >= 0, "events", "expected", a.Expected, "missing", a.Missing)
 	if a.ResponseBytes > 0 {
 		add("response bytes", "MiB", results.None, float64(a.ResponseBytes)/mib)
 	}
-	if a.Requests.Sent > 0 {
-		add("requests", "requests", results.None, float64(a.Requests.Sent))
-		add("requests answered", "requests", results.None, float64(a.Requests.EOSE))
-		add("requests closed", "requests", results.None, float64(a.Requests.Closed))
-		add("requests unfinished", "requests", results.None, float64(a.Requests.Unfinished))
-	}
+	count(a.Requests.Sent > 0, "requests", "requests", a.Requests.Sent, "requests answered", a.Requests.EOSE,
+		"requests closed", a.Requests.Closed, "requests unfinished", a.Requests.Unfinished)
 	if s := a.State; s != nil {
-		add("current state", "events", results.None, float64(s.Current))
-		add("superseded", "events", results.None, float64(s.Superseded))
-		add("deleted", "events", results.None, float64(s.Deleted))
-		add("expired or vanished", "events", results.None, float64(s.Gone))
-		add("authors", "authors", results.None, float64(s.Authors))
+		count(true, "events", "current state", s.Current, "superseded", s.Superseded, "deleted", s.Deleted, "expired or vanished", s.Gone)
+		count(true, "authors", "authors", s.Authors)
 	}
 	if u := a.Usage; u != nil {
-		if u.Tool.Known {
-			add("tool peak rss", "MiB", results.None, float64(u.Tool.PeakRSS)/mib)
-			add("tool cpu", "s", results.None, u.Tool.CPU.Seconds())
+		names := []string{"tool ", "relay "}
+		if len(u.Relays) > 1 {
+			names = []string{"tool ", "source ", "sink "}
 		}
-		for i, r := range u.Relays {
-			name := "relay "
-			if len(u.Relays) > 1 {
-				name = [...]string{"source ", "sink "}[min(i, 1)]
-			}
-			if r.Known {
-				add(name+"peak rss", "MiB", results.None, float64(r.PeakRSS)/mib)
-				add(name+"cpu", "s", results.None, r.CPU.Seconds())
+		for i, used := range append([]Spent{u.Tool}, u.Relays...) {
+			if used.Known {
+				add(names[i]+"peak rss", "MiB", results.None, float64(used.PeakRSS)/mib)
+				add(names[i]+"cpu", "s", results.None, used.CPU.Seconds())
 			}
 		}
 	}
@@ -202,21 +191,18 @@ func (a *Account) Finding() (f results.Finding, ok bool) {
 	if a.Expected >= 0 {
 		f.Counts["expected"], f.Counts["missing"] = float64(a.Expected), float64(a.Missing)
 	}
-	switch a.Completeness() {
-	case Complete:
-		return f, true
-	case Failed:
-		f.Verdict = results.Failed
-		if a.Excused {
-			f.Verdict = results.Stated
-		}
-		why := a.Why
-		if a.Err != nil {
-			why = a.ended()
-		}
-		f.Cause, f.Texts = cmp.Or(why.Code, results.CauseMissing), maps.Clone(why.Texts)
-		maps.Copy(f.Counts, why.Counts)
-		return f, true
+	how := a.Completeness()
+	if how != Failed {
+		return f, how == Complete
 	}
-	return f, false
+	if f.Verdict = results.Failed; a.Excused {
+		f.Verdict = results.Stated
+	}
+	why := a.Why
+	if a.Err != nil {
+		why = a.ended()
+	}
+	f.Cause, f.Texts = cmp.Or(why.Code, results.CauseMissing), maps.Clone(why.Texts)
+	maps.Copy(f.Counts, why.Counts)
+	return f, true
 }

@@ -46,7 +46,7 @@ type due struct {
 
 // take hands out the next event and its time, where there is one. It waits for it where it may.
 func (w *publishing) take(wait bool) (e due, ok bool) {
-	if e.outgoing, ok = w.from.next(wait); !ok {
+	if e.outgoing, ok = w.from(wait); !ok {
 		return e, false
 	}
 	now := wire.Now()
@@ -102,7 +102,7 @@ func (w *publishing) keep(ctx context.Context) error {
 			if ctx.Err() != nil {
 				return context.Cause(ctx)
 			}
-			rest(min(wait, longestRest))
+			wire.Sleep(min(wait, longestRest))
 		}
 		w.ahead, more = w.take(true)
 		w.flying.Lock()

@@ -73,9 +73,7 @@ func (p *Published) Add(o *Published) {
 	p.Unexpected += o.Unexpected
 	p.Garbage.Add(o.Garbage)
 	p.Lost += o.Lost
-	if o.Loss != nil {
-		p.Loss = o.Loss
-	}
+	p.Loss = cmp.Or(o.Loss, p.Loss)
 	p.Last = max(p.Last, o.Last)
 	p.Latency.Merge(o.Latency)
 	p.Late.Merge(o.Late)
@@ -94,6 +92,9 @@ func (p *Published) Add(o *Published) {
 	}
 }
 
+// Answered is how many events had an answer.
+func (p *Published) Answered() int64 { return p.Accepted + p.Duplicates + p.Refused }
+
 // Seconds is the time from the first send to the last OK.
 func (p *Published) Seconds() float64 { return max(0, (p.Last - p.First).Seconds()) }
 
@@ -105,11 +106,11 @@ const maxBarren = 3
 // and returns when each has its answer or cannot get one. Handshakes are outside the clock. The
 // error says why some events could not be sent.
 func (p *Publisher) Publish(ctx context.Context, indexes []int) (*Published, error) {
-	total, failed, err := p.publish(ctx, &indexFeed{corpus: p.Corpus, indexes: indexes}, len(indexes))
+	total, failed, err := p.publish(ctx, p.feedOf(indexes), len(indexes))
 	if err != nil {
 		return nil, err
 	}
-	total.Unsent = int64(len(indexes)) - total.Accepted - total.Duplicates - total.Refused - total.Unanswered
+	total.Unsent = int64(len(indexes)) - total.Answered() - total.Unanswered
 	if len(failed) == 0 {
 		return total, nil
 	}
@@ -118,56 +119,54 @@ func (p *Publisher) Publish(ctx context.Context, indexes []int) (*Published, err
 
 // Endless sends the corpus again and again until the Pacer stops it. No Ledger takes note of it.
 func (p *Publisher) Endless(ctx context.Context) (*Published, error) {
-	total, failed, err := p.publish(ctx, &endlessFeed{corpus: p.Corpus}, 0)
+	var taken atomic.Int64
+	total, failed, err := p.publish(ctx, func(bool) (outgoing, bool) {
+		e := outgoingOf(p.Corpus, int((taken.Add(1)-1)%int64(p.Corpus.Len())))
+		e.index = -1
+		return e, true
+	}, 0)
 	return total, errors.Join(append(failed, err)...)
 }
 
-// endlessFeed hands out the corpus again and again.
-type endlessFeed struct {
-	corpus *corpus.Corpus
-	taken  atomic.Int64
-}
-
-func (f *endlessFeed) next(bool) (outgoing, bool) {
-	i := int((f.taken.Add(1) - 1) % int64(f.corpus.Len()))
-	return outgoing{&f.corpus.Entry(i).ID, f.corpus.Raw(i), -1}, true
-}
-
-// feed hands out what is to be published.
-type feed interface {
-	// next returns the next event, whose memory it leaves to the caller until the call after. ok is
-	// false where there is none: none any more if wait is set, for which it may block, else none at
-	// the moment.
-	next(wait bool) (e outgoing, ok bool)
-}
-
-// outgoing is one event to publish. index is its place in the corpus, negative for one that is not
-// of it.
+// outgoing is one event to publish. index is its place in the corpus, negative for one of which no
+// note is taken.
 type outgoing struct {
 	id    *corpus.ID
 	raw   []byte
 	index int
 }
 
-// indexFeed hands out events of the corpus, to all connections together.
-type indexFeed struct {
-	corpus  *corpus.Corpus
-	indexes []int
-	taken   atomic.Int64
+func outgoingOf(c *corpus.Corpus, i int) outgoing { return outgoing{&c.Entry(i).ID, c.Raw(i), i} }
+
+// feed hands out what is to be published, to all connections together: the next event, whose memory
+// it leaves to the caller until the call after. ok is false where there is none: none any more if
+// wait is set, for which it may block, else none at the moment.
+type feed func(wait bool) (e outgoing, ok bool)
+
+func (p *Publisher) feedOf(indexes []int) feed {
+	var taken atomic.Int64
+	return func(bool) (e outgoing, ok bool) {
+		n := int(taken.Add(1)) - 1
+		if n >= len(indexes) {
+			return e, false
+		}
+		return outgoingOf(p.Corpus, indexes[n]), true
+	}
 }
 
-func (f *indexFeed) next(bool) (outgoing, bool) {
-	n := int(f.taken.Add(1)) - 1
-	if n >= len(f.indexes) {
-		return outgoing{}, false
-	}
-	i := f.indexes[n]
-	return outgoing{&f.corpus.Entry(i).ID, f.corpus.Raw(i), i}, true
+// shared is what all connections of a Publish have in common.
+type shared struct {
+	from              feed
+	pacer             Pacer
+	count             int // how many events there will be, for whoever watches
+	start             time.Duration
+	taken, sent, done atomic.Int64 // done are answered, or lost with a connection
 }
 
 // publish sends what the feed hands out, about count events. failed holds why connections gave up;
 // err, without a result, is one that could not be made.
 func (p *Publisher) publish(ctx context.Context, from feed, count int) (total *Published, failed []error, err error) {
+	s := &shared{from: from, pacer: cmp.Or[Pacer](p.Pacer, ClosedLoop{}), count: count}
 	workers := make([]*publishing, p.Conns)
 	for k := range workers {
 		conn, err := p.dial(ctx)
@@ -177,21 +176,17 @@ func (p *Publisher) publish(ctx context.Context, from feed, count int) (total *P
 			}
 			return nil, nil, err
 		}
-		workers[k] = &publishing{Publisher: p, Published: NewPublished(), conn: conn, flight: newInflight(p.Window)}
+		workers[k] = &publishing{Publisher: p, Published: NewPublished(), shared: s, conn: conn, flight: newInflight(p.Window)}
 	}
-	var sent, done, taken atomic.Int64
-	start := wire.Now()
+	s.start = wire.Now()
 	if p.Window == 0 {
-		start += leadTime
+		s.start += leadTime
 	}
-	pacer := cmp.Or[Pacer](p.Pacer, ClosedLoop{})
 	errs := make([]error, p.Conns)
 	running, finished := context.WithCancelCause(ctx)
-	var watching sync.WaitGroup
-	watching.Go(func() { p.watch(running, &sent, &done, func() { finished(stalled(workers)) }) })
-	var all sync.WaitGroup
+	var watching, all sync.WaitGroup
+	watching.Go(func() { p.watch(running, s, func() { finished(stalled(workers)) }) })
 	for k, w := range workers {
-		w.from, w.count, w.sent, w.done, w.taken, w.start, w.pacer = from, count, &sent, &done, &taken, start, pacer
 		all.Go(func() { errs[k] = w.run(running) })
 	}
 	all.Wait()
@@ -199,7 +194,7 @@ func (p *Publisher) publish(ctx context.Context, from feed, count int) (total *P
 	watching.Wait()
 
 	total = NewPublished()
-	total.First, total.Last = start, start
+	total.First, total.Last = s.start, s.start
 	for _, w := range workers {
 		total.Add(w.Published)
 	}
@@ -209,7 +204,7 @@ func (p *Publisher) publish(ctx context.Context, from feed, count int) (total *P
 // watch ends the publishing when no connection has had an answer for Stall. A relay that serves its
 // connections unevenly makes progress all the same, so that none of them is given up for itself;
 // while nothing is sent, no answer is due.
-func (p *Publisher) watch(running context.Context, sent, done *atomic.Int64, end func()) {
+func (p *Publisher) watch(running context.Context, s *shared, end func()) {
 	tick := time.NewTicker(max(p.Stall/20, time.Millisecond))
 	defer tick.Stop()
 	seen, since := int64(0), wire.Now()
@@ -219,7 +214,7 @@ func (p *Publisher) watch(running context.Context, sent, done *atomic.Int64, end
 			return
 		case <-tick.C:
 		}
-		if now := done.Load(); now != seen || now >= sent.Load() {
+		if now := s.done.Load(); now != seen || now >= s.sent.Load() {
 			seen, since = now, wire.Now()
 		} else if wire.Now()-since > p.Stall {
 			end()
@@ -243,38 +238,30 @@ func (p *Publisher) dial(ctx context.Context) (*wire.Conn, error) {
 	return wire.Dial(ctx, p.URL, wire.Options{})
 }
 
-// publishing is one connection's share of a Publish.
+// publishing is one connection's part in a Publish.
 type publishing struct {
 	*Publisher
 	*Published
-	mu    sync.Mutex // over conn and ended where another goroutine may look
-	conn  *wire.Conn
-	ended bool
+	*shared
+	mu   sync.Mutex // over conn, which watch looks at
+	conn *wire.Conn
 
 	flying sync.Mutex // over flight and more
 	flight *inflight
 	more   bool // of a schedule: ahead is an event that was taken and not sent
 	ahead  due
-
-	from  feed
-	pacer Pacer
-	count int           // how many events there will be, for whoever watches
-	taken *atomic.Int64 // from the feed, by all connections
-	sent  *atomic.Int64 // by all of them
-	done  *atomic.Int64 // answered, or lost with a connection, on all of them
-	start time.Duration
 }
 
 func (w *publishing) run(ctx context.Context) error {
-	defer context.AfterFunc(ctx, func() { w.abort() })()
-	barren := 0
-	for {
-		answered := w.Accepted + w.Duplicates + w.Refused
+	for barren := 0; ; {
+		undo := context.AfterFunc(ctx, w.conn.Abort)
+		answered := w.Answered()
 		drive := w.loop
 		if w.Window == 0 {
 			drive = w.schedule
 		}
 		err := drive(ctx)
+		undo()
 		w.Garbage.Add(w.conn.TakeGarbage())
 		w.flight.drain(func(s sent) {
 			w.Unanswered++
@@ -291,7 +278,7 @@ func (w *publishing) run(ctx context.Context) error {
 		}
 		w.Lost++
 		w.Loss = err
-		if barren++; w.Accepted+w.Duplicates+w.Refused > answered {
+		if barren++; w.Answered() > answered {
 			barren = 0
 		}
 		if barren == maxBarren {
@@ -301,25 +288,10 @@ func (w *publishing) run(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("%w, and dialling again failed: %w", w.Loss, err)
 		}
-		w.replace(conn)
+		w.mu.Lock()
+		w.conn = conn
+		w.mu.Unlock()
 	}
-}
-
-// replace and abort share the connection between the worker and the end of its context.
-func (w *publishing) replace(conn *wire.Conn) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.ended {
-		conn.Abort()
-	}
-	w.conn = conn
-}
-
-func (w *publishing) abort() {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.ended = true
-	w.conn.Abort()
 }
 
 // loop sends and reads in turn until every event has its answer. Sends are buffered and leave when

@@ -244,7 +244,7 @@ func TestAnyAnswerIsProgress(t *testing.T) {
 	forged := bytes.Replace(notes.Raw(2), []byte(`"sig":"`), []byte(`"sig":"0`), 1)
 	list[3].raw = append(forged[:len(forged)-3], `"}`...)
 	p := Publisher{URL: relay.URL, Conns: 1, Window: 1, Stall: 30 * time.Second, Ledger: NewLedger(notes.Len())}
-	got, failed, err := p.publish(t.Context(), &list, len(list))
+	got, failed, err := p.publish(t.Context(), list.next, len(list))
 	if err != nil || len(failed) != 1 || !errors.Is(failed[0], wire.ErrLost) {
 		t.Fatalf("%v, %v", failed, err)
 	}
@@ -276,22 +276,22 @@ func TestWhileNothingIsDueNobodyStalls(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var sent, done atomic.Int64
-	w := &publishing{Publisher: p, Published: NewPublished(), conn: conn, flight: newInflight(p.Window), from: &list, pacer: ClosedLoop{}, taken: new(atomic.Int64), sent: &sent, done: &done, start: wire.Now()}
+	s := &shared{from: list.next, pacer: ClosedLoop{}, start: wire.Now()}
+	w := &publishing{Publisher: p, Published: NewPublished(), shared: s, conn: conn, flight: newInflight(p.Window)}
 	if err := w.run(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	expect(t, "sent", sent.Load(), 50)
-	expect(t, "done", done.Load(), 50)
+	expect(t, "sent", s.sent.Load(), 50)
+	expect(t, "done", s.done.Load(), 50)
 	running, finished := context.WithCancelCause(t.Context())
 	idle := time.AfterFunc(20*p.Stall, func() { finished(nil) })
-	p.watch(running, &sent, &done, func() { finished(wire.ErrStalled) })
+	p.watch(running, s, func() { finished(wire.ErrStalled) })
 	if idle.Stop() || !errors.Is(context.Cause(running), context.Canceled) {
 		t.Errorf("with nothing in flight: %v", context.Cause(running))
 	}
-	sent.Add(1)
+	s.sent.Add(1)
 	running, finished = context.WithCancelCause(t.Context())
-	p.watch(running, &sent, &done, func() { finished(wire.ErrStalled) })
+	p.watch(running, s, func() { finished(wire.ErrStalled) })
 	if !errors.Is(context.Cause(running), wire.ErrStalled) {
 		t.Errorf("with one in flight: %v", context.Cause(running))
 	}
@@ -317,7 +317,7 @@ func TestAFeedMayBlockWhereNothingIsInFlight(t *testing.T) {
 		feed.listFeed = append(feed.listFeed, outgoing{&notes.Entry(i).ID, notes.Raw(i), i})
 	}
 	p := Publisher{URL: relay.URL, Conns: 1, Window: 2, Stall: 30 * time.Second, Ledger: NewLedger(notes.Len())}
-	if _, failed, err := p.publish(t.Context(), feed, notes.Len()); err != nil || len(failed) > 0 {
+	if _, failed, err := p.publish(t.Context(), feed.next, notes.Len()); err != nil || len(failed) > 0 {
 		t.Fatal(failed, err)
 	}
 	// The first of two fills half of the window; then either both are answered, or one and the feed
@@ -331,7 +331,7 @@ func TestAFeedMayBlockWhereNothingIsInFlight(t *testing.T) {
 func TestTheTimelineBeginsWithTheFirstSend(t *testing.T) {
 	notes := scripted.Notes(t, 1)
 	id := notes.Entry(0).ID
-	w := &publishing{Publisher: &Publisher{Ledger: NewLedger(1)}, Published: NewPublished(), flight: newInflight(1), done: new(atomic.Int64), start: 100 * time.Second}
+	w := &publishing{Publisher: &Publisher{Ledger: NewLedger(1)}, Published: NewPublished(), flight: newInflight(1), shared: &shared{start: 100 * time.Second}}
 	w.flight.add(&id, 0, 101*time.Second)
 	w.answer(&wire.Message{Type: wire.OK, ID: id, Accepted: true}, 102500*time.Millisecond)
 	expect(t, "by second", fmt.Sprint(w.Timeline), "[0 0 1]")
@@ -372,7 +372,7 @@ func TestARelayInAProcessOfItsOwnIsPublishedTo(t *testing.T) {
 
 // lateFeed has nothing for those that ask first.
 type lateFeed struct {
-	indexFeed
+	feed
 	first, asked atomic.Int64
 }
 
@@ -380,7 +380,7 @@ func (f *lateFeed) next(wait bool) (outgoing, bool) {
 	if f.asked.Add(1) <= f.first.Load() {
 		return outgoing{}, false
 	}
-	return f.indexFeed.next(wait)
+	return f.feed(wait)
 }
 
 // TestTheLastOKIsThatOfAnyConnection has one note for the last of 40 connections that asks for one.
@@ -389,9 +389,9 @@ func TestTheLastOKIsThatOfAnyConnection(t *testing.T) {
 	const d, conns = 50 * time.Millisecond, 40
 	notes := scripted.Notes(t, 1)
 	p := Publisher{URL: scripted.Serve(t, scripted.Script{OKAfter: d}).URL, Corpus: notes, Conns: conns, Window: 4, Stall: 30 * time.Second, Ledger: NewLedger(1)}
-	feed := &lateFeed{indexFeed: indexFeed{corpus: notes, indexes: all(notes)}}
+	feed := &lateFeed{feed: p.feedOf(all(notes))}
 	feed.first.Store(conns - 1)
-	got, failed, err := p.publish(t.Context(), feed, 1)
+	got, failed, err := p.publish(t.Context(), feed.next, 1)
 	if err != nil || len(failed) > 0 {
 		t.Fatal(failed, err)
 	}

@@ -94,34 +94,14 @@ type Reply struct {
 
 // Query sends one REQ with the filter, given as JSON, and reads up to EOSE or CLOSED into r, whose
 // memory it reuses. The error is a lost connection or a relay that made no progress.
-func (q *Querier) Query(filter []byte, r *Reply) error {
+func (q *Querier) Query(filter []byte, r *Reply) (err error) {
 	*r = Reply{IDs: r.IDs[:0]}
 	elsewhere := q.conn.Stats.Elsewhere
-	err := q.query(filter, r)
-	r.Elsewhere = int(q.conn.Stats.Elsewhere - elsewhere)
-	r.Garbage = q.conn.Wire().TakeGarbage()
-	return unanswered(filter, err, r.Reason)
-}
-
-// unanswered wraps an error with the filter that it was met with, and what the relay had said
-// before it.
-func unanswered(filter []byte, err error, notice string) error {
-	if err == nil {
-		return nil
-	}
-	if flood := (*client.FloodError)(nil); errors.As(err, &flood) {
-		err = ErrTooMuch
-	} else if notice != "" {
-		err = fmt.Errorf("%w, after NOTICE %q", err, notice)
-	}
-	text := string(filter[:min(len(filter), longestFilter)])
-	if len(filter) > longestFilter {
-		text += "…"
-	}
-	return &UnansweredError{text, err}
-}
-
-func (q *Querier) query(filter []byte, r *Reply) error {
+	defer func() {
+		r.Elsewhere = int(q.conn.Stats.Elsewhere - elsewhere)
+		r.Garbage = q.conn.Wire().TakeGarbage()
+		err = unanswered(filter, err, r.Reason)
+	}()
 	asked, err := q.conn.Request(context.Background(), filter, 0)
 	if err != nil {
 		return err
@@ -162,6 +142,24 @@ func (q *Querier) query(filter []byte, r *Reply) error {
 	}
 }
 
+// unanswered wraps an error with the filter that it was met with, and what the relay had said
+// before it.
+func unanswered(filter []byte, err error, notice string) error {
+	if err == nil {
+		return nil
+	}
+	if flood := (*client.FloodError)(nil); errors.As(err, &flood) {
+		err = ErrTooMuch
+	} else if notice != "" {
+		err = fmt.Errorf("%w, after NOTICE %q", err, notice)
+	}
+	text := string(filter[:min(len(filter), longestFilter)])
+	if len(filter) > longestFilter {
+		text += "…"
+	}
+	return &UnansweredError{text, err}
+}
+
 // Counted is a relay's answer to one COUNT (NIP-45).
 type Counted struct {
 	Count       int64
@@ -175,33 +173,30 @@ type Counted struct {
 
 // Count sends one COUNT with the filter, given as JSON, and waits for its answer. The error is as
 // that of Query.
-func (q *Querier) Count(filter []byte) (Counted, error) {
-	var c Counted
-	err := q.count(filter, &c)
-	c.Garbage = q.conn.Wire().TakeGarbage()
-	return c, unanswered(filter, err, c.Reason)
-}
-
-func (q *Querier) count(filter []byte, c *Counted) error {
+func (q *Querier) Count(filter []byte) (c Counted, err error) {
+	defer func() {
+		c.Garbage = q.conn.Wire().TakeGarbage()
+		err = unanswered(filter, err, c.Reason)
+	}()
 	asked, err := q.conn.Count(filter)
 	if err != nil {
-		return err
+		return c, err
 	}
 	for m := &q.conn.Message; ; {
 		s, err := q.conn.Read()
 		switch {
 		case err != nil:
-			return err
+			return c, err
 		case m.Type == wire.Notice:
 			c.Reason = m.ReasonText()
 		case s == nil:
 		case m.Type == wire.Closed:
 			c.Closed, c.Reason = true, m.ReasonText()
-			return nil
+			return c, nil
 		case m.Type == wire.Count:
 			n, approximate, ok := m.Counted()
 			c.Count, c.Approximate, c.NoCount, c.Took = n, approximate, !ok, q.conn.At-asked.Sent
-			return nil
+			return c, nil
 		}
 	}
 }

@@ -55,7 +55,7 @@ func (p *Publisher) Transfer(ctx context.Context, total int, ask func(ctx contex
 		defer close(between.to)
 		asked <- ask(ctx, between.take)
 	}()
-	published, failed, err := p.publish(ctx, channelFeed(between.to), total)
+	published, failed, err := p.publish(ctx, between.feed, total)
 	interrupted := context.Cause(ctx)
 	cancel() // a source whose sink has gone has nobody to wait for
 	askErr := <-asked
@@ -80,20 +80,17 @@ func (p *Publisher) Transfer(ctx context.Context, total int, ask func(ctx contex
 	return done, nil
 }
 
-// channelFeed hands out what comes through a channel.
-type channelFeed chan outgoing
-
-func (f channelFeed) next(wait bool) (outgoing, bool) {
+// feed hands out what has come.
+func (p *passing) feed(wait bool) (e outgoing, ok bool) {
 	if wait {
-		e, ok := <-f
+		e, ok = <-p.to
 		return e, ok
 	}
 	select {
-	case e, ok := <-f:
-		return e, ok
+	case e, ok = <-p.to:
 	default:
-		return outgoing{}, false
 	}
+	return e, ok
 }
 
 // passing stands between source and sink.
@@ -123,26 +120,26 @@ func (p *passing) take(ctx context.Context, e *client.Event, wait bool) (bool, e
 	if p.keepBack(e, i, ok) {
 		return true, nil
 	}
-	out := outgoing{id: &p.corpus.Entry(i).ID, raw: p.corpus.Raw(i), index: i}
+	out := outgoingOf(p.corpus, i)
 	if !bytes.Equal(out.raw, e.Raw) { // the sink is to see how the source writes JSON
 		out.raw = bytes.Clone(e.Raw)
 	}
-	if !wait {
-		select {
-		case p.to <- out:
-			p.passed(i)
-			return true, nil
-		default:
-			return false, nil
-		}
-	}
 	select {
 	case p.to <- out:
-		p.passed(i)
-		return true, nil
-	case <-ctx.Done():
-		return false, fmt.Errorf("passing an event on: %w", context.Cause(ctx))
+	default:
+		if !wait {
+			return false, nil
+		}
+		select {
+		case p.to <- out:
+		case <-ctx.Done():
+			return false, fmt.Errorf("passing an event on: %w", context.Cause(ctx))
+		}
 	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.came[i] = true
+	return true, nil
 }
 
 // keepBack counts an event that is not to be passed on.
@@ -159,10 +156,4 @@ func (p *passing) keepBack(e *client.Event, i int, known bool) bool {
 		return false
 	}
 	return true
-}
-
-func (p *passing) passed(i int) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.came[i] = true
 }

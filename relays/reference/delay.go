@@ -1,6 +1,10 @@
 package reference
 
-import "time"
+import (
+	"time"
+
+	"relaybench/relays/wire"
+)
 
 // late sends the OKs of committed groups a fixed time after their commit, in order. Groups wait
 // side by side, so that the delay costs latency and no throughput of its own: it is what a slower
@@ -61,7 +65,7 @@ func (l *late) wait(due time.Time) {
 		if left <= 0 {
 			return
 		}
-		sleepFine(left)
+		wire.Sleep(left)
 	}
 }
 

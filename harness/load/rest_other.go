@@ -1,8 +1,0 @@
-//go:build !linux
-
-package load
-
-import "time"
-
-// rest sleeps for d.
-func rest(d time.Duration) { time.Sleep(d) }
