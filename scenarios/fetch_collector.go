@@ -48,7 +48,7 @@ func newCollector(ctx context.Context, end context.CancelCauseFunc, form fetchFo
 	if !form.parsed {
 		return t
 	}
-	t.pipeline = receive.New(ctx, receive.Options{Remember: 2*room + slack}, func(b *receive.Batch) error {
+	t.pipeline = receive.New(ctx, receive.Options{}, func(b *receive.Batch) error {
 		t.mu.Lock()
 		defer t.mu.Unlock()
 		for i := range b.Events {
@@ -79,7 +79,7 @@ func (t *collector) take(_ context.Context, e *client.Event, _ bool) (bool, erro
 	t.mu.Unlock()
 	if t.pipeline != nil {
 		f := <-t.free
-		_, err := f.Event(e.Raw, e.At)
+		_, err := f.Event(e.ID, e.Raw, e.At)
 		t.free <- f
 		if err != nil {
 			t.end(err)

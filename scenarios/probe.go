@@ -124,7 +124,7 @@ func (p *Probe) pass(ctx context.Context, t *harness.Trial, checks receive.Check
 		tally := newProbeTally(len(links))
 		pipeline := receive.New(ctx, receive.Options{Checks: checks,
 			// Readers never wait here: what an answer may bring is bounded otherwise.
-			Queue: maxAnswerBytes, QueueEvents: 1 << 20, Remember: 2 * MaxProbed * MaxProbeLimit}, func(b *receive.Batch) error { return tally.take(b, filter) })
+			Queue: maxAnswerBytes, QueueEvents: 1 << 20}, func(b *receive.Batch) error { return tally.take(b, filter) })
 		for _, l := range links {
 			l.answers = append(l.answers, &probeAnswer{shape: i, filter: filter, feeder: pipeline.Feeder(), ids: make(map[corpus.ID]struct{})})
 		}
@@ -133,7 +133,11 @@ func (p *Probe) pass(ctx context.Context, t *harness.Trial, checks receive.Check
 			break
 		}
 		tally.alone(links)
-		tally.record(t, shape.key, checks, pipeline.Stats())
+		stats := pipeline.Stats()
+		for _, l := range links {
+			stats.Events += int64(l.asked().nameless) // which were not handed on
+		}
+		tally.record(t, shape.key, checks, stats)
 		if i == 0 && len(*authors) == 0 {
 			*authors = tally.authors
 		}

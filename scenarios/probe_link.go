@@ -163,19 +163,17 @@ func (l *probeLink) take(s *client.Subscription, a *probeAnswer) error {
 	}
 	switch {
 	case m.Type == wire.Event && s != nil && a != nil:
-		fate, err := a.feeder.Event(m.Event, l.conn.At)
-		if err != nil {
+		if !m.HasID {
+			a.nameless++
+		} else if _, err := a.feeder.Event(m.ID, m.Event, l.conn.At); err != nil {
 			return err
+		} else {
+			a.ids[m.ID] = struct{}{}
 		}
 		a.received++
 		a.sizes = append(a.sizes, len(frame))
 		if a.first == 0 {
 			a.first = l.conn.At
-		}
-		if fate == receive.WithoutID {
-			a.nameless++
-		} else {
-			a.ids[m.ID] = struct{}{}
 		}
 		l.conn.Useful()
 	case s != nil && a != nil: // EOSE or CLOSED

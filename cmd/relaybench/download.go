@@ -151,7 +151,7 @@ func (f *corpusFlags) sayDownloaded(w *watcher, done *download.Result) {
 		end := "it has no more"
 		switch r.Outcome {
 		case download.Enough:
-			end = "down to " + day(r.Cursor) + ", which is enough"
+			end = "down to " + day(r.Next) + ", which is enough"
 		case download.Failed:
 			end = "then it was given up: " + r.Failure
 		}

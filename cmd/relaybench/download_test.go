@@ -190,7 +190,7 @@ func TestMomentsAreReadInThreeForms(t *testing.T) {
 }
 
 func TestTheLineOfARelayFitsATerminal(t *testing.T) {
-	r := download.RelayStatus{URL: "wss://a-very-long-name.of-a-relay.example.com/inbox\u202e", Cursor: 1_780_272_000, Rate: 12345.6, Left: 3*time.Hour + 25*time.Minute}
+	r := download.RelayStatus{RelayState: download.RelayState{URL: "wss://a-very-long-name.of-a-relay.example.com/inbox\u202e", Next: 1_780_272_000}, Rate: 12345.6, Left: 3*time.Hour + 25*time.Minute}
 	for outcome, says := range map[download.Outcome]string{download.Pending: "to 2026-06-01 00:00 12,345/s  3h25m0s left", download.All: "has no more", download.Enough: "no more that is wanted", download.Failed: "given up"} {
 		r.Outcome, r.Received = outcome, 1_234_567
 		line := downloadLine(report.CutNames([]string{hostOf(r.URL)}, 24)[hostOf(r.URL)], r)

@@ -100,7 +100,7 @@ func downloadLine(name string, r download.RelayStatus) string {
 	if r.Received == 0 {
 		return line + "  no answer yet"
 	}
-	line += "  to " + day(r.Cursor)[:16]
+	line += "  to " + day(r.Next)[:16]
 	if r.Rate >= 1 {
 		line += fmt.Sprintf(" %6s/s", count(int(r.Rate)))
 	}

@@ -4,6 +4,7 @@ package calibrate
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"runtime"
 	"slices"
@@ -59,30 +60,28 @@ func (c *Stage) Run(ctx context.Context) ([]results.Calibration, error) {
 		c.effort = thoroughly
 	}
 	if c.Corpus.Len() == 0 {
-		return nil, fmt.Errorf("calibrating: the corpus is empty")
+		return nil, errors.New("calibrating: the corpus is empty")
 	}
-	type step struct {
-		what string
-		run  func(context.Context) error
-	}
-	steps := []step{
-		{"the clock", c.clock},
-		{"signature checks", c.checks},
-		{"parsing and coding", c.coding},
-		{"the disk", c.disk},
-		{"the null relay", c.null},
-	}
-	switch {
-	case c.After:
-		steps = steps[len(steps)-1:]
-	case c.Full: // no figure of a run depends on it
-		steps = slices.Insert(steps, 3, step{"the receive path", c.receivePath})
-	}
-	for _, s := range steps {
-		if ctx.Err() != nil {
+	for _, s := range []struct {
+		what    string
+		skipped bool
+		run     func(context.Context) error
+	}{
+		{"the clock", c.After, c.clock},
+		{"signature checks", c.After, c.checks},
+		{"parsing and coding", c.After, c.coding},
+		{"the receive path", !c.Full || c.After, c.receivePath}, // no figure of a run depends on it
+		{"the disk", c.After, c.disk},
+		{"the null relay", false, c.null},
+	} {
+		switch {
+		case s.skipped:
+			continue
+		case ctx.Err() != nil:
 			return c.figures, context.Cause(ctx)
+		case c.Progress != nil:
+			c.Progress(s.what)
 		}
-		c.say(s.what)
 		if err := s.run(ctx); err != nil {
 			if ctx.Err() != nil {
 				err = context.Cause(ctx)
@@ -93,22 +92,14 @@ func (c *Stage) Run(ctx context.Context) ([]results.Calibration, error) {
 	return c.figures, nil
 }
 
-func (c *Stage) say(what string) {
-	if c.Progress != nil {
-		c.Progress(what)
-	}
-}
+func (c *Stage) add(name string, value float64, unit string) { c.addOver(name, 0, value, unit) }
 
-func (c *Stage) add(name string, value float64, unit string) {
-	c.addUnder(nil, name, value, unit)
-}
-
-// addOver adds a figure that was reached over so many connections.
+// addOver adds a figure that was reached over so many connections, 0 for none.
 func (c *Stage) addOver(name string, connections int, value float64, unit string) {
-	c.addUnder(results.Labels{results.LabelConnections: strconv.Itoa(connections)}, name, value, unit)
-}
-
-func (c *Stage) addUnder(labels results.Labels, name string, value float64, unit string) {
+	var labels results.Labels
+	if connections > 0 {
+		labels = results.Labels{results.LabelConnections: strconv.Itoa(connections)}
+	}
 	if c.After {
 		labels = labels.With(results.AfterRun)
 	}
@@ -117,16 +108,34 @@ func (c *Stage) addUnder(labels results.Labels, name string, value float64, unit
 
 // latency adds the median and the tail of a histogram.
 func (c *Stage) latency(median, tail string, h *results.Histogram) {
-	if h.Count() == 0 {
-		return
+	if h.Count() > 0 {
+		c.add(median, harness.Milliseconds(h.Quantile(0.5)), "ms")
+		c.add(tail, harness.Milliseconds(h.Quantile(0.99)), "ms")
 	}
-	c.add(median, harness.Milliseconds(h.Quantile(0.5)), "ms")
-	c.add(tail, harness.Milliseconds(h.Quantile(0.99)), "ms")
 }
 
 // stall is how long the null relay may make no progress. It is no relay under test: a short
 // --timeout is not meant for it.
 func (c *Stage) stall() time.Duration { return max(c.Options.Stall, c.effort.longest) }
+
+// rate is a figure that is measured in rounds of about d.
+type rate struct {
+	name, unit string
+	d          time.Duration
+	measure    func(d time.Duration) (float64, error)
+}
+
+// rates measures figures one after another.
+func (c *Stage) rates(ctx context.Context, all ...rate) error {
+	for _, r := range all {
+		best, err := c.best(ctx, r.name, r.d, r.measure)
+		if err != nil {
+			return err
+		}
+		c.add(r.name, best, r.unit)
+	}
+	return nil
+}
 
 // best measures a rate several times, in rounds of about d, and returns the highest. While nothing
 // at all gets done in a round, since the machine is busy with something else, the next one is twice

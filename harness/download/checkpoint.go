@@ -1,21 +1,23 @@
 package download
 
 import (
-	"bytes"
+	"bufio"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"reflect"
+
+	"relaybench/corpus"
+	"relaybench/corpus/prepare"
 )
 
 const (
 	checkpointFormat = "relaybench/download/1"
 	checkpointFile   = "checkpoint.json"
 	eventsFile       = "events.ndjson"
-	maxCheckpoint    = 1 << 20
 )
 
 // ErrDamaged: what an earlier run left of a download cannot be continued.
@@ -30,15 +32,30 @@ type checkpoint struct {
 	Finished int64        `json:"finished"` // 0: not yet
 	Bytes    int64        `json:"bytes"`    // of the events file that are valid
 	Events   int64        `json:"events"`   // in them
-	Relays   []relayState `json:"relays"`   // in the order of the URLs
+	Relays   []RelayState `json:"relays"`   // in the order of the URLs
 }
 
-// relayState is how far one relay is.
-type relayState struct {
+// identity is what makes two downloads the same: who asks for the same gets the one that is there.
+type identity struct {
+	URLs          []string `json:"urls"`
+	Since         *int64   `json:"since"`
+	Until         *int64   `json:"until"` // nil: when it began
+	Limit         int      `json:"limit"`
+	MaxEventBytes int      `json:"maxEventBytes"`
+	MaxTags       int      `json:"maxTags"`
+	KeepDeletions bool     `json:"keepDeletions"`
+
+	// KeepControlCharacters is left out where it is not set, so that downloads from before it was
+	// there are known again: what they hold is prepared by today's rules.
+	KeepControlCharacters bool `json:"keepControlCharacters,omitempty"`
+}
+
+// RelayState is how far one relay is.
+type RelayState struct {
 	URL     string  `json:"url"`
-	Next    int64   `json:"next"` // where its next page begins: all that is newer has come
+	Next    int64   `json:"next"` // Unix seconds, where its next page begins: all that is newer has come
 	Outcome Outcome `json:"outcome"`
-	Failure string  `json:"failure,omitempty"` // why it has failed
+	Failure string  `json:"failure,omitempty"` // why it has failed; a relay may have written some of it, which is quoted then
 	Counts
 }
 
@@ -79,27 +96,18 @@ func (c *Counts) add(o *Counts) {
 
 // readCheckpoint returns nil where there is none.
 func readCheckpoint(dir string, of *identity) (*checkpoint, error) {
-	f, err := os.Open(filepath.Join(dir, checkpointFile))
+	name := filepath.Join(dir, checkpointFile)
+	text, err := os.ReadFile(name)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, fmt.Errorf("reading where a download stopped: %w", err)
 	}
-	defer f.Close()
-	text, err := io.ReadAll(io.LimitReader(f, maxCheckpoint+1))
-	if err != nil {
-		return nil, fmt.Errorf("reading where a download stopped: %w", err)
-	}
 	c := new(checkpoint)
-	if len(text) > maxCheckpoint || json.Unmarshal(text, c) != nil || c.Format != checkpointFormat || !c.Identity.equal(of) ||
+	if json.Unmarshal(text, c) != nil || c.Format != checkpointFormat || !reflect.DeepEqual(&c.Identity, of) ||
 		c.Bytes < 0 || c.Events < 0 || len(c.Relays) != len(of.URLs) {
-		return nil, fmt.Errorf("%w: %s is not a checkpoint of it", ErrDamaged, f.Name())
-	}
-	for i := range c.Relays {
-		if c.Relays[i].URL != of.URLs[i] {
-			return nil, fmt.Errorf("%w: %s is of other relays", ErrDamaged, f.Name())
-		}
+		return nil, fmt.Errorf("%w: %s is not a checkpoint of it", ErrDamaged, name)
 	}
 	return c, nil
 }
@@ -112,52 +120,82 @@ func (c *checkpoint) write(dir string) error {
 		return err
 	}
 	name := filepath.Join(dir, checkpointFile)
-	f, err := os.OpenFile(name+".new", os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o644)
+	f, err := os.Create(name + ".new")
 	if err != nil {
 		return err
 	}
+	defer os.Remove(f.Name()) // which it no longer has once it is in place
 	_, err = f.Write(append(text, '\n'))
-	if err == nil {
-		err = f.Sync()
-	}
-	if err = errors.Join(err, f.Close()); err == nil {
-		err = os.Rename(name+".new", name)
-	}
-	if err != nil {
-		return errors.Join(err, removed(name+".new"))
-	}
-	return nil
-}
-
-// removed removes a file that may not be there.
-func removed(name string) error {
-	if err := os.Remove(name); !errors.Is(err, fs.ErrNotExist) {
+	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
 		return err
 	}
+	return os.Rename(f.Name(), name)
+}
+
+// events is the file that events go to as they come: canonical NDJSON, only appended to.
+type events struct {
+	file  *os.File
+	w     *bufio.Writer
+	bytes int64 // written, buffered ones included
+}
+
+const eventsBuffer = 1 << 20
+
+// openEvents cuts off what came after the checkpoint, and calls each for every event before it.
+func openEvents(name string, valid int64, each func(*corpus.Entry)) (*events, error) {
+	f, err := os.OpenFile(name, os.O_CREATE|os.O_RDWR, 0o644)
+	if err != nil {
+		return nil, err
+	}
+	info, err := f.Stat()
+	switch {
+	case err != nil:
+	case !info.Mode().IsRegular() || info.Size() < valid:
+		err = fmt.Errorf("%w: %s is no file of %d bytes", ErrDamaged, name, valid)
+	default:
+		if err = f.Truncate(valid); err == nil {
+			err = readEvents(f, valid, each)
+		}
+	}
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return &events{f, bufio.NewWriterSize(f, eventsBuffer), valid}, nil
+}
+
+// readEvents goes through the file of so many bytes to its end.
+func readEvents(f *os.File, size int64, each func(*corpus.Entry)) error {
+	lines := bufio.NewScanner(f)
+	lines.Buffer(make([]byte, eventsBuffer), prepare.MaxEventBytesCeiling+2)
+	var e corpus.Entry
+	read := int64(0)
+	var err error
+	for err == nil && lines.Scan() {
+		if err = e.Read(lines.Bytes()); err == nil {
+			read += int64(e.Length) + 1
+			each(&e)
+		}
+	}
+	if err = errors.Join(err, lines.Err()); err == nil && read != size {
+		err = errors.New("the last line has no end")
+	}
+	if err != nil {
+		return fmt.Errorf("%w: %s, behind byte %d: %w", ErrDamaged, f.Name(), read, err)
+	}
 	return nil
 }
 
-// identity is what makes two downloads the same: who asks for the same gets the one that is there.
-type identity struct {
-	URLs          []string `json:"urls"`
-	Since         *int64   `json:"since"`
-	Until         *int64   `json:"until"` // nil: when it began
-	Limit         int      `json:"limit"`
-	MaxEventBytes int      `json:"maxEventBytes"`
-	MaxTags       int      `json:"maxTags"`
-	KeepDeletions bool     `json:"keepDeletions"`
-
-	// KeepControlCharacters is left out where it is not set, so that downloads from before it was
-	// there are known again: what they hold is prepared by today's rules.
-	KeepControlCharacters bool `json:"keepControlCharacters,omitempty"`
+// add appends an event.
+func (s *events) add(line []byte) error {
+	s.bytes += int64(len(line)) + 1
+	_, _ = s.w.Write(line) // an error comes back from whatever is written next
+	return s.w.WriteByte('\n')
 }
 
-func (i *identity) text() []byte {
-	text, err := json.Marshal([]any{checkpointFormat, i})
-	if err != nil {
-		panic("download: an identity that JSON cannot hold: " + err.Error()) // it is of strings, numbers and flags
+// sync puts all that was added on the disk.
+func (s *events) sync() error {
+	if err := s.w.Flush(); err != nil {
+		return err
 	}
-	return text
+	return s.file.Sync()
 }
-
-func (i *identity) equal(o *identity) bool { return bytes.Equal(i.text(), o.text()) }

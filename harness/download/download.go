@@ -13,16 +13,16 @@
 // After every page the events are flushed to disk, and then a checkpoint that says how far each
 // relay is and how many bytes of the file are valid replaces the one before. A download that was
 // killed at any moment goes on from its checkpoint: the file is cut to that length, and what had
-// come after it is asked for again. Memory does not grow with events but for their ids (see keyOf)
-// and, where there is a limit, their times.
+// come after it is asked for again. Memory does not grow with events but for their ids (see
+// receive.Key) and, where there is a limit, their times.
 package download
 
 import (
 	"cmp"
 	"context"
 	"crypto/sha256"
-	"encoding/binary"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
@@ -35,6 +35,7 @@ import (
 
 	"relaybench/corpus"
 	"relaybench/corpus/prepare"
+	"relaybench/harness/receive"
 )
 
 // The defaults of Options.
@@ -94,23 +95,17 @@ func (r *Result) Failures() (failed []RelayStatus) {
 	return failed
 }
 
-// keyOf is the first half of an id. To make two events that agree in it takes some 2^64 hashes, and
-// whoever did so would keep one of the two out.
-func keyOf(id *corpus.ID) prepare.Key {
-	return prepare.Key{binary.BigEndian.Uint64(id[:]) | 1, binary.BigEndian.Uint64(id[8:])}
-}
-
 // download is one on its way.
 type download struct {
 	o      *Options
 	dir    string
-	cancel context.CancelCauseFunc
-	seen   *prepare.Seen // ids of all events that are kept
+	cancel context.CancelCauseFunc // with an error, ends everything
+	known  *prepare.Seen           // ids of all events that are kept, and of what is left out
 	relays []*relay
 
 	mu     sync.Mutex // of all below, and of the relays' states
 	state  *checkpoint
-	spill  *spill
+	events *events
 	newest newest
 	line   []byte
 }
@@ -122,8 +117,12 @@ type download struct {
 func Run(ctx context.Context, cacheDir string, o Options) (*Result, error) {
 	o.fill()
 	of := o.identity()
-	sum := sha256.Sum256(of.text())
-	d := &download{o: &o, dir: filepath.Join(cacheDir, "downloads", hex.EncodeToString(sum[:20])), seen: prepare.NewSeen(), newest: newest{want: o.Limit}}
+	text, err := json.Marshal([]any{checkpointFormat, of})
+	if err != nil {
+		return nil, err
+	}
+	sum := sha256.Sum256(text)
+	d := &download{o: &o, dir: filepath.Join(cacheDir, "downloads", hex.EncodeToString(sum[:20])), known: prepare.NewSeen(), newest: newest{want: o.Limit}}
 	if err := os.MkdirAll(filepath.Dir(d.dir), 0o777); err != nil {
 		return nil, fmt.Errorf("creating the folder for downloads: %w", err)
 	}
@@ -138,37 +137,20 @@ func Run(ctx context.Context, cacheDir string, o Options) (*Result, error) {
 	if d.state.Finished > 0 {
 		return d.result(true), nil
 	}
-	defer d.spill.file.Close()
+	defer d.events.file.Close()
 	return d.run(ctx)
 }
 
 func (o *Options) fill() {
-	if o.MaxBytes <= 0 {
-		o.MaxBytes = DefaultMaxBytes
-	}
-	switch {
-	case o.Interval == 0:
-		o.Interval = DefaultInterval
-	case o.Interval < 0:
-		o.Interval = 0
-	}
-	if o.Stall <= 0 {
-		o.Stall = defaultStall
-	}
-	if o.Attempts <= 0 {
-		o.Attempts = defaultAttempts
-	}
-	if o.Backoff <= 0 {
-		o.Backoff = defaultBackoff
-	}
-	if o.Confirm <= 0 {
-		o.Confirm = defaultConfirm
-	}
-	if o.mostOfAnswer == 0 {
-		o.mostOfAnswer = mostOfAnswer
-	}
+	o.MaxBytes, o.Interval = cmp.Or(o.MaxBytes, DefaultMaxBytes), max(0, cmp.Or(o.Interval, DefaultInterval))
+	o.Stall, o.Attempts = cmp.Or(o.Stall, defaultStall), cmp.Or(o.Attempts, defaultAttempts)
+	o.Backoff, o.Confirm = cmp.Or(o.Backoff, defaultBackoff), cmp.Or(o.Confirm, defaultConfirm)
+	o.mostOfAnswer = cmp.Or(o.mostOfAnswer, mostOfAnswer)
 	o.Prepare.MaxEventBytes = cmp.Or(o.Prepare.MaxEventBytes, prepare.DefaultMaxEventBytes)
 	o.Prepare.MaxTags = cmp.Or(o.Prepare.MaxTags, prepare.DefaultMaxTags)
+	if o.Note == nil {
+		o.Note = func(string) {}
+	}
 }
 
 func (o *Options) identity() *identity {
@@ -198,14 +180,15 @@ func (d *download) open(of *identity) (err error) {
 			d.state.Until = *of.Until
 		}
 		for _, url := range of.URLs {
-			d.state.Relays = append(d.state.Relays, relayState{URL: url, Next: d.state.Until})
+			d.state.Relays = append(d.state.Relays, RelayState{URL: url, Next: d.state.Until})
 		}
 		if err := os.MkdirAll(d.dir, 0o777); err != nil {
 			return err
 		}
 	}
 	for i := range d.state.Relays {
-		d.relays = append(d.relays, &relay{download: d, state: &d.state.Relays[i]})
+		state := &d.state.Relays[i]
+		d.relays = append(d.relays, &relay{download: d, state: state, began: time.Now(), from: *state, before: d.state.Events})
 	}
 	name := filepath.Join(d.dir, eventsFile)
 	if d.state.Finished > 0 {
@@ -216,9 +199,9 @@ func (d *download) open(of *identity) (err error) {
 		return nil
 	}
 	found, repeated := int64(0), int64(0)
-	d.spill, err = openSpill(name, d.state.Bytes, func(e *corpus.Entry) {
+	d.events, err = openEvents(name, d.state.Bytes, func(e *corpus.Entry) {
 		found++
-		if !d.seen.Add(keyOf(&e.ID)) {
+		if !d.known.Add(receive.Key(&e.ID)) {
 			repeated++
 		}
 		d.newest.add(e.CreatedAt)
@@ -227,7 +210,7 @@ func (d *download) open(of *identity) (err error) {
 	case err != nil:
 		return err
 	case found != d.state.Events || repeated > 0:
-		d.spill.file.Close()
+		d.events.file.Close()
 		return fmt.Errorf("%w: %d events are in %s, %d of them twice, where %d should be", ErrDamaged, found, name, repeated, d.state.Events)
 	case begin:
 		return d.save()
@@ -307,48 +290,19 @@ func (d *download) explain(err error) error {
 	case events == 0:
 		return err
 	}
-	first, rest, more := strings.Cut(err.Error(), "\n")
-	if more {
-		rest = "\n" + rest
-	}
-	return &resumable{err, fmt.Sprintf("%s; %d events of the download are kept, and the same command goes on from there%s", first, events, rest)}
-}
-
-// resumable is an error with more to say.
-type resumable struct {
-	error
-	text string
-}
-
-func (k *resumable) Error() string { return k.text }
-func (k *resumable) Unwrap() error { return k.error }
-
-// fail ends everything.
-func (d *download) fail(err error) error {
-	d.cancel(err)
-	return err
+	return fmt.Errorf("%w; %d events of the download are kept, and the same command goes on from there", err, events)
 }
 
 // save writes a checkpoint. d.mu is held, or nobody else works.
 func (d *download) save() error {
-	if err := d.spill.sync(); err != nil {
+	if err := d.events.sync(); err != nil {
 		return err
 	}
-	d.state.Bytes = d.spill.bytes
+	d.state.Bytes = d.events.bytes
 	return d.state.write(d.dir)
 }
 
-// enough says whether events up to this time are too old to be wanted.
-func (d *download) enough(next int64) bool {
-	oldest, full := d.newest.oldest()
-	return full && next < oldest
-}
-
-func (d *download) note(format string, args ...any) {
-	if d.o.Note != nil {
-		d.o.Note(fmt.Sprintf(format, args...))
-	}
-}
+func (d *download) note(format string, args ...any) { d.o.Note(fmt.Sprintf(format, args...)) }
 
 func (d *download) result(reused bool) *Result {
 	r := &Result{File: filepath.Join(d.dir, eventsFile), Source: d.source(), Events: d.state.Events, Reused: reused,

@@ -387,7 +387,7 @@ func TestTheStatusTellsHowFarEachRelayIs(t *testing.T) {
 		t.Errorf("%+v", last)
 	}
 	for i := 1; i < len(all); i++ {
-		if all[i].Events < all[i-1].Events || all[i].Relays[0].Cursor > all[i-1].Relays[0].Cursor || all[i].Relays[0].Received < all[i-1].Relays[0].Received {
+		if all[i].Events < all[i-1].Events || all[i].Relays[0].Next > all[i-1].Relays[0].Next || all[i].Relays[0].Received < all[i-1].Relays[0].Received {
 			t.Errorf("%+v after %+v", all[i], all[i-1])
 		}
 	}

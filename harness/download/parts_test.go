@@ -81,7 +81,10 @@ func TestWhatARelayWantsIsSaid(t *testing.T) {
 	for said, want := range map[*client.Information]string{
 		{}: "", {Auth: true}: "wants authentication,", {Auth: true, Payment: true}: "wants authentication and payment,",
 	} {
-		if got := warning(said); (want == "") != (got == "") || !strings.Contains(got, want) {
+		got := ""
+		r := relay{download: &download{o: &Options{Note: func(line string) { got += line }}}, state: &RelayState{}}
+		r.warn(said)
+		if (want == "") != (got == "") || !strings.Contains(got, want) {
 			t.Errorf("%+v: %q", said, got)
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -16,8 +17,6 @@ import (
 const (
 	// mostPending is how many events of a relay may wait to be verified before its reader does.
 	mostPending = 512
-	// rememberIDs is how many ids of a relay are known as verified and not kept, at least.
-	rememberIDs = 1 << 14
 	// mostOfAnswer bounds the events in answer to one REQ: a relay might send for ever.
 	mostOfAnswer = 1 << 20
 	// mostRefused is how many forged or malformed events a relay may send before it is asked
@@ -25,6 +24,17 @@ const (
 	mostRefused = 1000
 	// troubleEvery is how often trouble with one relay is worth a line.
 	troubleEvery = 30 * time.Second
+	// informationTime is how long a relay has for its information document. Its max_message_length
+	// is kept to in any case, since a REQ here is shorter than any relay can do with.
+	informationTime = 5 * time.Second
+)
+
+// Pages are kept within what makes sense: below, a second's events might not fit into an answer;
+// above, an answer that breaks off costs too much.
+const (
+	usualPage    = 500
+	smallestPage = 50
+	largestPage  = 5000
 )
 
 // errEnough: the relay has no more that is wanted.
@@ -33,22 +43,22 @@ var errEnough = errors.New("no more is wanted")
 // relay is one relay's part of a download.
 type relay struct {
 	*download
-	state  *relayState // the download's mu guards it
+	state  *RelayState // the download's mu guards it
+	began  time.Time   // this run
+	from   RelayState  // then
+	before int64       // events of the download then
 	feeder *receive.Feeder
 
 	received atomic.Int64 // events of the page that is being read
 	page     Counts       // what else came of it, but for New; mu guards it
 	troubled time.Time
-	pace     pace
 }
 
 // run asks until there is no more, it fails, or ctx ends.
 func (r *relay) run(ctx context.Context) {
 	said, _ := client.Inform(ctx, r.state.URL, min(r.o.Stall, informationTime)) // one without a document has said nothing
-	if warning := warning(&said); warning != "" {
-		r.note("%s %s", r.state.URL, warning)
-	}
-	pipeline := receive.New(ctx, receive.Options{Remember: rememberIDs}, r.keep)
+	r.warn(&said)
+	pipeline := receive.New(ctx, receive.Options{Known: r.known}, r.keep)
 	r.feeder = pipeline.Feeder()
 	p := client.Pages{
 		Options: client.Options{URL: r.state.URL, Stall: r.o.Stall, Interval: r.o.Interval, Attempts: r.o.Attempts, Backoff: r.o.Backoff,
@@ -71,19 +81,42 @@ func (r *relay) run(ctx context.Context) {
 	case errors.Is(err, errEnough):
 		r.state.Outcome = Enough
 	case err != nil:
-		r.state.Failure = err.Error()
+		r.state.Outcome, r.state.Failure = Failed, err.Error()
 	case refused > 0 && refused >= r.state.Received:
-		r.state.Failure = fmt.Sprintf("all %d events that it sent are forged or malformed", refused)
+		r.state.Outcome, r.state.Failure = Failed, fmt.Sprintf("all %d events that it sent are forged or malformed", refused)
 	default:
-		r.state.Outcome = All
-		r.state.Next = done.Until
-	}
-	if r.state.Failure != "" {
-		r.state.Outcome = Failed
+		r.state.Outcome, r.state.Next = All, done.Until
 	}
 	r.conclude()
 	if err := r.save(); err != nil {
-		r.fail(err)
+		r.cancel(err)
+	}
+}
+
+// pageSize is how many events to ask for at a time where so many are wanted in all, or all (0), of
+// a relay that says that it sends so many at once, or does not say (0).
+func pageSize(most, wanted int) int {
+	size := usualPage
+	if most > 0 {
+		size = min(max(most, smallestPage), largestPage)
+	}
+	if wanted > 0 {
+		size = min(size, wanted+wanted/10+smallestPage) // some more, so that few may do with one page
+	}
+	return size
+}
+
+// warn says what people should know of what a relay says.
+func (r *relay) warn(said *client.Information) {
+	var wants []string
+	if said.Auth {
+		wants = append(wants, "authentication")
+	}
+	if said.Payment {
+		wants = append(wants, "payment")
+	}
+	if wants != nil {
+		r.note("%s says that it wants %s, which it does not get from here; it is asked all the same", r.state.URL, strings.Join(wants, " and "))
 	}
 }
 
@@ -105,31 +138,28 @@ func (r *relay) conclude() {
 // escaped it is six times as long as in canonical form.
 func (r *relay) mostRaw() int64 { return min(6*int64(r.o.Prepare.MaxEventBytes)+64<<10, 32<<20) }
 
-// take implements client.Take. An id is known only if an event was verified under it.
+// take implements client.Take.
 func (r *relay) take(_ context.Context, e *client.Event, wait bool) (ok bool, err error) {
-	switch {
-	case r.seen.Has(keyOf(&e.ID)):
-	case !wait && r.pending() >= mostPending:
+	if !wait && r.feeder.Pending() >= mostPending {
 		return false, nil
-	default:
-		if _, err := r.feeder.Event(e.Raw, e.At); err != nil {
-			return true, err
-		}
 	}
-	r.received.Add(1)
-	return true, nil
+	if _, err = r.feeder.Event(e.ID, e.Raw, e.At); err == nil {
+		r.received.Add(1)
+	}
+	return true, err
 }
 
-// pending is how many events wait to be verified.
-func (r *relay) pending() int64 {
-	c := r.feeder.Counts()
-	return c.Events - c.Duplicates - c.WithoutID - c.Delivered - c.Refused()
-}
-
-// keep implements receive.Consumer: it stores what is new.
+// keep implements receive.Consumer: it stores what is new. What a batch brings is stored before the
+// relay is given up, since it counts as known from now on.
 func (r *relay) keep(b *receive.Batch) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	for i := range b.Events {
+		if err := r.store(&b.Events[i].Parsed); err != nil {
+			r.cancel(err)
+			return err
+		}
+	}
 	for i := range b.Refused {
 		switch e := &b.Refused[i]; {
 		case errors.Is(e.Err, receive.ErrMalformed):
@@ -143,28 +173,20 @@ func (r *relay) keep(b *receive.Batch) error {
 	if n, of := r.state.Refused()+r.page.Refused(), r.state.Received+r.received.Load(); n > mostRefused && 2*n > of {
 		return fmt.Errorf("%d of the %d events that it sent are forged or malformed", n, of)
 	}
-	for i := range b.Events {
-		if err := r.store(&b.Events[i].Parsed); err != nil {
-			return r.fail(err)
-		}
-	}
 	return nil
 }
 
-// store keeps an event that is verified.
+// store keeps an event that is verified and new.
 func (r *relay) store(e *corpus.Event) error {
 	r.line = e.AppendJSON(r.line[:0])
 	if r.o.Prepare.Drop(e, r.line) != prepare.Kept {
 		r.page.LeftOut++
 		return nil
 	}
-	if !r.seen.Add(keyOf(&e.ID)) {
-		return nil
-	}
-	if r.spill.bytes+int64(len(r.line))+1 > r.o.MaxBytes {
+	if r.events.bytes+int64(len(r.line))+1 > r.o.MaxBytes {
 		return fmt.Errorf("the download has reached %d bytes, the most that it may take: allow more, or ask for fewer events", r.o.MaxBytes)
 	}
-	if err := r.spill.add(r.line); err != nil {
+	if err := r.events.add(r.line); err != nil {
 		return err
 	}
 	r.newest.add(e.CreatedAt)
@@ -190,9 +212,10 @@ func (r *relay) turned(next int64) error {
 	r.count()
 	r.state.Next = next
 	if err := r.save(); err != nil {
-		return r.fail(err)
+		r.cancel(err)
+		return err
 	}
-	if r.enough(next) {
+	if oldest, full := r.newest.oldest(); full && next < oldest {
 		return errEnough
 	}
 	return nil
@@ -200,9 +223,8 @@ func (r *relay) turned(next int64) error {
 
 // trouble tells what is tried again, now and then.
 func (r *relay) trouble(err error) {
-	if time.Since(r.troubled) < troubleEvery {
-		return
+	if time.Since(r.troubled) >= troubleEvery {
+		r.troubled = time.Now()
+		r.note("%s: %s; it is asked again", r.state.URL, err.Error())
 	}
-	r.troubled = time.Now()
-	r.note("%s: %s; it is asked again", r.state.URL, err.Error())
 }

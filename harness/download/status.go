@@ -1,6 +1,7 @@
 package download
 
 import (
+	"container/heap"
 	"math"
 	"time"
 )
@@ -15,31 +16,12 @@ type Status struct {
 
 // RelayStatus is how far one relay is.
 type RelayStatus struct {
-	URL string
-	Counts
-	Outcome Outcome
-	Failure string        // why it failed; a relay may have written some of it, which is quoted then
-	Cursor  int64         // Unix seconds: all that is newer has come
-	Rate    float64       // events/s of late, whether new or not
-	Left    time.Duration // how long the rest may take; 0 where that is not known
+	RelayState
+	Rate float64       // events/s since this run began, whether new or not
+	Left time.Duration // how long the rest may take; 0 where that is not known
 }
 
-const (
-	watchEvery = 250 * time.Millisecond
-	paceTime   = 10 // seconds that a rate looks back, about
-)
-
-// pace is how fast a relay is.
-type pace struct {
-	began           time.Time
-	from            int64 // where the cursor was then
-	last            time.Time
-	received        int64
-	perSecond       float64
-	seen            bool
-	totalFrom       int64 // events of the download
-	totalPerSeconds float64
-}
+const watchEvery = 250 * time.Millisecond
 
 // watch reports until stop is called, and then once more.
 func (d *download) watch() (stop func()) {
@@ -51,13 +33,11 @@ func (d *download) watch() (stop func()) {
 		defer close(ended)
 		ticker := time.NewTicker(watchEvery)
 		defer ticker.Stop()
-		for {
+		for more := true; more; d.o.Watch(d.status()) {
 			select {
 			case <-ticker.C:
-				d.o.Watch(d.status())
 			case <-end:
-				d.o.Watch(d.status())
-				return
+				more = false
 			}
 		}
 	}()
@@ -71,7 +51,7 @@ func (d *download) watch() (stop func()) {
 func (d *download) status() Status {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	s := Status{Events: d.state.Events, Bytes: d.spill.bytes, Limit: d.o.Limit}
+	s := Status{Events: d.state.Events, Bytes: d.events.bytes, Limit: d.o.Limit}
 	target := int64(math.MinInt64)
 	if d.o.Since != nil {
 		target = *d.o.Since
@@ -79,51 +59,71 @@ func (d *download) status() Status {
 	if oldest, full := d.newest.oldest(); full {
 		target = max(target, oldest)
 	}
-	now := time.Now()
 	for _, r := range d.relays {
-		r.pace.note(now, r.state.Received+r.received.Load(), r.state.Next, d.state.Events)
 		s.Relays = append(s.Relays, r.status(target))
 	}
 	return s
 }
 
-// note looks at the counters.
-func (p *pace) note(now time.Time, received, cursor, total int64) {
-	if !p.seen {
-		*p = pace{began: now, from: cursor, last: now, received: received, totalFrom: total, seen: true}
-		return
-	}
-	passed := now.Sub(p.last).Seconds()
-	if passed <= 0 {
-		return
-	}
-	rate := float64(received-p.received) / passed
-	share := max(1-math.Exp(-passed/paceTime), passed/now.Sub(p.began).Seconds()) // at first, all there is
-	p.perSecond += (rate - p.perSecond) * share
-	p.last, p.received = now, received
-	p.totalPerSeconds = float64(total-p.totalFrom) / now.Sub(p.began).Seconds()
-}
-
 // status is that of a relay whose cursor is to come to target, or whose end nobody knows. The
 // download's mu is held, or nobody else works.
 func (r *relay) status(target int64) RelayStatus {
-	s := RelayStatus{URL: r.state.URL, Counts: r.state.Counts, Outcome: r.state.Outcome, Failure: r.state.Failure, Cursor: r.state.Next, Rate: r.pace.perSecond}
+	s := RelayStatus{RelayState: *r.state}
 	s.Counts.add(&r.page)
 	s.Received += r.received.Load()
 	if s.Outcome != Pending {
-		s.Rate = 0
 		return s
 	}
-	elapsed := r.pace.last.Sub(r.pace.began).Seconds()
-	left := 0.0
-	switch passed := float64(r.pace.from - s.Cursor); {
-	case target > math.MinInt64 && passed > 0:
-		left = elapsed * max(0, float64(s.Cursor-target)) / passed
-	case target == math.MinInt64 && r.o.Limit > 0 && r.pace.totalPerSeconds > 0:
-		left = float64(int64(r.o.Limit)-r.download.state.Events) / r.pace.totalPerSeconds
+	passed, left := time.Since(r.began).Seconds(), 0.0
+	s.Rate = float64(s.Received-r.from.Received) / passed
+	came, covered := r.download.state.Events-r.before, r.from.Next-s.Next
+	switch {
+	case target > math.MinInt64 && covered > 0:
+		left = passed * float64(s.Next-target) / float64(covered)
+	case target == math.MinInt64 && r.o.Limit > 0 && came > 0:
+		left = passed * float64(int64(r.o.Limit)-r.download.state.Events) / float64(came)
 	}
 	if left < (1000 * time.Hour).Seconds() {
 		s.Left = time.Duration(max(0, left) * float64(time.Second))
 	}
 	return s
 }
+
+// newest keeps the times of the newest events, as many as are wanted, to tell when a relay has
+// nothing more to add to them: once all its events down to a time before the oldest of these have
+// come. It takes 8 bytes for each event wanted.
+type newest struct {
+	want  int // 0: all, and nothing is kept
+	times times
+}
+
+// add notes an event.
+func (n *newest) add(at int64) {
+	switch {
+	case n.want == 0:
+	case len(n.times) < n.want:
+		heap.Push(&n.times, at)
+	case at > n.times[0]:
+		n.times[0] = at
+		heap.Fix(&n.times, 0)
+	}
+}
+
+// oldest is the time of the last event wanted; ok is false while there are fewer.
+func (n *newest) oldest() (at int64, ok bool) {
+	if n.want == 0 || len(n.times) < n.want {
+		return 0, false
+	}
+	return n.times[0], true
+}
+
+// times is a heap with the oldest on top, which only grows.
+type times []int64
+
+func (t times) Len() int           { return len(t) }
+func (t times) Less(i, j int) bool { return t[i] < t[j] }
+func (t times) Swap(i, j int)      { t[i], t[j] = t[j], t[i] }
+func (t *times) Push(x any)        { *t = append(*t, x.(int64)) }
+
+// Pop is not called.
+func (t *times) Pop() any { return nil }

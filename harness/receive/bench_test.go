@@ -27,7 +27,7 @@ const benchEvents = 4096
 
 var benchSigned = sync.OnceValue(func() []corpus.Event { return signed(&testing.B{}, benchEvents) })
 
-// BenchmarkParse is the full pass that the scan stands in for, and the reading of the event that
+// BenchmarkParse is the pass over a frame that finds the id, and the reading of the event that
 // follows it.
 func BenchmarkParse(b *testing.B) {
 	all := frames(benchSigned())
@@ -53,50 +53,11 @@ func BenchmarkParse(b *testing.B) {
 	})
 }
 
-func BenchmarkScan(b *testing.B) {
-	all := frames(benchSigned())
-	b.ReportAllocs()
-	var m wire.Message
-	b.ResetTimer()
-	for i := range b.N {
-		if !Scan(all[i%len(all)], &m) {
-			b.Fatal("no id")
-		}
-	}
-}
-
-// BenchmarkSeen asks for ids of which all are known, from 1 and 4 goroutines: ns/op is the time by
-// the clock for each of all.
-func BenchmarkSeen(b *testing.B) {
-	for _, n := range []int{1, 4} {
-		b.Run(fmt.Sprintf("feeders=%d", n), func(b *testing.B) {
-			ids := make([]corpus.ID, 100_000)
-			s := NewSeen(len(ids))
-			for i := range ids {
-				ids[i] = number(i)
-				s.Add(ids[i])
-			}
-			b.ResetTimer()
-			before := cpuTime()
-			var all sync.WaitGroup
-			for w := range n {
-				all.Go(func() {
-					for i := w; i < b.N; i += n {
-						s.Has(ids[i%len(ids)])
-					}
-				})
-			}
-			all.Wait()
-			b.ReportMetric(float64(cpuTime()-before)/float64(b.N), "cpu-ns/op")
-		})
-	}
-}
-
 // BenchmarkDispatch is the whole path but for parsing and signatures, each event new, from frames
 // to a consumer that only counts. With 4 feeders ns/op has to be lower than with 1.
 func BenchmarkDispatch(b *testing.B) {
 	for _, n := range []int{1, 4} {
-		b.Run(fmt.Sprintf("feeders=%d", n), func(b *testing.B) { benchPipeline(b, Options{Checks: Raw}, n, 0) })
+		b.Run(fmt.Sprintf("feeders=%d", n), func(b *testing.B) { benchPipeline(b, Options{Checks: Unchecked}, n, 0) })
 	}
 }
 
@@ -151,7 +112,7 @@ func benchPipeline(b *testing.B, o Options, feeders, share int) {
 			b.Fatal(err)
 		}
 		s := p.Stats()
-		total.add(s.Counts)
+		total.add(&s.Counts)
 		done += n
 	}
 	b.StopTimer()
@@ -175,14 +136,14 @@ func benchFeed(b *testing.B, f *Feeder, own [][]byte, n, share int) {
 		} else {
 			next++
 			frame = own[next%len(own)]
-			if !f.p.verifies() {
+			if f.p.options.Checks == Unchecked {
 				var id [16]byte
 				binary.BigEndian.PutUint64(id[:], uint64(next+1)*0x9e3779b97f4a7c15)
 				binary.BigEndian.PutUint64(id[8:], uint64(f.Number))
 				hex.Encode(frame[digits:], id[:])
 			}
 		}
-		if _, _, err := f.Frame(frame, wire.Now()); err != nil {
+		if _, err := feedFrame(f, frame); err != nil {
 			b.Error(err)
 			return
 		}

@@ -9,8 +9,8 @@ import (
 	"relaybench/relays/wire"
 )
 
-// Two relays send the same note, and one of them forges another. In a program the frames come from
-// wire.Conn.Read, one goroutine for each connection.
+// Two relays send the same note, and one of them forges another. In a program the events come from
+// wire.Conn.ReadMessage, one goroutine for each connection.
 func Example() {
 	key, _ := corpus.NewSecretKey([32]byte{31: 1})
 	note := corpus.Event{CreatedAt: 1_700_000_000, Kind: 1, Content: "hello"}
@@ -32,8 +32,7 @@ func Example() {
 		from  *receive.Feeder
 		event corpus.Event
 	}{{second, forged}, {first, note}, {second, note}} {
-		frame := fmt.Appendf(nil, `["EVENT","feed",%s]`, arrival.event.AppendJSON(nil))
-		if _, _, err := arrival.from.Frame(frame, wire.Now()); err != nil {
+		if _, err := arrival.from.Event(arrival.event.ID, arrival.event.AppendJSON(nil), wire.Now()); err != nil {
 			fmt.Println(err)
 		}
 		arrival.from.Wait() // for this example's order of lines; readers do not wait

@@ -2,80 +2,46 @@ package receive
 
 import (
 	"sync"
-	"sync/atomic"
 	"time"
 
-	"relaybench/relays/wire"
-)
-
-// Status is what became of a frame.
-type Status uint8
-
-const (
-	// Other: not an EVENT. The Message says what it is; wire.Unknown is no message at all.
-	Other Status = iota
-	// Queued: an event that was not known before is on its way to the consumer.
-	Queued
-	// Duplicate: an event with this id was seen before, or the very same bytes are being verified.
-	Duplicate
-	// WithoutID: an EVENT message without an event, or whose event has no id or two.
-	WithoutID
+	"relaybench/corpus"
 )
 
 // Counts are what came through one feeder, or all. Those of checks lag behind.
 type Counts struct {
-	Frames, Bytes int64 // text frames and what is in them
-	Events        int64 // EVENT messages
-	Duplicates    int64 // of them: known before, whenever that was noticed
-	Late          int64 // of the duplicates: noticed only after parsing and verifying
-	WithoutID     int64 // without an id
-	FullParses    int64 // EVENT messages that took a full pass to find the id
-	Delivered     int64 // handed to the consumer in Batch.Events
-	Malformed     int64 // handed over in Batch.Refused, by reason
-	BadID         int64
-	BadSignature  int64
-	Waited        time.Duration // how long the reader was held up, so that memory stays bounded
+	Events       int64
+	Duplicates   int64 // of them: known before, whenever that was noticed
+	Delivered    int64 // handed to the consumer in Batch.Events
+	Malformed    int64 // handed over in Batch.Refused, by reason
+	BadID        int64
+	BadSignature int64
 }
 
 // Refused is how many events failed a check.
 func (c *Counts) Refused() int64 { return c.Malformed + c.BadID + c.BadSignature }
 
-func (c *Counts) add(o Counts) {
-	c.Frames += o.Frames
-	c.Bytes += o.Bytes
+func (c *Counts) add(o *Counts) {
 	c.Events += o.Events
 	c.Duplicates += o.Duplicates
-	c.Late += o.Late
-	c.WithoutID += o.WithoutID
-	c.FullParses += o.FullParses
 	c.Delivered += o.Delivered
 	c.Malformed += o.Malformed
 	c.BadID += o.BadID
 	c.BadSignature += o.BadSignature
-	c.Waited += o.Waited
 }
 
-// Feeder is one connection's way into a Pipeline, for one goroutine at a time but for Counts.
+// Feeder is one connection's way into a Pipeline. One goroutine at a time may call Event.
 type Feeder struct {
 	// Number is the feeder's index, from 0, in the order of Pipeline.Feeder's calls.
 	Number int
-	// Mark is copied to the events fed from now on: the subscription that they answer, say.
-	Mark int
 
-	p       *Pipeline
-	message wire.Message
-	scratch []byte
-
-	mu       sync.Mutex
-	pending  *buffer
+	p        *Pipeline
 	room     chan struct{} // the pipeline took what was pending
-	waiting  atomic.Int64  // events queued, neither consumed nor dropped yet
 	consumed chan struct{} // waiting fell to zero
 
-	// Counted by the feeder's goroutine, and after a cache line by the one that consumes.
-	frames, bytes, events, duplicates, withoutID, fullParses, waited atomic.Int64
-	_                                                                [64]byte
-	late, delivered, malformed, badID, badSignature                  atomic.Int64
+	mu      sync.Mutex
+	pending *buffer
+	waiting int // events queued, neither consumed nor dropped yet
+	counts  Counts
 }
 
 // buffer is what came together while the pipeline was busy: events and their bytes.
@@ -85,118 +51,51 @@ type buffer struct {
 	events []Event
 }
 
-// Frame takes a text frame that arrived at this time on wire.Now's scale, and keeps nothing of it.
-// The message is valid until the next call and as long as the frame; of an EVENT, Sub, ID and HasID
-// are set as wire.Parse does, while Event is only where the event should be, and its time may be
-// left out (see Scan).
+// Event takes an event object under the id that wire.Parse found in it, and when it arrived on
+// wire.Now's scale. It keeps neither's memory, and reports whether the event is new: one of which an
+// event with this id is known, or the very same bytes are being verified, is not.
 //
-// Frame waits while Options.Queue bytes of this feeder are pending. An error is why the pipeline
+// It waits while Options.Queue bytes of this feeder are pending. An error is why the pipeline
 // ended: the context's cause, the consumer's error or ErrClosed.
-func (f *Feeder) Frame(frame []byte, at time.Duration) (*wire.Message, Status, error) {
-	if err := f.p.ended(); err != nil {
-		return nil, Other, err
-	}
-	f.frames.Add(1)
-	f.bytes.Add(int64(len(frame)))
-	m := &f.message
-	if !Scan(frame, m) {
-		if wire.Parse(frame, m); m.Type == wire.Event {
-			f.fullParses.Add(1)
-		}
-	}
-	if m.Type != wire.Event {
-		return m, Other, nil
-	}
-	status, err := f.event(m, frame, at)
-	return m, status, err
-}
-
-// Event takes an event object without a message around it, as Frame does.
-func (f *Feeder) Event(raw []byte, at time.Duration) (Status, error) {
-	if err := f.p.ended(); err != nil {
-		return Other, err
-	}
-	f.bytes.Add(int64(len(raw)))
-	m := &f.message
-	*m = wire.Message{Type: wire.Event, Event: raw}
-	if m.ID, m.HasID = scanEvent(raw); !m.HasID {
-		f.fullParses.Add(1)
-		f.scratch = frameOf(f.scratch[:0], raw)
-		wire.Parse(f.scratch, m)
-	}
-	return f.event(m, nil, at)
-}
-
-// event decides about an event whose id m tells.
-func (f *Feeder) event(m *wire.Message, frame []byte, at time.Duration) (Status, error) {
-	f.events.Add(1)
-	if !m.HasID {
-		f.withoutID.Add(1)
-		return WithoutID, nil
-	}
+func (f *Feeder) Event(id corpus.ID, raw []byte, at time.Duration) (isNew bool, err error) {
 	p := f.p
-	if p.options.Checks != Unchecked && p.seen.Has(m.ID) { // Unchecked has nothing to do between asking and adding
-		f.duplicates.Add(1)
-		return Duplicate, nil
+	if err := p.ended(); err != nil {
+		return false, err
 	}
-	if p.options.Checks == Raw {
-		// Nobody parses it later, so that the full pass comes now: only what is well formed to its
-		// end is handed on.
-		if frame == nil {
-			f.scratch = frameOf(f.scratch[:0], m.Event)
-			frame = f.scratch
-		}
-		if wire.Parse(frame, m); !m.HasID {
-			f.withoutID.Add(1)
-			return WithoutID, nil
-		}
-	}
-	if !p.verifies() && !p.seen.Add(m.ID) {
-		f.duplicates.Add(1)
-		return Duplicate, nil
-	}
-	return f.queue(m, at)
-}
-
-func (f *Feeder) queue(m *wire.Message, at time.Duration) (Status, error) {
 	f.mu.Lock()
-	for {
-		b := f.pending
-		if len(b.events) == 0 || len(b.events) < f.p.options.QueueEvents && len(b.text)+len(m.Event) <= f.p.options.Queue {
-			break
-		}
+	defer f.mu.Unlock()
+	f.counts.Events++
+	key := Key(&id)
+	if p.options.Checks == Unchecked && !p.known.Add(key) || p.options.Checks != Unchecked && p.known.Has(key) {
+		f.counts.Duplicates++
+		return false, nil
+	}
+	for b := f.pending; len(b.events) > 0 && (len(b.events) >= p.options.QueueEvents || len(b.text)+len(raw) > p.options.Queue); b = f.pending {
 		f.mu.Unlock()
-		start := wire.Now()
 		select {
 		case <-f.room:
-		case <-f.p.ctx.Done():
-			return Other, f.p.ended()
+		case <-p.ctx.Done():
+			err = p.ended()
 		}
-		f.waited.Add(int64(wire.Now() - start))
-		f.mu.Lock()
+		if f.mu.Lock(); err != nil {
+			return false, err
+		}
 	}
-	defer f.mu.Unlock()
 	b := f.pending
 	start := len(b.text)
-	b.text = append(b.text, m.Event...)
-	raw := b.text[start:len(b.text):len(b.text)]
-	owner := false
-	if f.p.verifies() {
-		switch f.p.seen.claim(m.ID, raw) {
-		case repeated:
-			b.text = b.text[:start]
-			f.duplicates.Add(1)
-			return Duplicate, nil
-		case claimed:
-			owner = true
-		}
+	b.text = append(b.text, raw...)
+	e := Event{ID: id, Raw: b.text[start:len(b.text):len(b.text)], Arrived: at, Feeder: f.Number}
+	if p.options.Checks != Unchecked && p.claim(&e) {
+		b.text = b.text[:start]
+		f.counts.Duplicates++
+		return false, nil
 	}
-	b.events = append(b.events, Event{ID: m.ID, Raw: raw, Arrived: at, Feeder: f.Number, Mark: f.Mark, owner: owner})
-	f.waiting.Add(1)
+	b.events = append(b.events, e)
+	f.waiting++
 	if len(b.events) == 1 {
-		signal(f.p.fed)
+		signal(p.fed)
 	}
-	return Queued, nil
+	return true, nil
 }
 
 // take exchanges what is pending for an empty buffer, nil where nothing is.
@@ -212,17 +111,27 @@ func (f *Feeder) take() *buffer {
 	return full
 }
 
-// settled says that n more events have been consumed.
-func (f *Feeder) settled(n int) {
-	if f.waiting.Add(-int64(n)) == 0 {
+// settled says that the consumer, or nobody, has had n more events, and what they came to.
+func (f *Feeder) settled(n int, came *Counts) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.counts.add(came)
+	if f.waiting -= n; f.waiting == 0 {
 		signal(f.consumed)
 	}
 }
 
+// Pending is how many events were taken and are not consumed yet.
+func (f *Feeder) Pending() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.waiting
+}
+
 // Wait returns once the consumer is done with everything that was fed before: after a page, say, to
-// note how far it went. Its errors are Frame's.
+// note how far it went. Its errors are Event's.
 func (f *Feeder) Wait() error {
-	for f.waiting.Load() > 0 {
+	for f.Pending() > 0 {
 		select {
 		case <-f.consumed:
 		case <-f.p.ctx.Done():
@@ -234,11 +143,9 @@ func (f *Feeder) Wait() error {
 
 // Counts returns what came through so far.
 func (f *Feeder) Counts() Counts {
-	return Counts{
-		Frames: f.frames.Load(), Bytes: f.bytes.Load(), Events: f.events.Load(), Duplicates: f.duplicates.Load() + f.late.Load(), Late: f.late.Load(),
-		WithoutID: f.withoutID.Load(), FullParses: f.fullParses.Load(), Delivered: f.delivered.Load(), Malformed: f.malformed.Load(),
-		BadID: f.badID.Load(), BadSignature: f.badSignature.Load(), Waited: time.Duration(f.waited.Load()),
-	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.counts
 }
 
 // signal wakes whoever waits on c, now or next.

@@ -63,6 +63,8 @@ func frames(events []corpus.Event) [][]byte {
 	return all
 }
 
+const idB = "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb"
+
 // collected keeps what a consumer was handed.
 type collected struct {
 	events  []Event

@@ -1,33 +1,67 @@
-// Package receive is the path from sockets to a consumer of a client that reads the same kind of
-// events from one or several relays:
+// Package receive is the path from connections to a consumer of a client that reads the same kind
+// of events from one or several relays:
 //
-//	frames → id scan → known? → queue → full parse → id and signature, on all cores, order kept → known? → consumer, in batches
+//	events → known? → queue → full parse → id and signature, on all cores, order kept → known? → consumer, in batches
 //
 // Readers never wait for signatures, as long as memory allows; what several relays send alike is
 // parsed and verified once; and the consumer gets each event once, from one goroutine, in the order
 // in which it arrived on its connection.
 //
 // A forged event that carries the id of a real one cannot keep the real one out: where events are
-// verified, only ids of verified ones are remembered, and one that is still being verified hides
-// another only if both are the same to the byte. Where they are not (Unchecked, Raw), the first
-// event with an id wins, whatever it is: ask so only those whom you believe.
+// verified, only ids of verified ones are known, and one that is still being verified hides another
+// only if both are the same to the byte. Unchecked, the first event with an id wins, whatever it
+// is: ask so only those whom you believe.
 package receive
 
 import (
+	"cmp"
 	"context"
 	"errors"
-	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"relaybench/corpus"
+	"relaybench/corpus/prepare"
 	"relaybench/relays/wire"
 	"relaybench/results"
 )
 
-// ErrClosed: the pipeline was closed before.
-var ErrClosed = errors.New("the receive pipeline is closed")
+var (
+	// ErrClosed: the pipeline was closed before.
+	ErrClosed = errors.New("the receive pipeline is closed")
+	// ErrMalformed: what stands in an event's place is none.
+	ErrMalformed = errors.New("malformed event")
+)
+
+// Event is one event as it was received.
+type Event struct {
+	// ID is the event's id: verified, but in Unchecked.
+	ID corpus.ID
+	// Raw is the event object as the relay sent it. It is valid until the consumer returns.
+	Raw []byte
+	// Parsed is the event, empty in Unchecked. It may be kept.
+	Parsed corpus.Event
+	// Arrived is when the frame's last bytes were taken from the socket, on wire.Now's scale.
+	Arrived time.Duration
+	// Feeder is the number of the feeder it came through.
+	Feeder int
+	// Err is nil, or for events in Batch.Refused ErrMalformed, corpus.ErrBadID or ErrBadSignature.
+	Err error
+
+	owner bool // the first in flight with its id
+}
+
+// Batch is what a consumer is handed: events of one feeder, in the order in which they arrived. Its
+// slices and the events' Raw are valid until the consumer returns.
+type Batch struct {
+	// Events passed all checks asked for, each for the first time.
+	Events []Event
+	// Refused failed a check; each says why in Err.
+	Refused []Event
+	// At is when the batch was handed over, on wire.Now's scale.
+	At time.Duration
+}
 
 // Checks says what is done with an event before it is handed on, and where.
 type Checks uint8
@@ -38,57 +72,55 @@ const (
 	// Inline parses and verifies one event after another in the consumer's goroutine, as simple
 	// clients do, and hands each on by itself.
 	Inline
-	// Unchecked parses on all cores and believes ids and signatures.
+	// Unchecked parses nothing, and believes ids.
 	Unchecked
-	// Raw parses nothing but the form of the frame.
-	Raw
 )
 
 // String returns the name in lower case.
 func (c Checks) String() string {
-	return [...]string{"parallel", "inline", "unchecked", "raw"}[min(c, Raw)]
+	return [...]string{"parallel", "inline", "unchecked"}[c]
 }
 
 // Options shape a pipeline. The zero value verifies everything on all cores.
 type Options struct {
-	Checks  Checks
-	Workers int // goroutines that parse and verify, in Parallel and Unchecked; 0: as many as cores
-	// Remember is how many ids at least are known as duplicates, 0 for 131,072. At most twice as
-	// many are kept, at about 100 bytes each. An event that comes again after more than that many
-	// others is handed on again.
-	Remember int
-	// Queue and QueueEvents are how many bytes and events may pend for each feeder before Frame
+	Checks Checks
+	// Known are the Keys of events that are not wanted again, to which those are added that passed
+	// the checks; nil: none to begin with. Several pipelines may share it.
+	Known *prepare.Seen
+	// Queue and QueueEvents are how many bytes and events may pend for each feeder before Event
 	// waits; 0 for 1 MiB and 1,024. One event of any size always has room.
 	Queue, QueueEvents int
 }
 
 // Consumer takes a batch. It is called by one goroutine; an error ends the pipeline and comes back
-// from Close and from every Frame.
+// from Close and from every Event.
 type Consumer func(*Batch) error
 
-// Pipeline carries events from feeders to a consumer. Its memory is bounded: what may pend for each
-// feeder, the ids, and for each worker the buffers of eight chunks, of which none is larger than
-// what may pend.
+// Pipeline carries events from feeders to a consumer. Its memory is bounded but for what is known:
+// by what may pend for each feeder, and the buffers of eight chunks, of which none is larger than
+// that.
 type Pipeline struct {
 	options Options
 	consume Consumer
-	seen    *Seen
+	known   *prepare.Seen
 	ctx     context.Context
 	cancel  context.CancelCauseFunc
+
+	claiming sync.Mutex
+	claims   map[corpus.ID][]byte // events that are being verified, by the id that they claim
 
 	mu      sync.Mutex
 	feeders []*Feeder
 
-	fed     chan struct{} // a feeder has something
-	closing chan struct{}
-	once    sync.Once
-	done    sync.WaitGroup
-	spare   sync.Pool // of *buffer
+	fed   chan struct{} // a feeder has something
+	open  context.Context
+	close context.CancelFunc
+	done  sync.WaitGroup
+	spare sync.Pool // of *buffer
 
 	checking atomic.Int64 // ns spent parsing and verifying, over all goroutines
 
-	// Of the goroutine that consumes.
-	out   Batch
+	out   Batch // of the goroutine that consumes
 	stats sync.Mutex
 	busy  time.Duration
 	delay *results.Histogram
@@ -96,26 +128,22 @@ type Pipeline struct {
 
 // New starts a pipeline, which lives until Close or until ctx ends.
 func New(ctx context.Context, o Options, consume Consumer) *Pipeline {
-	if o.Workers <= 0 {
-		o.Workers = runtime.GOMAXPROCS(0)
+	o.Queue, o.QueueEvents = cmp.Or(o.Queue, 1<<20), cmp.Or(o.QueueEvents, 1024)
+	p := &Pipeline{options: o, consume: consume, known: o.Known, claims: make(map[corpus.ID][]byte), delay: results.NewHistogram(),
+		fed: make(chan struct{}, 1)}
+	if p.known == nil {
+		p.known = prepare.NewSeen()
 	}
-	if o.Remember <= 0 {
-		o.Remember = 1 << 17
-	}
-	if o.Queue <= 0 {
-		o.Queue = 1 << 20
-	}
-	if o.QueueEvents <= 0 {
-		o.QueueEvents = 1024
-	}
-	p := &Pipeline{options: o, consume: consume, seen: NewSeen(o.Remember), delay: results.NewHistogram(),
-		fed: make(chan struct{}, 1), closing: make(chan struct{})}
 	p.ctx, p.cancel = context.WithCancelCause(ctx)
+	p.open, p.close = context.WithCancel(context.Background())
 	switch o.Checks {
-	case Parallel, Unchecked:
-		v := newVerifier(p)
-		p.done.Go(func() { p.sweep(v.submit); v.end() })
-		p.done.Go(v.collect)
+	case Parallel:
+		checked := make(chan chunk, 8)
+		p.done.Go(func() {
+			defer close(checked)
+			p.sweep(func(b *buffer) error { return p.check(b, checked) })
+		})
+		p.done.Go(func() { p.collect(checked) })
 	case Inline:
 		p.done.Go(func() { p.sweep(p.inline) })
 	default:
@@ -123,8 +151,6 @@ func New(ctx context.Context, o Options, consume Consumer) *Pipeline {
 	}
 	return p
 }
-
-func (p *Pipeline) verifies() bool { return p.options.Checks <= Inline }
 
 // ended returns why the pipeline takes no more, nil while it does.
 func (p *Pipeline) ended() error {
@@ -148,7 +174,7 @@ func (p *Pipeline) Feeder() *Feeder {
 // Close waits until the consumer is done with everything that was fed, and returns why the pipeline
 // ended before, if it did. Nobody may feed meanwhile.
 func (p *Pipeline) Close() error {
-	p.once.Do(func() { close(p.closing) })
+	p.close()
 	p.done.Wait()
 	err := p.ended()
 	p.cancel(ErrClosed)
@@ -177,7 +203,8 @@ func (p *Pipeline) Stats() Stats {
 	p.mu.Unlock()
 	s := Stats{Delay: results.NewHistogram(), Checking: time.Duration(p.checking.Load())}
 	for _, f := range feeders {
-		s.Counts.add(f.Counts())
+		c := f.Counts()
+		s.Counts.add(&c)
 	}
 	p.stats.Lock()
 	defer p.stats.Unlock()
@@ -214,7 +241,7 @@ func (p *Pipeline) sweep(each func(*buffer) error) {
 		}
 		select {
 		case <-p.fed:
-		case <-p.closing:
+		case <-p.open.Done():
 			closing = true
 		case <-p.ctx.Done():
 			return
@@ -234,9 +261,7 @@ func (p *Pipeline) direct(b *buffer) error {
 // inline checks and hands on one event after another.
 func (p *Pipeline) inline(b *buffer) error {
 	for i := range b.events {
-		start := wire.Now()
-		b.events[i].check(true)
-		p.checking.Add(int64(wire.Now() - start))
+		p.timed(&b.events[i])
 		if err := p.deliver(b.feeder, b.events[i:i+1]); err != nil {
 			return err
 		}
@@ -250,55 +275,43 @@ func (p *Pipeline) inline(b *buffer) error {
 
 // deliver gives events of one feeder, which have been checked, to the consumer.
 func (p *Pipeline) deliver(f *Feeder, events []Event) error {
-	count := len(events)
-	p.out.Refused = p.out.Refused[:0]
-	kept := 0
+	var came Counts
+	p.out.Events, p.out.Refused = events[:0], p.out.Refused[:0]
 	for i := range events {
 		e := &events[i]
-		if p.verifies() && !p.seen.settle(e.ID, e.owner, e.Err == nil) && e.Err == nil {
-			f.late.Add(1)
+		switch isNew := p.options.Checks == Unchecked || p.settle(e); {
+		case isNew:
+			p.out.Events = append(p.out.Events, *e)
+			came.Delivered++
 			continue
-		}
-		if e.Err != nil {
-			f.refused(e.Err)
-			p.out.Refused = append(p.out.Refused, *e)
+		case e.Err == nil:
+			came.Duplicates++
 			continue
+		case errors.Is(e.Err, ErrMalformed):
+			came.Malformed++
+		case errors.Is(e.Err, corpus.ErrBadID):
+			came.BadID++
+		default:
+			came.BadSignature++
 		}
-		if kept < i {
-			events[kept] = *e
-		}
-		kept++
+		p.out.Refused = append(p.out.Refused, *e)
 	}
-	p.out.Events = events[:kept]
-	f.delivered.Add(int64(kept))
-	var err error
-	if kept+len(p.out.Refused) > 0 {
-		p.out.At = wire.Now()
-		p.stats.Lock()
-		for i := range p.out.Events {
-			p.delay.Record(p.out.At - p.out.Events[i].Arrived)
-		}
-		p.stats.Unlock()
-		err = p.consume(&p.out)
-		took := wire.Now() - p.out.At
-		p.stats.Lock()
-		p.busy += took
-		p.stats.Unlock()
+	defer f.settled(len(events), &came)
+	if len(p.out.Events)+len(p.out.Refused) == 0 {
+		return nil
 	}
+	p.out.At = wire.Now()
+	p.stats.Lock()
+	for i := range p.out.Events {
+		p.delay.Record(p.out.At - p.out.Events[i].Arrived)
+	}
+	p.stats.Unlock()
+	err := p.consume(&p.out)
+	p.stats.Lock()
+	p.busy += wire.Now() - p.out.At
+	p.stats.Unlock()
 	clear(p.out.Refused)
-	f.settled(count)
 	return err
-}
-
-func (f *Feeder) refused(err error) {
-	switch {
-	case errors.Is(err, ErrMalformed):
-		f.malformed.Add(1)
-	case errors.Is(err, corpus.ErrBadID):
-		f.badID.Add(1)
-	default:
-		f.badSignature.Add(1)
-	}
 }
 
 // keepText is the largest buffer that is used again.

@@ -11,21 +11,31 @@ import (
 	"time"
 
 	"relaybench/corpus"
+	"relaybench/corpus/prepare"
 	"relaybench/relays/wire"
 )
 
-var allChecks = []Checks{Parallel, Inline, Unchecked, Raw}
+var allChecks = []Checks{Parallel, Inline, Unchecked}
+
+// feedFrame gives a feeder the event that stands in a frame, where one does.
+func feedFrame(f *Feeder, frame []byte) (isNew bool, err error) {
+	var m wire.Message
+	if wire.Parse(frame, &m); m.Type != wire.Event || !m.HasID {
+		return false, nil
+	}
+	return f.Event(m.ID, m.Event, wire.Now())
+}
 
 // feed gives frames to one feeder.
-func feed(t testing.TB, f *Feeder, frames [][]byte) (fates []Status) {
+func feed(t testing.TB, f *Feeder, frames [][]byte) (fates []bool) {
 	t.Helper()
 	for _, fr := range frames {
-		_, status, err := f.Frame(fr, wire.Now())
+		isNew, err := feedFrame(f, fr)
 		if err != nil {
 			t.Error(err)
 			return fates
 		}
-		fates = append(fates, status)
+		fates = append(fates, isNew)
 	}
 	return fates
 }
@@ -37,9 +47,8 @@ func TestEachEventIsHandedOnOnceAndInOrder(t *testing.T) {
 	for _, checks := range allChecks {
 		t.Run(checks.String(), func(t *testing.T) {
 			var got collected
-			p := New(t.Context(), Options{Checks: checks, Workers: 3}, got.take)
+			p := New(t.Context(), Options{Checks: checks}, got.take)
 			f := p.Feeder()
-			f.Mark = 5
 			for i, fr := range all {
 				feed(t, f, [][]byte{fr})
 				feed(t, f, all[max(0, i-30):i+1]) // known, or still on its way
@@ -51,18 +60,18 @@ func TestEachEventIsHandedOnOnceAndInOrder(t *testing.T) {
 				t.Fatalf("%d events and %d refused, want %d and 0", len(got.events), len(got.refused), len(events))
 			}
 			for i, e := range got.events {
-				if e.ID != events[i].ID || e.Err != nil || e.Mark != 5 || e.Arrived <= 0 {
+				if e.ID != events[i].ID || e.Err != nil || e.Arrived <= 0 {
 					t.Fatalf("event %d: %+v", i, e)
 				}
 				if !bytes.Equal(e.Raw, events[i].AppendJSON(nil)) {
 					t.Fatalf("event %d: %s", i, e.Raw)
 				}
-				if checks != Raw && e.Parsed.Content != events[i].Content {
+				if checks != Unchecked && e.Parsed.Content != events[i].Content {
 					t.Fatalf("event %d: content %q", i, e.Parsed.Content)
 				}
 			}
 			s := p.Stats()
-			if s.Delivered != count || s.Events != s.Frames || s.Events != count+s.Duplicates || s.Delay.Count() != count || s.WithoutID+s.Refused()+s.FullParses != 0 {
+			if s.Delivered != count || s.Events != count+s.Duplicates || s.Delay.Count() != count || s.Refused() != 0 {
 				t.Errorf("%+v", s.Counts)
 			}
 		})
@@ -75,7 +84,7 @@ func TestSeveralRelaysThatSendTheSameAreHeardOnce(t *testing.T) {
 	for _, checks := range allChecks {
 		t.Run(checks.String(), func(t *testing.T) {
 			var got collected
-			p := New(t.Context(), Options{Checks: checks, Workers: 2, QueueEvents: 16}, got.take)
+			p := New(t.Context(), Options{Checks: checks, QueueEvents: 16}, got.take)
 			var readers sync.WaitGroup
 			for r := range 4 {
 				f := p.Feeder()
@@ -120,7 +129,7 @@ func TestVerdictsNameWhatIsWrong(t *testing.T) {
 			p := New(t.Context(), Options{Checks: checks}, got.take)
 			f := p.Feeder()
 			fates := feed(t, f, [][]byte{frame(badSignature.AppendJSON(nil)), frame(badID), frame(noEvent), []byte(`["EVENT","s",{"kind":1}]`), []byte(`["EOSE","s"]`), []byte("garbage")})
-			if want := []Status{Queued, Queued, Queued, WithoutID, Other, Other}; !slices.Equal(fates, want) {
+			if want := []bool{true, true, true, false, false, false}; !slices.Equal(fates, want) {
 				t.Errorf("fates %v, want %v", fates, want)
 			}
 			if err := f.Wait(); err != nil {
@@ -143,7 +152,7 @@ func TestVerdictsNameWhatIsWrong(t *testing.T) {
 				t.Errorf("%d events came after their forgeries, want 3", len(got.events))
 			}
 			c := f.Counts()
-			if c.BadSignature != 1 || c.BadID != 1 || c.Malformed != 1 || c.WithoutID != 1 || c.Delivered != 3 || c.Duplicates != 0 {
+			if c.BadSignature != 1 || c.BadID != 1 || c.Malformed != 1 || c.Delivered != 3 || c.Duplicates != 0 {
 				t.Errorf("%+v", c)
 			}
 		})
@@ -158,7 +167,7 @@ func TestAForgedEventCannotKeepTheRealOneOut(t *testing.T) {
 	for _, checks := range []Checks{Parallel, Inline} {
 		t.Run(checks.String(), func(t *testing.T) {
 			var got collected
-			p := New(t.Context(), Options{Checks: checks, Workers: 3}, got.take)
+			p := New(t.Context(), Options{Checks: checks}, got.take)
 			liar, honest := p.Feeder(), p.Feeder()
 			for _, e := range events {
 				forged := e
@@ -204,9 +213,8 @@ func TestOtherFormsOfAFrameAreReadInFull(t *testing.T) {
 			t.Run(c.name+"/"+checks.String(), func(t *testing.T) {
 				var got collected
 				p := New(t.Context(), Options{Checks: checks}, got.take)
-				m, status, err := p.Feeder().Frame([]byte(c.frame), wire.Now())
-				if err != nil || status != Queued || m.Type != wire.Event || string(m.Sub) != "s" || !m.HasID || m.ID != e.ID {
-					t.Fatalf("%v %v %+v", err, status, m)
+				if isNew, err := feedFrame(p.Feeder(), []byte(c.frame)); err != nil || !isNew {
+					t.Fatalf("%v %v", isNew, err)
 				}
 				if err := p.Close(); err != nil {
 					t.Fatal(err)
@@ -239,7 +247,7 @@ func TestWhatIsNoEventIsRefusedByEveryMode(t *testing.T) {
 				if err := p.Close(); err != nil {
 					t.Fatal(err)
 				}
-				if c := f.Counts(); len(got.events) != 0 || c.Malformed+c.WithoutID != 1 || c.Delivered != 0 {
+				if c := f.Counts(); len(got.events) != 0 || c.Events != c.Malformed || c.Delivered != 0 {
 					t.Errorf("%d events, %+v", len(got.events), c)
 				}
 			})
@@ -247,31 +255,67 @@ func TestWhatIsNoEventIsRefusedByEveryMode(t *testing.T) {
 	}
 }
 
-func TestBareEventsAreTakenAsFramesAre(t *testing.T) {
-	events := signed(t, 20)
-	for _, checks := range allChecks {
+func TestAnEventUnderAnotherIdIsRefused(t *testing.T) {
+	events := signed(t, 2)
+	for _, checks := range []Checks{Parallel, Inline} {
 		t.Run(checks.String(), func(t *testing.T) {
 			var got collected
 			p := New(t.Context(), Options{Checks: checks}, got.take)
 			f := p.Feeder()
-			for i, text := range texts(events) {
-				for k, raw := range [][]byte{text, append(append([]byte(" "), text...), '\n')} {
-					status, err := f.Event(raw, wire.Now())
-					if err != nil || k == 0 && status != Queued {
-						t.Fatalf("event %d: %v %v", i, status, err)
-					}
+			for _, raw := range [][]byte{events[0].AppendJSON(nil), []byte("no event")} {
+				if isNew, err := f.Event(events[1].ID, raw, wire.Now()); !isNew || err != nil {
+					t.Errorf("%v %v", isNew, err)
 				}
-			}
-			if status, err := f.Event([]byte("no event"), wire.Now()); status != WithoutID || err != nil {
-				t.Errorf("%v %v", status, err)
 			}
 			if err := p.Close(); err != nil {
 				t.Fatal(err)
 			}
-			if c := f.Counts(); len(got.events) != 20 || c.Duplicates != 20 || c.Frames != 0 || c.WithoutID != 1 {
+			if c := f.Counts(); len(got.events) != 0 || c.Malformed != 2 {
 				t.Errorf("%d events, %+v", len(got.events), c)
 			}
 		})
+	}
+}
+
+func TestAClaimHidesOnlyTheSameBytes(t *testing.T) {
+	p := New(t.Context(), Options{}, func(*Batch) error { return nil })
+	id := corpus.ID{1}
+	events := []*Event{{Raw: []byte("forged")}, {Raw: []byte("forged")}, {Raw: []byte("real")}}
+	for i, want := range []struct{ needless, owner bool }{{false, true}, {true, false}, {false, false}} {
+		events[i].ID = id
+		if needless := p.claim(events[i]); needless != want.needless || events[i].owner != want.owner {
+			t.Errorf("claim %d: %v, owner %v", i, needless, events[i].owner)
+		}
+	}
+	forged, real := events[0], events[2]
+	forged.Err = corpus.ErrBadID
+	if p.settle(forged) || p.known.Has(Key(&id)) {
+		t.Error("a forged event is known")
+	}
+	if !p.settle(real) || !p.known.Has(Key(&id)) {
+		t.Error("the real event is not known")
+	}
+	if p.settle(real) {
+		t.Error("a second real event was the first")
+	}
+	if len(p.claims) > 0 {
+		t.Error("something is still in flight")
+	}
+}
+
+func TestPipelinesMayShareWhatIsKnown(t *testing.T) {
+	events := signed(t, 20)
+	known := prepare.NewSeen()
+	for _, want := range []int{20, 0} {
+		var got collected
+		p := New(t.Context(), Options{Known: known}, got.take)
+		feed(t, p.Feeder(), frames(events))
+		if err := p.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if len(got.events) != want {
+			t.Errorf("%d events, want %d", len(got.events), want)
+		}
 	}
 }
 
@@ -281,7 +325,7 @@ func TestAReaderWaitsForAConsumerThatIsTooFarBehind(t *testing.T) {
 		t.Run(checks.String(), func(t *testing.T) {
 			gate := make(chan struct{})
 			count := 0
-			p := New(t.Context(), Options{Checks: checks, Workers: 1, QueueEvents: 2}, func(b *Batch) error {
+			p := New(t.Context(), Options{Checks: checks, QueueEvents: 2}, func(b *Batch) error {
 				<-gate
 				count += len(b.Events)
 				return nil
@@ -291,7 +335,7 @@ func TestAReaderWaitsForAConsumerThatIsTooFarBehind(t *testing.T) {
 			go func() {
 				defer close(fed)
 				for i, fr := range frames(events) {
-					if _, _, err := f.Frame(fr, wire.Now()); err != nil {
+					if _, err := feedFrame(f, fr); err != nil {
 						t.Error(err)
 						return
 					}
@@ -319,7 +363,7 @@ func TestAReaderWaitsForAConsumerThatIsTooFarBehind(t *testing.T) {
 			if err := p.Close(); err != nil {
 				t.Fatal(err)
 			}
-			if c := f.Counts(); count != len(events) || c.Waited <= 0 {
+			if c := f.Counts(); count != len(events) {
 				t.Errorf("%d events came, %+v", count, c)
 			}
 		})
@@ -339,7 +383,7 @@ func TestThePipelineEndsWithItsContext(t *testing.T) {
 			f := p.Feeder()
 			var err error
 			for i := 0; err == nil && i < len(all); i++ {
-				_, _, err = f.Frame(all[i], wire.Now())
+				_, err = feedFrame(f, all[i])
 			}
 			if err == nil {
 				err = f.Wait()
@@ -360,7 +404,7 @@ func TestTheConsumersErrorComesBack(t *testing.T) {
 			f := p.Feeder()
 			var err error
 			for i := 0; err == nil && i < len(all); i++ {
-				_, _, err = f.Frame(all[i], wire.Now())
+				_, err = feedFrame(f, all[i])
 			}
 			if err == nil {
 				err = f.Wait()
@@ -380,7 +424,7 @@ func TestAfterCloseNothingIsTaken(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if _, _, err := f.Frame([]byte(`["EOSE","s"]`), wire.Now()); err != ErrClosed {
+	if _, err := feedFrame(f, frames(signed(t, 1))[0]); err != ErrClosed {
 		t.Errorf("%v", err)
 	}
 }

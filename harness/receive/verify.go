@@ -1,115 +1,115 @@
 package receive
 
 import (
-	"sync"
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"runtime"
+	"slices"
 
+	"relaybench/corpus"
+	"relaybench/corpus/prepare"
 	"relaybench/relays/wire"
 )
 
-// How many events one worker takes at a time: enough to make the hand-over cheap beside the work on
-// them, few enough that the first event of many does not wait long for the last.
-const (
-	verifiedChunk = 16 // a signature takes 50 µs and more
-	parsedChunk   = 128
-)
-
-// verifier checks events on several cores and hands them on in the order in which they were
-// submitted. A chunk stands in two queues: work, from which whichever worker is free takes it, and
-// order, from which they are handed on, each when it is done. Both are bounded, so that whoever
-// submits waits once the workers or the consumer are too far behind.
-type verifier struct {
-	p       *Pipeline
-	work    chan *chunk
-	order   chan *chunk
-	workers sync.WaitGroup
-	spare   sync.Pool // of *chunk
+// Key stands for an id among those that are known: its first half. To make two events that agree in
+// it takes some 2^64 hashes, and whoever did so would keep one of the two out.
+func Key(id *corpus.ID) prepare.Key {
+	return prepare.Key{binary.BigEndian.Uint64(id[:]) | 1, binary.BigEndian.Uint64(id[8:])}
 }
 
-// chunk is a part of a buffer. last is set on the one with which the buffer is used up.
+// claim announces an event that is to be verified, whose bytes stay as they are until settle. It
+// reports whether there is no need: an event with its id is known by now, or the very same bytes are
+// being verified. Where others are under the same id, either may be the forgery.
+func (p *Pipeline) claim(e *Event) (needless bool) {
+	p.claiming.Lock()
+	defer p.claiming.Unlock()
+	first, found := p.claims[e.ID]
+	if p.known.Has(Key(&e.ID)) || found && bytes.Equal(first, e.Raw) {
+		return true
+	}
+	if e.owner = !found; e.owner {
+		p.claims[e.ID] = e.Raw
+	}
+	return false
+}
+
+// settle ends what claim began: the id is known from now on where the event is good. It reports
+// whether it is the first good one with this id.
+func (p *Pipeline) settle(e *Event) bool {
+	p.claiming.Lock()
+	defer p.claiming.Unlock()
+	if e.owner {
+		delete(p.claims, e.ID)
+	}
+	return e.Err == nil && p.known.Add(Key(&e.ID))
+}
+
+// check parses the event and verifies its id (NIP-01) and signature (BIP-340).
+func (e *Event) check() {
+	parsed, err := corpus.ParseEvent(e.Raw)
+	switch {
+	case err != nil:
+		e.Err = fmt.Errorf("%w: %w", ErrMalformed, err)
+	case parsed.ID != e.ID:
+		e.Err = fmt.Errorf("%w: its id is not the one that it came under", ErrMalformed)
+	default:
+		e.Parsed, e.Err = parsed, parsed.Verify()
+	}
+}
+
+// chunkSize is how many events each core checks before the first of all is handed on: some 50 µs
+// each.
+const chunkSize = 16
+
+// chunk is a part of a buffer whose events are checked. last is set on the one with which the buffer
+// is used up.
 type chunk struct {
 	buffer *buffer
 	events []Event
 	last   bool
-	done   chan struct{} // holds one token once all are checked
 }
 
-func newVerifier(p *Pipeline) *verifier {
-	room := 8 * p.options.Workers
-	v := &verifier{p: p, work: make(chan *chunk, room), order: make(chan *chunk, room)}
-	for range p.options.Workers {
-		v.workers.Go(v.check)
-	}
-	return v
-}
-
-// submit cuts a buffer into a chunk for each worker, or more where those would be too large.
-func (v *verifier) submit(b *buffer) error {
+// check checks a buffer's events on all cores. Chunks leave in order, while the next are checked,
+// and as soon as the one before them is consumed: whoever checks waits where the consumer is too
+// far behind.
+func (p *Pipeline) check(b *buffer, checked chan<- chunk) error {
 	events := b.events // the buffer is somebody else's as soon as its last chunk is handed on
-	size := (len(events) + v.p.options.Workers - 1) / v.p.options.Workers
-	if v.p.verifies() {
-		size = min(size, verifiedChunk)
-	} else {
-		size = min(size, parsedChunk)
-	}
-	for start := 0; start < len(events); start += size {
-		end := min(start+size, len(events))
-		c, _ := v.spare.Get().(*chunk)
-		if c == nil {
-			c = &chunk{done: make(chan struct{}, 1)}
-		}
-		c.buffer, c.events, c.last = b, events[start:end], end == len(events)
-		for _, queue := range []chan *chunk{v.order, v.work} {
-			select {
-			case queue <- c:
-			case <-v.p.ctx.Done():
-				return nil
+	for part := range slices.Chunk(events, chunkSize*runtime.GOMAXPROCS(0)) {
+		corpus.InParallel(len(part), func(i int) {
+			if p.ctx.Err() == nil { // else nobody will look at it
+				p.timed(&part[i])
 			}
+		})
+		events = events[len(part):]
+		select {
+		case checked <- chunk{b, part, len(events) == 0}:
+		case <-p.ctx.Done():
+			return nil
 		}
 	}
 	return nil
 }
 
-// end lets the workers and the collector finish what they have.
-func (v *verifier) end() {
-	close(v.work)
-	close(v.order)
-	v.workers.Wait()
+// timed checks an event, and counts how long that takes.
+func (p *Pipeline) timed(e *Event) {
+	start := wire.Now()
+	e.check()
+	p.checking.Add(int64(wire.Now() - start))
 }
 
-// check is a worker.
-func (v *verifier) check() {
-	verify := v.p.verifies()
-	for c := range v.work {
-		start := wire.Now()
-		for i := range c.events {
-			if v.p.ctx.Err() != nil {
-				break // nobody will look at the rest
-			}
-			c.events[i].check(verify)
-		}
-		v.p.checking.Add(int64(wire.Now() - start))
-		c.done <- struct{}{}
-	}
-}
-
-// collect hands chunks on in order.
-func (v *verifier) collect() {
-	for c := range v.order {
-		select {
-		case <-c.done:
-		case <-v.p.ctx.Done():
-		}
-		if v.p.ctx.Err() != nil {
+// collect hands chunks on.
+func (p *Pipeline) collect(checked <-chan chunk) {
+	for c := range checked {
+		if p.ctx.Err() != nil {
 			return
 		}
-		if err := v.p.deliver(c.buffer.feeder, c.events); err != nil {
-			v.p.cancel(err)
+		if err := p.deliver(c.buffer.feeder, c.events); err != nil {
+			p.cancel(err)
 			return
 		}
 		if c.last {
-			v.p.release(c.buffer)
+			p.release(c.buffer)
 		}
-		c.buffer, c.events = nil, nil
-		v.spare.Put(c)
 	}
 }
