@@ -2,7 +2,6 @@ package harness
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"os/signal"
@@ -128,25 +127,13 @@ func (r *Runner) watchClock(ctx context.Context) (end func()) {
 	}
 }
 
-// attempt does work whose figures and findings belong together. Where the harness was away
-// meanwhile they are forgotten, and the work is done once more; if it was away then as well, they
-// are kept and marked.
-func (r *Runner) attempt(ctx context.Context, label string, work func() error) error {
+// held does work whose figures and findings are held back until release, and returns how long the
+// harness was away meanwhile.
+func (r *Runner) held(work func() error) (away, error) {
 	from := r.clock.away()
 	r.Recorder.Hold()
 	err := work()
-	first := r.clock.away().since(from)
-	if first.times == 0 || ctx.Err() != nil {
-		r.release(first, away{})
-		return err
-	}
-	r.Recorder.Release(false)
-	r.tellAway(label, first)
-	from = r.clock.away()
-	r.Recorder.Hold()
-	err = work()
-	r.release(r.clock.away().since(from), first)
-	return err
+	return r.clock.away().since(from), err
 }
 
 // release takes in what was held, with what is to be known of it.
@@ -161,6 +148,22 @@ func (r *Runner) release(now, before away) {
 	r.Recorder.Release(true, marks...)
 }
 
+// attempt does work whose figures and findings belong together. Where the harness was away
+// meanwhile they are forgotten, and the work is done once more; if it was away then as well, they
+// are kept and marked.
+func (r *Runner) attempt(ctx context.Context, label string, work func() error) error {
+	first, err := r.held(work)
+	if first.times == 0 || ctx.Err() != nil {
+		r.release(first, away{})
+		return err
+	}
+	r.Recorder.Release(false)
+	r.tellAway(label, first)
+	again, err := r.held(work)
+	r.release(again, first)
+	return err
+}
+
 // Again is the key under which an Observer is told that work is done once more, and why.
 const Again = "again"
 
@@ -173,41 +176,51 @@ func (r *Runner) tellAway(label string, gone away) {
 // that scenario are taken from the second pass.
 type pass struct {
 	last   bool   // what goes wrong in it is kept, and marked
-	wanted []bool // by scenario: its figures are taken
-	before []away // by scenario: in the pass before
+	before []away // by scenario: in the pass before, nil where there was none
 	missed []away // by scenario: in this one
+}
+
+// was is how long the harness was away during a scenario in the pass before.
+func (p *pass) was(i int) (gone away) {
+	if p.before != nil {
+		gone = p.before[i]
+	}
+	return gone
+}
+
+// wants reports whether the figures of any scenario from one up to another are taken from the pass.
+func (p *pass) wants(from, to int) bool {
+	return from < to && (p.before == nil || anyAway(p.before[from:to]))
 }
 
 // repeatFrom marks the scenarios from one on as to be done again: the relay failed while the
 // harness was away.
 func (p *pass) repeatFrom(from int, gone away) {
-	for i := from; i < len(p.missed) && !p.last && gone.times > 0; i++ {
-		if p.wanted[i] {
-			p.missed[i] = gone
-		}
+	for i := from; i < len(p.missed) && !p.last; i++ {
+		p.missed[i] = gone
 	}
 }
 
 // needsAnother reports whether a scenario has to be done again.
-func (p *pass) needsAnother() bool {
-	return slices.ContainsFunc(p.missed, func(a away) bool { return a.times > 0 })
+func (p *pass) needsAnother() bool { return anyAway(p.missed) }
+
+func anyAway(all []away) bool {
+	return slices.ContainsFunc(all, func(a away) bool { return a.times > 0 })
 }
 
 // passes runs one trial, and runs it again where the harness was away during a part of it. A relay
 // that runs already cannot be given the corpus anew, and has one pass.
 func (r *Runner) passes(ctx context.Context, t *scheduled) error {
 	n := len(t.scenarios)
-	p := &pass{last: t.relays[0].Definition.External() && !r.ReadOnly, wanted: slices.Repeat([]bool{true}, n), before: make([]away, n), missed: make([]away, n)}
+	p := &pass{last: t.relays[0].Definition.External() && !r.ReadOnly, missed: make([]away, n)}
 	err := r.pass(ctx, t, p)
-	if unsaved := (*saveError)(nil); !p.needsAnother() || ctx.Err() != nil || errors.As(err, &unsaved) {
+	if !p.needsAnother() || ctx.Err() != nil || r.unsaved != nil {
 		return err
 	}
 	var all away
-	again := &pass{last: true, wanted: make([]bool, n), before: p.missed, missed: make([]away, n)}
-	for i, gone := range p.missed {
-		again.wanted[i] = gone.times > 0
+	for _, gone := range p.missed {
 		all.long += gone.long
 	}
 	r.tellAway(t.label(), all)
-	return r.pass(ctx, t, again)
+	return r.pass(ctx, t, &pass{last: true, before: p.missed, missed: make([]away, n)})
 }

@@ -37,6 +37,7 @@ func (r *Runner) stages() []stage {
 	return all
 }
 
+// rank orders stages by cast, with the bulk form behind the other.
 func (s *stage) rank() int {
 	if s.bulk {
 		return 2*int(s.cast) + 1
@@ -78,36 +79,37 @@ func (t *scheduled) title() string {
 
 // schedule plans a stage over the relays that take part in it.
 func (s stage) schedule(able []Target, trials int) (all []scheduled) {
-	var casts [][]Target
+	var pairs [][]Target
 	for i, a := range able {
-		if s.cast != Pair {
-			casts = append(casts, []Target{a})
-			continue
-		}
 		for _, b := range able[i+1:] {
-			casts = append(casts, []Target{a, b})
-		}
-		if len(able) == 1 {
-			casts = append(casts, []Target{a, a})
+			pairs = append(pairs, []Target{a, b})
 		}
 	}
+	if len(able) == 1 {
+		pairs = [][]Target{{able[0], able[0]}}
+	}
 	for trial := range trials {
-		for _, relays := range alternated(casts, trial) {
-			if s.cast == Single {
-				all = append(all, scheduled{stage: s, relays: relays, trial: trial})
-				continue
+		add := func(scenarios []Scenario, relays ...Target) {
+			all = append(all, scheduled{stage: stage{s.cast, s.bulk, scenarios}, relays: relays, trial: trial})
+		}
+		each := func(relays ...Target) {
+			for one := range slices.Chunk(s.scenarios, 1) {
+				add(one, relays...)
 			}
-			met := [][]Target{relays}
-			if s.cast == Ordered {
-				met = nil
+		}
+		switch s.cast {
+		case Single:
+			for _, c := range alternated(able, trial) {
+				add(s.scenarios, c)
+			}
+		case Pair:
+			for _, pair := range alternated(pairs, trial) {
+				each(pair...)
+			}
+		case Ordered:
+			for _, source := range alternated(able, trial) {
 				for _, sink := range alternated(able, trial) {
-					met = append(met, []Target{sink, relays[0]})
-				}
-			}
-			for _, relays := range met {
-				for i := range s.scenarios {
-					one := stage{s.cast, s.bulk, s.scenarios[i : i+1]}
-					all = append(all, scheduled{stage: one, relays: relays, trial: trial})
+					each(sink, source)
 				}
 			}
 		}
@@ -135,16 +137,11 @@ func (r *Runner) able(ctx context.Context, s stage) (all []Target, err error) {
 		}
 	}
 	for _, c := range r.Targets {
-		name := c.Definition.Name
+		name, external := c.Definition.Name, c.Definition.External()
 		switch {
 		case r.failed[name]:
-			continue
-		case s.plain() && len(s.scenarios) == 0 && c.Definition.External(): // nothing is asked of it, so that it is not inspected either
-			continue
-		case s.cast == Single && !(s.bulk && c.Definition.External()):
-			all = append(all, c)
-			continue
-		case s.bulk && c.Definition.External():
+		case s.plain() && len(s.scenarios) == 0 && external: // nothing is asked of it, so that it is not inspected either
+		case s.bulk && external:
 			for _, o := range s.scenarios {
 				d := o.Describe()
 				r.exclude(c, d.Key, d.External)
@@ -152,12 +149,12 @@ func (r *Runner) able(ctx context.Context, s stage) (all []Target, err error) {
 			if s.cast == Ordered {
 				r.Observer.Failed(name, errors.New("a relay that runs already is not filled: it takes no part in sync"))
 			}
-			continue
-		}
-		how, known := r.speaks[name]
-		if !known {
+		case s.cast == Single:
+			all = append(all, c)
+		default:
+			reconciles := false
 			err := r.attempt(ctx, name, func() (err error) {
-				how, err = r.negentropy(ctx, c)
+				reconciles, err = r.reconciles(ctx, c)
 				return err
 			})
 			if ctx.Err() != nil {
@@ -166,43 +163,84 @@ func (r *Runner) able(ctx context.Context, s stage) (all []Target, err error) {
 			if err != nil {
 				r.failed[name] = true
 				r.Observer.Failed(name, err)
-				r.Recorder.AddFinding(results.Finding{Relay: name, Scenario: reconcileProbe, Code: results.CodeNIP77, Verdict: results.Undecided,
-					Cause: results.NIP77Unreached, Texts: map[string]string{"error": err.Error()}})
-				continue
+			} else if reconciles || s.cast == Ordered {
+				all = append(all, c)
 			}
-		}
-		if s.cast == Ordered || how.Answered() {
-			all = append(all, c)
 		}
 	}
 	return all, nil
+}
+
+// reconcileProbe is the scenario key under which it is kept whether a relay speaks NIP-77.
+const reconcileProbe = "negentropy.probe"
+
+// reconciles finds out whether a relay speaks NIP-77: from the preflight, or else by booting it. The
+// error says that it does not start.
+func (r *Runner) reconciles(ctx context.Context, c Target) (bool, error) {
+	name := c.Definition.Name
+	how, known := r.speaks[name]
+	told := r.inspected[name]
+	switch {
+	case known:
+		return how.Answered(), nil
+	case c.Definition.External():
+		how.Cause = results.NIP77External
+	case told != nil && told.Result.Negentropy.Cause != "":
+		r.speaks[name] = told.Result.Negentropy // which the preflight has recorded
+		return told.Result.Negentropy.Answered(), nil
+	}
+	f := results.Finding{Relay: name, Scenario: reconcileProbe, Code: results.CodeNIP77, Verdict: results.Undecided, Cause: results.NIP77Unreached}
+	if how.Cause == "" {
+		asked, err := r.ask(ctx, c, results.CodeNIP77)
+		if ctx.Err() != nil {
+			return false, err
+		}
+		if asked.unasked() {
+			err = errors.New(asked.Relay.Reason)
+			f.Texts = map[string]string{"error": err.Error()}
+			r.Recorder.AddFinding(f)
+			return false, err
+		}
+		how = asked.Result.Negentropy
+	}
+	r.speaks[name] = how
+	if f.Texts = how.Texts; how.Cause != "" {
+		f.Verdict, f.Cause = results.Stated, how.Cause
+	}
+	if how.Broken() {
+		f.Verdict, f.Cause, f.Blames, f.BearsOn = results.Failed, how.Cause, name, results.BearsOn(results.CodeNIP77, reconcileProbe, nil)
+		if how.Unkept {
+			f.Counts = map[string]float64{"advertised": 1}
+		}
+	}
+	r.Recorder.AddFinding(f)
+	return how.Answered(), nil
 }
 
 // findNIPs finds out whether a relay speaks the NIPs that a trial's scenarios ask with: from the
 // preflight, or else by booting it.
 func (r *Runner) findNIPs(ctx context.Context, t *scheduled) error {
 	name := t.name(0)
-	if r.nips[name] == nil {
-		r.nips[name] = map[int]bool{}
-		if known := r.inspected[name]; known != nil {
-			maps.Copy(r.nips[name], known.Result.Speaks)
-		}
+	if r.inspected[name] == nil {
+		r.inspected[name] = &Inspection{}
+	}
+	known := &r.inspected[name].Result
+	if known.Speaks == nil {
+		known.Speaks = make(map[int]bool)
 	}
 	var open []string
 	for _, s := range t.scenarios {
 		nip := s.Describe().NIP
-		if _, known := r.nips[name][nip]; nip != 0 && !known {
+		if _, asked := known.Speaks[nip]; nip != 0 && !asked {
 			open = append(open, preflight.NIP(nip))
-			r.nips[name][nip] = false
+			known.Speaks[nip] = false
 		}
 	}
 	if len(open) == 0 || r.ReadOnly { // asking publishes events
 		return nil
 	}
-	o := r.preflightOptions()
-	o.Only = open
-	asked, err := Inspect(ctx, t.relays[0], r.Settings, o)
-	maps.Copy(r.nips[name], asked.Result.Speaks)
+	asked, err := r.ask(ctx, t.relays[0], open...)
+	maps.Copy(known.Speaks, asked.Result.Speaks)
 	return err
 }
 
@@ -223,12 +261,10 @@ func (r *Runner) atOnce(ctx context.Context, all []Scenario) error {
 			}
 			r.Observer.Scenario("relaybench", d)
 			describe(r.Recorder, d)
-			from := r.clock.away()
-			r.Recorder.Hold()
-			err := s.Run(ctx, itself)
-			r.release(r.clock.away().since(from), away{})
+			gone, err := r.held(func() error { return s.Run(ctx, itself) })
+			r.release(gone, away{})
 			if ctx.Err() != nil {
-				return errors.Join(context.Cause(ctx), r.Recorder.Save())
+				return errors.Join(context.Cause(ctx), r.save())
 			}
 			for _, t := range itself.All {
 				described := t.Relay.Describe()
@@ -237,7 +273,7 @@ func (r *Runner) atOnce(ctx context.Context, all []Scenario) error {
 				}
 				r.Recorder.SetRelay(described)
 			}
-			if err := cmp.Or(err, r.Recorder.Save()); err != nil {
+			if err := cmp.Or(err, r.save()); err != nil {
 				return err
 			}
 		}
@@ -247,7 +283,7 @@ func (r *Runner) atOnce(ctx context.Context, all []Scenario) error {
 
 // newTrial is of a scenario on one relay that the engine neither boots nor watches.
 func (r *Runner) newTrial(p *relays.Process, d Description, trial int) *Trial {
-	return &Trial{Boot: r.newBoot(p, trial), Rand: r.random(d.Key, trial), scenario: d.Key, labels: d.Labels}
+	return r.trialOf(r.newBoot(p, trial), d)
 }
 
 // exclude states that a scenario is none for a relay.
@@ -255,43 +291,4 @@ func (r *Runner) exclude(c Target, key string, f results.Finding) {
 	f.Relay, f.Scenario, f.Code = c.Definition.Name, cmp.Or(f.Scenario, key), cmp.Or(f.Code, results.CodeMeasurable)
 	f.Verdict = results.Stated
 	r.Recorder.AddFinding(f)
-}
-
-// reconcileProbe is the scenario key under which it is kept whether a relay speaks NIP-77.
-const reconcileProbe = "negentropy.probe"
-
-// negentropy finds out whether a relay speaks NIP-77: from the preflight, or else by booting it.
-func (r *Runner) negentropy(ctx context.Context, c Target) (how preflight.Negentropy, err error) {
-	name := c.Definition.Name
-	how = preflight.Negentropy{Cause: results.NIP77External}
-	if !c.Definition.External() {
-		known := r.inspected[name]
-		if known != nil && known.Result.Negentropy.Cause != "" {
-			r.speaks[name] = known.Result.Negentropy // which the preflight has told
-			return r.speaks[name], nil
-		}
-		o := r.preflightOptions()
-		o.Only = []string{results.CodeNIP77}
-		asked, err := Inspect(ctx, c, r.Settings, o)
-		if err != nil {
-			return how, err
-		}
-		if asked.unasked() {
-			return how, errors.New(asked.Relay.Reason)
-		}
-		how = asked.Result.Negentropy
-	}
-	r.speaks[name] = how
-	f := results.Finding{Relay: name, Scenario: reconcileProbe, Code: results.CodeNIP77, Verdict: results.Stated, Cause: how.Cause, Texts: how.Texts}
-	switch {
-	case how.Broken():
-		f.Verdict, f.Blames, f.BearsOn = results.Failed, name, results.BearsOn(results.CodeNIP77, reconcileProbe, nil)
-		if how.Unkept {
-			f.Counts = map[string]float64{"advertised": 1}
-		}
-	case how.Cause == "":
-		f.Verdict, f.Cause = results.Undecided, results.NIP77Unreached
-	}
-	r.Recorder.AddFinding(f)
-	return how, nil
 }

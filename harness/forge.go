@@ -5,12 +5,9 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
-	"slices"
-	"sync"
 	"time"
 
 	"relaybench/corpus"
-	"relaybench/harness/load"
 	"relaybench/relays/client"
 	"relaybench/results"
 )
@@ -24,12 +21,10 @@ const forgeries = 4
 // relay that checks signatures in its first boot alone would be fast in all others. The error is
 // publish's.
 func (t *Trial) Forged(ctx context.Context, publish func(progress func(done, total int)) error) error {
-	due := make(chan struct{})
-	var once sync.Once
-	begin := func() { once.Do(func() { close(due) }) }
+	due, begin := context.WithCancel(context.Background())
 	ended := make(chan results.Finding, 1)
 	go func() {
-		<-due
+		<-due.Done()
 		ended <- t.forge(ctx)
 	}()
 	err := publish(func(done, total int) {
@@ -39,70 +34,51 @@ func (t *Trial) Forged(ctx context.Context, publish func(progress func(done, tot
 		}
 	})
 	begin()
-	if f := <-ended; ctx.Err() == nil && (err == nil || f.Verdict != results.Undecided) {
-		t.findForged(f)
+	if f := <-ended; err == nil || f.Verdict != results.Undecided {
+		t.findForged(ctx, f)
 	}
 	return err
 }
 
 // Forge is Forged where nothing else is published.
-func (t *Trial) Forge(ctx context.Context) {
-	if f := t.forge(ctx); ctx.Err() == nil {
-		t.findForged(f)
-	}
-}
+func (t *Trial) Forge(ctx context.Context) { t.findForged(ctx, t.forge(ctx)) }
 
 // findForged records what became of forged events, whoever the relay's peer is.
-func (t *Trial) findForged(f results.Finding) {
-	alone := t.Alone()
-	alone.scenario = cmp.Or(t.scenario, seeding)
-	alone.AddFinding(f)
+func (t *Trial) findForged(ctx context.Context, f results.Finding) {
+	if ctx.Err() == nil {
+		alone := t.Alone()
+		alone.scenario = cmp.Or(t.scenario, seeding)
+		alone.AddFinding(f)
+	}
 }
 
 // forge sends forged events and finds out what became of them. What cannot be asked is undecided.
 func (t *Trial) forge(ctx context.Context) results.Finding {
-	f := results.Finding{Code: results.CodeForgedRefused, Verdict: results.Passed}
-	undecided := func(err error) results.Finding {
-		f.Verdict, f.Texts = results.Undecided, map[string]string{"error": err.Error()}
-		return f
-	}
+	f := results.Finding{Code: results.CodeForgedRefused, Verdict: results.Passed, Counts: map[string]float64{"of": forgeries, "accepted": 0, "returned": 0}}
+	options := client.Options{URL: t.Relay.URL(), Stall: t.Options.Stall, Answer: 20_000} // whatever else it sends is no matter here
 	forged, err := forgedEvents(t.Rand.Uint64(), t.Corpus.Manifest().OldestUnix)
-	if err != nil {
-		return undecided(err)
-	}
-	accepted := make(map[corpus.ID]bool)
-	for i := range forged {
-		taken, err := sendForged(ctx, t.Relay.URL(), &forged[i], t.Options.Stall)
-		if err != nil {
-			return undecided(err)
-		}
-		accepted[forged[i].ID] = taken
-	}
-	querier, err := load.NewQuerier(ctx, t.Relay.URL(), t.Options.Stall)
-	if err != nil {
-		return undecided(err)
-	}
-	defer querier.Close()
-	filter := corpus.Filter{Limit: corpus.Int(len(forged))}
-	for i := range forged {
-		filter.IDs = append(filter.IDs, forged[i].ID)
-	}
-	var reply load.Reply
-	if err := querier.Query(filter.AppendJSON(nil), &reply); err != nil {
-		return undecided(err)
-	}
-	f.Counts = map[string]float64{"of": float64(len(forged)), "accepted": 0, "returned": 0}
-	for i := range forged {
-		returned := slices.Contains(reply.IDs, forged[i].ID)
-		if accepted[forged[i].ID] {
+	taken := make(map[corpus.ID]bool)
+	var ids []corpus.ID
+	for i := 0; i < len(forged) && err == nil; i++ {
+		ids = append(ids, forged[i].ID)
+		if taken[ids[i]], err = sendForged(ctx, options, &forged[i]); taken[ids[i]] {
 			f.Counts["accepted"]++
 		}
-		if returned {
+	}
+	if err == nil {
+		asking := client.ByID{Options: options, Batch: forgeries, Take: client.Each(func(e *client.Event) {
 			f.Counts["returned"]++
-		}
-		if returned || accepted[forged[i].ID] {
+			taken[e.ID] = true
+		})}
+		_, err = asking.Run(ctx, ids)
+	}
+	if err != nil {
+		return results.Finding{Code: f.Code, Verdict: results.Undecided, Texts: map[string]string{"error": err.Error()}}
+	}
+	for _, id := range ids {
+		if taken[id] {
 			f.Verdict = results.Failed
-			f.Evidence = append(f.Evidence, results.Evidence{Code: results.EvidenceExtra, ID: forged[i].ID.String()})
+			f.Evidence = append(f.Evidence, results.Evidence{Code: results.EvidenceExtra, ID: id.String()})
 		}
 	}
 	return f
@@ -144,17 +120,17 @@ func NewKey(r *rand.Rand) (key corpus.SecretKey, aux [32]byte, err error) {
 	return key, aux, err
 }
 
+// forgedWait is how long an answer to a forged event is waited for: a relay need not give one.
+const forgedWait = 2 * time.Second
+
 // sendForged sends one forged event over a connection of its own, which the relay may end for it. A
 // refusal, silence and the end of the connection are all fair.
-func sendForged(ctx context.Context, url string, e *corpus.Event, stall time.Duration) (accepted bool, err error) {
-	conn, err := client.Dial(ctx, client.Options{URL: url, Stall: stall})
+func sendForged(ctx context.Context, o client.Options, e *corpus.Event) (accepted bool, err error) {
+	conn, err := client.Dial(ctx, o)
 	if err != nil {
 		return false, err
 	}
 	defer conn.Abort()
-	ok, _ := conn.Publish(e.ID, e.AppendJSON(nil), min(stall, forgedWait))
+	ok, _ := conn.Publish(e.ID, e.AppendJSON(nil), min(o.Stall, forgedWait))
 	return ok.Accepted, context.Cause(ctx)
 }
-
-// forgedWait is how long an answer to a forged event is waited for: a relay need not give one.
-const forgedWait = 2 * time.Second

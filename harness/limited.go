@@ -2,8 +2,8 @@ package harness
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
-	"strconv"
 
 	"relaybench/results"
 )
@@ -37,24 +37,15 @@ func MarkLimited(r *results.Record) {
 	for i := range r.Measurements {
 		found[i] = limits.of(&r.Measurements[i])
 	}
-	mark := func(m *results.Measurement, statuses []results.Status) {
-		for _, s := range statuses {
-			if m.Better != results.None {
-				m.AddStatus(s)
-			}
-		}
-	}
 	for i, statuses := range found {
-		if len(statuses) == 0 {
-			continue
-		}
 		from := &r.Measurements[i]
-		mark(from, statuses)
-		if following := limitsToo[from.Metric]; following != nil {
-			for k := range r.Measurements {
-				if m := &r.Measurements[k]; slices.Contains(following, m.Metric) && sameLoop(from, m) {
-					mark(m, statuses)
-				}
+		for k := 0; k < len(found) && len(statuses) > 0; k++ {
+			m := &r.Measurements[k]
+			if m.Better == results.None || k != i && !(slices.Contains(limitsToo[from.Metric], m.Metric) && sameLoop(from, m)) {
+				continue
+			}
+			for _, s := range statuses {
+				m.AddStatus(s)
 			}
 		}
 	}
@@ -85,7 +76,7 @@ type limits struct {
 
 func newLimits(r *results.Record) *limits {
 	l := &limits{record: r, calibration: r.Calibration, mostShare: sharedShare, evidence: map[[2]string][]*results.Measurement{},
-		publishers: strconv.Itoa(number(r.Options["publishers"])), queryConns: strconv.Itoa(number(r.Options["query-conns"]))}
+		publishers: fmt.Sprint(r.Options["publishers"]), queryConns: fmt.Sprint(r.Options["query-conns"])}
 	if len(r.Environment.HarnessCores) > 0 {
 		l.mostShare = pinnedShare
 	}
@@ -197,21 +188,4 @@ func (l *limits) both(name string, labels results.Labels) (low, high float64, ok
 	before, after := find(labels), find(labels.With(results.AfterRun))
 	low, high = min(before, after), max(before, after)
 	return low, high, low > 0 && low >= agreeing*high
-}
-
-// number reads an option, which is an integer in the run that took it and a float in a record that
-// was read.
-func number(option any) int {
-	switch n := option.(type) {
-	case int:
-		return n
-	case int64:
-		return int(n)
-	case float64:
-		return int(n)
-	case string:
-		k, _ := strconv.Atoi(n)
-		return k
-	}
-	return 0
 }

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"relaybench/corpus"
 	"relaybench/harness/preflight"
 	"relaybench/relays"
 	"relaybench/relays/client"
@@ -18,10 +17,6 @@ import (
 // Preflight is the key of the stage that comes before each relay's first trial, on a boot of its
 // own.
 const Preflight = preflight.Scenario
-
-func (r *Runner) tellPreflight(relay string) {
-	r.Observer.Scenario(relay, described(Preflight, "does the relay do what its figures will be taken to mean"))
-}
 
 // Inspection is what a preflight found out about a relay, with the relay as it was run.
 type Inspection struct {
@@ -34,6 +29,9 @@ func (i *Inspection) unasked() bool {
 	return i.Relay.Outcome == results.OutcomeNoStart || i.Relay.Outcome == results.OutcomeUnmeasured
 }
 
+// Findings returns the verdicts as a record keeps them.
+func (i *Inspection) Findings() []results.Finding { return i.Result.Findings }
+
 // InformWithin is how long a relay has for its information document (NIP-11).
 const InformWithin = 3 * time.Second
 
@@ -44,8 +42,12 @@ func toldVersion(ctx context.Context, url string) string {
 	return said.Version
 }
 
-// Findings returns the verdicts as a record keeps them.
-func (i *Inspection) Findings() []results.Finding { return i.Result.Findings }
+// versioned describes a relay, which told this version of itself.
+func versioned(p *relays.Process, told string) results.Relay {
+	described := p.Describe()
+	described.Version = cmp.Or(strings.TrimPrefix(described.Version, "(devel)"), told)
+	return described
+}
 
 // Inspect boots a relay, asks it all that preflight asks, and stops it. A relay that does not start
 // is in the Inspection's outcome; the error is the interruption of ctx.
@@ -75,14 +77,13 @@ func Inspect(ctx context.Context, c Target, settings relays.Settings, o prefligh
 	if ctx.Err() != nil {
 		return found, context.Cause(ctx)
 	}
-	described := process.Describe()
-	described.Version = cmp.Or(strings.TrimPrefix(described.Version, "(devel)"), version)
+	described := versioned(process, version)
 	described.Outcome = results.OutcomeOK
 	described.Capabilities = found.Result.Capabilities
 	wanting := !found.Result.Passed() || len(found.Result.AskAgain) > 0
 	if process.Err() != nil || wanting && awaitEnd(ctx, process) != nil {
 		short.recordFailure(&described, results.OutcomeFailed, fmt.Errorf("died while it was asked: %w", process.Err()))
-		described.Reason, described.LogTail = process.Public(described.Reason), process.LogTail(20)
+		described.Reason, described.LogTail = process.Public(described.Reason), process.LogTail(mostLines)
 		found.Result.Findings = append(found.Result.Findings, results.Finding{Relay: relay.Name, Scenario: preflight.Scenario, Code: results.CodeSurvives,
 			Verdict: results.Failed, Blames: relay.Name, BearsOn: results.BearsOn(results.CodeSurvives, preflight.Scenario, nil),
 			Texts: map[string]string{"error": process.Public(fmt.Sprint(process.Err()))}})
@@ -96,19 +97,30 @@ func Inspect(ctx context.Context, c Target, settings relays.Settings, o prefligh
 	return found, nil
 }
 
-// preflight inspects a relay before its first trial, and records what was found. The error says
-// that the relay does not start.
+// ask inspects a relay with these checks, or all.
+func (r *Runner) ask(ctx context.Context, c Target, checks ...string) (Inspection, error) {
+	o := r.preflightOptions()
+	o.Only = checks
+	return Inspect(ctx, c, r.Settings, o)
+}
+
+// askAll is ask for the stage of its own, which is watched and whose findings are recorded.
+func (r *Runner) askAll(ctx context.Context, c Target, checks ...string) (Inspection, error) {
+	r.Observer.Scenario(c.Definition.Name, described(Preflight, "does the relay do what its figures will be taken to mean"))
+	found, err := r.ask(ctx, c, checks...)
+	for i := 0; i < len(found.Result.Findings) && err == nil; i++ {
+		r.Recorder.AddFinding(found.Result.Findings[i])
+	}
+	return found, err
+}
+
+// preflight inspects a relay before its first trial. The error says that the relay does not start.
 func (r *Runner) preflight(ctx context.Context, c Target) error {
-	name := c.Definition.Name
-	r.tellPreflight(name)
-	found, err := Inspect(ctx, c, r.Settings, r.preflightOptions())
+	found, err := r.askAll(ctx, c)
 	if err != nil {
 		return err
 	}
-	r.inspected[name] = &found
-	for _, f := range found.Findings() {
-		r.Recorder.AddFinding(f)
-	}
+	r.inspected[c.Definition.Name] = &found
 	if found.unasked() {
 		r.Recorder.SetRelay(found.Relay)
 		return errors.New(found.Relay.Reason)
@@ -125,22 +137,12 @@ func (r *Runner) preflightAgain(ctx context.Context) error {
 	for _, c := range r.Targets {
 		name := c.Definition.Name
 		found := r.inspected[name]
-		if found == nil || r.failed[name] {
+		if found == nil || r.failed[name] || len(found.Result.AskAgain) == 0 {
 			continue
 		}
-		open := found.Result.AskAgain
-		if len(open) == 0 {
-			continue
-		}
-		r.tellPreflight(name)
-		o := r.preflightOptions()
-		o.Only = open
 		var again Inspection
 		err := r.attempt(ctx, name, func() (err error) {
-			again, err = Inspect(ctx, c, r.Settings, o)
-			for _, f := range again.Findings() {
-				r.Recorder.AddFinding(f)
-			}
+			again, err = r.askAll(ctx, c, found.Result.AskAgain...)
 			return err
 		})
 		if err != nil {
@@ -153,20 +155,13 @@ func (r *Runner) preflightAgain(ctx context.Context) error {
 
 func (r *Runner) preflightOptions() preflight.Options {
 	o := preflight.Options{MaxEventBytes: r.Settings.MaxEventBytes, Wait: min(r.Options.Stall, 5*time.Second)}
-	o.Oldest, o.Newest = span(r.Corpus)
-	record := r.Recorder.Snapshot()
-	for _, c := range record.Calibration {
+	if n := r.Corpus.Len(); n > 0 {
+		o.Oldest, o.Newest = r.Corpus.Entry(0).CreatedAt, r.Corpus.Entry(n-1).CreatedAt
+	}
+	for _, c := range r.Recorder.Snapshot().Calibration {
 		if c.Name == results.SyncMedian {
 			o.Fsync = time.Duration(c.Value * float64(time.Millisecond))
 		}
 	}
 	return o
-}
-
-// span returns the times between which a corpus lies, in Unix seconds.
-func span(c *corpus.Corpus) (oldest, newest int64) {
-	if c.Len() == 0 {
-		return 0, 0
-	}
-	return c.Entry(0).CreatedAt, c.Entry(c.Len() - 1).CreatedAt
 }

@@ -10,13 +10,6 @@ import (
 	"relaybench/results"
 )
 
-// spent is what relay and harness had used at one moment.
-type spent struct {
-	relay    relays.Usage // of its whole process tree
-	relaySet bool         // false for a relay that was not launched here
-	own      own
-}
-
 // own is what the harness itself had used at one moment, and how long the frames that it had read
 // had waited for it.
 type own struct {
@@ -26,15 +19,21 @@ type own struct {
 
 func ownNow() own { return own{at: wire.Now(), cpu: machine.OwnCPU(), delays: wire.ReadingDelays()} }
 
+// spent is what relay and harness had used at one moment.
+type spent struct {
+	relay relays.Usage // of its whole process tree
+	known bool         // false for a relay that was not launched here
+	own   own
+}
+
 func (b *Boot) spent() spent {
-	s := spent{own: ownNow()}
-	if b.stopped {
-		s.relay, s.relaySet = b.used, true
-	} else if usage, err := b.Relay.Usage(); err == nil {
-		b.used = together(b.past, usage)
-		s.relay, s.relaySet = b.used, true
+	known := b.stopped
+	if !known {
+		if usage, err := b.Relay.Usage(); err == nil {
+			b.used, known = together(b.past, usage), true
+		}
 	}
-	return s
+	return spent{b.used, known, ownNow()}
 }
 
 // begin notes what was used before a scenario.
@@ -65,22 +64,33 @@ func (t *Trial) resources() {
 	if t.unmeasured {
 		return
 	}
-	before, after := t.began, t.spent()
-	t.ownPart(after.own)
-	if !before.relaySet || !after.relaySet {
+	used, known := t.sinceBegan()
+	if !known {
 		return
 	}
-	a, b := after.relay, before.relay
-	t.Value("cpu", "s", results.None, a.CPUSeconds-b.CPUSeconds)
-	most := max(t.commandPeak, a.RSS)
+	most := max(t.commandPeak, used.RSS)
 	for _, peak := range t.peaks {
 		most = max(most, peak.Bytes())
 	}
+	t.Value("cpu", "s", results.None, used.CPUSeconds)
 	t.Value("peak rss", "MiB", results.None, float64(most)/mib)
-	t.Value("read", "MiB", results.None, float64(a.ReadBytes-b.ReadBytes)/mib)
-	t.Value("written", "MiB", results.None, float64(a.WriteBytes-b.WriteBytes)/mib)
-	t.Value("open files", "files", results.None, float64(a.OpenFiles))
-	t.Value("context switches", "switches", results.None, float64(a.ContextSwitches-b.ContextSwitches))
+	t.Value("read", "MiB", results.None, float64(used.ReadBytes)/mib)
+	t.Value("written", "MiB", results.None, float64(used.WriteBytes)/mib)
+	t.Value("open files", "files", results.None, float64(used.OpenFiles))
+	t.Value("context switches", "switches", results.None, float64(used.ContextSwitches))
+}
+
+// sinceBegan is what the relay has used since the scenario began, as far as that adds up, and else
+// what it uses now. The harness's own part is recorded by the way.
+func (t *Trial) sinceBegan() (used relays.Usage, known bool) {
+	before, after := t.began, t.spent()
+	t.ownPart(after.own)
+	used = after.relay
+	used.CPUSeconds -= before.relay.CPUSeconds
+	used.ReadBytes -= before.relay.ReadBytes
+	used.WriteBytes -= before.relay.WriteBytes
+	used.ContextSwitches -= before.relay.ContextSwitches
+	return used, before.known && after.known
 }
 
 // OwnPart records the harness's own part in what was measured since the scenario began, or since
@@ -121,18 +131,16 @@ const coarseCPU = 0.2
 // the scenario began. A scenario calls it as soon as they are accepted, before it looks at anything
 // else.
 func (t *Trial) Ingested(events, bytes int64) {
-	before, after := t.began, t.spent()
-	t.ownPart(after.own)
-	if events == 0 || bytes == 0 || !before.relaySet || !after.relaySet {
+	used, known := t.sinceBegan()
+	if events == 0 || bytes == 0 || !known {
 		return
 	}
-	a, b := after.relay, before.relay
 	cpu := results.Measurement{Metric: "cpu per 1,000 accepted", Unit: "s", Better: results.Lower,
-		Trials: []float64{(a.CPUSeconds - b.CPUSeconds) * 1000 / float64(events)}, Samples: events}
-	if a.CPUSeconds-b.CPUSeconds < coarseCPU {
+		Trials: []float64{used.CPUSeconds * 1000 / float64(events)}, Samples: events}
+	if used.CPUSeconds < coarseCPU {
 		cpu.AddStatus(results.Status{Code: results.StatusCoarse, Counts: map[string]float64{"below s": coarseCPU, "step s": 0.01}})
 	}
 	t.Measure(cpu)
-	t.Value("write amplification while publishing", "bytes/byte", results.None, float64(a.WriteBytes-b.WriteBytes)/float64(bytes))
-	t.Value("switches per accepted event", "switches/event", results.None, float64(a.ContextSwitches-b.ContextSwitches)/float64(events))
+	t.Value("write amplification while publishing", "bytes/byte", results.None, float64(used.WriteBytes)/float64(bytes))
+	t.Value("switches per accepted event", "switches/event", results.None, float64(used.ContextSwitches)/float64(events))
 }

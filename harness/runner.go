@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
-	"strings"
 	"time"
 
 	"relaybench/corpus"
@@ -55,11 +54,11 @@ type Runner struct {
 	short     shortage                        // of the machine, in the present trial
 	failed    map[string]bool                 // relays that are not booted again, by name: they do not start
 	ended     map[string]results.Relay        // how the worst of a relay's trials ended, by name
-	inspected map[string]*Inspection          // what the preflight found, by name
+	inspected map[string]*Inspection          // what was found out about a relay beforehand, by name
 	speaks    map[string]preflight.Negentropy // whether it speaks NIP-77, by name
-	nips      map[string]map[int]bool         // of other NIPs whether it speaks them, by name
 	clock     *clock                          // nil before a run
 	source    *Boot                           // of an ordered pair: it serves all sinks in turn
+	unsaved   error                           // the record cannot be kept, which ends the run
 }
 
 // notYet is the reason of a relay whose trials did not come.
@@ -82,7 +81,7 @@ func (r *Runner) Run(ctx context.Context) error {
 	defer r.short.end()
 	defer r.endSource(ctx)
 	r.failed, r.inspected, r.ended = make(map[string]bool), make(map[string]*Inspection), make(map[string]results.Relay)
-	r.speaks, r.nips = make(map[string]preflight.Negentropy), make(map[string]map[int]bool)
+	r.speaks = make(map[string]preflight.Negentropy)
 	if r.Budget == nil {
 		r.Budget = &load.Budget{Least: budgetStalls * r.Options.Stall}
 	}
@@ -118,10 +117,11 @@ func (r *Runner) Run(ctx context.Context) error {
 // budget.
 const budgetStalls = 4
 
-// saveError is results that cannot be kept: no fault of the relay that is just being measured.
-type saveError struct{ err error }
-
-func (e *saveError) Error() string { return e.err.Error() }
+// save keeps the record as it is now.
+func (r *Runner) save() error {
+	r.unsaved = r.Recorder.Save()
+	return r.unsaved
+}
 
 // trial runs one trial, after the preflight where none of the relay was made. The error ends the
 // run.
@@ -139,13 +139,12 @@ func (r *Runner) trial(ctx context.Context, t *scheduled) error {
 	if err == nil {
 		err = r.passes(ctx, t)
 	}
-	if ctx.Err() != nil {
-		return errors.Join(context.Cause(ctx), r.Recorder.Save())
-	}
-	if unsaved := (*saveError)(nil); errors.As(err, &unsaved) {
-		return unsaved.err
-	}
-	if err != nil {
+	switch {
+	case ctx.Err() != nil:
+		return errors.Join(context.Cause(ctx), r.save())
+	case r.unsaved != nil:
+		return r.unsaved
+	case err != nil:
 		noStart, known := (*relays.StartError)(nil), r.inspected[name]
 		if t.plain() && (errors.As(err, &noStart) || known != nil && known.Relay.Outcome == results.OutcomeNoStart) {
 			r.failed[name] = true
@@ -155,7 +154,7 @@ func (r *Runner) trial(ctx context.Context, t *scheduled) error {
 		}
 		r.Observer.Failed(t.label(), err)
 	}
-	return r.Recorder.Save()
+	return r.save()
 }
 
 // pass boots the relays of a trial, runs every scenario on them and stops them.
@@ -178,7 +177,7 @@ func (r *Runner) pass(ctx context.Context, t *scheduled, p *pass) (err error) {
 			err = &faultError{place: k, unready: true, error: err}
 			r.Recorder.Hold()
 			r.incomplete(t, t.scenarios[0].Describe(), err)
-			r.release(gone, p.before[0])
+			r.release(gone, p.was(0))
 			return err
 		}
 	}
@@ -235,13 +234,11 @@ func (r *Runner) newBoot(p *relays.Process, trial int) *Boot {
 // finish stops the relays of a turn, and removes their data. A source is kept where nothing failed
 // and nobody wrote to it.
 func (r *Runner) finish(ctx context.Context, t *scheduled, p *pass, failed error) error {
-	stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute+r.Settings.StopGrace)
-	defer cancel()
 	for _, b := range t.boots {
 		if b == nil || b == r.source {
 			continue
 		}
-		err := b.ended(b.Relay.Stop(stop))
+		err := b.ended(r.stop(ctx, b))
 		if err != nil && failed == nil && !t.plain() && ctx.Err() == nil {
 			r.incomplete(t, t.scenarios[0].Describe(), err)
 		}
@@ -257,14 +254,19 @@ func (r *Runner) finish(ctx context.Context, t *scheduled, p *pass, failed error
 	return failed
 }
 
+// stop ends a relay whose turn is over, also where the run was interrupted.
+func (r *Runner) stop(ctx context.Context, b *Boot) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute+r.Settings.StopGrace)
+	defer cancel()
+	return b.Relay.Stop(ctx)
+}
+
 // endSource stops the source that serves, and removes its data.
 func (r *Runner) endSource(ctx context.Context) {
 	if r.source == nil {
 		return
 	}
-	stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute+r.Settings.StopGrace)
-	defer cancel()
-	if err := r.source.ended(errors.Join(r.source.Relay.Stop(stop), r.source.Relay.Cleanup())); err != nil {
+	if err := r.source.ended(errors.Join(r.stop(ctx, r.source), r.source.Relay.Cleanup())); err != nil {
 		r.Observer.Failed(r.source.Relay.Name(), err)
 	}
 	r.source = nil
@@ -272,12 +274,9 @@ func (r *Runner) endSource(ctx context.Context) {
 
 // outcome records how a relay's trial ended.
 func (r *Runner) outcome(ctx context.Context, b *Boot, p *pass, err error) {
-	described := b.Relay.Describe()
-	described.Version = cmp.Or(strings.TrimPrefix(described.Version, "(devel)"), b.version)
-	unsaved := (*saveError)(nil)
-	switch {
-	case errors.As(err, &unsaved):
-		described.Outcome = results.OutcomeOK
+	described := versioned(b.Relay, b.version)
+	switch described.Outcome = results.OutcomeOK; {
+	case r.unsaved != nil:
 	case ctx.Err() != nil:
 		described.Outcome, described.Reason = results.OutcomeSkipped, "the run was interrupted during its turn"
 	case err != nil:
@@ -286,8 +285,6 @@ func (r *Runner) outcome(ctx context.Context, b *Boot, p *pass, err error) {
 		if described.LogTail == nil {
 			described.LogTail = b.Relay.LogTail(mostLines)
 		}
-	default:
-		described.Outcome = results.OutcomeOK
 	}
 	if !p.needsAnother() || ctx.Err() != nil {
 		r.Recorder.SetRelay(r.worst(described))
@@ -338,33 +335,33 @@ const maxFailures = 3
 // relay is started again over its data, and goes on with the next one. Of one during which the
 // harness was away nothing is kept before the last pass.
 func (r *Runner) scenarios(ctx context.Context, t *scheduled, p *pass) error {
-	failures := 0
-	for i, s := range t.scenarios {
-		if !slices.Contains(p.wanted[i:], true) {
-			break
-		}
-		d := s.Describe()
+	failures, n := 0, len(t.scenarios)
+	for i := 0; i < n && p.wants(i, n); i++ {
+		d := t.scenarios[i].Describe()
 		from := r.clock.away()
-		r.Recorder.Hold()
-		err := r.scenario(ctx, t, s, d)
-		if err != nil && ctx.Err() == nil {
-			r.incomplete(t, d, err)
-		}
-		gone := r.clock.away().since(from)
+		gone, err := r.held(func() error {
+			err := r.scenario(ctx, t, t.scenarios[i], d)
+			if err != nil && ctx.Err() == nil {
+				r.incomplete(t, d, err)
+			}
+			return err
+		})
 		switch {
-		case !p.wanted[i]:
+		case !p.wants(i, i+1):
 			r.Recorder.Release(false)
 		case gone.times > 0 && !p.last && ctx.Err() == nil:
 			p.missed[i] = gone
 			r.Recorder.Release(false)
 		default:
-			r.release(gone, p.before[i])
+			r.release(gone, p.was(i))
 		}
 		switch {
 		case ctx.Err() != nil:
 			return context.Cause(ctx)
 		case err == nil:
 			failures = 0
+		case t.cast != Single:
+			return err
 		default:
 			if gone.times == 0 {
 				failures++
@@ -373,10 +370,7 @@ func (r *Runner) scenarios(ctx context.Context, t *scheduled, p *pass) error {
 				p.repeatFrom(i+1, gone)
 				return fmt.Errorf("%w; %d scenarios in a row failed", err, failures)
 			}
-			if t.cast != Single {
-				return err
-			}
-			if !slices.Contains(p.wanted[i+1:], true) {
+			if !p.wants(i+1, n) {
 				break // nothing asks for it any more
 			}
 			if again := r.again(ctx, t.boots[0]); again != nil {
@@ -384,8 +378,8 @@ func (r *Runner) scenarios(ctx context.Context, t *scheduled, p *pass) error {
 				return fmt.Errorf("%w; and it did not start again over its data: %w", err, again)
 			}
 		}
-		if err := r.Recorder.Save(); err != nil {
-			return &saveError{err}
+		if err := r.save(); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -399,7 +393,7 @@ func (r *Runner) scenario(ctx context.Context, t *scheduled, s Scenario, d Descr
 		r.exclude(t.relays[0], d.Key, d.External)
 		return nil
 	}
-	if d.NIP != 0 && !r.nips[t.name(0)][d.NIP] {
+	if known := r.inspected[t.name(0)]; d.NIP != 0 && (known == nil || !known.Result.Speaks[d.NIP]) {
 		describe(r.Recorder, d)
 		r.exclude(t.relays[0], d.Key, results.Finding{Cause: results.WithoutNIP, Counts: map[string]float64{"nip": float64(d.NIP)}})
 		return nil
@@ -445,7 +439,8 @@ func (r *Runner) load(ctx context.Context, cast Cast, b *Boot, share State) erro
 			}
 		}
 	}
-	t := &Trial{Boot: b, Rand: r.random(seeding, b.Number)} // it is of no scenario
+	t := r.trialOf(b, described(seeding, ""))
+	t.scenario = "" // it is of none
 	if err := t.Publish(ctx, share); err != nil {
 		return r.explain(ctx, cast, seeding, err, b)
 	}
@@ -476,7 +471,7 @@ func (r *Runner) perform(ctx context.Context, s Scenario, d Description, boots .
 	boots[0].seeded = boots[0].seeded || r.Seeder != nil && d.Key == r.Seeder.Describe().Key
 	trials := make([]*Trial, len(boots))
 	for k, b := range boots {
-		trials[k] = &Trial{Boot: b, Rand: r.random(d.Key, b.Number), scenario: d.Key, labels: d.Labels}
+		trials[k] = r.trialOf(b, d)
 	}
 	if len(trials) == 2 {
 		a, b := trials[0], trials[1]
@@ -503,6 +498,11 @@ func (r *Runner) perform(ctx context.Context, s Scenario, d Description, boots .
 		}
 	}
 	return err
+}
+
+// trialOf is a boot as a scenario sees it.
+func (r *Runner) trialOf(b *Boot, d Description) *Trial {
+	return &Trial{Boot: b, Rand: r.random(d.Key, b.Number), scenario: d.Key, labels: d.Labels}
 }
 
 var errDied = errors.New("the relay died")

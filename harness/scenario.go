@@ -4,7 +4,9 @@ package harness
 
 import (
 	"context"
+	"fmt"
 	"path"
+	"slices"
 	"time"
 
 	"relaybench/corpus/model"
@@ -76,21 +78,19 @@ const (
 // Share returns the corpus indexes from which and up to which (that one not included) a model's
 // corpus belongs to the state.
 func (s State) Share(m *model.Model) (from, to int) {
-	to = m.Corpus().Len()
-	if s == Empty {
+	effective := m.Effective()
+	held := len(effective)
+	switch to = m.Corpus().Len(); {
+	case s == Empty:
 		return to, to
+	case s == Older && held == 0:
+		return 0, 0
+	case s == Older:
+		return 0, effective[held-(held+4)/5]
+	case s == Newer && held > 0:
+		return effective[held/5], to
 	}
-	if s == Loaded {
-		return 0, to
-	}
-	oldest, newest := 0, 0
-	if effective := m.Effective(); len(effective) > 0 {
-		oldest, newest = effective[len(effective)/5], effective[len(effective)-(len(effective)+4)/5]
-	}
-	if s == Older {
-		return 0, newest
-	}
-	return oldest, to
+	return 0, to
 }
 
 // Scenario measures one thing on one running relay, or on two. It knows the corpus, the wire and
@@ -108,55 +108,29 @@ type Scenario interface {
 func Milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 
 // Select keeps the keys of scenarios that match a pattern in only (all, where only is empty) and
-// none in skip. Patterns are those of path.Match; "query" alone also stands for every key below it.
-// The error is a malformed pattern or one that matches no key.
+// none in skip. Patterns are those of path.Match; "query" alone also stands for every key below it,
+// and "query.*" for "query" itself. The error is a malformed pattern or one that matches no key.
 func Select(keys, only, skip []string) ([]string, error) {
-	matched := make(map[string]bool)
-	matches := func(patterns []string, key string) (bool, error) {
-		found := false
+	var matched [2]map[string]bool
+	for list, patterns := range [][]string{only, skip} {
+		matched[list] = make(map[string]bool)
 		for _, p := range patterns {
-			ok, err := path.Match(p, key)
-			if err != nil {
-				return false, &PatternError{p, "is not a valid pattern"}
+			found := false
+			for _, key := range keys {
+				exactly, err := path.Match(p, key)
+				if err != nil {
+					return nil, fmt.Errorf("scenario pattern %q is not a valid pattern", p)
+				}
+				if below, _ := path.Match(p+".*", key); exactly || below || p == key+".*" {
+					found, matched[list][key] = true, true
+				}
 			}
-			if !ok {
-				ok, _ = path.Match(p+".*", key)
-			}
-			if !ok { // "negentropy.*" is what stands below "negentropy" as well as that itself
-				ok = p == key+".*"
-			}
-			if ok {
-				matched[p] = true
-				found = true
-			}
-		}
-		return found, nil
-	}
-	var chosen []string
-	for _, key := range keys {
-		wanted, err := matches(only, key)
-		if err != nil {
-			return nil, err
-		}
-		unwanted, err := matches(skip, key)
-		if err != nil {
-			return nil, err
-		}
-		if (wanted || len(only) == 0) && !unwanted {
-			chosen = append(chosen, key)
-		}
-	}
-	for _, patterns := range [][]string{only, skip} {
-		for _, p := range patterns {
-			if !matched[p] {
-				return nil, &PatternError{p, "matches no scenario"}
+			if !found {
+				return nil, fmt.Errorf("scenario pattern %q matches no scenario", p)
 			}
 		}
 	}
-	return chosen, nil
+	return slices.DeleteFunc(slices.Clone(keys), func(key string) bool {
+		return matched[1][key] || len(only) > 0 && !matched[0][key]
+	}), nil
 }
-
-// PatternError is a scenario pattern that cannot be used.
-type PatternError struct{ Pattern, Problem string }
-
-func (e *PatternError) Error() string { return "scenario pattern \"" + e.Pattern + "\" " + e.Problem }

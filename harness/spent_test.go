@@ -16,7 +16,7 @@ func resourceTrial(t *testing.T) (*Trial, *results.Recorder) {
 	trial.stopped = true
 	trial.used = relays.Usage{CPUSeconds: 12.5, RSS: 30 << 20, PeakRSS: 90 << 20, ReadBytes: 7 << 20, WriteBytes: 20 << 20, OpenFiles: 17, ContextSwitches: 1700}
 	trial.began.relay = relays.Usage{CPUSeconds: 2.5, RSS: 20 << 20, PeakRSS: 80 << 20, ReadBytes: 4 << 20, WriteBytes: 10 << 20, OpenFiles: 9, ContextSwitches: 700}
-	trial.began.relaySet = true
+	trial.began.known = true
 	return trial, recorder
 }
 
@@ -45,7 +45,7 @@ func TestResourcesAreWhatWasUsedSinceTheScenarioBegan(t *testing.T) {
 	trial, recorder := resourceTrial(t)
 	trial.unmeasured = true
 	trial.resources()
-	trial.unmeasured, trial.began.relaySet = false, false // one that runs already
+	trial.unmeasured, trial.began.known = false, false // one that runs already
 	trial.resources()
 	if m := recorded(recorder, trial.scenario, "cpu"); m != nil {
 		t.Errorf("%+v was recorded of a scenario that was none, or of a relay that is out of sight", m)
@@ -102,7 +102,7 @@ func TestNoTimeHasNoShareOfTheProcessors(t *testing.T) {
 func TestARelayOutOfSightHasNoResources(t *testing.T) {
 	trial, recorder := inScenario(t, referencetest.Serve(t, reference.Options{Store: reference.Null{}}))
 	trial.resources()
-	if m := recorded(recorder, trial.scenario, "cpu"); m != nil || trial.spent().relaySet {
+	if m := recorded(recorder, trial.scenario, "cpu"); m != nil || trial.spent().known {
 		t.Errorf("%+v", m)
 	}
 }

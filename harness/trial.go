@@ -171,11 +171,7 @@ func (t *Trial) NotMeasured(cause string, texts map[string]string) {
 }
 
 // Progress tells whoever watches how far the scenario is.
-func (b *Boot) Progress(done, total int) {
-	if b.observer != nil {
-		b.observer.Progress(done, total)
-	}
-}
+func (b *Boot) Progress(done, total int) { b.observer.Progress(done, total) }
 
 // Within is the context of a run that moves so many events, by the Budget or Options.CellTime.
 func (b *Boot) Within(ctx context.Context, events int) (context.Context, context.CancelFunc) {
@@ -216,9 +212,7 @@ func (t *Trial) Publish(ctx context.Context, share State) error {
 // returned is the last that could be seen; clean is false where the relay had to be killed after
 // its grace.
 func (b *Boot) Stop(ctx context.Context) (used relays.Usage, clean bool, err error) {
-	if usage, err := b.Relay.Usage(); err == nil && !b.stopped {
-		b.used = together(b.past, usage)
-	}
+	b.spent()
 	b.stopped = true
 	err = b.Relay.Stop(ctx)
 	return b.used, !errors.Is(err, relays.ErrForced), b.ended(err)
@@ -270,31 +264,29 @@ func (b *Boot) Refill(ctx context.Context, fill func(*relays.Process) (*relays.C
 	if fill == nil {
 		return b.Restart(ctx)
 	}
+	// Either the command fills the folder of a relay that runs, or the relay starts on what it left.
+	start := func() error {
+		err := b.Restart(ctx)
+		if start := (*relays.StartError)(nil); errors.As(err, &start) {
+			return fmt.Errorf("it did not start on what its import command left: %w", err)
+		}
+		return err
+	}
 	running := fresh.Definition().NeedsRun(relays.Import)
 	if running {
-		if err := b.refilled(ctx); err != nil {
+		if err := start(); err != nil {
 			return err
 		}
 	}
 	carried, err := fill(b.Relay)
 	if carried != nil {
-		b.past = together(b.past, carried.Usage)
-		b.used = together(b.used, carried.Usage)
+		b.past, b.used = together(b.past, carried.Usage), together(b.used, carried.Usage)
 		b.commandPeak = max(b.commandPeak, carried.Usage.PeakRSS)
 	}
 	if err != nil || running {
 		return err
 	}
-	return b.refilled(ctx)
-}
-
-// refilled starts the relay on what its import command left.
-func (b *Boot) refilled(ctx context.Context) error {
-	err := b.Restart(ctx)
-	if start := (*relays.StartError)(nil); errors.As(err, &start) {
-		return fmt.Errorf("it did not start on what its import command left: %w", err)
-	}
-	return err
+	return start()
 }
 
 // together is what two processes that ran one after the other have used. What is open and resident
@@ -320,17 +312,17 @@ func (b *Boot) ended(err error) error {
 		stops.Verdict, stops.Cause = results.Stated, results.CauseForced
 		stops.Counts = map[string]float64{"s": forced.Grace.Seconds()}
 	}
-	whole := &Trial{Boot: b}
-	whole.AddFinding(stops)
 	processes := results.Finding{Code: results.CodeProcesses, Verdict: results.Passed}
 	if errors.As(err, &left) {
 		var names []string
 		for _, p := range left.Processes {
 			names = append(names, p.Command)
 		}
-		processes.Verdict, processes.Counts = results.Stated, map[string]float64{"processes": float64(len(left.Processes))}
+		processes.Verdict, processes.Counts = results.Stated, map[string]float64{"processes": float64(len(names))}
 		processes.Texts = map[string]string{"names": strings.Join(names, ", ")}
 	}
+	whole := &Trial{Boot: b}
+	whole.AddFinding(stops)
 	whole.AddFinding(processes)
 	if forced != nil || left != nil {
 		return nil
