@@ -156,12 +156,12 @@ func (c fetchCell) run(ctx context.Context, to *fetchTarget, o *FetchOptions) *f
 	if to.relay != nil && !to.relay.External() {
 		relay = append(relay, to.relay)
 	}
-	meter := load.Measure(relay...)
+	stop := load.Measure(relay...)
 	start := wire.Now()
 	err := f.fetch(cellCtx)
 	span := wire.Now() - start
 	got := collector.finish()
-	r.Usage = meter.Stop()
+	r.Usage = stop()
 	late := (*load.TimeError)(nil)
 	if d := r.stats.Duration; d > 0 && !errors.As(err, &late) {
 		span = d // without connecting and closing

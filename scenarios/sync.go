@@ -119,10 +119,10 @@ type syncing struct {
 	had          [2]beginning // source and sink, before
 	expected     *model.Model // of what both held
 
-	throttle int64 // refusals as rate-limited so far
-	meter    *load.Meter
-	began    time.Duration
-	done     synced
+	throttle  int64 // refusals as rate-limited so far
+	stopMeter func() *load.Usage
+	began     time.Duration
+	done      synced
 }
 
 // synced is what came of it.
@@ -191,9 +191,9 @@ func (r *syncing) run(ctx context.Context) (err error) {
 		return err
 	}
 	if stopped {
-		r.meter = load.Measure(r.Source.Relay)
+		r.stopMeter = load.Measure(r.Source.Relay)
 	} else {
-		r.meter = load.Measure(r.Source.Relay, r.Sink.Relay)
+		r.stopMeter = load.Measure(r.Source.Relay, r.Sink.Relay)
 	}
 	timed := r.Sink.Under(r.Describe())
 	r.began = wire.Now()
@@ -207,7 +207,7 @@ func (r *syncing) run(ctx context.Context) (err error) {
 	default:
 		err = r.req(cell)
 	}
-	r.done.account.Usage = r.meter.Stop()
+	r.done.account.Usage = r.stopMeter()
 	timed.OwnPart()
 	if err != nil && cell.Err() != nil && ctx.Err() == nil {
 		r.overdue(context.Cause(cell))

@@ -35,11 +35,11 @@ func TestWhatARunUsesIsWhatItUsedSinceItBegan(t *testing.T) {
 		if its < (10*cpu - 20*time.Millisecond).Seconds() { // the system counts in ticks of 10 ms
 			t.Errorf("%v s before", its)
 		}
-		meter := load.Measure(p)
+		stop := load.Measure(p)
 		if busy {
 			publishAll(t, notes, p.URL())
 		}
-		u := meter.Stop()
+		u := stop()
 		if most := machine.OwnCPU() - own; u.Tool.CPU < 0 || u.Tool.CPU > most || !u.Tool.Known {
 			t.Errorf("the tool used %v, of at most %v", u.Tool.CPU, most)
 		}

@@ -163,11 +163,11 @@ func TestAMeterSeesThisProcess(t *testing.T) {
 	for i := 0; i < len(ballast); i += 512 {
 		ballast[i] = byte(i)
 	}
-	u := m.Stop()
+	u := m()
 	if !u.Tool.Known || u.Tool.PeakRSS < uint64(len(ballast)) || len(u.Relays) != 0 || ballast[512] != 0 {
 		t.Errorf("%+v", u)
 	}
-	if again := m.Stop(); again.Tool.CPU != u.Tool.CPU {
+	if again := m(); again.Tool.CPU != u.Tool.CPU {
 		t.Error("stopping twice counts twice")
 	}
 }

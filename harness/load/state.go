@@ -91,13 +91,6 @@ func NewRecords() *Records {
 	return &Records{seed: maphash.MakeSeed(), index: make(map[corpus.ID]int32)}
 }
 
-// Len returns how many events are remembered.
-func (r *Records) Len() int {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return len(r.list)
-}
-
 // Add remembers an event, and reports whether it was new.
 func (r *Records) Add(e *corpus.Event) bool {
 	r.mu.Lock()
@@ -165,7 +158,6 @@ func (r *Records) deletion(n int32, e *corpus.Event) request {
 func (r *Records) Fold(ids []corpus.ID, now int64) *State {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	s := &State{}
 	came := make([]bool, len(r.list))
 	strangers := make(map[corpus.ID]struct{})
 	for _, id := range ids {
@@ -175,19 +167,21 @@ func (r *Records) Fold(ids []corpus.ID, now int64) *State {
 			strangers[id] = struct{}{}
 		}
 	}
-	s.Unread = len(strangers)
-
-	vanished := make(map[corpus.PubKey]int64)
+	// What is older than these times is gone with its author, or deleted by its address.
+	vanished, reach := make(map[corpus.PubKey]int64), make(map[uint64]int64)
+	gone := func(rec *record) bool {
+		return corpus.IsEphemeral(int(rec.kind)) || rec.expires != 0 && rec.expires <= now ||
+			rec.kind != corpus.KindVanish && rec.at < vanished[rec.author]
+	}
 	for _, q := range r.asks {
-		if rec := &r.list[q.record]; came[q.record] && q.all && rec.lives(now) {
-			vanished[rec.author] = max(vanished[rec.author], rec.at)
+		if rec := &r.list[q.record]; came[q.record] && q.all && !gone(rec) {
+			vanished[rec.author] = max(vanished[rec.author], rec.at+1)
 		}
 	}
 	deleted := make([]bool, len(r.list))
-	reach := make(map[uint64]int64)
 	for _, q := range r.asks {
 		rec := &r.list[q.record]
-		if !came[q.record] || rec.kind != corpus.KindDeletion || !rec.lives(now) || rec.at <= vanishedUntil(vanished, rec) {
+		if !came[q.record] || rec.kind != corpus.KindDeletion || gone(rec) {
 			continue
 		}
 		for _, id := range q.ids {
@@ -197,62 +191,33 @@ func (r *Records) Fold(ids []corpus.ID, now int64) *State {
 			}
 		}
 		for _, a := range q.addresses {
-			if until, ok := reach[a]; !ok || rec.at > until {
-				reach[a] = rec.at
-			}
+			reach[a] = max(reach[a], rec.at+1)
 		}
 	}
 
-	authors := make(map[corpus.PubKey]struct{})
-	newest := make(map[uint64]int32)
+	s := &State{Unread: len(strangers)}
+	authors, versions := make(map[corpus.PubKey]bool), make(map[uint64]bool)
 	for i := range r.list {
 		rec := &r.list[i]
 		if !came[i] {
 			continue
 		}
 		s.Records++
-		authors[rec.author] = struct{}{}
-		until, addressed := reach[rec.address]
+		authors[rec.author] = true
 		switch {
-		case !rec.lives(now), rec.kind != corpus.KindVanish && rec.at <= vanishedUntil(vanished, rec):
+		case gone(rec):
 			s.Gone++
-		case deleted[i], rec.address != 0 && addressed && rec.at <= until:
+		case deleted[i], rec.at < reach[rec.address]:
 			s.Deleted++
-		case rec.address == 0:
-			s.Current++
+		case versions[rec.address]: // whichever of them is the newest
+			s.Superseded++
 		default:
-			if other, ok := newest[rec.address]; !ok {
-				newest[rec.address] = int32(i)
-				s.Current++
-			} else {
-				s.Superseded++
-				if rec.newer(&r.list[other]) {
-					newest[rec.address] = int32(i)
-				}
-			}
+			s.Current++
+			versions[rec.address] = rec.address != 0
 		}
 	}
 	s.Authors = len(authors)
 	return s
-}
-
-// vanishedUntil is up to when the author's events are gone.
-func vanishedUntil(vanished map[corpus.PubKey]int64, rec *record) int64 {
-	if until, ok := vanished[rec.author]; ok {
-		return until
-	}
-	return math.MinInt64
-}
-
-// lives reports whether a relay keeps the event at all.
-func (rec *record) lives(now int64) bool {
-	return !corpus.IsEphemeral(int(rec.kind)) && (rec.expires == 0 || rec.expires > now)
-}
-
-// newer reports whether this version replaces another: the lowest id wins among equally new ones
-// (NIP-01).
-func (rec *record) newer(other *record) bool {
-	return cmp.Or(cmp.Compare(rec.at, other.at), bytes.Compare(other.id[:], rec.id[:])) > 0
 }
 
 // Newest lists the ids of all events, newest first, the lowest id first among equals (NIP-01), with
