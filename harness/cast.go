@@ -69,14 +69,6 @@ func (t *scheduled) label() string {
 	return t.name(0)
 }
 
-// title tells the trials of the same relays apart.
-func (t *scheduled) title() string {
-	if t.cast == Ordered {
-		return t.label() + ", " + t.scenarios[0].Describe().Key
-	}
-	return t.label()
-}
-
 // schedule plans a stage over the relays that take part in it.
 func (s stage) schedule(able []Target, trials int) (all []scheduled) {
 	var pairs [][]Target

@@ -127,7 +127,11 @@ func (r *Runner) save() error {
 // run.
 func (r *Runner) trial(ctx context.Context, t *scheduled) error {
 	name := t.name(0)
-	r.Observer.Trial(t.title(), t.trial, r.Options.Trials, len(t.scenarios))
+	title := t.label()
+	if t.cast == Ordered { // which tells the trials of the same relays apart
+		title += ", " + t.scenarios[0].Describe().Key
+	}
+	r.Observer.Trial(title, t.trial, r.Options.Trials, len(t.scenarios))
 	r.short.begin(r.Settings.WorkDir, t.relays...)
 	var err error
 	if t.plain() && r.Preflight && r.inspected[name] == nil {

@@ -79,7 +79,7 @@ func (f *downloadFlags) check(flags *pflag.FlagSet) error {
 
 // options are what to download.
 func (f *downloadFlags) options(limit int) (o download.Options, err error) {
-	if o.URLs, err = download.ParseURLs(f.urls); err != nil {
+	if o.URLs, err = relayURLs(f.urls); err != nil {
 		return o, usagef("--download: %w", err)
 	}
 	if o.Since, err = moment("download-since", f.since); err != nil {
@@ -96,6 +96,33 @@ func (f *downloadFlags) options(limit int) (o download.Options, err error) {
 		o.Interval = -1 // what is zero there is the default
 	}
 	return o, nil
+}
+
+// maxDownloaded bounds how many relays are read side by side.
+const maxDownloaded = 16
+
+// relayURLs reads relay URLs separated by commas. One with a query is refused: that may hold a
+// secret, and where a corpus comes from is published.
+func relayURLs(text string) (urls []string, err error) {
+	for part := range strings.SplitSeq(text, ",") {
+		if part = strings.TrimSpace(part); part == "" {
+			continue
+		}
+		plain, err := relayURL(part)
+		if err != nil {
+			return nil, err
+		}
+		if before, _, more := strings.Cut(plain, "?"); more {
+			return nil, fmt.Errorf("%q has a query behind it: leave it out, since the source of a corpus is published", before)
+		}
+		if plain = strings.TrimSuffix(plain, "/"); !slices.Contains(urls, plain) {
+			urls = append(urls, plain)
+		}
+	}
+	if n := len(urls); n == 0 || n > maxDownloaded {
+		return nil, fmt.Errorf("%d relays are given: name 1 to %d, with commas between them", n, maxDownloaded)
+	}
+	return urls, nil
 }
 
 // moment reads a time, nil where none is given.

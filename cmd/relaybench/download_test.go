@@ -143,10 +143,10 @@ func TestWrongUsageOfDownload(t *testing.T) {
 		args []string
 		says string
 	}{
-		{[]string{"--download=relay.example.com"}, "is no relay's URL"},
+		{[]string{"--download=relay.example.com"}, "is no URL of a relay"},
 		{[]string{"--download="}, "--download is empty"},
-		{[]string{"--download=wss://me:secret@a.example"}, "leave out user name"},
-		{[]string{"--download=wss://a.example/?token=secret"}, "leave out user name, query"},
+		{[]string{"--download=wss://me:secret@a.example"}, "holds a user name or a password"},
+		{[]string{"--download=wss://a.example/?token=secret"}, "has a query"},
 		{[]string{"--download", "--corpus=x"}, "--download, --corpus and --real"},
 		{[]string{"--download", "--real"}, "--download, --corpus and --real"},
 		{[]string{"--download", "--events=5"}, "--limit says how many"},
@@ -204,4 +204,44 @@ func TestTheLineOfARelayFitsATerminal(t *testing.T) {
 	if line := downloadLine("nos.lol", download.RelayStatus{}); !strings.HasSuffix(line, "no answer yet") {
 		t.Errorf("%s", line)
 	}
+}
+
+func TestRelayURLs(t *testing.T) {
+	for text, want := range map[string]string{
+		"wss://relay.example.com":                  "wss://relay.example.com",
+		" wss://A.example/ , ws://127.0.0.1:7777,": "wss://a.example ws://127.0.0.1:7777",
+		"wss://a.example,wss://A.EXAMPLE/":         "wss://a.example",
+		"wss://a.example/inbox/":                   "wss://a.example/inbox",
+		"ws://[::1]:7777":                          "ws://[::1]:7777",
+		"":                                         "error: 0 relays are given",
+		",":                                        "error: 0 relays are given",
+		"relay.example.com":                        "error: is no URL of a relay",
+		"https://relay.example.com":                "error: a relay's URL begins with ws://",
+		"wss://":                                   "error: names no host",
+		"wss://:7777":                              "error: names no host",
+		"wss://a\x1b[31m.example":                  "error: is no URL of a relay",
+		"wss://me:secret@a.example":                "error: holds a user name or a password",
+		"wss://a.example/?key=secret":              "error: has a query",
+		"wss://a.example/#x":                       "error: has a part after #",
+		strings.Repeat("wss://a.example/x,wss://b.example/y,", 4) + manyURLs(): "error: 28 relays are given",
+	} {
+		urls, err := relayURLs(text)
+		if wrong, failing := strings.CutPrefix(want, "error: "); failing {
+			if err == nil || !strings.Contains(err.Error(), wrong) || strings.Contains(err.Error(), "secret") {
+				t.Errorf("%q: %v, %v", text, urls, err)
+			}
+			continue
+		}
+		if got := strings.Join(urls, " "); err != nil || got != want {
+			t.Errorf("%q: %q, %v", text, got, err)
+		}
+	}
+}
+
+func manyURLs() string {
+	var urls []string
+	for c := 'a'; c <= 'z'; c++ {
+		urls = append(urls, "wss://"+string(c)+".example")
+	}
+	return strings.Join(urls, ",")
 }

@@ -51,7 +51,7 @@ const (
 // Options say what to download. URLs and a Limit or Since are what a caller thinks about; zero
 // values of the others stand for their defaults.
 type Options struct {
-	URLs         []string // as ParseURLs returns them
+	URLs         []string // without user names, queries and fragments: they are published
 	Since, Until *int64   // Unix seconds, inclusive; without Until, up to when the download began
 	Limit        int      // the newest so many events of all relays together; 0: all
 	// Prepare says which events preparation will keep, its Limit aside. Others are not stored.

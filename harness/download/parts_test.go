@@ -26,46 +26,6 @@ func TestNewestTellsTheOldestThatIsWanted(t *testing.T) {
 	}
 }
 
-func TestRelayURLs(t *testing.T) {
-	for text, want := range map[string]string{
-		"wss://relay.example.com":                  "wss://relay.example.com",
-		" wss://A.example/ , ws://127.0.0.1:7777,": "wss://a.example ws://127.0.0.1:7777",
-		"wss://a.example,wss://A.EXAMPLE/":         "wss://a.example",
-		"wss://a.example/inbox/":                   "wss://a.example/inbox",
-		"ws://[::1]:7777":                          "ws://[::1]:7777",
-		"":                                         "error: no relay",
-		",":                                        "error: no relay",
-		"relay.example.com":                        "error: is no relay's URL",
-		"https://relay.example.com":                "error: is no relay's URL",
-		"wss://":                                   "error: is no relay's URL",
-		"wss://:7777":                              "error: is no relay's URL",
-		"wss://a\x1b[31m.example":                  "error: is no relay's URL",
-		"wss://me:secret@a.example":                "error: leave out user name",
-		"wss://a.example/?key=secret":              "error: leave out user name",
-		"wss://a.example/#x":                       "error: leave out user name",
-		strings.Repeat("wss://a.example/x,wss://b.example/y,", 4) + manyURLs(): "error: are too many",
-	} {
-		urls, err := ParseURLs(text)
-		if wrong, failing := strings.CutPrefix(want, "error: "); failing {
-			if err == nil || !strings.Contains(err.Error(), wrong) || strings.Contains(err.Error(), "secret") {
-				t.Errorf("%q: %v, %v", text, urls, err)
-			}
-			continue
-		}
-		if got := strings.Join(urls, " "); err != nil || got != want {
-			t.Errorf("%q: %q, %v", text, got, err)
-		}
-	}
-}
-
-func manyURLs() string {
-	var urls []string
-	for c := 'a'; c <= 'z'; c++ {
-		urls = append(urls, "wss://"+string(c)+".example")
-	}
-	return strings.Join(urls, ",")
-}
-
 func TestPagesAreOfASizeThatMakesSense(t *testing.T) {
 	for _, test := range []struct{ most, wanted, page int }{
 		{300, 0, 300}, {1, 0, smallestPage}, {1_000_000_000, 0, largestPage}, {0, 0, usualPage},

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"relaybench/corpus"
@@ -43,15 +42,16 @@ var errEnough = errors.New("no more is wanted")
 // relay is one relay's part of a download.
 type relay struct {
 	*download
-	state  *RelayState // the download's mu guards it
-	began  time.Time   // this run
-	from   RelayState  // then
-	before int64       // events of the download then
-	feeder *receive.Feeder
-
-	received atomic.Int64 // events of the page that is being read
-	page     Counts       // what else came of it, but for New; mu guards it
+	state    *RelayState // the download's mu guards it
+	began    time.Time   // this run
+	from     RelayState  // then
+	before   int64       // events of the download then
 	troubled time.Time
+
+	// The download's mu guards them, too.
+	feeder  *receive.Feeder // nil before the relay is asked
+	counted receive.Counts  // of it, up to the page that is being read
+	leftOut int64           // of that page
 }
 
 // run asks until there is no more, it fails, or ctx ends.
@@ -59,7 +59,9 @@ func (r *relay) run(ctx context.Context) {
 	said, _ := client.Inform(ctx, r.state.URL, min(r.o.Stall, informationTime)) // one without a document has said nothing
 	r.warn(&said)
 	pipeline := receive.New(ctx, receive.Options{Known: r.known}, r.keep)
+	r.mu.Lock()
 	r.feeder = pipeline.Feeder()
+	r.mu.Unlock()
 	p := client.Pages{
 		Options: client.Options{URL: r.state.URL, Stall: r.o.Stall, Interval: r.o.Interval, Attempts: r.o.Attempts, Backoff: r.o.Backoff,
 			ReadLimit: r.mostRaw() + 4096, Answer: r.o.mostOfAnswer, Trouble: r.trouble},
@@ -143,9 +145,7 @@ func (r *relay) take(_ context.Context, e *client.Event, wait bool) (ok bool, er
 	if !wait && r.feeder.Pending() >= mostPending {
 		return false, nil
 	}
-	if _, err = r.feeder.Event(e.ID, e.Raw, e.At); err == nil {
-		r.received.Add(1)
-	}
+	_, err = r.feeder.Event(e.ID, e.Raw, e.At)
 	return true, err
 }
 
@@ -160,17 +160,8 @@ func (r *relay) keep(b *receive.Batch) error {
 			return err
 		}
 	}
-	for i := range b.Refused {
-		switch e := &b.Refused[i]; {
-		case errors.Is(e.Err, receive.ErrMalformed):
-			r.page.Malformed++
-		case errors.Is(e.Err, corpus.ErrBadID):
-			r.page.BadID++
-		default:
-			r.page.BadSignature++
-		}
-	}
-	if n, of := r.state.Refused()+r.page.Refused(), r.state.Received+r.received.Load(); n > mostRefused && 2*n > of {
+	page := r.page()
+	if n, of := r.state.Refused()+page.Refused()+int64(len(b.Refused)), r.state.Received+page.Received; n > mostRefused && 2*n > of {
 		return fmt.Errorf("%d of the %d events that it sent are forged or malformed", n, of)
 	}
 	return nil
@@ -180,7 +171,7 @@ func (r *relay) keep(b *receive.Batch) error {
 func (r *relay) store(e *corpus.Event) error {
 	r.line = e.AppendJSON(r.line[:0])
 	if r.o.Prepare.Drop(e, r.line) != prepare.Kept {
-		r.page.LeftOut++
+		r.leftOut++
 		return nil
 	}
 	if r.events.bytes+int64(len(r.line))+1 > r.o.MaxBytes {
@@ -195,11 +186,21 @@ func (r *relay) store(e *corpus.Event) error {
 	return nil
 }
 
+// page is what came of the page that is being read, but for what is new.
+func (r *relay) page() Counts {
+	if r.feeder == nil {
+		return Counts{}
+	}
+	now, was := r.feeder.Counts(), &r.counted
+	return Counts{Received: now.Events - was.Events, LeftOut: r.leftOut,
+		Malformed: now.Malformed - was.Malformed, BadID: now.BadID - was.BadID, BadSignature: now.BadSignature - was.BadSignature}
+}
+
 // count adds the page's events to the relay's.
 func (r *relay) count() {
-	r.page.Received = r.received.Swap(0)
-	r.state.Counts.add(&r.page)
-	r.page = Counts{}
+	page := r.page()
+	r.state.Counts.add(&page)
+	r.counted, r.leftOut = r.feeder.Counts(), 0
 }
 
 // turned stores the events of a whole page, then has the checkpoint say so.

@@ -69,8 +69,8 @@ func (d *download) status() Status {
 // download's mu is held, or nobody else works.
 func (r *relay) status(target int64) RelayStatus {
 	s := RelayStatus{RelayState: *r.state}
-	s.Counts.add(&r.page)
-	s.Received += r.received.Load()
+	page := r.page()
+	s.Counts.add(&page)
 	if s.Outcome != Pending {
 		return s
 	}

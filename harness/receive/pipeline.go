@@ -136,19 +136,32 @@ func New(ctx context.Context, o Options, consume Consumer) *Pipeline {
 	}
 	p.ctx, p.cancel = context.WithCancelCause(ctx)
 	p.open, p.close = context.WithCancel(context.Background())
-	switch o.Checks {
-	case Parallel:
-		checked := make(chan chunk, 8)
-		p.done.Go(func() {
-			defer close(checked)
-			p.sweep(func(b *buffer) error { return p.check(b, checked) })
-		})
-		p.done.Go(func() { p.collect(checked) })
-	case Inline:
-		p.done.Go(func() { p.sweep(p.inline) })
-	default:
-		p.done.Go(func() { p.sweep(p.direct) })
+	if o.Checks != Parallel {
+		p.done.Go(func() { p.sweep(p.consumed) })
+		return p
 	}
+	// Whoever checks waits where the consumer is eight chunks behind.
+	checked := make(chan chunk, 8)
+	p.done.Go(func() {
+		defer close(checked)
+		p.sweep(func(c chunk) error {
+			select {
+			case checked <- c:
+			case <-p.ctx.Done():
+			}
+			return nil
+		})
+	})
+	p.done.Go(func() {
+		for c := range checked {
+			if p.ctx.Err() != nil {
+				return
+			}
+			if err := p.consumed(c); err != nil {
+				p.cancel(err)
+			}
+		}
+	})
 	return p
 }
 
@@ -213,8 +226,8 @@ func (p *Pipeline) Stats() Stats {
 	return s
 }
 
-// sweep hands what feeders have to each, until the pipeline is closed and nothing is left.
-func (p *Pipeline) sweep(each func(*buffer) error) {
+// sweep processes what feeders have, until the pipeline is closed and nothing is left.
+func (p *Pipeline) sweep(hand func(chunk) error) {
 	for closing := false; ; {
 		p.mu.Lock()
 		feeders := p.feeders
@@ -226,7 +239,7 @@ func (p *Pipeline) sweep(each func(*buffer) error) {
 				continue
 			}
 			found = true
-			if err := each(b); err != nil {
+			if err := p.process(b, hand); err != nil {
 				p.cancel(err)
 			}
 			if p.ctx.Err() != nil {
@@ -249,27 +262,14 @@ func (p *Pipeline) sweep(each func(*buffer) error) {
 	}
 }
 
-// direct hands a buffer on as it is.
-func (p *Pipeline) direct(b *buffer) error {
-	if err := p.deliver(b.feeder, b.events); err != nil {
+// consumed has the consumer deal with a chunk.
+func (p *Pipeline) consumed(c chunk) error {
+	if err := p.deliver(c.buffer.feeder, c.events); err != nil {
 		return err
 	}
-	p.release(b)
-	return nil
-}
-
-// inline checks and hands on one event after another.
-func (p *Pipeline) inline(b *buffer) error {
-	for i := range b.events {
-		p.timed(&b.events[i])
-		if err := p.deliver(b.feeder, b.events[i:i+1]); err != nil {
-			return err
-		}
-		if p.ctx.Err() != nil {
-			return nil
-		}
+	if c.last {
+		p.release(c.buffer)
 	}
-	p.release(b)
 	return nil
 }
 

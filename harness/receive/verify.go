@@ -45,8 +45,50 @@ func (p *Pipeline) settle(e *Event) bool {
 	return e.Err == nil && p.known.Add(Key(&e.ID))
 }
 
-// check parses the event and verifies its id (NIP-01) and signature (BIP-340).
-func (e *Event) check() {
+// chunkSize is how many events each core checks before the first of all is handed on: some 50 µs
+// each.
+const chunkSize = 16
+
+// chunk is a part of a buffer. last is set on the one with which the buffer is used up.
+type chunk struct {
+	buffer *buffer
+	events []Event
+	last   bool
+}
+
+// process checks a buffer's events and hands them on in order, chunk by chunk.
+func (p *Pipeline) process(b *buffer, hand func(chunk) error) error {
+	events := b.events // the buffer is somebody else's as soon as its last chunk is handed on
+	size := len(events)
+	switch p.options.Checks {
+	case Parallel:
+		size = chunkSize * runtime.GOMAXPROCS(0)
+	case Inline:
+		size = 1
+	}
+	for part := range slices.Chunk(events, size) {
+		switch p.options.Checks {
+		case Parallel:
+			corpus.InParallel(len(part), func(i int) {
+				if p.ctx.Err() == nil { // else nobody will look at it
+					p.check(&part[i])
+				}
+			})
+		case Inline:
+			p.check(&part[0])
+		}
+		events = events[len(part):]
+		if err := hand(chunk{b, part, len(events) == 0}); err != nil || p.ctx.Err() != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// check parses an event and verifies its id (NIP-01) and signature (BIP-340), and counts how long
+// that takes.
+func (p *Pipeline) check(e *Event) {
+	start := wire.Now()
 	parsed, err := corpus.ParseEvent(e.Raw)
 	switch {
 	case err != nil:
@@ -56,60 +98,5 @@ func (e *Event) check() {
 	default:
 		e.Parsed, e.Err = parsed, parsed.Verify()
 	}
-}
-
-// chunkSize is how many events each core checks before the first of all is handed on: some 50 µs
-// each.
-const chunkSize = 16
-
-// chunk is a part of a buffer whose events are checked. last is set on the one with which the buffer
-// is used up.
-type chunk struct {
-	buffer *buffer
-	events []Event
-	last   bool
-}
-
-// check checks a buffer's events on all cores. Chunks leave in order, while the next are checked,
-// and as soon as the one before them is consumed: whoever checks waits where the consumer is too
-// far behind.
-func (p *Pipeline) check(b *buffer, checked chan<- chunk) error {
-	events := b.events // the buffer is somebody else's as soon as its last chunk is handed on
-	for part := range slices.Chunk(events, chunkSize*runtime.GOMAXPROCS(0)) {
-		corpus.InParallel(len(part), func(i int) {
-			if p.ctx.Err() == nil { // else nobody will look at it
-				p.timed(&part[i])
-			}
-		})
-		events = events[len(part):]
-		select {
-		case checked <- chunk{b, part, len(events) == 0}:
-		case <-p.ctx.Done():
-			return nil
-		}
-	}
-	return nil
-}
-
-// timed checks an event, and counts how long that takes.
-func (p *Pipeline) timed(e *Event) {
-	start := wire.Now()
-	e.check()
 	p.checking.Add(int64(wire.Now() - start))
-}
-
-// collect hands chunks on.
-func (p *Pipeline) collect(checked <-chan chunk) {
-	for c := range checked {
-		if p.ctx.Err() != nil {
-			return
-		}
-		if err := p.deliver(c.buffer.feeder, c.events); err != nil {
-			p.cancel(err)
-			return
-		}
-		if c.last {
-			p.release(c.buffer)
-		}
-	}
 }
