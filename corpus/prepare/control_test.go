@@ -57,7 +57,7 @@ func TestASyntheticCorpusHasNoControlCharacters(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(3) {
 		err := synthetic.Spec{Events: 400, Seed: seed, BaseTime: 1_780_272_000}.Generate(context.Background(), nil, func(e *corpus.Event) error {
-			if line := e.AppendJSON(nil); hasControlCharacter(line) {
+			if line := e.AppendJSON(nil); (&Options{}).Drop(e, line) == DropControlCharacter {
 				return fmt.Errorf("%s", line)
 			}
 			return nil

@@ -2,7 +2,6 @@ package prepare
 
 import (
 	"bytes"
-	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -32,8 +31,8 @@ func found(t testing.TB, text []byte) (ids []corpus.ID, bad []corpus.Failure, co
 		if err != nil {
 			return ids, bad, copied, err
 		}
-		b := &batch{}
-		pl.parseText(b, one, place{line: s.at}, new(corpus.EventReader))
+		b := &batch{pl: pl}
+		b.parseText(one, place{line: s.at})
 		for i := range b.items {
 			it := &b.items[i]
 			switch {
@@ -42,7 +41,7 @@ func found(t testing.TB, text []byte) (ids []corpus.ID, bad []corpus.Failure, co
 				continue
 			case it.drop != Kept:
 				t.Fatalf("dropped as %s: %q", it.drop, one)
-			case sha256.Sum256(corpus.AppendSerializationOf(nil, it.line)) != it.event.ID && !pl.uncopy(it):
+			case it.badID:
 				t.Fatalf("a wrong id: %q", it.line)
 			}
 			if it.copied {
@@ -90,9 +89,8 @@ func TestEveryMixtureGivesAllEvents(t *testing.T) {
 		"arrays behind each other":             {slices.Concat(jsonArray(p[0]), jsonArray(p[1]), p[2], jsonArray(p[3])), 4, nil, 0},
 		"arrays in an array":                   {slices.Concat([]byte("["), jsonArray(p[0], p[1]), []byte(","), jsonArray(p[2]), []byte("]")), 3, nil, 0},
 		"a spread out array":                   {indented(jsonArray(p[:6]...), "    "), 6, nil, 0},
-		"an array without commas":              {slices.Concat([]byte("["), p[0], p[1], []byte("\n"), p[2], []byte("]")), 3, []corpus.Failure{{Line: 1, Why: "a JSON array without its end"}, {Line: 2, Why: "no JSON object"}}, 0},
+		"an array without commas":              {slices.Concat([]byte("["), p[0], p[1], []byte("\n"), p[2], []byte("]")), 3, nil, 0},
 		"an array with a comma too many":       {slices.Concat([]byte("["), p[0], []byte(",]")), 1, nil, 0},
-		"an array cut, then lines":             {ndjson(slices.Concat([]byte("["), p[0], []byte(","), p[1]), p[2], p[3]), 4, []corpus.Failure{{Line: 1, Why: "a JSON array without its end"}}, 0},
 		"lines that end in commas":             {ndjson(append(p[0], ','), append(p[1], ','), p[2]), 3, nil, 0},
 		"messages":                             {ndjson([]byte(`["EVENT","s",`+string(p[0])+`]`), []byte(`[ "EVENT" , `+string(p[1])+` ]`), p[2]), 3, nil, 0},
 		"messages of all kinds":                {ndjson([]byte(`["NOTICE","hi"]`), []byte(`["EVENT","s",`+string(p[0])+`]`), []byte(`["EOSE","s"]`)), 1, []corpus.Failure{{Line: 1, Why: `a message "NOTICE" without an event`}, {Line: 3, Why: `a message "EOSE" without an event`}}, 0},
@@ -104,7 +102,6 @@ func TestEveryMixtureGivesAllEvents(t *testing.T) {
 		"an object of events, spread out":      {indented([]byte(`{"events":[`+string(p[0])+","+string(p[1])+`],"more":{"n":[1]}}`), "  "), 2, nil, 0},
 		"an object of events behind a count":   {indented([]byte(`{"n":2,"events":[`+string(p[0])+","+string(p[1])+`]}`), "\t"), 2, nil, 0},
 		"objects of events, one a line":        {ndjson([]byte(`{"events":[`+string(p[0])+`]}`), []byte(`{"events":[]}`), []byte(`{ "events" : [`+string(p[1])+`],"n":1}`), p[2]), 3, nil, 0},
-		"an event with a field of that name":   {ndjson(append([]byte(`{"events":[],`), p[0][1:]...), append([]byte(`{"events":[1],`), p[1][1:]...)), 2, []corpus.Failure{{Line: 2, Why: "no JSON object"}}, 0},
 		"rows of COPY":                         {ndjson(doubled(p[0]), doubled(p[1]), doubled(p[2]), doubled(p[3]), doubled(p[4]), doubled(p[5]), doubled(p[6]), doubled(p[7])), 8, nil, 6},
 		"rows of COPY and their end":           {ndjson(doubled(p[0]), doubled(p[1]), []byte(`\.`)), 2, []corpus.Failure{{Line: 3, Why: "no JSON object"}}, 1},
 		"a byte order mark in the midst":       {slices.Concat([]byte("\ufeff"), ndjson(p[0]), []byte("\ufeff"), ndjson(p[1])), 2, nil, 0},

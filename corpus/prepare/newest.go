@@ -15,7 +15,6 @@ type newest struct {
 	limit int
 	held  []dated
 	floor int64 // Unix seconds
-	set   bool
 }
 
 // dated is what it knows of an event.
@@ -32,12 +31,12 @@ func newNewest(limit int) *newest {
 	if limit == 0 || limit > mostNewest {
 		return nil
 	}
-	return &newest{limit: limit}
+	return &newest{limit: limit, floor: math.MinInt64}
 }
 
 // add takes in a good event. Two with one id are one.
 func (n *newest) add(createdAt int64, id *corpus.ID) {
-	if n.set && createdAt < n.floor {
+	if n == nil || createdAt < n.floor {
 		return
 	}
 	n.held = append(n.held, dated{createdAt, *id})
@@ -50,13 +49,13 @@ func (n *newest) add(createdAt int64, id *corpus.ID) {
 	n.held = slices.CompactFunc(n.held, func(a, b dated) bool { return a.id == b.id })
 	if len(n.held) >= n.limit {
 		n.held = n.held[:n.limit]
-		n.floor, n.set = n.held[n.limit-1].createdAt, true
+		n.floor = n.held[n.limit-1].createdAt
 	}
 }
 
 // before returns the time before which nothing can count.
 func (n *newest) before() int64 {
-	if n == nil || !n.set {
+	if n == nil {
 		return math.MinInt64
 	}
 	return n.floor

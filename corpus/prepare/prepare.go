@@ -3,7 +3,6 @@
 package prepare
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"crypto/sha256"
@@ -11,9 +10,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"path/filepath"
+	"slices"
 	"strings"
 
 	"relaybench/corpus"
+	"relaybench/corpus/synthetic"
 )
 
 // The defaults of Options, which are what strfry accepts unless configured otherwise.
@@ -67,11 +69,6 @@ func (o Options) filled() (Options, error) {
 	return o, nil
 }
 
-func (o Options) manifest() corpus.ManifestOptions {
-	return corpus.ManifestOptions{MaxEventBytes: o.MaxEventBytes, MaxTags: o.MaxTags, Limit: o.Limit, KeepDeletions: o.KeepDeletions,
-		KeepControlCharacters: o.KeepControlCharacters}
-}
-
 // DropReason says why preparation left an event out. Its String is a stable key in records.
 type DropReason uint8
 
@@ -120,14 +117,6 @@ func DropReasons() []DropReason {
 // dropCounts counts events by reason.
 type dropCounts [dropReasons]int
 
-func (d dropCounts) named() map[string]int {
-	counts := make(map[string]int, dropReasons-1)
-	for _, r := range DropReasons() {
-		counts[r.String()] = d[r]
-	}
-	return counts
-}
-
 // summary lists the reasons that occurred, for people.
 func (d dropCounts) summary() string {
 	var parts []string
@@ -142,6 +131,9 @@ func (d dropCounts) summary() string {
 // Drop applies the rules that need neither hash nor signature: all that preparation has for an
 // event that is verified. line is its canonical JSON.
 func (o *Options) Drop(e *corpus.Event, line []byte) DropReason {
+	tagged := func(is func(element string) bool) bool {
+		return slices.ContainsFunc(e.Tags, func(t corpus.Tag) bool { return slices.ContainsFunc(t, is) })
+	}
 	switch {
 	case e.Kind == corpus.KindDeletion && !o.KeepDeletions:
 		return DropDeletion
@@ -149,45 +141,21 @@ func (o *Options) Drop(e *corpus.Event, line []byte) DropReason {
 		return DropEphemeral
 	case len(e.Tags) > cmp.Or(o.MaxTags, DefaultMaxTags):
 		return DropTooManyTags
-	case hasLongTagValue(e.Tags):
+	case tagged(func(element string) bool { return len(element) > MaxTagValueBytes }):
 		return DropTagValue
 	case len(line) > cmp.Or(o.MaxEventBytes, DefaultMaxEventBytes):
 		return DropTooLarge
-	case !o.KeepControlCharacters && hasControlCharacter(line):
+	case !o.KeepControlCharacters && (hasControl(e.Content) || tagged(hasControl)):
 		return DropControlCharacter
 	}
 	return Kept
 }
 
-// hasControlCharacter looks for what DropControlCharacter is about in canonical JSON, which writes
-// U+007F as it is and no others but those with \u.
-func hasControlCharacter(line []byte) bool {
-	if bytes.IndexByte(line, 0x7f) >= 0 {
-		return true
-	}
-	for from := 0; ; {
-		i := bytes.Index(line[from:], []byte(`\u00`))
-		if i < 0 {
-			return false
-		}
-		i += from
-		from = i + 1
-		escapes := true // unless the backslash is escaped itself
-		for k := i - 1; k >= 0 && line[k] == '\\'; k-- {
-			escapes = !escapes
-		}
-		if escapes {
+// hasControl looks for what DropControlCharacter is about.
+func hasControl(text string) bool {
+	for _, c := range []byte(text) {
+		if c < ' ' && c != '\n' && c != '\r' && c != '\t' && c != '\b' && c != '\f' || c == 0x7f {
 			return true
-		}
-	}
-}
-
-func hasLongTagValue(tags []corpus.Tag) bool {
-	for _, t := range tags {
-		for _, element := range t {
-			if len(element) > MaxTagValueBytes {
-				return true
-			}
 		}
 	}
 	return false
@@ -213,60 +181,97 @@ func File(ctx context.Context, path string, o Options, cacheDir string, p corpus
 	if err != nil {
 		return nil, err
 	}
-	m := corpus.Manifest{
-		Format: corpus.ManifestFormat, Source: cmp.Or(o.Source, "file "+src.name),
-		File: src.name, FileSHA256: sum,
-		Rules: rulesVersion, Options: o.manifest(),
-	}
-	return cached(ctx, cacheDir, keyOf("file", m.FileSHA256, m.Options), &m, p, func(dir string) error {
-		return prepareFile(ctx, src, o, m, dir, p)
+	name := filepath.Base(path)
+	m := corpus.Manifest{Source: cmp.Or(o.Source, "file "+name), File: name, FileSHA256: sum}
+	return prepareCached(ctx, path, "file", sum, m, o, cacheDir, p, func(sorted *sorter, m *corpus.Manifest) (dropCounts, error) {
+		done, err := runPipeline(ctx, src, &o, sorted, floorLag, p)
+		if err == nil {
+			err = src.unchanged()
+		}
+		if err == nil && done.read == 0 {
+			err = fmt.Errorf("%s: %w: there is only white space or an empty list in it", path, ErrEmpty)
+		}
+		m.Read, m.OverLimit, m.Undoubled, m.FirstUnparseable = done.read, done.tooOld, done.copied, done.first
+		return done.drops, err
 	})
 }
 
-// keyOf names a cache entry after all that decides its content: the input and the options.
-func keyOf(kind string, identity any, o corpus.ManifestOptions) string {
-	text, err := json.Marshal([]any{corpus.ManifestFormat, rulesVersion, kind, identity, o})
+// Synthetic generates the corpus of spec and applies the preparation's rules to it. Signatures,
+// which it has just made, are not checked. The result is kept in cacheDir under a key of generator,
+// version, spec and options, and opened from there the next time. Nothing is left behind on an
+// error.
+func Synthetic(ctx context.Context, spec synthetic.Spec, o Options, cacheDir string, p corpus.Progress) (*corpus.Corpus, error) {
+	if err := spec.Validate(); err != nil {
+		return nil, err
+	}
+	o, err := o.filled()
 	if err != nil {
-		panic("prepare: a cache key that JSON cannot hold: " + err.Error()) // all parts are strings, numbers and flags
+		return nil, err
 	}
-	sum := sha256.Sum256(text)
-	return kind + "-" + hex.EncodeToString(sum[:20])
-}
-
-// prepareFile writes the prepared events of src and their manifest into dir.
-func prepareFile(ctx context.Context, src *source, o Options, m corpus.Manifest, dir string, p corpus.Progress) error {
-	sorted := newSorter(cmp.Or(o.Spill, dir))
-	defer sorted.close()
-	done, err := runPipeline(ctx, src, &o, sorted, floorLag, p)
-	if err != nil {
-		return err
+	m := corpus.Manifest{
+		Source:    fmt.Sprintf("synthetic: %s %d, %d events, seed %d, base time %d", synthetic.Name, synthetic.Version, spec.Events, spec.Seed, spec.BaseTime),
+		Generator: synthetic.Name, GeneratorVersion: synthetic.Version, Spec: (*corpus.SyntheticSpec)(&spec),
 	}
-	if err := src.unchanged(); err != nil {
-		return err
-	}
-	if done.read == 0 {
-		return fmt.Errorf("%s: %w: there is only white space or an empty list in it", src.path, ErrEmpty)
-	}
-	m.OverLimit, m.Undoubled, m.FirstUnparseable = done.tooOld, done.copied, done.first
-	return writeSorted(ctx, sorted, &o, m, src.path, done.drops, done.read, dir, p)
-}
-
-// writeSorted writes what the sorter holds, with the manifest. name is what the source is called.
-func writeSorted(ctx context.Context, sorted *sorter, o *Options, m corpus.Manifest, name string, drops dropCounts, read int, dir string, p corpus.Progress) error {
-	if sorted.added == 0 {
-		err := fmt.Errorf("%s: %w (%s): none of its %d events can be used", name, ErrAllDropped, drops.summary(), read)
-		if first := m.FirstUnparseable; first != nil {
-			err = fmt.Errorf("%w; the first that is unparseable is in %s", err, first)
+	identity := []any{synthetic.Name, synthetic.Version, spec}
+	return prepareCached(ctx, "the synthetic corpus", "synthetic", identity, m, o, cacheDir, p, func(sorted *sorter, m *corpus.Manifest) (drops dropCounts, err error) {
+		var line []byte
+		err = spec.Generate(ctx, p, func(e *corpus.Event) error {
+			m.Read++
+			line = e.AppendJSON(line[:0])
+			if reason := o.Drop(e, line); reason != Kept {
+				drops[reason]++
+				return nil
+			}
+			return sorted.add(e.CreatedAt, &e.ID, uint16(e.Kind), line)
+		})
+		if err != nil {
+			err = fmt.Errorf("generating the synthetic corpus: %w", err)
 		}
-		return err
+		return drops, err
+	})
+}
+
+// prepareCached opens what the cache holds of the source that errors call by name. Where that is
+// nothing, fill gives the good events to a sorter and says in the manifest and the counts what
+// became of the others.
+func prepareCached(ctx context.Context, name, kind string, identity any, m corpus.Manifest, o Options, cacheDir string, p corpus.Progress,
+	fill func(*sorter, *corpus.Manifest) (dropCounts, error)) (*corpus.Corpus, error) {
+	m.Format, m.Rules = corpus.ManifestFormat, rulesVersion
+	m.Options = corpus.ManifestOptions{MaxEventBytes: o.MaxEventBytes, MaxTags: o.MaxTags, Limit: o.Limit, KeepDeletions: o.KeepDeletions,
+		KeepControlCharacters: o.KeepControlCharacters}
+	text, err := json.Marshal([]any{m.Format, m.Rules, kind, identity, m.Options})
+	if err != nil {
+		return nil, fmt.Errorf("naming the prepared corpus: %w", err)
 	}
+	key := sha256.Sum256(text) // over all that decides the content
+	return cached(ctx, cacheDir, kind+"-"+hex.EncodeToString(key[:20]), &m, p, func(dir string) error {
+		sorted := newSorter(cmp.Or(o.Spill, dir))
+		defer sorted.close()
+		m := m
+		drops, err := fill(sorted, &m)
+		if err != nil {
+			return err
+		}
+		if sorted.added == 0 {
+			err := fmt.Errorf("%s: %w (%s): none of its %d events can be used", name, ErrAllDropped, drops.summary(), m.Read)
+			if first := m.FirstUnparseable; first != nil {
+				err = fmt.Errorf("%w; the first that is unparseable is in %s", err, first)
+			}
+			return err
+		}
+		return writeSorted(ctx, sorted, o.Limit, m, drops, dir, p)
+	})
+}
+
+// writeSorted writes what the sorter holds, with the manifest.
+func writeSorted(ctx context.Context, sorted *sorter, limit int, m corpus.Manifest, drops dropCounts, dir string, p corpus.Progress) error {
 	out, err := corpus.NewWriter(dir)
 	if err != nil {
 		return err
 	}
 	defer out.Close()
 	written := 0
-	over, err := sorted.each(ctx, o.Limit, func(r *sortEntry, line []byte) error {
+	over, err := sorted.each(ctx, limit, func(r *sortEntry, line []byte) error {
 		if written++; written%4096 == 0 {
 			p.Report("write", int64(written), int64(sorted.added))
 		}
@@ -278,6 +283,9 @@ func writeSorted(ctx context.Context, sorted *sorter, o *Options, m corpus.Manif
 	p.Report("write", int64(written), int64(written))
 	drops[DropDuplicate] += sorted.duplicates
 	m.OverLimit += over
-	m.Read, m.Dropped = read, drops.named()
+	m.Dropped = make(map[string]int, dropReasons-1)
+	for _, r := range DropReasons() {
+		m.Dropped[r.String()] = drops[r]
+	}
 	return out.Finish(m)
 }

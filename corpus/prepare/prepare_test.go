@@ -263,7 +263,7 @@ func TestOneMistakeCostsOneEvent(t *testing.T) {
 		"first line cut in a string":   {ndjson(cut, p[1], p[2], p[3]), 1},
 		"first line cut between":       {ndjson([]byte(`{"id":`), p[1], p[2], p[3]), 1},
 		"line cut between":             {ndjson(p[1], headless, p[2], p[3]), 1},
-		"rubbish among lines":          {ndjson(p[1], []byte("}{"), p[2], []byte("]"), p[3], []byte{0, 1, 2}), 3},
+		"rubbish among lines":          {ndjson(p[1], []byte("}{"), p[2], []byte("]"), p[3], []byte{0, 1, 2}), 4},
 		"two events on one line":       {ndjson(p[1], slices.Concat(p[2], []byte(" "), p[3])), 0},
 		"rubbish among objects":        {slices.Concat(p[1], []byte("x"), p[2], []byte("\n,\n"), p[3]), 1},
 		"broken object among objects":  {slices.Concat(p[1], []byte("\n{\"a\":\n"), p[2], []byte("\n"), p[3]), 1},

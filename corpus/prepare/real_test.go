@@ -89,7 +89,7 @@ func (s *dumpServer) alarm(_ time.Duration, ring func()) alarm {
 func (s *dumpServer) download() realFile {
 	return realFile{
 		name: "dump.json.gz", url: s.URL + "/dump", blob: gitBlob(s.content), maxSize: int64(len(s.content)),
-		stall: time.Hour, alarm: s.alarm, tries: 3, pause: time.Millisecond, client: downloadClient(),
+		stall: time.Hour, alarm: s.alarm, tries: 3, pause: time.Millisecond,
 	}
 }
 

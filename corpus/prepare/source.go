@@ -10,8 +10,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
-	"sync/atomic"
 
 	"relaybench/corpus"
 
@@ -46,25 +44,11 @@ func (e *SourceError) Unwrap() error { return e.Err }
 // ErrTruncated marks a file that ends inside an event, its JSON array or its compressed data.
 var ErrTruncated = errors.New("the file is cut short")
 
-// source is an event file being read: its texts, decompressed, and how much of the file has been
-// consumed for them. A plain file is one text, a tar archive has one for each of its files.
+// source is an event file being read.
 type source struct {
-	path    string // as it was given: what people are told
-	name    string // its base name: what manifests say
-	size    int64  // of the file
-	file    *os.File
-	info    os.FileInfo
-	read    atomic.Int64 // bytes of the file consumed
-	whole   *text        // of the file
-	archive *archive     // of the whole text, where it is one
-	part    *text        // of the file in it that is being read
-	begun   bool         // the whole text is being read
-}
-
-// text is what is read of a file, or of one in an archive, decompressed.
-type text struct {
-	*bufio.Reader
-	close func() error
+	*Texts
+	file *os.File
+	info os.FileInfo // as it was when it was opened
 }
 
 // openSource opens a file of events, plain or compressed, by its first bytes and never by its name.
@@ -76,31 +60,58 @@ func openSource(path string) (*source, error) {
 	if err != nil {
 		return nil, fmt.Errorf("opening the event file: %w", err)
 	}
-	s := &source{path: path, name: filepath.Base(path), size: info.Size(), file: f, info: info}
-	if err := s.open(); err != nil {
+	s := &source{file: f, info: info}
+	if info.Size() == 0 {
+		err = fmt.Errorf("%s: %w: the file has no bytes", path, ErrEmpty)
+	} else {
+		s.Texts, err = NewTexts(f, path)
+	}
+	if err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
 	return s, nil
 }
 
-func (s *source) open() error {
-	if s.size == 0 {
-		return fmt.Errorf("%s: %w: the file has no bytes", s.path, ErrEmpty)
-	}
-	return s.openFrom(s.file)
-}
+// Close closes the decompressors and the file.
+func (s *source) Close() error { return errors.Join(s.Texts.Close(), s.file.Close()) }
 
-// openFrom finds out what the bytes of a file are.
-func (s *source) openFrom(r io.Reader) error {
-	whole, err := openText(bufio.NewReaderSize(io.TeeReader(r, counter{&s.read}), 256<<10))
+// unchanged fails if the file has been written to since it was opened.
+func (s *source) unchanged() error {
+	info, err := s.file.Stat()
 	if err != nil {
-		return s.explain("", err)
+		return fmt.Errorf("reading %s: %w", s.path, err)
 	}
-	s.whole = whole
-	if tarAhead(whole.Reader) { // what goes wrong here does so again when it is read
-		s.archive = newArchive(whole)
+	if info.Size() != s.info.Size() || !info.ModTime().Equal(s.info.ModTime()) {
+		return fmt.Errorf("%s changed while it was being read: wait until it is complete and try again", s.path)
 	}
 	return nil
+}
+
+// hash computes the sha256 of the file as stored and leaves the file at its start.
+func (s *source) hash(ctx context.Context, p corpus.Progress) (string, error) {
+	digest := sha256.New()
+	buf := make([]byte, 1<<20)
+	for done := int64(0); ; {
+		n, err := s.file.ReadAt(buf, done)
+		digest.Write(buf[:n])
+		done += int64(n)
+		p.Report("hash", done, s.info.Size())
+		if cause := context.Cause(ctx); cause != nil {
+			err = cause
+		}
+		if err == io.EOF {
+			return hex.EncodeToString(digest.Sum(nil)), nil
+		}
+		if err != nil {
+			return "", fmt.Errorf("hashing %s: %w", s.path, err)
+		}
+	}
+}
+
+// text is what is read of a file, or of one in an archive, decompressed.
+type text struct {
+	*bufio.Reader
+	close func() error
 }
 
 // jsonAhead says whether what begins here can be JSON.
@@ -119,45 +130,6 @@ func tarAhead(r *bufio.Reader) bool {
 	return isTar(head)
 }
 
-// next returns the next text and its name in the archive, which is "" for the text of a plain file.
-// The error is io.EOF behind the last.
-func (s *source) next(ctx context.Context) (name string, r *bufio.Reader, err error) {
-	if s.archive == nil {
-		if s.begun {
-			return "", nil, io.EOF
-		}
-		s.begun = true
-		return "", s.whole.Reader, nil
-	}
-	if s.part != nil {
-		if err, s.part = s.part.close(), nil; err != nil {
-			return "", nil, s.explain("", err)
-		}
-	}
-	name, file, err := s.archive.next(ctx)
-	if err == io.EOF || ctx.Err() != nil {
-		return "", nil, err
-	}
-	if err != nil {
-		return "", nil, s.explain("", err)
-	}
-	if s.part, err = openText(bufio.NewReaderSize(file, 256<<10)); err != nil {
-		return "", nil, s.explain(name, err)
-	}
-	if tarAhead(s.part.Reader) {
-		return "", nil, s.explain(name, errors.New("a tar archive within a tar archive: unpack it first"))
-	}
-	return name, s.part.Reader, nil
-}
-
-// explain says of which file an error is.
-func (s *source) explain(part string, err error) error {
-	if part != "" {
-		return fmt.Errorf("reading %s: %.200q: %w", s.path, part, err)
-	}
-	return fmt.Errorf("reading %s: %w", s.path, err)
-}
-
 // maxNested is how many compressions may be within each other: each takes a decompressor.
 const maxNested = 8
 
@@ -167,67 +139,75 @@ func openText(raw *bufio.Reader) (*text, error) {
 	if err != nil && err != io.EOF {
 		return nil, err
 	}
-	t := &text{Reader: raw, close: func() error { return nil }}
+	t := &text{raw, func() error { return nil }}
 	for nested := 0; ; nested++ {
-		inner, err := t.decompress(magic)
-		if inner != nil {
-			t = inner
-			if nested == maxNested {
-				err = errors.New("it is compressed too many times over: decompress it first")
-			}
-		}
+		r, done, err := decompress(t.Reader, magic)
 		if err != nil {
 			return nil, errors.Join(err, t.close())
 		}
-		if inner == nil || jsonAhead(t.Reader) {
+		if r == nil {
+			return t, nil
+		}
+		outer := t.close
+		t = &text{bufio.NewReaderSize(r, 1<<20), func() error { return errors.Join(done(), outer()) }}
+		if nested == maxNested {
+			return nil, errors.Join(errors.New("it is compressed too many times over: decompress it first"), t.close())
+		}
+		if jsonAhead(t.Reader) {
 			return t, nil
 		}
 		magic, _ = t.Peek(16) // what goes wrong here does so again when it is read
 	}
 }
 
-// decompress returns what is compressed in a text that begins with magic, nil where nothing is.
-func (t *text) decompress(magic []byte) (*text, error) {
-	var r io.Reader
-	var done func() error
-	switch what := foreign(magic); {
-	case bytes.HasPrefix(magic, []byte{0x1f, 0x8b}):
-		gzip, err := newGzipReader(t.Reader)
+// decompress reads what begins with magic, by its compression; without one it returns nil.
+func decompress(raw *bufio.Reader, magic []byte) (r io.Reader, done func() error, err error) {
+	if bytes.HasPrefix(magic, gzipMagic) {
+		gzip, err := pgzip.NewReaderN(raw, 256<<10, 4)
 		if err != nil {
-			return nil, fmt.Errorf("its gzip data: %w", cutShort(err))
+			return nil, nil, fmt.Errorf("its gzip data: %w", cutShort(err))
 		}
-		r, done = gzip, gzip.Close
-	case isZstd(magic):
-		d, err := zstd.NewReader(t.Reader, zstd.WithDecoderMaxWindow(maxZstdWindow), zstd.WithDecoderMaxMemory(4*maxZstdWindow), zstd.WithDecoderConcurrency(2))
-		if err != nil {
-			return nil, fmt.Errorf("its zstd data: %w", err)
-		}
-		r, done = d, func() error { d.Close(); return nil }
-	case what != "":
-		return nil, fmt.Errorf("it is %s", what)
-	default:
-		return nil, nil
+		gzip.Multistream(false)
+		return &gzipReader{raw, gzip}, gzip.Close, nil
 	}
-	return &text{bufio.NewReaderSize(r, 1<<20), func() error { return errors.Join(done(), t.close()) }}, nil
+	if isZstd(magic) {
+		d, err := zstd.NewReader(raw, zstd.WithDecoderMaxWindow(maxZstdWindow), zstd.WithDecoderMaxMemory(4*maxZstdWindow), zstd.WithDecoderConcurrency(2))
+		if err != nil {
+			return nil, nil, fmt.Errorf("its zstd data: %w", err)
+		}
+		return d, func() error { d.Close(); return nil }, nil
+	}
+	if what := whatBegins(magic, foreign); what != "" {
+		return nil, nil, fmt.Errorf("it is %s", what)
+	}
+	return nil, nil, nil
 }
 
-// foreign names what files that cannot be read begin with, "" for anything else. Without it each of
-// their lines would count as an event that is none.
-func foreign(magic []byte) string {
-	for _, known := range []struct{ magic, what string }{
-		{"\xfd7zXZ\x00", "compressed with xz: decompress it first, or compress it with gzip or zstd"},
-		{"BZh", "compressed with bzip2: decompress it first, or compress it with gzip or zstd"},
-		{"\x04\x22\x4d\x18", "compressed with lz4: decompress it first, or compress it with gzip or zstd"},
-		{"PK\x03\x04", "a zip archive: unpack it first"},
-		{"7z\xbc\xaf\x27\x1c", "a 7z archive: unpack it first"},
-		{"SQLite format 3\x00", "an SQLite database: export its events as JSON first"},
-	} {
-		if bytes.HasPrefix(magic, []byte(known.magic)) {
+// beginning is what something is known by.
+type beginning struct{ bytes, what string }
+
+// whatBegins names what begins so, "" for anything that is not listed.
+func whatBegins(head []byte, list []beginning) string {
+	for _, known := range list {
+		if bytes.HasPrefix(head, []byte(known.bytes)) {
 			return known.what
 		}
 	}
 	return ""
 }
+
+// foreign are the files that cannot be read. Without it each of their lines would count as an event
+// that is none.
+var foreign = []beginning{
+	{"\xfd7zXZ\x00", "compressed with xz: decompress it first, or compress it with gzip or zstd"},
+	{"BZh", "compressed with bzip2: decompress it first, or compress it with gzip or zstd"},
+	{"\x04\x22\x4d\x18", "compressed with lz4: decompress it first, or compress it with gzip or zstd"},
+	{"PK\x03\x04", "a zip archive: unpack it first"},
+	{"7z\xbc\xaf\x27\x1c", "a 7z archive: unpack it first"},
+	{"SQLite format 3\x00", "an SQLite database: export its events as JSON first"},
+}
+
+var gzipMagic = []byte{0x1f, 0x8b}
 
 // gzipReader reads gzip members that follow each other. It does so member by member to know what
 // stands behind one: the library takes anything there for the next member, and then for a file that
@@ -235,15 +215,6 @@ func foreign(magic []byte) string {
 type gzipReader struct {
 	raw    *bufio.Reader
 	member *pgzip.Reader
-}
-
-func newGzipReader(raw *bufio.Reader) (*gzipReader, error) {
-	member, err := pgzip.NewReaderN(raw, 256<<10, 4)
-	if err != nil {
-		return nil, err
-	}
-	member.Multistream(false)
-	return &gzipReader{raw, member}, nil
 }
 
 var errBehindGzip = errors.New("its gzip data is followed by something that is not gzip: cut that off")
@@ -258,7 +229,7 @@ func (r *gzipReader) Read(p []byte) (int, error) {
 		switch {
 		case len(next) == 0:
 			return 0, err // io.EOF is the good end
-		case !bytes.HasPrefix([]byte{0x1f, 0x8b}, next):
+		case !bytes.HasPrefix(gzipMagic, next):
 			return 0, errBehindGzip
 		}
 		if err := r.member.Reset(r.raw); err != nil {
@@ -267,8 +238,6 @@ func (r *gzipReader) Read(p []byte) (int, error) {
 		r.member.Multistream(false)
 	}
 }
-
-func (r *gzipReader) Close() error { return r.member.Close() }
 
 // isZstd knows a zstd frame and a skippable frame, either of which may come first (RFC 8878).
 func isZstd(magic []byte) bool {
@@ -289,59 +258,4 @@ func cutShort(err error) error {
 		return fmt.Errorf("its zstd window is over %d MiB: compress it anew with a smaller one (--long=27 or less): %w", maxZstdWindow>>20, err)
 	}
 	return err
-}
-
-// Close closes the decompressors and the file.
-func (s *source) Close() error {
-	return errors.Join(s.closeTexts(), s.file.Close())
-}
-
-func (s *source) closeTexts() (err error) {
-	for _, t := range []*text{s.part, s.whole} {
-		if t != nil {
-			err = errors.Join(err, t.close())
-		}
-	}
-	return err
-}
-
-// unchanged fails if the file has been written to since it was opened.
-func (s *source) unchanged() error {
-	info, err := s.file.Stat()
-	if err != nil {
-		return fmt.Errorf("reading %s: %w", s.path, err)
-	}
-	if info.Size() != s.size || !info.ModTime().Equal(s.info.ModTime()) {
-		return fmt.Errorf("%s changed while it was being read: wait until it is complete and try again", s.path)
-	}
-	return nil
-}
-
-// hash computes the sha256 of the file as stored and leaves the file at its start.
-func (s *source) hash(ctx context.Context, p corpus.Progress) (string, error) {
-	digest := sha256.New()
-	buf := make([]byte, 1<<20)
-	for done := int64(0); ; {
-		if err := context.Cause(ctx); err != nil {
-			return "", fmt.Errorf("hashing %s: %w", s.path, err)
-		}
-		n, err := s.file.ReadAt(buf, done)
-		digest.Write(buf[:n])
-		done += int64(n)
-		p.Report("hash", done, s.size)
-		if err == io.EOF {
-			return hex.EncodeToString(digest.Sum(nil)), nil
-		}
-		if err != nil {
-			return "", fmt.Errorf("hashing %s: %w", s.path, err)
-		}
-	}
-}
-
-// counter adds up what passes through a TeeReader.
-type counter struct{ n *atomic.Int64 }
-
-func (c counter) Write(p []byte) (int, error) {
-	c.n.Add(int64(len(p)))
-	return len(p), nil
 }

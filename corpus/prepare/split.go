@@ -19,13 +19,12 @@ const longLine = 64 << 10
 const recordSeparator = 0x1e
 
 // container is what the values that are being read lie in.
-type container int
+type container string
 
 const (
-	inNothing container = iota // one value after another, with white space, commas or nothing between them
-	inArray                    // the elements of an array, which is flattened
-	inEvents                   // those of the array in {"events":[…]}
-	inTail                     // what follows that array in its object
+	inNothing container = ""                       // one value after another, with white space, commas or nothing between them
+	inArray   container = "JSON array"             // the elements of an array, which is flattened
+	inEvents  container = `object around "events"` // those of the array in {"events":[…]}
 )
 
 // splitter cuts a stream of JSON values into the texts of its events without parsing them, whatever
@@ -39,12 +38,10 @@ type splitter struct {
 	at     int   // line in which the text that was read last begins
 	events int   // event texts started, the one being read included
 	limit  int   // longest text that is kept
-	opened bool  // the encoding has been looked at
 
-	in     container
-	since  int  // line in which it begins
-	filled bool // it has had an element, and no comma since
-	fresh  bool // only white space stands before on the line
+	in    container
+	since int  // line in which it begins
+	fresh bool // only white space stands before on the line
 }
 
 func newSplitter(r io.Reader) *splitter {
@@ -53,10 +50,10 @@ func newSplitter(r io.Reader) *splitter {
 
 // next appends the next event's text to dst. whole is false, and nothing is appended, where the
 // text is over the limit. After the last event the error is io.EOF; ErrTruncated marks an end
-// inside of something. A text may hold more than one event, or none: see salvage.
+// inside of something. A text may hold more than one event, or none: see batch.
 func (s *splitter) next(dst []byte) (out []byte, whole bool, err error) {
-	if !s.opened {
-		if err := s.open(); err != nil {
+	if s.offset == 0 {
+		if err := s.checkEncoding(); err != nil {
 			return dst, false, err
 		}
 	}
@@ -69,34 +66,20 @@ func (s *splitter) next(dst []byte) (out []byte, whole bool, err error) {
 			return dst, false, err
 		}
 		s.at = s.line
+		line := 0
 		switch {
-		case s.in == inTail && c == '}':
-			s.discard(1)
-			s.in = inNothing
-			continue
-		case s.in == inTail:
-			s.in = inNothing
-			s.events++
-			dst = append(dst, `{"events":[],`...)
-			if c != '"' { // no field
-				return dst, true, nil
-			}
-			return s.value(dst, len(`{"events":[],`), value{depth: 1, objects: 1})
 		case s.in != inNothing && c == ']':
 			s.discard(1)
-			if s.in == inEvents {
-				s.in = inTail
-			} else {
-				s.in = inNothing
-			}
 			s.fresh = false
+			if s.in == inEvents {
+				s.at = s.since
+				// What follows in the object is nothing but the rest of the wrapper.
+				if _, _, err := s.value(dst, value{depth: 1, objects: 1, last: ']'}); err != nil {
+					return dst, false, err
+				}
+			}
+			s.in = inNothing
 			continue
-		case s.in != inNothing && s.filled && s.fresh && (c == '{' || c == '['):
-			// A new line begins with a value where a comma or the end is due: the array was cut,
-			// and this is the line behind it.
-			s.in, s.at = inNothing, s.since
-			s.events++
-			return append(dst, '['), true, nil
 		case s.in == inNothing && c == '[' && !s.isMessage():
 			s.enter(inArray, 1)
 			continue
@@ -105,72 +88,55 @@ func (s *splitter) next(dst []byte) (out []byte, whole bool, err error) {
 				s.enter(inEvents, n)
 				continue
 			}
-		}
-		line := 0
-		if s.in == inNothing && s.fresh && c == '{' {
-			line = s.oneLine()
+			if s.fresh {
+				line = s.oneLine()
+			}
 		}
 		s.events++
-		s.filled, s.fresh = true, false
+		s.fresh = false
 		switch {
 		case line > 0:
-			return s.take(dst, len(dst), mayEnd, func([]byte) (int, bool) { return line, true })
+			return s.take(dst, mayEnd, func([]byte) (int, bool) { return line, true })
 		case c == '{', c == '[', c == '"' && s.in != inNothing:
-			return s.value(dst, 0, value{})
-		case s.in == inNothing:
-			return s.otherLine(dst)
+			return s.value(dst, value{})
 		}
-		return s.otherElement(dst)
+		// Something that begins like no event, up to what may be one.
+		stops := "{\n"
+		if s.in != inNothing {
+			stops = " \t\r\n,]{[\x1e"
+		}
+		return s.take(dst, mayEnd, func(window []byte) (int, bool) {
+			if i := bytes.IndexAny(window, stops); i >= 0 {
+				return i, true
+			}
+			return len(window), false
+		})
 	}
-}
-
-func (c container) String() string {
-	if c == inTail {
-		return `object around "events"`
-	}
-	return "JSON array"
 }
 
 // enter passes n bytes, up to an array's bracket.
 func (s *splitter) enter(in container, n int) {
-	s.in, s.since, s.filled, s.fresh = in, s.line, false, false
+	s.in, s.since, s.fresh = in, s.line, false
 	window, _ := s.r.Peek(n)
 	s.line += bytes.Count(window, []byte{'\n'})
 	s.discard(n)
 }
 
-// open makes sure that the text is UTF-8.
-func (s *splitter) open() error {
+// checkEncoding makes sure that the text is UTF-8.
+func (s *splitter) checkEncoding() error {
 	head, _ := s.r.Peek(4)
-	if encoding := otherUnicode(head); encoding != "" {
+	if encoding := whatBegins(head, otherUnicode); encoding != "" {
 		return fmt.Errorf("it is %[1]s, and JSON is read as UTF-8: convert it first, for example with iconv -f %[1]s -t UTF-8", encoding)
 	}
-	s.opened = true
 	return nil
 }
 
-// otherUnicode names the encoding of a text that begins in the way of UTF-16 or UTF-32, with a byte
-// order mark or without: by the zero bytes beside its first character, which no text in UTF-8 has.
-func otherUnicode(head []byte) string {
-	for _, known := range []struct{ head, name string }{
-		{"\xff\xfe\x00\x00", "UTF-32"},
-		{"\x00\x00\xfe\xff", "UTF-32"},
-		{"\xff\xfe", "UTF-16"},
-		{"\xfe\xff", "UTF-16"},
-		{"{\x00\x00\x00", "UTF-32LE"},
-		{"[\x00\x00\x00", "UTF-32LE"},
-		{"\x00\x00\x00{", "UTF-32BE"},
-		{"\x00\x00\x00[", "UTF-32BE"},
-		{"{\x00", "UTF-16LE"},
-		{"[\x00", "UTF-16LE"},
-		{"\x00{", "UTF-16BE"},
-		{"\x00[", "UTF-16BE"},
-	} {
-		if bytes.HasPrefix(head, []byte(known.head)) {
-			return known.name
-		}
-	}
-	return ""
+// otherUnicode are the beginnings of JSON texts in UTF-16 and UTF-32, with a byte order mark or
+// without: zero bytes stand beside the first character, which no text in UTF-8 has.
+var otherUnicode = []beginning{
+	{"\xff\xfe\x00\x00", "UTF-32"}, {"\x00\x00\xfe\xff", "UTF-32"}, {"\xff\xfe", "UTF-16"}, {"\xfe\xff", "UTF-16"},
+	{"{\x00\x00\x00", "UTF-32LE"}, {"[\x00\x00\x00", "UTF-32LE"}, {"\x00\x00\x00{", "UTF-32BE"}, {"\x00\x00\x00[", "UTF-32BE"},
+	{"{\x00", "UTF-16LE"}, {"[\x00", "UTF-16LE"}, {"\x00{", "UTF-16BE"}, {"\x00[", "UTF-16BE"},
 }
 
 // isMessage tells a relay's message, which begins with its type, from a list of events.
@@ -277,64 +243,27 @@ func (v *value) mayContinue(c byte) bool {
 	return v.last != '}' && v.last != ']'
 }
 
-// value reads one value, of which so many bytes of dst are the beginning. After a broken one
-// reading goes on where the next begins, so that one mistake costs one event.
-func (s *splitter) value(dst []byte, begun int, v value) ([]byte, bool, error) {
-	out, whole, err := s.take(dst, len(dst)-begun, mustEnd, v.scan)
+// value reads one value. After a broken one reading goes on where the next begins, so that one
+// mistake costs one event.
+func (s *splitter) value(dst []byte, v value) ([]byte, bool, error) {
+	out, whole, err := s.take(dst, mustEnd, v.scan)
 	s.line += v.lines
 	s.fresh = v.fresh
-	switch {
-	case err == io.EOF && whole && lastIsWhole(out[len(dst)-begun:]):
-		return out, true, nil
-	case err == io.EOF:
-		return dst[:len(dst)-begun], false, fmt.Errorf("%w: it ends inside an event, which begins in line %d", ErrTruncated, s.at)
+	if err == io.EOF {
+		// Behind a line that was cut the last one may stand whole.
+		text := bytes.TrimRight(out[len(dst):], " \t\r\n,")
+		if i := bytes.LastIndex(text, []byte("\n{")); whole && i >= 0 && bytes.HasSuffix(text[i+2:], []byte("}")) {
+			return out, true, nil
+		}
+		return dst, false, fmt.Errorf("%w: it ends inside an event, which begins in line %d", ErrTruncated, s.at)
 	}
 	return out, whole, err
-}
-
-// lastIsWhole tells a broken value from one that is cut short: behind it a line begins with an
-// object that comes to its end, or it ends with a line that has both an object's brackets, whatever
-// is wrong between them.
-func lastIsWhole(text []byte) bool {
-	trimmed := bytes.TrimRight(text, " \t\r\n,")
-	line := trimmed[bytes.LastIndexByte(trimmed, '\n')+1:]
-	if text[len(text)-1] == '\n' && len(line) > 1 && line[0] == '{' && line[len(line)-1] == '}' {
-		return true
-	}
-	var v value
-	last := trimmed[bytes.LastIndex(trimmed, []byte("\n{"))+1:]
-	n, ends := v.scan(last)
-	return len(last) < len(trimmed) && ends && n == len(last) && v.depth == 0 && !v.inString
 }
 
 // oneLine returns how long the value is that comes next where it fills a line, 0 where it does not.
 // It may be a row as psql's COPY writes it, which doubles backslashes: as that stands, its strings
 // may end anywhere.
 func (s *splitter) oneLine() int {
-	line, whole := s.lineAhead()
-	if !whole {
-		return 0
-	}
-	if n := valueLength(line); n == len(bytes.TrimRight(line, "\r")) {
-		return n
-	}
-	if undone := undoCopy(line); undone != nil && valueLength(undone) == len(bytes.TrimRight(undone, " \t\r,")) {
-		return len(line)
-	}
-	return 0
-}
-
-// valueLength returns where a value ends, -1 where it does not.
-func valueLength(text []byte) int {
-	var v value
-	if n, ends := v.scan(text); ends {
-		return n
-	}
-	return -1
-}
-
-// lineAhead returns the line that comes next, or the beginning of a long one.
-func (s *splitter) lineAhead() (line []byte, whole bool) {
 	window, _ := s.r.Peek(s.r.Buffered())
 	n := bytes.IndexByte(window, '\n')
 	if n < 0 && len(window) < longLine {
@@ -344,39 +273,16 @@ func (s *splitter) lineAhead() (line []byte, whole bool) {
 		}
 	}
 	if n < 0 {
-		return window, false
+		return 0
 	}
-	return window[:n], true
-}
-
-// otherLine reads a line that begins like no event, up to what may be one.
-func (s *splitter) otherLine(dst []byte) ([]byte, bool, error) {
-	line, whole := s.lineAhead()
-	if i := bytes.Index(line, []byte(`{"`)); i > 0 {
-		line, whole = line[:i], true
-	}
-	if whole {
-		return s.take(dst, len(dst), mayEnd, func([]byte) (int, bool) { return len(line), true })
-	}
-	return s.take(dst, len(dst), mayEnd, func(window []byte) (int, bool) {
-		if i := bytes.IndexAny(window, "{\n"); i >= 0 {
-			return i, true
+	line := bytes.TrimRight(window[:n], " \t\r,")
+	for _, text := range [][]byte{line, undoCopy(line)} {
+		var v value
+		if n, ends := v.scan(text); ends && n == len(text) {
+			return len(line)
 		}
-		return len(window), false
-	})
-}
-
-// otherElement reads an element of an array that begins like no event.
-func (s *splitter) otherElement(dst []byte) ([]byte, bool, error) {
-	first := 1 // byte, whatever it is
-	return s.take(dst, len(dst), mayEnd, func(window []byte) (int, bool) {
-		i := bytes.IndexAny(window[first:], " \t\r\n,]{[\x1e")
-		if i >= 0 {
-			return first + i, true
-		}
-		first = 0
-		return len(window), false
-	})
+	}
+	return 0
 }
 
 // What the end of the stream means to take: io.EOF, or the end of a text without a bracket.
@@ -385,19 +291,17 @@ const (
 	mayEnd  = true
 )
 
-// take appends to dst, in which the text begins at start, what scan accepts of the stream. scan is
-// given what is buffered and returns how much of it belongs to the text, and whether the text ends
-// there.
-func (s *splitter) take(dst []byte, start int, atEOF bool, scan func(window []byte) (n int, ends bool)) ([]byte, bool, error) {
-	whole := true
+// take appends to dst what scan accepts of the stream. scan is given what is buffered and returns
+// how much of it belongs to the text, and whether the text ends there.
+func (s *splitter) take(dst []byte, atEOF bool, scan func(window []byte) (n int, ends bool)) ([]byte, bool, error) {
+	start, whole := len(dst), true
 	for {
-		if _, err := s.r.Peek(1); err != nil {
-			if err == io.EOF {
-				if atEOF {
-					err = nil
-				}
-				return dst, whole, err
+		if _, err := s.r.Peek(1); err == io.EOF {
+			if atEOF {
+				err = nil
 			}
+			return dst, whole, err
+		} else if err != nil {
 			return dst[:start], false, cutShort(err)
 		}
 		window, _ := s.r.Peek(s.r.Buffered())
@@ -426,9 +330,7 @@ func (s *splitter) skipSeparators() (byte, error) {
 			case '\n':
 				s.line++
 				s.fresh = true
-			case ' ', '\t', '\r', recordSeparator:
-			case ',':
-				s.filled = false
+			case ' ', '\t', '\r', ',', recordSeparator:
 			default:
 				s.discard(i)
 				if head, _ := s.r.Peek(3); c == 0xef && string(head) == "\ufeff" { // files put one behind the other may have several
@@ -450,8 +352,8 @@ func (s *splitter) discard(n int) {
 
 // failure says where an error of next came about.
 func (s *splitter) failure(file, part string, err error) error {
-	if err == nil {
-		return nil
+	if err == nil || err == io.EOF {
+		return err
 	}
 	return &SourceError{file, part, s.events, s.line, s.offset, err}
 }

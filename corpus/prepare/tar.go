@@ -3,10 +3,13 @@ package prepare
 import (
 	"archive/tar"
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"strings"
 )
 
@@ -52,26 +55,25 @@ func (a *archive) next(ctx context.Context) (name string, r io.Reader, err error
 			return "", nil, fmt.Errorf("its tar archive is damaged %s: %w", a.behind(), cutShort(err))
 		}
 		a.at = h.Name
-		what := "of a kind that relaybench does not know"
-		switch h.Typeflag {
-		case tar.TypeDir, tar.TypeXGlobalHeader:
+		sparse := slices.ContainsFunc(slices.Collect(maps.Keys(h.PAXRecords)), func(key string) bool { return strings.HasPrefix(key, "GNU.sparse.") })
+		switch {
+		case h.Typeflag == tar.TypeDir, h.Typeflag == tar.TypeXGlobalHeader:
 			continue
-		case tar.TypeReg:
-			if !isSparse(h) {
-				return h.Name, &tarFile{a.tar}, nil
-			}
-			what = "a sparse file"
-		case tar.TypeGNUSparse:
-			what = "a sparse file"
-		case tar.TypeLink, tar.TypeSymlink:
-			what = "a link"
-		case tar.TypeChar, tar.TypeBlock:
-			what = "a device"
-		case tar.TypeFifo:
-			what = "a pipe"
+		case h.Typeflag == tar.TypeReg && !sparse:
+			return h.Name, &tarFile{a.tar}, nil
+		case sparse:
+			h.Typeflag = tar.TypeGNUSparse
 		}
+		what := cmp.Or(entryKinds[h.Typeflag], "of a kind that relaybench does not know")
 		return "", nil, fmt.Errorf("entry %.200q of its tar archive is %s, and what it stands for cannot be read: pack regular files alone", h.Name, what)
 	}
+}
+
+// entryKinds are the entries of an archive that are no plain files. The content of a sparse one is
+// made up of its holes, which may be of any size.
+var entryKinds = map[byte]string{
+	tar.TypeGNUSparse: "a sparse file", tar.TypeLink: "a link", tar.TypeSymlink: "a link",
+	tar.TypeChar: "a device", tar.TypeBlock: "a device", tar.TypeFifo: "a pipe",
 }
 
 func (a *archive) behind() string {
@@ -79,16 +81,6 @@ func (a *archive) behind() string {
 		return "in its first entry"
 	}
 	return fmt.Sprintf("behind entry %.200q", a.at)
-}
-
-// isSparse reports whether a file's content is made up of its holes, which may be of any size.
-func isSparse(h *tar.Header) bool {
-	for key := range h.PAXRecords {
-		if strings.HasPrefix(key, "GNU.sparse.") {
-			return true
-		}
-	}
-	return false
 }
 
 // end makes sure that the archive has come to its end, and that no other follows. It returns io.EOF
