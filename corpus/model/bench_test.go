@@ -124,7 +124,7 @@ func BenchmarkQuery(b *testing.B) {
 			b.ResetTimer()
 			for range b.N {
 				if v := m.Check(&q.f, ids); !v.OK() {
-					b.Fatal(v.Summary())
+					b.Fatalf("%+v", v)
 				}
 			}
 		})

@@ -1,7 +1,6 @@
 package model
 
 import (
-	"bytes"
 	"cmp"
 	"hash/maphash"
 	"slices"
@@ -21,17 +20,6 @@ type tagPosting struct {
 	hash uint64
 	rank uint32
 }
-
-// postings lists the ranks that belong to each of some keys, all in one array: key k has
-// ranks[starts[k]:starts[k+1]], ascending.
-type postings struct {
-	keys   []uint32 // ascending in the order of what they stand for: for authors an index of an event by each, for kinds the kind
-	starts []uint32
-	ranks  []uint32
-}
-
-// list returns the ranks of key number k.
-func (p *postings) list(k int) []uint32 { return p.ranks[p.starts[k]:p.starts[k+1]] }
 
 // tagIndex is the postings of tag hashes, in the buckets that they were sorted in.
 type tagIndex struct {
@@ -62,9 +50,9 @@ func (m *Model) buildIndex(s *survey) {
 	corpus.InParallel(2+tagBuckets, func(part int) {
 		switch part {
 		case 0:
-			m.indexAuthors()
+			m.authors = group(m, func(e *corpus.Entry) corpus.PubKey { return e.PubKey })
 		case 1:
-			m.indexKinds()
+			m.kinds = group(m, func(e *corpus.Entry) uint16 { return e.Kind })
 		default:
 			b := part - 2
 			m.index.buckets[b] = m.sortTags(s.tags[b])
@@ -98,102 +86,16 @@ func (m *Model) sortTags(list []tagPosting) tagBucket {
 	return b
 }
 
-// group fills p with the ranks of all events that may be held, by the key numbers of numberOf.
-func (m *Model) group(p *postings, keys int, numberOf func(i int) uint32) {
-	p.starts = make([]uint32, keys+1)
-	n := uint32(0)
-	for i, f := range m.statuses {
-		if f.possible() {
-			p.starts[numberOf(i)]++
-			n++
+// group lists the ranks of all events that may be held, by a key of each.
+func group[K comparable](m *Model, of func(e *corpus.Entry) K) map[K][]uint32 {
+	lists := map[K][]uint32{}
+	for rank, i := range m.ranks {
+		if m.statuses[i].possible() {
+			key := of(m.corpus.Entry(int(i)))
+			lists[key] = append(lists[key], uint32(rank))
 		}
 	}
-	total := uint32(0)
-	for k, count := range p.starts {
-		p.starts[k] = total
-		total += count
-	}
-	p.ranks = make([]uint32, n)
-	for rank := range m.ranks {
-		if i := int(m.ranks[rank]); m.statuses[i].possible() {
-			k := numberOf(i)
-			p.ranks[p.starts[k]] = uint32(rank)
-			p.starts[k]++
-		}
-	}
-	copy(p.starts[1:], p.starts) // each start has moved to its list's end
-	p.starts[0] = 0
-}
-
-func (m *Model) indexAuthors() {
-	numbers := map[corpus.PubKey]uint32{}
-	number := make([]uint32, len(m.statuses)) // for each event
-	var sample []uint32                       // an event by each author
-	for i, f := range m.statuses {
-		if !f.possible() {
-			continue
-		}
-		n, ok := numbers[m.corpus.Entry(i).PubKey]
-		if !ok {
-			n = uint32(len(sample))
-			numbers[m.corpus.Entry(i).PubKey] = n
-			sample = append(sample, uint32(i))
-		}
-		number[i] = n
-	}
-	order := make([]uint32, len(sample))
-	for n := range order {
-		order[n] = uint32(n)
-	}
-	slices.SortFunc(order, func(a, b uint32) int {
-		return bytes.Compare(m.corpus.Entry(int(sample[a])).PubKey[:], m.corpus.Entry(int(sample[b])).PubKey[:])
-	})
-	place := make([]uint32, len(sample))
-	m.authors.keys = make([]uint32, len(sample))
-	for k, n := range order {
-		place[n] = uint32(k)
-		m.authors.keys[k] = sample[n]
-	}
-	m.group(&m.authors, len(sample), func(i int) uint32 { return place[number[i]] })
-}
-
-func (m *Model) indexKinds() {
-	var place [1 << 16]uint32
-	for i, f := range m.statuses {
-		if f.possible() {
-			place[m.corpus.Entry(i).Kind] = 1
-		}
-	}
-	for kind, used := range place {
-		if used > 0 {
-			place[kind] = uint32(len(m.kinds.keys))
-			m.kinds.keys = append(m.kinds.keys, uint32(kind))
-		}
-	}
-	m.group(&m.kinds, len(m.kinds.keys), func(i int) uint32 { return place[m.corpus.Entry(i).Kind] })
-}
-
-// byAuthor returns the ranks of an author's events.
-func (m *Model) byAuthor(pk corpus.PubKey) []uint32 {
-	k, ok := slices.BinarySearchFunc(m.authors.keys, pk, func(sample uint32, pk corpus.PubKey) int {
-		return bytes.Compare(m.corpus.Entry(int(sample)).PubKey[:], pk[:])
-	})
-	if !ok {
-		return nil
-	}
-	return m.authors.list(k)
-}
-
-// byKind returns the ranks of the events of a kind.
-func (m *Model) byKind(kind int) []uint32 {
-	if kind < 0 || kind >= 1<<16 {
-		return nil
-	}
-	k, ok := slices.BinarySearch(m.kinds.keys, uint32(kind))
-	if !ok {
-		return nil
-	}
-	return m.kinds.list(k)
+	return lists
 }
 
 // span returns the ranks [low, high) of the events within the filter's since and until.

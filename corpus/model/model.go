@@ -3,7 +3,7 @@
 package model
 
 import (
-	"iter"
+	"slices"
 	"sync"
 
 	"relaybench/corpus"
@@ -26,11 +26,13 @@ type Model struct {
 	candidates map[uint32]uint64 // addresses of versions of which any may be held, but only one
 	index      tagIndex
 
-	authors, kinds postings
+	authors map[corpus.PubKey][]uint32 // ranks, ascending
+	kinds   map[uint16][]uint32        // likewise
 
-	popularOnce sync.Once
-	popular     *Popular
-	popularErr  error
+	// Popular reads the tags of the events that the model holds, on all cores, and ranks what they
+	// refer to. The result is shared by all callers and must not be changed. The error is that an
+	// event of the corpus cannot be read.
+	Popular func() (*Popular, error)
 }
 
 // New computes what a compliant relay holds at time now (Unix seconds) after being offered, in any
@@ -51,12 +53,13 @@ func NewStatuses(c *corpus.Corpus, offered func(i int) bool, now int64) (*Model,
 
 func build(c *corpus.Corpus, offered func(i int) bool, now int64, indexed bool) (*Model, error) {
 	m := &Model{corpus: c, statuses: make([]status, c.Len()), ranks: ranking(c)}
+	m.Popular = sync.OnceValues(m.rankAll)
 	for i := range m.statuses {
 		switch {
 		case offered != nil && !offered(i):
-			m.statuses[i] = newStatus(NotOffered, Unambiguous)
+			m.statuses[i] = status(NotOffered)
 		case corpus.IsEphemeral(int(c.Entry(i).Kind)):
-			m.statuses[i] = newStatus(Ephemeral, Unambiguous)
+			m.statuses[i] = status(Ephemeral)
 		}
 	}
 	s, err := m.survey(now, indexed)
@@ -86,48 +89,37 @@ func (m *Model) Holds(i int) bool { return m.statuses[i].reason() == Stored }
 // Why says why event i is held, or why not.
 func (m *Model) Why(i int) Reason { return m.statuses[i].reason() }
 
-// Optional reports whether a compliant relay may do the opposite of what Holds says of event i.
-func (m *Model) Optional(i int) bool { return m.statuses[i].ambiguity() != Unambiguous }
-
-// Ambiguity says why event i is Optional; Unambiguous if it is not.
-func (m *Model) Ambiguity(i int) Ambiguity { return m.statuses[i].ambiguity() }
+// Optional reports whether a compliant relay may do the opposite of what Holds says of event i, for
+// one of these reasons:
+//   - It expires within ExpiryMargin of the model's time, so perhaps during the run; or its
+//     expiration is not a positive decimal number, or its several expirations disagree (NIP-40 does
+//     not say which then counts or whether to refuse it).
+//   - A NIP-09 request for it may or may not count: its a tag is no clean kind:pubkey:d or its e tag
+//     no lower-case id; the request is itself expired, vanished or optional, so that its effect
+//     depends on what came first; it also names another author's event, for which a relay may refuse
+//     it; or it comes from the recipient of a gift wrap (kind 1059), which newer texts honour. A
+//     request that names another author's event is itself optional.
+//   - A NIP-62 request names particular relays, and whether this is one cannot be known; or the
+//     request is expired or optional; or the event is a gift wrap newer than its recipient's request;
+//     or it is a request, which a relay MAY keep.
+//   - The best version of the replaceable or addressable event is deleted, expired or optional. If it
+//     came first, this one was refused or replaced; if it was gone or refused before this one came,
+//     this one is held. That goes for all versions, but only one of them can be held. Kind 41
+//     (NIP-28) is optional where there is a newer one of the same author: NIP-01 gives it no special
+//     place, strfry replaces it.
+//   - It carries a "-" tag, so that a relay with NIP-70 refuses it unless its author has
+//     authenticated.
+func (m *Model) Optional(i int) bool { return m.statuses[i]&optional != 0 }
 
 // Effective returns the events that Holds reports, in corpus order.
 func (m *Model) Effective() []int {
-	n := 0
-	for _, f := range m.statuses {
-		if f.reason() == Stored {
-			n++
-		}
-	}
-	list := make([]int, 0, n)
-	for i, f := range m.statuses {
-		if f.reason() == Stored {
+	list := make([]int, 0, len(m.statuses))
+	for i := range m.statuses {
+		if m.Holds(i) {
 			list = append(list, i)
 		}
 	}
-	return list
-}
-
-// Events goes through the events that Holds reports, in corpus order, and parses each; an error
-// ends the iteration after it was yielded beside a nil event. For what the tags of all events add
-// up to, Popular is faster.
-func (m *Model) Events() iter.Seq2[*corpus.Event, error] {
-	return func(yield func(*corpus.Event, error) bool) {
-		for i := range m.statuses {
-			if !m.Holds(i) {
-				continue
-			}
-			e, err := m.corpus.Event(i)
-			if err != nil {
-				yield(nil, err)
-				return
-			}
-			if !yield(&e, nil) {
-				return
-			}
-		}
-	}
+	return slices.Clip(list)
 }
 
 // ranking maps indices to ranks. Rank order is created_at ascending, then id descending: walked

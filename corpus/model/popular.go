@@ -40,13 +40,8 @@ const (
 	kindZap    = 9735
 )
 
-// Popular reads the tags of the events that the model holds, on all cores, and ranks what they
-// refer to. The result is shared by all callers and must not be changed. The error is that an event
-// of the corpus cannot be read.
-func (m *Model) Popular() (*Popular, error) {
-	m.popularOnce.Do(func() { m.popular, m.popularErr = m.rankAll() })
-	return m.popular, m.popularErr
-}
+func compareIDs(a, b corpus.ID) int      { return bytes.Compare(a[:], b[:]) }
+func compareKeys(a, b corpus.PubKey) int { return bytes.Compare(a[:], b[:]) }
 
 func (m *Model) rankAll() (*Popular, error) {
 	var mu sync.Mutex
@@ -58,11 +53,20 @@ func (m *Model) rankAll() (*Popular, error) {
 			part, parts = parts[n-1], parts[:n-1]
 		}
 		mu.Unlock()
-		err := m.countChunk(part, chunk)
-		mu.Lock()
-		defer mu.Unlock()
-		parts = append(parts, part)
-		return err
+		defer func() {
+			mu.Lock()
+			defer mu.Unlock()
+			parts = append(parts, part)
+		}()
+		for i := chunk * chunkEvents; i < min((chunk+1)*chunkEvents, len(m.statuses)); i++ {
+			if !m.Holds(i) {
+				continue
+			}
+			if err := part.count(m.corpus.Entry(i), m.corpus.Raw(i)); err != nil {
+				return fmt.Errorf("ranking event %d of the corpus: %w", i, err)
+			}
+		}
+		return nil
 	})
 	if err != nil {
 		return nil, err
@@ -71,8 +75,6 @@ func (m *Model) rankAll() (*Popular, error) {
 	for _, part := range parts {
 		whole.take(part)
 	}
-	compareIDs := func(a, b corpus.ID) int { return bytes.Compare(a[:], b[:]) }
-	compareKeys := func(a, b corpus.PubKey) int { return bytes.Compare(a[:], b[:]) }
 	p := &Popular{
 		NoteAuthors: ranked(whole.noteAuthors, compareKeys),
 		References:  ranked(whole.references, compareIDs),
@@ -88,19 +90,6 @@ func (m *Model) rankAll() (*Popular, error) {
 		}
 	}
 	return p, nil
-}
-
-// countChunk counts the held events of one chunk.
-func (m *Model) countChunk(t *counts, chunk int) error {
-	for i := chunk * chunkEvents; i < min((chunk+1)*chunkEvents, len(m.statuses)); i++ {
-		if !m.Holds(i) {
-			continue
-		}
-		if err := t.count(m.corpus.Entry(i), m.corpus.Raw(i)); err != nil {
-			return fmt.Errorf("ranking event %d of the corpus: %w", i, err)
-		}
-	}
-	return nil
 }
 
 // ranked sorts counts into a ranking.
@@ -164,10 +153,10 @@ func (t *counts) count(entry *corpus.Entry, raw []byte) error {
 	if err != nil {
 		return err
 	}
-	for _, id := range distinct(t.ids, func(a, b corpus.ID) int { return bytes.Compare(a[:], b[:]) }) {
+	for _, id := range distinct(t.ids, compareIDs) {
 		t.references[id]++
 	}
-	keys := distinct(t.keys, func(a, b corpus.PubKey) int { return bytes.Compare(a[:], b[:]) })
+	keys := distinct(t.keys, compareKeys)
 	for _, key := range keys {
 		t.mentions[key]++
 	}

@@ -20,7 +20,8 @@ func TestPopularCountsHeldEventsOncePerKey(t *testing.T) {
 			t.Fatal(err)
 		}
 		authors, refs, notes, mentions, words, pairs := map[string]int{}, map[string]int{}, map[string]int{}, map[string]int{}, map[string]int{}, map[string]int{}
-		for e, err := range m.Events() {
+		for _, i := range m.Effective() {
+			e, err := c.Event(i)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -4,6 +4,7 @@ import (
 	"iter"
 	"math/bits"
 	"slices"
+	"sync"
 
 	"relaybench/corpus"
 )
@@ -107,10 +108,10 @@ func (m *Model) newMatcher(f *corpus.Filter) *matcher {
 		t.add(func(yield func([]uint32) bool) { yield(slices.Compact(ranks)) }, nil)
 	}
 	if f.Authors != nil {
-		t.add(lookUp(f.Authors, m.byAuthor), membership(f.Authors, func(e *corpus.Entry) corpus.PubKey { return e.PubKey }))
+		t.add(lookUp(f.Authors, func(pk corpus.PubKey) []uint32 { return m.authors[pk] }), membership(f.Authors, func(e *corpus.Entry) corpus.PubKey { return e.PubKey }))
 	}
 	if f.Kinds != nil {
-		t.add(lookUp(f.Kinds, m.byKind), membership(f.Kinds, func(e *corpus.Entry) int { return int(e.Kind) }))
+		t.add(lookUp(f.Kinds, m.ofKind), membership(f.Kinds, func(e *corpus.Entry) int { return int(e.Kind) }))
 	}
 	for _, tag := range f.Tags {
 		t.add(lookUp(tag.Values, func(v string) []uint32 { return m.index.list(tag.Name, v) }), nil)
@@ -128,22 +129,27 @@ func lookUp[K any](keys []K, list func(K) []uint32) iter.Seq[[]uint32] {
 	}
 }
 
-// membership tests whether an entry's key is in a list; of a long one it makes a set at first.
+// ofKind returns the ranks of the events of a kind.
+func (m *Model) ofKind(kind int) []uint32 {
+	if kind != int(uint16(kind)) {
+		return nil
+	}
+	return m.kinds[uint16(kind)]
+}
+
+// membership tests whether an entry's key is in a list; of a long one it makes a set.
 func membership[K comparable](keys []K, of func(e *corpus.Entry) K) func(e *corpus.Entry) bool {
 	if len(keys) <= 8 {
 		return func(e *corpus.Entry) bool { return slices.Contains(keys, of(e)) }
 	}
-	var set map[K]struct{}
-	return func(e *corpus.Entry) bool {
-		if set == nil {
-			set = make(map[K]struct{}, len(keys))
-			for _, key := range keys {
-				set[key] = struct{}{}
-			}
+	set := sync.OnceValue(func() map[K]bool {
+		set := make(map[K]bool, len(keys))
+		for _, key := range keys {
+			set[key] = true
 		}
-		_, ok := set[of(e)]
-		return ok
-	}
+		return set
+	})
+	return func(e *corpus.Entry) bool { return set()[of(e)] }
 }
 
 // add adds a condition of postings, cut to the span.

@@ -41,15 +41,15 @@ func extend[K comparable](cutoffs map[K]cutoff, key K, at int64, certain bool) {
 	cutoffs[key] = r
 }
 
-// remove takes event i away for the given reason, or makes it ambiguous if that is not certain. A
-// reason found earlier stays, but certainty beats ambiguity.
-func (m *Model) remove(i int, r Reason, d Ambiguity, certain bool) {
-	switch f := m.statuses[i]; {
+// remove takes event i away for the given reason, or makes it optional if that is not certain. A
+// reason found earlier stays.
+func (m *Model) remove(i int, r Reason, certain bool) {
+	switch f := &m.statuses[i]; {
 	case f.reason() != Stored:
 	case certain:
-		m.statuses[i] = newStatus(r, Unambiguous)
-	case f.ambiguity() == Unambiguous:
-		m.statuses[i] = newStatus(Stored, d)
+		*f = status(r)
+	default:
+		*f |= optional
 	}
 }
 
@@ -75,7 +75,7 @@ func (m *Model) vanish(requests []uint32) error {
 		if named { // without a relay tag it asks nothing of anyone
 			extend(authors, entry.PubKey, entry.CreatedAt, all && m.statuses[i].certain())
 		}
-		m.remove(int(i), Stored, AmbiguousVanish, false)
+		m.remove(int(i), Stored, false)
 	}
 	if len(authors) == 0 {
 		return nil
@@ -86,7 +86,7 @@ func (m *Model) vanish(requests []uint32) error {
 			continue
 		}
 		if r, ok := authors[entry.PubKey]; ok && entry.CreatedAt <= max(r.certain, r.possible) {
-			m.remove(i, Vanished, AmbiguousVanish, entry.CreatedAt <= r.certain)
+			m.remove(i, Vanished, entry.CreatedAt <= r.certain)
 		}
 		if entry.Kind != kindGiftWrap {
 			continue
@@ -94,7 +94,7 @@ func (m *Model) vanish(requests []uint32) error {
 		err := corpus.ScanTags(m.corpus.Raw(i), func(name, value []byte, elements int) {
 			if recipient, ok := corpus.ParsePubKey(value); ok && string(name) == "p" {
 				if r, ok := authors[recipient]; ok {
-					m.remove(i, Vanished, AmbiguousVanish, entry.CreatedAt <= r.certain)
+					m.remove(i, Vanished, entry.CreatedAt <= r.certain)
 				}
 			}
 		})
@@ -117,11 +117,11 @@ func (m *Model) delete(requests []uint32, seed maphash.Seed) (map[uint64]cutoff,
 			return nil, fmt.Errorf("reading the deletion request %s: %w", r.entry.ID, err)
 		}
 		if r.foreign {
-			m.remove(int(i), Stored, AmbiguousDeletion, false)
+			m.remove(int(i), Stored, false)
 		}
 		effective := m.statuses[i].certain()
 		for _, t := range r.events {
-			m.remove(t.index, Deleted, AmbiguousDeletion, effective && t.clean)
+			m.remove(t.index, Deleted, effective && t.clean)
 		}
 		for _, t := range r.addresses {
 			extend(addresses, t.address, r.entry.CreatedAt, effective && t.clean)
@@ -235,13 +235,13 @@ func (m *Model) supersede(versions []version, deleted map[uint64]cutoff) {
 			for _, v := range group {
 				i := int(m.ranks[v.rank])
 				if at := m.corpus.Entry(i).CreatedAt; at <= max(r.certain, r.possible) {
-					m.remove(i, Deleted, AmbiguousDeletion, at <= r.certain)
+					m.remove(i, Deleted, at <= r.certain)
 				}
 			}
 		}
 		if m.corpus.Entry(int(m.ranks[group[0].rank])).Kind == kindChannelMetadata {
 			for _, v := range group[1:] {
-				m.remove(int(m.ranks[v.rank]), Stored, AmbiguousVersion, false)
+				m.remove(int(m.ranks[v.rank]), Stored, false)
 			}
 			continue
 		}
@@ -251,7 +251,7 @@ func (m *Model) supersede(versions []version, deleted map[uint64]cutoff) {
 
 // rank settles the versions of one event, best first. If the best is held for certain, all others
 // are superseded. If it may have come and gone, or may never have been taken, any of the others may
-// be the one that is held (see AmbiguousVersion): the next one, while the best was away; or one
+// be the one that is held (see Optional): the next one, while the best was away; or one
 // still older, where the best had replaced the next one before it went.
 func (m *Model) rank(group []version) {
 	settled := m.statuses[m.ranks[group[0].rank]].certain()
@@ -262,19 +262,16 @@ func (m *Model) rank(group []version) {
 		if f.reason() != Stored {
 			continue
 		}
-		reason, ambiguity := Stored, f.ambiguity()
 		if held {
-			reason = Superseded
+			f = status(Superseded) | f&optional
 		}
 		if !settled {
-			if ambiguity == Unambiguous {
-				ambiguity = AmbiguousVersion
-			}
+			f |= optional
 			m.candidates[i] = v.address
 		} else if held {
-			ambiguity = Unambiguous
+			f = status(Superseded)
 		}
 		held = true
-		m.statuses[i] = newStatus(reason, ambiguity)
+		m.statuses[i] = f
 	}
 }

@@ -25,8 +25,8 @@ func TestStatusesAreThoseOfTheModel(t *testing.T) {
 		}
 		superseded := 0
 		for i := range c.Len() {
-			if got.Why(i) != want.Why(i) || got.Holds(i) != want.Holds(i) || got.Ambiguity(i) != want.Ambiguity(i) {
-				t.Fatalf("%s: event %d is %v, %v, and %v, %v by the model", name, i, got.Why(i), got.Ambiguity(i), want.Why(i), want.Ambiguity(i))
+			if got.Why(i) != want.Why(i) || got.Holds(i) != want.Holds(i) || got.Optional(i) != want.Optional(i) {
+				t.Fatalf("%s: event %d is %v, %v, and %v, %v by the model", name, i, got.Why(i), got.Optional(i), want.Why(i), want.Optional(i))
 			}
 			if want.Why(i) == Superseded {
 				superseded++

@@ -88,11 +88,11 @@ func (s *survey) read(m *Model, i int, now int64) error {
 
 	switch {
 	case expiry == pastExpiry:
-		m.statuses[i] = newStatus(Expired, Unambiguous)
+		m.statuses[i] = status(Expired)
 	case expiry == openExpiry:
-		m.statuses[i] = newStatus(Stored, AmbiguousExpiry)
+		m.statuses[i] = optional
 	case protected:
-		m.statuses[i] = newStatus(Stored, AmbiguousProtected)
+		m.statuses[i] = optional
 	}
 	switch {
 	case kind == corpus.KindDeletion || kind == corpus.KindVanish:
@@ -124,7 +124,7 @@ const (
 	noExpiry   expiry = iota
 	farExpiry         // it outlasts the run
 	pastExpiry        // it has expired
-	openExpiry        // AmbiguousExpiry
+	openExpiry        // it may have, or may while the run lasts
 )
 
 // with adds another expiration tag: tags that disagree leave it open.
