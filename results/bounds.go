@@ -2,6 +2,7 @@ package results
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"maps"
 	"math"
@@ -23,38 +24,42 @@ const (
 	MaxEvidence     = 1_000 // of one finding
 )
 
-// atMost refuses more of something than there may be.
-func atMost(n, bound int, what string) error {
-	if n > bound {
-		return fmt.Errorf("it has %d %s, and a results.json may have %d", n, what, bound)
+// bound is how many there are of something, and how many there may be.
+type bound struct {
+	n, most int
+	what    string
+}
+
+// exceeded refuses more of anything than there may be.
+func exceeded(bounds ...bound) error {
+	for _, b := range bounds {
+		if b.n > b.most {
+			return fmt.Errorf("it has %d %s, and a results.json may have %d", b.n, b.what, b.most)
+		}
 	}
 	return nil
 }
 
 // withinLimits refuses a record of which no report can be made in reasonable time, in one sentence.
 func (r *Record) withinLimits() error {
-	err := cmp.Or(atMost(len(r.Measurements), MaxMeasurements, "measurements"), atMost(len(r.Findings), MaxFindings, "findings"),
-		atMost(len(r.Relays), MaxRelays, "relays"), atMost(len(r.Metrics), MaxMetrics, "metrics"))
-	if err != nil {
-		return err
-	}
-	scenarios := make(map[string]bool)
+	scenarios, evidence, notes := make(map[string]bool), 0, 0
 	for i := range r.Scenarios {
 		scenarios[r.Scenarios[i].Key] = true
 	}
 	for i := range r.Findings {
 		scenarios[r.Findings[i].Scenario] = true
-		if err := atMost(len(r.Findings[i].Evidence), MaxEvidence, "pieces of evidence for one finding"); err != nil {
-			return err
-		}
+		evidence = max(evidence, len(r.Findings[i].Evidence))
 	}
 	for i := range r.Measurements {
 		scenarios[r.Measurements[i].Scenario] = true
-		if err := atMost(len(r.Measurements[i].Status), MaxStatus, "notes on one measurement"); err != nil {
-			return err
-		}
+		notes = max(notes, len(r.Measurements[i].Status))
 	}
-	if err := atMost(len(scenarios), MaxScenarios, "scenarios"); err != nil {
+	err := exceeded(
+		bound{len(r.Measurements), MaxMeasurements, "measurements"}, bound{len(r.Findings), MaxFindings, "findings"},
+		bound{len(r.Relays), MaxRelays, "relays"}, bound{len(r.Metrics), MaxMetrics, "metrics"},
+		bound{evidence, MaxEvidence, "pieces of evidence for one finding"}, bound{notes, MaxStatus, "notes on one measurement"},
+		bound{len(scenarios), MaxScenarios, "scenarios"})
+	if err != nil {
 		return err
 	}
 	all := 0
@@ -90,8 +95,10 @@ func (r *Record) trialCount() (int, error) {
 
 // validate refuses a record that says what no run can have measured, and names the place: the same
 // measurement or relay twice, what is of no relay of the run, more trials than the run's settings
-// had, and values that are not finite or below 0.
-func (r *Record) validate() error {
+// had, values that are not finite or below 0; and in the present form measurements without a figure
+// or a reason, and words that there are not, which would rank or bar nothing. It fills in what a
+// failed check bears on where the file leaves that out.
+func (r *Record) validate(form string) error {
 	trials, err := r.trialCount()
 	if err != nil {
 		return err
@@ -104,54 +111,66 @@ func (r *Record) validate() error {
 		}
 		relays[name] = i
 	}
-	unknownRelay := func(relay, peer, blamed string) error {
-		for _, name := range []string{relay, cmp.Or(peer, relay), cmp.Or(blamed, relay)} {
+	unknownRelay := func(names ...string) error {
+		for _, name := range names {
 			if _, known := relays[name]; !known {
 				return fmt.Errorf("is of %.60q, which is none of its relays", name)
 			}
 		}
 		return nil
 	}
+	seen := make(map[string]int, len(r.Measurements))
+	for i := range r.Measurements {
+		m := &r.Measurements[i]
+		key := fmt.Sprintf("%q %q", []string{m.Relay, m.Peer, m.Scenario, m.Metric}, m.Labels)
+		first, twice := seen[key]
+		seen[key] = i
+		err := unknownRelay(m.Relay, m.Peer)
+		switch {
+		case twice:
+			err = fmt.Errorf("is there already as measurement %d", first+1)
+		case err != nil:
+		case len(m.Trials) > trials:
+			err = fmt.Errorf("has %d trials, and the run had %d (option trials)", len(m.Trials), trials)
+		case m.Samples < 0 || m.Clamped < 0:
+			err = fmt.Errorf("has %d samples, %d of them out of range, and no count is below 0", m.Samples, m.Clamped)
+		case form == Schema && len(m.Trials)+len(m.Status) == 0:
+			err = errors.New("has no trial, and no status that says why")
+		case form == Schema && m.Better != Higher && m.Better != Lower && m.Better != None:
+			err = fmt.Errorf("is the better %.60q; there are %q, %q and %q", m.Better, Higher, Lower, None)
+		default:
+			err = cmp.Or(m.Trials.validate("trial"), m.Timeline.validate("second"))
+		}
+		if err != nil {
+			return fmt.Errorf("measurement %d, %.60q of %.60q in %.60q%s, %w", i+1, m.Metric, m.who(), m.Scenario, m.under(), err)
+		}
+	}
 	for i := range r.Findings {
 		f := &r.Findings[i]
 		if err := unknownRelay(f.Relay, f.Peer, f.Blames); err != nil {
 			return fmt.Errorf("check %d, %.60q in %.60q, %w", i+1, f.Code, f.Scenario, err)
 		}
+		if _, known := weight[f.Verdict]; !known {
+			return fmt.Errorf("the check %.60q of %.60q has the verdict %.60q; there are %q, %q, %q and %q",
+				f.Code, f.Relay, f.Verdict, Passed, Failed, Undecided, Stated)
+		}
+		if f.Verdict == Failed && len(f.BearsOn) == 0 {
+			f.BearsOn = BearsOn(f.Code, f.Scenario, f.Labels)
+		}
 	}
-	seen := make(map[string]int, len(r.Measurements))
-	for i := range r.Measurements {
-		m := &r.Measurements[i]
-		wrong := func(format string, args ...any) error {
-			return fmt.Errorf("measurement %d, %.60q of %.60q in %.60q%s, %s", i+1, m.Metric, m.who(), m.Scenario, m.under(), fmt.Errorf(format, args...))
-		}
-		key := fmt.Sprintf("%q %q", []string{m.Relay, m.Peer, m.Scenario, m.Metric}, m.Labels)
-		if first, twice := seen[key]; twice {
-			return wrong("is there already as measurement %d", first+1)
-		}
-		seen[key] = i
-		if err := unknownRelay(m.Relay, m.Peer, ""); err != nil {
-			return wrong("%w", err)
-		}
-		if n := len(m.Trials); n > trials {
-			return wrong("has %d trials, and the run had %d (option trials)", n, trials)
-		}
-		for _, list := range []struct {
-			name   string
-			values Values
-		}{{"trial", m.Trials}, {"second", m.Timeline}} {
-			for k, v := range list.values {
-				switch {
-				case math.IsNaN(v):
-					return wrong("has no number in %s %d", list.name, k+1)
-				case math.IsInf(v, 0):
-					return wrong("has a number in %s %d that is too large for one", list.name, k+1)
-				case v < 0:
-					return wrong("has %v in %s %d, and no figure is below 0", v, list.name, k+1)
-				}
-			}
-		}
-		if m.Samples < 0 || m.Clamped < 0 {
-			return wrong("has %d samples, %d of them out of range, and no count is below 0", m.Samples, m.Clamped)
+	return nil
+}
+
+// validate names the first value that no run can have measured. of says what the values are of.
+func (v Values) validate(of string) error {
+	for k, x := range v {
+		switch {
+		case math.IsNaN(x):
+			return fmt.Errorf("has no number in %s %d", of, k+1)
+		case math.IsInf(x, 0):
+			return fmt.Errorf("has a number in %s %d that is too large for one", of, k+1)
+		case x < 0:
+			return fmt.Errorf("has %v in %s %d, and no figure is below 0", x, of, k+1)
 		}
 	}
 	return nil

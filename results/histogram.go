@@ -75,27 +75,20 @@ func (h *Histogram) Quantile(q float64) time.Duration {
 }
 
 // Mean returns the arithmetic mean, 0 when nothing was counted.
-func (h *Histogram) Mean() time.Duration {
-	if h.Count() == 0 {
-		return 0
-	}
-	return time.Duration(h.h.Mean())
-}
+func (h *Histogram) Mean() time.Duration { return h.ofSome(int64(h.h.Mean())) }
 
 // Max returns the largest observation at the histogram's resolution, 0 when nothing was counted.
-func (h *Histogram) Max() time.Duration {
-	if h.Count() == 0 {
-		return 0
-	}
-	return time.Duration(h.h.Max())
-}
+func (h *Histogram) Max() time.Duration { return h.ofSome(h.h.Max()) }
 
 // Min returns the smallest observation at the histogram's resolution, 0 when nothing was counted.
-func (h *Histogram) Min() time.Duration {
+func (h *Histogram) Min() time.Duration { return h.ofSome(h.h.Min()) }
+
+// ofSome is v of some observations, 0 of none.
+func (h *Histogram) ofSome(v int64) time.Duration {
 	if h.Count() == 0 {
 		return 0
 	}
-	return time.Duration(h.h.Min())
+	return time.Duration(v)
 }
 
 // Count returns how many observations were counted, clamped ones included.

@@ -141,26 +141,22 @@ func (r *Recorder) Add(m Measurement) {
 
 // mergeEncoded returns a with b added; with an error it returns a as it was.
 func mergeEncoded(a, b string) (string, error) {
-	switch {
-	case b == "":
-		return a, nil
-	case a == "":
-		return b, nil
+	if a == "" || b == "" {
+		return a + b, nil
 	}
-	ha, err := DecodeHistogram(a)
+	sum := NewHistogram()
+	for _, text := range []string{a, b} {
+		h, err := DecodeHistogram(text)
+		if err != nil {
+			return a, err
+		}
+		sum.Merge(h)
+	}
+	merged, err := sum.Encode()
 	if err != nil {
 		return a, err
 	}
-	hb, err := DecodeHistogram(b)
-	if err != nil {
-		return a, err
-	}
-	ha.Merge(hb)
-	s, err := ha.Encode()
-	if err != nil {
-		return a, err
-	}
-	return s, nil
+	return merged, nil
 }
 
 // weight orders verdicts: of several trials of one check the heaviest stands. What could not be

@@ -13,6 +13,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"strconv"
 	"strings"
 	"syscall"
 )
@@ -75,29 +76,25 @@ func (r *Record) Write(path string) error {
 		return writeError(path, err)
 	}
 	defer os.Remove(f.Name()) // after the rename there is nothing of that name left
-	if err := c.encode(f); err != nil {
-		f.Close()
-		return writeError(path, err)
-	}
-	if err := f.Close(); err != nil {
-		return writeError(path, err)
-	}
-	if err := os.Rename(f.Name(), path); err != nil {
-		return writeError(path, err)
-	}
-	syncFolder(dir)
-	return nil
-}
-
-func (r *Record) encode(f *os.File) error {
 	// CreateTemp makes files for their owner alone; results are there to be shared.
-	if err := f.Chmod(0o644); err != nil {
-		return err
+	if err = f.Chmod(0o644); err == nil {
+		err = encodeJSON(f, &c)
 	}
-	if err := encodeJSON(f, r); err != nil {
-		return err
+	if err == nil {
+		err = f.Sync()
 	}
-	return f.Sync()
+	if err = errors.Join(err, f.Close()); err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		return writeError(path, err)
+	}
+	// This makes the rename last. Not all file systems can, and the record is whole either way.
+	if d, err := os.Open(dir); err == nil {
+		d.Sync()
+		d.Close()
+	}
+	return nil
 }
 
 func encodeJSON(f io.Writer, r *Record) error {
@@ -109,14 +106,6 @@ func encodeJSON(f io.Writer, r *Record) error {
 		return err
 	}
 	return w.Flush()
-}
-
-// syncFolder makes the rename last. Not all file systems can, and the record is whole either way.
-func syncFolder(dir string) {
-	if d, err := os.Open(dir); err == nil {
-		d.Sync()
-		d.Close()
-	}
 }
 
 func writeError(path string, err error) error {
@@ -164,29 +153,17 @@ func readRecord(path string) (*Record, error) {
 	case info.Size() == 0:
 		return nil, fmt.Errorf("%s is empty; a results.json was expected", path)
 	case info.Size() > maxRecordBytes:
-		return nil, errTooLarge(path)
+		return nil, fmt.Errorf("%s is larger than %d MiB, which no results.json is", path, maxRecordBytes>>20)
 	}
-	f, err := os.Open(path)
+	b, err := os.ReadFile(path)
 	if err != nil {
 		return nil, fmt.Errorf("reading results: %w", err)
-	}
-	defer f.Close()
-	b, err := io.ReadAll(io.LimitReader(f, maxRecordBytes+1))
-	if err != nil {
-		return nil, fmt.Errorf("reading %s: %w", path, err)
-	}
-	if len(b) > maxRecordBytes { // it grew meanwhile
-		return nil, errTooLarge(path)
 	}
 	r, err := parseRecord(b)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	return r, nil
-}
-
-func errTooLarge(path string) error {
-	return fmt.Errorf("%s is larger than %d MiB, which no results.json is", path, maxRecordBytes>>20)
 }
 
 // Hash tells records apart by all that they say, whatever their files are called or how they are
@@ -207,53 +184,31 @@ func parseRecord(b []byte) (*Record, error) {
 	if err := checkForm(b); err != nil {
 		return nil, err
 	}
+	r := new(Record)
+	var err error
 	switch {
 	case head.Schema == nil:
 		return nil, errors.New("this is not a results.json of relaybench: it has no schema id")
 	case *head.Schema == schema1:
-		r, err := upgrade1(b)
-		if err != nil {
-			return nil, err
-		}
-		return r, cmp.Or(r.withinLimits(), r.validate())
+		r, err = upgrade1(b)
 	case *head.Schema != Schema:
 		return nil, fmt.Errorf("its schema is %.60q, and this relaybench reads %q and %q: a newer one reads it", *head.Schema, Schema, schema1)
+	default:
+		if err = json.Unmarshal(b, r); err != nil {
+			err = jsonError(err, len(b))
+		}
 	}
-	r := new(Record)
-	if err := json.Unmarshal(b, r); err != nil {
-		return nil, jsonError(err, len(b))
+	if err == nil {
+		err = r.withinLimits()
 	}
-	if err := cmp.Or(r.withinLimits(), r.validate(), r.checkVerdicts()); err != nil {
+	if err == nil {
+		err = r.validate(*head.Schema)
+	}
+	if err != nil {
 		return nil, err
 	}
 	r.normalize()
 	return r, nil
-}
-
-// checkVerdicts refuses measurements without a figure or a reason, and verdicts that there are not,
-// which would bar nothing. It fills in what a failed check bears on where the file leaves that out.
-func (r *Record) checkVerdicts() error {
-	for i := range r.Measurements {
-		m := &r.Measurements[i]
-		at := fmt.Sprintf("measurement %d, %.60q of %.60q in %.60q%s", i+1, m.Metric, m.who(), m.Scenario, m.under())
-		switch {
-		case len(m.Trials)+len(m.Status) == 0:
-			return fmt.Errorf("%s, has no trial, and no status that says why", at)
-		case m.Better != Higher && m.Better != Lower && m.Better != None:
-			return fmt.Errorf("%s, is the better %.60q; there are %q, %q and %q", at, m.Better, Higher, Lower, None)
-		}
-	}
-	for i := range r.Findings {
-		f := &r.Findings[i]
-		if _, known := weight[f.Verdict]; !known {
-			return fmt.Errorf("the check %.60q of %.60q has the verdict %.60q; there are %q, %q, %q and %q",
-				f.Code, f.Relay, f.Verdict, Passed, Failed, Undecided, Stated)
-		}
-		if f.Verdict == Failed && len(f.BearsOn) == 0 {
-			f.BearsOn = BearsOn(f.Code, f.Scenario, f.Labels)
-		}
-	}
-	return nil
 }
 
 // typeName is what a JSON value is called that a Go type takes in.
@@ -279,62 +234,51 @@ const mostListed = 2 * MaxMeasurements
 // checkForm refuses lists without bound, and what a JSON reader passes over in silence, and names
 // the place: an object with a field twice, and null among the objects of a list. b is JSON.
 func checkForm(b []byte) error {
-	type level struct {
-		list  bool
-		named map[string]bool // fields so far
-		place string          // of what comes next
-		items int
-	}
-	var open []level
-	place := func() (path string) {
-		for i := range open {
-			path += open[i].place
-		}
-		return strings.TrimPrefix(path, ".")
-	}
-	for d := json.NewDecoder(bytes.NewReader(b)); ; {
+	d := json.NewDecoder(bytes.NewReader(b))
+	var path []string
+	place := func() string { return strings.TrimPrefix(strings.Join(path, ""), ".") }
+	var check func(inList bool) error
+	check = func(inList bool) error {
 		token, err := d.Token()
 		if err != nil {
 			return nil // its end, as all of it has been read before
 		}
-		at := len(open) - 1
-		if at >= 0 && token != json.Delim('}') && token != json.Delim(']') {
-			l := &open[at]
-			switch field, text := token.(string); {
-			case l.list:
-				if l.items++; at == 1 && l.items > mostListed {
-					return fmt.Errorf("its list %.60q is longer than %d, and a results.json has no such list", strings.TrimPrefix(open[0].place, "."), mostListed)
+		depth := len(path)
+		if token == nil && inList && depth == 2 {
+			return fmt.Errorf("%.60q is null, and has to be an object", place())
+		}
+		if token != json.Delim('{') && token != json.Delim('[') {
+			return nil
+		}
+		path = append(path, "")
+		named := map[string]bool{}
+		for n := 1; d.More(); n++ {
+			if token == json.Delim('[') {
+				if depth == 1 && n > mostListed {
+					return fmt.Errorf("its list %.60q is longer than %d, and a results.json has no such list", strings.TrimPrefix(path[0], "."), mostListed)
 				}
-				l.place = fmt.Sprintf(" %d", l.items)
-				if token == nil && at == 1 {
-					return fmt.Errorf("%.60q is null, and has to be an object", place())
-				}
-			case l.place == "" && text:
-				l.place = "." + field
-				if at == 0 || open[at-1].list { // not of names that are anybody's: fields in either case are one
+				path[depth] = " " + strconv.Itoa(n)
+			} else {
+				key, _ := d.Token()
+				field := key.(string)
+				path[depth] = "." + field
+				if depth == 0 || inList { // not of names that are anybody's: fields in either case are one
 					field = strings.ToLower(field)
 				}
-				if l.named[field] {
+				if named[field] {
 					return fmt.Errorf("the field %.120q is there twice", place())
 				}
-				l.named[field] = true
-				continue
+				named[field] = true
+			}
+			if err := check(token == json.Delim('[')); err != nil {
+				return err
 			}
 		}
-		switch token {
-		case json.Delim('{'):
-			open = append(open, level{named: map[string]bool{}})
-			continue
-		case json.Delim('['):
-			open = append(open, level{list: true})
-			continue
-		case json.Delim('}'), json.Delim(']'):
-			open = open[:at]
-		}
-		if at = len(open) - 1; at >= 0 && !open[at].list {
-			open[at].place = "" // its value is over, and a field comes next
-		}
+		d.Token() // what closes it
+		path = path[:depth]
+		return nil
 	}
+	return check(false)
 }
 
 func jsonError(err error, size int) error {

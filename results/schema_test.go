@@ -2,6 +2,7 @@ package results
 
 import (
 	"bytes"
+	_ "embed"
 	"encoding/json"
 	"maps"
 	"os"
@@ -14,9 +15,12 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
+//go:embed results.schema.json
+var schemaJSON []byte
+
 func compileSchema(t *testing.T) *jsonschema.Schema {
 	t.Helper()
-	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(SchemaJSON))
+	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(schemaJSON))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -109,7 +113,7 @@ func TestTheSchemaRefusesWhatIsNotARecord(t *testing.T) {
 // types.
 func TestSchemaAndTypesAgree(t *testing.T) {
 	var root map[string]any
-	if err := json.Unmarshal(SchemaJSON, &root); err != nil {
+	if err := json.Unmarshal(schemaJSON, &root); err != nil {
 		t.Fatal(err)
 	}
 	defs := root["$defs"].(map[string]any)

@@ -34,19 +34,6 @@ type finding1 struct {
 	Evidence []string `json:"evidence"`
 }
 
-// withinLimits refuses what upgrading would take too long for.
-func (old *record1) withinLimits() error {
-	if err := cmp.Or(atMost(len(old.Measurements), MaxMeasurements, "measurements"), atMost(len(old.Findings), MaxFindings, "findings")); err != nil {
-		return err
-	}
-	for i := range old.Measurements {
-		if err := atMost(strings.Count(old.Measurements[i].Note, "; "), MaxStatus, "notes on one measurement"); err != nil {
-			return err
-		}
-	}
-	return old.Record.withinLimits()
-}
-
 // upgrade1 reads a record of form 1. This is the one place that takes keys and notes apart: those
 // of that form, which does not change any more.
 func upgrade1(b []byte) (*Record, error) {
@@ -56,7 +43,14 @@ func upgrade1(b []byte) (*Record, error) {
 	}
 	r := &old.Record
 	r.Schema = Schema
-	if err := old.withinLimits(); err != nil {
+	notes := 0
+	for i := range old.Measurements {
+		notes = max(notes, strings.Count(old.Measurements[i].Note, "; "))
+	}
+	// What upgrading would take too long for.
+	err := exceeded(bound{len(old.Measurements), MaxMeasurements, "measurements"}, bound{len(old.Findings), MaxFindings, "findings"},
+		bound{notes, MaxStatus, "notes on one measurement"})
+	if err = cmp.Or(err, r.withinLimits()); err != nil {
 		return nil, err
 	}
 	for i := range r.Calibration {
@@ -81,7 +75,6 @@ func upgrade1(b []byte) (*Record, error) {
 			seen.Describe(s)
 		}
 	}
-	r.normalize()
 	return r, nil
 }
 
