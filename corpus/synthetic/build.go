@@ -86,7 +86,7 @@ func (b *eventBuilder) authorHex(index int) string { return b.g.keys.hex[b.g.pla
 
 // relayHint is where an author is said to publish.
 func (b *eventBuilder) relayHint(author uint16) string {
-	return "wss://" + relayNames[int(author)%len(relayNames)] + ".example"
+	return "wss://" + words.Relays[int(author)%len(words.Relays)] + ".example"
 }
 
 // note writes a root note (NIP-01), some with a picture, a mention (NIP-27) or hashtags.
@@ -125,7 +125,7 @@ func (b *eventBuilder) finishNote(e *corpus.Event, text []byte) {
 func (b *eventBuilder) drawHashtags(n int) []string {
 	var drawn []string
 	for range n {
-		if hashtag := hashtagWords[b.g.hashtags.draw(b.r)]; !slices.Contains(drawn, hashtag) {
+		if hashtag := words.Hashtags[b.g.hashtags.draw(b.r)]; !slices.Contains(drawn, hashtag) {
 			drawn = append(drawn, hashtag)
 		}
 	}

@@ -35,6 +35,3 @@ func newSyntheticKeys(ctx context.Context, seed [32]byte, authors int) (*synthet
 
 // wallet is the index of the payment service that an author receives zaps through.
 func (k *syntheticKeys) wallet(author int) int { return k.authors + author%walletCount }
-
-// firstStranger is the index of the first stranger's key.
-func (k *syntheticKeys) firstStranger() int { return k.authors + walletCount }

@@ -21,31 +21,28 @@ func (b *eventBuilder) profile(e *corpus.Event, planned *plannedEvent) {
 	name := string(appendCoined(nil, b.r))
 	display := string(appendCoined(nil, b.r))
 	if b.r.chance(30) {
-		display += " " + pickOne(b.r, emojis)
+		display += " " + pickOne(b.r, words.Emojis)
 	}
 	lang := pickWeighted(b.r, languages)
 	b.r.restart(derive(b.g.seed, "about", int(planned.author)*(maxVersion+1)+int(planned.version)))
 	about := appendProse(nil, b.r, lang, b.r.between(3, 40), true)
 
-	text := append(b.text[:0], `{"name":`...)
-	text = corpus.AppendString(text, name)
-	text = append(text, `,"display_name":`...)
-	text = corpus.AppendString(text, display)
-	text = append(text, `,"about":`...)
-	text = corpus.AppendString(text, string(about))
-	text = append(text, `,"picture":`...)
-	text = corpus.AppendString(text, "https://media.example/avatar/"+name+".png")
-	if b.r.chance(50) {
-		text = append(text, `,"banner":`...)
-		text = corpus.AppendString(text, "https://media.example/banner/"+name+".jpg")
-	}
-	if b.r.chance(60) {
-		text = append(text, `,"nip05":`...)
-		text = corpus.AppendString(text, name+"@people.example")
-	}
-	if b.r.chance(70) {
-		text = append(text, `,"lud16":`...)
-		text = corpus.AppendString(text, name+"@wallet.example")
+	text := append(b.text[:0], '{')
+	for i, field := range []struct {
+		percent     int // of the profiles that have it; 0 is all
+		name, value string
+	}{
+		{0, "name", name}, {0, "display_name", display}, {0, "about", string(about)}, {0, "picture", "https://media.example/avatar/" + name + ".png"},
+		{50, "banner", "https://media.example/banner/" + name + ".jpg"}, {60, "nip05", name + "@people.example"}, {70, "lud16", name + "@wallet.example"},
+	} {
+		if field.percent > 0 && !b.r.chance(field.percent) {
+			continue
+		}
+		if i > 0 {
+			text = append(text, ',')
+		}
+		text = append(corpus.AppendString(text, field.name), ':')
+		text = corpus.AppendString(text, field.value)
 	}
 	text = append(text, '}')
 	e.Content = string(text)
@@ -93,7 +90,7 @@ func (b *eventBuilder) drawFollows(author, n int) []int {
 	for i := range authors {
 		add((start + i) % authors)
 	}
-	for key := b.g.keys.firstStranger(); len(follows) < n; key++ {
+	for key := authors + walletCount; len(follows) < n; key++ {
 		add(key)
 	}
 	return follows
@@ -103,7 +100,7 @@ func (b *eventBuilder) drawFollows(author, n int) []int {
 func (b *eventBuilder) relayList(e *corpus.Event) {
 	var chosen []string
 	for range b.r.between(2, 10) {
-		if name := pickOne(b.r, relayNames); !slices.Contains(chosen, name) {
+		if name := pickOne(b.r, words.Relays); !slices.Contains(chosen, name) {
 			chosen = append(chosen, name)
 		}
 	}

@@ -121,7 +121,7 @@ func newGeneration(ctx context.Context, s Spec) (*generation, error) {
 		start:      s.BaseTime - windowSeconds,
 		seed:       seed,
 		popularity: popularity,
-		hashtags:   newZipfTable(len(hashtagWords)),
+		hashtags:   newZipfTable(len(words.Hashtags)),
 		keys:       keys,
 		plan:       planCorpus(s.Events, popularity, derive(seed, "plan", 0)),
 		ids:        make([]corpus.ID, s.Events),

@@ -45,11 +45,11 @@ func appendProse(dst []byte, r *randStream, lang *language, words int, breaks bo
 func appendWord(dst []byte, r *randStream, lang *language) []byte {
 	switch x := r.below(100); {
 	case x < 4:
-		return append(dst, pickOne(r, emojis)...)
+		return append(dst, pickOne(r, words.Emojis)...)
 	case x < 6:
 		return strconv.AppendInt(dst, int64(r.below(r.below(100_000)+1)), 10)
 	case x < 7:
-		return append(dst, pickOne(r, oddities)...)
+		return append(dst, pickOne(r, words.Oddities)...)
 	case x < 9:
 		dst = append(dst, lang.quotes[0]...)
 		dst = append(dst, pickOne(r, lang.words)...)
@@ -64,7 +64,7 @@ func appendWord(dst []byte, r *randStream, lang *language) []byte {
 // appendCoined appends a made-up word of two to four syllables.
 func appendCoined(dst []byte, r *randStream) []byte {
 	for range r.between(2, 4) {
-		dst = append(dst, pickOne(r, syllables)...)
+		dst = append(dst, pickOne(r, words.Syllables)...)
 	}
 	return dst
 }
@@ -104,7 +104,7 @@ func appendArticle(dst []byte, r *randStream, lang *language, title string) []by
 			}
 		case x < 25:
 			dst = append(dst, "```\n"...)
-			dst = append(dst, pickOne(r, oddities)...)
+			dst = append(dst, pickOne(r, words.Oddities)...)
 			dst = append(dst, "\n\tprintf(\"%s\\n\", "...)
 			dst = appendCoined(dst, r)
 			dst = append(dst, ");\n```"...)
