@@ -2,10 +2,13 @@ package results
 
 import (
 	"cmp"
+	_ "embed"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
+	"sync"
 )
 
 // schema1 is the form before this one: notes and sentences in place of codes, conditions in keys
@@ -63,9 +66,9 @@ func upgrade1(b []byte) (*Record, error) {
 		used[m.Metric] = true
 		seen.Describe(scenario1(m.Scenario, m.Labels))
 	}
-	for _, m := range metrics1 {
-		if used[m.key] {
-			r.Metrics = append(r.Metrics, Metric{Key: m.key, Title: m.title, Role: m.role, Sums: m.sums})
+	for _, m := range form1().Metrics {
+		if used[m.Key] {
+			r.Metrics = append(r.Metrics, m)
 		}
 	}
 	for i := range old.Findings {
@@ -185,41 +188,28 @@ func status1(note string, measured bool) Status {
 	return s
 }
 
-// codes1 are the checks of form 1, by the names that they had.
-var codes1 = map[string]string{
-	"can be measured": CodeMeasurable, "can be asked": CodeMeasurable, "completes": CodeCompletes, "sends only messages": CodeOnlyMessage,
-	"keeps connections open": CodeConnections, "accepts what a compliant relay keeps": CodeAccepts, "accepts single events": CodeAcceptsSingle,
-	"accepts events on a schedule": CodeAcceptsPaced, "accepts one more event": CodeAcceptsOneMore,
-	"accepted events become queryable": CodeQueryable, "had not seen the events before": CodeUnseenBefore, "answers only what was sent": CodeOnlySent,
-	"nothing acknowledged is missing": CodeAcknowledgedKept, "events come back as they were sent": CodeUnaltered,
-	"returns only what was asked for": CodeOnlyAsked, "is answered with EOSE": CodeEOSE, "returns what the model returns": CodeModel,
-	"answers in full": CodeUncapped, "speaks NIP-77": CodeNIP77, "holds its share after seeding": CodeHoldsSeeded,
-	"finds exactly the difference": CodeDifference, "carries every event over": CodeCarried, "converges": CodeHoldsUnion,
-	"stays the same without writes": CodeSteady, "knows an event as soon as it is acknowledged": CodeAtOnce,
-	"finds scattered differences": CodeScattered, "holds what was imported": CodeImported, "returns what it names": CodeReturnsNamed,
-	"has a way": CodeHasWay, "is watched second by second": CodeWatched, "holds what the source held": CodeHoldsSource,
-	"sends what it holds": CodeSendsHeld, "serves as a source": CodeServesSource, "no second holds more than a page": CodeSecondsPaged,
-	"its sync command succeeds": CodeSyncCommand, "is complete": CodeComplete, "sends nothing else": CodeOnlyRequested,
-	"stores and returns a valid event": CodeStores, "returns text unchanged": CodeText, "refuses a bad signature": CodeBadSignature,
-	"refuses a bad id": CodeBadID, "refuses malformed events": CodeMalformed, "accepts events of the corpus' time": CodeCorpusTime,
-	"accepts events of 2020": CodeYear2020, "returns kinds 4 and 1059": CodePrivateKinds, "answers a duplicate": CodeDuplicate,
-	"filters by id, author, kind and tag": codeFilters1, "keeps to the limit": CodeLimit, "answers newest first": CodeOrder,
-	"since and until are inclusive": CodeInclusive, "takes several filters in one REQ": CodeSeveral,
-	"replaces replaceable events": CodeReplaceable, "replaces addressable events": CodeAddressable,
-	"keeps out superseded versions": CodeLateVersion, "passes ephemeral events on and stores none": CodeEphemeral,
-	"sends live events after EOSE": CodeLive, "filters live events": CodeLiveFilter, "ends a subscription on CLOSE": CodeClose,
-	"does not throttle": CodeThrottles, "survives the preflight": CodeSurvives,
-}
+//go:embed upgrade1.json
+var tables1 []byte
+
+// form1 is what form 1 was called, and how it is described now.
+var form1 = sync.OnceValue(func() (t struct {
+	Codes     map[string]string   // of checks, by the names that they had
+	Stated    []string            // codes whose failure bars nothing any more
+	Sections  map[string]Scenario // what all scenarios of a family share
+	Scenarios []Scenario          // in reading order; a key that ends in a dot stands for all below it
+	Metrics   []Metric            // in reading order
+}) {
+	if err := json.Unmarshal(tables1, &t); err != nil {
+		panic("results: upgrade1.json: " + err.Error())
+	}
+	return t
+})
 
 // codeFilters1 is the one check of form 1 on all conditions of a filter.
 const codeFilters1 = "filters"
 
-// stated1 are the codes whose failure bars nothing any more.
-var stated1 = map[string]bool{CodeMalformed: true, CodeYear2020: true, CodeDuplicate: true, CodeSeveral: true, CodeLateVersion: true,
-	CodeEphemeral: true, CodeClose: true, CodeText: true, CodeMeasurable: true, CodeNIP77: true, CodeHasWay: true, CodeWatched: true}
-
 func (o *finding1) upgrade1() Finding {
-	f := Finding{Relay: o.Relay, Peer: o.Peer, Code: cmp.Or(codes1[o.Check], o.Check), Cause: StatusText, Texts: map[string]string{"text": o.Detail}}
+	f := Finding{Relay: o.Relay, Peer: o.Peer, Code: cmp.Or(form1().Codes[o.Check], o.Check), Cause: StatusText, Texts: map[string]string{"text": o.Detail}}
 	f.Scenario, f.Labels = key1(o.Scenario)
 	var of, refused int
 	if n, _ := fmt.Sscanf(o.Detail, "of %d events that a compliant relay keeps: %d refused", &of, &refused); n == 2 {
@@ -237,7 +227,7 @@ func (o *finding1) upgrade1() Finding {
 		f.Verdict = Stated
 	case o.OK:
 		f.Verdict = Passed
-	case !o.Required || stated1[f.Code]:
+	case !o.Required || slices.Contains(form1().Stated, f.Code):
 		f.Verdict = Stated
 	default:
 		f.Verdict, f.Blames, f.BearsOn = Failed, o.Relay, BearsOn(f.Code, f.Scenario, f.Labels)
@@ -256,115 +246,29 @@ func (o *finding1) upgrade1() Finding {
 	return f
 }
 
-// scenarios1 are the scenarios of form 1 in reading order; a key that ends in a dot stands for all
-// below it.
-var scenarios1 = []Scenario{
-	{Key: "ingest.throughput", Title: "Publishing at full speed", Primary: "accepted", Unit: "events/s", Headlines: []Headline{{"accepted", "accepted/s", nil}, {"ok latency", "OK latency", nil}}},
-	{Key: "ingest.visibility", Title: "From publish to readable", Primary: "visible", Unit: "ms", Headlines: []Headline{{"visible", "visible", nil}}},
-	{Key: "ingest.paced", Title: "On a schedule, whatever the answers", Primary: "ok from intended", Unit: "ms"},
-	{Key: "query.firehose.", Title: "firehose: the newest events of all kinds"},
-	{Key: "query.global-feed.", Title: "global-feed: the newest notes"},
-	{Key: "query.profiles.", Title: "profiles: of the 50 busiest authors"},
-	{Key: "query.author-archive.", Title: "author-archive: everything by the 3 quietest"},
-	{Key: "query.follow-feed.", Title: "follow-feed: notes of 150 followed authors"},
-	{Key: "query.thread.", Title: "thread: under the most referenced note"},
-	{Key: "query.notifications.", Title: "notifications: of the most mentioned key"},
-	{Key: "query.conversation.", Title: "conversation: between two people"},
-	{Key: "query.reactions-watch.", Title: "reactions-watch: on the 150 busiest notes"},
-	{Key: "query.hashtag.", Title: "hashtag: notes under the top one"},
-	{Key: "query.by-ids.", Title: "by-ids: 100 events by their ids"},
-	{Key: "query.recent-window.", Title: "recent-window: the last fifth of the time"},
-	{Key: "query.empty.", Title: "empty: nothing matches, the floor"},
-	{Key: "query.deep-page.", Title: "deep-page: in the middle of the past"},
-	{Key: "query.", Title: ""},
-	{Key: "storage", Title: "On disk after a clean stop", Primary: "allocated", Unit: "bytes/event", Headlines: []Headline{{"allocated", "disk/event", nil}, {"write amplification", "written", nil}}},
-	{Key: "crash", Title: "Killed in the middle of publishing, and started again", Primary: "ready again", Unit: "ms"},
-	{Key: "import", Title: "Filled by its own import command, and counted by asking", Primary: "stored", Unit: "events/s"},
-	{Key: "negentropy.initial", Title: "initial", Headlines: []Headline{{"time", "first reconcile", nil}}},
-	{Key: "negentropy.transfer", Title: "transfer", Primary: "events/s", Unit: "events/s"},
-	{Key: "negentropy.identical", Title: "identical"},
-	{Key: "negentropy.heartbeat", Title: "heartbeat", Headlines: []Headline{{"time", "heartbeat", nil}}},
-	{Key: "negentropy.after-write", Title: "after-write"},
-	{Key: "negentropy.scattered", Title: "scattered"},
-	{Key: "sync.native", Title: "by the sink's own sync command"},
-	{Key: "sync.negentropy", Title: "by reconciliation (NIP-77), relaybench between the two"},
-	{Key: "sync.req", Title: "by REQs in pages, newest first"},
-	{Key: "fetch.giant", Title: "giant", Headlines: []Headline{{"records/s", "giant REQ", Labels{LabelForm: "raw"}}}},
-	{Key: "fetch.paged", Title: "paged", Headlines: []Headline{{"records/s", "paged REQs", Labels{LabelForm: "raw"}}}},
-	{Key: "fetch.sharded-giant", Title: "sharded-giant"},
-	{Key: "fetch.sharded-paged", Title: "sharded-paged"},
-	{Key: "fetch.by-id", Title: "by-id"},
-	{Key: "fetch.negentropy", Title: "negentropy"},
-}
-
-// sections1 are the families of form 1.
-var sections1 = map[string]struct {
-	title, primary, unit string
-	layout               Layout
-}{
-	"ingest": {"Ingest", "", "", LayoutBars}, "query": {"Queries", "eose", "ms", LayoutQueries}, "storage": {"Storage", "", "", LayoutBars},
-	"crash": {"Crash", "", "", LayoutBars}, "import": {"Import", "", "", LayoutBars}, "negentropy": {"Negentropy", "time", "ms", LayoutPairs},
-	"sync": {"Sync", "records/s", "events/s", LayoutMatrix}, "fetch": {"Fetch", "records/s", "events/s", LayoutDownloads},
-}
-
 // scenario1 describes a scenario of form 1; one that is not known comes last, under its own key.
 func scenario1(key string, labels Labels) Scenario {
+	scenarios := form1().Scenarios
 	family, _, _ := strings.Cut(key, ".")
-	section, known := sections1[family]
+	section, known := form1().Sections[family]
 	if !known {
-		section.title, section.layout = family, LayoutBars
+		section = Scenario{Title: family, Layout: LayoutBars}
 	}
-	s := Scenario{Title: key, Order: 100 * len(scenarios1)}
-	for i, o := range scenarios1 {
+	s := Scenario{Title: key, Order: 100 * len(scenarios)}
+	for i, o := range scenarios {
 		if o.Key == key || strings.HasSuffix(o.Key, ".") && strings.HasPrefix(key, o.Key) {
 			s = o
 			s.Title, s.Order = cmp.Or(o.Title, key), 100*(i+1)
 			break
 		}
 	}
-	s.Key, s.Section, s.Layout, s.Durability = key, section.title, section.layout, family == "ingest"
-	s.Primary, s.Unit = cmp.Or(s.Primary, section.primary), cmp.Or(s.Unit, section.unit)
-	switch form := labels[LabelForm]; {
-	case family == "query" && form != "":
+	s.Key, s.Section, s.Layout, s.Durability = key, section.Title, section.Layout, family == "ingest"
+	s.Primary, s.Unit = cmp.Or(s.Primary, section.Primary), cmp.Or(s.Unit, section.Unit)
+	if form := labels[LabelForm]; family == "query" && form != "" {
 		s.Headlines = []Headline{{"eose", form + " queries", nil}, {"events/s", "query events/s", nil}}
 		if form == "varied" {
 			s.Order++
 		}
 	}
 	return s
-}
-
-// metrics1 are the metrics of form 1 that had a title.
-var metrics1 = []struct {
-	key, title string
-	role       MetricRole
-	sums       bool
-}{
-	{"accepted", "accepted", RoleFigure, false}, {"ok latency", "EVENT to OK", RoleFigure, false}, {"unacknowledged", "never acknowledged", RoleStated, false},
-	{"visible", "EVENT to visible for another reader", RoleFigure, false}, {"ok", "EVENT to OK, one at a time", RoleFigure, false},
-	{"queryable by ok", "queryable when its OK arrives", RoleStated, false}, {"ok from intended", "intended sending to OK", RoleFigure, false},
-	{"ready again", "from start to ready, over what was left", RoleFigure, false}, {"acknowledged before", "acknowledged before", RoleFigure, false},
-	{"send delay", "sent late by (the harness)", RoleFigure, false}, {"eose", "time to EOSE", RoleFigure, false}, {"first event", "time to first event", RoleFigure, false},
-	{"events/s", "events/s from all connections", RoleFigure, false}, {"queries/s", "answers/s from all connections", RoleFigure, false},
-	{"events", "events in the answer", RoleFigure, false}, {"allocated", "disk blocks", RoleFigure, false}, {"apparent", "file lengths", RoleFigure, false},
-	{"write amplification", "bytes written for each corpus byte", RoleFigure, false}, {"stored", "stored", RoleFigure, false},
-	{"held afterwards", "held afterwards", RoleFigure, false}, {"rejected", "rejected", RoleFigure, false}, {"rejected events", "rejected", RoleFigure, false},
-	{"duplicates", "duplicates", RoleFigure, false}, {"poll round trip", "poll round trip (the resolution)", RoleFigure, false},
-	{"time", "time", RoleFigure, false}, {"duration", "duration", RoleFigure, false}, {"have", "have", RoleFigure, false}, {"need", "need", RoleFigure, false},
-	{"bytes per difference", "B/differing", RoleFigure, false}, {"rounds", "rounds", RoleFigure, false}, {"bytes up", "up", RoleFigure, false},
-	{"bytes down", "down", RoleFigure, false}, {"harness share", "harness share", RoleFigure, false}, {"records/s", "records/s", RoleFigure, false},
-	{"MB/s", "MB/s", RoleFigure, false}, {"wall time", "wall time", RoleFigure, false}, {"missing", "missing", RoleFigure, false},
-	{"retried", "retried", RoleFigure, false}, {"failed", "failed", RoleFigure, false}, {"overfetch", "overfetch", RoleFigure, false},
-	{"requests", "REQs", RoleFigure, false}, {"request latency", "REQ time", RoleFigure, false},
-	{"in flight by Little's law", "in flight", RoleFigure, false}, {"in flight configured", "in flight at most", RoleFigure, false},
-	{"tool cpu per event", "tool cpu/event", RoleFigure, false}, {"reconcile time", "reconciled in", RoleFigure, false},
-	{"reconcile rounds", "in rounds", RoleFigure, false}, {"transfers", "transfers", RoleFigure, false}, {"stragglers", "stragglers", RoleFigure, false},
-	{"transfer events/s", "transfer/s", RoleFigure, false}, {"pages", "pages", RoleFigure, false}, {"response bytes", "received", RoleFigure, false},
-	{"REQ to EOSE", "REQ to EOSE", RoleFigure, false}, {"source cpu", "source cpu", RoleFigure, false}, {"sink cpu", "sink cpu", RoleFigure, false},
-	{"tool cpu", "tool cpu", RoleFigure, false}, {"tool's share of the sink's cpu", "tool / sink cpu", RoleFigure, false},
-	{"tool peak rss", "tool rss", RoleFigure, false}, {"refused", "refused", RoleFigure, false},
-	{"cpu", "cpu", RoleResource, true}, {"peak rss", "peak rss", RoleResource, false}, {"read", "read", RoleResource, true}, {"written", "written", RoleResource, true},
-	{"open files", "open files", RoleResource, false}, {"context switches", "context switches", RoleResource, true}, {"harness cpu", "harness cpu", RoleResource, false},
-	{"cpu per 1,000 accepted", "cpu per 1,000 accepted", RoleResource, false}, {"cpu per 1,000 stored", "cpu per 1,000 stored", RoleResource, false},
-	{"cpu of the command", "cpu of the command", RoleResource, false}, {"peak rss of the command", "peak rss of the command", RoleResource, false},
 }
