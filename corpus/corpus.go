@@ -115,33 +115,25 @@ func copyOf(f *os.File, size int64) (private *os.File, err error) {
 		if private, err = os.CreateTemp(dir, ".reading-*"); err != nil {
 			continue
 		}
+		var n int64
 		if err = os.Remove(private.Name()); err == nil {
-			err = fill(private, f, size)
+			_, err = f.Seek(0, io.SeekStart)
+		}
+		if err == nil {
+			n, err = io.Copy(private, io.LimitReader(f, size)) // which lets the system share blocks
 		}
 		if err == nil && size >= LargeFile {
 			err = private.Sync()
 		}
-		if err == nil {
+		if err == nil && n == size {
 			return private, nil
 		}
 		private.Close()
-		if errors.Is(err, ErrDamaged) {
-			return nil, err
+		if err == nil {
+			return nil, fmt.Errorf("%w: %s became shorter while it was read", ErrDamaged, f.Name())
 		}
 	}
 	return nil, fmt.Errorf("copying the corpus, of %d bytes, so that nothing changes it while it is read: %w", size, err)
-}
-
-// fill copies a file from its beginning. What is given to io.Copy lets the system share blocks.
-func fill(private, f *os.File, size int64) error {
-	if _, err := f.Seek(0, io.SeekStart); err != nil {
-		return err
-	}
-	n, err := io.Copy(private, io.LimitReader(f, size))
-	if err == nil && n < size {
-		return fmt.Errorf("%w: %s became shorter while it was read", ErrDamaged, f.Name())
-	}
-	return err
 }
 
 // checkManifest compares the index with the manifest.

@@ -3,10 +3,10 @@
 package corpus
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"strconv"
+	"strings"
 	"unsafe"
 
 	"relaybench/corpus/scan"
@@ -112,16 +112,7 @@ func (e *Event) Expiration() (at int64, ok bool) {
 func (e *Event) AppendJSON(dst []byte) []byte {
 	dst = append(dst, `{"id":"`...)
 	dst = hex.AppendEncode(dst, e.ID[:])
-	dst = append(dst, `","pubkey":"`...)
-	dst = hex.AppendEncode(dst, e.PubKey[:])
-	dst = append(dst, `","created_at":`...)
-	dst = strconv.AppendInt(dst, e.CreatedAt, 10)
-	dst = append(dst, `,"kind":`...)
-	dst = strconv.AppendInt(dst, int64(e.Kind), 10)
-	dst = append(dst, `,"tags":`...)
-	dst = appendTags(dst, e.Tags)
-	dst = append(dst, `,"content":`...)
-	dst = AppendString(dst, e.Content)
+	dst = e.appendFields(dst, `","pubkey":"`, `","created_at":`, `,"kind":`, `,"tags":`, `,"content":`)
 	dst = append(dst, `,"sig":"`...)
 	dst = hex.AppendEncode(dst, e.Sig[:])
 	return append(dst, `"}`...)
@@ -129,38 +120,21 @@ func (e *Event) AppendJSON(dst []byte) []byte {
 
 // AppendSerialization appends the array whose sha256 is the event's id (NIP-01).
 func (e *Event) AppendSerialization(dst []byte) []byte {
-	dst = append(dst, `[0,"`...)
-	dst = hex.AppendEncode(dst, e.PubKey[:])
-	dst = append(dst, `",`...)
-	dst = strconv.AppendInt(dst, e.CreatedAt, 10)
-	dst = append(dst, ',')
-	dst = strconv.AppendInt(dst, int64(e.Kind), 10)
-	dst = append(dst, ',')
-	dst = appendTags(dst, e.Tags)
-	dst = append(dst, ',')
-	dst = AppendString(dst, e.Content)
-	return append(dst, ']')
+	return append(e.appendFields(dst, `[0,"`, `",`, `,`, `,`, `,`), ']')
 }
 
-// AppendSerializationOf does so from an event's canonical JSON, of which it copies the parts.
-func AppendSerializationOf(dst, line []byte) []byte {
-	numbers := line[createdAtAt:]
-	createdAt, numbers, _ := bytes.Cut(numbers, []byte(`,"kind":`))
-	kind, _, _ := bytes.Cut(numbers, []byte(`,"tags":`))
-	rest := numbers[len(kind)+len(`,"tags":`) : len(numbers)-tailLength+1]
-	// Within the tags a quote behind a comma opens a string, and no colon follows its end.
-	tags, content, _ := bytes.Cut(rest, []byte(`,"content":`))
-	dst = append(dst, `[0,"`...)
-	dst = append(dst, line[pubKeyAt:pubKeyAt+64]...)
-	dst = append(dst, `",`...)
+// appendFields appends what an id is the hash of, each field behind what stands before it.
+func (e *Event) appendFields(dst []byte, pubKey, createdAt, kind, tags, content string) []byte {
+	dst = append(dst, pubKey...)
+	dst = hex.AppendEncode(dst, e.PubKey[:])
 	dst = append(dst, createdAt...)
-	dst = append(dst, ',')
+	dst = strconv.AppendInt(dst, e.CreatedAt, 10)
 	dst = append(dst, kind...)
-	dst = append(dst, ',')
+	dst = strconv.AppendInt(dst, int64(e.Kind), 10)
 	dst = append(dst, tags...)
-	dst = append(dst, ',')
+	dst = appendList(dst, e.Tags, func(dst []byte, t Tag) []byte { return appendList(dst, t, AppendString) })
 	dst = append(dst, content...)
-	return append(dst, ']')
+	return AppendString(dst, e.Content)
 }
 
 // Hash computes the id that the event's other fields demand (NIP-01).
@@ -168,24 +142,6 @@ func (e *Event) Hash() ID { return sha256.Sum256(e.AppendSerialization(nil)) }
 
 // CheckID reports whether the event's id is the hash of its other fields.
 func (e *Event) CheckID() bool { return e.Hash() == e.ID }
-
-func appendTags(dst []byte, tags []Tag) []byte {
-	dst = append(dst, '[')
-	for i, t := range tags {
-		if i > 0 {
-			dst = append(dst, ',')
-		}
-		dst = append(dst, '[')
-		for j, s := range t {
-			if j > 0 {
-				dst = append(dst, ',')
-			}
-			dst = AppendString(dst, s)
-		}
-		dst = append(dst, ']')
-	}
-	return append(dst, ']')
-}
 
 // AppendString appends s as a JSON string with NIP-01's escapes. NIP-01 lists seven characters to
 // escape and wants the rest verbatim; other control characters are escaped as \u00xx all the same,
@@ -202,20 +158,9 @@ func AppendString(dst []byte, s string) []byte {
 		c := text[i]
 		dst = append(dst, s[start:i]...)
 		start = i + 1
-		switch c {
-		case '"', '\\':
-			dst = append(dst, '\\', c)
-		case '\n':
-			dst = append(dst, '\\', 'n')
-		case '\r':
-			dst = append(dst, '\\', 'r')
-		case '\t':
-			dst = append(dst, '\\', 't')
-		case '\b':
-			dst = append(dst, '\\', 'b')
-		case '\f':
-			dst = append(dst, '\\', 'f')
-		default:
+		if at := strings.IndexByte("\"\\\n\r\t\b\f", c); at >= 0 {
+			dst = append(dst, '\\', `"\nrtbf`[at])
+		} else {
 			dst = append(dst, '\\', 'u', '0', '0', digits[c>>4], digits[c&15])
 		}
 	}

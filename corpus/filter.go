@@ -6,6 +6,8 @@ import (
 	"math"
 	"slices"
 	"strconv"
+
+	"relaybench/corpus/scan"
 )
 
 // Filter is a NIP-01 filter. A nil list asks for nothing; one that is empty matches no event.
@@ -116,7 +118,7 @@ func (e *UnknownFieldError) Error() string { return fmt.Sprintf("unknown filter 
 // ParseFilter reads one JSON object as a filter: the fields of NIP-01 with the right types. A field
 // that it does not know is an *UnknownFieldError, since leaving it out would widen the answer.
 func ParseFilter(text []byte) (Filter, error) {
-	s := scannerOf(text)
+	s := scanner{Scanner: scan.Scanner{Src: text}}
 	var f Filter
 	seen := map[string]bool{}
 	s.Object(func(name []byte) {
@@ -128,22 +130,11 @@ func ParseFilter(text []byte) (Filter, error) {
 		seen[key] = true
 		switch key {
 		case "ids":
-			f.IDs = []ID{}
-			s.List(func() {
-				var id ID
-				s.hex(id[:], key)
-				f.IDs = append(f.IDs, id)
-			})
+			f.IDs = readList(&s, func() (id ID) { s.hex(id[:], key); return id })
 		case "authors":
-			f.Authors = []PubKey{}
-			s.List(func() {
-				var pk PubKey
-				s.hex(pk[:], key)
-				f.Authors = append(f.Authors, pk)
-			})
+			f.Authors = readList(&s, func() (pk PubKey) { s.hex(pk[:], key); return pk })
 		case "kinds":
-			f.Kinds = []int{}
-			s.List(func() { f.Kinds = append(f.Kinds, int(s.Int(math.MaxUint16, "kind"))) })
+			f.Kinds = readList(&s, func() int { return int(s.Int(math.MaxUint16, "kind")) })
 		case "since":
 			f.Since = Int64(s.Int(math.MaxInt64/16, key))
 		case "until":
@@ -157,9 +148,7 @@ func ParseFilter(text []byte) (Filter, error) {
 				}
 				return
 			}
-			t := TagFilter{Name: key[1], Values: []string{}}
-			s.List(func() { t.Values = append(t.Values, s.text()) })
-			f.Tags = append(f.Tags, t)
+			f.Tags = append(f.Tags, TagFilter{key[1], readList(&s, s.text)})
 		}
 	})
 	s.End()
@@ -168,4 +157,11 @@ func ParseFilter(text []byte) (Filter, error) {
 	}
 	slices.SortFunc(f.Tags, func(a, b TagFilter) int { return cmp.Compare(a.Name, b.Name) })
 	return f, nil
+}
+
+// readList reads an array; an empty one is not nil.
+func readList[T any](s *scanner, element func() T) []T {
+	list := []T{}
+	s.List(func() { list = append(list, element()) })
+	return list
 }

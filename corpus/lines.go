@@ -41,30 +41,23 @@ func (e *lineError) Unwrap() error { return e.err }
 // a long text need not be in memory whole. The error names the first wrong line.
 func indexLines(text []byte, done func(part []byte)) ([]Entry, string, error) {
 	chunks := splitAtNewlines(text, indexChunk)
-	counts, sums := make([]int, len(chunks)), make([]uint32, len(chunks))
+	starts, sums := make([]int, len(chunks)+1), make([]uint32, len(chunks))
 	InParallel(len(chunks), func(i int) {
-		counts[i] = bytes.Count(chunks[i], []byte{'\n'})
+		starts[i+1] = bytes.Count(chunks[i], newline)
 		sums[i] = crc32.Checksum(chunks[i], castagnoli)
 		done(chunks[i])
 	})
-
-	starts := make([]int, len(chunks))
-	total, offset := 0, int64(0)
-	offsets := make([]int64, len(chunks))
+	offsets := make([]int64, len(chunks)+1)
 	for i, chunk := range chunks {
-		starts[i], offsets[i] = total, offset
-		total += counts[i]
-		offset += int64(len(chunk))
+		starts[i+1] += starts[i]
+		offsets[i+1] = offsets[i] + int64(len(chunk))
 	}
-	// A file of newlines alone must not be able to demand an index many times its size.
-	if len(text) == 0 || text[len(text)-1] != '\n' {
+	total := starts[len(chunks)]
+	if !bytes.HasSuffix(text, newline) {
 		return nil, "", &lineError{total + 1, errors.New("the last line has no newline")}
 	}
-	if total > len(text)/shortest {
-		total = len(text)/shortest + 1
-	}
-
-	entries := make([]Entry, total)
+	// A file of newlines alone must not be able to demand an index many times its size.
+	entries := make([]Entry, min(total, len(text)/shortest+1))
 	err := TryInParallel(context.Background(), len(chunks), func(i int) error {
 		defer done(chunks[i])
 		return indexInto(entries, starts[i], chunks[i], offsets[i])

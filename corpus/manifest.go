@@ -94,9 +94,6 @@ type ManifestOptions struct {
 	KeepControlCharacters bool `json:"keepControlCharacters"`
 }
 
-// ShortFingerprint returns the first 16 digits of the fingerprint, which is what people are shown.
-func (m *Manifest) ShortFingerprint() string { return m.Fingerprint[:min(16, len(m.Fingerprint))] }
-
 // ReadManifest reads the manifest of the prepared corpus in dir. The error is ErrDamaged where the
 // file is not a manifest, and fs.ErrNotExist where there is none.
 func ReadManifest(dir string) (*Manifest, error) {
@@ -146,12 +143,7 @@ func (m *Manifest) write(dir string) error {
 	if err != nil {
 		return fmt.Errorf("encoding the corpus manifest: %w", err)
 	}
-	f, err := os.Create(filepath.Join(dir, ManifestFile))
-	if err != nil {
-		return fmt.Errorf("creating the corpus manifest: %w", err)
-	}
-	_, err = f.Write(append(text, '\n'))
-	if err = errors.Join(err, f.Close()); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, ManifestFile), append(text, '\n'), 0o666); err != nil {
 		return fmt.Errorf("writing the corpus manifest: %w", err)
 	}
 	return nil

@@ -12,10 +12,9 @@ import (
 // scanner reads events and filters.
 type scanner struct {
 	scan.Scanner
-	reader *EventReader // which lends memory, nil for events with memory of their own
+	*EventReader
+	lends bool // strings lie in the text where they can
 }
-
-func scannerOf(text []byte) *scanner { return &scanner{Scanner: scan.Scanner{Src: text}} }
 
 // text consumes a string, and returns its value.
 func (s *scanner) text() string {
@@ -23,7 +22,7 @@ func (s *scanner) text() string {
 	switch {
 	case escaped:
 		raw = scan.AppendUnescaped(make([]byte, 0, len(raw)), raw)
-	case s.reader == nil:
+	case !s.lends:
 		return string(raw)
 	}
 	return unsafe.String(unsafe.SliceData(raw), len(raw)) // nobody else has it, or it lasts as long as the reader's event
@@ -36,7 +35,7 @@ var ErrNoSignature = errors.New("no 128-digit signature")
 // field of NIP-01 once, with the right type, lower-case hexadecimal digits, kind up to 65,535.
 // Fields that NIP-01 does not name are passed over. The result shares no memory with text.
 func ParseEvent(text []byte) (Event, error) {
-	s := scannerOf(text)
+	s := scanner{Scanner: scan.Scanner{Src: text}, EventReader: &EventReader{[]Tag{}, []string{}}}
 	e := s.event()
 	s.End()
 	if s.Err != nil {
@@ -79,7 +78,7 @@ func (s *scanner) event() (e Event) {
 			e.Kind = int(s.Int(math.MaxUint16, "kind"))
 		case "tags":
 			bit = hasTags
-			e.Tags = s.tags()
+			e.Tags = s.tagList()
 		case "content":
 			bit = hasContent
 			e.Content = s.text()
@@ -124,17 +123,14 @@ func (s *scanner) hex(dst []byte, key string) {
 	}
 }
 
-func (s *scanner) tags() []Tag {
-	if s.reader != nil {
-		return s.reader.tagsOf(s)
-	}
-	tags := []Tag{}
+func (s *scanner) tagList() []Tag {
+	s.tags, s.elements = s.tags[:0], s.elements[:0]
 	s.List(func() {
-		tag := Tag{}
-		s.List(func() { tag = append(tag, s.text()) })
-		tags = append(tags, tag)
+		start := len(s.elements)
+		s.List(func() { s.elements = append(s.elements, s.text()) })
+		s.tags = append(s.tags, Tag(s.elements[start:len(s.elements):len(s.elements)]))
 	})
-	return tags
+	return s.tags
 }
 
 // EventReader reads one event after another into the same memory: each lasts until the next.
@@ -146,20 +142,10 @@ type EventReader struct {
 // Read is ParseEvent, but that the event shares memory with text, and its tags last until the next
 // call. Beside ErrNoSignature stands the event with all its other fields.
 func (r *EventReader) Read(text []byte) (Event, error) {
-	s := scanner{Scanner: scan.Scanner{Src: text}, reader: r}
+	s := scanner{Scanner: scan.Scanner{Src: text}, EventReader: r, lends: true}
 	e := s.event()
 	s.End()
 	return e, s.Err
-}
-
-func (r *EventReader) tagsOf(s *scanner) []Tag {
-	r.tags, r.elements = r.tags[:0], r.elements[:0]
-	s.List(func() {
-		start := len(r.elements)
-		s.List(func() { r.elements = append(r.elements, s.text()) })
-		r.tags = append(r.tags, Tag(r.elements[start:len(r.elements):len(r.elements)]))
-	})
-	return r.tags
 }
 
 // ScanTags reads only the tags of an event's JSON object: it calls each with every tag's first two
