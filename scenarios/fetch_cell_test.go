@@ -270,17 +270,21 @@ func TestACutBeforeAnythingCameBlamesOnlyARelayThatIsSilent(t *testing.T) {
 	t.Parallel()
 	o := options()
 	o.Time = time.Nanosecond
-	able := serve(t, reference.Options{MaxLimit: 5000})
+	able, cut := serve(t, reference.Options{MaxLimit: 5000}), 0
 	for _, s := range strategies() {
 		for _, r := range measured(t, s, target(t, able, corpus.Filter{}), o) {
-			if !r.notMeasured.None() {
+			got, reason := r.Completeness(), reasonOf(r)
+			if !r.notMeasured.None() || got == load.Complete { // on a busy machine all may come first
 				continue
 			}
-			got, reason := r.Completeness(), reasonOf(r)
+			cut++
 			if _, stated := r.Account.Finding(); stated || got != load.Capped || reason != "cut by --cell-time 1ns" || r.unreachable() {
 				t.Errorf("%s: %s (%s), a verdict: %v, unreachable: %v", name(r), got, reason, stated, r.unreachable())
 			}
 		}
+	}
+	if cut == 0 {
+		t.Error("nothing was cut")
 	}
 	o.Time, o.stall = 50*time.Millisecond, 300*time.Millisecond
 	for _, s := range []fetchStrategy{fetchGiant, fetchByID, fetchByName} {
