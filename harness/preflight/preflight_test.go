@@ -22,7 +22,7 @@ import (
 // not come.
 func TestMain(m *testing.M) {
 	flag.Parse()
-	if err := flag.Set("test.parallel", "8"); err != nil {
+	if err := flag.Set("test.parallel", "12"); err != nil {
 		panic(err)
 	}
 	os.Exit(m.Run())
@@ -90,6 +90,7 @@ func finding(r *Result, code string) results.Finding {
 }
 
 func TestAnHonestRelayPassesEveryCheck(t *testing.T) {
+	t.Parallel()
 	o := quick(serveLiar(t))
 	o.Relay, o.Fsync = "mine", time.Hour
 	r := settled(t, o)
@@ -144,6 +145,7 @@ func TestWhatComesUnderAnotherSubscriptionIsTold(t *testing.T) {
 }
 
 func TestEachLieFailsItsCheckAlone(t *testing.T) {
+	t.Parallel()
 	const no77 = "nip77: stated unsupported"
 	for _, test := range []struct {
 		lies string        // joined by a plus sign
@@ -252,6 +254,7 @@ func TestEachLieFailsItsCheckAlone(t *testing.T) {
 }
 
 func TestWhatWasSeenIsInCountsAndTexts(t *testing.T) {
+	t.Parallel()
 	for _, test := range []struct {
 		lie, code string
 		check     func(*results.Finding) bool
@@ -324,7 +327,8 @@ func TestWhatWasSeenIsInCountsAndTexts(t *testing.T) {
 
 // A machine that is busy, or a relay that is slow at everything, is held against nobody.
 func TestARelayThatIsSlowAtEverythingFailsNothing(t *testing.T) {
-	for name, slow := range map[string]time.Duration{"answers in time": 150 * time.Millisecond, "answers late": 700 * time.Millisecond} {
+	t.Parallel()
+	for name, slow := range map[string]time.Duration{"answers in time": 100 * time.Millisecond, "answers late": 700 * time.Millisecond} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			o := quick(serveSlowLiar(t, slow))
@@ -395,6 +399,7 @@ func TestALimitIsARunWithoutGaps(t *testing.T) {
 }
 
 func TestLimitsAreFoundByAsking(t *testing.T) {
+	t.Parallel()
 	for _, test := range []struct{ lie, capability, want string }{
 		{"returns thirty at most", "limit clamp", "30"},
 		{"returns thirty at most", "default limit", "30"},
@@ -427,6 +432,7 @@ func TestLimitsAreFoundByAsking(t *testing.T) {
 // A limiter may strike before the flood: then no check blames the relay for what the limiter
 // refused, beyond saying that it could not be asked.
 func TestALimiterIsNamedWhereverItStrikes(t *testing.T) {
+	t.Parallel()
 	o := quick(serveLiar(t, "limits rates"))
 	o.flood = 200
 	r, err := Run(t.Context(), o)
@@ -465,6 +471,7 @@ func TestALimitThatCouldNotBeSeenIsNotDenied(t *testing.T) {
 }
 
 func TestARelayThatAnswersNothingIsToldSoOnce(t *testing.T) {
+	t.Parallel()
 	for _, lie := range []string{"mute", "babbles", "sends no OK"} {
 		t.Run(lie, func(t *testing.T) {
 			t.Parallel()
