@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"reflect"
 	"slices"
 	"strings"
 
@@ -22,42 +21,44 @@ type Checked struct {
 // and no line exceeds the width. Errors are those of w.
 func Checks(w io.Writer, all []Checked, o TerminalOptions) error {
 	d := &Document{}
-	for i := range all {
+	for i, c := range all {
 		if i > 0 {
-			d.add(gap{})
+			d.Gap()
 		}
-		d.checked(cleanValue(reflect.ValueOf(&all[i])).Interface().(*Checked))
+		clean := Sanitized(&results.Record{Relays: []results.Relay{c.Relay}, Findings: c.Findings})
+		d.checked(&clean.Relays[0], clean.Findings)
 	}
 	return d.Terminal(w, o)
 }
 
-func (d *Document) checked(c *Checked) {
-	facts := slices.DeleteFunc([]string{c.Relay.Version, Prefixed("durability ", c.Relay.Durability), c.Relay.URL}, func(s string) bool { return s == "" })
-	d.add(para{text: []Span{{c.Relay.Name, Bold}, {" " + strings.Join(facts, " · "), Dim}}})
-	if c.Relay.Outcome != results.OutcomeOK {
-		d.item(FailedMark, OutcomeText(&c.Relay), Red)
-		d.add(verbatim{lines: c.Relay.LogTail, most: maxLogLines, last: true, indent: 3})
+func (d *Document) checked(r *results.Relay, findings []results.Finding) {
+	facts := joinSaid(" · ", []string{r.Version, Prefixed("durability ", r.Durability), r.URL})
+	d.add(para{text: []Span{{r.Name, Bold}, {" " + facts, Dim}}})
+	if r.Outcome != results.OutcomeOK {
+		d.item(FailedMark, OutcomeText(r), Red)
+		d.add(verbatim{lines: r.LogTail, most: maxLogLines, last: true, indent: 3})
 	}
 	counts := map[results.Verdict]int{}
 	open := map[string][]string{} // checks by why they could not be asked
-	for i := range c.Findings {
-		f := &c.Findings[i]
+	for i := range findings {
+		f := &findings[i]
 		if counts[f.Verdict]++; f.Verdict == results.Undecided {
 			open[findingText(f)] = append(open[findingText(f)], CheckTitle(f.Code))
 		}
 	}
-	for i := range c.Findings {
-		f := &c.Findings[i]
-		title, text, alike := CheckTitle(f.Code), findingText(f), open[findingText(f)]
-		if f.Verdict == results.Undecided && title != alike[0] {
+	for i := range findings {
+		f := &findings[i]
+		title, text, st := CheckTitle(f.Code), findingText(f), Plain
+		alike := open[text]
+		switch {
+		case f.Verdict == results.Undecided && title != alike[0]:
 			continue
+		case f.Verdict == results.Passed:
+			st = Dim
 		}
-		spans := []Span{{title, Plain}}
+		spans := []Span{{title, st}}
 		if text != title { // once in a line is enough
-			spans = append(spans, Span{": ", Plain}, Span{text, Plain})
-		}
-		if f.Verdict == results.Passed {
-			spans[len(spans)-1].style = Dim
+			spans = []Span{{title + ": ", Plain}, {text, st}}
 		}
 		d.add(para{indent: 1, mark: signs[f.Verdict], text: spans})
 		if f.Verdict != results.Passed {
@@ -67,21 +68,17 @@ func (d *Document) checked(c *Checked) {
 			d.add(para{indent: 3, text: []Span{{"likewise: " + strings.Join(alike[1:], "; "), Dim}}})
 		}
 	}
-	if len(c.Relay.Capabilities) > 0 {
+	if len(r.Capabilities) > 0 {
 		d.Say("what was found by asking", Dim)
-		d.add(capabilities(&c.Relay))
+		d.add(capabilities(r))
 	}
-	if len(c.Findings) == 0 {
+	if len(findings) == 0 {
 		return
 	}
-	st := Green
-	text := Count(counts[results.Passed], "check") + " passed"
-	for _, x := range []struct {
-		verdict results.Verdict
-		text    string
-	}{{results.Stated, "stated"}, {results.Undecided, "could not be asked"}, {results.Failed, "failed"}} {
-		if n := counts[x.verdict]; n > 0 {
-			text += fmt.Sprintf(", %d %s", n, x.text)
+	st, text := Green, Count(counts[results.Passed], "check")+" passed"
+	for _, verdict := range []results.Verdict{results.Stated, results.Undecided, results.Failed} {
+		if n := counts[verdict]; n > 0 {
+			text += fmt.Sprintf(", %d %s", n, word("verdict", string(verdict)))
 		}
 	}
 	if counts[results.Failed] > 0 {
@@ -97,11 +94,4 @@ func capabilities(r *results.Relay) list {
 		x.rows = append(x.rows, fact{name, r.Capabilities[name]})
 	}
 	return x
-}
-
-// evidence adds what proves a finding.
-func (d *Document) evidence(all []results.Evidence, indent, most int, more string) {
-	if len(all) > 0 {
-		d.add(verbatim{language: "text", lines: evidenceLines(all, false), brief: evidenceLines(all, true), indent: indent, mark: "·", most: most, more: more})
-	}
 }

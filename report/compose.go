@@ -357,7 +357,7 @@ func (d *composer) findings() {
 		}
 		if more := len(failures) - maxFailed; more > 0 {
 			d.to(brief, func() {
-				d.add(para{indent: 3, text: []Span{{"… and " + several(more, "failed check", "failed checks") + " in report.md", Dim}}})
+				d.add(para{indent: 3, text: []Span{{"… and " + Count(more, "more failed check") + " in report.md", Dim}}})
 			})
 		}
 		d.briefly(o, results.Undecided, "could not be asked, and held against nobody: ")
@@ -439,7 +439,7 @@ func (d *composer) failure(o *outcome) {
 	}
 	if n := len(rest.rows); n > 0 {
 		d.to(full, func() {
-			d.fold(several(n, "scenario", "scenarios"), "their evidence is in results.json", func() { d.Table(rest) })
+			d.fold(Count(n, "more scenario"), "their evidence is in results.json", func() { d.Table(rest) })
 		})
 	}
 }

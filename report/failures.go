@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"relaybench/results"
@@ -23,13 +24,8 @@ type outcomes struct {
 }
 
 // of picks the checks that ended in one way.
-func (o *outcomes) of(verdict results.Verdict) (list []*outcome) {
-	for _, x := range o.list {
-		if x.verdict == verdict {
-			list = append(list, x)
-		}
-	}
-	return list
+func (o *outcomes) of(verdict results.Verdict) []*outcome {
+	return slices.DeleteFunc(slices.Clone(o.list), func(x *outcome) bool { return x.verdict != verdict })
 }
 
 // count is in how many scenarios checks ended in one way.
@@ -79,65 +75,56 @@ func (v *view) outcomes(name string) *outcomes {
 	return o
 }
 
+// blames are the failed checks that explain why events of a fate are missing in answers; of one
+// fate the first that says something.
+var blames = []struct{ fate, code, text string }{
+	{"refused", results.CodeAccepts, "the [/refused?${refused:event}|events] it refused"},
+	{"acknowledged", results.CodeAcknowledgedKept, "what it lost: ${'found'}"},
+	{results.MissingNotImported, results.CodeImported, "what its import left out: ${'found'}"},
+	{"unanswered", results.CodeCompletes, "${'scenario'}, which did not complete"},
+	{"unanswered", results.CodeAccepts, "[unanswered?the events it never answered]"},
+}
+
 // cause says from what wrong answers follow: from events that were refused, lost or never sent. It
 // says so for certain only where the missing events were looked up and all had that fate.
 func (v *view) cause(o *outcomes) string {
-	one := func(code string) *results.Finding {
-		for _, x := range o.of(results.Failed) {
-			if x.code == code && x.list[0].Peer == "" {
-				return x.list[0]
-			}
-		}
-		return nil
-	}
-	fates := map[string]float64{}
-	all := 0.0
+	missing := map[string]bool{}            // by fate, where it was looked up
+	failed := map[string]*results.Finding{} // the first of each check
 	for _, x := range o.of(results.Failed) {
+		first := x.list[0]
+		if first.Peer == "" && (x.code != results.CodeCompletes || v.layout(first.Scenario) == results.LayoutBars) {
+			failed[x.code] = first
+		}
 		for _, f := range x.list {
-			for _, fate := range []string{"acknowledged", "refused", "unanswered", results.MissingNotImported} {
-				if n := f.Counts["missing."+fate]; x.code == results.CodeModel {
-					fates[fate], all = fates[fate]+n, all+n
+			for _, b := range blames {
+				if x.code == results.CodeModel && f.Counts["missing."+b.fate] > 0 {
+					missing[b.fate] = true
 				}
 			}
 		}
 	}
-	known, kept, refused, silent, absent := all > 0, fates["acknowledged"], fates["refused"], fates["unanswered"], fates[results.MissingNotImported]
-	accepts, lost, completes := one(results.CodeAccepts), one(results.CodeAcknowledgedKept), one(results.CodeCompletes)
-	imported := one(results.CodeImported)
 	var parts []string
-	if accepts != nil && (!known || refused > 0) {
-		parts = append(parts, expand(accepts, "the [/refused?${refused:event}|events] it refused"))
-	}
-	if lost != nil && (!known || kept > 0) {
-		parts = append(parts, "what it lost: "+findingText(lost))
-	}
-	if imported != nil && absent > 0 {
-		parts = append(parts, "what its import left out: "+findingText(imported))
-	}
-	switch {
-	case completes != nil && (!known || silent > 0) && v.layout(completes.Scenario) == results.LayoutBars:
-		parts = append(parts, completes.Scenario+", which did not complete")
-	case silent > 0 && accepts != nil:
-		parts = append(parts, "the events it never answered")
+	said, explained := map[string]bool{}, map[string]bool{}
+	for _, b := range blames {
+		f := failed[b.code]
+		if f == nil {
+			continue
+		}
+		explained[b.fate] = true
+		facts := &results.Finding{Counts: f.Counts, Texts: map[string]string{"found": findingText(f), "scenario": f.Scenario}}
+		if text := expand(facts, b.text); text != "" && !said[b.fate] && (len(missing) == 0 || missing[b.fate]) {
+			said[b.fate] = true
+			parts = append(parts, text)
+		}
 	}
 	if len(parts) == 0 {
 		return ""
 	}
-	unexplained := 0.0
-	if lost == nil {
-		unexplained += kept
+	verb, certain := "may follow from ", len(missing) > 0
+	for fate := range missing {
+		certain = certain && explained[fate]
 	}
-	if accepts == nil {
-		unexplained += refused
-		if completes == nil {
-			unexplained += silent
-		}
-	}
-	if imported == nil {
-		unexplained += absent
-	}
-	verb := "may follow from "
-	if known && unexplained == 0 {
+	if certain {
 		verb = "follows from "
 	}
 	return verb + strings.Join(parts, ", and from ")
@@ -175,30 +162,22 @@ func (v *view) places(o *outcome) string {
 
 // noun is what a list of checks was asked in.
 func (v *view) noun(list []*results.Finding) string {
-	var nouns []string
-	for _, x := range list {
-		switch {
-		case x.Peer != "" && x.Scenario == list[0].Scenario:
-			nouns = AddNew(nouns, "pairs")
-		case v.layout(x.Scenario) == results.LayoutQueries:
-			nouns = AddNew(nouns, "queries")
-		default:
-			nouns = AddNew(nouns, "scenarios")
-		}
+	all := func(is func(*results.Finding) bool) bool {
+		return !slices.ContainsFunc(list, func(x *results.Finding) bool { return !is(x) })
 	}
-	if len(nouns) == 1 {
-		return nouns[0]
+	pair := func(x *results.Finding) bool { return x.Peer != "" && x.Scenario == list[0].Scenario }
+	switch {
+	case all(pair):
+		return "pairs"
+	case all(func(x *results.Finding) bool { return !pair(x) && v.layout(x.Scenario) == results.LayoutQueries }):
+		return "queries"
 	}
 	return "scenarios"
 }
 
 // brief is an outcome in a list of them.
 func (v *view) brief(o *outcome) string {
-	text := CheckTitle(o.code)
-	if where := v.places(o); where != "" {
-		text += " (" + where + ")"
-	}
-	return text
+	return At(CheckTitle(o.code), v.places(o))
 }
 
 // rest names where a check ended so beside the examples that are shown.

@@ -17,14 +17,11 @@ type footnotes []string
 // sign is the numbers of notes, which are added where they are new.
 func (n *footnotes) sign(notes []string) string {
 	*n = AddNew(*n, notes...)
-	var at []int
-	for _, text := range notes {
-		at = append(at, slices.Index(*n, text)+1)
-	}
-	slices.Sort(at)
 	var signs []string
-	for _, i := range at {
-		signs = append(signs, superscript(i))
+	for i, text := range *n {
+		if slices.Contains(notes, text) {
+			signs = append(signs, superscript(i+1))
+		}
 	}
 	return strings.Join(signs, ",")
 }
@@ -34,6 +31,9 @@ func superscript(n int) string {
 	return strings.Map(func(r rune) rune { return []rune("⁰¹²³⁴⁵⁶⁷⁸⁹")[r-'0'] }, strconv.Itoa(n))
 }
 
+// earlierText is said of a file that could not be written anew.
+const earlierText = "it holds an earlier state of the run than this report"
+
 // bars says why a figure, or one that stands for several, competes with no other: how its relays
 // ended, the failed checks that bear on it, and what it says of itself. That the harness limited it
 // does not matter where the relay is at fault.
@@ -41,7 +41,7 @@ func (v *view) bars(ms ...*results.Measurement) (why []string) {
 	var failed []*results.Finding
 	for _, m := range ms {
 		for _, name := range slices.Compact([]string{m.Relay, m.Peer}) {
-			if out := v.out(v.relay(name)); out != "" {
+			if out := v.out(name); out != "" {
 				why = AddNew(why, name+": "+out)
 			}
 		}
@@ -54,21 +54,21 @@ func (v *view) bars(ms ...*results.Measurement) (why []string) {
 		for i := range m.Status {
 			switch s := &m.Status[i]; {
 			case s.Code == results.StatusLimited:
-				limiting = AddNew(limiting, cmp.Or(limits[s.Cause], s.Cause))
+				limiting = AddNew(limiting, cmp.Or(word("limit", s.Cause), s.Cause))
 			case barring[s.Code]:
 				why = AddNew(why, statusText(s))
 			}
 		}
 	}
 	if len(limiting) > 0 && !accused {
-		why = append(why, strings.TrimSuffix(byHarness+": "+strings.Join(limiting, ", and "), ": "))
+		why = append(why, words().Parts["by-harness"]+Prefixed(": ", strings.Join(limiting, ", and ")))
 	}
 	return why
 }
 
 // accused tells whether a figure means nothing: its relay is out, or a failed check bears on it.
 func (v *view) accused(m *results.Measurement) bool {
-	return v.out(v.relay(m.Relay)) != "" || m.Peer != "" && v.out(v.relay(m.Peer)) != "" || len(v.rec.Barring(m)) > 0
+	return v.out(m.Relay) != "" || v.out(m.Peer) != "" || len(v.rec.Barring(m)) > 0
 }
 
 // barring are the statuses of figures that are shown and not ranked.
@@ -77,14 +77,15 @@ var barring = map[string]bool{
 }
 
 // out is why no figure of a relay is ranked at all; "" where some may be.
-func (v *view) out(r *results.Relay) string {
-	switch {
+func (v *view) out(name string) string {
+	switch r := v.relay(name); {
 	case r == nil:
 		return ""
 	case r.Outcome != results.OutcomeOK:
 		return OutcomeText(r)
+	default:
+		return r.NeverRanked
 	}
-	return r.NeverRanked
 }
 
 // accusations name the relays at fault, each with the checks that it failed and that bear on the
@@ -96,8 +97,8 @@ func (v *view) accusations(failed []*results.Finding, ms []*results.Measurement)
 	}
 	for _, g := range by.List {
 		list := g.Members
-		if slices.ContainsFunc(list, grave) {
-			list = slices.DeleteFunc(list, func(f *results.Finding) bool { return !grave(f) })
+		if slices.ContainsFunc(list, Grave) {
+			list = slices.DeleteFunc(list, func(f *results.Finding) bool { return !Grave(f) })
 		}
 		var codes Groups[string, *results.Finding]
 		for _, f := range list {
@@ -105,19 +106,23 @@ func (v *view) accusations(failed []*results.Finding, ms []*results.Measurement)
 		}
 		var checks []string
 		for _, x := range codes.List {
-			check := CheckTitle(x.Key)
-			if where := v.asked(x.Members, ms); where != "" {
-				check += " (" + where + ")"
-			}
-			checks = append(checks, check)
+			checks = append(checks, At(CheckTitle(x.Key), v.asked(x.Members, ms)))
 		}
 		all = append(all, g.Key+" failed: "+Some(checks, 3))
 	}
 	return all
 }
 
-// grave tells whether a check bears on everything.
-func grave(f *results.Finding) bool {
+// At adds a place to what was found there.
+func At(text, where string) string {
+	if where == "" {
+		return text
+	}
+	return text + " (" + where + ")"
+}
+
+// Grave tells whether a check bears on everything.
+func Grave(f *results.Finding) bool {
 	return slices.ContainsFunc(f.BearsOn, func(s results.Scope) bool {
 		return s.Scenario == "*" && s.Uses == "" && s.Role == "" && len(s.Labels) == 0
 	})
@@ -187,8 +192,8 @@ func LabelText(l results.Labels, names []string) string {
 			value += " in flight"
 		case name == results.LabelBatch:
 			value = "batches of " + value
-		case name == results.LabelWhen:
-			value = cmp.Or(map[string]string{"after": "at the end"}[value], value)
+		case name == results.LabelWhen && value == "after":
+			value = "at the end"
 		}
 		parts = append(parts, value)
 	}

@@ -382,7 +382,7 @@ func (d *composer) lines(blocks []*block) {
 	table(blocks[:most])
 	if more := blocks[most:]; len(more) > 0 {
 		d.to(full, func() { table(more) })
-		d.to(brief, func() { d.Say("… and "+several(len(more), "figure", "figures")+" in report.md", Dim) })
+		d.to(brief, func() { d.Say("… and "+Count(len(more), "more figure")+" in report.md", Dim) })
 	}
 }
 

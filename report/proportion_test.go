@@ -150,7 +150,7 @@ func TestAPreflightIsWrittenCheckByCheck(t *testing.T) {
 	if err := Checks(&b, []Checked{c}, TerminalOptions{Width: 100}); err != nil {
 		t.Fatal(err)
 	}
-	if bad := reporttest.Unsafe(b.String()); bad != "" {
+	if bad := unsafe(b.String()); bad != "" {
 		t.Errorf("lets %q through", bad)
 	}
 	for _, want := range []string{"✓ " + CheckTitle(results.CodeStores), "✗ " + CheckTitle(results.CodeLimit), "? " + CheckTitle(results.CodeOrder), "· " + CheckTitle(results.CodeControl),

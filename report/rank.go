@@ -223,7 +223,7 @@ func (v *view) headToHead() (titles []string, standings []*standing, ok bool) {
 	}
 	for _, r := range v.relays {
 		st := &standing{name: r.Name}
-		competes, why := false, Prefixed(r.Name+": ", v.out(r))
+		competes, why := false, Prefixed(r.Name+": ", v.out(r.Name))
 		for _, b := range v.contests() {
 			for _, row := range b.rows {
 				if row.m == nil || row.m.Relay != r.Name {

@@ -107,7 +107,7 @@ func TestNoSentenceOfAFailureReadsAsAPass(t *testing.T) {
 	// no praise: "0 of 20 accepted".
 	telling := []string{results.CodeConnections, results.CodeAcknowledgedKept, results.CodeModel, results.CodeSteady, results.CodeSendsHeld, results.CodeStops, results.CodeProcesses,
 		results.CodeAccepts, results.CodeForgedRefused, results.CodeComplete, results.CodeHoldsSeeded, results.CodeHoldsUnion, results.CodeControl, results.CodeThrottles, results.CodeAdvertised}
-	for code := range dictionary {
+	for code := range words().Checks {
 		for _, counts := range []map[string]float64{nil, totals} {
 			if counts != nil && !slices.Contains(telling, code) {
 				continue

@@ -26,12 +26,12 @@ func TestEveryShortageHasWords(t *testing.T) {
 		})
 	}
 	for code := range codes {
-		if w := shortages[code]; w[0] == "" || !strings.HasSuffix(w[1], ".") {
-			t.Errorf("%s: %q", code, w)
+		if what, help := word("shortage", code), word("shortage-help", code); what == "" || !strings.HasSuffix(help, ".") {
+			t.Errorf("%s: %q, %q", code, what, help)
 		}
 	}
-	if len(codes) == 0 || len(codes) != len(shortages) {
-		t.Errorf("%d codes, words for %d", len(codes), len(shortages))
+	if len(codes) == 0 || len(codes) != len(words().Texts["shortage"]) {
+		t.Errorf("%d codes, words for %d", len(codes), len(words().Texts["shortage"]))
 	}
 }
 

@@ -17,7 +17,7 @@ const syncWhat = "A full source on the left, an empty sink above: events per sec
 func (v *view) syncMeaning() string {
 	text := syncWhat
 	for _, f := range v.checks {
-		if left := rightly(f); f.Code == results.CodeHoldsSource && left != "" && !strings.Contains(text, left) {
+		if left := referred(f, "rightly"); f.Code == results.CodeHoldsSource && left != "" && !strings.Contains(text, left) {
 			text += " Of the corpus " + left + "."
 		}
 	}

@@ -106,6 +106,6 @@ func (p *terminal) verbatim(q verbatim) {
 		p.hang(lead, 0, []Span{{fit(l, 3*(max(p.width, narrow)-width(lead.text)-2)), Dim}})
 	}
 	if more := len(lines) - len(shown); more > 0 && q.more != "" {
-		p.line(Span{strings.Repeat("  ", q.indent) + "… and " + several(more, "line", "lines") + q.more, Dim})
+		p.line(Span{strings.Repeat("  ", q.indent) + "… and " + Count(more, "more line") + q.more, Dim})
 	}
 }

@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -59,7 +60,7 @@ func BaseUnit(unit string) (base string, factor float64) {
 // ScaleFor chooses the size in which all values read well: the smallest without many zeros, the
 // largest without many digits.
 func ScaleFor(unit string, values []float64) Scale {
-	base, steps := 1.0, rates
+	base, steps := 1.0, family{list: []step{{1, ""}}}
 	amount, _, per := strings.Cut(unit, "/")
 	amount = strings.TrimSpace(amount)
 	switch {
@@ -68,13 +69,11 @@ func ScaleFor(unit string, values []float64) Scale {
 	case byteBases[amount] != 0 && !(per && strings.Contains(unit, "byte") && strings.Count(unit, "byte") > 1):
 		base, steps = byteBases[amount], sizes
 	case strings.HasSuffix(unit, "/s"):
-		// rates, as it stands
+		steps = rates
 	case unit == "%":
-		steps = family{list: []step{{1, " %"}}}
+		steps.list[0].suffix = " %"
 	case unit == "×" || unit == "x":
-		steps = family{list: []step{{1, "×"}}}
-	default:
-		steps = family{list: []step{{1, ""}}}
+		steps.list[0].suffix = "×"
 	}
 	low, high, whole := math.Inf(1), 0.0, true
 	for _, v := range values {
@@ -157,14 +156,14 @@ func Number(v float64) string {
 		return strconv.FormatFloat(v, 'g', 3, 64)
 	case a >= 99.95:
 		return Thousands(strconv.FormatFloat(v, 'f', 0, 64))
-	case a >= 9.995:
-		return strconv.FormatFloat(v, 'f', 1, 64)
-	case a >= 0.9995:
-		return strconv.FormatFloat(v, 'f', 2, 64)
-	case a >= 0.001:
-		return strconv.FormatFloat(v, 'f', 3, 64)
+	case a < 0.001:
+		return strconv.FormatFloat(v, 'g', 2, 64)
 	}
-	return strconv.FormatFloat(v, 'g', 2, 64)
+	digits := 3
+	for limit := 0.9995; a >= limit; limit *= 10 {
+		digits--
+	}
+	return strconv.FormatFloat(v, 'f', digits, 64)
 }
 
 func Thousands(digits string) string {
@@ -180,27 +179,22 @@ func Thousands(digits string) string {
 
 // BytesText is a size for prose, in the binary units of all other sizes: "8.02 MiB".
 func BytesText(n float64) string {
-	for _, s := range []step{{1 << 30, "GiB"}, {1 << 20, "MiB"}, {1 << 10, "KiB"}} {
+	for _, s := range slices.Backward(sizes.list[1:]) {
 		if n >= s.size {
-			return Number(n/s.size) + " " + s.suffix
+			return Number(n/s.size) + s.suffix
 		}
 	}
-	return strconv.FormatFloat(n, 'f', 0, 64) + " bytes"
+	return fmt.Sprintf("%.0f bytes", n)
 }
 
 // columnSize is a size in a column of MiB. Below a tenth of one it is in KiB: "0.03 MiB" says less
 // than "31.2 KiB".
 func columnSize(bytes float64) string {
-	step := step{1 << 20, " MiB"}
-	if bytes > 0 && bytes < 0.1*step.size {
-		step.size, step.suffix = 1<<10, " KiB"
+	in := sizes.list[2]
+	if bytes > 0 && bytes < 0.1*in.size {
+		in = sizes.list[1]
 	}
-	return Scale{factor: 1 / step.size, suffix: step.suffix}.Format(bytes)
-}
-
-// memoryText is a size of memory, in binary units.
-func memoryText(n uint64) string {
-	return fmt.Sprintf("%s GiB", strconv.FormatFloat(float64(n)/(1<<30), 'f', 1, 64))
+	return Scale{factor: 1 / in.size, suffix: in.suffix}.Format(bytes)
 }
 
 // negligible is less time than is counted. A row of nothing else says nothing.
@@ -214,17 +208,9 @@ func cpuText(seconds float64) string {
 	case seconds < 0.005:
 		return negligible
 	case seconds < 9.995:
-		return strconv.FormatFloat(seconds, 'f', 2, 64) + " s"
+		return fmt.Sprintf("%.2f s", seconds)
 	}
 	return Number(seconds) + " s"
-}
-
-// several is how many more things there are, in the right form: "1 more line", "2 more lines".
-func several(n int, one, many string) string {
-	if n == 1 {
-		return "1 more " + one
-	}
-	return Thousands(strconv.Itoa(n)) + " more " + many
 }
 
 // ratioText is how many times the best one a value is.
@@ -232,7 +218,7 @@ func ratioText(r float64) string {
 	if r >= 99.5 {
 		return Number(math.Round(r)) + "×"
 	}
-	return strconv.FormatFloat(r, 'f', 2, 64) + "×"
+	return fmt.Sprintf("%.2f×", r)
 }
 
 // Count is a number with its noun in the right form.

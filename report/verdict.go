@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"fmt"
 	"maps"
@@ -23,10 +24,10 @@ func (v *view) verdict() verdict {
 	var d verdict
 	// Relays' words may be in a reason: it is bounded, and all of them stand further down.
 	const most = 400
-	grave := func(format string, args ...any) { d.grave = append(d.grave, fit(fmt.Sprintf(format, args...), most)) }
-	caveat := func(format string, args ...any) {
-		d.caveats = append(d.caveats, fit(fmt.Sprintf(format, args...), most))
+	to := func(list *[]string) func(format string, args ...any) {
+		return func(format string, args ...any) { *list = append(*list, fit(fmt.Sprintf(format, args...), most)) }
 	}
+	grave, caveat := to(&d.grave), to(&d.caveats)
 
 	for _, text := range Shortages(v.rec) {
 		grave("%s", text)
@@ -78,7 +79,7 @@ func (v *view) verdict() verdict {
 		caveat("Some figures of %s are limited by the harness: the relay may be faster than they say.", limited)
 	}
 	if away := v.marked(results.StatusAway); away != "" {
-		caveat("Some figures of %s were %s, twice: they say nothing of the relay. Measure again on a machine that is let run.", away, byAbsence)
+		caveat("Some figures of %s were %s, twice: they say nothing of the relay. Measure again on a machine that is let run.", away, words().Parts["by-absence"])
 	}
 	for _, text := range MachineWarnings(v.rec) {
 		caveat("%s", text)
@@ -118,7 +119,7 @@ func (v *view) marked(code string) string {
 func Shortages(r *results.Record) (all []string) {
 	names := map[string][]string{}
 	add := func(code, name string) {
-		if shortageText(code) != "" {
+		if word("shortage", code) != "" {
 			names[code] = AddNew(names[code], name)
 		}
 	}
@@ -135,7 +136,11 @@ func Shortages(r *results.Record) (all []string) {
 		}
 	}
 	for _, code := range slices.Sorted(maps.Keys(names)) {
-		all = append(all, shortageSentence(code, names[code], len(r.Relays) == 1))
+		turns := "While relaybench measured " + And(names[code]...)
+		if len(r.Relays) == 1 { // nobody asks whose
+			turns = "During the run"
+		}
+		all = append(all, fmt.Sprintf("%s, %s, which is not held against anybody. %s", turns, word("shortage", code), word("shortage-help", code)))
 	}
 	return all
 }
@@ -147,27 +152,28 @@ func (v *view) judgeBreaches(caveat func(string, ...any)) {
 	if len(v.rec.Measurements) == 0 {
 		return
 	}
-	launched := func(relays []string, advice string) string {
-		if !slices.ContainsFunc(relays, func(name string) bool { r := v.relay(name); return r != nil && r.URL == "" }) {
-			return ""
-		}
-		return advice
-	}
-	var names, unasked []string
+	var calibrate, ask string // the advice, where a relay is launched
+	var unasked []string
 	for _, r := range v.relays {
-		names = append(names, r.Name)
 		asked := slices.ContainsFunc(v.checks, func(f *results.Finding) bool {
 			return f.Relay == r.Name && f.Code == results.CodeStores
 		})
-		if r.Outcome == results.OutcomeOK && !asked && !v.yardstick(r.Name) {
+		missed := r.Outcome == results.OutcomeOK && !asked && r.NeverRanked == ""
+		if missed {
 			unasked = append(unasked, r.Name)
+		}
+		if r.URL == "" {
+			calibrate = " Measure without --skip calibration."
+		}
+		if r.URL == "" && missed {
+			ask = " Measure without --skip preflight."
 		}
 	}
 	if len(v.rec.Calibration) == 0 {
-		caveat("The harness was not calibrated: nothing tells whether a figure is the relay's or the harness's.%s", launched(names, " Measure without --skip calibration."))
+		caveat("The harness was not calibrated: nothing tells whether a figure is the relay's or the harness's.%s", calibrate)
 	}
 	if len(unasked) > 0 {
-		caveat("Nobody asked %s whether forged events are refused and filters kept, which would make any relay fast.%s", And(unasked...), launched(unasked, " Measure without --skip preflight."))
+		caveat("Nobody asked %s whether forged events are refused and filters kept, which would make any relay fast.%s", And(unasked...), ask)
 	}
 }
 
@@ -198,12 +204,7 @@ func (v *view) yardstick(name string) bool {
 }
 
 // Speaker names whose finding it is.
-func Speaker(relay string) string {
-	if relay == "" {
-		return "The harness itself"
-	}
-	return relay
-}
+func Speaker(relay string) string { return cmp.Or(relay, "The harness itself") }
 
 // Some lists the first few of a long list.
 func Some(list []string, n int) string {
@@ -230,19 +231,15 @@ func subject(f *results.Finding) string {
 
 // with names the other relay of a check on a pair.
 func with(f *results.Finding) string {
-	other := f.Peer
-	if who := subject(f); who == f.Peer {
-		other = f.Relay
-	} else if who != f.Relay {
-		return ""
-	}
-	switch {
-	case f.Peer == "":
+	switch who := subject(f); {
+	case f.Peer == "" || who != f.Relay && who != f.Peer:
 		return ""
 	case f.Peer == f.Relay:
 		return " with a second instance"
+	case who == f.Peer:
+		return " with " + f.Relay
 	}
-	return " with " + other
+	return " with " + f.Peer
 }
 
 // where is the scenario in which a check was asked, and with whom; "" where that was before all
@@ -297,53 +294,47 @@ func starRule(trials int) string {
 }
 
 // head describes the run: corpus, machine, tool, trials and time.
-func (v *view) head() []fact {
+func (v *view) head() (facts []fact) {
 	r := v.rec
+	add := func(key string, parts ...string) {
+		if text := joinSaid(" · ", parts); text != "" {
+			facts = append(facts, fact{key, text})
+		}
+	}
 	var unranked []string
 	for _, x := range v.relays {
 		if x.NeverRanked != "" {
 			unranked = append(unranked, x.Name+": "+x.NeverRanked)
 		}
 	}
-	corpus := []string{r.Corpus.Source}
+	add("unranked", unranked...)
+	size, fingerprint := "", ""
 	if !v.corpusless() {
-		size := Count(r.Corpus.Events, "event")
+		size, fingerprint = Count(r.Corpus.Events, "event"), Prefixed("fingerprint ", Shorten(r.Corpus.Fingerprint, 16))
 		if r.Corpus.Bytes > 0 {
 			size += ", " + BytesText(float64(r.Corpus.Bytes))
 		}
-		corpus = []string{r.Corpus.Source, size, Prefixed("fingerprint ", Shorten(r.Corpus.Fingerprint, 16))}
 	}
-	tool := []string{"relaybench " + r.Tool.Version}
-	if r.Tool.Revision != "" {
-		tool[0] += " (" + Shorten(r.Tool.Revision, 12) + ")"
-	}
+	add("corpus", r.Corpus.Source, size, fingerprint)
+	add("left out", leftOut(r.Corpus.Dropped))
+	add("machine", machineParts(&r.Environment)...)
+	tool, modified := At("relaybench "+r.Tool.Version, Shorten(r.Tool.Revision, 12)), ""
 	if r.Tool.Modified {
-		tool = append(tool, "uncommitted changes")
+		modified = "uncommitted changes"
 	}
-	var trials []string
-	if v.trials > 0 {
-		trials = []string{fmt.Sprintf("n=%d", v.trials)}
+	add("tool", tool, modified, r.Tool.Go, Prefixed("signatures by ", r.Tool.Verifier))
+	switch n := fmt.Sprintf("n=%d", v.trials); {
+	case v.trials > 1:
+		add("trials", n, "each figure is the median of its trials, a latency of their medians; p99 is of all samples", starRule(v.trials))
+	case v.trials > 0:
+		add("trials", n)
 	}
-	if v.trials > 1 {
-		trials = append(trials, "each figure is the median of its trials, a latency of their medians; p99 is of all samples", starRule(v.trials))
+	when := r.StartedAt.UTC().Format(time.DateTime) + " UTC"
+	if r.FinishedAt != nil && r.FinishedAt.After(r.StartedAt) {
+		when += ", took " + durationText(r.FinishedAt.Sub(r.StartedAt))
 	}
-	when := r.StartedAt.UTC().Format("2006-01-02 15:04:05") + " UTC"
-	if r.FinishedAt != nil {
-		if took := r.FinishedAt.Sub(r.StartedAt); took > 0 {
-			when += ", took " + durationText(took)
-		}
-	}
-	var out []fact
-	for _, line := range []struct {
-		key   string
-		parts []string
-	}{{"unranked", unranked}, {"corpus", corpus}, {"left out", []string{leftOut(r.Corpus.Dropped)}}, {"machine", machineParts(&r.Environment)},
-		{"tool", append(tool, r.Tool.Go, Prefixed("signatures by ", r.Tool.Verifier))}, {"trials", trials}, {"time", []string{when}}} {
-		if text := joinSaid(" · ", line.parts); text != "" {
-			out = append(out, fact{line.key, text})
-		}
-	}
-	return out
+	add("time", when)
+	return facts
 }
 
 // corpusless tells whether the run had no corpus. Its fingerprint is then that of nothing, which is
@@ -353,29 +344,19 @@ func (v *view) corpusless() bool {
 	return c.Events == 0 && c.Fingerprint == fmt.Sprintf("%x", sha256.Sum256(nil))
 }
 
-// dropTitles say what preparation leaves out, one and many.
-var dropTitles = map[string][2]string{
-	"deletion": {"deletion", "deletions"}, "tag_value_too_long": {"over-long tag", "over-long tags"}, "too_large": {"over-large event", "over-large events"},
-	"too_many_tags": {"event with too many tags", "events with too many tags"}, "duplicate": {"duplicate", "duplicates"}, "ephemeral": {"ephemeral event", "ephemeral events"},
-	"control_character": {"event with control characters", "events with control characters"},
-	"bad_id":            {"wrong id", "wrong ids"}, "bad_signature": {"wrong signature", "wrong signatures"}, "no_signature": {"missing signature", "missing signatures"},
-}
-
 // leftOut says what preparation left out, most first.
 func leftOut(dropped map[string]int) string {
 	var parts []string
 	for _, k := range byCount(dropped) {
 		if n := dropped[k]; n > 0 {
-			title, ok := dropTitles[k]
-			if !ok {
-				title = [2]string{strings.ReplaceAll(k, "_", " "), strings.ReplaceAll(k, "_", " ")}
-			}
-			parts = append(parts, Thousands(fmt.Sprint(n))+" "+title[min(n-1, 1)])
+			parts = append(parts, byCase(&results.Finding{Cause: k, Counts: map[string]float64{"n": float64(n)},
+				Texts: map[string]string{"name": strings.ReplaceAll(k, "_", " ")}}, words().Texts["dropped"]))
 		}
 	}
 	return strings.Join(parts, ", ")
 }
 
+// Prefixed is a text behind a prefix, "" where there is none.
 func Prefixed(prefix, s string) string {
 	if s == "" {
 		return ""

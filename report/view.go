@@ -124,7 +124,7 @@ func (v *view) relay(name string) *results.Relay { return RelayOf(v.rec, name) }
 
 // OutcomeText says in words how a relay fell out of the run.
 func OutcomeText(r *results.Relay) string {
-	if text := shortageText(r.Shortage); text != "" {
+	if text := word("shortage", r.Shortage); text != "" {
 		return clauses("could not be measured: "+text, r.Reason)
 	}
 	word := string(r.Outcome)

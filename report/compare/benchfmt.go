@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 	"unicode"
@@ -13,7 +14,6 @@ import (
 	"golang.org/x/perf/benchfmt"
 
 	"relaybench/report"
-	"relaybench/results"
 )
 
 // Benchfmt writes the trials of both sides in the Go benchmark format, of which benchstat makes its
@@ -37,30 +37,24 @@ func (c *Comparison) Benchfmt(w io.Writer) error {
 	for _, d := range c.Differences {
 		fmt.Fprintln(buffered, "# not comparable:", oneLine(d.String()))
 	}
-	var units []benchfmt.UnitMetadata
+	units := map[benchfmt.UnitMetadataKey]string{}
 	for _, relay := range c.Relays {
 		for i := range relay.Figures {
 			f := &relay.Figures[i]
-			describe := func(key, value string) {
-				unit, _ := benchUnit(f)
-				units = append(units, benchfmt.UnitMetadata{UnitMetadataKey: benchfmt.UnitMetadataKey{Unit: unit, Key: key}, OrigUnit: unit, Value: value})
-			}
-			if f.Better == results.Higher || f.Better == results.Lower {
-				describe("better", string(f.Better))
+			unit, _ := benchUnit(f)
+			if directed(f.Better) {
+				units[benchfmt.UnitMetadataKey{Unit: unit, Key: "better"}] = string(f.Better)
 			}
 			if f.Exact {
-				describe("assume", "exact")
+				units[benchfmt.UnitMetadataKey{Unit: unit, Key: "assume"}] = "exact"
 			}
 		}
 	}
-	slices.SortStableFunc(units, func(a, b benchfmt.UnitMetadata) int {
+	for _, k := range slices.SortedFunc(maps.Keys(units), func(a, b benchfmt.UnitMetadataKey) int {
 		return cmp.Or(cmp.Compare(a.Unit, b.Unit), cmp.Compare(b.Key, a.Key))
-	})
-	for i := range units {
-		if i == 0 || units[i].UnitMetadataKey != units[i-1].UnitMetadataKey {
-			if err := out.Write(&units[i]); err != nil {
-				return err
-			}
+	}) {
+		if err := out.Write(&benchfmt.UnitMetadata{UnitMetadataKey: k, OrigUnit: k.Unit, Value: units[k]}); err != nil {
+			return err
 		}
 	}
 	for _, relay := range c.Relays {

@@ -9,7 +9,6 @@ import (
 	"maps"
 	"math"
 	"slices"
-	"strings"
 
 	"relaybench/report"
 	"relaybench/results"
@@ -39,9 +38,8 @@ type Comparison struct {
 
 // Relay is one relay on both sides.
 type Relay struct {
-	Old     string   `json:"old"` // its name on each side
-	New     string   `json:"new"`
-	Figures []Figure `json:"figures"`
+	Old, New string // its name on each side
+	Figures  []Figure
 }
 
 // Figure is one metric of one scenario on both sides.
@@ -84,6 +82,9 @@ const Itself = "itself"
 
 const oldName, newName = "old", "new" // the sides, where there is no better label
 
+// directed tells whether more is better or worse.
+func directed(better results.Better) bool { return better == results.Higher || better == results.Lower }
+
 // Worse is how much worse the new median is, as a share of the old one: 0.1 for 10 % worse,
 // negative where it is better; NaN where that cannot be said.
 func (f *Figure) Worse() float64 {
@@ -105,11 +106,11 @@ func (f *Figure) Same(o *Figure) bool {
 type IncomparableError struct{ Differences []Difference }
 
 func (e *IncomparableError) Error() string {
-	lines := []string{"the results are not comparable, because they were not measured alike:"}
+	text := "the results are not comparable, because they were not measured alike:"
 	for _, d := range e.Differences {
-		lines = append(lines, "  "+d.String())
+		text += "\n  " + d.String()
 	}
-	return strings.Join(lines, "\n")
+	return text
 }
 
 // Compare compares two sides. It refuses with an *IncomparableError where corpus, settings or
@@ -126,31 +127,29 @@ func Compare(before, after Side, o Options) (*Comparison, error) {
 	}
 	c.Cautions = cautions(c.Old.Records, c.New.Records)
 	olds, news := RelayNames(c.Old.Records), RelayNames(c.New.Records)
+	all := report.AddNew(slices.Clone(olds), news...)
 	if len(olds) == 1 && len(news) == 1 {
-		c.Relays = []Relay{{olds[0], news[0], nil}}
-	} else {
-		for _, name := range olds {
-			if slices.Contains(news, name) {
-				c.Relays = append(c.Relays, Relay{name, name, nil})
-			} else {
-				c.Unmatched = append(c.Unmatched, fmt.Sprintf("%s is in %s alone", name, c.Old.Label))
-			}
-		}
-		for _, name := range news {
-			if !slices.Contains(olds, name) {
-				c.Unmatched = append(c.Unmatched, fmt.Sprintf("%s is in %s alone", name, c.New.Label))
-			}
+		c.Relays, all = []Relay{{olds[0], news[0], nil}}, nil
+	}
+	for _, name := range all {
+		switch {
+		case !slices.Contains(news, name):
+			c.Unmatched = append(c.Unmatched, fmt.Sprintf("%s is in %s alone", name, c.Old.Label))
+		case !slices.Contains(olds, name):
+			c.Unmatched = append(c.Unmatched, fmt.Sprintf("%s is in %s alone", name, c.New.Label))
+		default:
+			c.Relays = append(c.Relays, Relay{name, name, nil})
 		}
 	}
 	tested, decidable := false, false
 	for i := range c.Relays {
 		r := &c.Relays[i]
-		r.Figures = slices.DeleteFunc(Figures(c.Old.Records, r.Old, c.New.Records, r.New), func(f Figure) bool {
-			return !o.All && !f.Exact && f.Better != results.Higher && f.Better != results.Lower
-		})
-		for _, f := range r.Figures {
-			tested = tested || !f.Exact && f.Test.N1 > 0 && f.Test.N2 > 0
-			decidable = decidable || !f.Exact && f.Test.Decidable
+		for _, f := range Figures(c.Old.Records, r.Old, c.New.Records, r.New) {
+			if o.All || f.Exact || directed(f.Better) {
+				r.Figures = append(r.Figures, f)
+				tested = tested || !f.Exact && f.Test.N1 > 0 && f.Test.N2 > 0
+				decidable = decidable || !f.Exact && f.Test.Decidable
+			}
 		}
 	}
 	if tested && !decidable {
@@ -187,32 +186,36 @@ type key struct {
 	better                               results.Better
 }
 
-// A sample is a figure's trials on one side: record by record, because exact ones are compared
-// trial by trial.
+// A sample is what both sides have of a figure: the trials of each, record by record, because exact
+// ones are compared trial by trial.
 type sample struct {
+	old, new   [][]float64
 	labels     results.Labels
-	trials     [][]float64
-	exact      bool
+	inexact    bool // in one of the records
 	incomplete bool
 }
 
 // Figures compares all that was measured of a relay, in reading order.
 func Figures(before []*results.Record, oldRelay string, after []*results.Record, newRelay string) (all []Figure) {
-	old, fresh := samplesOf(before, oldRelay), samplesOf(after, newRelay)
+	samples := map[key]*sample{}
 	both := slices.Concat(before, after)
-	keys := slices.Collect(maps.Keys(old))
-	for k := range fresh {
-		if old[k] == nil {
-			keys = append(keys, k)
+	for i, r := range both {
+		relay := newRelay
+		if i < len(before) {
+			relay = oldRelay
+		}
+		for k := range r.Measurements {
+			if m := &r.Measurements[k]; m.Relay == relay && len(m.Trials) > 0 {
+				take(samples, m, i < len(before))
+			}
 		}
 	}
-	slices.SortFunc(keys, readingOrder(both))
 	labels := map[string][]results.Labels{}
 	type place struct{ scenario, labels, peer, title string }
 	titles := map[place][]string{} // the metrics that are called so at a place
 	at := func(f *Figure) place { return place{f.Scenario, report.LabelKey(f.Labels), f.Peer, f.title} }
-	for _, k := range keys {
-		f := figureOf(k, old[k], fresh[k])
+	for _, k := range slices.SortedFunc(maps.Keys(samples), readingOrder(both)) {
+		f := figureOf(k, samples[k])
 		f.title = titleOf(both, f.Metric)
 		labels[k.scenario] = append(labels[k.scenario], f.Labels)
 		titles[at(&f)] = report.AddNew(titles[at(&f)], f.Metric)
@@ -238,86 +241,64 @@ func titleOf(records []*results.Record, metric string) string {
 	return metric
 }
 
-func samplesOf(records []*results.Record, relay string) map[key]*sample {
-	out := map[key]*sample{}
-	for _, r := range records {
-		for i := range r.Measurements {
-			m := &r.Measurements[i]
-			if m.Relay != relay || len(m.Trials) == 0 {
-				continue
-			}
-			k := key{m.Scenario, report.LabelKey(m.Labels), m.Metric, m.Unit, m.Peer, m.Better}
-			if m.Peer != "" && m.Peer == m.Relay {
-				k.peer = Itself
-			}
-			s := out[k]
-			if s == nil {
-				s = &sample{labels: m.Labels, exact: true}
-				out[k] = s
-			}
-			s.trials = append(s.trials, m.Trials)
-			s.exact = s.exact && m.Exact
-			s.incomplete = s.incomplete || m.Is(results.StatusIncomplete) != nil || m.Is(results.StatusAway) != nil
-		}
+// take adds a measurement of one of the sides.
+func take(samples map[key]*sample, m *results.Measurement, old bool) {
+	k := key{m.Scenario, report.LabelKey(m.Labels), m.Metric, m.Unit, m.Peer, m.Better}
+	if m.Peer != "" && m.Peer == m.Relay {
+		k.peer = Itself
 	}
-	return out
+	s := samples[k]
+	if s == nil {
+		s = &sample{}
+		samples[k] = s
+	}
+	if old {
+		s.old = append(s.old, m.Trials)
+	} else {
+		s.new = append(s.new, m.Trials)
+	}
+	s.labels = m.Labels
+	s.inexact = s.inexact || !m.Exact
+	s.incomplete = s.incomplete || m.Is(results.StatusIncomplete) != nil || m.Is(results.StatusAway) != nil
 }
 
 // readingOrder sorts figures as the records describe their scenarios and metrics, the others behind
 // them.
 func readingOrder(records []*results.Record) func(a, b key) int {
-	scenarios, metrics := map[string]int{}, map[string]int{}
+	scenarios, metrics := map[string]int{}, map[string]int{} // below 0 for those that are described
 	for _, r := range records {
 		for _, s := range r.Scenarios {
-			scenarios[s.Key] = s.Order
+			scenarios[s.Key] = s.Order - math.MaxInt
 		}
 		for i, m := range r.Metrics {
-			if _, known := metrics[m.Key]; !known {
-				metrics[m.Key] = i
-			}
+			metrics[m.Key] = cmp.Or(metrics[m.Key], i-math.MaxInt)
 		}
-	}
-	rank := func(in map[string]int, key string) int {
-		if n, ok := in[key]; ok {
-			return n
-		}
-		return math.MaxInt
 	}
 	return func(a, b key) int {
-		return cmp.Or(cmp.Compare(rank(scenarios, a.scenario), rank(scenarios, b.scenario)), cmp.Compare(a.scenario, b.scenario),
-			cmp.Compare(a.labels, b.labels), cmp.Compare(rank(metrics, a.metric), rank(metrics, b.metric)),
+		return cmp.Or(cmp.Compare(scenarios[a.scenario], scenarios[b.scenario]), cmp.Compare(a.scenario, b.scenario),
+			cmp.Compare(a.labels, b.labels), cmp.Compare(metrics[a.metric], metrics[b.metric]),
 			cmp.Compare(a.metric, b.metric), cmp.Compare(a.peer, b.peer), cmp.Compare(a.unit, b.unit), cmp.Compare(a.better, b.better))
 	}
 }
 
-// figureOf compares what both sides have of a figure; nil is a side that has nothing.
-func figureOf(k key, old, fresh *sample) Figure {
-	f := Figure{Scenario: k.scenario, Metric: k.metric, Unit: k.unit, Peer: k.peer, Better: k.better, Exact: true}
-	for _, s := range []*sample{old, fresh} {
-		if s != nil {
-			f.Labels, f.Exact = s.labels, f.Exact && s.exact
-		}
-	}
-	if old != nil {
-		f.Before = slices.Concat(old.trials...)
-	}
-	if fresh != nil {
-		f.After = slices.Concat(fresh.trials...)
-	}
+// figureOf compares what both sides have of a figure.
+func figureOf(k key, s *sample) Figure {
+	f := Figure{Scenario: k.scenario, Metric: k.metric, Unit: k.unit, Peer: k.peer, Better: k.better, Labels: s.labels, Exact: !s.inexact,
+		Before: slices.Concat(s.old...), After: slices.Concat(s.new...)}
 	f.Old, f.New, f.Test = results.Summarize(f.Before), results.Summarize(f.After), results.Compare(f.Before, f.After)
 	switch {
-	case old == nil:
+	case len(s.old) == 0:
 		f.Outcome = NewAlone
-	case fresh == nil:
+	case len(s.new) == 0:
 		f.Outcome = OldAlone
-	case old.incomplete || fresh.incomplete:
+	case s.incomplete:
 		f.Outcome = Incomplete
-	case f.Exact && sameTrials(old.trials, fresh.trials):
+	case f.Exact && sameTrials(s.old, s.new):
 		f.Outcome = Equal
 	case !f.Exact && !f.Test.Significant:
 		f.Outcome = Unsettled
 	// A significant difference between equal medians is one of spread.
-	case f.New.Center == f.Old.Center, f.Better != results.Higher && f.Better != results.Lower:
+	case f.New.Center == f.Old.Center, !directed(f.Better):
 		f.Outcome = Changed
 	case (f.New.Center > f.Old.Center) == (f.Better == results.Higher):
 		f.Outcome = Improved

@@ -155,10 +155,30 @@ func TestFiguresMoveOnlyWithEvidence(t *testing.T) {
 	}
 }
 
+// fitsAnyTerminal tells of lines that are wider than the terminal that they are for, and of texts
+// that a narrow one leaves out.
+func fitsAnyTerminal(t *testing.T, write func(w io.Writer, width int) error) {
+	t.Helper()
+	for width := 20; width <= 80; width += 5 {
+		var b bytes.Buffer
+		if err := write(&b, width); err != nil {
+			t.Fatal(err)
+		}
+		for line := range strings.SplitSeq(b.String(), "\n") {
+			if n := displaywidth.String(line); n > width {
+				t.Errorf("at %d: %q has %d cells", width, line, n)
+			}
+		}
+		if width < 60 && strings.Contains(b.String(), "…") {
+			t.Errorf("at %d something is left out:\n%s", width, b.String())
+		}
+	}
+}
+
 // On a terminal of any width no line of a comparison goes beyond it.
 func TestComparisonsFitAnyTerminal(t *testing.T) {
 	c := mustCompare(t, side("20260830T120000Z", reporttest.Compared(1, nil, "mine", "gone")), side("b", reporttest.Compared(1.2, nil, "mine")), Options{All: true})
-	reporttest.FitsAnyTerminal(t, func(w io.Writer, width int) error {
+	fitsAnyTerminal(t, func(w io.Writer, width int) error {
 		return c.Document().Terminal(w, report.TerminalOptions{Width: width})
 	})
 }

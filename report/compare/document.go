@@ -6,7 +6,6 @@ import (
 	"io"
 	"math"
 	"slices"
-	"strings"
 
 	"relaybench/report"
 	"relaybench/results"
@@ -22,11 +21,11 @@ func (c *Comparison) Document() *report.Document {
 	for _, x := range c.Differences {
 		d.Items(report.FailedMark, []string{x.String()}, report.Red)
 	}
-	d.Items(report.WarningMark, c.Cautions, report.Plain)
+	cautions := slices.Clone(c.Cautions)
 	for _, x := range c.Unmatched {
-		d.Items(report.WarningMark, []string{x + "."}, report.Plain)
+		cautions = append(cautions, x+".")
 	}
-	d.Items(report.WarningMark, c.alone(), report.Plain)
+	d.Items(report.WarningMark, append(cautions, c.alone()...), report.Plain)
 	for i := range c.Relays {
 		r := &c.Relays[i]
 		d.Section(r.title())
@@ -34,9 +33,9 @@ func (c *Comparison) Document() *report.Document {
 			report.Column{Head: "change"}, report.Column{Head: "evidence", Left: true})
 		shared := r.shared()
 		for _, f := range shared {
-			s := f.Scale()
-			t.Add(f.place(), report.Text(f.Label(f.title), report.Plain), report.Text(SummaryText(f.Old, s, f.Exact), report.Plain),
-				report.Text(SummaryText(f.New, s, f.Exact), report.Plain), f.change(), report.Text(f.Evidence(), report.Dim))
+			before, after := f.Summaries()
+			t.Add(f.place(), report.Text(f.Label(f.title), report.Plain), report.Text(before, report.Plain), report.Text(after, report.Plain),
+				f.change(), report.Text(f.Evidence(), report.Dim))
 		}
 		if len(shared) == 0 {
 			d.Say("nothing that compares was measured", report.Dim)
@@ -58,28 +57,25 @@ func (c *Comparison) alone() (all []string) {
 	var said report.Groups[lack, string]
 	for i := range c.Relays {
 		r := &c.Relays[i]
-		both := map[string]bool{}
-		for _, f := range r.shared() {
-			both[f.place()] = true
-		}
-		for side, outcome := range []Outcome{OldAlone, NewAlone} {
-			var at report.Groups[string, string]
-			n := 0
-			for i := range r.Figures {
-				if f := &r.Figures[i]; f.Outcome == outcome {
-					at.Add(f.place(), f.Label(f.title))
-					n++
-				}
+		var at [2]report.Groups[string, string]
+		for i := range r.Figures {
+			f := &r.Figures[i]
+			if side := slices.Index([]Outcome{OldAlone, NewAlone}, f.Outcome); side >= 0 {
+				at[side].Add(f.place(), f.Label(f.title))
 			}
+		}
+		for side, label := range []string{c.Old.Label, c.New.Label} {
 			var places []string
-			for _, g := range at.List {
-				if both[g.Key] {
+			n := 0
+			for _, g := range at[side].List {
+				n += len(g.Members)
+				if slices.ContainsFunc(r.shared(), func(f Figure) bool { return f.place() == g.Key }) {
 					g.Key += ", " + report.Some(g.Members, 4)
 				}
 				places = append(places, g.Key)
 			}
 			if n > 0 {
-				said.Add(lack{[...]string{c.Old.Label, c.New.Label}[side], fmt.Sprintf("%s (%s)", report.Some(places, 6), report.Count(n, "figure"))}, r.title())
+				said.Add(lack{label, report.At(report.Some(places, 6), report.Count(n, "figure"))}, r.title())
 			}
 		}
 	}
@@ -157,8 +153,13 @@ func (f *Figure) Evidence() string {
 	return PText(f.Test.P) + " " + TrialsText(f.Test.N1, f.Test.N2)
 }
 
-// SummaryText is a median with its interval as a percentage.
-func SummaryText(m results.Summary, s report.Scale, exact bool) string {
+// Summaries are both medians with their intervals as percentages, in one unit.
+func (f *Figure) Summaries() (before, after string) {
+	s := f.Scale()
+	return summaryText(f.Old, s, f.Exact), summaryText(f.New, s, f.Exact)
+}
+
+func summaryText(m results.Summary, s report.Scale, exact bool) string {
 	switch {
 	case m.N == 0:
 		return "–"
@@ -213,8 +214,57 @@ func TrialsText(n1, n2 int) string {
 // Schema identifies the form of a comparison written as JSON.
 const Schema = "relaybench/comparison/1"
 
+// A finite number is left out of JSON where it is none: an interval of too few trials, a change
+// from 0.
+type finite float64
+
+func (v finite) IsZero() bool { return math.IsNaN(float64(v)) || math.IsInf(float64(v), 0) }
+
+type (
+	jsonRelay struct {
+		Old     string       `json:"old"`
+		New     string       `json:"new"`
+		Figures []jsonFigure `json:"figures"`
+	}
+	jsonFigure struct {
+		Scenario string         `json:"scenario"`
+		Labels   results.Labels `json:"labels,omitempty"`
+		Metric   string         `json:"metric"`
+		Peer     string         `json:"peer,omitempty"`
+		Unit     string         `json:"unit"`
+		Better   results.Better `json:"better"`
+		Exact    bool           `json:"exact,omitempty"`
+		Old      jsonSummary    `json:"old,omitzero"`
+		New      jsonSummary    `json:"new,omitzero"`
+		Change   finite         `json:"change,omitzero"` // new / old − 1
+		P        finite         `json:"p,omitzero"`
+		Outcome  Outcome        `json:"outcome"`
+	}
+	jsonSummary struct {
+		Median float64 `json:"median"`
+		Lo     finite  `json:"lo,omitzero"`
+		Hi     finite  `json:"hi,omitzero"`
+		N      int     `json:"n"`
+	}
+)
+
+func (s jsonSummary) IsZero() bool { return s.N == 0 }
+
 // JSON writes the comparison for programs. Errors are those of w.
 func (c *Comparison) JSON(w io.Writer) error {
+	relays := []jsonRelay{}
+	for _, r := range c.Relays {
+		x := jsonRelay{Old: r.Old, New: r.New}
+		for _, f := range r.Figures {
+			p := finite(math.NaN())
+			if !f.Exact && f.Old.N > 0 && f.New.N > 0 {
+				p = finite(f.Test.P)
+			}
+			summary := func(s results.Summary) jsonSummary { return jsonSummary{s.Center, finite(s.Lo), finite(s.Hi), s.N} }
+			x.Figures = append(x.Figures, jsonFigure{f.Scenario, f.Labels, f.Metric, f.Peer, f.Unit, f.Better, f.Exact, summary(f.Old), summary(f.New), finite(f.Test.Delta), p, f.Outcome})
+		}
+		relays = append(relays, x)
+	}
 	e := json.NewEncoder(w)
 	e.SetEscapeHTML(false)
 	e.SetIndent("", " ")
@@ -226,54 +276,6 @@ func (c *Comparison) JSON(w io.Writer) error {
 		Differences []Difference `json:"differences,omitempty"`
 		Cautions    []string     `json:"cautions,omitempty"`
 		Unmatched   []string     `json:"unmatched,omitempty"`
-		Relays      []Relay      `json:"relays"`
-	}{Schema, c.Old.Label, c.New.Label, len(c.Differences) == 0, c.Differences, c.Cautions, c.Unmatched, append([]Relay{}, c.Relays...)})
-}
-
-// MarshalJSON leaves out what is not a number: an interval of too few trials, a change from 0.
-func (f *Figure) MarshalJSON() ([]byte, error) {
-	type summary struct {
-		Median float64  `json:"median"`
-		Lo     *float64 `json:"lo,omitempty"`
-		Hi     *float64 `json:"hi,omitempty"`
-		N      int      `json:"n"`
-	}
-	summarize := func(s results.Summary) *summary {
-		if s.N == 0 {
-			return nil
-		}
-		return &summary{s.Center, finite(s.Lo), finite(s.Hi), s.N}
-	}
-	x := struct {
-		Scenario string         `json:"scenario"`
-		Labels   results.Labels `json:"labels,omitempty"`
-		Metric   string         `json:"metric"`
-		Peer     string         `json:"peer,omitempty"`
-		Unit     string         `json:"unit"`
-		Better   results.Better `json:"better"`
-		Exact    bool           `json:"exact,omitempty"`
-		Old      *summary       `json:"old,omitempty"`
-		New      *summary       `json:"new,omitempty"`
-		Change   *float64       `json:"change,omitempty"` // new / old − 1
-		P        *float64       `json:"p,omitempty"`
-		Outcome  Outcome        `json:"outcome"`
-	}{f.Scenario, f.Labels, f.Metric, f.Peer, f.Unit, f.Better, f.Exact, summarize(f.Old), summarize(f.New), nil, nil, f.Outcome}
-	if x.Old != nil && x.New != nil {
-		x.Change = finite(f.Test.Delta)
-		if !f.Exact {
-			x.P = finite(f.Test.P)
-		}
-	}
-	var b strings.Builder
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	err := e.Encode(x)
-	return []byte(b.String()), err
-}
-
-func finite(v float64) *float64 {
-	if math.IsNaN(v) || math.IsInf(v, 0) {
-		return nil
-	}
-	return &v
+		Relays      []jsonRelay  `json:"relays"`
+	}{Schema, c.Old.Label, c.New.Label, len(c.Differences) == 0, c.Differences, c.Cautions, c.Unmatched, relays})
 }

@@ -42,12 +42,10 @@ func confirmingRuns(trials, most int) []int {
 func (g *Verdict) Suspects() []string {
 	var out []string
 	for _, f := range g.Judged(Suspect, Unclear) {
-		if !slices.Contains(out, f.Scenario) {
-			out = append(out, f.Scenario)
-		}
+		out = append(out, f.Scenario)
 	}
 	slices.Sort(out)
-	return out
+	return slices.Compact(out)
 }
 
 // MoreTrials is how many trials a side the next run, of the suspects' scenarios alone, has to have;
@@ -86,10 +84,11 @@ func (g *Verdict) Confirm(run *results.Record) error {
 			suspects, ps = append(suspects, f), append(ps, p)
 		}
 	}
+	look := len(g.later)
 	for k, p := range results.Holm(ps) {
 		if f := suspects[k]; f.open() {
-			f.Adjusted = min(math.Ldexp(p, len(g.later)), 1)
-			f.confirm(len(g.later) > 1 || len(g.later) >= len(g.runs))
+			f.Adjusted = min(math.Ldexp(p, look), 1)
+			f.confirm(look > 1 || look >= len(g.runs))
 		}
 	}
 	g.conclude()
@@ -106,12 +105,9 @@ func (f *Figure) renew(figures []compare.Figure) bool {
 	if k < 0 || figures[k].Test.N1 == 0 || figures[k].Outcome == compare.Incomplete {
 		return false
 	}
-	known := 0
+	before, known := f.Figure, f.Test.N2
 	if f.First == nil {
-		first := f.Figure
-		f.First = &first
-	} else {
-		known = f.Test.N2
+		f.First, known = &before, 0
 	}
 	f.Figure = figures[k]
 	return f.Test.N2 > known
@@ -125,9 +121,7 @@ func (f *Figure) confirm(longEnough bool) {
 	switch {
 	case again && f.Adjusted < Alpha:
 		f.Judgement = GotWorse
-	case f.doubtful() || f.grosslyInAll():
-		f.Judgement = Unclear
-	case !again, longEnough && f.Test.P >= noSign:
+	case !f.doubtful() && !f.grosslyInAll() && (!again || longEnough && f.Test.P >= noSign):
 		f.Judgement = NotAgain
 	default:
 		f.Judgement = Unclear
@@ -175,15 +169,11 @@ func (f *Figure) reaches(factor, old, fresh float64) bool {
 // old one: 9 for a latency nine times as long, and for a ninth of a rate. It is 1 for what is no
 // worse, or has no direction.
 func timesWorse(better results.Better, old, fresh float64) float64 {
-	switch better {
-	case results.Lower:
-	case results.Higher:
+	if better == results.Higher {
 		old, fresh = fresh, old
-	default:
-		return 1
 	}
 	switch {
-	case !(fresh > old):
+	case better != results.Higher && better != results.Lower, !(fresh > old):
 		return 1
 	case old <= 0:
 		return math.Inf(1)

@@ -28,8 +28,7 @@ func (g *Verdict) whyUndecided() string {
 	if short := g.shortages(); len(short) > 0 {
 		return strings.TrimSuffix(short[0], ".")
 	}
-	unclear := g.Judged(Unclear)
-	if len(unclear) > 0 {
+	if unclear := g.Judged(Unclear); len(unclear) > 0 {
 		f, more := unclear[0], ""
 		if n := len(unclear) - 1; n > 0 {
 			more = fmt.Sprintf(", and so may %s", report.Count(n, "other figure"))
@@ -40,12 +39,7 @@ func (g *Verdict) whyUndecided() string {
 	if len(g.Figures) == 0 {
 		return "nothing was measured that a gate judges"
 	}
-	n := 0
-	for i := range g.Figures {
-		if !g.Figures[i].Exact {
-			n++
-		}
-	}
+	n := len(g.tested())
 	return fmt.Sprintf("too few trials to judge %s; use --trials %d", report.Count(n, "figure"), TrialsFor(n))
 }
 
@@ -80,11 +74,8 @@ func percentText(share float64) string {
 func (g *Verdict) Document() *report.Document {
 	d := &report.Document{}
 	d.Title("relaybench gate: " + g.Base + " → " + g.Head)
-	st, ok := map[Result]report.Style{Green: report.GreenBold, Red: report.RedBold, FellShort: report.RedBold, Undecided: report.Yellow}[g.Result]
-	if !ok {
-		st = report.Bold
-	}
-	d.Lead(g.Headline(), st)
+	d.Lead(g.Headline(), map[Result]report.Style{Green: report.GreenBold, Red: report.RedBold, FellShort: report.RedBold,
+		Undecided: report.Yellow, Suspicious: report.Bold}[g.Result])
 	d.Items(report.FailedMark, g.sentences(GotWorse, Differs), report.Red)
 	d.Items(report.DoubtMark, g.sentences(Suspect, Unclear, NotAgain), report.Plain)
 	d.Items(report.PassedMark, g.sentences(GotBetter), report.Green)
@@ -99,7 +90,7 @@ func (g *Verdict) Document() *report.Document {
 		report.Column{Head: "adjusted", Left: true, Full: true}, report.Column{Head: "threshold", Full: true})
 	for i := range g.Figures {
 		f := &g.Figures[i]
-		s := f.Scale()
+		base, head := f.Summaries()
 		st := map[Judgement]report.Style{GotWorse: report.RedBold, Differs: report.RedBold, Unclear: report.Yellow, GotBetter: report.Green}[f.Judgement]
 		evidence, adjusted := f.Evidence(), ""
 		if !f.Exact {
@@ -108,8 +99,7 @@ func (g *Verdict) Document() *report.Document {
 				evidence = compare.PText(f.Test.P)
 			}
 		}
-		t.Add("", report.Text(f.Name(), report.Plain), report.Text(compare.SummaryText(f.Old, s, f.Exact), report.Plain),
-			report.Text(compare.SummaryText(f.New, s, f.Exact), report.Plain), report.Text(compare.Percent(f.Test.Delta), st),
+		t.Add("", report.Text(f.Name(), report.Plain), report.Text(base, report.Plain), report.Text(head, report.Plain), report.Text(compare.Percent(f.Test.Delta), st),
 			report.Text(string(f.Judgement), st), report.Text(evidence, report.Dim), report.Text(adjusted, report.Plain), report.Text(percentText(f.Threshold), report.Plain))
 	}
 	if d.Table(t); len(g.Figures) > 0 {
@@ -128,16 +118,15 @@ func (g *Verdict) Document() *report.Document {
 
 // alike is the number of trials that all figures rest on, "" where they differ.
 func (g *Verdict) alike() string {
-	var all []string
-	for i := range g.Figures {
-		if f := &g.Figures[i]; !f.Exact {
-			all = report.AddNew(all, compare.TrialsText(f.Test.N1, f.Test.N2))
+	text := ""
+	for _, f := range g.tested() {
+		trials := compare.TrialsText(f.Test.N1, f.Test.N2)
+		if text != "" && text != trials {
+			return ""
 		}
+		text = trials
 	}
-	if len(all) != 1 {
-		return ""
-	}
-	return all[0]
+	return text
 }
 
 // legend says how the verdict came about, and what the words mean that are in it.

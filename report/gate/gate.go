@@ -198,23 +198,16 @@ func CheckBaseline(baseline *results.Record, name string, rec *results.Record) (
 func BaselineDecides(baseline *results.Record, name string, scenarios []string, trials int) error {
 	figures, fewest := 0, math.MaxInt
 	for _, m := range baseline.Measurements {
-		if m.Relay != name || m.Exact || len(m.Trials) == 0 || !judges(m.Scenario, m.Metric) ||
-			!slices.ContainsFunc(scenarios, func(s string) bool { return partOf(s, m.Scenario) }) {
-			continue
+		asked := slices.ContainsFunc(scenarios, func(s string) bool { return results.MatchScenario(s+".*", m.Scenario) }) // negentropy.initial of negentropy
+		if m.Relay == name && !m.Exact && len(m.Trials) > 0 && judges(m.Scenario, m.Metric) && asked {
+			figures, fewest = figures+1, min(fewest, len(m.Trials))
 		}
-		figures, fewest = figures+1, min(fewest, len(m.Trials))
 	}
 	if figures == 0 || decides(figures, fewest, trials) {
 		return nil
 	}
 	return fmt.Errorf("the baseline has %s, which cannot judge %s together with %d of head: store a run with at least --trials %d",
 		report.Count(fewest, "trial"), report.Count(figures, "figure"), trials, TrialsFor(figures))
-}
-
-// partOf tells whether a figure's scenario is the given one or a part of it: negentropy.initial of
-// negentropy.
-func partOf(scenario, figure string) bool {
-	return results.MatchScenario(scenario+".*", figure)
 }
 
 // Judge says whether head got worse than base. It refuses with an *compare.IncomparableError or a
@@ -236,8 +229,8 @@ func Judge(rec *results.Record, o Options) (*Verdict, error) {
 	}
 	g.pick(figures, o)
 	trials := 1
-	for i := range g.Figures {
-		trials = max(trials, g.Figures[i].Test.N2)
+	for _, f := range g.Figures {
+		trials = max(trials, f.Test.N2)
 	}
 	g.maxTrials = max(o.MaxTrials, trials)
 	g.runs = confirmingRuns(trials, g.maxTrials)
@@ -336,21 +329,32 @@ func (g *Verdict) pick(figures []compare.Figure, o Options) {
 			g.caution("The threshold for %q fits none of the figures that were judged.", report.Visible(t.Pattern))
 		}
 	}
-	var statistical []int
+	tested := g.tested()
 	var ps []float64
-	for i := range g.Figures {
-		if f := &g.Figures[i]; !f.Exact {
-			statistical = append(statistical, i)
-			ps = append(ps, f.Test.P)
-		}
+	for _, f := range tested {
+		ps = append(ps, f.Test.P)
 	}
 	for k, p := range results.Holm(ps) {
-		f := &g.Figures[statistical[k]]
+		f := tested[k]
 		f.Adjusted = p
 		if !decides(len(ps), f.Test.N1, f.Test.N2) {
 			f.Judgement = Undecidable
 		}
 	}
+}
+
+// tested are the figures that are judged by statistics.
+func (g *Verdict) tested() []*Figure {
+	return g.which(func(f *Figure) bool { return !f.Exact })
+}
+
+func (g *Verdict) which(is func(*Figure) bool) (out []*Figure) {
+	for i := range g.Figures {
+		if f := &g.Figures[i]; is(f) {
+			out = append(out, f)
+		}
+	}
+	return out
 }
 
 func (g *Verdict) caution(format string, args ...any) {
@@ -362,11 +366,10 @@ func (g *Verdict) floor(figures []compare.Figure) {
 	largest, of := 0.0, ""
 	for i := range figures {
 		a := &figures[i]
-		for k := range g.Figures {
-			f := &g.Figures[k]
-			if !f.Same(a) || a.Test.N1 == 0 || a.Test.N2 == 0 || math.IsNaN(a.Test.Delta) {
-				continue
-			}
+		if math.IsNaN(a.Test.Delta) { // a side has nothing, or base had
+			continue
+		}
+		for _, f := range g.which(func(f *Figure) bool { return f.Same(a) }) {
 			if f.Floor = math.Abs(a.Test.Delta); f.Floor > largest {
 				largest, of = f.Floor, f.Name()
 			}
@@ -422,10 +425,8 @@ func (g *Verdict) remark() {
 	}
 	g.Cautions = append(g.Cautions, results.UnsteadyTrials(g.rec)...)
 	var spreads []float64
-	for i := range g.Figures {
-		if f := &g.Figures[i]; !f.Exact {
-			spreads = append(spreads, max(f.Old.Spread(), f.New.Spread()))
-		}
+	for _, f := range g.tested() {
+		spreads = append(spreads, max(f.Old.Spread(), f.New.Spread()))
 	}
 	if spread := results.Summarize(spreads).Center; spread > g.threshold { // not where there are none: NaN
 		g.caution("This machine is too noisy to see changes as small as the threshold: half of the medians are not known better than ± %s. Let nothing else run, or use more trials.", percentText(spread))
@@ -470,12 +471,7 @@ func (f *Figure) judge() {
 // Judged lists the figures of which the gate says one of the given things, the largest changes
 // first.
 func (g *Verdict) Judged(what ...Judgement) []*Figure {
-	var out []*Figure
-	for i := range g.Figures {
-		if slices.Contains(what, g.Figures[i].Judgement) {
-			out = append(out, &g.Figures[i])
-		}
-	}
+	out := g.which(func(f *Figure) bool { return slices.Contains(what, f.Judgement) })
 	size := func(f *Figure) float64 {
 		if math.IsNaN(f.Test.Delta) { // from nothing to something
 			return math.Inf(1)

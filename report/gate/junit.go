@@ -56,8 +56,8 @@ func (g *Verdict) JUnit(w io.Writer) error {
 	s.Cases = append(s.Cases, checks)
 	for i := range g.Figures {
 		f := &g.Figures[i]
-		sc := f.Scale()
-		line := fmt.Sprintf("base %s, head %s, change %s, %s: %s", compare.SummaryText(f.Old, sc, f.Exact), compare.SummaryText(f.New, sc, f.Exact), compare.Percent(f.Test.Delta), f.Evidence(), f.Judgement)
+		base, head := f.Summaries()
+		line := fmt.Sprintf("base %s, head %s, change %s, %s: %s", base, head, compare.Percent(f.Test.Delta), f.Evidence(), f.Judgement)
 		c := junitCase{Class: "relaybench." + f.Scenario, Name: f.Label(f.Metric), Time: "0"}
 		switch {
 		case f.Judgement.bad():

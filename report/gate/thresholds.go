@@ -3,7 +3,6 @@ package gate
 import (
 	"errors"
 	"fmt"
-	"math"
 	"path"
 	"strings"
 
@@ -26,7 +25,7 @@ type Threshold struct {
 // * stands for any characters, ? for one. Of several patterns that fit, the one with the most
 // characters that are neither wins.
 func ParseThresholds(text string) ([]Threshold, error) {
-	var values map[string]any
+	var values map[string]toml.Primitive
 	meta, err := toml.Decode(text, &values)
 	if err != nil {
 		var parse toml.ParseError
@@ -40,16 +39,8 @@ func ParseThresholds(text string) ([]Threshold, error) {
 		if len(key) != 1 {
 			return nil, fmt.Errorf("%q is in a table; write one line a figure, \"scenario metric\" = per cent, with quotes around the name", report.Visible(key.String()))
 		}
-		percent, ok := 0.0, true
-		switch v := values[key[0]].(type) {
-		case int64:
-			percent = float64(v)
-		case float64:
-			percent = v
-		default:
-			ok = false
-		}
-		if !ok || math.IsNaN(percent) || percent < 0 || percent > 10_000 {
+		percent := 0.0
+		if err := meta.PrimitiveDecode(values[key[0]], &percent); err != nil || !(percent >= 0 && percent <= 10_000) {
 			return nil, fmt.Errorf("%q: give per cent, a number from 0 to 10000; a name with dots or blanks wants quotes", report.Visible(key[0]))
 		}
 		all = append(all, Threshold{key[0], percent / 100})
@@ -60,15 +51,14 @@ func ParseThresholds(text string) ([]Threshold, error) {
 // thresholdFor finds the threshold that fits a figure best.
 func thresholdFor(all []Threshold, name string) (best Threshold, ok bool) {
 	for _, t := range all {
-		if matchGlob(t.Pattern, name) && (!ok || literals(t.Pattern) >= literals(best.Pattern)) {
+		literals := func(t Threshold) int {
+			return len(t.Pattern) - strings.Count(t.Pattern, "*") - strings.Count(t.Pattern, "?")
+		}
+		if matchGlob(t.Pattern, name) && (!ok || literals(t) >= literals(best)) {
 			best, ok = t, true
 		}
 	}
 	return best, ok
-}
-
-func literals(pattern string) int {
-	return len(pattern) - strings.Count(pattern, "*") - strings.Count(pattern, "?")
 }
 
 // matchGlob is path.Match with slashes, which metrics such as queries/s have, as any character.

@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"flag"
-	"io"
 	"math"
 	"os"
 	"path/filepath"
@@ -16,10 +15,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-	"unicode"
-	"unicode/utf8"
-
-	"github.com/clipperhouse/displaywidth"
 
 	"relaybench/results"
 )
@@ -41,17 +36,8 @@ func Finding(relay, peer, scenario, code string, ok bool, detail string, evidenc
 // Described has a record's scenarios and metrics described, and its keys taken apart, as those of
 // form 1 are on reading. Findings stay as they are.
 func Described(r *results.Record) *results.Record {
-	type check struct {
-		Relay    string `json:"relay"`
-		Peer     string `json:"peer"`
-		Scenario string `json:"scenario"`
-	}
-	old := struct {
-		*results.Record
-		Schema   string          `json:"schema"`
-		Relays   []results.Relay `json:"relays"` // all that anything is of
-		Findings []check         `json:"findings"`
-	}{Record: r, Schema: "relaybench/results/1", Relays: slices.Clone(r.Relays)}
+	old := *r
+	old.Schema, old.Findings, old.Relays = "relaybench/results/1", nil, slices.Clone(r.Relays) // all that anything is of
 	know := func(names ...string) {
 		for _, name := range names {
 			if name != "" && !slices.ContainsFunc(old.Relays, func(o results.Relay) bool { return o.Name == name }) {
@@ -60,7 +46,7 @@ func Described(r *results.Record) *results.Record {
 		}
 	}
 	for _, f := range r.Findings {
-		old.Findings = append(old.Findings, check{f.Relay, f.Peer, f.Scenario})
+		old.Findings = append(old.Findings, results.Finding{Relay: f.Relay, Peer: f.Peer, Scenario: f.Scenario})
 		know(f.Relay, f.Peer)
 	}
 	for _, m := range r.Measurements {
@@ -116,22 +102,6 @@ func Golden(t *testing.T, name string, got []byte) {
 		}
 		t.Fatalf("%s has %d lines, the report %d", path, len(w), len(g))
 	}
-}
-
-// Unsafe finds a character that must not reach a reader, whatever the record holds.
-func Unsafe(out string) string {
-	if !utf8.ValidString(out) {
-		return "bytes that are not UTF-8"
-	}
-	for i, r := range out {
-		if r == '\n' {
-			continue
-		}
-		if unicode.Is(unicode.Cc, r) || unicode.Is(unicode.Cf, r) || !unicode.IsPrint(r) && r != ' ' {
-			return out[max(i-20, 0):min(i+20, len(out))]
-		}
-	}
-	return ""
 }
 
 var (
@@ -220,26 +190,6 @@ func Compared(slower float64, change func(*results.Record), relays ...string) *r
 	return Described(r)
 }
 
-// FitsAnyTerminal tells of lines that are wider than the terminal that they are for, and of texts
-// that a narrow one leaves out.
-func FitsAnyTerminal(t *testing.T, write func(w io.Writer, width int) error) {
-	t.Helper()
-	for width := 20; width <= 80; width += 5 {
-		var b bytes.Buffer
-		if err := write(&b, width); err != nil {
-			t.Fatal(err)
-		}
-		for line := range strings.SplitSeq(b.String(), "\n") {
-			if n := displaywidth.String(line); n > width {
-				t.Errorf("at %d: %q has %d cells", width, line, n)
-			}
-		}
-		if width < 60 && strings.Contains(b.String(), "…") {
-			t.Errorf("at %d something is left out:\n%s", width, b.String())
-		}
-	}
-}
-
 // Spread is four trials about a value, which are as many as a test needs.
 func Spread(value float64) []float64 {
 	return []float64{value, value * 1.01, value * 0.99, value * 1.02}
@@ -254,13 +204,5 @@ func Failed(relay string, bearsOn ...string) func(*results.Record) {
 			f.BearsOn = append(f.BearsOn, results.Scope{Scenario: scenario})
 		}
 		r.Findings = append(r.Findings, f)
-	}
-}
-
-// Stated is a check of a relay that found a property.
-func Stated(relay string) func(*results.Record) {
-	return func(r *results.Record) {
-		Failed(relay)(r)
-		r.Findings[len(r.Findings)-1].Verdict = results.Stated
 	}
 }
