@@ -193,15 +193,7 @@ func expandKey(f *results.Finding, key string) string {
 	case key == "refusals":
 		return refusalsText(f)
 	case key == "order":
-		if i := slices.IndexFunc(f.Evidence, func(e results.Evidence) bool { return e.Code == results.EvidenceOrder }); i >= 0 {
-			return f.Evidence[i].Text
-		}
-		return ""
-	case key == "frame":
-		if len(f.Evidence) > 0 && f.Evidence[0].Code == results.EvidenceFrame {
-			return ", but a frame that is no message"
-		}
-		return ""
+		return seen(f, results.EvidenceOrder).Text
 	case as == "number":
 		return Number(value)
 	case as == "bytes":
@@ -238,15 +230,21 @@ func referred(f *results.Finding, name string) string {
 		x.Cause = f.Code
 	case "verdict":
 		x.Cause = string(f.Verdict)
-	case "evidence":
-		if len(f.Evidence) == 0 {
-			return ""
-		}
-		x.Cause = f.Evidence[0].Cause
+	case "frame":
+		e := seen(f, results.EvidenceFrame)
+		x.Cause = cmp.Or(e.Cause, e.Code)
 	default:
 		x.Cause = f.Texts[strings.Trim(by, "'")]
 	}
 	return byCase(&x, words().Texts[table])
+}
+
+// seen is the first evidence of a kind; the zero value where there is none.
+func seen(f *results.Finding, code string) (e results.Evidence) {
+	if i := slices.IndexFunc(f.Evidence, func(e results.Evidence) bool { return e.Code == code }); i >= 0 {
+		e = f.Evidence[i]
+	}
+	return e
 }
 
 // tally is what a finding counts under a name, or a difference: "of - lost", "lost - 1".
@@ -268,7 +266,8 @@ func refusalsText(f *results.Finding) string {
 	var parts []string
 	for _, e := range f.Evidence {
 		if e.Code == results.EvidenceRefused {
-			parts = append(parts, byCase(&results.Finding{Cause: e.Cause, Texts: map[string]string{"forgery": e.Text, "reason": f.Texts[e.Text]}}, words().Texts["refusal"]))
+			texts := map[string]string{"forgery": e.Text, "reason": f.Texts[e.Text]}
+			parts = append(parts, byCase(&results.Finding{Cause: e.Cause, Texts: texts}, words().Texts["refusal"]))
 		}
 	}
 	return clauses(parts...)

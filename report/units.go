@@ -66,7 +66,7 @@ func ScaleFor(unit string, values []float64) Scale {
 	switch {
 	case timeBases[unit] != 0:
 		base, steps = timeBases[unit], times
-	case byteBases[amount] != 0 && !(per && strings.Contains(unit, "byte") && strings.Count(unit, "byte") > 1):
+	case byteBases[amount] != 0 && strings.Count(unit, "byte") < 2:
 		base, steps = byteBases[amount], sizes
 	case strings.HasSuffix(unit, "/s"):
 		steps = rates
@@ -75,7 +75,7 @@ func ScaleFor(unit string, values []float64) Scale {
 	case unit == "×" || unit == "x":
 		steps.list[0].suffix = "×"
 	}
-	low, high, whole := math.Inf(1), 0.0, true
+	low, high := math.Inf(1), 0.0
 	for _, v := range values {
 		if a := math.Abs(v) * base; a > 0 {
 			low, high = min(low, a), max(high, a)
@@ -84,19 +84,18 @@ func ScaleFor(unit string, values []float64) Scale {
 	if high == 0 { // nothing but zeros: the unit as it was recorded
 		low, high = base, base
 	}
-	i := 0
-	for i+1 < len(steps.list) {
-		most, least := high/steps.list[i].size, low/steps.list[i+1].size
+	in := steps.list[0]
+	for _, next := range steps.list[1:] {
+		most, least := high/in.size, low/next.size
 		if !(most >= steps.most && least >= 0.25) && !(most >= 10*steps.most && least >= steps.floor) {
 			break
 		}
-		i++
+		in = next
 	}
-	s := Scale{factor: base / steps.list[i].size, suffix: steps.list[i].suffix}
+	s := Scale{factor: base / in.size, suffix: in.suffix, whole: true, counts: in.suffix == "" && steps.most == 0 && !per}
 	for _, v := range values {
-		whole = whole && v*s.factor == math.Trunc(v*s.factor)
+		s.whole = s.whole && v*s.factor == math.Trunc(v*s.factor)
 	}
-	s.whole, s.counts = whole, s.suffix == "" && steps.most == 0 && !per
 	return s
 }
 

@@ -140,7 +140,8 @@ func Shortages(r *results.Record) (all []string) {
 		if len(r.Relays) == 1 { // nobody asks whose
 			turns = "During the run"
 		}
-		all = append(all, fmt.Sprintf("%s, %s, which is not held against anybody. %s", turns, word("shortage", code), word("shortage-help", code)))
+		what, help := word("shortage", code), word("shortage-help", code)
+		all = append(all, fmt.Sprintf("%s, %s, which is not held against anybody. %s", turns, what, help))
 	}
 	return all
 }

@@ -40,9 +40,11 @@ func MachineWarnings(r *results.Record) (out []string) {
 	harness, where := harnessLoad(r, pinned)
 	facts := &results.Finding{
 		Texts: map[string]string{"governor": e.Governor, "file system": e.FileSystem, "where": where},
-		Counts: map[string]float64{"cores": float64(e.Cores), "before": *before, "load": *load, "background": d.BackgroundCores, "stolen": d.StolenCores,
+		Counts: map[string]float64{"cores": float64(e.Cores), "before": *before, "load": *load,
+			"background": d.BackgroundCores, "stolen": d.StolenCores,
 			"quota": e.QuotaCores, "periods": float64(d.ThrottledPeriods), "throttled": d.ThrottledSeconds, "heat": float64(d.ThermalThrottles),
-			"swapped": float64(d.SwappedBytes), "in swap": float64(d.SwapUsedBytes), "fsync": fsync, "one": one, "together": together, "harness": harness},
+			"swapped": float64(d.SwappedBytes), "in swap": float64(d.SwapUsedBytes), "fsync": fsync,
+			"one": one, "together": together, "harness": harness},
 	}
 	busy := func(used, share float64) bool { return e.Cores > 0 && used > share*float64(e.Cores) }
 	usable := float64(e.Cores) // whose time the run could have

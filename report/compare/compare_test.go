@@ -27,6 +27,39 @@ func mustCompare(t *testing.T, before, after Side, o Options) *Comparison {
 	return c
 }
 
+// compared is a record of the named relays with ten trials; slower multiplies what it takes, and
+// change does the rest.
+func compared(slower float64, change func(*results.Record), relays ...string) *results.Record {
+	r := reporttest.Header()
+	trials := func(center float64) []float64 {
+		out := make([]float64, 10)
+		for i := range out {
+			out[i] = center * reporttest.Wobble(i)
+		}
+		return out
+	}
+	for _, name := range relays {
+		r.Relays = append(r.Relays, results.Relay{Name: name, Durability: "batch", Outcome: results.OutcomeOK})
+		add := func(scenario, metric, unit string, better results.Better, exact bool, trials []float64) {
+			r.Measurements = append(r.Measurements, results.Measurement{Relay: name, Scenario: scenario, Metric: metric, Unit: unit, Better: better, Exact: exact, Trials: trials})
+		}
+		add("ingest.throughput", "accepted", "events/s", results.Higher, false, trials(6200/slower))
+		add("ingest.throughput", "ok latency", "ms", results.Lower, false, trials(118*slower))
+		add("ingest.throughput", "cpu", "s", results.None, false, trials(4))
+		add("query.thread.hot", "eose", "ms", results.Lower, false, trials(1.4))
+		add("query.thread.hot", "queries/s", "queries/s", results.Higher, false, trials(2400))
+		add("query.thread.hot", "events", "events/query", results.None, true, []float64{212, 212, 212})
+		add("storage", "allocated", "bytes/event", results.Lower, false, trials(1540/slower))
+	}
+	if change != nil {
+		change(r)
+	}
+	if len(r.Measurements) == 0 {
+		return r
+	}
+	return reporttest.Described(r)
+}
+
 func side(label string, records ...*results.Record) Side { return Side{label, records} }
 
 func renderings(t *testing.T, c *Comparison) map[string][]byte {
@@ -45,8 +78,8 @@ func renderings(t *testing.T, c *Comparison) map[string][]byte {
 }
 
 func TestComparisonsLookAsTheyShould(t *testing.T) {
-	before := reporttest.Compared(1, nil, "mine", "other", "gone")
-	after := reporttest.Compared(1.15, func(r *results.Record) {
+	before := compared(1, nil, "mine", "other", "gone")
+	after := compared(1.15, func(r *results.Record) {
 		for i := range r.Measurements {
 			switch m := &r.Measurements[i]; {
 			case m.Relay == "mine" && m.Exact:
@@ -63,7 +96,7 @@ func TestComparisonsLookAsTheyShould(t *testing.T) {
 	for ext, text := range renderings(t, c) {
 		reporttest.Golden(t, "compare."+ext, text)
 	}
-	forced := mustCompare(t, side("a", before), side("b", reporttest.Compared(1, func(r *results.Record) { r.Environment.Cores = 8 }, "mine")), Options{Force: true, All: true})
+	forced := mustCompare(t, side("a", before), side("b", compared(1, func(r *results.Record) { r.Environment.Cores = 8 }, "mine")), Options{Force: true, All: true})
 	reporttest.Golden(t, "compare-forced.txt", renderings(t, forced)["txt"])
 	reporttest.Golden(t, "compare-forced.md", renderings(t, forced)["md"])
 }
@@ -100,7 +133,7 @@ func TestComparisonRefusesWhatWasNotMeasuredAlike(t *testing.T) {
 		{"a reporttest.Hostile value", func(r *results.Record) { r.Environment.CPU = "x\x1b[2J" }, []string{`processor: AMD EPYC 7543 ≠ x\u{1b}[2J`}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			before, after := side("", reporttest.Compared(1, nil, "mine")), side("", reporttest.Compared(1, c.change, "mine"))
+			before, after := side("", compared(1, nil, "mine")), side("", compared(1, c.change, "mine"))
 			_, err := Compare(before, after, Options{})
 			var got []string
 			if incomparable := (*IncomparableError)(nil); errors.As(err, &incomparable) {
@@ -122,7 +155,7 @@ func TestComparisonRefusesWhatWasNotMeasuredAlike(t *testing.T) {
 			}
 		})
 	}
-	if _, err := Compare(side("a"), side("b", reporttest.Compared(1, nil, "mine")), Options{}); err == nil {
+	if _, err := Compare(side("a"), side("b", compared(1, nil, "mine")), Options{}); err == nil {
 		t.Error("an empty side was compared")
 	}
 }
@@ -177,7 +210,7 @@ func fitsAnyTerminal(t *testing.T, write func(w io.Writer, width int) error) {
 
 // On a terminal of any width no line of a comparison goes beyond it.
 func TestComparisonsFitAnyTerminal(t *testing.T) {
-	c := mustCompare(t, side("20260830T120000Z", reporttest.Compared(1, nil, "mine", "gone")), side("b", reporttest.Compared(1.2, nil, "mine")), Options{All: true})
+	c := mustCompare(t, side("20260830T120000Z", compared(1, nil, "mine", "gone")), side("b", compared(1.2, nil, "mine")), Options{All: true})
 	fitsAnyTerminal(t, func(w io.Writer, width int) error {
 		return c.Document().Terminal(w, report.TerminalOptions{Width: width})
 	})
@@ -185,7 +218,7 @@ func TestComparisonsFitAnyTerminal(t *testing.T) {
 
 func TestSidesPoolTheirFilesAndLoneRelaysMatch(t *testing.T) {
 	few := func(slower float64, name string) *results.Record {
-		return reporttest.Compared(slower, func(r *results.Record) {
+		return compared(slower, func(r *results.Record) {
 			for i := range r.Measurements {
 				r.Measurements[i].Trials = r.Measurements[i].Trials[:2]
 			}
@@ -195,12 +228,12 @@ func TestSidesPoolTheirFilesAndLoneRelaysMatch(t *testing.T) {
 	if len(c.Relays) != 1 || c.Relays[0].Old != "mine" || c.Relays[0].New != "yours" || len(c.Unmatched) > 0 {
 		t.Errorf("relays that are alone on their sides do not match: %+v %q", c.Relays, c.Unmatched)
 	}
-	untold := mustCompare(t, side("", reporttest.Compared(1, nil, "mine")), side("", reporttest.Compared(1, func(r *results.Record) { r.Environment.Governor, r.Environment.Disk = "", "" }, "mine")), Options{})
+	untold := mustCompare(t, side("", compared(1, nil, "mine")), side("", compared(1, func(r *results.Record) { r.Environment.Governor, r.Environment.Disk = "", "" }, "mine")), Options{})
 	if !slices.Contains(untold.Cautions, "Some of the results do not tell the frequency governor and the disk of the work folder: make sure that it was the same.") {
 		t.Errorf("what one side does not tell: %q", untold.Cautions)
 	}
 	checked := func(by string) Side {
-		return side("", reporttest.Compared(1, func(r *results.Record) { r.Tool.Verifier = by }, "mine"))
+		return side("", compared(1, func(r *results.Record) { r.Tool.Verifier = by }, "mine"))
 	}
 	for by, told := range map[string]bool{"btcec": false, "libsecp256k1": true} {
 		cautions := mustCompare(t, checked("btcec"), checked(by), Options{}).Cautions
@@ -215,7 +248,7 @@ func TestSidesPoolTheirFilesAndLoneRelaysMatch(t *testing.T) {
 	if f := c.Relays[0].Figures[0]; f.Outcome != Worsened || f.Test.N1 != 4 || f.Test.N2 != 4 {
 		t.Errorf("two files a side: %s, n=%d+%d", f.Outcome, f.Test.N1, f.Test.N2)
 	}
-	c = mustCompare(t, side("", reporttest.Compared(1, nil, "a", "b")), side("", reporttest.Compared(1, nil, "b", "c")), Options{})
+	c = mustCompare(t, side("", compared(1, nil, "a", "b")), side("", compared(1, nil, "b", "c")), Options{})
 	if len(c.Relays) != 1 || c.Relays[0].Old != "b" || len(c.Unmatched) != 2 {
 		t.Errorf("matched %+v, unmatched %q", c.Relays, c.Unmatched)
 	}
@@ -230,7 +263,7 @@ func TestComparisonsOfHostileRecordsAreSafe(t *testing.T) {
 		r.Environment.CPU, r.Corpus.Fingerprint = reporttest.Hostile, reporttest.Hostile
 		r.Findings = append(r.Findings, reporttest.Finding(reporttest.Hostile, "", "", reporttest.Hostile, false, reporttest.Hostile))
 	}
-	c := mustCompare(t, side(reporttest.Hostile, reporttest.Compared(1, rename, reporttest.Hostile)), side(reporttest.Hostile, reporttest.Compared(1.2, rename, reporttest.Hostile)), Options{All: true})
+	c := mustCompare(t, side(reporttest.Hostile, compared(1, rename, reporttest.Hostile)), side(reporttest.Hostile, compared(1.2, rename, reporttest.Hostile)), Options{All: true})
 	for ext, text := range renderings(t, c) {
 		if i := bytes.IndexFunc(text, func(r rune) bool { return r != '\n' && !unicode.IsPrint(r) }); i >= 0 {
 			t.Errorf("%s lets %q through", ext, text[i:min(i+8, len(text))])
@@ -271,7 +304,7 @@ func TestFiguresTakenWhileTheHarnessWasAwayAreNotCompared(t *testing.T) {
 
 // TestMetricsOfOneTitleAreToldApart by their keys, and only they show keys.
 func TestMetricsOfOneTitleAreToldApart(t *testing.T) {
-	r := reporttest.Compared(1, func(r *results.Record) {
+	r := compared(1, func(r *results.Record) {
 		r.Metrics = append(r.Metrics, results.Metric{Key: "eose of another", Title: "time to EOSE"})
 		for _, m := range r.Measurements {
 			if m.Metric == "eose" {
@@ -295,8 +328,8 @@ func TestMetricsOfOneTitleAreToldApart(t *testing.T) {
 
 // TestWhatOneSideHasIsSaidOnce for all relays of which it is the same.
 func TestWhatOneSideHasIsSaidOnce(t *testing.T) {
-	old := reporttest.Compared(1, nil, "mine", "other")
-	c := mustCompare(t, side("a", old), side("b", reporttest.Compared(1, func(r *results.Record) {
+	old := compared(1, nil, "mine", "other")
+	c := mustCompare(t, side("a", old), side("b", compared(1, func(r *results.Record) {
 		r.Measurements = slices.DeleteFunc(r.Measurements, func(m results.Measurement) bool { return m.Scenario == "query.thread.hot" })
 	}, "mine", "other")), Options{})
 	want := "Only a has these figures of mine and other: query.thread.hot (3 figures)."

@@ -261,7 +261,8 @@ func (c *Comparison) JSON(w io.Writer) error {
 				p = finite(f.Test.P)
 			}
 			summary := func(s results.Summary) jsonSummary { return jsonSummary{s.Center, finite(s.Lo), finite(s.Hi), s.N} }
-			x.Figures = append(x.Figures, jsonFigure{f.Scenario, f.Labels, f.Metric, f.Peer, f.Unit, f.Better, f.Exact, summary(f.Old), summary(f.New), finite(f.Test.Delta), p, f.Outcome})
+			x.Figures = append(x.Figures, jsonFigure{f.Scenario, f.Labels, f.Metric, f.Peer, f.Unit, f.Better, f.Exact,
+				summary(f.Old), summary(f.New), finite(f.Test.Delta), p, f.Outcome})
 		}
 		relays = append(relays, x)
 	}

@@ -99,7 +99,8 @@ func (g *Verdict) Document() *report.Document {
 				evidence = compare.PText(f.Test.P)
 			}
 		}
-		t.Add("", report.Text(f.Name(), report.Plain), report.Text(base, report.Plain), report.Text(head, report.Plain), report.Text(compare.Percent(f.Test.Delta), st),
+		t.Add("", report.Text(f.Name(), report.Plain), report.Text(base, report.Plain), report.Text(head, report.Plain),
+			report.Text(compare.Percent(f.Test.Delta), st),
 			report.Text(string(f.Judgement), st), report.Text(evidence, report.Dim), report.Text(adjusted, report.Plain), report.Text(percentText(f.Threshold), report.Plain))
 	}
 	if d.Table(t); len(g.Figures) > 0 {

@@ -35,39 +35,36 @@ const (
 // judgedMetrics are the figures that a gate judges: one or two for each thing that a relay does.
 // Figures that follow from another one (events/s from queries/s) would only make the others harder
 // to tell from chance. Exact figures are judged besides.
-var judgedMetrics = []struct{ scenario, metric string }{
-	{"ingest.throughput", "accepted"},
-	{"ingest.throughput", "ok latency"},
-	{"ingest.visibility", "ok"},
-	{"ingest.visibility", "visible"},
-	{"query.*", "eose"},
-	{"query.*", "queries/s"},
-	{"storage", "allocated"},
-	{"storage", "write amplification"},
-	{"negentropy.*", "time"},
+var judgedMetrics = []judgedMetric{
+	{"ingest.throughput", "accepted", 1},
+	{"ingest.throughput", "ok latency", 1},
+	{"ingest.visibility", "ok", 1},
+	{"ingest.visibility", "visible", 1},
+	{"query.*", "eose", 1},
+	{"query.*", "queries/s", 1},
+	{"storage", "allocated", 1},
+	{"storage", "write amplification", 1},
+	{"negentropy.*", "time", 5}, // initial, identical, heartbeat, after-write, scattered
+}
+
+type judgedMetric struct {
+	scenario, metric string
+	figures          int // of one scenario
 }
 
 // FiguresOf is how many figures the gate judges by statistics in a scenario.
-func FiguresOf(scenario string) int {
-	if scenario == "negentropy" {
-		return negentropyPhases
-	}
-	n := 0
+func FiguresOf(scenario string) (n int) {
 	for _, g := range judgedMetrics {
 		if results.MatchScenario(g.scenario, scenario) {
-			n++
+			n += g.figures
 		}
 	}
 	return n
 }
 
-// negentropyPhases is how many phases of reconciling record their time: initial, identical,
-// heartbeat, after-write, scattered.
-const negentropyPhases = 5
-
 // judges tells whether a gate judges a metric by statistics.
 func judges(scenario, metric string) bool {
-	return slices.ContainsFunc(judgedMetrics, func(m struct{ scenario, metric string }) bool {
+	return slices.ContainsFunc(judgedMetrics, func(m judgedMetric) bool {
 		return m.metric == metric && results.MatchScenario(m.scenario, scenario)
 	})
 }
@@ -198,7 +195,8 @@ func CheckBaseline(baseline *results.Record, name string, rec *results.Record) (
 func BaselineDecides(baseline *results.Record, name string, scenarios []string, trials int) error {
 	figures, fewest := 0, math.MaxInt
 	for _, m := range baseline.Measurements {
-		asked := slices.ContainsFunc(scenarios, func(s string) bool { return results.MatchScenario(s+".*", m.Scenario) }) // negentropy.initial of negentropy
+		// negentropy.initial is of negentropy.
+		asked := slices.ContainsFunc(scenarios, func(s string) bool { return results.MatchScenario(s+".*", m.Scenario) })
 		if m.Relay == name && !m.Exact && len(m.Trials) > 0 && judges(m.Scenario, m.Metric) && asked {
 			figures, fewest = figures+1, min(fewest, len(m.Trials))
 		}
@@ -312,12 +310,11 @@ func (g *Verdict) pick(figures []compare.Figure, o Options) {
 			unmatched = append(unmatched, f.Name()+" ("+why+")")
 			continue
 		}
-		x := Figure{Figure: f, Adjusted: 1, Threshold: o.Threshold}
-		if f.Exact {
-			x.Threshold = 0
-		}
+		x := Figure{Figure: f, Adjusted: 1}
 		if t, ok := thresholdFor(o.Overrides, f.Scenario+" "+f.Metric); ok {
 			x.Threshold = t.Share
+		} else if !f.Exact {
+			x.Threshold = o.Threshold
 		}
 		g.Figures = append(g.Figures, x)
 	}

@@ -27,7 +27,8 @@ import (
 // figure, as a run measures.
 func gated(trials int, relays []string, value func(relay, figure string, trial int, center float64, better results.Better) float64) *results.Record {
 	finished := time.Date(2026, 8, 30, 12, 2, 30, 0, time.UTC)
-	rec := reporttest.Compared(1, func(r *results.Record) { r.Measurements, r.FinishedAt = nil, &finished })
+	rec := reporttest.Header()
+	rec.FinishedAt = &finished
 	recorder := results.NewRecorder(rec, nil)
 	for i, name := range relays {
 		recorder.SetRelay(results.Relay{Name: name, Durability: "batch", Outcome: results.OutcomeOK, SHA256: strings.Repeat(fmt.Sprint(i), 64)})

@@ -151,43 +151,15 @@ func Markup(out string) string {
 	return ""
 }
 
-// Compared is a record of the named relays with ten trials; slower multiplies what it takes, and
-// change does the rest.
-func Compared(slower float64, change func(*results.Record), relays ...string) *results.Record {
-	r := &results.Record{
+// Header is a record of which nothing was measured yet.
+func Header() *results.Record {
+	return &results.Record{
 		Schema: results.Schema, StartedAt: time.Date(2026, 8, 30, 12, 0, 0, 0, time.UTC),
 		Tool:        results.Tool{Version: "0.1.0", Revision: "4be1c2d09f7766"},
 		Environment: results.Environment{OS: "linux", Arch: "amd64", Kernel: "6.8", CPU: "AMD EPYC 7543", Cores: 2, Governor: "performance", Virtualization: "kvm", FileSystem: "ext4", Disk: "NVMe"},
 		Corpus:      results.Corpus{Source: "synthetic", Fingerprint: strings.Repeat("3fa9c01d7be24856", 4), Events: 10000},
 		Options:     map[string]any{"window": 200.0, "samples": 200.0, "seed": 1.0, "trials": 10.0, "args": []any{"--trials", "10"}},
 	}
-	trials := func(center float64) []float64 {
-		out := make([]float64, 10)
-		for i := range out {
-			out[i] = center * Wobble(i)
-		}
-		return out
-	}
-	for _, name := range relays {
-		r.Relays = append(r.Relays, results.Relay{Name: name, Durability: "batch", Outcome: results.OutcomeOK})
-		add := func(scenario, metric, unit string, better results.Better, exact bool, trials []float64) {
-			r.Measurements = append(r.Measurements, results.Measurement{Relay: name, Scenario: scenario, Metric: metric, Unit: unit, Better: better, Exact: exact, Trials: trials})
-		}
-		add("ingest.throughput", "accepted", "events/s", results.Higher, false, trials(6200/slower))
-		add("ingest.throughput", "ok latency", "ms", results.Lower, false, trials(118*slower))
-		add("ingest.throughput", "cpu", "s", results.None, false, trials(4))
-		add("query.thread.hot", "eose", "ms", results.Lower, false, trials(1.4))
-		add("query.thread.hot", "queries/s", "queries/s", results.Higher, false, trials(2400))
-		add("query.thread.hot", "events", "events/query", results.None, true, []float64{212, 212, 212})
-		add("storage", "allocated", "bytes/event", results.Lower, false, trials(1540/slower))
-	}
-	if change != nil {
-		change(r)
-	}
-	if len(r.Measurements) == 0 {
-		return r
-	}
-	return Described(r)
 }
 
 // Spread is four trials about a value, which are as many as a test needs.
