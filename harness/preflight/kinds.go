@@ -45,24 +45,6 @@ func (s *session) replaced(kind int, publish []*corpus.Event, left ...*corpus.Ev
 	must(err)
 }
 
-// keepsOutSuperseded: an older version that arrives after the newer one is not served. Whether its
-// OK is true or false is the relay's choice.
-func keepsOutSuperseded(c *checker) {
-	s, older, newer := c.dial(), c.version(10002, 0, 1), c.version(10002, 5, 2)
-	s.store(newer)
-	got, err := s.publish(older)
-	must(err)
-	marker := c.event(1, c.recent(6), "after the older version")
-	s.store(marker)
-	c.seen.Counts, c.seen.Texts = counts{"accepted": number(got.accepted)}, texts{"reason": got.reason}
-	good := func(r *reply) bool { return holds(newer, marker)(r) && !holds(older)(r) }
-	_, err = s.wants(good, ids(newer, marker), c.mine())
-	if short := failure(err); short != nil {
-		short.Counts["accepted"], short.Texts = c.seen.Counts["accepted"], c.seen.Texts
-	}
-	must(err)
-}
-
 // ephemeral: kind 20001 gets an OK, reaches whoever listens, and is returned to nobody who asks
 // later (NIP-01).
 func ephemeral(c *checker) {
@@ -149,16 +131,6 @@ func (c *checker) listening(f corpus.Filter) (listener, publisher *session, sub 
 	return listener, publisher, listener.subscribe(f)
 }
 
-// sendsLive: an event that another connection publishes after EOSE reaches the subscription.
-func sendsLive(c *checker) {
-	listener, publisher, sub := c.listening(c.mine(1))
-	for i := range 2 {
-		e := c.event(1, c.now, fmt.Sprintf("live %d", i))
-		publisher.store(e)
-		listener.arrives(sub, e, nil)
-	}
-}
-
 // arrives waits for one event on one subscription. Another one, if it is named, must not come.
 func (s *session) arrives(sub *client.Subscription, e, not *corpus.Event) {
 	deadline, waited := time.Now().Add(s.o.Wait), counts{"ms": milliseconds(s.o.Wait)}
@@ -177,15 +149,6 @@ func (s *session) arrives(sub *client.Subscription, e, not *corpus.Event) {
 			must(fail(results.CauseAnswer, counts{"extra": 1}, nil, about(results.EvidenceExtra, not)))
 		}
 	}
-}
-
-// filtersLive: an open subscription gets what matches its filter, tags included, and nothing else.
-func filtersLive(c *checker) {
-	value := func(value string) corpus.Tag { return corpus.Tag{"t", value + c.key.PubKey.String()[:8]} }
-	listener, publisher, sub := c.listening(both(c.mine(1), tagged('t', value("a").Value())))
-	other, match := c.event(1, c.now, "not asked for", value("b")), c.event(1, c.now, "asked for", value("a"))
-	publisher.store(other, match)
-	listener.arrives(sub, match, other)
 }
 
 // endsOnClose: after CLOSE nothing more comes for that subscription, while another one on the same

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 	"strings"
 	"time"
 
@@ -235,98 +234,4 @@ func probeCount(c *checker) (spoken bool, text string) {
 		must(context.Cause(c.ctx))
 	}
 	return false, "no: " + errors.Unwrap(err).Error()
-}
-
-// probeVanish asks every relay to forget the author (NIP-62).
-func probeVanish(c *checker) (spoken bool, text string) {
-	s, gone := c.dial(), c.event(1, c.recent(0), "to vanish")
-	s.store(gone)
-	s.need(exactly(ids(gone)), c.mine(1))
-	got, silent := s.offer(c.event(corpus.KindVanish, c.recent(1), "", corpus.Tag{"relay", "ALL_RELAYS"}))
-	if !silent && !got.accepted {
-		return false, fmt.Sprintf("no: the request of kind %d gets %v", corpus.KindVanish, got)
-	}
-	if r := s.poll(exactly(nil), corpus.Filter{IDs: ids(gone)}); holds(gone)(r) {
-		return false, "no: the event is still returned"
-	}
-	return true, "yes"
-}
-
-// probeExpiration publishes an event that has expired (NIP-40): it may be refused, or stored and
-// never returned.
-func probeExpiration(c *checker) (spoken bool, text string) {
-	s, e := c.dial(), c.event(1, c.recent(0), "past its time", corpus.Tag{"expiration", strconv.FormatInt(c.recent(60), 10)})
-	if got, silent := s.offer(e); !silent && !got.accepted {
-		return true, fmt.Sprintf("yes: an expired event gets %v", got)
-	}
-	marker := c.event(1, c.recent(1), "still good")
-	s.store(marker)
-	if r := s.poll(exactly(ids(marker)), c.mine(1)); holds(e)(r) {
-		return false, "no: an expired event is returned"
-	}
-	return true, "yes: an expired event is not returned"
-}
-
-// probeProtected publishes an event that its author alone may publish, without proving to be that
-// author (NIP-70).
-func probeProtected(c *checker) (spoken bool, text string) {
-	got, err := c.dial().publish(c.event(1, c.recent(0), "protected", corpus.Tag{"-"}))
-	must(err)
-	if got.accepted {
-		return false, "no: a protected event is taken from anybody"
-	}
-	return true, fmt.Sprintf("yes: a protected event gets %v", got)
-}
-
-// probeSearch looks for one of two events by a word of its content (NIP-50). A relay that does not
-// know the field returns both, or nothing.
-func probeSearch(c *checker) (spoken bool, text string) {
-	const word = "thrushes"
-	s := c.dial()
-	sought, other := c.event(1, c.recent(0), "where the "+word+" sing at dusk"), c.event(1, c.recent(1), "where nothing of the kind is to be heard")
-	s.store(sought, other)
-	s.poll(exactly(ids(other, sought)), c.mine(1))
-	s.member = `"search":"` + word + `"`
-	var r *reply
-	err := try(func() { r = s.poll(exactly(ids(sought)), c.mine(1)) })
-	s.member = ""
-	switch {
-	case errors.Is(err, client.ErrSilent):
-		s.meant()
-		return false, "no: a search is not answered"
-	case err != nil:
-		must(err)
-	case exactly(ids(sought))(r):
-		return true, "yes"
-	case r.closed:
-		return false, "no: CLOSED " + quoted(r.reason)
-	case exactly(ids(other, sought))(r):
-		return false, "no: a search is answered as if it were none"
-	case len(r.ids)+r.noID == 0:
-		return false, "no: a search finds nothing"
-	}
-	return false, "wrong: a search for a word of one event returns others"
-}
-
-// probeInformation asks for the information document (NIP-11). What it says is probed instead, and
-// compared with that.
-func probeInformation(c *checker) (spoken bool, text string) {
-	said, err := client.Inform(c.ctx, c.o.URL, c.o.Wait)
-	if err != nil {
-		must(context.Cause(c.ctx))
-		return false, "no: " + err.Error()
-	}
-	c.locked(func() { c.said = said })
-	return true, "yes"
-}
-
-// probeCompression offers permessage-deflate (RFC 7692).
-func probeCompression(c *checker) (spoken bool, text string) {
-	conn, err := wire.Dial(c.ctx, c.o.URL, wire.Options{Compression: true})
-	must(err)
-	defer conn.Abort()
-	if negotiated := conn.Negotiated(); negotiated != "" {
-		return false, clip(negotiated, maxText)
-	}
-	return false, "none"
 }

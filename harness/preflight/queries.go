@@ -1,7 +1,6 @@
 package preflight
 
 import (
-	"bytes"
 	"cmp"
 	"fmt"
 	"slices"
@@ -42,27 +41,6 @@ func newestFirst(c *checker) {
 	if !slices.IsSortedFunc(kept, func(x, y corpus.ID) int { return slices.Index(want, x) - slices.Index(want, y) }) {
 		must(wrongAnswer(only(kept, want), &reply{ids: kept}, f))
 	}
-}
-
-// probeTies: of events of one second the lowest id should come first (NIP-01). Many relays leave it
-// open, and which of them is in an answer is no fault in the model's eyes either.
-func probeTies(c *checker) (spoken bool, text string) {
-	s := c.dial()
-	var tied []*corpus.Event
-	for i := range 6 {
-		tied = append(tied, c.event(1, c.recent(0), fmt.Sprintf("at once %d", i)))
-	}
-	s.store(tied...)
-	want := ids(tied...)
-	slices.SortFunc(want, func(x, y corpus.ID) int { return bytes.Compare(x[:], y[:]) })
-	r := s.poll(exactly(want), limited(c.mine(1), 50))
-	switch {
-	case !exactly(want)(r):
-		return false, fmt.Sprintf("unknown: %d events came instead of the 6 of one second", len(r.ids))
-	case !inOrder(want)(r):
-		return false, "not by id"
-	}
-	return true, "lowest id first"
 }
 
 // inclusive: since and until take in events of that very second. It bears on the questions with the
@@ -127,4 +105,87 @@ func answersAnew(c *checker) {
 		}
 		s.pause(20 * time.Millisecond)
 	}
+}
+
+// collection is what the checks on filters publish and ask for: four notes of two authors.
+type collection struct {
+	*session
+	one, two, three, four *corpus.Event // four is the other author's
+	other                 corpus.PubKey
+	root, absent          string // events that one and three refer to, and nobody
+	topic                 string // a tag value that one and four have; two has another that begins with it
+}
+
+// question is a condition of a filter, which is asked for alone or beside others. An event that
+// should not have come speaks against the condition only where it does not meet it; one that is
+// missing, only where it comes without the condition.
+type question struct {
+	beside    *corpus.Filter // nil for none
+	condition corpus.Filter
+}
+
+// filters is the check of one condition, by what it asks of the collection. Combinations count for
+// it only as far as the other conditions hold without it.
+func filters(ask func(c *collection) []question) func(*checker) {
+	return func(k *checker) {
+		c := k.collect()
+		questions := ask(c)
+		skipped := 0
+		for _, q := range questions {
+			if !c.judge(q) {
+				skipped++
+			}
+		}
+		if skipped == len(questions) {
+			must(leaveOpen(results.CauseNeeds, nil))
+		}
+	}
+}
+
+// collect publishes the collection.
+func (k *checker) collect() *collection {
+	other, root := newKey(), k.event(1, k.recent(-9), "nowhere").ID.String()
+	c := &collection{session: k.dial(), other: other.PubKey, root: root, topic: "t" + root[:12],
+		absent: k.event(1, k.recent(-8), "nowhere either").ID.String()}
+	c.one = k.event(1, k.recent(1), "one", corpus.Tag{"t", c.topic}, corpus.Tag{"e", root, "", "root"})
+	c.two = k.event(1, k.recent(2), "two", corpus.Tag{"t", "else"}, corpus.Tag{"t", c.topic + "b"}, corpus.Tag{"p", other.PubKey.String()})
+	c.three = k.event(7, k.recent(3), "+", corpus.Tag{"e", root}, corpus.Tag{"p", other.PubKey.String()})
+	c.four = signed(other, 1, k.recent(4), "four", corpus.Tag{"t", c.topic})
+	c.store(c.one, c.two, c.three, c.four)
+	return c
+}
+
+// matching returns the events of the collection that match a filter.
+func (c *collection) matching(f corpus.Filter) (events []*corpus.Event) {
+	for _, e := range []*corpus.Event{c.one, c.two, c.three, c.four} {
+		if f.Matches(e) {
+			events = append(events, e)
+		}
+	}
+	return events
+}
+
+// judge puts a question. It returns false where the answer says nothing of the condition.
+func (c *collection) judge(q question) bool {
+	f := q.condition
+	if q.beside != nil {
+		f = both(*q.beside, f)
+	}
+	want := c.matching(f)
+	r, wrong := c.wants(exactly(ids(want...)), ids(want...), limited(f, 50))
+	if wrong == nil {
+		return true
+	}
+	if q.beside == nil || r.closed {
+		must(wrong)
+	}
+	for _, text := range r.texts {
+		if e, err := corpus.ParseEvent(text); err == nil && !q.condition.Matches(&e) {
+			must(wrong)
+		}
+	}
+	if all := holds(want...); !all(r) && all(c.poll(all, limited(*q.beside, 50))) {
+		must(wrong)
+	}
+	return false
 }
