@@ -58,10 +58,7 @@ func dial(ctx context.Context, o *Options, stats *Stats) (*Conn, error) {
 	defer cancel()
 	conn, err := wire.Dial(handshake, o.URL, wire.Options{Compression: o.Compression, ReadLimit: o.ReadLimit})
 	if err != nil {
-		if ctx.Err() != nil {
-			return nil, context.Cause(ctx)
-		}
-		return nil, err
+		return nil, cmp.Or(context.Cause(ctx), err)
 	}
 	stats.Dials++
 	stats.Extensions = conn.Negotiated()
@@ -183,11 +180,9 @@ func (c *Conn) forget(s *Subscription) {
 
 // Own reports whether a subscription id is one of ours: what an earlier REQ left may still come.
 func (c *Conn) Own(sub []byte) bool {
-	if len(sub) < 2 || sub[0] != 'p' {
-		return false
-	}
-	n, err := strconv.Atoi(string(sub[1:]))
-	return err == nil && n > 0 && n <= c.Stats.Requests
+	digits, ours := bytes.CutPrefix(sub, []byte("p"))
+	n, err := strconv.Atoi(string(digits))
+	return ours && err == nil && n > 0 && n <= c.Stats.Requests
 }
 
 // Read reads a message. The Subscription is the open REQ that it belongs to: an EVENT, its EOSE, or
@@ -217,16 +212,11 @@ func (c *Conn) sort(frame []byte, at time.Duration) (*Subscription, error) {
 	switch m.Type {
 	case wire.Unknown:
 		stats.Garbage++
-		return nil, nil
 	case wire.Notice:
 		stats.Reason = m.ReasonText()
-		return nil, nil
-	case wire.Event, wire.EOSE, wire.Closed, wire.Count:
-	default:
-		return nil, nil
 	}
 	s := c.open[string(m.Sub)]
-	if s == nil {
+	if s == nil || m.Type == wire.NegMsg || m.Type == wire.NegErr {
 		if m.Type == wire.Event && !c.comesLate() {
 			if stats.Unexpected++; !c.Own(m.Sub) {
 				stats.Elsewhere++
