@@ -340,8 +340,8 @@ func (s *session) need(good func(*reply) bool, filters ...corpus.Filter) {
 	}
 }
 
-// wants is poll where the relay is at fault if the answer is not good. The error says how it differs
-// from what is wanted.
+// wants is poll where the relay is at fault if the answer is not good. The error says how it
+// differs from what is wanted.
 func (s *session) wants(good func(*reply) bool, want []corpus.ID, filters ...corpus.Filter) (*reply, error) {
 	r := s.poll(good, filters...)
 	if good(r) {
@@ -436,8 +436,8 @@ func (p *prober) rateOf(what string) (text string) {
 // speaksOfRate tells whether a refusal or NOTICE is about too many events in too short a time.
 func speaksOfRate(text string) bool {
 	text = strings.ToLower(text)
-	return slices.ContainsFunc([]string{"rate-limit", "rate limit", "ratelimit", "slow down", "too fast", "throttl", "too many events", "too many messages",
-		"too many requests"}, func(words string) bool { return strings.Contains(text, words) })
+	return slices.ContainsFunc([]string{"rate-limit", "rate limit", "ratelimit", "slow down", "too fast", "throttl",
+		"too many events", "too many messages", "too many requests"}, func(words string) bool { return strings.Contains(text, words) })
 }
 
 func quoted(text string) string { return `"` + text + `"` }

@@ -43,19 +43,21 @@ func NIP(number int) string { return "NIP-" + strconv.Itoa(number) }
 var table = []check{
 	// An event is acknowledged, found by its id, and every field is as it was signed (NIP-01).
 	{code: results.CodeStores, ask: func(c *checker) {
-		c.roundTrip(c.event(1, c.recent(0), "A plain note.", corpus.Tag{"t", "relaybench"}, corpus.Tag{"p", c.key.PubKey.String(), "", "mention"}))
+		c.roundTrip(c.event(1, c.recent(0), "A plain note.", corpus.Tag{"t", "relaybench"},
+			corpus.Tag{"p", c.key.PubKey.String(), "", "mention"}))
 	}},
 	// Content and tags come back to the byte, white space at the ends, empty values and tags of
 	// one item included.
 	{code: results.CodeText, ask: func(c *checker) {
-		c.roundTrip(c.event(1, c.recent(0), " \t\n"+text+"\n  ", corpus.Tag{"t", "żółć"}, corpus.Tag{"subject", " " + text + " "}, corpus.Tag{"x", ""},
-			corpus.Tag{"y", "", "between", ""}, corpus.Tag{"alone"}))
+		c.roundTrip(c.event(1, c.recent(0), " \t\n"+text+"\n  ", corpus.Tag{"t", "żółć"}, corpus.Tag{"subject", " " + text + " "},
+			corpus.Tag{"x", ""}, corpus.Tag{"y", "", "between", ""}, corpus.Tag{"alone"}))
 	}},
 	// NIP-01 forbids a tag without items as little as it has a use for it. Refusing it is told; an
 	// event that comes back without it is not the one that was signed.
 	{code: results.CodeEmptyTag, ask: func(c *checker) {
 		err := try(func() {
-			c.roundTrip(c.event(1, c.recent(0), "with a tag of no items", corpus.Tag{"t", "relaybench"}, corpus.Tag{}, corpus.Tag{"subject", "tags"}))
+			c.roundTrip(c.event(1, c.recent(0), "with a tag of no items", corpus.Tag{"t", "relaybench"}, corpus.Tag{},
+				corpus.Tag{"subject", "tags"}))
 		})
 		if short := failure(err); short != nil && short.Cause == results.CauseRefused {
 			short.Verdict = results.Stated
@@ -129,7 +131,8 @@ var table = []check{
 		c.seen.Counts, c.seen.Texts = counts{"accepted": number(got.accepted)}, texts{"reason": got.reason}
 	}},
 	{code: results.CodeFilterIDs, ask: filters(func(c *collection) []question {
-		return []question{{nil, corpus.Filter{IDs: ids(c.one, c.four)}}, {nil, corpus.Filter{IDs: ids(c.event(1, c.recent(0), "never published"))}}}
+		return []question{{nil, corpus.Filter{IDs: ids(c.one, c.four)}},
+			{nil, corpus.Filter{IDs: ids(c.event(1, c.recent(0), "never published"))}}}
 	})},
 	{code: results.CodeFilterAuthors, ask: filters(func(c *collection) []question {
 		return []question{{nil, c.mine()}, {nil, corpus.Filter{Authors: []corpus.PubKey{c.key.PubKey, c.other}}}}
@@ -137,11 +140,13 @@ var table = []check{
 	// Asks beside an author: kinds alone match whatever else the relay holds.
 	{code: results.CodeFilterKinds, ask: filters(func(c *collection) []question {
 		mine := c.mine()
-		return []question{{&mine, corpus.Filter{Kinds: []int{7}}}, {&mine, corpus.Filter{Kinds: []int{1, 7}}}, {&mine, corpus.Filter{Kinds: []int{6}}}}
+		return []question{{&mine, corpus.Filter{Kinds: []int{7}}}, {&mine, corpus.Filter{Kinds: []int{1, 7}}},
+			{&mine, corpus.Filter{Kinds: []int{6}}}}
 	})},
 	{code: results.CodeFilterTagE, ask: filters(func(c *collection) []question {
 		mine := c.mine()
-		return []question{{nil, tagged('e', c.root)}, {nil, tagged('e', c.absent, c.root)}, {&mine, tagged('e', c.root)}, {&mine, tagged('e', c.absent)}}
+		return []question{{nil, tagged('e', c.root)}, {nil, tagged('e', c.absent, c.root)},
+			{&mine, tagged('e', c.root)}, {&mine, tagged('e', c.absent)}}
 	})},
 	{code: results.CodeFilterTagP, ask: filters(func(c *collection) []question {
 		person, mine, byRoot := c.other.String(), c.mine(7), tagged('e', c.root)
@@ -151,7 +156,8 @@ var table = []check{
 	// Asks for a value of which another is the beginning: stores have been seen to match prefixes.
 	{code: results.CodeFilterTagT, ask: filters(func(c *collection) []question {
 		mine := c.mine()
-		return []question{{nil, tagged('t', c.topic)}, {nil, tagged('t', c.topic, c.topic+"b")}, {&mine, tagged('t', c.topic)}, {&mine, tagged('t', "none")}}
+		return []question{{nil, tagged('t', c.topic)}, {nil, tagged('t', c.topic, c.topic+"b")},
+			{&mine, tagged('t', c.topic)}, {&mine, tagged('t', "none")}}
 	})},
 	// Asks for ids together with an author: relays have been seen to look at the ids alone. No
 	// question of a scenario does, so that it bears on none.
@@ -288,7 +294,8 @@ var probes = []probe{
 	{"NIP-50", 50, func(c *checker) (spoken bool, text string) {
 		const word = "thrushes"
 		s := c.dial()
-		sought, other := c.event(1, c.recent(0), "where the "+word+" sing at dusk"), c.event(1, c.recent(1), "where nothing of the kind is to be heard")
+		sought := c.event(1, c.recent(0), "where the "+word+" sing at dusk")
+		other := c.event(1, c.recent(1), "where nothing of the kind is to be heard")
 		s.store(sought, other)
 		s.poll(exactly(ids(other, sought)), c.mine(1))
 		s.member = `"search":"` + word + `"`

@@ -67,8 +67,8 @@ func (p *Pages) Run(ctx context.Context) (*Paged, error) {
 		}
 		return err
 	})
-	// What may hold more than came are seconds of as many events as the relay ever sent at once, more
-	// than once.
+	// What may hold more than came are seconds of as many events as the relay ever sent at once,
+	// more than once.
 	for _, s := range w.stepped {
 		if s.cut || s.events == w.longest && w.asLong > 1 {
 			done.Stepped = append(done.Stepped, s.second)
