@@ -54,20 +54,16 @@ func (a *comparison) read(t *matcher, f *corpus.Filter, got []corpus.ID) {
 			v.TieOrder = append(v.TieOrder, id)
 		}
 		last = entry
+		rank := a.m.ranks[i]
 		switch {
 		case !a.m.statuses[i].possible():
 			v.Extra = append(v.Extra, Discrepancy{id, a.m.Why(i)})
-		case !t.matches(a.m.ranks[i]):
+		case rank < t.low || rank >= t.high || !t.passes(rank, nil):
 			v.Extra = append(v.Extra, Discrepancy{id, NoMatch})
 		default:
 			a.valid[i] = true
 		}
 	}
-}
-
-// matches reports whether the event of this rank, which may be held, meets all but the limit.
-func (t *matcher) matches(rank uint32) bool {
-	return t.low <= rank && rank < t.high && t.passes(rank, nil)
 }
 
 // keepBestCandidates leaves one of several optional versions: a relay can hold only one.

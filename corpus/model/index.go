@@ -35,7 +35,7 @@ type tagBucket struct {
 
 // list returns the ranks of the events that have the tag.
 func (x *tagIndex) list(name byte, value string) []uint32 {
-	h := hashTag(x.seed, name, value)
+	h := hashTag(x.seed, name, []byte(value))
 	b := &x.buckets[h>>tagBucketShift]
 	k, ok := slices.BinarySearch(b.hashes, h)
 	if !ok {

@@ -112,19 +112,15 @@ func (m *Model) delete(requests []uint32, seed maphash.Seed) (map[uint64]cutoff,
 		if m.corpus.Entry(int(i)).Kind != corpus.KindDeletion {
 			continue
 		}
-		r := deletion{m: m, seed: seed, entry: m.corpus.Entry(int(i))}
+		r := deletion{m: m, seed: seed, entry: m.corpus.Entry(int(i)), addresses: addresses}
 		if err := corpus.ScanTags(m.corpus.Raw(int(i)), r.read); err != nil {
 			return nil, fmt.Errorf("reading the deletion request %s: %w", r.entry.ID, err)
 		}
 		if r.foreign {
 			m.remove(int(i), Stored, false)
 		}
-		effective := m.statuses[i].certain()
-		for _, t := range r.events {
-			m.remove(t.index, Deleted, effective && t.clean)
-		}
-		for _, t := range r.addresses {
-			extend(addresses, t.address, r.entry.CreatedAt, effective && t.clean)
+		for _, take := range r.effects {
+			take(m.statuses[i].certain())
 		}
 	}
 	return addresses, nil
@@ -135,19 +131,9 @@ type deletion struct {
 	m         *Model
 	seed      maphash.Seed
 	entry     *corpus.Entry
-	events    []deletedEvent
-	addresses []deletedAddress
+	addresses map[uint64]cutoff
+	effects   []func(certain bool)
 	foreign   bool // it also names what is another's
-}
-
-type deletedEvent struct {
-	index int
-	clean bool
-}
-
-type deletedAddress struct {
-	address uint64
-	clean   bool
 }
 
 func (r *deletion) read(name, value []byte, elements int) {
@@ -176,10 +162,10 @@ func (r *deletion) readID(value []byte) {
 	switch target := r.m.corpus.Entry(i); {
 	case target.PubKey == r.entry.PubKey:
 		if target.Kind != corpus.KindDeletion && target.Kind != corpus.KindVanish {
-			r.events = append(r.events, deletedEvent{i, clean})
+			r.effects = append(r.effects, func(certain bool) { r.m.remove(i, Deleted, certain && clean) })
 		}
 	case target.Kind == kindGiftWrap && r.m.mentions(i, &r.entry.PubKey):
-		r.events = append(r.events, deletedEvent{i, false})
+		r.effects = append(r.effects, func(bool) { r.m.remove(i, Deleted, false) })
 	default:
 		r.foreign = true
 	}
@@ -204,7 +190,8 @@ func (r *deletion) readAddress(value string) {
 		clean = clean && d == ""
 		d = ""
 	}
-	r.addresses = append(r.addresses, deletedAddress{hashAddress(r.seed, &author, kind, []byte(d)), clean})
+	address := hashAddress(r.seed, &author, kind, []byte(d))
+	r.effects = append(r.effects, func(certain bool) { extend(r.addresses, address, r.entry.CreatedAt, certain && clean) })
 }
 
 // mentions reports whether event i has a p tag for the key. An event that cannot be read has none.

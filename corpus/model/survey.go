@@ -72,7 +72,11 @@ func (s *survey) read(m *Model, i int, now int64) error {
 			h := hashTag(s.seed, name[0], value)
 			s.tags[h>>tagBucketShift] = append(s.tags[h>>tagBucketShift], tagPosting{h, rank})
 		case string(name) == "expiration":
-			expiry = expiry.with(readExpiry(value, now))
+			if e := readExpiry(value, now); expiry == noExpiry || expiry == e {
+				expiry = e
+			} else { // tags that disagree leave it open
+				expiry = openExpiry
+			}
 		}
 		switch {
 		case !hasD && string(name) == "d":
@@ -127,14 +131,6 @@ const (
 	openExpiry        // it may have, or may while the run lasts
 )
 
-// with adds another expiration tag: tags that disagree leave it open.
-func (e expiry) with(other expiry) expiry {
-	if e == noExpiry || e == other {
-		return other
-	}
-	return openExpiry
-}
-
 // readExpiry judges one expiration value. Anything but a positive decimal number of sensible length
 // leaves it open: relays refuse it, ignore it, or read it loosely.
 func readExpiry(value []byte, now int64) expiry {
@@ -157,15 +153,8 @@ func readExpiry(value []byte, now int64) expiry {
 }
 
 // hashTag is the index's key for a single-letter tag with a value.
-func hashTag[V string | []byte](seed maphash.Seed, name byte, value V) uint64 {
-	var h uint64
-	switch v := any(value).(type) {
-	case string:
-		h = maphash.String(seed, v)
-	case []byte:
-		h = maphash.Bytes(seed, v)
-	}
-	return h ^ uint64(name)*0x9e3779b97f4a7c15
+func hashTag(seed maphash.Seed, name byte, value []byte) uint64 {
+	return maphash.Bytes(seed, value) ^ uint64(name)*0x9e3779b97f4a7c15
 }
 
 // hashAddress is the key of all versions of one replaceable (d is empty) or addressable event.
