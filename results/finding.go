@@ -147,7 +147,10 @@ func (f *Finding) concerns(m *Measurement, s *Scope) bool {
 
 // Barring returns the findings that invalidate a figure of the record, in their order.
 func (r *Record) Barring(m *Measurement) []*Finding {
-	uses := r.uses(m.Scenario)
+	var uses []string
+	if s := r.Scenario(m.Scenario); s != nil {
+		uses = s.Uses
+	}
 	var all []*Finding
 	for i := range r.Findings {
 		if r.Findings[i].Bars(m, uses) {
@@ -155,11 +158,4 @@ func (r *Record) Barring(m *Measurement) []*Finding {
 		}
 	}
 	return all
-}
-
-func (r *Record) uses(scenario string) []string {
-	if s := r.Scenario(scenario); s != nil {
-		return s.Uses
-	}
-	return nil
 }

@@ -27,7 +27,7 @@ func NewRecorder(rec *Record, save func(*Record) error) *Recorder {
 		rec = &Record{}
 	}
 	rec.normalize()
-	return &Recorder{rec: rec, save: save}
+	return &Recorder{rec: rec, save: save, short: func() string { return "" }}
 }
 
 // staging is what is not in the record yet.
@@ -75,13 +75,6 @@ func (r *Recorder) Release(take bool, marks ...Status) {
 // that time is incomplete.
 func (r *Recorder) WhenShort(short func() string) { r.short = short }
 
-func (r *Recorder) shortage() string {
-	if r.short == nil {
-		return ""
-	}
-	return r.short()
-}
-
 // Add takes a measurement in. One with the same relay, peer, scenario, labels, metric, unit and
 // direction as an earlier one continues it: trials are appended, histograms merged, samples summed,
 // and the timeline is the newest. Values that are not finite or below 0 are left out and noted:
@@ -94,7 +87,7 @@ func (r *Recorder) Add(m Measurement) {
 		m.AddStatus(Status{Code: StatusNoNumber})
 	}
 	m.Trials = kept
-	if shortage := r.shortage(); shortage != "" {
+	if shortage := r.short(); shortage != "" {
 		m.AddStatus(Status{Code: StatusIncomplete, Cause: CauseShortage, Because: shortage})
 	}
 	for i, v := range m.Timeline {
@@ -171,7 +164,7 @@ func (r *Recorder) AddFinding(f Finding) {
 	f = clone(f)
 	f.Evidence = f.Evidence[:min(len(f.Evidence), maxEvidence)]
 	if f.Verdict == Failed {
-		if shortage := r.shortage(); shortage != "" {
+		if shortage := r.short(); shortage != "" {
 			f.Verdict, f.Cause = Undecided, shortage
 		}
 	}
