@@ -128,15 +128,6 @@ func (m *Manifest) SameOrigin(o *Manifest) bool {
 		m.FileSHA256 == o.FileSHA256 && m.Rules == o.Rules && m.Options == o.Options
 }
 
-// accountedFor returns how many of the events read the manifest accounts for: it should be all.
-func (m *Manifest) accountedFor() int {
-	n := m.Events + m.OverLimit
-	for _, dropped := range m.Dropped {
-		n += dropped
-	}
-	return n
-}
-
 // write puts the manifest into dir.
 func (m *Manifest) write(dir string) error {
 	text, err := json.MarshalIndent(m, "", "  ")

@@ -75,8 +75,13 @@ func buildEntry(cacheDir, key string, build func(dir string) error) error {
 		return fmt.Errorf("creating a folder in the corpus cache: %w", err)
 	}
 	defer os.RemoveAll(dir)
-	if err := build(dir); err != nil {
-		return explainDisk(err)
+	err = build(dir)
+	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
+		// The error names the folder, which is the cache or the one for spilling.
+		err = fmt.Errorf("%w: preparing writes the size of the events twice: free some space there, or choose another folder", err)
+	}
+	if err != nil {
+		return err
 	}
 	if err := os.Chmod(dir, 0o755); err != nil {
 		return fmt.Errorf("installing the prepared corpus: %w", err)
@@ -89,15 +94,6 @@ func buildEntry(cacheDir, key string, build func(dir string) error) error {
 		return fmt.Errorf("installing the prepared corpus: %w", err)
 	}
 	return nil
-}
-
-// explainDisk says what to do where the disk is the trouble; the error names the folder, which is
-// the cache or the one for spilling.
-func explainDisk(err error) error {
-	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
-		return fmt.Errorf("%w: preparing writes the size of the events twice: free some space there, or choose another folder", err)
-	}
-	return err
 }
 
 // Lock takes an exclusive lock on the file name, which unlock removes, for work in a cache folder
@@ -136,11 +132,8 @@ func Lock(ctx context.Context, name string, p corpus.Progress) (unlock func(), e
 // isAt reports whether the open file is the one that name leads to.
 func isAt(f *os.File, name string) bool {
 	open, err := f.Stat()
-	if err != nil {
-		return false
-	}
-	named, err := os.Stat(name)
-	return err == nil && os.SameFile(open, named)
+	named, gone := os.Stat(name)
+	return err == nil && gone == nil && os.SameFile(open, named)
 }
 
 func explainPermission(err error) error {

@@ -80,11 +80,11 @@ func (s *splitter) next(dst []byte) (out []byte, whole bool, err error) {
 			}
 			s.in = inNothing
 			continue
-		case s.in == inNothing && c == '[' && !s.isMessage():
+		case s.in == inNothing && c == '[' && s.ahead("[", `"`) == 0: // a relay's message begins with its type
 			s.enter(inArray, 1)
 			continue
 		case s.in == inNothing && c == '{':
-			if n := s.eventsAhead(); n > 0 {
+			if n := s.ahead("{", `"events"`, ":", "["); n > 0 {
 				s.enter(inEvents, n)
 				continue
 			}
@@ -139,17 +139,11 @@ var otherUnicode = []beginning{
 	{"{\x00", "UTF-16LE"}, {"[\x00", "UTF-16LE"}, {"\x00{", "UTF-16BE"}, {"\x00[", "UTF-16BE"},
 }
 
-// isMessage tells a relay's message, which begins with its type, from a list of events.
-func (s *splitter) isMessage() bool {
-	head, _ := s.r.Peek(64)
-	return bytes.HasPrefix(bytes.TrimLeft(head[1:], " \t\r\n"), []byte{'"'})
-}
-
-// eventsAhead returns how long {"events":[ is where that comes next, 0 where it does not.
-func (s *splitter) eventsAhead() int {
+// ahead returns how long these tokens are where they come next, 0 where they do not.
+func (s *splitter) ahead(tokens ...string) int {
 	head, _ := s.r.Peek(64)
 	rest := head
-	for _, token := range []string{"{", `"events"`, ":", "["} {
+	for _, token := range tokens {
 		var found bool
 		if rest, found = bytes.CutPrefix(bytes.TrimLeft(rest, " \t\r\n"), []byte(token)); !found {
 			return 0

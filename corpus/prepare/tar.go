@@ -33,11 +33,6 @@ type archive struct {
 	at  string // name of the entry read last
 }
 
-func newArchive(r io.Reader) *archive {
-	in := &zeroTail{r: r}
-	return &archive{in: in, tar: tar.NewReader(in)}
-}
-
 // next returns the next file and its name. The error is io.EOF behind the last.
 func (a *archive) next(ctx context.Context) (name string, r io.Reader, err error) {
 	for {

@@ -1,6 +1,7 @@
 package prepare
 
 import (
+	"archive/tar"
 	"bufio"
 	"context"
 	"errors"
@@ -31,7 +32,8 @@ func NewTexts(r io.Reader, name string) (*Texts, error) {
 	}
 	t.whole = whole
 	if tarAhead(whole.Reader) { // what goes wrong here does so again when it is read
-		t.archive = newArchive(whole)
+		in := &zeroTail{r: whole}
+		t.archive = &archive{in: in, tar: tar.NewReader(in)}
 	} else {
 		t.splitter = newSplitter(whole.Reader)
 	}

@@ -73,7 +73,19 @@ func (s Spec) Generate(ctx context.Context, progress corpus.Progress, emit func(
 	var failed error // set before chunks is closed
 	go func() {
 		defer close(chunks)
-		failed = g.run(ctx, chunks)
+		for first := 0; first < len(g.plan) && failed == nil; {
+			end := g.chunkEnd(first)
+			var events []corpus.Event
+			if events, failed = g.chunk(ctx, first, end); failed != nil {
+				return
+			}
+			select {
+			case chunks <- events:
+			case <-ctx.Done():
+				failed = context.Cause(ctx)
+			}
+			first = end
+		}
 	}()
 	done := 0
 	for events := range chunks {
@@ -129,24 +141,6 @@ func newGeneration(ctx context.Context, s Spec) (*generation, error) {
 	}
 	g.builders.New = func() any { return newEventBuilder(g) }
 	return g, nil
-}
-
-// run sends the corpus, chunk by chunk, in corpus order.
-func (g *generation) run(ctx context.Context, chunks chan<- []corpus.Event) error {
-	for first := 0; first < len(g.plan); {
-		end := g.chunkEnd(first)
-		events, err := g.chunk(ctx, first, end)
-		if err != nil {
-			return err
-		}
-		select {
-		case chunks <- events:
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		}
-		first = end
-	}
-	return nil
 }
 
 // chunkEnd returns where the chunk from first on ends: never within a second, whose events have yet
