@@ -136,7 +136,6 @@ func copyOf(f *os.File, size int64) (private *os.File, err error) {
 	return nil, fmt.Errorf("copying the corpus, of %d bytes, so that nothing changes it while it is read: %w", size, err)
 }
 
-// checkManifest compares the index with the manifest.
 func (c *Corpus) checkManifest() error {
 	t := newSummary()
 	for i := range c.entries {

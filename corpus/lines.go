@@ -73,7 +73,6 @@ func indexLines(text []byte, done func(part []byte)) ([]Entry, string, error) {
 	return entries, checksumOf(sums), nil
 }
 
-// indexInto parses a chunk's lines into entries[start:].
 func indexInto(entries []Entry, start int, chunk []byte, offset int64) error {
 	for n := start; len(chunk) > 0; n++ {
 		end := bytes.IndexByte(chunk, '\n')

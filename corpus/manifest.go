@@ -128,7 +128,6 @@ func (m *Manifest) SameOrigin(o *Manifest) bool {
 		m.FileSHA256 == o.FileSHA256 && m.Rules == o.Rules && m.Options == o.Options
 }
 
-// write puts the manifest into dir.
 func (m *Manifest) write(dir string) error {
 	text, err := json.MarshalIndent(m, "", "  ")
 	if err != nil {

@@ -9,14 +9,12 @@ import (
 	"relaybench/corpus/scan"
 )
 
-// scanner reads events and filters.
 type scanner struct {
 	scan.Scanner
 	*EventReader
 	lends bool // strings lie in the text where they can
 }
 
-// text consumes a string, and returns its value.
 func (s *scanner) text() string {
 	raw, escaped := s.Raw()
 	switch {

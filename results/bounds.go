@@ -176,7 +176,6 @@ func (v Values) validate(of string) error {
 	return nil
 }
 
-// under tells the labels, for an error.
 func (m *Measurement) under() string {
 	if len(m.Labels) == 0 {
 		return ""
@@ -188,7 +187,6 @@ func (m *Measurement) under() string {
 	return fmt.Sprintf(" (%.120q)", strings.Join(pairs, ", "))
 }
 
-// who names the relay, or the pair.
 func (m *Measurement) who() string {
 	if m.Peer != "" {
 		return m.Relay + " with " + m.Peer

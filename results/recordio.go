@@ -213,19 +213,11 @@ func parseRecord(b []byte) (*Record, error) {
 
 // typeName is what a JSON value is called that a Go type takes in.
 func typeName(t reflect.Type) string {
-	switch t.Kind() {
-	case reflect.String:
-		return "text"
-	case reflect.Bool:
-		return "true or false"
-	case reflect.Slice, reflect.Array:
-		return "a list"
-	case reflect.Struct, reflect.Map:
-		return "an object"
-	case reflect.Pointer:
-		return typeName(t.Elem())
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
 	}
-	return "a number"
+	return cmp.Or(map[reflect.Kind]string{reflect.String: "text", reflect.Bool: "true or false", reflect.Slice: "a list", reflect.Array: "a list",
+		reflect.Struct: "an object", reflect.Map: "an object"}[t.Kind()], "a number")
 }
 
 // mostListed bounds each list of a record before any is read into memory.

@@ -33,7 +33,6 @@ type tagBucket struct {
 	ranks  []uint32
 }
 
-// list returns the ranks of the events that have the tag.
 func (x *tagIndex) list(name byte, value string) []uint32 {
 	h := hashTag(x.seed, name, []byte(value))
 	b := &x.buckets[h>>tagBucketShift]

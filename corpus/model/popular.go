@@ -92,7 +92,6 @@ func (m *Model) rankAll() (*Popular, error) {
 	return p, nil
 }
 
-// ranked sorts counts into a ranking.
 func ranked[K comparable](counts map[K]int, compare func(a, b K) int) []Ranked[K] {
 	list := make([]Ranked[K], 0, len(counts))
 	for key, n := range counts {
@@ -104,7 +103,6 @@ func ranked[K comparable](counts map[K]int, compare func(a, b K) int) []Ranked[K
 	return list
 }
 
-// counts counts as Popular ranks.
 type counts struct {
 	noteAuthors   map[corpus.PubKey]int
 	references    map[corpus.ID]int

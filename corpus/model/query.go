@@ -86,7 +86,6 @@ type condition struct {
 	window bitset                     // of all lists, once made
 }
 
-// matcher holds a filter's conditions.
 type matcher struct {
 	m          *Model
 	low, high  uint32
@@ -129,7 +128,6 @@ func lookUp[K any](keys []K, list func(K) []uint32) iter.Seq[[]uint32] {
 	}
 }
 
-// ofKind returns the ranks of the events of a kind.
 func (m *Model) ofKind(kind int) []uint32 {
 	if kind != int(uint16(kind)) {
 		return nil

@@ -126,7 +126,6 @@ func (m *Model) delete(requests []uint32, seed maphash.Seed) (map[uint64]cutoff,
 	return addresses, nil
 }
 
-// deletion gathers what one request refers to.
 type deletion struct {
 	m         *Model
 	seed      maphash.Seed

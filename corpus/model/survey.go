@@ -59,7 +59,6 @@ func (m *Model) survey(now int64, indexed bool) (*survey, error) {
 	return whole, err
 }
 
-// read surveys event i.
 func (s *survey) read(m *Model, i int, now int64) error {
 	entry := m.corpus.Entry(i)
 	kind, rank := int(entry.Kind), m.ranks[i]

@@ -27,7 +27,6 @@ type batch struct {
 	hashed []byte // scratch
 }
 
-// item is one event of a batch.
 type item struct {
 	event  corpus.Event // without tags and content, which line has
 	line   []byte
@@ -41,7 +40,6 @@ type item struct {
 	why    string // it is
 }
 
-// place is where an event's text begins.
 type place struct {
 	part string // name within an archive, "" where there is none
 	line int    // from 1
@@ -50,7 +48,6 @@ type place struct {
 // weight is how many batchBytes the texts take.
 func (b *batch) weight() int { return 1 + len(b.texts)/batchBytes }
 
-// parse turns texts into items.
 func (b *batch) parse() {
 	b.items = slices.Grow(b.items[:0], len(b.ends))
 	b.lines = slices.Grow(b.lines[:0], len(b.texts))
@@ -229,7 +226,6 @@ func reason(text []byte, err error) string {
 	return "no JSON object"
 }
 
-// judge checks ids and signatures.
 func (b *batch) judge(ctx context.Context) {
 	for i := range b.items {
 		it := &b.items[i]

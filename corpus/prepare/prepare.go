@@ -114,7 +114,6 @@ func DropReasons() []DropReason {
 	return reasons
 }
 
-// dropCounts counts events by reason.
 type dropCounts [dropReasons]int
 
 // summary lists the reasons that occurred, for people.
