@@ -29,9 +29,6 @@ func (i *Inspection) unasked() bool {
 	return i.Relay.Outcome == results.OutcomeNoStart || i.Relay.Outcome == results.OutcomeUnmeasured
 }
 
-// Findings returns the verdicts as a record keeps them.
-func (i *Inspection) Findings() []results.Finding { return i.Result.Findings }
-
 // InformWithin is how long a relay has for its information document (NIP-11).
 const InformWithin = 3 * time.Second
 

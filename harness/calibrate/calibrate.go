@@ -161,17 +161,6 @@ func (c *Stage) best(ctx context.Context, what string, d time.Duration, rate fun
 	return best, nil
 }
 
-// connections returns over how many connections each ceiling is sought, ascending.
-func (c *Stage) connections() (publishing, asking []int) {
-	if c.Full {
-		publishing = []int{1, 4, 16}
-		return publishing, publishing
-	}
-	publishing = []int{1, max(1, c.Options.Publishers)} // what is carried from relay to relay goes over one
-	slices.Sort(publishing)
-	return slices.Compact(publishing), []int{max(1, c.Options.QueryConns)}
-}
-
 // null measures what needs the null relay.
 func (c *Stage) null(ctx context.Context) error {
 	if c.Null == nil {
@@ -189,8 +178,12 @@ func (c *Stage) null(ctx context.Context) error {
 	if err := c.echo(ctx, url); err != nil {
 		return err
 	}
-	publishing, asking := c.connections()
-	for _, n := range publishing {
+	// What is carried from relay to relay goes over one connection.
+	publishing, asking := []int{1, max(1, c.Options.Publishers)}, []int{max(1, c.Options.QueryConns)}
+	if c.Full {
+		publishing, asking = []int{1, 4, 16}, []int{1, 4, 16}
+	}
+	for _, n := range slices.Compact(publishing) {
 		if err := c.publishing(ctx, url, n); err != nil {
 			return err
 		}

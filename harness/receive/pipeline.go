@@ -59,8 +59,6 @@ type Batch struct {
 	Events []Event
 	// Refused failed a check; each says why in Err.
 	Refused []Event
-	// At is when the batch was handed over, on wire.Now's scale.
-	At time.Duration
 }
 
 // Checks says what is done with an event before it is handed on, and where.
@@ -300,15 +298,13 @@ func (p *Pipeline) deliver(f *Feeder, events []Event) error {
 	if len(p.out.Events)+len(p.out.Refused) == 0 {
 		return nil
 	}
-	p.out.At = wire.Now()
-	p.stats.Lock()
-	for i := range p.out.Events {
-		p.delay.Record(p.out.At - p.out.Events[i].Arrived)
-	}
-	p.stats.Unlock()
+	at := wire.Now()
 	err := p.consume(&p.out)
 	p.stats.Lock()
-	p.busy += wire.Now() - p.out.At
+	p.busy += wire.Now() - at
+	for i := range p.out.Events {
+		p.delay.Record(at - p.out.Events[i].Arrived)
+	}
 	p.stats.Unlock()
 	clear(p.out.Refused)
 	return err
