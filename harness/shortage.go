@@ -39,9 +39,6 @@ func (s *shortage) end() {
 
 // note takes what an error says of the machine.
 func (s *shortage) note(err error) {
-	if err == nil {
-		return
-	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.code = cmp.Or(s.code, relays.Shortage(err))

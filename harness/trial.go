@@ -1,6 +1,7 @@
 package harness
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -123,21 +124,11 @@ func (t *Trial) Latency(metric string, better results.Better, h *results.Histogr
 // relay's fault unless Blames says otherwise, and bears on what results.BearsOn says unless BearsOn
 // does. What the relay wrote may name folders of this machine, which go unnamed.
 func (t *Trial) AddFinding(f results.Finding) {
-	if f.Verdict == results.Failed && f.Blames == "" {
-		f.Blames = t.name()
-	}
-	t.AddUnblamed(f)
-}
-
-// AddUnblamed is AddFinding for a failure of which nobody knows whose fault it is: it bears on both
-// of a pair.
-func (t *Trial) AddUnblamed(f results.Finding) {
 	t.public(&f)
 	f.Relay, f.Peer, f.Scenario, f.Labels = t.name(), t.peer(), t.scenario, t.labels.With(f.Labels)
-	switch {
-	case f.Verdict != results.Failed:
+	if f.Verdict != results.Failed {
 		f.BearsOn = nil
-	case f.BearsOn == nil:
+	} else if f.Blames = cmp.Or(f.Blames, f.Relay); f.BearsOn == nil {
 		f.BearsOn = results.BearsOn(f.Code, f.Scenario, f.Labels)
 	}
 	t.recorder.AddFinding(f)
