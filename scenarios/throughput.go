@@ -170,10 +170,10 @@ func hungUp(s *client.Stats) int {
 func findGarbage(t *harness.Trial, g wire.Garbage) {
 	f := results.Finding{Code: results.CodeOnlyMessage, Verdict: results.States(g.Count == 0), Counts: counts("frames", g.Count)}
 	if len(g.Kinds) > 0 {
-		f.Texts = map[string]string{"field": g.Kinds[0].Field.String()}
+		f.Texts = map[string]string{"field": string(g.Kinds[0].Field)}
 	}
 	for _, kind := range g.Kinds {
-		f.Evidence = append(f.Evidence, results.Evidence{Code: results.EvidenceFrame, Cause: kind.Fault.String(), Count: int64(kind.Count), Text: kind.Example})
+		f.Evidence = append(f.Evidence, results.Evidence{Code: results.EvidenceFrame, Cause: string(kind.Fault), Count: int64(kind.Count), Text: kind.Example})
 	}
 	t.AddFinding(f)
 }

@@ -69,7 +69,7 @@ func TestAnAnswerSaysWhatCameThatWasNoMessage(t *testing.T) {
 		t.Fatalf("%+v, %v", r, err)
 	}
 	if g := r.Garbage; g.Count != 2 || len(g.Kinds) != 2 || g.Kinds[0].Fault != wire.NotUTF8 || g.Kinds[0].Message != wire.Notice ||
-		g.Kinds[1].Fault != wire.WrongField || g.Kinds[1].Field != wire.FieldCreatedAt {
+		g.Kinds[1].Fault != wire.WrongField || g.Kinds[1].Field != "created_at" {
 		t.Errorf("%+v", g)
 	}
 	if err := querier.Query([]byte("{}"), &r); err != nil || r.Garbage.Count != 0 {

@@ -155,7 +155,7 @@ func onlyMessages(c *checker) {
 	}
 	var evidence []results.Evidence
 	for _, k := range g.Kinds {
-		evidence = append(evidence, results.Evidence{Code: results.EvidenceFrame, Cause: k.Fault.String(), Count: int64(k.Count), Text: k.Example})
+		evidence = append(evidence, results.Evidence{Code: results.EvidenceFrame, Cause: string(k.Fault), Count: int64(k.Count), Text: k.Example})
 	}
-	must(fail("", c.seen.Counts, texts{"field": g.Kinds[0].Field.String()}, evidence...))
+	must(fail("", c.seen.Counts, texts{"field": string(g.Kinds[0].Field)}, evidence...))
 }

@@ -155,7 +155,7 @@ func (s *session) explain(doing string, err error) error {
 		o.Texts["notice"] = s.notice
 		o.text += " but NOTICE " + quoted(s.notice)
 	}
-	if n := s.conn.Wire().BinaryFrames(); n > 0 {
+	if n := s.conn.Wire().Garbage().Binary(); n > 0 {
 		o.Counts = counts{"binary": float64(n)}
 	}
 	if s.odd != "" {

@@ -218,19 +218,13 @@ func (c *bufferedConn) flushLocked() {
 }
 
 // writeOnce gives the socket what it takes without waiting, which may be nothing.
-func writeOnce(fd uintptr, p []byte) (int, error) {
-	for {
-		n, err := syscall.Write(int(fd), p)
-		switch err {
-		case nil:
-			return n, nil
-		case syscall.EINTR:
-		case syscall.EAGAIN:
-			return 0, nil
-		default:
-			return 0, err
-		}
+func writeOnce(fd uintptr, p []byte) (n int, err error) {
+	for n, err = syscall.Write(int(fd), p); err == syscall.EINTR; n, err = syscall.Write(int(fd), p) {
 	}
+	if err == syscall.EAGAIN {
+		err = nil
+	}
+	return max(0, n), err
 }
 
 func (c *bufferedConn) startDrain() {

@@ -32,29 +32,25 @@ type Conn struct {
 	negotiated string
 	limit      int64
 
-	buf    []byte        // the message last read
-	reads  atomic.Uint64 // text frames
-	binary atomic.Int64
+	buf   []byte        // the message last read
+	reads atomic.Uint64 // text frames
 
-	garbageMu sync.Mutex
-	garbage   Garbage
-	notices   int
-	notice    string // the last
+	seenMu sync.Mutex
+	seen   StallError // what came and is of no use
 
 	sendMu  sync.Mutex
 	scratch []byte
 
-	endMu sync.Mutex
-	end   error         // why the connection ended; the first cause wins
-	done  chan struct{} // closed when end is set
+	life context.Context // its cause is why the connection ended
+	end  context.CancelCauseFunc
 
-	watched atomic.Int64  // WatchUseful's d
-	since   atomic.Int64  // Now() when the wait began
-	before  atomic.Uint64 // reads then
-	useful  atomic.Uint64
-	pings   atomic.Uint64
-	wake    chan struct{}
-	watch   sync.Once
+	useful   atomic.Uint64
+	watchMu  sync.Mutex
+	watch    *time.Timer   // nil until WatchUseful
+	patience time.Duration // WatchUseful's d, 0 for none
+	since    time.Duration // when the wait began
+	before   uint64        // reads then
+	progress uint64        // useful at the last look
 }
 
 const (
@@ -111,7 +107,7 @@ func (c *Conn) writeFailed(err error) error {
 // its last bytes were taken from the socket. The clock is read once for each read of the socket (up
 // to 64 KB), so frames that arrived together carry the same time. Frames that were sent leave
 // before Read waits; pings are answered and binary frames, which NIP-01 does not know, passed over
-// (see BinaryFrames and Garbage).
+// (see Garbage).
 //
 // Any error ends the connection and is returned from then on: *CloseError, *StallError,
 // *TooLargeError, ErrLost, ErrProtocol or ErrClosed.
@@ -124,8 +120,7 @@ func (c *Conn) Read() (frame []byte, at time.Duration, err error) {
 		if kind == websocket.MessageText {
 			break
 		}
-		c.binary.Add(1)
-		c.note(Binary, NoField, c.buf)
+		c.note(Binary, "", c.buf)
 	}
 	n := c.reads.Add(1)
 	// The frame's last byte came with the latest read of the socket: no layer asks for more before
@@ -151,45 +146,38 @@ func (c *Conn) ParseMessage(frame []byte, m *Message) {
 		c.note(m.Fault, m.Field, frame)
 	}
 	if m.Type == Notice {
-		c.garbageMu.Lock()
-		c.notices, c.notice = c.notices+1, example([]byte(m.ReasonText()))
-		c.garbageMu.Unlock()
+		c.came(func(e *StallError) { e.Notices, e.Notice = e.Notices+1, example([]byte(m.ReasonText())) })
 	}
+}
+
+func (c *Conn) came(count func(*StallError)) {
+	c.seenMu.Lock()
+	defer c.seenMu.Unlock()
+	count(&c.seen)
+}
+
+func (c *Conn) note(fault Fault, field Field, frame []byte) {
+	c.came(func(e *StallError) { e.Garbage.see(fault, field, frame) })
 }
 
 // Stalled is the error of who ends the connection because what is waited for does not come: it
 // tells what came in its place. Any goroutine may call it.
 func (c *Conn) Stalled() *StallError {
-	e := &StallError{Garbage: c.Garbage(), Pings: c.pings.Load()}
-	c.garbageMu.Lock()
-	defer c.garbageMu.Unlock()
-	e.Notices, e.Notice = c.notices, c.notice
-	return e
-}
-
-func (c *Conn) note(fault Fault, field Field, frame []byte) {
-	c.garbageMu.Lock()
-	defer c.garbageMu.Unlock()
-	c.garbage.see(fault, field, frame)
+	c.seenMu.Lock()
+	defer c.seenMu.Unlock()
+	e := c.seen
+	e.Garbage.Kinds = slices.Clone(e.Garbage.Kinds)
+	return &e
 }
 
 // Garbage returns what came on the connection and was no valid message: binary frames, and what
 // ReadMessage found at fault. Any goroutine may call it, also after the connection's end.
-func (c *Conn) Garbage() Garbage {
-	c.garbageMu.Lock()
-	defer c.garbageMu.Unlock()
-	g := c.garbage
-	g.Kinds = slices.Clone(g.Kinds)
-	return g
-}
+func (c *Conn) Garbage() Garbage { return c.Stalled().Garbage }
 
 // TakeGarbage returns what Garbage does, which is forgotten then: for who asks more than once on a
 // connection, and tells of each answer apart.
-func (c *Conn) TakeGarbage() Garbage {
-	c.garbageMu.Lock()
-	defer c.garbageMu.Unlock()
-	g := c.garbage
-	c.garbage = Garbage{}
+func (c *Conn) TakeGarbage() (g Garbage) {
+	c.came(func(e *StallError) { g, e.Garbage = e.Garbage, Garbage{} })
 	return g
 }
 
@@ -241,20 +229,11 @@ func (c *Conn) readFailed(err error) error {
 
 // finish records why the connection ended and returns the cause that was first.
 func (c *Conn) finish(err error) error {
-	c.endMu.Lock()
-	defer c.endMu.Unlock()
-	if c.end == nil {
-		c.end = err
-		close(c.done)
-	}
-	return c.end
+	c.end(err)
+	return c.ended()
 }
 
-func (c *Conn) ended() error {
-	c.endMu.Lock()
-	defer c.endMu.Unlock()
-	return c.end
-}
+func (c *Conn) ended() error { return context.Cause(c.life) }
 
 // Close sends what was collected and a close frame with code 1000, and waits for the relay's, both
 // within a second. Frames that arrive meanwhile are dropped. The error says that the relay did not
@@ -289,9 +268,6 @@ func (c *Conn) BytesRead() int64 { return c.stream.read.Load() }
 // BytesWritten returns the bytes sent since the handshake, collected ones and frame headers
 // included.
 func (c *Conn) BytesWritten() int64 { return c.stream.written.Load() }
-
-// BinaryFrames returns how many binary messages were passed over.
-func (c *Conn) BinaryFrames() int64 { return c.binary.Load() }
 
 // Negotiated returns the extensions the relay agreed to (its Sec-WebSocket-Extensions header), ""
 // for none.

@@ -103,8 +103,8 @@ func TestFragmentsPingsAndBinaryFramesBetweenTextFrames(t *testing.T) {
 			t.Fatalf("%q, %v; want %s", frame, err, want)
 		}
 	}
-	if c.BinaryFrames() != 1 {
-		t.Errorf("%d binary frames counted", c.BinaryFrames())
+	if c.Garbage().Binary() != 1 {
+		t.Errorf("%d binary frames counted", c.Garbage().Binary())
 	}
 	if got := <-pongs; got != "in between" { // nobody reads any more: the pong went out by itself
 		t.Errorf("pong %q", got)

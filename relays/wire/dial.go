@@ -64,7 +64,8 @@ func dial(ctx context.Context, address string, o Options, secure *tls.Config) (*
 		DisableKeepAlives:      true,
 		MaxResponseHeaderBytes: maxHeaderBytes,
 	}
-	c := &Conn{done: make(chan struct{}), wake: make(chan struct{}, 1)}
+	c := &Conn{}
+	c.life, c.end = context.WithCancelCause(context.Background())
 	options := &websocket.DialOptions{
 		HTTPClient: &http.Client{
 			Transport:     h,
@@ -72,7 +73,7 @@ func dial(ctx context.Context, address string, o Options, secure *tls.Config) (*
 		},
 		// A relay that pings without reading the answers gets no more of them.
 		OnPingReceived: func(context.Context, []byte) bool {
-			c.pings.Add(1)
+			c.came(func(e *StallError) { e.Pings++ })
 			return h.conn.Load().Pending() < clientPending
 		},
 	}
@@ -93,13 +94,11 @@ func dial(ctx context.Context, address string, o Options, secure *tls.Config) (*
 
 	c.ws, c.conn, c.stream = ws, h.conn.Load(), h.stream
 	c.negotiated = cut(resp.Header.Get("Sec-WebSocket-Extensions"), 200)
-	c.limit = o.ReadLimit
-	if c.limit <= 0 {
+	if c.limit = o.ReadLimit; c.limit <= 0 {
 		c.limit = defaultReadLimit
 	}
 	ws.SetReadLimit(c.limit)
-	h.stream.headers.limit = c.limit
-	h.stream.agreed = true
+	h.stream.headers.limit, h.stream.agreed = c.limit, true
 	return c, nil
 }
 

@@ -55,29 +55,21 @@ type StallError struct {
 
 func (e *StallError) Error() string {
 	var came []string
-	switch {
-	case e.Notices == 1:
-		came = append(came, fmt.Sprintf("a NOTICE: %q", e.Notice))
-	case e.Notices > 1:
-		came = append(came, fmt.Sprintf("%d NOTICEs, the last %q", e.Notices, e.Notice))
+	count := func(n uint64, one, more string) {
+		if n == 1 {
+			came = append(came, one)
+		} else if n > 1 {
+			came = append(came, strconv.FormatUint(n, 10)+more)
+		}
 	}
+	count(uint64(e.Notices), fmt.Sprintf("a NOTICE: %q", e.Notice), fmt.Sprintf(" NOTICEs, the last %q", e.Notice))
 	if e.Garbage.Count > 0 {
 		came = append(came, e.Garbage.String())
 	}
-	switch {
-	case len(came) > 0:
-	case e.Frames == 1:
-		came = append(came, "1 other frame")
-	case e.Frames > 1:
-		came = append(came, fmt.Sprintf("%d other frames", e.Frames))
-	}
-	switch {
-	case e.Pings == 1:
-		came = append(came, "1 ping")
-	case e.Pings > 1:
-		came = append(came, fmt.Sprintf("%d pings", e.Pings))
-	}
 	if len(came) == 0 {
+		count(e.Frames, "1 other frame", " other frames")
+	}
+	if count(e.Pings, "1 ping", " pings"); len(came) == 0 {
 		return ErrStalled.Error()
 	}
 	return "the relay stalled: what was waited for did not arrive in time, but " + strings.Join(came, "; ")

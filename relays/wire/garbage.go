@@ -10,60 +10,23 @@ import (
 	"relaybench/corpus/scan"
 )
 
-// Fault is what is wrong with a frame, from the outside inwards: the first that applies.
-type Fault uint8
+// Fault is what is wrong with a frame, from the outside inwards: the first that applies. Names do
+// not change between versions.
+type Fault string
 
 // The faults.
 const (
-	Sound        Fault = iota // none. A message with a label that is not known is sound: relays may have their own
-	Binary                    // a binary frame; messages are text (NIP-01)
-	NotUTF8                   // text that is not UTF-8 (RFC 6455 section 8.1)
-	NotJSON                   // text that is no JSON value (RFC 8259)
-	NotMessage                // JSON that is no array which begins with a label (NIP-01)
-	WrongElement              // a known label, and an element that is missing or of the wrong type
-	WrongField                // EVENT, and a field of the event that is of the wrong type (NIP-01)
+	Sound        Fault = ""              // none. A message with a label that is not known is sound: relays may have their own
+	Binary       Fault = "binary-frame"  // messages are text (NIP-01)
+	NotUTF8      Fault = "not-utf8"      // text that is not UTF-8 (RFC 6455 section 8.1)
+	NotJSON      Fault = "not-json"      // text that is no JSON value (RFC 8259)
+	NotMessage   Fault = "not-a-message" // JSON that is no array which begins with a label (NIP-01)
+	WrongElement Fault = "wrong-element" // a known label, and an element that is missing or of the wrong type
+	WrongField   Fault = "wrong-field"   // EVENT, and a field of the event that is of the wrong type (NIP-01)
 )
 
-var faultNames = [...]string{"sound", "binary-frame", "not-utf8", "not-json", "not-a-message", "wrong-element", "wrong-field"}
-
-// String returns a name that does not change between versions: "binary-frame".
-func (f Fault) String() string {
-	if int(f) < len(faultNames) {
-		return faultNames[f]
-	}
-	return fmt.Sprintf("Fault(%d)", uint8(f))
-}
-
-// MarshalText writes the name.
-func (f Fault) MarshalText() ([]byte, error) { return []byte(f.String()), nil }
-
-// Field is a field of an event (NIP-01).
-type Field uint8
-
-// The fields.
-const (
-	NoField Field = iota
-	FieldID
-	FieldPubkey
-	FieldCreatedAt
-	FieldKind
-	FieldTags
-	FieldContent
-	FieldSig
-)
-
-var fieldNames = [...]string{"", "id", "pubkey", "created_at", "kind", "tags", "content", "sig"}
-
-// String returns the field's key, "" for NoField.
-func (f Field) String() string {
-	if int(f) < len(fieldNames) {
-		return fieldNames[f]
-	}
-	return fmt.Sprintf("Field(%d)", uint8(f))
-}
-
-// MarshalText writes the key.
-func (f Field) MarshalText() ([]byte, error) { return []byte(f.String()), nil }
+// Field is the key of a field of an event (NIP-01), "" for none.
+type Field string
 
 // Malformation is what came of one kind of fault.
 type Malformation struct {
@@ -103,55 +66,41 @@ type Garbage struct {
 const longestExample = 80
 
 func (g *Garbage) see(fault Fault, field Field, frame []byte) {
-	label := labelOf(frame)
-	k := g.kind(Malformation{Fault: fault, Message: label, Field: field})
-	if k.Count == 0 {
-		k.Example = example(frame)
-	}
-	k.Count++
-	g.count(1, k.Example)
+	text := example(frame)
+	g.Add(Garbage{1, text, []Malformation{{fault, labelOf(frame), field, 1, text}}})
 }
 
 func example(frame []byte) string {
 	return strings.ToValidUTF8(string(frame[:min(len(frame), longestExample)]), "\ufffd")
 }
 
-// kind returns the entry for what is like m.
-func (g *Garbage) kind(m Malformation) *Malformation {
-	i := slices.IndexFunc(g.Kinds, func(k Malformation) bool { return k.Fault == m.Fault && k.Message == m.Message && k.Field == m.Field })
-	if i < 0 {
-		i = len(g.Kinds)
-		g.Kinds = append(g.Kinds, Malformation{Fault: m.Fault, Message: m.Message, Field: m.Field})
-	}
-	return &g.Kinds[i]
-}
-
-func (g *Garbage) count(n int, example string) {
-	if g.Count == 0 {
-		g.Example = example
-	}
-	g.Count += n
-}
-
 // Add joins two counts.
 func (g *Garbage) Add(other Garbage) {
-	if other.Count > 0 {
-		g.count(other.Count, other.Example)
+	if g.Count == 0 {
+		g.Example = other.Example
 	}
-	for _, o := range other.Kinds {
-		k := g.kind(o)
-		if k.Count == 0 {
-			k.Example = o.Example
+	g.Count += other.Count
+	for _, m := range other.Kinds {
+		same := func(k Malformation) bool { return k.Fault == m.Fault && k.Message == m.Message && k.Field == m.Field }
+		if i := slices.IndexFunc(g.Kinds, same); i >= 0 {
+			g.Kinds[i].Count += m.Count
+		} else {
+			g.Kinds = append(g.Kinds, m)
 		}
-		k.Count += o.Count
 	}
 }
 
 // Of returns how many of the frames had a message's label, in whatever way they were malformed.
 func (g Garbage) Of(label Type) int {
-	n := 0
+	return g.sum(func(k Malformation) bool { return k.Message == label })
+}
+
+// Binary returns how many of the frames were binary ones.
+func (g Garbage) Binary() int { return g.sum(func(k Malformation) bool { return k.Fault == Binary }) }
+
+func (g Garbage) sum(of func(Malformation) bool) (n int) {
 	for _, k := range g.Kinds {
-		if k.Message == label {
+		if of(k) {
 			n += k.Count
 		}
 	}

@@ -38,10 +38,7 @@ func (h *headers) pass(p []byte) (n int, large *TooLargeError) {
 		h.head[h.have] = p[n]
 		h.have++
 		n++
-		if h.have < 2 {
-			continue
-		}
-		length, size := h.length()
+		size, length := FrameHeader(h.head[:h.have])
 		if h.have < size {
 			continue
 		}
@@ -60,16 +57,23 @@ func (h *headers) pass(p []byte) (n int, large *TooLargeError) {
 	return n, nil
 }
 
-// length returns the length that the header announces, and how many bytes it takes up to there. It
-// needs two bytes.
-func (h *headers) length() (length int64, size int) {
-	switch n := h.head[1] & secondLength; n {
-	case 126:
-		return int64(binary.BigEndian.Uint16(h.head[2:])), 4
-	case 127:
-		return int64(binary.BigEndian.Uint64(h.head[2:])), 10
+// FrameHeader returns how many bytes a frame's header takes without its mask, and, where so many
+// are there, the length of the payload that it announces: below 0 where none can be so long.
+func FrameHeader(head []byte) (size int, payload int64) {
+	if len(head) < 2 {
+		return 2, 0
+	}
+	switch n := head[1] & secondLength; {
+	case n == 126 && len(head) < 4:
+		return 4, 0
+	case n == 126:
+		return 4, int64(binary.BigEndian.Uint16(head[2:]))
+	case n == 127 && len(head) < 10:
+		return 10, 0
+	case n == 127:
+		return 10, int64(binary.BigEndian.Uint64(head[2:]))
 	default:
-		return int64(n), 2
+		return 2, int64(n)
 	}
 }
 

@@ -74,7 +74,7 @@ func Parse(frame []byte, m *Message) {
 	case s.Err != nil:
 		*m = Message{Fault: faultOf(frame)}
 	case s.NotUTF8: // outside of strings it would be bad
-		m.Fault, m.Field = NotUTF8, NoField
+		m.Fault, m.Field = NotUTF8, ""
 	}
 }
 
@@ -87,51 +87,33 @@ func (s *scanner) message(m *Message) {
 	if s.Err != nil {
 		return
 	}
-	switch string(label) {
-	case "EVENT":
-		m.Type = Event
-		m.Sub = s.nextText()
-		s.Expect(',')
-		m.Event = s.event(m)
-	case "OK":
-		m.Type = OK
+	switch m.Type = labelType(string(label)); m.Type {
+	case Unknown:
+		s.Fail("no relay's message")
+		return
+	case OK:
 		s.Expect(',')
 		m.setID(s.Text())
 		s.Expect(',')
 		m.Accepted = s.Bool()
-		m.Reason = s.reason()
-	case "EOSE":
-		m.Type = EOSE
+	case Notice, Auth:
+	default:
 		m.Sub = s.nextText()
-	case "CLOSED":
-		m.Type = Closed
-		m.Sub = s.nextText()
+	}
+	switch m.Type {
+	case Event:
+		s.Expect(',')
+		m.Event = s.event(m)
+	case OK, Closed, Notice, NegErr:
 		m.Reason = s.reason()
-	case "NOTICE":
-		m.Type = Notice
-		m.Reason = s.reason()
-	case "AUTH":
-		m.Type = Auth
-		m.Payload = s.nextText()
-	case "COUNT":
-		m.Type = Count
-		m.Sub = s.nextText()
+	case Count:
 		s.Expect(',')
 		if s.Peek() != '{' {
 			s.Fail("an object expected")
 		}
 		m.Payload = s.Skip()
-	case "NEG-MSG":
-		m.Type = NegMsg
-		m.Sub = s.nextText()
+	case Auth, NegMsg:
 		m.Payload = s.nextText()
-	case "NEG-ERR":
-		m.Type = NegErr
-		m.Sub = s.nextText()
-		m.Reason = s.reason()
-	default:
-		s.Fail("no relay's message")
-		return
 	}
 	for s.Accept(',') {
 		s.Skip()
@@ -172,27 +154,27 @@ func (s *scanner) event(m *Message) []byte {
 			if s.Peek() == '"' {
 				m.setID(s.Text())
 			} else {
-				m.wrong(FieldID)
+				m.wrong("id")
 				s.Skip()
 			}
 		case "created_at":
 			times++
-			if m.CreatedAt, m.Dated = decodeTime(s.Skip()); !m.Dated {
-				m.wrong(FieldCreatedAt)
+			if m.CreatedAt, m.Dated = wholeNumber(s.Skip()); !m.Dated {
+				m.wrong("created_at")
 			}
 		case "kind":
-			if _, ok := decodeTime(s.Skip()); !ok {
-				m.wrong(FieldKind)
+			if _, ok := wholeNumber(s.Skip()); !ok {
+				m.wrong("kind")
 			}
 		case "pubkey":
-			s.ofString(m, FieldPubkey)
+			s.ofString(m, "pubkey")
 		case "content":
-			s.ofString(m, FieldContent)
+			s.ofString(m, "content")
 		case "sig":
-			s.ofString(m, FieldSig)
+			s.ofString(m, "sig")
 		case "tags":
 			if s.Peek() != '[' {
-				m.wrong(FieldTags)
+				m.wrong("tags")
 			}
 			s.Skip()
 		default:
@@ -277,23 +259,8 @@ func (m *Message) Counted() (n int64, approximate, ok bool) {
 	return *payload.Count, payload.Approximate, *payload.Count >= 0
 }
 
-// decodeTime reads a whole number.
-func decodeTime(text []byte) (at int64, ok bool) {
-	negative := len(text) > 0 && text[0] == '-'
-	if negative {
-		text = text[1:]
-	}
-	if len(text) == 0 || len(text) > 18 { // what has 19 digits is no time
-		return 0, false
-	}
-	for _, c := range text {
-		if c < '0' || c > '9' {
-			return 0, false
-		}
-		at = 10*at + int64(c-'0')
-	}
-	if negative {
-		at = -at
-	}
-	return at, true
+// wholeNumber reads one of at most 18 digits: what has more is no time.
+func wholeNumber(text []byte) (n int64, ok bool) {
+	n, err := strconv.ParseInt(string(text), 10, 64)
+	return n, err == nil && n > -1e18 && n < 1e18
 }
