@@ -1,6 +1,8 @@
 package relays
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -30,29 +32,53 @@ type Edit struct {
 // its limits raised, and with a note that says so. A relay with nothing to raise is returned as it
 // is.
 func (d *Definition) Bulk() *Definition {
+	bulk, _ := d.bulk() // what would be wrong was found when it was read
+	return bulk
+}
+
+// bulk is Bulk; the error says why the bulk form would not be what it says.
+func (d *Definition) bulk() (*Definition, error) {
 	b := d.BulkRule
-	if b == nil {
-		return d
+	switch {
+	case b == nil:
+		return d, nil
+	case b.Command == "" && len(b.Env)+len(b.Files)+len(b.Edits) == 0:
+		return nil, errors.New("[bulk] replaces nothing: set command, env, files or edit")
 	}
 	bulk := *d
 	bulk.BulkRule = nil
-	bulk.Command = either(b.Command, d.Command)
-	bulk.Env = overlay(d.Env, b.Env)
-	bulk.Files = overlay(d.Files, b.Files)
-	if len(b.Edits) > 0 {
-		bulk.Files = maps.Clone(bulk.Files)
-		for _, e := range b.Edits {
-			bulk.Files[e.File] = strings.Replace(bulk.Files[e.File], e.Find, e.Replace, 1)
+	bulk.Command = cmp.Or(b.Command, d.Command)
+	bulk.Env, bulk.Files = overlay(d.Env, b.Env), overlay(d.Files, b.Files)
+	for i, e := range b.Edits {
+		text, ok := bulk.Files[e.File]
+		n, where := strings.Count(text, e.Find), fmt.Sprintf("[bulk] edit %d", i+1)
+		switch {
+		case !ok:
+			return nil, fmt.Errorf("%s: there is no file %q under [files]", where, e.File)
+		case e.Find == "":
+			return nil, fmt.Errorf("%s: find is empty", where)
+		case n != 1:
+			return nil, fmt.Errorf("%s: %q stands %d times in %s, and has to stand there once", where, e.Find, n, e.File)
 		}
+		bulk.Files[e.File] = strings.Replace(text, e.Find, e.Replace, 1)
 	}
-	if b.Limits != nil {
-		bulk.Limits = *b.Limits
-	}
+	bulk.Limits = *cmp.Or(b.Limits, &d.Limits)
 	if b.Notes != nil {
 		bulk.Notes = b.Notes
 	}
 	bulk.Notes = append(slices.Clone(bulk.Notes), b.note())
-	return &bulk
+	return &bulk, nil
+}
+
+// overlay returns a table with some of its entries replaced.
+func overlay(base, over map[string]string) map[string]string {
+	if len(base)+len(over) == 0 {
+		return nil
+	}
+	m := map[string]string{}
+	maps.Copy(m, base)
+	maps.Copy(m, over)
+	return m
 }
 
 // note says what was raised, in the words of the relay's own configuration.
@@ -73,40 +99,6 @@ func (b *BulkRule) note() string {
 	return "raised for bulk transfers: " + strings.Join(raised, "; ")
 }
 
-// validateBulk refuses a bulk form that would not be what it says.
-func (d *Definition) validateBulk() error {
-	b := d.BulkRule
-	if b == nil {
-		return nil
-	}
-	if b.Command == "" && len(b.Env)+len(b.Files)+len(b.Edits) == 0 {
-		return fmt.Errorf("relay %s: [bulk] replaces nothing: set command, env, files or edit", d.Name)
-	}
-	files := maps.Clone(overlay(d.Files, b.Files))
-	for i, e := range b.Edits {
-		text, ok := files[e.File]
-		switch n := strings.Count(text, e.Find); {
-		case !ok:
-			return fmt.Errorf("relay %s: [bulk] edit %d: there is no file %q under [files]", d.Name, i+1, e.File)
-		case e.Find == "":
-			return fmt.Errorf("relay %s: [bulk] edit %d: find is empty", d.Name, i+1)
-		case n != 1:
-			return fmt.Errorf("relay %s: [bulk] edit %d: %q stands %d times in %s, and has to stand there once", d.Name, i+1, e.Find, n, e.File)
-		}
-		files[e.File] = strings.Replace(text, e.Find, e.Replace, 1)
-	}
-	if err := d.Bulk().validate(); err != nil {
-		return fmt.Errorf("in its bulk form, %w", err)
-	}
-	return nil
-}
-
-// empty says that nothing at all is set: how a variant says that its file's bulk form is not for
-// it.
-func (b *BulkRule) empty() bool {
-	return b.Command == "" && len(b.Env)+len(b.Files)+len(b.Edits)+len(b.Notes) == 0 && b.Limits == nil
-}
-
 // validateInherited refuses a variant in whose bulk form, which is that of its file, something of
 // the file's would stand in place of what makes it a variant: it would be measured as another relay
 // under its name.
@@ -116,26 +108,21 @@ func (d *Definition) validateInherited(file *Definition) error {
 		return nil
 	}
 	lost := ""
-	env, files := replaced(b.Env, file.Env, d.Env), replaced(b.Files, file.Files, d.Files)
-	switch {
-	case b.Command != "" && d.Command != file.Command:
+	if b.Command != "" && d.Command != file.Command {
 		lost = "command"
-	case env != "":
-		lost = "env " + env
-	case files != "":
-		lost = fmt.Sprintf("file %q", files)
-	default:
+	}
+	for _, key := range slices.Sorted(maps.Keys(b.Files)) {
+		if lost == "" && file.Files[key] != d.Files[key] {
+			lost = fmt.Sprintf("file %q", key)
+		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(b.Env)) {
+		if lost == "" && file.Env[key] != d.Env[key] {
+			lost = "env " + key
+		}
+	}
+	if lost == "" {
 		return nil
 	}
 	return fmt.Errorf("relay %s: the file's [bulk] would replace the variant's own %s: give it [variant.bulk], or bulk = {} where nothing is to be raised", d.Name, lost)
-}
-
-// replaced returns the first key of over under which two tables differ.
-func replaced(over, a, b map[string]string) string {
-	for _, key := range slices.Sorted(maps.Keys(over)) {
-		if a[key] != b[key] {
-			return key
-		}
-	}
-	return ""
 }

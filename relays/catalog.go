@@ -30,31 +30,31 @@ func Catalog() ([]Definition, error) {
 // names. A missing folder, an unknown key and a name defined twice are errors that name the file.
 func LoadDir(dir string) ([]Definition, error) {
 	info, err := os.Stat(dir)
+	if err == nil && !info.IsDir() {
+		err = fmt.Errorf("%s is a file", dir)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("folder of relay definitions: %w", err)
-	}
-	if !info.IsDir() {
-		return nil, fmt.Errorf("folder of relay definitions: %s is a file", dir)
 	}
 	return load(os.DirFS(dir), dir+string(filepath.Separator))
 }
 
-func load(dir fs.FS, prefix string) ([]Definition, error) {
+func load(dir fs.FS, prefix string) (all []Definition, err error) {
 	entries, err := fs.ReadDir(dir, ".")
 	if err != nil {
 		return nil, fmt.Errorf("reading relay definitions: %w", err)
 	}
-	var all []Definition
 	origin := map[string]string{}
 	for _, e := range entries {
-		if e.IsDir() || !strings.HasSuffix(e.Name(), ".toml") {
+		name := e.Name()
+		if e.IsDir() || !strings.HasSuffix(name, ".toml") {
 			continue
 		}
-		text, err := readCapped(dir, e.Name())
+		text, err := readCapped(dir, name)
 		if err != nil {
-			return nil, fmt.Errorf("%s%s: %w", prefix, e.Name(), err)
+			return nil, fmt.Errorf("%s%s: %w", prefix, name, err)
 		}
-		some, err := parse(prefix+e.Name(), text)
+		some, err := parse(prefix+name, text)
 		if err != nil {
 			return nil, err
 		}
@@ -76,11 +76,8 @@ func readCapped(dir fs.FS, name string) (string, error) {
 	}
 	defer f.Close()
 	text, err := io.ReadAll(io.LimitReader(f, maxDefinitionBytes+1))
-	if err != nil {
-		return "", err
+	if err == nil && len(text) > maxDefinitionBytes {
+		err = fmt.Errorf("over %d bytes: no relay definition is that long", maxDefinitionBytes)
 	}
-	if len(text) > maxDefinitionBytes {
-		return "", fmt.Errorf("over %d bytes: no relay definition is that long", maxDefinitionBytes)
-	}
-	return string(text), nil
+	return string(text), err
 }

@@ -1,14 +1,15 @@
 package relays
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
-	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -91,7 +92,7 @@ func writeSynced(path string, text []byte) error {
 // Sync has the relay's own sync command exchange events with the relay at a ws:// or wss://
 // address. Errors are those of Import.
 func (p *Process) Sync(ctx context.Context, address string, direction Direction, o CommandOptions) (*CommandResult, error) {
-	if u, err := url.Parse(address); err != nil || (u.Scheme != "ws" && u.Scheme != "wss") || u.Host == "" {
+	if addressFault(address) != nil {
 		return nil, errors.New("a relay to sync with is given as ws://host:port or wss://host")
 	}
 	if ok, why := p.def.Can(Sync); !ok {
@@ -124,7 +125,7 @@ const (
 
 // runCommand runs a command on the relay's folder and waits for its end.
 func (p *Process) runCommand(ctx context.Context, c *command) (*CommandResult, error) {
-	c.Stall = either(c.Stall, 30*time.Second)
+	c.Stall = cmp.Or(c.Stall, 30*time.Second)
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -138,7 +139,12 @@ func (p *Process) runCommand(ctx context.Context, c *command) (*CommandResult, e
 	if err != nil {
 		return nil, err
 	}
-	defer p.cleanupHelper(helper)
+	defer func() {
+		_ = helper.Cleanup()
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		delete(p.helpers, helper)
+	}()
 	if err := helper.execute(words, b, c.in); err != nil {
 		return nil, err
 	}
@@ -153,9 +159,12 @@ func (p *Process) runCommand(ctx context.Context, c *command) (*CommandResult, e
 	if ctx.Err() != nil {
 		return done, context.Cause(ctx)
 	}
-	if trouble = either(trouble, helper.failure()); trouble != "" {
+	if trouble == "" && !helper.cmd.ProcessState.Success() {
+		trouble = strings.Replace(helper.status, "killed", "was killed", 1)
+	}
+	if trouble != "" {
 		return done, &CommandError{Verb: c.verb, Detail: fmt.Sprintf("its %s command %s", c.verb, trouble), LogTail: done.LogTail,
-			Shortage: either(helper.shortage, helper.look.Short())}
+			Shortage: cmp.Or(helper.shortage, helper.look.Short())}
 	}
 	return done, nil
 }
@@ -178,10 +187,10 @@ func (p *Process) startHelper(c *command) (*Process, error) {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	switch r := p.def.rule(c.verb).running; {
-	case r == MustStop && p.running():
+	switch {
+	case p.def.NeedsStop(c.verb) && p.running():
 		return nil, fmt.Errorf("its %s command needs it stopped", c.verb)
-	case r == MustRun && !p.running():
+	case p.def.NeedsRun(c.verb) && !p.running():
 		return nil, fmt.Errorf("its %s command needs it running", c.verb)
 	}
 	if p.helpers == nil {
@@ -189,14 +198,6 @@ func (p *Process) startHelper(c *command) (*Process, error) {
 	}
 	p.helpers[helper] = true
 	return helper, nil
-}
-
-// cleanupHelper sees to it that nothing of a command runs any more.
-func (p *Process) cleanupHelper(helper *Process) {
-	_ = helper.Cleanup()
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	delete(p.helpers, helper)
 }
 
 // watch returns when the command has ended, or has been ended for the trouble that is returned.
@@ -255,22 +256,6 @@ func (c *command) offset() int64 {
 	if c.in == nil {
 		return 0
 	}
-	at, err := c.in.Seek(0, io.SeekCurrent)
-	if err != nil {
-		return 0
-	}
+	at, _ := c.in.Seek(0, io.SeekCurrent)
 	return at
-}
-
-// failure says how a command ended that did not end well.
-func (p *Process) failure() string {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	switch state := p.cmd.ProcessState; {
-	case state.Success():
-		return ""
-	case state.ExitCode() < 0:
-		return "was " + p.status
-	}
-	return p.status
 }

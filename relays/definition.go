@@ -4,6 +4,7 @@
 package relays
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -40,8 +41,8 @@ type Definition struct {
 	Limits      Limits            `toml:"limits"`
 	Durability  Durability        `toml:"durability"`
 
-	ImportRule ImportRule `toml:"import"` // its own commands, where it has them
-	SyncRule   SyncRule   `toml:"sync"`
+	ImportRule NativeRule `toml:"import"` // its own commands, where it has them
+	SyncRule   NativeRule `toml:"sync"`
 	BulkRule   *BulkRule  `toml:"bulk"` // what is raised where its events are moved in bulk
 
 	ReadyTimeout Duration `toml:"ready_timeout"` // from launch to the first EOSE; 30 s unless set
@@ -124,25 +125,24 @@ func parse(origin, text string) (all []Definition, err error) {
 	var at toml.ParseError
 	switch unknown := md.Undecoded(); {
 	case errors.As(err, &at):
-		return nil, fmt.Errorf("%s: line %d: %s", origin, at.Position.Line, firstLine(at.Message, err))
+		line, _, _ := strings.Cut(cmp.Or(at.Message, err.Error()), "\n")
+		err = fmt.Errorf("line %d: %s", at.Position.Line, line)
 	case err != nil:
-		return nil, fmt.Errorf("%s: %w", origin, err)
 	case len(unknown) > 0:
-		return nil, fmt.Errorf("%s: unknown key %q", origin, unknown[0].String())
+		err = fmt.Errorf("unknown key %q", unknown[0].String())
 	case len(all) == 0:
-		return nil, fmt.Errorf("%s: variants_only is set and there is no variant", origin)
+		err = errors.New("variants_only is set and there is no variant")
 	}
-	for i := range all {
-		if err := all[i].validate(); err != nil {
-			return nil, fmt.Errorf("%s: %w", origin, err)
+	for i := 0; err == nil && i < len(all); i++ {
+		if all[i].Durability == "" {
+			all[i].Durability = DurabilityOpen
 		}
+		err = all[i].validate()
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", origin, err)
 	}
 	return all, nil
-}
-
-func firstLine(message string, err error) string {
-	line, _, _ := strings.Cut(either(message, err.Error()), "\n")
-	return line
 }
 
 // expand returns the file's relay and its variants, each complete. What a variant sets replaces
@@ -156,7 +156,7 @@ func (d *Definition) expand(md *toml.MetaData) (all []Definition, err error) {
 	}
 	for _, set := range d.Variants {
 		one := base
-		one.Env, one.Files = maps.Clone(base.Env), maps.Clone(base.Files)
+		one.Name, one.Env, one.Files = "", maps.Clone(base.Env), maps.Clone(base.Files)
 		if _, ok := set["find"]; !ok && len(base.Lookup.Env) == 0 {
 			// A variant is the same program: geode-nosearch is found by GEODE_BIN.
 			one.Lookup.Env = []string{variable(d.Family) + "_BIN"}
@@ -165,7 +165,6 @@ func (d *Definition) expand(md *toml.MetaData) (all []Definition, err error) {
 			"env": &one.Env, "dirs": &one.Dirs, "files": &one.Files, "limits": &one.Limits, "durability": &one.Durability,
 			"import": &one.ImportRule, "sync": &one.SyncRule, "bulk": &one.BulkRule, "notes": &one.Notes,
 			"on_request": &one.OnRequest, "never_ranked": &one.NeverRanked}
-		one.Name = ""
 		for _, key := range slices.Sorted(maps.Keys(set)) {
 			field := fields[key]
 			if field == nil {
@@ -178,7 +177,7 @@ func (d *Definition) expand(md *toml.MetaData) (all []Definition, err error) {
 				return nil, err
 			}
 		}
-		if _, own := set["bulk"]; own && one.BulkRule.empty() {
+		if _, own := set["bulk"]; own && reflect.ValueOf(*one.BulkRule).IsZero() {
 			one.BulkRule = nil
 		} else if !own {
 			if err := one.validateInherited(&base); err != nil {
@@ -190,95 +189,84 @@ func (d *Definition) expand(md *toml.MetaData) (all []Definition, err error) {
 	return all, nil
 }
 
-func either[T comparable](a, b T) T {
-	var zero T
-	if a != zero {
-		return a
-	}
-	return b
-}
-
-func overlay(base, over map[string]string) map[string]string {
-	if len(over) == 0 {
-		return base
-	}
-	m := maps.Clone(base)
-	if m == nil {
-		m = map[string]string{}
-	}
-	maps.Copy(m, over)
-	return m
-}
-
 var nameRule = regexp.MustCompile(`^[A-Za-z0-9._-]{1,32}$`)
 
-// IsName tells whether a relay can be called so.
+// IsName tells whether a relay can be called so: names are fit for reports, files and command
+// lines.
 func IsName(name string) bool { return nameRule.MatchString(name) }
-
-// checkName keeps names fit for reports, file names and command lines.
-func checkName(name string) error {
-	if !IsName(name) {
-		return fmt.Errorf("%q is no relay name: use 1 to 32 of letters, digits, '.', '_' and '-'", name)
-	}
-	return nil
-}
 
 var stopSignals = map[string]syscall.Signal{
 	"": syscall.SIGTERM, "SIGTERM": syscall.SIGTERM, "SIGINT": syscall.SIGINT, "SIGQUIT": syscall.SIGQUIT, "SIGHUP": syscall.SIGHUP,
 }
 
+// validate refuses a definition that could not be carried out.
 func (d *Definition) validate() error {
-	if err := checkName(d.Name); err != nil {
-		return err
+	if !IsName(d.Name) {
+		return fmt.Errorf("%q is no relay name: use 1 to 32 of letters, digits, '.', '_' and '-'", d.Name)
 	}
-	words, err := shellquote.Split(d.Command)
-	if err != nil {
-		return fmt.Errorf("relay %s: command: %w", d.Name, quoteTrouble(err))
+	if err := d.fault(); err != nil {
+		return fmt.Errorf("relay %s: %w", d.Name, err)
 	}
-	if len(words) == 0 {
-		return fmt.Errorf("relay %s: command is empty", d.Name)
-	}
-	if !mention(words, "{program}") {
-		return fmt.Errorf("relay %s: command has no {program}, which stands for the program that was found", d.Name)
-	}
-	if !d.usesPort() {
-		return fmt.Errorf("relay %s: {port} is in neither command, env nor files, so it cannot be told where to listen", d.Name)
-	}
-	for _, text := range append(slices.Collect(maps.Values(d.Env)), words...) {
-		if p := unknownPlaceholder(text); p != "" {
-			return fmt.Errorf("relay %s: unknown placeholder %s; known are %s", d.Name, p, knownPlaceholders)
-		}
-	}
-	for _, path := range append(slices.Collect(maps.Keys(d.Files)), d.Dirs...) {
-		if !filepath.IsLocal(path) || filepath.Clean(path) == "." {
-			return fmt.Errorf("relay %s: %q does not stay inside {dir}", d.Name, path)
-		}
-	}
-	if _, ok := stopSignals[d.StopSignal]; !ok {
-		return fmt.Errorf("relay %s: stop_signal %q; use SIGTERM, SIGINT, SIGQUIT or SIGHUP", d.Name, d.StopSignal)
-	}
-	if _, err := regexp.Compile(d.VersionRule.Pattern); err != nil {
-		return fmt.Errorf("relay %s: version.pattern: %w", d.Name, err)
-	}
-	if _, err := shellquote.Split(d.VersionRule.Command); err != nil {
-		return fmt.Errorf("relay %s: version.command: %w", d.Name, quoteTrouble(err))
-	}
-	switch d.Durability {
-	case "":
-		d.Durability = DurabilityOpen
-	case Commit, Batch, NotDurable, DurabilityOpen:
-	default:
-		return fmt.Errorf("relay %s: durability %q; use commit, batch, none or unknown", d.Name, d.Durability)
-	}
-	if err := d.validateNative(); err != nil {
-		return err
-	}
-	return d.validateBulk()
+	return nil
 }
+
+// fault is what is wrong with a definition under its name, nil for nothing.
+func (d *Definition) fault() error {
+	words, err := splitWords(d.Command)
+	_, badPattern := regexp.Compile(d.VersionRule.Pattern)
+	_, badCommand := splitWords(d.VersionRule.Command)
+	paths := slices.AppendSeq(slices.Clone(d.Dirs), maps.Keys(d.Files))
+	outside := slices.IndexFunc(paths, func(path string) bool { return !filepath.IsLocal(path) || filepath.Clean(path) == "." })
+	_, isSignal := stopSignals[d.StopSignal]
+	switch {
+	case d.Template && err != nil:
+		return fmt.Errorf("the command cannot be split into words: %w", err)
+	case d.Template && (len(words) == 0 || words[0] == ""):
+		return fmt.Errorf("the command is empty; write --relay '%s=/path/to/relay --port {port} --db {dir}'", d.Name)
+	case err != nil:
+		return fmt.Errorf("command: %w", err)
+	case len(words) == 0:
+		return errors.New("command is empty")
+	case !d.Template && !mention(words, "{program}"):
+		return errNoProgram
+	case !d.usesPort():
+		return errNoPort
+	case outside >= 0:
+		return fmt.Errorf("%q does not stay inside {dir}", paths[outside])
+	case !isSignal:
+		return fmt.Errorf("stop_signal %q; use SIGTERM, SIGINT, SIGQUIT or SIGHUP", d.StopSignal)
+	case badPattern != nil:
+		return fmt.Errorf("version.pattern: %w", badPattern)
+	case badCommand != nil:
+		return fmt.Errorf("version.command: %w", badCommand)
+	case !slices.Contains([]Durability{Commit, Batch, NotDurable, DurabilityOpen}, d.Durability):
+		return fmt.Errorf("durability %q; use commit, batch, none or unknown", d.Durability)
+	}
+	if err := unknownPlaceholder(d.told()); err != nil {
+		return err
+	}
+	for _, v := range []Verb{Import, Sync} {
+		if err := d.native(v).fault(v); err != nil {
+			return fmt.Errorf("[%s] %w", v, err)
+		}
+	}
+	bulk, err := d.bulk()
+	if err == nil && bulk != d {
+		if err = bulk.fault(); err != nil {
+			err = fmt.Errorf("in its bulk form, %w", err)
+		}
+	}
+	return err
+}
+
+var (
+	errNoProgram = errors.New("command has no {program}, which stands for the program that was found")
+	errNoPort    = errors.New("{port} is in neither command, env nor files, so it cannot be told where to listen")
+)
 
 // usesPort says whether the relay can be told its port.
 func (d *Definition) usesPort() bool {
-	return mention(d.told(), "{port}", "<port>") || mention(values(d.Files), "{port}")
+	return mention(d.told(), "{port}", "<port>") || mention(slices.Collect(maps.Values(d.Files)), "{port}")
 }
 
 // usesDir says whether a template tells the relay where its folder is.
@@ -288,8 +276,8 @@ func (d *Definition) usesDir() bool { return mention(d.told(), "{dir}", "<dir>")
 // What was quoted in the command is not searched as it stands, since quotes may come between a
 // placeholder and its braces.
 func (d *Definition) told() []string {
-	words, _ := shellquote.Split(d.Command)
-	return append(values(d.Env), words...)
+	words, _ := splitWords(d.Command)
+	return slices.AppendSeq(words, maps.Values(d.Env))
 }
 
 // mention says whether one of some texts holds one of the spellings.
@@ -299,15 +287,17 @@ func mention(texts []string, spellings ...string) bool {
 	})
 }
 
-// quoteTrouble says in plain words what is wrong with the quotes.
-func quoteTrouble(err error) error {
+// splitWords splits a command as a POSIX shell does. The error says in plain words what is wrong
+// with the quotes.
+func splitWords(command string) ([]string, error) {
+	words, err := shellquote.Split(command)
 	switch {
 	case errors.Is(err, shellquote.UnterminatedSingleQuoteError):
-		return errors.New("a single quote is opened and never closed")
+		err = errors.New("a single quote is opened and never closed")
 	case errors.Is(err, shellquote.UnterminatedDoubleQuoteError):
-		return errors.New("a double quote is opened and never closed")
+		err = errors.New("a double quote is opened and never closed")
 	case errors.Is(err, shellquote.UnterminatedEscapeError):
-		return errors.New("it ends in a backslash")
+		err = errors.New("it ends in a backslash")
 	}
-	return err
+	return words, err
 }

@@ -30,21 +30,15 @@ func (p *Process) Disk() (Disk, error) {
 	seen := map[[2]uint64]bool{} // device and inode: a hard link takes no second set of blocks
 	var disk Disk
 	err := filepath.WalkDir(p.dir, func(path string, e fs.DirEntry, err error) error {
-		whole := path == p.dir
-		if err == nil && whole && !e.IsDir() {
-			return errors.New("its data folder is no longer a folder") // a symbolic link is not followed: what it leads to is not the relay's
-		}
-		if err != nil {
-			if whole && errors.Is(err, fs.ErrNotExist) {
-				return errors.New("its data folder is gone")
-			}
-			if errors.Is(err, fs.ErrNotExist) {
-				return nil // gone since its folder was read: relays merge and delete files as they run
-			}
-			return err
-		}
-		if !e.Type().IsRegular() {
+		switch whole, gone := path == p.dir, errors.Is(err, fs.ErrNotExist); {
+		case whole && gone:
+			return errors.New("its data folder is gone")
+		case whole && err == nil && !e.IsDir(): // a symbolic link is not followed: what it leads to is not the relay's
+			return errors.New("its data folder is no longer a folder")
+		case gone: // since its folder was read: relays merge and delete files as they run
 			return nil
+		case err != nil || !e.Type().IsRegular():
+			return err
 		}
 		if name, err := filepath.Rel(p.dir, path); err == nil {
 			if _, rendered := ours[filepath.ToSlash(name)]; rendered {
@@ -52,7 +46,10 @@ func (p *Process) Disk() (Disk, error) {
 			}
 		}
 		if ended {
-			syncFile(path)
+			if f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0); err == nil {
+				_ = f.Sync()
+				f.Close()
+			}
 		}
 		info, err := os.Lstat(path)
 		if errors.Is(err, fs.ErrNotExist) {
@@ -76,11 +73,4 @@ func (p *Process) Disk() (Disk, error) {
 		return Disk{}, fmt.Errorf("its disk use cannot be measured: %s", p.Public(brief(err).Error()))
 	}
 	return disk, nil
-}
-
-func syncFile(path string) {
-	if f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0); err == nil {
-		_ = f.Sync()
-		f.Close()
-	}
 }

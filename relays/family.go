@@ -2,9 +2,7 @@ package relays
 
 import (
 	"crypto/rand"
-	"encoding/hex"
 	"fmt"
-	"maps"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -19,11 +17,7 @@ import (
 const markVariable = "RELAYBENCH_BOOT"
 
 // newMark returns the assignment that marks one boot.
-func newMark() string {
-	var random [16]byte
-	_, _ = rand.Read(random[:])
-	return markVariable + "=" + hex.EncodeToString(random[:])
-}
+func newMark() string { return markVariable + "=" + rand.Text() }
 
 const (
 	sweepTime  = 2 * time.Second        // for those that start others as fast as they are killed
@@ -129,13 +123,9 @@ func (e *LeftoverError) Error() string {
 	return "could not be ended, and run on: process " + strings.Join(names, ", ")
 }
 
-func survivors(pids []int) []Survivor {
-	unique := map[int]bool{}
-	for _, pid := range pids {
-		unique[pid] = true
-	}
-	var list []Survivor
-	for _, pid := range slices.Sorted(maps.Keys(unique)) {
+func survivors(pids []int) (list []Survivor) {
+	slices.Sort(pids)
+	for _, pid := range slices.Compact(pids) {
 		list = append(list, Survivor{pid, commandOf(pid)})
 	}
 	return list

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"io"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -97,7 +98,7 @@ func (f *family) owns(r reading, session int) (owned, known bool) {
 	}
 	// Several relays run that may have left it behind. What it still has of one of them tells; else
 	// it is left for the last to end.
-	paths := pathsOf(r.pid)
+	paths, _ := pathsOf(r.pid)
 	for _, o := range others {
 		if bytes.Contains(environment, []byte(o.mark)) || o.holds(paths) {
 			return false, true
@@ -112,27 +113,25 @@ func (f *family) saw(r reading) bool { return r.pgid == f.group || f.tree.has(r)
 
 // holds says whether one of the paths lies in the family's folder.
 func (f *family) holds(paths []string) bool {
-	for _, path := range paths {
-		if f.root != "" && (path == f.root || strings.HasPrefix(path, f.root+"/")) {
-			return true
-		}
-	}
-	return false
+	return f.root != "" && slices.ContainsFunc(paths, func(path string) bool {
+		return path == f.root || strings.HasPrefix(path, f.root+"/")
+	})
 }
 
-// pathsOf returns where a process works and the files that it has open, as far as that may be read.
-func pathsOf(pid int) (paths []string) {
+// pathsOf returns where a process works and what it has open, as far as that may be read.
+func pathsOf(pid int) (paths []string, err error) {
 	dir := "/proc/" + strconv.Itoa(pid)
+	open, err := os.ReadDir(dir + "/fd")
 	links := []string{dir + "/cwd"}
-	for _, n := range numberedEntries(dir + "/fd") {
-		links = append(links, dir+"/fd/"+strconv.Itoa(n))
+	for _, e := range open {
+		links = append(links, dir+"/fd/"+e.Name())
 	}
 	for _, link := range links {
 		if path, err := os.Readlink(link); err == nil {
 			paths = append(paths, path)
 		}
 	}
-	return paths
+	return paths, err
 }
 
 // maxEnvironment is more than any environment that a relay was launched with.

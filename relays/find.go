@@ -9,8 +9,6 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
-
-	"github.com/kballard/go-shellquote"
 )
 
 // variable turns a relay's name into the stem of its environment variables: nostr-rs-relay becomes
@@ -47,23 +45,17 @@ func (d *Definition) binaries() []string {
 // an error, since silence would measure something else than was meant.
 func (d *Definition) Find(getenv func(string) string) (path string, ok bool, err error) {
 	for _, name := range d.variables() {
-		value := getenv(name)
-		if value == "" {
-			continue
-		}
-		path, err := locate(value, getenv("PATH"))
-		if err != nil {
-			return "", false, fmt.Errorf("$%s: %w", name, err)
-		}
-		return path, true, nil
-	}
-	if d.Lookup.Beside {
-		if self, err := os.Executable(); err == nil {
-			for _, binary := range d.binaries() {
-				if path := filepath.Join(filepath.Dir(self), binary); executable(path) == nil {
-					return path, true, nil
-				}
+		if value := getenv(name); value != "" {
+			if path, err = locate(value, getenv("PATH")); err != nil {
+				return "", false, fmt.Errorf("$%s: %w", name, err)
 			}
+			return path, true, nil
+		}
+	}
+	self, selfErr := os.Executable()
+	for _, binary := range d.binaries() {
+		if path := filepath.Join(filepath.Dir(self), binary); d.Lookup.Beside && selfErr == nil && executable(path) == nil {
+			return path, true, nil
 		}
 	}
 	for _, binary := range d.binaries() {
@@ -89,9 +81,9 @@ func (d *Definition) resolve(getenv func(string) string) (string, error) {
 	case d.External():
 		return "", nil
 	case d.Template:
-		words, err := shellquote.Split(d.Command)
+		words, err := splitWords(d.Command)
 		if err != nil || len(words) == 0 {
-			return "", fmt.Errorf("the command cannot be split into words: %w", quoteTrouble(err))
+			return "", fmt.Errorf("the command cannot be split into words: %w", err)
 		}
 		return locate(words[0], getenv("PATH"))
 	}

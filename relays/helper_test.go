@@ -1,6 +1,7 @@
 package relays
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -327,7 +328,7 @@ func helperDefinition(t *testing.T, mode string) *Definition {
 // of it outlives the test.
 func startHelper(t *testing.T, mode string, s Settings) *Process {
 	t.Helper()
-	s.WorkDir = either(s.WorkDir, filepath.Join(t.TempDir(), "a folder"))
+	s.WorkDir = cmp.Or(s.WorkDir, filepath.Join(t.TempDir(), "a folder"))
 	p, err := Start(t.Context(), helperDefinition(t, mode), "", s)
 	if err != nil {
 		t.Fatalf("starting %s: %v", mode, err)

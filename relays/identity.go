@@ -1,6 +1,8 @@
 package relays
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"debug/buildinfo"
@@ -16,8 +18,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/kballard/go-shellquote"
-
 	"relaybench/results"
 )
 
@@ -25,45 +25,15 @@ import (
 // answering.
 const versionTimeout = 10 * time.Second
 
-// fileKey identifies the content of a program file, and what is asked of it, well enough to ask
-// only once.
-type fileKey struct {
-	path     string
-	rule     VersionRule
-	size     int64
-	modified time.Time
+// question is what is asked of a program file: its content is identified well enough to ask only
+// once.
+type question struct {
+	path, what string
+	size       int64
+	modified   time.Time
 }
 
-var (
-	versions sync.Map // fileKey → *answer
-	hashes   sync.Map // fileKey → string
-)
-
-func keyOf(path string, rule VersionRule) fileKey {
-	k := fileKey{path: path, rule: rule}
-	if info, err := os.Stat(path); err == nil {
-		k.size, k.modified = info.Size(), info.ModTime()
-	}
-	return k
-}
-
-// Version asks the program at path for its version, and reads the build information of a Go program
-// that does not say. It returns "" where neither is known, runs for at most 10 seconds, and leaves
-// nothing running.
-func (d *Definition) Version(ctx context.Context, path string) string {
-	if path == "" {
-		return ""
-	}
-	entry, _ := versions.LoadOrStore(keyOf(path, d.VersionRule), &answer{})
-	a := entry.(*answer)
-	a.Lock() // variants of one program wait for its one answer
-	defer a.Unlock()
-	if !a.known {
-		a.text = either(d.askVersion(ctx, path), buildVersion(path))
-		a.known = ctx.Err() == nil
-	}
-	return a.text
-}
+var answers sync.Map // question → *answer
 
 type answer struct {
 	sync.Mutex
@@ -71,8 +41,38 @@ type answer struct {
 	text  string
 }
 
+// askOnce returns what ask returns, which is asked again only where it is not sure. Who asks the
+// same meanwhile waits: variants of one program for its one answer.
+func askOnce(path, what string, ask func() (text string, sure bool)) string {
+	if path == "" {
+		return ""
+	}
+	q := question{path: path, what: what}
+	if info, err := os.Stat(path); err == nil {
+		q.size, q.modified = info.Size(), info.ModTime()
+	}
+	entry, _ := answers.LoadOrStore(q, &answer{})
+	a := entry.(*answer)
+	a.Lock()
+	defer a.Unlock()
+	if !a.known {
+		a.text, a.known = ask()
+	}
+	return a.text
+}
+
+// Version asks the program at path for its version, and reads the build information of a Go program
+// that does not say. It returns "" where neither is known, runs for at most 10 seconds, and leaves
+// nothing running.
+func (d *Definition) Version(ctx context.Context, path string) string {
+	return askOnce(path, d.VersionRule.Command+"\n"+d.VersionRule.Pattern, func() (string, bool) {
+		text := cmp.Or(d.askVersion(ctx, path), buildVersion(path))
+		return text, ctx.Err() == nil
+	})
+}
+
 func (d *Definition) askVersion(ctx context.Context, path string) string {
-	words, err := shellquote.Split(d.VersionRule.Command)
+	words, err := splitWords(d.VersionRule.Command)
 	if err != nil || len(words) == 0 {
 		return ""
 	}
@@ -100,11 +100,7 @@ func (d *Definition) askVersion(ctx context.Context, path string) string {
 		<-p.done
 	}
 	out, _ := os.ReadFile(p.LogPath()) // whatever the status: some print their version and exit 1
-	if d.VersionRule.Pattern == "" {
-		line, _, _ := strings.Cut(strings.TrimSpace(string(out)), "\n")
-		return cleanLine([]byte(line), 100)
-	}
-	pattern, err := regexp.Compile(d.VersionRule.Pattern)
+	pattern, err := regexp.Compile(cmp.Or(d.VersionRule.Pattern, `\S.*`))
 	if err != nil {
 		return ""
 	}
@@ -112,7 +108,7 @@ func (d *Definition) askVersion(ctx context.Context, path string) string {
 	if match == nil {
 		return ""
 	}
-	return cleanLine(match[min(1, len(match)-1)], 100)
+	return cleanLine(bytes.TrimSpace(match[min(1, len(match)-1)]), 100)
 }
 
 // buildVersion reads what the Go toolchain wrote into the program.
@@ -139,25 +135,18 @@ func buildVersion(path string) string {
 // programSHA256 hashes the program file itself, which is the script where a script launches the
 // relay.
 func programSHA256(path string) string {
-	if path == "" {
-		return ""
-	}
-	k := keyOf(path, VersionRule{})
-	if known, ok := hashes.Load(k); ok {
-		return known.(string)
-	}
-	f, err := os.Open(path)
-	if err != nil {
-		return ""
-	}
-	defer f.Close()
-	h := sha256.New()
-	if _, err := io.Copy(h, f); err != nil {
-		return ""
-	}
-	sum := hex.EncodeToString(h.Sum(nil))
-	hashes.Store(k, sum)
-	return sum
+	return askOnce(path, "sha256", func() (string, bool) {
+		f, err := os.Open(path)
+		if err != nil {
+			return "", false
+		}
+		defer f.Close()
+		h := sha256.New()
+		if _, err := io.Copy(h, f); err != nil {
+			return "", false
+		}
+		return hex.EncodeToString(h.Sum(nil)), true
+	})
 }
 
 // Describe returns how the relay goes into the record: the command with {port} and {dir} left
@@ -218,16 +207,12 @@ func publicCommand(words []string) string {
 			w = name + "=***"
 		}
 		hide = flag && !pair && secretName.MatchString(w)
-		public[i] = quoteWord(hideHome(w, home))
+		if len(home) > 1 {
+			w = strings.ReplaceAll(w, home+string(filepath.Separator), "~/")
+		}
+		public[i] = quoteWord(w)
 	}
 	return strings.Join(public, " ")
-}
-
-func hideHome(text, home string) string {
-	if len(home) < 2 {
-		return text
-	}
-	return strings.ReplaceAll(text, home+string(filepath.Separator), "~/")
 }
 
 var plainWord = regexp.MustCompile(`^[A-Za-z0-9_@%+=:,./{}~*-]+$`)

@@ -27,10 +27,9 @@ type boundedLog struct {
 
 	mu    sync.Mutex
 	file  *os.File
-	total int64 // bytes seen
-	saved int64 // bytes of the beginning in the file
-	ring  []byte
-	next  int // where the next byte goes, once the ring is full
+	total int64  // bytes seen
+	saved int64  // bytes of the beginning in the file
+	last  []byte // bytes of the end, up to twice as many as are wanted
 }
 
 // openLog returns the log and the end of its pipe that becomes the child's output.
@@ -46,22 +45,18 @@ func openLog(path string) (*boundedLog, *os.File, error) {
 	}
 	widenPipe(write)
 	l := &boundedLog{pipe: read, done: make(chan struct{}), file: file}
-	go l.drain()
-	return l, write, nil
-}
-
-func (l *boundedLog) drain() {
-	defer close(l.done)
-	buf := make([]byte, 64<<10)
-	for {
-		n, err := l.pipe.Read(buf)
-		if n > 0 {
+	go func() {
+		defer close(l.done)
+		buf := make([]byte, 64<<10)
+		for {
+			n, err := l.pipe.Read(buf)
 			l.add(buf[:n])
+			if err != nil {
+				return
+			}
 		}
-		if err != nil {
-			return
-		}
-	}
+	}()
+	return l, write, nil
 }
 
 func (l *boundedLog) add(p []byte) {
@@ -75,38 +70,30 @@ func (l *boundedLog) add(p []byte) {
 		}
 	}
 	l.total += int64(len(p))
-	if room := logTailBytes - len(l.ring); room > 0 {
-		n := min(room, len(p))
-		l.ring = append(l.ring, p[:n]...)
-		p = p[n:]
-	}
-	for len(p) > 0 {
-		n := copy(l.ring[l.next:], p)
-		l.next = (l.next + n) % logTailBytes
-		p = p[n:]
+	if l.last = append(l.last, p...); len(l.last) > 2*logTailBytes {
+		l.last = l.last[:copy(l.last, l.last[len(l.last)-logTailBytes:])]
 	}
 }
 
-// end returns the last bytes seen, in order.
+// end returns the last bytes seen.
 func (l *boundedLog) end() []byte {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return append(bytes.Clone(l.ring[l.next:]), l.ring[:l.next]...)
+	return bytes.Clone(l.last[max(0, len(l.last)-logTailBytes):])
 }
 
 // finish waits for what is still in the pipe and completes the file. Only a process that left the
-// group can still hold the pipe; it is not waited for beyond a second.
-func (l *boundedLog) finish() {
-	_ = l.pipe.SetReadDeadline(time.Now().Add(time.Second))
+// group, or a child that was never started, can still hold the pipe: it is waited for no longer
+// than that.
+func (l *boundedLog) finish(patience time.Duration) {
+	_ = l.pipe.SetReadDeadline(time.Now().Add(patience))
 	<-l.done
 	l.pipe.Close()
 	end := l.end()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if missing := l.total - max(l.saved, 0); missing > 0 {
-		if int64(len(end)) > missing {
-			end = end[int64(len(end))-missing:]
-		}
+		end = end[max(0, int64(len(end))-missing):]
 		if left := missing - int64(len(end)); left > 0 {
 			fmt.Fprintf(l.file, "\n[%d bytes left out]\n", left)
 		}
@@ -115,30 +102,14 @@ func (l *boundedLog) finish() {
 	l.file.Close()
 }
 
-// abandon closes a log that no child was started for.
-func (l *boundedLog) abandon() {
-	_ = l.pipe.SetReadDeadline(time.Unix(0, 1))
-	<-l.done
-	l.pipe.Close()
-	l.file.Close()
-}
-
 // tail returns the last n lines, cleaned; empty lines do not count.
-func (l *boundedLog) tail(n int) []string {
-	var lines []string
-	rest := l.end()
-	for n > 0 && len(rest) > 0 {
-		i := bytes.LastIndexByte(rest, '\n')
-		if line := cleanLine(rest[i+1:], logLineBytes); strings.TrimSpace(line) != "" {
-			lines = append(lines, line)
-			n--
+func (l *boundedLog) tail(n int) (lines []string) {
+	for line := range bytes.Lines(l.end()) {
+		if clean := cleanLine(line, logLineBytes); strings.TrimSpace(clean) != "" {
+			lines = append(lines, clean)
 		}
-		rest = rest[:max(i, 0)]
 	}
-	for i, j := 0, len(lines)-1; i < j; i, j = i+1, j-1 {
-		lines[i], lines[j] = lines[j], lines[i]
-	}
-	return lines
+	return lines[max(0, len(lines)-n):]
 }
 
 // terminalEscape is an escape sequence of terminals (ECMA-48): parameters and one final byte, a

@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-
-	"github.com/kballard/go-shellquote"
 )
 
 // Verb is what a relay's own program can do with its data beside serving it.
@@ -44,14 +42,6 @@ func (r *Running) UnmarshalTOML(value any) error {
 	return nil
 }
 
-// ImportRule is the command that takes events from a file of one JSON event a line. Its
-// placeholders are those of the relay's command, and {file} for the file's path.
-type ImportRule struct {
-	Command string  `toml:"command"`
-	Stdin   bool    `toml:"stdin"` // the file is its standard input, and no {file}
-	Running Running `toml:"running"`
-}
-
 // Direction says which way a sync carries events, as the relay that carries it out sees it.
 type Direction string
 
@@ -62,11 +52,15 @@ const (
 	Both Direction = "both"
 )
 
-// SyncRule is the command that exchanges events with the relay at {url}, in the {direction} given.
-type SyncRule struct {
+// NativeRule is one of the relay's own commands: [import], which takes events from a file of one
+// JSON event a line, or [sync], which exchanges events with another relay. Its placeholders are
+// those of the relay's command, and {file} for the file's path, or {url} and {direction} for the
+// other relay's address and the way to go.
+type NativeRule struct {
 	Command    string      `toml:"command"`
-	Directions []Direction `toml:"directions"` // that it can be given; all where it has {direction}, and down where it has not
 	Running    Running     `toml:"running"`
+	Stdin      bool        `toml:"stdin"`      // of an import: the file is its standard input, and no {file}
+	Directions []Direction `toml:"directions"` // that a sync can be given; all where it has {direction}, and down where it has not
 }
 
 // Can says whether a relay has a command for a verb. Where it has none, why is a sentence without
@@ -75,7 +69,7 @@ func (d *Definition) Can(v Verb) (ok bool, why string) {
 	switch {
 	case d.External():
 		return false, "it runs already: its data cannot be reached"
-	case d.rule(v).command != "":
+	case d.native(v).Command != "":
 		return true, ""
 	}
 	return false, fmt.Sprintf("its definition names no %s command", v)
@@ -96,100 +90,56 @@ func (d *Definition) Directions() []Direction {
 }
 
 // NeedsStop says whether the relay must not run while it carries out the verb.
-func (d *Definition) NeedsStop(v Verb) bool { return d.rule(v).running == MustStop }
+func (d *Definition) NeedsStop(v Verb) bool { return d.native(v).Running == MustStop }
 
 // NeedsRun says whether the relay must run while it carries out the verb.
-func (d *Definition) NeedsRun(v Verb) bool { return d.rule(v).running == MustRun }
+func (d *Definition) NeedsRun(v Verb) bool { return d.native(v).Running == MustRun }
 
-// rule is what the two tables have in common.
-type rule struct {
-	verb    Verb
-	command string
-	running Running
-	extra   []string // placeholders beyond those of the relay's command
+func (d *Definition) native(v Verb) *NativeRule {
+	if v == Import {
+		return &d.ImportRule
+	}
+	return &d.SyncRule
 }
 
-func (d *Definition) rule(v Verb) rule {
-	switch v {
-	case Import:
-		return rule{v, d.ImportRule.Command, d.ImportRule.Running, []string{"{file}"}}
-	}
-	return rule{Sync, d.SyncRule.Command, d.SyncRule.Running, []string{"{url}", "{direction}"}}
-}
-
-// validateNative refuses tables that could not be carried out.
-func (d *Definition) validateNative() error {
-	for _, v := range []Verb{Import, Sync} {
-		if err := d.rule(v).validate(); err != nil {
-			return fmt.Errorf("relay %s: [%s] %w", d.Name, v, err)
-		}
-	}
-	if err := d.ImportRule.validate(); err != nil {
-		return fmt.Errorf("relay %s: [import] %w", d.Name, err)
-	}
-	if err := d.SyncRule.validate(); err != nil {
-		return fmt.Errorf("relay %s: [sync] %w", d.Name, err)
-	}
-	return nil
-}
-
-func (r rule) validate() error {
-	if r.command == "" {
-		if r.running != "" {
-			return errors.New("has no command")
-		}
-		return nil
-	}
-	words, err := shellquote.Split(r.command)
+// fault is what is wrong with a command for a verb, nil for nothing.
+func (r *NativeRule) fault(v Verb) error {
+	own := map[Verb][]string{Import: {"{file}"}, Sync: {"{url}", "{direction}"}}[v]
+	words, err := splitWords(r.Command)
+	says := func(placeholder string) bool { return mention(words, placeholder) }
 	switch {
-	case err != nil:
-		return fmt.Errorf("command: %w", quoteTrouble(err))
-	case !mention(words, "{program}"):
-		return errors.New("command has no {program}, which stands for the program that was found")
-	case r.running == "":
-		return errors.New("does not say whether the relay runs meanwhile: add running = true, false or \"either\"")
-	}
-	for _, w := range words {
-		if p := unknownPlaceholder(w, r.extra...); p != "" {
-			return fmt.Errorf("command: unknown placeholder %s; known are %s, and %s", p, knownPlaceholders, strings.Join(r.extra, " and "))
-		}
-	}
-	return nil
-}
-
-func (r ImportRule) validate() error {
-	named := strings.Contains(r.Command, "{file}")
-	switch {
-	case r.Command == "" && r.Stdin:
-		return errors.New("has no command")
-	case r.Command != "" && !named && !r.Stdin:
-		return errors.New("command has no {file}, which stands for the file of events; where it reads standard input, add stdin = true")
-	case named && r.Stdin:
-		return errors.New("command has {file}, and stdin = true: the events come one way or the other")
-	}
-	return nil
-}
-
-func (r SyncRule) validate() error {
-	told := strings.Contains(r.Command, "{direction}")
-	switch {
-	case r.Command == "" && len(r.Directions) > 0:
+	case r.Command == "" && (r.Running != "" || r.Stdin || len(r.Directions) > 0):
 		return errors.New("has no command")
 	case r.Command == "":
 		return nil
-	case !strings.Contains(r.Command, "{url}"):
+	case err != nil:
+		return fmt.Errorf("command: %w", err)
+	case !says("{program}"):
+		return errNoProgram
+	case r.Running == "":
+		return errors.New("does not say whether the relay runs meanwhile: add running = true, false or \"either\"")
+	}
+	if err := unknownPlaceholder(words, own...); err != nil {
+		return fmt.Errorf("command: %w", err)
+	}
+	switch {
+	case v == Import && len(r.Directions) > 0 || v == Sync && r.Stdin:
+		return errors.New("stdin belongs in [import], and directions in [sync]")
+	case v == Import && !says("{file}") && !r.Stdin:
+		return errors.New("command has no {file}, which stands for the file of events; where it reads standard input, add stdin = true")
+	case says("{file}") && r.Stdin:
+		return errors.New("command has {file}, and stdin = true: the events come one way or the other")
+	case v == Sync && !says("{url}"):
 		return errors.New("command has no {url}, which stands for the other relay's address")
-	case len(r.Directions) > 1 && !told:
+	case len(r.Directions) > 1 && !says("{direction}"):
 		return errors.New("command has no {direction}, so it cannot be told which of several directions to go")
 	}
-	for i, dir := range r.Directions {
-		switch dir {
-		case Down, Up, Both:
-		default:
-			return fmt.Errorf("direction %q; use down, up or both", dir)
+	for i, way := range r.Directions {
+		if !slices.Contains([]Direction{Down, Up, Both}, way) {
+			return fmt.Errorf("direction %q; use down, up or both", way)
 		}
-		if slices.Contains(r.Directions[:i], dir) {
-			return fmt.Errorf("direction %q stands there twice", dir)
+		if slices.Contains(r.Directions[:i], way) {
+			return fmt.Errorf("direction %q stands there twice", way)
 		}
 	}
 	return nil

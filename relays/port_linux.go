@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 	"net/netip"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -111,36 +110,21 @@ func parseListener(m []byte, port int) (inode string, ok bool) {
 	return strconv.FormatUint(uint64(binary.NativeEndian.Uint32(m[68:])), 10), slices.Contains(loopback, address.Unmap())
 }
 
-func socketInodes(pid int) ([]string, error) {
-	dir := "/proc/" + strconv.Itoa(pid) + "/fd"
-	entries, err := os.ReadDir(dir)
-	if err != nil {
-		return nil, err
-	}
-	var inodes []string
-	for _, e := range entries {
-		target, err := os.Readlink(dir + "/" + e.Name())
-		if err != nil {
-			continue
-		}
-		if inode, ok := strings.CutPrefix(target, "socket:["); ok {
+func socketInodes(pid int) (inodes []string, err error) {
+	paths, err := pathsOf(pid)
+	for _, path := range paths {
+		if inode, ok := strings.CutPrefix(path, "socket:["); ok {
 			inodes = append(inodes, strings.TrimSuffix(inode, "]"))
 		}
 	}
-	return inodes, nil
+	return inodes, err
 }
 
 // holder names the process that holds a socket, where it can be seen.
 func holder(inode string) string {
 	for _, pid := range numberedEntries("/proc") {
-		inodes, err := socketInodes(pid)
-		if err != nil {
-			continue
-		}
-		for _, held := range inodes {
-			if held == inode {
-				return fmt.Sprintf("process %d (%s)", pid, commandOf(pid))
-			}
+		if inodes, _ := socketInodes(pid); slices.Contains(inodes, inode) {
+			return fmt.Sprintf("process %d (%s)", pid, commandOf(pid))
 		}
 	}
 	return "another process"

@@ -1,6 +1,7 @@
 package relays
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -102,12 +103,11 @@ type Process struct {
 
 func newProcess(d *Definition, program string, s Settings, root string) *Process {
 	p := &Process{def: d, program: program, settings: s, root: root, family: &family{mark: newMark(), root: root}, logName: "relay.log", done: make(chan struct{})}
+	work := ""
 	if root != "" {
-		p.dir = filepath.Join(root, "data")
-		p.hidden = hiddenPaths(p.dir, root, filepath.Dir(root))
-	} else {
-		p.hidden = hiddenPaths("", "", "")
+		p.dir, work = filepath.Join(root, "data"), filepath.Dir(root)
 	}
+	p.hidden = hiddenPaths(p.dir, root, work)
 	return p
 }
 
@@ -118,14 +118,7 @@ func (p *Process) Definition() *Definition { return p.def }
 func (p *Process) Program() string { return p.program }
 
 // running says whether the child runs. It needs p.mu.
-func (p *Process) running() bool {
-	select {
-	case <-p.done:
-		return false
-	default:
-		return p.launched
-	}
-}
+func (p *Process) running() bool { return p.launched && !p.hasEnded() }
 
 // Name returns the relay's name.
 func (p *Process) Name() string { return p.def.Name }
@@ -186,19 +179,6 @@ func (p *Process) render(b blanks) error {
 	return p.def.prepare(b)
 }
 
-// launch renders the configuration and starts the child in a process group of its own.
-func (p *Process) launch() error {
-	b := p.blanks()
-	if err := p.render(b); err != nil {
-		return err
-	}
-	words, err := p.def.argv(b)
-	if err != nil {
-		return err
-	}
-	return p.execute(words, b, nil)
-}
-
 // execute starts the child, which reads in where that is set. What it writes goes to the log.
 func (p *Process) execute(words []string, b blanks, in *os.File) error {
 	log, all, err := openLog(p.LogPath())
@@ -224,35 +204,23 @@ func (p *Process) execute(words []string, b blanks, in *os.File) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.stopping {
-		log.abandon()
+		log.finish(0)
 		return context.Canceled
 	}
 	p.began, p.look = time.Now(), machine.System{}.Lookout(p.root)
 	if err := p.family.start(cmd, p.settings.Processors); err != nil {
-		log.abandon()
-		return &StartError{Relay: p.Name(), Cause: LaunchFailed, Detail: fmt.Sprintf("%s cannot be run: %v", filepath.Base(words[0]), bare(err)),
-			Shortage: machine.Shortage(err)}
+		log.finish(0)
+		failed := startError(LaunchFailed, "%s cannot be run: %v", filepath.Base(words[0]), err)
+		if path := (*fs.PathError)(nil); errors.As(err, &path) {
+			failed = startError(LaunchFailed, "%s cannot be run: %v", filepath.Base(words[0]), path.Err) // the path is named
+		}
+		failed.Shortage = machine.Shortage(err)
+		return failed
 	}
 	p.cmd, p.log, p.launched = cmd, log, true
 	p.tree = p.family.watch()
 	go p.wait()
 	return nil
-}
-
-// endedByItself says that neither Stop nor Kill was called.
-func (p *Process) endedByItself() bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return !p.stopping
-}
-
-// bare drops the path from an error, which the message names by itself.
-func bare(err error) error {
-	var path *fs.PathError
-	if errors.As(err, &path) {
-		return path.Err
-	}
-	return err
 }
 
 // wait reaps the child, sees to it that its whole group is gone, and what has left it as well, and
@@ -290,18 +258,18 @@ func (p *Process) wait() {
 	}
 	p.tree.close(p.cmd.ProcessState)
 	left := p.family.end()
-	p.log.finish()
-	shortage := ""
-	if p.endedByItself() {
+	p.log.finish(time.Second)
+	p.mu.Lock()
+	byItself, shortage := !p.stopping, ""
+	p.mu.Unlock()
+	if byItself {
 		shortage = p.look.Ended(p.cmd.ProcessState)
 	}
 
 	p.mu.Lock()
-	p.left = left
-	p.status = ending(p.cmd.ProcessState)
+	p.left, p.status = left, ending(p.cmd.ProcessState)
 	if !p.stopping {
-		p.shortage = shortage
-		p.err = &EndError{p.status, shortage}
+		p.shortage, p.err = shortage, &EndError{p.status, shortage}
 	}
 	p.mu.Unlock()
 	close(p.done)
@@ -315,13 +283,18 @@ func ending(state *os.ProcessState) string {
 	return fmt.Sprintf("exited with status %d", state.ExitCode())
 }
 
-// signal sends to the whole group, unless that is gone and its id may have been given away.
-func (p *Process) signal(sig syscall.Signal) {
+// end sends a signal to the whole group, unless that is gone and its id may have been given away,
+// and has it left alone until then.
+func (p *Process) end(sig syscall.Signal, grace time.Time) (launched bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.launched && !p.ended {
-		_ = syscall.Kill(-p.cmd.Process.Pid, sig)
+	if !p.ended {
+		p.stopping, p.grace = true, grace
+		if p.launched {
+			_ = syscall.Kill(-p.cmd.Process.Pid, sig)
+		}
 	}
+	return p.launched
 }
 
 // Stop ends the relay: the definition's stop signal to its whole group, SIGKILL after the stop
@@ -329,28 +302,15 @@ func (p *Process) signal(sig syscall.Signal) {
 // *StopError; a process that could not be ended at all a *LeftoverError, told once, here or by
 // Cleanup. A relay that has ended, or was not launched here, is left as it is.
 func (p *Process) Stop(ctx context.Context) error {
-	if p.External() {
+	grace := p.settings.StopGrace
+	if p.External() || !p.end(stopSignals[p.def.StopSignal], time.Now().Add(grace)) {
 		return nil
 	}
-	p.mu.Lock()
-	launched := p.launched
-	if !p.ended {
-		p.stopping = true
-		p.grace = time.Now().Add(p.settings.StopGrace)
-	}
-	p.mu.Unlock()
-	if !launched {
-		return nil
-	}
-	sig := stopSignals[p.def.StopSignal]
-	p.signal(sig)
-	timeout := time.NewTimer(p.settings.StopGrace)
-	defer timeout.Stop()
-	forced := &StopError{Signal: either(p.def.StopSignal, "SIGTERM"), Grace: p.settings.StopGrace}
+	forced := &StopError{Signal: cmp.Or(p.def.StopSignal, "SIGTERM"), Grace: grace}
 	select {
 	case <-p.done:
 		return p.leftovers()
-	case <-timeout.C:
+	case <-time.After(grace):
 	case <-ctx.Done():
 		forced.Interrupted = true
 	}
@@ -366,25 +326,16 @@ func (p *Process) Stop(ctx context.Context) error {
 func (p *Process) leftovers() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if len(p.left) == 0 {
+	left := p.left
+	if p.left = nil; len(left) == 0 {
 		return nil
 	}
-	left := &LeftoverError{p.left}
-	p.left = nil
-	return left
+	return &LeftoverError{left}
 }
 
 // Kill sends SIGKILL to the relay's whole group and does not wait; Done tells when it is gone.
 // Nothing happens to a relay that was not launched here.
-func (p *Process) Kill() {
-	p.mu.Lock()
-	if !p.ended {
-		p.stopping = true
-		p.grace = time.Time{}
-	}
-	p.mu.Unlock()
-	p.signal(syscall.SIGKILL)
-}
+func (p *Process) Kill() { p.end(syscall.SIGKILL, time.Time{}) }
 
 // Cleanup removes the relay's folder, killing the relay and its own commands first if they still
 // run. KeepData keeps the folder. What could not be ended, of it or of its commands, is a

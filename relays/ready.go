@@ -1,6 +1,7 @@
 package relays
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -13,6 +14,7 @@ import (
 	"time"
 
 	"relaybench/relays/client"
+	"relaybench/relays/machine"
 	"relaybench/relays/wire"
 )
 
@@ -31,48 +33,61 @@ const (
 func (p *Process) awaitReady(ctx context.Context) error {
 	timeout := p.def.readyTimeout()
 	deadline := time.Now().Add(timeout)
-	listened, last := false, ""
+	last := "" // why it was not ready once it listened
 	var refused refusals
-	for {
-		if err := ctx.Err(); err != nil {
+	for ; ctx.Err() == nil; p.pause(ctx) {
+		left := time.Until(deadline)
+		switch {
+		case p.hasEnded():
+			return p.endedEarly()
+		case left <= 0 && last == "":
+			return startError(NeverListened, "nothing listened on 127.0.0.1:%d within %s", p.port, timeout)
+		case left <= 0:
+			return startError(NoAnswer, "it listens but did not answer a REQ with EOSE within %s (%s)", timeout, last)
+		}
+		host := machine.ListeningHost(p.port)
+		if host == "" {
+			continue
+		}
+		if err := p.portTaken(); err != nil {
 			return err
 		}
-		select {
-		case <-p.done:
+		p.url = "ws://" + net.JoinHostPort(host, strconv.Itoa(p.port))
+		refusal, err := probe(ctx, p.url, min(left, probeTimeout))
+		switch {
+		case refusal != "":
+			return startError(NoAnswer, "it listens but refuses REQ: %s", refusal)
+		case err == nil && p.hasEnded(): // somebody else may have answered
 			return p.endedEarly()
-		default:
+		case err == nil:
+			return p.portTaken()
 		}
-		left := time.Until(deadline)
-		if left <= 0 {
-			return p.timedOut(timeout, listened, last)
-		}
-		if host := listeningHost(p.port); host != "" {
-			listened = true
-			if owner := p.portOwner(); owner != "" {
-				return p.portTaken(owner)
+		last = err.Error()
+		if refused.settled(err) {
+			if status := (*wire.StatusError)(nil); errors.As(err, &status) {
+				last = fmt.Sprintf("it refuses the WebSocket handshake with HTTP status %d", status.Code)
 			}
-			p.url = "ws://" + net.JoinHostPort(host, strconv.Itoa(p.port))
-			refusal, err := probe(ctx, p.url, min(left, probeTimeout))
-			switch {
-			case err == nil && refusal == "":
-				return p.confirm()
-			case refusal != "":
-				return &StartError{Relay: p.Name(), Cause: NoAnswer, Detail: "it listens but refuses REQ: " + refusal}
-			}
-			last = err.Error()
-			if refused.settled(err) {
-				var status *wire.StatusError
-				if errors.As(err, &status) {
-					last = fmt.Sprintf("it refuses the WebSocket handshake with HTTP status %d", status.Code)
-				}
-				return &StartError{Relay: p.Name(), Cause: NoAnswer, Detail: last}
-			}
+			return startError(NoAnswer, "%s", last)
 		}
-		select {
-		case <-p.done:
-		case <-ctx.Done():
-		case <-time.After(probeEvery):
-		}
+	}
+	return ctx.Err()
+}
+
+// pause waits from one try to the next.
+func (p *Process) pause(ctx context.Context) {
+	select {
+	case <-p.done:
+	case <-ctx.Done():
+	case <-time.After(probeEvery):
+	}
+}
+
+func (p *Process) hasEnded() bool {
+	select {
+	case <-p.done:
+		return true
+	default:
+		return false
 	}
 }
 
@@ -112,53 +127,32 @@ func final(code int) bool {
 	return code < http.StatusInternalServerError && code != http.StatusRequestTimeout && code != http.StatusTooEarly && code != http.StatusTooManyRequests
 }
 
-// confirm checks, after the answer, that the child lives and that the port is its own: else
-// somebody else may have answered.
-func (p *Process) confirm() error {
-	select {
-	case <-p.done:
-		return p.endedEarly()
-	default:
+// portTaken is the error of a process that listens on the port in the child's place, nil for none.
+func (p *Process) portTaken() error {
+	if p.def.containerised(p.program) {
+		return nil // the container engine's own daemon listens for it
 	}
-	if owner := p.portOwner(); owner != "" {
-		return p.portTaken(owner)
+	if owner := portOwner(p.port, p.tree.pids()); owner != "" {
+		return p.takenBy(owner)
 	}
 	return nil
 }
 
-// portOwner names the process that listens on the port in the child's place, or returns "".
-func (p *Process) portOwner() string {
-	if p.def.containerised(p.program) {
-		return "" // the container engine's own daemon listens for it
-	}
-	return portOwner(p.port, p.tree.pids())
-}
-
-func (p *Process) portTaken(owner string) error {
-	return &StartError{Relay: p.Name(), Cause: PortTaken, Detail: fmt.Sprintf("port %d, which it was given, was taken by %s", p.port, owner)}
+func (p *Process) takenBy(owner string) error {
+	return startError(PortTaken, "port %d, which it was given, was taken by %s", p.port, owner)
 }
 
 // endedEarly is the error of a child that ended before it was ready.
 func (p *Process) endedEarly() error {
-	if listeningHost(p.port) != "" {
-		return p.portTaken("another process, and then it " + p.status)
+	switch {
+	case machine.ListeningHost(p.port) != "":
+		return p.takenBy("another process, and then it " + p.status)
+	case strings.HasPrefix(p.status, "killed"):
+		return startError(Crash, "crashed before it was ready (%s)", p.status)
+	case p.status == "exited with status 0":
+		return startError(EarlyExit, "%s before it was ready; its command must stay in the foreground", p.status)
 	}
-	cause, detail := EarlyExit, p.status+" before it was ready"
-	if strings.HasPrefix(p.status, "killed") {
-		cause, detail = Crash, "crashed before it was ready ("+p.status+")"
-	} else if p.status == "exited with status 0" {
-		detail += "; its command must stay in the foreground"
-	}
-	return &StartError{Relay: p.Name(), Cause: cause, Detail: detail}
-}
-
-func (p *Process) timedOut(timeout time.Duration, listened bool, last string) error {
-	if !listened {
-		return &StartError{Relay: p.Name(), Cause: NeverListened,
-			Detail: fmt.Sprintf("nothing listened on 127.0.0.1:%d within %s", p.port, timeout)}
-	}
-	return &StartError{Relay: p.Name(), Cause: NoAnswer,
-		Detail: fmt.Sprintf("it listens but did not answer a REQ with EOSE within %s (%s)", timeout, last)}
+	return startError(EarlyExit, "%s before it was ready", p.status)
 }
 
 // containerised says whether the program hands the relay to a daemon, so that the relay is no
@@ -207,7 +201,7 @@ func probe(ctx context.Context, url string, timeout time.Duration) (refusal stri
 		case conn.Message.Type == wire.EOSE:
 			return "", nil
 		case conn.Message.Type == wire.Closed:
-			return either(cleanLine([]byte(conn.Message.ReasonText()), 200), "CLOSED without a reason"), nil
+			return cmp.Or(cleanLine([]byte(conn.Message.ReasonText()), 200), "CLOSED without a reason"), nil
 		}
 	}
 }
@@ -219,15 +213,14 @@ func connect(ctx context.Context, d *Definition, s Settings) (*Process, error) {
 		return nil, err
 	}
 	refusal, err := probe(ctx, d.URL, d.readyTimeout())
+	public := publicURL(d.URL) // an error may repeat the address, which may hold a password
 	switch {
 	case ctx.Err() != nil:
 		return nil, ctx.Err()
 	case err != nil:
-		public := publicURL(d.URL) // the error may repeat the address, which may hold a password
-		why := strings.ReplaceAll(err.Error(), d.URL, public)
-		return nil, &StartError{Relay: d.Name, Cause: NoAnswer, Detail: fmt.Sprintf("%s did not answer a REQ with EOSE: %s", public, why)}
+		return nil, startError(NoAnswer, "%s did not answer a REQ with EOSE: %s", public, strings.ReplaceAll(err.Error(), d.URL, public))
 	case refusal != "":
-		return nil, &StartError{Relay: d.Name, Cause: NoAnswer, Detail: fmt.Sprintf("%s refuses REQ: %s", publicURL(d.URL), refusal)}
+		return nil, startError(NoAnswer, "%s refuses REQ: %s", public, refusal)
 	}
 	return p, nil
 }

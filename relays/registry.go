@@ -5,28 +5,15 @@ import (
 	"sync"
 )
 
-// registry knows every boot whose folder is not yet cleaned up, so that an exit by any path can end
+// boots are the processes whose folders are not yet cleaned up, so that an exit by any path can end
 // and remove them all.
-var registry struct {
-	sync.Mutex
-	boots map[*Process]bool
-}
+var boots sync.Map
 
-func remember(p *Process) {
-	registry.Lock()
-	defer registry.Unlock()
-	if registry.boots == nil {
-		registry.boots = map[*Process]bool{}
-	}
-	registry.boots[p] = true
-}
+func remember(p *Process) { boots.Store(p, nil) }
 
 // forget says whether p was still known.
 func forget(p *Process) bool {
-	registry.Lock()
-	defer registry.Unlock()
-	known := registry.boots[p]
-	delete(registry.boots, p)
+	_, known := boots.LoadAndDelete(p)
 	return known
 }
 
@@ -35,14 +22,10 @@ func forget(p *Process) bool {
 // the program exits. Relays that are being started are killed too; end their context first, so that
 // no start is tried again. The error says what could not be ended, a *LeftoverError, or removed.
 func KillAll() error {
-	registry.Lock()
 	var all []*Process
-	for p := range registry.boots {
-		all = append(all, p)
-	}
-	registry.Unlock()
-	for _, p := range all {
-		p.Kill()
+	for p := range boots.Range {
+		all = append(all, p.(*Process))
+		p.(*Process).Kill()
 	}
 	var wg sync.WaitGroup
 	errs := make([]error, len(all))

@@ -12,27 +12,27 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-
-	"github.com/kballard/go-shellquote"
 )
 
-const knownPlaceholders = "{port}, {dir}, {program}, {max_event_bytes}, {max_message_bytes} and {max_tags}"
+// placeholders are those that commands, environments and files have.
+var placeholders = []string{"{port}", "{dir}", "{program}", "{max_event_bytes}", "{max_message_bytes}", "{max_tags}"}
 
 var placeholder = regexp.MustCompile(`\{[a-z_]+\}`)
 
-// unknownPlaceholder returns the first {word} of text that stands for nothing, since that is a slip
-// far more often than meant.
-func unknownPlaceholder(text string, alsoKnown ...string) string {
-	for _, p := range placeholder.FindAllString(text, -1) {
-		switch p {
-		case "{port}", "{dir}", "{program}", "{max_event_bytes}", "{max_message_bytes}", "{max_tags}":
-		default:
-			if !slices.Contains(alsoKnown, p) {
-				return p
+// unknownPlaceholder is the error for a {word} in texts that stands for nothing, since that is a
+// slip far more often than meant. own are known as well.
+func unknownPlaceholder(texts []string, own ...string) error {
+	for _, p := range placeholder.FindAllString(strings.Join(texts, "\n"), -1) {
+		if !slices.Contains(placeholders, p) && !slices.Contains(own, p) {
+			last := len(placeholders) - 1
+			known := strings.Join(placeholders[:last], ", ") + " and " + placeholders[last]
+			if len(own) > 0 {
+				known += ", and " + strings.Join(own, " and ")
 			}
+			return fmt.Errorf("unknown placeholder %s; known are %s", p, known)
 		}
 	}
-	return ""
+	return nil
 }
 
 // blanks are what the placeholders stand for in one boot.
@@ -51,36 +51,28 @@ func recorded(program string, s Settings) blanks {
 	return blanks{port: "{port}", dir: "{dir}", program: filepath.Base(program), settings: s, native: nativeBlanks{"{file}", "{url}", "{direction}"}}
 }
 
-func (b blanks) ceilings() []string {
-	event := b.settings.MaxEventBytes
-	return []string{
-		"{max_event_bytes}", strconv.Itoa(event),
-		"{max_message_bytes}", strconv.Itoa(event + messageOverhead),
-		"{max_tags}", strconv.Itoa(b.settings.MaxTags),
-	}
-}
-
 // messageOverhead is what a frame may hold beyond the event itself.
 const messageOverhead = 65536
 
-// word fills one word of a command or one value of the environment, where both spellings count.
-func (b blanks) word(text string) string {
-	pairs := append(b.ceilings(), "{port}", b.port, "<port>", b.port, "{dir}", b.dir, "<dir>", b.dir, "{program}", b.program)
-	return strings.NewReplacer(pairs...).Replace(text)
+// fill fills a text in one pass, so that what an address or a path holds is not filled in again.
+func (b blanks) fill(text string, more ...string) string {
+	event := b.settings.MaxEventBytes
+	return strings.NewReplacer(append(more, "{port}", b.port, "{dir}", b.dir, "{program}", b.program,
+		"{max_event_bytes}", strconv.Itoa(event),
+		"{max_message_bytes}", strconv.Itoa(event+messageOverhead),
+		"{max_tags}", strconv.Itoa(b.settings.MaxTags))...).Replace(text)
 }
 
-// file fills a rendered file, where only the spelling with braces counts: <dir> may well be the
-// file's own syntax.
-func (b blanks) file(text string) string {
-	return strings.NewReplacer(append(b.ceilings(), "{port}", b.port, "{dir}", b.dir, "{program}", b.program)...).Replace(text)
-}
+// word fills one word of a command or one value of the environment, where both spellings count. In
+// files only that with braces does: <dir> may well be the file's own syntax.
+func (b blanks) word(text string) string { return b.fill(text, "<port>", b.port, "<dir>", b.dir) }
 
 // argv returns the words to execute. A template's first word is the program itself; elsewhere
 // {program} says where it goes.
 func (d *Definition) argv(b blanks) ([]string, error) {
-	words, err := shellquote.Split(d.Command)
+	words, err := splitWords(d.Command)
 	if err != nil || len(words) == 0 {
-		return nil, fmt.Errorf("the command cannot be split into words: %w", quoteTrouble(err))
+		return nil, fmt.Errorf("the command cannot be split into words: %w", err)
 	}
 	for i, w := range words {
 		words[i] = b.word(w)
@@ -93,16 +85,12 @@ func (d *Definition) argv(b blanks) ([]string, error) {
 
 // nativeArgv returns the words of one of the relay's own commands.
 func (d *Definition) nativeArgv(v Verb, b blanks) ([]string, error) {
-	words, err := shellquote.Split(d.rule(v).command)
+	words, err := splitWords(d.native(v).Command)
 	if err != nil || len(words) == 0 {
-		return nil, fmt.Errorf("the %s command cannot be split into words: %w", v, quoteTrouble(err))
+		return nil, fmt.Errorf("the %s command cannot be split into words: %w", v, err)
 	}
-	// One pass over each word: what an address or a path holds is not filled in again.
-	pairs := append(b.ceilings(), "{port}", b.port, "{dir}", b.dir, "{program}", b.program,
-		"{file}", b.native.file, "{url}", b.native.url, "{direction}", b.native.direction)
-	fill := strings.NewReplacer(pairs...)
 	for i, w := range words {
-		words[i] = fill.Replace(w)
+		words[i] = b.fill(w, "{file}", b.native.file, "{url}", b.native.url, "{direction}", b.native.direction)
 	}
 	return words, nil
 }
@@ -130,7 +118,7 @@ func (d *Definition) config(b blanks) map[string]string {
 	}
 	rendered := make(map[string]string, len(d.Files))
 	for name, text := range d.Files {
-		rendered[path.Clean(filepath.ToSlash(name))] = b.file(text)
+		rendered[path.Clean(filepath.ToSlash(name))] = b.fill(text)
 	}
 	return rendered
 }
@@ -138,7 +126,7 @@ func (d *Definition) config(b blanks) map[string]string {
 // prepare creates the folders and writes the files. It goes through os.Root, since a relay that ran
 // here before may have left symbolic links that lead out.
 func (d *Definition) prepare(b blanks) error {
-	if strings.ContainsAny(b.dir, "\"\\\n\r\t'") && slices.ContainsFunc(values(d.Files), func(text string) bool { return strings.Contains(text, "{dir}") }) {
+	if strings.ContainsAny(b.dir, "\"\\\n\r\t'") && mention(slices.Collect(maps.Values(d.Files)), "{dir}") {
 		return errors.New("the work folder's path holds a quote, a backslash or a control character, which cannot be written " +
 			"into the relay's configuration; choose another with --work")
 	}
@@ -147,17 +135,16 @@ func (d *Definition) prepare(b blanks) error {
 		return fmt.Errorf("opening its folder: %w", brief(err))
 	}
 	defer root.Close()
-	for _, dir := range d.Dirs {
+	files, dirs := d.config(b), slices.Clone(d.Dirs)
+	for name := range files {
+		dirs = append(dirs, path.Dir(name))
+	}
+	for _, dir := range dirs {
 		if err := root.MkdirAll(dir, 0o755); err != nil {
 			return fmt.Errorf("creating %s: %w", shortPath(dir), brief(err))
 		}
 	}
-	for name, text := range d.config(b) {
-		if dir := path.Dir(name); dir != "." {
-			if err := root.MkdirAll(dir, 0o755); err != nil {
-				return fmt.Errorf("creating %s: %w", shortPath(dir), brief(err))
-			}
-		}
+	for name, text := range files {
 		mode := fs.FileMode(0o644)
 		if strings.HasPrefix(text, "#!") {
 			mode = 0o755

@@ -1,13 +1,12 @@
 package relays
 
 import (
-	"fmt"
 	"os/exec"
 	"runtime"
 	"sync"
 	"syscall"
 
-	"golang.org/x/sys/unix"
+	"relaybench/relays/machine"
 )
 
 // childAttributes gives a child its own process group, and has the kernel kill it when relaybench
@@ -40,20 +39,14 @@ func spawn(cmd *exec.Cmd, processors []int) error {
 			failed <- cmd.Start()
 			return
 		}
-		var before, kept unix.CPUSet
-		for _, p := range processors {
-			kept.Set(p)
+		before, err := machine.Affinity(0)
+		if err == nil {
+			err = machine.SetAffinity(0, processors)
 		}
-		if err := unix.SchedGetaffinity(0, &before); err != nil {
-			failed <- err
-			return
+		if err == nil {
+			err = cmd.Start()
+			_ = machine.SetAffinity(0, before)
 		}
-		if err := unix.SchedSetaffinity(0, &kept); err != nil {
-			failed <- fmt.Errorf("keeping it to processors %v: %w", processors, err)
-			return
-		}
-		err := cmd.Start()
-		_ = unix.SchedSetaffinity(0, &before)
 		failed <- err
 	}
 	return <-failed

@@ -1,12 +1,15 @@
 package relays
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"time"
+
+	"relaybench/relays/machine"
 )
 
 // Settings are what one boot needs beyond the definition. The zero value of a field is its default.
@@ -20,15 +23,15 @@ type Settings struct {
 }
 
 func (s Settings) withDefaults(d *Definition) Settings {
-	s.WorkDir = either(s.WorkDir, os.TempDir())
-	s.MaxEventBytes = either(s.MaxEventBytes, 65536)
-	s.MaxTags = either(s.MaxTags, 2000)
-	s.StopGrace = either(either(s.StopGrace, time.Duration(d.StopTimeout)), 10*time.Second)
+	s.WorkDir = cmp.Or(s.WorkDir, os.TempDir())
+	s.MaxEventBytes = cmp.Or(s.MaxEventBytes, 65536)
+	s.MaxTags = cmp.Or(s.MaxTags, 2000)
+	s.StopGrace = cmp.Or(cmp.Or(s.StopGrace, time.Duration(d.StopTimeout)), 10*time.Second)
 	return s
 }
 
 func (d *Definition) readyTimeout() time.Duration {
-	return either(time.Duration(d.ReadyTimeout), 30*time.Second)
+	return cmp.Or(time.Duration(d.ReadyTimeout), 30*time.Second)
 }
 
 // Cause says why a relay did not become ready.
@@ -47,7 +50,6 @@ const (
 // StartError is a relay that did not become ready. Error is one sentence without the relay's name,
 // which is said by whoever tells of it; LogTail holds the last lines of its log, at most 20.
 type StartError struct {
-	Relay   string
 	Cause   Cause
 	Detail  string // "exited with status 3 before it was ready"
 	LogTail []string
@@ -57,6 +59,10 @@ type StartError struct {
 }
 
 func (e *StartError) Error() string { return e.Detail }
+
+func startError(cause Cause, format string, a ...any) *StartError {
+	return &StartError{Cause: cause, Detail: fmt.Sprintf(format, a...)}
+}
 
 const startLogLines = 20
 
@@ -70,10 +76,10 @@ const attempts = 3
 // ready is a *StartError; nothing of it is left running, nor on disk unless KeepData is set. The
 // caller owes the process a Stop or Kill, and a Cleanup.
 func Start(ctx context.Context, d *Definition, program string, s Settings) (*Process, error) {
-	s = s.withDefaults(d)
 	if d.External() {
 		return connect(ctx, d, s)
 	}
+	s = s.withDefaults(d)
 	return retry(func() (*Process, error) {
 		p, err := newFolder(d, program, s)
 		if err != nil {
@@ -102,7 +108,7 @@ func Prepare(d *Definition, program string, s Settings) (*Process, error) {
 		return nil, err
 	}
 	remember(p)
-	if p.port, err = freePort(); err == nil { // configurations name one, whether anything listens on it or not
+	if p.port, err = machine.FreePort(); err == nil { // configurations name one, whether anything listens on it or not
 		err = p.render(p.blanks())
 	}
 	if err != nil {
@@ -143,15 +149,15 @@ func (p *Process) Restart(ctx context.Context) (*Process, error) {
 	if p.External() {
 		return nil, ErrExternal
 	}
-	switch p.mu.Lock(); {
-	case p.running():
-		p.mu.Unlock()
+	p.mu.Lock()
+	running, helpers := p.running(), len(p.helpers)
+	p.mu.Unlock()
+	switch {
+	case running:
 		return nil, errors.New("restarted while it still runs")
-	case len(p.helpers) > 0:
-		p.mu.Unlock()
+	case helpers > 0:
 		return nil, errors.New("restarted while a command of its own still works on its data")
 	}
-	p.mu.Unlock()
 	return retry(func() (*Process, error) {
 		q := newProcess(p.def, p.program, p.settings, p.root)
 		if err := q.boot(ctx); err != nil {
@@ -180,15 +186,22 @@ func (p *Process) boot(ctx context.Context) error {
 		return err
 	}
 	remember(p)
-	port, err := freePort()
-	if err != nil {
+	var err error
+	if p.port, err = machine.FreePort(); err != nil {
 		return err
 	}
-	p.port = port
 	if portPicked != nil {
-		portPicked(port)
+		portPicked(p.port)
 	}
-	if err := p.launch(); err != nil {
+	b := p.blanks()
+	if err := p.render(b); err != nil {
+		return err
+	}
+	words, err := p.def.argv(b)
+	if err == nil {
+		err = p.execute(words, b, nil)
+	}
+	if err != nil {
 		return err
 	}
 	if err := p.awaitReady(ctx); err != nil {
@@ -198,7 +211,7 @@ func (p *Process) boot(ctx context.Context) error {
 		if errors.As(err, &failed) {
 			failed.Detail = p.Public(failed.Detail)
 			failed.LogTail = p.LogTail(startLogLines)
-			failed.Shortage = either(p.shortage, p.look.Short())
+			failed.Shortage = cmp.Or(p.shortage, p.look.Short())
 		}
 		return err
 	}

@@ -36,10 +36,7 @@ func (f *family) orphans(end bool) (alive []int, unclear bool) {
 	if !end {
 		return nil, false // nobody here has to wait for them
 	}
-	pids, err := process.Pids()
-	if err != nil {
-		return nil, false
-	}
+	pids, _ := process.Pids()
 	for _, pid := range pids {
 		p := &process.Process{Pid: pid}
 		if started, err := p.CreateTime(); int(pid) == os.Getpid() || err != nil || uint64(started) < f.since {
@@ -68,19 +65,9 @@ func portOwner(port int, members []int) string {
 }
 
 func readProcess(pid int) (reading, bool) {
-	p, err := process.NewProcess(int32(pid))
-	if err != nil {
-		return reading{}, false
-	}
-	r := reading{pid: pid}
-	if started, err := p.CreateTime(); err == nil {
-		r.started = uint64(started)
-	}
-	if ppid, err := p.Ppid(); err == nil {
-		r.ppid = int(ppid)
-	}
-	if pgid, err := syscall.Getpgid(pid); err == nil {
-		r.pgid = pgid
+	p, r, ok := identify(pid)
+	if !ok {
+		return r, false
 	}
 	if times, err := p.Times(); err == nil {
 		r.cpu = times.User + times.System
@@ -94,40 +81,39 @@ func readProcess(pid int) (reading, bool) {
 	return r, true
 }
 
+// identify reads what it takes to tell who belongs to a tree.
+func identify(pid int) (p *process.Process, r reading, ok bool) {
+	p = &process.Process{Pid: int32(pid)}
+	ppid, err := p.Ppid()
+	if err != nil {
+		return p, r, false
+	}
+	r = reading{pid: pid, ppid: int(ppid)}
+	if pgid, err := syscall.Getpgid(pid); err == nil {
+		r.pgid = pgid
+	}
+	if started, err := p.CreateTime(); err == nil {
+		r.started = uint64(started)
+	}
+	return p, r, true
+}
+
 // childrenOf has no cheap form here.
 func childrenOf(int) ([]int, bool) { return nil, false }
 
-// allProcesses fills in only what it takes to tell who belongs to a tree; members are read one by
-// one.
-func allProcesses() []reading {
-	pids, err := process.Pids()
-	if err != nil {
-		return nil
-	}
-	var all []reading
+// allProcesses only identifies them; members are read one by one.
+func allProcesses() (all []reading) {
+	pids, _ := process.Pids()
 	for _, pid := range pids {
-		p := &process.Process{Pid: pid}
-		ppid, err := p.Ppid()
-		if err != nil {
-			continue
+		if _, r, ok := identify(int(pid)); ok {
+			all = append(all, r)
 		}
-		r := reading{pid: int(pid), ppid: int(ppid)}
-		if pgid, err := syscall.Getpgid(int(pid)); err == nil {
-			r.pgid = pgid
-		}
-		if started, err := p.CreateTime(); err == nil {
-			r.started = uint64(started)
-		}
-		all = append(all, r)
 	}
 	return all
 }
 
 func readDetails(pid int) details {
-	p, err := process.NewProcess(int32(pid))
-	if err != nil {
-		return details{}
-	}
+	p := &process.Process{Pid: int32(pid)}
 	var d details
 	if io, err := p.IOCounters(); err == nil && io != nil {
 		d.read, d.written = io.DiskReadBytes, io.DiskWriteBytes

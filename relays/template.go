@@ -53,18 +53,17 @@ func SplitName(text string, getenv func(string) string) (name, command string, e
 // A ws:// or wss:// address instead of a command stands for a relay that already runs. Errors are
 // one sentence that says what to write instead.
 func FromTemplate(name, command string) (Definition, error) {
-	if err := checkName(name); err != nil {
-		return Definition{}, err
-	}
 	command = strings.TrimSpace(command)
-	if scheme, _, ok := strings.Cut(command, "://"); ok && !strings.ContainsAny(scheme, " \t/'\"=") {
-		return fromURL(name, command)
+	d := Definition{Name: name, Title: name, Family: name, Command: command, Template: true, Durability: DurabilityOpen}
+	if scheme, _, ok := strings.Cut(command, "://"); ok && IsName(name) && !strings.ContainsAny(scheme, " \t/'\"=") {
+		d.Command, d.Template, d.URL = "", false, command
+		d.Notes = []string{"already running, not launched here: no disk, CPU, memory or restart figures, and it may have held events before"}
+		if err := addressFault(command); err != nil {
+			return Definition{}, fmt.Errorf("relay %s: %w", name, err)
+		}
+		return d, nil
 	}
-	d := Definition{Name: name, Title: name, Family: name, Template: true, Durability: DurabilityOpen}
-	words, err := shellquote.Split(command)
-	if err != nil {
-		return Definition{}, fmt.Errorf("relay %s: the command cannot be split into words: %w", name, quoteTrouble(err))
-	}
+	words, err := splitWords(command)
 	for i, w := range words {
 		words[i] = oneSpelling.Replace(w)
 	}
@@ -76,50 +75,34 @@ func FromTemplate(name, command string) (Definition, error) {
 		d.Env[key] = value
 		words = words[1:]
 	}
-	if len(words) == 0 || words[0] == "" {
-		return Definition{}, fmt.Errorf("relay %s: the command is empty; write --relay '%s=/path/to/relay --port {port} --db {dir}'", name, name)
+	if err == nil {
+		d.Command = shellquote.Join(words...)
 	}
-	d.Command = shellquote.Join(words...)
-	if !d.usesPort() {
+	if err := d.validate(); errors.Is(err, errNoPort) {
 		return Definition{}, fmt.Errorf("relay %s: the command has no {port}, so the relay cannot be told where to listen; "+
 			"write {port} where its port belongs: --relay '%s=%s --port {port}'", name, name, command)
-	}
-	for _, text := range append(words, values(d.Env)...) {
-		if p := unknownPlaceholder(text); p != "" {
-			return Definition{}, fmt.Errorf("relay %s: unknown placeholder %s; known are %s", name, p, knownPlaceholders)
-		}
+	} else if err != nil {
+		return Definition{}, err
 	}
 	return d, nil
 }
 
-func fromURL(name, address string) (Definition, error) {
+// addressFault says what is wrong with the address of a relay that already runs.
+func addressFault(address string) error {
 	u, err := url.Parse(address)
-	if err != nil {
-		var bad *url.Error
-		if errors.As(err, &bad) {
-			err = bad.Err // without the address, which may hold a password
-		}
-		return Definition{}, fmt.Errorf("relay %s: the address cannot be read: %w", name, err)
+	if bad := (*url.Error)(nil); errors.As(err, &bad) {
+		err = bad.Err // without the address, which may hold a password
 	}
-	if u.Scheme != "ws" && u.Scheme != "wss" {
-		return Definition{}, fmt.Errorf("relay %s: a relay that already runs is given as ws://host:port or wss://host, not %s://", name, u.Scheme)
+	switch {
+	case err != nil:
+		return fmt.Errorf("the address cannot be read: %w", err)
+	case u.Scheme != "ws" && u.Scheme != "wss":
+		return fmt.Errorf("a relay that already runs is given as ws://host:port or wss://host, not %s://", u.Scheme)
+	case u.Hostname() == "":
+		return errors.New("the address names no host; write ws://host:port")
 	}
-	if u.Hostname() == "" {
-		return Definition{}, fmt.Errorf("relay %s: the address names no host; write ws://host:port", name)
-	}
-	return Definition{
-		Name: name, Title: name, Family: name, URL: address, Durability: DurabilityOpen,
-		Notes: []string{"already running, not launched here: no disk, CPU, memory or restart figures, and it may have held events before"},
-	}, nil
+	return nil
 }
 
 // External says whether the relay already runs somewhere and is only connected to.
 func (d *Definition) External() bool { return d.URL != "" }
-
-func values(m map[string]string) []string {
-	list := make([]string, 0, len(m))
-	for _, v := range m {
-		list = append(list, v)
-	}
-	return list
-}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"os/exec"
+	"slices"
 	"strconv"
 	"syscall"
 
@@ -15,9 +16,7 @@ import (
 // and only once (the CPU time of reaped children, storage bytes apart from characters, context
 // switches of all threads), and costs several times as much.
 
-const (
-	ticksPerSecond = 100 // USER_HZ, the same on every architecture that Go supports
-)
+const ticksPerSecond = 100 // USER_HZ, the same on every architecture that Go supports
 
 var pageSize = uint64(os.Getpagesize())
 
@@ -70,24 +69,19 @@ func parseStat(text []byte) (reading, bool) {
 		return reading{}, false
 	}
 	bad := false
-	number := func(field int) uint64 { // numbered as in the manual, where the state is field 3
-		n, err := strconv.ParseUint(string(fields[field-3]), 10, 64)
-		bad = bad || err != nil
-		return n
-	}
-	signed := func(field int) int64 {
+	number := func(field int) int64 { // numbered as in the manual, where the state is field 3
 		n, err := strconv.ParseInt(string(fields[field-3]), 10, 64)
 		bad = bad || err != nil
-		return n
+		return max(0, n)
 	}
 	pid, err := strconv.Atoi(string(bytes.TrimSpace(text[:open])))
 	r := reading{
-		pid: pid, ppid: int(signed(4)), pgid: int(signed(5)), session: int(signed(6)),
-		started: number(22),
+		pid: pid, ppid: int(number(4)), pgid: int(number(5)), session: int(number(6)),
+		started: uint64(number(22)),
 		zombie:  fields[0][0] == 'Z' || fields[0][0] == 'X',
 		cpu:     float64(number(14)+number(15)) / ticksPerSecond,
-		reaped:  float64(max(0, signed(16)+signed(17))) / ticksPerSecond,
-		rss:     uint64(max(0, signed(24))) * pageSize,
+		reaped:  float64(number(16)+number(17)) / ticksPerSecond,
+		rss:     uint64(number(24)) * pageSize,
 	}
 	return r, err == nil && !bad
 }
@@ -156,15 +150,8 @@ func colonValue(text []byte, label string) uint64 {
 // groupAlive says whether a process group still has a member that runs; one that only waits to be
 // reaped does not count.
 func groupAlive(pgid int) bool {
-	if errors.Is(syscall.Kill(-pgid, 0), syscall.ESRCH) {
-		return false
-	}
-	for _, r := range allProcesses() {
-		if r.pgid == pgid && !r.zombie {
-			return true
-		}
-	}
-	return false
+	return !errors.Is(syscall.Kill(-pgid, 0), syscall.ESRCH) &&
+		slices.ContainsFunc(allProcesses(), func(r reading) bool { return r.pgid == pgid && !r.zombie })
 }
 
 // awaitExit returns when the child has ended, and leaves it to be reaped: until then its id, which

@@ -2,7 +2,9 @@ package relays
 
 import (
 	"errors"
+	"maps"
 	"os"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -102,15 +104,14 @@ type tree struct {
 	quit   chan struct{}
 	ended  chan struct{}
 
-	mu       sync.Mutex
-	closed   bool
-	members  map[int]*member // alive, by pid
-	ownCPU   float64         // of members that are gone, each at its highest
-	banked   member          // of members that are gone and were reaped by nobody in the tree
-	switches uint64          // of members that are gone
-	peak     uint64
-	peaks    []*Peak
-	last     Usage
+	mu      sync.Mutex
+	closed  bool
+	members map[int]*member // alive, by pid
+	ownCPU  float64         // of members that are gone, each at its highest
+	banked  member          // of members that are gone: what nobody in the tree has taken over
+	peak    uint64
+	peaks   []*Peak
+	last    Usage
 }
 
 // watchTree begins to sample the group that pid leads.
@@ -159,11 +160,7 @@ func (t *tree) pids() []int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.search()
-	var ids []int
-	for pid := range t.members {
-		ids = append(ids, pid)
-	}
-	return ids
+	return slices.Collect(maps.Keys(t.members))
 }
 
 // sample reads every member; a full one also looks for new members and reads their details.
@@ -171,12 +168,9 @@ func (t *tree) sample(full bool) {
 	if full {
 		t.discover()
 	}
-	var gone []*member
 	for pid, m := range t.members {
 		r, ok := readProcess(pid)
-		if !ok || r.started != m.started {
-			m.gone = true
-			gone = append(gone, m)
+		if m.gone = !ok || r.started != m.started; m.gone {
 			continue
 		}
 		r.cpu = max(r.cpu, m.cpu)
@@ -186,18 +180,17 @@ func (t *tree) sample(full bool) {
 			if r.zombie {
 				d.files = 0
 			}
-			d.highWater = max(d.highWater, m.highWater)
+			d.highWater, d.switches = max(d.highWater, m.highWater), max(d.switches, m.switches)
 			d.read, d.written = max(d.read, m.read), max(d.written, m.written)
-			d.switches = max(d.switches, m.switches)
 			m.details = d
 		}
 	}
-	for _, m := range gone {
-		t.bank(m)
+	for _, m := range t.members {
+		if m.gone {
+			t.bank(m)
+		}
 	}
-	for _, m := range gone {
-		delete(t.members, m.pid)
-	}
+	maps.DeleteFunc(t.members, func(_ int, m *member) bool { return m.gone })
 	t.sum()
 }
 
@@ -205,17 +198,12 @@ func (t *tree) sample(full bool) {
 // that waits for it, so they are banked only where no ancestor in the tree is alive to have them.
 func (t *tree) bank(m *member) {
 	t.ownCPU += m.cpu
-	t.switches += m.switches
+	t.banked.switches += m.switches
 	t.banked.highWater = max(t.banked.highWater, m.highWater)
-	for up := m; ; {
-		next := t.members[up.ppid]
-		if next == nil || next == up {
-			break
-		}
+	for up, next := m, t.members[m.ppid]; next != nil && next != up; up, next = next, t.members[next.ppid] {
 		if !next.gone {
 			return
 		}
-		up = next
 	}
 	t.banked.cpu += m.cpu + m.reaped
 	t.banked.read += m.read
@@ -226,7 +214,7 @@ func (t *tree) bank(m *member) {
 // children (which misses those whose parent ignored their end) and each member at its own highest
 // (which misses those that lived between two samples).
 func (t *tree) sum() {
-	now := Usage{ContextSwitches: t.switches, ReadBytes: t.banked.read, WriteBytes: t.banked.written}
+	now := Usage{ContextSwitches: t.banked.switches, ReadBytes: t.banked.read, WriteBytes: t.banked.written}
 	withReaped, own := t.banked.cpu, t.ownCPU
 	t.peak = max(t.peak, t.banked.highWater)
 	for _, m := range t.members {
@@ -253,15 +241,10 @@ func (t *tree) sum() {
 
 // discover adds the children of members and theirs.
 func (t *tree) discover() {
-	var unseen []int
-	for pid := range t.members {
-		unseen = append(unseen, pid)
-	}
-	for len(unseen) > 0 {
+	for unseen := slices.Collect(maps.Keys(t.members)); len(unseen) > 0; unseen = unseen[1:] {
 		pid := unseen[0]
-		unseen = unseen[1:]
 		children, ok := childrenOf(pid)
-		if !ok && t.members[pid] != nil && !t.members[pid].zombie {
+		if !ok && !t.members[pid].zombie {
 			if _, alive := readProcess(pid); alive {
 				t.search() // the kernel does not list them
 				return

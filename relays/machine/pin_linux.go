@@ -20,9 +20,9 @@ type Shares struct{ Harness, Relay []int } // logical processors
 // Divide gives harness and relays processors of their own, out of those that this process may use.
 // Nothing changes yet.
 func Divide() (*Shares, error) {
-	allowed, err := affinity(0)
+	allowed, err := Affinity(0)
 	if err != nil {
-		return nil, fmt.Errorf("reading which processors may be used: %w", err)
+		return nil, err
 	}
 	harness, relay, ok := System{}.Split(allowed)
 	if !ok {
@@ -35,9 +35,9 @@ func Divide() (*Shares, error) {
 // many goroutines at a time as that has processors. The relays' share is for whoever launches them.
 // undo gives everything back.
 func (s *Shares) Keep() (undo func(), err error) {
-	allowed, err := affinity(0)
+	allowed, err := Affinity(0)
 	if err != nil {
-		return nil, fmt.Errorf("reading which processors may be used: %w", err)
+		return nil, err
 	}
 	if err := keepTo(s.Harness); err != nil {
 		return nil, errors.Join(err, keepTo(allowed))
@@ -49,11 +49,11 @@ func (s *Shares) Keep() (undo func(), err error) {
 	}, nil
 }
 
-// affinity returns the processors that a thread may use; 0 is the calling one.
-func affinity(tid int) (processors []int, err error) {
+// Affinity returns the processors that a thread may use; 0 is the calling one.
+func Affinity(tid int) (processors []int, err error) {
 	var set unix.CPUSet
-	if err := unix.SchedGetaffinity(tid, &set); err != nil {
-		return nil, err
+	if err := unix.SchedGetaffinity(0, &set); err != nil {
+		return nil, fmt.Errorf("reading which processors may be used: %w", err)
 	}
 	for i := 0; len(processors) < set.Count(); i++ {
 		if set.IsSet(i) {
@@ -63,13 +63,16 @@ func affinity(tid int) (processors []int, err error) {
 	return processors, nil
 }
 
-// setAffinity keeps a thread to processors; 0 is the calling one.
-func setAffinity(tid int, processors []int) error {
+// SetAffinity keeps a thread to processors; 0 is the calling one.
+func SetAffinity(tid int, processors []int) error {
 	var set unix.CPUSet
 	for _, p := range processors {
 		set.Set(p)
 	}
-	return unix.SchedSetaffinity(tid, &set)
+	if err := unix.SchedSetaffinity(tid, &set); err != nil {
+		return fmt.Errorf("keeping a thread to processors %v: %w", processors, err)
+	}
+	return nil
 }
 
 // keepTo keeps every thread of this process to processors. Threads inherit that from the one that
@@ -88,8 +91,8 @@ func keepTo(processors []int) error {
 			if err != nil || slices.Contains(done, tid) {
 				continue
 			}
-			if err := setAffinity(tid, processors); err != nil && !errors.Is(err, unix.ESRCH) { // one that ended meanwhile is kept to nothing
-				return fmt.Errorf("keeping a thread to processors %v: %w", processors, err)
+			if err := SetAffinity(tid, processors); err != nil && !errors.Is(err, unix.ESRCH) { // one that ended meanwhile is kept to nothing
+				return err
 			}
 			done = append(done, tid)
 		}

@@ -11,7 +11,7 @@ import (
 )
 
 func TestKeepMovesEveryThreadAndThoseToCome(t *testing.T) {
-	before, err := affinity(0)
+	before, err := Affinity(0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -70,7 +70,7 @@ func everyThread(t *testing.T, want []int) {
 	}
 	for _, e := range entries {
 		tid, _ := strconv.Atoi(e.Name())
-		if got, err := affinity(tid); err == nil && !slices.Equal(got, want) {
+		if got, err := Affinity(tid); err == nil && !slices.Equal(got, want) {
 			t.Errorf("thread %d may use %v, want %v", tid, got, want)
 		}
 	}
@@ -79,15 +79,15 @@ func everyThread(t *testing.T, want []int) {
 func TestDivideRefusesOneProcessor(t *testing.T) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	before, err := affinity(0)
+	before, err := Affinity(0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := setAffinity(0, before[:1]); err != nil {
+	if err := SetAffinity(0, before[:1]); err != nil {
 		t.Fatal(err)
 	}
 	_, err = Divide()
-	if restore := setAffinity(0, before); restore != nil {
+	if restore := SetAffinity(0, before); restore != nil {
 		t.Fatal(restore)
 	}
 	if !errors.Is(err, ErrOneCore) {

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"net"
 	"os"
 	"path/filepath"
 	"syscall"
@@ -31,9 +30,6 @@ func Shortage(err error) string {
 	}
 	return ""
 }
-
-// ErrNoPort is returned where every local port is taken.
-var ErrNoPort = errors.New("no free local port")
 
 // A Lookout tells what the machine is short of.
 type Lookout struct {
@@ -64,7 +60,8 @@ func (l *Lookout) Short() string {
 			return results.ShortageFileSize
 		}
 	}
-	return Shortage(tryToListen())
+	_, err := FreePort()
+	return Shortage(err)
 }
 
 // Full returns results.ShortageDisk or results.ShortageInodes where the folder's file system is as
@@ -125,18 +122,6 @@ func tryToWrite(dir string) error {
 	}
 	_, err = f.Write(make([]byte, 64<<10))
 	return errors.Join(err, f.Close(), os.Remove(f.Name()))
-}
-
-// tryToListen takes a port for a moment.
-func tryToListen() error {
-	l, err := net.Listen("tcp4", "127.0.0.1:0")
-	if errors.Is(err, syscall.EADDRINUSE) {
-		return ErrNoPort
-	}
-	if err != nil {
-		return err
-	}
-	return l.Close()
 }
 
 // reaches says whether a file below dir is as large as files may be.

@@ -142,24 +142,25 @@ func (l *line) read(ctx context.Context) {
 			continue
 		}
 		sub, _ := scan.String(parts[1])
-		switch string(parts[0]) {
+		label := string(parts[0])
+		if read := map[string]*Tally{`"EVENT"`: &l.counts.Events, `"REQ"`: &l.counts.Reqs, `"COUNT"`: &l.counts.CountReqs,
+			`"NEG-OPEN"`: &l.counts.NegOpens, `"NEG-MSG"`: &l.counts.NegMsgs}[label]; read != nil {
+			if read.add(); label != `"NEG-MSG"` {
+				l.use()
+			}
+		}
+		switch label {
 		case `"EVENT"`:
-			l.counts.Events.add()
-			l.use()
 			if !l.event(at, frame, parts[1]) {
 				l.counts.HangUps.add()
 				return
 			}
 		case `"REQ"`:
-			l.counts.Reqs.add()
-			l.use()
 			l.request(at, frame, sub)
 		case `"COUNT"`:
-			l.counts.CountReqs.add()
-			l.use()
 			l.ask(sub, at, frame)
 		case `"NEG-OPEN"`, `"NEG-MSG"`:
-			l.reconcile(at, frame, sub, string(parts[0]) == `"NEG-OPEN"`)
+			l.reconcile(at, frame, sub, label == `"NEG-OPEN"`)
 		default:
 			l.pass(frame)
 		}
@@ -344,12 +345,6 @@ func (l *line) hides(text []byte, times int) bool {
 }
 
 func (l *line) reconcile(at time.Duration, frame []byte, sub string, opens bool) {
-	if opens {
-		l.counts.NegOpens.add()
-		l.use()
-	} else {
-		l.counts.NegMsgs.add()
-	}
 	s := l.now()
 	opened := l.opened.Load()
 	if opens && s == l.script {

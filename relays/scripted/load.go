@@ -5,9 +5,8 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
-	"time"
 
-	"golang.org/x/sys/unix"
+	"relaybench/relays/machine"
 )
 
 // load is what a scripted relay uses of its machine.
@@ -51,7 +50,7 @@ func (u *load) end() {
 func (u *load) use() {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	for until := processorTime() + u.script.CPUPerMessage; processorTime() < until; {
+	for until := machine.OwnCPU() + u.script.CPUPerMessage; machine.OwnCPU() < until; {
 	}
 	if u.script.WritePerMessage > 0 {
 		must(u.files[0].Write(make([]byte, u.script.WritePerMessage)))
@@ -59,11 +58,4 @@ func (u *load) use() {
 			check(u.files[0].Sync())
 		}
 	}
-}
-
-// processorTime is what this process has had, in user and kernel mode.
-func processorTime() time.Duration {
-	var use unix.Rusage
-	check(unix.Getrusage(unix.RUSAGE_SELF, &use))
-	return time.Duration(use.Utime.Nano() + use.Stime.Nano())
 }

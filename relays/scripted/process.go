@@ -104,10 +104,10 @@ func External(t testing.TB, name string, s Script) *Relay {
 	r.Command = shellquote.Join(variable+"="+file, built(t)) + " serve --port {port} --db {dir}"
 	d := must(relays.FromTemplate(name, r.Command))
 	if s.Import != nil {
-		d.ImportRule = relays.ImportRule{Command: "{program} import {file} --db {dir}", Running: relays.MustStop}
+		d.ImportRule = relays.NativeRule{Command: "{program} import {file} --db {dir}", Running: relays.MustStop}
 	}
 	if s.SyncWith != nil {
-		d.SyncRule = relays.SyncRule{Command: "{program} sync {url} {direction} --db {dir}", Running: relays.MustStop}
+		d.SyncRule = relays.NativeRule{Command: "{program} sync {url} {direction} --db {dir}", Running: relays.MustStop}
 	}
 	r.Definition = &d
 	return r
