@@ -70,7 +70,7 @@ nothing moves. No relay may serve the store meanwhile.`,
 		}
 		defer closeStore(&err)
 		began := time.Now()
-		o.Told = func(text string, _ reference.Synced) { fmt.Fprintln(stdout, text) }
+		o.Told = func(text string) { fmt.Fprintln(stdout, text) }
 		var said atomic.Int64
 		o.Moved = func(came, sent int64) {
 			if now := time.Now().Unix(); said.Swap(now) != now {

@@ -2,13 +2,14 @@ package reference
 
 import (
 	"bytes"
+	"cmp"
+	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"path/filepath"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	bolt "go.etcd.io/bbolt"
@@ -20,9 +21,8 @@ import (
 // boltStore keeps events in one bbolt file: a bucket of events by Seq, which grows at its end, a
 // bucket of index keys (boltindex.go), and the relay's notes. A group is one bbolt transaction.
 type boltStore struct {
-	db      *bolt.DB
-	lastSeq atomic.Uint64
-	close   func() error
+	onDisk
+	db *bolt.DB
 }
 
 var (
@@ -54,13 +54,22 @@ func openBolt(dir string, d Durability) (Store, error) {
 		db.Close()
 		return nil, fmt.Errorf("preparing the bolt store %s: %w", path, err)
 	}
-	stop := make(chan struct{})
+	ctx, stop := context.WithCancel(context.Background())
 	var syncing sync.WaitGroup
 	if d == DurabilityBatch {
-		syncing.Go(func() { b.syncUntil(stop) })
+		syncing.Go(func() {
+			for tick := time.Tick(syncEvery); ; {
+				select {
+				case <-tick:
+					db.Sync() // an error here comes again with the sync of Close
+				case <-ctx.Done():
+					return
+				}
+			}
+		})
 	}
 	b.close = sync.OnceValue(func() error {
-		close(stop)
+		stop()
 		syncing.Wait()
 		return errors.Join(db.Sync(), db.Close())
 	})
@@ -80,26 +89,13 @@ func (b *boltStore) prepare(tx *bolt.Tx) error {
 	return nil
 }
 
-func (b *boltStore) syncUntil(stop <-chan struct{}) {
-	for tick := time.Tick(syncEvery); ; {
-		select {
-		case <-tick:
-			b.db.Sync() // an error here comes again with the sync of Close
-		case <-stop:
-			return
-		}
-	}
-}
-
-// LastSeq returns the highest number ever stored, which bbolt keeps as the bucket's sequence.
-func (b *boltStore) LastSeq() uint64 { return b.lastSeq.Load() }
-
-// Close syncs and closes the file. Closing again does nothing.
-func (b *boltStore) Close() error { return b.close() }
-
 // View reads in one transaction.
 func (b *boltStore) View(read func(View) error) error {
-	return b.db.View(func(tx *bolt.Tx) error { return read(newBoltTx(tx)) })
+	return b.db.View(func(tx *bolt.Tx) error {
+		t := newBoltTx(tx)
+		err := read(t)
+		return cmp.Or(t.err, err)
+	})
 }
 
 // Update commits a group in one transaction.
@@ -107,15 +103,14 @@ func (b *boltStore) Update(change func(Tx) error) error {
 	var last uint64
 	err := b.db.Update(func(tx *bolt.Tx) error {
 		t := newBoltTx(tx)
-		if err := change(t); err != nil {
-			return err
+		if err := change(t); err != nil || t.err != nil {
+			return cmp.Or(t.err, err)
 		}
 		if last = t.lastSeq; last > 0 {
-			if err := t.events.SetSequence(last); err != nil {
-				return err
-			}
+			t.failed(t.events.SetSequence(last))
 		}
-		return t.flush()
+		t.flush()
+		return t.err
 	})
 	if err == nil && last > 0 {
 		b.lastSeq.Store(last)
@@ -125,6 +120,7 @@ func (b *boltStore) Update(change func(Tx) error) error {
 
 // boltTx is one transaction. Values point into the file's map, or into the transaction's own pages.
 type boltTx struct {
+	trouble
 	events, index, notes *bolt.Bucket
 	pending              []keyChange // of the index, but for ids
 	lastSeq              uint64
@@ -140,68 +136,63 @@ func newBoltTx(tx *bolt.Tx) *boltTx {
 }
 
 // load reads an event by its number as it stands in keys and index values.
-func (t *boltTx) load(seq []byte) (r Record, ok bool, err error) {
+func (t *boltTx) load(seq []byte) (r Record, ok bool) {
 	raw := t.events.Get(seq)
-	if raw == nil {
-		return r, false, nil
+	if raw == nil || t.err != nil {
+		return r, false
 	}
-	r, err = parseRecord(binary.BigEndian.Uint64(seq), raw)
-	return r, err == nil, err
+	r, err := parseRecord(binary.BigEndian.Uint64(seq), raw)
+	return r, !t.failed(err)
 }
 
-func (t *boltTx) Find(id corpus.ID) (r Record, ok bool, err error) {
+func (t *boltTx) Find(id corpus.ID) (r Record, ok bool) {
 	if value := t.index.Get(idKey(&id)); value != nil {
 		return t.load(value[:8])
 	}
-	return r, false, nil
+	return r, false
 }
 
-func (t *boltTx) Insert(r *Record) (inserted bool, err error) {
-	if t.index.Get(idKey(&r.ID)) != nil {
-		return false, nil
+func (t *boltTx) Insert(r *Record) (inserted bool) {
+	if t.err != nil || t.index.Get(idKey(&r.ID)) != nil {
+		return false
 	}
 	value := indexValue(r)
-	if err := t.events.Put(value[:8], r.Raw); err != nil {
-		return false, err
-	}
 	for _, key := range indexKeys(r) {
 		t.pending = append(t.pending, keyChange{key, value})
 	}
 	t.lastSeq = r.Seq
-	return true, t.index.Put(idKey(&r.ID), value)
+	return !t.failed(t.events.Put(value[:8], r.Raw)) && !t.failed(t.index.Put(idKey(&r.ID), value))
 }
 
 // flush changes the index in the order of its keys: newer keys come first, and each put before all
 // others would move all others.
-func (t *boltTx) flush() error {
+func (t *boltTx) flush() {
 	slices.SortStableFunc(t.pending, func(a, b keyChange) int { return bytes.Compare(a.key, b.key) })
 	for _, c := range t.pending {
-		var err error
-		if c.value != nil {
-			err = t.index.Put(c.key, c.value)
-		} else {
-			err = t.index.Delete(c.key)
-		}
-		if err != nil {
-			return err
+		switch {
+		case t.err != nil:
+			return
+		case c.value != nil:
+			t.failed(t.index.Put(c.key, c.value))
+		default:
+			t.failed(t.index.Delete(c.key))
 		}
 	}
 	t.pending = t.pending[:0]
-	return nil
 }
 
-func (t *boltTx) Remove(r *Record) error {
+func (t *boltTx) Remove(r *Record) {
 	seq := binary.BigEndian.AppendUint64(nil, r.Seq)
-	have, ok, err := t.load(seq)
-	if err != nil || !ok || have.ID != r.ID {
-		return err
+	have, ok := t.load(seq)
+	if !ok || have.ID != r.ID {
+		return
 	}
 	for _, key := range indexKeys(&have) {
 		t.pending = append(t.pending, keyChange{key, nil})
 	}
-	return errors.Join(t.index.Delete(idKey(&have.ID)), t.events.Delete(seq))
+	t.failed(errors.Join(t.index.Delete(idKey(&have.ID)), t.events.Delete(seq)))
 }
 
-func (t *boltTx) Note(key []byte) ([]byte, error) { return t.notes.Get(key), nil }
+func (t *boltTx) Note(key []byte) []byte { return t.notes.Get(key) }
 
-func (t *boltTx) SetNote(key, value []byte) error { return t.notes.Put(key, value) }
+func (t *boltTx) SetNote(key, value []byte) { t.failed(t.notes.Put(key, value)) }

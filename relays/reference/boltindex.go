@@ -71,38 +71,36 @@ const maxWalks = 4096
 // values, since a tag value is mostly rarer than an author or a kind; then author and kind; then
 // either; then time.
 func prefixes(q *Query) (list [][]byte) {
-	authors, kinds := q.Authors, q.Kinds
+	authors, kinds := len(q.Authors), len(q.Kinds)
 	switch {
 	case len(q.Tags) > 0:
 		t := fewestValues(q.Tags)
 		for _, v := range t.Values {
 			list = append(list, tagPrefix(tagHash(t.Name, v)))
 		}
-	case len(authors) > 0 && len(kinds) > 0 && len(authors)*len(kinds) <= maxWalks:
-		for i := range authors {
-			for _, kind := range kinds {
-				list = append(list, authorKindPrefix(&authors[i], kind))
+	case authors > 0 && kinds > 0 && authors*kinds <= maxWalks:
+		for i := range q.Authors {
+			for _, kind := range q.Kinds {
+				list = append(list, authorKindPrefix(&q.Authors[i], kind))
 			}
 		}
-	case len(authors) > 0 && len(authors) <= maxWalks:
-		for i := range authors {
-			list = append(list, authorPrefix(&authors[i]))
+	case authors > 0 && authors <= maxWalks:
+		for i := range q.Authors {
+			list = append(list, authorPrefix(&q.Authors[i]))
 		}
-	case len(kinds) > 0 && len(kinds) <= maxWalks:
-		for _, kind := range kinds {
+	case kinds > 0 && kinds <= maxWalks:
+		for _, kind := range q.Kinds {
 			list = append(list, kindPrefix(kind))
 		}
 	default:
-		return [][]byte{{tableTime}}
+		list = [][]byte{{tableTime}}
 	}
 	return list
 }
 
 // Scan merges the places of the index where matching events stand, and stops where the caller does.
-func (t *boltTx) Scan(q *Query, after Position) (Cursor, error) {
-	if err := t.flush(); err != nil {
-		return nil, err
-	}
+func (t *boltTx) Scan(q *Query, after Position) Cursor {
+	t.flush()
 	if len(q.IDs) > 0 {
 		return t.scanIDs(q, after)
 	}
@@ -121,24 +119,20 @@ func (t *boltTx) Scan(q *Query, after Position) (Cursor, error) {
 		}
 	}
 	heap.Init(&c.walks)
-	return c, nil
+	return c
 }
 
 // scanIDs looks every id up; there are few, since a message lists them.
-func (t *boltTx) scanIDs(q *Query, after Position) (Cursor, error) {
+func (t *boltTx) scanIDs(q *Query, after Position) Cursor {
 	var found []*Record
 	last := Record{CreatedAt: after.CreatedAt, ID: after.ID}
-	for i := range q.IDs {
-		r, ok, err := t.Find(q.IDs[i])
-		if err != nil {
-			return nil, err
-		}
-		if ok && (!after.valid || last.Before(&r)) {
+	for _, id := range q.IDs {
+		if r, ok := t.Find(id); ok && (!after.valid || last.Before(&r)) {
 			found = append(found, &r)
 		}
 	}
 	slices.SortFunc(found, oldestFirst)
-	return &memoryCursor{q, found}, nil
+	return &memoryCursor{q, found}
 }
 
 // walk is one place of the index being read.
@@ -179,7 +173,7 @@ type boltCursor struct {
 	record  Record
 }
 
-func (c *boltCursor) Next() (*Record, error) {
+func (c *boltCursor) Next() *Record {
 	for len(c.walks) > 0 {
 		w := &c.walks[0]
 		place, value := w.place, w.value
@@ -196,15 +190,15 @@ func (c *boltCursor) Next() (*Record, error) {
 		if again || !in(c.query.kinds, int(binary.BigEndian.Uint16(value[8:]))) || len(c.query.Authors) > 0 && !c.authors[value[10]] {
 			continue
 		}
-		r, ok, err := c.tx.load(value[:8])
-		if err != nil {
-			return nil, err
-		}
+		r, ok := c.tx.load(value[:8])
 		if ok && c.query.Matches(&r) {
 			c.record = r
-			return &c.record, nil
+			return &c.record
+		}
+		if c.tx.err != nil {
+			break
 		}
 	}
 	c.walks = nil
-	return nil, nil
+	return nil
 }

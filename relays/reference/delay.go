@@ -1,6 +1,7 @@
 package reference
 
 import (
+	"slices"
 	"time"
 
 	"relaybench/relays/wire"
@@ -10,11 +11,10 @@ import (
 // side by side, so that the delay costs latency and no throughput of its own: it is what a slower
 // disk or a longer way would add, to the microsecond as far as the system's clock goes.
 type late struct {
-	delay  time.Duration
-	answer func(group []*job)
-	queue  chan lateGroup
-	hurry  chan struct{} // closed when nothing waits any longer
-	done   chan struct{}
+	delay time.Duration
+	queue chan lateGroup
+	hurry chan struct{} // closed when nothing waits any longer
+	done  chan struct{}
 }
 
 type lateGroup struct {
@@ -26,54 +26,39 @@ type lateGroup struct {
 const lateGroups = 1 << 16
 
 func startLate(delay time.Duration, answer func([]*job)) *late {
-	l := &late{delay: delay, answer: answer, queue: make(chan lateGroup, lateGroups), hurry: make(chan struct{}), done: make(chan struct{})}
-	go l.run()
+	l := &late{delay: delay, queue: make(chan lateGroup, lateGroups), hurry: make(chan struct{}), done: make(chan struct{})}
+	go func() {
+		defer close(l.done)
+		for g := range l.queue {
+			l.wait(g.due)
+			answer(g.jobs)
+		}
+	}()
 	return l
 }
 
 // add takes a group over; the caller may reuse the slice.
 func (l *late) add(group []*job) {
-	l.queue <- lateGroup{time.Now().Add(l.delay), append([]*job(nil), group...)}
-}
-
-func (l *late) run() {
-	defer close(l.done)
-	for g := range l.queue {
-		l.wait(g.due)
-		l.answer(g.jobs)
-	}
+	l.queue <- lateGroup{time.Now().Add(l.delay), slices.Clone(group)}
 }
 
 // wait returns at a moment, or at once when there is no time any more.
 func (l *late) wait(due time.Time) {
 	const fine = 3 * time.Millisecond // Go's timers may be over a millisecond late
-	if left := time.Until(due) - fine; left > 0 {
-		timer := time.NewTimer(left)
-		defer timer.Stop()
+	if left := time.Until(due); left > fine {
 		select {
-		case <-timer.C:
+		case <-time.After(left - fine):
 		case <-l.hurry:
+			return
 		}
 	}
-	for {
-		select {
-		case <-l.hurry:
-			return
-		default:
-		}
-		left := time.Until(due)
-		if left <= 0 {
-			return
-		}
+	for left := time.Until(due); left > 0; left = time.Until(due) {
 		wire.Sleep(left)
 	}
 }
 
 // stop answers at once whatever waits. Nothing may be added any more.
 func (l *late) stop() {
-	if l == nil {
-		return
-	}
 	close(l.hurry)
 	close(l.queue)
 	<-l.done

@@ -1,12 +1,10 @@
 package reference
 
 import (
-	"context"
+	"bytes"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"math"
-	"net"
 	"os"
 	"slices"
 	"strconv"
@@ -22,17 +20,7 @@ import (
 // They are for tests alone. A nil *Faults is an honest relay; where faults strike a share of the
 // events, which ones depends on their ids and on nothing else.
 type Faults struct {
-	lose, hide float64 // share of events: acknowledged and not stored; stored and left out of answers
-
-	extra, backwards, unlimited, early, cut, altered bool // of answers: see faultKinds
-
-	trusting  bool
-	garbage   bool
-	halfOpen  bool
-	perSecond int           // events taken; 0: all
-	slow      time.Duration // before each OK
-	last      int           // event after which the relay kills itself; 0: none
-	pending   int           // bytes that may wait for a peer before it is dropped; 0: it is waited for
+	values map[string]float64 // the arguments by the faults' names; 1 for a fault without an argument
 
 	arrived atomic.Int64
 	noise   atomic.Uint64 // garbage frames sent
@@ -42,28 +30,46 @@ type Faults struct {
 	taken  int   // events in it
 }
 
-// faultKind is one way to misbehave.
-type faultKind struct {
-	name, arg, help string // arg is "" for a fault without an argument
-	set             func(f *Faults, arg string) error
+// value is the argument of a fault, 0 where the relay has not got it.
+func (f *Faults) value(name string) float64 {
+	if f == nil {
+		return 0
+	}
+	return f.values[name]
 }
 
+func (f *Faults) has(name string) bool { return f.value(name) > 0 }
+
+// faultKind is one way to misbehave.
+type faultKind struct {
+	name, arg, help string  // arg is "" for a fault without an argument
+	unit            string  // what the argument ends in
+	most            float64 // the argument lies above 0, and this is as high as it goes
+	whole           bool    // it is a whole number
+	want            string  // how it is to be written
+}
+
+const wantShare, wantCount = "give RATE as a share above 0 and up to 1", "give N as a number from 1 to 2147483647"
+
 var faultKinds = []faultKind{
-	{"ack-without-store", "RATE", "that share of the events is answered OK true and never stored", func(f *Faults, arg string) error { return parseRate(&f.lose, arg) }},
-	{"drop-results", "RATE", "that share of the events is stored, reconciled, and left out of answers", func(f *Faults, arg string) error { return parseRate(&f.hide, arg) }},
-	{"extra-results", "", "each answer begins with an event that nobody asked for", turnOn(func(f *Faults) *bool { return &f.extra })},
-	{"wrong-order", "", "answers come oldest first", turnOn(func(f *Faults) *bool { return &f.backwards })},
-	{"ignore-limit", "", "answers hold all that matches", turnOn(func(f *Faults) *bool { return &f.unlimited })},
-	{"no-verify", "", "ids and signatures are taken on trust", turnOn(func(f *Faults) *bool { return &f.trusting })},
-	{"eose-early", "", "EOSE comes before the stored events", turnOn(func(f *Faults) *bool { return &f.early })},
-	{"closed-midway", "", "an answer of several events ends in CLOSED half-way", turnOn(func(f *Faults) *bool { return &f.cut })},
-	{"notice-throttle", "N/s", "over N events a second are refused as rate-limited, with a NOTICE each", parseThrottle},
-	{"slow-ok", "MS", "each OK comes MS milliseconds after its event was stored", parseSlow},
-	{"half-open", "", "connections are accepted and never answered", turnOn(func(f *Faults) *bool { return &f.halfOpen })},
-	{"die-after", "N", "the relay kills itself when the Nth event has been verified", parseLast},
-	{"garbage-frames", "", "frames that are no message stand before each answer and among the OKs", turnOn(func(f *Faults) *bool { return &f.garbage })},
-	{"id-mismatch", "", "events come back with another content, under ids that are no longer theirs", turnOn(func(f *Faults) *bool { return &f.altered })},
-	{"kill-pending", "MB", "a connection for which more than MB megabytes wait is closed", parsePending},
+	{name: "ack-without-store", arg: "RATE", most: 1, want: wantShare, help: "that share of the events is answered OK true and never stored"},
+	{name: "drop-results", arg: "RATE", most: 1, want: wantShare, help: "that share of the events is stored, reconciled, and left out of answers"},
+	{name: "extra-results", help: "each answer begins with an event that nobody asked for"},
+	{name: "wrong-order", help: "answers come oldest first"},
+	{name: "ignore-limit", help: "answers hold all that matches"},
+	{name: "no-verify", help: "ids and signatures are taken on trust"},
+	{name: "eose-early", help: "EOSE comes before the stored events"},
+	{name: "closed-midway", help: "an answer of several events ends in CLOSED half-way"},
+	{name: "notice-throttle", arg: "N/s", unit: "/s", most: math.MaxInt32, whole: true, want: "want N/s, a number of events from 1, as in 100/s",
+		help: "over N events a second are refused as rate-limited, with a NOTICE each"},
+	{name: "slow-ok", arg: "MS", most: 3_600_000, whole: true, want: "give MS as a number from 1 to 3600000",
+		help: "each OK comes MS milliseconds after its event was stored"},
+	{name: "half-open", help: "connections are accepted and never answered"},
+	{name: "die-after", arg: "N", most: math.MaxInt32, whole: true, want: wantCount, help: "the relay kills itself when the Nth event has been verified"},
+	{name: "garbage-frames", help: "frames that are no message stand before each answer and among the OKs"},
+	{name: "id-mismatch", help: "events come back with another content, under ids that are no longer theirs"},
+	{name: "kill-pending", arg: "MB", most: 1024, want: "give MB as a number of megabytes above 0 and up to 1024, as in 0.5",
+		help: "a connection for which more than MB megabytes wait is closed"},
 }
 
 // ParseFaults reads faults, each written NAME or NAME:ARG. The error is one sentence that names the
@@ -72,8 +78,7 @@ func ParseFaults(specs []string) (*Faults, error) {
 	if len(specs) == 0 {
 		return nil, nil
 	}
-	f := new(Faults)
-	seen := map[string]bool{}
+	f := &Faults{values: map[string]float64{}}
 	for _, spec := range specs {
 		name, arg, hasArg := strings.Cut(spec, ":")
 		at := slices.IndexFunc(faultKinds, func(k faultKind) bool { return k.name == name })
@@ -82,16 +87,21 @@ func ParseFaults(specs []string) (*Faults, error) {
 		}
 		kind := faultKinds[at]
 		switch {
-		case seen[name]:
+		case f.has(name):
 			return nil, fmt.Errorf("%s is given twice", name)
 		case kind.arg == "" && hasArg:
 			return nil, fmt.Errorf("%q: %s takes no argument", spec, name)
 		case kind.arg != "" && !hasArg:
 			return nil, fmt.Errorf("%q needs an argument: %s:%s", spec, name, kind.arg)
 		}
-		seen[name] = true
-		if err := kind.set(f, arg); err != nil {
-			return nil, fmt.Errorf("%q: %w", spec, err)
+		f.values[name] = 1
+		if hasArg {
+			number, whole := strings.CutSuffix(arg, kind.unit)
+			v, err := strconv.ParseFloat(number, 64)
+			if !whole || err != nil || !(v > 0 && v <= kind.most) || kind.whole && v != math.Trunc(v) {
+				return nil, fmt.Errorf("%q: %s", spec, kind.want)
+			}
+			f.values[name] = v
 		}
 	}
 	return f, nil
@@ -122,72 +132,10 @@ func (k faultKind) usage() string {
 	return k.name + ":" + k.arg
 }
 
-func turnOn(field func(*Faults) *bool) func(*Faults, string) error {
-	return func(f *Faults, _ string) error {
-		*field(f) = true
-		return nil
-	}
-}
-
-func parseRate(to *float64, arg string) error {
-	rate, err := strconv.ParseFloat(arg, 64)
-	if err != nil || !(rate > 0 && rate <= 1) {
-		return errors.New("give RATE as a share above 0 and up to 1")
-	}
-	*to = rate
-	return nil
-}
-
-func parseThrottle(f *Faults, arg string) (err error) {
-	number, ok := strings.CutSuffix(arg, "/s")
-	if f.perSecond, err = parseWhole("N", number, math.MaxInt32); err != nil || !ok {
-		return errors.New("want N/s, a number of events from 1, as in 100/s")
-	}
-	return nil
-}
-
-func parseSlow(f *Faults, arg string) error {
-	n, err := parseWhole("MS", arg, 3_600_000)
-	f.slow = time.Duration(n) * time.Millisecond
-	return err
-}
-
-func parseLast(f *Faults, arg string) (err error) {
-	f.last, err = parseWhole("N", arg, math.MaxInt32)
-	return err
-}
-
-func parseWhole(name, arg string, most int) (int, error) {
-	n, err := strconv.Atoi(arg)
-	if err != nil || n < 1 || n > most {
-		return 0, fmt.Errorf("give %s as a number from 1 to %d", name, most)
-	}
-	return n, nil
-}
-
-func parsePending(f *Faults, arg string) error {
-	mb, err := strconv.ParseFloat(arg, 64)
-	if err != nil || !(mb > 0 && mb <= 1024) {
-		return errors.New("give MB as a number of megabytes above 0 and up to 1024, as in 0.5")
-	}
-	f.pending = max(1, int(mb*1e6))
-	return nil
-}
-
 // apply sets what honest options can express.
 func (f *Faults) apply(o *Options) {
-	if f != nil {
-		o.NoVerify = o.NoVerify || f.trusting
-		o.Delay += f.slow
-	}
-}
-
-// limit returns the limit that a filter is answered within.
-func (f *Faults) limit(asked int) int {
-	if f != nil && f.unlimited {
-		return math.MaxInt
-	}
-	return asked
+	o.NoVerify = o.NoVerify || f.has("no-verify")
+	o.Delay += time.Duration(f.value("slow-ok")) * time.Millisecond
 }
 
 // takes judges an event that has been verified; the reason is why it is refused all the same.
@@ -195,16 +143,16 @@ func (f *Faults) takes(s *session) (v decision, refused bool) {
 	if f == nil {
 		return v, false
 	}
-	if f.garbage {
+	if f.has("garbage-frames") {
 		s.out.text(f.nextGarbage())
 	}
-	if f.perSecond > 0 && !f.inTime(time.Now().Unix()) {
+	if most := f.value("notice-throttle"); most > 0 && f.inSecond(time.Now().Unix()) > int(most) {
 		const reason = "rate-limited: slow down"
-		s.send("NOTICE", reason)
+		s.say("NOTICE", reason)
 		return decision{false, reason}, true
 	}
-	if f.last > 0 && f.arrived.Add(1) == int64(f.last) {
-		s.relay.log("die-after: killed by its own hand after %d events", f.last)
+	if last := int64(f.value("die-after")); last > 0 && f.arrived.Add(1) == last {
+		s.relay.log("die-after: killed by its own hand after %d events", last)
 		if self, err := os.FindProcess(os.Getpid()); err == nil {
 			self.Kill()
 		}
@@ -213,52 +161,81 @@ func (f *Faults) takes(s *session) (v decision, refused bool) {
 	return v, false
 }
 
-// inTime counts an event, and reports whether it is within what its second may hold.
-func (f *Faults) inTime(now int64) bool {
+// inSecond counts an event, and returns how many have come within its second.
+func (f *Faults) inSecond(now int64) int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if now != f.second {
 		f.second, f.taken = now, 0
 	}
 	f.taken++
-	return f.taken <= f.perSecond
-}
-
-// holdOpen serves nobody: it takes connections and lets them wait until ctx ends.
-func holdOpen(ctx context.Context, l net.Listener) error {
-	defer context.AfterFunc(ctx, func() { l.Close() })()
-	var conns []net.Conn
-	defer func() {
-		for _, c := range conns {
-			c.Close()
-		}
-	}()
-	for {
-		c, err := l.Accept()
-		if ctx.Err() != nil {
-			return nil
-		}
-		if err != nil {
-			return fmt.Errorf("accepting connections: %w", err)
-		}
-		conns = append(conns, c)
-	}
+	return f.taken
 }
 
 // loses reports whether an event is acknowledged and otherwise ignored.
-func (f *Faults) loses(id *corpus.ID) bool { return f != nil && struck(id, loseAt, f.lose) }
+func (f *Faults) loses(id *corpus.ID) bool {
+	return f != nil && struck(id[:], f.value("ack-without-store"))
+}
 
 // hides reports whether an event is left out of answers.
-func (f *Faults) hides(id *corpus.ID) bool { return f != nil && struck(id, hideAt, f.hide) }
-
-// Where in an id the two faults that strike a share of the events look.
-const (
-	loseAt = 0
-	hideAt = 8
-)
+func (f *Faults) hides(id *corpus.ID) bool {
+	return f != nil && struck(id[8:], f.value("drop-results"))
+}
 
 // struck reports whether an event is among the share. Ids are hashes, so that any eight bytes
 // spread evenly; each fault looks at others.
-func struck(id *corpus.ID, at int, share float64) bool {
-	return float64(binary.BigEndian.Uint64(id[at:])) < share*(1<<64)
+func struck(id []byte, share float64) bool {
+	return float64(binary.BigEndian.Uint64(id)) < share*(1<<64)
+}
+
+// begin sends what comes before an answer, and says whether its EOSE was among that.
+func (f *Faults) begin(s *subscription) (early bool) {
+	if f.has("garbage-frames") {
+		for range garbage {
+			s.session.out.text(f.nextGarbage())
+		}
+	}
+	if early = f.has("eose-early"); early {
+		s.goLive()
+	}
+	if f.has("extra-results") {
+		s.session.out.text(s.head, nullEvents()[0]) // with its bracket
+	}
+	return early
+}
+
+// spoil returns the events of a batch as they are to be sent; cut says that nothing comes after them.
+func (f *Faults) spoil(b *batch) (events [][]byte, cut bool) {
+	events = slices.Collect(b.each)
+	if f.has("wrong-order") {
+		slices.Reverse(events)
+	}
+	if cut = f.has("closed-midway") && len(events) > 1; cut {
+		events = events[:len(events)/2]
+	}
+	if f.has("id-mismatch") {
+		const key = `"content":"` // unescaped, it stands nowhere else in canonical JSON
+		for i, raw := range events {
+			events[i] = bytes.Replace(raw, []byte(key), []byte(key+"altered: "), 1)
+		}
+	}
+	return events, cut
+}
+
+// garbage is what is no message of the protocol.
+var garbage = [][]byte{
+	{},
+	[]byte("good morning"),
+	[]byte("\xff\xfe\x00\x01 \x1b[31mred"),
+	[]byte(`["EVENT","`),
+	[]byte(`{"EVENT":["OK"]}`),
+	[]byte(`[]`),
+	[]byte(`]]]]{{{{`),
+	[]byte(strings.Repeat("[", 10_000)),
+	[]byte(`["OK","not an id",true,""]`),
+	[]byte(`["EVENT","nobody's",{"id":17}]`),
+}
+
+func (f *Faults) nextGarbage() []byte {
+	return garbage[f.noise.Add(1)%uint64(len(garbage))]
 }

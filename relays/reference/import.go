@@ -2,10 +2,13 @@ package reference
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"io"
 	"time"
+
+	"relaybench/corpus"
 )
 
 // ImportOptions say how events are taken into a store that nobody serves. Zero values: defaults.
@@ -32,25 +35,10 @@ type Imported struct {
 	Broken     int64 // no event at all
 }
 
-func (n *Imported) count(v decision) {
-	switch v {
-	case stored:
-		n.Stored++
-	case duplicate:
-		n.Duplicates++
-	case replaced:
-		n.Superseded++
-	case deleted:
-		n.Deleted++
-	case vanished:
-		n.Vanished++
-	case expired:
-		n.Expired++
-	case protected:
-		n.Protected++
-	default:
-		n.Invalid++
-	}
+// outcomes are the counts by what was decided; what is in none of them is invalid.
+func (n *Imported) outcomes() map[decision]*int64 {
+	return map[decision]*int64{stored: &n.Stored, duplicate: &n.Duplicates, replaced: &n.Superseded, deleted: &n.Deleted,
+		vanished: &n.Vanished, expired: &n.Expired, protected: &n.Protected}
 }
 
 // Importer takes events into a store by the rules by which a relay takes them, without the relay:
@@ -64,13 +52,11 @@ type Importer struct {
 	total   Imported
 }
 
-// How an import is cut. A batch is what one core verifies at a time.
+// How an import is cut: a group is what one transaction commits.
 const (
-	importBatchEvents = 128
-	importBatchBytes  = 256 << 10
-	importGroup       = 4096    // events of one commit
+	importGroupEvents = 4096
 	importGroupBytes  = 8 << 20 // or so many bytes
-	importInFlight    = 32      // batches that are read and not yet committed
+	importInFlight    = 2       // groups that are read and not yet committed
 )
 
 // NewImporter makes an importer for a store that it is the only one to write to.
@@ -79,20 +65,17 @@ func NewImporter(s Store, o ImportOptions) *Importer {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	im := &Importer{options: o, store: s, group: importGroup, seq: s.LastSeq()}
-	im.rules.isHere = func(tag string) bool { return o.URL != "" && sameRelay(tag, o.URL) }
-	return im
+	return &Importer{options: o, store: s, rules: rules{o.URL}, group: importGroupEvents, seq: s.LastSeq()}
 }
 
 // Total returns the counts of everything so far.
 func (im *Importer) Total() Imported { return im.total }
 
-// importBatch is events that follow each other, and what was found out about them.
-type importBatch struct {
+// importGroup is events that follow each other, and what was found out about them.
+type importGroup struct {
 	jobs  []importJob
-	bytes int
-	ready chan struct{} // closed once it is verified
-	err   error         // why there is no further batch
+	ready chan struct{} // closed once they are verified
+	err   error         // why there is no further group
 }
 
 type importJob struct {
@@ -102,129 +85,106 @@ type importJob struct {
 
 var errCut = errors.New("it is longer than any event")
 
-// Run takes all events of a stream. next is prepare.Texts.Next or like it. When ctx ends, the group
-// at hand is committed, and the error is ctx's cause: a call of next that waits for more is then
+// Run takes all events of a stream. next is prepare.Texts.Next or like it. When ctx ends, the commit
+// under way is finished, and the error is ctx's cause: a call of next that waits for more is then
 // left to itself. After any error all that Total counts is in the store.
 func (im *Importer) Run(ctx context.Context, next func(dst []byte) (text []byte, whole bool, err error)) error {
-	asked := ctx
-	ctx, cancel := context.WithCancel(asked)
+	reading, cancel := context.WithCancel(ctx)
 	defer cancel()
-	arrived := make(chan *importBatch, importInFlight)
+	groups := make(chan *importGroup, importInFlight)
 	go func() {
-		for {
-			b := im.readBatch(ctx, next)
+		for more := true; more; {
+			g := im.read(reading, next)
+			more = g.err == nil
+			go im.check(g)
 			select {
-			case arrived <- b:
-			case <-ctx.Done():
-				return
-			}
-			go func() {
-				im.check(b)
-				close(b.ready)
-			}()
-			if b.err != nil {
+			case groups <- g:
+			case <-reading.Done():
 				return
 			}
 		}
 	}()
 	for {
-		group, err := gatherBatches(ctx, arrived, im.group)
-		if len(group) > 0 {
-			if failed := im.commit(group); failed != nil {
-				return failed
-			}
-			if im.options.Progress != nil {
-				im.options.Progress(im.total)
-			}
+		var g *importGroup
+		select {
+		case g = <-groups:
+			<-g.ready
+		case <-ctx.Done():
+			return context.Cause(ctx)
 		}
-		switch {
-		case asked.Err() != nil:
-			return context.Cause(asked)
-		case err == io.EOF:
-			return nil
-		case err != nil:
+		if err := im.commit(g); err != nil {
 			return err
 		}
+		if im.options.Progress != nil && len(g.jobs) > 0 {
+			im.options.Progress(im.total)
+		}
+		switch {
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
+		case g.err == io.EOF:
+			return nil
+		case g.err != nil:
+			return g.err
+		}
 	}
 }
 
-// gatherBatches returns the batches of one commit, with the error why there are no more.
-func gatherBatches(ctx context.Context, arrived <-chan *importBatch, most int) (group []*importBatch, err error) {
-	for events, bytes := 0, 0; events < most && bytes < importGroupBytes; {
-		var b *importBatch
-		select {
-		case b = <-arrived:
-		case <-ctx.Done():
-			return group, ctx.Err()
-		}
-		<-b.ready
-		group = append(group, b)
-		events, bytes = events+len(b.jobs), bytes+b.bytes
-		if b.err != nil {
-			return group, b.err
-		}
-	}
-	return group, nil
-}
-
-// readBatch reads what one core verifies at a time.
-func (im *Importer) readBatch(ctx context.Context, next func([]byte) ([]byte, bool, error)) *importBatch {
-	b := &importBatch{jobs: make([]importJob, 0, importBatchEvents), ready: make(chan struct{})}
-	for len(b.jobs) < importBatchEvents && b.bytes < importBatchBytes {
-		if b.err = ctx.Err(); b.err != nil {
+// read reads the events of one commit.
+func (im *Importer) read(ctx context.Context, next func([]byte) ([]byte, bool, error)) *importGroup {
+	g := &importGroup{ready: make(chan struct{})}
+	for bytes := 0; len(g.jobs) < im.group && bytes < importGroupBytes; {
+		if g.err = ctx.Err(); g.err != nil {
 			break
 		}
 		text, whole, err := next(nil)
-		if b.err = err; err != nil {
+		if g.err = err; err != nil {
 			break
 		}
-		j := importJob{text: bytes.TrimSpace(text)}
+		j := importJob{text: text}
 		if !whole {
 			j.problem = errCut
 		}
-		b.jobs = append(b.jobs, j)
-		b.bytes += len(text)
+		g.jobs = append(g.jobs, j)
+		bytes += len(text)
 	}
-	return b
+	return g
 }
 
-// check examines the events of a batch.
-func (im *Importer) check(b *importBatch) {
+// check examines the events of a group, on all cores.
+func (im *Importer) check(g *importGroup) {
+	defer close(g.ready)
 	now := im.options.Now().Unix()
-	for i := range b.jobs {
-		if j := &b.jobs[i]; j.problem == nil {
-			j.examine(j.text, im.options.MaxEventBytes, im.options.NoVerify, now)
+	corpus.InParallel(len(g.jobs), func(i int) {
+		if j := &g.jobs[i]; j.problem == nil {
+			j.examine(bytes.TrimSpace(j.text), im.options.MaxEventBytes, im.options.NoVerify, now)
 		}
-	}
+	})
 }
 
 // commit stores a group in one transaction and counts it.
-func (im *Importer) commit(group []*importBatch) error {
-	var total Imported
-	var last uint64
+func (im *Importer) commit(g *importGroup) error {
+	if len(g.jobs) == 0 {
+		return nil
+	}
+	total, last := im.total, im.seq
+	outcomes := total.outcomes()
 	err := im.store.Update(func(tx Tx) error {
-		total, last = im.total, im.seq
-		for _, b := range group {
-			for i := range b.jobs {
-				j := &b.jobs[i]
-				total.Read++
-				switch {
-				case j.problem != nil:
-					total.Broken++
-					continue
-				case !j.refused && !j.keep:
-					total.Ephemeral++
-					continue
-				case !j.refused:
-					last++
-					j.record.Seq = last
-					var err error
-					if j.decision, err = im.rules.admit(tx, &j.event, &j.record); err != nil {
-						return err
-					}
-				}
-				total.count(j.decision)
+		for i := range g.jobs {
+			j := &g.jobs[i]
+			total.Read++
+			switch {
+			case j.problem != nil:
+				total.Broken++
+				continue
+			case !j.refused && !j.keep:
+				total.Ephemeral++
+				continue
+			case !j.refused:
+				last++
+				j.record.Seq = last
+				j.decision = im.rules.admit(tx, &j.event, &j.record)
 			}
+			*cmp.Or(outcomes[j.decision], &total.Invalid)++
 		}
 		return nil
 	})

@@ -6,28 +6,6 @@ import (
 	"strings"
 )
 
-// info is the relay information document (NIP-11).
-type info struct {
-	Name          string     `json:"name"`
-	Description   string     `json:"description"`
-	SupportedNIPs []int      `json:"supported_nips"`
-	Software      string     `json:"software"`
-	Version       string     `json:"version"`
-	Limitation    limitation `json:"limitation"`
-}
-
-type limitation struct {
-	MaxMessageLength int  `json:"max_message_length"`
-	MaxSubscriptions int  `json:"max_subscriptions"`
-	MaxFilters       int  `json:"max_filters"`
-	MaxLimit         int  `json:"max_limit,omitempty"`
-	MaxSubIDLength   int  `json:"max_subid_length"`
-	MaxContentLength int  `json:"max_content_length"`
-	AuthRequired     bool `json:"auth_required"`
-	PaymentRequired  bool `json:"payment_required"`
-	RestrictedWrites bool `json:"restricted_writes"`
-}
-
 func (r *relay) serveInfo(w http.ResponseWriter, req *http.Request) {
 	h := w.Header()
 	h.Set("Access-Control-Allow-Origin", "*")
@@ -47,21 +25,15 @@ func (r *relay) serveInfo(w http.ResponseWriter, req *http.Request) {
 	}
 }
 
-func (r *relay) info() info {
+// info is the relay information document (NIP-11).
+func (r *relay) info() map[string]any {
 	o := &r.options
-	return info{
-		Name:          o.Name,
-		Description:   "The reference relay of relaybench, a benchmark of Nostr relays",
-		SupportedNIPs: []int{1, 9, 11, 40, 45, 62, 70, 77},
-		Software:      "relaybench refrelay",
-		Version:       Version,
-		Limitation: limitation{
-			MaxMessageLength: o.MaxMessageBytes,
-			MaxSubscriptions: o.MaxSubscriptions,
-			MaxFilters:       o.MaxFilters,
-			MaxLimit:         o.MaxLimit,
-			MaxSubIDLength:   maxSubID,
-			MaxContentLength: o.MaxEventBytes,
-		},
+	limits := map[string]any{"max_message_length": o.MaxMessageBytes, "max_subscriptions": o.MaxSubscriptions, "max_filters": o.MaxFilters,
+		"max_subid_length": maxSubID, "max_content_length": o.MaxEventBytes,
+		"auth_required": false, "payment_required": false, "restricted_writes": false}
+	if o.MaxLimit > 0 {
+		limits["max_limit"] = o.MaxLimit
 	}
+	return map[string]any{"name": o.Name, "description": "The reference relay of relaybench, a benchmark of Nostr relays",
+		"supported_nips": []int{1, 9, 11, 40, 45, 62, 70, 77}, "software": "relaybench refrelay", "version": Version, "limitation": limits}
 }

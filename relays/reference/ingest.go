@@ -74,7 +74,9 @@ func startIngest(r *relay) *ingest {
 	}
 	go func() {
 		in.commit()
-		in.late.stop()
+		if in.late != nil {
+			in.late.stop()
+		}
 		close(in.groups)
 	}()
 	go func() {
@@ -181,10 +183,7 @@ func (in *ingest) store(group []*job, seq uint64) (fresh []*Record, last uint64)
 			j.record.Seq = last
 			j.decision = stored
 			if j.keep && !in.relay.options.Faults.loses(&j.record.ID) {
-				var err error
-				if j.decision, err = in.relay.rules.admit(tx, &j.event, &j.record); err != nil {
-					return err
-				}
+				j.decision = in.relay.rules.admit(tx, &j.event, &j.record)
 			}
 			if j.decision == stored {
 				fresh = append(fresh, &j.record)

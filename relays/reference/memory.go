@@ -1,6 +1,8 @@
 package reference
 
 import (
+	"bytes"
+	"cmp"
 	"slices"
 	"sync"
 
@@ -52,13 +54,7 @@ type memoryTx struct{ *Memory }
 
 // oldestFirst orders as an answer does, backwards.
 func oldestFirst(a, b *Record) int {
-	switch {
-	case b.Before(a):
-		return -1
-	case a.Before(b):
-		return 1
-	}
-	return 0
+	return cmp.Or(cmp.Compare(a.CreatedAt, b.CreatedAt), bytes.Compare(b.ID[:], a.ID[:]))
 }
 
 // place returns where r stands, or would stand, in the sorted list.
@@ -67,47 +63,43 @@ func (m memoryTx) place(r *Record) int {
 	return i
 }
 
-func (m memoryTx) Find(id corpus.ID) (Record, bool, error) {
+func (m memoryTx) Find(id corpus.ID) (Record, bool) {
 	if r := m.byID[id]; r != nil {
-		return *r, true, nil
+		return *r, true
 	}
-	return Record{}, false, nil
+	return Record{}, false
 }
 
-func (m memoryTx) Insert(r *Record) (bool, error) {
+func (m memoryTx) Insert(r *Record) bool {
 	if m.byID[r.ID] != nil {
-		return false, nil
+		return false
 	}
 	kept := *r
 	kept.Raw = slices.Clone(r.Raw) // the text is the caller's
 	m.lastSeq = r.Seq
 	m.byID[r.ID] = &kept
 	m.sorted = slices.Insert(m.sorted, m.place(r), &kept)
-	return true, nil
+	return true
 }
 
-func (m memoryTx) Remove(r *Record) error {
+func (m memoryTx) Remove(r *Record) {
 	if m.byID[r.ID] != nil {
 		delete(m.byID, r.ID)
 		i := m.place(r)
 		m.sorted = slices.Delete(m.sorted, i, i+1)
 	}
-	return nil
 }
 
-func (m memoryTx) Note(key []byte) ([]byte, error) { return m.notes[string(key)], nil }
+func (m memoryTx) Note(key []byte) []byte { return m.notes[string(key)] }
 
-func (m memoryTx) SetNote(key, value []byte) error {
-	m.notes[string(key)] = slices.Clone(value)
-	return nil
-}
+func (m memoryTx) SetNote(key, value []byte) { m.notes[string(key)] = slices.Clone(value) }
 
-func (m memoryTx) Scan(q *Query, after Position) (Cursor, error) {
+func (m memoryTx) Scan(q *Query, after Position) Cursor {
 	next := len(m.sorted)
 	if after.valid {
 		next = m.place(&Record{CreatedAt: after.CreatedAt, ID: after.ID})
 	}
-	return &memoryCursor{q, m.sorted[:next]}, nil
+	return &memoryCursor{q, m.sorted[:next]}
 }
 
 type memoryCursor struct {
@@ -115,13 +107,13 @@ type memoryCursor struct {
 	rest []*Record
 }
 
-func (c *memoryCursor) Next() (*Record, error) {
+func (c *memoryCursor) Next() *Record {
 	for n := len(c.rest); n > 0; n-- {
 		if r := c.rest[n-1]; c.q.Matches(r) {
 			c.rest = c.rest[:n-1]
-			return r, nil
+			return r
 		}
 	}
 	c.rest = nil
-	return nil, nil
+	return nil
 }

@@ -3,11 +3,9 @@ package reference
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"time"
 
-	"relaybench/corpus"
 	"relaybench/corpus/scan"
 	"relaybench/relays/negentropy"
 )
@@ -22,69 +20,55 @@ type negotiation struct {
 const builtEvents = 1_000_000
 
 // negOpen starts a reconciliation, in place of one with its id: ["NEG-OPEN", id, filter, message].
-func (s *session) negOpen(parts [][]byte) {
-	id, name, ok := s.subscriptionID(parts)
-	if !ok {
+func (s *session) negOpen(id []byte, name string, rest [][]byte) {
+	if len(rest) != 2 {
+		s.say("NEG-ERR", id, "invalid: NEG-OPEN takes a subscription id, a filter and a message")
 		return
 	}
-	if len(parts) != 4 {
-		s.negErr(id, "invalid: NEG-OPEN takes a subscription id, a filter and a message")
-		return
-	}
-	s.endNegotiation(name)
+	s.endNegotiation(name, nil)
 	s.mu.Lock()
 	open := len(s.negs)
 	s.mu.Unlock()
 	if limit := s.relay.options.NegSessions; open >= limit {
-		s.negErr(id, fmt.Sprintf("blocked: too many reconciliations are open on this connection: the limit is %d", limit))
+		s.say("NEG-ERR", id, fmt.Sprintf("blocked: too many reconciliations are open on this connection: the limit is %d", limit))
 		return
 	}
-	storage, err := s.relay.negStorage(parts[2])
-	if tooMany := (*tooManyError)(nil); errors.As(err, &tooMany) {
-		s.negErr(id, "blocked: too many query results", int64(tooMany.limit))
+	storage, err := s.relay.negStorage(rest[0])
+	if tooMany := (*tooManyError)(nil); errors.As(err, &tooMany) { // NIP-77 has it say how many events would do
+		s.say("NEG-ERR", id, "blocked: too many query results", fmt.Append(nil, tooMany.limit))
 		return
 	}
 	if err != nil {
-		s.negErr(id, refusal(err))
+		s.say("NEG-ERR", id, refusal(err))
 		return
 	}
 	n := &negotiation{responder: negentropy.NewResponder(storage, s.relay.options.NegFrameLimit)}
 	n.idle = time.AfterFunc(s.relay.options.NegIdle, func() {
-		if s.forgetNegotiation(name, n) {
-			s.negErr(id, "closed: nothing was heard for too long")
+		if s.endNegotiation(name, n) {
+			s.say("NEG-ERR", id, "closed: nothing was heard for too long")
 		}
 	})
 	s.mu.Lock()
 	s.negs[name] = n
 	s.mu.Unlock()
-	s.negAnswer(id, name, n, parts[3])
+	s.negAnswer(id, name, n, rest[1])
 }
 
 // negMsg goes on with a reconciliation: ["NEG-MSG", id, message].
-func (s *session) negMsg(parts [][]byte) {
-	id, name, ok := s.subscriptionID(parts)
-	if !ok {
-		return
-	}
-	if len(parts) != 3 {
-		s.negErr(id, "invalid: NEG-MSG takes a subscription id and a message")
+func (s *session) negMsg(id []byte, name string, rest [][]byte) {
+	if len(rest) != 1 {
+		s.say("NEG-ERR", id, "invalid: NEG-MSG takes a subscription id and a message")
 		return
 	}
 	s.mu.Lock()
 	n := s.negs[name]
 	s.mu.Unlock()
 	if n == nil || !n.idle.Stop() {
-		s.negErr(id, "closed: no such reconciliation is open")
+		s.say("NEG-ERR", id, "closed: no such reconciliation is open")
 		return
 	}
 	n.idle.Reset(s.relay.options.NegIdle)
-	s.negAnswer(id, name, n, parts[2])
-}
-
-func (s *session) negClose(parts [][]byte) {
-	if _, name, ok := s.subscriptionID(parts); ok {
-		s.endNegotiation(name)
-	}
+	s.negAnswer(id, name, n, rest[0])
 }
 
 // negAnswer deals with one message of the client's.
@@ -98,8 +82,8 @@ func (s *session) negAnswer(id []byte, name string, n *negotiation, text []byte)
 		answer, err = n.responder.Next(nil, message)
 	}
 	if err != nil {
-		s.endNegotiation(name)
-		s.negErr(id, "invalid: "+err.Error())
+		s.endNegotiation(name, nil)
+		s.say("NEG-ERR", id, "invalid: "+err.Error())
 		return
 	}
 	b := append(make([]byte, 0, 2*len(answer)+len(id)+16), `["NEG-MSG",`...)
@@ -108,45 +92,18 @@ func (s *session) negAnswer(id []byte, name string, n *negotiation, text []byte)
 	s.out.flush()
 }
 
-// negErr ends a reconciliation, or says why there is none (NIP-77), and how many events would do.
-func (s *session) negErr(id []byte, reason string, most ...int64) {
-	b := append([]byte(`["NEG-ERR",`), id...)
-	b = corpus.AppendString(append(b, ','), reason)
-	for _, n := range most {
-		b = fmt.Appendf(b, ",%d", n)
-	}
-	s.out.text(append(b, ']'))
-	s.out.flush()
-}
-
-func (s *session) endNegotiation(name string) {
-	s.mu.Lock()
-	n := s.negs[name]
-	delete(s.negs, name)
-	s.mu.Unlock()
-	if n != nil {
-		n.idle.Stop()
-	}
-}
-
-// forgetNegotiation takes one off the list, unless another has taken its name.
-func (s *session) forgetNegotiation(name string, n *negotiation) bool {
+// endNegotiation ends the reconciliation with a name, where there is one, and it is that given
+// unless that is nil.
+func (s *session) endNegotiation(name string, which *negotiation) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.negs[name] != n {
+	n := s.negs[name]
+	if n == nil || which != nil && which != n {
 		return false
 	}
+	n.idle.Stop()
 	delete(s.negs, name)
 	return true
-}
-
-func (s *session) endNegotiations() {
-	s.mu.Lock()
-	names := slices.Collect(maps.Keys(s.negs))
-	s.mu.Unlock()
-	for _, name := range names {
-		s.endNegotiation(name)
-	}
 }
 
 // tooManyError says that a reconciliation would be of more events than are allowed.
@@ -202,8 +159,8 @@ func (r *relay) buildNegSet(q *Query, limit int) (negentropy.Storage, error) {
 		return nil, err
 	}
 	set := negentropy.NewSet(len(items))
-	for i := len(items) - 1; i >= 0; i-- {
-		set.Add(uint64(items[i].createdAt), (*negentropy.ID)(&items[i].id))
+	for _, m := range slices.Backward(items) {
+		set.Add(uint64(m.createdAt), (*negentropy.ID)(&m.id))
 	}
 	return set, set.Seal()
 }

@@ -47,10 +47,7 @@ func newIndexed(s Store) (*indexed, error) {
 // Update implements Store. The set changes when the transaction has been committed.
 func (x *indexed) Update(change func(Tx) error) error {
 	var changes []setChange
-	if err := x.Store.Update(func(tx Tx) error {
-		changes = changes[:0]
-		return change(&indexedTx{tx, &changes})
-	}); err != nil {
+	if err := x.Store.Update(func(tx Tx) error { return change(&indexedTx{tx, &changes}) }); err != nil {
 		return err
 	}
 	for i := range changes {
@@ -101,21 +98,17 @@ type indexedTx struct {
 	changes *[]setChange
 }
 
-func (tx *indexedTx) Insert(r *Record) (bool, error) {
-	inserted, err := tx.Tx.Insert(r)
-	if inserted && err == nil {
+func (tx *indexedTx) Insert(r *Record) bool {
+	inserted := tx.Tx.Insert(r)
+	if inserted {
 		*tx.changes = append(*tx.changes, setChange{memberOf(r), false})
 	}
-	return inserted, err
+	return inserted
 }
 
-func (tx *indexedTx) Remove(r *Record) error {
-	c := setChange{memberOf(r), true} // before the store may reuse the record's memory
-	err := tx.Tx.Remove(r)
-	if err == nil {
-		*tx.changes = append(*tx.changes, c)
-	}
-	return err
+func (tx *indexedTx) Remove(r *Record) {
+	*tx.changes = append(*tx.changes, setChange{memberOf(r), true}) // before the store may reuse the record's memory
+	tx.Tx.Remove(r)
 }
 
 // errEnough ends a scan early.
@@ -129,16 +122,11 @@ func scanAll(s Store, q *Query, each func(*Record) error) error {
 	for after := (Position{}); ; {
 		n := 0
 		err := s.View(func(v View) error {
-			cursor, err := v.Scan(q, after)
-			if err != nil {
-				return err
-			}
-			for n < scanBatch {
-				r, err := cursor.Next()
-				if err != nil || r == nil {
-					return err
+			for cursor := v.Scan(q, after); n < scanBatch; n++ {
+				r := cursor.Next()
+				if r == nil {
+					return nil
 				}
-				n++
 				after = positionOf(r)
 				if err := each(r); err != nil {
 					return err

@@ -7,6 +7,8 @@ import (
 	"os"
 	"sync"
 	"time"
+
+	"relaybench/relays/wire"
 )
 
 // WebSocket close codes of RFC 6455 that the relay sends.
@@ -77,8 +79,8 @@ func (o *outbox) text(parts ...[]byte) error {
 		return err
 	}
 	if o.most > 0 && len(o.queue)+o.sending > o.most {
-		o.queue = appendClose(o.queue[:0], closeViolation, "too slow: too much waits to be read")
-		o.finish()
+		o.queue = o.queue[:0]
+		o.finish(closeViolation, "too slow: too much waits to be read")
 		return errClosing
 	}
 	o.queue = appendFrame(o.queue, parts...)
@@ -128,13 +130,10 @@ func (o *outbox) queued() int {
 // drop closes with a reason, without first writing what is queued, a peer that is at fault.
 func (o *outbox) drop(code uint16, reason string) {
 	o.mu.Lock()
-	dropped := o.refusal() == nil
-	if dropped {
-		o.queue = appendClose(o.queue[:0], code, reason)
-		o.finish()
-	}
-	o.mu.Unlock()
-	if dropped {
+	defer o.mu.Unlock()
+	if o.refusal() == nil {
+		o.queue = o.queue[:0]
+		o.finish(code, reason)
 		o.log("closing %s: %s", o.RemoteAddr(), reason)
 	}
 }
@@ -144,8 +143,7 @@ func (o *outbox) end(code uint16, reason string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.refusal() == nil {
-		o.queue = appendClose(o.queue, code, reason)
-		o.finish()
+		o.finish(code, reason)
 	}
 }
 
@@ -153,8 +151,8 @@ func (o *outbox) end(code uint16, reason string) {
 func (o *outbox) Close() error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if !o.halted {
-		o.finish()
+	if !o.halted && !o.closing {
+		o.finish(0, "")
 	}
 	return nil
 }
@@ -181,31 +179,26 @@ func (o *outbox) SetDeadline(t time.Time) error { return o.Conn.SetReadDeadline(
 // SetWriteDeadline does nothing: Write never blocks.
 func (o *outbox) SetWriteDeadline(time.Time) error { return nil }
 
-// finish needs o.mu.
-func (o *outbox) finish() {
-	if !o.closing {
-		o.closing = true
-		// Reads end with the flusher; the write that is under way gets no longer than the linger
-		// time.
-		o.Conn.SetWriteDeadline(time.Now().Add(o.linger()))
-		o.work.Signal()
-		o.room.Broadcast()
+// finish queues a close frame, unless its code is 0, as the last that is sent. It needs o.mu.
+func (o *outbox) finish(code uint16, reason string) {
+	if code != 0 {
+		o.queue = appendClose(o.queue, code, reason)
 	}
+	o.closing = true
+	// Reads end with the flusher; the last bytes, the write that is under way among them, get no
+	// longer than this.
+	o.Conn.SetWriteDeadline(time.Now().Add(min(o.stall, time.Second)))
+	o.work.Signal()
+	o.room.Broadcast()
 }
 
 // refusal needs o.mu.
 func (o *outbox) refusal() error {
-	if o.err != nil {
-		return o.err
-	}
-	if o.closing {
+	if o.err == nil && o.closing {
 		return errClosing
 	}
-	return nil
+	return o.err
 }
-
-// linger is how long the last bytes may take.
-func (o *outbox) linger() time.Duration { return min(o.stall, time.Second) }
 
 func (o *outbox) run() {
 	defer close(o.done)
@@ -320,23 +313,12 @@ func appendClose(dst []byte, code uint16, reason string) []byte {
 func frameEnd(buf []byte, at int) int {
 	pos := 0
 	for pos < at {
-		head := buf[pos:]
-		if len(head) < 2 || head[0]&0xf0 != 0x80 {
+		size, payload := wire.FrameHeader(buf[pos:])
+		left := int64(len(buf) - pos - size)
+		if buf[pos]&0xf0 != 0x80 || left < 0 || payload < 0 || payload > left {
 			return -1
 		}
-		n, size := 2, int(head[1])
-		switch {
-		case size == 126 && len(head) >= 4:
-			n, size = 4, int(binary.BigEndian.Uint16(head[2:]))
-		case size == 127 && len(head) >= 10:
-			n, size = 10, int(binary.BigEndian.Uint64(head[2:]))
-		case size > 125:
-			return -1
-		}
-		if size < 0 || size > len(head)-n {
-			return -1
-		}
-		pos += n + size
+		pos += size + int(payload)
 	}
 	return pos
 }

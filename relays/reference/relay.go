@@ -13,10 +13,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"net/http"
 	"net/url"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -43,7 +45,6 @@ type Options struct {
 	MaxSubscriptions  int // open at a time on one connection; 64
 	MaxFilters        int // in one REQ or COUNT; 64
 	MaxFilterElements int // values listed in all filters of one REQ or COUNT; 10,000
-	MaxConnections    int // open at a time; 4,096
 	MaxPending        int // bytes of live events that a slow subscriber may be behind; 4 MiB
 
 	NegMaxEvents  int           // most events of one reconciliation (NIP-77); 0: no limit for time ranges, a million for other filters
@@ -74,7 +75,6 @@ func (o Options) withDefaults(addr net.Addr) (Options, error) {
 	setDefault(&o.MaxSubscriptions, 64)
 	setDefault(&o.MaxFilters, 64)
 	setDefault(&o.MaxFilterElements, 10_000)
-	setDefault(&o.MaxConnections, 4096)
 	setDefault(&o.MaxPending, 4<<20)
 	setDefault(&o.NegFrameLimit, 500_000)
 	setDefault(&o.NegSessions, 16)
@@ -99,6 +99,8 @@ func setDefault[T comparable](v *T, to T) {
 		*v = to
 	}
 }
+
+const maxConnections = 4096 // open at a time
 
 // relay is a server at work.
 type relay struct {
@@ -126,14 +128,12 @@ func Serve(ctx context.Context, l net.Listener, o Options) error {
 	if err != nil {
 		return err
 	}
-	mostPending := 0
-	if o.Faults != nil {
-		if mostPending = o.Faults.pending; o.Faults.halfOpen {
-			return holdOpen(ctx, l)
-		}
+	if o.Faults.has("half-open") { // the system takes connections, and nobody answers
+		<-ctx.Done()
+		return nil
 	}
-	r := &relay{options: o, log: o.Log, ended: ctx, conns: map[*outbox]struct{}{}, readers: make(chan struct{}, max(4, 2*runtime.GOMAXPROCS(0)))}
-	r.rules.isHere = func(tag string) bool { return sameRelay(tag, o.URL) }
+	r := &relay{options: o, log: o.Log, rules: rules{o.URL}, ended: ctx, conns: map[*outbox]struct{}{},
+		readers: make(chan struct{}, max(4, 2*runtime.GOMAXPROCS(0)))}
 	if _, isNull := o.Store.(Null); isNull {
 		return r.serveHTTP(ctx, wire.BufferedListener(l), r.serveNull, func() {})
 	}
@@ -142,7 +142,7 @@ func Serve(ctx context.Context, l net.Listener, o Options) error {
 	}
 	r.options.Store = r.index
 	r.ingest = startIngest(r)
-	return r.serveHTTP(ctx, outboxListener{l, o.Stall, o.Log, mostPending}, r.serveClient, r.stop)
+	return r.serveHTTP(ctx, outboxListener{l, &r.options}, r.serveClient, r.stop)
 }
 
 // connKey finds a request's connection in its context.
@@ -185,46 +185,37 @@ func (r *relay) handleHTTP(w http.ResponseWriter, req *http.Request, upgraded fu
 }
 
 func (r *relay) serveClient(ws *websocket.Conn, conn net.Conn) {
-	out := conn.(*outbox)
-	if reason := r.enter(out); reason != "" {
-		out.end(closeTryLater, reason)
+	out, refused := conn.(*outbox), ""
+	r.mu.Lock()
+	switch {
+	case r.stopping:
+		refused = "the relay is shutting down"
+	case len(r.conns) >= maxConnections:
+		refused = "too many connections"
+	default:
+		r.conns[out] = struct{}{}
+		r.sessions.Add(1)
+	}
+	r.mu.Unlock()
+	if refused != "" {
+		out.end(closeTryLater, refused)
 		ws.CloseNow()
 		return
 	}
-	defer r.leave(out)
+	defer func() {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		delete(r.conns, out)
+		r.sessions.Done()
+	}()
 	newSession(r, ws, out).serve()
-}
-
-// enter lists a connection; reason says why it cannot.
-func (r *relay) enter(out *outbox) (reason string) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	switch {
-	case r.stopping:
-		return "the relay is shutting down"
-	case len(r.conns) >= r.options.MaxConnections:
-		return "too many connections"
-	}
-	r.conns[out] = struct{}{}
-	r.sessions.Add(1)
-	return ""
-}
-
-func (r *relay) leave(out *outbox) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	delete(r.conns, out)
-	r.sessions.Done()
 }
 
 // stop ends all sessions: their reading, and once what they sent is answered, their connections.
 func (r *relay) stop() {
 	r.mu.Lock()
 	r.stopping = true
-	var conns []*outbox
-	for c := range r.conns {
-		conns = append(conns, c)
-	}
+	conns := slices.Collect(maps.Keys(r.conns))
 	r.mu.Unlock()
 	for _, c := range conns {
 		c.stopReading()
@@ -234,12 +225,11 @@ func (r *relay) stop() {
 	for _, c := range conns {
 		c.end(closeGoingAway, "the relay is shutting down")
 	}
-	patience := time.NewTimer(r.options.StopTime)
-	defer patience.Stop()
+	patience := time.After(r.options.StopTime)
 	for _, c := range conns {
 		select {
 		case <-c.done:
-		case <-patience.C:
+		case <-patience:
 			return
 		}
 	}
@@ -265,9 +255,7 @@ func sameRelay(a, b string) bool {
 // outboxListener gives every connection its outbox.
 type outboxListener struct {
 	net.Listener
-	stall time.Duration
-	log   func(format string, a ...any)
-	most  int // see outbox
+	options *Options
 }
 
 func (l outboxListener) Accept() (net.Conn, error) {
@@ -275,7 +263,9 @@ func (l outboxListener) Accept() (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	o := newOutbox(c, l.stall, l.log)
-	o.most = l.most
+	o := newOutbox(c, l.options.Stall, l.options.Log)
+	if mb := l.options.Faults.value("kill-pending"); mb > 0 {
+		o.most = max(1, int(mb*1e6))
+	}
 	return o, nil
 }

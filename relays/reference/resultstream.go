@@ -44,15 +44,6 @@ type batch struct {
 	ends  []int
 }
 
-func (b *batch) reset() { b.bytes, b.ends = b.bytes[:0], b.ends[:0] }
-
-func (b *batch) add(raw []byte) {
-	b.bytes = append(b.bytes, raw...)
-	b.ends = append(b.ends, len(b.bytes))
-}
-
-func (b *batch) full() bool { return len(b.ends) >= batchEvents || len(b.bytes) >= batchBytes }
-
 // each yields the events of the batch.
 func (b *batch) each(yield func(raw []byte) bool) {
 	start := 0
@@ -66,10 +57,11 @@ func (b *batch) each(yield func(raw []byte) bool) {
 
 // read fills b with the next events.
 func (a *resultStream) read(store Store, b *batch) error {
-	b.reset()
+	b.bytes, b.ends = b.bytes[:0], b.ends[:0]
 	return a.step(store, func(r *Record) bool {
-		b.add(r.Raw)
-		return !b.full()
+		b.bytes = append(b.bytes, r.Raw...)
+		b.ends = append(b.ends, len(b.bytes))
+		return len(b.ends) < batchEvents && len(b.bytes) < batchBytes
 	})
 }
 
@@ -87,23 +79,13 @@ func (a *resultStream) step(store Store, take func(*Record) bool) error {
 	return store.View(func(v View) error {
 		defer a.endStep()
 		for i, q := range a.queries {
-			if a.left[i] == 0 || q.nothing {
-				continue
-			}
-			cursor, err := v.Scan(q, a.last)
-			if err != nil {
-				return err
-			}
-			a.heads = append(a.heads, head{cursor: cursor, filter: i})
-			if err := a.advance(len(a.heads) - 1); err != nil {
-				return err
+			if a.left[i] > 0 && !q.nothing {
+				a.heads = append(a.heads, head{cursor: v.Scan(q, a.last), filter: i})
+				a.advance(&a.heads[len(a.heads)-1])
 			}
 		}
 		for {
-			r, err := a.next()
-			if err != nil {
-				return err
-			}
+			r := a.next()
 			if r == nil {
 				a.done = true
 				return nil
@@ -127,40 +109,32 @@ func (a *resultStream) endStep() {
 }
 
 // advance moves one filter to its next event that may be sent, nil when there is none.
-func (a *resultStream) advance(i int) error {
-	h := &a.heads[i]
+func (a *resultStream) advance(h *head) {
 	h.record = nil
 	for a.left[h.filter] > 0 {
-		r, err := h.cursor.Next()
-		if err != nil || r == nil {
-			return err
+		r := h.cursor.Next()
+		if r == nil {
+			return
 		}
 		if r.Seq <= a.upTo && r.Expires > a.now && !a.faults.hides(&r.ID) {
 			a.left[h.filter]--
 			h.record = r
-			return nil
+			return
 		}
 	}
-	return nil
 }
 
 // next takes the first of the heads. The record it returns stays valid until the next call, since
 // heads that show a record already taken move on only then.
-func (a *resultStream) next() (*Record, error) {
-	if a.last.valid {
-		for i := range a.heads {
-			for a.heads[i].record != nil && a.heads[i].record.ID == a.last.ID {
-				if err := a.advance(i); err != nil {
-					return nil, err
-				}
-			}
+func (a *resultStream) next() (first *Record) {
+	for i := range a.heads {
+		h := &a.heads[i]
+		for a.last.valid && h.record != nil && h.record.ID == a.last.ID {
+			a.advance(h)
 		}
-	}
-	var first *Record
-	for _, h := range a.heads {
 		if h.record != nil && (first == nil || h.record.Before(first)) {
 			first = h.record
 		}
 	}
-	return first, nil
+	return first
 }

@@ -18,22 +18,22 @@ type decision struct {
 }
 
 var (
-	stored        = decision{true, ""}
-	duplicate     = decision{true, "duplicate: have this event"}
-	replaced      = decision{false, "replaced: have newer event"}
-	deleted       = decision{false, "blocked: deleted by its author"}
-	vanished      = decision{false, "blocked: its author, or the one it is for, asked to vanish"}
-	expired       = decision{false, "invalid: the event has expired"}
-	protected     = decision{false, "restricted: protected events need authentication, which this relay does not offer"}
-	kindGiftWrap  = 1059 // NIP-59
-	everyRelayTag = "ALL_RELAYS"
+	stored    = decision{true, ""}
+	duplicate = decision{true, "duplicate: have this event"}
+	replaced  = decision{false, "replaced: have newer event"}
+	deleted   = decision{false, "blocked: deleted by its author"}
+	vanished  = decision{false, "blocked: its author, or the one it is for, asked to vanish"}
+	expired   = decision{false, "invalid: the event has expired"}
+	protected = decision{false, "restricted: protected events need authentication, which this relay does not offer"}
 )
+
+const kindGiftWrap = 1059 // NIP-59
 
 // rules decide what a group's events do to the store. They see events in the order of arrival, and
 // what is held in the end does not depend on that order: what would have removed an event also
 // keeps it out when it comes later.
 type rules struct {
-	isHere func(relayTag string) bool // whether a NIP-62 relay tag names this relay
+	url string // under which clients know this relay (NIP-62); "" where nobody does
 }
 
 // candidate is an event on its way into a store.
@@ -63,221 +63,165 @@ func (c *candidate) examine(text []byte, maxBytes int, noVerify bool, now int64)
 			return
 		}
 	}
-	if at, ok := e.Expiration(); ok && at <= now {
+	at, expires := e.Expiration()
+	switch {
+	case expires && at <= now:
 		c.decision = expired
-		return
-	}
-	if slices.ContainsFunc(e.Tags, func(t corpus.Tag) bool { return len(t) == 1 && t[0] == "-" }) {
+	case slices.ContainsFunc(e.Tags, func(t corpus.Tag) bool { return len(t) == 1 && t[0] == "-" }):
 		c.decision = protected // NIP-70
-		return
+	default:
+		c.refused, c.keep, c.record = false, !corpus.IsEphemeral(e.Kind), NewRecord(e)
 	}
-	c.refused, c.keep, c.record = false, !corpus.IsEphemeral(e.Kind), NewRecord(e)
 }
 
 // admit stores an event, or says why not; what it replaces, deletes or makes vanish goes.
-func (ru rules) admit(tx Tx, e *corpus.Event, r *Record) (decision, error) {
-	until, err := ru.vanishedUntil(tx, e)
-	if err != nil {
-		return decision{}, err
-	}
-	if e.CreatedAt <= until {
+func (ru rules) admit(tx Tx, e *corpus.Event, r *Record) decision {
+	if e.CreatedAt <= vanishedUntil(tx, e) {
 		return ru.admitVanished(tx, e)
 	}
-	note, err := tx.Note(deletedKey(e.ID, e.PubKey))
-	if err != nil {
-		return decision{}, err
-	}
-	isDeleted := note != nil && deletable(e.Kind)
-	if corpus.IsReplaceable(e.Kind) || corpus.IsAddressable(e.Kind) {
-		return ru.admitVersion(tx, e, r, isDeleted)
-	}
-	if isDeleted {
-		return deleted, nil
-	}
-	inserted, err := tx.Insert(r)
+	isDeleted := tx.Note(deletedKey(e.ID, e.PubKey)) != nil && deletable(e.Kind)
 	switch {
-	case err != nil:
-		return decision{}, err
-	case !inserted:
-		return duplicate, nil
+	case corpus.IsReplaceable(e.Kind) || corpus.IsAddressable(e.Kind):
+		return admitVersion(tx, e, r, isDeleted)
+	case isDeleted:
+		return deleted
+	case !tx.Insert(r):
+		return duplicate
 	case e.Kind == corpus.KindDeletion:
-		return stored, ru.delete(tx, e)
+		carryOut(tx, e)
 	case e.Kind == corpus.KindVanish:
-		return stored, ru.vanish(tx, e)
+		ru.vanish(tx, e)
 	}
-	return stored, nil
+	return stored
 }
 
 // admitVanished refuses an event from before its author vanished. The request to vanish itself,
 // which is kept, comes as a duplicate; a deletion is refused but carried out, as it would have been
 // had it come in time.
-func (ru rules) admitVanished(tx Tx, e *corpus.Event) (decision, error) {
+func (ru rules) admitVanished(tx Tx, e *corpus.Event) decision {
 	switch e.Kind {
 	case corpus.KindDeletion:
-		return vanished, ru.delete(tx, e)
+		carryOut(tx, e)
 	case corpus.KindVanish:
-		if _, ok, err := tx.Find(e.ID); ok || err != nil {
-			return duplicate, err
+		if _, ok := tx.Find(e.ID); ok {
+			return duplicate
 		}
 	}
-	return vanished, nil
+	return vanished
 }
 
 // admitVersion admits one version of a replaceable or addressable event: the newest stays, of two
 // from the same second the one with the lower id (NIP-01). A version that its author deleted by id
 // is not stored, but still outdates the older ones: they would be gone as well had it come before
 // its deletion.
-func (ru rules) admitVersion(tx Tx, e *corpus.Event, r *Record, isDeleted bool) (decision, error) {
+func admitVersion(tx Tx, e *corpus.Event, r *Record, isDeleted bool) decision {
 	address := addressOf(e)
-	if until, err := timeNote(tx, address.key('D')); err != nil || e.CreatedAt <= until {
-		return deleted, err
+	if e.CreatedAt <= timeNote(tx, address.key('D')) {
+		return deleted
 	}
 	key := address.key('A')
-	note, err := tx.Note(key)
-	if err != nil {
-		return decision{}, err
-	}
-	if current, ok := parseVersion(note); ok {
+	if current, ok := parseVersion(tx.Note(key)); ok {
 		switch {
 		case isDeleted && !r.Before(&current):
-			return deleted, nil
+			return deleted
 		case current.ID == e.ID:
-			return duplicate, nil
+			return duplicate
 		case current.Before(r):
-			return replaced, nil
-		}
-		if current.Seq != 0 {
-			if err := tx.Remove(&current); err != nil {
-				return decision{}, err
-			}
+			return replaced
+		case current.Seq != 0:
+			tx.Remove(&current)
 		}
 	}
 	if isDeleted {
-		return deleted, tx.SetNote(key, versionNote(r, 0))
+		tx.SetNote(key, versionNote(r, 0))
+		return deleted
 	}
-	if err := tx.SetNote(key, versionNote(r, r.Seq)); err != nil {
-		return decision{}, err
-	}
-	_, err = tx.Insert(r)
-	return stored, err
+	tx.SetNote(key, versionNote(r, r.Seq))
+	tx.Insert(r)
+	return stored
 }
 
 // deletable: deletions (NIP-09) and requests to vanish (NIP-62) cannot be deleted.
 func deletable(kind int) bool { return kind != corpus.KindDeletion && kind != corpus.KindVanish }
 
-// delete carries out NIP-09 for the author's own events: any by id, by address up to its time.
-func (ru rules) delete(tx Tx, e *corpus.Event) error {
-	for _, t := range e.Tags {
+// carryOut does what a deletion (NIP-09) asks for with the author's own events: any by id, by
+// address up to its time.
+func carryOut(tx Tx, deletion *corpus.Event) {
+	for _, t := range deletion.Tags {
 		switch t.Name() {
 		case "e":
 			id, ok := corpus.ParseID(t.Value())
 			if !ok {
 				continue
 			}
-			if err := tx.SetNote(deletedKey(id, e.PubKey), []byte{1}); err != nil {
-				return err
-			}
-			r, found, err := tx.Find(id)
-			if err == nil && found && r.PubKey == e.PubKey && deletable(r.Kind) {
-				err = tx.Remove(&r)
-			}
-			if err != nil {
-				return err
+			tx.SetNote(deletedKey(id, deletion.PubKey), []byte{1})
+			if r, found := tx.Find(id); found && r.PubKey == deletion.PubKey && deletable(r.Kind) {
+				tx.Remove(&r)
 			}
 		case "a":
 			a, ok := parseAddress(t.Value())
-			if !ok || a.author != e.PubKey {
+			if !ok || a.author != deletion.PubKey {
 				continue
 			}
-			if err := ru.deleteAddress(tx, a, e.CreatedAt); err != nil {
-				return err
+			raiseTimeNote(tx, a.key('D'), deletion.CreatedAt)
+			if r, ok := parseVersion(tx.Note(a.key('A'))); ok && r.CreatedAt <= deletion.CreatedAt && r.Seq != 0 {
+				tx.Remove(&r)
 			}
 		}
 	}
-	return nil
-}
-
-func (ru rules) deleteAddress(tx Tx, a address, until int64) error {
-	if err := raiseTimeNote(tx, a.key('D'), until); err != nil {
-		return err
-	}
-	note, err := tx.Note(a.key('A'))
-	if err != nil {
-		return err
-	}
-	current, ok := parseVersion(note)
-	if !ok || current.CreatedAt > until || current.Seq == 0 {
-		return nil
-	}
-	return tx.Remove(&current)
 }
 
 // vanish carries out NIP-62: all by the author up to its time goes, and so do gift wraps for them.
-func (ru rules) vanish(tx Tx, e *corpus.Event) error {
+func (ru rules) vanish(tx Tx, e *corpus.Event) {
 	if !ru.concerns(e) {
-		return nil
+		return
 	}
-	if err := raiseTimeNote(tx, vanishKey(e.PubKey), e.CreatedAt); err != nil {
-		return err
-	}
+	raiseTimeNote(tx, vanishKey(e.PubKey), e.CreatedAt)
 	until := corpus.Int64(e.CreatedAt)
 	for _, f := range []corpus.Filter{
 		{Authors: []corpus.PubKey{e.PubKey}, Until: until},
 		{Kinds: []int{kindGiftWrap}, Tags: []corpus.TagFilter{{Name: 'p', Values: []string{e.PubKey.String()}}}, Until: until},
 	} {
-		if err := removeAll(tx, NewQuery(&f, 0), e.ID); err != nil {
-			return err
-		}
+		removeAll(tx, NewQuery(&f, 0), e.ID)
 	}
-	return nil
 }
 
 // concerns reports whether a request to vanish is addressed to this relay.
 func (ru rules) concerns(e *corpus.Event) bool {
 	return slices.ContainsFunc(e.Tags, func(t corpus.Tag) bool {
-		return t.Name() == "relay" && (t.Value() == everyRelayTag || ru.isHere != nil && ru.isHere(t.Value()))
+		return t.Name() == "relay" && (t.Value() == "ALL_RELAYS" || ru.url != "" && sameRelay(t.Value(), ru.url))
 	})
 }
 
 // removeAll removes what a query finds but for one event, in batches: there may be a million.
-func removeAll(tx Tx, q *Query, but corpus.ID) error {
+func removeAll(tx Tx, q *Query, but corpus.ID) {
 	q.Limit = 1000
 	for after := (Position{}); ; {
-		found, err := nextRecords(tx, q, after, q.Limit)
-		if err != nil || len(found) == 0 {
-			return err
+		found := nextRecords(tx, q, after, q.Limit)
+		if len(found) == 0 {
+			return
 		}
 		after = positionOf(&found[len(found)-1])
 		for i := range found {
-			if found[i].ID == but {
-				continue
-			}
-			if err := tx.Remove(&found[i]); err != nil {
-				return err
+			if found[i].ID != but {
+				tx.Remove(&found[i])
 			}
 		}
 	}
 }
 
 // vanishedUntil returns when the author, or anyone a gift wrap is for, last vanished; -1 for never.
-func (ru rules) vanishedUntil(tx Tx, e *corpus.Event) (int64, error) {
-	until, err := timeNote(tx, vanishKey(e.PubKey))
-	if err != nil || e.Kind != kindGiftWrap {
-		return until, err
+func vanishedUntil(tx Tx, e *corpus.Event) int64 {
+	until := timeNote(tx, vanishKey(e.PubKey))
+	if e.Kind != kindGiftWrap {
+		return until
 	}
 	for _, t := range e.Tags {
-		if t.Name() != "p" {
-			continue
-		}
-		if pk, ok := corpus.ParsePubKey(t.Value()); ok {
-			other, err := timeNote(tx, vanishKey(pk))
-			if err != nil {
-				return until, err
-			}
-			until = max(until, other)
+		if pk, ok := corpus.ParsePubKey(t.Value()); ok && t.Name() == "p" {
+			until = max(until, timeNote(tx, vanishKey(pk)))
 		}
 	}
-	return until, nil
+	return until
 }
 
 // address is what all versions of a replaceable or addressable event share.
@@ -313,15 +257,14 @@ func parseAddress(s string) (a address, ok bool) {
 // key makes a note's key: 'A' for the newest version, 'D' for when versions were last deleted.
 func (a address) key(note byte) []byte {
 	d := sha256.Sum256([]byte(a.d))
-	key := append(make([]byte, 0, 67), note, byte(a.kind>>8), byte(a.kind))
-	return append(append(key, a.author[:]...), d[:]...)
+	return slices.Concat([]byte{note, byte(a.kind >> 8), byte(a.kind)}, a.author[:], d[:])
 }
 
 func deletedKey(id corpus.ID, by corpus.PubKey) []byte {
-	return append(append(append(make([]byte, 0, 65), 'd'), id[:]...), by[:]...)
+	return slices.Concat([]byte{'d'}, id[:], by[:])
 }
 
-func vanishKey(pk corpus.PubKey) []byte { return append(append(make([]byte, 0, 33), 'v'), pk[:]...) }
+func vanishKey(pk corpus.PubKey) []byte { return slices.Concat([]byte{'v'}, pk[:]) }
 
 // versionNote remembers a version, and the number under which it is stored, 0 if it is not.
 func versionNote(r *Record, seq uint64) []byte {
@@ -339,18 +282,15 @@ func parseVersion(note []byte) (r Record, ok bool) {
 }
 
 // timeNote reads a note that holds a Unix time, -1 where there is none.
-func timeNote(tx Tx, key []byte) (int64, error) {
-	note, err := tx.Note(key)
-	if err != nil || len(note) != 8 {
-		return -1, err
+func timeNote(tx Tx, key []byte) int64 {
+	if note := tx.Note(key); len(note) == 8 {
+		return int64(binary.BigEndian.Uint64(note))
 	}
-	return int64(binary.BigEndian.Uint64(note)), nil
+	return -1
 }
 
-func raiseTimeNote(tx Tx, key []byte, to int64) error {
-	have, err := timeNote(tx, key)
-	if err != nil || have >= to {
-		return err
+func raiseTimeNote(tx Tx, key []byte, to int64) {
+	if timeNote(tx, key) < to {
+		tx.SetNote(key, binary.BigEndian.AppendUint64(nil, uint64(to)))
 	}
-	return tx.SetNote(key, binary.BigEndian.AppendUint64(nil, uint64(to)))
 }

@@ -291,7 +291,14 @@ func TestInformationDocument(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer resp.Body.Close()
-	var doc info
+	var doc struct {
+		Name          string
+		SupportedNIPs []int `json:"supported_nips"`
+		Limitation    struct {
+			MaxLimit         int `json:"max_limit"`
+			MaxSubscriptions int `json:"max_subscriptions"`
+		}
+	}
 	if err := json.NewDecoder(resp.Body).Decode(&doc); err != nil {
 		t.Fatal(err)
 	}

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"strconv"
 	"sync"
 	"unicode/utf8"
@@ -54,7 +55,6 @@ func (s *session) serve() {
 	defer s.ws.CloseNow() // queues behind what is still to be answered if the relay is stopping
 	defer s.queries.Wait()
 	defer s.cancelAll()
-	defer s.endNegotiations()
 	for {
 		// A context that ends would cost a timer a message. The socket's end ends the read.
 		kind, r, err := s.ws.Reader(context.Background())
@@ -95,6 +95,7 @@ func (s *session) handle(frame []byte) {
 		s.notice("error: message needs a command and something to apply it to")
 		return
 	}
+	var answer func(id []byte, name string, rest [][]byte)
 	switch string(parts[0]) {
 	case `"EVENT"`:
 		if len(parts) != 2 {
@@ -102,64 +103,62 @@ func (s *session) handle(frame []byte) {
 			return
 		}
 		s.relay.ingest.add(s, parts[1])
+		return
 	case `"REQ"`:
-		s.req(parts)
+		answer = s.req
 	case `"COUNT"`:
-		s.count(parts)
+		answer = s.count
 	case `"CLOSE"`:
-		s.close(parts)
+		answer = func(_ []byte, name string, _ [][]byte) { s.end(name) }
 	case `"NEG-OPEN"`:
-		s.negOpen(parts)
+		answer = s.negOpen
 	case `"NEG-MSG"`:
-		s.negMsg(parts)
+		answer = s.negMsg
 	case `"NEG-CLOSE"`:
-		s.negClose(parts)
+		answer = func(_ []byte, name string, _ [][]byte) { s.endNegotiation(name, nil) }
 	default:
 		s.notice("error: unknown command " + shorten(parts[0]))
+		return
 	}
+	name, err := scan.String(parts[1])
+	if err != nil || name == "" || utf8.RuneCountInString(name) > maxSubID {
+		s.notice(fmt.Sprintf("error: a subscription id is a string of 1 to %d characters, not %s", maxSubID, shorten(parts[1])))
+		return
+	}
+	answer(corpus.AppendString(nil, name), name, parts[2:])
 }
 
 // appendOK writes the answer to an event.
 func appendOK(b []byte, j *job) []byte {
 	b = append(b, `["OK","`...)
-	b = hex.AppendEncode(b, j.event.ID[:])
-	return appendDecision(append(b, '"'), j.decision)
-}
-
-func appendDecision(b []byte, v decision) []byte {
-	b = strconv.AppendBool(append(b, ','), v.accepted)
-	b = corpus.AppendString(append(b, ','), v.reason)
-	return append(b, ']')
+	b = append(hex.AppendEncode(b, j.event.ID[:]), `",`...)
+	b = append(strconv.AppendBool(b, j.decision.accepted), ',')
+	return append(corpus.AppendString(b, j.decision.reason), ']')
 }
 
 // refuseBroken answers what is no event: with OK if it has an id to name, else with a NOTICE.
 func (s *session) refuseBroken(j *job) {
-	v := decision{false, "invalid: event " + j.problem.Error()}
+	reason := "invalid: event " + j.problem.Error()
 	var partial struct {
 		ID string `json:"id"`
 	}
 	if json.Unmarshal(j.raw, &partial) != nil || len(partial.ID) > 256 || partial.ID == "" {
-		s.send("NOTICE", v.reason)
+		s.say("NOTICE", reason)
 		return
 	}
-	s.out.text(appendDecision(corpus.AppendString([]byte(`["OK",`), partial.ID), v))
+	s.say("OK", partial.ID, []byte("false"), reason)
 }
 
 // req opens a subscription, in place of one with the same id.
-func (s *session) req(parts [][]byte) {
-	id, name, ok := s.subscriptionID(parts)
-	if !ok {
-		return
-	}
-	queries, err := s.parseFilters(parts[2:])
+func (s *session) req(id []byte, name string, filters [][]byte) {
+	s.end(name) // its frames must not follow the new one's
+	queries, err := s.parseFilters(filters)
 	if err != nil {
-		s.end(name)
-		s.closed(id, refusal(err))
+		s.say("CLOSED", id, refusal(err))
 		return
 	}
 	sub := &subscription{session: s, id: id, queries: queries, place: -1, stopped: make(chan struct{}), answered: make(chan struct{})}
 	sub.head = append(append([]byte(`["EVENT",`), id...), ',')
-	s.end(name) // its frames must not follow the new one's
 	s.mu.Lock()
 	tooMany := len(s.subs) >= s.relay.options.MaxSubscriptions
 	if !tooMany {
@@ -167,7 +166,7 @@ func (s *session) req(parts [][]byte) {
 	}
 	s.mu.Unlock()
 	if tooMany {
-		s.closed(id, fmt.Sprintf("error: too many subscriptions: the limit is %d", s.relay.options.MaxSubscriptions))
+		s.say("CLOSED", id, fmt.Sprintf("error: too many subscriptions: the limit is %d", s.relay.options.MaxSubscriptions))
 		return
 	}
 	s.relay.hub.join(sub)
@@ -175,14 +174,10 @@ func (s *session) req(parts [][]byte) {
 }
 
 // count answers how many events match (NIP-45).
-func (s *session) count(parts [][]byte) {
-	id, _, ok := s.subscriptionID(parts)
-	if !ok {
-		return
-	}
-	queries, err := s.parseFilters(parts[2:])
+func (s *session) count(id []byte, _ string, filters [][]byte) {
+	queries, err := s.parseFilters(filters)
 	if err != nil {
-		s.closed(id, refusal(err))
+		s.say("CLOSED", id, refusal(err))
 		return
 	}
 	s.slots <- struct{}{} // counts send nothing, so that a slow peer cannot hold a slot; waiting here bounds their number
@@ -198,21 +193,12 @@ func (s *session) count(parts [][]byte) {
 				return err
 			})
 			if err != nil {
-				s.closed(id, "error: "+err.Error())
+				s.say("CLOSED", id, "error: "+err.Error())
 				return
 			}
 		}
-		b := append([]byte(`["COUNT",`), id...)
-		b = strconv.AppendInt(append(b, `,{"count":`...), int64(n), 10)
-		s.out.text(append(b, `}]`...))
-		s.out.flush()
+		s.say("COUNT", id, fmt.Appendf(nil, `{"count":%d}`, n))
 	})
-}
-
-func (s *session) close(parts [][]byte) {
-	if _, name, ok := s.subscriptionID(parts); ok {
-		s.end(name)
-	}
 }
 
 // end cancels a subscription, if there is one, and returns when nothing more of it will be sent.
@@ -235,31 +221,25 @@ func (s *session) forget(sub *subscription) {
 	s.relay.hub.leave(sub)
 }
 
+// cancelAll ends all subscriptions and reconciliations.
 func (s *session) cancelAll() {
 	s.mu.Lock()
 	subs := s.subs
 	s.subs = map[string]*subscription{}
+	for _, n := range s.negs {
+		n.idle.Stop()
+	}
+	clear(s.negs)
 	s.mu.Unlock()
 	for _, sub := range subs {
 		sub.cancel()
 	}
 }
 
-// subscriptionID reads a message's second element, and says so if it will not do. id is the JSON
-// string, name what it stands for.
-func (s *session) subscriptionID(parts [][]byte) (id []byte, name string, ok bool) {
-	name, err := scan.String(parts[1])
-	if err != nil || name == "" || utf8.RuneCountInString(name) > maxSubID {
-		s.notice(fmt.Sprintf("error: a subscription id is a string of 1 to %d characters, not %s", maxSubID, shorten(parts[1])))
-		return nil, "", false
-	}
-	return corpus.AppendString(nil, name), name, true
-}
-
 func (s *session) parseFilters(texts [][]byte) ([]*Query, error) {
 	o := &s.relay.options
 	if len(texts) == 0 {
-		return nil, fmt.Errorf("a filter is missing")
+		return nil, errors.New("a filter is missing")
 	}
 	if len(texts) > o.MaxFilters {
 		return nil, fmt.Errorf("%d filters, over the limit of %d", len(texts), o.MaxFilters)
@@ -272,7 +252,9 @@ func (s *session) parseFilters(texts [][]byte) ([]*Query, error) {
 			return nil, err
 		}
 		q := NewQuery(&f, o.MaxLimit)
-		q.Limit = o.Faults.limit(q.Limit)
+		if o.Faults.has("ignore-limit") {
+			q.Limit = math.MaxInt
+		}
 		if elements += q.elements(); elements > o.MaxFilterElements {
 			return nil, fmt.Errorf("filters list over %d values", o.MaxFilterElements)
 		}
@@ -299,23 +281,22 @@ func refusal(err error) string {
 	return "invalid: " + err.Error()
 }
 
-func (s *session) notice(text string) {
-	s.send("NOTICE", text)
-	s.out.flush()
-}
+func (s *session) notice(text string) { s.say("NOTICE", text) }
 
-// closed says that a subscription was refused or ended (NIP-01). id is a JSON string.
-func (s *session) closed(id []byte, reason string) {
-	b := append([]byte(`["CLOSED",`), id...)
-	b = corpus.AppendString(append(b, ','), reason)
+// say sends a message of a label and elements, which are text or, as bytes, JSON already.
+func (s *session) say(label string, elements ...any) {
+	b := corpus.AppendString([]byte{'['}, label)
+	for _, e := range elements {
+		b = append(b, ',')
+		switch e := e.(type) {
+		case string:
+			b = corpus.AppendString(b, e)
+		case []byte:
+			b = append(b, e...)
+		}
+	}
 	s.out.text(append(b, ']'))
 	s.out.flush()
-}
-
-func (s *session) send(command, text string) {
-	b := corpus.AppendString([]byte{'['}, command)
-	b = corpus.AppendString(append(b, ','), text)
-	s.out.text(append(b, ']'))
 }
 
 // shorten makes a client's bytes fit to be quoted in an answer.

@@ -1,6 +1,7 @@
 package reference
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -9,7 +10,6 @@ import (
 	"path/filepath"
 	"runtime"
 	"sync"
-	"sync/atomic"
 
 	_ "modernc.org/sqlite" // the "sqlite" driver, in pure Go
 
@@ -20,9 +20,8 @@ import (
 // in another (sqlitescan.go reads them). One connection writes a group in a transaction, a pool of
 // others reads beside it: the journal is a write-ahead log.
 type sqliteStore struct {
+	onDisk
 	write, read *statements
-	lastSeq     atomic.Uint64
-	close       func() error
 }
 
 // Every index ends in the order of an answer. A tag is the hash of its name and value (tagHash):
@@ -65,7 +64,7 @@ func openSQLite(dir string, d Durability) (Store, error) {
 		read:  openStatements(path, max(4, 2*runtime.GOMAXPROCS(0)), "query_only(1)"),
 	}
 	s.close = sync.OnceValue(func() error { // readers first: the last to close checkpoints the log
-		return errors.Join(s.read.close(), s.write.close(), lock.Close())
+		return errors.Join(s.read.db.Close(), s.write.db.Close(), lock.Close())
 	})
 	if err := s.prepare(); err != nil {
 		return nil, fmt.Errorf("opening the sqlite store %s: %w", path, errors.Join(err, s.close()))
@@ -74,7 +73,7 @@ func openSQLite(dir string, d Durability) (Store, error) {
 }
 
 func (s *sqliteStore) prepare() error {
-	var old int
+	var old, last int64
 	err := s.write.db.QueryRow(`SELECT count(*) FROM sqlite_schema WHERE name = 'segments'`).Scan(&old)
 	if err == nil && old > 0 {
 		err = errOldFormat
@@ -82,32 +81,28 @@ func (s *sqliteStore) prepare() error {
 	if err == nil {
 		_, err = s.write.db.Exec(sqliteSchema)
 	}
-	if err != nil {
-		return err
+	if err == nil {
+		err = s.write.db.QueryRow(`SELECT coalesce(max(seq), 0) FROM events`).Scan(&last)
 	}
-	var last int64
-	err = s.write.db.QueryRow(`SELECT coalesce(max(seq), 0) FROM events`).Scan(&last)
 	s.lastSeq.Store(uint64(last))
 	return err
 }
 
-// LastSeq returns the highest number that is stored.
-func (s *sqliteStore) LastSeq() uint64 { return s.lastSeq.Load() }
-
-// Close closes all connections, after which there is no log. Closing again does nothing.
-func (s *sqliteStore) Close() error { return s.close() }
-
 // View reads without a transaction: each statement sees one state.
-func (s *sqliteStore) View(read func(View) error) error { return read(sqliteView{s.read}) }
+func (s *sqliteStore) View(read func(View) error) error {
+	v := &sqliteTx{on: s.read}
+	err := read(v)
+	return cmp.Or(v.err, err)
+}
 
 // Update commits a group in one transaction.
 func (s *sqliteStore) Update(change func(Tx) error) error {
 	if _, err := s.write.exec(`BEGIN IMMEDIATE`); err != nil {
 		return err
 	}
-	tx := &sqliteTx{sqliteView: sqliteView{s.write}}
+	tx := &sqliteTx{on: s.write}
 	err := change(tx)
-	if err == nil {
+	if err = cmp.Or(tx.err, err); err == nil {
 		_, err = s.write.exec(`COMMIT`)
 	}
 	if err != nil {
@@ -121,42 +116,85 @@ func (s *sqliteStore) Update(change func(Tx) error) error {
 	return nil
 }
 
-// sqliteTx writes in the one transaction there is, and reads on its connection.
+// sqliteTx writes in the one transaction there is, or only reads.
 type sqliteTx struct {
-	sqliteView
+	trouble
+	on      *statements
 	lastSeq uint64
 }
 
-func (t *sqliteTx) Find(id corpus.ID) (r Record, ok bool, err error) {
-	found, err := t.on.records(`SELECT seq, event FROM events WHERE id = ?`, id[:])
-	if len(found) > 0 {
-		return found[0], true, nil
+// exec returns how many rows changed.
+func (t *sqliteTx) exec(text string, args ...any) (changed int64) {
+	if t.err == nil {
+		n, err := t.on.exec(text, args...)
+		t.failed(err)
+		changed = n
 	}
-	return r, false, err
+	return changed
 }
 
-func (t *sqliteTx) Insert(r *Record) (inserted bool, err error) {
-	n, err := t.on.exec(`INSERT INTO events (seq, id, pubkey, created_at, kind, event) VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING`,
+// scan reads rows of any kind.
+func (t *sqliteTx) scan(text string, args []any, into ...any) {
+	if t.err == nil {
+		t.failed(t.on.query(text, args, func(rows *sql.Rows) error { return rows.Scan(into...) }))
+	}
+}
+
+// records reads rows of a number and an event.
+func (t *sqliteTx) records(text string, args ...any) (list []Record) {
+	if t.err != nil {
+		return nil
+	}
+	err := t.on.query(text, args, func(rows *sql.Rows) error {
+		var seq int64
+		var raw []byte
+		if err := rows.Scan(&seq, &raw); err != nil {
+			return err
+		}
+		r, err := parseRecord(uint64(seq), raw)
+		list = append(list, r)
+		return err
+	})
+	if t.failed(err) {
+		return nil
+	}
+	return list
+}
+
+func (t *sqliteTx) Find(id corpus.ID) (r Record, ok bool) {
+	if found := t.records(`SELECT seq, event FROM events WHERE id = ?`, id[:]); len(found) > 0 {
+		return found[0], true
+	}
+	return r, false
+}
+
+func (t *sqliteTx) Insert(r *Record) (inserted bool) {
+	n := t.exec(`INSERT INTO events (seq, id, pubkey, created_at, kind, event) VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING`,
 		int64(r.Seq), r.ID[:], r.PubKey[:], r.CreatedAt, r.Kind, r.Raw)
-	if err != nil || n == 0 {
-		return false, err
+	if n == 0 {
+		return false
 	}
 	t.lastSeq = r.Seq
 	if tags := tagList(r); len(tags) > 2 {
-		_, err = t.on.exec(`INSERT OR IGNORE INTO tags (tag, created_at, id, kind, pubkey, seq) SELECT value, ?, ?, ?, ?, ? FROM json_each(?)`,
+		t.exec(`INSERT OR IGNORE INTO tags (tag, created_at, id, kind, pubkey, seq) SELECT value, ?, ?, ?, ?, ? FROM json_each(?)`,
 			r.CreatedAt, r.ID[:], r.Kind, r.PubKey[:], int64(r.Seq), tags)
 	}
-	return true, err
+	return true
 }
 
-func (t *sqliteTx) Remove(r *Record) error {
-	found, err := t.on.records(`DELETE FROM events WHERE seq = ? AND id = ? RETURNING seq, event`, int64(r.Seq), r.ID[:])
-	if err != nil || len(found) == 0 {
-		return err
+func (t *sqliteTx) Remove(r *Record) {
+	for _, gone := range t.records(`DELETE FROM events WHERE seq = ? AND id = ? RETURNING seq, event`, int64(r.Seq), r.ID[:]) {
+		t.exec(`DELETE FROM tags WHERE tag IN (SELECT value FROM json_each(?)) AND created_at = ? AND id = ?`, tagList(&gone), r.CreatedAt, r.ID[:])
 	}
-	_, err = t.on.exec(`DELETE FROM tags WHERE tag IN (SELECT value FROM json_each(?)) AND created_at = ? AND id = ?`,
-		tagList(&found[0]), r.CreatedAt, r.ID[:])
-	return err
+}
+
+func (t *sqliteTx) Note(key []byte) (value []byte) {
+	t.scan(`SELECT value FROM notes WHERE key = ?`, []any{key}, &value)
+	return value
+}
+
+func (t *sqliteTx) SetNote(key, value []byte) {
+	t.exec(`INSERT INTO notes (key, value) VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value`, key, value)
 }
 
 // tagList writes an event's tags as a JSON array, [] where it has none.
@@ -166,16 +204,6 @@ func tagList(r *Record) string {
 		tags = append(tags, int64(tagHash(name, value)))
 	}
 	return jsonList(tags, appendInt)
-}
-
-func (t *sqliteTx) Note(key []byte) (value []byte, err error) {
-	err = t.on.query(`SELECT value FROM notes WHERE key = ?`, []any{key}, func(rows *sql.Rows) error { return rows.Scan(&value) })
-	return value, err
-}
-
-func (t *sqliteTx) SetNote(key, value []byte) error {
-	_, err := t.on.exec(`INSERT INTO notes (key, value) VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value`, key, value)
-	return err
 }
 
 // statements are connections on which every text is prepared once.
@@ -197,10 +225,6 @@ func openStatements(path string, conns int, pragmas ...string) *statements {
 	return &statements{db: db, prepared: map[string]*sql.Stmt{}}
 }
 
-func (s *statements) close() error {
-	return s.db.Close() // with the statements
-}
-
 func (s *statements) prepare(text string) (*sql.Stmt, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -213,7 +237,6 @@ func (s *statements) prepare(text string) (*sql.Stmt, error) {
 	return stmt, err
 }
 
-// exec returns how many rows changed.
 func (s *statements) exec(text string, args ...any) (changed int64, err error) {
 	stmt, err := s.prepare(text)
 	if err != nil {
@@ -242,19 +265,4 @@ func (s *statements) query(text string, args []any, row func(*sql.Rows) error) e
 		}
 	}
 	return rows.Err()
-}
-
-// records reads rows of a number and an event.
-func (s *statements) records(text string, args ...any) (list []Record, err error) {
-	err = s.query(text, args, func(rows *sql.Rows) error {
-		var seq int64
-		var raw []byte
-		if err := rows.Scan(&seq, &raw); err != nil {
-			return err
-		}
-		r, err := parseRecord(uint64(seq), raw)
-		list = append(list, r)
-		return err
-	})
-	return list, err
 }

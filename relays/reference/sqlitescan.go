@@ -2,9 +2,7 @@ package reference
 
 import (
 	"bytes"
-	"database/sql"
 	"encoding/hex"
-	"fmt"
 	"slices"
 	"strconv"
 )
@@ -14,26 +12,29 @@ const (
 	fewMatches = 1024 // less than that is sorted at once
 )
 
-// sqliteView reads page after page, each with one statement that names its index.
+// Scan reads no events yet. The cursor reads page after page, each with one statement that names
+// its index.
 //
 // What stands in an index in the order of an answer, as all of one author or one tag does, is read
 // as it stands. What several authors or tags match SQLite does not merge but sorts. Where that is
 // much, time is cut into windows, newest first: the first is as wide as twice what is wanted would
 // take if every event matched, and each further one so wide that it probably holds the rest.
-type sqliteView struct{ on *statements }
-
-// Scan reads no events yet.
-func (v sqliteView) Scan(q *Query, after Position) (Cursor, error) {
-	c := &sqliteCursor{on: v.on, query: q, since: max(0, q.Since), to: q.Until, tie: []byte{}, widen: 1, left: q.Limit}
+func (t *sqliteTx) Scan(q *Query, after Position) Cursor {
+	c := &sqliteCursor{tx: t, query: q, since: max(0, q.Since), to: q.Until, tie: []byte{}, widen: 1, left: q.Limit}
 	if after.valid {
 		c.to, c.tie = after.CreatedAt, after.ID[:]
 	}
 	c.plan()
-	return c, c.count()
+	if c.sorts { // no windows where few match
+		n := 0
+		t.scan(`SELECT count(*) FROM (`+c.text+` LIMIT ?)`, append(slices.Clip(c.args), c.since, c.to, c.to, c.tie, fewMatches), &n)
+		c.sorts = n == fewMatches
+	}
+	return c
 }
 
 type sqliteCursor struct {
-	on    *statements
+	tx    *sqliteTx
 	query *Query
 	text  string
 	args  []any // of the statement's conditions but that on time
@@ -86,17 +87,6 @@ func (c *sqliteCursor) plan() {
 	c.text = `SELECT seq FROM ` + from + ` WHERE ` + c.text + `created_at BETWEEN ? AND ? AND (created_at < ? OR id > ?)`
 }
 
-// count makes no windows where few match.
-func (c *sqliteCursor) count() (err error) {
-	if c.sorts {
-		var n int
-		err = c.on.query(`SELECT count(*) FROM (`+c.text+` LIMIT ?)`, append(slices.Clip(c.args), c.since, c.to, c.to, c.tie, fewMatches),
-			func(rows *sql.Rows) error { return rows.Scan(&n) })
-		c.sorts = n == fewMatches
-	}
-	return err
-}
-
 // where adds a condition on a list. A list of one is known to SQLite as such, and needs no sorting.
 func (c *sqliteCursor) where(column, value string, n int, list string) {
 	is := ` IN `
@@ -126,7 +116,7 @@ func appendHex[T ~[32]byte](b []byte, v T) []byte {
 	return append(hex.AppendEncode(append(b, '"'), array[:]), '"')
 }
 
-func (c *sqliteCursor) Next() (*Record, error) {
+func (c *sqliteCursor) Next() *Record {
 	for {
 		for len(c.page) > 0 {
 			r := &c.page[0]
@@ -135,31 +125,26 @@ func (c *sqliteCursor) Next() (*Record, error) {
 			c.last = r.Seq
 			if !again && c.query.Matches(r) {
 				c.left--
-				return r, nil
+				return r
 			}
 		}
-		if c.over {
-			return nil, nil
+		if c.over || c.tx.err != nil {
+			return nil
 		}
-		if err := c.readPage(); err != nil {
-			return nil, fmt.Errorf("reading the sqlite store: %w", err)
-		}
+		c.readPage()
 	}
 }
 
 // readPage reads a little more than is wanted, and more from page to page where the rest of the
 // filter drops many.
-func (c *sqliteCursor) readPage() error {
+func (c *sqliteCursor) readPage() {
 	wanted := min(pageSize, max(1, c.left)) // the caller may leave out some that match
 	if wanted += wanted/16 + 2; c.full {
 		wanted = max(wanted, 2*c.size)
 	}
 	c.size = min(pageSize, wanted)
-	start, err := c.windowStart()
-	if err != nil {
-		return err
-	}
-	c.page, err = c.on.records(sqlitePage(c.text), append(slices.Clip(c.args), start, c.to, c.to, c.tie, c.size)...)
+	start := c.windowStart()
+	c.page = c.tx.records(sqlitePage(c.text), append(slices.Clip(c.args), start, c.to, c.to, c.tie, c.size)...)
 	slices.SortFunc(c.page, func(a, b Record) int { return oldestFirst(&b, &a) })
 	n := len(c.page)
 	c.full = n == c.size
@@ -172,7 +157,6 @@ func (c *sqliteCursor) readPage() error {
 	default:
 		c.over = true
 	}
-	return err
 }
 
 // sqlitePage loads the first events of what a statement finds.
@@ -181,15 +165,15 @@ func sqlitePage(found string) string {
 }
 
 // windowStart returns the oldest time of the next page.
-func (c *sqliteCursor) windowStart() (start int64, err error) {
-	start = c.since
+func (c *sqliteCursor) windowStart() int64 {
+	start := c.since
 	if c.sorts {
-		err = c.on.query(`SELECT created_at FROM events INDEXED BY events_by_time WHERE created_at <= ? ORDER BY created_at DESC LIMIT 1 OFFSET ?`,
-			[]any{c.to, 2 * c.size}, func(rows *sql.Rows) error { return rows.Scan(&start) })
+		c.tx.scan(`SELECT created_at FROM events INDEXED BY events_by_time WHERE created_at <= ? ORDER BY created_at DESC LIMIT 1 OFFSET ?`,
+			[]any{c.to, 2 * c.size}, &start)
 	}
 	width := c.to - start
 	if width >= (c.to-c.since)/c.widen {
-		return c.since, err
+		return c.since
 	}
-	return c.to - c.widen*width, err
+	return c.to - c.widen*width
 }

@@ -1,6 +1,8 @@
 package reference
 
 import (
+	"errors"
+	"slices"
 	"sync"
 	"sync/atomic"
 )
@@ -57,18 +59,15 @@ func (s *subscription) run() {
 		return
 	}
 	a := newResultStream(s.queries, s.since, s.session.relay.now())
-	if f := s.session.relay.options.Faults; f != nil {
-		a.faults = f
-		f.misanswer(s, a)
-		return
-	}
+	a.faults = s.session.relay.options.Faults
+	early := a.faults.begin(s)
 	for !a.done && !s.cancelled.Load() {
 		if err := s.sendBatch(a); err != nil {
 			s.fail("error: " + err.Error())
 			return
 		}
 	}
-	if !s.goLive() {
+	if !early && !s.goLive() {
 		s.fail("error: more live events came than the relay holds back while it answers")
 	}
 }
@@ -85,13 +84,20 @@ func (s *subscription) sendBatch(a *resultStream) error {
 	if err != nil || s.cancelled.Load() {
 		return err
 	}
-	for raw := range b.each {
+	events := b.each
+	if a.faults != nil {
+		spoilt, cut := a.faults.spoil(b)
+		if events = slices.Values(spoilt); cut {
+			err = errors.New("that is enough")
+		}
+	}
+	for raw := range events {
 		out.text(s.head, raw, closeBracket)
 	}
 	if !a.done {
 		out.flush()
 	}
-	return nil
+	return err
 }
 
 var batches = sync.Pool{New: func() any { return new(batch) }}
@@ -116,7 +122,7 @@ func (s *subscription) goLive() (ok bool) {
 func (s *subscription) fail(reason string) {
 	if s.stop() {
 		s.session.forget(s)
-		s.session.closed(s.id, reason)
+		s.session.say("CLOSED", s.id, reason)
 	}
 }
 

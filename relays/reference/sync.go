@@ -1,6 +1,7 @@
 package reference
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -23,8 +24,7 @@ type SyncOptions struct {
 	Batch    int  // ids in one REQ: 250
 	Window   int  // events sent and not yet acknowledged: 200
 	Stall    time.Duration
-	Rounds   int                    // reconciliations at most: 20
-	Told     func(string, Synced)   // called with what comes next, and what was done so far
+	Told     func(string)           // called with what comes next
 	Moved    func(came, sent int64) // called now and then with all that has moved so far
 }
 
@@ -43,6 +43,8 @@ type Synced struct {
 	LeftDown, LeftUp int // of the difference, after the last reconciliation, in the directions asked for
 }
 
+const mostRounds = 20 // reconciliations of one sync
+
 // ErrNoNegentropy is a relay that does not reconcile (NIP-77).
 var ErrNoNegentropy = errors.New("the relay does not speak NIP-77")
 
@@ -55,19 +57,9 @@ func Sync(ctx context.Context, s Store, address string, o SyncOptions) (Synced, 
 	setDefault(&o.Batch, 250)
 	setDefault(&o.Window, 200)
 	setDefault(&o.Stall, 30*time.Second)
-	setDefault(&o.Rounds, 20)
-	if o.Told == nil {
-		o.Told = func(string, Synced) {}
-	}
-	if o.Moved == nil {
-		o.Moved = func(int64, int64) {}
-	}
 	x, err := newIndexed(s)
 	if err != nil {
 		return Synced{}, fmt.Errorf("reading the store: %w", err)
-	}
-	if o.Now == nil {
-		o.Now = time.Now
 	}
 	sy := &syncing{o: o, address: address, store: x, importer: NewImporter(x, o.ImportOptions)}
 	err = sy.run(ctx)
@@ -89,7 +81,7 @@ type syncing struct {
 }
 
 func (sy *syncing) run(ctx context.Context) error {
-	for sy.done.Rounds < sy.o.Rounds {
+	for sy.done.Rounds < mostRounds {
 		have, need, err := sy.reconcile(ctx)
 		if err != nil {
 			return err
@@ -99,8 +91,9 @@ func (sy *syncing) run(ctx context.Context) error {
 			return nil
 		}
 		before := sy.importer.Total().Stored + sy.done.Accepted
-		sy.done.Imported = sy.importer.Total()
-		sy.o.Told(fmt.Sprintf("round %d: %d to fetch, %d to send", sy.done.Rounds, len(need), len(have)), sy.done)
+		if sy.o.Told != nil {
+			sy.o.Told(fmt.Sprintf("round %d: %d to fetch, %d to send", sy.done.Rounds, len(need), len(have)))
+		}
 		if err := sy.fetch(ctx, need); err != nil {
 			return fmt.Errorf("fetching: %w", err)
 		}
@@ -135,7 +128,7 @@ func (sy *syncing) reconcile(ctx context.Context) (have, need []corpus.ID, err e
 	if sy.o.Down {
 		n.Need = add(&need)
 	}
-	result, err := negentropy.ReconcileSplit(ctx, conn, []byte("{}"), sy.store.snapshot(sy.o.Now().Unix()), n)
+	result, err := negentropy.ReconcileSplit(ctx, conn, []byte("{}"), sy.store.snapshot(sy.importer.options.Now().Unix()), n)
 	sy.done.Rounds++
 	sy.done.Reconciling += result.Duration
 	if unsupported := (*negentropy.UnsupportedError)(nil); errors.As(err, &unsupported) {
@@ -157,15 +150,15 @@ func (sy *syncing) fetch(ctx context.Context, ids []corpus.ID) error {
 	texts := make(chan []byte, syncAhead)
 	stored := make(chan error, 1)
 	go func() {
-		err := sy.importer.Run(ctx, func(dst []byte) ([]byte, bool, error) {
+		err := sy.importer.Run(ctx, func([]byte) ([]byte, bool, error) {
 			select {
-			case text, ok := <-texts:
-				if !ok {
-					return dst, false, io.EOF
+			case text, more := <-texts:
+				if !more {
+					return nil, false, io.EOF
 				}
-				return append(dst, text...), true, nil
+				return text, true, nil
 			case <-ctx.Done():
-				return dst, false, ctx.Err()
+				return nil, false, ctx.Err()
 			}
 		})
 		if err != nil {
@@ -178,15 +171,12 @@ func (sy *syncing) fetch(ctx context.Context, ids []corpus.ID) error {
 			if !wait && len(texts) == cap(texts) {
 				return false, nil
 			}
-			text := append([]byte(nil), e.Raw...)
 			select {
-			case texts <- text:
+			case texts <- bytes.Clone(e.Raw):
 			case <-ctx.Done():
 				return false, context.Cause(ctx)
 			}
-			if n := sy.came.Add(1); n%1024 == 0 {
-				sy.o.Moved(n, sy.sent.Load())
-			}
+			sy.moved(&sy.came)
 			return true, nil
 		}}
 	fetched, err := by.Run(ctx, ids)
@@ -201,6 +191,13 @@ func (sy *syncing) fetch(ctx context.Context, ids []corpus.ID) error {
 		return fmt.Errorf("storing: %w", storeErr)
 	}
 	return err
+}
+
+// moved counts an event, and tells of it now and then.
+func (sy *syncing) moved(counter *atomic.Int64) {
+	if counter.Add(1)%1024 == 0 && sy.o.Moved != nil {
+		sy.o.Moved(sy.came.Load(), sy.sent.Load())
+	}
 }
 
 // push sends events over one connection with a window of those that have no OK yet.
@@ -253,9 +250,7 @@ func (sy *syncing) push(ctx context.Context, ids []corpus.ID) error {
 			}
 			flight[r.ID] = struct{}{}
 			sy.done.Sent++
-			if n := sy.sent.Add(1); n%1024 == 0 {
-				sy.o.Moved(sy.came.Load(), n)
-			}
+			sy.moved(&sy.sent)
 		}
 	}
 	return settle(0)

@@ -2,8 +2,9 @@ package referencetest
 
 import (
 	"context"
-	"net"
 	"net/http"
+	"net/http/httptest"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -29,12 +30,8 @@ type Between struct {
 // Serve serves until the test ends, and returns the URL.
 func (b Between) Serve(t testing.TB, relay string) (url string) {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
 	var count atomic.Int64
-	server := http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		ws, err := websocket.Accept(w, r, b.Accept)
 		if err != nil {
 			return
@@ -46,10 +43,9 @@ func (b Between) Serve(t testing.TB, relay string) (url string) {
 			to = b.Relay(n)
 		}
 		b.pass(n, ws, to)
-	})}
-	go server.Serve(l)
-	t.Cleanup(func() { server.Close() })
-	return "ws://" + l.Addr().String()
+	}))
+	t.Cleanup(server.Close)
+	return "ws" + strings.TrimPrefix(server.URL, "http")
 }
 
 func (b Between) pass(n int, ws *websocket.Conn, relay string) {

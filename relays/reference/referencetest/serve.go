@@ -5,13 +5,13 @@ package referencetest
 import (
 	"context"
 	"crypto/tls"
+	"io"
 	"net"
 	"testing"
 	"time"
 
 	"relaybench/corpus"
 	"relaybench/relays/reference"
-	"relaybench/relays/wire"
 )
 
 // Holding serves a relay that holds these events, whether they are genuine or not, and misbehaves
@@ -43,31 +43,17 @@ func Events(t testing.TB, c *corpus.Corpus) []corpus.Event {
 func Filled(t testing.TB, events []corpus.Event) reference.Store {
 	t.Helper()
 	store := reference.NewMemory()
-	t.Cleanup(func() { store.Close() })
-	if len(events) == 0 {
-		return store
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	url, ended := serve(t, ctx, reference.Options{Store: store, NoVerify: true, StopTime: 100 * time.Millisecond}, nil)
-	defer ended()
-	defer cancel()
-	conn, err := wire.Dial(ctx, url, wire.Options{})
+	rest := events
+	err := reference.NewImporter(store, reference.ImportOptions{NoVerify: true}).Run(context.Background(), func(dst []byte) ([]byte, bool, error) {
+		if len(rest) == 0 {
+			return dst, false, io.EOF
+		}
+		dst = rest[0].AppendJSON(dst)
+		rest = rest[1:]
+		return dst, true, nil
+	})
 	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Abort()
-	conn.WatchUseful(time.Minute)
-	for i := range events {
-		if err := conn.SendEvent(events[i].AppendJSON(nil)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	for range events {
-		frame, _, err := conn.Read()
-		var m wire.Message
-		if wire.Parse(frame, &m); err != nil || m.Type != wire.OK {
-			t.Fatalf("filling a store: %s, %v", frame, err)
-		}
+		t.Fatalf("filling a store: %v", err)
 	}
 	return store
 }
@@ -81,18 +67,6 @@ func ServeTLS(t testing.TB, o reference.Options, secure *tls.Config) (url string
 	if o.StopTime == 0 {
 		o.StopTime = 100 * time.Millisecond // nobody's answer is waited for when a test is over
 	}
-	ctx, cancel := context.WithCancel(context.Background())
-	url, ended := serve(t, ctx, o, secure)
-	t.Cleanup(func() {
-		cancel()
-		ended()
-	})
-	return url
-}
-
-// serve returns what waits for the relay's end.
-func serve(t testing.TB, ctx context.Context, o reference.Options, secure *tls.Config) (url string, ended func()) {
-	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -101,11 +75,14 @@ func serve(t testing.TB, ctx context.Context, o reference.Options, secure *tls.C
 	if secure != nil {
 		l, url = tls.NewListener(l, secure), "wss://"+l.Addr().String()
 	}
+	ctx, cancel := context.WithCancel(context.Background())
 	served := make(chan error, 1)
 	go func() { served <- reference.Serve(ctx, l, o) }()
-	return url, func() {
+	t.Cleanup(func() {
+		cancel()
 		if err := <-served; err != nil {
 			t.Errorf("serving: %v", err)
 		}
-	}
+	})
+	return url
 }
