@@ -70,7 +70,6 @@ func (d *Definition) bulk() (*Definition, error) {
 	return &bulk, nil
 }
 
-// overlay returns a table with some of its entries replaced.
 func overlay(base, over map[string]string) map[string]string {
 	if len(base)+len(over) == 0 {
 		return nil

@@ -123,7 +123,6 @@ const (
 	commandLogLines = 20
 )
 
-// runCommand runs a command on the relay's folder and waits for its end.
 func (p *Process) runCommand(ctx context.Context, c *command) (*CommandResult, error) {
 	c.Stall = cmp.Or(c.Stall, 30*time.Second)
 	if err := ctx.Err(); err != nil {

@@ -199,7 +199,6 @@ var stopSignals = map[string]syscall.Signal{
 	"": syscall.SIGTERM, "SIGTERM": syscall.SIGTERM, "SIGINT": syscall.SIGINT, "SIGQUIT": syscall.SIGQUIT, "SIGHUP": syscall.SIGHUP,
 }
 
-// validate refuses a definition that could not be carried out.
 func (d *Definition) validate() error {
 	if !IsName(d.Name) {
 		return fmt.Errorf("%q is no relay name: use 1 to 32 of letters, digits, '.', '_' and '-'", d.Name)
@@ -264,7 +263,6 @@ var (
 	errNoPort    = errors.New("{port} is in neither command, env nor files, so it cannot be told where to listen")
 )
 
-// usesPort says whether the relay can be told its port.
 func (d *Definition) usesPort() bool {
 	return mention(d.told(), "{port}", "<port>") || mention(slices.Collect(maps.Values(d.Files)), "{port}")
 }
@@ -300,4 +298,21 @@ func splitWords(command string) ([]string, error) {
 		err = errors.New("it ends in a backslash")
 	}
 	return words, err
+}
+
+// eventEnvelope is what a message holds beyond the event itself: ["EVENT",…] (NIP-01).
+const eventEnvelope = len(`["EVENT",]`)
+
+// Accepts says whether the relay, as it is launched, takes events of up to maxEventBytes bytes (the
+// corpus's ceiling, 65,536 where it is 0), as far as its definition tells. Where it does not, why
+// is a sentence without the relay's name.
+func (d *Definition) Accepts(maxEventBytes int) (ok bool, why string) {
+	event := Settings{MaxEventBytes: max(maxEventBytes, 0)}.withDefaults(d).MaxEventBytes
+	switch l := d.Limits; {
+	case l.MessageBytes > 0 && event > l.MessageBytes-eventEnvelope:
+		return false, fmt.Sprintf("reads messages of up to %d bytes, which cannot be configured: an event of %d bytes is refused", l.MessageBytes, event)
+	case l.ContentChars > 0 && event > l.ContentChars:
+		return false, fmt.Sprintf("takes contents of up to %d characters, which cannot be configured: an event of %d bytes may be refused", l.ContentChars, event)
+	}
+	return true, ""
 }

@@ -16,7 +16,6 @@ import (
 // launched. A process that leaves its group and its parent, as a daemon does, still has it.
 const markVariable = "RELAYBENCH_BOOT"
 
-// newMark returns the assignment that marks one boot.
 func newMark() string { return markVariable + "=" + rand.Text() }
 
 const (
@@ -67,7 +66,6 @@ func (f *family) start(cmd *exec.Cmd, processors []int) error {
 	return nil
 }
 
-// watch samples what the family uses.
 func (f *family) watch() *tree {
 	t := watchTree(f.group, f.reap)
 	kin.Lock()

@@ -111,7 +111,6 @@ func (d *Definition) askVersion(ctx context.Context, path string) string {
 	return cleanLine(bytes.TrimSpace(match[min(1, len(match)-1)]), 100)
 }
 
-// buildVersion reads what the Go toolchain wrote into the program.
 func buildVersion(path string) string {
 	info, err := buildinfo.ReadFile(path)
 	if err != nil {

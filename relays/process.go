@@ -171,7 +171,6 @@ func (p *Process) blanks() blanks {
 	return blanks{port: fmt.Sprint(p.port), dir: p.dir, program: p.program, settings: p.settings}
 }
 
-// render makes the relay's folder and writes its configuration.
 func (p *Process) render(b blanks) error {
 	if err := os.MkdirAll(p.dir, 0o755); err != nil {
 		return fmt.Errorf("creating its folder: %w", brief(err))
@@ -275,7 +274,6 @@ func (p *Process) wait() {
 	close(p.done)
 }
 
-// ending says in words how a process ended.
 func ending(state *os.ProcessState) string {
 	if w, ok := state.Sys().(syscall.WaitStatus); ok && w.Signaled() {
 		return "killed by signal: " + w.Signal().String()

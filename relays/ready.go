@@ -73,7 +73,6 @@ func (p *Process) awaitReady(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// pause waits from one try to the next.
 func (p *Process) pause(ctx context.Context) {
 	select {
 	case <-p.done:
@@ -142,7 +141,6 @@ func (p *Process) takenBy(owner string) error {
 	return startError(PortTaken, "port %d, which it was given, was taken by %s", p.port, owner)
 }
 
-// endedEarly is the error of a child that ended before it was ready.
 func (p *Process) endedEarly() error {
 	switch {
 	case machine.ListeningHost(p.port) != "":
@@ -206,7 +204,6 @@ func probe(ctx context.Context, url string, timeout time.Duration) (refusal stri
 	}
 }
 
-// connect takes on a relay that already runs.
 func connect(ctx context.Context, d *Definition, s Settings) (*Process, error) {
 	p, err := Prepare(d, "", s)
 	if err != nil {

@@ -96,7 +96,6 @@ func (s System) counters() (c counters) {
 	return c
 }
 
-// swapUsed is how much of the swap is in use, in bytes.
 func (s System) swapUsed() uint64 {
 	info := s.read("/proc/meminfo") // in KiB
 	return grown(field(info, "SwapTotal:"), field(info, "SwapFree:")) * 1024

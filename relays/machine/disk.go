@@ -5,15 +5,16 @@ import (
 	"strings"
 )
 
-// deviceKinds tells kinds of block devices by how Linux names them.
-var deviceKinds = []struct{ prefix, kind string }{
-	{"nvme", "NVMe"}, {"vd", "virtio"}, {"xvd", "Xen"}, {"sd", "SCSI or SATA"}, {"mmcblk", "MMC"}, {"md", "RAID"}, {"dm-", "device mapper"},
-	{"loop", "loop"}, {"zram", "zram"}, {"nbd", "network block device"}, {"rbd", "Ceph"}, {"bcache", "bcache"},
+// deviceKinds tells kinds of block devices by how Linux names them. Of virtual devices the word on
+// whether they turn is worth nothing: they often say that they do.
+var deviceKinds = []struct {
+	prefix, kind string
+	physical     bool
+}{
+	{"nvme", "NVMe", true}, {"vd", "virtio", false}, {"xvd", "Xen", false}, {"sd", "SCSI or SATA", true}, {"mmcblk", "MMC", true},
+	{"md", "RAID", true}, {"dm-", "device mapper", true}, {"loop", "loop", false}, {"zram", "zram", false},
+	{"nbd", "network block device", false}, {"rbd", "Ceph", false}, {"bcache", "bcache", true},
 }
-
-// physical are the kinds whose word on whether they turn is worth something: virtual devices often
-// say that they do.
-var physical = map[string]bool{"SCSI or SATA": true, "NVMe": true, "MMC": true, "RAID": true, "device mapper": true, "bcache": true}
 
 // FileSystem tells on what a folder lies: the file system's type, the kind of its device, and
 // whether that turns.
@@ -49,15 +50,11 @@ func (s System) FileSystem(dir string) (kind, disk string, rotational bool) {
 	}
 	for _, k := range deviceKinds {
 		if strings.HasPrefix(name, k.prefix) {
-			disk = k.kind
-			break
+			turns, _ := s.count("/sys/block/" + name + "/queue/rotational")
+			return kind, k.kind, k.physical && turns == 1
 		}
 	}
-	if physical[disk] {
-		turns, _ := s.count("/sys/block/" + name + "/queue/rotational")
-		rotational = turns == 1
-	}
-	return kind, disk, rotational
+	return kind, "", false
 }
 
 // unescape undoes what mountinfo does to blanks and backslashes.

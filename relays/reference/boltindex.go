@@ -52,7 +52,6 @@ func indexValue(r *Record) []byte {
 	return append(appendKind(binary.BigEndian.AppendUint64(nil, r.Seq), r.Kind), r.PubKey[31])
 }
 
-// indexKeys returns the keys under which filters find an event.
 func indexKeys(r *Record) [][]byte {
 	keys := [][]byte{{tableTime}, kindPrefix(r.Kind), authorPrefix(&r.PubKey), authorKindPrefix(&r.PubKey, r.Kind)}
 	for name, value := range r.indexedTags() {

@@ -42,7 +42,6 @@ func (l *late) add(group []*job) {
 	l.queue <- lateGroup{time.Now().Add(l.delay), slices.Clone(group)}
 }
 
-// wait returns at a moment, or at once when there is no time any more.
 func (l *late) wait(due time.Time) {
 	const fine = 3 * time.Millisecond // Go's timers may be over a millisecond late
 	if left := time.Until(due); left > fine {

@@ -40,7 +40,6 @@ func (f *Faults) value(name string) float64 {
 
 func (f *Faults) has(name string) bool { return f.value(name) > 0 }
 
-// faultKind is one way to misbehave.
 type faultKind struct {
 	name, arg, help string  // arg is "" for a fault without an argument
 	unit            string  // what the argument ends in
@@ -172,12 +171,10 @@ func (f *Faults) inSecond(now int64) int {
 	return f.taken
 }
 
-// loses reports whether an event is acknowledged and otherwise ignored.
 func (f *Faults) loses(id *corpus.ID) bool {
 	return f != nil && struck(id[:], f.value("ack-without-store"))
 }
 
-// hides reports whether an event is left out of answers.
 func (f *Faults) hides(id *corpus.ID) bool {
 	return f != nil && struck(id[8:], f.value("drop-results"))
 }

@@ -129,7 +129,6 @@ func (im *Importer) Run(ctx context.Context, next func(dst []byte) (text []byte,
 	}
 }
 
-// read reads the events of one commit.
 func (im *Importer) read(ctx context.Context, next func([]byte) ([]byte, bool, error)) *importGroup {
 	g := &importGroup{ready: make(chan struct{})}
 	for bytes := 0; len(g.jobs) < im.group && bytes < importGroupBytes; {

@@ -104,7 +104,6 @@ func (in *ingest) stop() {
 	<-in.done
 }
 
-// check examines the event, as many jobs do at once.
 func (j *job) check(r *relay) {
 	o := &r.options
 	j.examine(j.raw, o.MaxEventBytes, o.NoVerify, r.now())
@@ -236,7 +235,6 @@ func (in *ingest) answer(group []*job) {
 	clear(group)
 }
 
-// budget bounds a sum of bytes.
 type budget struct {
 	mu   sync.Mutex
 	more sync.Cond

@@ -33,12 +33,12 @@ func (s *session) negOpen(id []byte, name string, rest [][]byte) {
 		s.say("NEG-ERR", id, fmt.Sprintf("blocked: too many reconciliations are open on this connection: the limit is %d", limit))
 		return
 	}
-	storage, err := s.relay.negStorage(rest[0])
-	if tooMany := (*tooManyError)(nil); errors.As(err, &tooMany) { // NIP-77 has it say how many events would do
-		s.say("NEG-ERR", id, "blocked: too many query results", fmt.Append(nil, tooMany.limit))
+	storage, limit, err := s.relay.negStorage(rest[0])
+	switch {
+	case errors.Is(err, errTooMany): // NIP-77 has it say how many events would do
+		s.say("NEG-ERR", id, "blocked: too many query results", fmt.Append(nil, limit))
 		return
-	}
-	if err != nil {
+	case err != nil:
 		s.say("NEG-ERR", id, refusal(err))
 		return
 	}
@@ -71,7 +71,6 @@ func (s *session) negMsg(id []byte, name string, rest [][]byte) {
 	s.negAnswer(id, name, n, rest[0])
 }
 
-// negAnswer deals with one message of the client's.
 func (s *session) negAnswer(id []byte, name string, n *negotiation, text []byte) {
 	digits, err := scan.String(text)
 	var message, answer []byte
@@ -106,38 +105,37 @@ func (s *session) endNegotiation(name string, which *negotiation) bool {
 	return true
 }
 
-// tooManyError says that a reconciliation would be of more events than are allowed.
-type tooManyError struct{ limit int }
+// errTooMany says that a reconciliation would be of more events than are allowed.
+var errTooMany = errors.New("too many events")
 
-func (e *tooManyError) Error() string { return fmt.Sprintf("over %d events", e.limit) }
-
-// negStorage returns what is to be reconciled. A filter of nothing but a time range is a part of
-// the live set; for others, and for all with NegRebuild, a set is built.
-func (r *relay) negStorage(text []byte) (negentropy.Storage, error) {
+// negStorage returns what is to be reconciled, and of how many events at most. A filter of nothing
+// but a time range is a part of the live set; for others, and for all with NegRebuild, a set is
+// built.
+func (r *relay) negStorage(text []byte) (s negentropy.Storage, limit int, err error) {
 	f, err := parseFilter(text)
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	q := NewQuery(&f, 0)
 	if n := q.elements(); n > r.options.MaxFilterElements {
-		return nil, fmt.Errorf("the filter lists over %d values", r.options.MaxFilterElements)
+		return nil, 0, fmt.Errorf("the filter lists over %d values", r.options.MaxFilterElements)
 	}
-	limit := r.options.NegMaxEvents
+	limit = r.options.NegMaxEvents
 	whole := f.IDs == nil && f.Authors == nil && f.Kinds == nil && f.Tags == nil && f.Limit == nil
 	if whole && !r.options.NegRebuild {
 		s := negentropy.Between(r.index.snapshot(r.now()), uint64(q.Since), uint64(q.Until))
 		if limit > 0 && s.Len() > limit {
-			return nil, &tooManyError{limit}
+			err = errTooMany
 		}
-		return s, nil
+		return s, limit, err
 	}
 	if limit == 0 && !whole {
 		limit = builtEvents
 	}
-	return r.buildNegSet(q, limit)
+	s, err = r.buildNegSet(q, limit)
+	return s, limit, err
 }
 
-// buildNegSet reads a set from the store.
 func (r *relay) buildNegSet(q *Query, limit int) (negentropy.Storage, error) {
 	var items []member // newest first
 	now := r.now()
@@ -150,7 +148,7 @@ func (r *relay) buildNegSet(q *Query, limit int) (negentropy.Storage, error) {
 				return errEnough
 			}
 			if items = append(items, memberOf(rec)); limit > 0 && len(items) > limit {
-				return &tooManyError{limit}
+				return errTooMany
 			}
 			return nil
 		})

@@ -19,7 +19,6 @@ type indexed struct {
 	expiring []member // NIP-40: what is to leave the set without a write
 }
 
-// member is what the set knows of an event.
 type member struct {
 	createdAt, expires int64
 	id                 corpus.ID
@@ -92,7 +91,6 @@ type setChange struct {
 	removed bool
 }
 
-// indexedTx notes what a transaction does.
 type indexedTx struct {
 	Tx
 	changes *[]setChange

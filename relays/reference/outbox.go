@@ -120,7 +120,6 @@ func (o *outbox) stir() {
 	o.room.Broadcast()
 }
 
-// queued returns the bytes that wait for the socket.
 func (o *outbox) queued() int {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -65,15 +65,6 @@ func (a *resultStream) read(store Store, b *batch) error {
 	})
 }
 
-// count goes through some more events and returns how many there were.
-func (a *resultStream) count(store Store) (n int, err error) {
-	err = a.step(store, func(*Record) bool {
-		n++
-		return n < 64*batchEvents
-	})
-	return n, err
-}
-
 // step takes events in order until take says to stop or there are no more; then done is set.
 func (a *resultStream) step(store Store, take func(*Record) bool) error {
 	return store.View(func(v View) error {

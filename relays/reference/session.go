@@ -24,8 +24,9 @@ const (
 	roomBytes = 256 << 10
 	// queriesAtOnce is how many stored answers one connection has under way.
 	queriesAtOnce = 4
-	maxSubID      = 64 // characters (NIP-01)
-	maxTagNames   = 52 // NIP-01: a-z and A-Z
+	countedAtOnce = 64 * batchEvents // in one read transaction
+	maxSubID      = 64               // characters (NIP-01)
+	maxTagNames   = 52               // NIP-01: a-z and A-Z
 )
 
 var closeBracket = []byte{']'}
@@ -187,10 +188,12 @@ func (s *session) count(id []byte, _ string, filters [][]byte) {
 		a := newResultStream(queries, s.relay.hub.accepted.Load(), s.relay.now())
 		a.faults = s.relay.options.Faults
 		for !a.done && s.out.alive() {
+			left := countedAtOnce
 			err := s.relay.reading(func(store Store) error {
-				more, err := a.count(store)
-				n += more
-				return err
+				return a.step(store, func(*Record) bool {
+					n, left = n+1, left-1
+					return left > 0
+				})
 			})
 			if err != nil {
 				s.say("CLOSED", id, "error: "+err.Error())

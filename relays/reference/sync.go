@@ -205,23 +205,20 @@ func (sy *syncing) push(ctx context.Context, ids []corpus.ID) error {
 	if len(ids) == 0 {
 		return nil
 	}
-	conn, err := wire.Dial(ctx, sy.address, wire.Options{})
+	conn, err := client.Dial(ctx, client.Options{URL: sy.address, Stall: sy.o.Stall})
 	if err != nil {
 		return err
 	}
 	defer conn.Abort()
-	defer context.AfterFunc(ctx, conn.Abort)()
-	conn.WatchUseful(sy.o.Stall)
+	conn.Wire().WatchUseful(sy.o.Stall)
 	flight := make(map[corpus.ID]struct{}, sy.o.Window)
 	defer func() { sy.done.Unanswered += int64(len(flight)) }()
-	var m wire.Message
 	settle := func(most int) error { // reads until no more than that are in flight
 		for len(flight) > most {
-			frame, _, err := conn.Read()
-			if err != nil {
+			if _, err := conn.Read(); err != nil {
 				return err
 			}
-			wire.Parse(frame, &m)
+			m := &conn.Message
 			id := corpus.ID(m.ID)
 			if _, waits := flight[id]; m.Type != wire.OK || !waits {
 				continue
@@ -245,7 +242,7 @@ func (sy *syncing) push(ctx context.Context, ids []corpus.ID) error {
 			if err := settle(sy.o.Window - 1); err != nil {
 				return err
 			}
-			if err := conn.SendEvent(r.Raw); err != nil {
+			if err := conn.Wire().SendEvent(r.Raw); err != nil {
 				return err
 			}
 			flight[r.ID] = struct{}{}
