@@ -7,6 +7,9 @@ type Scenario struct {
 	Key     string `json:"key"`
 	Title   string `json:"title"`
 	Section string `json:"section"` // the heading under which it stands
+	// Meaning says in sentences what its title leaves open. What several of a section say alike is
+	// shown once.
+	Meaning string `json:"meaning,omitempty"`
 	// Order is its place in reading order; scenarios of one section stand together.
 	Order     int        `json:"order"`
 	Primary   string     `json:"primary,omitempty"` // the metric that stands for it

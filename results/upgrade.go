@@ -263,7 +263,7 @@ func scenario1(key string, labels Labels) Scenario {
 		}
 	}
 	s.Key, s.Section, s.Layout, s.Durability = key, section.Title, section.Layout, family == "ingest"
-	s.Primary, s.Unit = cmp.Or(s.Primary, section.Primary), cmp.Or(s.Unit, section.Unit)
+	s.Primary, s.Unit, s.Meaning = cmp.Or(s.Primary, section.Primary), cmp.Or(s.Unit, section.Unit), cmp.Or(s.Meaning, section.Meaning)
 	if form := labels[LabelForm]; family == "query" && form != "" {
 		s.Headlines = []Headline{{"eose", form + " queries", nil}, {"events/s", "query events/s", nil}}
 		if form == "varied" {

@@ -1,6 +1,8 @@
 package scenarios
 
 import (
+	"slices"
+
 	"relaybench/corpus"
 	"relaybench/results"
 )
@@ -73,14 +75,20 @@ func figures(pairs ...string) (all []results.Metric) {
 	return all
 }
 
+// meant adds what metrics are by keys and meanings by turns.
+func meant(all []results.Metric, pairs ...string) []results.Metric {
+	for i := 0; i+1 < len(pairs); i += 2 {
+		all[slices.IndexFunc(all, func(m results.Metric) bool { return m.Key == pairs[i] })].Meaning = pairs[i+1]
+	}
+	return all
+}
+
 // explained describes metrics whose titles are their keys by keys and meanings by turns.
 func explained(pairs ...string) (all []results.Metric) {
 	for i := 0; i+1 < len(pairs); i += 2 {
-		m := figure(pairs[i], pairs[i])
-		m.Meaning = pairs[i+1]
-		all = append(all, m)
+		all = append(all, figure(pairs[i], pairs[i]))
 	}
-	return all
+	return meant(all, pairs...)
 }
 
 // The metrics of pairs, of reconciliations in layers, of probes, of syncs and of downloads.
@@ -104,7 +112,11 @@ var (
 		"reconcile rounds", "in rounds", "transfers", "transfers", "stragglers", "stragglers", "transfer events/s", "transfer/s", "pages", "pages",
 		"response bytes", "received", "REQ to EOSE", "REQ to EOSE", "source cpu", "source cpu", "sink cpu", "sink cpu", "tool cpu", "tool cpu",
 		"tool's share of the sink's cpu", "tool / sink cpu", "tool peak rss", "tool rss", "refused", "refused")
-	fetchMetrics = figures("records/s", "records/s", "MB/s", "MB/s", "missing", "missing", "retried", "retried", "failed", "failed",
+	fetchMetrics = meant(figures("records/s", "records/s", "MB/s", "MB/s", "missing", "missing", "retried", "retried", "failed", "failed",
 		"duplicates", "duplicates", "overfetch", "overfetch", "requests", "REQs", "request latency", "REQ time",
-		"in flight by Little's law", "in flight", "in flight configured", "in flight at most", "tool cpu per event", "tool cpu/event")
+		"in flight by Little's law", "in flight", "in flight configured", "in flight at most", "tool cpu per event", "tool cpu/event",
+		"parsed of raw", "of raw"), "retried", "ids asked for again", "failed", "ids that were never answered",
+		"duplicates", "events that came more than once", "overfetch", "bytes on the socket for each byte of a distinct event",
+		"in flight by Little's law", "REQs on average by Little's law (their rate × their latency)",
+		"tool cpu per event", "of relaybench itself", "parsed of raw", "the rate of verified events as a share of that of raw ones")
 )

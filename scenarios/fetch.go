@@ -201,6 +201,11 @@ func Fetches(o FetchOptions) (all []harness.Scenario) {
 	return all
 }
 
+const fetchMeaning = "One client downloads everything that matches the filter. raw finds ids and counts; parsed parses and verifies every " +
+	"event; deflate has it compressed. By id, it is connections × REQs in flight on each × ids in a REQ, the best of all that were tried; auto " +
+	"finds the second by itself. The current state is what the records that came fold to: replaceable and addressable events to their newest, " +
+	"deletions applied. Requests of a reconciliation are its rounds"
+
 // FetchFamily begins the keys of all its scenarios.
 const FetchFamily = "fetch"
 
@@ -209,7 +214,7 @@ func (f *Fetch) Describe() harness.Description {
 	s := &fetchStrategies[f.place]
 	key := string(s.fetchStrategy)
 	d := harness.Description{Bulk: true, Needs: harness.Loaded, External: results.Finding{Cause: results.ExternalBulk}, Scenario: results.Scenario{
-		Key: FetchFamily + "." + key, Title: key + ": " + s.title, Section: sectionFetch,
+		Key: FetchFamily + "." + key, Title: key + ": " + s.title, Section: sectionFetch, Meaning: fetchMeaning,
 		Order: orderFetch + f.place, Primary: fetchRate, Unit: "events/s", Layout: results.LayoutDownloads, Ceiling: results.CeilingDownload, Uses: s.uses,
 	}, Labels: results.Labels{results.LabelStrategy: key}, Metrics: fetchMetrics}
 	if title := map[fetchStrategy]string{fetchGiant: "giant REQ", fetchPaged: "paged REQs"}[s.fetchStrategy]; title != "" {

@@ -43,9 +43,13 @@ func describePhase(phase string) harness.Description {
 		Primary: "time", Unit: "ms", Layout: results.LayoutPairs, Ceiling: results.CeilingPair,
 	}, Labels: results.Labels{results.LabelPhase: phase}, Metrics: pairMetrics}
 	switch phase {
+	case phaseIdentical:
+		d.Meaning = "identical is the reconciliation of sets that are the same"
 	case phaseInitial:
+		d.Meaning = "initial is the first reconciliation after writes"
 		d.Headlines = []results.Headline{{Metric: "time", Title: "first reconcile"}}
 	case phaseHeartbeat:
+		d.Meaning = "heartbeat is the same again with no writes between"
 		d.Headlines = []results.Headline{{Metric: "time", Title: "heartbeat"}}
 	case phaseTransfer:
 		d.Primary, d.Unit = "events/s", "events/s"

@@ -41,6 +41,7 @@ func (q *Query) Describe() harness.Description {
 	}
 	return harness.Description{Needs: harness.Loaded, Scenario: results.Scenario{
 		Key: "query." + q.template.key + "." + form, Title: q.template.key + ": " + q.template.title, Section: sectionQueries, Order: order,
+		Meaning: "Median time to EOSE, less is better. hot repeats one filter, varied draws others like it",
 		Primary: "eose", Unit: "ms", Layout: results.LayoutQueries, Ceiling: results.CeilingQuery, RoundTrips: []string{"eose", "first event"}, Uses: uses,
 		Headlines: []results.Headline{{Metric: "eose", Title: form + " queries"}, {Metric: "events/s", Title: "query events/s"}},
 	}, Labels: results.Labels{results.LabelQuery: q.template.key, results.LabelForm: form}, Metrics: []results.Metric{

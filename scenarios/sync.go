@@ -60,6 +60,10 @@ func (y *Sync) Scenarios() (all []harness.Scenario) {
 	return all
 }
 
+const syncMeaning = "A full source on the left, an empty sink above: events per second from the first byte to the last event at the " +
+	"sink, found there by asking it. A figure rests on both relays, so that none is ranked. What relaybench itself used is set " +
+	"against what the sink used"
+
 // SyncFamily begins the keys of all its scenarios.
 const SyncFamily = "sync"
 
@@ -82,7 +86,7 @@ func (y syncMode) Describe() harness.Description {
 	}
 	return harness.Description{Cast: harness.Ordered, Bulk: true, Needs: needs, Scenario: results.Scenario{
 		Key: SyncFamily + "." + y.mode, Title: title, Section: sectionSync, Order: orderSync + 1 + slices.Index(SyncModes(), y.mode), Primary: "records/s", Unit: "events/s",
-		Layout: results.LayoutMatrix, Uses: uses, Ceiling: ceiling,
+		Layout: results.LayoutMatrix, Uses: uses, Ceiling: ceiling, Meaning: syncMeaning,
 	}, Labels: results.Labels{results.LabelMode: y.mode, results.LabelDirection: string(direction)}, Metrics: syncMetrics,
 		External: results.Finding{Scenario: SyncFamily, Code: results.CodeHasWay, Cause: results.ExternalSync}}
 }
