@@ -70,7 +70,7 @@ func (d *Document) checked(r *results.Relay, findings []results.Finding) {
 	}
 	if len(r.Capabilities) > 0 {
 		d.Say("what was found by asking", Dim)
-		d.add(capabilities(r))
+		d.facts(Plain, Plain, capabilities(r))
 	}
 	if len(findings) == 0 {
 		return
@@ -88,10 +88,9 @@ func (d *Document) checked(r *results.Relay, findings []results.Finding) {
 }
 
 // capabilities are what a relay was found to do.
-func capabilities(r *results.Relay) list {
-	x := list{}
+func capabilities(r *results.Relay) (all []fact) {
 	for _, name := range slices.Sorted(maps.Keys(r.Capabilities)) {
-		x.rows = append(x.rows, fact{name, r.Capabilities[name]})
+		all = append(all, fact{name, r.Capabilities[name]})
 	}
-	return x
+	return all
 }

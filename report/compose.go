@@ -41,12 +41,13 @@ func Markdown(w io.Writer, r *results.Record) error { return compose(r).Markdown
 // A composer makes a document of a view.
 type composer struct {
 	*Document
-	v *view
+	v    *view
+	told map[string]bool // metrics of the section whose meanings were said
 }
 
 // compose makes the report of a record.
 func compose(r *results.Record) *Document {
-	d := &composer{&Document{}, newView(r)}
+	d := &composer{Document: &Document{}, v: newView(r)}
 	d.head()
 	for _, s := range d.v.sections {
 		d.section(s)
@@ -67,9 +68,9 @@ func (d *composer) head() {
 	for _, r := range d.v.relays {
 		names = append(names, r.Name)
 	}
-	d.add(heading{level: 1, title: strings.TrimSuffix("relaybench: "+strings.Join(names, " vs "), ": ")})
+	d.Title(strings.TrimSuffix("relaybench: "+strings.Join(names, " vs "), ": "))
 	if d.v.rec.Partial {
-		d.add(para{text: []Span{{"PARTIAL: the run did not finish; what is missing was not measured.", RedBold}}})
+		d.Lead("PARTIAL: the run did not finish; what is missing was not measured.", RedBold)
 	}
 	x := d.v.verdict()
 	st := GreenBold
@@ -82,10 +83,9 @@ func (d *composer) head() {
 	d.add(para{text: []Span{{"May I publish this? ", Bold}, {" " + x.answer, st}}})
 	d.Items(FailedMark, x.grave, Red)
 	d.Items(WarningMark, x.caveats, Plain)
-	d.add(gap{})
-	facts := d.v.head()
-	d.add(list{names: Dim, rows: facts})
-	d.to(full, func() {
+	d.Gap()
+	d.facts(Dim, Plain, d.v.head())
+	d.Full(func() {
 		e := d.v.rec.Environment
 		var rest []fact
 		if !d.v.corpusless() {
@@ -97,44 +97,44 @@ func (d *composer) head() {
 		if e.LoadBefore != nil {
 			rest = append(rest, fact{"load before", fmt.Sprintf("%.2f", *e.LoadBefore)})
 		}
-		d.add(list{rows: append(rest, fact{"platform", e.OS + "/" + e.Arch})})
+		d.facts(Dim, Plain, append(rest, fact{"platform", e.OS + "/" + e.Arch}))
 		d.kinds()
 	})
 }
 
 // kindNames are the kinds that a corpus is mostly made of, by number (NIP-01, 02, 04, 09, 18, 23,
 // 25, 57, 59, 65).
-var kindNames = map[int]string{0: "profile", 1: "note", 3: "contact list", 4: "encrypted message", 5: "deletion", 6: "repost", 7: "reaction",
-	16: "generic repost", 1059: "gift wrap", 1984: "report", 9734: "zap request", 9735: "zap receipt", 10002: "relay list", 30023: "article"}
+var kindNames = map[string]string{"0": "profile", "1": "note", "3": "contact list", "4": "encrypted message", "5": "deletion", "6": "repost",
+	"7": "reaction", "16": "generic repost", "1059": "gift wrap", "1984": "report", "9734": "zap request", "9735": "zap receipt",
+	"10002": "relay list", "30023": "article"}
 
 // maxKinds bounds the list of kinds; real dumps hold hundreds.
 const maxKinds = 20
 
 // kinds lists the corpus by kind.
 func (d *composer) kinds() {
-	kinds := d.v.rec.Corpus.Kinds
-	total, other, others := 0, 0, 0
+	kinds, total, rest := d.v.rec.Corpus.Kinds, 0, 0
 	for _, n := range kinds {
 		total += n
 	}
 	t := &Table{labels: 2, columns: heads("kind", "", "events", "share")}
 	add := func(kind, name string, n int) {
-		t.rows = append(t.rows, Row{cells: plain(kind, name, Thousands(strconv.Itoa(n)), shareText(n, total))})
+		share := ""
+		if total > 0 {
+			share = strconv.FormatFloat(100*float64(n)/float64(total), 'f', 1, 64) + " %"
+		}
+		t.Add("", plain(kind, name, Thousands(strconv.Itoa(n)), share)...)
 	}
-	for i, k := range byCount(kinds) {
+	all := byCount(kinds)
+	for i, k := range all {
 		if i >= maxKinds {
-			other += kinds[k]
-			others++
+			rest += kinds[k]
 			continue
 		}
-		name := ""
-		if n, err := strconv.Atoi(k); err == nil {
-			name = kindNames[n]
-		}
-		add(k, name, kinds[k])
+		add(k, kindNames[k], kinds[k])
 	}
-	if others > 0 {
-		add("others", Count(others, "kind"), other)
+	if len(all) > maxKinds {
+		add("others", Count(len(all)-maxKinds, "kind"), rest)
 	}
 	d.Table(t)
 }
@@ -146,107 +146,41 @@ func byCount(counts map[string]int) []string {
 	})
 }
 
-func shareText(n, total int) string {
-	if total <= 0 {
-		return ""
-	}
-	return strconv.FormatFloat(100*float64(n)/float64(total), 'f', 1, 64) + " %"
-}
-
-func (d *composer) section(s *section) {
-	d.add(heading{level: 2, title: s.title})
-	if s.pairing != nil {
-		d.pairing(s.pairing)
-	}
-	if s.syncs != nil {
-		d.syncs(s.syncs)
-	}
-	if s.download != nil {
-		d.download(s.download)
-	}
-	d.tables(s.tables)
-	var queries []*scenario
-	for _, sc := range s.scenarios {
-		switch {
-		case primary(sc) != nil:
-			queries = append(queries, sc)
-		case len(sc.blocks)+len(sc.facts) > 0:
-			d.add(heading{level: 3, title: sc.Title, key: sc.Key})
-			d.blocks(sc)
-		}
-	}
-	if len(queries) > 0 {
-		d.queries(queries)
-	}
-}
-
 // distributions sets the percentiles of every histogram.
 func (d *composer) distributions() {
 	t := &Table{labels: 3, columns: heads("scenario", "metric", "relay", "samples", "p50", "p90", "p99", "p99.9", "max")}
-	few, clamped := false, false
 	for _, s := range d.v.sections {
-		for _, b := range s.all() {
-			var values []float64
-			for _, r := range b.rows {
-				if r.dist != nil {
-					values = append(values, r.dist.p50, r.dist.p99)
+		for _, sc := range s.scenarios {
+			for _, b := range sc.all() {
+				for _, r := range b.rows {
+					x := r.dist
+					if x == nil {
+						continue
+					}
+					row := plain(d.v.place(sc.Key, b.labels), b.title, r.name, Thousands(fmt.Sprint(x.n)))
+					if x.clamped > 0 {
+						row[3].mark = d.foot.sign([]string{clampedText})
+					}
+					t.Add("", append(row, Cell{text: b.duration(x.p50)}, Cell{text: b.duration(x.p90)}, d.p99(b, r),
+						Cell{text: b.duration(x.p999)}, Cell{text: b.duration(x.top)})...)
 				}
-			}
-			sc := ScaleFor("s", values)
-			for _, r := range b.rows {
-				x := r.dist
-				if x == nil {
-					continue
-				}
-				row := plain(d.v.place(b.scenario.Key, b.labels), b.title, r.name, Thousands(fmt.Sprint(x.n)), sc.Format(x.p50), sc.Format(x.p90), sc.Format(x.p99), sc.Format(x.p999), sc.Format(x.top))
-				if x.n < fewSamples {
-					row[6].mark, few = "*", true
-				}
-				if x.clamped > 0 {
-					row[3].mark, clamped = "‡", true
-				}
-				t.rows = append(t.rows, Row{cells: row})
 			}
 		}
 	}
-	if len(t.rows) == 0 {
-		return
-	}
-	d.add(heading{level: 2, title: "Latency distributions"})
-	d.Table(t)
-	if few {
-		d.Say("* from fewer than 1,000 samples: a p99 of so few is a guess.", Plain)
-	}
-	if clamped {
-		d.Say("‡ some samples lay outside 0–60 s and are counted at that bound.", Plain)
+	if len(t.rows) > 0 {
+		d.Section("Latency distributions")
+		d.Table(t)
 	}
 }
-
-// all are the metrics of a section in which something may be distributed.
-func (s *section) all() (blocks []*block) {
-	scenarios := slices.Concat(s.tables, s.scenarios)
-	if s.pairing != nil {
-		scenarios = slices.Concat(s.pairing.scenarios, scenarios)
-	}
-	if s.download != nil {
-		scenarios = slices.Concat(scenarios, s.download.scenarios)
-	}
-	for _, sc := range scenarios {
-		blocks = append(blocks, sc.all()...)
-	}
-	return blocks
-}
-
-// all are the metrics of a scenario but what it consumed.
-func (s *scenario) all() []*block { return slices.Concat(s.blocks, s.facts) }
 
 // resources sets CPU, memory and disk traffic: on a terminal all queries together.
 func (d *composer) resources() {
-	if len(d.v.resourceTable(true).rows) == 0 {
+	merged := d.v.resourceTable(true)
+	if len(merged.rows) == 0 {
 		return
 	}
-	d.add(heading{level: 2, title: "Resources"})
-	d.to(brief, func() { d.Table(d.v.resourceTable(true)) })
+	d.Section("Resources")
+	d.to(brief, func() { d.Table(merged) })
 	d.to(full, func() { d.Table(d.v.resourceTable(false)) })
 }
 
@@ -255,8 +189,8 @@ func (d *composer) headToHead() {
 	if !ok {
 		return
 	}
-	d.add(heading{level: 2, title: "Head to head"})
-	t := &Table{labels: 1, columns: heads(append([]string{"", d.v.winsTitle()}, titles...)...)}
+	d.Section("Head to head")
+	t := NewTable("", heads(append([]string{"", d.v.winsTitle()}, titles...)...)...)
 	for _, s := range standings {
 		row := plain(s.name, s.score())
 		if s.reason != "" {
@@ -265,7 +199,7 @@ func (d *composer) headToHead() {
 		for _, c := range s.cells {
 			row = append(row, c.cell(&d.foot))
 		}
-		t.rows = append(t.rows, Row{cells: row})
+		t.Add("", row...)
 	}
 	d.Table(t)
 	st := Dim
@@ -280,23 +214,22 @@ func (d *composer) headToHead() {
 
 // cell is a headline figure with its ratio to the best one.
 func (c standingCell) cell(foot *footnotes) Cell {
-	var x Cell
-	switch {
-	case c.row != nil && c.ratio > 0:
-		x.text = c.scale.Format(c.row.value) + "  " + ratioText(c.ratio)
-	case c.row != nil:
-		x.text, x.style = c.scale.Format(c.row.value), Dim
-	case c.n > 0:
-		x.text = ratioText(c.ratio)
-		if c.n < c.of {
-			x.text = fmt.Sprintf("(%d of %d) %s", c.n, c.of, x.text)
+	var parts []string
+	x := Cell{style: Dim}
+	if c.row != nil {
+		parts = append(parts, c.scale.Format(c.row.value))
+	}
+	if c.ratio > 0 {
+		if x.style = Plain; c.row == nil && c.n < c.of {
+			parts = append(parts, fmt.Sprintf("(%d of %d) %s", c.n, c.of, ratioText(c.ratio)))
+		} else {
+			parts = append(parts, ratioText(c.ratio))
 		}
-	default:
-		x.text, x.style = "n/a", Dim
 	}
 	if c.row != nil && c.row.best {
 		x.mark, x.style = "★", GreenBold
 	}
+	x.text = cmp.Or(strings.Join(parts, "  "), "n/a")
 	x.mark += foot.sign(c.notes)
 	return x
 }
@@ -319,7 +252,7 @@ func (d *composer) legend() {
 		}
 	}
 	if len(parts) > 0 {
-		d.add(gap{})
+		d.Gap()
 		d.Say(strings.Join(parts, " · "), Dim)
 	}
 }
@@ -331,15 +264,15 @@ func (d *composer) findings() {
 	if len(d.v.checks) == 0 {
 		return
 	}
-	d.add(heading{level: 2, title: "Checks"})
+	d.Section("Checks")
 	for _, name := range d.v.findingRelays() {
 		o := d.v.outcomes(name)
 		mark, text, st := PassedMark, Count(o.passed, "check")+" passed", Plain
-		if o.passed == 0 {
-			mark = pointMark
-		}
-		if o.count(results.Failed) > 0 {
+		switch {
+		case o.count(results.Failed) > 0:
 			mark, text, st = FailedMark, fmt.Sprintf("failed %s; %d passed", o.checks(results.Failed), o.passed), Red
+		case o.passed == 0:
+			mark = pointMark
 		}
 		for _, v := range []results.Verdict{results.Undecided, results.Stated} {
 			if n := o.count(v); n > 0 {
@@ -349,19 +282,15 @@ func (d *composer) findings() {
 		d.add(para{indent: 1, mark: mark, text: []Span{{Speaker(name), Bold}, {": " + text, st}}})
 		failures := o.of(results.Failed)
 		for i, f := range failures {
-			who := everyone
-			if i >= maxFailed {
-				who = full
+			d.to(map[bool]audience{true: full}[i >= maxFailed], func() { d.failure(f) })
+		}
+		d.to(brief, func() {
+			if more := len(failures) - maxFailed; more > 0 {
+				d.say(3, "… and "+Count(more, "more failed check")+" in report.md", Dim)
 			}
-			d.to(who, func() { d.failure(f) })
-		}
-		if more := len(failures) - maxFailed; more > 0 {
-			d.to(brief, func() {
-				d.add(para{indent: 3, text: []Span{{"… and " + Count(more, "more failed check") + " in report.md", Dim}}})
-			})
-		}
-		d.briefly(o, results.Undecided, "could not be asked, and held against nobody: ")
-		d.briefly(o, results.Stated, "stated: ")
+			d.briefly(o, results.Undecided, "could not be asked, and held against nobody: ")
+			d.briefly(o, results.Stated, "stated: ")
+		})
 		d.to(full, func() {
 			for _, x := range slices.Concat(o.of(results.Undecided), o.of(results.Stated)) {
 				d.failure(x)
@@ -384,9 +313,7 @@ func (d *composer) briefly(o *outcomes, verdict results.Verdict, what string) {
 		briefs = append(briefs, text)
 	}
 	if len(briefs) > 0 {
-		d.to(brief, func() {
-			d.add(para{indent: 3, mark: signs[verdict], text: []Span{{what + strings.Join(briefs, "; "), Dim}}})
-		})
+		d.add(para{indent: 3, mark: signs[verdict], text: []Span{{what + strings.Join(briefs, "; "), Dim}}})
 	}
 }
 
@@ -397,45 +324,36 @@ const fullExamples = 3
 // the rest is folded away.
 func (d *composer) failure(o *outcome) {
 	alone, text := len(o.list) == 1, CheckTitle(o.code)
-	if where := d.v.places(o); !alone {
-		text += ": " + where
+	if !alone {
+		text += ": " + d.v.places(o)
 	}
-	title := para{indent: 3, text: []Span{{text, RedBold}}}
-	if o.verdict != results.Failed {
-		title = para{indent: 3, mark: signs[o.verdict], text: []Span{{text, Plain}}}
+	if o.verdict == results.Failed {
+		d.say(3, text, RedBold)
+	} else {
+		d.add(para{indent: 3, mark: signs[o.verdict], text: []Span{{text, Plain}}})
 	}
-	d.add(title)
+	examples, most, more := 2, 2, ""
 	if o.follows != "" {
 		d.add(para{indent: 4, mark: Span{"→", Plain}, text: []Span{{o.follows, Plain}}})
-	}
-	examples := 2
-	if o.follows != "" {
 		examples = 1
+	}
+	if alone {
+		most, more = maxProof, " of evidence in report.md"
 	}
 	rest := &Table{labels: 2, columns: heads("scenario", "found")}
 	for i, x := range o.list {
-		who := everyone
-		switch {
-		case i >= fullExamples || i >= examples && (d.v.elsewhere(x) || len(x.Evidence) == 0):
-			rest.rows = append(rest.rows, Row{cells: plain(d.v.where(x), findingText(x))})
+		if i >= fullExamples || i >= examples && (d.v.elsewhere(x) || len(x.Evidence) == 0) {
+			rest.Add("", plain(d.v.where(x), findingText(x))...)
 			continue
-		case i >= examples:
-			who = full
 		}
-		d.to(who, func() {
-			d.add(para{indent: 4, text: []Span{{joinHead(d.v.where(x), findingText(x)), Plain}}})
-			if d.v.elsewhere(x) { // where its examples stand
-				return
+		d.to(map[bool]audience{true: full}[i >= examples], func() {
+			if d.say(4, joinHead(d.v.where(x), findingText(x)), Plain); !d.v.elsewhere(x) { // where its examples stand
+				d.evidence(x.Evidence, 4, most, more)
 			}
-			most, more := 2, ""
-			if alone {
-				most, more = maxProof, " of evidence in report.md"
-			}
-			d.evidence(x.Evidence, 4, most, more)
 		})
 	}
 	if text := d.v.rest(o, examples); text != "" {
-		d.to(brief, func() { d.add(para{indent: 4, text: []Span{{"and in " + text, Dim}}}) })
+		d.to(brief, func() { d.say(4, "and in "+text, Dim) })
 	}
 	if n := len(rest.rows); n > 0 {
 		d.to(full, func() {
@@ -448,17 +366,16 @@ func (d *composer) relays() {
 	if len(d.v.relays) == 0 {
 		return
 	}
-	d.add(heading{level: 2, title: "Relays"})
-	t := &Table{labels: 1, columns: heads("", "outcome", "durability", "version", "sha256")}
+	d.Section("Relays")
+	t := NewTable("", Column{}, Column{Head: "outcome", Left: true}, Column{Head: "durability", Left: true}, Column{Head: "version", Left: true},
+		Column{Head: "sha256", Left: true})
 	for _, r := range d.v.relays {
-		outcome := Cell{text: string(r.Outcome), style: Green}
+		st := Green
 		if r.Outcome != results.OutcomeOK {
-			outcome.style = Red
+			st = Red
 		}
-		t.rows = append(t.rows, Row{cells: []Cell{{text: r.Name, style: Bold}, outcome, {text: r.Durability}, {text: cmp.Or(r.Version, "unknown")}, {text: cmp.Or(Shorten(r.SHA256, 12), "unknown"), style: Dim}}})
-	}
-	for i := range t.columns {
-		t.columns[i].Left = true
+		t.Add("", Text(r.Name, Bold), Text(string(r.Outcome), st), Text(r.Durability, Plain), Text(cmp.Or(r.Version, "unknown"), Plain),
+			Text(cmp.Or(Shorten(r.SHA256, 12), "unknown"), Dim))
 	}
 	d.Table(t)
 	for _, r := range d.v.relays {
@@ -468,10 +385,6 @@ func (d *composer) relays() {
 
 // relay adds how one relay was run.
 func (d *composer) relay(r *results.Relay) {
-	quoted := func(title, language string, lines []string) {
-		d.Say(title, Plain)
-		d.add(verbatim{language: language, lines: lines})
-	}
 	if r.Command != "" {
 		d.to(brief, func() { d.add(para{indent: 2, mark: Span{"$", Dim}, text: []Span{{r.Command, Plain}}}) })
 		d.to(full, func() { d.add(verbatim{language: "sh", lines: []string{r.Command}}) })
@@ -488,16 +401,16 @@ func (d *composer) relay(r *results.Relay) {
 	}
 	d.to(full, func() {
 		if r.SHA256 != "" {
-			d.add(para{text: []Span{{"sha256 of the program: ", Plain}, {r.SHA256, code}}})
+			d.LeadCode("sha256 of the program: ", r.SHA256, "")
 		}
-		if len(r.Capabilities) > 0 {
-			d.add(capabilities(r))
-		}
+		d.facts(Plain, Plain, capabilities(r))
 		for _, file := range slices.Sorted(maps.Keys(r.Config)) {
-			quoted(file+":", "", strings.Split(r.Config[file], "\n"))
+			d.Say(file+":", Plain)
+			d.add(verbatim{lines: strings.Split(r.Config[file], "\n")})
 		}
 		if len(r.LogTail) > 0 {
-			quoted("The end of its log:", "text", r.LogTail)
+			d.Say("The end of its log:", Plain)
+			d.add(verbatim{language: "text", lines: r.LogTail})
 		}
 	})
 }
@@ -506,30 +419,30 @@ func (d *composer) calibration() {
 	if len(d.v.rec.Calibration) == 0 {
 		return
 	}
-	d.add(heading{level: 2, title: "What the harness itself reaches here"})
-	x := list{texts: Bold}
+	d.Section("What the harness itself reaches here")
+	var rows []fact
 	for _, c := range d.v.rec.Calibration {
-		x.rows = append(x.rows, fact{calibrationName(c), calibrationText(c)})
+		rows = append(rows, fact{calibrationName(c), calibrationText(c)})
 	}
-	d.add(x)
+	d.facts(Plain, Bold, rows)
 }
 
 // Calibration writes, for a terminal, what the harness itself reaches on a machine, and what would
 // spoil a measurement there. No line exceeds the width. Errors are those of w.
 func Calibration(w io.Writer, r *results.Record, o TerminalOptions) error {
-	d := &composer{&Document{}, newView(r)}
-	d.add(list{rows: []fact{{"machine", strings.Join(machineParts(&d.v.rec.Environment), " · ")}, {"signatures", "by " + d.v.rec.Tool.Verifier}}})
+	d := &composer{Document: &Document{}, v: newView(r)}
+	d.facts(Plain, Plain, []fact{{"machine", strings.Join(machineParts(&d.v.rec.Environment), " · ")}, {"signatures", "by " + d.v.rec.Tool.Verifier}})
 	d.calibration()
-	d.apart(WarningMark, MachineWarnings(r))
+	if warnings := MachineWarnings(r); len(warnings) > 0 {
+		d.Gap()
+		d.Items(WarningMark, warnings, Plain)
+	}
 	return d.Terminal(w, o)
 }
 
 // calibrationName is what a figure of the harness is called, with what its labels say.
 func calibrationName(c results.Calibration) string {
-	if labels := LabelText(c.Labels, inOrder(slices.Collect(maps.Keys(c.Labels)))); labels != "" {
-		return c.Name + ", " + labels
-	}
-	return c.Name
+	return c.Name + Prefixed(", ", allLabels(c.Labels))
 }
 
 // calibrationText is a figure of the harness itself with its unit.
@@ -543,12 +456,13 @@ func calibrationText(c results.Calibration) string {
 
 // repeat says how to measure this again.
 func (d *composer) repeat() {
-	d.add(heading{level: 2, title: "How to repeat this"})
-	text := []Span{{"With relaybench ", Plain}, {d.v.rec.Tool.Version, Plain}}
-	if d.v.rec.Tool.Revision != "" {
-		text = append(text, Span{" at revision ", Plain}, Span{d.v.rec.Tool.Revision, code})
+	d.Section("How to repeat this")
+	if t := d.v.rec.Tool; t.Revision != "" {
+		d.LeadCode("With relaybench "+t.Version+" at revision ", t.Revision, ":")
+	} else {
+		d.Lead("With relaybench "+t.Version+":", Plain)
 	}
-	d.add(para{text: append(text, Span{":", Plain})}, verbatim{language: "sh", lines: []string{strings.TrimSpace("./run.sh " + commandLine(d.v.rec.Options))}})
+	d.add(verbatim{language: "sh", lines: []string{strings.TrimSpace("./run.sh " + commandLine(d.v.rec.Options))}})
 	d.Say("Results compare only where the corpus fingerprint and the settings are the same.", Plain)
 }
 

@@ -12,7 +12,7 @@ type Document struct {
 	used  string    // every mark that stands behind a figure
 }
 
-// A node is a part of a document: heading, para, list, *Table, quote, fold or gap.
+// A node is a part of a document: heading, para, *Table, verbatim, fold or gap.
 type node struct {
 	only audience
 	is   any
@@ -40,12 +40,6 @@ type (
 		indent int // levels
 		mark   Span
 		text   []Span
-	}
-	// A list is names with what there is to say of each.
-	list struct {
-		names Style
-		texts Style
-		rows  []fact
 	}
 	// A verbatim is lines that are shown as they came: evidence, a log, a file.
 	verbatim struct {
@@ -80,10 +74,7 @@ func (d *Document) to(who audience, add func()) {
 	if was != everyone && who != everyone && who != was {
 		return
 	}
-	if who == everyone {
-		who = was
-	}
-	d.only = who
+	d.only = max(was, who)
 	add()
 	d.only = was
 }
@@ -104,8 +95,13 @@ func (d *Document) Title(text string) { d.add(heading{level: 1, title: text}) }
 // Section opens a section.
 func (d *Document) Section(title string) { d.add(heading{level: 2, title: title}) }
 
+// say adds a paragraph, so many levels in.
+func (d *Document) say(indent int, text string, st Style) {
+	d.add(para{indent: indent, text: []Span{{text, st}}})
+}
+
 // Lead adds a paragraph that stands at the margin.
-func (d *Document) Lead(text string, st Style) { d.add(para{text: []Span{{text, st}}}) }
+func (d *Document) Lead(text string, st Style) { d.say(0, text, st) }
 
 // LeadCode adds one with something in it as it is typed.
 func (d *Document) LeadCode(before, typed, after string) {
@@ -113,7 +109,7 @@ func (d *Document) LeadCode(before, typed, after string) {
 }
 
 // Say adds a paragraph, one level in.
-func (d *Document) Say(text string, st Style) { d.add(para{text: []Span{{text, st}}, indent: 1}) }
+func (d *Document) Say(text string, st Style) { d.say(1, text, st) }
 
 // Gap adds an empty line where a terminal has one.
 func (d *Document) Gap() { d.add(gap{}) }
@@ -132,11 +128,26 @@ func (d *Document) Items(mark Span, texts []string, st Style) {
 	}
 }
 
+// facts adds names with what there is to say of each.
+func (d *Document) facts(names, texts Style, rows []fact) {
+	n := 0
+	for _, r := range rows {
+		n = max(n, width(r.key))
+	}
+	for _, r := range rows {
+		d.add(para{indent: 1, mark: Span{padRight(r.key, n+1), names}, text: []Span{{r.text, texts}}})
+	}
+}
+
 // Table adds a table with the footnotes that its cells were given, unless it has no rows.
 func (d *Document) Table(t *Table) {
-	t.foot, d.foot = d.foot, nil
-	if len(t.rows) > 0 {
-		d.add(t)
+	foot := d.foot
+	if d.foot = nil; len(t.rows) == 0 {
+		return
+	}
+	d.add(t)
+	for i, text := range foot {
+		d.add(para{indent: 2, mark: Span{superscript(i + 1), Dim}, text: []Span{{text, Dim}}})
 	}
 }
 
@@ -148,7 +159,6 @@ type Table struct {
 	bars    bool // each row has a bar behind its labels
 	spaced  bool // an empty line before each group
 	rows    []Row
-	foot    footnotes
 }
 
 // NewTable makes a table with columns, of which the first says what a row is, and rows in groups,
@@ -168,17 +178,9 @@ type Column struct {
 	Head     string
 	Left     bool // words, which stand left; labels do anyway
 	Priority int
-	Full     bool // too much for a terminal
-	meaning  string
-}
-
-// meanings say what the columns are that a printer shows; "" where none needs it.
-func (t *Table) meanings(shown []int) string {
-	var all []string
-	for _, c := range shown {
-		all = append(all, t.columns[c].meaning)
-	}
-	return clauses(all...)
+	Full     bool              // too much for a terminal
+	meaning  string            // said under the table
+	cell     func(*entry) Cell // its figure of what a row is of
 }
 
 // A Row is a row of a table.
@@ -215,7 +217,6 @@ func (d *Document) Terminal(w io.Writer, o TerminalOptions) error {
 	s := newScreen(w, o.Width, o.Color)
 	p := &terminal{screen: s}
 	p.nodes(d.nodes)
-	p.crowded()
 	if len(o.Files) > 0 {
 		p.heading(heading{level: 2, title: "Files"})
 	}

@@ -51,12 +51,6 @@ func (p *markdown) node(x any) {
 			p.write(": " + mdText(x.state.text))
 		}
 		p.write("\n")
-	case list:
-		var rows [][]string
-		for _, r := range x.rows {
-			rows = append(rows, []string{mdText(r.key), mdText(r.text)})
-		}
-		p.lines(markdownTable([]string{"", ""}, rows, []bool{true, true}))
 	case *Table:
 		p.table(x)
 	case verbatim:
@@ -76,8 +70,11 @@ var emoji = map[string]string{"✗": "❌", "!": "⚠", "?": "❔", "✓": "✅"
 func (p *markdown) para(x para) {
 	if x.mark.text != "" {
 		p.write("- ")
-		if x.mark.text != pointMark.text {
-			p.write(cmp.Or(emoji[x.mark.text], mdText(x.mark.text)) + " ")
+		switch name := strings.TrimSpace(x.mark.text); {
+		case width(name) > 1: // a name
+			p.write("**" + mdText(name) + "** ")
+		case name != pointMark.text:
+			p.write(cmp.Or(emoji[name], mdText(name)) + " ")
 		}
 	}
 	for _, sp := range x.text {
@@ -104,24 +101,18 @@ func mdSpan(sp Span) string {
 }
 
 func (p *markdown) table(t *Table) {
-	grouped := false
-	for _, r := range t.rows {
-		grouped = grouped || r.group != ""
-	}
+	grouped := slices.ContainsFunc(t.rows, func(r Row) bool { return r.group != "" })
+	messages := slices.ContainsFunc(t.rows, func(r Row) bool { return r.message.text != "" })
 	var head []string
 	var left []bool
 	var shown []int
 	if grouped {
 		head, left = append(head, mdText(t.groups)), append(left, true)
 	}
-	empty := func(c int) bool {
-		return c >= t.labels && !slices.ContainsFunc(t.rows, func(r Row) bool { return r.cells[c].text != "" || c == t.labels && r.message.text != "" })
-	}
 	for c, col := range t.columns {
-		if empty(c) {
-			continue
+		if !t.empty(c, nothing) || messages && c == t.labels {
+			head, left, shown = append(head, mdText(col.Head)), append(left, col.Left || c < t.labels), append(shown, c)
 		}
-		head, left, shown = append(head, mdText(col.Head)), append(left, col.Left || c < t.labels), append(shown, c)
 	}
 	var rows [][]string
 	for _, r := range t.rows {
@@ -129,17 +120,13 @@ func (p *markdown) table(t *Table) {
 		if grouped {
 			row = append(row, mdText(r.group))
 		}
-		for c, x := range r.cells {
-			if empty(c) {
-				continue
-			}
+		for _, c := range shown {
+			x := r.cells[c]
 			text := mdSpan(Span{x.text, x.style})
 			if c == t.labels && r.message.text != "" {
 				text = mdText(clause(r.message.text, 60))
 			}
-			if x.mark != "" {
-				text = strings.TrimSpace(text + " " + mdText(x.mark))
-			}
+			text = strings.TrimSpace(text + Prefixed(" ", mdText(x.mark)))
 			if x.style == Red {
 				text += " ❌"
 			}
@@ -151,13 +138,4 @@ func (p *markdown) table(t *Table) {
 		rows = append(rows, row)
 	}
 	p.lines(markdownTable(head, rows, left))
-	for i, text := range t.foot {
-		if i == 0 {
-			p.write("\n")
-		}
-		p.write(superscript(i+1) + " " + mdText(sentence(text)) + "  \n")
-	}
-	if text := t.meanings(shown); text != "" {
-		p.write("\n" + mdText(text+".") + "\n")
-	}
 }

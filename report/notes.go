@@ -142,16 +142,17 @@ func (v *view) asked(list []*results.Finding, ms []*results.Measurement) string 
 	return ""
 }
 
-// remarks are what a figure says of itself and does not bar it. What sets a download's pace is said
-// apart.
+const clampedText = "some samples lay outside 0–60 s, and are counted at that bound"
+
+// remarks are what a figure says of itself and does not bar it.
 func (r *row) remarks() (all []string) {
 	for i := range r.m.Status {
-		if s := &r.m.Status[i]; !barring[s.Code] && s.Code != results.StatusBottleneck {
+		if s := &r.m.Status[i]; !barring[s.Code] {
 			all = append(all, statusText(s))
 		}
 	}
 	if r.dist != nil && r.dist.clamped > 0 {
-		all = append(all, "some samples lay outside 0–60 s, and are counted at that bound")
+		all = append(all, clampedText)
 	}
 	return all
 }

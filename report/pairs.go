@@ -8,20 +8,10 @@ import (
 	"relaybench/results"
 )
 
-// A pairing is all that a run says of relays that were reconciled with each other.
-type pairing struct {
-	pairs     []*pair
-	columns   []*summary  // the summary: a row for each relay as the server
-	converged [][2]int    // by row of the summary: in how many of its pairs the relay converged, of how many
-	apart     []fact      // relays that are in no pair, with the reason
-	scenarios []*scenario // the measurements as blocks, for their distributions
-}
-
 // A pair is two relays that were reconciled, or two instances of one.
 type pair struct {
-	a, b   string
-	sides  []*results.Finding // whether each converged
-	failed []*results.Finding // what else failed
+	a, b  string
+	found []*results.Finding // what was asked of them together
 }
 
 func (p *pair) title() string {
@@ -31,267 +21,285 @@ func (p *pair) title() string {
 	return p.a + " ⇄ " + p.b
 }
 
-// diverged tells whether a side does not hold what it must.
-func (p *pair) diverged() bool {
-	return slices.ContainsFunc(p.sides, func(f *results.Finding) bool { return f.Verdict != results.Passed })
-}
-
-// complete tells whether all that was begun came to its end.
-func (p *pair) complete() bool {
-	return !slices.ContainsFunc(p.failed, func(f *results.Finding) bool { return f.Code == results.CodeCompletes })
-}
-
-// converged tells whether both sides came to hold what they must.
-func (p *pair) converged() bool {
-	return p.complete() && len(p.sides) == len(p.keys()) && !p.diverged()
-}
-
-// status is how the pair ended; nothing is known of one that was interrupted.
-func (p *pair) status() Span {
-	switch diverged, complete := p.diverged(), p.complete(); {
-	case !complete && diverged:
-		return Span{"did not converge, and did not complete ✗", RedBold}
-	case !complete:
-		return Span{"did not complete ✗", RedBold}
-	case diverged:
-		return Span{"did not converge ✗", RedBold}
-	case p.converged():
-		return Span{"converged ✓", Green}
-	}
-	return Span{"not finished", Yellow}
-}
-
 // keys name its measurements: each relay as the server.
 func (p *pair) keys() []rowKey {
 	return slices.Compact([]rowKey{{p.a, p.b}, {p.b, p.a}})
 }
 
-// inPair tells whether a check is explained in a pair's section.
-func (v *view) inPair(f *results.Finding) bool {
-	return f.Peer != "" && v.layout(f.Scenario) == results.LayoutPairs
+// ofSide tells whether a check says if one side came to hold what it must.
+func ofSide(f *results.Finding) bool {
+	return f.Code == results.CodeHoldsUnion && f.Verdict != results.Undecided
 }
 
-// inSync tells whether a check is explained in a matrix.
-func (v *view) inSync(f *results.Finding) bool {
-	return f.Peer != "" && v.layout(f.Scenario) == results.LayoutMatrix
+// diverged tells whether a side does not hold what it must.
+func (p *pair) diverged() bool {
+	return slices.ContainsFunc(p.found, func(f *results.Finding) bool { return ofSide(f) && f.Verdict != results.Passed })
 }
 
-// elsewhere tells whether a check's evidence stands in a section of its own.
-func (v *view) elsewhere(f *results.Finding) bool { return v.inPair(f) || v.inSync(f) }
+var converged = Span{"converged ✓", Green}
+
+// status is how the pair ended; nothing is known of one that was interrupted.
+func (p *pair) status() Span {
+	sides, broken := 0, false
+	for _, f := range p.found {
+		sides += boolean(ofSide(f))
+		broken = broken || f.Code == results.CodeCompletes && f.Verdict == results.Failed
+	}
+	switch {
+	case broken && p.diverged():
+		return Span{"did not converge, and did not complete ✗", RedBold}
+	case broken:
+		return Span{"did not complete ✗", RedBold}
+	case p.diverged():
+		return Span{"did not converge ✗", RedBold}
+	case sides == len(p.keys()):
+		return converged
+	}
+	return Span{"not finished", Yellow}
+}
 
 // order is a relay's place in the run; the largest for unknown ones.
 func (v *view) order(name string) uint {
 	return uint(slices.IndexFunc(v.relays, func(r *results.Relay) bool { return r.Name == name }))
 }
 
-// pairing gathers the pairs; nil where a run has none and none was looked for.
-func (v *view) pairing() *pairing {
-	g := &pairing{scenarios: v.laid(results.LayoutPairs)}
-	at := func(a, b string) *pair {
-		i := slices.IndexFunc(g.pairs, func(p *pair) bool { return slices.Contains(p.keys(), rowKey{a, b}) })
-		if i < 0 {
-			if v.order(b) < v.order(a) {
-				a, b = b, a
-			}
-			i = len(g.pairs)
-			g.pairs = append(g.pairs, &pair{a: a, b: b})
-		}
-		return g.pairs[i]
-	}
-	for _, s := range g.scenarios {
-		for _, b := range s.all() {
-			for _, r := range b.rows {
-				at(r.key.relay, r.key.peer)
-			}
-		}
-	}
-	for _, f := range v.checks {
-		switch {
-		case !v.inPair(f):
-		case f.Code == results.CodeHoldsUnion && f.Verdict != results.Undecided:
-			p := at(f.Relay, f.Peer)
-			p.sides = append(p.sides, f)
-		case f.Verdict == results.Failed:
-			p := at(f.Relay, f.Peer)
-			p.failed = append(p.failed, f)
-		default:
-			at(f.Relay, f.Peer)
-		}
-	}
-	slices.SortStableFunc(g.pairs, func(x, y *pair) int {
-		return cmp.Or(cmp.Compare(v.order(x.a), v.order(y.a)), cmp.Compare(v.order(x.b), v.order(y.b)))
-	})
-	for _, p := range g.pairs {
-		slices.SortStableFunc(p.sides, func(x, y *results.Finding) int { return cmp.Compare(v.order(x.Relay), v.order(y.Relay)) })
-	}
-	// Relays that do not speak NIP-77, or of which that is not known, are in no pair.
-	for _, f := range v.checks {
-		if f.Code == results.CodeNIP77 && f.Verdict != results.Passed && f.Peer == "" && (len(g.pairs) > 0 || !v.syncsOnly()) &&
-			!slices.ContainsFunc(g.pairs, func(p *pair) bool { return p.a == f.Relay || p.b == f.Relay }) {
-			g.apart = append(g.apart, fact{f.Relay, findingText(f)})
-		}
-	}
-	if len(g.pairs)+len(g.apart) == 0 {
-		return nil
-	}
-	v.summarize(g)
-	return g
+// inTurn compares relays by their places in the run.
+func (v *view) inTurn(a, b string) int {
+	return cmp.Or(cmp.Compare(v.order(a), v.order(b)), cmp.Compare(a, b))
 }
 
-// The phases of a pair whose times are set against each other.
+// pair gathers the pairs of the run, the relays that are in none, and the summary.
+func (v *view) pair() {
+	var met Groups[rowKey, *results.Finding]
+	meet := func(a, b string, f ...*results.Finding) {
+		if v.inTurn(b, a) < 0 {
+			a, b = b, a
+		}
+		met.Add(rowKey{a, b}, f...)
+	}
+	var phases []*scenario
+	for _, s := range v.sections {
+		for _, sc := range s.scenarios {
+			if sc.layout == results.LayoutPairs {
+				phases = append(phases, sc)
+			}
+		}
+	}
+	for _, e := range entries(phases, nil) {
+		meet(e.key.relay, e.key.peer)
+	}
+	for _, f := range v.checks {
+		if v.inPair(f) {
+			meet(f.Relay, f.Peer, f)
+		}
+	}
+	var s section
+	var names []string
+	for _, g := range met.List {
+		slices.SortStableFunc(g.Members, func(x, y *results.Finding) int { return v.inTurn(x.Relay, y.Relay) })
+		s.pairs = append(s.pairs, &pair{g.Key.relay, g.Key.peer, g.Members})
+		names = AddNew(names, g.Key.relay, g.Key.peer)
+	}
+	slices.SortStableFunc(s.pairs, func(x, y *pair) int { return cmp.Or(v.inTurn(x.a, y.a), v.inTurn(x.b, y.b)) })
+	slices.SortStableFunc(names, v.inTurn)
+	// Relays that do not speak NIP-77, or of which that is not known, are in no pair. For the sake of
+	// syncs they are asked too.
+	for _, f := range v.checks {
+		if f.Code == results.CodeNIP77 && f.Verdict != results.Passed && f.Peer == "" && !slices.Contains(names, f.Relay) &&
+			(len(names) > 0 || !slices.ContainsFunc(v.checks, v.inSync)) {
+			s.alone = append(s.alone, fact{f.Relay, fit(findingText(f), 400)})
+		}
+	}
+	for _, sc := range phases {
+		for _, b := range sc.all() {
+			if b.metric.Key == sc.Primary || b.metric.Key == ofInitial || b.metric.Key == perDifference && sc.labels[results.LabelPhase] == phaseInitial {
+				s.summary = append(s.summary, v.pooled(sc, b, names))
+			}
+		}
+	}
+	// Times come first.
+	slices.SortStableFunc(s.summary, func(a, b *block) int { return a.ofPair() - b.ofPair() })
+	sameSize(s.summary, results.LayoutPairs)
+	if len(s.pairs)+len(s.alone) > 0 {
+		in := v.sectionOf(results.LayoutPairs, "Reconciliation")
+		in.pairs, in.summary, in.alone = s.pairs, s.summary, s.alone
+		if len(phases) == 0 {
+			in.scenarios = append(in.scenarios, &scenario{Scenario: &results.Scenario{}, layout: results.LayoutPairs})
+		}
+	}
+}
+
+// ofPair is 0 for times, and 1 for what rests on the other relay too, or on which side holds more.
+func (b *block) ofPair() int { return boolean(timeBases[b.unit] == 0 && b.metric.Key != ofInitial) }
+
 const (
 	phaseInitial   = "initial"
 	phaseHeartbeat = "heartbeat"
+	perDifference  = "bytes per difference" // what is sent and received for each event that differs
+	ofInitial      = "÷ initial"            // a heartbeat as a share of the first reconciliation
 )
 
-// first is the scenario of the first reconciliation of a pair; nil where it was not measured.
-func (g *pairing) first() *scenario {
-	if i := slices.IndexFunc(g.scenarios, func(s *scenario) bool { return s.labels[results.LabelPhase] == phaseInitial }); i >= 0 {
-		return g.scenarios[i]
-	}
-	return nil
-}
-
-const (
-	summaryNote = "Each relay as the server, the median over its pairs that nothing bars (where each is barred, over all, and it is not " +
-		"ranked). Times are ranked between relays that had about the same to tell apart (within a tenth); what is transferred into a " +
-		"relay rests on its source too, and bytes on which side holds more: neither is ranked."
-	summaryMeaning = "initial is the first reconciliation after writes, identical that of sets that are the same, heartbeat the same " +
-		"again with no writes between."
-)
-
-// maxExamples bounds the lines of evidence that a terminal shows of one check of a pair.
-const maxExamples = 6
-
-// pairing adds a summary with a line for each relay, then each pair by itself.
-func (d *composer) pairing(g *pairing) {
-	if len(g.columns) > 0 {
-		d.summary(g)
-	}
-	if len(g.apart) > 0 {
-		d.add(gap{}, para{indent: 1, text: []Span{{"Not reconciled", Bold}}})
-		x := list{texts: Dim}
-		for _, f := range g.apart {
-			x.rows = append(x.rows, fact{f.key, fit(f.text, 400)})
-		}
-		d.add(x)
-	}
-	for _, p := range g.pairs {
-		d.add(heading{level: 3, title: p.title(), state: p.status()})
-		shown := evidenceOnce{}
-		if p.diverged() {
-			for _, f := range p.sides {
-				d.explain(shown, f, f.Relay+" "+findingText(f)+faultOf(f, f.Relay), maxExamples)
+// figures are the measurements of the record, and those that are made of them: what the heartbeat
+// of a pair takes as a share of its first reconciliation.
+func (v *view) figures() (all []*results.Measurement) {
+	first := map[rowKey]float64{}
+	times := func(phase string, each func(m *results.Measurement, k rowKey, seconds float64)) {
+		for i := range v.rec.Measurements {
+			m := &v.rec.Measurements[i]
+			if value, _ := m.Value(); value > 0 && m.Peer != "" && m.Labels[results.LabelPhase] == phase && m.Metric == v.scenario(m.Scenario).Primary {
+				each(m, rowKey{m.Relay, m.Peer}, value*timeBases[m.Unit])
 			}
 		}
-		for _, f := range p.failed {
-			text := findingText(f)
-			if f.Code != results.CodeCompletes {
-				text = f.Relay + ", " + CheckTitle(f.Code) + ": " + text
-			}
-			d.explain(shown, f, text+faultOf(f, f.Relay), maxExamples)
-		}
-		var entries []entry
-		for _, sc := range g.scenarios {
-			for _, k := range p.keys() {
-				if x := (entry{scenario: sc, key: k, labels: plain(sc.Title, k.relay)}); x.measured() {
-					entries = append(entries, x)
-				}
-			}
-		}
-		d.pivot(&Table{labels: 2, columns: heads("", "as server")}, entries, measure{Column{Head: "÷ initial"}, func(s *entry) Cell {
-			if first := g.first(); first != nil && s.scenario.labels[results.LabelPhase] == phaseHeartbeat {
-				_, beat := s.primary()
-				if _, initial := (&entry{scenario: first, key: s.key}).primary(); beat != nil && initial != nil {
-					if r, ok := quotient(beat.m, initial.m); ok {
-						return Cell{text: shareOfText(r)}
-					}
-				}
-			}
-			return Cell{text: nothing}
-		}})
 	}
-}
-
-// measured tells whether there is anything of an entry.
-func (s *entry) measured() bool {
-	_, r := s.figure(func(b *block) bool {
-		return slices.ContainsFunc(b.rows, func(r *row) bool { return r.key == s.key && r.m != nil })
+	for i := range v.rec.Measurements {
+		all = append(all, &v.rec.Measurements[i])
+	}
+	times(phaseInitial, func(_ *results.Measurement, k rowKey, seconds float64) { first[k] = seconds })
+	times(phaseHeartbeat, func(m *results.Measurement, k rowKey, seconds float64) {
+		if seconds > 0 && first[k] > 0 {
+			all = append(all, &results.Measurement{Relay: m.Relay, Peer: m.Peer, Scenario: m.Scenario, Labels: m.Labels,
+				Metric: ofInitial, Unit: "×", Better: results.None, Trials: []float64{seconds / first[k]}})
+		}
 	})
-	return r != nil
+	return all
+}
+
+// sameWork is within this factor: which events a pair has to tell apart depends a little on which
+// relay got which share of the corpus.
+const sameWork = 1.1
+
+// served lists a relay's figures as the server, one for each peer.
+func (b *block) served(relay string) []*row {
+	return slices.DeleteFunc(slices.Clone(b.rows), func(r *row) bool { return !r.has || r.key.relay != relay })
+}
+
+// pooled builds one figure of all relays as the server: the median over a relay's pairs that
+// nothing bars, or over all of them, and then it does not compete, where something bars each. Times
+// alone are ranked.
+func (v *view) pooled(sc *scenario, b *block, names []string) *block {
+	s := &block{scenario: sc.Scenario, metric: b.metric, labels: sc.labels, title: shorter(b.metric.Key, b.metric.Title), unit: b.unit, better: b.better}
+	switch {
+	case b.metric.Key == sc.Primary && s.ofPair() == 0:
+		s.title = sc.Title
+	case b.metric.Key == sc.Primary:
+		s.title = b.unit + " into it"
+	}
+	var field []*row
+	for _, n := range names {
+		all := b.served(n)
+		sound := slices.DeleteFunc(slices.Clone(all), func(r *row) bool { return len(r.bars) > 0 })
+		var bars []string
+		if len(sound) == 0 && len(all) > 0 {
+			var ms []*results.Measurement
+			for _, x := range all {
+				ms = append(ms, x.m)
+			}
+			sound, bars = all, v.bars(ms...)
+		}
+		m := &results.Measurement{Relay: n, Scenario: sc.Key, Metric: b.metric.Key, Unit: b.unit, Better: b.better, Exact: true}
+		var trials []float64
+		for _, x := range sound {
+			m.Trials, trials = append(m.Trials, x.value), append(trials, x.m.Trials...)
+			m.Exact = m.Exact && x.m.Exact
+		}
+		r := v.row(s, rowKey{relay: n}, m)
+		r.bars, r.pooled = bars, trials
+		if s.rows = append(s.rows, r); r.has && len(bars) == 0 {
+			field = append(field, r)
+		}
+	}
+	switch {
+	case timeBases[b.unit] == 0 || len(field) < 2 || b.better != results.Lower && b.better != results.Higher:
+	case !v.sameWork(sc, field):
+		s.unranked = "what was to be told apart differs: not ranked"
+	default:
+		v.crown(s, field)
+	}
+	return s
+}
+
+// sameWork tells whether the relays of a field had about the same number of events to name and to
+// learn of.
+func (v *view) sameWork(sc *scenario, field []*row) bool {
+	for _, b := range sc.all() {
+		if b.metric.Key != "have" && b.metric.Key != "need" {
+			continue
+		}
+		var each []float64
+		for _, r := range field {
+			var counts results.Measurement
+			for _, x := range b.served(r.name) {
+				if len(v.bars(x.m)) == 0 {
+					counts.Trials = append(counts.Trials, x.value)
+				}
+			}
+			x, _ := counts.Value()
+			each = append(each, x)
+		}
+		if slices.Max(each) > slices.Min(each)*sameWork {
+			return false
+		}
+	}
+	return true
+}
+
+const summaryNote = "Each relay as the server, the median over its pairs that nothing bars (where each is barred, over all, and it is not " +
+	"ranked). Times are ranked between relays that had about the same to tell apart (within a tenth); what is transferred into a " +
+	"relay rests on its source too, and bytes on which side holds more: neither is ranked."
+
+// pairs adds a summary with a line for each relay, then each pair by itself.
+func (d *composer) pairs(s *section, phases []*scenario) {
+	if len(s.summary) > 0 {
+		d.summary(s)
+	}
+	if len(s.alone) > 0 {
+		d.Gap()
+		d.Say("Not reconciled", Bold)
+		d.facts(Plain, Dim, s.alone)
+	}
+	for _, p := range s.pairs {
+		d.add(heading{level: 3, title: p.title(), state: p.status()})
+		diverged := p.diverged()
+		d.explain(slices.DeleteFunc(slices.Clone(p.found), func(f *results.Finding) bool {
+			return f.Verdict != results.Failed && !(diverged && ofSide(f))
+		}))
+		rows := entries(phases, func(sc *scenario, k rowKey) []string { return []string{sc.Title, k.relay} })
+		rows = slices.DeleteFunc(rows, func(e entry) bool { return !slices.Contains(p.keys(), e.key) })
+		d.pivot(&Table{columns: heads("", "as server")}, rows)
+	}
 }
 
 // summary adds a line for each relay as the server, and says how to read it.
-func (d *composer) summary(g *pairing) {
+func (d *composer) summary(s *section) {
 	t := &Table{labels: 1, columns: heads("as server", "converged")}
-	var unranked []string
-	for _, c := range g.columns {
-		t.columns = append(t.columns, Column{Head: c.title})
-		if c.block != nil && c.block.unranked != "" {
-			unranked = append(unranked, c.title+": "+c.block.unranked+".")
+	var notes []string
+	for _, b := range s.summary {
+		if t.columns = append(t.columns, Column{Head: b.title}); b.unranked != "" {
+			notes = append(notes, b.title+": "+b.unranked+".")
 		}
 	}
-	for i, first := range g.columns[0].rows {
-		n := g.converged[i]
-		st := Green
-		if n[0] < n[1] {
+	for i, r := range s.summary[0].rows {
+		good, of, st := 0, 0, Green
+		for _, p := range s.pairs {
+			if p.a == r.name || p.b == r.name {
+				of++
+				good += boolean(p.status() == converged)
+			}
+		}
+		if good < of {
 			st = Red
 		}
-		row := []Cell{{text: first.name}, {text: fmt.Sprintf("%d of %d", n[0], n[1]), style: st}}
-		for _, c := range g.columns {
-			if c.block == nil {
-				row = append(row, Cell{text: c.texts[i]})
-			} else {
-				row = append(row, d.fact(c.block, c.rows[i]))
-			}
+		row := []Cell{{text: r.name}, {text: fmt.Sprintf("%d of %d", good, of), style: st}}
+		for _, b := range s.summary {
+			row = append(row, d.fact(b, b.rows[i]))
 		}
 		t.Add("", row...)
 	}
 	d.Table(t)
-	d.Say(summaryMeaning, Dim)
-	if len(g.converged) > 1 {
-		d.Say(summaryNote, Dim)
+	if len(s.summary[0].rows) > 1 {
+		notes = append([]string{summaryNote}, notes...)
 	}
-	for _, text := range unranked {
+	for _, text := range notes {
 		d.Say(text, Dim)
 	}
-}
-
-// faultOf names who is at fault for a failed check where that is another than the one who was
-// asked.
-func faultOf(f *results.Finding, asked string) string {
-	if f.Verdict != results.Failed || f.Blames == asked || f.Blames == "" {
-		return ""
-	}
-	return " (at fault: " + f.Blames + ")"
-}
-
-// evidenceOnce remembers which evidence on which relay was shown of a pair, or of one way to sync:
-// what was lost at first is still lost at the end.
-type evidenceOnce map[string]bool
-
-const shownAbove = "the examples are the same as above"
-
-// explain adds what is to say of a pair, with so many lines at most of evidence that is new.
-func (d *composer) explain(shown evidenceOnce, f *results.Finding, text string, most int) {
-	d.item(signs[f.Verdict], text, Plain)
-	if f.Verdict == results.Passed {
-		return
-	}
-	fresh := slices.DeleteFunc(slices.Clone(f.Evidence), func(e results.Evidence) bool {
-		k := fmt.Sprint(f.Relay, "\x00", evidenceLines([]results.Evidence{e}, false))
-		was := shown[k]
-		shown[k] = true
-		return was
-	})
-	who := everyone
-	if most == 0 {
-		who = full
-	}
-	d.to(who, func() {
-		if len(fresh) == 0 && len(f.Evidence) > 0 {
-			d.add(para{indent: 3, text: []Span{{"(" + shownAbove + ")", Dim}}})
-		}
-		d.evidence(fresh, 3, most, " of evidence in report.md")
-	})
 }

@@ -182,7 +182,7 @@ func TestAPairSaysHowItEnded(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			r := pairRun(t, 1, bolt, sqlite)
 			c.change(r)
-			g := newView(r.record()).paired
+			g := pairsOf(t, r.record())
 			if len(g.pairs) != 1 {
 				t.Fatalf("%d pairs", len(g.pairs))
 			}
@@ -193,13 +193,25 @@ func TestAPairSaysHowItEnded(t *testing.T) {
 	}
 }
 
+// pairsOf is the section of a record that has pairs.
+func pairsOf(t *testing.T, r *results.Record) *section {
+	t.Helper()
+	for _, s := range newView(r).sections {
+		if len(s.pairs) > 0 {
+			return s
+		}
+	}
+	t.Fatal("there are no pairs")
+	return nil
+}
+
 // marksOf lists the marks in a column of the summary.
-func marksOf(g *pairing, title string) string {
+func marksOf(g *section, title string) string {
 	var out []string
-	for _, c := range g.columns {
-		if c.title == title {
-			for _, r := range c.rows {
-				m := mark(c.block, r)
+	for _, b := range g.summary {
+		if b.title == title {
+			for _, r := range b.rows {
+				m := mark(b, r)
 				if m == "" {
 					m = "-"
 				}
@@ -247,7 +259,7 @@ func TestServersAreRankedWhereTheirWorkCompares(t *testing.T) {
 			r := pairRun(t, 4, bolt, sqlite, slow)
 			r.all(bolt, sqlite, slow)
 			c.change(r)
-			g := newView(r.record()).paired
+			g := pairsOf(t, r.record())
 			for title, want := range c.want {
 				if got := marksOf(g, title); got != want {
 					t.Errorf("%s: marked %q, want %q", title, got, want)
@@ -258,7 +270,7 @@ func TestServersAreRankedWhereTheirWorkCompares(t *testing.T) {
 }
 
 func TestTwoInstancesAreNotRanked(t *testing.T) {
-	g := newView(fixtures(t)["pairs-alone"]).paired
+	g := pairsOf(t, fixtures(t)["pairs-alone"])
 	for _, title := range []string{"initial", "heartbeat"} {
 		if got := marksOf(g, title); got != "-" {
 			t.Errorf("%s: marked %q", title, got)
@@ -267,10 +279,10 @@ func TestTwoInstancesAreNotRanked(t *testing.T) {
 }
 
 func TestTheHeartbeatStandsAgainstTheFirstReconciliation(t *testing.T) {
-	g := newView(fixtures(t)["pairs-converging"]).paired
-	i := slices.IndexFunc(g.columns, func(c *summary) bool { return c.block == nil })
-	if i < 0 || g.columns[i].texts[0] != "0.034×" {
-		t.Fatalf("the summary says %+v", g.columns)
+	g := pairsOf(t, fixtures(t)["pairs-converging"])
+	i := slices.IndexFunc(g.summary, func(b *block) bool { return b.title == ofInitial })
+	if i < 0 || g.summary[i].scale.Format(g.summary[i].rows[0].value) != "0.034×" {
+		t.Fatalf("the summary says %+v", g.summary)
 	}
 	_, out, _ := strings.Cut(string(renderMarkdown(t, fixtures(t)["pairs-converging"])), "### ")
 	for _, row := range tableIn(out) {

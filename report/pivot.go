@@ -9,92 +9,123 @@ import (
 	"relaybench/results"
 )
 
-// A entry is what a row of a table of figures is of: one relay, or pair, in one scenario.
+// An entry is what a row of a table of figures is of: one relay, or pair, in one scenario.
 type entry struct {
-	group    string
-	labels   []Cell
-	scenario *scenario
-	key      rowKey
+	*scenario
+	key    rowKey
+	group  string
+	labels []string
+	lead   *block // the figure that stands for it, alone; nil where that is the scenario's primary one
+	best   bool   // of several settings
+}
+
+// entries lists what was measured of scenarios, or why it was not.
+func entries(all []*scenario, labels func(sc *scenario, k rowKey) []string) (list []entry) {
+	for _, sc := range all {
+		blocks := sc.all()
+		if len(blocks) == 0 {
+			continue
+		}
+		for _, r := range blocks[0].rows {
+			e := entry{scenario: sc, key: r.key}
+			if _, r := e.figure(func(b *block) bool { return b.row(e.key).m != nil }); r == nil {
+				continue
+			}
+			if labels != nil {
+				e.labels = labels(sc, r.key)
+			}
+			list = append(list, e)
+		}
+	}
+	return list
+}
+
+// row is a block's row of a relay or pair, nil where it has none.
+func (b *block) row(k rowKey) *row {
+	if i := slices.IndexFunc(b.rows, func(r *row) bool { return r.key == k }); i >= 0 {
+		return b.rows[i]
+	}
+	return nil
 }
 
 // figure is an entry's block and row of a metric, nil where it has none.
-func (s *entry) figure(is func(*block) bool) (*block, *row) {
-	for _, b := range s.scenario.all() {
-		if !is(b) {
-			continue
-		}
-		for _, r := range b.rows {
-			if r.key == s.key {
-				return b, r
-			}
+func (e *entry) figure(is func(*block) bool) (*block, *row) {
+	blocks := e.all()
+	if e.lead != nil {
+		blocks = []*block{e.lead}
+	}
+	for _, b := range blocks {
+		if r := b.row(e.key); r != nil && is(b) {
+			return b, r
 		}
 	}
 	return nil, nil
 }
 
 // value is an entry's figure of a metric.
-func (s *entry) value(metric string) (float64, bool) {
-	if _, r := s.figure(func(b *block) bool { return b.metric.Key == metric }); r != nil && r.has {
+func (e *entry) value(metric string) (float64, bool) {
+	if _, r := e.figure(func(b *block) bool { return b.metric.Key == metric }); r != nil && r.has {
 		return r.value, true
 	}
 	return 0, false
 }
 
-// primary is the figure that stands for an entry.
-func (s *entry) primary() (*block, *row) {
-	return s.figure(func(b *block) bool { return b.metric.Key == s.scenario.Primary })
-}
+// leads tells whether a metric stands for an entry.
+func (e *entry) leads(b *block) bool { return b == e.lead || b.metric.Key == e.Primary }
 
-// A measure is a column of figures, and what it shows of an entry.
-type measure struct {
-	Column
-	cell func(*entry) Cell
-}
+// primary is the figure that stands for an entry.
+func (e *entry) primary() (*block, *row) { return e.figure(e.leads) }
 
 // pivot sets entries as rows and their metrics as columns, the primary one first: with bars where
 // they say something, else as many columns as there are. A terminal shows the metrics that the
-// record describes, and of them no column that has only zeros.
-func (d *composer) pivot(t *Table, entries []entry, more ...measure) {
-	columns := slices.Concat(d.figures(entries, t.bars, true), more, d.figures(entries, t.bars, false))
+// record describes, and of them no column that has only zeros. The table has the columns of labels,
+// of which the last are taken.
+func (d *composer) pivot(t *Table, entries []entry) {
+	t.labels = 1
+	for _, e := range entries {
+		t.labels = max(t.labels, len(e.labels))
+	}
+	t.columns = slices.Concat(make([]Column, max(t.labels-len(t.columns), 0)), t.columns)
+	t.columns = t.columns[len(t.columns)-t.labels:]
+	t.columns = append(t.columns, d.measures(entries, t.bars)...)
 	top := map[string]float64{} // of a group
 	for i := range entries {
 		if _, r := entries[i].primary(); r != nil {
 			top[entries[i].group] = max(top[entries[i].group], r.value)
 		}
 	}
-	figures := make([][]Cell, len(entries))
 	for i := range entries {
-		s := &entries[i]
-		row := Row{group: s.group, cells: slices.Clone(s.labels)}
-		if _, r := s.primary(); t.bars && r != nil {
-			row.style = rowStyle(r)
-			row.cells[len(row.cells)-1].style = row.style
-			if row.message = r.message(); r.has && top[s.group] > 0 {
-				row.share = r.value / top[s.group]
+		e := &entries[i]
+		row := Row{group: e.group, cells: make([]Cell, t.labels)}
+		copy(row.cells, plain(e.labels...))
+		if _, r := e.primary(); t.bars && r != nil {
+			row.style, row.message = rowStyle(r), r.message()
+			row.cells[t.labels-1].style = row.style
+			if top[e.group] > 0 {
+				row.share = r.value / top[e.group]
 			}
 		}
-		for _, c := range columns {
-			if row.message.text != "" {
-				figures[i] = append(figures[i], Cell{})
-			} else {
-				figures[i] = append(figures[i], c.cell(s))
+		for _, c := range t.columns[t.labels:] {
+			x := Cell{}
+			if row.message.text == "" {
+				x = c.cell(e)
 			}
+			row.cells = append(row.cells, x)
 		}
 		t.rows = append(t.rows, row)
 	}
+	d.Table(t)
+	var meanings []string
 	beyond := false
-	for i, c := range columns {
-		if !slices.ContainsFunc(figures, func(row []Cell) bool { return row[i].text != "" && row[i].text != nothing }) {
-			continue
-		}
-		beyond = beyond || c.Full
-		t.columns = append(t.columns, c.Column)
-		for r := range t.rows {
-			t.rows[r].cells = append(t.rows[r].cells, figures[r][i])
+	for c, col := range t.columns {
+		if beyond = beyond || col.Full && !t.empty(c, nothing); !col.Full {
+			meanings = append(meanings, col.meaning)
 		}
 	}
-	d.Table(t)
-	if beyond && !t.bars {
+	if text := clauses(meanings...); text != "" {
+		d.Say(text+".", Dim)
+	}
+	if beyond {
 		d.to(brief, func() { d.Say("Further figures of each are in report.md.", Dim) })
 	}
 }
@@ -112,82 +143,133 @@ func (r *row) message() Span {
 	return Span{"n/a: " + r.why, Dim}
 }
 
-// figures are the columns of the primary metrics, with their tail, trials and course, or those of
-// all others.
-func (d *composer) figures(entries []entry, bars, primary bool) (columns []measure) {
-	type key struct{ metric, own, unit string }
-	keyOf := func(b *block) key { return key{b.metric.Key, b.own, b.unit} }
-	found := map[key][]*block{}
-	var keys []key
+// A metricKey tells the columns of entries apart.
+type metricKey struct {
+	lead              bool
+	metric, own, unit string
+}
+
+func (e *entry) column(b *block) metricKey {
+	if e.lead != nil {
+		return metricKey{lead: true}
+	}
+	return metricKey{e.leads(b), b.metric.Key, b.own, b.unit}
+}
+
+// measures are the columns of entries: what stands for them, with its tail, trials and course, and
+// then all other metrics.
+func (d *composer) measures(entries []entry, bars bool) (columns []Column) {
+	var found Groups[metricKey, *block]
 	for i := range entries {
-		sc := entries[i].scenario
-		for _, b := range sc.all() {
-			if (b.metric.Key == sc.Primary) != primary {
-				continue
+		e := &entries[i]
+		for _, b := range e.all() {
+			if e.lead == nil || b == e.lead {
+				found.Add(e.column(b), b)
 			}
-			if found[keyOf(b)] == nil {
-				keys = append(keys, keyOf(b))
-			}
-			found[keyOf(b)] = append(found[keyOf(b)], b)
 		}
 	}
-	slices.SortStableFunc(keys, func(a, b key) int { return cmp.Compare(d.v.metricRank(a.metric), d.v.metricRank(b.metric)) })
-	for i, k := range keys {
-		b := found[k][0]
+	slices.SortStableFunc(found.List, func(a, b Group[metricKey, *block]) int {
+		return cmp.Or(boolean(b.Key.lead)-boolean(a.Key.lead), cmp.Compare(d.v.metricRank(a.Key.metric), d.v.metricRank(b.Key.metric)))
+	})
+	for _, g := range found.List {
+		k := g.Key
 		add := func(c Column, show func(b *block, r *row) Cell) {
-			columns = append(columns, measure{c, func(s *entry) Cell {
-				b, r := s.figure(func(b *block) bool { return keyOf(b) == k && (b.metric.Key == b.scenario.Primary) == primary })
+			c.cell = func(e *entry) Cell {
+				b, r := e.figure(func(b *block) bool { return e.column(b) == k })
 				switch {
 				case r != nil && r.has:
 					return show(b, r)
 				case bars:
 					return Cell{}
+				case r != nil && r.m != nil && k.lead && c.Priority == 0:
+					return d.missing(r)
 				}
 				return Cell{text: nothing}
-			}})
-		}
-		if primary {
-			head, last := k.metric, "per second"
-			if bars && timeBases[b.unit] != 0 {
-				head += map[bool]string{true: " median", false: " p50"}[d.v.trials > 1]
 			}
-			if d.v.trials > 1 {
-				last = "last trial"
-			}
-			add(Column{Head: head}, func(b *block, r *row) Cell {
-				if bars && b.unranked != "" && b.unranked != answersDiffer && len(r.bars) == 0 {
-					return d.value(b, r, b.unranked)
-				}
-				return d.value(b, r)
-			})
-			add(Column{Head: "p99", Priority: 1}, d.p99)
-			add(Column{Head: "trials", Priority: 5}, func(b *block, r *row) Cell { return Cell{text: rangeText(r.m, b.scale), style: Dim} })
-			add(Column{Head: last, Priority: 5, Left: true}, func(b *block, r *row) Cell { return timeline(r) })
-			continue
+			columns = append(columns, c)
 		}
-		c := Column{Head: shorter(k.metric, b.metric.Title) + Prefixed(": ", k.own), Priority: 4 + min(i, 4)}
-		switch {
-		case b.headline():
-			c.Priority = 2
-		case b.better == results.None:
-			c.Priority = 3
-		}
-		zeros := b.better == results.None && !slices.ContainsFunc(found[k], func(b *block) bool {
-			return slices.ContainsFunc(b.rows, func(r *row) bool { return r.has && r.value != 0 })
-		})
-		c.Full = !bars && (zeros || !d.v.described(k.metric))
-		add(c, d.withRange)
-		if b.better == results.None && !bars { // of what is ranked, the distributions say more
-			add(Column{Head: c.Head + " p99", Full: c.Full}, d.p99)
-			add(Column{Head: c.Head + " max", Full: c.Full}, func(b *block, r *row) Cell {
-				if r.dist == nil {
-					return Cell{}
-				}
-				return Cell{text: b.duration(r.dist.top)}
-			})
+		if k.lead {
+			d.lead(add, k.metric, g.Members[0], bars)
+		} else {
+			d.beside(add, k, g.Members, bars, min(len(columns), 8))
 		}
 	}
 	return columns
+}
+
+// beside adds the columns of a metric that stands beside the one that stands for entries.
+func (d *composer) beside(add func(Column, func(*block, *row) Cell), k metricKey, all []*block, bars bool, priority int) {
+	b := all[0]
+	name := shorter(k.metric, b.metric.Title)
+	c := Column{Head: name + Prefixed(": ", k.own), Priority: priority, meaning: d.meaning(b.metric, name, bars)}
+	switch {
+	case b.headline():
+		c.Priority = 2
+	case b.better == results.None:
+		c.Priority = 3
+	}
+	zeros := b.better == results.None && !slices.ContainsFunc(all, func(b *block) bool {
+		return slices.ContainsFunc(b.rows, func(r *row) bool { return r.has && r.value != 0 })
+	})
+	c.Full = !bars && (zeros || d.v.metricRank(k.metric) == unknown)
+	add(c, d.withRange)
+	if b.better == results.None && !bars { // of what is ranked, the distributions say more
+		add(Column{Head: c.Head + " p99", Full: c.Full}, d.p99)
+		add(Column{Head: c.Head + " max", Full: c.Full}, func(b *block, r *row) Cell {
+			if r.dist == nil {
+				return Cell{}
+			}
+			return Cell{text: b.duration(r.dist.top)}
+		})
+	}
+}
+
+// lead adds the columns of what stands for entries.
+func (d *composer) lead(add func(Column, func(*block, *row) Cell), metric string, b *block, bars bool) {
+	head, last := metric, "per second"
+	switch {
+	case d.v.trials > 1 && metric == "":
+		head = fmt.Sprintf("median of %d", d.v.trials)
+	case bars && timeBases[b.unit] != 0 && metric != "":
+		head += map[bool]string{true: " median", false: " p50"}[d.v.trials > 1]
+	}
+	if d.v.trials > 1 {
+		last = "last trial"
+	}
+	add(Column{Head: head, meaning: d.meaning(b.metric, metric, false)}, func(b *block, r *row) Cell {
+		if bars && b.unranked != "" && b.unranked != answersDiffer && len(r.bars) == 0 {
+			return d.value(b, r, b.unranked)
+		}
+		return d.value(b, r)
+	})
+	add(Column{Head: "p99", Priority: 1}, d.p99)
+	add(Column{Head: "trials", Priority: 5}, func(b *block, r *row) Cell { return Cell{text: rangeText(r.m, b.scale), style: Dim} })
+	add(Column{Head: last, Priority: 5, Left: true}, func(_ *block, r *row) Cell { return timeline(r) })
+	if b.scenario.Layout == results.LayoutDownloads {
+		add(Column{Head: "all?", Priority: 1}, complete)
+	}
+}
+
+// complete tells whether a download brought all.
+func complete(_ *block, r *row) Cell {
+	if r.whole() {
+		return Cell{text: "complete", style: Green}
+	}
+	word := map[string]string{results.CauseCut: "cut", results.CauseUnresolved: "unresolved"}[r.m.Is(results.StatusIncomplete).Cause]
+	return Cell{text: cmp.Or(word, "incomplete"), style: Yellow}
+}
+
+// meaning says what a metric is, once in a section, where its name does not.
+func (d *composer) meaning(m results.Metric, name string, bars bool) string {
+	text := m.Meaning
+	if text == "" && bars && name != m.Title {
+		text = m.Title
+	}
+	if text == "" || d.told[name] {
+		return ""
+	}
+	d.told[name] = true
+	return name + ": " + text
 }
 
 // shorter is the shorter of two names of one thing.
@@ -198,13 +280,11 @@ func shorter(a, b string) string {
 	return a
 }
 
-// described tells whether the record says what a metric is.
-func (v *view) described(metric string) bool {
-	return slices.ContainsFunc(v.rec.Metrics, func(m results.Metric) bool { return m.Key == metric })
-}
-
 // value is a row's figure with its mark and what else there is to know of it.
 func (d *composer) value(b *block, r *row, notes ...string) Cell {
+	if !r.has {
+		return d.missing(r)
+	}
 	m, x := mark(b, r), Cell{text: b.scale.Format(r.value)}
 	if r.best {
 		x.style = GreenBold
@@ -222,8 +302,33 @@ func (d *composer) value(b *block, r *row, notes ...string) Cell {
 // withRange is a figure for a file, with the range of its trials.
 func (d *composer) withRange(b *block, r *row) Cell {
 	x := d.value(b, r)
-	x.more = rangeText(r.m, b.scale)
+	if r.has {
+		x.more = rangeText(r.m, b.scale)
+	}
 	return x
+}
+
+// fact is a figure that is stated and not ranked.
+func (d *composer) fact(b *block, r *row) Cell {
+	used := d.used
+	x := d.withRange(b, r)
+	if r.tied { // as anybody sees
+		x.mark, d.used = strings.TrimPrefix(x.mark, "="), used
+	}
+	return x
+}
+
+// missing stands where there is no figure, and says why.
+func (d *composer) missing(r *row) Cell {
+	switch {
+	case r.why == nothing:
+		return Cell{text: nothing, style: Dim}
+	case r.why == notMeasured:
+		return Cell{text: "n/a", style: Dim}
+	case r.failed:
+		return Cell{text: "failed", style: Red, mark: d.foot.sign([]string{r.why})}
+	}
+	return Cell{text: "n/a", style: Dim, mark: d.foot.sign([]string{r.why})}
 }
 
 func (d *composer) p99(b *block, r *row) Cell {
@@ -263,30 +368,23 @@ type crossing struct {
 	cell   Cell
 }
 
-// cross sets one figure as a table of two names, the first down and the second across: those that
-// are given first, the others as they come.
+// cross sets one figure as a table of labels down and one across, as they come behind those that
+// are given.
 func cross(labels, across []string, all []crossing) *Table {
 	t := &Table{labels: len(labels), columns: heads(slices.Concat(labels, across)...)}
-	var rows [][]string
 	for _, x := range all {
-		if !slices.ContainsFunc(t.columns, func(c Column) bool { return c.Head == x.column }) {
+		if !slices.ContainsFunc(t.columns[t.labels:], func(c Column) bool { return c.Head == x.column }) {
 			t.columns = append(t.columns, Column{Head: x.column})
 		}
-		if !slices.ContainsFunc(rows, func(r []string) bool { return slices.Equal(r, x.row) }) {
-			rows = append(rows, x.row)
-		}
 	}
-	for _, names := range rows {
-		row := plain(names...)
-		for _, c := range t.columns[len(labels):] {
-			i := slices.IndexFunc(all, func(x crossing) bool { return x.column == c.Head && slices.Equal(x.row, names) })
-			if i < 0 {
-				row = append(row, Cell{text: nothing})
-			} else {
-				row = append(row, all[i].cell)
-			}
+	for _, x := range all {
+		i := slices.IndexFunc(t.rows, func(r Row) bool { return slices.Equal(r.cells[:t.labels], plain(x.row...)) })
+		if i < 0 {
+			i = len(t.rows)
+			t.rows = append(t.rows, Row{cells: append(plain(x.row...), slices.Repeat([]Cell{{text: nothing}}, len(t.columns)-t.labels)...)})
 		}
-		t.rows = append(t.rows, Row{cells: row})
+		c := slices.IndexFunc(t.columns[t.labels:], func(c Column) bool { return c.Head == x.column })
+		t.rows[i].cells[t.labels+c] = x.cell
 	}
 	return t
 }
@@ -305,131 +403,4 @@ func heads(texts ...string) (columns []Column) {
 		columns = append(columns, Column{Head: text})
 	}
 	return columns
-}
-
-// blocks sets metrics one below the other, each with a bar for each relay; those whose bars would
-// say nothing are lines of one table, with what is only stated.
-func (d *composer) blocks(sc *scenario) {
-	t := &Table{groups: "metric", labels: 1, bars: true, columns: heads("", "", "p50", "p99", "trials", "per second")}
-	if n := sc.trials(); n > 1 {
-		t.columns[1].Head, t.columns[5].Head = fmt.Sprintf("median of %d", n), "last trial"
-	}
-	t.columns[2].Priority, t.columns[3].Priority, t.columns[4].Priority, t.columns[5].Priority, t.columns[5].Left = 2, 1, 3, 4, true
-	var lines []*block
-	for _, b := range sc.blocks {
-		if flat(b) || b.metric.Role == results.RoleStated {
-			lines = append(lines, b)
-			continue
-		}
-		median := b.trials() > 1 || medianIsP50(b)
-		for _, r := range b.rows {
-			row := Row{group: b.heading(), style: rowStyle(r), message: r.message(), share: share(b, r), cells: make([]Cell, 6)}
-			if row.cells[0] = (Cell{text: r.name, style: row.style}); r.has {
-				switch x := d.value(b, r); {
-				case b.trials() == 1 && median:
-					row.cells[2], t.columns[2].Priority = x, 0
-				case r.dist != nil && !median:
-					row.cells[2].text = b.duration(r.dist.p50)
-					fallthrough
-				default:
-					row.cells[1] = x
-				}
-				row.cells[3], row.cells[5] = d.p99(b, r), timeline(r)
-				if d.v.trials > 1 && len(r.m.Trials) > 1 {
-					row.cells[4] = Cell{text: Number(r.lo*b.scale.factor) + "–" + Number(r.hi*b.scale.factor), style: Dim}
-				}
-			}
-			t.rows = append(t.rows, row)
-		}
-	}
-	d.Table(t)
-	d.lines(append(lines, sc.facts...))
-}
-
-// Bounds on what a terminal repeats; all of it is in report.md and in results.json.
-const (
-	maxFacts    = 12
-	maxFailed   = 12
-	maxProof    = 5
-	maxLogLines = 8
-)
-
-// lines sets metrics as rows and relays as columns.
-func (d *composer) lines(blocks []*block) {
-	if len(blocks) == 0 {
-		return
-	}
-	columns := []string{""}
-	for _, r := range blocks[0].rows {
-		columns = append(columns, r.name)
-	}
-	table := func(blocks []*block) {
-		t := &Table{labels: 1, columns: heads(columns...)}
-		for _, b := range blocks {
-			title := b.title
-			if b.labels[results.LabelReason] == "" {
-				title = WithUnit(title, b.unit)
-			}
-			row := plain(title)
-			for _, r := range b.rows {
-				row = append(row, d.fact(b, r))
-			}
-			t.rows = append(t.rows, Row{cells: row})
-		}
-		d.Table(t)
-	}
-	most := min(len(blocks), maxFacts)
-	table(blocks[:most])
-	if more := blocks[most:]; len(more) > 0 {
-		d.to(full, func() { table(more) })
-		d.to(brief, func() { d.Say("… and "+Count(len(more), "more figure")+" in report.md", Dim) })
-	}
-}
-
-// fact is a figure that is stated and not ranked.
-func (d *composer) fact(b *block, r *row) Cell {
-	switch {
-	case r.has:
-		used := d.used
-		x := d.withRange(b, r)
-		if r.tied { // as anybody sees
-			x.mark, d.used = strings.TrimPrefix(x.mark, "="), used
-		}
-		return x
-	case r.why == nothing:
-		return Cell{text: r.why, style: Dim}
-	case r.failed:
-		return Cell{text: "failed", style: Red, more: clause(r.why, 60)}
-	}
-	return Cell{text: "n/a", style: Dim, more: clause(r.why, 60)}
-}
-
-// queries sets all queries in one table, each with its forms.
-func (d *composer) queries(list []*scenario) {
-	d.to(brief, func() {
-		d.Say("Bars: median time to EOSE, less is better. hot repeats one filter, varied draws others like it.", Dim)
-	})
-	d.Full(func() {
-		d.Say("Median time to EOSE, less is better. hot repeats one filter, varied draws others like it.", Dim)
-	})
-	t := &Table{groups: "query", labels: 2, bars: true, spaced: true, columns: heads("form", "relay")}
-	var entries []entry
-	for _, sc := range list {
-		for _, r := range primary(sc).rows {
-			entries = append(entries, entry{group: sc.Title, scenario: sc, key: r.key, labels: []Cell{{text: sc.labels[results.LabelForm], style: blue}, {text: r.name}}})
-		}
-	}
-	if !slices.ContainsFunc(entries, func(s entry) bool { return s.labels[0].text != "" }) {
-		t.columns, t.labels = t.columns[1:], 1
-		for i := range entries {
-			entries[i].labels = entries[i].labels[1:]
-		}
-	}
-	d.pivot(t, entries)
-	for i := range t.columns {
-		c := &t.columns[i]
-		if m := d.v.rec.Metric(c.Head); m.Title != m.Key {
-			c.meaning = m.Key + ": " + m.Title
-		}
-	}
 }

@@ -38,10 +38,10 @@ func (v *view) agreement(ms []*results.Measurement) map[string]bool {
 		return nil
 	}
 	counts := slices.Sorted(maps.Values(sizes))
-	largest, alone := counts[len(counts)-1], counts[len(counts)-1] > counts[len(counts)-2]
+	largest := counts[len(counts)-1]
 	agreeing := map[string]bool{}
 	for name, a := range answers {
-		agreeing[name] = alone && sizes[a] == largest
+		agreeing[name] = sizes[a] == largest && largest > counts[len(counts)-2]
 	}
 	return agreeing
 }
@@ -71,38 +71,33 @@ func (v *view) rank(b *block, agreeing map[string]bool) {
 	v.crown(b, field)
 }
 
+// compare puts the better one of two values first.
+func (b *block) compare(x, y float64) int {
+	if b.better == results.Lower {
+		return cmp.Compare(x, y)
+	}
+	return cmp.Compare(y, x)
+}
+
 // crown ranks the rows of a field and finds the best, if there is one.
 func (v *view) crown(b *block, field []*row) {
-	better := func(a, c float64) bool {
-		if b.better == results.Lower {
-			return a < c
-		}
-		return a > c
-	}
 	if len(field) < 2 {
 		return
 	}
 	b.ranked = true
-	slices.SortStableFunc(field, func(x, y *row) int {
-		if b.better == results.Lower {
-			return cmp.Compare(x.value, y.value)
-		}
-		return cmp.Compare(y.value, x.value)
-	})
-	first, second := field[0], field[1]
+	slices.SortStableFunc(field, func(x, y *row) int { return b.compare(x.value, y.value) })
+	first, tied := field[0], field[1].value == field[0].value
 	for _, r := range field {
 		r.competes = true
 		r.ratio = ratio(b.better, r.value, first.value)
-		r.tied = first.value == second.value && r.value == first.value
+		r.tied = tied && r.value == first.value
+		b.across = b.across || b.scenario.Durability && r.relay != nil && first.relay != nil && r.relay.Durability != first.relay.Durability
 	}
-	b.across = b.scenario.Durability && slices.ContainsFunc(field, func(r *row) bool {
-		return r.relay != nil && first.relay != nil && r.relay.Durability != first.relay.Durability
-	})
-	if first.tied {
+	if tied {
 		return
 	}
 	for _, r := range b.rows {
-		if r.has && r.m.Is(results.StatusLimited) != nil && !v.accused(r.m) && better(r.value, first.value) {
+		if r.has && r.m.Is(results.StatusLimited) != nil && !v.accused(r.m) && b.compare(r.value, first.value) < 0 {
 			b.unranked = "the best figure is limited by the harness"
 			return
 		}
@@ -118,21 +113,21 @@ func (v *view) tested() bool { return v.trials >= results.TrialsFor(results.Alph
 // settled tells whether the first of a field is ahead of every other one beyond chance:
 // significantly so, or, where both figures are exact and there is nothing to test, simply ahead.
 func settled(field []*row) bool {
+	sample := func(r *row) []float64 {
+		if r.pooled != nil {
+			return r.pooled
+		}
+		return r.m.Trials
+	}
 	first := field[0]
 	return !slices.ContainsFunc(field[1:], func(r *row) bool {
 		if first.m.Exact && r.m.Exact {
-			return first.lo <= r.hi && first.hi >= r.lo
+			lo, hi := r.m.Range()
+			least, most := first.m.Range()
+			return least <= hi && most >= lo
 		}
-		return !results.Compare(r.sample(), first.sample()).Significant
+		return !results.Compare(sample(r), sample(first)).Significant
 	})
-}
-
-// sample is what a test compares.
-func (r *row) sample() []float64 {
-	if r.pooled != nil {
-		return r.pooled
-	}
-	return r.m.Trials
 }
 
 // ratio is how many times the best a value is, 1 or more; 0 where there is none.
@@ -180,17 +175,15 @@ type standingCell struct {
 func (v *view) headlines() []Group[string, *block] {
 	var columns Groups[string, *block]
 	for _, s := range v.sections {
-		named, blocks := false, s.contests()
+		blocks := s.contests()
+		named := slices.ContainsFunc(blocks, func(b *block) bool { return len(b.scenario.Headlines) > 0 })
+		var shown []string
 		for _, b := range blocks {
 			for _, h := range b.scenario.Headlines {
-				named = true
 				if h.Metric == b.metric.Key && b.labels.Contains(h.Labels) && b.contested() {
 					columns.Add(h.Title, b)
 				}
 			}
-		}
-		var shown []string
-		for _, b := range blocks {
 			if !named && b.ranked && len(shown) < 4 && !slices.Contains(shown, b.scenario.Key) {
 				shown = append(shown, b.scenario.Key)
 				columns.Add(b.scenario.Key, b)
@@ -203,16 +196,8 @@ func (v *view) headlines() []Group[string, *block] {
 // contested tells whether several relays have the figure for themselves, whether or not they may
 // compete.
 func (b *block) contested() bool {
-	n := 0
-	for _, r := range b.rows {
-		if r.has && r.m.Peer != "" {
-			return false
-		}
-		if r.has {
-			n++
-		}
-	}
-	return n > 1
+	have := slices.DeleteFunc(slices.Clone(b.rows), func(r *row) bool { return !r.has })
+	return len(have) > 1 && !slices.ContainsFunc(have, func(r *row) bool { return r.m.Peer != "" })
 }
 
 // headToHead gathers wins and headline figures; ok is false when nothing was ranked.
@@ -257,7 +242,7 @@ func (v *view) headToHead() (titles []string, standings []*standing, ok bool) {
 func (v *view) cellOf(relay string, members []*block) standingCell {
 	c := standingCell{of: len(members)}
 	var logs float64
-	var barred []*row
+	var barred []*results.Measurement
 	for _, b := range members {
 		for _, r := range b.rows {
 			if r.m == nil || r.m.Relay != relay || !r.has {
@@ -271,20 +256,14 @@ func (v *view) cellOf(relay string, members []*block) standingCell {
 				logs += math.Log(r.ratio)
 				c.n++
 			case len(r.bars) > 0:
-				barred = append(barred, r)
+				barred = append(barred, r.m)
 			case b.unranked != "":
 				c.notes = AddNew(c.notes, b.unranked)
 			}
 		}
 	}
-	if len(barred) == 1 {
-		c.notes = append(c.notes, strings.Join(barred[0].bars, "; "))
-	} else if len(barred) > 1 {
-		var ms []*results.Measurement
-		for _, r := range barred {
-			ms = append(ms, r.m)
-		}
-		c.notes = append(c.notes, strings.Join(v.bars(ms...), "; "))
+	if len(barred) > 0 {
+		c.notes = append(c.notes, strings.Join(v.bars(barred...), "; "))
 	}
 	if c.n > 0 {
 		c.ratio = math.Exp(logs / float64(c.n))
@@ -299,30 +278,21 @@ func (v *view) cellOf(relay string, members []*block) standingCell {
 // time that is that of a headline (a first event in the packet of its EOSE: within 5 %), and a rate
 // that follows from a headline's rate.
 func findEchoes(s *scenario) {
-	if s.Layout != results.LayoutQueries {
-		return
-	}
 	for _, b := range s.blocks {
 		for _, o := range s.blocks {
-			if b.headline() || !o.headline() || b.better != o.better {
+			if s.layout != results.LayoutQueries || b.headline() || !o.headline() || b.better != o.better {
 				continue
 			}
-			if b.unit == o.unit {
-				for i, r := range b.rows {
-					if other := o.rows[i]; r.has && other.has && (r.best || r.close) {
-						b.echo = math.Abs(r.value-other.value) <= 0.05*other.value
-					}
+			low, high := math.Inf(1), 0.0
+			for i, r := range b.rows {
+				switch other := o.rows[i]; {
+				case b.unit == o.unit && r.has && other.has && (r.best || r.close):
+					b.echo = math.Abs(r.value-other.value) <= 0.05*other.value
+				case b.unit != o.unit && r.competes && r.value > 0:
+					low, high = min(low, other.value/r.value), max(high, other.value/r.value)
 				}
-			} else if o.ranked {
-				low, high := math.Inf(1), 0.0
-				for i, r := range b.rows {
-					if r.competes && r.value > 0 {
-						x := o.rows[i].value / r.value
-						low, high = min(low, x), max(high, x)
-					}
-				}
-				b.echo = b.echo || high <= 1.05*low
 			}
+			b.echo = b.echo || b.unit != o.unit && o.ranked && high <= 1.05*low
 		}
 	}
 }
@@ -339,20 +309,18 @@ func (v *view) winsTitle() string {
 
 // winsNotes say what is counted, and what may not be concluded from it.
 func (v *view) winsNotes() []string {
-	var out []string
+	notes := []string{"\"wins\" counts the ranked figures in which a relay is significantly ahead of every other (Mann–Whitney U, " +
+		"p < 0.05, each pair by itself), of those it competes in: where the difference may be chance (~) or there is none (=) " +
+		"nobody wins, so that wins need not add up."}
 	if !v.tested() {
-		out = append(out, fmt.Sprintf("%s: no test can tell a difference from chance, and there is no ★ (--trials %d tests them). "+
-			"\"ahead in\" counts the ranked figures in which a relay is ahead, of those it competes in.", Count(v.trials, "trial"), results.EnoughTrials))
-	} else {
-		out = append(out, "\"wins\" counts the ranked figures in which a relay is significantly ahead of every other (Mann–Whitney U, "+
-			"p < 0.05, each pair by itself), of those it competes in: where the difference may be chance (~) or there is none (=) "+
-			"nobody wins, so that wins need not add up.")
+		notes[0] = fmt.Sprintf("%s: no test can tell a difference from chance, and there is no ★ (--trials %d tests them). "+
+			"\"ahead in\" counts the ranked figures in which a relay is ahead, of those it competes in.", Count(v.trials, "trial"), results.EnoughTrials)
 	}
 	if slices.ContainsFunc(v.contests(), func(b *block) bool { return b.echo && b.ranked }) {
-		out = append(out, "Not counted, since it only repeats another figure: a first event that comes with its EOSE, "+
+		notes = append(notes, "Not counted, since it only repeats another figure: a first event that comes with its EOSE, "+
 			"and answers/s where events/s says the same.")
 	}
-	return append(out, "Latencies are medians. 1.00× is the best; several scenarios together are a geometric mean of such ratios.")
+	return append(notes, "Latencies are medians. 1.00× is the best; several scenarios together are a geometric mean of such ratios.")
 }
 
 // allTied tells whether a block was no contest: all who compete in it are equal.
@@ -368,20 +336,18 @@ func (v *view) contests() (all []*block) {
 	return all
 }
 
-// contests are the blocks of a section that count for the standings.
-func (s *section) contests() (out []*block) {
+// contests are the blocks of a section that count for the standings. Of downloads those of raw
+// events do: verified ones say what a client can do, and of the many settings each counts for
+// little. Pairs are summed up.
+func (s *section) contests() (all []*block) {
 	for _, sc := range s.scenarios {
-		out = append(out, sc.blocks...)
-	}
-	if s.download != nil {
-		out = append(out, s.download.contests()...)
-	}
-	if s.pairing != nil {
-		for _, c := range s.pairing.columns {
-			if c.block != nil {
-				out = append(out, c.block)
-			}
+		counts := sc.layout != results.LayoutPairs
+		if sc.layout == results.LayoutDownloads {
+			counts = formOf(sc.labels) == formRaw && sc.labels[results.LabelBatch] == ""
+		}
+		if counts {
+			all = append(all, sc.blocks...)
 		}
 	}
-	return out
+	return append(all, s.summary...)
 }

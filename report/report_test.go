@@ -151,7 +151,7 @@ func TestWriteErrorsAreReturned(t *testing.T) {
 	}
 }
 
-// What the harness reaches has its whole name where there is room, and never a name twice.
+// What the harness reaches has its whole name, whatever the width.
 func TestFiguresOfTheHarnessAreToldApart(t *testing.T) {
 	r := newRun(t, 1, contender{"alpha", "batch", 1}).record()
 	r.Calibration = nil
@@ -161,15 +161,11 @@ func TestFiguresOfTheHarnessAreToldApart(t *testing.T) {
 		}
 	}
 	for w := 60; w <= 120; w += 10 {
-		text, seen := string(renderTerminal(t, r, TerminalOptions{Width: w})), map[string]bool{}
-		_, text, _ = strings.Cut(text, "WHAT THE HARNESS ITSELF REACHES HERE")
-		for i, line := range strings.Split(text, "\n")[1:5] {
-			if seen[line] = true; w >= 80 && !strings.Contains(line, calibrationName(r.Calibration[i])) {
-				t.Errorf("at %d: %q", w, line)
+		_, text, _ := strings.Cut(string(renderTerminal(t, r, TerminalOptions{Width: w})), "WHAT THE HARNESS ITSELF REACHES HERE")
+		for _, c := range r.Calibration {
+			if want := calibrationName(c) + " " + calibrationText(c); !strings.Contains(strings.Join(strings.Fields(text), " "), want) {
+				t.Errorf("at %d: no %s in\n%s", w, want, text)
 			}
-		}
-		if len(seen) != 4 {
-			t.Errorf("at %d, lines are alike:\n%s", w, text)
 		}
 	}
 }

@@ -10,11 +10,12 @@ import (
 // resourceTable lists what each relay consumed. Merged, all queries are one line: the sum, or, of
 // what does not add up, the most.
 func (v *view) resourceTable(merged bool) *Table {
-	type place struct{ group, name string }
 	type column struct{ metric, unit string }
-	var lines Groups[place, float64]
-	var columns Groups[column, float64] // with the figures of a column
-	sums := map[place]map[column]float64{}
+	type place struct {
+		group, relay string
+		column
+	}
+	var found Groups[place, float64]
 	for _, s := range v.sections {
 		for _, sc := range s.scenarios {
 			group := sc.Key
@@ -22,53 +23,46 @@ func (v *view) resourceTable(merged bool) *Table {
 				group = sc.Section
 			}
 			for _, b := range sc.resources {
-				c := column{b.metric.Key, b.unit}
-				columns.Add(c)
 				for _, r := range b.rows {
-					if !r.has {
-						continue
-					}
-					at := place{group, r.name}
-					if lines.Add(at); sums[at] == nil {
-						sums[at] = map[column]float64{}
-					}
-					if b.metric.Sums {
-						sums[at][c] += r.value
-					} else {
-						sums[at][c] = max(sums[at][c], r.value)
+					if r.has {
+						found.Add(place{group, r.name, column{b.metric.Key, b.unit}}, r.value)
 					}
 				}
 			}
 		}
 	}
-	for _, l := range lines.List {
-		for c, x := range sums[l.Key] {
-			columns.Add(c, x)
+	var columns Groups[column, float64] // with the figures of a column
+	for _, g := range found.List {
+		total := 0.0
+		for _, x := range g.Members {
+			if v.rec.Metric(g.Key.metric).Sums {
+				total += x
+			} else {
+				total = max(total, x)
+			}
 		}
+		g.Members[0] = total
+		columns.Add(g.Key.column, total)
 	}
 	slices.SortStableFunc(columns.List, func(a, b Group[column, float64]) int {
 		return cmp.Compare(v.metricRank(a.Key.metric), v.metricRank(b.Key.metric))
 	})
-	t := &Table{labels: 2, columns: heads("scenario", "relay")}
+	var across []string
 	for _, c := range columns.List {
-		t.columns = append(t.columns, Column{Head: WithUnit(v.rec.Metric(c.Key.metric).Title, c.Key.unit)})
+		across = append(across, WithUnit(v.rec.Metric(c.Key.metric).Title, c.Key.unit))
 	}
-	for _, l := range lines.List {
-		row := []Cell{{text: l.Key.group, style: Dim}, {text: l.Key.name}}
-		for _, c := range columns.List {
-			x, ok := sums[l.Key][c.Key]
-			text, base := ScaleFor(c.Key.unit, c.Members).Format(x), timeBases[c.Key.unit]
-			switch {
-			case !ok:
-				text = nothing
-			case byteBases[c.Key.unit] != 0: // one unit for memory and disk, so that columns compare
-				text = columnSize(x * byteBases[c.Key.unit])
-			case base == 1 || base != 0 && merged: // processor time
-				text = cpuText(x * base)
-			}
-			row = append(row, Cell{text: text})
+	var cells []crossing
+	for _, g := range found.List {
+		i := slices.IndexFunc(columns.List, func(c Group[column, float64]) bool { return c.Key == g.Key.column })
+		x, unit := g.Members[0], g.Key.unit
+		text, base := ScaleFor(unit, columns.List[i].Members).Format(x), timeBases[unit]
+		switch {
+		case byteBases[unit] != 0: // one unit for memory and disk, so that columns compare
+			text = columnSize(x * byteBases[unit])
+		case base == 1 || base != 0 && merged: // processor time
+			text = cpuText(x * base)
 		}
-		t.Add("", row...)
+		cells = append(cells, crossing{[]string{g.Key.group, g.Key.relay}, across[i], Cell{text: text}})
 	}
-	return t
+	return cross([]string{"scenario", "relay"}, across, cells)
 }

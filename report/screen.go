@@ -63,42 +63,18 @@ func fitMiddle(s string, n int) string {
 	return head + "…" + tail
 }
 
-// leastPair is the room, in cells, from which on the names of a pair are worth cutting each by
-// itself.
-const leastPair = 18
-
 // CutNames cuts names to n cells such that those that differ still look different: in their middle,
-// else so that the place shows in which they differ, else with a number each. The two names of a
-// pair are cut each by itself.
+// else so that the place shows in which they differ, else with a number each.
 func CutNames(names []string, n int) map[string]string {
-	cut := map[string]string{}
-	var all, sides []string
-	for _, name := range names {
-		a, _, b := halves(name)
-		switch {
-		case slices.Contains(all, name):
-		case b != "" && width(name) > n && n >= leastPair:
-			sides = append(sides, a, b)
-		default:
-			all = append(all, name)
-		}
-	}
-	if len(sides) > 0 {
-		short := CutNames(sides, (n-len(" with "))/2)
-		for _, name := range names {
-			if a, between, b := halves(name); b != "" && width(name) > n && n >= leastPair {
-				cut[name] = short[a] + between + short[b]
-			}
-		}
-	}
+	all, cut := AddNew(nil, names...), map[string]string{}
 	alike := func() (groups [][]string) { // those that look the same
-		by := map[string][]string{}
+		var by Groups[string, string]
 		for _, name := range all {
-			by[cut[name]] = append(by[cut[name]], name)
+			by.Add(cut[name], name)
 		}
-		for _, name := range all {
-			if g := by[cut[name]]; len(g) > 1 && g[0] == name {
-				groups = append(groups, g)
+		for _, g := range by.List {
+			if len(g.Members) > 1 {
+				groups = append(groups, g.Members)
 			}
 		}
 		return groups
@@ -118,16 +94,6 @@ func CutNames(names []string, n int) map[string]string {
 		cut[name] = displaywidth.TruncateString(cut[name], n-width(number), "") + number
 	}
 	return cut
-}
-
-// halves takes the name of a pair apart; b is empty for that of a relay.
-func halves(name string) (a, between, b string) {
-	for _, between := range []string{" with ", " → "} {
-		if a, b, pair := strings.Cut(name, between); pair {
-			return a, between, b
-		}
-	}
-	return name, "", ""
 }
 
 // commonStart is what all texts begin with, in whole characters.
@@ -159,11 +125,7 @@ func padRight(s string, n int) string { return s + strings.Repeat(" ", max(n-wid
 // Wrap breaks a text into lines of n cells at most, at spaces where it can.
 func Wrap(text string, n int) (lines []string) {
 	for _, line := range flow([]Span{{text, Plain}}, n) {
-		joined := ""
-		for _, part := range line {
-			joined += part.text
-		}
-		lines = append(lines, joined)
+		lines = append(lines, line[0].text)
 	}
 	return lines
 }
@@ -171,9 +133,9 @@ func Wrap(text string, n int) (lines []string) {
 // flow breaks text at blanks into lines of at most n cells; a word longer than a line is broken
 // where it must be.
 func flow(text []Span, n int) (lines [][]Span) {
-	n = max(n, 1)
 	var line, word []Span
 	used := 0
+	end := func() { lines, line, used = append(lines, line), nil, 0 }
 	put := func(text string, st Style) {
 		if last := len(line) - 1; last >= 0 && line[last].style == st {
 			line[last].text += text
@@ -182,27 +144,19 @@ func flow(text []Span, n int) (lines [][]Span) {
 		}
 		used += width(text)
 	}
-	end := func() { lines, line, used = append(lines, line), nil, 0 }
 	finish := func() {
-		if w := spansWidth(word); used > 0 && used+1+w > n {
+		w := spansWidth(word)
+		if used > 0 && used+1+w > n {
 			end()
 		} else if used > 0 && w > 0 {
 			put(" ", line[len(line)-1].style)
 		}
 		for _, sp := range word {
-			for sp.text != "" {
-				head := displaywidth.TruncateString(sp.text, n-used, "")
-				if head == "" && used > 0 {
+			for g := displaywidth.StringGraphemes(sp.text); g.Next(); {
+				if used > 0 && used+g.Width() > n {
 					end()
-					continue
 				}
-				if head == "" { // one character wider than the line
-					g := displaywidth.StringGraphemes(sp.text)
-					g.Next()
-					head = g.Value()
-				}
-				put(head, sp.style)
-				sp.text = sp.text[len(head):]
+				put(g.Value(), sp.style)
 			}
 		}
 		word = nil
@@ -212,13 +166,10 @@ func flow(text []Span, n int) (lines [][]Span) {
 			if i > 0 {
 				finish()
 			}
-			if part != "" {
-				word = append(word, Span{part, sp.style})
-			}
+			word = append(word, Span{part, sp.style})
 		}
 	}
-	finish()
-	if used > 0 {
+	if finish(); used > 0 {
 		end()
 	}
 	return lines
@@ -288,7 +239,7 @@ func (s *screen) paint(sp Span) string {
 // hang writes text behind a lead, what goes on below that many cells further in than it.
 func (s *screen) hang(lead Span, more int, text []Span) {
 	n := width(lead.text)
-	if s.width < narrow && s.width-n < leastWidth/2 { // no room beside it
+	if s.width-n < leastWidth/2 { // no room beside it
 		s.line(lead)
 		lead, n, more = Span{"    ", Plain}, 4, 0
 	}

@@ -117,8 +117,7 @@ func TestAFigureThatIsNotThereHasAReason(t *testing.T) {
 func TestADownloadWithoutAFormIsNamedByItsStrategy(t *testing.T) {
 	d := &results.Scenario{Title: "paged"}
 	for form, want := range map[string]string{"": "paged", "raw": "paged, raw"} {
-		s := settingsOf(d, results.Labels{results.LabelForm: form})
-		if got := s.name(); got != want {
+		if got := wayName(d, results.Labels{results.LabelForm: form}); got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
 	}

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -72,62 +73,57 @@ func written(r tw.Renderer, padding tw.Padding, head []string, rows [][]string, 
 // A layout says how a table stands on a terminal of some width.
 type layout struct {
 	*Table
-	indent  int
-	shown   []int               // the columns beside the labels
-	widths  []int               // of all columns, in cells
-	marks   []int               // of the marks within them
-	lead    int                 // of labels and bar, with the gap behind them
-	bar     int                 // of the bar
-	names   []map[string]string // of each column, as they are cut, by what they are
-	hidden  []string            // heads that have no room
-	stacked bool                // no room for a table
+	indent int
+	shown  []int               // the columns beside the labels
+	widths []int               // of all columns, in cells
+	marks  []int               // what marks take of them, with the blank before
+	lead   int                 // of labels and bar, with the gap behind them
+	bar    int                 // of the bar
+	names  []map[string]string // of each column, as they are cut, by what they are
+	hidden []string            // heads that have no room
 }
 
+// opens tells whether a row is the first of its group.
+func (t *Table) opens(row int) bool { return row == 0 || t.rows[row-1].group != t.rows[row].group }
+
 // text is a cell without its mark; one of a group of labels stands once.
-func (l *layout) text(row, c int) string {
-	t := l.rows[row].cells[c].text
-	if c >= l.labels-1 || row == 0 || l.rows[row-1].group != l.rows[row].group {
-		return t
-	}
-	for i := range c + 1 {
-		if l.rows[row-1].cells[i].text != l.rows[row].cells[i].text {
-			return t
-		}
+func (t *Table) text(row, c int) string {
+	cells := t.rows[row].cells
+	if c >= t.labels-1 || t.opens(row) || !slices.EqualFunc(cells[:c+1], t.rows[row-1].cells[:c+1], func(a, b Cell) bool { return a.text == b.text }) {
+		return strings.TrimRight(cells[c].text, " ")
 	}
 	return ""
 }
 
-// saysSomething tells whether a terminal has to show a column beside the labels.
-func (t *Table) saysSomething(c int) bool {
-	if t.columns[c].Full {
-		return false
-	}
-	return slices.ContainsFunc(t.rows, func(r Row) bool {
-		return len(r.cells) > c && r.message.text == "" && r.cells[c].text != "" && r.cells[c].text != nothing && r.cells[c].text != negligible
+// empty tells whether a column of figures says nothing, or nothing but such texts.
+func (t *Table) empty(c int, blanks ...string) bool {
+	return c >= t.labels && !slices.ContainsFunc(t.rows, func(r Row) bool {
+		return r.message.text == "" && r.cells[c].text != "" && !slices.Contains(blanks, r.cells[c].text)
 	})
 }
 
 // lay chooses columns and widths. Labels are cut, the widest first, only where they and the rest
-// are too wide together.
-func (t *Table) lay(w int) *layout {
-	l := &layout{Table: t, indent: 2, widths: make([]int, len(t.columns)), marks: make([]int, len(t.columns)), names: make([]map[string]string, len(t.columns))}
+// are too wide together. It tells whether there is room for a table.
+func (t *Table) lay(w int) (*layout, bool) {
+	n := len(t.columns)
+	l := &layout{Table: t, indent: 2, widths: make([]int, n), marks: make([]int, n), names: make([]map[string]string, n)}
 	if t.bars {
 		l.indent = 4
 	}
-	rest, widest, required := 0, 0, 0
+	rest, widest, required, labels := 0, 0, -tableGap, -tableGap
 	for c, col := range t.columns {
-		if c >= t.labels && !t.saysSomething(c) {
+		if col.Full || t.empty(c, nothing, negligible) {
 			continue
 		}
-		l.widths[c] = width(col.Head)
 		text := 0
 		for _, r := range t.rows {
-			if c < len(r.cells) && (c < t.labels || r.message.text == "") {
-				l.marks[c], text = max(l.marks[c], width(r.cells[c].mark)), max(text, width(r.cells[c].text))
+			if c < t.labels || r.message.text == "" {
+				text = max(text, width(r.cells[c].text))
+				l.marks[c] = max(l.marks[c], width(Prefixed(" ", r.cells[c].mark)))
 			}
 		}
-		l.widths[c] = max(l.widths[c], text+l.markRoom(c))
-		if c < t.labels {
+		if l.widths[c] = max(width(col.Head), text+l.marks[c]); c < t.labels {
+			labels += tableGap + l.widths[c]
 			continue
 		}
 		l.shown = append(l.shown, c)
@@ -140,82 +136,67 @@ func (t *Table) lay(w int) *layout {
 		}
 	}
 	if t.bars {
-		rest, widest = rest+barMore, required-tableGap+barLeast
+		rest, widest = rest+barMore, required+barLeast
 	}
-	labels := 0
-	for _, n := range l.widths[:t.labels] {
-		labels += n + tableGap
-	}
-	labels -= tableGap
 	budget := max(w*t.labels/(t.labels+2+l.indent/4), w-l.indent-rest)
-	if l.stacked = w < narrow && (labels > budget || w-l.indent-tableGap-widest < labels); l.stacked {
-		return l
+	if w < narrow && (labels > budget || w-l.indent-tableGap-widest < labels) {
+		return l, false
 	}
 	for ; labels > budget; labels-- {
 		l.widths[slices.Index(l.widths[:t.labels], slices.Max(l.widths[:t.labels]))]--
 	}
 	l.lead = labels + tableGap
-	for c := range t.columns {
-		if c >= t.labels {
-			l.widths[c] = min(l.widths[c], w-l.indent-l.lead)
-		}
+	l.cut(w)
+	if t.bars {
+		l.choose(w)
+	}
+	return l, w >= narrow || len(l.hidden) == 0
+}
+
+// cut shortens labels, and the heads of columns, where relays may stand as well.
+func (l *layout) cut(w int) {
+	for c := range l.columns {
 		var texts []string
-		if c < t.labels {
-			for _, r := range t.rows {
-				texts = append(texts, r.cells[c].text)
+		if c < l.labels {
+			for i := range l.rows {
+				texts = append(texts, l.text(i, c))
 			}
-		} else { // relays may stand in the head
+		} else {
+			l.widths[c] = min(l.widths[c], w-l.indent-l.lead)
 			for _, c := range l.shown {
-				texts = append(texts, t.columns[c].Head)
+				texts = append(texts, l.columns[c].Head)
 			}
 			texts = slices.DeleteFunc(texts, func(h string) bool { return width(h) <= l.widths[c] })
 		}
 		l.names[c] = CutNames(texts, l.widths[c])
 	}
-	if t.bars {
-		l.choose(w)
-	}
-	l.stacked = w < narrow && len(l.hidden) > 0
-	return l
-}
-
-// markRoom is what marks take behind the figures of a column.
-func (l *layout) markRoom(c int) int {
-	if l.marks[c] == 0 {
-		return 0
-	}
-	return l.marks[c] + 1
 }
 
 // choose gives the bar its least, then lets columns in by priority, then gives the bar what is
 // left.
 func (l *layout) choose(w int) {
 	room := w - l.indent - l.lead - barLeast
-	var in []int
-	for p := range 9 {
-		for _, c := range l.shown {
-			spare := tableGap + l.widths[c]
-			if p > 2 {
-				spare += barMore - barLeast
-			}
-			if l.columns[c].Priority == p && (p == 0 || room >= spare) {
-				in = append(in, c)
-				room -= tableGap + l.widths[c]
-			}
+	in := map[int]bool{}
+	for _, c := range slices.SortedStableFunc(slices.Values(l.shown), func(a, b int) int { return l.columns[a].Priority - l.columns[b].Priority }) {
+		takes, spare := tableGap+l.widths[c], 0
+		if l.columns[c].Priority > 2 {
+			spare = barMore - barLeast
+		}
+		if in[c] = l.columns[c].Priority == 0 || room >= takes+spare; in[c] {
+			room -= takes
 		}
 	}
-	for _, c := range l.shown {
-		if !slices.Contains(in, c) {
+	l.shown = slices.DeleteFunc(l.shown, func(c int) bool {
+		if !in[c] {
 			l.hidden = append(l.hidden, l.columns[c].Head)
 		}
-	}
-	slices.Sort(in)
-	l.shown = in
+		return !in[c]
+	})
 	l.bar = min(barLeast+max(room, 0), barMost)
 	titles, alone := 0, true // one row: a bar would say nothing, and its room goes to the title
 	for i, r := range l.rows {
 		titles = max(titles, width(r.group))
-		alone = alone && (i == 0 || l.rows[i-1].group != r.group)
+		alone = alone && l.opens(i)
 	}
 	if alone {
 		l.bar = min(max(titles+2-l.indent-l.lead, 1), l.bar)
@@ -252,8 +233,8 @@ func (l *layout) parts(w int) [][]int {
 
 // table writes a table; one that is too wide goes on below, with the same labels.
 func (p *terminal) table(t *Table) {
-	l := t.lay(p.width)
-	if l.stacked {
+	l, fits := t.lay(p.width)
+	if !fits {
 		p.stacked(l)
 	} else {
 		for i, part := range l.parts(p.width) {
@@ -262,127 +243,105 @@ func (p *terminal) table(t *Table) {
 			}
 			p.part(l, part)
 		}
-		for _, h := range l.hidden {
-			if !slices.Contains(p.hidden, h) {
-				p.hidden = append(p.hidden, h)
-			}
-		}
 	}
-	n := width("    " + superscript(len(t.foot)) + " ")
-	for i, text := range t.foot {
-		p.hang(Span{padRight("    "+superscript(i+1), n), Dim}, 0, []Span{{text, Dim}})
-	}
-	if text := t.meanings(l.shown); text != "" {
-		p.para(para{indent: 1, text: []Span{{text + ".", Dim}}})
+	if len(l.hidden) > 0 {
+		p.hang(Span{"  ", Plain}, 0, []Span{{"No room here for " + strings.Join(l.hidden, ", ") + ": in report.md.", Dim}})
 	}
 }
 
 // part writes labels, bars and some of the columns.
 func (p *terminal) part(l *layout, columns []int) {
-	left := slices.Repeat([]bool{true}, l.labels)
-	if l.bars {
-		left = append(left, true)
-	}
+	left := slices.Repeat([]bool{true}, l.labels+boolean(l.bars))
 	for _, c := range columns {
 		left = append(left, l.columns[c].Left)
 	}
 	var rows [][]string
-	heads := map[int]int{} // rows of heads, by the row that they stand before
 	for i, r := range l.rows {
-		if i == 0 || l.bars && l.rows[i-1].group != r.group {
-			heads[i] = len(rows)
-			rows = append(rows, p.heads(l, columns, i))
+		if l.opens(i) {
+			rows = append(rows, p.heads(l, columns, r.group))
 		}
 		rows = append(rows, p.cells(l, columns, i))
 	}
 	lines := aligned(rows, left)
-	indent := strings.Repeat(" ", l.indent)
-	next := 0
+	next := func() (line string) {
+		line, lines = trimmed(lines[0]), lines[1:]
+		return strings.Repeat(" ", l.indent) + line
+	}
 	for i, r := range l.rows {
-		opens := r.group != "" && (i == 0 || l.rows[i-1].group != r.group)
-		if opens && l.spaced {
-			p.line()
+		if l.opens(i) {
+			p.head(l, i, next())
 		}
-		if at, ok := heads[i]; ok {
-			next = at + 1
-			p.head(l, r.group, lines[at])
-		}
-		if opens && !l.bars {
-			p.line(Span{r.group, Bold})
-		}
-		text := trimmed(lines[next])
-		next++
+		line, room := next(), p.width-l.indent
 		switch {
 		case r.message.text != "": // across the columns
-			room := p.width - l.indent
-			p.write(indent)
-			for c, label := range p.cells(l, nil, i)[:l.labels] {
-				p.write(label + strings.Repeat(" ", tableGap))
+			cells := p.cells(l, nil, i)[:l.labels]
+			for c := range cells {
 				room -= l.widths[c] + tableGap
 			}
-			p.write(p.paint(Span{clause(r.message.text, room), r.message.style}) + "\n")
+			text := p.paint(Span{clause(r.message.text, room), r.message.style})
+			p.write(strings.Repeat(" ", l.indent) + strings.Join(append(cells, text), strings.Repeat(" ", tableGap)) + "\n")
 		case len(columns) > 0 && !slices.ContainsFunc(columns, func(c int) bool { return r.cells[c].text != nothing && r.cells[c].text != negligible }):
 		default:
-			p.write(indent + text + "\n")
+			p.write(line + "\n")
 		}
 	}
 }
 
-// head writes what stands above rows: the heads of the columns, behind the title of a group of bars
-// where that leaves room.
-func (p *terminal) head(l *layout, title, heads string) {
-	heads = trimmed(heads)
-	if !l.bars {
-		if heads != "" {
-			p.write(strings.Repeat(" ", l.indent) + heads + "\n")
-		}
+// trimmed is a line of a table without blanks at its end, coloured ones included.
+func trimmed(line string) string {
+	const reset = "\x1b[0m"
+	short, coloured := strings.CutSuffix(strings.TrimRight(line, " "), reset)
+	if !coloured {
+		return short
+	}
+	return strings.TrimRight(short, " ") + reset
+}
+
+// head writes what stands above rows: a group, behind it the heads of the columns where that leaves
+// room, and where there are no bars the heads once above all.
+func (p *terminal) head(l *layout, row int, heads string) {
+	group, some := l.rows[row].group, strings.TrimSpace(heads) != ""
+	if group != "" && l.spaced {
+		p.line()
+	}
+	at := 2 + width(group)
+	switch {
+	case !l.bars && row == 0 && some:
+		p.write(heads + "\n")
+	case l.bars && some && len(heads)-len(strings.TrimLeft(heads, " ")) >= at+tableGap:
+		p.write("  " + p.paint(Span{group, Bold}) + heads[at:] + "\n")
 		return
 	}
-	const indent = 2
-	line := strings.Repeat(" ", l.indent) + heads
-	if n := l.indent + l.lead - tableGap - indent; heads != "" && width(title) <= n {
-		start := 0
-		for start < len(line) && line[start] == ' ' && start < indent+n {
-			start++
-		}
-		p.write("  " + p.paint(Span{title, Bold}) + strings.Repeat(" ", max(start-indent-width(title), 0)) + line[start:] + "\n")
-		return
+	if group != "" {
+		p.line(Span{strings.Repeat(" ", 2*boolean(l.bars)), Plain}, Span{group, Bold})
 	}
-	if title != "" {
-		p.line(Span{"  ", Plain}, Span{title, Bold})
-	}
-	if heads != "" {
-		p.write(line + "\n")
+	if l.bars && some {
+		p.write(heads + "\n")
 	}
 }
 
-// heads are the heads of the columns that say something in the group of a row.
-func (p *terminal) heads(l *layout, columns []int, row int) (cells []string) {
-	for c := range l.labels {
-		text := l.columns[c].Head
-		if l.bars {
-			text = ""
+// heads are the heads of the columns that say something in a group.
+func (p *terminal) heads(l *layout, columns []int, group string) []string {
+	cells := make([]string, l.labels)
+	for c := range cells {
+		if !l.bars {
+			cells[c] = p.paint(Span{fitMiddle(l.columns[c].Head, l.widths[c]), Dim})
 		}
-		cells = append(cells, p.paint(Span{fitMiddle(text, l.widths[c]), Dim}))
 	}
 	if l.bars {
 		cells = append(cells, strings.Repeat(" ", l.bar))
 	}
-	group := l.rows[row].group
 	for _, c := range columns {
 		text := l.columns[c].Head
-		if l.bars && !slices.ContainsFunc(l.rows[row:], func(r Row) bool { return r.group == group && r.message.text == "" && r.cells[c].text != "" }) {
+		if l.bars && !slices.ContainsFunc(l.rows, func(r Row) bool { return r.group == group && r.message.text == "" && r.cells[c].text != "" }) {
 			text = ""
 		}
-		if cut, ok := l.names[c][text]; ok {
-			text = cut
-		}
-		text = fitMiddle(text, l.widths[c])
+		text = fitMiddle(cmp.Or(l.names[c][text], text), l.widths[c])
 		pad := 0
 		if !l.columns[c].Left {
-			pad = min(l.markRoom(c), l.widths[c]-width(text))
+			pad = min(l.marks[c], l.widths[c]-width(text))
 		}
-		cells = append(cells, p.paint(Span{text, Dim})+strings.Repeat(" ", max(pad, 0)))
+		cells = append(cells, p.paint(Span{text, Dim})+strings.Repeat(" ", pad))
 	}
 	return cells
 }
@@ -390,21 +349,17 @@ func (p *terminal) heads(l *layout, columns []int, row int) (cells []string) {
 func (p *terminal) cells(l *layout, columns []int, row int) (cells []string) {
 	r := &l.rows[row]
 	for c := range l.labels {
-		text := l.text(row, c)
-		if text != "" {
-			text = l.names[c][text]
-		}
+		text := l.names[c][l.text(row, c)]
 		cells = append(cells, p.paint(Span{text, r.cells[c].style})+strings.Repeat(" ", max(l.widths[c]-width(text), 0)))
 	}
 	if l.bars {
 		cells = append(cells, p.paint(Span{bar(r.share, l.bar), r.style}))
 	}
 	for _, c := range columns {
-		text := ""
-		if r.message.text == "" {
-			x := &r.cells[c]
-			text = p.paint(Span{fitMiddle(x.text, l.widths[c]-l.markRoom(c)), x.style})
-			if n := l.marks[c]; n > 0 && x.text != "" {
+		x, text := &r.cells[c], ""
+		if r.message.text == "" && x.text != "" {
+			text = p.paint(Span{fitMiddle(strings.TrimRight(x.text, " "), l.widths[c]-l.marks[c]), x.style})
+			if n := l.marks[c] - 1; n > 0 {
 				text += " " + p.paint(Span{x.mark, x.style}) + strings.Repeat(" ", n-width(x.mark))
 			}
 		}
@@ -413,30 +368,10 @@ func (p *terminal) cells(l *layout, columns []int, row int) (cells []string) {
 	return cells
 }
 
-// trimmed is a line of a table without blanks at its end.
-func trimmed(line string) string {
-	const reset = "\x1b[0m"
-	coloured := false
-	for {
-		short := strings.TrimRight(line, " ")
-		if cut, ok := strings.CutSuffix(short, reset); ok {
-			short, coloured = cut, true
-		}
-		if short == line {
-			break
-		}
-		line = short
-	}
-	if coloured {
-		line += reset
-	}
-	return line
-}
-
 // stacked writes a table as a list, for a terminal that has no room for it.
 func (p *terminal) stacked(l *layout) {
 	for i, r := range l.rows {
-		if r.group != "" && (i == 0 || l.rows[i-1].group != r.group) {
+		if r.group != "" && l.opens(i) {
 			p.line(Span{r.group, Bold})
 		}
 		spans := []Span{{"  ", Plain}}

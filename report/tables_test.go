@@ -38,7 +38,7 @@ func TestTablesHaveARowForEachRelayAndForTheHarnessItself(t *testing.T) {
 	out := string(renderTerminal(t, layers(), TerminalOptions{Width: 160}))
 	text := strings.Join(strings.Fields(out), " ")
 	for _, want := range []string{
-		"about reconcile.harness. about reconcile.relay. warm: the median of all; engine: the protocol.",
+		"about reconcile.harness. about reconcile.relay. 1,000 items a side", "warm: the median of all; engine: the protocol.",
 		"1,000 items a side warm engine: harness engine: peer need",
 		"in memory 0.005 ms 0.001 ms 0.001 ms –",
 		"loopback 123 ms 24.6 ms 30.8 ms –", "alpha 250 ms – – 200",

@@ -5,10 +5,7 @@ import (
 )
 
 // A terminal prints documents in lines that are no wider than it.
-type terminal struct {
-	*screen
-	hidden []string // columns of the section that had no room
-}
+type terminal struct{ *screen }
 
 func (p *terminal) nodes(all []node) {
 	for _, n := range all {
@@ -20,8 +17,6 @@ func (p *terminal) nodes(all []node) {
 			p.heading(x)
 		case para:
 			p.para(x)
-		case list:
-			p.list(x)
 		case *Table:
 			p.table(x)
 		case verbatim:
@@ -41,7 +36,6 @@ func (p *terminal) heading(h heading) {
 	case 1:
 		p.line(Span{h.title, Bold})
 	case 2:
-		p.crowded()
 		p.line()
 		title := strings.ToUpper(h.title)
 		p.line(Span{title + " ", Bold}, Span{strings.Repeat("─", max(p.width-width(title)-1, 0)), Dim})
@@ -58,38 +52,12 @@ func (p *terminal) heading(h heading) {
 	}
 }
 
-// crowded says of the tables of a section what had no room.
-func (p *terminal) crowded() {
-	if len(p.hidden) > 0 {
-		p.line()
-		p.hang(Span{"  ", Plain}, 0, []Span{{"No room here for " + strings.Join(p.hidden, ", ") + ": in report.md.", Dim}})
-	}
-	p.hidden = nil
-}
-
 func (p *terminal) para(x para) {
 	lead := Span{strings.Repeat("  ", x.indent), Plain}
 	if x.mark.text != "" {
 		lead = Span{lead.text + x.mark.text + " ", x.mark.style}
 	}
 	p.hang(lead, 0, x.text)
-}
-
-// list writes names in a column, and what there is to say beside it.
-func (p *terminal) list(x list) {
-	n, longest := 0, 0
-	var names []string
-	for _, r := range x.rows {
-		names = append(names, r.key)
-		n, longest = max(n, width(r.key)), max(longest, width(r.text))
-	}
-	if p.width >= narrow { // on a narrow terminal, where lines go on below, names have all the room that there may be
-		n = min(n, max(p.width/2, p.width-longest-4))
-	}
-	cut := CutNames(names, n)
-	for _, r := range x.rows {
-		p.hang(Span{"  " + padRight(cut[r.key], n) + "  ", x.names}, 0, []Span{{r.text, x.texts}})
-	}
 }
 
 func (p *terminal) verbatim(q verbatim) {

@@ -260,8 +260,7 @@ func (v *view) where(f *results.Finding) string {
 // several.
 func (v *view) place(scenario string, l results.Labels) string {
 	if v.layout(scenario) == results.LayoutDownloads && len(l) > 0 {
-		s := settingsOf(v.scenario(scenario), l)
-		return s.name()
+		return wayName(v.scenario(scenario), l)
 	}
 	if v.layout(scenario) == results.LayoutTable {
 		return scenario + Prefixed(", ", LabelText(l, inOrder(slices.Collect(maps.Keys(l)))))

@@ -14,32 +14,35 @@ import (
 
 // A view is the record arranged for reading, without a word of syntax of any rendering.
 type view struct {
-	rec       *results.Record // sanitized
-	relays    []*results.Relay
-	checks    []*results.Finding // all of them
-	scenarios map[string]*results.Scenario
-	sections  []*section
-	paired    *pairing // nil where relays were not reconciled
-	trials    int      // the most that any measurement has
+	rec      *results.Record // sanitized
+	relays   []*results.Relay
+	checks   []*results.Finding // all of them
+	sections []*section
+	trials   int // the most that any measurement has
 }
 
 type section struct {
 	title     string
 	order     int // of its first scenario
-	syncs     []*syncTable
-	pairing   *pairing
-	download  *download
-	tables    []*scenario // in tables that rank nothing
 	scenarios []*scenario
+	pairs     []*pair
+	summary   []*block // of the pairs: a row for each relay as the server
+	alone     []fact   // relays that are in no pair, with the reason
 }
 
+// A scenario is the figures of one scenario that are laid out alike, and that the labels by which
+// its layout tells rows apart do not tell apart.
 type scenario struct {
 	*results.Scenario
+	layout    results.Layout
 	labels    results.Labels // that all its measurements have
 	blocks    []*block       // metrics with a direction
 	facts     []*block       // stated, never ranked
 	resources []*block
 }
+
+// all are the metrics of a scenario but what it consumed.
+func (s *scenario) all() []*block { return slices.Concat(s.blocks, s.facts) }
 
 // A block is one metric of one scenario with a row for every relay, or pair of relays.
 type block struct {
@@ -64,8 +67,7 @@ type row struct {
 	relay  *results.Relay // nil for a name that the record's relays do not know
 	m      *results.Measurement
 	has    bool
-	value  float64 // median of the trials
-	lo, hi float64
+	value  float64   // median of the trials
 	pooled []float64 // of a figure over several pairs: the trials of all of them
 	dist   *distribution
 	why    string   // where there is no value
@@ -98,7 +100,7 @@ func (k rowKey) name() string {
 }
 
 func newView(r *results.Record) *view {
-	v := &view{rec: Sanitized(r), scenarios: map[string]*results.Scenario{}}
+	v := &view{rec: Sanitized(r)}
 	for i := range v.rec.Relays {
 		v.relays = append(v.relays, &v.rec.Relays[i])
 	}
@@ -108,6 +110,7 @@ func newView(r *results.Record) *view {
 	for i := range v.rec.Findings {
 		v.checks = append(v.checks, &v.rec.Findings[i])
 	}
+	v.rec.Metrics = append([]results.Metric{{Key: ofInitial, Title: ofInitial, Role: results.RoleFigure}}, v.rec.Metrics...)
 	v.arrange()
 	return v
 }
@@ -140,13 +143,10 @@ func OutcomeText(r *results.Relay) string {
 // scenario describes a key; one that the record does not describe stands at the end, under its own
 // name.
 func (v *view) scenario(key string) *results.Scenario {
-	if v.scenarios[key] == nil {
-		v.scenarios[key] = v.rec.Scenario(key)
+	if s := v.rec.Scenario(key); s != nil {
+		return s
 	}
-	if v.scenarios[key] == nil {
-		v.scenarios[key] = &results.Scenario{Key: key, Title: key, Section: key, Order: math.MaxInt, Layout: results.LayoutBars}
-	}
-	return v.scenarios[key]
+	return &results.Scenario{Key: key, Title: key, Section: key, Order: math.MaxInt, Layout: results.LayoutBars}
 }
 
 // layout is how the figures of a finding's scenario are laid out, which may stand for several:
@@ -161,96 +161,115 @@ func (v *view) layout(key string) results.Layout {
 
 // arrange builds sections, scenarios and blocks in reading order.
 func (v *view) arrange() {
-	var queries []*scenario
-	for _, s := range v.fills(func(m *results.Measurement) bool { return !v.apart(m) }) {
+	for _, s := range v.fills() {
 		in := v.sectionFor(s.Scenario)
 		in.scenarios = append(in.scenarios, s)
-		if primary(s) != nil {
-			queries = append(queries, s)
+	}
+	for _, f := range v.checks { // on ways to sync of which nothing was measured
+		if f.Verdict == results.Passed || !v.inSync(f) {
+			continue
+		}
+		in := v.sectionOf(results.LayoutMatrix, "Sync")
+		if !slices.ContainsFunc(in.scenarios, func(s *scenario) bool { return s.Key == f.Scenario && s.layout == results.LayoutMatrix }) {
+			in.scenarios = append(in.scenarios, &scenario{Scenario: v.scenario(f.Scenario), layout: results.LayoutMatrix})
 		}
 	}
-	shareScales(queries)
-	if v.paired = v.pairing(); v.paired != nil {
-		v.sectionOf(results.LayoutPairs, "Reconciliation").pairing = v.paired
+	v.pair()
+	for _, s := range v.sections {
+		slices.SortStableFunc(s.scenarios, func(a, b *scenario) int { return cmp.Compare(a.Order, b.Order) })
+		for _, g := range s.layouts() {
+			var blocks []*block
+			for _, sc := range g {
+				blocks = append(blocks, sc.all()...)
+			}
+			sameSize(blocks, g[0].layout)
+		}
 	}
-	if tables := v.syncs(); len(tables) > 0 {
-		v.sectionOf(results.LayoutMatrix, "Sync").syncs = tables
-	}
-	if d := v.download(); d != nil {
-		v.sectionOf(results.LayoutDownloads, "Fetch").download = d
-	}
-	v.tables()
 	slices.SortStableFunc(v.sections, func(a, b *section) int { return cmp.Compare(a.order, b.order) })
 }
 
-// fills builds the scenarios of some measurements, in reading order. Those of one scenario with
-// other values of the given labels are another one.
-func (v *view) fills(in func(*results.Measurement) bool, labels ...string) (all []*scenario) {
-	type key struct{ scenario, labels string }
-	var members Groups[key, *results.Measurement]
-	for i := range v.rec.Measurements {
-		if m := &v.rec.Measurements[i]; in(m) {
-			members.Add(key{m.Scenario, LabelText(m.Labels, labels)}, m)
+// layouts are the scenarios of a section that are laid out together: those with bars each alone.
+func (s *section) layouts() (all [][]*scenario) {
+	type key struct {
+		layout results.Layout
+		alone  *scenario
+	}
+	var by Groups[key, *scenario]
+	for _, sc := range s.scenarios {
+		k := key{layout: sc.layout}
+		if sc.layout == results.LayoutBars {
+			k.alone = sc
 		}
+		by.Add(k, sc)
+	}
+	for _, g := range by.List {
+		all = append(all, g.Members)
+	}
+	return all
+}
+
+// fills builds the scenarios of all measurements, in reading order.
+func (v *view) fills() (all []*scenario) {
+	type key struct {
+		scenario string
+		layout   results.Layout
+		labels   string
+	}
+	var members Groups[key, *results.Measurement]
+	for _, m := range v.figures() {
+		d, layout := v.scenario(m.Scenario), v.layoutOf(m)
+		apart := map[results.Layout][]string{results.LayoutTable: slices.Concat(d.Tables, d.Rows), results.LayoutDownloads: wayLabels}[layout]
+		members.Add(key{m.Scenario, layout, LabelText(m.Labels, apart)}, m)
 	}
 	for _, g := range members.List {
-		all = append(all, v.fill(v.scenario(g.Key.scenario), g.Members))
+		all = append(all, v.fill(v.scenario(g.Key.scenario), g.Key.layout, g.Members))
 	}
-	slices.SortStableFunc(all, func(a, b *scenario) int { return cmp.Compare(a.Order, b.Order) })
 	return all
 }
 
-// apart tells whether a measurement stands in a table of another layout. What a relay consumed
-// stands with the other resources.
-func (v *view) apart(m *results.Measurement) bool {
-	return v.in(m, results.LayoutPairs) || v.in(m, results.LayoutMatrix) || v.in(m, results.LayoutDownloads) || v.in(m, results.LayoutTable)
+// layoutOf is how a measurement is laid out. What a relay consumed, and what lacks the labels of
+// its scenario's layout, stands by itself.
+func (v *view) layoutOf(m *results.Measurement) results.Layout {
+	layout := v.scenario(m.Scenario).Layout
+	paired := layout == results.LayoutPairs || layout == results.LayoutMatrix
+	consumed := layout != results.LayoutQueries && v.rec.Metric(m.Metric).Role == results.RoleResource
+	if layout == "" || consumed || paired && m.Peer == "" || layout == results.LayoutDownloads && m.Labels[results.LabelForm] == "" {
+		return results.LayoutBars
+	}
+	return layout
 }
 
-// laid fills the scenarios of a layout, whose figures of one unit are shown in one size.
-func (v *view) laid(layout results.Layout, labels ...string) []*scenario {
-	all := v.fills(func(m *results.Measurement) bool { return v.in(m, layout) }, labels...)
-	shareScales(all)
-	return all
-}
-
-// in tells whether a measurement stands in the table of a layout.
-func (v *view) in(m *results.Measurement, layout results.Layout) bool {
-	if v.scenario(m.Scenario).Layout != layout || v.rec.Metric(m.Metric).Role == results.RoleResource {
-		return false
+// sameSize shows figures of one unit in one size; of bars times and sizes alone. In tables that rank
+// nothing those of one metric are, and times stay as they were recorded, since they differ by orders
+// of magnitude.
+func sameSize(blocks []*block, layout results.Layout) {
+	type key struct{ unit, metric, own string }
+	keyOf := func(b *block) key {
+		if layout == results.LayoutTable {
+			return key{b.unit, b.metric.Key, b.own}
+		}
+		return key{unit: b.unit}
 	}
-	switch layout {
-	case results.LayoutDownloads:
-		return m.Labels[results.LabelForm] != ""
-	case results.LayoutTable:
-		return true
+	values := map[key][]float64{}
+	for _, b := range blocks {
+		values[keyOf(b)] = append(values[keyOf(b)], b.shown()...)
 	}
-	return m.Peer != ""
-}
-
-// shareScales shows figures of one unit in one size in all scenarios of a table.
-func shareScales(all []*scenario) {
-	var blocks []*block
-	for _, s := range all {
-		blocks = append(blocks, s.all()...)
-	}
-	values := shownBy(blocks)
 	for _, b := range blocks {
 		amount, _, _ := strings.Cut(b.unit, "/")
-		if b.scale = ScaleFor(b.unit, values[b.unit]); b.metric.Key == b.unit && byteBases[amount] != 0 {
+		bars, time, size := layout == results.LayoutBars, timeBases[b.unit] != 0, byteBases[amount] != 0
+		own := ScaleFor(b.unit, b.shown())
+		switch {
+		case bars && !time && !size:
+			b.scale = own
+		case layout == results.LayoutTable && time:
+			b.scale = Scale{factor: 1, suffix: " " + b.unit}
+		case !bars && size && b.metric.Key == b.unit:
 			b.scale = Scale{factor: 1} // which its name says
+		default:
+			b.scale = ScaleFor(b.unit, values[keyOf(b)])
+			b.scale.whole = b.scale.whole || bars && own.whole && b.scale.factor == 1
 		}
 	}
-}
-
-// shownBy lists the figures of blocks by unit.
-func shownBy(blocks []*block) map[string][]float64 {
-	values := map[string][]float64{}
-	for _, b := range blocks {
-		for _, r := range b.rows {
-			values[b.unit] = append(values[b.unit], r.shown(b.unit)...)
-		}
-	}
-	return values
 }
 
 // sectionOf returns the section of a layout's scenarios, under a name of ours where none is
@@ -275,8 +294,8 @@ func (v *view) sectionFor(d *results.Scenario) *section {
 }
 
 // fill builds the blocks of measurements of one scenario.
-func (v *view) fill(d *results.Scenario, ms []*results.Measurement) *scenario {
-	s := &scenario{Scenario: d, labels: common(ms)}
+func (v *view) fill(d *results.Scenario, layout results.Layout, ms []*results.Measurement) *scenario {
+	s := &scenario{Scenario: d, layout: layout, labels: maps.Clone(ms[0].Labels)}
 	// Under one name but in two units, or under other labels, there are two metrics.
 	type metricKey struct {
 		metric, unit, labels string
@@ -285,6 +304,7 @@ func (v *view) fill(d *results.Scenario, ms []*results.Measurement) *scenario {
 	var metrics Groups[metricKey, *results.Measurement]
 	for _, m := range ms {
 		metrics.Add(metricKey{m.Metric, m.Unit, LabelKey(m.Labels), m.Better}, m)
+		maps.DeleteFunc(s.labels, func(name, value string) bool { return m.Labels[name] != value })
 	}
 	slices.SortStableFunc(metrics.List, func(a, b Group[metricKey, *results.Measurement]) int {
 		return cmp.Compare(v.metricRank(a.Key.metric), v.metricRank(b.Key.metric))
@@ -293,14 +313,10 @@ func (v *view) fill(d *results.Scenario, ms []*results.Measurement) *scenario {
 	agreeing := v.agreement(ms)
 	for _, g := range metrics.List {
 		b := &block{scenario: d, metric: v.rec.Metric(g.Key.metric), unit: g.Key.unit, better: g.Key.better, labels: g.Members[0].Labels}
-		b.title = b.metric.Title
-		own := slices.DeleteFunc(slices.Collect(maps.Keys(b.labels)), func(name string) bool {
-			_, shared := s.labels[name]
-			return shared
-		})
-		if b.own = LabelText(b.labels, inOrder(own)); b.own != "" {
-			b.title += ": " + b.own
-		}
+		own := maps.Clone(b.labels)
+		maps.DeleteFunc(own, func(name, _ string) bool { _, shared := s.labels[name]; return shared })
+		b.own = allLabels(own)
+		b.title = b.metric.Title + Prefixed(": ", b.own)
 		found := map[rowKey]*results.Measurement{}
 		for _, m := range g.Members {
 			found[rowKey{m.Relay, m.Peer}] = m
@@ -308,7 +324,6 @@ func (v *view) fill(d *results.Scenario, ms []*results.Measurement) *scenario {
 		for _, k := range keys {
 			b.rows = append(b.rows, v.row(b, k, found[k]))
 		}
-		b.scale = ScaleFor(b.unit, shownBy([]*block{b})[b.unit])
 		directed := (b.better == results.Higher || b.better == results.Lower) && d.Layout != results.LayoutMatrix && d.Layout != results.LayoutTable
 		switch {
 		case !directed && b.metric.Role == results.RoleResource:
@@ -320,36 +335,19 @@ func (v *view) fill(d *results.Scenario, ms []*results.Measurement) *scenario {
 			s.blocks = append(s.blocks, b)
 		}
 	}
-	shareUnits(s.all())
 	findEchoes(s)
 	return s
 }
 
-// common are the labels that all measurements have alike.
-func common(ms []*results.Measurement) results.Labels {
-	shared := maps.Clone(ms[0].Labels)
-	for _, m := range ms {
-		maps.DeleteFunc(shared, func(name, value string) bool { return m.Labels[name] != value })
-	}
-	return shared
-}
+// allLabels says all labels in words.
+func allLabels(l results.Labels) string { return LabelText(l, inOrder(slices.Collect(maps.Keys(l)))) }
 
-// metricRank is a metric's place in reading order; the largest for those that are not described.
+// unknown is the place of what the record does not describe: behind all else.
+const unknown = math.MaxUint
+
+// metricRank is a metric's place in reading order.
 func (v *view) metricRank(key string) uint {
 	return uint(slices.IndexFunc(v.rec.Metrics, func(m results.Metric) bool { return m.Key == key }))
-}
-
-// shareUnits shows neighbouring times, and neighbouring sizes, in one unit.
-func shareUnits(blocks []*block) {
-	values := shownBy(blocks)
-	for _, b := range blocks {
-		amount, _, _ := strings.Cut(b.unit, "/")
-		if timeBases[b.unit] != 0 || byteBases[amount] != 0 {
-			whole := b.scale.whole
-			b.scale = ScaleFor(b.unit, values[b.unit])
-			b.scale.whole = b.scale.whole || whole && b.scale.factor == 1
-		}
-	}
 }
 
 // rowKeys lists the rows of a scenario: all relays of the run, or the pairs that were measured
@@ -370,14 +368,15 @@ func (v *view) rowKeys(ms []*results.Measurement) (keys []rowKey) {
 	return keys
 }
 
-// nothing stands where there was nothing to count.
-const nothing = "–"
+const (
+	nothing     = "–" // stands where there was nothing to count
+	notMeasured = "not measured"
+)
 
 func (v *view) row(b *block, k rowKey, m *results.Measurement) *row {
 	r := &row{key: k, name: k.name(), relay: v.relay(k.relay), m: m}
 	if m != nil {
 		r.value, r.has = m.Value()
-		r.lo, r.hi = m.Range()
 		r.dist = distributionOf(m)
 	}
 	if r.has && b.better != results.None { // what is merely stated competes with nothing
@@ -401,24 +400,27 @@ func (v *view) absence(scenario string, k rowKey, m *results.Measurement) string
 		return statusText(&m.Status[0])
 	}
 	for _, f := range v.checks {
-		if f.Code == results.CodeMeasurable && f.Relay == k.relay && f.Peer == k.peer && f.Verdict != results.Passed &&
-			results.MatchScenario(f.Scenario+".*", scenario) {
+		if (f.Code == results.CodeMeasurable || f.Code == results.CodeHasWay) && f.Relay == k.relay && f.Peer == k.peer &&
+			f.Verdict != results.Passed && results.MatchScenario(f.Scenario+".*", scenario) {
 			return findingText(f)
 		}
 	}
 	why := v.bars(&results.Measurement{Relay: k.relay, Peer: k.peer, Scenario: scenario})
-	return cmp.Or(strings.Join(why, "; "), "not measured")
+	return cmp.Or(strings.Join(why, "; "), notMeasured)
 }
 
-// shown lists the figures of a row that a block's scale has to suit, in its unit.
-func (r *row) shown(unit string) []float64 {
-	if !r.has {
-		return nil
+// shown lists the figures that a block's scale has to suit, in its unit.
+func (b *block) shown() (values []float64) {
+	base := timeBases[b.unit]
+	for _, r := range b.rows {
+		if r.has {
+			values = append(values, r.value)
+		}
+		if r.has && base != 0 && r.dist != nil {
+			values = append(values, r.dist.p99/base)
+		}
 	}
-	if base := timeBases[unit]; base != 0 && r.dist != nil {
-		return []float64{r.value, r.dist.p99 / base}
-	}
-	return []float64{r.value}
+	return values
 }
 
 func distributionOf(m *results.Measurement) *distribution {
