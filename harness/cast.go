@@ -218,7 +218,7 @@ func (r *Runner) findNIPs(ctx context.Context, t *scheduled) error {
 	}
 	known := &r.inspected[name].Result
 	if known.Speaks == nil {
-		known.Speaks = make(map[int]bool)
+		known.Speaks, known.Capabilities = make(map[int]bool), make(map[string]string)
 	}
 	var open []string
 	for _, s := range t.scenarios {
@@ -233,6 +233,7 @@ func (r *Runner) findNIPs(ctx context.Context, t *scheduled) error {
 	}
 	asked, err := r.ask(ctx, t.relays[0], open...)
 	maps.Copy(known.Speaks, asked.Result.Speaks)
+	maps.Copy(known.Capabilities, asked.Result.Capabilities)
 	return err
 }
 

@@ -399,7 +399,11 @@ func (r *Runner) scenario(ctx context.Context, t *scheduled, s Scenario, d Descr
 	}
 	if known := r.inspected[t.name(0)]; d.NIP != 0 && (known == nil || !known.Result.Speaks[d.NIP]) {
 		describe(r.Recorder, d)
-		r.exclude(t.relays[0], d.Key, results.Finding{Cause: results.WithoutNIP, Counts: map[string]float64{"nip": float64(d.NIP)}})
+		f := results.Finding{Cause: results.WithoutNIP, Counts: map[string]float64{"nip": float64(d.NIP)}}
+		if known != nil && known.Result.Capabilities[preflight.NIP(d.NIP)] != "" {
+			f.Texts = map[string]string{"text": known.Result.Capabilities[preflight.NIP(d.NIP)]}
+		}
+		r.exclude(t.relays[0], d.Key, f)
 		return nil
 	}
 	for k, b := range t.boots {

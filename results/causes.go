@@ -13,7 +13,7 @@ const (
 	StoppedBoth      = "stopped-both"       // its sync command works on a relay that does not run, and so has no share
 	OneWay           = "one-way"            // pages go one way
 	WithoutNIP77     = "without-nip77"      // Texts relay, and cause, reason, how and error as of CodeNIP77
-	WithoutNIP       = "without-nip"        // it was not found to speak Counts nip, which the scenario asks with
+	WithoutNIP       = "without-nip"        // it was not found to speak Counts nip, which the scenario asks with: Texts text was seen
 	NothingToAsk     = "nothing-to-ask"     // the corpus has nothing to ask about
 	NothingToPublish = "nothing-to-publish" // no event of the corpus is left that can be published alone
 	NotWatched       = "not-watched"        // NIP-45 is not answered, or cannot be asked: Texts text
