@@ -92,7 +92,7 @@ func writeSynced(path string, text []byte) error {
 // Sync has the relay's own sync command exchange events with the relay at a ws:// or wss://
 // address. Errors are those of Import.
 func (p *Process) Sync(ctx context.Context, address string, direction Direction, o CommandOptions) (*CommandResult, error) {
-	if addressFault(address) != nil {
+	if _, err := ParseURL(address); err != nil {
 		return nil, errors.New("a relay to sync with is given as ws://host:port or wss://host")
 	}
 	if ok, why := p.def.Can(Sync); !ok {

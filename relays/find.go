@@ -25,6 +25,9 @@ func variable(name string) string {
 	}, name)
 }
 
+// SkipVariable is the variable of the environment that leaves a relay, or a family, out of a run.
+func SkipVariable(name string) string { return "SKIP_" + variable(name) }
+
 func (d *Definition) variables() []string {
 	if len(d.Lookup.Env) > 0 {
 		return d.Lookup.Env
@@ -180,8 +183,8 @@ func Scan(ctx context.Context, catalog []Definition, getenv func(string) string)
 func look(d *Definition, getenv func(string) string) Sighting {
 	s := Sighting{Definition: *d}
 	for _, name := range []string{d.Name, d.Family} {
-		if v := getenv("SKIP_" + variable(name)); v != "" && v != "0" && v != "false" {
-			s.Status, s.Reason = Skipped, "left out by SKIP_"+variable(name)
+		if v := getenv(SkipVariable(name)); v != "" && v != "0" && v != "false" {
+			s.Status, s.Reason = Skipped, "left out by "+SkipVariable(name)
 			return s
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/url"
 	"regexp"
+	"strconv"
 	"strings"
 
 	"github.com/kballard/go-shellquote"
@@ -58,7 +59,7 @@ func FromTemplate(name, command string) (Definition, error) {
 	if scheme, _, ok := strings.Cut(command, "://"); ok && IsName(name) && !strings.ContainsAny(scheme, " \t/'\"=") {
 		d.Command, d.Template, d.URL = "", false, command
 		d.Notes = []string{"already running, not launched here: no disk, CPU, memory or restart figures, and it may have held events before"}
-		if err := addressFault(command); err != nil {
+		if _, err := ParseURL(command); err != nil {
 			return Definition{}, fmt.Errorf("relay %s: %w", name, err)
 		}
 		return d, nil
@@ -87,21 +88,32 @@ func FromTemplate(name, command string) (Definition, error) {
 	return d, nil
 }
 
-// addressFault says what is wrong with the address of a relay that already runs.
-func addressFault(address string) error {
-	u, err := url.Parse(address)
-	if bad := (*url.Error)(nil); errors.As(err, &bad) {
-		err = bad.Err // without the address, which may hold a password
+// ParseURL reads the URL of a relay, and gives it the one form by which it is known here. The error
+// is a sentence that says what such a URL looks like; it does not repeat what may be a password.
+func ParseURL(text string) (*url.URL, error) {
+	u, err := url.Parse(text)
+	said := strconv.Quote(text)
+	if strings.Contains(text, "@") {
+		said = "the address"
 	}
-	switch {
-	case err != nil:
-		return fmt.Errorf("the address cannot be read: %w", err)
+	switch bad := (*url.Error)(nil); {
+	case errors.As(err, &bad):
+		return nil, fmt.Errorf("%s cannot be read and is no URL of a relay: it must look like wss://host or ws://host:port (%w)", said, bad.Err)
+	case u.Opaque != "" || u.Scheme == "":
+		return nil, fmt.Errorf("%s is no URL of a relay: it must look like wss://host or ws://host:port", said)
 	case u.Scheme != "ws" && u.Scheme != "wss":
-		return fmt.Errorf("a relay that already runs is given as ws://host:port or wss://host, not %s://", u.Scheme)
+		return nil, fmt.Errorf("%s is no URL of a relay, which begins with ws://, or wss:// where it is encrypted: write ws://host:port or wss://host", said)
 	case u.Hostname() == "":
-		return errors.New("the address names no host; write ws://host:port")
+		return nil, fmt.Errorf("%s names no host: it must look like wss://host or ws://host:port", said)
 	}
-	return nil
+	if port, err := strconv.ParseUint(u.Port(), 10, 16); u.Port() != "" && (err != nil || port == 0) {
+		return nil, fmt.Errorf("%s: there is no port %s; ports are numbers from 1 to 65535", said, u.Port())
+	}
+	u.Host = strings.ToLower(u.Host)
+	if u.Path == "/" {
+		u.Path = ""
+	}
+	return u, nil
 }
 
 // External says whether the relay already runs somewhere and is only connected to.

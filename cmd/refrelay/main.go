@@ -87,21 +87,15 @@ func newRoot() *cobra.Command {
 			if len(args) > 0 {
 				return usagef("unexpected argument %q; the verbs, which come first, are import, export, sync", args[0])
 			}
-			return nil
+			return s.check()
 		},
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := s.check(); err != nil {
-				return usageError{err}
-			}
-			return serve(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr(), s)
-		},
+		RunE: s.serve,
 	}
 	root.SetVersionTemplate("{{.Name}} {{.Version}}\n")
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
 	cobra.EnableCommandSorting = false
 	root.AddCommand(newImport(), newExport(), newSync())
 	flags := root.Flags()
-	flags.SortFlags = false
 	flags.StringVar(&s.listen, "listen", "127.0.0.1:7777", "address to listen on, HOST:PORT; port 0 picks a free one")
 	s.register(flags, "memory", reference.StoreKinds, " (null keeps nothing and checks nothing)")
 	flags.BoolVar(&s.options.NoVerify, "no-verify", false, "take ids and signatures on trust")
@@ -119,58 +113,59 @@ func newRoot() *cobra.Command {
 	return root
 }
 
-func (s *settings) check() error {
-	switch o := &s.options; {
-	case s.storeFlags.check(reference.StoreKinds) != nil:
-		return s.storeFlags.check(reference.StoreKinds)
+func (s *settings) check() (err error) {
+	o := &s.options
+	if err := s.storeFlags.check(reference.StoreKinds); err != nil {
+		return err
+	}
+	switch {
 	case o.MaxEventBytes < 0 || o.MaxLimit < 0 || o.NegMaxEvents < 0 || o.NegFrameLimit < 1:
-		return errors.New("limits cannot be negative, and --neg-frame-limit not 0")
+		return usagef("limits cannot be negative, and --neg-frame-limit not 0")
 	case o.Delay < 0 || o.Delay > time.Hour:
-		return fmt.Errorf("--delay %v is not between 0 and 1h", o.Delay)
+		return usagef("--delay %v is not between 0 and 1h", o.Delay)
 	case s.store == "null" && (o.Delay > 0 || len(s.faults) > 0):
-		return errors.New("--store null, which does no work, takes neither --delay nor --fault")
+		return usagef("--store null, which does no work, takes neither --delay nor --fault")
 	case o.MaxSubscriptions < 1:
-		return errors.New("--max-subscriptions must be at least 1")
+		return usagef("--max-subscriptions must be at least 1")
 	case o.MaxMessageBytes < 256 || o.MaxMessageBytes > 16<<20:
-		return fmt.Errorf("--max-message-bytes %d is not between 256 and %d", o.MaxMessageBytes, 16<<20)
+		return usagef("--max-message-bytes %d is not between 256 and %d", o.MaxMessageBytes, 16<<20)
 	}
-	if _, _, err := net.SplitHostPort(s.listen); err != nil {
-		return fmt.Errorf("--listen %q is not HOST:PORT", s.listen)
-	}
-	faults, err := reference.ParseFaults(s.faults)
+	_, port, err := net.SplitHostPort(s.listen)
 	if err != nil {
-		return fmt.Errorf("--fault %w", err)
+		return usagef("--listen %q is not HOST:PORT", s.listen)
 	}
-	s.options.Faults = faults
+	if _, err := net.LookupPort("tcp", port); err != nil {
+		return usagef("--listen %q: there is no port %s; ports are numbers up to 65535", s.listen, port)
+	}
+	if o.Faults, err = reference.ParseFaults(s.faults); err != nil {
+		return usagef("--fault %w", err)
+	}
 	return nil
 }
 
-// serve opens the store, serves, and closes the store whatever happened.
-func serve(ctx context.Context, stdout, stderr io.Writer, s settings) (err error) {
+// serve opens the store, and serves.
+func (s *settings) serve(cmd *cobra.Command, _ []string) error {
 	listener, err := net.Listen("tcp", s.listen)
 	if err != nil {
 		return fmt.Errorf("listening: %w", err)
 	}
 	defer listener.Close()
-	store, closeStore, err := s.open()
-	if err != nil {
-		return err
-	}
-	defer closeStore(&err)
-	s.options.Store = store
-	s.options.Log = func(format string, a ...any) {
-		fmt.Fprintf(stderr, "%s refrelay: %s\n", time.Now().UTC().Format(time.RFC3339), fmt.Sprintf(format, a...))
-	}
-	if len(s.faults) > 0 {
-		s.options.Log("misbehaves on purpose: %s", strings.Join(s.faults, ", "))
-	}
-	durability, verifier := s.durability, corpus.Verifier
-	if s.store == "memory" || s.store == "null" {
-		durability = string(reference.DurabilityNone)
-	}
-	if s.options.NoVerify || s.store == "null" {
-		verifier = "not checked"
-	}
-	fmt.Fprintf(stdout, "refrelay %s listening on ws://%s (store %s, durability %s, signatures %s)\n", reference.Version, listener.Addr(), s.store, durability, verifier)
-	return reference.Serve(ctx, listener, s.options)
+	return s.with(func(store reference.Store) error {
+		s.options.Store = store
+		s.options.Log = func(format string, a ...any) {
+			fmt.Fprintf(cmd.ErrOrStderr(), "%s refrelay: %s\n", time.Now().UTC().Format(time.RFC3339), fmt.Sprintf(format, a...))
+		}
+		if len(s.faults) > 0 {
+			s.options.Log("misbehaves on purpose: %s", strings.Join(s.faults, ", "))
+		}
+		durability, verifier := s.durability, corpus.Verifier
+		if s.store == "memory" || s.store == "null" {
+			durability = string(reference.DurabilityNone)
+		}
+		if s.options.NoVerify || s.store == "null" {
+			verifier = "not checked"
+		}
+		fmt.Fprintf(cmd.OutOrStdout(), "refrelay %s listening on ws://%s (store %s, durability %s, signatures %s)\n", reference.Version, listener.Addr(), s.store, durability, verifier)
+		return reference.Serve(cmd.Context(), listener, s.options)
+	})
 }

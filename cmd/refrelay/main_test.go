@@ -226,6 +226,7 @@ func TestUsage(t *testing.T) {
 		{"unknown durability", "--durability some", `--durability "some"`, 2},
 		{"no directory", "--store bolt", "--store bolt needs --dir", 2},
 		{"bad address", "--listen here", `--listen "here"`, 2},
+		{"port that there is none of", "--listen 127.0.0.1:99999", "there is no port 99999", 2},
 		{"bad limit", "--max-message-bytes 3", "--max-message-bytes 3", 2},
 		{"faults are for tests", "--help", "for tests only", 0},
 		{"unknown fault", "--fault lie", `--fault "lie" is none of ack-without-store:RATE`, 2},

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"relaybench/relays/reference"
@@ -20,9 +21,24 @@ var onDisk = []string{"bolt", "sqlite"}
 type storeFlags struct{ store, dir, durability string }
 
 func (f *storeFlags) register(flags *pflag.FlagSet, usual string, kinds []string, more string) {
+	flags.SortFlags = false
 	flags.StringVar(&f.store, "store", usual, "where events are kept: "+strings.Join(kinds, ", ")+more)
 	flags.StringVar(&f.dir, "dir", "", "the store's directory, created if absent; bolt and sqlite need it")
 	flags.StringVar(&f.durability, "durability", string(reference.DurabilityCommit), "what an OK promises: commit (synced before it), batch (synced a little later), none")
+}
+
+// with opens the store for what is done with it, and closes it whatever happened.
+func (f *storeFlags) with(do func(reference.Store) error) (err error) {
+	store, err := reference.OpenStore(f.store, f.dir, reference.Durability(f.durability))
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if failed := store.Close(); failed != nil {
+			err = errors.Join(err, fmt.Errorf("closing the %s store: %w", f.store, failed))
+		}
+	}()
+	return do(store)
 }
 
 func (f *storeFlags) check(kinds []string) error {
@@ -37,18 +53,20 @@ func (f *storeFlags) check(kinds []string) error {
 	return nil
 }
 
-// open opens the store. What is returned beside it closes it, and adds to an error what went wrong
-// in that.
-func (f *storeFlags) open() (reference.Store, func(*error), error) {
-	store, err := reference.OpenStore(f.store, f.dir, reference.Durability(f.durability))
-	if err != nil {
-		return nil, nil, err
-	}
-	return store, func(failed *error) {
-		if err := store.Close(); err != nil {
-			*failed = errors.Join(*failed, fmt.Errorf("closing the %s store: %w", f.store, err))
+// verb completes one that works on a store on disk: check looks at what was asked for, before the
+// store is opened for run.
+func (f *storeFlags) verb(cmd *cobra.Command, check func(args []string) error, run func(cmd *cobra.Command, store reference.Store, args []string) error) *cobra.Command {
+	f.register(cmd.Flags(), "bolt", onDisk, "")
+	cmd.Args = func(_ *cobra.Command, args []string) error {
+		if err := f.check(onDisk); err != nil {
+			return err
 		}
-	}, nil
+		return check(args)
+	}
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		return f.with(func(store reference.Store) error { return run(cmd, store, args) })
+	}
+	return cmd
 }
 
 // count is how many events, or ids, came to something.
