@@ -1,6 +1,7 @@
 package report
 
 import (
+	"encoding/json"
 	"fmt"
 	"io"
 	"maps"
@@ -14,6 +15,31 @@ import (
 type Checked struct {
 	Relay    results.Relay
 	Findings []results.Finding
+	Passed   bool // every check could be judged, and none failed
+}
+
+// MarshalJSON gives what relaybench check tells of a relay as JSON, the sentences among it.
+func (c Checked) MarshalJSON() ([]byte, error) {
+	type check struct {
+		Title string `json:"title"`
+		Text  string `json:"text"`
+		results.Finding
+	}
+	checks := []check{}
+	for _, f := range c.Findings {
+		title, text := Words(&f)
+		checks = append(checks, check{title, text, f})
+	}
+	return json.Marshal(struct {
+		Name         string            `json:"name"`
+		Version      string            `json:"version"`
+		Durability   string            `json:"durability"`
+		Outcome      results.Outcome   `json:"outcome"`
+		Reason       string            `json:"reason,omitempty"`
+		Passed       bool              `json:"passed"`
+		Capabilities map[string]string `json:"capabilities"`
+		Checks       []check           `json:"checks"`
+	}{c.Relay.Name, c.Relay.Version, c.Relay.Durability, c.Relay.Outcome, c.Relay.Reason, c.Passed, c.Relay.Capabilities, checks})
 }
 
 // Checks writes what was found out about relays for a terminal: every check with its detail, the

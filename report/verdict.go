@@ -146,6 +146,22 @@ func Shortages(r *results.Record) (all []string) {
 	return all
 }
 
+// Trouble says, in a line each, which relays failed, and how many checks failed of whom.
+func Trouble(r *results.Record) (all []string) {
+	v := newView(r)
+	for _, relay := range v.relays {
+		if relay.Outcome != results.OutcomeOK && relay.Outcome != results.OutcomeUnmeasured {
+			all = append(all, relay.Name+": "+relay.Reason)
+		}
+	}
+	for _, name := range v.findingRelays() {
+		if failed := v.outcomes(name).of(results.Failed); len(failed) > 0 {
+			all = append(all, fmt.Sprintf("%s: %s failed, see the report", cmp.Or(name, "relaybench itself"), Count(len(failed), "check")))
+		}
+	}
+	return all
+}
+
 // judgeBreaches speaks of what every run does and this one left out. What runs already is not asked
 // by a preflight, which publishes, and with nothing else in a run nothing is calibrated: no advice
 // can be given then.

@@ -5,63 +5,43 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
-	"relaybench/relays"
 	"relaybench/scenarios"
 )
 
 // What a shell completes beside verbs and flags, which cobra knows, and files, which the shell
 // does.
 
-// addCompletions says of every verb what its arguments and flags take.
-func addCompletions(root *cobra.Command) {
+// completeArguments says of every verb what its arguments are. Those of its flags are in the table.
+func completeArguments(root *cobra.Command) {
 	for _, cmd := range root.Commands() {
-		addCompletions(cmd)
-		switch cmd.CommandPath() {
-		case "relaybench check", "relaybench fetch":
+		completeArguments(cmd)
+		switch cmd.Name() {
+		case "check", "fetch":
 			cmd.ValidArgsFunction = completeRelays
-		case "relaybench report", "relaybench compare", "relaybench man", "relaybench corpus info", "relaybench corpus verify": // files and folders
+		case "report", "compare", "man", "info", "verify": // files and folders
 		default:
 			cmd.ValidArgsFunction = cobra.NoFileCompletions
 		}
-		cmd.Flags().VisitAll(func(flag *pflag.Flag) {
-			if complete := completionOf(cmd, flag); complete != nil {
-				_ = cmd.RegisterFlagCompletionFunc(flag.Name, complete) // fails for a flag that is registered twice alone
-			}
-		})
 	}
 }
 
-// completionOf is what completes a flag's value, nil where a file does or nothing can.
-func completionOf(cmd *cobra.Command, flag *pflag.Flag) cobra.CompletionFunc {
-	switch flag.Name {
-	case "relay", "base", "head":
+// completion is what completes a flag's value, nil where a file does or nothing can.
+func (s *setting) completion() cobra.CompletionFunc {
+	_, single := s.to.(*string)
+	_, isSwitch := s.to.(*bool)
+	switch {
+	case s.name == "relay" || s.name == "base" || s.name == "head":
 		return completeRelays
-	case "only", "skip":
-		if cmd.Name() == "probe" {
-			return completeList("global", "notifications", "metadata")
-		}
+	case s.name == "only" && s.of == ofProbe:
+		return completeList(scenarios.ProbeShapes()...)
+	case s.name == "only" || s.name == "skip":
 		return completeList(scenarioNames()...)
-	case "sync-modes":
-		return completeList(scenarios.SyncModes()...)
-	case "dir":
-		return cobra.FixedCompletions([]cobra.Completion{string(relays.Down), string(relays.Up), string(relays.Both)}, cobra.ShellCompDirectiveNoFileComp)
-	case "seed-by":
-		return cobra.FixedCompletions([]cobra.Completion{seedByPublish, seedByImport}, cobra.ShellCompDirectiveNoFileComp)
-	case "matrix":
-		return cobra.FixedCompletions([]cobra.Completion{"small", "full"}, cobra.ShellCompDirectiveNoFileComp)
-	case "verify":
-		return cobra.FixedCompletions([]cobra.Completion{"inline", "parallel", "both"}, cobra.ShellCompDirectiveNoFileComp)
-	case "format":
-		formats := []cobra.Completion{"text", "md"}
-		if cmd.Name() == "compare" {
-			formats = append(formats, "json", "benchfmt")
-		}
-		return cobra.FixedCompletions(formats, cobra.ShellCompDirectiveNoFileComp)
-	}
-	switch flag.Value.Type() {
-	case "bool", "string": // a name of a file or a folder, for the most part
+	case s.takes != nil && s.takes.words != nil && single:
+		return cobra.FixedCompletions(s.takes.words, cobra.ShellCompDirectiveNoFileComp)
+	case s.takes != nil && s.takes.words != nil:
+		return completeList(s.takes.words...)
+	case single || isSwitch: // a name of a file or a folder, for the most part
 		return nil
 	}
 	return cobra.NoFileCompletions
@@ -70,9 +50,9 @@ func completionOf(cmd *cobra.Command, flag *pflag.Flag) cobra.CompletionFunc {
 // completeRelays gives the names of the catalog, with the user's own where --relays-dir was typed
 // before. A shell that asks shows no error: what cannot be read completes nothing.
 func completeRelays(cmd *cobra.Command, _ []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
-	f := relayFlags{}
+	f := runFlags{}
 	if flag := cmd.Flags().Lookup("relays-dir"); flag != nil {
-		f.dir = flag.Value.String()
+		f.relaysDir = flag.Value.String()
 	}
 	catalog, err := f.catalog()
 	if err != nil {
@@ -104,8 +84,7 @@ func completeList(names ...string) cobra.CompletionFunc {
 // scenarioNames are the keys that --only and --skip take, and the families that several of them
 // share.
 func scenarioNames() []string {
-	f := runFlags{only: []string{"import"}} // which takes part where it is named
-	f.fetch.on, f.sync.on = true, true
+	f := runFlags{only: []string{"import"}, fetch: true, sync: true} // import takes part where it is named
 	var names []string
 	for _, key := range f.scenarioKeys() {
 		if family, _, more := strings.Cut(key, "."); more && !slices.Contains(names, family) {

@@ -90,7 +90,7 @@ binaries = ["mine"]
 func TestEveryNameThatCompletesIsTaken(t *testing.T) {
 	for _, name := range scenarioNames() {
 		f := runFlags{only: []string{name}}
-		f.fetch.on, f.sync.on = strings.HasPrefix(name, "fetch"), strings.HasPrefix(name, "sync")
+		f.fetch, f.sync = strings.HasPrefix(name, "fetch"), strings.HasPrefix(name, "sync")
 		if chosen, err := f.choose(); err != nil || len(chosen) == 0 {
 			t.Errorf("--only %s chooses %d scenarios: %v", name, len(chosen), err)
 		}
@@ -103,7 +103,7 @@ func TestManualPagesOfEveryVerb(t *testing.T) {
 	if code, stdout, stderr := relaybench(t, "man", dir); code != exitDone || !strings.Contains(stdout, dir) {
 		t.Fatalf("exit code %d: %q, %q", code, stdout, stderr)
 	}
-	for _, cmd := range newRoot(os.Stdout, os.Stderr).Commands() {
+	for _, cmd := range newRoot(&pipe{Writer: os.Stdout}, os.Stderr).Commands() {
 		if cmd.Name() == "help" {
 			continue
 		}

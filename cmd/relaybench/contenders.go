@@ -1,6 +1,8 @@
 package main
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -12,38 +14,33 @@ import (
 	"relaybench/relays"
 )
 
-// relayFlags are the flags that say which relays take part.
-type relayFlags struct {
-	extra        []string // NAME=COMMAND, NAME=ws://…, or NAME of the catalog
-	dir          string
-	geodeBin     string
-	geodeNoIndex bool
-	strfryBin    string
+// environment is os.Getenv with the flags that stand for variables on top.
+func (f *runFlags) environment(name string) string {
+	return cmp.Or(map[string]string{"GEODE_BIN": f.geodeBin, "STRFRY_BIN": f.strfryBin}[name], os.Getenv(name))
 }
 
-// environment is os.Getenv with the flags that stand for variables on top.
-func (f *relayFlags) environment(name string) string {
-	switch {
-	case name == "GEODE_BIN" && f.geodeBin != "":
-		return f.geodeBin
-	case name == "STRFRY_BIN" && f.strfryBin != "":
-		return f.strfryBin
-	}
-	return os.Getenv(name)
+// indexOf finds a relay by its name, -1 where it is not there.
+func indexOf(all []relays.Definition, name string) int {
+	return slices.IndexFunc(all, func(d relays.Definition) bool { return d.Name == name })
+}
+
+// named says whether a relay of that name is among the targets.
+func named(all []harness.Target, name string) bool {
+	return slices.ContainsFunc(all, func(c harness.Target) bool { return c.Definition.Name == name })
 }
 
 // catalog returns the embedded definitions, with the user's own replacing those of the same name.
-func (f *relayFlags) catalog() ([]relays.Definition, error) {
+func (f *runFlags) catalog() ([]relays.Definition, error) {
 	all, err := relays.Catalog()
-	if err != nil || f.dir == "" {
+	if err != nil || f.relaysDir == "" {
 		return all, err
 	}
-	own, err := relays.LoadDir(f.dir)
+	own, err := relays.LoadDir(f.relaysDir)
 	if err != nil {
 		return nil, usagef("--relays-dir: %w", err)
 	}
 	for _, d := range own {
-		if i := slices.IndexFunc(all, func(o relays.Definition) bool { return o.Name == d.Name }); i >= 0 {
+		if i := indexOf(all, d.Name); i >= 0 {
 			all[i] = d
 		} else {
 			all = append(all, d)
@@ -53,14 +50,13 @@ func (f *relayFlags) catalog() ([]relays.Definition, error) {
 }
 
 // added reads the --relay flags. Nothing is booted before all of them are known to be right.
-func (f *relayFlags) added(catalog []relays.Definition) ([]harness.Target, error) {
-	var all []harness.Target
-	for _, text := range f.extra {
-		c, err := f.one(catalog, "--relay", text, "")
+func (f *runFlags) added() (all []harness.Target, err error) {
+	for _, text := range f.relays {
+		c, err := f.one("--relay", text, "")
 		if err != nil {
 			return nil, err
 		}
-		if slices.ContainsFunc(all, func(o harness.Target) bool { return o.Definition.Name == c.Definition.Name }) {
+		if named(all, c.Definition.Name) {
 			return nil, usagef("--relay: two relays are named %s; give each its own name", c.Definition.Name)
 		}
 		all = append(all, c)
@@ -70,118 +66,105 @@ func (f *relayFlags) added(catalog []relays.Definition) ([]harness.Target, error
 
 // one reads what a flag names as a relay: a name of the catalog, NAME=COMMAND, or, where there is a
 // name for it, a command alone.
-func (f *relayFlags) one(catalog []relays.Definition, flag, text, unnamed string) (c harness.Target, err error) {
-	var d relays.Definition
-	if i := slices.IndexFunc(catalog, func(d relays.Definition) bool { return d.Name == text }); i >= 0 {
-		d = catalog[i]
+func (f *runFlags) one(flag, text, unnamed string) (c harness.Target, err error) {
+	catalog, err := f.catalog()
+	if err != nil {
+		return c, err
+	}
+	c.Definition = new(relays.Definition)
+	if i := indexOf(catalog, text); i >= 0 {
+		*c.Definition = catalog[i]
 	} else {
 		name, command, err := relays.SplitName(text, f.environment)
 		before, _, isPair := strings.Cut(text, "=")
 		switch {
 		case err != nil:
 			return c, usagef("%s: %w", flag, err)
-		case name != "":
-		case unnamed != "":
-			name = unnamed
-		case !isPair:
+		case name == "" && unnamed == "" && !isPair:
 			return c, usagef("%s %q: not in the catalog (relaybench relays lists it); to add a relay, write --relay 'NAME=COMMAND --port {port} --db {dir}'", flag, text)
-		case relays.IsName(before):
+		case name == "" && unnamed == "" && relays.IsName(before):
 			return c, usagef("%s %q: that is a command without a name; write --relay 'NAME=%s'", flag, text, text)
-		default:
-			name = before // which FromTemplate says to be none
 		}
-		if d, err = relays.FromTemplate(name, command); err != nil {
+		name = cmp.Or(name, unnamed, before) // the last of which FromTemplate says to be none
+		if *c.Definition, err = relays.FromTemplate(name, command); err != nil {
 			return c, usagef("%s: %w", flag, err)
 		}
 	}
-	program, err := d.Resolve(f.environment)
-	if err != nil {
+	if c.Program, err = c.Definition.Resolve(f.environment); err != nil {
 		return c, usagef("%s: %w", flag, err)
 	}
-	return harness.Target{Definition: &d, Program: program}, nil
+	return c, nil
 }
 
 // contenders finds the relays of this run: those of the catalog that are on this machine, and those
 // added. It says of each what was found.
-func (f *relayFlags) contenders(ctx context.Context, stderr io.Writer) ([]harness.Target, error) {
+func (f *runFlags) contenders(ctx context.Context, stderr io.Writer) ([]harness.Target, error) {
 	catalog, err := f.catalog()
 	if err != nil {
 		return nil, err
 	}
-	added, err := f.added(catalog)
+	added, err := f.added()
 	if err != nil {
 		return nil, err
 	}
-	wanted := func(name string) bool {
-		return slices.ContainsFunc(added, func(c harness.Target) bool { return c.Definition.Name == name })
-	}
 	var all []harness.Target
-	var absent []string
-	say := func(name, text string) { fmt.Fprintf(stderr, "  %-16s %s\n", name, visible(text)) }
+	var absent bytes.Buffer
+	say := func(w io.Writer, name, text string) { fmt.Fprintf(w, "  %-16s %s\n", name, visible(text)) }
 	for _, s := range relays.Scan(ctx, catalog, f.environment) {
 		d := s.Definition
-		if f.geodeNoIndex && s.Status == relays.Found {
-			switch d.Name {
-			case "geode":
-				s.Default, d.OnRequest = false, "--geode-no-search"
-			case "geode-nosearch":
-				s.Default = true
+		if f.geodeNoIndex && s.Status == relays.Found && d.Family == "geode" {
+			if s.Default = d.Name == "geode-nosearch"; !s.Default {
+				d.OnRequest = "--geode-no-search"
 			}
 		}
 		switch {
-		case wanted(d.Name):
+		case named(added, d.Name):
 		case s.Default:
 			all = append(all, harness.Target{Definition: &d, Program: s.Program})
-			say(d.Name, "found "+s.Program+" "+s.Version)
+			say(stderr, d.Name, "found "+s.Program+" "+s.Version)
 		case d.Unsuitable != "" || d.OnRequest != "":
-			absent = append(absent, d.Name, "only when named: --relay "+d.Name)
+			say(&absent, d.Name, "only when named: --relay "+d.Name)
 		case s.Status == relays.Broken:
-			reason := s.Reason
-			if f.geodeBin != "" {
-				reason = strings.ReplaceAll(reason, "$GEODE_BIN", "--geode-bin")
+			for variable, set := range map[string]string{"GEODE_BIN": f.geodeBin, "STRFRY_BIN": f.strfryBin} {
+				if set != "" {
+					s.Reason = strings.ReplaceAll(s.Reason, "$"+variable, "--"+strings.ToLower(strings.ReplaceAll(variable, "_", "-")))
+				}
 			}
-			if f.strfryBin != "" {
-				reason = strings.ReplaceAll(reason, "$STRFRY_BIN", "--strfry-bin")
-			}
-			return nil, usagef("%s", reason)
+			return nil, usagef("%s", s.Reason)
 		case s.Status == relays.Missing:
-			absent = append(absent, d.Name, "not found; "+s.Reason)
+			say(&absent, d.Name, "not found; "+s.Reason)
 		default:
-			absent = append(absent, d.Name, s.Reason)
+			say(&absent, d.Name, s.Reason)
 		}
 	}
-	if f.geodeNoIndex && !slices.ContainsFunc(all, func(c harness.Target) bool { return c.Definition.Name == "geode-nosearch" }) {
+	if f.geodeNoIndex && !named(all, "geode-nosearch") {
 		return nil, usagef("--geode-no-search: geode was not found; set $GEODE_BIN or give --geode-bin")
 	}
 	for _, c := range added {
 		if c.Definition.External() {
-			say(c.Definition.Name, "added; it runs already: no disk, CPU, memory or restart figures, and the preflight's and the corpus' events stay on it")
+			say(stderr, c.Definition.Name, "added; it runs already: no disk, CPU, memory or restart figures, and the preflight's and the corpus' events stay on it")
 		} else {
-			say(c.Definition.Name, "added "+c.Program)
+			say(stderr, c.Definition.Name, "added "+c.Program)
 		}
 	}
-	for i := 0; i < len(absent); i += 2 {
-		say(absent[i], absent[i+1])
-	}
-	all = append(all, added...)
-	if len(all) == 0 {
+	absent.WriteTo(stderr)
+	if all = append(all, added...); len(all) == 0 {
 		return nil, usagef("there is no relay to measure; add one with --relay 'mine=/path/relay --port {port} --db {dir}'")
 	}
 	return all, nil
 }
 
-// nullRelay is the reference relay without a store, the harness's yardstick; ok is false where the
-// program is not to be found.
-func (f *relayFlags) nullRelay() (c harness.Target, ok bool) {
+// bundled is a form of the reference relay as it comes with relaybench, nil where its program is
+// not to be found.
+func (f *runFlags) bundled(name string) (*harness.Target, error) {
 	catalog, err := relays.Catalog()
 	if err != nil {
-		return c, false
+		return nil, err
 	}
-	for _, d := range catalog {
-		if d.Name == "ref-null" {
-			program, ok, err := d.Find(f.environment)
-			return harness.Target{Definition: &d, Program: program}, ok && err == nil
-		}
+	d := &catalog[indexOf(catalog, name)]
+	program, found, err := d.Find(f.environment)
+	if err != nil || !found {
+		return nil, err
 	}
-	return c, false
+	return &harness.Target{Definition: d, Program: program}, nil
 }

@@ -2,143 +2,121 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"fmt"
-	"io"
 	"maps"
-	"os"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"relaybench/corpus"
 	"relaybench/corpus/prepare"
+	"relaybench/harness/download"
+	"relaybench/relays"
 	"relaybench/report"
 )
 
-func newCorpus(stdout, stderr io.Writer) *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "corpus",
-		Short: "Build, describe and verify corpora",
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return usagef("unknown command %q; corpus has build, info and verify", args[0])
-			}
-			return nil
-		},
-		RunE: func(cmd *cobra.Command, args []string) error { return cmd.Help() },
-	}
-	cmd.AddCommand(newCorpusBuild(stdout, stderr), newCorpusInfo(stdout), newCorpusVerify(stdout, stderr))
-	return cmd
-}
-
-func newCorpusBuild(stdout, stderr io.Writer) *cobra.Command {
-	var f corpusFlags
-	var work string
-	cmd := &cobra.Command{
+func newCorpus(f *runFlags) *cobra.Command {
+	cmd := &cobra.Command{Use: "corpus", Short: "Build, describe and verify corpora"}
+	build := f.command(ofBuild, &cobra.Command{
 		Use:   "build",
 		Short: "Generate, download or prepare a corpus, as run would, and print what it holds",
-		Long:  "build generates a corpus, prepares that of a file, or downloads one, as run would, and prints what it holds.\n\n" + downloadHelp,
-		Args:  noArgs,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := f.check(cmd); err != nil {
-				return err
-			}
-			if work != "" {
-				folder, err := openWork(cmd.Context(), work)
-				if err != nil {
-					return err
-				}
-				defer os.RemoveAll(folder)
-				f.prepare.Spill = folder
-			}
-			w := newWatcher(stderr)
-			c, err := f.load(cmd.Context(), w)
-			w.wait(err == nil)
-			if err != nil {
-				return err
-			}
-			defer c.Close()
-			return describeCorpus(stdout, c)
-		},
-	}
-	f.register(cmd)
-	cmd.Flags().StringVar(&work, "work", "", "folder for what sorting a large corpus writes meanwhile (default: beside the prepared corpus)")
-	return cmd
-}
+		Long: fmt.Sprintf(`build generates a corpus, prepares that of a file, or downloads one, as run would, and prints what it holds.
 
-func newCorpusInfo(stdout io.Writer) *cobra.Command {
-	return &cobra.Command{
-		Use:   "info DIR",
-		Short: "Describe a prepared corpus",
-		Args:  exactArgs(1, "one argument, the folder of a prepared corpus"),
+--download gets a corpus from live relays: the newest events of all of them together, each event once, verified, up to when the download
+began. Each relay is asked newest first, a page at a time, one request every %v at most, for as many events as it says it sends at once (NIP-11). A relay that
+fails does not end the others. Ctrl-C interrupts, and the same command goes on from there, losing and repeating nothing; so it does after a crash or a
+full disk. A finished download is kept in the cache and used again by the same flags; --download-fresh asks the relays anew.`, download.DefaultInterval),
+	}, f.buildCorpus)
+	prepared := oneArg("argument, the folder of a prepared corpus")
+	info := &cobra.Command{Use: "info DIR", Short: "Describe a prepared corpus", Args: prepared,
+		RunE: func(cmd *cobra.Command, args []string) error { return openCorpus(args[0], f.describeCorpus) }}
+	verify := &cobra.Command{Use: "verify DIR", Short: "Check a prepared corpus: every id, every signature, the order and the fingerprint", Args: prepared,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			c, err := corpus.Open(args[0])
-			if err != nil {
-				return err
-			}
-			defer c.Close()
-			return describeCorpus(stdout, c)
-		},
-	}
-}
-
-func newCorpusVerify(stdout, stderr io.Writer) *cobra.Command {
-	return &cobra.Command{
-		Use:   "verify DIR",
-		Short: "Check a prepared corpus: every id, every signature, the order and the fingerprint",
-		Args:  exactArgs(1, "one argument, the folder of a prepared corpus"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			w := newWatcher(stderr)
+			w := newWatcher(f.stderr)
 			err := corpus.Verify(cmd.Context(), args[0], w.corpus)
 			w.wait(err == nil)
 			if err != nil {
 				return err
 			}
-			c, err := corpus.Open(args[0])
-			if err != nil {
+			return openCorpus(args[0], func(c *corpus.Corpus) error {
+				_, err := fmt.Fprintf(f.stdout, "%d events, fingerprint %s: every id, signature and the order are right\n", c.Len(), c.Manifest().Fingerprint)
 				return err
-			}
-			defer c.Close()
-			_, err = fmt.Fprintf(stdout, "%d events, fingerprint %s: every id, signature and the order are right\n", c.Len(), c.Manifest().Fingerprint)
-			return err
-		},
+			})
+		}}
+	cmd.AddCommand(build, info, verify)
+	return cmd
+}
+
+func (f *runFlags) buildCorpus(ctx context.Context, _ []string) error {
+	if err := f.checkCorpus(); err != nil {
+		return err
 	}
+	if f.work != "" {
+		folder, err := relays.OpenWork(f.work, false)
+		if err != nil {
+			return err
+		}
+		defer relays.CloseWork(folder)
+		f.rules.Spill = folder
+	}
+	w := newWatcher(f.stderr)
+	c, err := f.load(ctx, w)
+	w.wait(err == nil)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	return f.describeCorpus(c)
+}
+
+// openCorpus does something with the prepared corpus in a folder.
+func openCorpus(dir string, do func(*corpus.Corpus) error) error {
+	c, err := corpus.Open(dir)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	return do(c)
 }
 
 // describeCorpus prints what a corpus is and holds.
-func describeCorpus(w io.Writer, c *corpus.Corpus) error {
+func (f *runFlags) describeCorpus(c *corpus.Corpus) error {
 	m := c.Manifest()
-	fmt.Fprintf(w, "folder       %s\n", c.Dir())
-	fmt.Fprintf(w, "source       %s\n", visible(m.Source))
-	fmt.Fprintf(w, "fingerprint  %s\n", m.Fingerprint)
-	fmt.Fprintf(w, "events       %d, %s\n", m.Events, report.BytesText(float64(m.Bytes)))
-	fmt.Fprintf(w, "time         %s to %s\n", day(m.OldestUnix), day(m.NewestUnix))
-	fmt.Fprintf(w, "kinds       ")
-	kinds := slices.SortedFunc(maps.Keys(m.Kinds), func(a, b string) int {
+	line := func(title, format string, args ...any) {
+		fmt.Fprintf(f.stdout, "%-13s"+format+"\n", append([]any{title}, args...)...)
+	}
+	line("folder", "%s", c.Dir())
+	line("source", "%s", visible(m.Source))
+	line("fingerprint", "%s", m.Fingerprint)
+	line("events", "%d, %s", m.Events, report.BytesText(float64(m.Bytes)))
+	line("time", "%s to %s", day(m.OldestUnix), day(m.NewestUnix))
+	kinds, list := slices.SortedFunc(maps.Keys(m.Kinds), func(a, b string) int {
 		return cmp.Or(cmp.Compare(m.Kinds[b], m.Kinds[a]), cmp.Compare(len(a), len(b)), cmp.Compare(a, b))
-	})
+	}), []string{}
 	for _, kind := range kinds[:min(len(kinds), 12)] {
-		fmt.Fprintf(w, " %s×%d", kind, m.Kinds[kind])
+		list = append(list, fmt.Sprintf("%s×%d", kind, m.Kinds[kind]))
 	}
 	if len(kinds) > 12 {
-		fmt.Fprintf(w, " and %d kinds more", len(kinds)-12)
+		list = append(list, fmt.Sprintf("and %d kinds more", len(kinds)-12))
 	}
-	fmt.Fprintln(w)
+	line("kinds", "%s", strings.Join(list, " "))
 	for _, reason := range slices.Sorted(maps.Keys(m.Dropped)) {
+		first := ""
+		if reason == prepare.DropUnparseable.String() && m.FirstUnparseable != nil {
+			first = fmt.Sprintf(" (the first is in %s)", visible(m.FirstUnparseable.String()))
+		}
 		if n := m.Dropped[reason]; n > 0 {
-			first := ""
-			if reason == prepare.DropUnparseable.String() && m.FirstUnparseable != nil {
-				first = fmt.Sprintf(" (the first is in %s)", visible(m.FirstUnparseable.String()))
-			}
-			fmt.Fprintf(w, "left out     %d: %s%s\n", n, reason, first)
+			line("left out", "%d: %s%s", n, reason, first)
 		}
 	}
 	if m.OverLimit > 0 {
-		fmt.Fprintf(w, "left out     %d: older than the newest --limit\n", m.OverLimit)
+		line("left out", "%d: older than the newest --limit", m.OverLimit)
 	}
 	if m.Undoubled > 0 {
-		fmt.Fprintf(w, "backslashes  were doubled, as psql's COPY writes them, and that was undone; events: %d\n", m.Undoubled)
+		line("backslashes", "were doubled, as psql's COPY writes them, and that was undone; events: %d", m.Undoubled)
 	}
 	return nil
 }

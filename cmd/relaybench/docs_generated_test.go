@@ -145,7 +145,7 @@ func members(t *testing.T, text []byte) (all []member) {
 // commandLine is the reference of all verbs.
 func commandLine() string {
 	var b strings.Builder
-	root := newRoot(io.Discard, io.Discard)
+	root := newRoot(new(pipe), io.Discard)
 	run, _, _ := root.Find([]string{"run"})
 	var walk func(cmd *cobra.Command)
 	walk = func(cmd *cobra.Command) {

@@ -93,7 +93,7 @@ func TestDocsReadmeIsShort(t *testing.T) {
 
 func TestDocsReadmeNamesEveryVerb(t *testing.T) {
 	readme := docPage(t, "README.md").text
-	for _, cmd := range newRoot(io.Discard, io.Discard).Commands() {
+	for _, cmd := range newRoot(new(pipe), io.Discard).Commands() {
 		if name := cmd.Name(); name != "help" && !strings.Contains(readme, "| [`"+name+"`](docs/cli.md#") {
 			t.Errorf("the table of verbs in README.md lacks %s", name)
 		}
@@ -195,7 +195,7 @@ func TestDocsCommandsAreUnderstood(t *testing.T) {
 				if words = words[1:]; len(words) == 0 || strings.HasPrefix(words[0], "-") {
 					words = append([]string{"run"}, words...)
 				}
-				cmd, rest, err := newRoot(io.Discard, io.Discard).Find(joinDownload(words))
+				cmd, rest, err := newRoot(new(pipe), io.Discard).Find(joinDownload(words))
 				if err == nil {
 					err = cmd.ParseFlags(rest)
 				}

@@ -216,7 +216,7 @@ func TestRelayURLs(t *testing.T) {
 		"":                                         "error: 0 relays are given",
 		",":                                        "error: 0 relays are given",
 		"relay.example.com":                        "error: is no URL of a relay",
-		"https://relay.example.com":                "error: a relay's URL begins with ws://",
+		"https://relay.example.com":                "error: begins with ws://",
 		"wss://":                                   "error: names no host",
 		"wss://:7777":                              "error: names no host",
 		"wss://a\x1b[31m.example":                  "error: is no URL of a relay",

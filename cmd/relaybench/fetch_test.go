@@ -65,7 +65,7 @@ func TestFetchRefusesWhatCannotBeMeant(t *testing.T) {
 		{nil, "wants one relay"},
 		{[]string{"ref-bolt", "ref-sqlite"}, "wants one relay"},
 		{[]string{"nobody"}, "not in the catalog"},
-		{[]string{"ws://"}, "not an address"},
+		{[]string{"ws://"}, "names no host"},
 		{[]string{"http://relay.example.com"}, "write ws://host:port or wss://host"},
 		{[]string{"mine=https://relay.example.com"}, "write ws://host:port or wss://host"},
 		{[]string{"ref-bolt", "--filter", "{"}, "--filter"},
@@ -111,7 +111,7 @@ func TestFetchingIsMeasuredOnlyWhereItIsAskedFor(t *testing.T) {
 		on   bool
 		want int
 	}{{nil, false, 0}, {nil, true, 6}, {[]string{"fetch"}, false, 6}, {[]string{"fetch.giant", "ingest"}, false, 1}, {[]string{"ingest"}, false, 0}, {[]string{"ingest"}, true, 6}} {
-		f := runFlags{only: c.only, fetch: fetchFlags{on: c.on}}
+		f := runFlags{only: c.only, fetch: c.on}
 		chosen, err := f.choose()
 		n := 0
 		for _, key := range chosen {

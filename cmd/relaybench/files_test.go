@@ -46,7 +46,7 @@ func TestOnlyFilesThatWereWrittenAreListed(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			var stdout bytes.Buffer
-			if err := (&runFlags{}).render(&stdout, record, test.out); (err != nil) != test.fails {
+			if err := (&runFlags{stdout: &stdout}).render(record, test.out); (err != nil) != test.fails {
 				t.Errorf("error %v", err)
 			}
 			var want []string

@@ -2,15 +2,11 @@ package main
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
-	"sync"
-	"syscall"
 	"time"
 )
 
@@ -27,6 +23,23 @@ func writeWhole(path string, text []byte) error {
 	return err
 }
 
+// openOutput opens a file that a flag names, which may be "", so that one that cannot be written is
+// found out before minutes of measuring. It keeps what it holds; done removes it if it is empty.
+func openOutput(flag, path string) (file *os.File, done func() error, err error) {
+	if path == "" {
+		return nil, func() error { return nil }, nil
+	}
+	if file, err = os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o644); err != nil { // to write alone would wait for a pipe's reader
+		return nil, nil, usagef("--%s %s cannot be written: %w", flag, path, err)
+	}
+	return file, func() error {
+		if info, err := file.Stat(); err == nil && info.Mode().IsRegular() && info.Size() == 0 {
+			os.Remove(path)
+		}
+		return file.Close()
+	}, nil
+}
+
 // existing are those of the files that were written: on a full disk some were not.
 func existing(files ...string) []string {
 	return slices.DeleteFunc(files, func(file string) bool { return !regular(file) })
@@ -39,19 +52,12 @@ func regular(path string) bool {
 
 // openResults makes the run's own folder.
 func (f *runFlags) openResults(started time.Time) (string, error) {
-	parent := f.out
-	if parent == "" {
-		parent = os.Getenv("RELAYBENCH_RESULTS")
-	}
-	if parent == "" {
-		parent = "results"
-	}
-	stamp := started.Format("20060102T150405Z")
+	parent := cmp.Or(f.out, os.Getenv("RELAYBENCH_RESULTS"), "results")
 	if err := os.MkdirAll(parent, 0o755); err != nil {
 		return "", fmt.Errorf("the results folder cannot be made: %w; choose another with --out", err)
 	}
 	for n := 1; n < 100; n++ {
-		dir := filepath.Join(parent, stamp)
+		dir := filepath.Join(parent, started.Format("20060102T150405Z"))
 		if n > 1 {
 			dir += fmt.Sprintf("-%d", n)
 		}
@@ -64,67 +70,4 @@ func (f *runFlags) openResults(started time.Time) (string, error) {
 		}
 	}
 	return "", fmt.Errorf("results cannot be written: %s has too many runs of this second", parent)
-}
-
-// workPrefix begins the name of every run's folder of data.
-const workPrefix = "relaybench-"
-
-// openWork makes the folder that holds the relays' data folders, below parent (the system's
-// temporary folder where it is ""). It holds a lock on it as long as it lives, and removes what
-// runs that were killed have left behind: folders whose lock nobody holds. A second signal removes
-// the folder as well.
-func openWork(ctx context.Context, asked string) (string, error) {
-	parent := cmp.Or(asked, os.TempDir())
-	parent, err := filepath.Abs(parent)
-	if err == nil && asked != "" {
-		err = os.MkdirAll(parent, 0o755)
-	}
-	if err != nil {
-		return "", fmt.Errorf("the work folder cannot be made: %w; choose another with --work", err)
-	}
-	sweep(parent)
-	// The folder gets its name when it is locked: before that, another run's sweep would take it
-	// for one that was left behind.
-	made, err := os.MkdirTemp(parent, ".new-"+workPrefix)
-	if err != nil {
-		return "", fmt.Errorf("the work folder cannot be used: %w; choose another with --work", err)
-	}
-	work := filepath.Join(parent, strings.TrimPrefix(filepath.Base(made), ".new-"))
-	lock, err := os.OpenFile(filepath.Join(made, lockName), os.O_CREATE|os.O_RDWR, 0o600)
-	if err == nil {
-		err = syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) // the kernel lets go of it when the program ends
-	}
-	if err == nil {
-		err = os.Rename(made, work)
-	}
-	if err != nil {
-		os.RemoveAll(made)
-		return "", fmt.Errorf("the work folder cannot be locked: %w; choose another with --work", err)
-	}
-	workLocks.Store(work, lock)
-	if last, ok := ctx.Value(lastWordsKey{}).(*lastWords); ok {
-		last.set(work, "")
-	}
-	return work, nil
-}
-
-// workLocks keeps the locks' files open, by folder, until the program ends.
-var workLocks sync.Map
-
-const lockName = ".lock"
-
-// sweep removes the work folders of runs that ended without a chance to do so. A folder without a
-// lock file is not touched: it is kept data.
-func sweep(parent string) {
-	locks, _ := filepath.Glob(filepath.Join(parent, workPrefix+"*", lockName))
-	for _, name := range locks {
-		lock, err := os.OpenFile(name, os.O_RDWR|syscall.O_NOFOLLOW, 0)
-		if err != nil {
-			continue
-		}
-		if syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) == nil {
-			os.RemoveAll(filepath.Dir(name))
-		}
-		lock.Close()
-	}
 }

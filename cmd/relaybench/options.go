@@ -2,123 +2,97 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/pflag"
 
 	"relaybench/harness"
 	"relaybench/relays"
-	"relaybench/results"
 )
 
 // private are the flags that say where things are on this machine, or how to show them: they bear
 // on no figure.
-var private = []string{"out", "work", "cache", "relays-dir", "geode-bin", "strfry-bin", "keep-data", "no-color", "json", "cpuprofile", "help",
+var private = []string{"out", "work", "cache", "relays-dir", "geode-bin", "strfry-bin", "keep-data", "no-color", "json", "cpuprofile", "help", "relay",
 	"base", "head", "baseline", "aa", "threshold", "thresholds", "max-trials", "junit", "download-interval", "download-max-bytes", "download-fresh"}
 
-// preset shows what a verb does where its flags say nothing else.
-func preset(flags *pflag.FlagSet, defaults map[string]string) {
-	for name, value := range defaults {
-		flags.Lookup(name).DefValue = value
+// public is a flag's value as others may know it: a number, a switch, a list or a text, and a file
+// by its base name; nil for nothing.
+func public(flag *pflag.Flag) any {
+	text := flag.Value.String()
+	list, isList := flag.Value.(pflag.SliceValue)
+	n, err := strconv.ParseInt(text, 10, 64)
+	switch {
+	case slices.Contains(private, flag.Name), text == "" && flag.Name == "corpus", isList && len(list.GetSlice()) == 0:
+		return nil
+	case isList:
+		return list.GetSlice()
+	case flag.Name == "corpus":
+		return filepath.Base(text)
+	case flag.Value.Type() == "bool":
+		return text == "true"
+	case err == nil && strconv.FormatInt(n, 10) == text:
+		return n
 	}
-}
-
-// apply does it: as if the flags were set, so that the record names them.
-func apply(flags *pflag.FlagSet, defaults map[string]string) error {
-	for name, value := range defaults {
-		if !flags.Changed(name) {
-			if err := flags.Set(name, value); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
+	return text
 }
 
 // publicFlags returns the settings as the record keeps them: everything that bears on the figures,
 // no path of this machine.
 func publicFlags(flags *pflag.FlagSet) map[string]any {
-	public := make(map[string]any)
+	all := make(map[string]any)
 	flags.VisitAll(func(flag *pflag.Flag) {
-		if slices.Contains(private, flag.Name) || flag.Name == "relay" || strings.HasPrefix(flag.Name, "download") && !flag.Changed {
-			return
-		}
-		if flag.Name == "corpus" {
-			if flag.Value.String() != "" {
-				public["corpus"] = filepath.Base(flag.Value.String())
-			}
-			return
-		}
-		switch v := flag.Value.(type) {
-		case pflag.SliceValue:
-			if list := v.GetSlice(); len(list) > 0 {
-				public[flag.Name] = list
-			}
-		default:
-			public[flag.Name] = typed(flag)
+		if value := public(flag); value != nil && (flag.Changed || !strings.HasPrefix(flag.Name, "download")) {
+			all[flag.Name] = value
 		}
 	})
-	return public
+	return all
 }
 
-// repeatable returns the words after "run" that repeat this one on another machine: what was set,
-// with files and programs by their base names.
-func (f *runFlags) repeatable(ctx context.Context, flags *pflag.FlagSet, contenders []harness.Target, settings relays.Settings) []string {
-	words := []string{}
-	flags.Visit(func(flag *pflag.Flag) {
-		switch {
-		case slices.Contains(private, flag.Name) || flag.Name == "relay":
-		case flag.Name == "corpus":
-			words = append(words, "--corpus", filepath.Base(flag.Value.String()))
-		case flag.Value.Type() == "bool":
+// repeatable returns the words after "relaybench", or after "run", that repeat this run on another
+// machine: what was set, with files and programs by their base names.
+func (f *runFlags) repeatable(ctx context.Context, contenders []harness.Target, settings relays.Settings) []string {
+	words := append([]string{}, f.repeatedBy...)
+	f.flags.Visit(func(flag *pflag.Flag) {
+		switch value := public(flag).(type) {
+		case nil:
+		case bool:
 			word := "--" + flag.Name
-			if flag.Value.String() != "true" {
-				word += "=" + flag.Value.String()
+			if !value {
+				word += "=false"
 			}
 			words = append(words, word)
+		case []string:
+			words = append(words, "--"+flag.Name, strings.Join(value, ","))
+		case string:
+			words = append(words, "--"+flag.Name, value)
 		default:
-			if list, ok := flag.Value.(pflag.SliceValue); ok {
-				words = append(words, "--"+flag.Name, strings.Join(list.GetSlice(), ","))
-			} else {
-				words = append(words, "--"+flag.Name, flag.Value.String())
-			}
+			words = append(words, "--"+flag.Name, flag.Value.String())
 		}
 	})
+	if f.verb&(ofProbe|ofFetch) != 0 {
+		return words // which begin with the relays
+	}
 	for _, c := range contenders {
-		d := c.Definition
-		switch {
-		case d.External():
-			words = append(words, "--relay", d.Name+"="+d.Describe(ctx, c.Program, settings).URL)
-		case d.Template:
-			words = append(words, "--relay", d.Name+"="+d.Describe(ctx, c.Program, settings).Command)
-		case slices.Contains(f.relays.extra, d.Name):
-			words = append(words, "--relay", d.Name)
+		if given := f.given(ctx, c, settings); given != "" {
+			words = append(words, "--relay", given)
 		}
 	}
 	return words
 }
 
-// repeatedBy has the record say by which verb it is repeated.
-func repeatedBy(words ...string) func(*results.Record) error {
-	return func(r *results.Record) error {
-		args, _ := r.Options["args"].([]string)
-		r.Options["args"] = append(words, args...)
-		return nil
+// given is a relay as --relay names it on another machine, "" for one that is found there.
+func (f *runFlags) given(ctx context.Context, c harness.Target, settings relays.Settings) string {
+	d, described := c.Definition, c.Definition.Describe(ctx, c.Program, settings)
+	switch {
+	case d.External():
+		return d.Name + "=" + described.URL
+	case d.Template:
+		return d.Name + "=" + described.Command
+	case slices.Contains(f.relays, d.Name):
+		return d.Name
 	}
-}
-
-// typed gives numbers and switches their JSON type.
-func typed(flag *pflag.Flag) any {
-	text := flag.Value.String()
-	var n int64
-	if _, err := fmt.Sscan(text, &n); err == nil && fmt.Sprint(n) == text {
-		return n
-	}
-	if flag.Value.Type() == "bool" {
-		return text == "true"
-	}
-	return text
+	return ""
 }

@@ -100,6 +100,7 @@ func TestReconcileRefusesWhatCannotBeMeant(t *testing.T) {
 		`"1e3" is no number`:       {"--sizes=1e3"},
 		"--repeat 0":               {"--repeat=0"},
 		"--timeout 1ms":            {"--timeout=1ms"},
+		"--ready-timeout -1s":      {"--ready-timeout=-1s"},
 		"--signed-max -1":          {"--signed-max=-1"},
 		"cannot be emptied":        {"--relay=x=ws://127.0.0.1:1"},
 		"not in the catalog":       {"--relay=nosuchrelay"},

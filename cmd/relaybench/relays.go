@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"slices"
@@ -12,38 +13,33 @@ import (
 	"relaybench/report"
 )
 
-func newRelays(stdout io.Writer) *cobra.Command {
-	var f relayFlags
-	cmd := &cobra.Command{
+func newRelays(f *runFlags) *cobra.Command {
+	return f.command(ofRelays, &cobra.Command{
 		Use:   "relays",
 		Short: "List the relays relaybench knows, which of them are on this machine, and how to add one",
-		Args:  noArgs,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			catalog, err := f.catalog()
-			if err != nil {
-				return err
+	}, func(ctx context.Context, _ []string) error {
+		catalog, err := f.catalog()
+		if err != nil {
+			return err
+		}
+		width := terminalOptions(f.stdout).Width
+		for _, s := range relays.Scan(ctx, catalog, f.environment) {
+			describeRelay(f.stdout, s, width)
+		}
+		for _, p := range []struct{ text, command string }{
+			{"To add a relay for one run:", "relaybench run --relay 'NAME=/path/to/relay --port {port} --db {dir}'"},
+			{"{port} is a free port on 127.0.0.1, {dir} an empty folder that is removed afterwards. To measure one that runs already:",
+				"relaybench run --relay NAME=ws://127.0.0.1:7777"},
+			{"To keep a definition with configuration files, put a TOML file into a folder and name it with --relays-dir: docs/relays.md says how.", ""},
+		} {
+			fmt.Fprintln(f.stdout)
+			writeWrapped(f.stdout, "", p.text, width)
+			if p.command != "" {
+				fmt.Fprintln(f.stdout, "  "+p.command) // in one piece, to be copied
 			}
-			width := terminalOptions(stdout).Width
-			for _, s := range relays.Scan(cmd.Context(), catalog, f.environment) {
-				describeRelay(stdout, s, width)
-			}
-			for _, p := range []struct{ text, command string }{
-				{"To add a relay for one run:", "relaybench run --relay 'NAME=/path/to/relay --port {port} --db {dir}'"},
-				{"{port} is a free port on 127.0.0.1, {dir} an empty folder that is removed afterwards. To measure one that runs already:",
-					"relaybench run --relay NAME=ws://127.0.0.1:7777"},
-				{"To keep a definition with configuration files, put a TOML file into a folder and name it with --relays-dir: docs/relays.md says how.", ""},
-			} {
-				fmt.Fprintln(stdout)
-				writeWrapped(stdout, "", p.text, width)
-				if p.command != "" {
-					fmt.Fprintln(stdout, "  "+p.command) // in one piece, to be copied
-				}
-			}
-			return nil
-		},
-	}
-	cmd.Flags().StringVar(&f.dir, "relays-dir", "", "folder with relay definitions of your own (TOML)")
-	return cmd
+		}
+		return nil
+	})
 }
 
 func describeRelay(w io.Writer, s relays.Sighting, width int) {

@@ -8,8 +8,8 @@ import (
 	"io/fs"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -21,62 +21,44 @@ import (
 	"relaybench/harness"
 	"relaybench/relays"
 	"relaybench/relays/machine"
+	"relaybench/report/compare"
+	"relaybench/report/gate"
 	"relaybench/results"
 )
 
 // Exit codes, the same for every verb.
 const (
-	exitDone        = 0
-	exitFailed      = 1   // a relay failed or a check fell short
-	exitUsage       = 2   // wrong usage, a file or folder that cannot be used, or a machine that is short of what it takes
-	exitInterrupted = 130 // partial results are kept
+	exitDone         = 0
+	exitFailed       = 1   // a relay failed or a check fell short
+	exitUsage        = 2   // wrong usage, a file or folder that cannot be used, or a machine that is short of what it takes
+	exitRegression   = 3   // of the gate
+	exitIncomparable = 4   // results that must not be held against each other
+	exitInterrupted  = 130 // partial results are kept
 )
 
-// exitError ends the program with a code; an empty message means that all has been said already.
+// exitError ends the program with a code.
 type exitError struct {
 	code int
-	err  error
+	error
 }
 
-func (e *exitError) Error() string {
-	if e.err == nil {
-		return ""
-	}
-	return e.err.Error()
-}
-
-func (e *exitError) Unwrap() error { return e.err }
+func (e *exitError) Unwrap() error { return e.error }
 
 func usagef(format string, args ...any) error {
 	return &exitError{exitUsage, fmt.Errorf(format, args...)}
 }
 
-// lastWords is what remains to be done when a second signal ends the program at once.
-type lastWords struct {
-	mu   sync.Mutex
-	work string // a folder to remove
-	file string // where the results so far are
-}
+// written is the file of the results so far.
+var written atomic.Pointer[string]
 
-type lastWordsKey struct{}
-
-func (l *lastWords) set(work, file string) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.work, l.file = work, file
-}
-
-func (l *lastWords) speak(w io.Writer) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.work != "" {
-		os.RemoveAll(l.work)
-	}
+// stop ends all relays, with what they leave, when a signal ends the program at once.
+func stop(stderr io.Writer) {
+	relays.KillAll()
 	message := "relaybench: stopped at once"
-	if l.file != "" && exists(l.file) {
-		message += "; what was measured so far is in " + l.file
+	if file := written.Load(); file != nil && exists(*file) {
+		message += "; what was measured so far is in " + *file
 	}
-	fmt.Fprintln(w, message)
+	fmt.Fprintln(stderr, message)
 }
 
 // errInterrupted is the cause of a context that a signal ended.
@@ -86,27 +68,50 @@ var errInterrupted = errors.New("interrupted")
 func run(ctx context.Context, stdout, stderr io.Writer, args []string) int {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	var quitting atomic.Bool
-	ended := make(chan struct{})
-	defer func() {
-		close(ended)
-		if quitting.Load() {
-			select {} // SIGQUIT ends the program
+	defer watchSignals(ctx, cancel, stderr)()
+	defer relays.KillAll()
+
+	if len(args) > 0 && strings.HasPrefix(args[0], "-") && !slices.Contains([]string{"-h", "--help", "-v", "--version"}, args[0]) {
+		args = append([]string{"run"}, args...)
+	}
+	root := newRoot(&pipe{Writer: stdout}, stderr)
+	root.SetArgs(joinDownload(completing(args)))
+	err := root.ExecuteContext(ctx)
+	if err == nil {
+		return exitDone
+	}
+	code, exit, incomparable, base := exitFailed, (*exitError)(nil), (*compare.IncomparableError)(nil), (*gate.BaselineError)(nil)
+	switch {
+	case errors.Is(context.Cause(ctx), errInterrupted):
+		code = exitInterrupted
+	case errors.As(err, &incomparable) || errors.As(err, &base):
+		code = exitIncomparable
+	case errors.As(err, &exit):
+		code = exit.code
+	case machine.Shortage(err) != "" || unusable(err):
+		code = exitUsage // nobody's failure: what was asked cannot be done so, or here
+	}
+	before := "relaybench: "
+	for line := range strings.SplitSeq(err.Error(), "\n") {
+		if line != "" {
+			fmt.Fprintln(stderr, before+visible(strings.TrimSpace(line)))
 		}
-	}()
-	signals := make(chan os.Signal, 2)
+		before = "  "
+	}
+	return code
+}
+
+// watchSignals ends the context at the first signal, and the program at once at the second or at
+// SIGQUIT. Relays must not outlive it all the same.
+func watchSignals(ctx context.Context, cancel context.CancelCauseFunc, stderr io.Writer) (end func()) {
+	signals, quit, ended := make(chan os.Signal, 2), make(chan os.Signal, 1), make(chan struct{})
+	var quitting atomic.Bool
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
-	defer signal.Stop(signals)
-	quit := make(chan os.Signal, 1)
 	signal.Notify(quit, syscall.SIGQUIT)
-	defer signal.Stop(quit)
 	// A file beyond ulimit -f is an error of the write, as on a full disk, and ends neither this
 	// program nor, as ignoring would be handed on, a relay's handling of it.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGXFSZ)
 	signal.Ignore(syscall.SIGPIPE) // a reader that has left is an error of the write, which pipe takes
-	stdout = &pipe{Writer: stdout}
-	var last lastWords
-	ctx = context.WithValue(ctx, lastWordsKey{}, &last)
 	go func() {
 		select {
 		case <-signals:
@@ -114,11 +119,8 @@ func run(ctx context.Context, stdout, stderr io.Writer, args []string) int {
 		case <-ctx.Done():
 			return
 		}
-		// A second signal does not wait for anything to end well; relays must not outlive it all
-		// the same.
-		<-signals
-		relays.KillAll()
-		last.speak(stderr)
+		<-signals // which does not wait for anything to end well
+		stop(stderr)
 		os.Exit(exitInterrupted)
 	}()
 	go func() {
@@ -130,40 +132,18 @@ func run(ctx context.Context, stdout, stderr io.Writer, args []string) int {
 		case <-ended:
 		case <-time.After(time.Second):
 		}
-		last.speak(stderr)
+		stop(stderr)
 		signal.Reset(syscall.SIGQUIT)
 		_ = syscall.Kill(os.Getpid(), syscall.SIGQUIT) // the runtime lists goroutines and ends
 	}()
-	defer relays.KillAll()
-
-	if len(args) > 0 && strings.HasPrefix(args[0], "-") && args[0] != "-h" && args[0] != "--help" && args[0] != "-v" && args[0] != "--version" {
-		args = append([]string{"run"}, args...)
-	}
-	root := newRoot(stdout, stderr)
-	root.SetArgs(joinDownload(completing(args)))
-	err := root.ExecuteContext(ctx)
-	if err == nil {
-		return exitDone
-	}
-	code := exitFailed
-	if exit := (*exitError)(nil); errors.As(err, &exit) {
-		code = exit.code
-	} else if machine.Shortage(err) != "" || unusable(err) {
-		code = exitUsage // nobody's failure: what was asked cannot be done so, or here
-	}
-	if errors.Is(context.Cause(ctx), errInterrupted) {
-		code = exitInterrupted
-	}
-	for i, line := range strings.Split(err.Error(), "\n") {
-		switch {
-		case line == "":
-		case i == 0:
-			fmt.Fprintln(stderr, "relaybench:", visible(line))
-		default:
-			fmt.Fprintln(stderr, "  "+visible(strings.TrimSpace(line)))
+	return func() {
+		close(ended)
+		if quitting.Load() {
+			select {} // SIGQUIT ends the program
 		}
+		signal.Stop(signals)
+		signal.Stop(quit)
 	}
-	return code
 }
 
 // unusable says of an error that a file or a folder that was named cannot be used.
@@ -196,7 +176,7 @@ func (p *pipe) Write(b []byte) (int, error) {
 	return n, err
 }
 
-func newRoot(stdout, stderr io.Writer) *cobra.Command {
+func newRoot(stdout *pipe, stderr io.Writer) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "relaybench",
 		Short: "Measure Nostr relays head to head",
@@ -204,47 +184,33 @@ func newRoot(stdout, stderr io.Writer) *cobra.Command {
 answer against a model of what a compliant relay must hold, and writes reports that others can repeat.
 
 A first argument that is a flag means "run".`,
-		Version: harness.Version,
-
-		SuggestionsMinimumDistance: 2,
-		SilenceErrors:              true,
-		SilenceUsage:               true,
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return usagef("unknown command %q%s; relaybench --help lists the commands", args[0], didYouMean(cmd.SuggestionsFor(args[0]), ""))
-			}
-			return nil
-		},
-		RunE: func(cmd *cobra.Command, args []string) error { return cmd.Help() },
+		Version:       harness.Version,
+		SilenceErrors: true,
+		SilenceUsage:  true,
 	}
 	root.SetOut(stdout)
 	root.SetErr(stderr)
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		meant := ""
 		if unknown := (*pflag.NotExistError)(nil); errors.As(err, &unknown) && len(unknown.GetSpecifiedName()) > 1 {
-			meant = didYouMean(flagNames(cmd).SuggestionsFor(unknown.GetSpecifiedName()), "--")
+			name := unknown.GetSpecifiedName()
+			if newRun(new(runFlags)).Flags().Lookup(name) != nil {
+				return usagef("%s has no use for --%s, which is a flag of relaybench run; %s --help lists its own", cmd.Name(), name, cmd.CommandPath())
+			}
+			meant = didYouMean(flagNames(cmd).SuggestionsFor(name), "--")
 		}
 		return usagef("%w%s; %s --help lists the flags", err, meant, cmd.CommandPath())
 	})
-	out, ok := stdout.(*pipe)
-	if !ok {
-		out = new(pipe)
+	root.PersistentFlags().BoolVar(&stdout.noColor, "no-color", false, "no colours, even on a terminal (so does $NO_COLOR)")
+	for _, verb := range []func(*runFlags) *cobra.Command{newRun, newSync, newFetch, newCorpus, newRelays, newReport, newCompare, newGate, newReconcile, newCalibrate,
+		newCheck, newProbe, newMan} {
+		root.AddCommand(verb(&runFlags{stdout: stdout, stderr: stderr}))
 	}
-	root.PersistentFlags().BoolVar(&out.noColor, "no-color", false, "no colours, even on a terminal (so does $NO_COLOR)")
-	root.AddCommand(newRun(stdout, stderr), newSync(stdout, stderr), newFetch(stdout, stderr), newCorpus(stdout, stderr), newRelays(stdout), newReport(stdout), newCompare(stdout), newGate(stdout, stderr), newReconcile(stdout, stderr), newCalibrate(stdout, stderr), newCheck(stdout, stderr), newProbe(stdout, stderr), newMan(stdout))
-	refuseUnknownTopics(root)
-	addCompletions(root)
-	return root
-}
-
-// refuseUnknownTopics makes it wrong usage to name a command or a shell that there is not to one of
-// cobra's own commands, which would show their help as if nothing was wrong.
-func refuseUnknownTopics(root *cobra.Command) {
 	root.InitDefaultHelpCmd()
 	root.InitDefaultCompletionCmd()
-	for _, cmd := range root.Commands() {
-		switch cmd.Name() {
-		case "help":
+	for _, cmd := range append(root.Commands(), root) {
+		switch {
+		case cmd.Name() == "help": // cobra's own shows the root's where there is no such command
 			show := cmd.Run
 			cmd.Run, cmd.RunE = nil, func(cmd *cobra.Command, args []string) error {
 				if found, rest, err := root.Find(args); err == nil && len(rest) > 0 && found.HasSubCommands() {
@@ -253,16 +219,21 @@ func refuseUnknownTopics(root *cobra.Command) {
 				show(cmd, args)
 				return nil
 			}
-		case "completion":
-			cmd.Args = func(cmd *cobra.Command, args []string) error {
-				if len(args) > 0 {
-					return usagef("unknown shell %q; %s has bash, fish, powershell and zsh", args[0], cmd.CommandPath())
-				}
-				return nil
-			}
-			cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+		case cmd.HasSubCommands():
+			cmd.SuggestionsMinimumDistance = 2
+			cmd.Args, cmd.RunE = noSuchCommand, func(cmd *cobra.Command, args []string) error { return cmd.Help() }
 		}
 	}
+	completeArguments(root)
+	return root
+}
+
+// noSuchCommand refuses a word that is none of a command's own commands.
+func noSuchCommand(cmd *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return usagef("unknown command %q%s; %s --help lists the commands", args[0], didYouMean(cmd.SuggestionsFor(args[0]), ""), cmd.CommandPath())
+	}
+	return nil
 }
 
 // didYouMean names what a misspelt word is close to, nothing where it is close to nothing.
@@ -291,11 +262,11 @@ func noArgs(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// exactArgs wants n positional arguments.
-func exactArgs(n int, what string) cobra.PositionalArgs {
+// oneArg wants one positional argument.
+func oneArg(what string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
-		if len(args) != n {
-			return usagef("%s wants %s", cmd.CommandPath(), what)
+		if len(args) != 1 {
+			return usagef("%s wants one %s", cmd.CommandPath(), what)
 		}
 		return nil
 	}

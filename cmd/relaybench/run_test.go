@@ -329,6 +329,7 @@ func TestWrongUsageIsOneSentenceAndExitCode2(t *testing.T) {
 		{"two corpora", []string{"--real", "--corpus=x"}, "--corpus and --real"},
 		{"base time that is no time", []string{"--base-time=yesterday"}, "yesterday"},
 		{"scenario that does not exist", []string{"--only=querry"}, "querry"},
+		{"relay left out like a scenario", []string{"--skip=ref-bolt"}, "SKIP_REF_BOLT=1"},
 		{"nothing to run", []string{"--only=storage", "--skip=storage"}, "no scenario"},
 		{"window of none", []string{"--window=0"}, "--window 0"},
 		{"number that is none", []string{"--samples=many"}, "many"},

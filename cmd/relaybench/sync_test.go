@@ -150,7 +150,7 @@ func TestRelaysWithoutAWayAreSaidToHaveNone(t *testing.T) {
 
 func TestSyncFlagsAreChecked(t *testing.T) {
 	t.Parallel()
-	for flag, want := range map[string]string{"--sync-modes=carrier-pigeon": "the modes are", "--dir=sideways": "give down, up or both", "--page=-1": "--page -1", "--page=0": "--page 0", "--cell-time=-1s": "--cell-time -1s"} {
+	for flag, want := range map[string]string{"--sync-modes=carrier-pigeon": "give native, negentropy or req", "--dir=sideways": "give down, up or both", "--page=-1": "--page -1", "--page=0": "--page 0", "--cell-time=-1s": "--cell-time -1s"} {
 		code, _, stderr := relaybench(t, "sync", flag)
 		if code != exitUsage || !strings.Contains(stderr, want) {
 			t.Errorf("%s: exit code %d, %q", flag, code, stderr)
@@ -170,7 +170,7 @@ func TestModesAreLeftOutByTheKeysOfReports(t *testing.T) {
 		{[]string{"native"}, []string{"sync.native"}, "[] <nil>"},
 		{nil, []string{"sync.carrier-pigeon"}, "[] scenario pattern \"sync.carrier-pigeon\" matches no scenario"},
 	} {
-		f := runFlags{only: []string{"sync"}, skip: c.skip, sync: syncFlags{on: true, modes: c.modes}}
+		f := runFlags{only: []string{"sync"}, skip: c.skip, sync: true, syncModes: c.modes}
 		chosen, err := f.choose()
 		chosen = slices.DeleteFunc(chosen, isStage)
 		if got := fmt.Sprint(chosen, err); got != c.left {

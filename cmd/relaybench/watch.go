@@ -4,17 +4,19 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
-	"unicode"
 
 	"github.com/vbauerster/mpb/v8"
 	"github.com/vbauerster/mpb/v8/decor"
 	"golang.org/x/term"
 
 	"relaybench/harness"
+	"relaybench/harness/download"
+	"relaybench/report"
 	"relaybench/results"
 )
 
@@ -33,8 +35,7 @@ type watcher struct {
 	begun int    // scenarios of this turn
 	last  time.Time
 	since time.Time // when the step that is under way began
-
-	downloads downloadLines
+	lines []*bar    // of a download: one for all, and one for each relay
 }
 
 // bar is a progress bar with texts that change. The bars' own goroutine reads them, so that it
@@ -44,7 +45,18 @@ type bar struct {
 	text, left atomic.Pointer[string]
 }
 
-func (b *bar) say(text string) { b.text.Store(&text) }
+// newBar adds a bar that has a text of so many columns before it.
+func (w *watcher) newBar(text string, columns int, total int64, style mpb.BarFillerBuilder, after ...decor.Decorator) *bar {
+	b := new(bar)
+	b.text.Store(&text)
+	b.left.Store(new(string))
+	said := func(text *atomic.Pointer[string], at ...decor.WC) decor.Decorator {
+		return decor.Any(func(decor.Statistics) string { return *text.Load() }, at...)
+	}
+	b.Bar = w.bars.New(total, style, mpb.PrependDecorators(said(&b.text, decor.WC{W: columns, C: decor.DindentRight})),
+		mpb.AppendDecorators(append(after, said(&b.left))...))
+	return b
+}
 
 // expect says how long the step that is under way will take yet, going by how far it has come since
 // then; nothing as long as that is a guess.
@@ -60,9 +72,13 @@ func (b *bar) expect(since time.Time, done, total int64) {
 func newWatcher(out io.Writer) *watcher {
 	w := &watcher{out: out}
 	if f, ok := out.(*os.File); ok && term.IsTerminal(int(f.Fd())) && os.Getenv("TERM") != "dumb" {
-		w.bars = mpb.New(mpb.WithOutput(out), mpb.WithWidth(40), mpb.WithRefreshRate(120*time.Millisecond))
+		w.open()
 	}
 	return w
+}
+
+func (w *watcher) open() {
+	w.bars = mpb.New(mpb.WithOutput(w.out), mpb.WithWidth(40), mpb.WithRefreshRate(120*time.Millisecond))
 }
 
 // wait ends the bars, so that what is printed next stands below them. What was not done stays where
@@ -73,7 +89,7 @@ func (w *watcher) wait(done bool) {
 	w.endBar(w.turn, done)
 	if w.bars != nil {
 		w.bars.Wait()
-		w.bars = mpb.New(mpb.WithOutput(w.out), mpb.WithWidth(40), mpb.WithRefreshRate(120*time.Millisecond))
+		w.open()
 	}
 }
 
@@ -87,17 +103,24 @@ func (w *watcher) printf(format string, args ...any) {
 	io.WriteString(w.out, line)
 }
 
-func (w *watcher) startBar(text string, total int) {
-	w.endBar("", true)
-	b := new(bar)
-	b.say(text)
+// note writes a line of its own.
+func (w *watcher) note(format string, args ...any) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.printf("%s", visible(fmt.Sprintf(format, args...)))
+}
+
+func (w *watcher) startBar(text string, total int64) {
+	w.endBar(w.turn, true)
 	w.since = time.Now()
-	b.expect(w.since, 0, 0)
-	b.Bar = w.bars.AddBar(int64(total),
-		mpb.PrependDecorators(decor.Any(func(decor.Statistics) string { return *b.text.Load() }, decor.WC{W: 38, C: decor.DindentRight})),
-		mpb.AppendDecorators(decor.NewPercentage("%d", decor.WC{W: 5}), decor.Elapsed(decor.ET_STYLE_GO, decor.WC{W: 7}),
-			decor.Any(func(decor.Statistics) string { return *b.left.Load() })))
-	w.bar = b
+	w.bar = w.newBar(text, 38, total, mpb.BarStyle(), decor.NewPercentage("%d", decor.WC{W: 5}), decor.Elapsed(decor.ET_STYLE_GO, decor.WC{W: 7}))
+}
+
+// step begins to tell of another step in the same bar.
+func (w *watcher) step(text string) {
+	w.since = time.Now()
+	w.bar.text.Store(&text)
+	w.bar.expect(w.since, 0, 0)
 }
 
 // endBar leaves the bar as it stands, full if what it showed was done. A text that is not empty
@@ -107,7 +130,7 @@ func (w *watcher) endBar(text string, done bool) {
 		return
 	}
 	if text != "" {
-		w.bar.say(text)
+		w.bar.text.Store(&text)
 	}
 	w.bar.expect(w.since, 0, 0)
 	if done {
@@ -119,26 +142,23 @@ func (w *watcher) endBar(text string, done bool) {
 	w.bar = nil
 }
 
-// corpus implements corpus.Progress.
+// corpus is a corpus.Progress.
 func (w *watcher) corpus(stage string, done, total int64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.stage != stage {
-		w.stage = stage
-		if w.bars == nil {
-			w.printf("corpus: %s", stage)
-			return
-		}
-		w.startBar("corpus: "+stage, int(total))
+	if first := w.stage != stage; first && w.bars == nil {
+		w.printf("corpus: %s", stage)
+	} else if first {
+		w.startBar("corpus: "+stage, total)
 	}
-	if w.bar != nil {
+	if w.stage = stage; w.bar != nil {
 		w.bar.SetTotal(total, false)
 		w.bar.SetCurrent(done)
 		w.bar.expect(w.since, done, total)
 	}
 }
 
-// Turn implements harness.Observer.
+// Trial implements harness.Observer.
 func (w *watcher) Trial(relay string, trial, trials, scenarios int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -151,13 +171,9 @@ func (w *watcher) Trial(relay string, trial, trials, scenarios int) {
 		w.printf("%s: boots", label)
 		return
 	}
-	w.endTurn()
+	w.startBar(label, int64(scenarios*barUnits))
 	w.turn = label
-	w.startBar(label, scenarios*barUnits)
 }
-
-// endTurn lets the bar of a turn end with the relay's name alone.
-func (w *watcher) endTurn() { w.endBar(w.turn, true) }
 
 // barUnits is how finely a scenario's own progress moves the bar of its turn.
 const barUnits = 100
@@ -171,12 +187,12 @@ func (w *watcher) Scenario(relay string, d harness.Description) {
 		w.printf("%s: %s", relay, d.Title)
 		return
 	}
-	group := d.Key
-	switch d.Layout {
-	case results.LayoutQueries, results.LayoutPairs, results.LayoutDownloads, results.LayoutTable: // many short ones
-		group = strings.ToLower(d.Section)
-	}
 	if w.bar == nil { // as without a turn
+		group := d.Key
+		switch d.Layout {
+		case results.LayoutQueries, results.LayoutPairs, results.LayoutDownloads, results.LayoutTable: // many short ones
+			group = strings.ToLower(d.Section)
+		}
 		if group != w.group {
 			w.printf("%s: %s", relay, group)
 		}
@@ -187,9 +203,7 @@ func (w *watcher) Scenario(relay string, d harness.Description) {
 		w.begun++
 	}
 	w.label = relay + "  " + d.Key
-	w.since = time.Now()
-	w.bar.expect(w.since, 0, 0)
-	w.bar.say(w.label)
+	w.step(w.label)
 	w.bar.SetCurrent(int64((max(w.begun, 1) - 1) * barUnits))
 }
 
@@ -201,16 +215,10 @@ func (w *watcher) Progress(done, total int) {
 		return
 	}
 	w.last = time.Now()
-	w.bar.say(fmt.Sprintf("%s %d %%", w.label, done*100/total))
+	text := fmt.Sprintf("%s %d %%", w.label, done*100/total)
+	w.bar.text.Store(&text)
 	w.bar.expect(w.since, int64(done), int64(total))
 	w.bar.SetCurrent(int64((max(w.begun, 1)-1)*barUnits + done*barUnits/total))
-}
-
-// note writes a line of its own.
-func (w *watcher) note(line string) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.printf("%s", visible(line))
 }
 
 // Failed implements harness.Observer.
@@ -221,16 +229,91 @@ func (w *watcher) Failed(relay string, reason error) {
 	w.printf("%s", visible(relay+": "+reason.Error()))
 }
 
+// downloadEvery is how often a download is worth a line where there is no terminal.
+const downloadEvery = 10 * time.Second
+
+// download shows how far a download is.
+func (w *watcher) download(s download.Status) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var names []string
+	for _, r := range s.Relays {
+		names = append(names, hostOf(r.URL))
+	}
+	lines, cut := []string{downloadTotal(s)}, report.CutNames(names, 24)
+	for i, r := range s.Relays {
+		lines = append(lines, downloadLine(cut[names[i]], r))
+	}
+	if w.bars == nil && time.Since(w.last) < downloadEvery {
+		return
+	}
+	for i, line := range lines {
+		switch {
+		case w.bars != nil && i == len(w.lines):
+			w.lines = append(w.lines, w.newBar(line, 0, 1, mpb.NopStyle()))
+		case w.bars != nil:
+			w.lines[i].text.Store(&line)
+		case !w.last.IsZero() || s.Events > 0:
+			w.printf("%s", line)
+		}
+	}
+	w.last = time.Now()
+}
+
+// endDownload takes the lines away: what is said next tells the end.
+func (w *watcher) endDownload() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, b := range w.lines {
+		b.Abort(true)
+		b.Wait()
+	}
+	w.lines, w.last = nil, time.Time{}
+}
+
+func downloadTotal(s download.Status) string {
+	total := fmt.Sprintf("downloading: %s different events, %s", count(int(s.Events)), report.BytesText(float64(s.Bytes)))
+	if s.Limit > 0 {
+		total += "; the newest " + count(s.Limit) + " are wanted"
+	}
+	return total
+}
+
+// hostOf is an address without its scheme.
+func hostOf(address string) string {
+	_, name, _ := strings.Cut(address, "://")
+	return visible(name)
+}
+
+// downloadLine tells of one relay in 78 columns, if its name has at most 24.
+func downloadLine(name string, r download.RelayStatus) string {
+	line := fmt.Sprintf("  %-24s %9s", name, count(int(r.Received)))
+	switch r.Outcome {
+	case download.All:
+		return line + "  has no more"
+	case download.Enough:
+		return line + "  has no more that is wanted"
+	case download.Failed:
+		return line + "  given up"
+	}
+	if r.Received == 0 {
+		return line + "  no answer yet"
+	}
+	line += "  to " + day(r.Next)[:16]
+	if r.Rate >= 1 {
+		line += fmt.Sprintf(" %6s/s", count(int(r.Rate)))
+	}
+	if r.Left > 0 {
+		line += "  " + r.Left.Round(time.Second).String() + " left"
+	}
+	return line
+}
+
+// count shows a number with commas.
+func count(n int) string { return report.Thousands(strconv.Itoa(n)) }
+
 // visible makes a text that a relay, a file or a name may have brought safe for a terminal: one
 // line, and nothing in it that is not seen.
 func visible(text string) string {
-	return strings.Map(func(r rune) rune {
-		switch {
-		case r == '\n' || r == '\t':
-			return ' '
-		case unicode.IsPrint(r):
-			return r
-		}
-		return '·'
-	}, text)
+	return report.Visible(strings.NewReplacer("\n", " ", "\t", " ").Replace(text))
 }
