@@ -78,6 +78,13 @@ func (t *Trial) Alone() *Trial {
 	return &Trial{Boot: t.Boot, Rand: t.Rand, scenario: t.scenario, labels: t.labels}
 }
 
+// With returns the trial with more labels on all that it records.
+func (t *Trial) With(labels results.Labels) *Trial {
+	with := *t
+	with.labels = t.labels.With(labels)
+	return &with
+}
+
 // describe takes a scenario into the record, with what every one records beside its own figures.
 func describe(r *results.Recorder, d Description) {
 	r.Describe(d.Scenario, append(slices.Clone(d.Metrics), resourceMetrics...)...)

@@ -29,6 +29,7 @@ const (
 
 	// Of queries.
 	CodeEOSE     = "eose"     // every query is answered with EOSE
+	CodeCounted  = "counted"  // every COUNT is answered with a count (NIP-45)
 	CodeModel    = "model"    // answers are what the model returns
 	CodeUncapped = "uncapped" // answers are not capped below the limit asked for
 	CodeStale    = "stale"    // a repeated filter is answered anew after a write

@@ -1,10 +1,13 @@
 package scenarios
 
 import (
+	"context"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
 
+	"relaybench/corpus"
 	"relaybench/harness"
 	"relaybench/relays/scripted"
 	"relaybench/results"
@@ -31,7 +34,7 @@ func TestCountsAreMeasured(t *testing.T) {
 	same(t, "query templates", asked, len(queryTemplates))
 	for _, key := range []string{"count.hot", "count.varied"} {
 		p.figures(t, key, map[string]string{"time": "ms lower", "counted": "events/count none", "counts/s": "counts/s higher"})
-		p.verdicts(t, key, but([]string{results.CodeModel, results.CodeOnlyMessage}, nil))
+		p.verdicts(t, key, but([]string{results.CodeCounted, results.CodeModel, results.CodeOnlyMessage}, nil))
 		p.latency(t, key, "time", int64(rounds*asked), d)
 		same(t, key+": answers of one connection", p.one(t, key, "counted").Samples, int64(rounds*asked))
 		rate := p.one(t, key, "counts/s")
@@ -59,10 +62,74 @@ func TestCountsAreComparedWithTheModel(t *testing.T) {
 			t.Errorf("counts off by %d: %v %v", off, f.Verdict, f.Counts)
 		}
 		same(t, "questions as evidence", len(f.Evidence), examples)
+		if want := fmt.Sprintf(`{}: said %d, model has %d`, c.Len()+int(off), c.Len()); f.Evidence[0].Text != want {
+			t.Errorf("evidence %q, want %q", f.Evidence[0].Text, want)
+		}
 	}
 	p := prove(t, scripted.Script{CountOff: 1}, proving{corpus: c, scenarios: Counts()[:1]})
 	f := p.finding(t, "count.hot", results.CodeMeasurable)
 	if f.Verdict != results.Stated || f.Cause != results.WithoutNIP || f.Counts["nip"] != 45 || !strings.Contains(f.Texts["text"], "2 events were counted as") || len(p.all("count.hot", "time")) > 0 {
 		t.Errorf("a relay that counts wrong from the first on: %+v", f)
 	}
+}
+
+// TestWhatIsNoCountIsNotCounted: it is told as what it is, and stands in no figure.
+func TestWhatIsNoCountIsNotCounted(t *testing.T) {
+	t.Parallel()
+	c, key := scripted.Notes(t, 20), "count.hot"
+	for reply, want := range map[string]struct {
+		closed, malformed bool
+		words             string
+	}{
+		`["CLOSED","SUB","error: no counts"]`: {closed: true, words: "error: no counts"},
+		`["COUNT","SUB",{"count":-3}]`:        {malformed: true, words: `{"count":-3}`},
+		`["COUNT","SUB",{"count":"12"}]`:      {malformed: true, words: `{"count":"12"}`},
+		`["COUNT","SUB",{}]`:                  {malformed: true, words: `{}`},
+	} {
+		p := prove(t, scripted.Script{Honest: c.Len(), CountReply: reply}, proving{corpus: c, scenarios: Counts()[:1], options: harness.Options{QueryRounds: 1, QueryConns: 1}})
+		f := p.finding(t, key, results.CodeCounted)
+		n := f.Counts["of"]
+		if f.Verdict != results.Failed || n == 0 || want.closed != (f.Counts["closed"] == n) || want.malformed != (f.Counts["malformed"] == n) {
+			t.Errorf("%s: %s %v", reply, f.Verdict, f.Counts)
+		}
+		if len(f.Evidence) != examples || f.Evidence[0].Code != results.EvidenceWords || f.Evidence[0].Text != want.words {
+			t.Errorf("%s: %+v", reply, f.Evidence)
+		}
+		for _, metric := range []string{"time", "counted", "counts/s"} {
+			same(t, reply+": "+metric, len(p.all(key, metric)), 0)
+		}
+		for _, f := range p.Findings {
+			if f.Scenario == key && (f.Code == results.CodeEOSE || f.Code == results.CodeModel) {
+				t.Errorf("%s: %s", reply, f.Code)
+			}
+		}
+	}
+}
+
+// TestACountThatNeverComesIsToldOnce, with what came in its place.
+func TestACountThatNeverComesIsToldOnce(t *testing.T) {
+	t.Parallel()
+	c := scripted.Notes(t, 20)
+	p := prove(t, scripted.Script{Honest: c.Len(), CountReply: `["NOTICE","what is COUNT?"]`}, proving{corpus: c, scenarios: Counts()[:1],
+		options: harness.Options{Stall: 2 * time.Second}})
+	text := p.finding(t, "count.hot", results.CodeCompletes).Texts["error"]
+	same(t, "the NOTICE in "+text, strings.Count(text, "what is COUNT?"), 1)
+	same(t, "the scenario in "+text, strings.Count(text, "count.hot"), 0)
+}
+
+// TestARelayThatRunsAlreadyMayCountMore than it was given, and not less. A count that the relay
+// calls approximate is not judged.
+func TestARelayThatRunsAlreadyMayCountMore(t *testing.T) {
+	t.Parallel()
+	notes := scripted.Notes(t, 10)
+	m := try(t, notes, scripted.Serve(t, scripted.Script{}), func(_ context.Context, trial *harness.Trial) error {
+		for key, counts := range map[string][]int{"more": {10, 13}, "less": {13, 9}} {
+			asked := []query{newQuery(corpus.Filter{}), newQuery(corpus.Filter{}), newQuery(corpus.Filter{})}
+			asked[0].reply.Count, asked[1].reply.Count, asked[2].reply.Approximate = counts[0], counts[1], true
+			judgeCounts(trial.Under(harness.Description{Scenario: results.Scenario{Key: key}}), asked)
+		}
+		return nil
+	})
+	m.judged(t, "one", "more", results.CodeModel, results.Passed, "", "", "wrong", 0, "of", 2, "events", 20)
+	m.judged(t, "one", "less", results.CodeModel, results.Failed, "", "one", "wrong", 1, "of", 2, "missing", 1)
 }

@@ -21,27 +21,26 @@ type Crash struct{}
 
 // Describe implements harness.Scenario.
 func (Crash) Describe() harness.Description {
-	return harness.Description{Needs: harness.Empty, Scenario: results.Scenario{
-		Key: "crash", Title: "Killed in the middle of publishing, and started again", Section: sectionCrash, Order: orderCrash, Primary: "ready again", Unit: "ms",
-		Layout: results.LayoutBars,
-	}, External: results.Finding{Cause: results.ExternalKill}, Metrics: []results.Metric{figure("ready again", "from start to ready, over what was left"), figure("acknowledged before", "acknowledged before")}}
+	return harness.Description{Needs: harness.Empty, External: results.Finding{Cause: results.ExternalKill}, Scenario: results.Scenario{
+		Key: "crash", Title: "Killed in the middle of publishing, and started again", Section: "Crash", Order: orderCrash,
+		Primary: "ready again", Unit: "ms", Layout: results.LayoutBars},
+		Metrics: figures("ready again", "from start to ready, over what was left", "acknowledged before", "acknowledged before")}
 }
 
 // maxCrashEvents is how many events are published at most before the end of the relay: enough to
 // keep it busy for a moment.
 const maxCrashEvents = 20_000
 
+// killTime is how long a killed process may take to be gone: a busy disk holds it up.
+const killTime = 30 * time.Second
+
 // Run implements harness.Scenario.
 func (Crash) Run(ctx context.Context, t *harness.Trial) error {
 	if err := t.Refill(ctx, func(*relays.Process) (*relays.CommandResult, error) { return nil, nil }); err != nil {
 		return fmt.Errorf("starting afresh: %w", err)
 	}
-	events := make([]int, min(t.Corpus.Len(), maxCrashEvents))
-	for i := range events {
-		events[i] = i
-	}
 	killed := t.Relay
-	if err := publishUntilKilled(ctx, t, events); err != nil {
+	if err := publishUntilKilled(ctx, t, where(t.Corpus, func(i int) bool { return i < maxCrashEvents })); err != nil {
 		return err
 	}
 	select {
@@ -63,26 +62,19 @@ func (Crash) Run(ctx context.Context, t *harness.Trial) error {
 	}
 	// Where the definition does not say that an OK means stored, a loss is told and held against
 	// nobody.
-	durability := t.Relay.Definition().Durability
-	_, _, err := checkStored(ctx, t, durability == relays.Commit || durability == relays.Batch)
+	_, _, err := checkStored(ctx, t, durable(t))
 	return err
 }
-
-// killTime is how long a killed process may take to be gone: a busy disk holds it up.
-const killTime = 30 * time.Second
 
 // publishUntilKilled publishes at full speed and kills the relay when a third of the events has its
 // answer, or all of a small corpus.
 func publishUntilKilled(ctx context.Context, t *harness.Trial, events []int) error {
-	publishing, over := context.WithCancelCause(ctx)
-	defer over(nil)
-	var once sync.Once
-	kill := func() {
-		once.Do(func() {
-			t.Kill()
-			over(errKilled)
-		})
-	}
+	publishing, over := context.WithCancel(ctx)
+	defer over()
+	kill := sync.OnceFunc(func() {
+		t.Kill()
+		over()
+	})
 	p := t.Publisher(func(done, total int) {
 		t.Progress(done, total)
 		if done >= total/3 {
@@ -99,5 +91,3 @@ func publishUntilKilled(ctx context.Context, t *harness.Trial, events []int) err
 	kill()
 	return nil
 }
-
-var errKilled = errors.New("the relay was killed on purpose")

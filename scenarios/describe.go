@@ -4,21 +4,8 @@ import (
 	"slices"
 
 	"relaybench/corpus"
+	"relaybench/harness"
 	"relaybench/results"
-)
-
-// The sections of a report, and the places of scenarios in reading order.
-const (
-	sectionIngest     = "Ingest"
-	sectionQueries    = "Queries"
-	sectionStorage    = "Storage"
-	sectionCrash      = "Crash"
-	sectionImport     = "Import"
-	sectionNegentropy = "Negentropy"
-	sectionSync       = "Sync"
-	sectionFetch      = "Fetch"
-	sectionReconcile  = "Reconcile"
-	sectionProbe      = "Probe"
 )
 
 // Reading order. A family begins at a round number, so that another scenario of it, or a family
@@ -28,6 +15,7 @@ const (
 	orderVisibility = 2
 	orderPaced      = 3
 	orderQueries    = 100 // and two for each
+	orderCounts     = 150
 	orderStorage    = 200
 	orderCrash      = 210
 	orderImport     = 220
@@ -44,26 +32,6 @@ func figure(key, title string) results.Metric {
 
 func stated(key, title string) results.Metric {
 	return results.Metric{Key: key, Title: title, Role: results.RoleStated}
-}
-
-func resource(key, title string) results.Metric {
-	return results.Metric{Key: key, Title: title, Role: results.RoleResource}
-}
-
-// counts makes the counts of a finding from names and numbers by turns.
-func counts(pairs ...any) map[string]float64 {
-	all := make(map[string]float64, len(pairs)/2)
-	for i := 0; i+1 < len(pairs); i += 2 {
-		all[pairs[i].(string)] = float64(pairs[i+1].(int))
-	}
-	return all
-}
-
-// eventEvidence names an event of the corpus.
-func eventEvidence(code string, c *corpus.Corpus, i int) results.Evidence {
-	e := c.Entry(i)
-	kind := int(e.Kind)
-	return results.Evidence{Code: code, ID: e.ID.String(), Kind: &kind}
 }
 
 // figures describes metrics by keys and titles by turns. A report on a terminal shows those of a
@@ -91,32 +59,116 @@ func explained(pairs ...string) (all []results.Metric) {
 	return meant(all, pairs...)
 }
 
-// The metrics of pairs, of reconciliations in layers, of probes, of syncs and of downloads.
-var (
-	pairMetrics = figures("time", "time", "events/s", "events/s", "events", "events", "duration", "duration", "have", "have", "need", "need",
-		"bytes per difference", "B/differing", "rounds", "rounds", "bytes up", "up", "bytes down", "down", "harness share", "harness share")
-	reconcileMetrics = explained("warm", "the median of the reconciliations after the first, to which the shares belong",
-		"cold", "the first after the relay was filled, in a harness without memory to reuse", "engine", "the protocol",
-		"coding", "hexadecimal digits and JSON", "rest", "sockets, the kernel and, for a process, all that the relay does",
-		"rounds", "", "up", "frames sent (in memory, the bare messages)", "down", "frames received",
-		"have", "ids that only the harness holds", "need", "ids that only the peer holds")
-	probeMetrics = explained("connect", "TCP, TLS and the WebSocket handshake, name look-up included", "REQ sent", "from the beginning of connecting to the first REQ",
-		"first event", "from the REQ to the first event", "EOSE", "from the REQ to the end of the answer", "events", "",
-		"new", "verified, asked for, and not brought by another relay before", "duplicates", "brought before, by this relay or another",
-		"only here", "sent by no other relay", "frame p50", "", "frame p99", "", "frame max", "the longest frame of an event",
-		"unasked", "verified, and not asked for", "after the end", "events that came after EOSE or CLOSED", "malformed", "no event, or without an id",
-		"bad id", "an id that is not the event's hash", "bad signature", "", "received", "",
-		"delay", "from the socket until the consumer had the verified event", "busy", "the consumer's share of the time from the first event until it was done with the last, checks included if inline",
-		"span", "that time", "checking", "time of processor cores for parsing and verifying", "verified", "", "refused", "")
-	syncMetrics = figures("records/s", "records/s", "wall time", "wall time", "missing", "missing", "reconcile time", "reconciled in",
-		"reconcile rounds", "in rounds", "transfers", "transfers", "stragglers", "stragglers", "transfer events/s", "transfer/s", "pages", "pages",
-		"response bytes", "received", "REQ to EOSE", "REQ to EOSE", "source cpu", "source cpu", "sink cpu", "sink cpu", "tool cpu", "tool cpu",
-		"tool's share of the sink's cpu", "tool / sink cpu", "tool peak rss", "tool rss", "refused", "refused")
-	fetchMetrics = meant(figures("records/s", "records/s", "MB/s", "MB/s", "missing", "missing", "retried", "retried", "failed", "failed",
-		"duplicates", "duplicates", "overfetch", "overfetch", "requests", "REQs", "request latency", "REQ time",
-		"in flight by Little's law", "in flight", "in flight configured", "in flight at most", "tool cpu per event", "tool cpu/event",
-		"parsed of raw", "of raw"), "retried", "ids asked for again", "failed", "ids that were never answered",
-		"duplicates", "events that came more than once", "overfetch", "bytes on the socket for each byte of a distinct event",
-		"in flight by Little's law", "REQs on average by Little's law (their rate × their latency)",
-		"tool cpu per event", "of relaybench itself", "parsed of raw", "the rate of verified events as a share of that of raw ones")
-)
+// sampled records a figure that rests on so many samples.
+func sampled[N int | int64](t *harness.Trial, metric, unit string, better results.Better, value float64, samples N) {
+	t.Measure(results.Measurement{Metric: metric, Unit: unit, Better: better, Trials: []float64{value}, Samples: int64(samples)})
+}
+
+// check is a finding that bars figures where it does not hold.
+func check(code string, ok bool, counts map[string]float64, evidence ...results.Evidence) results.Finding {
+	return results.Finding{Code: code, Verdict: results.Holds(ok), Counts: counts, Evidence: evidence}
+}
+
+// counts makes the counts of a finding from names and numbers by turns.
+func counts(pairs ...any) map[string]float64 {
+	all := make(map[string]float64, len(pairs)/2)
+	for i := 0; i+1 < len(pairs); i += 2 {
+		switch n := pairs[i+1].(type) {
+		case int:
+			all[pairs[i].(string)] = float64(n)
+		case int64:
+			all[pairs[i].(string)] = float64(n)
+		}
+	}
+	return all
+}
+
+// where lists the corpus indexes of which a condition holds.
+func where(c *corpus.Corpus, holds func(i int) bool) (all []int) {
+	for i := range c.Len() {
+		if holds(i) {
+			all = append(all, i)
+		}
+	}
+	return all
+}
+
+// among says of each event of the corpus whether it stands in one of the lists.
+func among(c *corpus.Corpus, lists ...[]int) []bool {
+	in := make([]bool, c.Len())
+	for _, list := range lists {
+		for _, i := range list {
+			in[i] = true
+		}
+	}
+	return in
+}
+
+// bytesOf is the size of events of the corpus, as JSON.
+func bytesOf(c *corpus.Corpus, indexes []int) (bytes int64) {
+	for _, i := range indexes {
+		bytes += int64(c.Entry(i).Length)
+	}
+	return bytes
+}
+
+// idsOf are the ids of events of the corpus.
+func idsOf(c *corpus.Corpus, indexes []int) []corpus.ID {
+	ids := make([]corpus.ID, len(indexes))
+	for k, i := range indexes {
+		ids[k] = c.Entry(i).ID
+	}
+	return ids
+}
+
+// spread picks n of the indexes, evenly.
+func spread(indexes []int, n int) []int {
+	n = min(n, len(indexes))
+	picked := make([]int, n)
+	for k := range picked {
+		picked[k] = indexes[k*len(indexes)/n]
+	}
+	return picked
+}
+
+// examples is how many events of each kind and reason stand as evidence.
+const examples = 5
+
+// evidenceOf names an event, with its kind where it is of the corpus.
+func evidenceOf(c *corpus.Corpus, code, cause string, id corpus.ID) results.Evidence {
+	e := results.Evidence{Code: code, Cause: cause, ID: id.String()}
+	if i, ok := c.Find(id); ok {
+		kind := int(c.Entry(i).Kind)
+		e.Kind = &kind
+	}
+	return e
+}
+
+// eventEvidence names an event of the corpus.
+func eventEvidence(code string, c *corpus.Corpus, i int) results.Evidence {
+	return evidenceOf(c, code, "", c.Entry(i).ID)
+}
+
+// firstEvents names the first few of some events of the corpus.
+func firstEvents(code string, c *corpus.Corpus, indexes []int) (all []results.Evidence) {
+	for _, i := range indexes[:min(len(indexes), examples)] {
+		all = append(all, eventEvidence(code, c, i))
+	}
+	return all
+}
+
+// firstIDs names the first few of some events, and says how many others there are.
+func firstIDs(c *corpus.Corpus, code, cause string, few int, ids []corpus.ID) (all []results.Evidence) {
+	for _, id := range ids[:min(len(ids), few)] {
+		all = append(all, evidenceOf(c, code, cause, id))
+	}
+	return andOthers(all, code, cause, len(ids)-few)
+}
+
+// andOthers tells of n more events that are like those named as evidence.
+func andOthers(all []results.Evidence, code, cause string, n int) []results.Evidence {
+	if n <= 0 {
+		return all
+	}
+	return append(all, results.Evidence{Code: code, Cause: cause, Count: int64(n)})
+}

@@ -321,8 +321,8 @@ func TestACarriedEventUnderAnotherSubscriptionIsToldAsSuch(t *testing.T) {
 	relay := scripted.Serve(t, scripted.Script{Honest: 50, SubID: "zzz"})
 	m := try(t, notes, relay, func(ctx context.Context, trial *harness.Trial) error {
 		all := places(0, 50)
-		s := &side{Trial: trial, begins: harness.Loaded}
-		if err := s.seed(ctx); err != nil {
+		s := &side{Trial: trial}
+		if err := s.seed(ctx, harness.Loaded); err != nil {
 			return err
 		}
 		s.held = all
@@ -330,8 +330,8 @@ func TestACarriedEventUnderAnotherSubscriptionIsToldAsSuch(t *testing.T) {
 		if s.seeded, err = model.NewStatuses(notes, func(int) bool { return true }, trial.Now); err != nil {
 			return err
 		}
-		sink := &side{Trial: trial.Under(harness.Description{}), offered: make([]bool, 50)}
-		return transfer(ctx, sink, s)
+		sink := &side{Trial: trial.Under(harness.Description{}), other: s, offered: make([]bool, 50)}
+		return sink.transfer(ctx, sink.Under(describePhase(phaseTransfer)))
 	})
 	m.judged(t, "one", "negentropy.transfer", results.CodeCarried, results.Failed, "", "one", "asked", 50, "fetched", 0, "missing", 50, "elsewhere", 50)
 }

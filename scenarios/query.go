@@ -1,8 +1,10 @@
 package scenarios
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
+	"errors"
 	"slices"
 	"time"
 
@@ -17,44 +19,42 @@ import (
 // Query asks one of the query templates: on one connection for the latency, then on several at once
 // for the rate.
 type Query struct {
-	template *queryTemplate
-	place    int  // among the query templates
-	varied   bool // parameters drawn anew for each question, instead of the same question over and over
-	shared   *queryParametersOnce
+	place  int  // among the query templates
+	varied bool // parameters drawn anew for each question, instead of the same question over and over
+	shared *queryParametersOnce
 }
 
 // Queries returns the query templates, each in its hot and its varied form.
-func Queries() []harness.Scenario {
+func Queries() (all []harness.Scenario) {
 	shared := new(queryParametersOnce)
-	var all []harness.Scenario
 	for i := range queryTemplates {
-		all = append(all, &Query{&queryTemplates[i], i, false, shared}, &Query{&queryTemplates[i], i, true, shared})
+		all = append(all, &Query{i, false, shared}, &Query{i, true, shared})
 	}
 	return all
 }
 
-// Describe implements harness.Scenario.
-func (q *Query) Describe() harness.Description {
-	form, order, uses := "hot", orderQueries+2*q.place, q.template.uses
-	if q.varied {
-		form, order, uses = "varied", order+1, slices.Concat(uses, q.template.alsoVaried)
+// form names a form of the stock queries, and its place among the two.
+func form(varied bool) (name string, place int) {
+	if varied {
+		return "varied", 1
 	}
-	return harness.Description{Needs: harness.Loaded, Scenario: results.Scenario{
-		Key: "query." + q.template.key + "." + form, Title: q.template.key + ": " + q.template.title, Section: sectionQueries, Order: order,
-		Meaning: "Median time to EOSE, less is better. hot repeats one filter, varied draws others like it",
-		Primary: "eose", Unit: "ms", Layout: results.LayoutQueries, Ceiling: results.CeilingQuery, RoundTrips: []string{"eose", "first event"}, Uses: uses,
-		Headlines: []results.Headline{{Metric: "eose", Title: form + " queries"}, {Metric: "events/s", Title: "query events/s"}},
-	}, Labels: results.Labels{results.LabelQuery: q.template.key, results.LabelForm: form}, Metrics: []results.Metric{
-		figure("eose", "time to EOSE"), figure("first event", "time to first event"), figure("events/s", "events/s from all connections"),
-		figure("queries/s", "answers/s from all connections"), figure("events", "events in the answer"),
-	}}
+	return "hot", 0
 }
 
-// warmUps is how many questions are asked before the clock counts.
-const warmUps = 3
-
-// rateTime is how long a rate is measured at least.
-const rateTime = 200 * time.Millisecond
+// Describe implements harness.Scenario.
+func (q *Query) Describe() harness.Description {
+	template := &queryTemplates[q.place]
+	form, order := form(q.varied)
+	return harness.Description{Needs: harness.Loaded, Scenario: results.Scenario{
+		Key: "query." + template.key + "." + form, Title: template.key + ": " + template.title, Section: "Queries",
+		Order: orderQueries + 2*q.place + order, Primary: "eose", Unit: "ms", Layout: results.LayoutQueries, Ceiling: results.CeilingQuery,
+		RoundTrips: []string{"eose", "first event"}, Uses: template.uses(q.varied),
+		Meaning:   "Median time to EOSE, less is better. hot repeats one filter, varied draws others like it",
+		Headlines: []results.Headline{{Metric: "eose", Title: form + " queries"}, {Metric: "events/s", Title: "query events/s"}},
+	}, Labels: results.Labels{results.LabelQuery: template.key, results.LabelForm: form}, Metrics: figures("eose", "time to EOSE",
+		"first event", "time to first event", "events/s", "events/s from all connections", "queries/s", "answers/s from all connections",
+		"events", "events in the answer")}
+}
 
 // query is one filter with its answer.
 type query struct {
@@ -63,48 +63,86 @@ type query struct {
 	reply  load.Reply
 }
 
+func newQuery(filter corpus.Filter) query { return query{filter: filter, json: filter.AppendJSON(nil)} }
+
+// warmUps is how many questions are asked before the clock counts.
+const warmUps = 3
+
 // Run implements harness.Scenario.
 func (q *Query) Run(ctx context.Context, t *harness.Trial) error {
 	s, err := q.shared.of(t)
 	if err != nil {
 		return err
 	}
-	draw := func() (f corpus.Filter, ok bool) {
-		switch {
-		case len(s.held) == 0:
-			return f, false
-		case q.varied:
-			f, ok = q.template.varied(s, t.Rand)
-		default:
-			f, ok = q.template.hot(s)
-		}
-		f.Limit = corpus.Int(templateLimit)
-		return f, ok
-	}
 	rounds, conns := t.Options.QueryRounds, t.Options.QueryConns
-	questions := make([]query, warmUps+rounds+conns*rounds)
+	questions := drawQueries(t, s, warmUps+rounds+conns*rounds, q.varied, queryTemplates[q.place])
+	if len(questions) == 0 {
+		t.NotMeasured(results.NothingToAsk, nil)
+		return nil
+	}
 	for i := range questions {
-		filter, ok := draw()
-		if !ok {
-			t.NotMeasured(results.NothingToAsk, nil)
-			return nil
-		}
-		questions[i] = query{filter: filter, json: filter.AppendJSON(nil), reply: load.Reply{IDs: make([]corpus.ID, 0, min(templateLimit, t.Corpus.Len()))}}
+		a := &questions[i]
+		a.filter.Limit = corpus.Int(templateLimit)
+		*a = newQuery(a.filter)
+		a.reply.IDs = make([]corpus.ID, 0, min(templateLimit, t.Corpus.Len()))
 	}
-	if err := q.alone(ctx, t, questions[:warmUps], questions[warmUps:warmUps+rounds]); err != nil {
-		return err
-	}
-	t.OwnReading()
-	changed, err := q.together(ctx, t, questions[warmUps+rounds:])
-	t.OwnPart()
+	changed, err := byREQ.run(ctx, t, questions[:warmUps], questions[warmUps:warmUps+rounds], questions[warmUps+rounds:])
 	if err != nil {
 		return err
 	}
 	return judge(ctx, t, append(questions, changed...))
 }
 
-// alone measures latency on one connection.
-func (q *Query) alone(ctx context.Context, t *harness.Trial, warm, timed []query) error {
+// drawQueries draws so many rounds of those query templates that the corpus has something for.
+func drawQueries(t *harness.Trial, s *queryParameters, rounds int, varied bool, templates ...queryTemplate) (all []query) {
+	r := t.Rand
+	if !varied {
+		r = nil
+	}
+	for range rounds {
+		for i := range templates {
+			if filter, ok := templates[i].varied(s, r); ok && len(s.held) > 0 {
+				all = append(all, newQuery(filter))
+			}
+		}
+	}
+	return all
+}
+
+// rateTime is how long a rate is measured at least.
+const rateTime = 200 * time.Millisecond
+
+// keptChanges bounds how many answers of one connection are kept that differ from the first to the
+// same question.
+const keptChanges = 10
+
+// verb is a way to put questions, and under which metrics it is recorded.
+type verb struct {
+	ask         func(*load.Querier, []byte, *load.Reply) error
+	time, first string // latencies on one connection: to the end of an answer, and to its first event
+	held, unit  string // what an answer held on average
+	rate, each  string // answers a second from several connections, and what they held
+}
+
+// The two ways. A count (NIP-45) has no events of its own.
+var (
+	byREQ   = verb{(*load.Querier).Query, "eose", "first event", "events", "events/query", "queries/s", "events/s"}
+	byCOUNT = verb{(*load.Querier).Count, "time", "", "counted", "events/count", "counts/s", ""}
+)
+
+// run asks on one connection, whose latency is measured after a warm-up, and then on several. It
+// returns answers that were not what the same question had been answered with before, to be judged
+// as well.
+func (a *verb) run(ctx context.Context, t *harness.Trial, warm, timed, rate []query) (changed []query, err error) {
+	if err := a.alone(ctx, t, warm, timed); err != nil {
+		return nil, err
+	}
+	t.OwnReading()
+	defer t.OwnPart()
+	return a.together(ctx, t, rate)
+}
+
+func (a *verb) alone(ctx context.Context, t *harness.Trial, warm, timed []query) error {
 	querier, err := load.NewQuerier(ctx, t.Relay.URL(), t.Options.Stall)
 	if err != nil {
 		return err
@@ -113,92 +151,61 @@ func (q *Query) alone(ctx context.Context, t *harness.Trial, warm, timed []query
 	returned := &comparison{corpus: t.Corpus}
 	querier.OnEvent = returned.see
 	for i := range warm {
-		if err := querier.Query(warm[i].json, &warm[i].reply); err != nil {
+		if err := a.ask(querier, warm[i].json, &warm[i].reply); err != nil {
 			return err
 		}
 	}
-	t.AddFinding(returned.finding())
-	querier.OnEvent = nil
-	first, eose := results.NewHistogram(), results.NewHistogram()
-	events := 0
+	if querier.OnEvent = nil; a.first != "" {
+		t.AddFinding(returned.finding())
+	}
+	took, first, held := results.NewHistogram(), results.NewHistogram(), 0
 	for i := range timed {
 		r := &timed[i].reply
-		if err := querier.Query(timed[i].json, r); err != nil {
+		if err := a.ask(querier, timed[i].json, r); err != nil {
 			return err
 		}
 		t.Progress(i+1, len(timed))
-		if r.Closed {
+		if !r.Answered() {
 			continue
 		}
+		took.Record(r.EOSE)
+		held += r.Held()
 		if r.First > 0 {
 			first.Record(r.First)
 		}
-		eose.Record(r.EOSE)
-		events += len(r.IDs)
 	}
-	if eose.Count() == 0 {
-		return nil
+	if n := took.Count(); n > 0 {
+		t.Measure(results.Measurement{Metric: a.held, Unit: a.unit, Better: results.None, Exact: true,
+			Trials: []float64{float64(held) / float64(n)}, Samples: n})
 	}
-	t.Measure(results.Measurement{Metric: "events", Unit: "events/query", Better: results.None, Exact: true,
-		Trials: []float64{float64(events) / float64(eose.Count())}, Samples: eose.Count()})
-	if err := t.Latency("first event", results.Lower, first); err != nil {
-		return err
-	}
-	return t.Latency("eose", results.Lower, eose)
+	return errors.Join(t.Latency(a.first, results.Lower, first), t.Latency(a.time, results.Lower, took))
 }
 
-// together measures the rate over several connections. It returns answers that were not what the
-// same question had been answered with before, to be judged as well.
-func (q *Query) together(ctx context.Context, t *harness.Trial, questions []query) (changed []query, err error) {
-	others, events := make([][]query, t.Options.QueryConns), make([]int, t.Options.QueryConns)
-	sums := make([]uint64, len(questions))
-	took, err := askTogether(ctx, t, "queries/s", len(questions), func(querier *load.Querier, k, i int, first bool) (bool, error) {
-		r := &questions[i].reply
-		if err := querier.Query(questions[i].json, r); err != nil || r.Closed {
-			return false, err
-		}
-		events[k] += len(r.IDs)
-		switch sum := digest(r.IDs); {
-		case first:
-			sums[i] = sum
-		case sum != sums[i] && len(others[k]) < keptChanges:
-			other := questions[i]
-			other.reply.IDs = slices.Clone(r.IDs)
-			others[k] = append(others[k], other)
-		}
-		return true, nil
-	})
-	if err != nil {
-		return nil, err
-	}
-	sum := 0
-	for _, n := range events {
-		sum += n
-	}
-	if sum > 0 {
-		t.Measure(results.Measurement{Metric: "events/s", Unit: "events/s", Better: results.Higher,
-			Trials: []float64{float64(sum) / took.Seconds()}, Samples: int64(sum)})
-	}
-	return slices.Concat(others...), nil
-}
-
-// askTogether has several connections, whose handshakes are outside the clock, ask their shares of
-// n questions: each question once, and all over again until enough time has passed for a rate. ask
-// puts question i on connection k, and tells whether it was answered. The answers a second are
-// recorded; took is the time in which they came.
-func askTogether(ctx context.Context, t *harness.Trial, metric string, n int,
-	ask func(querier *load.Querier, k, i int, first bool) (answered bool, err error)) (took time.Duration, err error) {
-	conns := t.Options.QueryConns
-	answers := make([]int, conns)
-	took, err = load.Together(ctx, t.Relay.URL(), conns, t.Options.Stall, func(k int, querier *load.Querier, start time.Duration) error {
+// together has several connections, whose handshakes are outside the clock, ask their shares of the
+// questions: each question once, and all over again until enough time has passed for a rate.
+func (a *verb) together(ctx context.Context, t *harness.Trial, questions []query) ([]query, error) {
+	n, conns := len(questions), t.Options.QueryConns
+	changed, answers, held := make([][]query, conns), make([]int, conns), make([]int, conns)
+	sums := make([]uint64, n)
+	took, err := load.Together(ctx, t.Relay.URL(), conns, t.Options.Stall, func(k int, querier *load.Querier, start time.Duration) error {
 		for round := 0; round == 0 || wire.Now()-start < rateTime; round++ {
 			for i := k * n / conns; i < (k+1)*n/conns; i++ {
-				answered, err := ask(querier, k, i, round == 0)
-				if err != nil {
+				r := &questions[i].reply
+				if err := a.ask(querier, questions[i].json, r); err != nil {
 					return err
 				}
-				if answered {
-					answers[k]++
+				if !r.Answered() {
+					continue
+				}
+				answers[k]++
+				held[k] += r.Held()
+				switch sum := digest(r); {
+				case round == 0:
+					sums[i] = sum
+				case sum != sums[i] && len(changed[k]) < keptChanges:
+					other := questions[i]
+					other.reply.IDs = slices.Clone(r.IDs)
+					changed[k] = append(changed[k], other)
 				}
 			}
 			if answers[k] == 0 {
@@ -208,55 +215,66 @@ func askTogether(ctx context.Context, t *harness.Trial, metric string, n int,
 		return nil
 	})
 	if err != nil {
-		return took, err
+		return nil, err
 	}
-	sum := 0
-	for _, n := range answers {
-		sum += n
+	for k, metric := range []string{a.rate, a.each} {
+		sum := 0
+		for _, n := range [][]int{answers, held}[k] {
+			sum += n
+		}
+		if sum > 0 && metric != "" {
+			sampled(t, metric, metric, results.Higher, float64(sum)/took.Seconds(), sum)
+		}
 	}
-	if sum > 0 {
-		t.Measure(results.Measurement{Metric: metric, Unit: metric, Better: results.Higher,
-			Trials: []float64{float64(sum) / took.Seconds()}, Samples: int64(sum)})
-	}
-	return took, nil
+	return slices.Concat(changed...), nil
 }
 
-// keptChanges bounds how many answers of one connection are kept that differ from the first to the
-// same question.
-const keptChanges = 10
-
 // digest tells two answers apart, order included. It costs a nanosecond an event: ids are hashes.
-func digest(ids []corpus.ID) (sum uint64) {
-	for i := range ids {
-		sum = sum*31 + binary.LittleEndian.Uint64(ids[i][:])
+func digest(r *load.Reply) (sum uint64) {
+	sum = uint64(r.Held())
+	for i := range r.IDs {
+		sum = sum*31 + binary.LittleEndian.Uint64(r.IDs[i][:])
 	}
 	return sum
 }
 
-// judge checks every answer against the model.
-func judge(ctx context.Context, t *harness.Trial, questions []query) error {
-	var wrong, capped []judged
-	var closedWhy []results.Evidence
+// ended takes the answers of some questions from those that were none, of which it keeps the
+// relay's words, and records whether all that came was a message.
+func ended(t *harness.Trial, questions []query) (answered []*query, closed int, words []results.Evidence) {
 	var garbage wire.Garbage
-	closed, events, longest, elsewhere := 0, 0, 0, 0
 	for i := range questions {
-		a := &questions[i]
-		garbage.Add(a.reply.Garbage)
-		elsewhere += a.reply.Elsewhere
-		if a.reply.Closed {
-			closed++
-			if len(closedWhy) < examples {
-				closedWhy = append(closedWhy, results.Evidence{Code: results.EvidenceWords, Text: a.reply.Reason})
-			}
+		r := &questions[i].reply
+		garbage.Add(r.Garbage)
+		if !r.Closed {
+			answered = append(answered, &questions[i])
 			continue
 		}
-		events += len(a.reply.IDs)
-		longest = t.Ledger.Saw(len(a.reply.IDs))
-		switch v := t.Model.Check(&a.filter, a.reply.IDs); {
-		case v.Capped:
-			capped = append(capped, judged{a, v})
-		case !v.OK() || a.reply.NoID > 0:
-			wrong = append(wrong, judged{a, v})
+		if closed++; closed <= examples {
+			words = append(words, results.Evidence{Code: results.EvidenceWords, Text: r.Reason})
+		}
+	}
+	findGarbage(t, garbage)
+	return answered, closed, words
+}
+
+// judge checks every answer against the model.
+func judge(ctx context.Context, t *harness.Trial, questions []query) error {
+	answered, closed, words := ended(t, questions)
+	t.AddFinding(check(results.CodeEOSE, closed == 0, counts("closed", closed, "of", len(questions)), words...))
+	if len(answered) == 0 {
+		return nil
+	}
+	var wrong, capped []judged
+	events, longest, elsewhere := 0, 0, 0
+	for _, q := range answered {
+		elsewhere += q.reply.Elsewhere
+		events += len(q.reply.IDs)
+		longest = t.Ledger.Saw(len(q.reply.IDs))
+		switch j := q.judge(t.Model); {
+		case j.verdict.Capped:
+			capped = append(capped, j)
+		case !j.right():
+			wrong = append(wrong, j)
 		}
 	}
 	if len(capped) > 0 {
@@ -268,32 +286,24 @@ func judge(ctx context.Context, t *harness.Trial, questions []query) error {
 			wrong, capped = append(wrong, capped...), nil
 		}
 	}
-	answered := len(questions) - closed
-	findGarbage(t, garbage)
-	t.AddFinding(results.Finding{Code: results.CodeEOSE, Verdict: results.Holds(closed == 0), Counts: counts("closed", closed, "of", len(questions)), Evidence: closedWhy})
-	if answered == 0 {
-		return nil
-	}
-	f := results.Finding{Code: results.CodeModel, Verdict: results.Holds(len(wrong) == 0),
-		Counts: counts("wrong", len(wrong), "of", answered, "events", events, "elsewhere", elsewhere)}
-	for _, j := range wrong[:min(len(wrong), examples)] {
-		f.Evidence = append(f.Evidence, j.evidence(t)...)
-	}
-	for _, j := range wrong {
-		j.count(t, f.Counts)
-	}
-	t.AddFinding(f)
+	t.AddFinding(checkAnswers(t, results.CodeModel, wrong, counts("wrong", 0, "of", len(answered), "events", events, "elsewhere", elsewhere)))
 	if len(capped) > 0 {
-		t.AddFinding(results.Finding{Code: results.CodeUncapped, Verdict: results.Stated, Counts: counts("capped", len(capped), "of", answered, "events", longest)})
+		t.AddFinding(results.Finding{Code: results.CodeUncapped, Verdict: results.Stated,
+			Counts: counts("capped", len(capped), "of", len(answered), "events", longest)})
 	}
 	return nil
 }
 
-// judged is a question whose answer is not what the model gives in full.
+// judged is an answer beside what the model gives.
 type judged struct {
 	*query
 	verdict model.CheckResult
 }
+
+func (q *query) judge(m *model.Model) judged { return judged{q, m.Check(&q.filter, q.reply.IDs)} }
+
+// right says whether the answer is right and whole.
+func (j *judged) right() bool { return j.verdict.OK() && j.reply.NoID == 0 }
 
 // believe decides whether answers that hold just the newest of what was asked for are a cap of the
 // relay's, which is its right to have, or lost their end. A cap is one number, no answer is longer,
@@ -319,67 +329,56 @@ func believe(ctx context.Context, t *harness.Trial, capped []judged, longest int
 	return t.Model.Check(&filter, reply.IDs).OK(), nil
 }
 
-// count adds up how the answer departs from the model's, and what the relay had said of the missing
-// events when they were published.
-func (j *judged) count(t *harness.Trial, to map[string]float64) {
-	v := &j.verdict
-	for name, n := range map[string]int{"missing": len(v.Missing), "extra": len(v.Extra), "misordered": len(v.Misordered), "duplicate": len(v.Duplicate), "no id": j.reply.NoID} {
-		if n > 0 {
-			to[name] += float64(n)
+// checkAnswers is the finding on answers of which some are wrong. To the counts it adds how they
+// depart from the model's, and what the relay had said of the missing events when they were
+// published.
+func checkAnswers(t *harness.Trial, code string, wrong []judged, counts map[string]float64) results.Finding {
+	f := check(code, len(wrong) == 0, counts)
+	for k, j := range wrong {
+		counts["wrong"]++
+		v := &j.verdict
+		for name, n := range map[string]int{"missing": len(v.Missing), "extra": len(v.Extra), "misordered": len(v.Misordered),
+			"duplicate": len(v.Duplicate), "no id": j.reply.NoID} {
+			if n > 0 {
+				counts[name] += float64(n)
+			}
+		}
+		for _, m := range v.Missing {
+			if i, ok := t.Corpus.Find(m.ID); ok {
+				counts["missing."+cmp.Or(fates[t.Ledger.Get(i)], "acknowledged")]++
+			}
+		}
+		if k < examples {
+			f.Evidence = append(f.Evidence, j.evidence(t)...)
 		}
 	}
-	for _, m := range v.Missing {
-		if i, ok := t.Corpus.Find(m.ID); ok {
-			to["missing."+answered(t.Ledger.Get(i))]++
-		}
-	}
+	return f
 }
 
-// answered is what a relay had said of an event, for a finding's counts.
-func answered(a load.Answer) string {
-	switch a {
-	case load.Refused:
-		return "refused"
-	case load.Unanswered:
-		return "unanswered"
-	case load.NotImported:
-		return results.MissingNotImported
-	}
-	return "acknowledged"
-}
-
-// evidence is the question, and a few events of each fault of its answer.
-func (j *judged) evidence(t *harness.Trial) []results.Evidence {
-	v := &j.verdict
-	all := []results.Evidence{{Code: results.EvidenceQuestion, Text: shorten(j.json)}}
-	add := func(code, cause string, id corpus.ID) {
-		e := results.Evidence{Code: code, ID: id.String()}
-		if i, ok := t.Corpus.Find(id); ok {
-			e = eventEvidence(code, t.Corpus, i)
-		}
-		e.Cause = cause
-		all = append(all, e)
-	}
-	for _, d := range v.Missing[:min(len(v.Missing), few)] {
-		add(results.EvidenceMissing, "", d.ID)
-	}
-	all = andOthers(all, results.EvidenceMissing, "", len(v.Missing)-few)
-	for _, d := range v.Extra[:min(len(v.Extra), few)] {
-		add(results.EvidenceExtra, d.Reason.String(), d.ID)
-	}
-	all = andOthers(all, results.EvidenceExtra, "", len(v.Extra)-few)
-	for _, id := range v.Misordered[:min(len(v.Misordered), few)] {
-		add(results.EvidenceOrder, "misordered", id)
-	}
-	all = andOthers(all, results.EvidenceOrder, "misordered", len(v.Misordered)-few)
-	for _, id := range v.Duplicate[:min(len(v.Duplicate), few)] {
-		add(results.EvidenceOrder, "duplicate", id)
-	}
-	return andOthers(all, results.EvidenceOrder, "duplicate", len(v.Duplicate)-few)
-}
+// fates name what a relay had said of an event, for a finding's counts. Others were acknowledged.
+var fates = map[load.Answer]string{load.Refused: "refused", load.Unanswered: "unanswered", load.NotImported: results.MissingNotImported}
 
 // few is how many events of one fault of one answer stand as evidence.
 const few = 3
+
+// evidence is the question, and a few events of each fault of its answer.
+func (j *judged) evidence(t *harness.Trial) []results.Evidence {
+	ids := func(list []model.Discrepancy) (ids []corpus.ID) {
+		for _, d := range list {
+			ids = append(ids, d.ID)
+		}
+		return ids
+	}
+	v := &j.verdict
+	extra := firstIDs(t.Corpus, results.EvidenceExtra, "", few, ids(v.Extra))
+	for k, d := range v.Extra[:min(len(v.Extra), few)] {
+		extra[k].Cause = d.Reason.String()
+	}
+	return slices.Concat([]results.Evidence{{Code: results.EvidenceQuestion, Text: shorten(j.json)}},
+		firstIDs(t.Corpus, results.EvidenceMissing, "", few, ids(v.Missing)), extra,
+		firstIDs(t.Corpus, results.EvidenceOrder, "misordered", few, v.Misordered),
+		firstIDs(t.Corpus, results.EvidenceOrder, "duplicate", few, v.Duplicate))
+}
 
 // shorten keeps a filter's text readable as evidence.
 func shorten(text []byte) string {

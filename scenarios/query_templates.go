@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"sync"
 
 	"relaybench/corpus"
@@ -23,176 +24,146 @@ const (
 	byIDsCount    = 100
 )
 
-// queryTemplate is one of them. hot is its one fixed filter, varied draws another each time; ok is
-// false where the corpus has nothing to ask about.
+// queryTemplate is one of them.
 type queryTemplate struct {
 	key, title string
-	uses       []string // conditions of its filters
-	alsoVaried []string // of those of its varied form alone
-	hot        func(s *queryParameters) (f corpus.Filter, ok bool)
-	varied     func(s *queryParameters, r *rand.Rand) (f corpus.Filter, ok bool)
+	conditions string // of its filters, beside the limit and its order
+	varies     string // the condition that its varied form has beside those
+	filter     func(c *choice) corpus.Filter
 }
 
 var threadKinds = []int{1, 6, 7, 9735}
 
 var queryTemplates = []queryTemplate{
-	{
-		key: "firehose", title: "the newest events of all kinds",
-		uses: []string{results.UsesLimit, results.UsesOrder}, alsoVaried: []string{results.UsesUntil},
-		hot: func(s *queryParameters) (corpus.Filter, bool) { return corpus.Filter{}, true },
-		varied: func(s *queryParameters, r *rand.Rand) (corpus.Filter, bool) {
-			return corpus.Filter{Until: s.moment(r)}, true
-		},
-	},
-	{
-		key: "global-feed", title: "the newest notes",
-		uses: []string{results.UsesKinds, results.UsesLimit, results.UsesOrder}, alsoVaried: []string{results.UsesUntil},
-		hot: func(s *queryParameters) (corpus.Filter, bool) { return corpus.Filter{Kinds: []int{1, 6}}, true },
-		varied: func(s *queryParameters, r *rand.Rand) (corpus.Filter, bool) {
-			return corpus.Filter{Kinds: []int{1, 6}, Until: s.moment(r)}, true
-		},
-	},
-	{
-		key: "profiles", title: "of the 50 busiest authors",
-		uses: []string{results.UsesKinds, results.UsesAuthors, results.UsesLimit, results.UsesOrder},
-		hot: func(s *queryParameters) (corpus.Filter, bool) {
-			return corpus.Filter{Kinds: []int{0}, Authors: head(s.prolific, profileCount)}, len(s.prolific) > 0
-		},
-		varied: func(s *queryParameters, r *rand.Rand) (corpus.Filter, bool) {
-			return corpus.Filter{Kinds: []int{0}, Authors: pick(r, s.prolific, profileCount)}, len(s.prolific) > 0
-		},
-	},
-	{
-		key: "author-archive", title: "everything by the 3 quietest",
-		uses: []string{results.UsesAuthors, results.UsesLimit, results.UsesOrder},
-		hot: func(s *queryParameters) (corpus.Filter, bool) {
-			return corpus.Filter{Authors: tail(s.prolific, archiveCount)}, len(s.prolific) > 0
-		},
-		varied: func(s *queryParameters, r *rand.Rand) (corpus.Filter, bool) {
-			return corpus.Filter{Authors: pick(r, s.prolific, archiveCount)}, len(s.prolific) > 0
-		},
-	},
-	{
-		key: "follow-feed", title: "notes of 150 followed authors",
-		uses: []string{results.UsesKinds, results.UsesAuthors, results.UsesLimit, results.UsesOrder}, alsoVaried: []string{results.UsesUntil},
-		hot: func(s *queryParameters) (corpus.Filter, bool) {
-			return corpus.Filter{Kinds: []int{1, 6}, Authors: head(s.prolific, followCount)}, len(s.prolific) > 0
-		},
-		varied: func(s *queryParameters, r *rand.Rand) (corpus.Filter, bool) {
-			return corpus.Filter{Kinds: []int{1, 6}, Authors: pick(r, s.prolific, followCount), Until: s.moment(r)}, len(s.prolific) > 0
-		},
-	},
-	{
-		key: "thread", title: "under the most referenced note",
-		uses: []string{results.UsesKinds, "#e", results.UsesLimit, results.UsesOrder},
-		hot: func(s *queryParameters) (corpus.Filter, bool) {
-			return corpus.Filter{Kinds: threadKinds, Tags: tagged('e', hexes(head(s.referenced, 1)))}, len(s.referenced) > 0
-		},
-		varied: func(s *queryParameters, r *rand.Rand) (corpus.Filter, bool) {
-			return corpus.Filter{Kinds: threadKinds, Tags: tagged('e', hexes(pick(r, s.referenced, 1)))}, len(s.referenced) > 0
-		},
-	},
-	{
-		key: "notifications", title: "of the most mentioned key",
-		uses: []string{results.UsesKinds, "#p", results.UsesLimit, results.UsesOrder},
-		hot: func(s *queryParameters) (corpus.Filter, bool) {
-			return corpus.Filter{Kinds: threadKinds, Tags: tagged('p', hexes(head(s.mentioned, 1)))}, len(s.mentioned) > 0
-		},
-		varied: func(s *queryParameters, r *rand.Rand) (corpus.Filter, bool) {
-			return corpus.Filter{Kinds: threadKinds, Tags: tagged('p', hexes(pick(r, s.mentioned, 1)))}, len(s.mentioned) > 0
-		},
-	},
-	{
-		key: "conversation", title: "between two people",
-		uses: []string{results.UsesKinds, results.UsesAuthors, "#p", results.UsesLimit, results.UsesOrder},
-		hot:  func(s *queryParameters) (corpus.Filter, bool) { return s.talk(head(s.conversations, 1)) },
-		varied: func(s *queryParameters, r *rand.Rand) (corpus.Filter, bool) {
-			return s.talk(pick(r, s.conversations, 1))
-		},
-	},
-	{
-		key: "reactions-watch", title: "on the 150 busiest notes",
-		uses: []string{results.UsesKinds, "#e", results.UsesLimit, results.UsesOrder},
-		hot: func(s *queryParameters) (corpus.Filter, bool) {
-			return corpus.Filter{Kinds: []int{7}, Tags: tagged('e', hexes(head(s.referenced, watchCount)))}, len(s.referenced) > 0
-		},
-		varied: func(s *queryParameters, r *rand.Rand) (corpus.Filter, bool) {
-			return corpus.Filter{Kinds: []int{7}, Tags: tagged('e', hexes(pick(r, s.referenced, watchCount)))}, len(s.referenced) > 0
-		},
-	},
-	{
-		key: "hashtag", title: "notes under the top one",
-		uses: []string{results.UsesKinds, "#t", results.UsesLimit, results.UsesOrder},
-		hot: func(s *queryParameters) (corpus.Filter, bool) {
-			return corpus.Filter{Kinds: []int{1}, Tags: tagged('t', head(s.hashtags, 1))}, len(s.hashtags) > 0
-		},
-		varied: func(s *queryParameters, r *rand.Rand) (corpus.Filter, bool) {
-			return corpus.Filter{Kinds: []int{1}, Tags: tagged('t', pick(r, s.hashtags, 1))}, len(s.hashtags) > 0
-		},
-	},
-	{
-		key: "by-ids", title: "100 events by their ids",
-		uses: []string{results.UsesIDs, results.UsesLimit, results.UsesOrder},
-		hot: func(s *queryParameters) (corpus.Filter, bool) {
-			return corpus.Filter{IDs: s.spread(byIDsCount)}, len(s.held) > 0
-		},
-		varied: func(s *queryParameters, r *rand.Rand) (corpus.Filter, bool) {
-			return corpus.Filter{IDs: s.ids(pick(r, s.held, byIDsCount))}, len(s.held) > 0
-		},
-	},
-	{
-		key: "recent-window", title: "the last fifth of the time",
-		uses: []string{results.UsesKinds, results.UsesSince, results.UsesLimit, results.UsesOrder}, alsoVaried: []string{results.UsesUntil},
-		hot: func(s *queryParameters) (corpus.Filter, bool) {
-			return corpus.Filter{Kinds: []int{1}, Since: corpus.Int64(s.newest - s.span()/5)}, true
-		},
-		varied: func(s *queryParameters, r *rand.Rand) (corpus.Filter, bool) {
-			until := s.moment(r)
-			return corpus.Filter{Kinds: []int{1}, Since: corpus.Int64(*until - s.span()/5), Until: until}, true
-		},
-	},
-	{
-		key: "empty", title: "nothing matches, the floor",
-		uses: []string{results.UsesIDs, results.UsesLimit, results.UsesOrder},
-		hot: func(s *queryParameters) (corpus.Filter, bool) {
-			return corpus.Filter{IDs: []corpus.ID{sha256.Sum256([]byte("relaybench: no event has this id"))}}, true
-		},
-		varied: func(s *queryParameters, r *rand.Rand) (corpus.Filter, bool) {
-			var id corpus.ID
-			for i := range id {
-				id[i] = byte(r.Uint64())
+	{"firehose", "the newest events of all kinds", "", "until", func(c *choice) corpus.Filter {
+		return corpus.Filter{Until: c.until()}
+	}},
+	{"global-feed", "the newest notes", "kinds", "until", func(c *choice) corpus.Filter {
+		return corpus.Filter{Kinds: []int{1, 6}, Until: c.until()}
+	}},
+	{"profiles", "of the 50 busiest authors", "kinds authors", "", func(c *choice) corpus.Filter {
+		return corpus.Filter{Kinds: []int{0}, Authors: choose(c, c.prolific, profileCount)}
+	}},
+	{"author-archive", "everything by the 3 quietest", "authors", "", func(c *choice) corpus.Filter {
+		authors := choose(c, c.prolific, archiveCount)
+		if c.rand == nil {
+			authors = c.prolific[len(c.prolific)-len(authors):]
+		}
+		return corpus.Filter{Authors: authors}
+	}},
+	{"follow-feed", "notes of 150 followed authors", "kinds authors", "until", func(c *choice) corpus.Filter {
+		return corpus.Filter{Kinds: []int{1, 6}, Authors: choose(c, c.prolific, followCount), Until: c.until()}
+	}},
+	{"thread", "under the most referenced note", "kinds #e", "", func(c *choice) corpus.Filter {
+		return corpus.Filter{Kinds: threadKinds, Tags: tagged('e', hexes(choose(c, c.referenced, 1)))}
+	}},
+	{"notifications", "of the most mentioned key", "kinds #p", "", func(c *choice) corpus.Filter {
+		return corpus.Filter{Kinds: threadKinds, Tags: tagged('p', hexes(choose(c, c.mentioned, 1)))}
+	}},
+	{"conversation", "between two people", "kinds authors #p", "", func(c *choice) (f corpus.Filter) {
+		for _, talk := range choose(c, c.conversations, 1) {
+			f = corpus.Filter{Kinds: []int{1}, Authors: []corpus.PubKey{talk.Author}, Tags: tagged('p', []string{talk.Tagged.String()})}
+		}
+		return f
+	}},
+	{"reactions-watch", "on the 150 busiest notes", "kinds #e", "", func(c *choice) corpus.Filter {
+		return corpus.Filter{Kinds: []int{7}, Tags: tagged('e', hexes(choose(c, c.referenced, watchCount)))}
+	}},
+	{"hashtag", "notes under the top one", "kinds #t", "", func(c *choice) corpus.Filter {
+		return corpus.Filter{Kinds: []int{1}, Tags: tagged('t', choose(c, c.hashtags, 1))}
+	}},
+	{"by-ids", "100 events by their ids", "ids", "", func(c *choice) corpus.Filter {
+		indexes := choose(c, c.held, byIDsCount)
+		if c.rand == nil {
+			indexes = spread(c.held, byIDsCount)
+		}
+		return corpus.Filter{IDs: idsOf(c.corpus, indexes)}
+	}},
+	{"recent-window", "the last fifth of the time", "kinds since", "until", func(c *choice) corpus.Filter {
+		end, until := c.newest, c.until()
+		if until != nil {
+			end = *until
+		}
+		return corpus.Filter{Kinds: []int{1}, Since: corpus.Int64(end - (c.newest-c.oldest)/5), Until: until}
+	}},
+	{"empty", "nothing matches, the floor", "ids", "", func(c *choice) corpus.Filter {
+		id := corpus.ID(sha256.Sum256([]byte("relaybench: no event has this id")))
+		for i := range id {
+			if c.rand != nil {
+				id[i] = byte(c.rand.Uint64())
 			}
-			return corpus.Filter{IDs: []corpus.ID{id}}, true
-		},
-	},
-	{
-		key: "deep-page", title: "in the middle of the past",
-		uses: []string{results.UsesUntil, results.UsesLimit, results.UsesOrder},
-		hot: func(s *queryParameters) (corpus.Filter, bool) {
-			return corpus.Filter{Until: corpus.Int64(s.middle)}, len(s.held) > 0
-		},
-		varied: func(s *queryParameters, r *rand.Rand) (corpus.Filter, bool) {
-			if len(s.held) == 0 {
-				return corpus.Filter{}, false
-			}
-			return corpus.Filter{Until: corpus.Int64(s.created(s.held[len(s.held)/4+r.IntN(max(1, len(s.held)/2))]))}, true
-		},
-	},
+		}
+		return corpus.Filter{IDs: []corpus.ID{id}}
+	}},
+	{"deep-page", "in the middle of the past", "until", "", func(c *choice) corpus.Filter {
+		n := len(c.held)
+		if c.nothing = n == 0; c.nothing {
+			return corpus.Filter{}
+		}
+		middle := n / 2
+		if c.rand != nil {
+			middle = n/4 + c.rand.IntN(max(1, n/2))
+		}
+		return corpus.Filter{Until: corpus.Int64(c.corpus.Entry(c.held[middle]).CreatedAt)}
+	}},
+}
+
+// uses are the conditions of the filters.
+func (q *queryTemplate) uses(varied bool) []string {
+	all := append(strings.Fields(q.conditions), results.UsesLimit, results.UsesOrder)
+	if varied {
+		all = append(all, strings.Fields(q.varies)...)
+	}
+	return all
+}
+
+// hot is the template's one fixed filter; ok is false where the corpus has nothing to ask about.
+func (q *queryTemplate) hot(s *queryParameters) (f corpus.Filter, ok bool) {
+	return q.varied(s, nil)
+}
+
+// varied draws another filter each time.
+func (q *queryTemplate) varied(s *queryParameters, r *rand.Rand) (f corpus.Filter, ok bool) {
+	c := &choice{queryParameters: s, rand: r}
+	f = q.filter(c)
+	return f, !c.nothing
+}
+
+// choice is what one filter asks about.
+type choice struct {
+	*queryParameters
+	rand    *rand.Rand // nil: what stands out most, and no draw
+	nothing bool       // the corpus has nothing to choose from
+}
+
+// choose takes n different elements of a list, all of them where there are no more.
+func choose[T any](c *choice, list []T, n int) []T {
+	c.nothing = c.nothing || len(list) == 0
+	if c.rand == nil {
+		return list[:min(n, len(list))]
+	}
+	return pick(c.rand, list, n)
+}
+
+// until is a moment up to which a varied filter asks.
+func (c *choice) until() *int64 {
+	if c.rand == nil {
+		return nil
+	}
+	return c.moment(c.rand)
 }
 
 // queryParameters are what the query templates ask about: who and what stands out among the events
 // that a compliant relay holds.
 type queryParameters struct {
-	corpus        *corpus.Corpus
-	held          []int           // indexes, in corpus order
-	prolific      []corpus.PubKey // authors by notes, most first
-	referenced    []corpus.ID     // notes by references to them, most first
-	mentioned     []corpus.PubKey // keys by mentions, most first
-	hashtags      []string        // by use, most first
-	conversations []model.Pair    // an author and a key it mentions, the longest first but for the hot one
-
-	oldest, newest int64 // created_at, Unix seconds
-	middle         int64 // of the event in the middle
+	corpus         *corpus.Corpus
+	held           []int           // indexes, in corpus order
+	oldest, newest int64           // created_at of them, Unix seconds
+	prolific       []corpus.PubKey // authors by notes, most first
+	referenced     []corpus.ID     // notes by references to them, most first
+	mentioned      []corpus.PubKey // keys by mentions, most first
+	hashtags       []string        // by use, most first
+	conversations  []model.Pair    // an author and a key it mentions, the longest first but for the hot one
 }
 
 func newQueryParameters(c *corpus.Corpus, m *model.Model) (*queryParameters, error) {
@@ -214,19 +185,10 @@ func newQueryParameters(c *corpus.Corpus, m *model.Model) (*queryParameters, err
 // queries about it have nothing to ask.
 func plainQueryParameters(c *corpus.Corpus, m *model.Model) *queryParameters {
 	s := &queryParameters{corpus: c, held: m.Effective()}
-	if len(s.held) > 0 {
-		s.oldest, s.newest = s.created(s.held[0]), s.created(s.held[len(s.held)-1])
-		s.middle = s.created(s.held[len(s.held)/2])
+	if n := len(s.held); n > 0 {
+		s.oldest, s.newest = c.Entry(s.held[0]).CreatedAt, c.Entry(s.held[n-1]).CreatedAt
 	}
 	return s
-}
-
-func keys[K any](ranked []model.Ranked[K]) []K {
-	list := make([]K, len(ranked))
-	for i, r := range ranked {
-		list[i] = r.Key
-	}
-	return list
 }
 
 // queryParametersOnce derives the parameters when they are first needed, and once for all queries,
@@ -242,37 +204,18 @@ func (o *queryParametersOnce) of(t *harness.Trial) (*queryParameters, error) {
 	return o.s, o.err
 }
 
-func (s *queryParameters) created(i int) int64 { return s.corpus.Entry(i).CreatedAt }
-
-func (s *queryParameters) span() int64 { return s.newest - s.oldest }
-
 // moment draws a time at which the corpus was growing.
 func (s *queryParameters) moment(r *rand.Rand) *int64 {
-	return corpus.Int64(s.oldest + int64(r.Uint64N(uint64(s.span()+1))))
+	return corpus.Int64(s.oldest + int64(r.Uint64N(uint64(s.newest-s.oldest+1))))
 }
 
-func (s *queryParameters) ids(indexes []int) []corpus.ID { return idsOf(s.corpus, indexes) }
-
-// spread takes n ids evenly over the held events.
-func (s *queryParameters) spread(n int) []corpus.ID {
-	n = min(n, len(s.held))
-	indexes := make([]int, n)
-	for k := range indexes {
-		indexes[k] = s.held[k*len(s.held)/n]
+func keys[K any](ranked []model.Ranked[K]) []K {
+	list := make([]K, len(ranked))
+	for i, r := range ranked {
+		list[i] = r.Key
 	}
-	return s.ids(indexes)
+	return list
 }
-
-func (s *queryParameters) talk(pairs []model.Pair) (corpus.Filter, bool) {
-	if len(pairs) == 0 {
-		return corpus.Filter{}, false
-	}
-	return corpus.Filter{Kinds: []int{1}, Authors: []corpus.PubKey{pairs[0].Author}, Tags: tagged('p', []string{pairs[0].Tagged.String()})}, true
-}
-
-func head[T any](list []T, n int) []T { return list[:min(n, len(list))] }
-
-func tail[T any](list []T, n int) []T { return list[max(0, len(list)-n):] }
 
 // pick draws n different elements, all of them where there are no more.
 func pick[T any](r *rand.Rand, list []T, n int) []T {

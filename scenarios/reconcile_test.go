@@ -110,7 +110,7 @@ func TestReconcilingFindsTheDifferenceInEachLayer(t *testing.T) {
 }
 
 // lacking reconciles with a peer that lacks an item.
-type lacking struct{ reconcileLayers }
+type lacking struct{ *reconcile }
 
 func (l *lacking) Run(ctx context.Context, t *harness.Trial) error {
 	s, err := l.made(ctx, t)
@@ -127,7 +127,7 @@ func (l *lacking) Run(ctx context.Context, t *harness.Trial) error {
 func TestAPeerThatLacksAnItemIsNotExact(t *testing.T) {
 	t.Parallel()
 	o := ReconcileOptions{Sizes: []int{500}, Repeat: 1}
-	m := layered(t, &lacking{*Reconciles(o)[0].(*reconcileLayers)})
+	m := layered(t, &lacking{Reconciles(o)[0].(*reconcile)})
 	for phase, want := range map[string]float64{"differing": 101, "identical": 1} {
 		if have := m.value(t, "", "reconcile.harness", "have", results.LabelPhase, phase); have != want {
 			t.Errorf("%s: have %v, want %v", phase, have, want)

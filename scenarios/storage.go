@@ -20,13 +20,12 @@ type Storage struct{}
 // Describe implements harness.Scenario.
 func (Storage) Describe() harness.Description {
 	return harness.Description{Needs: harness.Loaded, Scenario: results.Scenario{
-		Key: "storage", Title: "On disk after a clean stop", Section: sectionStorage, Order: orderStorage, Primary: "allocated", Unit: "bytes/event",
-		Layout: results.LayoutBars, Headlines: []results.Headline{{Metric: "allocated", Title: "disk/event"}, {Metric: "write amplification", Title: "written"}},
-	}, External: results.Finding{Cause: results.ExternalDisk}, Metrics: []results.Metric{
-		figure("allocated", "disk blocks"), figure("apparent", "file lengths"), figure("write amplification", "bytes written for each corpus byte"),
-		figure("restart", "from start to ready, over what it left"), figure("answer after restart", "first answer after that"),
-		figure("allocated in all", "disk blocks in all"),
-	}}
+		Key: "storage", Title: "On disk after a clean stop", Section: "Storage", Order: orderStorage, Primary: "allocated", Unit: "bytes/event",
+		Layout:    results.LayoutBars,
+		Headlines: []results.Headline{{Metric: "allocated", Title: "disk/event"}, {Metric: "write amplification", Title: "written"}},
+	}, External: results.Finding{Cause: results.ExternalDisk}, Metrics: figures("allocated", "disk blocks", "apparent", "file lengths",
+		"write amplification", "bytes written for each corpus byte", "restart", "from start to ready, over what it left",
+		"answer after restart", "first answer after that", "allocated in all", "disk blocks in all")}
 }
 
 // leastStored is how many bytes an event takes at least, however it is stored: its signature, which
@@ -35,14 +34,8 @@ const leastStored = 64
 
 // Run implements harness.Scenario.
 func (Storage) Run(ctx context.Context, t *harness.Trial) error {
-	var acknowledged, bytes int64
-	for i := range t.Corpus.Len() {
-		if t.Ledger.Acknowledged(i) {
-			acknowledged++
-			bytes += int64(t.Corpus.Entry(i).Length)
-		}
-	}
-	if acknowledged == 0 {
+	acknowledged := where(t.Corpus, t.Ledger.Acknowledged)
+	if len(acknowledged) == 0 {
 		return errors.New("nothing was accepted, so that there is nothing to divide by")
 	}
 	before, err := askPlain(ctx, t)
@@ -67,7 +60,8 @@ func (Storage) Run(ctx context.Context, t *harness.Trial) error {
 	start := wire.Now()
 	if err := t.Restart(ctx); err != nil {
 		if start := (*relays.StartError)(nil); clean && errors.As(err, &start) && start.Cause != relays.PortTaken && start.Cause != relays.LaunchFailed {
-			t.AddFinding(results.Finding{Code: results.CodeRemembers, Verdict: results.Failed, Cause: results.CauseNoStart, Texts: map[string]string{"error": start.Detail}})
+			t.AddFinding(results.Finding{Code: results.CodeRemembers, Verdict: results.Failed, Cause: results.CauseNoStart,
+				Texts: map[string]string{"error": start.Detail}})
 		}
 		return fmt.Errorf("does not start over what it left when it was stopped: %w", err)
 	}
@@ -78,9 +72,8 @@ func (Storage) Run(ctx context.Context, t *harness.Trial) error {
 	}
 	// A clean stop takes nothing from a relay that has its events on disk, synced or not. One that
 	// never had them there has promised nothing, unless its definition does.
-	durability := t.Relay.Definition().Durability
-	declared := durability == relays.Commit || durability == relays.Batch
-	onDisk := max(running.Allocated, disk.Allocated) >= leastStored*acknowledged
+	declared := durable(t)
+	onDisk := max(running.Allocated, disk.Allocated) >= leastStored*int64(len(acknowledged))
 	required := declared || clean && onDisk
 	stored, lost, err := checkStored(ctx, t, required)
 	if err != nil {
@@ -96,13 +89,12 @@ func (Storage) Run(ctx context.Context, t *harness.Trial) error {
 	case stored > 0 && disk.Allocated < leastStored*int64(stored):
 		t.NotMeasured(results.KeptElsewhere, nil)
 		return nil
-	}
-	if stored > 0 {
+	case stored > 0:
 		t.Value("allocated", "bytes/event", results.Lower, float64(disk.Allocated)/float64(stored))
 		t.Value("apparent", "bytes/event", results.Lower, float64(disk.Apparent)/float64(stored))
 	}
 	t.Value("allocated in all", "MiB", results.None, float64(disk.Allocated)/(1<<20))
-	t.Value("write amplification", "bytes/byte", results.Lower, float64(used.WriteBytes)/float64(bytes))
+	t.Value("write amplification", "bytes/byte", results.Lower, float64(used.WriteBytes)/float64(bytesOf(t.Corpus, acknowledged)))
 	t.Value("restart", "ms", results.Lower, harness.Milliseconds(ready))
 	if len(after) > 0 && !after[0].reply.Closed {
 		t.Value("answer after restart", "ms", results.Lower, harness.Milliseconds(after[0].reply.EOSE))
@@ -110,8 +102,14 @@ func (Storage) Run(ctx context.Context, t *harness.Trial) error {
 	return nil
 }
 
+// durable says whether the relay's definition has an OK mean that the event is stored.
+func durable(t *harness.Trial) bool {
+	d := t.Relay.Definition().Durability
+	return d == relays.Commit || d == relays.Batch
+}
+
 // askPlain asks once each of the query templates for which nothing has to be known of the corpus.
-func askPlain(ctx context.Context, t *harness.Trial) (questions []query, err error) {
+func askPlain(ctx context.Context, t *harness.Trial) (asked []query, err error) {
 	querier, err := load.NewQuerier(ctx, t.Relay.URL(), t.Options.Stall)
 	if err != nil {
 		return nil, err
@@ -124,41 +122,36 @@ func askPlain(ctx context.Context, t *harness.Trial) (questions []query, err err
 			continue
 		}
 		filter.Limit = corpus.Int(templateLimit)
-		a := query{filter: filter, json: filter.AppendJSON(nil)}
-		if err := querier.Query(a.json, &a.reply); err != nil {
+		q := newQuery(filter)
+		if err := querier.Query(q.json, &q.reply); err != nil {
 			return nil, err
 		}
-		questions = append(questions, a)
+		asked = append(asked, q)
 	}
-	return questions, nil
+	return asked, nil
 }
 
 // findForgotten judges whether a relay answers after a stop as well as it did before. What it
 // answered wrong already is for its queries to tell; a cap at the same number is none of a stop's
 // doing.
 func findForgotten(t *harness.Trial, before, after []query) {
-	f := results.Finding{Code: results.CodeRemembers, Counts: map[string]float64{}}
+	var wrong []judged
+	of := 0
 	for i := range before {
 		if before[i].reply.Closed || after[i].reply.Closed || before[i].reply.NoID > 0 {
 			continue
 		}
-		was, now := t.Model.Check(&before[i].filter, before[i].reply.IDs), t.Model.Check(&after[i].filter, after[i].reply.IDs)
-		if !was.OK() && !was.Capped {
+		was, now := before[i].judge(t.Model), after[i].judge(t.Model)
+		if !was.verdict.OK() && !was.verdict.Capped {
 			continue
 		}
-		f.Counts["of"]++
-		if after[i].reply.NoID == 0 && (now.OK() || was.Capped && now.Capped && now.Got == was.Got) {
-			continue
-		}
-		f.Counts["wrong"]++
-		j := judged{&after[i], now}
-		j.count(t, f.Counts)
-		if f.Counts["wrong"] <= examples {
-			f.Evidence = append(f.Evidence, j.evidence(t)...)
+		of++
+		capped := was.verdict.Capped && now.verdict.Capped && now.verdict.Got == was.verdict.Got
+		if !now.right() && !(capped && now.reply.NoID == 0) {
+			wrong = append(wrong, now)
 		}
 	}
-	if f.Counts["of"] > 0 {
-		f.Verdict = results.Holds(f.Counts["wrong"] == 0)
-		t.AddFinding(f)
+	if of > 0 {
+		t.AddFinding(checkAnswers(t, results.CodeRemembers, wrong, counts("of", of)))
 	}
 }

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"relaybench/corpus"
@@ -14,6 +16,8 @@ import (
 	"relaybench/harness"
 	"relaybench/harness/load"
 	"relaybench/relays"
+	"relaybench/relays/client"
+	"relaybench/relays/negentropy"
 	"relaybench/relays/wire"
 	"relaybench/results"
 )
@@ -25,8 +29,9 @@ type Sync struct {
 	Direction relays.Direction // whose side the agent of the negentropy mode takes; Down unless set
 	Page      int              // events asked for in one REQ of the req mode
 
-	held  heldBySource
-	stops []string // relays that ended, as a source, a transfer that relaybench carried
+	held   beginning       // of the source that was met last: finding it out takes a while and serves all sinks
+	heldBy *relays.Process // that source
+	stops  []string        // relays that ended, as a source, a transfer that relaybench carried
 }
 
 // The modes.
@@ -36,8 +41,24 @@ const (
 	ModeReq        = "req"
 )
 
-// SyncModes lists them in the order in which they are measured.
-func SyncModes() []string { return []string{ModeNative, ModeNegentropy, ModeReq} }
+// syncModes has them in the order in which they are measured.
+var syncModes = []struct {
+	mode, title string
+	uses        []string
+	ceiling     results.Ceiling
+}{
+	{ModeNative, "by the sink's own sync command", nil, results.CeilingNone},
+	{ModeNegentropy, "by reconciliation (NIP-77), relaybench between the two", []string{results.UsesIDs}, results.CeilingPair},
+	{ModeReq, "by REQs in pages, newest first", []string{results.UsesUntil, results.UsesLimit, results.UsesOrder}, results.CeilingPair},
+}
+
+// SyncModes lists the modes in the order in which they are measured.
+func SyncModes() (modes []string) {
+	for _, m := range syncModes {
+		modes = append(modes, m.mode)
+	}
+	return modes
+}
 
 // DefaultPage is the page of the req mode, in events.
 const DefaultPage = 20_000
@@ -67,35 +88,26 @@ const syncMeaning = "A full source on the left, an empty sink above: events per 
 // SyncFamily begins the keys of all its scenarios.
 const SyncFamily = "sync"
 
+var syncMetrics = figures("records/s", "records/s", "wall time", "wall time", "missing", "missing", "reconcile time", "reconciled in",
+	"reconcile rounds", "in rounds", "transfers", "transfers", "stragglers", "stragglers", "transfer events/s", "transfer/s", "pages", "pages",
+	"response bytes", "received", "REQ to EOSE", "REQ to EOSE", "source cpu", "source cpu", "sink cpu", "sink cpu", "tool cpu", "tool cpu",
+	"tool's share of the sink's cpu", "tool / sink cpu", "tool peak rss", "tool rss", "refused", "refused")
+
 // Describe implements harness.Scenario. The source has everything and the sink nothing, but where
 // events go both ways each has four fifths, the source without the newest and the sink without the
 // oldest.
 func (y syncMode) Describe() harness.Description {
-	title, uses, ceiling := "by the sink's own sync command", []string(nil), results.CeilingPair
-	switch y.mode {
-	case ModeNative:
-		ceiling = results.CeilingNone
-	case ModeNegentropy:
-		title, uses = "by reconciliation (NIP-77), relaybench between the two", []string{results.UsesIDs}
-	case ModeReq:
-		title, uses = "by REQs in pages, newest first", []string{results.UsesUntil, results.UsesLimit, results.UsesOrder}
-	}
+	place := slices.Index(SyncModes(), y.mode)
+	m := &syncModes[place]
 	direction, needs := cmp.Or(y.Direction, relays.Down), harness.Loaded
 	if direction == relays.Both {
 		needs = harness.Older
 	}
 	return harness.Description{Cast: harness.Ordered, Bulk: true, Needs: needs, Scenario: results.Scenario{
-		Key: SyncFamily + "." + y.mode, Title: title, Section: sectionSync, Order: orderSync + 1 + slices.Index(SyncModes(), y.mode), Primary: "records/s", Unit: "events/s",
-		Layout: results.LayoutMatrix, Uses: uses, Ceiling: ceiling, Meaning: syncMeaning,
+		Key: SyncFamily + "." + y.mode, Title: m.title, Section: "Sync", Order: orderSync + 1 + place, Primary: "records/s", Unit: "events/s",
+		Layout: results.LayoutMatrix, Uses: m.uses, Ceiling: m.ceiling, Meaning: syncMeaning,
 	}, Labels: results.Labels{results.LabelMode: y.mode, results.LabelDirection: string(direction)}, Metrics: syncMetrics,
 		External: results.Finding{Scenario: SyncFamily, Code: results.CodeHasWay, Cause: results.ExternalSync}}
-}
-
-// heldBySource remembers what a source was found to hold, which takes a while to find out and
-// serves all sinks.
-type heldBySource struct {
-	process *relays.Process
-	beginning
 }
 
 // beginning is what a relay has before a sync.
@@ -106,16 +118,6 @@ type beginning struct {
 	returned []bool // what it returned, by corpus index
 }
 
-// unsupported is why a pair of relays cannot be measured in a mode: a code and texts, names and
-// words by turns.
-func unsupported(code string, pairs ...string) results.Reason {
-	texts := make(map[string]string, len(pairs)/2)
-	for i := 0; i+1 < len(pairs); i += 2 {
-		texts[pairs[i]] = pairs[i+1]
-	}
-	return results.Reason{Code: code, Texts: texts}
-}
-
 // syncing is one mode of one pair on its way.
 type syncing struct {
 	syncMode
@@ -123,10 +125,9 @@ type syncing struct {
 	had          [2]beginning // source and sink, before
 	expected     *model.Model // of what both held
 
-	throttle  int64 // refusals as rate-limited so far
-	stopMeter func() *load.Usage
-	began     time.Duration
-	done      synced
+	throttle int64 // refusals as rate-limited so far
+	began    time.Duration
+	done     synced
 }
 
 // synced is what came of it.
@@ -134,15 +135,12 @@ type synced struct {
 	account    load.Account
 	timeline   []float64             // events at the sink in each second
 	noTimeline results.Reason        // why there is none
-	agent      bool                  // relaybench carried the events
 	command    *relays.CommandResult // the sink's own command did
 	failed     *relays.CommandError  // and failed so; nil where it did not
 	reconciled *reconciled           // nil where nothing was
 	carried    *carried              // nil where relaybench carried nothing
 	ended      results.Reason        // who ended the transfer before its end, an Ended code, and how far it was
 	stoppedBy  *harness.Trial        // the relay that did; nil where none did, or nobody knows which
-	late       int                   // events that the sink returned only when it was asked for them again
-	lateBy     time.Duration         // by how much, the last of them
 	stepped    []int64               // seconds of which pages by time may not have brought everything, newest first
 
 	overdue     bool           // the time was over
@@ -172,14 +170,14 @@ func (r *syncing) run(ctx context.Context) (err error) {
 	if err != nil {
 		return fmt.Errorf("starting the sink: %w", err)
 	}
-	if r.held.process != r.Source.Relay {
-		r.held = heldBySource{process: r.Source.Relay}
-		if r.held.beginning, err = r.begun(ctx, r.Source); err != nil {
+	if r.heldBy != r.Source.Relay {
+		if r.held, err = r.begun(ctx, r.Source); err != nil {
 			return fmt.Errorf("finding out what the source holds: %w", err)
 		}
+		r.heldBy = r.Source.Relay
 	}
-	r.had[0] = r.held.beginning
-	if r.Direction == relays.Both && !stopped {
+	r.had[0] = r.held
+	if r.Direction == relays.Both {
 		if r.had[1], err = r.begun(ctx, r.Sink); err != nil {
 			return fmt.Errorf("finding out what the sink holds: %w", err)
 		}
@@ -187,18 +185,15 @@ func (r *syncing) run(ctx context.Context) (err error) {
 	if len(r.had[0].mustSend) == 0 {
 		return r.Source.Fault(errors.New("the source holds nothing"))
 	}
-	had := make([]bool, r.Source.Corpus.Len())
-	for _, i := range slices.Concat(r.had[0].mustSend, r.had[1].mustSend) {
-		had[i] = true
-	}
+	had := among(r.Source.Corpus, r.had[0].mustSend, r.had[1].mustSend)
 	if r.expected, err = model.NewStatuses(r.Source.Corpus, func(i int) bool { return had[i] }, r.Source.Now); err != nil {
 		return err
 	}
+	measured := []*relays.Process{r.Source.Relay, r.Sink.Relay}
 	if stopped {
-		r.stopMeter = load.Measure(r.Source.Relay)
-	} else {
-		r.stopMeter = load.Measure(r.Source.Relay, r.Sink.Relay)
+		measured = measured[:1]
 	}
+	stopMeter := load.Measure(measured...)
 	timed := r.Sink.Under(r.Describe())
 	r.began = wire.Now()
 	cell, cancel := r.Sink.Within(ctx, len(r.had[0].mustSend)+len(r.had[1].mustSend))
@@ -211,7 +206,7 @@ func (r *syncing) run(ctx context.Context) (err error) {
 	default:
 		err = r.req(cell)
 	}
-	r.done.account.Usage = r.stopMeter()
+	r.done.account.Usage = stopMeter()
 	timed.OwnPart()
 	if err != nil && cell.Err() != nil && ctx.Err() == nil {
 		r.overdue(context.Cause(cell))
@@ -237,69 +232,67 @@ func (r *syncing) overdue(why error) {
 	took := wire.Now() - r.began
 	r.done.account.Wall = max(r.done.account.Wall, took)
 	r.done.account.End(why)
-	r.done.overdue = true
-	if r.done.account.Cut != "" {
+	if r.done.overdue = true; r.done.account.Cut != "" {
 		return
 	}
-	c := r.done.carried
+	c, by := r.done.carried, r.done.reconciling
 	switch {
-	case r.done.reconciling != nil:
-		r.endedBy(r.done.reconciling)
-	case c == nil || r.Direction == relays.Both:
-		r.endedBy(nil)
+	case by != nil || c == nil || r.Direction == relays.Both:
 	case r.done.asked || c.waited() > took/2:
-		r.endedBy(r.Sink)
+		by = r.Sink
 	case c.waited() < took/10 && r.done.waiting == 0:
-		r.endedBy(r.Source)
-	default:
-		r.endedBy(nil)
+		by = r.Source
 	}
+	r.endedBy(by)
 }
 
 // endedBy notes which relay ended a transfer before its end, nil where nobody knows.
 func (r *syncing) endedBy(by *harness.Trial) {
 	r.done.stoppedBy = by
-	switch by {
-	case nil:
-		r.done.ended.Code = results.EndedByUnknown
-	case r.Source:
-		r.done.ended.Code = results.EndedBySource
-	default:
-		r.done.ended.Code = results.EndedBySink
-	}
+	r.done.ended.Code = map[*harness.Trial]string{nil: results.EndedByUnknown, r.Source: results.EndedBySource,
+		r.Sink: results.EndedBySink}[by]
 }
 
 // impossible says why there is no such mode between these relays, as far as that is known before
 // either has to work.
 func (r *syncing) impossible() (none results.Reason) {
-	sink := r.Sink.Relay.Definition()
+	sink, both := r.Sink.Relay.Definition(), r.Direction == relays.Both
+	why := func(code string, texts map[string]string) results.Reason {
+		return results.Reason{Code: code, Texts: texts}
+	}
 	switch r.mode {
 	case ModeNative:
-		if ok, why := sink.Can(relays.Sync); !ok {
-			return unsupported(results.NoCommand, "relay", sink.Name, "why", why)
+		if ok, reason := sink.Can(relays.Sync); !ok {
+			return why(results.NoCommand, map[string]string{"relay": sink.Name, "why": reason})
 		}
-		want := relays.Down
-		if r.Direction == relays.Both {
-			want = relays.Both
+		if want := r.wanted(); !slices.Contains(sink.Directions(), want) {
+			return why(results.NoDirection, map[string]string{"relay": sink.Name, "direction": string(want)})
 		}
-		if !slices.Contains(sink.Directions(), want) {
-			return unsupported(results.NoDirection, "relay", sink.Name, "direction", string(want))
-		}
-		if r.Direction == relays.Both && sink.NeedsStop(relays.Sync) {
-			return unsupported(results.StoppedBoth, "relay", sink.Name)
+		if both && sink.NeedsStop(relays.Sync) {
+			return why(results.StoppedBoth, map[string]string{"relay": sink.Name})
 		}
 	case ModeNegentropy:
 		for _, t := range []*harness.Trial{r.Source, r.Sink} {
-			if why := t.Negentropy; !why.Answered() {
-				return unsupported(results.WithoutNIP77, "relay", t.Relay.Name(), "cause", why.Cause, "reason", why.Texts["reason"], "how", why.Texts["how"], "error", why.Texts["error"])
+			if how := t.Negentropy; !how.Answered() {
+				texts := map[string]string{"relay": t.Relay.Name(), "cause": how.Cause, "reason": "", "how": "", "error": ""}
+				maps.Copy(texts, how.Texts)
+				return why(results.WithoutNIP77, texts)
 			}
 		}
 	case ModeReq:
-		if r.Direction == relays.Both {
-			return unsupported(results.OneWay)
+		if both {
+			return why(results.OneWay, nil)
 		}
 	}
 	return none
+}
+
+// wanted is the direction in which the sink's own command is to go.
+func (r *syncing) wanted() relays.Direction {
+	if r.Direction == relays.Both {
+		return relays.Both
+	}
+	return relays.Down
 }
 
 // begun finds out what a relay has to begin with, and says what it lost. Where it cannot be asked
@@ -309,29 +302,22 @@ func (r *syncing) begun(ctx context.Context, t *harness.Trial) (h beginning, err
 	if err != nil {
 		return h, err
 	}
-	h.returned = make([]bool, t.Corpus.Len())
 	held, err := r.find(ctx, t, given)
 	switch {
 	case ctx.Err() != nil:
 		return h, context.Cause(ctx)
 	case err != nil:
-		for i := range h.returned {
-			h.returned[i] = t.Ledger.Acknowledged(i)
-		}
+		h.returned = among(t.Corpus, where(t.Corpus, t.Ledger.Acknowledged))
 		t.Alone().AddFinding(results.Finding{Code: results.CodeAcknowledgedKept, Verdict: results.Undecided, Texts: map[string]string{"error": err.Error()}})
 	default:
-		for _, i := range held.events {
-			h.returned[i] = true
-		}
+		h.returned = held.holds
 	}
 	m, err := model.NewStatuses(t.Corpus, func(i int) bool { return h.returned[i] || t.Ledger.Acknowledged(i) }, t.Now)
 	if err != nil {
 		return h, err
 	}
 	if h.mustSend = m.Effective(); held != nil {
-		if f := lost(t, compare(t, m, held.events, held.unreturned)); f != nil {
-			t.Alone().AddFinding(*f)
-		}
+		compare(t, m, held.events, held.unreturned).findLost(t.Alone())
 	}
 	return h, nil
 }
@@ -343,76 +329,74 @@ func (r *syncing) find(ctx context.Context, t *harness.Trial, m *model.Model) (*
 	if t.Negentropy.Answered() {
 		against = m.Effective()
 	}
-	held, err := findHeld(ctx, t, against, m, nil)
+	held, err := findHeld(ctx, t, against, nil, certainly(m), nil)
 	if err != nil {
 		return nil, t.Fault(err)
 	}
 	for _, f := range held.findings(t.Corpus, m) {
-		if f.Code == results.CodeNIP77 && r.mode == ModeNegentropy { // which breaks by that anyway, and says so
-			continue
-		}
-		if f.Code == results.CodeOnlyAsked {
-			f.BearsOn = r.bearsOn(t)
-		}
-		if f.Verdict == results.Failed {
+		switch {
+		case f.Verdict != results.Failed:
+		case f.Code == results.CodeNIP77 && r.mode == ModeNegentropy: // which breaks by that anyway, and says so
+		case f.Code == results.CodeOnlyAsked:
+			r.alone(t, f)
+		default:
 			t.Alone().AddFinding(f)
 		}
 	}
 	return held, nil
 }
 
-// countCommand adds what the sink's own command used to what its relay did.
-func (r *syncing) countCommand(c *relays.CommandResult) {
-	u := r.done.account.Usage
-	if len(u.Relays) < 2 {
-		u.Relays = append(u.Relays, load.Spent{Known: true})
+// alone records what one side did by itself. A failure bears on the figures of this way of syncing
+// in which it stands there.
+func (r *syncing) alone(of *harness.Trial, f results.Finding) {
+	f.BearsOn = r.bearsOn(of)
+	of.Alone().AddFinding(f)
+}
+
+// bearsOn are the figures of this way of syncing in which a relay stands where it does.
+func (r *syncing) bearsOn(at *harness.Trial) []results.Scope {
+	role := results.AsRelay
+	if at == r.Source {
+		role = results.AsPeer
 	}
-	sink := &u.Relays[1]
-	sink.CPU += time.Duration(c.Usage.CPUSeconds * float64(time.Second))
-	sink.PeakRSS = max(sink.PeakRSS, c.Usage.PeakRSS)
+	return []results.Scope{{Scenario: "sync." + r.mode, Role: role}}
 }
 
 // account finds out what the sink holds now, whatever anybody said of it, and explains what is not
 // there.
 func (r *syncing) account(ctx context.Context) error {
-	t := r.Sink
-	expected := r.expected
-	before := make([]bool, t.Corpus.Len())
-	for _, i := range r.had[1].mustSend {
-		before[i] = true
-	}
 	if c := r.done.carried; c != nil {
 		for k, of := range []*harness.Trial{r.Source, r.Sink} {
 			if with := &c.from[k]; with.Lost > 0 {
-				f := connections(with.Lost, with.unfinished, with.Loss)
-				if f.Verdict == results.Failed {
-					f.BearsOn = r.bearsOn(of)
-				}
-				of.Alone().AddFinding(f)
+				r.alone(of, connections(with.Lost, with.unfinished, with.Loss))
 			}
 		}
 	}
-	sides := []*harness.Trial{t}
+	sides := []*harness.Trial{r.Sink}
 	if r.Direction == relays.Both {
 		sides = append(sides, r.Source)
 	}
 	for _, of := range sides {
-		found, err := r.find(ctx, of, expected)
+		found, err := r.find(ctx, of, r.expected)
 		if err != nil {
 			return fmt.Errorf("finding out what %s holds: %w", of.Relay.Name(), err)
 		}
-		held := found.events
-		d := compare(of, expected, held, found.unreturned)
-		excused := r.blame(of, expected, held)
-		if of == t {
-			r.done.late, r.done.lateBy = found.Late, found.LateBy
+		d := compare(of, r.expected, found.events, found.unreturned)
+		excused := r.blame(of, found.holds)
+		if of == r.Sink {
 			r.done.account.Excused = r.done.account.Excused || excused
-			if err := r.measure(expected, held, before); err != nil {
+			if err := r.measure(found); err != nil {
 				return err
 			}
 		}
-		f := results.Finding{Code: results.CodeHoldsSource, Verdict: results.Holds(d.none()), Counts: d.counts(), Evidence: d.evidence()}
-		r.beyond(expected, f.Counts)
+		f := d.finding(results.CodeHoldsSource)
+		for _, i := range where(of.Corpus, func(i int) bool { return !r.expected.Holds(i) }) { // what became of what need not be there
+			if r.Source.Model.Holds(i) {
+				f.Counts["not held by the source"]++
+			} else {
+				f.Counts["rightly."+r.Source.Model.Why(i).String()]++
+			}
+		}
 		own := d.own()
 		if r.done.overdue { // what lay there without an answer says nothing
 			own -= int(f.Counts["missing."+results.MissingUnanswered])
@@ -426,133 +410,81 @@ func (r *syncing) account(ctx context.Context) error {
 		}
 		f.BearsOn = r.bearsOn(of)
 		of.AddFinding(f)
-		if f := lost(of, d); f != nil {
-			of.AddFinding(*f)
-		}
+		d.findLost(of)
 	}
 	return nil
 }
 
-// blame tells apart what a receiver lacks since the giver did not send it, though it has it and was
-// asked, which is the giver's failure. The receiver is excused where nothing else is missing. Of
-// what relaybench had no part in, only what the source does not return itself is known not to have
-// been sent. A transfer that was ended is judged as a whole.
-func (r *syncing) blame(receiver *harness.Trial, expected *model.Model, held []int) (excused bool) {
+// blame tells apart what a receiver, which has these events, lacks since the giver did not send it,
+// though it has it and was asked, which is the giver's failure. The receiver is excused where
+// nothing else is missing. Of what relaybench had no part in, only what the source does not return
+// itself is known not to have been sent. A transfer that was ended is judged as a whole.
+func (r *syncing) blame(receiver *harness.Trial, has []bool) (excused bool) {
 	a := &r.done.account
 	giver, gave := r.Source, 0
 	if receiver == giver {
 		giver, gave = r.Sink, 1
 	}
+	var from *sent
 	if c := r.done.carried; c != nil {
-		r.judgeSent(giver, &c.from[gave])
+		// What nobody had asked for: other events, and events twice. A giver that sent nothing of
+		// that has no finding, as in pairs.
+		from = &c.from[gave]
+		events, duplicates := int(from.Unexpected)+from.notOfCorpus, int(from.Repeated)
+		f := check(results.CodeOnlyRequested, events+duplicates == 0,
+			counts("events", events, "elsewhere", from.Elsewhere, "duplicates", duplicates))
+		if f.Verdict == results.Failed {
+			r.alone(giver, f)
+		}
 	}
 	if a.Err != nil || a.Cut != "" {
 		return false
 	}
-	has := make([]bool, receiver.Corpus.Len())
-	for _, i := range held {
-		has[i] = true
-	}
 	withheld, other := 0, 0
-	for _, i := range expected.Effective() {
+	for _, i := range r.expected.Effective() {
 		switch {
 		case has[i]:
-		case receiver.Ledger.Get(i) == load.NotOffered && (r.done.agent || !r.had[gave].returned[i]):
+		case receiver.Ledger.Get(i) == load.NotOffered && (from != nil || !r.had[gave].returned[i]):
 			withheld++
 		default:
 			other++
 		}
 	}
-	if n := len(r.done.stepped); n > 0 && withheld > 0 { // nobody's failure: there is no way to ask for the rest
-		receiver.AddFinding(results.Finding{Code: results.CodeSecondsPaged, Verdict: results.Stated,
-			Counts: map[string]float64{"seconds": float64(n), "newest": float64(r.done.stepped[0])}})
-		a.Why = results.Reason{Code: results.CauseFullSeconds, Counts: map[string]float64{"seconds": float64(n), "newest": float64(r.done.stepped[0])}}
+	if stepped := r.done.stepped; len(stepped) > 0 && withheld > 0 { // nobody's failure: there is no way to ask for the rest
+		a.Why = fullSeconds(stepped)
+		receiver.AddFinding(results.Finding{Code: results.CodeSecondsPaged, Verdict: results.Stated, Counts: fullSeconds(stepped).Counts})
 		return other == 0
 	}
-	if !r.done.agent && withheld == 0 {
+	if from == nil && withheld == 0 {
 		return false
 	}
-	f := results.Finding{Code: results.CodeSendsHeld, Counts: counts("withheld", withheld), Texts: map[string]string{"to": receiver.Relay.Name()}}
 	if withheld > 0 {
 		a.Why = results.Reason{Code: results.CauseWithheld}
 	}
-	if c := r.done.carried; c != nil {
-		from := &c.from[gave]
-		altered := map[corpus.ID]bool{}
-		for _, id := range from.altered {
-			altered[id] = true
-		}
-		f.Counts["altered"], f.Counts["elsewhere"], f.Counts["left out"] = float64(len(altered)), float64(from.Elsewhere), float64(from.leftOut)
+	f := check(results.CodeSendsHeld, withheld == 0, counts("withheld", withheld))
+	f.Texts = map[string]string{"to": receiver.Relay.Name()}
+	if from != nil {
+		altered := idSet(from.altered...)
+		maps.Copy(f.Counts, counts("altered", len(altered), "elsewhere", from.Elsewhere, "left out", from.leftOut))
 		f.Evidence = idEvidence(receiver.Corpus, results.EvidenceAltered, "", altered)
+		// An event that comes only when it is asked for again counts as kept back: a client that
+		// asks once does not get it.
+		f.Verdict = results.Holds(withheld+from.leftOut == 0)
 	}
-	// An event that comes only when it is asked for again counts as kept back: a client that asks
-	// once does not get it.
-	if f.Verdict = results.Holds(withheld+int(f.Counts["left out"]) == 0); f.Verdict == results.Failed {
-		f.BearsOn = r.bearsOn(giver)
-	}
-	giver.Alone().AddFinding(f)
+	r.alone(giver, f)
 	return withheld > 0 && other == 0
 }
 
-// judgeSent records what a giver sent that nobody had asked for: other events, and events twice. A
-// giver that sent nothing of that has no finding, as in pairs.
-func (r *syncing) judgeSent(giver *harness.Trial, from *sent) {
-	events, duplicates := int(from.Unexpected)+from.notOfCorpus, int(from.Repeated)
-	f := results.Finding{Code: results.CodeOnlyRequested, Verdict: results.Holds(events+duplicates == 0),
-		Counts: counts("events", events, "elsewhere", int(from.Elsewhere), "duplicates", duplicates)}
-	if f.Verdict == results.Failed {
-		f.BearsOn = r.bearsOn(giver)
-		giver.Alone().AddFinding(f)
-	}
-}
-
-// bearsOn are the figures on which a failure of one side bears: those of this way of syncing in
-// which it stands there.
-func (r *syncing) bearsOn(at *harness.Trial) []results.Scope {
-	role := results.AsRelay
-	if at == r.Source {
-		role = results.AsPeer
-	}
-	return []results.Scope{{Scenario: "sync." + r.mode, Role: role}}
-}
-
-// beyond counts what became of those events of the corpus that need not be at the sink.
-func (r *syncing) beyond(expected *model.Model, to map[string]float64) {
-	for i := range expected.Corpus().Len() {
-		switch {
-		case expected.Holds(i):
-		case r.Source.Model.Holds(i):
-			to["not held by the source"]++
-		default:
-			to["rightly."+r.Source.Model.Why(i).String()]++
-		}
-	}
-}
-
 // measure records the figures, and whether all that the source had and the sink lacked is there.
-func (r *syncing) measure(expected *model.Model, held []int, before []bool) error {
+func (r *syncing) measure(held *found) error {
 	t, a := r.Sink, &r.done.account
-	a.Expected, a.Delivered = 0, 0
-	delivered := make([]bool, len(before))
-	for _, i := range expected.Effective() {
-		if !before[i] {
-			a.Expected++
-		}
-	}
-	present := 0
-	for _, i := range held {
-		if before[i] {
-			continue
-		}
-		delivered[i] = true
-		a.Delivered++
-		if expected.Holds(i) {
-			present++
-		}
-	}
-	a.Missing = a.Expected - present
+	before := among(t.Corpus, r.had[1].mustSend)
+	delivered := func(i int) bool { return held.holds[i] && !before[i] }
+	lacked := slices.DeleteFunc(r.expected.Effective(), func(i int) bool { return before[i] })
+	a.Delivered, a.Expected = len(where(t.Corpus, delivered)), len(lacked)
+	a.Missing = len(slices.DeleteFunc(lacked, delivered))
 	var err error
-	if a.State, err = load.FoldCorpus(t.Corpus, func(i int) bool { return delivered[i] }, t.Now); err != nil {
+	if a.State, err = load.FoldCorpus(t.Corpus, delivered, t.Now); err != nil {
 		return err
 	}
 	if r.done.failed != nil && a.Missing == 0 && a.Err != nil { // what it says of its failure is believed no more than the contrary
@@ -571,7 +503,7 @@ func (r *syncing) measure(expected *model.Model, held []int, before []bool) erro
 		t.AddFinding(f)
 	}
 	r.judgeCommand()
-	recordLate(t, r.done.late, r.done.lateBy)
+	recordLate(t, &held.LookedUp)
 	for _, m := range a.Measurements() {
 		if m.Metric == "records/s" {
 			m.Timeline = r.done.timeline
@@ -584,15 +516,480 @@ func (r *syncing) measure(expected *model.Model, held []int, before []bool) erro
 	if a.Completeness() == load.Complete {
 		t.Budget.Took(a.Delivered, a.Wall)
 	}
-	u := a.Usage
-	if r.done.agent && len(u.Relays) == 2 && u.Relays[1].Known && u.Relays[1].CPU > 0 {
-		t.Value("tool's share of the sink's cpu", "%", results.None, 100*u.Tool.CPU.Seconds()/u.Relays[1].CPU.Seconds())
-	}
 	if c := r.done.carried; c != nil {
+		if u := a.Usage; len(u.Relays) == 2 && u.Relays[1].Known && u.Relays[1].CPU > 0 {
+			t.Value("tool's share of the sink's cpu", "%", results.None, 100*u.Tool.CPU.Seconds()/u.Relays[1].CPU.Seconds())
+		}
 		c.measure(t)
 	}
 	if c := r.done.reconciled; c != nil {
 		c.measure(t)
 	}
 	return nil
+}
+
+// carried is what relaybench carried from one relay to the other, over all transfers of a mode.
+type carried struct {
+	*load.Published               // at the sink, or whoever got them
+	missing         int           // asked for, and not sent
+	from            [2]sent       // by the source, and by the sink
+	took            time.Duration // of the transfers alone
+}
+
+// sent is how one relay sent what it was asked for.
+type sent struct {
+	*client.Stats             // of what it was asked; Lost is of connections to it that broke, whichever way events went
+	altered       []corpus.ID // by it
+	notOfCorpus   int         // events
+	retried       int         // ids that were asked for again
+	leftOut       int         // ids that came only then, as in client.Fetched
+	unfinished    int         // REQs that it left so, as in hungUp
+}
+
+func newCarried() *carried {
+	return &carried{Published: load.NewPublished(), from: [2]sent{{Stats: client.NewStats()}, {Stats: client.NewStats()}}}
+}
+
+// waited is how long relays had to wait for whoever got their events.
+func (c *carried) waited() time.Duration { return c.from[0].Waited + c.from[1].Waited }
+
+func (c *carried) measure(t *harness.Trial) {
+	if seconds := c.took.Seconds(); seconds > 0 {
+		t.Value("transfer events/s", "events/s", results.None, float64(c.Accepted+c.Duplicates)/seconds)
+		t.Value("waiting for the sink", "%", results.None, 100*c.waited().Seconds()/seconds)
+	}
+	a, b := &c.from[0], &c.from[1]
+	both := client.Sum(a.Stats, b.Stats)
+	t.Value("not sent by the source", "events", results.None, float64(c.missing))
+	t.Value("never answered by the sink", "events", results.None, float64(c.Unanswered))
+	t.Value("of no corpus event", "events", results.None, float64(a.notOfCorpus+b.notOfCorpus))
+	t.Value("unasked", "events", results.None, float64(both.Unexpected))
+	t.Value("duplicates", "events", results.None, float64(both.Repeated))
+	t.Value("retried", "ids", results.None, float64(a.retried+b.retried))
+	t.Value(lostConnections, "connections", results.None, float64(both.Lost))
+	byReason(t, "refused", c.Reasons)
+	_ = t.Latency("REQ to EOSE", results.None, both.Latency)
+	_ = t.Latency("EVENT to OK", results.None, c.Latency)
+}
+
+// add takes in one transfer, to the one relay from the other.
+func (c *carried) add(x *load.Transferred, s *client.Stats, from, to *sent) {
+	if to.Lost += x.Lost; x.Loss != nil {
+		to.Loss = x.Loss
+	}
+	c.Add(&x.Published)
+	from.altered = append(from.altered, x.Altered...)
+	from.notOfCorpus += x.Unexpected
+	c.took += x.Duration
+	from.Stats = client.Sum(from.Stats, s)
+	from.unfinished += hungUp(s)
+}
+
+// transfer carries what ask gets of the one relay to the other, and continues the timeline.
+func (r *syncing) transfer(ctx context.Context, to *harness.Trial, total int, ask func(ctx context.Context, take client.Take) error) (*load.Transferred, error) {
+	start := wire.Now()
+	p := to.Publisher(r.Sink.Progress)
+	done, err := p.Transfer(ctx, total, ask)
+	r.done.waiting, r.done.asked = done.Waiting, done.Asked
+	if to == r.Sink && done.Latency != nil {
+		from := int((start - r.began) / time.Second)
+		for i, n := range done.Timeline {
+			for len(r.done.timeline) <= from+i {
+				r.done.timeline = append(r.done.timeline, 0)
+			}
+			r.done.timeline[from+i] += n
+		}
+	}
+	last := done.Last
+	if err != nil { // what stands still takes its time as well
+		last = wire.Now()
+	}
+	r.done.account.Wall = max(r.done.account.Wall, last-r.began)
+	return done, err
+}
+
+// add takes in one transfer from a relay to the other one, and returns what the first has sent so
+// far.
+func (r *syncing) add(done *load.Transferred, s *client.Stats, source *harness.Trial) (from *sent) {
+	c := r.done.carried
+	from, to := &c.from[0], &c.from[1]
+	if source == r.Sink {
+		from, to = to, from
+	}
+	c.add(done, s, from, to)
+	r.done.account.Add(s)
+	return from
+}
+
+// req asks for everything in pages, newest first, and publishes it at the pace of the sink. It is
+// what a client without anything better does, and is not tried again: a source that does not wait
+// for slow readers ends it.
+func (r *syncing) req(ctx context.Context) error {
+	total := len(r.had[0].mustSend)
+	r.done.carried = newCarried()
+	var paged *client.Paged
+	turned := int64(0) // events up to the last page that came whole
+	pages := client.Pages{Options: client.Options{URL: r.Source.Relay.URL(), Stall: r.Sink.Options.Stall}, Size: r.Page, Widest: max(r.Page, DefaultPage)}
+	done, err := r.transfer(ctx, r.Sink, total, func(ctx context.Context, take client.Take) (err error) {
+		events := int64(0)
+		pages.Take = func(ctx context.Context, e *client.Event, wait bool) (bool, error) {
+			ok, err := take(ctx, e, wait)
+			if ok {
+				events++
+			}
+			return ok, err
+		}
+		pages.Turned = func(int64) error {
+			turned = events
+			return nil
+		}
+		paged, err = pages.Run(ctx)
+		return err
+	})
+	r.add(done, paged.Stats, r.Source)
+	r.Sink.Value("pages", "pages", results.None, float64(paged.Pages))
+	r.done.stepped = paged.Stepped
+	if err := r.ended(ctx, err, r.Source, r.Sink, paged.Stats, total); err != nil || r.done.ended.None() {
+		return err
+	}
+	size := r.Source.Corpus.Manifest().Bytes / int64(r.Source.Corpus.Len()) // it may end before the first event
+	if paged.Events > 0 {
+		size = paged.EventBytes / paged.Events
+	}
+	left := min(int64(r.Page)-(paged.Events-turned), int64(total)-paged.Events)
+	r.done.ended.Counts["left MB"] = float64(max(0, left)*size) / 1e6
+	return nil
+}
+
+// ended keeps who ended a transfer where it stopped, and how far it was; what concerns nobody but
+// relaybench is an error.
+func (r *syncing) ended(ctx context.Context, err error, from, to *harness.Trial, s *client.Stats, total int) error {
+	var source *load.SourceError
+	var sink *load.SinkError
+	switch {
+	case err == nil:
+		return nil
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case errors.As(err, &source):
+		r.done.account.Err = source.Err
+		r.endedBy(from)
+		r.stops = append(r.stops, from.Relay.Name())
+	case errors.As(err, &sink):
+		r.done.account.Err = sink.Err
+		r.endedBy(to)
+	default:
+		return err
+	}
+	r.done.ended.Counts = counts("came", s.Events, "of", total, "lost", s.Lost)
+	if r.done.stoppedBy == from && s.Events > 0 && s.Waited > s.Duration/10 {
+		r.done.ended.Counts["waited"] = 1
+	}
+	return nil
+}
+
+// reconciled is what reconciling cost, over all rounds of a mode.
+type reconciled struct {
+	first      negentropy.Result
+	checks     negentropy.Result // after each transfer: whether everything was delivered
+	transfers  int
+	stragglers int // events that a check found to be missing still
+	unexpected int // ids that are not of the corpus
+}
+
+func (c *reconciled) measure(t *harness.Trial) {
+	t.Value("reconcile time", "ms", results.None, harness.Milliseconds(c.first.Duration))
+	t.Value("reconcile rounds", "rounds", results.None, float64(c.first.Rounds))
+	t.Value("reconcile bytes", "MiB", results.None, float64(c.first.BytesUp+c.first.BytesDown)/(1<<20))
+	t.Value("check time", "ms", results.None, harness.Milliseconds(c.checks.Duration))
+	t.Value("transfers", "transfers", results.None, float64(c.transfers))
+	t.Value("stragglers", "events", results.None, float64(c.stragglers))
+	t.Value("ids of no corpus event", "ids", results.None, float64(c.unexpected))
+}
+
+// way is one direction in which events go.
+type way struct {
+	from, to *harness.Trial
+	lacks    []int   // what to lacks
+	tries    []uint8 // how often each event of the corpus was carried
+	left     int     // how many events to lacked at the last check
+}
+
+const (
+	syncBatch   = 100 // ids in one REQ
+	syncAtOnce  = 8   // REQs in flight
+	syncTries   = 2   // transfers of one event at most
+	syncRetries = 3   // REQs for one id at most, beyond the first, in one transfer
+
+	throttlePause = time.Second // before a relay that limits its clients gets more
+)
+
+// negentropy reconciles, carries over what differs, and reconciles again, until nothing differs or
+// nothing moves any more. The agent stands at the sink and pulls (down), or at the source and
+// pushes (up); where both have events that the other lacks, it does both.
+func (r *syncing) negentropy(ctx context.Context) error {
+	r.done.carried, r.done.reconciled = newCarried(), &reconciled{}
+	ways, err := r.begins(ctx)
+	if err != nil {
+		return err
+	}
+	for moving := true; moving; {
+		moving = false
+		for _, w := range ways {
+			if len(w.lacks) == 0 {
+				continue
+			}
+			moving = true
+			if err := r.carry(ctx, w); err != nil || r.done.account.Err != nil {
+				return err
+			}
+		}
+		for _, w := range ways {
+			if !moving {
+				break
+			}
+			if err := r.check(ctx, w); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// begins reconciles for the first time, and finds out in which ways events have to go.
+func (r *syncing) begins(ctx context.Context) ([]*way, error) {
+	server, own := r.Source, r.had[1].mustSend
+	if r.Direction == relays.Up {
+		server, own = r.Sink, r.had[0].mustSend
+	}
+	have, need := located{corpus: server.Corpus}, located{corpus: server.Corpus}
+	var err error
+	if r.done.reconciled.first, err = r.reconcile(ctx, server, own, have.add, need.add); err != nil {
+		return nil, server.Fault(fmt.Errorf("reconciling with %s: %w", server.Relay.Name(), err))
+	}
+	if r.done.reconciled.unexpected = need.unexpected; need.unexpected > 0 {
+		server.Alone().AddFinding(check(results.CodeOnlyKnown, false, counts("ids", need.unexpected, "twice", 0)))
+	}
+	n := server.Corpus.Len()
+	ways := []*way{{from: r.Source, to: r.Sink, tries: make([]uint8, n), lacks: need.newestFirst()}}
+	switch r.Direction {
+	case relays.Up:
+		ways[0].lacks = have.newestFirst()
+	case relays.Both:
+		// Newer versions that come down may replace what the sink has before it is asked for that.
+		lacks := slices.DeleteFunc(have.newestFirst(), func(i int) bool { return !r.expected.Holds(i) })
+		ways = append(ways, &way{from: r.Sink, to: r.Source, tries: make([]uint8, n), lacks: lacks})
+	}
+	return ways, nil
+}
+
+// reconcile compares what a relay has with events of the corpus.
+func (r *syncing) reconcile(ctx context.Context, with *harness.Trial, indexes []int,
+	have, need func([]negentropy.ID)) (negentropy.Result, error) {
+	r.done.reconciling = with
+	result, err := differ(ctx, with.Relay.URL(), with.Corpus, indexes, negentropy.Options{Stall: with.Options.Stall, Have: have, Need: need})
+	if r.done.account.ResponseBytes += result.BytesDown; err == nil {
+		r.done.reconciling = nil
+	}
+	return result, err
+}
+
+// located turns ids into places in the corpus as they come: a million of them take 8 MB.
+type located struct {
+	corpus     *corpus.Corpus
+	indexes    []int
+	unexpected int // ids that are not of it
+}
+
+func (l *located) add(ids []negentropy.ID) {
+	eachID(func(id corpus.ID) {
+		if i, ok := l.corpus.Find(id); ok {
+			l.indexes = append(l.indexes, i)
+		} else {
+			l.unexpected++
+		}
+	})(ids)
+}
+
+func (l *located) newestFirst() []int {
+	slices.SortFunc(l.indexes, func(a, b int) int { return b - a })
+	return slices.Compact(l.indexes) // a relay may name an id twice
+}
+
+// carry transfers what one relay lacks of the other.
+func (r *syncing) carry(ctx context.Context, w *way) error {
+	for _, i := range w.lacks {
+		w.tries[i] = min(w.tries[i]+1, syncTries)
+	}
+	ids := idsOf(w.to.Corpus, w.lacks)
+	b := client.ByID{Options: client.Options{URL: w.from.Relay.URL(), Stall: w.to.Options.Stall, Attempts: 5}, Batch: syncBatch,
+		InFlight: syncAtOnce, Retries: syncRetries}
+	if most := w.from.Relay.Definition().Limits.FilterLimit; most > 0 {
+		b.Batch = min(syncBatch, most)
+	}
+	var fetched *client.Fetched
+	done, err := r.transfer(ctx, w.to, len(ids), func(ctx context.Context, take client.Take) (err error) {
+		b.Take = take
+		fetched, err = b.Run(ctx, ids)
+		return err
+	})
+	from := r.add(done, fetched.Stats, w.from)
+	r.done.reconciled.transfers++
+	r.done.carried.missing += len(fetched.Missing) + len(fetched.Failed)
+	from.retried, from.leftOut = from.retried+fetched.Retried, from.leftOut+fetched.LeftOut
+	return r.ended(ctx, err, w.from, w.to, fetched.Stats, len(ids))
+}
+
+// check reconciles a relay with all that it should hold by now. What it lacks still is carried once
+// more, unless it said that it does not want it; what it took for too much at once is carried again
+// as long as that gets any further.
+func (r *syncing) check(ctx context.Context, w *way) error {
+	lacks := located{corpus: w.to.Corpus}
+	result, err := r.reconcile(ctx, w.to, r.expected.Effective(), lacks.add, nil)
+	if err != nil {
+		return w.to.Fault(fmt.Errorf("checking what %s holds: %w", w.to.Relay.Name(), err))
+	}
+	c, left := r.done.reconciled, lacks.newestFirst()
+	again := r.throttled() && (w.left == 0 || len(left) < w.left)
+	w.left = len(left)
+	c.checks.Rounds += result.Rounds
+	c.checks.Duration += result.Duration
+	w.lacks = slices.DeleteFunc(left, func(i int) bool {
+		refused := w.to.Ledger.Get(i) == load.Refused
+		return !(again && refused) && (refused || w.tries[i] >= syncTries)
+	})
+	c.stragglers += len(w.lacks)
+	if !again || len(w.lacks) == 0 {
+		return nil
+	}
+	select {
+	case <-time.After(throttlePause):
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// throttled says whether the last transfer was held up by "rate-limited:" (NIP-01), which is no
+// answer for good.
+func (r *syncing) throttled() bool {
+	was := r.throttle
+	if refused := r.done.carried.Reasons["rate-limited"]; refused != nil {
+		r.throttle = refused.Count
+	}
+	return r.throttle > was
+}
+
+// native has the sink's own command get the events. What it says of its success is not believed:
+// the sink is asked afterwards. Where the sink serves meanwhile it is asked once a second how much
+// it holds (NIP-45).
+func (r *syncing) native(ctx context.Context, stopped bool) error {
+	c := relays.CommandOptions{Stall: r.Sink.Options.Stall}
+	if r.done.noTimeline.Code = results.StoppedUnseen; !stopped {
+		watch := &counting{}
+		counted, cancel := context.WithCancel(ctx)
+		var watching sync.WaitGroup
+		watching.Go(func() { watch.run(counted, r.Sink.Relay.URL()) })
+		defer func() {
+			cancel()
+			watching.Wait()
+			r.done.timeline, r.done.noTimeline = watch.timeline, watch.trouble
+		}()
+		c.Moves = watch.now.Load
+	}
+	done, err := r.Sink.Relay.Sync(ctx, r.Source.Relay.URL(), r.wanted(), c)
+	if done != nil {
+		r.done.account.Wall, r.done.command = done.Took, done
+	}
+	var failed *relays.CommandError
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &failed) && ctx.Err() == nil:
+		r.done.account.Err, r.done.failed = failed, failed
+		var by *harness.Trial
+		if source := r.Source.Relay.Name(); source == r.Sink.Relay.Name() {
+			by = r.Sink
+		} else if slices.Contains(r.stops, source) {
+			by = r.Source
+		}
+		r.endedBy(by)
+		return nil
+	}
+	return fmt.Errorf("the sync command of %s: %w", r.Sink.Relay.Name(), err)
+}
+
+// countCommand adds what the sink's own command used to what its relay did.
+func (r *syncing) countCommand(c *relays.CommandResult) {
+	u := r.done.account.Usage
+	if len(u.Relays) < 2 {
+		u.Relays = append(u.Relays, load.Spent{Known: true})
+	}
+	sink := &u.Relays[1]
+	sink.CPU += time.Duration(c.Usage.CPUSeconds * float64(time.Second))
+	sink.PeakRSS = max(sink.PeakRSS, c.Usage.PeakRSS)
+}
+
+// judgeCommand judges that the sink's own command failed. A command may fail since the source hung
+// up on it, which nobody here can see: it is the command's fault for certain only where the relay
+// is its own source, and the source's where it was seen to end a transfer by relaybench as well. In
+// all other cases it is not known whose it is, and nobody's. A command that brought everything, and
+// ended as if it had not, bars nothing.
+func (r *syncing) judgeCommand() {
+	failed := r.done.failed
+	if failed == nil {
+		return
+	}
+	f := results.Finding{Code: results.CodeSyncCommand, Verdict: results.Undecided, Cause: r.done.ended.Code, Texts: map[string]string{"error": failed.Error()}}
+	switch f.Cause {
+	case results.EndedBySink:
+		f.Verdict = results.Failed
+	case results.EndedBySource, "":
+		f.Verdict = results.Stated
+	}
+	for _, line := range failed.LogTail {
+		f.Evidence = append(f.Evidence, results.Evidence{Code: results.EvidenceLog, Text: line})
+	}
+	r.Sink.AddFinding(f)
+}
+
+// counting asks a relay once a second how many events it holds.
+type counting struct {
+	now      atomic.Int64
+	timeline []float64      // growth in each second
+	trouble  results.Reason // why it ended early
+}
+
+// countWithin is how long a COUNT may take: a relay that counts slower is not asked again, since
+// counting would be what is measured.
+const countWithin = 5 * time.Second
+
+func (c *counting) run(ctx context.Context, url string) {
+	querier, err := load.NewQuerier(ctx, url, countWithin)
+	if err != nil {
+		c.trouble = results.Said(results.NotWatched, err.Error())
+		return
+	}
+	defer querier.Close()
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		var reply load.Reply
+		err := querier.Count([]byte("{}"), &reply)
+		if ctx.Err() != nil {
+			return
+		}
+		if err != nil || !reply.Answered() {
+			c.trouble = results.Reason{Code: results.NotWatched}
+			return
+		}
+		n := int64(reply.Count)
+		c.timeline = append(c.timeline, float64(max(0, n-c.now.Load())))
+		c.now.Store(max(n, c.now.Load()))
+	}
 }

@@ -478,7 +478,7 @@ func TestCarriedAndReconciledAreRecordedInTheirUnits(t *testing.T) {
 	m := try(t, notes, scripted.Serve(t, scripted.Script{}), func(ctx context.Context, trial *harness.Trial) error {
 		c := newCarried()
 		c.add(first, &client.Stats{Waited: 2 * time.Second, Latency: asked, Unexpected: 7, Elsewhere: 5, Duplicates: 9, Repeated: 8, Lost: 2}, &c.from[0], &c.from[1])
-		c.add(second, nil, &c.from[1], &c.from[0])
+		c.add(second, client.NewStats(), &c.from[1], &c.from[0])
 		c.missing, c.from[0].retried, c.from[1].retried = 9, 2, 4
 		c.measure(trial.Under(harness.Description{Scenario: results.Scenario{Key: "carried"}}))
 		if a, b := c.from[0], c.from[1]; a.Elsewhere != 5 || len(a.altered) != 1 || a.notOfCorpus != 2 || b.notOfCorpus != 1 || a.Repeated != 8 || b.Repeated != 0 {

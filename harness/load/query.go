@@ -77,7 +77,7 @@ var ErrTooMuch = errors.New("the relay sends far more events than it was asked f
 // memory.
 const mostEvents = 20_000
 
-// Reply is a relay's answer to one REQ.
+// Reply is a relay's answer to one REQ or COUNT.
 type Reply struct {
 	IDs  []corpus.ID // of the events, as they came
 	NoID int         // events whose id could not be read
@@ -85,27 +85,70 @@ type Reply struct {
 	Elsewhere int
 	Bytes     int64         // of the frames
 	First     time.Duration // from the REQ to the first event; 0 where none came
-	EOSE      time.Duration // from the REQ to EOSE or CLOSED
-	Closed    bool          // CLOSED came instead of EOSE
+	EOSE      time.Duration // from the REQ to EOSE or CLOSED, or from the COUNT to its answer
+	Closed    bool          // CLOSED came instead
 	Reason    string        // of CLOSED, or of the last NOTICE on the way
+
+	// Of a COUNT (NIP-45).
+	Count       int
+	Approximate bool // as the relay says
+	Malformed   bool // the answer, which is Reason, holds no count
 
 	Garbage wire.Garbage // on the way
 }
 
+// Answered says whether it was answered as the protocol has it, to the end.
+func (r *Reply) Answered() bool { return !r.Closed && !r.Malformed }
+
+// Held is how many events the answer holds, or counts.
+func (r *Reply) Held() int { return len(r.IDs) + r.Count }
+
 // Query sends one REQ with the filter, given as JSON, and reads up to EOSE or CLOSED into r, whose
 // memory it reuses. The error is a lost connection or a relay that made no progress.
-func (q *Querier) Query(filter []byte, r *Reply) (err error) {
+func (q *Querier) Query(filter []byte, r *Reply) error {
+	asked, err := q.conn.Request(context.Background(), filter, 0)
+	return q.answer(filter, r, asked, err, false)
+}
+
+// Count sends one COUNT with the filter, given as JSON, and waits for its answer. The error is as
+// that of Query.
+func (q *Querier) Count(filter []byte, r *Reply) error {
+	asked, err := q.conn.Count(filter)
+	return q.answer(filter, r, asked, err, true)
+}
+
+func (q *Querier) answer(filter []byte, r *Reply, asked *client.Subscription, err error, count bool) error {
 	*r = Reply{IDs: r.IDs[:0]}
 	elsewhere := q.conn.Stats.Elsewhere
-	defer func() {
-		r.Elsewhere = int(q.conn.Stats.Elsewhere - elsewhere)
-		r.Garbage = q.conn.Wire().TakeGarbage()
-		err = unanswered(filter, err, r.Reason)
-	}()
-	asked, err := q.conn.Request(context.Background(), filter, 0)
-	if err != nil {
-		return err
+	if err == nil {
+		err = q.read(r, asked, count)
 	}
+	r.Elsewhere = int(q.conn.Stats.Elsewhere - elsewhere)
+	r.Garbage = q.conn.Wire().TakeGarbage()
+	return unanswered(filter, err, r.Reason)
+}
+
+// unanswered wraps an error with the filter that it was met with, and what the relay had said
+// before it.
+func unanswered(filter []byte, err error, notice string) error {
+	if err == nil {
+		return nil
+	}
+	flood, stall := (*client.FloodError)(nil), (*wire.StallError)(nil)
+	if errors.As(err, &flood) {
+		err = ErrTooMuch
+	} else if errors.As(err, &stall); notice != "" && (stall == nil || stall.Notices == 0) { // else it tells that itself
+		err = fmt.Errorf("%w, after NOTICE %q", err, notice)
+	}
+	text := string(filter[:min(len(filter), longestFilter)])
+	if len(filter) > longestFilter {
+		text += "…"
+	}
+	return &UnansweredError{text, err}
+}
+
+// read reads up to the end of an answer. To a COUNT neither EVENT nor EOSE is one.
+func (q *Querier) read(r *Reply, asked *client.Subscription, count bool) error {
 	for m := &q.conn.Message; ; {
 		s, err := q.conn.Read()
 		if err != nil {
@@ -118,11 +161,20 @@ func (q *Querier) Query(filter []byte, r *Reply) (err error) {
 			continue
 		}
 		r.Bytes += int64(len(q.conn.Frame()))
-		switch m.Type {
-		case wire.Event:
+		took := q.conn.At - asked.Sent
+		switch {
+		case count && m.Type == wire.Count:
+			n, approximate, ok := m.Counted()
+			r.EOSE, r.Approximate, r.Malformed = took, approximate, !ok
+			if r.Count = int(n); !ok {
+				r.Count, r.Reason = 0, string(m.Payload[:min(len(m.Payload), longestFilter)])
+			}
+			return nil
+		case count && m.Type != wire.Closed:
+		case m.Type == wire.Event:
 			q.conn.Useful()
 			if r.First == 0 {
-				r.First = q.conn.At - asked.Sent
+				r.First = took
 			}
 			if !m.HasID {
 				r.NoID++
@@ -132,71 +184,12 @@ func (q *Querier) Query(filter []byte, r *Reply) (err error) {
 			if q.OnEvent != nil {
 				q.OnEvent(corpus.ID(m.ID), m.Event)
 			}
-		case wire.EOSE:
-			r.EOSE = q.conn.At - asked.Sent
+		case m.Type == wire.EOSE:
+			r.EOSE = took
 			return q.conn.End(s)
 		default:
-			r.EOSE, r.Closed, r.Reason = q.conn.At-asked.Sent, true, m.ReasonText()
+			r.EOSE, r.Closed, r.Reason = took, true, m.ReasonText()
 			return nil
-		}
-	}
-}
-
-// unanswered wraps an error with the filter that it was met with, and what the relay had said
-// before it.
-func unanswered(filter []byte, err error, notice string) error {
-	if err == nil {
-		return nil
-	}
-	if flood := (*client.FloodError)(nil); errors.As(err, &flood) {
-		err = ErrTooMuch
-	} else if notice != "" {
-		err = fmt.Errorf("%w, after NOTICE %q", err, notice)
-	}
-	text := string(filter[:min(len(filter), longestFilter)])
-	if len(filter) > longestFilter {
-		text += "…"
-	}
-	return &UnansweredError{text, err}
-}
-
-// Counted is a relay's answer to one COUNT (NIP-45).
-type Counted struct {
-	Count       int64
-	Approximate bool          // as the relay says
-	NoCount     bool          // the answer holds no count
-	Took        time.Duration // from the COUNT to its answer
-	Closed      bool          // CLOSED came instead
-	Reason      string        // of CLOSED, or of the last NOTICE on the way
-	Garbage     wire.Garbage  // on the way
-}
-
-// Count sends one COUNT with the filter, given as JSON, and waits for its answer. The error is as
-// that of Query.
-func (q *Querier) Count(filter []byte) (c Counted, err error) {
-	defer func() {
-		c.Garbage = q.conn.Wire().TakeGarbage()
-		err = unanswered(filter, err, c.Reason)
-	}()
-	asked, err := q.conn.Count(filter)
-	if err != nil {
-		return c, err
-	}
-	for m := &q.conn.Message; ; {
-		s, err := q.conn.Read()
-		switch {
-		case err != nil:
-			return c, err
-		case m.Type == wire.Notice:
-			c.Reason = m.ReasonText()
-		case s == nil:
-		case m.Type == wire.Closed:
-			c.Closed, c.Reason = true, m.ReasonText()
-			return c, nil
-		case m.Type == wire.Count:
-			n, approximate, ok := m.Counted()
-			c.Count, c.Approximate, c.NoCount, c.Took = n, approximate, !ok, q.conn.At-asked.Sent
-			return c, nil
 		}
 	}
 }

@@ -402,6 +402,9 @@ func (l *line) listen(ctx context.Context) {
 			if n, _, ok := m.Counted(); ok && s.CountOff != 0 {
 				frame = message("COUNT", quoted(string(m.Sub)), fmt.Appendf(nil, `{"count":%d}`, n+s.CountOff))
 			}
+			if s.CountReply != "" {
+				frame = []byte(strings.ReplaceAll(s.CountReply, "SUB", string(m.Sub)))
+			}
 			l.say(since+s.CountAfter, frame)
 		case wire.NegMsg, wire.NegErr:
 			l.say(since+s.NegAfter, frame)

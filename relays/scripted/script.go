@@ -64,6 +64,7 @@ type Script struct {
 	// Of COUNT (NIP-45) and NEG-OPEN, NEG-MSG (NIP-77).
 	CountAfter time.Duration // how long each count is held back
 	CountOff   int64         // is added to it
+	CountReply string        // the message in place of it, in which SUB stands for the subscription id
 	NegAfter   time.Duration // how long each NEG-MSG and NEG-ERR is held back
 	NegError   string        // the reason of the NEG-ERR with which NEG-OPEN is answered
 	NegReply   string        // the payload of the NEG-MSG with which NEG-OPEN and NEG-MSG are answered
