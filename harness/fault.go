@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"syscall"
 	"time"
 
@@ -14,8 +15,12 @@ import (
 	"relaybench/results"
 )
 
-// Fault says that an error of a pair is this relay's, and not its peer's.
+// Fault says that an error of a pair is this relay's, and not its peer's, where it does not say
+// whose it is already.
 func (b *Boot) Fault(err error) error {
+	if known := (*faultError)(nil); errors.As(err, &known) {
+		return err
+	}
 	return &faultError{place: b.place, error: err}
 }
 
@@ -148,7 +153,11 @@ func (r *Runner) incomplete(t *scheduled, d Description, err error) {
 	case Ordered:
 		most = mostOfASync
 	}
-	f := results.Finding{Code: results.CodeCompletes, Texts: map[string]string{"error": err.Error()}, BearsOn: results.BearsOn(results.CodeCompletes, d.Key, d.Labels)}
+	text := err.Error()
+	if errors.Is(err, wire.ErrStalled) { // the finding stands under the scenario, which is not named once more
+		text = strings.Replace(text, " in "+d.Key+":", ":", 1)
+	}
+	f := results.Finding{Code: results.CodeCompletes, Texts: map[string]string{"error": text}, BearsOn: results.BearsOn(results.CodeCompletes, d.Key, d.Labels)}
 	for _, line := range logTail(err, most) {
 		f.Evidence = append(f.Evidence, results.Evidence{Code: results.EvidenceLog, Text: line})
 	}

@@ -15,6 +15,7 @@ import (
 	"relaybench/corpus"
 	"relaybench/relays/reference"
 	"relaybench/relays/reference/referencetest"
+	"relaybench/relays/scripted"
 	"relaybench/results"
 )
 
@@ -604,6 +605,21 @@ func TestTextsThatSpeakOfRates(t *testing.T) {
 	} {
 		if speaksOfRate(text) != want {
 			t.Errorf("%q: %t", text, !want)
+		}
+	}
+}
+
+// TestACountMayBeApproximate where the relay says so (NIP-45), and is exact otherwise: two events
+// are there to be counted.
+func TestACountMayBeApproximate(t *testing.T) {
+	t.Parallel()
+	for count, speaks := range map[string]bool{`{"count":2}`: true, `{"count":5,"approximate":true}`: true, `{"count":5}`: false, `{"count":5,"approximate":false}`: false,
+		`{"count":-2,"approximate":true}`: false, `{"count":"2"}`: false} {
+		o := quick(scripted.Serve(t, scripted.Script{CountReply: `["COUNT","SUB",` + count + `]`}).URL)
+		o.Only = []string{NIP(45)}
+		r := settled(t, o)
+		if yes, asked := r.Speaks[45]; !asked || yes != speaks {
+			t.Errorf("%s: asked %v, spoken %v, %v", count, asked, yes, r.Capabilities)
 		}
 	}
 }
