@@ -37,9 +37,9 @@ func (c *Count) Run(ctx context.Context, t *harness.Trial) error {
 	if err != nil {
 		return err
 	}
-	n := len(drawQueries(t, s, 1, false, queryTemplates...)) // in one round
 	rounds, conns := t.Options.QueryRounds, t.Options.QueryConns
 	questions := drawQueries(t, s, 1+rounds+conns*rounds, c.varied, queryTemplates...)
+	n := len(questions) / (1 + rounds + conns*rounds) // in one round
 	if n == 0 {
 		t.NotMeasured(results.NothingToAsk, nil)
 		return nil

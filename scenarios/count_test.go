@@ -111,7 +111,7 @@ func TestACountThatNeverComesIsToldOnce(t *testing.T) {
 	t.Parallel()
 	c := scripted.Notes(t, 20)
 	p := prove(t, scripted.Script{Honest: c.Len(), CountReply: `["NOTICE","what is COUNT?"]`}, proving{corpus: c, scenarios: Counts()[:1],
-		options: harness.Options{Stall: 2 * time.Second}})
+		options: harness.Options{Stall: 6 * time.Second}})
 	text := p.finding(t, "count.hot", results.CodeCompletes).Texts["error"]
 	same(t, "the NOTICE in "+text, strings.Count(text, "what is COUNT?"), 1)
 	same(t, "the scenario in "+text, strings.Count(text, "count.hot"), 0)

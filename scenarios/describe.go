@@ -83,8 +83,9 @@ func counts(pairs ...any) map[string]float64 {
 	return all
 }
 
-// where lists the corpus indexes of which a condition holds.
-func where(c *corpus.Corpus, holds func(i int) bool) (all []int) {
+// where lists the corpus indexes of which a condition holds; none is not nil.
+func where(c *corpus.Corpus, holds func(i int) bool) []int {
+	all := []int{}
 	for i := range c.Len() {
 		if holds(i) {
 			all = append(all, i)

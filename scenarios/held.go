@@ -52,8 +52,8 @@ type holding struct {
 type found struct {
 	events     []int  // of the corpus, in its order: what was returned, and what was named and not asked for
 	holds      []bool // the same, by corpus index
-	named      []bool // by corpus index, by its own account; nil where it was not reconciled with to the end
-	reconciled bool   // it was
+	reconciled bool   // it was reconciled with to the end
+	named      []bool // then, by corpus index: what it holds by its own account
 	// trouble is why it was not, where it was asked to: any error of negentropy.ReconcileSplit.
 	trouble error
 

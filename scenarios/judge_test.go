@@ -418,3 +418,18 @@ func TestTheFirstEventOfACorpusIsKnown(t *testing.T) {
 		return err
 	})
 }
+
+// TestWhereNothingWasAcknowledgedNothingIsLookedFor though the relay holds all.
+func TestWhereNothingWasAcknowledgedNothingIsLookedFor(t *testing.T) {
+	t.Parallel()
+	notes := scripted.Notes(t, 9)
+	relay := scripted.Serve(t, scripted.Script{})
+	publishAll(t, notes, relay.URL)
+	m := try(t, notes, relay, func(ctx context.Context, trial *harness.Trial) error {
+		came, lost, err := checkStored(ctx, trial, true)
+		same(t, "came, lost", [2]int{came, lost}, [2]int{})
+		return err
+	})
+	same(t, "REQs", relay.Reqs.N(), 0)
+	m.judged(t, "one", "trial", results.CodeAcknowledgedKept, results.Passed, "", "", "lost", 0, "of", 0, "excused", 0)
+}
