@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"syscall"
 	"time"
 
@@ -59,10 +58,22 @@ func (r *Runner) explain(ctx context.Context, cast Cast, doing string, err error
 		return &faultError{place: b.place, died: true, log: dead.LogTail(mostLines), error: died}
 	}
 	if errors.Is(err, wire.ErrStalled) {
-		return fmt.Errorf("made no progress for %v in %s: %w", r.Options.Stall, doing, err)
+		return &stallError{r.Options.Stall, " in " + doing, err}
 	}
 	return fmt.Errorf("failed in %s: %w", doing, err)
 }
+
+// A stallError says for how long nothing moved, and where.
+type stallError struct {
+	time  time.Duration
+	where string
+	error
+}
+
+func (s *stallError) Error() string {
+	return fmt.Sprintf("made no progress for %v%s: %v", s.time, s.where, s.error)
+}
+func (s *stallError) Unwrap() error { return s.error }
 
 // A process closes its sockets before it can be reaped.
 const (
@@ -154,8 +165,8 @@ func (r *Runner) incomplete(t *scheduled, d Description, err error) {
 		most = mostOfASync
 	}
 	text := err.Error()
-	if errors.Is(err, wire.ErrStalled) { // the finding stands under the scenario, which is not named once more
-		text = strings.Replace(text, " in "+d.Key+":", ":", 1)
+	if s := (*stallError)(nil); errors.As(err, &s) { // the finding stands under the scenario
+		text = (&stallError{time: s.time, error: s.error}).Error()
 	}
 	f := results.Finding{Code: results.CodeCompletes, Texts: map[string]string{"error": text}, BearsOn: results.BearsOn(results.CodeCompletes, d.Key, d.Labels)}
 	for _, line := range logTail(err, most) {

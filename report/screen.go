@@ -66,7 +66,13 @@ func fitMiddle(s string, n int) string {
 // CutNames cuts names to n cells such that those that differ still look different: in their middle,
 // else so that the place shows in which they differ, else with a number each.
 func CutNames(names []string, n int) map[string]string {
-	all, cut := AddNew(nil, names...), map[string]string{}
+	var all []string
+	cut := map[string]string{}
+	for _, name := range names {
+		if _, known := cut[name]; !known {
+			all, cut[name] = append(all, name), fitMiddle(name, n)
+		}
+	}
 	alike := func() (groups [][]string) { // those that look the same
 		var by Groups[string, string]
 		for _, name := range all {
@@ -78,9 +84,6 @@ func CutNames(names []string, n int) map[string]string {
 			}
 		}
 		return groups
-	}
-	for _, name := range all {
-		cut[name] = fitMiddle(name, n)
 	}
 	for _, group := range alike() {
 		same := len(commonStart(group))

@@ -159,7 +159,7 @@ func TestFetchMeasuresARelayInEveryWay(t *testing.T) {
 	if args, _ := r.Options["args"].([]any); len(args) < 2 || args[0] != "fetch" || args[1] != "ref-bolt" {
 		t.Errorf("it is repeated by %v", r.Options["args"])
 	}
-	for _, part := range []string{"FETCH", "by-id", "REQs in flight", "paced by", "adaptive"} {
+	for _, part := range []string{"FETCH", "by-id", "REQs in flight", "paced by", "×auto×"} {
 		if !strings.Contains(stdout, part) {
 			t.Errorf("the report says nothing of %q", part)
 		}
