@@ -99,14 +99,14 @@ func TestAnImportThatGetsNowhereIsEnded(t *testing.T) {
 	t.Parallel()
 	out, work := t.TempDir(), t.TempDir()
 	args := append([]string{"run"}, importers(t, map[string]string{"hangs": `sleep 600`, "floods": `yes`})...)
-	args = append(args, "--events", "100", "--trials", "1", "--only", "import", "--skip", "preflight,calibration", "--timeout", "1s", "--out", out, "--work", work)
+	args = append(args, "--events", "100", "--trials", "1", "--only", "import", "--skip", "preflight,calibration", "--timeout", "3s", "--out", out, "--work", work)
 	code, _, stderr := relaybenchWith(t, []string{"SKIP_REF=1"}, args...)
 	if code != exitFailed {
 		t.Fatalf("exit code %d\n%s", code, stderr)
 	}
 	r := recorded(t, out)
 	for _, name := range []string{"hangs", "floods"} {
-		if f := finding(r, name, "import", results.CodeCompletes); f == nil || f.Verdict != results.Failed || !strings.Contains(textOf(f), "its import command made no progress for 1s and was ended") {
+		if f := finding(r, name, "import", results.CodeCompletes); f == nil || f.Verdict != results.Failed || !strings.Contains(textOf(f), "its import command made no progress for 3s and was ended") {
 			t.Errorf("%s: %+v", name, f)
 		}
 	}
