@@ -16,9 +16,9 @@ type Completeness string
 // The answers. Only figures of a complete run are ranked.
 const (
 	Complete   Completeness = "complete"   // all came
-	Capped     Completeness = "capped"     // it was cut on purpose, by a limit of time or events that whoever measures had set
+	Capped     Completeness = "capped"     // cut by a limit of time or events that the user set
 	Failed     Completeness = "failed"     // it ended before its end, or did not bring what is known to be there
-	Unresolved Completeness = "unresolved" // it came to its end, and nobody knows whether that is all
+	Unresolved Completeness = "unresolved" // it ended, and it is unknown whether that is all
 )
 
 // Requests are what was asked, and how it was answered.
@@ -36,7 +36,7 @@ type Account struct {
 	ResponseBytes int64         // received on the sockets, compressed where that was agreed; 0: not known
 	Requests      Requests
 	Delivered     int // records delivered, each counted once
-	Expected      int // records that had to come; less than 0: nobody knows
+	Expected      int // records that had to come; less than 0: unknown
 	Missing       int // of those, how many did not
 	State         *State
 	Usage         *Usage
@@ -51,7 +51,7 @@ type Account struct {
 	// Why explains missing records where more is known than their number.
 	Why results.Reason
 	// Excused says that what is missing is no fault of the relay: a limit that it declares, say, or
-	// an end of which nobody knows whose fault it is. The run is incomplete all the same.
+	// an end whose fault is unknown. The run is incomplete nevertheless.
 	Excused bool
 }
 

@@ -8,8 +8,8 @@ import (
 )
 
 // Budget limits how long a transfer of events may take: to a multiple of what it would take at the
-// pace of the slowest transfer that this run has completed. So every transfer ends, also one that
-// makes a little progress for ever. It is safe for concurrent use; a nil one knows of no run.
+// pace of the slowest transfer that this run has completed. So every transfer ends, even one that
+// keeps making a little progress. It is safe for concurrent use; nil has measured no transfer yet.
 type Budget struct {
 	Least time.Duration // that any may take; 2 min unless set
 
@@ -19,7 +19,7 @@ type Budget struct {
 
 const (
 	budgetLeast = 2 * time.Minute
-	// budgetTimes is how many times longer than the slowest a run may take.
+	// budgetTimes is how many times the pace of the slowest transfer is allowed.
 	budgetTimes = 10
 	// budgetEach is what an event may take before any has been measured that was slower: 1,000
 	// events/s is what slow relays that sync each event to disk take in.
@@ -50,8 +50,8 @@ func (b *Budget) For(events int) time.Duration {
 	return max(least, time.Duration(events)*budgetTimes*each)
 }
 
-// Within makes the context of a run of so many events. Its cause says why it ended: a *CutError
-// after the time that whoever measures has set, or a *TimeError after the budget where that is 0.
+// Within makes the context of a transfer of a number of events. Its cause says why it ended: a
+// *CutError after the time that the user set, or a *TimeError after the budget where that is 0.
 func (b *Budget) Within(ctx context.Context, set time.Duration, events int) (context.Context, context.CancelFunc) {
 	if set > 0 {
 		return context.WithTimeoutCause(ctx, set, &CutError{"--cell-time " + set.String()})
@@ -60,7 +60,7 @@ func (b *Budget) Within(ctx context.Context, set time.Duration, events int) (con
 	return context.WithTimeoutCause(ctx, limit, &TimeError{limit})
 }
 
-// CutError is a limit that whoever measures has set, and that ended a run.
+// CutError is a limit that the user set, and that ended a transfer.
 type CutError struct{ Limit string } // "--cell-time 10s"
 
 func (e *CutError) Error() string { return "cut by " + e.Limit }

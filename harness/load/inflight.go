@@ -34,7 +34,7 @@ func newInflight(window int) *inflight {
 // home is where an id wants to be. Ids are hashes, so that any eight bytes spread evenly.
 func (f *inflight) home(id *corpus.ID) uint64 { return binary.LittleEndian.Uint64(id[:]) & f.mask }
 
-// add notes an event as sent. Where more than two windows are, the table grows.
+// add notes an event as sent. The table grows where it is half full.
 func (f *inflight) add(id *corpus.ID, index int, at time.Duration) {
 	if 2*f.len >= len(f.slots) {
 		more := newInflight(len(f.slots) / 2)

@@ -22,8 +22,8 @@ type Ledger struct {
 	longest atomic.Int64
 }
 
-// Saw notes how many events one answer to a query held, and returns the most that any has: what a
-// relay can send at once, it does not cap.
+// Saw notes how many events one answer to a query held, and returns the most that any has: a
+// relay that has sent so many at once does not cap its answers below that.
 func (l *Ledger) Saw(events int) (longest int) {
 	for {
 		was := l.longest.Load()

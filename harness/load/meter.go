@@ -18,7 +18,7 @@ type Usage struct {
 	Relays []Spent // in the order in which they were given
 }
 
-// Spent is one party's part.
+// Spent is what one party used.
 type Spent struct {
 	Known   bool // false where the system does not tell: of a relay that was not launched here
 	CPU     time.Duration

@@ -16,8 +16,8 @@ type Pacer interface {
 	Pace(elapsed time.Duration, sent int) (wait time.Duration, stop bool)
 }
 
-// ClosedLoop has the next event due whenever the window has room for it: for so long, or where that
-// is 0 until there is none. One event is sent however late it is.
+// ClosedLoop has the next event due whenever the window has room for it. It stops after For, or
+// where that is 0 with the last event. One event is sent however late it is.
 type ClosedLoop struct{ For time.Duration }
 
 // Pace implements Pacer.
@@ -34,8 +34,8 @@ func (r ConstantRate) Pace(elapsed time.Duration, sent int) (wait time.Duration,
 }
 
 const (
-	longestRest = 20 * time.Millisecond // for so long nobody looks for an interruption
-	leadTime    = 20 * time.Millisecond // so long after all connections are open a schedule begins
+	longestRest = 20 * time.Millisecond // the longest sleep before the context is looked at again
+	leadTime    = 20 * time.Millisecond // from the moment when all connections are open to the begin of a schedule
 )
 
 // due is one event and its time.
@@ -55,8 +55,8 @@ func (w *publishing) take(wait bool) (e due, ok bool) {
 	return e, !stop
 }
 
-// schedule sends and reads at once until every event has its answer. It knows one event ahead
-// whether there is another one, so that no answer is waited for after the last.
+// schedule sends and reads at once until every event has its answer. It takes one event
+// ahead, so that it knows the last one and waits for no answer after it.
 func (w *publishing) schedule(ctx context.Context) error {
 	if !w.more {
 		if w.ahead, w.more = w.take(true); !w.more {

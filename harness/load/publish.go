@@ -31,7 +31,7 @@ type Publisher struct {
 	Conns    int
 	Window   int           // of a closed loop; 0 on a schedule
 	Pacer    Pacer         // nil is ClosedLoop{}
-	Stall    time.Duration // without any answer for so long, while one is due, all is given up
+	Stall    time.Duration // the publishing is given up after this time without any answer, while one is due
 	Ledger   *Ledger
 	Progress func(done, total int) // may be nil; called from several goroutines
 }
@@ -59,7 +59,7 @@ type Refusals struct {
 	Example string
 }
 
-// NewPublished is what came of nothing yet.
+// NewPublished is an empty result.
 func NewPublished() *Published {
 	return &Published{Latency: results.NewHistogram(), Late: results.NewHistogram(), Reasons: map[string]*Refusals{}}
 }
@@ -158,13 +158,13 @@ func (p *Publisher) feedOf(indexes []int) feed {
 type shared struct {
 	from              feed
 	pacer             Pacer
-	count             int // how many events there will be, for whoever watches
+	count             int // how many events there will be, for Progress
 	start             time.Duration
 	taken, sent, done atomic.Int64 // done are answered, or lost with a connection
 }
 
 // publish sends what the feed hands out, about count events. failed holds why connections gave up;
-// err, without a result, is one that could not be made.
+// err says that a connection could not be made, and comes without a result.
 func (p *Publisher) publish(ctx context.Context, from feed, count int) (total *Published, failed []error, err error) {
 	s := &shared{from: from, pacer: cmp.Or[Pacer](p.Pacer, ClosedLoop{}), count: count}
 	workers := make([]*publishing, p.Conns)
@@ -238,7 +238,7 @@ func (p *Publisher) dial(ctx context.Context) (*wire.Conn, error) {
 	return wire.Dial(ctx, p.URL, wire.Options{})
 }
 
-// publishing is one connection's part in a Publish.
+// publishing is the state of one connection of a Publisher.
 type publishing struct {
 	*Publisher
 	*Published
@@ -269,7 +269,7 @@ func (w *publishing) run(ctx context.Context) error {
 			w.note(s, Unanswered)
 		})
 		if err == nil {
-			w.conn.Close() // relays that leave without the closing handshake have answered everything all the same
+			w.conn.Close() // a relay that leaves without the closing handshake has answered everything nevertheless
 			return nil
 		}
 		w.conn.Abort()

@@ -19,13 +19,13 @@ import (
 // newest version (NIP-01), deletions applied (NIP-09), and what has expired (NIP-40) or vanished
 // (NIP-62) left out.
 type State struct {
-	Records    int // folded, each once
+	Records    int // records folded, each counted once
 	Current    int // what is left
 	Superseded int
 	Deleted    int
 	Gone       int // expired or vanished, or of an ephemeral kind
 	Authors    int // whose records came
-	Unread     int // records that came and whose text is not known, in none of the figures above
+	Unread     int // records whose text is unknown, in none of the figures above
 }
 
 // FoldCorpus folds those events of a corpus for which delivered(i) is true, at time now in Unix
@@ -121,7 +121,7 @@ func (r *Records) Add(e *corpus.Event) bool {
 	return true
 }
 
-// hash stands for an address; two of a million have the same by one chance in 37 million.
+// hash stands for an address; the chance that two of a million addresses share one is 1 in 37 million.
 func (r *Records) hash(author *corpus.PubKey, kind int, d string) uint64 {
 	var h maphash.Hash
 	h.SetSeed(r.seed)
