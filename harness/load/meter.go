@@ -28,8 +28,8 @@ type Spent struct {
 // meterEvery is how often the tool's own memory is looked at.
 const meterEvery = 200 * time.Millisecond
 
-// Measure begins to measure what the tool and the relays use. stop ends that and returns it, and the
-// same again when it is called again.
+// Measure begins to measure what the tool and the relays use. stop ends that and returns it, and
+// the same again when it is called again.
 func Measure(of ...*relays.Process) (stop func() *Usage) {
 	own, _ := process.NewProcess(int32(os.Getpid())) // nil where the system does not tell
 	cpu := func() []Spent {

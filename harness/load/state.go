@@ -121,7 +121,8 @@ func (r *Records) Add(e *corpus.Event) bool {
 	return true
 }
 
-// hash stands for an address; the chance that two of a million addresses share one is 1 in 37 million.
+// hash stands for an address; the chance that two of a million addresses share one is 1 in 37
+// million.
 func (r *Records) hash(author *corpus.PubKey, kind int, d string) uint64 {
 	var h maphash.Hash
 	h.SetSeed(r.seed)
