@@ -294,12 +294,12 @@ func (d *composer) explain(all []*results.Finding) {
 		}
 		if f.Code == results.CodeWatched {
 			to = full
+			if f.Verdict != results.Passed {
+				text = "no timeline, since " + text
+			}
 		}
 		if !fresh(f, who+text) { // a command that failed is said once, and not of the transfer again
 			continue
-		}
-		if f.Verdict != results.Stated {
-			who += ", " + CheckTitle(f.Code)
 		}
 		if f.Verdict == results.Failed && f.Blames != "" && (sync || f.Blames != f.Relay) {
 			text += " (at fault: " + f.Blames + ")"

@@ -69,7 +69,7 @@ func TestSyncsAreMatricesOfSourcesAndSinks(t *testing.T) {
 		"by the sink's own sync command",
 		"ref-bolt n/a ¹ n/a ¹ impatient n/a ¹ n/a ¹ ¹ its definition names no sync command",
 		"484 of 9,574",
-		"✗ impatient → ref-bolt, is complete: stopped by the source: the relay closed the connection with code 1008",
+		"✗ impatient → ref-bolt: stopped by the source: the relay closed the connection with code 1008",
 		"from to records/s",
 	} {
 		if !strings.Contains(strings.Join(strings.Fields(text), " "), want) {

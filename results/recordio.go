@@ -207,6 +207,7 @@ func parseRecord(b []byte) (*Record, error) {
 	if err != nil {
 		return nil, err
 	}
+	r.explain()
 	r.normalize()
 	return r, nil
 }

@@ -246,6 +246,22 @@ func (o *finding1) upgrade1() Finding {
 	return f
 }
 
+// explain gives scenarios and metrics the meanings that records of form 2 did not hold at first.
+func (r *Record) explain() {
+	for i := range r.Scenarios {
+		s := &r.Scenarios[i]
+		s.Meaning = cmp.Or(s.Meaning, scenario1(s.Key, nil).Meaning)
+	}
+	for _, m := range form1().Metrics {
+		used := func(o Measurement) bool { return o.Metric == m.Key }
+		if i := slices.IndexFunc(r.Metrics, func(o Metric) bool { return o.Key == m.Key }); i >= 0 {
+			r.Metrics[i].Meaning = cmp.Or(r.Metrics[i].Meaning, m.Meaning)
+		} else if slices.ContainsFunc(r.Measurements, used) {
+			r.Metrics = append(r.Metrics, m)
+		}
+	}
+}
+
 // scenario1 describes a scenario of form 1; one that is not known comes last, under its own key.
 func scenario1(key string, labels Labels) Scenario {
 	scenarios := form1().Scenarios

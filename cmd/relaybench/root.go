@@ -195,7 +195,7 @@ A first argument that is a flag means "run".`,
 		if unknown := (*pflag.NotExistError)(nil); errors.As(err, &unknown) && len(unknown.GetSpecifiedName()) > 1 {
 			name := unknown.GetSpecifiedName()
 			if newRun(new(runFlags)).Flags().Lookup(name) != nil {
-				return usagef("%s has no use for --%s, which is a flag of relaybench run; %s --help lists its own", cmd.Name(), name, cmd.CommandPath())
+				return usagef("%s has no use for --%s, which is a flag of relaybench run; %s --help lists its own", strings.TrimPrefix(cmd.CommandPath(), "relaybench "), name, cmd.CommandPath())
 			}
 			meant = didYouMean(flagNames(cmd).SuggestionsFor(name), "--")
 		}

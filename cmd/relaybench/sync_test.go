@@ -102,7 +102,7 @@ func TestASourceThatKillsSlowReadersIsNamed(t *testing.T) {
 			t.Error("the rate of a part passes for that of the whole")
 		}
 	}
-	if !strings.Contains(stdout, "✗ killer → slow, is complete: stopped by the source") {
+	if !strings.Contains(stdout, "✗ killer → slow: stopped by the source") {
 		t.Errorf("the report does not say what happened:\n%s", stdout)
 	}
 }
