@@ -18,9 +18,10 @@ func forget(p *Process) bool {
 }
 
 // KillAll kills every relay that still runs, with its whole process group, and removes their
-// folders (unless KeepData is set), those of OpenWork among them. It returns when that is done; a signal handler calls it before
-// the program exits. Relays that are being started are killed too; end their context first, so that
-// no start is tried again. The error says what could not be ended, a *LeftoverError, or removed.
+// folders (unless KeepData is set), those of OpenWork among them. It returns when that is done; a
+// signal handler calls it before the program exits. Relays that are being started are killed too;
+// end their context first, so that no start is tried again. The error says what could not be ended,
+// a *LeftoverError, or removed.
 func KillAll() error {
 	var all []*Process
 	for p := range boots.Range {

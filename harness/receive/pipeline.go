@@ -1,7 +1,9 @@
 // Package receive is the path from connections to a consumer of a client that reads the same kind
 // of events from one or several relays:
 //
-//	events → known? → queue → full parse → id and signature, on all cores, order kept → known? → consumer, in batches
+//	events → known? → queue → full parse → id and signature → known? → consumer
+//
+// The checks run on all cores and keep the order; the consumer gets batches.
 //
 // Readers never wait for signatures, as long as memory allows; what several relays send alike is
 // parsed and verified once; and the consumer gets each event once, from one goroutine, in the order
